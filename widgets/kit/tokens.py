@@ -1,7 +1,7 @@
 """The colours of the course, read from site/tokens.json: one source for the page's CSS and for the figures.
 
 A resource has one hue everywhere (compute, hbm, link, network); `over` marks what is past a limit and nothing else;
-`idle` is time in which nothing happens. `accent` means "you can act on this" and `accent-ink` is text on an accent fill.
+`idle` is time in which nothing happens. `accent` means "you can act on this"; `accent-ink` is text on an accent fill.
 """
 
 from __future__ import annotations
@@ -27,9 +27,14 @@ def palette(theme: str) -> dict[str, str]:
 
 
 def css() -> str:
-    """The palettes as CSS custom properties (--c-compute …), one block for each colour scheme of the page."""
-    blocks = []
-    for theme, scheme in SCHEMES.items():
+    """The palettes as CSS custom properties (--c-compute …). Paper is light: the dark scheme holds on screens alone."""
+    def block(theme: str, selector: str) -> str:
         lines = [f"  --c-{name}: {colour};" for name, colour in palette(theme).items()]
-        blocks.append("\n".join([f'[data-md-color-scheme="{scheme}"] {{', f"  color-scheme: {theme};", *lines, "}"]))
-    return "\n".join(blocks) + "\n"
+        return "\n".join([f"{selector} {{", f"  color-scheme: {theme};", *lines, "}"])
+
+    light, dark = (f'[data-md-color-scheme="{scheme}"]' for scheme in SCHEMES.values())
+    return f"{block('light', f':root, {light}')}\n@media screen {{\n{block('dark', dark)}\n}}\n"
+
+
+if __name__ == "__main__":  # python -m widgets.kit.tokens > site/theme/assets/css/tokens.css
+    print(css(), end="")

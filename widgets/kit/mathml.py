@@ -1,0 +1,73 @@
+r"""Markdown extension: LaTeX between dollar signs becomes MathML when the site is built. No page needs a script for it.
+
+    $16\Psi$ inside a sentence, and on lines of its own
+    $$ T = \frac{6 P D}{N \cdot C} $$
+
+A price is not math. Inline, the opening $ has no space behind it; the closing $ has no space or opening bracket before
+it and no digit behind it ("from $3M to $5M" stays text). \$ is always a dollar sign. Code is left alone.
+In a table cell write \mid or \vert for a bar.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import xml.etree.ElementTree as etree
+
+from latex2mathml.converter import convert
+from markdown import Extension
+from markdown.blockprocessors import BlockProcessor
+from markdown.inlinepatterns import InlineProcessor
+from markdown.util import AtomicString
+
+from .locate import fault
+
+INLINE = r"(?<![\\$])\$(?=[^\s$])((?:\\.|[^$\\])*?)(?<=[^\s(\[{])\$(?![\d$])"
+BLOCK = re.compile(r"(?:^|\n) {0,3}\$\$(.+?)\$\$[ \t]*(?=\n|$)", re.DOTALL)
+
+
+def to_mathml(latex: str, display: str = "inline") -> str:
+    """The MathML of one formula, with its LaTeX kept as alternative text; a fault in it stops the build."""
+    latex = latex.strip()
+    try:
+        mathml = convert(latex, display=display)
+    except Exception as error:  # latex2mathml raises many types, some of them bare IndexErrors
+        raise fault(latex, f"this is not LaTeX that can be set: {latex} ({type(error).__name__} {error})") from error
+    if unknown := re.search(r"<m[io]>(\\[a-zA-Z]+)</m[io]>", mathml):
+        raise fault(latex, f"unknown LaTeX command {unknown[1]} in {latex}")
+    return mathml.replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
+
+
+class InlineMath(InlineProcessor):
+    """$…$ within a paragraph, a heading, a list item or a table cell."""
+
+    def handleMatch(self, match, data):
+        return self.md.htmlStash.store(to_mathml(match[1])), match.start(0), match.end(0)
+
+
+class BlockMath(BlockProcessor):
+    """$$…$$ that fills its lines: a displayed formula, which scrolls within itself when the screen is too narrow."""
+
+    def test(self, parent, block):
+        return BLOCK.search(block)
+
+    def run(self, parent, blocks):
+        block = blocks.pop(0)
+        match = BLOCK.search(block)
+        if before := block[:match.start()].strip("\n"):
+            self.parser.parseBlocks(parent, [before])
+        formula = etree.SubElement(parent, "div", {"class": "math"})
+        formula.text = AtomicString(self.parser.md.htmlStash.store(to_mathml(match[1], "block")))
+        if after := block[match.end():].strip("\n"):
+            blocks.insert(0, after)
+
+
+class MathMLExtension(Extension):
+    def extendMarkdown(self, md):
+        md.ESCAPED_CHARS.append("$")
+        md.inlinePatterns.register(InlineMath(INLINE, md), "mathml", 185)  # after code (190), before escapes (180)
+        md.parser.blockprocessors.register(BlockMath(md.parser), "mathml", 75)  # after indented code (80)
+
+
+def makeExtension(**options):
+    return MathMLExtension(**options)
