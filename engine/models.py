@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from engine import check
+from engine import check, ops
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,8 @@ class Model:
 
     def __post_init__(self):
         check.whole(layers=self.layers, hidden=self.hidden, heads=self.heads, kv_heads=self.kv_heads,
-                    head_dim=self.head_dim, vocab=self.vocab, moe_every=self.moe_every, norms_per_layer=self.norms_per_layer)
+                    head_dim=self.head_dim, vocab=self.vocab, moe_every=self.moe_every,
+                    norms_per_layer=self.norms_per_layer)
         check.whole(0, ffn=self.ffn, max_positions=self.max_positions, experts=self.experts, top_k=self.top_k,
                     expert_ffn=self.expert_ffn, shared_experts=self.shared_experts, shared_ffn=self.shared_ffn,
                     first_dense_layers=self.first_dense_layers, q_lora=self.q_lora, kv_lora=self.kv_lora,
@@ -78,7 +77,7 @@ class Model:
 
 def moe_layers(model):
     """How many layers route their tokens to experts."""
-    return np.where(model.experts > 0, np.floor((model.layers - model.first_dense_layers) / model.moe_every), 0)
+    return ops.where(model.experts > 0, ops.floor((model.layers - model.first_dense_layers) / model.moe_every), 0)
 
 
 def dense_layers(model):
@@ -95,27 +94,34 @@ def attention_matrices(model):
     h, heads = model.hidden, model.heads
     ordinary = h * (heads + 2 * model.kv_heads) * model.head_dim + heads * model.head_dim * h
     q_width = heads * (model.nope_dim + model.rope_dim)
-    query = np.where(model.q_lora > 0, model.q_lora * (h + q_width), h * q_width)
+    query = ops.where(model.q_lora > 0, model.q_lora * (h + q_width), h * q_width)
     latent = (query + h * (model.kv_lora + model.rope_dim) + model.kv_lora * heads * (model.nope_dim + model.v_dim)
               + heads * model.v_dim * h)
-    return np.where(model.kv_lora > 0, latent, ordinary)
+    return ops.where(model.kv_lora > 0, latent, ordinary)
 
 
 def _attention_vectors(model):
     """Biases of one layer's attention, and the norms inside latent attention."""
     qkv = (model.heads + 2 * model.kv_heads) * model.head_dim
-    return np.where(model.biases | model.qkv_bias, qkv, 0) + np.where(model.biases, model.hidden, 0) + model.q_lora + model.kv_lora
+    norms = model.q_lora + model.kv_lora
+    return ops.where(model.biases | model.qkv_bias, qkv, 0) + ops.where(model.biases, model.hidden, 0) + norms
 
 
 def _mlp(model, width):
     """One MLP of that width: 2 matrices, 3 when gated, and their biases."""
-    return (2 + model.gated) * model.hidden * width + np.where(model.biases, (1 + model.gated) * width + model.hidden, 0)
+    biases = ops.where(model.biases, (1 + model.gated) * width + model.hidden, 0)
+    return (2 + model.gated) * model.hidden * width + biases
+
+
+def expert_parameters(model):
+    """Parameters of one routed expert."""
+    return _mlp(model, model.expert_ffn)
 
 
 def _moe_mlp(model, experts):
     """One layer's MoE block holding (or using) so many routed experts: they, the shared ones, and the router."""
-    router = model.hidden * model.experts + np.where(model.biases | model.router_bias, model.experts, 0)
-    return experts * _mlp(model, model.expert_ffn) + model.shared_experts * _mlp(model, model.shared_ffn) + router
+    router = model.hidden * model.experts + ops.where(model.biases | model.router_bias, model.experts, 0)
+    return experts * expert_parameters(model) + model.shared_experts * _mlp(model, model.shared_ffn) + router
 
 
 def _norm(model):
@@ -132,12 +138,12 @@ def layer_parameters(model, moe: bool = False, experts=None):
 
 def embedding_parameters(model):
     """Input embedding, learned positions and the norm behind them."""
-    return (model.vocab + model.max_positions) * model.hidden + np.where(model.embedding_norm, _norm(model), 0)
+    return (model.vocab + model.max_positions) * model.hidden + ops.where(model.embedding_norm, _norm(model), 0)
 
 
 def head_parameters(model):
     """The final norm, and the output layer where it is a matrix of its own."""
-    return np.where(model.final_norm, _norm(model), 0) + np.where(model.tied, 0, model.vocab * model.hidden)
+    return ops.where(model.final_norm, _norm(model), 0) + ops.where(model.tied, 0, model.vocab * model.hidden)
 
 
 def parameters(model):
@@ -154,3 +160,17 @@ def active_parameters(model):
     return (embedding_parameters(model) + head_parameters(model) + model.extra_params
             + dense_layers(model) * layer_parameters(model)
             + moe_layers(model) * layer_parameters(model, moe=True, experts=model.top_k))
+
+
+def typical(params):
+    """A GPT-like shape of about that many parameters, for sliders over the size of a model: layers need not be whole.
+
+    Width 128 times the layers, heads of 128, MLP four times the width, so 12·L·h² = params (the proportions of GPT-3
+    175B, Llama 8B and 405B). Leaves out the embeddings, which are under 2 % from 30B up and about a tenth at 1B.
+    """
+    check.positive(params=params)
+    layers = (params / (12 * 128**2)) ** (1 / 3)
+    hidden = 128 * layers
+    with check.trusted():  # whole numbers are for real models
+        return Model(key="typical", name="typical", layers=layers, hidden=hidden, heads=layers, kv_heads=layers,
+                     head_dim=128, ffn=4 * hidden, vocab=128256, gated=False)

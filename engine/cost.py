@@ -1,0 +1,53 @@
+"""What a run costs, and what of that was waste."""
+
+from __future__ import annotations
+
+from engine import check, ops
+
+
+def run_dollars(gpu_hours, dollars_per_gpu_hour, overhead_share=0.0):
+    """GPU-hours × price × (1 + overhead); overhead is storage, network and idle GPUs, as a share of that bill."""
+    check.non_negative(gpu_hours=gpu_hours, dollars_per_gpu_hour=dollars_per_gpu_hour, overhead_share=overhead_share)
+    return gpu_hours * dollars_per_gpu_hour * (1 + overhead_share)
+
+
+def waste_share(mfu, achievable_mfu):
+    """1 − MFU / achievable: the part of the bill that a well-tuned run would have saved.
+
+    Against what is achievable, not against 100 %: no training run reaches the peak, so 1 − MFU is not waste.
+    """
+    check.share(mfu=mfu, achievable_mfu=achievable_mfu)
+    check.non_negative(achievable_mfu_minus_mfu=achievable_mfu - mfu)
+    return 1 - mfu / achievable_mfu
+
+
+def wasted_dollars(dollars, mfu, achievable_mfu):
+    """The waste's part of the bill."""
+    check.non_negative(dollars=dollars)
+    return dollars * waste_share(mfu, achievable_mfu)
+
+
+def dollars_per_million_tokens(tokens_per_s_per_gpu, dollars_per_gpu_hour):
+    """Price of 10⁶ tokens at a steady rate on one GPU: price / (3600 · rate) · 10⁶."""
+    check.positive(tokens_per_s_per_gpu=tokens_per_s_per_gpu)
+    check.non_negative(dollars_per_gpu_hour=dollars_per_gpu_hour)
+    return dollars_per_gpu_hour / 3600 / tokens_per_s_per_gpu * 1e6
+
+
+def over_budget_dollars(dollars, budget_dollars):
+    """How much the bill is above the ceiling; 0 within it."""
+    check.non_negative(dollars=dollars)
+    check.positive(budget_dollars=budget_dollars)
+    return ops.maximum(dollars - budget_dollars, 0)
+
+
+def over_budget_share(dollars, budget_dollars):
+    """The same as a share of the ceiling: 0.25 is a quarter too much."""
+    return over_budget_dollars(dollars, budget_dollars) / budget_dollars
+
+
+def affordable_gpu_hours(budget_dollars, dollars_per_gpu_hour, overhead_share=0.0):
+    """The GPU-hours that a ceiling pays for: what a run has to be cut to."""
+    check.positive(budget_dollars=budget_dollars, dollars_per_gpu_hour=dollars_per_gpu_hour)
+    check.non_negative(overhead_share=overhead_share)
+    return budget_dollars / (dollars_per_gpu_hour * (1 + overhead_share))

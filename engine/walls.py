@@ -1,0 +1,147 @@
+"""Why one GPU is not enough: each wall as a ratio of what is needed to what there is. Above 1 the wall is hit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine import check, flops, memory, models, ops
+
+WALLS = ("memory", "step time", "deadline", "budget")
+LOADS = ("memory", "compute", "bandwidth")
+
+
+# -- the walls of lesson 01 ------------------------------------------------------------------------------------------
+def memory_ratio(params, gpu, gpus=1, recipe=None):
+    """Training state against the HBM of so many GPUs, as if cut into equal parts. Leaves out activations."""
+    return memory.against_hbm(memory.state_bytes(params, recipe), gpu, gpus)
+
+
+def step_ratio(params, tokens_per_step, gpus, peak_flops_per_s, mfu, target_step_s):
+    """One step's 6·P·D at that MFU against the step time wanted. Leaves out attention."""
+    check.positive(target_step_s=target_step_s)
+    return flops.run_time_s(flops.training_flops(params, tokens_per_step), gpus, peak_flops_per_s, mfu) / target_step_s
+
+
+def deadline_ratio(params, tokens, gpus, peak_flops_per_s, mfu, deadline_s):
+    """The whole run's time against its deadline. Leaves out interruptions."""
+    check.positive(deadline_s=deadline_s)
+    return flops.run_time_s(flops.training_flops(params, tokens), gpus, peak_flops_per_s, mfu) / deadline_s
+
+
+def budget_ratio(params, tokens, peak_flops_per_s, mfu, dollars_per_gpu_hour, budget_dollars):
+    """The run's bill against the budget. The number of GPUs cancels: twice as many work half as long."""
+    check.positive(dollars_per_gpu_hour=dollars_per_gpu_hour, budget_dollars=budget_dollars)
+    hours = flops.gpu_hours(flops.training_flops(params, tokens), peak_flops_per_s, mfu)
+    return hours * dollars_per_gpu_hour / budget_dollars
+
+
+def wall_ratios(params, tokens, tokens_per_step, gpu, gpus, mfu, target_step_s, deadline_s, dollars_per_gpu_hour,
+                budget_dollars, recipe=None, peak_flops_per_s=None):
+    """All four ratios on the last axis, in the order of WALLS. The peak is the GPU's bf16 one unless given."""
+    peak = gpu.bf16_flops_per_s if peak_flops_per_s is None else peak_flops_per_s
+    return np.stack(np.broadcast_arrays(
+        memory_ratio(params, gpu, gpus, recipe),
+        step_ratio(params, tokens_per_step, gpus, peak, mfu, target_step_s),
+        deadline_ratio(params, tokens, gpus, peak, mfu, deadline_s),
+        budget_ratio(params, tokens, peak, mfu, dollars_per_gpu_hour, budget_dollars)), axis=-1)
+
+
+def first_wall(ratios):
+    """Index of the wall that a growing model hits first; −1 while none is hit.
+
+    All four ratios are proportional to the parameters, so the largest one was the first to pass 1.
+    """
+    return ops.where(np.max(ratios, axis=-1) > 1, np.argmax(ratios, axis=-1), -1)
+
+
+def largest_params(params, ratios):
+    """The size at which the first wall stands: the parameters divided by the largest ratio."""
+    check.positive(params=params)
+    return params / np.max(ratios, axis=-1)
+
+
+# -- the three loads of the regime cube ------------------------------------------------------------------------------
+def training_loads(model, gpu, gpus, tokens_per_step, target_step_s, recipe=None, wire_bytes_per_s=None):
+    """Share of each of a cluster's resources that a training step in the target time would use; LOADS order, last axis.
+
+    memory      training state / all HBM (perfect sharding; leaves out activations)
+    compute     6 · active parameters · tokens / (GPUs · bf16 peak · target)
+    bandwidth   the gradients' ring AllReduce, 2·(N−1)/N · gradient bytes / (one GPU's NIC · target): plain data
+                parallel. A layout that splits the model sends less over the NIC; nothing is taken as hidden.
+    A load above 1 cannot be met; the largest is the resource that binds.
+    """
+    check.positive(tokens_per_step=tokens_per_step, target_step_s=target_step_s)
+    check.whole(gpus=gpus)
+    params = models.parameters(model)
+    slabs = memory.state_slabs(params, recipe)
+    wire = gpu.nic_bytes_per_s if wire_bytes_per_s is None else wire_bytes_per_s
+    sent = 2 * slabs[..., 1] * (gpus - 1) / gpus
+    return np.stack(np.broadcast_arrays(
+        np.sum(slabs, axis=-1) / (gpus * gpu.hbm_bytes),
+        6 * models.active_parameters(model) * tokens_per_step / (gpus * gpu.bf16_flops_per_s * target_step_s),
+        sent / (wire * target_step_s)), axis=-1)
+
+
+def serving_loads(model, gpu, gpus, batch, context_tokens, target_token_s, bytes_per_weight=2.0,
+                  bytes_per_kv_value=2.0):
+    """Share of each of the GPUs' resources that a decode step in the target time would use; LOADS order, last axis.
+
+    memory      (weights + KV cache of the batch) / all HBM
+    compute     batch · forward FLOPs of a token at that context / (GPUs · bf16 peak · target)
+    bandwidth   (weights that the batch touches + KV cache) / (GPUs · HBM bandwidth · target)
+    Of the experts a batch touches E·(1 − (1 − k/E)^b) (routing taken as even). Leaves out traffic between the GPUs.
+    """
+    check.positive(batch=batch, context_tokens=context_tokens, target_token_s=target_token_s, gpus=gpus,
+                   bytes_per_weight=bytes_per_weight, bytes_per_kv_value=bytes_per_kv_value)
+    kv = memory.kv_bytes(model, context_tokens, batch, bytes_per_kv_value)
+    arithmetic = batch * flops.forward_flops_per_token(model, context_tokens, causal=0)
+    time = gpus * target_token_s
+    return np.stack(np.broadcast_arrays(
+        (models.parameters(model) * bytes_per_weight + kv) / (gpus * gpu.hbm_bytes),
+        arithmetic / (gpu.bf16_flops_per_s * time),
+        (touched_parameters(model, batch) * bytes_per_weight + kv) / (gpu.hbm_bytes_per_s * time)), axis=-1)
+
+
+def touched_parameters(model, batch):
+    """Parameters that a batch of tokens reads in one step: dense ones all, of the experts E·(1 − (1 − k/E)^b)."""
+    check.positive(batch=batch)
+    experts = ops.maximum(model.experts, 1)
+    used = model.experts * (1 - (1 - model.top_k / experts) ** batch)
+    idle = models.moe_layers(model) * (model.experts - used) * models.expert_parameters(model)
+    return models.parameters(model) - idle
+
+
+def binding_load(loads):
+    """Index into LOADS of the largest."""
+    return np.argmax(loads, axis=-1)
+
+
+# -- the gradients' AllReduce ----------------------------------------------------------------------------------------
+def allreduce_bytes_sent(params, ranks, gradient_bytes=2.0):
+    """Bytes each GPU sends (and receives) in a ring AllReduce of the gradients: 2·(N−1)/N·P·bytes.
+
+    Patarasuk and Yuan 2009; the bandwidth term alone, no latency.
+    """
+    check.positive(params=params, gradient_bytes=gradient_bytes)
+    check.whole(ranks=ranks)
+    return 2 * (ranks - 1) / ranks * params * gradient_bytes
+
+
+def allreduce_s(params, ranks, wire_bytes_per_s, gradient_bytes=2.0):
+    """Seconds of that AllReduce on a wire of so many bytes per second, one way."""
+    check.positive(wire_bytes_per_s=wire_bytes_per_s)
+    return allreduce_bytes_sent(params, ranks, gradient_bytes) / wire_bytes_per_s
+
+
+def break_even_tokens_per_gpu(ranks, wire_bytes_per_s, peak_flops_per_s, mfu=0.4, gradient_bytes=2.0,
+                              flops_per_weight=6):
+    """Tokens per GPU and step at which the AllReduce takes as long as the computing: with fewer it cannot hide.
+
+    6·P·T/(MFU·C) = 2·(N−1)/N·bytes·P/W, so T = (N−1)/N·bytes·MFU·C/(3·W); the parameters cancel. With
+    ``flops_per_weight`` 4 it must hide behind the backward pass alone (lesson 04's inequality).
+    """
+    check.positive(wire_bytes_per_s=wire_bytes_per_s, peak_flops_per_s=peak_flops_per_s, gradient_bytes=gradient_bytes,
+                   flops_per_weight=flops_per_weight)
+    check.whole(ranks=ranks)
+    check.share(mfu=mfu)
+    return 2 * (ranks - 1) / ranks * gradient_bytes * mfu * peak_flops_per_s / (flops_per_weight * wire_bytes_per_s)
