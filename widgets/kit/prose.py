@@ -68,3 +68,14 @@ def number(source: str, language: str, css_class: str, md) -> str:
     expression = html.escape(FORM.match(source)["expression"])
     shown = html.escape(shown).replace(" ", "&nbsp;")
     return md.htmlStash.store(f'<span class="n" tabindex="0" role="note" data-expr="{expression}">{shown}</span>')
+
+
+def bar(source: str, language: str, css_class: str, md) -> str:
+    """The formatter of `#!bar …`: a bar whose length is a computed share of its row, beside the number that says it."""
+    try:
+        share = float(eval(source, namespace()))
+    except Exception as error:
+        raise fault(source, f"cannot compute `{source}`: {type(error).__name__}: {error}") from error
+    if not 0 <= share <= 1:
+        raise fault(source, f"a bar must be between 0 and 1 long, `{source}` is {share:g}")
+    return md.htmlStash.store(f'<span class="bar" style="width: {share:.2%}" aria-hidden="true"></span>')

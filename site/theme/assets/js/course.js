@@ -1,0 +1,97 @@
+/* The shell's own script: what has been read, and how a number was computed. Runs again after each instant navigation. */
+(() => {
+  "use strict";
+
+  // Lessons read, by address, kept in this browser and nowhere else. Private windows may refuse storage: then nothing is kept.
+  const KEY = "course.read";
+  const readLessons = () => {
+    try { return new Set(JSON.parse(localStorage.getItem(KEY)) || []); } catch { return new Set(); }
+  };
+  const keep = (lessons) => {
+    try { localStorage.setItem(KEY, JSON.stringify([...lessons])); } catch { /* nothing to do without storage */ }
+  };
+  const address = (href) => new URL(href, location.href).pathname.replace(/index\.html$/, "");
+
+  function showTicks() {
+    const lessons = readLessons();
+    for (const link of document.querySelectorAll("a.md-nav__link, a[data-lesson]")) {
+      link.toggleAttribute("data-read", lessons.has(address(link.href)));
+    }
+  }
+
+  function setRead(read) {
+    const lessons = readLessons();
+    if (read) lessons.add(address(location.href)); else lessons.delete(address(location.href));
+    keep(lessons);
+    showTicks();
+  }
+
+  // Reaching the line at the lesson's end counts as having read it; the line says so and offers to take it back.
+  function watchEnd() {
+    const end = document.querySelector("[data-lesson-end]");
+    if (!end) return;
+    end.hidden = false;
+    const say = (read) => {
+      const button = document.createElement("button");
+      button.textContent = read ? "Mark as unread" : "Mark as read";
+      button.addEventListener("click", () => { watcher.disconnect(); setRead(!read); say(!read); end.lastChild.focus(); });
+      end.replaceChildren(read ? "✓ You have read this lesson. This browser remembers it; nobody else is told. " : "", button);
+    };
+    const watcher = new IntersectionObserver(([entry]) => {
+      if (!entry.isIntersecting) return;
+      watcher.disconnect();
+      setRead(true);
+      say(true);
+    });
+    say(readLessons().has(address(location.href)));
+    watcher.observe(end);
+  }
+
+  // One tooltip for all computed numbers, placed beside the number and inside the window.
+  function explainNumbers() {
+    document.getElementById("n-how")?.remove();
+    const how = Object.assign(document.createElement("div"), { id: "n-how", className: "n-how", hidden: true });
+    how.setAttribute("role", "tooltip");
+    document.body.append(how);
+    let shown = null;
+
+    const hide = () => { how.hidden = true; shown?.removeAttribute("aria-describedby"); shown = null; };
+    const show = (number) => {
+      if (number === shown) return;
+      hide();
+      shown = number;
+      how.textContent = number.dataset.expr;
+      how.hidden = false;
+      number.setAttribute("aria-describedby", how.id);
+      const at = number.getBoundingClientRect();
+      const left = Math.min(at.left, document.documentElement.clientWidth - how.offsetWidth - 12);
+      const above = at.bottom + how.offsetHeight + 8 > innerHeight;
+      how.style.left = `${Math.max(12, left)}px`;
+      how.style.top = `${above ? at.top - how.offsetHeight - 6 : at.bottom + 6}px`;
+    };
+    for (const number of document.querySelectorAll(".n")) {
+      number.addEventListener("pointerenter", () => show(number));
+      number.addEventListener("focus", () => show(number));
+      number.addEventListener("pointerleave", () => { if (document.activeElement !== number) hide(); });
+      number.addEventListener("blur", hide);
+      number.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+    }
+    return hide;
+  }
+
+  // What scrolls sideways can be scrolled by keyboard too.
+  function reachScrollers() {
+    for (const box of document.querySelectorAll(".md-typeset .math, .md-typeset__scrollwrap, .md-typeset pre > code")) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    }
+  }
+
+  let hideNumber = () => {};
+  addEventListener("scroll", () => hideNumber(), { passive: true });
+  document$.subscribe(() => {
+    showTicks();
+    watchEnd();
+    hideNumber = explainNumbers();
+    reachScrollers();
+  });
+})();

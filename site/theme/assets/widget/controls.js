@@ -1,0 +1,115 @@
+// Sliders, selects, switches and players: native elements, so that labels, keyboard and screen readers work as they should.
+import { human, parse } from "./numbers.js";
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// Text of a link or a fence -> a value, or null where the control does not take it.
+export function read(control, text) {
+  if (control.kind === "choice") {
+    const index = control.keys.indexOf(text);
+    return index < 0 ? null : index;
+  }
+  if (control.kind === "switch") return { on: 1, true: 1, 1: 1, off: 0, false: 0, 0: 0 }[text] ?? null;
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return null;
+  return fits(control, Number(text)) ? Number(text) : null;
+}
+
+const fits = (control, value) => value >= control.low && value <= control.high && (!control.whole || Number.isInteger(value));
+
+export function write(control, value) {
+  if (control.kind === "choice") return control.keys[value];
+  if (control.kind === "switch") return value ? "on" : "off";
+  return String(Number(value.toPrecision(12)));
+}
+
+const nearest = (grid, value) => {
+  let best = 0;
+  for (let i = 1; i < grid.length; i++) if (Math.abs(grid[i] - value) < Math.abs(grid[best] - value)) best = i;
+  return best;
+};
+
+// Binds a control to its elements. `changed(value, settled)` is called with each new value.
+export function bind(root, control, changed) {
+  const element = root.querySelector(`[data-control="${control.name}"]`);
+  return { choice: bindSelect, switch: bindSwitch, number: bindSlider, player: bindPlayer }[control.kind](
+    element, control, changed);
+}
+
+function bindSelect(element, control, changed) {
+  const select = element.querySelector("select");
+  select.addEventListener("change", () => changed(select.selectedIndex, true));
+  return { show: value => { select.selectedIndex = value; } };
+}
+
+function bindSwitch(element, control, changed) {
+  const box = element.querySelector("input");
+  box.addEventListener("change", () => changed(+box.checked, true));
+  return { show: value => { box.checked = !!value; } };
+}
+
+function bindSlider(element, control, changed) {
+  const range = element.querySelector("input[type=range]");
+  const typed = element.querySelector("input[type=text]");
+  const show = value => {
+    const text = human(value, control.family);
+    const at = nearest(control.grid, value);
+    range.value = at;
+    range.setAttribute("aria-valuetext", text);
+    range.style.setProperty("--at", `${100 * at / (control.grid.length - 1)}%`);
+    if (typed && document.activeElement !== typed) typed.value = text;
+  };
+  range.addEventListener("input", () => changed(control.grid[range.valueAsNumber], false));
+  range.addEventListener("change", () => changed(control.grid[range.valueAsNumber], true));
+  typed?.addEventListener("change", () => {
+    const value = parse(typed.value, control.family);
+    const good = value !== null && fits(control, value);
+    typed.setAttribute("aria-invalid", String(!good));
+    typed.title = good ? "" : `From ${human(control.low, control.family)} to ${human(control.high, control.family)}`;
+    if (good) changed(value, true);
+  });
+  typed?.addEventListener("blur", () => {
+    if (typed.getAttribute("aria-invalid") !== "true") return;
+    typed.setAttribute("aria-invalid", "false");
+    changed(null, true);
+  });
+  typed?.addEventListener("keydown", event => { if (event.key === "Enter") typed.blur(); });
+  return { show };
+}
+
+function bindPlayer(element, control, changed) {
+  const slider = bindSlider(element, control, (value, settled) => { stop(); changed(value, settled); });
+  const play = element.querySelector("[data-play]"), step = element.querySelector("[data-step]");
+  let now = control.default, playing = 0;
+  const label = () => {
+    play.textContent = playing ? "❚❚" : "▶";
+    play.setAttribute("aria-label", `${playing ? "Pause" : "Play"}: ${control.label}`);
+  };
+  const stop = () => { cancelAnimationFrame(playing); clearTimeout(playing); playing = 0; label(); };
+  const go = (value, settled) => { now = value; slider.show(value); changed(value, settled); };
+  const run = () => {
+    let before = performance.now();
+    const tick = time => {
+      const next = Math.min(control.frames, now + (time - before) / 1000 / control.seconds);
+      before = time;
+      if (next >= control.frames) stop(); else playing = requestAnimationFrame(tick);
+      go(next, next >= control.frames);
+    };
+    const hop = () => {  // reduced motion: whole frames, no tweening
+      const next = Math.min(control.frames, Math.floor(now) + 1);
+      if (next >= control.frames) stop(); else playing = setTimeout(hop, 1000 * control.seconds);
+      go(next, next >= control.frames);
+    };
+    playing = calm() ? setTimeout(hop, 0) : requestAnimationFrame(tick);
+    label();
+  };
+  play.addEventListener("click", () => {
+    if (playing) return stop();
+    if (now >= control.frames) go(0, false);
+    run();
+  });
+  step.addEventListener("click", () => {
+    stop();
+    go(now >= control.frames ? 0 : Math.floor(now + 1e-9) + 1, true);
+  });
+  return { show: value => { now = value; slider.show(value); }, stop };
+}

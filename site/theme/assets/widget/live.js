@@ -1,0 +1,78 @@
+// With Python behind the page: one session and one websocket for all its widgets, over Bokeh's own protocol.
+// The session's document holds one model with two properties: `question` (set here) and `answer` (set by Python).
+
+const mark = () => document.querySelector("meta[name=course-server]");
+export const isServed = () => mark() !== null;
+
+let link = null;      // a promise of the open session
+let attempts = 0;
+const waiting = new Map();   // question number -> {resolve, reject}
+const listeners = new Map(); // widget id -> told "live" or "lost"
+let asked = 0;
+
+async function open() {
+  const base = new URL(mark().content, location.href);
+  const token = await (await fetch(new URL("live/token", base), { cache: "no-store" })).text();
+  const address = new URL("live/ws", base);
+  address.protocol = address.protocol.replace("http", "ws");
+  const { pull_session } = window.Bokeh.require("client/connection");
+  const session = await pull_session(address.href, token, "");
+  const model = session.document.roots()[0];
+  model.connect(model.properties.answer.change, () => {
+    const { number, shown } = model.answer;
+    waiting.get(number)?.resolve(shown);
+    waiting.delete(number);
+  });
+  session.connection.socket.addEventListener("close", () => lost(session));
+  attempts = 0;
+  for (const tell of listeners.values()) tell("live");
+  return { session, model };
+}
+
+function lost(session) {
+  if (session && session.closing) return;
+  link = null;
+  for (const { reject } of waiting.values()) reject(new Error("server lost"));
+  waiting.clear();
+  for (const tell of listeners.values()) tell("lost");
+  if (listeners.size) setTimeout(reconnect, Math.min(8000, 500 * 2 ** attempts++));
+}
+
+function reconnect() {
+  if (link || !listeners.size) return;
+  link = open().catch(error => { lost(null); throw error; });
+  link.catch(() => {});
+}
+
+export async function askServer(id, widget, values, tell) {
+  listeners.set(id, tell);
+  if (!link) reconnect();
+  const { model } = await link;
+  const number = ++asked;
+  const answer = new Promise((resolve, reject) => waiting.set(number, { resolve, reject }));
+  model.setv({ question: { number, widget, values: { ...values } } });
+  return plain(await answer);
+}
+
+// The page has no widgets any more: close the socket.
+export async function closeLink() {
+  listeners.clear();
+  if (!link) return;
+  const open = link;
+  link = null;
+  try {
+    const { session } = await open;
+    session.closing = true;
+    session.close();
+  } catch { /* it never opened */ }
+}
+
+// Bokeh hands nested dicts over as Maps.
+function plain(value) {
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, inner]) => [key, plain(inner)]));
+  if (Array.isArray(value)) return value.map(plain);
+  if (value && Object.getPrototypeOf(value) === Object.prototype) {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
+  }
+  return value;
+}

@@ -1,0 +1,97 @@
+// What the compiled widgets stand on: loops over Float64Arrays and the text of numbers.
+// The scales come from engine/units.py; a browser test holds every text here against Python's.
+import { FAMILIES, PREFIX, UNITS } from "../widgets/shared.js";
+
+export function vec(n, f) {
+  const out = new Float64Array(n);
+  for (let i = 0; i < n; i++) out[i] = f(i);
+  return out;
+}
+
+export function join(pieces) {
+  const flat = [];
+  for (const piece of pieces) {
+    if (typeof piece === "object") for (const value of piece) flat.push(+value);
+    else flat.push(+piece);
+  }
+  return flat;
+}
+
+export const gather = (source, index) => vec(index.length, i => source[index[i]]);
+
+const FOLDS = {
+  sum: [0, (a, b) => a + b], prod: [1, (a, b) => a * b], max: [-Infinity, Math.max], min: [Infinity, Math.min],
+};
+
+export function reduce(how, values, width) {
+  return vec(values.length / width, row => {
+    const start = row * width;
+    if (how === "argmax" || how === "argmin") {
+      let best = 0;
+      for (let i = 1; i < width; i++) {
+        if (how === "argmax" ? values[start + i] > values[start + best] : values[start + i] < values[start + best]) best = i;
+      }
+      return best;
+    }
+    const [first, fold] = FOLDS[how];
+    let total = first;
+    for (let i = 0; i < width; i++) total = fold(total, values[start + i]);
+    return total;
+  });
+}
+
+export function cumsum(values, width) {
+  const out = new Float64Array(values.length);
+  for (let i = 0; i < out.length; i++) out[i] = values[i] + (i % width ? out[i - 1] : 0);
+  return out;
+}
+
+export const mod = (a, b) => ((a % b) + b) % b;
+export const square = a => a * a;
+
+export function rint(value) {
+  const low = Math.floor(value), rest = value - low;
+  return rest < 0.5 || (rest === 0.5 && low % 2 === 0) ? low : low + 1;
+}
+
+const rounded = (value, digits) => Number(value.toExponential(digits - 1));
+
+export function number(value, digits = 3) {
+  if (!Number.isFinite(value)) return "–";
+  const near = rounded(value, digits);
+  if (near === 0) return "0";
+  if (Math.abs(near) >= 1e15) return near.toExponential().replace("e+", "e");
+  if (Math.abs(near) >= 1000) {
+    return String(Math.floor(value + 0.5)).replace(/\B(?=(\d{3})+$)/g, ",").replace("-", "−");
+  }
+  if (Math.abs(near) < 1e-3) return value > 0 ? "under 0.001" : "about −0";
+  const text = near.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(near)))));
+  return (text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text).replace("-", "−");
+}
+
+export function human(value, family, digits = 3) {
+  const near = Math.abs(rounded(value, digits));
+  let [scale, text] = FAMILIES[family][0];
+  for (const step of FAMILIES[family]) if (near >= step[0] * 0.9999999) [scale, text] = step;
+  if (value === 0 && family === "seconds") [scale, text] = [1, " s"];
+  return (PREFIX[family] ?? "") + number(value / scale, digits) + text;
+}
+
+export function in_unit(value, unit, digits = 3) {
+  const [scale, text] = UNITS[unit];
+  return (unit.includes("$") ? "$" : "") + number(value / scale, digits) + text;
+}
+
+// A typed quantity: "70B", "1.12 TB", "7e10", "40 %". Null when it is not one.
+export function parse(text, family) {
+  const match = /^\s*\$?\s*([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(.*?)\s*$/i.exec(text.replace(/−/g, "-"));
+  if (!match) return null;
+  const amount = Number(match[1].replace(/,/g, "")), unit = match[2];
+  if (!Number.isFinite(amount)) return null;
+  const steps = FAMILIES[family].map(([scale, words]) => [scale, words.trim()]);
+  if (!unit) return amount * (steps.length === 1 ? steps[0][0] : 1);
+  const same = (a, b) => a === b || a.split(" ")[0] === b;
+  const found = steps.find(([, words]) => same(words, unit))
+    ?? steps.find(([, words]) => same(words.toLowerCase(), unit.toLowerCase()));
+  return found ? amount * found[0] : null;
+}

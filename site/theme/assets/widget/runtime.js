@@ -1,0 +1,41 @@
+// Finds the widgets of a page, brings each to life when it nears the view, and lets go of them when the page is left.
+import { View } from "./view.js";
+import { closeLink } from "./live.js";
+
+const views = new Map();
+const near = new IntersectionObserver(entries => {
+  for (const entry of entries) if (entry.isIntersecting) wake(entry.target);
+}, { rootMargin: "900px 0px" });
+
+function wake(element) {
+  const view = views.get(element);
+  near.unobserve(element);
+  return view?.started ?? view?.start();
+}
+
+// The rest follow while the browser is idle, so that a fast scroll, a print or a search never meets an empty frame.
+async function wakeAll() {
+  for (const element of [...views.keys()]) {
+    await new Promise(resolve => (window.requestIdleCallback ?? setTimeout)(resolve, { timeout: 1500 }));
+    if (element.isConnected) await wake(element);
+  }
+}
+
+function scan() {
+  for (const [element, view] of views) {
+    if (!element.isConnected) {
+      view.dispose();
+      views.delete(element);
+    }
+  }
+  const found = document.querySelectorAll("figure.widget");
+  for (const element of found) {
+    if (views.has(element)) continue;
+    views.set(element, new View(element));
+    near.observe(element);
+  }
+  if (found.length) wakeAll(); else closeLink();
+}
+
+if (window.document$) window.document$.subscribe(scan);
+else scan();

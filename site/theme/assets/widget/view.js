@@ -1,0 +1,343 @@
+// One widget on the page: its controls, its picture, its words.
+import { bind, read, write } from "./controls.js";
+import { askServer, isServed } from "./live.js";
+import { addressWith, forget, fromAddress, kept, remember } from "./state.js";
+import { current, inTheme, restyle } from "./theme.js";
+import { pictureFile, tableFile, tables } from "./take.js";
+
+const here = new URL("..", import.meta.url);
+let bokeh = null;
+
+// BokehJS is fetched once, by the first widget that needs it.
+function loadBokeh() {
+  bokeh ??= new Promise((resolve, reject) => {
+    if (window.Bokeh) return resolve(window.Bokeh);
+    const script = document.createElement("script");
+    script.src = new URL("bokeh.min.js", here);
+    script.onload = () => { window.Bokeh.set_log_level("warn"); resolve(window.Bokeh); };
+    script.onerror = () => reject(new Error("the drawing library could not be loaded"));
+    document.head.append(script);
+  });
+  return bokeh;
+}
+
+const same = (a, b) => a === b || (a?.length === b?.length && a.length !== undefined && typeof a !== "string"
+  && Array.prototype.every.call(a, (value, i) => value === b[i]));
+
+export class View {
+  constructor(element) {
+    this.element = element;
+    this.slug = element.dataset.widget;
+    this.$ = selector => element.querySelector(selector);
+    this.drawn = {};
+    this.moved = false;
+    element.dataset.state = "loading";
+    bindPrediction(element, this.slug);
+  }
+
+  start() {
+    this.started = this.build().catch(error => {
+      this.element.dataset.state = "still";
+      this.note(`This widget could not start (${error.message}). Its figures above are those of its default state; reload to try again.`);
+    });
+    return this.started;
+  }
+
+  async build() {
+    const module = new URL(`widgets/${this.slug}.js?v=${this.element.dataset.version}`, here);
+    const [made, Bokeh] = await Promise.all([import(module), loadBokeh()]);
+    if (!this.element.isConnected) return;
+    Object.assign(this, made.widget);
+    this.defaults = Object.fromEntries(this.controls.map(control => [control.name, control.default]));
+    this.home = { ...this.defaults, ...JSON.parse(this.element.dataset.initial ?? "{}") };
+    this.values = { ...this.home, ...this.asked() };
+    this.theme = current();
+    const item = JSON.parse(inTheme(this.picture, this.theme));
+    const views = await Bokeh.embed.embed_item(item, this.$("[data-plot]"));
+    if (!this.element.isConnected) return views.clear?.();
+    this.views = views;
+    this.plot = [...views][0];
+    this.document = this.plot.model.document;
+    this.bindAll();
+    this.show(this.compute(this.values));
+    this.settle(true);
+    this.element.dataset.state = "live";
+    if (isServed()) this.ask();
+  }
+
+  // -- state ----------------------------------------------------------------------------------------------------------
+  asked() {
+    const values = {}, refused = [];
+    for (const [name, text] of Object.entries(fromAddress(this.slug))) {
+      const control = this.controls.find(c => c.name === name);
+      const value = control ? read(control, text) : null;
+      if (value === null) refused.push(control ? `${control.label} cannot be “${text.slice(0, 40)}”` : `there is no control “${name.slice(0, 40)}”`);
+      else values[name] = value;
+    }
+    if (refused.length) this.note(`The link asked for something this widget does not take: ${refused.join("; ")}. The default is shown instead.`);
+    return values;
+  }
+
+  changedFromHome() {
+    const changed = {};
+    for (const control of this.controls) {
+      if (control.kind !== "player" && this.values[control.name] !== this.home[control.name]) {
+        changed[control.name] = write(control, this.values[control.name]);
+      }
+    }
+    return changed;
+  }
+
+  set(changes, settled) {
+    Object.assign(this.values, changes);
+    for (const name of Object.keys(changes)) this.bound[name].show(this.values[name]);
+    this.moved = true;
+    this.update(settled);
+  }
+
+  update(settled) {
+    if (isServed() && this.element.dataset.state === "live") this.ask();
+    else if (this.element.dataset.state === "live") this.show(this.compute(this.values));
+    remember(this.slug, this.changedFromHome());
+    if (settled) this.settleSoon();
+  }
+
+  // -- with a server: one question at a time, the newest state next ------------------------------------------------------
+  async ask() {
+    if (this.asking) { this.again = true; return; }
+    this.asking = true;
+    do {
+      this.again = false;
+      try {
+        this.show(await askServer(this.element.id, this.slug, this.values, state => this.connection(state)));
+      } catch (error) {
+        this.connection("lost");
+      }
+    } while (this.again && this.element.isConnected);
+    this.asking = false;
+  }
+
+  connection(state) {
+    if (!this.element.isConnected || this.element.dataset.state === state) return;
+    this.element.dataset.state = state;
+    this.note(state === "lost" ? "The server is gone. The last picture stays; this widget will go on when the server is back." : "");
+    if (state === "live") this.ask();
+  }
+
+  // -- the picture and the words ---------------------------------------------------------------------------------------
+  show(out) {
+    for (const [name, columns] of Object.entries(out.parts)) this.showPart(name, columns);
+    for (const [key, { text, alarm }] of Object.entries(out.readouts)) {
+      const place = this.$(`[data-readout="${key}"]`);
+      if (place.textContent !== text) place.textContent = text;
+      place.classList.toggle("over", !!alarm);
+    }
+    const summary = this.$("[data-summary]");
+    if (summary.textContent !== out.summary) summary.textContent = out.summary;
+    for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, text);
+    this.ranges = out.ranges;
+    this.shown = out;
+    if (this.table) this.table.replaceChildren(...tables(out.parts));
+  }
+
+  showPart(name, columns) {
+    const known = this.drawn[name];
+    const data = {};
+    let changed = !known;
+    for (const [column, value] of Object.entries(columns)) {
+      data[column] = typeof value === "object" ? value : [value];
+      changed ||= !same(known[column], data[column]);
+    }
+    if (!changed) return;
+    this.drawn[name] = data;
+    const source = this.document.get_model_by_name(name);
+    if (source) source.data = data;
+  }
+
+  showRegime(key, met, text) {
+    const list = this.$("[data-regimes]");
+    let line = list.querySelector(`[data-regime="${key}"]`);
+    if (met && !line) {
+      line = document.createElement("p");
+      line.dataset.regime = key;
+      line.className = "widget-regime";
+      list.append(line);
+    }
+    if (!met) return line?.remove();
+    if (line.textContent !== text) line.textContent = text;
+    if (this.moved && this.targets.includes(key)) this.found();
+  }
+
+  found() {
+    const line = this.$("[data-break-it]");
+    if (!line || line.dataset.found) return;
+    line.dataset.found = "yes";
+    kept.set(`broke.${this.slug}`, "yes");
+  }
+
+  // Axes stay fixed while a reader drags; when the hand rests, a range that has a better home moves there.
+  settleSoon() {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.settle(false), 200);
+  }
+
+  settle(atOnce) {
+    for (const [name, [start, end]] of Object.entries(this.ranges ?? {})) {
+      const range = this.document.get_model_by_name(name);
+      if (range.start === start && range.end === end) continue;
+      if (atOnce || matchMedia("(prefers-reduced-motion: reduce)").matches) range.setv({ start, end });
+      else this.glide(range, start, end);
+    }
+  }
+
+  glide(range, start, end) {
+    const from = [range.start, range.end], began = performance.now();
+    const tick = now => {
+      const t = Math.min(1, (now - began) / 260), eased = 1 - (1 - t) ** 3;
+      range.setv({ start: from[0] + (start - from[0]) * eased, end: from[1] + (end - from[1]) * eased });
+      if (t < 1) requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  }
+
+  note(text) {
+    const place = this.$("[data-note]");
+    place.textContent = text;
+    place.hidden = !text;
+  }
+
+  // -- hands ------------------------------------------------------------------------------------------------------------
+  bindAll() {
+    this.bound = {};
+    for (const control of this.controls) {
+      this.bound[control.name] = bind(this.element, control, (value, settled) => {
+        if (value === null) return this.bound[control.name].show(this.values[control.name]);
+        this.set({ [control.name]: value }, settled);
+      });
+      this.bound[control.name].show(this.values[control.name]);
+    }
+    this.on("[data-reset]", () => { this.note(""); this.set(this.home, true); });
+    this.on("[data-copy]", () => this.copyLink());
+    this.on("[data-png]", () => pictureFile(this.plot, this.slug, this.$("[data-summary]").textContent));
+    this.on("[data-csv]", () => tableFile(this.shown.parts, this.slug));
+    for (const button of this.element.querySelectorAll("[data-preset]")) {
+      button.addEventListener("click", () => this.set({ ...this.home, ...this.presets[button.dataset.preset] }, true));
+    }
+    const alone = this.$("[data-alone]");
+    if (alone) {
+      alone.href = new URL(`../${this.slug}/`, here);
+      alone.addEventListener("click", () => { alone.href = addressWith(this.slug, this.changedFromHome(), new URL(`../${this.slug}/`, here)); });
+    }
+    const data = this.$("[data-data]");
+    data?.addEventListener("toggle", () => {
+      this.table = data.open ? data.querySelector("[data-table]") : null;
+      this.table?.replaceChildren(...tables(this.shown.parts));
+    });
+    this.bindPicture();
+    this.watch = new MutationObserver(() => {
+      const next = current();
+      restyle(this.document, this.theme, next);
+      this.theme = next;
+    });
+    this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
+  }
+
+  on(selector, act) {
+    this.$(selector)?.addEventListener("click", act);
+  }
+
+  // Dragging the picture moves controls (turning a cube); a click picks the nearest point of a part.
+  bindPicture() {
+    const plot = this.$("[data-plot]");
+    if (Object.keys(this.drag).length) {
+      plot.classList.add("draggable");
+      let from = null;
+      plot.addEventListener("pointerdown", event => {
+        from = { x: event.clientX, y: event.clientY, values: { ...this.values } };
+        plot.setPointerCapture(event.pointerId);
+      });
+      plot.addEventListener("pointermove", event => {
+        if (!from) return;
+        const changes = {};
+        for (const [axis, [name, per]] of Object.entries(this.drag)) {
+          const control = this.controls.find(c => c.name === name);
+          const raw = from.values[name] + per * (axis === "x" ? event.clientX - from.x : event.clientY - from.y);
+          changes[name] = Math.min(control.high, Math.max(control.low, Math.round(raw * 10) / 10));
+        }
+        this.set(changes, false);
+      });
+      for (const end of ["pointerup", "pointercancel"]) plot.addEventListener(end, () => { from = null; });
+    }
+    for (const [part, name] of Object.entries(this.tap)) {
+      let down = null;
+      plot.addEventListener("pointerdown", event => { down = [event.clientX, event.clientY]; });
+      plot.addEventListener("pointerup", event => {
+        if (!down || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 6) return;
+        const index = this.nearestPoint(part, event);
+        if (index !== null) this.set({ [name]: index }, true);
+      });
+    }
+  }
+
+  nearestPoint(part, event) {
+    const frame = this.plot.frame, box = this.plot.el.getBoundingClientRect();
+    const { x, y } = this.drawn[part];
+    let best = null, least = 40;
+    for (let i = 0; i < x.length; i++) {
+      const sx = box.left + frame.x_scale.compute(x[i]), sy = box.top + frame.y_scale.compute(y[i]);
+      const far = Math.hypot(event.clientX - sx, event.clientY - sy);
+      if (far < least) [best, least] = [i, far];
+    }
+    return best;
+  }
+
+  async copyLink() {
+    const link = addressWith(this.slug, this.changedFromHome(), location.href.split("#")[0]);
+    const button = this.$("[data-copy]");
+    try {
+      await navigator.clipboard.writeText(link);
+      button.dataset.done = "copied";
+    } catch {
+      window.prompt("Copy this link", link);
+    }
+    setTimeout(() => { delete button.dataset.done; }, 1600);
+  }
+
+  dispose() {
+    forget();
+    this.watch?.disconnect();
+    for (const bound of Object.values(this.bound ?? {})) bound.stop?.();
+    clearTimeout(this.settling);
+    if (!this.document) return;
+    this.views.clear();
+    const index = window.Bokeh.documents.indexOf(this.document);
+    if (index >= 0) window.Bokeh.documents.splice(index, 1);
+    this.document.clear();
+    this.document = this.plot = this.views = null;
+  }
+}
+
+// Predict first: an answer, once chosen, shows what the engine says and why. It is kept in this browser only.
+function bindPrediction(element, slug) {
+  const block = element.querySelector("[data-predict]");
+  if (!block) return;
+  const answers = [...block.querySelectorAll("[data-answer]")];
+  const reveal = index => {
+    answers.forEach((answer, i) => {
+      answer.setAttribute("aria-pressed", String(i === index));
+      answer.classList.toggle("right", answer.dataset.answer === "right");
+    });
+    const verdict = block.querySelector("[data-verdict]");
+    if (verdict) verdict.textContent = answers[index].dataset.answer === "right" ? "Right." : "Not quite.";
+    block.querySelector("[data-why]").hidden = false;
+    block.dataset.answered = answers[index].dataset.answer;
+  };
+  answers.forEach((answer, index) => answer.addEventListener("click", () => {
+    reveal(index);
+    kept.set(`predicted.${slug}.${block.dataset.predict}`, index);
+  }));
+  const before = kept.get(`predicted.${slug}.${block.dataset.predict}`);
+  if (before !== null && answers[before]) reveal(Number(before));
+}
+
+
