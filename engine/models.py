@@ -156,8 +156,11 @@ def parameters(model):
 
 
 def active_parameters(model):
-    """Parameters that one token meets: as above, with only top_k of the routed experts in each MoE layer."""
-    return (embedding_parameters(model) + head_parameters(model) + model.extra_params
+    """Parameters that one token of text meets: the decoder, with only top_k of the routed experts in each MoE layer.
+
+    Counts the input embedding; some reports leave it out (gpt-oss, DeepSeek-V2-Lite).
+    """
+    return (embedding_parameters(model) + head_parameters(model)
             + dense_layers(model) * layer_parameters(model)
             + moe_layers(model) * layer_parameters(model, moe=True, experts=model.top_k))
 
