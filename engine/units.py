@@ -7,6 +7,7 @@ The browser formats with the same tables (they are exported with each page), so 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 
 MINUTE, HOUR, DAY, YEAR = 60.0, 3600.0, 86400.0, 365.25 * 86400.0
 KIB, MIB, GIB, TIB = 2.0**10, 2.0**20, 2.0**30, 2.0**40
@@ -48,19 +49,20 @@ UNITS |= {"GPU-hours": (HOUR, " GPU-hours"), "billion": (1e9, " billion"), "$": 
 
 
 def round_significant(value: float, digits: int = 3) -> float:
-    """The value rounded to so many significant digits (as text would show it)."""
-    return float(f"{value:.{digits - 1}e}")
+    """The value rounded to so many significant digits; exact ties go away from zero, as browsers have it."""
+    if not math.isfinite(value):
+        raise ValueError(f"value must be finite to be shown, got {value!r}")
+    exact = Decimal(float(value))
+    return float(exact.quantize(Decimal((0, (1,), exact.adjusted() - digits + 1)), ROUND_HALF_UP)) if exact else 0.0
 
 
 def number(value: float, digits: int = 3) -> str:
     """A plain number: so many significant digits, whole with thousands separators from 1,000 up."""
-    if not math.isfinite(value):
-        raise ValueError(f"value must be finite to be shown, got {value!r}")
     rounded = round_significant(value, digits)
     if rounded == 0:
         return "0"
     if abs(rounded) >= 1e15:
-        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
         return f"{float(mantissa):g}e{int(exponent)}"
     if abs(rounded) >= 1000:
         return f"{math.floor(value + 0.5):,}".replace("-", "−")

@@ -56,7 +56,7 @@ class BlockMath(BlockProcessor):
         match = BLOCK.search(block)
         if before := block[:match.start()].strip("\n"):
             self.parser.parseBlocks(parent, [before])
-        formula = etree.SubElement(parent, "div", {"class": "math"})
+        formula = etree.SubElement(parent, "div", {"class": "math", "data-search-exclude": ""})
         formula.text = AtomicString(self.parser.md.htmlStash.store(to_mathml(match[1], "block")))
         if after := block[match.end():].strip("\n"):
             blocks.insert(0, after)

@@ -1,0 +1,82 @@
+"""Write the static course into build/static: the lessons by mkdocs, each widget's module, and a page for each widget.
+
+    python site/build.py            the whole site
+    python site/build.py --fresh    after emptying build/ first
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import bokeh
+from jinja2 import Environment, FileSystemLoader
+
+from widgets.kit import export, markup, tokens
+from widgets.kit.widget import all_widgets
+
+ROOT = Path(__file__).resolve().parents[1]
+LESSONS, OUT = ROOT / "lessons", ROOT / "build" / "static"
+THEME = ROOT / "site" / "theme"
+ALONE_SHEETS = ("tokens.css", "type.css", "widget.css", "alone.css")
+
+
+def lessons_with(slug: str) -> list[tuple[str, str]]:
+    """(address, title) of every lesson that shows a widget."""
+    found = []
+    for path in sorted(LESSONS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if re.search(rf"^name: {slug}\s*$", text, re.MULTILINE):
+            title = re.search(r"^(?:title: |# )(.+)$", text, re.MULTILINE)
+            found.append((f"../{path.stem}/#w-{slug}", title[1].strip() if title else path.stem))
+    return found
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file unless it already says the same, so that watchers and caches see real changes alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def lessons() -> None:
+    """mkdocs, in a process of its own: it keeps state between builds that a watcher must not inherit."""
+    write(THEME / "assets" / "css" / "tokens.css", tokens.css())
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet"], cwd=ROOT)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def widgets() -> None:
+    """The modules, BokehJS of the installed version, and the pages of the widgets alone."""
+    for name, text in export.files().items():
+        write(OUT / "assets" / "widgets" / name, text)
+    script = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
+    shutil.copyfile(script, OUT / "assets" / "bokeh.min.js")
+    page = Environment(loader=FileSystemLoader(Path(markup.__file__).parent), autoescape=True).get_template("alone.html")
+    for slug, cls in all_widgets().items():
+        widget = cls()
+        write(OUT / slug / "index.html", page.render(
+            title=widget.question, summary=widget.shown()["summary"], lessons=lessons_with(slug), sheets=ALONE_SHEETS,
+            figure=markup.figure(widget, f"w-{slug}")))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fresh", action="store_true", help="empty the output first")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    if options.fresh:
+        shutil.rmtree(OUT, ignore_errors=True)
+    lessons()
+    widgets()
+    print(f"Built {OUT.relative_to(ROOT)} in {time.perf_counter() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

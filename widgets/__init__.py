@@ -1,0 +1,1 @@
+"""One module per widget, named by its slug; each draws and describes what the engine computes."""

@@ -1,0 +1,1 @@
+"""What every widget is made of: controls, the base class, text, figures, and the compiler to JavaScript."""

@@ -1,0 +1,68 @@
+"""What a page needs of a widget, as one JavaScript module: its picture, its controls and the function that moves it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+
+from bokeh.core.json_encoder import serialize_json
+from bokeh.embed import json_item
+
+from engine import units
+from widgets.kit import figure as fig
+from widgets.kit import tokens
+from widgets.kit.widget import Widget, all_widgets, compile_widget
+
+HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, human, in_unit"
+
+
+@cache
+def _picture(cls: type[Widget]):
+    widget = cls()
+    plot = widget.figure(fig.sources(widget))
+    for name, (start, end) in widget.ranges().items():
+        plot.select_one({"name": name}).update(start=float(start), end=float(end))
+    return json_item(plot), plot.height
+
+
+def height(cls: type[Widget]) -> int:
+    """The picture's height in pixels, kept free for it on the page so that nothing jumps."""
+    return _picture(cls)[1]
+
+
+@cache
+def module(cls: type[Widget]) -> str:
+    """The text of the widget's module."""
+    controls = cls.controls()
+    presets = {}
+    for name, texts in cls.presets.items():
+        presets[name] = {key: controls[key].raw(controls[key].read(value)) for key, value in texts.items()}
+    about = {
+        "controls": [control.describe() for control in controls.values()],
+        "presets": presets,
+        "targets": [name for name, method in cls.methods("regime_target").items() if method.regime_target],
+        "drag": cls.drag,
+        "tap": cls.tap,
+        "picture": serialize_json(_picture(cls)[0]),
+    }
+    return (f"import {{ {HELPERS} }} from \"../widget/numbers.js\";\n"
+            f"export const widget = {json.dumps(about, ensure_ascii=False)};\n"
+            f"widget.compute = {compile_widget(cls)};\n")
+
+
+def version(cls: type[Widget]) -> str:
+    """Changes whenever the module does, so that browsers may keep what has not."""
+    return hashlib.sha256(module(cls).encode()).hexdigest()[:10]
+
+
+def shared() -> str:
+    """What all modules share: the scales of the formatter and the colours of both themes."""
+    tables = {"FAMILIES": units.FAMILIES, "PREFIX": units.PREFIX, "UNITS": units.UNITS, "TOKENS": {
+        name: {"light": light, "dark": tokens.palette("dark")[name]} for name, light in tokens.palette("light").items()}}
+    return "".join(f"export const {name} = {json.dumps(table, ensure_ascii=False)};\n" for name, table in tables.items())
+
+
+def files() -> dict[str, str]:
+    """File name -> text, for everything under assets/widgets/."""
+    return {"shared.js": shared()} | {f"{slug}.js": module(cls) for slug, cls in all_widgets().items()}

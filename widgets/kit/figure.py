@@ -1,0 +1,104 @@
+"""One style for all figures: no toolbar, few ticks, text of 13 px and more, colours from the tokens.
+
+Figures are built in the light theme's colours; the page swaps each token's colour for the other theme's, in place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.models import BasicTicker, ColumnDataSource, FixedTicker, NumeralTickFormatter, Range1d
+from bokeh.plotting import figure
+
+from engine import units
+from widgets.kit import tokens
+from widgets.kit.symbolic import lookup
+
+COLOR = tokens.palette("light")
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+TEXT = {"text_font": value(FONT), "text_font_size": "13px", "text_color": COLOR["ink"], "text_baseline": "middle"}
+LABEL = TEXT | {"text_color": COLOR["ink-soft"]}
+OVER = {"fill_color": COLOR["over"], "line_color": COLOR["over"], "fill_alpha": 0.28, "hatch_pattern": "right_diagonal_line",
+        "hatch_color": COLOR["over"], "hatch_alpha": 0.75, "hatch_weight": 1.2, "hatch_scale": 9}
+
+
+def plot(x_range, y_range, height=380, x_title="", y_title="", x_log=False, y_log=False, **more):
+    """An empty figure in the course's style. Ranges are (start, end); they stay fixed while a reader drags."""
+    p = figure(height=height, sizing_mode="stretch_width", toolbar_location=None, tools="", min_border=4,
+               x_range=Range1d(*x_range, name="x"), y_range=Range1d(*y_range, name="y"),
+               x_axis_type="log" if x_log else "linear", y_axis_type="log" if y_log else "linear",
+               x_axis_label=x_title or None, y_axis_label=y_title or None,
+               background_fill_color=None, border_fill_color=None, outline_line_color=None, output_backend="canvas", **more)
+    p.toolbar.logo = None
+    for axis in p.axis:
+        axis.axis_line_color = COLOR["axis"]
+        axis.major_tick_line_color = COLOR["axis"]
+        axis.minor_tick_line_color = None
+        axis.major_tick_in, axis.major_tick_out = 0, 4
+        axis.major_label_text_color = COLOR["ink-soft"]
+        axis.axis_label_text_color = COLOR["ink-soft"]
+        axis.axis_label_text_font = axis.major_label_text_font = FONT
+        axis.axis_label_text_font_size = axis.major_label_text_font_size = "13px"
+        axis.axis_label_text_font_style = "normal"
+        axis.axis_label_standoff = 8
+        if not isinstance(axis.ticker, FixedTicker):
+            axis.ticker = axis.ticker if (x_log or y_log) else BasicTicker(desired_num_ticks=5)
+    p.grid.grid_line_color = COLOR["grid"]
+    p.xgrid.grid_line_color = None if not x_log else COLOR["grid"]
+    return p
+
+
+def ticks(axis, values, family) -> None:
+    """Fixed ticks with the engine's own words for each."""
+    axis.ticker = FixedTicker(ticks=[float(v) for v in values])
+    axis.major_label_overrides = {float(v): units.human(float(v), family) for v in values}
+
+
+def byte_ticks(axis, count=5) -> None:
+    """Ticks in decimal bytes for a range that moves."""
+    axis.ticker = BasicTicker(desired_num_ticks=count)
+    axis.formatter = NumeralTickFormatter(format="0[.]0 b")
+
+
+def hide(axis) -> None:
+    """No axis at all: for pictures whose position means nothing in that direction."""
+    axis.visible = False
+
+
+def sources(widget) -> dict[str, ColumnDataSource]:
+    """A data source for each part of a widget, named as the part and filled with its present columns."""
+    return {name: ColumnDataSource(data=columns(part), name=name) for name, part in widget.shown()["parts"].items()}
+
+
+def columns(part: dict) -> dict:
+    """Columns as Bokeh wants them: arrays and lists of one length."""
+    return {key: np.atleast_1d(np.asarray(column)) for key, column in part.items()}
+
+
+def spread(positions, gap):
+    """Places for labels of ascending positions, each at least ``gap`` above the one before (works on symbols too)."""
+    placed = [positions[0]]
+    for i in range(1, len(positions)):
+        placed.append(np.maximum(positions[i], placed[-1] + gap))
+    return np.stack(placed)
+
+
+def share_of(whole, share):
+    """A length on the picture as a share of the axis it is drawn on."""
+    return whole * share
+
+
+def midpoint(low, high):
+    """Where a label stands in the middle of its mark."""
+    return (low + high) / 2
+
+
+def revealed(values, frame):
+    """The values as they grow in one after the other while an animation's frame runs from 0 to their number."""
+    return values * np.clip(frame - np.arange(len(values)), 0.0, 1.0)
+
+
+def fitting_view(value, views, headroom=1.15):
+    """The first of the axis lengths that holds the value with room above; the longest where none does."""
+    fits = np.stack([value * headroom <= view for view in views[:-1]] + [value * 0 <= 1])
+    return lookup(views, np.argmax(fits))

@@ -1,0 +1,129 @@
+"""Write a graph of symbols out as a JavaScript function of the controls' values.
+
+Single numbers become plain expressions, arrays become Float64Array loops; the few helpers it names (vec, gather, reduce,
+show, ...) stand in site/theme/assets/widget/numbers.js. Numbers are doubles on both sides, so both give the same result.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from widgets.kit.symbolic import Graph, Node, Symbol, Text
+
+
+def literal(value: float) -> str:
+    """A number as JavaScript writes it, to the last bit; whole numbers without their '.0'."""
+    if not np.isfinite(value):
+        raise ValueError(f"a constant of the widget is {value}: it would show as nonsense on the page")
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def _array(values) -> str:
+    return "[" + ",".join(literal(v) for v in np.ravel(values)) + "]"
+
+
+class Writer:
+    """Gives each node a name, in the order in which they can be computed."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self.lines, self.names = graph, [], {}
+
+    def name(self, node_id: int) -> str:
+        if node_id not in self.names:
+            node = self.graph.nodes[node_id]
+            code = getattr(self, f"_{node.op}")(node)
+            if node.op in ("number", "words", "control"):
+                self.names[node_id] = code
+            else:
+                self.names[node_id] = f"v{node_id}"
+                self.lines.append(f"const v{node_id}={code};")
+        return self.names[node_id]
+
+    def _number(self, node: Node) -> str:
+        text = literal(node.data)
+        return f"({text})" if node.data < 0 else text
+
+    def _array(self, node: Node) -> str:
+        return f"Float64Array.from({_array(node.data)})"
+
+    def _control(self, node: Node) -> str:
+        return f"c.{node.data}"
+
+    def _map(self, node: Node) -> str:
+        if node.shape == ():
+            return node.data.format(*(self.name(a) for a in node.args))
+        items = [self.name(a) + ("[i]" if self.graph.nodes[a].shape else "") for a in node.args]
+        return f"vec({int(np.prod(node.shape))},i=>{node.data.format(*items)})"
+
+    def _gather(self, node: Node) -> str:
+        names = [self.name(a) for a in node.args]
+        single = [self.graph.nodes[a].shape == () for a in node.args]
+        if node.shape == () and len(names) == 1:
+            return f"{names[0]}[{int(node.data)}]"
+        if all(single):
+            picked = ",".join(names[i] for i in node.data.ravel())
+            return f"Float64Array.of({picked})" if node.shape else picked
+        source = names[0] if len(names) == 1 else f"join([{','.join(names)}])"
+        return f"gather({source},{json.dumps(node.data.ravel().tolist(), separators=(',', ':'))})" if node.shape \
+            else f"{source}[{int(node.data)}]"
+
+    def _reduce(self, node: Node) -> str:
+        how, width = node.data
+        call = f"reduce('{how}',{self.name(node.args[0])},{width})"
+        return call if node.shape else f"{call}[0]"
+
+    def _scan(self, node: Node) -> str:
+        return f"cumsum({self.name(node.args[0])},{node.data})"
+
+    def _take(self, node: Node) -> str:
+        table, index = (self.name(a) for a in node.args)
+        if node.shape == ():
+            return f"{table}[{index}]"
+        return f"vec({int(np.prod(node.shape))},i=>{table}[{index}[i]])"
+
+    def _row(self, node: Node) -> str:
+        table, index = (self.name(a) for a in node.args)
+        return f"{table}.slice({index}*{node.data},({index}+1)*{node.data})"
+
+    def _words(self, node: Node) -> str:
+        return json.dumps(node.data, ensure_ascii=False)
+
+    def _join(self, node: Node) -> str:
+        return "+".join(['""', *(self.name(a) for a in node.args)])
+
+    def _show(self, node: Node) -> str:
+        how, unit, digits = node.data
+        return f"{how}({self.name(node.args[0])},{json.dumps(unit, ensure_ascii=False)},{digits})"
+
+    def _pick_text(self, node: Node) -> str:
+        index, *texts = (self.name(a) for a in node.args)
+        return f"[{','.join(texts)}][+({index})]"
+
+    def value(self, value) -> str:
+        """Any output: a number, an array, a text, a truth, or lists and dicts of them."""
+        if isinstance(value, dict):
+            return "{" + ",".join(f"{json.dumps(k)}:{self.value(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, (Symbol, Text)):
+            return self.name(value.id)
+        if isinstance(value, (list, tuple)):
+            return "[" + ",".join(self.value(v) for v in value) + "]"
+        if isinstance(value, (bool, np.bool_)):
+            return "true" if value else "false"
+        if isinstance(value, str):
+            return self.name(self.graph.text(value).id)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "US":
+            return json.dumps(value.tolist(), ensure_ascii=False)
+        if isinstance(value, np.ndarray):
+            return _array(value) if value.shape else literal(float(value))
+        return literal(float(value))
+
+
+def function(graph: Graph, outputs: dict) -> str:
+    """A JavaScript arrow function from the controls' values ``c`` to the outputs."""
+    writer = Writer(graph)
+    result = writer.value(outputs)
+    constants = [line for line in writer.lines if line.split("=", 1)[1].startswith("Float64Array.from([")]
+    steps = [line for line in writer.lines if line not in set(constants)]
+    return "\n".join(["(()=>{", *constants, "return c=>{", *steps, f"return {result};", "};", "})()"])

@@ -1,0 +1,176 @@
+"""The base class of all widgets: written once, live with Python behind it and compiled for the page without.
+
+A widget declares controls, then methods: ``@part`` gives columns of numbers for one data source, ``@readout`` a short
+formatted value, ``@regime`` a condition with the words to show when it holds, ``summary`` one sentence that says what is
+seen, and ``figure`` draws glyphs once over the parts' sources. It computes nothing itself: methods call the engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache, cached_property
+
+import numpy as np
+import param
+
+from engine import check
+from widgets.kit import javascript
+from widgets.kit.controls import BadValue, Control
+from widgets.kit.symbolic import Graph, NotTraceable, Symbol
+
+
+def part(*controls):
+    """Columns of numbers for the data source of the method's name; depends on the named controls and no others."""
+    def mark(method):
+        method = param.depends(*controls)(method)
+        method.part_of = controls
+        return method
+    return mark
+
+
+def readout(label, help=""):
+    """A short value with a label. The method returns a text, or (text, alarm) with the condition that colours it."""
+    def mark(method):
+        method.readout_label, method.readout_help = label, help
+        return method
+    return mark
+
+
+def regime(target=False):
+    """A state of affairs worth naming. The method returns (condition, words). ``target``: it is the one to *break it* by."""
+    def mark(method):
+        method.regime_target = target
+        return method
+    return mark
+
+
+class Widget(param.Parameterized):
+    """Subclasses set the texts below; their module's name is the slug."""
+
+    question = ""        # the figure's title
+    assumptions = ""     # the caption: what the model behind the picture takes for granted
+    formula = ""         # Markdown with $…$, shown on demand
+    break_it = ""        # the invitation to find the regime in which the strategy fails
+    presets: dict[str, dict] = {}
+    drag: dict[str, tuple] = {}   # {"x": (control, change per pixel), "y": …}: dragging the picture moves controls
+    tap: dict[str, str] = {}      # {part: choice control}: a click picks the part's nearest point
+
+    @classmethod
+    def slug(cls) -> str:
+        return cls.__module__.rsplit(".", 1)[-1]
+
+    @classmethod
+    def controls(cls) -> dict[str, Control]:
+        """Name -> control, in the order in which the class declares them."""
+        found = {name: p for name, p in cls.param.objects(instance=False).items() if isinstance(p, Control)}
+        order = [name for base in reversed(cls.__mro__) for name in vars(base)]
+        return dict(sorted(found.items(), key=lambda item: order.index(item[0])))
+
+    @classmethod
+    def methods(cls, mark: str) -> dict:
+        """Name -> method for those that a decorator marked, in the order of declaration."""
+        return {name: m for base in reversed(cls.__mro__) for name, m in vars(base).items() if hasattr(m, mark)}
+
+    def summary(self) -> str:
+        raise NotImplementedError
+
+    def ranges(self) -> dict:
+        """Range name -> [start, end] for axes with a better home once the hand rests; while it drags they stay."""
+        return {}
+
+    def figure(self, sources):
+        raise NotImplementedError
+
+    # -- state ------------------------------------------------------------------------------------------------------
+    def set_state(self, texts: dict) -> None:
+        """Set controls from texts, as they stand in a fence or a link; BadValue names the one that does not fit."""
+        controls = self.controls()
+        for name, raw in texts.items():
+            if name not in controls:
+                raise BadValue(f"{self.slug()} has no control {name!r}; it has {', '.join(controls)}")
+        self.param.update(**{name: controls[name].read(raw) for name, raw in texts.items()})
+
+    def set_raw(self, values: dict) -> None:
+        """Set controls from what the page holds (numbers, indices), held to the bounds."""
+        controls = self.controls()
+        checked = {}
+        for name, value in values.items():
+            control = controls[name]
+            if control.kind == "choice":
+                checked[name] = control.options[int(value)]
+            else:
+                checked[name] = control.read(value)
+        self.param.update(**checked)
+
+    def raw_state(self) -> dict:
+        return {name: control.raw(getattr(self, name)) for name, control in self.controls().items()}
+
+    # -- what is shown ----------------------------------------------------------------------------------------------
+    def shown(self) -> dict:
+        """Everything the widget shows for its present state, as plain values."""
+        with check.trusted():
+            return _shown(type(self), self)
+
+
+def _readout(value) -> dict:
+    text, alarm = value if isinstance(value, tuple) else (value, False)
+    return {"text": text, "alarm": alarm}
+
+
+def _shown(cls, view) -> dict:
+    return {
+        "parts": {name: getattr(view, name)() for name in cls.methods("part_of")},
+        "readouts": {name: _readout(getattr(view, name)()) for name in cls.methods("readout_label")},
+        "regimes": {name: dict(zip(("met", "text"), getattr(view, name)())) for name in cls.methods("regime_target")},
+        "ranges": view.ranges(),
+        "summary": view.summary(),
+    }
+
+
+class Trace:
+    """Stands for ``self`` while a widget is compiled: its controls are symbols, its methods the widget's own."""
+
+    def __init__(self, cls, graph: Graph):
+        self._cls, self._graph, self.used = cls, graph, set()
+
+    def __getattr__(self, name):
+        if name in self._cls.controls():
+            self.used.add(name)
+            return self._cls.controls()[name].symbol(self._graph)
+        found = next(vars(base)[name] for base in self._cls.__mro__ if name in vars(base))
+        if isinstance(found, (property, cached_property)):
+            return (found.fget if isinstance(found, property) else found.func)(self)
+        return found.__get__(self, self._cls) if hasattr(found, "__get__") else found
+
+
+@cache
+def compile_widget(cls) -> str:
+    """The JavaScript function that gives everything the widget shows, from the values of its controls."""
+    graph = Graph()
+    with check.trusted(), np.errstate(all="ignore"):
+        for name, method in cls.methods("part_of").items():
+            view = Trace(cls, graph)
+            getattr(view, name)()
+            if view.used != set(method.part_of):
+                raise NotTraceable(f"{cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
+                                   f"but reads {sorted(view.used)}")
+        shown = _shown(cls, Trace(cls, graph))
+    return javascript.function(graph, shown)
+
+
+@cache
+def all_widgets() -> dict[str, type[Widget]]:
+    """Slug -> class, for every module in widgets/: putting a file there is all it takes."""
+    import widgets
+    found = {}
+    for module in pkgutil.iter_modules(widgets.__path__):
+        if not module.ispkg:
+            contents = vars(importlib.import_module(f"widgets.{module.name}")).values()
+            for cls in contents:
+                if isinstance(cls, type) and issubclass(cls, Widget) and cls.__module__ == f"widgets.{module.name}":
+                    found[module.name] = cls
+    return found
+
+
+__all__ = ["Symbol", "Widget", "all_widgets", "compile_widget", "part", "readout", "regime"]
