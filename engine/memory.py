@@ -114,11 +114,15 @@ def layer_activation_bytes(model, seq, micro_batch, tensor=1, context=1, sequenc
     check.between(0, 2, recompute=recompute)
     check.between(0, 1, flash=flash, sequence_parallel=sequence_parallel)
     tokens = seq * micro_batch / context
+    return tokens * kept_per_token(model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, moe)
+
+
+def kept_per_token(model, seq, tensor, ranks_of_whole, recompute, flash, moe):
+    """Bytes that a token leaves in one layer; ``ranks_of_whole`` divides what tensor ranks otherwise all keep."""
     whole, split = _layer_values(model, moe)
-    ranks_of_whole = ops.where(sequence_parallel, tensor, 1)
     scores = ops.where((recompute == NO_RECOMPUTE) & (flash == 0), (2 + 3 * model.dropout) * model.heads * seq, 0)
     kept = whole / ranks_of_whole + (split + scores) / tensor
-    return tokens * ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)
+    return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)
 
 
 def activation_bytes(model, seq, micro_batch, tensor=1, context=1, sequence_parallel=0, recompute=NO_RECOMPUTE,

@@ -1,0 +1,116 @@
+"""Arithmetic and memory time of one transformer layer and of the output layer, for one micro-batch on one GPU."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine import ops
+from engine.matmul import Chip, fused_attention_s, product_s, stream_s
+
+GRADIENT_SUM_BYTES = 8.0    # a weight gradient is added to an fp32 sum: read and written
+LOGIT_BYTES = 14.0, 6.0     # of each logit that the loss reads and writes, forward (with its fp32 copy) and backward
+BACKWARD_OF_FLASH = 2.5     # five products where the forward pass has two (arXiv:2205.14135)
+
+
+class LayerTime(NamedTuple):
+    """Seconds of one (average) layer for one micro-batch."""
+
+    forward_s: float
+    backward_s: float               # both products of each matrix
+    weight_gradient_s: float        # the part of it that nothing waits for
+    attention_forward_s: float      # scores and weighted sum alone
+    experts_s: float                # of forward_s, what the experts take
+
+
+def products_s(products, rows, tp, batch, rate, at: Chip):
+    """Forward time, backward time and the weight-gradient part of it, of a chain of weight matrices."""
+    forward = backward = weight = 0.0
+    for p in products:
+        k = p.k / (1.0 + (tp - 1.0) * p.splits_k)
+        n = p.n / (1.0 + (tp - 1.0) * p.splits_n)
+        cast_s = stream_s(at.casts * batch * rows * 4.0, at)
+        forward = forward + product_s(rows, n, k, batch, rate, at.operand_bytes, 2.0, at) + cast_s * k
+        gradient_s = product_s(k, n, rows, batch, rate, at.operand_bytes, GRADIENT_SUM_BYTES, at)
+        weight = weight + gradient_s
+        backward = backward + product_s(rows, k, n, batch, rate, at.operand_bytes, 2.0, at) + gradient_s + cast_s * n
+    return forward, backward, weight
+
+
+def seen_per_query(shape, seq, causal: float):
+    """Keys that a query meets, averaged over layers: half the sequence under a causal mask, less in a window."""
+    window = ops.minimum(seq, shape.span_window if shape.windowed_share else seq)
+    full = seq * (1.0 - 0.5 * causal)
+    inside = window - causal * (window * window / (2.0 * seq))
+    return full + shape.windowed_share * (inside - full)
+
+
+def core_attention_s(shape, tokens, seq, heads, flash: bool, at: Chip):
+    """Scores and weighted sum, forward and backward: fused (causal work alone), or as two batched products with the
+    whole score matrix written, scaled, masked, dropped out and read again."""
+    if flash:
+        forward = fused_attention_s(tokens * seen_per_query(shape, seq, 1.0) * heads, seq, shape.qk_dim, shape.value_dim, at)
+        return forward, forward * BACKWARD_OF_FLASH
+    batch = tokens / seq * heads
+    two_products = (product_s(seq, seq, shape.qk_dim, batch, at.wide_flops_per_s, at.wide_bytes, 2.0, at)
+                    + product_s(seq, shape.value_dim, seq, batch, at.wide_flops_per_s, at.wide_bytes, 2.0, at))
+    scores = tokens * seq * heads
+    return (two_products + stream_s((4.0 + 5.0 * shape.dropout) * scores, at),
+            2.0 * two_products + stream_s((6.0 + 5.0 * shape.dropout) * scores, at))
+
+
+def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: bool, at: Chip) -> LayerTime:
+    """One layer, dense and MoE ones averaged.
+
+    ``tokens`` are this GPU's (micro-batch × sequence / context ranks); ``whole_ranks`` divides what tensor parallelism
+    leaves whole (1 without sequence parallelism, tp with it). Experts see tokens·top_k·expert_tp/tp rows in all, spread
+    over the GPU's own experts; ``imbalance`` is the fullest GPU's load over the mean.
+    """
+    heads = shape.heads / tp
+    attention_f, attention_b = core_attention_s(shape, tokens, seq, heads, flash, at)
+    rate = at.matmul_flops_per_s
+    dense_f, dense_b, dense_w = products_s(shape.attention, tokens, tp, 1.0, rate, at)
+    rotary = 0.0 if shape.max_positions else 4.0 * (shape.heads + shape.kv_heads) * shape.qk_dim / tp
+    width = shape.ffn * (1.0 - shape.moe_share)
+    if shape.mlp:
+        share = 1.0 - shape.moe_share
+        f, b, w = products_s(shape.mlp, tokens, tp, 1.0, rate, at)
+        dense_f, dense_b, dense_w = dense_f + share * f, dense_b + share * b, dense_w + share * w
+    experts_f = 0.0
+    if shape.experts:
+        experts_f, experts_b, experts_w, routed = _experts(shape, tokens, tp, ep, expert_tp, imbalance, at)
+        dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
+        width = width + routed
+    h = shape.hidden / whole_ranks
+    activations = shape.gated
+    moved_f = tokens * ((20.0 + 2.0 * shape.dropout) * h + rotary + (4.0 + 2.0 * activations) * width / tp)
+    moved_b = tokens * ((24.0 + 10.0 * shape.dropout) * h + rotary + (6.0 + 4.0 * activations) * width / tp)
+    kernels = 2.0 * (len(shape.attention) + len(shape.mlp) + len(shape.expert) + len(shape.shared)) + 8.0
+    forward_s = ops.maximum(dense_f + attention_f + stream_s(moved_f, at), kernels * at.launch_s)
+    backward_s = ops.maximum(dense_b + attention_b + stream_s(moved_b, at), 2.0 * kernels * at.launch_s)
+    return LayerTime(forward_s, backward_s, dense_w, attention_f, experts_f)
+
+
+def _experts(shape, tokens, tp, ep, expert_tp, imbalance, at: Chip):
+    """Routed and shared experts of an average layer: forward, backward, weight gradients, and the MLP width that their
+    activation functions cover (for the whole tensor group, as a dense MLP's would)."""
+    share = shape.moe_share
+    local = shape.experts / ep
+    rows = imbalance * tokens * shape.top_k * expert_tp / tp / local
+    f, b, w = products_s(shape.expert, rows, expert_tp, local, at.matmul_flops_per_s, at)
+    width = shape.top_k * shape.expert_ffn * imbalance
+    if shape.shared:
+        f2, b2, w2 = products_s(shape.shared, tokens, tp, 1.0, at.matmul_flops_per_s, at)
+        f, b, w = f + f2, b + b2, w + w2
+        width = width + shape.shared_experts * shape.shared_ffn
+    router_and_permutation_s = stream_s(8.0 * imbalance * tokens * shape.top_k * shape.hidden / tp, at)
+    return (share * (f + router_and_permutation_s), share * (b + router_and_permutation_s), share * w, share * width)
+
+
+def head(shape, tokens, tp, whole_ranks, at: Chip):
+    """Final norm, output layer and loss: forward and backward time. They stay in 16 bits under fp8."""
+    vocab = shape.vocab / tp
+    product = product_s(tokens, vocab, shape.hidden, 1.0, at.wide_flops_per_s, at.wide_bytes, 2.0, at)
+    weight = product_s(shape.hidden, vocab, tokens, 1.0, at.wide_flops_per_s, at.wide_bytes, GRADIENT_SUM_BYTES, at)
+    norm = 4.0 * shape.hidden / whole_ranks
+    return (product + stream_s(tokens * (LOGIT_BYTES[0] * vocab + norm), at),
+            product + weight + stream_s(tokens * (LOGIT_BYTES[1] * vocab + norm), at))

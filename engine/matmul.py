@@ -1,0 +1,127 @@
+"""What a matrix product, a streaming kernel and fused attention cost on one GPU.
+
+A product is cut into tiles; the tiles run in waves over the multiprocessors; a last wave that is half empty costs as
+much as a full one, and a tile at the edge as much as one inside. The product is done when the slower of arithmetic and
+memory is.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from engine import check, ops
+from engine.calibration import DEFAULT
+from engine.hardware import WIDER
+
+TILE = 128.0            # rows and columns of one thread block's tile
+TILE_FLOPS = 2.0 * TILE * TILE
+SMALL_TILE = 16.0       # a product with fewer rows than a tile pads them to this many
+SPLIT_K = 512.0         # with fewer tiles than multiprocessors, k is split into pieces not shorter than this
+ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What one GPU achieves: rates after calibration. ``wide`` is the precision that the head and attention stay in."""
+
+    matmul_flops_per_s: float
+    wide_flops_per_s: float
+    attention_flops_per_s: float
+    memory_bytes_per_s: float
+    multiprocessors: float
+    operand_bytes: float            # of an element that a matrix product reads; it writes 16 bits, or 32 in fp32
+    wide_bytes: float
+    casts: float                    # 1.0 where operands are cast to a narrower format before each product
+    launch_s: float
+    ramp_k: float
+    softmax_d: float
+
+
+@lru_cache(None)
+def _achievable() -> dict:
+    """Best shares by GPU key, and the medians for chips that were never measured."""
+    with Path(__file__).with_name("catalog").joinpath("achievable.toml").open("rb") as file:
+        shares = tomllib.load(file)
+    medians = {}
+    for kind in ("bf16", "fp8"):
+        known = sorted(entry[kind] for entry in shares.values() if kind in entry)
+        medians[kind] = known[len(known) // 2]
+    return shares | {"": medians}
+
+
+def achievable_share(gpu, precision: str) -> float:
+    """The best measured matrix product on this chip, as a share of its dense peak."""
+    kind = "fp8" if precision in ("fp8", "int8", "fp4") else "bf16"
+    shares = _achievable()
+    return shares.get(gpu.key, {}).get(kind, shares[""][kind])
+
+
+def supported_precision(gpu, precision: str) -> str:
+    """The precision itself, or the next wider one that the chip has units for."""
+    check.one_of(ELEMENT_BYTES, precision=precision)
+    while not getattr(gpu, f"{precision}_flops_per_s"):
+        if precision == "fp32":
+            raise ValueError(f"gpu must have a peak in fp32 or wider formats; {gpu.key!r} has none")
+        precision = WIDER[precision]
+    return precision
+
+
+def chip(gpu, precision: str = "bf16", calibration=DEFAULT) -> Chip:
+    """The GPU at work in one precision (in the next wider one where it has no such unit)."""
+    precision = supported_precision(gpu, precision)
+    wide = precision if ELEMENT_BYTES[precision] >= 2.0 else supported_precision(gpu, "bf16")
+    wide_peak = getattr(gpu, f"{wide}_flops_per_s")
+    sustained = calibration.matmul_sustained
+    return Chip(
+        matmul_flops_per_s=float(getattr(gpu, f"{precision}_flops_per_s") * achievable_share(gpu, precision) * sustained),
+        wide_flops_per_s=float(wide_peak * achievable_share(gpu, wide) * sustained),
+        attention_flops_per_s=float(wide_peak * calibration.attention_share),
+        memory_bytes_per_s=float(gpu.hbm_bytes_per_s * calibration.memory_share),
+        multiprocessors=float(gpu.sms or 1),
+        operand_bytes=ELEMENT_BYTES[precision],
+        wide_bytes=ELEMENT_BYTES[wide],
+        casts=1.0 if precision != wide else 0.0,
+        launch_s=float(calibration.launch_s),
+        ramp_k=float(calibration.matmul_ramp_k),
+        softmax_d=float(calibration.attention_softmax_d),
+    )
+
+
+def waves(m, n, k, batch, multiprocessors):
+    """Waves that a product m×n over k takes: whole ones from one upwards; below, k is split to fill the chip."""
+    tiles = ops.ceil(m / TILE) * ops.ceil(n / TILE) * batch
+    pieces = ops.minimum(1.0, tiles * ops.maximum(1.0, k / SPLIT_K) / multiprocessors)
+    share = tiles / multiprocessors
+    return ops.where(share >= 1.0, ops.ceil(share), share / pieces)
+
+
+def product_s(m, n, k, batch, flops_per_s, operand_bytes, result_bytes, at: Chip):
+    """``batch`` products m×k by k×n: the slower of its waves of tiles and of its bytes, at least one launch.
+
+    waves · multiprocessors · 2·128·128·(k + ramp) / rate, against (m·k + k·n)·operand + m·n·result bytes.
+    Leaves out what the L2 cache saves or costs, and tiles of other shapes than 128×128.
+    """
+    rows = ops.where(m < TILE, ops.ceil(m / SMALL_TILE) * (SMALL_TILE / TILE), 1.0)
+    arithmetic_s = (waves(m, n, k, batch, at.multiprocessors) * at.multiprocessors * rows * TILE_FLOPS
+                    * (k + at.ramp_k) / flops_per_s)
+    memory_s = batch * ((m + n) * k * operand_bytes + m * n * result_bytes) / at.memory_bytes_per_s
+    return ops.maximum(arithmetic_s, memory_s)
+
+
+def stream_s(moved_bytes, at: Chip):
+    """A kernel that only moves bytes: norms, activations, the optimizer."""
+    return moved_bytes / at.memory_bytes_per_s
+
+
+def fused_attention_s(score_pairs, seq, qk_dim, v_dim, at: Chip):
+    """FlashAttention forward over ``score_pairs`` query-key pairs (heads, batch and mask counted in).
+
+    2·(d_qk + d_v) FLOPs a pair, at share · d/(d + d0) of the peak; short sequences lose the tiles on the diagonal
+    (about one tile of 128 in ``seq``). arXiv:2407.08608 Figure 5 for the rates.
+    """
+    narrow = qk_dim / (qk_dim + at.softmax_d)
+    diagonal = seq / (seq + TILE)
+    return 2.0 * (qk_dim + v_dim) * score_pairs / (at.attention_flops_per_s * narrow * diagonal)

@@ -1,0 +1,88 @@
+"""Pipeline schedules in closed form: the bubble, the activations in flight, the layers of the fullest stage.
+
+F and B are a stage's forward and backward time for one micro-batch; W is the part of B that computes weight gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine import check, ops
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule as coefficients, so that many of them can be evaluated at once.
+
+    bubble = max(0, stages_share·p − 1) / v · max(0, F + B − weight_gradients·W)
+    in flight = min(m, flight_stages·p + flight_warm_up·(p − 1)/v + flight_more)   micro-batches' activations of a stage
+    """
+
+    key: str
+    weight_gradients: float
+    flight_warm_up: float
+    flight_more: float
+    stages_share: float = 1.0
+    weight_copies: float = 1.0
+    last_flight: float = 1.0        # micro-batches that the last stage holds at most
+    hides_experts: float = 0.0      # 1.0 where an opposite direction's arithmetic runs beside the AllToAll
+    interleaved: bool = False
+    source: str = ""
+
+
+ALL_OF_THEM = 1e12  # GPipe holds every micro-batch of the step
+
+SCHEDULES = {schedule.key: schedule for schedule in (
+    Schedule("gpipe", 0.0, 0.0, ALL_OF_THEM, last_flight=ALL_OF_THEM, source="arXiv:1811.06965 section 2.3"),
+    Schedule("1f1b", 0.0, 0.0, 0.0, source="arXiv:2104.04473 section 2.2.1"),
+    Schedule("interleaved", 0.0, 1.0, 0.0, interleaved=True, source="arXiv:2104.04473 2.2.2; memory: arXiv:2205.05198 4.2.3"),
+    Schedule("zb-h1", 2.0, 0.0, 0.0, source="arXiv:2401.10241 Table 2; DualPipe README (ZB1P)"),
+    Schedule("zb-h2", 3.0, 1.0, 0.0, source="arXiv:2401.10241 Table 2"),
+    Schedule("dualpipe", 3.0, 0.0, 1.0, stages_share=0.5, weight_copies=2.0, last_flight=ALL_OF_THEM, hides_experts=1.0,
+             source="DualPipe README"),
+)}
+
+
+def schedule(key: str) -> Schedule:
+    check.one_of(SCHEDULES, schedule=key)
+    return SCHEDULES[key]
+
+
+def bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
+    """Idle time of a stage in one step. GPipe and 1F1B: (p−1)(F+B); interleaved: divided by its v chunks; ZB-H1:
+    (p−1)(F+B−2W); ZB-H2: (p−1)(F+B−3W); DualPipe: (p/2−1)(F+B−3W), all never below zero.
+
+    Leaves out what a stage waits for messages (see layout.py) and stages of unequal length (DualPipe's F&B, one forward
+    and one backward run together, is taken as F + B).
+    """
+    waiting = ops.maximum(0.0, plan.stages_share * stages - 1.0) / chunks
+    return waiting * ops.maximum(0.0, forward_s + backward_s - plan.weight_gradients * weight_gradient_s)
+
+
+def bubble_share(stages, micro_batches, chunks=1, backward_over_forward=2.0, key="1f1b"):
+    """The bubble as a share of the whole step, for equal stages; 1F1B: (p−1)/(m+p−1), interleaved (p−1)/(v·m+p−1)."""
+    check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
+    check.positive(backward_over_forward=backward_over_forward)
+    idle = bubble_s(stages * 1.0, chunks * 1.0, 1.0, backward_over_forward, backward_over_forward / 2, schedule(key))
+    return idle / (idle + micro_batches * (1.0 + backward_over_forward))
+
+
+def in_flight(stages, micro_batches, chunks, plan):
+    """Micro-batches whose activations the first stage holds at once (for all of its layers)."""
+    return ops.minimum(micro_batches, stages + plan.flight_warm_up * (stages - 1.0) / chunks + plan.flight_more)
+
+
+def fullest_stage_layers(layers, stages, chunks):
+    """Layers of a full stage when every chunk but the last few holds as many: ⌈L/(p·v)⌉·v."""
+    return ops.ceil(layers / (stages * chunks)) * chunks
+
+
+def missing_layers(layers, stages, chunks):
+    """(first stage, last stage): how many layers fewer than a full stage they hold.
+
+    What does not divide is taken off the ends, which also hold the embedding and the output layer: the last stage gives
+    up the larger half, as Llama 3 (126 layers in 128 slots) and BLOOM (70 in 72) do.
+    """
+    missing = fullest_stage_layers(layers, stages, chunks) * stages - layers
+    room = fullest_stage_layers(layers, stages, chunks) - 1.0
+    return ops.minimum(ops.floor(missing / 2.0), room), ops.minimum(ops.ceil(missing / 2.0), room)

@@ -1,0 +1,251 @@
+"""One training step, term by term: the sum behind ``layout.estimate`` and behind the search.
+
+Every number may be a float or an array; arrays broadcast, so a search gives each axis of its space a dimension of its own
+and terms that do not depend on an axis are computed once for all of its values.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine import compute, experts, memory, ops, pipeline, sequence, sharding
+from engine.interconnect import all_gather_s, all_reduce_s, ranks_per_node, send_s
+
+
+class Axes(NamedTuple):
+    """A layout in floats; ``plan`` is a pipeline schedule's coefficients."""
+
+    tp: float
+    pp: float
+    cp: float
+    dp: float
+    ep: float
+    expert_tp: float
+    zero: float
+    shard: float                    # GPUs that share one copy under ZeRO (HSDP); 0.0 for all
+    micro_batch: float
+    recompute: float
+    plan: pipeline.Schedule
+    chunks: float
+
+
+class Terms(NamedTuple):
+    """Seconds of a step, which add up to ``step_s``, and bytes of the fullest stage."""
+
+    step_s: float
+    compute_s: float
+    tensor_s: float
+    pipeline_bubble_s: float
+    context_s: float
+    expert_s: float
+    data_exposed_s: float
+    optimizer_s: float
+    other_s: float                  # messages between pipeline stages
+    total_bytes: float
+    weights_bytes: float
+    gradients_bytes: float
+    optimizer_bytes: float
+    activations_bytes: float
+
+
+class Layer(NamedTuple):
+    """Seconds of an average layer for one micro-batch, forward and backward (recomputation in the backward time)."""
+
+    forward_s: float
+    backward_s: float
+    weight_gradient_s: float
+    compute_s: float                # forward and backward, arithmetic and memory alone
+    tensor_s: float                 # … and what each axis adds
+    context_s: float
+    expert_s: float
+
+
+class Stage(NamedTuple):
+    """Layers of the pipeline's stages: a full one, the first and the last."""
+
+    full: float
+    first: float
+    last: float
+
+
+def layer_time(shape, job, at, net, a: Axes, tokens) -> Layer:
+    """One layer with the traffic that its own arithmetic waits for."""
+    whole_ranks = a.tp if job.sequence_parallel else 1.0
+    own = compute.layer(shape, tokens, job.seq, a.tp, whole_ranks, a.ep, a.expert_tp, job.imbalance, job.flash, at)
+    tensor_s = tensor_exposed_s(shape, job, net, a, tokens)
+    context_f, context_b = context_exposed_s(shape, job, net, a, tokens, own.attention_forward_s)
+    expert_s = expert_exposed_s(shape, job, net, a, tokens, own.forward_s)
+    full = a.recompute == memory.FULL
+    again = ops.where(full, 1.0, 0.0)
+    again_s = ops.where(full, own.forward_s, 0.0)
+    if not job.flash:   # fused attention keeps nothing that selective recomputation could drop
+        again_s = ops.where(a.recompute == memory.SELECTIVE, own.attention_forward_s, again_s)
+    forward_s = own.forward_s + tensor_s + context_f + expert_s
+    traffic_b = tensor_s + context_b + expert_s + again * (tensor_s + context_f + expert_s)
+    return Layer(
+        forward_s, own.backward_s + again_s + traffic_b, own.weight_gradient_s,
+        own.forward_s + own.backward_s + again_s,
+        (2.0 + again) * tensor_s, context_f + context_b + again * context_f, (2.0 + again) * expert_s)
+
+
+def tensor_exposed_s(shape, job, net, a: Axes, tokens):
+    """Tensor parallelism in one layer and direction: an AllReduce behind attention and one behind the MLP, or with
+    sequence parallelism an AllGather and a ReduceScatter for each (arXiv:2205.05198 section 4.2.2). Nothing hides them.
+
+    A layer with experts has one for attention; its tokens reach the experts by AllToAll, and gather there over expert_tp.
+    """
+    message_bytes = tokens * shape.hidden * 2.0
+    per_node = ranks_per_node(a.tp, 1.0, net.gpus_per_node)
+    if job.sequence_parallel:
+        pair_s = 2.0 * all_gather_s(message_bytes, a.tp, per_node, net)
+    else:
+        pair_s = all_reduce_s(message_bytes, a.tp, per_node, net)
+    of_moe = ops.where(a.expert_tp > 1.0, 1.0, 0.5) if shape.experts else 1.0
+    return shape.all_reduces * (1.0 - shape.moe_share + shape.moe_share * of_moe) * pair_s
+
+
+def context_exposed_s(shape, job, net, a: Axes, tokens, attention_s):
+    """Context parallelism in one layer: forward, and backward, which passes the gradients around too."""
+    kv_bytes = tokens * shape.kv_width * 2.0 / a.tp
+    if job.gather_context:
+        forward_s = sequence.gather_s(kv_bytes, a.cp, a.tp, net)
+        return forward_s, 2.0 * forward_s
+    return (sequence.ring_s(kv_bytes, a.cp, a.tp, attention_s, net),
+            sequence.ring_s(2.0 * kv_bytes, a.cp, a.tp, attention_s * compute.BACKWARD_OF_FLASH, net))
+
+
+def expert_exposed_s(shape, job, net, a: Axes, tokens, forward_s):
+    """Two AllToAlls (dispatch and combine) in each layer with experts and direction. DualPipe runs them beside the
+    arithmetic of the opposite direction (arXiv:2412.19437 section 3.2.1)."""
+    if not shape.experts:
+        return 0.0
+    traffic_s = 2.0 * shape.moe_share * experts.dispatch_s(
+        tokens * a.expert_tp / a.tp, shape.top_k, shape.hidden, a.ep, a.expert_tp, job.imbalance, net)
+    return ops.maximum(0.0, traffic_s - a.plan.hides_experts * forward_s)
+
+
+def data_exposed_s(shape, job, recipe, net, a: Axes, stage: Stage, dense, routed, layer: Layer, micro_batches):
+    """Data parallelism: gradients and sharded state, for the dense parameters and for the experts of a stage."""
+    forward_s, backward_s = stage.full * layer.forward_s, stage.full * layer.backward_s
+    groups = [(dense, a.dp * a.cp, a.tp)]
+    if shape.experts:
+        groups.append((routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp))
+    total_s = 0.0
+    for params, ranks, stride in groups:
+        shard = ops.minimum(a.shard, ranks) if a.shard else ranks
+        common = (recipe, forward_s, backward_s, stage.full, job.overlap, net)
+        total_s = total_s + ops.choose(
+            a.zero >= 3.0,
+            lambda: micro_batches * sharding.every_micro_batch_s(params, shard, stride, *common),
+            lambda: sharding.once_per_step_s(params, shard, stride, a.zero, *common))
+        if a.shard:
+            total_s = total_s + sharding.across_replicas_s(
+                params, ops.where(a.zero >= 1.0, shard, 1.0), ranks / shard, stride * shard, recipe, backward_s, stage.full,
+                job.overlap, net)
+    return total_s
+
+
+def stage_bytes(shape, recipe, a: Axes, layers, extra_params, ranks, expert_ranks, kept_per_layer, flight, extra_bytes):
+    """Weights, gradients, optimizer and activations of one stage on one GPU."""
+    dense = (layers * shape.dense_params_per_layer + extra_params) / a.tp
+    routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
+    weights = _sharded(dense, routed, ranks, expert_ranks, a.zero >= 3.0) * (recipe.weight_bytes * a.plan.weight_copies)
+    gradients = _sharded(dense, routed, ranks, expert_ranks, a.zero >= 2.0) * (recipe.gradient_bytes * a.plan.weight_copies)
+    optimizer = _sharded(dense, routed, ranks, expert_ranks, a.zero >= 1.0) * recipe.optimizer_bytes
+    return weights, gradients, optimizer, layers * kept_per_layer * flight + extra_bytes
+
+
+def _sharded(dense, routed, ranks, expert_ranks, applies):
+    return ops.where(applies, dense / ranks + routed / expert_ranks, dense + routed)
+
+
+def memory_terms(shape, job, recipe, a: Axes, stage: Stage, tokens, micro_batches, ranks, expert_ranks):
+    """Bytes of the fullest of the first, second and last stage: the first holds the embedding and the most micro-batches,
+    the second may have a layer more, the last holds the output layer and its logits."""
+    whole_ranks = a.tp if job.sequence_parallel else 1.0
+    kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
+    rebuilt = ops.where(a.recompute == memory.FULL, kept_bytes(shape, job, a, tokens, whole_ranks, memory.NO_RECOMPUTE), 0.0)
+    gathered = ops.where(a.zero >= 3.0, 2.0 * recipe.weight_bytes * (
+        shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / (a.ep * a.expert_tp)), 0.0)
+    flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan)
+    logits = memory.logits_peak_bytes(shape, job.seq, a.micro_batch, a.tp, a.cp)
+    alone = a.pp == 1.0
+    shard = ops.minimum(a.shard, ranks) if a.shard else ranks
+    expert_shard = ops.minimum(a.shard, expert_ranks) if a.shard else expert_ranks
+    common = (shard, expert_shard, kept)
+    first = stage_bytes(shape, recipe, a, stage.first, shape.embedding_params + ops.where(alone, shape.head_params, 0.0),
+                        *common, flight, rebuilt + gathered + ops.where(alone, logits, 0.0))
+    second = stage_bytes(shape, recipe, a, ops.where(a.pp > 2.0, stage.full, 0.0), 0.0,
+                         *common, ops.maximum(1.0, flight - 1.0), rebuilt + gathered)
+    last = stage_bytes(shape, recipe, a, ops.where(alone, 0.0, stage.last), shape.last_stage_params,
+                       *common, ops.minimum(flight, a.plan.last_flight), rebuilt + gathered + logits)
+    return _fullest(_fullest(first, second), last)
+
+
+def kept_bytes(shape, job, a: Axes, tokens, whole_ranks, recompute):
+    """Activations that an average layer keeps of one micro-batch."""
+    kept = 0.0
+    for moe, share in ((False, 1.0 - shape.moe_share), (True, shape.moe_share)):
+        if share:
+            kept = kept + share * memory.kept_per_token(shape, job.seq, a.tp, whole_ranks, recompute, job.flash, moe)
+    return kept * tokens
+
+
+def _fullest(one, other):
+    bigger = one[0] + one[1] + one[2] + one[3] >= other[0] + other[1] + other[2] + other[3]
+    return tuple(ops.where(bigger, x, y) for x, y in zip(one, other))
+
+
+def step(shape, job, recipe, at, net, a: Axes) -> Terms:
+    """Seconds and bytes of one step. The pace is the slowest stage's; the bubble that of an average stage."""
+    tokens = a.micro_batch * job.seq / a.cp
+    micro_batches = job.global_batch / (a.dp * a.micro_batch)
+    layer = layer_time(shape, job, at, net, a, tokens)
+    head_f, head_b = compute.head(shape, tokens, a.tp, a.tp if job.sequence_parallel else 1.0, at)
+    head_s = head_f + head_b
+
+    full = pipeline.fullest_stage_layers(shape.layers, a.pp, a.chunks)
+    fewer_first, fewer_last = pipeline.missing_layers(shape.layers, a.pp, a.chunks)
+    stage = Stage(full, full - fewer_first, full - fewer_last)
+    layer_s = layer.forward_s + layer.backward_s
+    before_last = ops.where(a.pp > 2.0, stage.full, stage.first)
+    last_is_slowest = stage.last * layer_s + head_s >= before_last * layer_s
+    layers = micro_batches * ops.where(last_is_slowest, stage.last, before_last)
+    compute_s = layers * layer.compute_s + micro_batches * ops.where(last_is_slowest, head_s, 0.0)
+    tensor_s, context_s, expert_s = layers * layer.tensor_s, layers * layer.context_s, layers * layer.expert_s
+
+    bubble_s = pipeline.bubble_s(a.pp, a.chunks, (shape.layers * layer.forward_s + head_f) / a.pp,
+                                 (shape.layers * layer.backward_s + head_b) / a.pp,
+                                 shape.layers * layer.weight_gradient_s / a.pp, a.plan)
+    other_s = messages_s(shape, job, net, a, tokens, micro_batches)
+
+    ranks = a.dp * a.cp
+    expert_ranks = a.tp * ranks / (a.ep * a.expert_tp)
+    dense = (stage.full * shape.dense_params_per_layer
+             + ops.where(a.pp > 1.0, shape.last_stage_params, shape.embedding_params + shape.head_params)) / a.tp
+    routed = stage.full * shape.routed_params_per_layer / (a.ep * a.expert_tp)
+    data_s = data_exposed_s(shape, job, recipe, net, a, stage, dense, routed, layer, micro_batches)
+    optimizer_s = sharding.optimizer_s(_sharded(dense, routed, ranks, expert_ranks, a.zero >= 1.0), recipe,
+                                       at.memory_bytes_per_s)
+    weights, gradients, optimizer, activations = memory_terms(
+        shape, job, recipe, a, stage, tokens, micro_batches, ranks, expert_ranks)
+    return Terms(
+        compute_s + tensor_s + bubble_s + context_s + expert_s + data_s + optimizer_s + other_s,
+        compute_s, tensor_s, bubble_s, context_s, expert_s, data_s, optimizer_s, other_s,
+        weights + gradients + optimizer + activations + memory.FRAMEWORK_BYTES,
+        weights, gradients, optimizer, activations)
+
+
+def messages_s(shape, job, net, a: Axes, tokens, micro_batches):
+    """Activations and their gradients between stages: one exchange for each micro-batch, chunk and direction that nothing
+    hides, unless chunks leave other work to do; filling and draining always wait for theirs.
+
+    Every tensor rank sends its own part; without sequence parallelism the parts are gathered again inside the node
+    (the scatter/gather optimisation, arXiv:2104.04473 section 4.1).
+    """
+    message_bytes = tokens * shape.hidden * 2.0
+    send = send_s(message_bytes / a.tp, a.tp * a.cp * a.dp >= net.gpus_per_node, net)
+    if not job.sequence_parallel:
+        send = send + all_gather_s(message_bytes, a.tp, ranks_per_node(a.tp, 1.0, net.gpus_per_node), net)
+    waits = ops.where((a.chunks > 1.0) & job.overlap, 0.0, micro_batches * a.chunks)
+    return ops.where(a.pp > 1.0, 2.0 * send * (waits + a.pp - 1.0), 0.0)
