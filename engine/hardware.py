@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from engine import ops
+
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 
 # Where a precision runs on a chip that lacks it: the next wider format that can hold its numbers.
@@ -114,17 +116,18 @@ class Cluster:
 def peak_with_fallback(gpu, precision: str = "bf16"):
     """The peak in ``precision``, or in the next wider format the chip has (V100: bf16 runs as fp16; A100: fp8 as bf16).
 
-    Numeric and without branches, for widgets; ``falls_back`` says when the figure is not the precision's own.
+    Every chip of the catalogue has an fp32 figure to end at. Numeric and without branches, for widgets; ``falls_back``
+    says when the figure is not the precision's own.
     """
     peak = getattr(gpu, f"{precision}_flops_per_s")
     if precision == "fp32":
         return peak
-    return np.where(peak > 0, peak, peak_with_fallback(gpu, WIDER[precision]))
+    return ops.where(peak > 0, peak, peak_with_fallback(gpu, WIDER[precision]))
 
 
 def falls_back(gpu, precision: str = "bf16"):
     """1.0 where ``peak_with_fallback`` had to take a wider format, else 0.0."""
-    return np.where(getattr(gpu, f"{precision}_flops_per_s") > 0, 0.0, 1.0)
+    return ops.where(getattr(gpu, f"{precision}_flops_per_s") > 0, 0.0, 1.0)
 
 
 def peaks_with_fallback(gpu):

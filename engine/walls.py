@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine import check, flops, memory, models, ops
+from engine.hardware import peak_with_fallback
 
 WALLS = ("memory", "step time", "deadline", "budget")
 LOADS = ("memory", "compute", "bandwidth")
@@ -38,7 +39,7 @@ def budget_ratio(params, tokens, peak_flops_per_s, mfu, dollars_per_gpu_hour, bu
 def wall_ratios(params, tokens, tokens_per_step, gpu, gpus, mfu, target_step_s, deadline_s, dollars_per_gpu_hour,
                 budget_dollars, recipe=None, peak_flops_per_s=None):
     """All four ratios on the last axis, in the order of WALLS. The peak is the GPU's bf16 one unless given."""
-    peak = gpu.bf16_flops_per_s if peak_flops_per_s is None else peak_flops_per_s
+    peak = peak_with_fallback(gpu) if peak_flops_per_s is None else peak_flops_per_s
     return np.stack(np.broadcast_arrays(
         memory_ratio(params, gpu, gpus, recipe),
         step_ratio(params, tokens_per_step, gpus, peak, mfu, target_step_s),
@@ -78,7 +79,7 @@ def training_loads(model, gpu, gpus, tokens_per_step, target_step_s, recipe=None
     sent = 2 * slabs[..., 1] * (gpus - 1) / gpus
     return np.stack(np.broadcast_arrays(
         np.sum(slabs, axis=-1) / (gpus * gpu.hbm_bytes),
-        6 * models.active_parameters(model) * tokens_per_step / (gpus * gpu.bf16_flops_per_s * target_step_s),
+        6 * models.active_parameters(model) * tokens_per_step / (gpus * peak_with_fallback(gpu) * target_step_s),
         sent / (wire * target_step_s)), axis=-1)
 
 
@@ -98,7 +99,7 @@ def serving_loads(model, gpu, gpus, batch, context_tokens, target_token_s, bytes
     time = gpus * target_token_s
     return np.stack(np.broadcast_arrays(
         (models.parameters(model) * bytes_per_weight + kv) / (gpus * gpu.hbm_bytes),
-        arithmetic / (gpu.bf16_flops_per_s * time),
+        arithmetic / (peak_with_fallback(gpu) * time),
         (touched_parameters(model, batch) * bytes_per_weight + kv) / (gpu.hbm_bytes_per_s * time)), axis=-1)
 
 
