@@ -14,7 +14,7 @@
 
   function showTicks() {
     const lessons = readLessons();
-    for (const link of document.querySelectorAll("a.md-nav__link, a[data-lesson]")) {
+    for (const link of document.querySelectorAll("a.md-nav__link:not([href*='#']), a[data-lesson]")) {
       link.toggleAttribute("data-read", lessons.has(address(link.href)));
     }
   }
@@ -47,7 +47,7 @@
     watcher.observe(end);
   }
 
-  // One tooltip for all computed numbers, placed beside the number and inside the window.
+  // One tooltip for all computed numbers, placed beside the number and within the page's width.
   function explainNumbers() {
     document.getElementById("n-how")?.remove();
     const how = Object.assign(document.createElement("div"), { id: "n-how", className: "n-how", hidden: true });
@@ -66,17 +66,16 @@
       const at = number.getBoundingClientRect();
       const left = Math.min(at.left, document.documentElement.clientWidth - how.offsetWidth - 12);
       const above = at.bottom + how.offsetHeight + 8 > innerHeight;
-      how.style.left = `${Math.max(12, left)}px`;
-      how.style.top = `${above ? at.top - how.offsetHeight - 6 : at.bottom + 6}px`;
+      how.style.left = `${Math.max(12, left) + scrollX}px`;
+      how.style.top = `${(above ? at.top - how.offsetHeight - 6 : at.bottom + 6) + scrollY}px`;
     };
-    for (const number of document.querySelectorAll(".n")) {
+    for (const number of document.querySelectorAll("[data-expr]")) {
       number.addEventListener("pointerenter", () => show(number));
       number.addEventListener("focus", () => show(number));
       number.addEventListener("pointerleave", () => { if (document.activeElement !== number) hide(); });
       number.addEventListener("blur", hide);
       number.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
     }
-    return hide;
   }
 
   // What scrolls sideways can be scrolled by keyboard too.
@@ -86,12 +85,10 @@
     }
   }
 
-  let hideNumber = () => {};
-  addEventListener("scroll", () => hideNumber(), { passive: true });
   document$.subscribe(() => {
     showTicks();
     watchEnd();
-    hideNumber = explainNumbers();
+    explainNumbers();
     reachScrollers();
   });
 })();
