@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from engine import check, ops
 
 
+def _divisors(n) -> list[int]:
+    return [] if check.is_trusted() else [d for d in range(1, int(n) + 1) if n % d == 0]
+
+
 @dataclass(frozen=True)
 class Model:
     """The shape of a decoder-only transformer."""
@@ -72,7 +76,15 @@ class Model:
                     expert_ffn=self.expert_ffn, shared_experts=self.shared_experts, shared_ffn=self.shared_ffn,
                     first_dense_layers=self.first_dense_layers, q_lora=self.q_lora, kv_lora=self.kv_lora,
                     rope_dim=self.rope_dim, nope_dim=self.nope_dim, v_dim=self.v_dim, window=self.window,
-                    windowed_layers=self.windowed_layers)
+                    windowed_layers=self.windowed_layers, extra_params_per_layer=self.extra_params_per_layer,
+                    extra_params=self.extra_params)
+        check.whole(max_context=self.max_context)
+        check.between(0, 1, gated=self.gated, tied=self.tied, biases=self.biases, qkv_bias=self.qkv_bias,
+                      norm_bias=self.norm_bias, final_norm=self.final_norm, embedding_norm=self.embedding_norm,
+                      parallel_block=self.parallel_block, dropout=self.dropout, router_bias=self.router_bias)
+        check.between(0, self.layers, first_dense_layers=self.first_dense_layers, windowed_layers=self.windowed_layers)
+        check.between(0, self.experts, top_k=self.top_k)
+        check.one_of(_divisors(self.heads), kv_heads=self.kv_heads)
 
 
 def moe_layers(model):
