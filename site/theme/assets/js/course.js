@@ -85,7 +85,14 @@
     }
   }
 
+  // Names for screen readers that Material leaves out or gives twice.
+  function nameLandmarks() {
+    document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+    document.querySelector(".md-path")?.setAttribute("aria-label", "Breadcrumbs");
+  }
+
   document$.subscribe(() => {
+    nameLandmarks();
     showTicks();
     watchEnd();
     explainNumbers();
