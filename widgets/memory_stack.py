@@ -8,7 +8,7 @@ from widgets.kit.controls import Choice, Number, Player
 from widgets.kit.text import choose, show
 from widgets.kit.widget import Widget, part, readout, regime
 
-CEILINGS = [catalog.gpu(key) for key in ("a100-80", "h200", "b200")]
+CEILINGS = [catalog.gpu(key) for key in ("a100-40", "h100-sxm", "h200", "b200", "b300")]
 SLABS = ["weights", "gradients", "fp32 master copy", "momentum", "variance"]
 VIEWS_BYTES = [60e9, 150e9, 400e9, 1.4e12, 5e12, 15e12, 45e12]
 
@@ -42,7 +42,8 @@ class MemoryStack(Widget):
         top = np.cumsum(shown)
         thin = shown < fig.share_of(self.view_bytes(), 0.045)
         return {"bottom": top - shown, "top": top, "middle": fig.midpoint(top - shown, top),
-                "name": [choose(thin[i], "", f"{SLABS[i]}  {show(full[i], 'bytes')}") for i in range(5)]}
+                "name": [choose(thin[i], "", SLABS[i]) for i in range(5)],
+                "amount": [choose(thin[i], "", show(full[i], "bytes")) for i in range(5)]}
 
     @part("size", "recipe", "gpu", "assemble")
     def pierced(self):
@@ -54,7 +55,7 @@ class MemoryStack(Widget):
     def ceilings(self):
         hbm = np.array([gpu.hbm_bytes for gpu in CEILINGS])
         return {"hbm": hbm, "label_at": fig.spread(hbm, fig.share_of(self.view_bytes(), 0.058)),
-                "label": [f"{gpu.name}  {show(gpu.hbm_bytes, 'bytes')}" for gpu in CEILINGS]}
+                "label": [f"{gpu.name.split()[0]}  {show(gpu.hbm_bytes, 'bytes')}" for gpu in CEILINGS]}
 
     @part("gpu")
     def chosen(self):
@@ -83,7 +84,7 @@ class MemoryStack(Widget):
     def memory_wall(self):
         ratio = memory.against_hbm(self.total_bytes(), self.gpu)
         return ratio > 1, (f"You found the memory wall: the state alone is {show(ratio, 'times')} the HBM of one {self.gpu.name}. "
-                           "First response: shard it (lesson 05).")
+                           "First response: shard it over several GPUs (FSDP and ZeRO).")
 
     def ranges(self):
         return {"y": [0.0, self.view_bytes()]}
@@ -95,7 +96,8 @@ class MemoryStack(Widget):
 
     def figure(self, sources):
         p = fig.plot((0, 10), (0, VIEWS_BYTES[3]), height=400)
-        fig.byte_ticks(p.yaxis[0])
+        fig.moving_ticks(p.yaxis[0], "bytes")
+        fig.only("wide", p.yaxis[0])
         fig.hide(p.xaxis[0])
         color = fig.COLOR
         p.segment(0.2, "hbm", 6.6, "hbm", source=sources["ceilings"], line_color=color["ink-faint"], line_dash=[6, 4])
@@ -105,7 +107,8 @@ class MemoryStack(Widget):
         p.quad(left=1.2, right=5.4, bottom="bottom", top="top", source=sources["slabs"], fill_color=color["hbm"],
                fill_alpha=0.28, line_color=color["hbm"], line_width=1.5)
         p.quad(left=1.2, right=5.4, bottom="bottom", top="top", source=sources["pierced"], **fig.OVER)
-        p.text(3.3, "middle", text="name", source=sources["slabs"], text_align="center", **fig.TEXT)
+        p.text(1.45, "middle", text="name", source=sources["slabs"], **fig.TEXT)
+        fig.only("wide", p.text(5.15, "middle", text="amount", source=sources["slabs"], text_align="right", **fig.TEXT))
         p.text(3.3, "top", text="label", source=sources["pierced"], text_align="center", y_offset=-12,
                **fig.TEXT | {"text_font_style": "bold"})
         return p

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import BasicTicker, ColumnDataSource, FixedTicker, NumeralTickFormatter, Range1d
+from bokeh.models import BasicTicker, ColumnDataSource, FixedTicker, Range1d
 from bokeh.plotting import figure
 
 from engine import units
@@ -18,8 +18,11 @@ COLOR = tokens.palette("light")
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 TEXT = {"text_font": value(FONT), "text_font_size": "13px", "text_color": COLOR["ink"], "text_baseline": "middle"}
 LABEL = TEXT | {"text_color": COLOR["ink-soft"]}
-OVER = {"fill_color": COLOR["over"], "line_color": COLOR["over"], "fill_alpha": 0.28, "hatch_pattern": "right_diagonal_line",
-        "hatch_color": COLOR["over"], "hatch_alpha": 0.75, "hatch_weight": 1.2, "hatch_scale": 9}
+OVER = {"fill_color": COLOR["over"], "line_color": COLOR["over"], "fill_alpha": 0.13, "line_width": 1.5,
+        "hatch_pattern": "right_diagonal_line", "hatch_color": COLOR["over"], "hatch_alpha": 0.32, "hatch_weight": 1,
+        "hatch_scale": 16}
+IDLE = {"fill_color": COLOR["idle"], "line_color": COLOR["idle"], "fill_alpha": 0.12, "hatch_pattern": "left_diagonal_line",
+        "hatch_color": COLOR["idle"], "hatch_alpha": 0.45, "hatch_weight": 1, "hatch_scale": 12}
 
 
 def plot(x_range, y_range, height=380, x_title="", y_title="", x_log=False, y_log=False, **more):
@@ -54,10 +57,16 @@ def ticks(axis, values, family) -> None:
     axis.major_label_overrides = {float(v): units.human(float(v), family) for v in values}
 
 
-def byte_ticks(axis, count=5) -> None:
-    """Ticks in decimal bytes for a range that moves."""
-    axis.ticker = BasicTicker(desired_num_ticks=count)
-    axis.formatter = NumeralTickFormatter(format="0[.]0 b")
+def moving_ticks(axis, family) -> None:
+    """Round ticks in the units of a family for an axis whose range moves; the page chooses them when the range settles."""
+    axis.ticker = FixedTicker(ticks=[])
+    axis.tags = [{"ticks": family}]
+
+
+def only(width, *models) -> None:
+    """Show these glyphs or axes on a ``"wide"`` picture alone, or on a ``"narrow"`` one (a phone: under 520 pixels)."""
+    for model in models:
+        model.tags = [*model.tags, {"only": width}]
 
 
 def hide(axis) -> None:

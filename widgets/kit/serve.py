@@ -29,18 +29,20 @@ class Course(StaticFileHandler):
         super().initialize(str(SITE), default_filename="index.html")
 
     async def get(self, path, include_body=True):
-        absolute = Path(self.get_absolute_path(self.root, self.parse_url_path(path)))
-        if absolute.suffix == "" and not self.request.path.endswith("/") and (absolute / "index.html").is_file():
-            return self.redirect(self.request.path + "/" + ("?" + self.request.query if self.request.query else ""))
-        page = absolute / "index.html" if absolute.is_dir() else absolute
-        if page.suffix != ".html" or not page.is_file():
+        self.path = self.parse_url_path(path)
+        page = self.validate_absolute_path(self.root, self.get_absolute_path(self.root, self.path))
+        if page is None:  # a folder without its slash: tornado has sent the reader on
+            return
+        if not page.endswith(".html"):
             return await super().get(path, include_body)
-        self.validate_absolute_path(self.root, str(page))
-        depth = len(page.parent.relative_to(SITE).parts)
+        depth = len(Path(page).parent.relative_to(SITE).parts)
         mark = f'<meta name="course-server" content="{"../" * depth or "./"}"></head>'
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Cache-Control", "no-cache")
-        self.finish(page.read_text(encoding="utf-8").replace("</head>", mark, 1) if include_body else "")
+        self.finish(Path(page).read_text(encoding="utf-8").replace("</head>", mark, 1) if include_body else "")
+
+    def compute_etag(self):
+        return super().compute_etag() if getattr(self, "absolute_path", None) else None
 
     def head(self, path):
         return self.get(path, include_body=False)

@@ -19,7 +19,8 @@ const fits = (control, value) => value >= control.low && value <= control.high &
 export function write(control, value) {
   if (control.kind === "choice") return control.keys[value];
   if (control.kind === "switch") return value ? "on" : "off";
-  return String(Number(value.toPrecision(12)));
+  const plain = String(Number(value.toPrecision(12))), short = Number(plain).toExponential().replace("e+", "e");
+  return short.length < plain.length ? short : plain;
 }
 
 const nearest = (grid, value) => {
@@ -81,7 +82,7 @@ function bindPlayer(element, control, changed) {
   const play = element.querySelector("[data-play]"), step = element.querySelector("[data-step]");
   let now = control.default, playing = 0;
   const label = () => {
-    play.textContent = playing ? "❚❚" : "▶";
+    play.dataset.play = playing ? "pause" : "play";
     play.setAttribute("aria-label", `${playing ? "Pause" : "Play"}: ${control.label}`);
   };
   const stop = () => { cancelAnimationFrame(playing); clearTimeout(playing); playing = 0; label(); };

@@ -23,7 +23,7 @@ async function open() {
     waiting.get(number)?.resolve(shown);
     waiting.delete(number);
   });
-  session.connection.socket.addEventListener("close", () => lost(session));
+  session._connection.socket.addEventListener("close", () => lost(session));
   attempts = 0;
   for (const tell of listeners.values()) tell("live");
   return { session, model };

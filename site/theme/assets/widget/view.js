@@ -3,6 +3,7 @@ import { bind, read, write } from "./controls.js";
 import { askServer, isServed } from "./live.js";
 import { addressWith, forget, fromAddress, kept, remember } from "./state.js";
 import { current, inTheme, restyle } from "./theme.js";
+import { fitWidth, retick } from "./layout.js";
 import { pictureFile, tableFile, tables } from "./take.js";
 
 const here = new URL("..", import.meta.url);
@@ -58,6 +59,7 @@ export class View {
     this.views = views;
     this.plot = [...views][0];
     this.document = this.plot.model.document;
+    this.fit = fitWidth(this.plot, this.document);
     this.bindAll();
     this.show(this.compute(this.values));
     this.settle(true);
@@ -184,6 +186,7 @@ export class View {
   settle(atOnce) {
     for (const [name, [start, end]] of Object.entries(this.ranges ?? {})) {
       const range = this.document.get_model_by_name(name);
+      retick(this.plot, name, start, end);
       if (range.start === start && range.end === end) continue;
       if (atOnce || matchMedia("(prefers-reduced-motion: reduce)").matches) range.setv({ start, end });
       else this.glide(range, start, end);
@@ -306,6 +309,7 @@ export class View {
   dispose() {
     forget();
     this.watch?.disconnect();
+    this.fit?.disconnect();
     for (const bound of Object.values(this.bound ?? {})) bound.stop?.();
     clearTimeout(this.settling);
     if (!this.document) return;

@@ -1,0 +1,41 @@
+// How a picture fits its place: round ticks for a range that moves, and what is shown on wide or narrow screens alone.
+import { human } from "./numbers.js";
+
+const NARROW = 520;
+const tagged = (model, key) => model.tags?.find(tag => tag && typeof tag === "object" && (key in tag || tag.get?.(key)));
+const value = (tag, key) => tag instanceof Map ? tag.get(key) : tag[key];
+
+// Steps of 1, 2 or 5 that cut the range into four to seven.
+function roundTicks(start, end) {
+  const raw = (end - start) / 5, size = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map(m => m * size).find(s => s >= raw);
+  const ticks = [];
+  for (let i = Math.ceil(start / step); i * step <= end * 1.000001; i++) ticks.push(i * step);
+  return ticks;
+}
+
+export function retick(plot, rangeName, start, end) {
+  const axes = [...plot.model.left, ...plot.model.right, ...plot.model.below, ...plot.model.above];
+  for (const axis of axes) {
+    const tag = tagged(axis, "ticks");
+    const vertical = plot.model.left.includes(axis) || plot.model.right.includes(axis);
+    const range = vertical ? plot.model.y_range : plot.model.x_range;
+    if (!tag || range.name !== rangeName) continue;
+    const ticks = roundTicks(start, end);
+    axis.major_label_overrides = new Map(ticks.map(tick => [tick, human(tick, value(tag, "ticks"))]));
+    axis.ticker.ticks = ticks;
+  }
+}
+
+// Shows and hides what is tagged for one width, now and whenever the width changes sides.
+export function fitWidth(plot, document) {
+  const models = [...(document.all_models ?? document._all_models.values())].filter(model => tagged(model, "only"));
+  const fit = width => {
+    const size = width < NARROW ? "narrow" : "wide";
+    for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
+  };
+  fit(plot.el.getBoundingClientRect().width);
+  const watch = new ResizeObserver(([entry]) => fit(entry.contentRect.width));
+  watch.observe(plot.el);
+  return watch;
+}
