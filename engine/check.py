@@ -83,6 +83,14 @@ def share(**values) -> None:
             _require((array > 0) & (array <= 1), name, value, "above 0 and at most 1")
 
 
+def ordered(**values) -> None:
+    """Each named value is at most the next one."""
+    if not _TRUSTED.get():
+        arrays = [(name, value, _numbers(name, value)) for name, value in values.items()]
+        for (name, value, low), (next_name, next_value, high) in zip(arrays, arrays[1:]):
+            _require(low <= high, name, value, f"at most {next_name} ({next_value!r})")
+
+
 def one_of(allowed, **values) -> None:
     """Each named value is one of ``allowed``."""
     if not _TRUSTED.get():

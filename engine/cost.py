@@ -17,7 +17,7 @@ def waste_share(mfu, achievable_mfu):
     Against what is achievable, not against 100 %: no training run reaches the peak, so 1 − MFU is not waste.
     """
     check.share(mfu=mfu, achievable_mfu=achievable_mfu)
-    check.non_negative(achievable_mfu_minus_mfu=achievable_mfu - mfu)
+    check.ordered(mfu=mfu, achievable_mfu=achievable_mfu)
     return 1 - mfu / achievable_mfu
 
 

@@ -195,7 +195,7 @@ def in_flight_micro_batches(stages, micro_batches, stage=0, interleave=1):
     """
     check.whole(stages=stages, micro_batches=micro_batches, interleave=interleave)
     check.whole(0, stage=stage)
-    check.non_negative(stages_after_stage=stages - 1 - stage)
+    check.ordered(stage=stage, last_stage=stages - 1)
     plain = stages - stage
     interleaved = (2 * (stages - stage - 1) + (interleave - 1) * stages + 1) / interleave
     return ops.minimum(ops.where(interleave > 1, interleaved, plain), micro_batches)

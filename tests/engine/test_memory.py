@@ -206,7 +206,7 @@ def test_micro_batches_in_flight(stages, micro_batches, stage, interleave, expec
 
 
 def test_a_stage_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="stage"):
+    with pytest.raises(ValueError, match=r"stage must be at most last_stage \(3\), got 4"):
         memory.in_flight_micro_batches(4, 8, stage=4)
 
 

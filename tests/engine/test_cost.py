@@ -1,0 +1,66 @@
+"""Money: the bill, its waste, its ceiling."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import cost, flops
+
+dollars = st.floats(0, 1e10)
+shares = st.floats(0.01, 1)
+
+
+def test_a_bill_by_hand():
+    assert cost.run_dollars(1000, 2) == 2000
+    assert cost.run_dollars(1000, 2, overhead_share=0.25) == 2500
+
+
+def test_deepseek_v3_cost_5_6_million():
+    """2.788M H800 hours at 2 dollars (arXiv:2412.19437 Table 1)."""
+    assert cost.run_dollars(2.788e6, 2.0) == pytest.approx(5.576e6)
+
+
+def test_35_percent_of_an_achievable_50_wastes_30_percent_not_65():
+    assert cost.waste_share(0.35, 0.50) == pytest.approx(0.30)
+    assert cost.wasted_dollars(10e6, 0.35, 0.50) == pytest.approx(3e6)
+
+
+def test_a_well_tuned_run_wastes_nothing():
+    assert cost.waste_share(0.5, 0.5) == 0
+
+
+@given(dollars, shares, shares)
+def test_waste_is_what_the_tuned_run_would_not_have_cost(bill, mfu, achievable):
+    mfu, achievable = sorted((mfu, achievable))
+    hours = [flops.gpu_hours(1e24, 989e12, m) for m in (mfu, achievable)]
+    tuned = bill * hours[1] / hours[0]
+    assert cost.wasted_dollars(bill, mfu, achievable) == pytest.approx(bill - tuned, abs=1e-6 * bill + 1e-9)
+
+
+@given(dollars, st.floats(1, 1e10))
+def test_over_budget_is_never_negative_and_zero_within(bill, budget):
+    over = cost.over_budget_dollars(bill, budget)
+    assert over >= 0 and (over == 0) == (bill <= budget)
+    assert cost.over_budget_share(bill, budget) == pytest.approx(over / budget)
+
+
+@given(st.floats(1, 1e10), st.floats(0.1, 100), st.floats(0, 1))
+def test_affordable_hours_cost_the_budget(budget, price, overhead):
+    hours = cost.affordable_gpu_hours(budget, price, overhead)
+    assert cost.run_dollars(hours, price, overhead) == pytest.approx(budget)
+
+
+def test_price_of_tokens():
+    """1,000 tokens a second at $3.60 an hour: $0.001 a second, a dollar a million."""
+    assert cost.dollars_per_million_tokens(1000, 3.6) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("call, complaint", [
+    (lambda: cost.run_dollars(-1, 2), "gpu_hours must be at least 0, got -1"),
+    (lambda: cost.waste_share(35, 0.5), "mfu must be above 0 and at most 1, got 35"),
+    (lambda: cost.waste_share(0.6, 0.5), r"mfu must be at most achievable_mfu \(0.5\), got 0.6"),
+    (lambda: cost.over_budget_dollars(1, 0), "budget_dollars must be greater than 0, got 0"),
+    (lambda: cost.dollars_per_million_tokens(0, 1), "tokens_per_s_per_gpu must be greater than 0")])
+def test_bad_input_is_named(call, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        call()

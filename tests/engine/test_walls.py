@@ -1,0 +1,144 @@
+"""The walls of lesson 01, the loads of the regime cube, and the AllReduce that is often told wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import catalog, flops, models, walls
+from engine.memory import kv_bytes_per_token
+
+H100 = catalog.gpu("h100-sxm")
+DAY = 86400.0
+LLAMA70, LLAMA8 = catalog.model("llama3-70b"), catalog.model("llama3-8b")
+any_model = st.sampled_from(list(catalog.models().values()))
+any_gpu = st.sampled_from(list(catalog.gpus().values()))
+
+
+def ratios(params=70e9, gpus=1024, **changes):
+    case = dict(tokens=15e12, tokens_per_step=4e6, gpu=H100, mfu=0.4, target_step_s=10, deadline_s=90 * DAY,
+                dollars_per_gpu_hour=3, budget_dollars=10e6)
+    return walls.wall_ratios(params, gpus=gpus, **{**case, **changes})
+
+
+# -- the walls -------------------------------------------------------------------------------------------------------
+def test_walls_by_hand():
+    """70B × 15T on 1,024 H100 at 40 %: state 1.12 TB of 81.9 TB; 1.68e18 FLOPs a step; 180 days of 90; $13.3M of $10M."""
+    assert np.allclose(ratios(), [1.12e12 / (1024 * 80e9), 1.68e18 / (1024 * 395.6e12) / 10, 2.0, 1.327], rtol=1e-3)
+
+
+def test_one_gpu_meets_the_memory_wall_at_14_times():
+    assert walls.memory_ratio(70e9, H100) == 14
+
+
+def test_the_first_wall_is_the_one_a_growing_model_meets():
+    assert walls.WALLS[walls.first_wall(ratios())] == "deadline"
+    assert walls.WALLS[walls.first_wall(ratios(deadline_s=3650 * DAY))] == "budget"
+    assert walls.WALLS[walls.first_wall(ratios(gpus=1, tokens=1e9, tokens_per_step=1e3))] == "memory"
+    assert walls.first_wall(ratios(5e5, gpus=1, tokens=1e9)) == -1  # half a million parameters: none of this is needed
+
+
+@given(st.floats(1e6, 1e13), st.integers(1, 10**5))
+def test_the_largest_size_is_where_the_first_wall_stands(params, gpus):
+    """Just under it no wall is hit, just above it one is: the ratios grow with the parameters."""
+    limit = walls.largest_params(params, ratios(params, gpus))
+    assert walls.first_wall(ratios(limit * 0.999, gpus)) == -1
+    assert walls.first_wall(ratios(limit * 1.001, gpus)) >= 0
+
+
+@given(st.floats(1e6, 1e12), st.integers(1, 10**5))
+def test_more_gpus_move_every_wall_but_the_budget(params, gpus):
+    few, many = ratios(params, gpus), ratios(params, 2 * gpus)
+    assert np.allclose(many[:3] * 2, few[:3]) and many[3] == pytest.approx(few[3])
+
+
+def test_a_sweep_is_one_call():
+    sweep = ratios(np.array([1e9, 70e9, 405e9]))
+    assert sweep.shape == (3, 4)
+    assert np.allclose(sweep[1], ratios(70e9))
+    assert walls.first_wall(sweep).tolist() == [-1, 2, 2]
+
+
+# -- the loads -------------------------------------------------------------------------------------------------------
+def test_training_loads_by_hand():
+    params = 70553706496
+    expected = [16 * params / (1024 * 80e9), 6 * params * 4e6 / (1024 * 989e12 * 10), 2 * 2 * params * 1023 / 1024 / (50e9 * 10)]
+    assert np.allclose(walls.training_loads(LLAMA70, H100, 1024, 4e6, 10), expected)
+
+
+def test_decoding_one_sequence_is_bound_by_bandwidth_and_many_by_memory():
+    one = walls.serving_loads(LLAMA8, H100, 1, 1, 1000, 0.02)
+    many = walls.serving_loads(LLAMA8, H100, 1, 500, 2000, 0.05)
+    assert walls.LOADS[walls.binding_load(one)] == "bandwidth"
+    assert walls.LOADS[walls.binding_load(many)] == "memory"
+    kv = kv_bytes_per_token(LLAMA8) * 1000
+    assert one[2] == pytest.approx((16060522496 + kv) / (3.35e12 * 0.02))
+
+
+def test_training_on_many_tokens_is_bound_by_compute():
+    assert walls.LOADS[walls.binding_load(walls.training_loads(LLAMA8, H100, 8, 1e7, 100))] == "compute"
+
+
+@pytest.mark.parametrize("model", [m for m in catalog.models().values()], ids=lambda m: m.key)
+def test_a_batch_touches_from_the_active_parameters_to_all(model):
+    """One token touches what is active (and all embeddings' rows stay counted); a huge batch touches every expert."""
+    assert walls.touched_parameters(model, 1) == pytest.approx(models.active_parameters(model) + model.extra_params)
+    assert walls.touched_parameters(model, 10**6) == pytest.approx(models.parameters(model))
+
+
+@given(any_model, any_gpu, st.integers(1, 10**5), st.floats(1, 1e8), st.floats(1e-3, 1e3))
+def test_training_loads_are_finite_and_not_negative(model, gpu, gpus, tokens, target_s):
+    loads = walls.training_loads(model, gpu, gpus, tokens, target_s)
+    assert np.isfinite(loads).all() and (loads >= 0).all()
+    assert (loads[2] == 0) == (gpus == 1)
+
+
+@given(any_model, any_gpu, st.integers(1, 10**4), st.integers(1, 10**4), st.integers(1, 10**6), st.floats(1e-3, 10))
+def test_serving_loads_are_finite_and_grow_with_the_batch(model, gpu, gpus, batch, context, target_s):
+    loads = walls.serving_loads(model, gpu, gpus, batch, context, target_s)
+    more = walls.serving_loads(model, gpu, gpus, batch + 1, context, target_s)
+    assert np.isfinite(loads).all() and (loads > 0).all() and (more >= loads * (1 - 1e-12)).all()
+
+
+# -- the AllReduce of 70B, B = 1, T = 8192 ---------------------------------------------------------------------------
+def test_a_step_takes_8_6_s_and_its_allreduce_2_8():
+    step = flops.training_flops(70e9, 8192)
+    assert step == pytest.approx(3.44e15, rel=1e-3)
+    compute_s = flops.run_time_s(step, 1, 1e15, 0.4)
+    assert compute_s == pytest.approx(8.6, rel=1e-3)
+    assert walls.allreduce_bytes_sent(70e9, 10**6) == pytest.approx(280e9, rel=1e-5)
+    allreduce_s = walls.allreduce_s(70e9, 1024, 100e9)
+    assert allreduce_s == pytest.approx(2.8, rel=1e-2)
+    assert allreduce_s / compute_s == pytest.approx(1 / 3, rel=0.03)
+
+
+@given(st.floats(1e6, 1e13), st.integers(2, 10**5), st.floats(1e9, 1e12), st.floats(1e13, 1e16), st.floats(0.05, 1))
+def test_at_break_even_both_take_as_long(params, ranks, wire, peak, mfu):
+    tokens = walls.break_even_tokens_per_gpu(ranks, wire, peak, mfu)
+    compute_s = flops.run_time_s(flops.training_flops(params, tokens), 1, peak, mfu)
+    assert compute_s == pytest.approx(walls.allreduce_s(params, ranks, wire))
+
+
+def test_break_even_of_that_case_and_of_lesson_04():
+    assert walls.break_even_tokens_per_gpu(10**6, 100e9, 1e15) == pytest.approx(2 * 0.4e15 / 300e9, rel=1e-4)
+    behind_backward = walls.break_even_tokens_per_gpu(64, 100e9, 1e15, flops_per_weight=4)
+    assert behind_backward == pytest.approx(0.4 * 1e15 / 100e9 * 63 / 64)
+
+
+def test_one_rank_sends_nothing():
+    assert walls.allreduce_bytes_sent(70e9, 1) == 0
+    assert walls.allreduce_s(70e9, 1, 50e9) == 0
+    assert walls.break_even_tokens_per_gpu(1, 50e9, 1e15) == 0
+
+
+@pytest.mark.parametrize("call, complaint", [
+    (lambda: ratios(gpus=0), "gpus must be greater than 0, got 0"),
+    (lambda: ratios(target_step_s=-1), "target_step_s must be greater than 0, got -1"),
+    (lambda: ratios(deadline_s=0), "deadline_s must be greater than 0"),
+    (lambda: ratios(budget_dollars=0), "budget_dollars must be greater than 0"),
+    (lambda: walls.allreduce_s(1e9, 1.5, 1e9), "ranks must be a whole number of at least 1, got 1.5"),
+    (lambda: walls.serving_loads(LLAMA8, H100, 1, 0, 1, 1), "batch must be greater than 0, got 0"),
+    (lambda: walls.training_loads(LLAMA8, H100, 1, 1e6, 0), "target_step_s must be greater than 0, got 0")])
+def test_bad_input_is_named(call, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        call()
