@@ -22,8 +22,12 @@ class LayerTime(NamedTuple):
     experts_s: float                # of forward_s, what the experts take
 
 
-def products_s(products, rows, tp, batch, rate, at: Chip):
-    """Forward time, backward time and the weight-gradient part of it, of a chain of weight matrices."""
+def products_s(products, rows, tp, batch, rate, fused: bool, at: Chip):
+    """Forward time, backward time and the weight-gradient part of it, of a chain of weight matrices.
+
+    Fused: the product adds its weight gradient to the sum by itself. Otherwise it writes it, and a second kernel reads
+    both and writes the sum.
+    """
     forward = backward = weight = 0.0
     for p in products:
         k = p.k / (1.0 + (tp - 1.0) * p.splits_k)
@@ -31,6 +35,8 @@ def products_s(products, rows, tp, batch, rate, at: Chip):
         cast_s = stream_s(at.casts * batch * rows * 4.0, at)
         forward = forward + product_s(rows, n, k, batch, rate, at.operand_bytes, 2.0, at) + cast_s * k
         gradient_s = product_s(k, n, rows, batch, rate, at.operand_bytes, GRADIENT_SUM_BYTES, at)
+        if not fused:
+            gradient_s = gradient_s + stream_s(GRADIENT_SUM_BYTES * batch * k * n, at)
         weight = weight + gradient_s
         backward = backward + product_s(rows, k, n, batch, rate, at.operand_bytes, 2.0, at) + gradient_s + cast_s * n
     return forward, backward, weight
@@ -58,7 +64,7 @@ def core_attention_s(shape, tokens, seq, heads, flash: bool, at: Chip):
             2.0 * two_products + stream_s((6.0 + 5.0 * shape.dropout) * scores, at))
 
 
-def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: bool, at: Chip) -> LayerTime:
+def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: bool, fused: bool, at: Chip) -> LayerTime:
     """One layer, dense and MoE ones averaged.
 
     ``tokens`` are this GPU's (micro-batch × sequence / context ranks); ``whole_ranks`` divides what tensor parallelism
@@ -68,16 +74,16 @@ def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: 
     heads = shape.heads / tp
     attention_f, attention_b = core_attention_s(shape, tokens, seq, heads, flash, at)
     rate = at.matmul_flops_per_s
-    dense_f, dense_b, dense_w = products_s(shape.attention, tokens, tp, 1.0, rate, at)
+    dense_f, dense_b, dense_w = products_s(shape.attention, tokens, tp, 1.0, rate, fused, at)
     rotary = 0.0 if shape.max_positions else 4.0 * (shape.heads + shape.kv_heads) * shape.qk_dim / tp
     width = shape.ffn * (1.0 - shape.moe_share)
     if shape.mlp:
         share = 1.0 - shape.moe_share
-        f, b, w = products_s(shape.mlp, tokens, tp, 1.0, rate, at)
+        f, b, w = products_s(shape.mlp, tokens, tp, 1.0, rate, fused, at)
         dense_f, dense_b, dense_w = dense_f + share * f, dense_b + share * b, dense_w + share * w
     experts_f = 0.0
     if shape.experts:
-        experts_f, experts_b, experts_w, routed = _experts(shape, tokens, tp, ep, expert_tp, imbalance, at)
+        experts_f, experts_b, experts_w, routed = _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at)
         dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
         width = width + routed
     h = shape.hidden / whole_ranks
@@ -90,16 +96,16 @@ def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: 
     return LayerTime(forward_s, backward_s, dense_w, attention_f, experts_f)
 
 
-def _experts(shape, tokens, tp, ep, expert_tp, imbalance, at: Chip):
+def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
     """Routed and shared experts of an average layer: forward, backward, weight gradients, and the MLP width that their
     activation functions cover (for the whole tensor group, as a dense MLP's would)."""
     share = shape.moe_share
     local = shape.experts / ep
     rows = imbalance * tokens * shape.top_k * expert_tp / tp / local
-    f, b, w = products_s(shape.expert, rows, expert_tp, local, at.matmul_flops_per_s, at)
+    f, b, w = products_s(shape.expert, rows, expert_tp, local, at.matmul_flops_per_s, fused, at)
     width = shape.top_k * shape.expert_ffn * imbalance
     if shape.shared:
-        f2, b2, w2 = products_s(shape.shared, tokens, tp, 1.0, at.matmul_flops_per_s, at)
+        f2, b2, w2 = products_s(shape.shared, tokens, tp, 1.0, at.matmul_flops_per_s, fused, at)
         f, b, w = f + f2, b + b2, w + w2
         width = width + shape.shared_experts * shape.shared_ffn
     router_and_permutation_s = stream_s(8.0 * imbalance * tokens * shape.top_k * shape.hidden / tp, at)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from engine.interconnect import Wires, all_to_all_s, ranks_per_node
+from engine.interconnect import Wires, all_gather_s, all_to_all_s, ranks_per_node
 
 TOKEN_BYTES = 2.0       # of each value of a hidden state on the wire
 
 
-def dispatch_s(tokens, top_k, hidden, ep, expert_tp, imbalance, net: Wires):
-    """One AllToAll: each of this GPU's tokens goes to top_k experts; the fullest GPU sets the pace.
+def dispatch_s(sent_bytes, ep, expert_tp, net: Wires):
+    """One AllToAll of the hidden states that a GPU's tokens send to their experts (top_k copies of each).
 
-    Leaves out routing limited to few nodes, which sends a token to each node once.
+    Leaves out routing limited to few nodes, which sends a token to each node once (DeepSeek-V3).
     """
-    per_node = ranks_per_node(ep, expert_tp, net.gpus_per_node)
-    return all_to_all_s(imbalance * tokens * top_k * hidden * TOKEN_BYTES, ep, per_node, net)
+    return all_to_all_s(sent_bytes, ep, ranks_per_node(ep, expert_tp, net.gpus_per_node), net)
+
+
+def gather_s(sent_bytes, expert_tp, net: Wires):
+    """Tokens that arrived at one of the expert_tp GPUs of an expert go to the others (and their results come back)."""
+    return all_gather_s(sent_bytes * expert_tp, expert_tp, ranks_per_node(expert_tp, 1.0, net.gpus_per_node), net)

@@ -32,6 +32,7 @@ class Job:
     sequence_parallel: bool = True          # with tensor parallelism, shard norms and dropout too
     flash: bool = True                      # fused attention
     overlap: bool = True                    # data-parallel traffic (and interleaved stages' messages) behind arithmetic
+    fused: bool = True                      # weight gradients summed inside their product; stage outputs freed once sent
     gather_context: bool = False            # context parallelism by AllGather instead of a ring
     imbalance: float = 1.1                  # the fullest expert rank's load over the mean
 
@@ -79,13 +80,13 @@ def machine(gpu, precision="bf16", gpus_per_node=None, nic_bytes_per_s=None, ove
                    wires(gpu, gpus_per_node, nic_bytes_per_s, oversubscription, calibration))
 
 
-def axes(layout: Layout) -> Axes:
-    """The layout in floats."""
-    return Axes(float(layout.tp), float(layout.pp), float(layout.cp), float(layout.dp), float(layout.ep),
+def axes(job: Job, layout: Layout) -> Axes:
+    """Job and layout in floats."""
+    return Axes(float(job.seq), float(job.global_batch), float(layout.tp), float(layout.pp), float(layout.cp), float(layout.dp), float(layout.ep),
                 float(layout.expert_tp), float(layout.zero), float(layout.shard), float(layout.micro_batch),
                 float(RECOMPUTE[layout.recompute]), SCHEDULES[layout.schedule], float(layout.interleave))
 
 
 def terms(model, at: Machine, job: Job, layout: Layout) -> Terms:
     with check.trusted():
-        return step(shape(model), job, job.recipe or catalog.recipe("bf16-adam-fp32-grads"), at.chip, at.wires, axes(layout))
+        return step(shape(model), job, job.recipe or catalog.recipe("bf16-adam-fp32-grads"), at.chip, at.wires, axes(job, layout))

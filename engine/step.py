@@ -13,8 +13,10 @@ from engine.interconnect import all_gather_s, all_reduce_s, ranks_per_node, send
 
 
 class Axes(NamedTuple):
-    """A layout in floats; ``plan`` is a pipeline schedule's coefficients."""
+    """A job's sizes and a layout, in floats; ``plan`` is a pipeline schedule's coefficients."""
 
+    seq: float
+    global_batch: float
     tp: float
     pp: float
     cp: float
@@ -71,7 +73,8 @@ class Stage(NamedTuple):
 def layer_time(shape, job, at, net, a: Axes, tokens) -> Layer:
     """One layer with the traffic that its own arithmetic waits for."""
     whole_ranks = a.tp if job.sequence_parallel else 1.0
-    own = compute.layer(shape, tokens, job.seq, a.tp, whole_ranks, a.ep, a.expert_tp, job.imbalance, job.flash, at)
+    own = compute.layer(shape, tokens, a.seq, a.tp, whole_ranks, a.ep, a.expert_tp, job.imbalance, job.flash,
+                        job.fused, at)
     tensor_s = tensor_exposed_s(shape, job, net, a, tokens)
     context_f, context_b = context_exposed_s(shape, job, net, a, tokens, own.attention_forward_s)
     expert_s = expert_exposed_s(shape, job, net, a, tokens, own.forward_s)
@@ -92,7 +95,7 @@ def tensor_exposed_s(shape, job, net, a: Axes, tokens):
     """Tensor parallelism in one layer and direction: an AllReduce behind attention and one behind the MLP, or with
     sequence parallelism an AllGather and a ReduceScatter for each (arXiv:2205.05198 section 4.2.2). Nothing hides them.
 
-    A layer with experts has one for attention; its tokens reach the experts by AllToAll, and gather there over expert_tp.
+    A layer with experts has the one for attention alone; its tokens reach the experts by AllToAll.
     """
     message_bytes = tokens * shape.hidden * 2.0
     per_node = ranks_per_node(a.tp, 1.0, net.gpus_per_node)
@@ -100,8 +103,7 @@ def tensor_exposed_s(shape, job, net, a: Axes, tokens):
         pair_s = 2.0 * all_gather_s(message_bytes, a.tp, per_node, net)
     else:
         pair_s = all_reduce_s(message_bytes, a.tp, per_node, net)
-    of_moe = ops.where(a.expert_tp > 1.0, 1.0, 0.5) if shape.experts else 1.0
-    return shape.all_reduces * (1.0 - shape.moe_share + shape.moe_share * of_moe) * pair_s
+    return shape.all_reduces * (1.0 - 0.5 * shape.moe_share) * pair_s
 
 
 def context_exposed_s(shape, job, net, a: Axes, tokens, attention_s):
@@ -115,28 +117,36 @@ def context_exposed_s(shape, job, net, a: Axes, tokens, attention_s):
 
 
 def expert_exposed_s(shape, job, net, a: Axes, tokens, forward_s):
-    """Two AllToAlls (dispatch and combine) in each layer with experts and direction. DualPipe runs them beside the
+    """Two AllToAlls (dispatch and combine) in each layer with experts and direction; tokens that reach experts split over
+    expert_tp are gathered there, and their results scattered. DualPipe runs them beside the
     arithmetic of the opposite direction (arXiv:2412.19437 section 3.2.1)."""
     if not shape.experts:
         return 0.0
-    traffic_s = 2.0 * shape.moe_share * experts.dispatch_s(
-        tokens * a.expert_tp / a.tp, shape.top_k, shape.hidden, a.ep, a.expert_tp, job.imbalance, net)
+    sent_bytes = job.imbalance * tokens / a.tp * shape.top_k * shape.hidden * experts.TOKEN_BYTES
+    traffic_s = 2.0 * shape.moe_share * (experts.dispatch_s(sent_bytes, a.ep, a.expert_tp, net)
+                                         + experts.gather_s(sent_bytes, a.expert_tp, net))
     return ops.maximum(0.0, traffic_s - a.plan.hides_experts * forward_s)
 
 
 def data_exposed_s(shape, job, recipe, net, a: Axes, stage: Stage, dense, routed, layer: Layer, micro_batches):
-    """Data parallelism: gradients and sharded state, for the dense parameters and for the experts of a stage."""
-    forward_s, backward_s = stage.full * layer.forward_s, stage.full * layer.backward_s
+    """Data parallelism: gradients and sharded state, for the dense parameters and for the experts of a stage.
+
+    Gradients travel behind the last backward pass. A stage of v chunks has all but one of them ready while the others
+    still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide behind.
+    """
+    free = 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks
+    forward_s, backward_s = stage.full * layer.forward_s * free, stage.full * layer.backward_s * free
     groups = [(dense, a.dp * a.cp, a.tp)]
     if shape.experts:
         groups.append((routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp))
     total_s = 0.0
     for params, ranks, stride in groups:
         shard = ops.minimum(a.shard, ranks) if a.shard else ranks
+        once = (recipe, forward_s / free, backward_s / free, stage.full, job.overlap, net)
         common = (recipe, forward_s, backward_s, stage.full, job.overlap, net)
         total_s = total_s + ops.choose(
             a.zero >= 3.0,
-            lambda: micro_batches * sharding.every_micro_batch_s(params, shard, stride, *common),
+            lambda: micro_batches * sharding.every_micro_batch_s(params, shard, stride, *once),
             lambda: sharding.once_per_step_s(params, shard, stride, a.zero, *common))
         if a.shard:
             total_s = total_s + sharding.across_replicas_s(
@@ -161,22 +171,24 @@ def _sharded(dense, routed, ranks, expert_ranks, applies):
 
 def memory_terms(shape, job, recipe, a: Axes, stage: Stage, tokens, micro_batches, ranks, expert_ranks):
     """Bytes of the fullest of the first, second and last stage: the first holds the embedding and the most micro-batches,
-    the second may have a layer more, the last holds the output layer and its logits."""
+    the second may have a layer more, the last holds the output layer and its logits. Software that does not free a
+    stage's output once it is sent holds it for each micro-batch too (arXiv:2205.05198 appendix B)."""
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
+    held = 2.0 * tokens * shape.hidden * ops.where(a.pp > 1.0, 1.0, 0.0) * (0.0 if job.fused else 1.0)
     rebuilt = ops.where(a.recompute == memory.FULL, kept_bytes(shape, job, a, tokens, whole_ranks, memory.NO_RECOMPUTE), 0.0)
     gathered = ops.where(a.zero >= 3.0, 2.0 * recipe.weight_bytes * (
         shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / (a.ep * a.expert_tp)), 0.0)
     flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan)
-    logits = memory.logits_peak_bytes(shape, job.seq, a.micro_batch, a.tp, a.cp)
+    logits = memory.logits_peak_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp)
     alone = a.pp == 1.0
     shard = ops.minimum(a.shard, ranks) if a.shard else ranks
     expert_shard = ops.minimum(a.shard, expert_ranks) if a.shard else expert_ranks
     common = (shard, expert_shard, kept)
     first = stage_bytes(shape, recipe, a, stage.first, shape.embedding_params + ops.where(alone, shape.head_params, 0.0),
-                        *common, flight, rebuilt + gathered + ops.where(alone, logits, 0.0))
+                        *common, flight, rebuilt + gathered + held * flight + ops.where(alone, logits, 0.0))
     second = stage_bytes(shape, recipe, a, ops.where(a.pp > 2.0, stage.full, 0.0), 0.0,
-                         *common, ops.maximum(1.0, flight - 1.0), rebuilt + gathered)
+                         *common, ops.maximum(1.0, flight - 1.0), rebuilt + gathered + held * flight)
     last = stage_bytes(shape, recipe, a, ops.where(alone, 0.0, stage.last), shape.last_stage_params,
                        *common, ops.minimum(flight, a.plan.last_flight), rebuilt + gathered + logits)
     return _fullest(_fullest(first, second), last)
@@ -187,7 +199,7 @@ def kept_bytes(shape, job, a: Axes, tokens, whole_ranks, recompute):
     kept = 0.0
     for moe, share in ((False, 1.0 - shape.moe_share), (True, shape.moe_share)):
         if share:
-            kept = kept + share * memory.kept_per_token(shape, job.seq, a.tp, whole_ranks, recompute, job.flash, moe)
+            kept = kept + share * memory.kept_per_token(shape, a.seq, a.tp, whole_ranks, recompute, job.flash, moe)
     return kept * tokens
 
 
@@ -198,8 +210,8 @@ def _fullest(one, other):
 
 def step(shape, job, recipe, at, net, a: Axes) -> Terms:
     """Seconds and bytes of one step. The pace is the slowest stage's; the bubble that of an average stage."""
-    tokens = a.micro_batch * job.seq / a.cp
-    micro_batches = job.global_batch / (a.dp * a.micro_batch)
+    tokens = a.micro_batch * a.seq / a.cp
+    micro_batches = a.global_batch / (a.dp * a.micro_batch)
     layer = layer_time(shape, job, at, net, a, tokens)
     head_f, head_b = compute.head(shape, tokens, a.tp, a.tp if job.sequence_parallel else 1.0, at)
     head_s = head_f + head_b
