@@ -68,7 +68,11 @@ def test_angle_brackets_stay_text():
     assert 'alttext="a &lt; b"' in out and "<mo>&lt;</mo>" in out.replace("&#x0003C;", "&lt;")
 
 
-@pytest.mark.parametrize("latex", [r"\frac{1}{", r"\nosuchcommand x", r"\left( x"])
+def test_aligned_lines_become_a_table():
+    assert mathml.to_mathml(r"\begin{aligned} a &= b \\ &= c \end{aligned}").count("<mtr>") == 2
+
+
+@pytest.mark.parametrize("latex", [r"\frac{1}{", r"a & b", r"\nosuchcommand x", r"\left( x"])
 def test_a_faulty_formula_stops_the_build(latex):
     with pytest.raises(locate.LessonFault, match=re.escape(latex.strip())):
         mathml.to_mathml(latex)

@@ -23,6 +23,7 @@ from markdown.util import AtomicString
 from .locate import fault
 
 INLINE = r"(?<![\\$])\$(?=[^\s$])((?:\\.|[^$\\])*?)(?<=[^\s(\[{])\$(?![\d$])"
+SPLIT = re.compile(r"\\(begin|end)\{aligned\}")  # latex2mathml knows the same thing as split
 BLOCK = re.compile(r"(?:^|\n) {0,3}\$\$(.+?)\$\$[ \t]*(?=\n|$)", re.DOTALL)
 
 
@@ -30,11 +31,11 @@ def to_mathml(latex: str, display: str = "inline") -> str:
     """The MathML of one formula, with its LaTeX kept as alternative text; a fault in it stops the build."""
     latex = latex.strip()
     try:
-        mathml = convert(latex, display=display)
+        mathml = convert(SPLIT.sub(r"\\\1{split}", latex), display=display)
     except Exception as error:  # latex2mathml raises many types, some of them bare IndexErrors
         raise fault(latex, f"this is not LaTeX that can be set: {latex} ({type(error).__name__} {error})") from error
-    if unknown := re.search(r"<m[io]>(\\[a-zA-Z]+)</m[io]>", mathml):
-        raise fault(latex, f"unknown LaTeX command {unknown[1]} in {latex}")
+    if unknown := re.search(r"<m[io]>(\\[a-zA-Z]+|&)</m[io]>", mathml):  # it passes through what it does not know
+        raise fault(latex, f"{unknown[1]} has no meaning to latex2mathml here: {latex}")
     return mathml.replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
 
 

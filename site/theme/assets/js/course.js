@@ -1,8 +1,8 @@
-/* The shell's own script: what has been read, and how a number was computed. Runs again after each instant navigation. */
+/* The shell's own script: what has been read, and how a number was computed. Runs after each instant navigation. */
 (() => {
   "use strict";
 
-  // Lessons read, by address, kept in this browser and nowhere else. Private windows may refuse storage: then nothing is kept.
+  // Lessons read, by address, kept in this browser and nowhere else. A private window may refuse to.
   const KEY = "course.read";
   const readLessons = () => {
     try { return new Set(JSON.parse(localStorage.getItem(KEY)) || []); } catch { return new Set(); }
@@ -34,8 +34,14 @@
     const say = (read) => {
       const button = document.createElement("button");
       button.textContent = read ? "Mark as unread" : "Mark as read";
-      button.addEventListener("click", () => { watcher.disconnect(); setRead(!read); say(!read); end.lastChild.focus(); });
-      end.replaceChildren(read ? "✓ You have read this lesson. This browser remembers it; nobody else is told. " : "", button);
+      button.addEventListener("click", () => {
+        watcher.disconnect();
+        setRead(!read);
+        say(!read);
+        end.lastChild.focus();
+      });
+      const note = read ? "✓ You have read this lesson. This browser remembers it; nobody else is told. " : "";
+      end.replaceChildren(note, button);
     };
     const watcher = new IntersectionObserver(([entry]) => {
       if (!entry.isIntersecting) return;
