@@ -137,4 +137,5 @@ def gpu_hours(model_flops, peak_flops_per_s, mfu=0.4):
 
 def gpu_hours_per_trillion_tokens(flops_per_token, peak_flops_per_s, mfu=0.4):
     """GPU-hours for 10¹² tokens: the figure that training reports quote (DeepSeek-V3: 180,000 on H800)."""
+    check.positive(flops_per_token=flops_per_token)
     return gpu_hours(1e12 * flops_per_token, peak_flops_per_s, mfu)

@@ -111,14 +111,16 @@ def layer_activation_bytes(model, seq, micro_batch, tensor=1, context=1, sequenc
     ``_layer_values``. Leaves out FlashAttention's row statistics (4·a bytes a token) and the router's scores.
     """
     check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context)
-    check.between(0, 2, recompute=recompute)
-    check.between(0, 1, flash=flash, sequence_parallel=sequence_parallel)
+    check.between(0, 1, sequence_parallel=sequence_parallel)
     tokens = seq * micro_batch / context
     return tokens * kept_per_token(model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, moe)
 
 
 def kept_per_token(model, seq, tensor, ranks_of_whole, recompute, flash, moe):
     """Bytes that a token leaves in one layer; ``ranks_of_whole`` divides what tensor ranks otherwise all keep."""
+    check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
+    check.between(0, 2, recompute=recompute)
+    check.between(0, 1, flash=flash)
     whole, split = _layer_values(model, moe)
     scores = ops.where((recompute == NO_RECOMPUTE) & (flash == 0), (2 + 3 * model.dropout) * model.heads * seq, 0)
     kept = whole / ranks_of_whole + (split + scores) / tensor
@@ -244,6 +246,32 @@ def minimum_gpus(total_bytes, gpu, reserved_bytes_per_gpu=0.0):
 
     ceil(bytes / (HBM − reserved)). Leaves out everything that each GPU holds beside its part: pass it as reserved.
     """
-    check.positive(total_bytes=total_bytes, hbm_bytes_left=gpu.hbm_bytes - reserved_bytes_per_gpu)
+    check.positive(total_bytes=total_bytes)
     check.non_negative(reserved_bytes_per_gpu=reserved_bytes_per_gpu)
+    check.positive(hbm_bytes_left=gpu.hbm_bytes - reserved_bytes_per_gpu)
     return ops.ceil(total_bytes / (gpu.hbm_bytes - reserved_bytes_per_gpu))
+
+
+# -- the whole budget of one GPU -------------------------------------------------------------------------------------
+BUDGET = ("weights", "gradients", "master", "momentum", "variance", "activations", "logits", "framework")
+
+
+def training_slabs(params, model, seq, micro_batch, recipe=None, recompute=NO_RECOMPUTE, flash=1):
+    """Bytes of everything that training holds on one GPU without any parallelism, on the last axis in BUDGET's order.
+
+    State of ``params``; activations and logits of the shape ``model`` (pass ``models.typical(params)`` for a slider over
+    sizes). Activations are at their peak, logits unfused. Leaves out fragmentation.
+    """
+    state = state_slabs(params, recipe)
+    rest = (peak_activation_bytes(model, seq, micro_batch, 1, 1, 0, recompute, flash),
+            logits_peak_bytes(model, seq, micro_batch), FRAMEWORK_BYTES)
+    slabs = [state[..., i] for i in range(5)] + list(rest)
+    return np.stack(np.broadcast_arrays(*slabs), axis=-1)
+
+
+def pierced_at(slabs, limit_bytes):
+    """Index of the slab at which the stack passes the limit, from the bottom up; −1 if it stays below."""
+    check.non_negative(slabs=slabs)
+    check.positive(limit_bytes=limit_bytes)
+    over = np.where(np.cumsum(slabs, axis=-1) > np.expand_dims(limit_bytes, -1), 1, 0)
+    return np.where(np.max(over, axis=-1) > 0, np.argmax(over, axis=-1), -1)

@@ -76,6 +76,7 @@ def training_loads(model, gpu, gpus, tokens_per_step, target_step_s, recipe=None
     params = models.parameters(model)
     slabs = memory.state_slabs(params, recipe)
     wire = gpu.nic_bytes_per_s if wire_bytes_per_s is None else wire_bytes_per_s
+    check.positive(wire_bytes_per_s=wire)
     sent = 2 * slabs[..., 1] * (gpus - 1) / gpus
     return np.stack(np.broadcast_arrays(
         np.sum(slabs, axis=-1) / (gpus * gpu.hbm_bytes),
