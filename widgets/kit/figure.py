@@ -15,7 +15,7 @@ from widgets.kit import tokens
 from widgets.kit.symbolic import lookup
 
 COLOR = tokens.palette("light")
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"  # the page's --sans
 TEXT = {"text_font": value(FONT), "text_font_size": "13px", "text_color": COLOR["ink"], "text_baseline": "middle"}
 LABEL = TEXT | {"text_color": COLOR["ink-soft"]}
 OVER = {"fill_color": COLOR["over"], "line_color": COLOR["over"], "fill_alpha": 0.13, "line_width": 1.5,

@@ -1,0 +1,38 @@
+# make serve · make test · make site · make bench · make dev      Each sets up .venv by itself; PYTHON= to choose one.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
+PORT ?= 5006
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help serve test site bench dev clean
+help:
+	@sed -n '1p' Makefile
+
+# The environment, made anew when what is pinned changes. Too old a Python is said in one line.
+$(READY): pyproject.toml constraints.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "System ML needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	@echo "Setting up .venv (once, a minute or two) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+serve: site
+	@$(BIN)/python site/serve.py --port $(PORT)
+
+site: $(READY)
+	@$(BIN)/python site/build.py
+
+test: $(READY)
+	@$(BIN)/python -m pytest $(PYTEST)
+
+bench: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "The other engines could not be installed; they are left out."
+	@$(BIN)/python -m bench
+
+# Rebuilds on every change of a lesson, a widget, the engine or the theme, and serves the result.
+dev: site
+	@$(BIN)/python site/serve.py --port $(PORT) --watch
+
+clean:
+	rm -rf build .venv

@@ -1,0 +1,1 @@
+"""What ``make bench`` runs: it prints figures and ratios and asserts nothing."""
