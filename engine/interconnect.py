@@ -15,7 +15,7 @@ from engine.collectives import pipelined_s
 
 # NVSwitch generations that add up an AllReduce by themselves (NVLink SHARP, "NVLS").
 SUMS_IN_SWITCH = ("NVLink 4", "NVLink 5")
-ALGORITHMS = ("ring", "tree", "two_level", "nvls")
+ALGORITHMS = ("ring", "tree", "two_level", "nvls")      # what ``all_reduce_s`` chooses from, as NCCL does
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,18 @@ def two_level_s(buffer_bytes, ranks, per_node, net: Wires):
 
 
 def nvls_s(buffer_bytes, ranks, per_node, net: Wires):
-    """AllReduce in the switch: each GPU sends its buffer once and receives the sum. Infinite in cost where it cannot be
-    had (across nodes, or without such a switch): there it is given the ring's time."""
+    """AllReduce in the switch: each GPU sends its buffer once and receives the sum. Where it cannot be had (across
+    nodes, or without such a switch) it is given the ring's time."""
     up_and_down_s = pipelined_s(6.0 * net.link_hop_s, buffer_bytes / ops.maximum(net.switch_bytes_per_s, 1.0))
     possible = (net.switch_bytes_per_s > 0.0) & (ranks > 2.0) & (ranks <= per_node)
     return ops.where(possible, net.start_s + up_and_down_s, ring_s(buffer_bytes, ranks, per_node, net))
+
+
+def one_shot_s(buffer_bytes, ranks, per_node, net: Wires):
+    """AllReduce in one hop: every GPU reads the others' whole buffers and adds them up itself; for the small messages of
+    decoding (TensorRT-LLM, vLLM). Within a node alone: across nodes it is given the ring's time."""
+    inside_s = net.start_s + pipelined_s(net.link_hop_s, buffer_bytes * (ranks - 1.0) / net.link_bytes_per_s)
+    return ops.where(ranks <= 1.0, 0.0, ops.where(ranks <= per_node, inside_s, ring_s(buffer_bytes, ranks, per_node, net)))
 
 
 def all_reduce_s(buffer_bytes, ranks, per_node, net: Wires):

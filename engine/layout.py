@@ -11,24 +11,26 @@ from functools import lru_cache
 
 from engine import catalog, check, flops
 from engine.calibration import DEFAULT
-from engine.interconnect import wires
-from engine.matmul import chip
+from engine.hardware import Gpu
+from engine.interconnect import Wires, wires
+from engine.matmul import Chip, chip, supported_precision
 from engine.memory import RECOMPUTE
-from engine.pipeline import SCHEDULES, schedule
+from engine.pipeline import SCHEDULES
 from engine.recipes import Recipe
 from engine.shape import shape
 from engine.step import Axes, Terms, step
 
-ZERO_STAGES = (0, 1, 2, 3)
+DEFAULT_RECIPE = "bf16-adam"
+PRECISIONS = ("bf16", "fp16", "fp8", "fp32", "tf32")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done in a step, and the software that does it."""
+    """What is to be done in a step, and how the software does it."""
 
-    global_batch: int
-    seq: int
-    recipe: Recipe | None = None            # bf16 mixed Adam with fp32 gradients unless said otherwise
+    global_batch: int                       # sequences
+    seq: int                                # tokens of each
+    recipe: Recipe | None = None            # bytes of state; bf16 mixed Adam (16 bytes) unless said otherwise
     sequence_parallel: bool = True          # with tensor parallelism, shard norms and dropout too
     flash: bool = True                      # fused attention
     overlap: bool = True                    # data-parallel traffic (and interleaved stages' messages) behind arithmetic
@@ -37,7 +39,8 @@ class Job:
     imbalance: float = 1.1                  # the fullest expert rank's load over the mean
 
     def __post_init__(self):
-        check.whole(global_batch=self.global_batch, seq=self.seq)
+        _whole("global_batch", self.global_batch)
+        _whole("seq", self.seq)
         check.between(1, 1000, imbalance=self.imbalance)
 
 
@@ -62,15 +65,24 @@ class Layout:
     def dp(self) -> int:
         return self.gpus // (self.tp * self.pp * self.cp)
 
+    @property
+    def stage_gpus(self) -> int:
+        """GPUs that hold one pipeline stage, all replicas."""
+        return self.gpus // self.pp
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Machine:
     """One GPU at work in one precision, and the wires around it."""
 
-    gpu: object
+    gpu: Gpu
     precision: str
-    chip: object
-    wires: object
+    chip: Chip
+    wires: Wires
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        return self.gpu.peak_flops_per_s(supported_precision(self.gpu, self.precision))
 
 
 @lru_cache(256)
@@ -80,13 +92,209 @@ def machine(gpu, precision="bf16", gpus_per_node=None, nic_bytes_per_s=None, ove
                    wires(gpu, gpus_per_node, nic_bytes_per_s, oversubscription, calibration))
 
 
+# -- legality --------------------------------------------------------------------------------------------------------
+def _whole(name: str, value, at_least: int = 1) -> None:
+    """As ``check.whole``, for one Python int, in a tenth of the time."""
+    if value.__class__ is not int or value < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+
+
+def _divisors(number: int) -> list[int]:
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def _nearest(value: int, legal) -> str:
+    """The legal values on both sides of the one that was asked for, as text."""
+    below = [v for v in legal if v < value]
+    above = [v for v in legal if v > value]
+    return " and ".join(str(v) for v in below[-1:] + above[:1]) or "none"
+
+
+def _refuse(name: str, value, why: str, legal) -> None:
+    raise ValueError(f"{name} must {why}, got {value}; nearest legal: {_nearest(value, legal)}")
+
+
+def require_legal(model, job: Job, layout: Layout) -> None:
+    """ValueError with the reason and the nearest legal values where the layout cannot be built."""
+    a = layout
+    _whole("gpus", a.gpus), _whole("tp", a.tp), _whole("pp", a.pp), _whole("cp", a.cp), _whole("ep", a.ep)
+    _whole("micro_batch", a.micro_batch), _whole("interleave", a.interleave), _whole("expert_tp", a.expert_tp)
+    _whole("zero", a.zero, 0), _whole("shard", a.shard, 0)
+    if a.zero > 3:
+        raise ValueError(f"zero must be one of 0, 1, 2, 3; got {a.zero!r}")
+    if a.recompute not in RECOMPUTE:
+        raise ValueError(f"recompute must be one of {', '.join(RECOMPUTE)}; got {a.recompute!r}")
+    if a.schedule not in SCHEDULES:
+        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {a.schedule!r}")
+    if model.heads % a.tp:
+        _refuse("tp", a.tp, f"divide the {model.heads} attention heads", _divisors(model.heads))
+    if a.pp * a.interleave > model.layers:
+        _refuse("pp", a.pp, f"leave each of its {a.interleave} chunks a stage at least one of {model.layers} layers",
+                range(1, model.layers // a.interleave + 1))
+    ranks = a.tp * a.pp * a.cp
+    if a.gpus % ranks:
+        why = (f"be a multiple of tp × pp × cp = {a.tp} × {a.pp} × {a.cp} = {ranks}" if ranks <= a.gpus else
+               f"be at least tp × pp × cp = {a.tp} × {a.pp} × {a.cp} = {ranks}")
+        _refuse("gpus", a.gpus, why, [ranks * (a.gpus // ranks), ranks * (a.gpus // ranks + 1)][a.gpus < ranks:])
+    _require_legal_batch(job, a)
+    _require_legal_schedule(job, a)
+    _require_legal_experts(model, a)
+    if a.cp > 1 and job.seq % (2 * a.cp):
+        _refuse("cp", a.cp, f"cut the sequence of {job.seq} in 2 × cp equal pieces", _divisors(max(1, job.seq // 2)))
+    if a.shard and (a.dp * a.cp) % a.shard:
+        _refuse("shard", a.shard, f"divide the {a.dp * a.cp} data-parallel ranks", _divisors(a.dp * a.cp))
+
+
+def _require_legal_batch(job: Job, a: Layout) -> None:
+    sequences, remainder = divmod(job.global_batch, a.dp)
+    if remainder:
+        _refuse("global_batch", job.global_batch, f"be a multiple of dp = {a.dp}",
+                [a.dp * sequences, a.dp * (sequences + 1)][sequences < 1:])
+    if sequences % a.micro_batch:
+        _refuse("micro_batch", a.micro_batch, f"divide the {sequences} sequences of each data-parallel rank",
+                _divisors(sequences))
+
+
+def _require_legal_schedule(job: Job, a: Layout) -> None:
+    if a.interleave > 1 and not SCHEDULES[a.schedule].interleaved:
+        raise ValueError(f"interleave must be 1 under schedule {a.schedule}, got {a.interleave}; nearest legal: "
+                         "schedule interleaved")
+    if SCHEDULES[a.schedule].interleaved and (a.interleave < 2 or a.pp < 2):
+        raise ValueError(f"schedule interleaved must have pp and interleave of at least 2, got pp {a.pp} and interleave "
+                         f"{a.interleave}; nearest legal: schedule 1f1b")
+    if a.schedule == "dualpipe":
+        if a.pp % 2:
+            _refuse("pp", a.pp, "be even under schedule dualpipe", [a.pp - 1, a.pp + 1][a.pp < 2:])
+        micro_batches = job.global_batch // (a.dp * a.micro_batch)
+        if micro_batches < 2 * a.pp:
+            raise ValueError(f"schedule dualpipe must have at least 2 × pp = {2 * a.pp} micro-batches a step, got "
+                             f"{micro_batches}; nearest legal: global_batch {2 * a.pp * a.dp * a.micro_batch}")
+
+
+def _require_legal_experts(model, a: Layout) -> None:
+    if not model.experts:
+        if a.ep > 1 or a.expert_tp > 1:
+            raise ValueError(f"ep and expert_tp must be 1 for a model without experts, got {a.ep} and {a.expert_tp}; "
+                             "nearest legal: 1")
+        return
+    if model.experts % a.ep:
+        _refuse("ep", a.ep, f"divide the {model.experts} experts", _divisors(model.experts))
+    if a.stage_gpus % (a.ep * a.expert_tp):
+        _refuse("ep", a.ep, f"times expert_tp ({a.expert_tp}) divide the {a.stage_gpus} GPUs of a stage",
+                [d for d in _divisors(a.stage_gpus) if model.experts % d == 0])
+    if a.tp % a.expert_tp:
+        _refuse("expert_tp", a.expert_tp, f"divide tp = {a.tp}", _divisors(a.tp))
+
+
+# -- the estimate ----------------------------------------------------------------------------------------------------
+WHY_EXPOSED = {
+    "tensor": "every product waits for the AllGather before it and the next for the ReduceScatter behind it",
+    "pipeline_bubble": "the first micro-batch must reach the last stage, and the last come back",
+    "context": "what remains of passing keys and values around behind the attention over the block at hand",
+    "expert": "tokens must arrive before an expert can start, and come back before the next layer can",
+    "data_exposed": "gradients and gathered weights beyond the arithmetic they hide behind, at least the last layer's",
+    "optimizer": "one pass over this GPU's share of the state, at the speed of its memory",
+    "other": "activations on their way between stages while nothing else is ready",
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a step costs; seconds in ``terms`` add up to ``step_s``."""
+
+    model: object
+    at: Machine
+    job: Job
+    layout: Layout
+    terms: Terms
+
+    @property
+    def step_s(self) -> float:
+        return self.terms.step_s
+
+    @property
+    def fits(self) -> bool:
+        return self.terms.total_bytes <= self.at.gpu.hbm_bytes
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step."""
+        return self.job.global_batch * self.job.seq
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / self.step_s
+
+    def model_flops_per_gpu_per_s(self, causal: bool = False) -> float:
+        """Model FLOPs (attention over the whole sequence unless ``causal``) per GPU and second."""
+        return flops.training_flops_per_token(self.model, self.job.seq, causal) * self.tokens_per_s / self.layout.gpus
+
+    def mfu(self, causal: bool = False) -> float:
+        """Of the dense peak in the precision of the matrix products; PaLM's convention unless ``causal``."""
+        return self.model_flops_per_gpu_per_s(causal) / self.at.peak_flops_per_s
+
+    def hfu(self) -> float:
+        """As ``mfu``, with what is recomputed counted again (by fused attention nothing that Korthikanti would count)."""
+        recompute = RECOMPUTE[self.layout.recompute]
+        counted = 0 if self.job.flash and self.layout.recompute == "selective" else recompute
+        hardware = flops.hardware_flops_per_token(self.model, self.job.seq, 0, counted)
+        return hardware * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
+
+    @property
+    def time_s(self) -> dict[str, float]:
+        return {name[:-2]: value for name, value in self.terms._asdict().items() if name.endswith("_s") and name != "step_s"}
+
+    @property
+    def memory_bytes(self) -> dict[str, float]:
+        t = self.terms
+        return {"weights": t.weights_bytes, "gradients": t.gradients_bytes, "optimizer": t.optimizer_bytes,
+                "activations": t.activations_bytes, "overhead": t.overhead_bytes, "total": t.total_bytes,
+                "capacity": self.at.gpu.hbm_bytes}
+
+    @property
+    def binding(self) -> str:
+        """Memory where the layout does not fit, else the longest term."""
+        times = self.time_s
+        return max(times, key=times.get) if self.fits else "memory"
+
+    def as_dict(self) -> dict:
+        """Everything, in the keys of the command line."""
+        times = self.time_s
+        return {
+            "model": self.model.key, "gpu": self.at.gpu.key, "gpus": self.layout.gpus, "precision": self.at.precision,
+            "layout": layout_dict(self.layout), "parameters": int(shape(self.model).total_params),
+            "step_s": self.step_s, "tokens_per_s": self.tokens_per_s,
+            "tokens_per_s_per_gpu": self.tokens_per_s / self.layout.gpus,
+            "model_flops_per_gpu_per_s": float(self.model_flops_per_gpu_per_s()),
+            "mfu": float(self.mfu()), "mfu_causal": float(self.mfu(causal=True)), "hfu": float(self.hfu()),
+            "memory_bytes": self.memory_bytes, "fits": self.fits, "time_s": times, "binding": self.binding,
+            "exposed_because": {name: WHY_EXPOSED[name] for name, value in times.items() if value and name in WHY_EXPOSED},
+            "gpu_hours_per_trillion_tokens": 1e12 / self.tokens_per_s * self.layout.gpus / 3600.0,
+        }
+
+
+def layout_dict(layout: Layout) -> dict:
+    return {"tp": layout.tp, "pp": layout.pp, "cp": layout.cp, "dp": layout.dp, "ep": layout.ep,
+            "expert_tp": layout.expert_tp, "zero": layout.zero, "shard": layout.shard, "micro_batch": layout.micro_batch,
+            "recompute": layout.recompute, "schedule": layout.schedule, "interleave": layout.interleave}
+
+
 def axes(job: Job, layout: Layout) -> Axes:
     """Job and layout in floats."""
-    return Axes(float(job.seq), float(job.global_batch), float(layout.tp), float(layout.pp), float(layout.cp), float(layout.dp), float(layout.ep),
-                float(layout.expert_tp), float(layout.zero), float(layout.shard), float(layout.micro_batch),
-                float(RECOMPUTE[layout.recompute]), SCHEDULES[layout.schedule], float(layout.interleave))
+    return Axes(float(job.seq), float(job.global_batch), float(layout.tp), float(layout.pp), float(layout.cp),
+                float(layout.dp), float(layout.ep), float(layout.expert_tp), float(layout.zero), float(layout.shard),
+                float(layout.micro_batch), float(RECOMPUTE[layout.recompute]), SCHEDULES[layout.schedule],
+                float(layout.interleave))
 
 
-def terms(model, at: Machine, job: Job, layout: Layout) -> Terms:
+def recipe_of(job: Job) -> Recipe:
+    return job.recipe or catalog.recipe(DEFAULT_RECIPE)
+
+
+def estimate(model, at: Machine, job: Job, layout: Layout) -> Estimate:
+    """Time and memory of one training step of ``model`` on ``layout.gpus`` GPUs like ``at``."""
+    require_legal(model, job, layout)
     with check.trusted():
-        return step(shape(model), job, job.recipe or catalog.recipe("bf16-adam-fp32-grads"), at.chip, at.wires, axes(job, layout))
+        terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, axes(job, layout))
+    return Estimate(model, at, job, layout, terms)

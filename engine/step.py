@@ -12,6 +12,11 @@ from engine import compute, experts, memory, ops, pipeline, sequence, sharding
 from engine.interconnect import all_gather_s, all_reduce_s, ranks_per_node, send_s
 
 
+# Beside the framework's own, what ZeRO in DeepSpeed of 2022 held: flat communication buckets with their fp32 copies, and an
+# allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see tests/published); constant in all of it.
+FLAT_BUFFERS_BYTES = 12e9
+
+
 class Axes(NamedTuple):
     """A job's sizes and a layout, in floats; ``plan`` is a pipeline schedule's coefficients."""
 
@@ -48,6 +53,7 @@ class Terms(NamedTuple):
     gradients_bytes: float
     optimizer_bytes: float
     activations_bytes: float
+    overhead_bytes: float
 
 
 class Layer(NamedTuple):
@@ -241,11 +247,12 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
                                        at.memory_bytes_per_s)
     weights, gradients, optimizer, activations = memory_terms(
         shape, job, recipe, a, stage, tokens, micro_batches, ranks, expert_ranks)
+    overhead = memory.FRAMEWORK_BYTES + (0.0 if job.fused else ops.where(a.zero >= 1.0, FLAT_BUFFERS_BYTES, 0.0))
     return Terms(
         compute_s + tensor_s + bubble_s + context_s + expert_s + data_s + optimizer_s + other_s,
         compute_s, tensor_s, bubble_s, context_s, expert_s, data_s, optimizer_s, other_s,
-        weights + gradients + optimizer + activations + memory.FRAMEWORK_BYTES,
-        weights, gradients, optimizer, activations)
+        weights + gradients + optimizer + activations + overhead,
+        weights, gradients, optimizer, activations, overhead)
 
 
 def messages_s(shape, job, net, a: Axes, tokens, micro_batches):
