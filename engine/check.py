@@ -64,7 +64,8 @@ def whole(at_least: int = 1, **values) -> None:
     if not _TRUSTED.get():
         for name, value in values.items():
             array = _numbers(name, value)
-            _require((array >= at_least) & (array == np.floor(array)), name, value, f"a whole number of at least {at_least}")
+            fits = (array >= at_least) & (array == np.floor(array))
+            _require(fits, name, value, f"a whole number of at least {at_least}")
 
 
 def between(low: float, high: float, **values) -> None:

@@ -32,7 +32,7 @@ def training_flops(params, tokens):
 
 # -- a model's own count ---------------------------------------------------------------------------------------------
 def matmul_parameters(model):
-    """Weights that one token is multiplied by: active matrices and the output layer; the input embedding is a lookup."""
+    """Weights that one token is multiplied by: active matrices, output layer; the input embedding is a lookup."""
     matrices = 2 + model.gated
     dense = matrices * model.hidden * model.ffn
     width = model.top_k * model.expert_ffn + model.shared_experts * model.shared_ffn

@@ -259,8 +259,8 @@ BUDGET = ("weights", "gradients", "master", "momentum", "variance", "activations
 def training_slabs(params, model, seq, micro_batch, recipe=None, recompute=NO_RECOMPUTE, flash=1):
     """Bytes of everything that training holds on one GPU without any parallelism, on the last axis in BUDGET's order.
 
-    State of ``params``; activations and logits of the shape ``model`` (pass ``models.typical(params)`` for a slider over
-    sizes). Activations are at their peak, logits unfused. Leaves out fragmentation.
+    State of ``params``; activations and logits of the shape ``model`` (for a slider over sizes:
+    ``models.typical(params)``). Activations are at their peak, logits unfused. Leaves out fragmentation.
     """
     state = state_slabs(params, recipe)
     rest = (peak_activation_bytes(model, seq, micro_batch, 1, 1, 0, recompute, flash),

@@ -125,7 +125,8 @@ def price(gpu_key: str, provider: str | None = None) -> Price:
     known = [p for p in prices().values() if p.gpu == gpu_key and provider in (None, p.provider)]
     if not known:
         priced = sorted({p.gpu for p in prices().values()})
-        raise ValueError(f"gpu must be one with a known price ({', '.join(priced)}); got {gpu_key!r}, provider {provider!r}")
+        raise ValueError(f"gpu must be one with a known price ({', '.join(priced)}); "
+                         f"got {gpu_key!r}, provider {provider!r}")
     return max(known, key=lambda p: p.date)
 
 

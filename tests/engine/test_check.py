@@ -27,6 +27,10 @@ def test_a_bad_value_is_named(rule, bad, complaint):
 def test_between_and_one_of_say_what_is_allowed():
     with pytest.raises(ValueError, match="stage must be between 0 and 3, got 4"):
         check.between(0, 3, stage=4)
+    with pytest.raises(ValueError, match="stage must be between 0 and 3, got 3.5"):
+        check.between(0, 3, stage=3.5)
+    with pytest.raises(ValueError, match=r"low must be at most high \(1\), got 2"):
+        check.ordered(low=2, high=1)
     with pytest.raises(ValueError, match="op must be one of a, b; got 'c'"):
         check.one_of(("a", "b"), op="c")
 

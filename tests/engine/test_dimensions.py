@@ -1,4 +1,4 @@
-"""Dimensions: the same functions, run on quantities that carry their units, give quantities with the units they name."""
+"""Dimensions: the same functions, run on quantities that carry their units, give the units that they name."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -57,7 +57,8 @@ def test_result_carries_the_unit_it_names(case):
 
 def gpu_with_units():
     plain = catalog.gpu("h100-sxm")
-    rates = {name: getattr(plain, name) / SECOND for name in ("fp32_flops_per_s", "fp16_flops_per_s", "bf16_flops_per_s")}
+    peaks = ("fp32_flops_per_s", "fp16_flops_per_s", "bf16_flops_per_s")
+    rates = {name: getattr(plain, name) / SECOND for name in peaks}
     wires = {name: getattr(plain, name) * BYTE / SECOND for name in ("nic_bytes_per_s", "hbm_bytes_per_s")}
     return replace(plain, hbm_bytes=plain.hbm_bytes * BYTE, **rates, **wires)
 

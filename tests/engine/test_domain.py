@@ -19,27 +19,29 @@ FUNCTIONS = [f for module in MODULES for name, f in vars(module).items()
 many, few, wide = st.integers(1, 10**6), st.integers(1, 128), st.floats(1e-3, 1e12)
 flag = st.integers(0, 1)
 DOMAIN = dict(
-    params=st.floats(1e6, 1e13), tokens=st.floats(1, 1e14), tokens_per_step=st.floats(1, 1e9), tokens_per_gpu=st.floats(1, 1e9),
-    recipe=st.sampled_from(list(catalog.recipes().values())), model=st.sampled_from(list(catalog.models().values())),
-    gpu=st.sampled_from(list(catalog.gpus().values())), precision=st.sampled_from(hardware.PRECISIONS),
-    ranks=st.integers(2, 10**6), stage=st.just(0), stages=few, micro_batches=many, interleave=few,
-    rows=many, columns=many, inner=many, seq=many, micro_batch=few, batch=many, tensor=few, context=few, in_flight=few,
-    ranks_of_whole=few, layers=few, hidden=many, heads=few, head_dim=few, vocab=many,
-    sequence_parallel=flag, flash=flag, causal=flag, moe=st.just(False), experts=st.none(), recompute=st.integers(0, 2),
-    bytes_per_value=st.floats(0.5, 4), bytes_per_param=st.floats(0.5, 4), bytes_per_logit=st.floats(2, 10),
-    bytes_per_weight=st.floats(0.5, 4), bytes_per_kv_value=st.floats(0.5, 4), gradient_bytes=st.floats(1, 4),
-    flops_per_weight=st.sampled_from([4, 6]), context_tokens=many, sequences=many, total_bytes=st.floats(1, 1e16), gpus=many,
-    reserved_bytes_per_gpu=st.floats(0, 10e9), slabs=st.lists(st.floats(0, 1e15), min_size=1, max_size=9).map(np.array),
-    limit_bytes=st.floats(1, 1e15),
-    model_flops=st.floats(1e9, 1e27), hardware_flops=st.floats(1e9, 1e27), flops_per_token=st.floats(1e6, 1e13), time_s=wide,
-    peak_flops_per_s=st.floats(1e12, 1e17), mfu=st.floats(0.01, 0.5), achievable_mfu=st.floats(0.5, 1),
+    params=st.floats(1e6, 1e13), tokens=st.floats(1, 1e14), tokens_per_step=st.floats(1, 1e9),
+    tokens_per_gpu=st.floats(1, 1e9), recipe=st.sampled_from(list(catalog.recipes().values())),
+    model=st.sampled_from(list(catalog.models().values())), gpu=st.sampled_from(list(catalog.gpus().values())),
+    precision=st.sampled_from(hardware.PRECISIONS), ranks=st.integers(2, 10**6), stage=st.just(0), stages=few,
+    micro_batches=many, interleave=few, rows=many, columns=many, inner=many, seq=many, micro_batch=few, batch=many,
+    tensor=few, context=few, in_flight=few, ranks_of_whole=few, layers=few, hidden=many, heads=few, head_dim=few,
+    vocab=many, sequence_parallel=flag, flash=flag, causal=flag, moe=st.just(False), experts=st.none(),
+    recompute=st.integers(0, 2), bytes_per_value=st.floats(0.5, 4), bytes_per_param=st.floats(0.5, 4),
+    bytes_per_logit=st.floats(2, 10), bytes_per_weight=st.floats(0.5, 4), bytes_per_kv_value=st.floats(0.5, 4),
+    gradient_bytes=st.floats(1, 4), flops_per_weight=st.sampled_from([4, 6]), context_tokens=many, sequences=many,
+    total_bytes=st.floats(1, 1e16), gpus=many, reserved_bytes_per_gpu=st.floats(0, 10e9),
+    slabs=st.lists(st.floats(0, 1e15), min_size=1, max_size=9).map(np.array), limit_bytes=st.floats(1, 1e15),
+    model_flops=st.floats(1e9, 1e27), hardware_flops=st.floats(1e9, 1e27), flops_per_token=st.floats(1e6, 1e13),
+    time_s=wide, peak_flops_per_s=st.floats(1e12, 1e17), mfu=st.floats(0.01, 0.5), achievable_mfu=st.floats(0.5, 1),
     bytes_per_s=wide, hbm_bytes_per_s=wide, link_bytes_per_s=wide, wire_bytes_per_s=wide,
     intensity_flops_per_byte=wide, flops_per_byte=wide, flops_per_byte_sent=wide, query_heads_per_kv_head=few,
-    ceilings=st.lists(wide, min_size=3, max_size=3).map(np.array), ratios=st.lists(wide, min_size=4, max_size=4).map(np.array),
-    loads=st.lists(wide, min_size=3, max_size=3).map(np.array),
-    target_step_s=wide, target_token_s=wide, deadline_s=wide, budget_dollars=wide, dollars_per_gpu_hour=st.floats(0.01, 1e3),
-    gpu_hours=st.floats(0, 1e10), overhead_share=st.floats(0, 2), dollars=st.floats(0, 1e12), tokens_per_s_per_gpu=wide)
+    ceilings=st.lists(wide, min_size=3, max_size=3).map(np.array),
+    ratios=st.lists(wide, min_size=4, max_size=4).map(np.array),
+    loads=st.lists(wide, min_size=3, max_size=3).map(np.array), target_step_s=wide, target_token_s=wide,
+    deadline_s=wide, budget_dollars=wide, dollars_per_gpu_hour=st.floats(0.01, 1e3), gpu_hours=st.floats(0, 1e10),
+    overhead_share=st.floats(0, 2), dollars=st.floats(0, 1e12), tokens_per_s_per_gpu=wide)
 MAY_BE_MINUS_ONE = {"first_wall", "pierced_at"}
+THINGS = {"model", "recipe", "gpu", "precision", "moe", "experts"}
 VECTORS = {"slabs", "ceilings", "ratios", "loads"}
 
 
@@ -49,7 +51,7 @@ def arguments(function):
 
 def numeric_arguments(function):
     """Those a caller could get wrong as numbers."""
-    return [a for a in arguments(function) if a not in VECTORS | {"model", "recipe", "gpu", "precision", "moe", "experts"}]
+    return [a for a in arguments(function) if a not in VECTORS | THINGS]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f"{f.__module__.split('.')[1]}.{f.__name__}")
@@ -65,9 +67,10 @@ def test_finite_and_never_negative(function, data):
 
 GOOD = dict(
     params=1e9, tokens=1e9, tokens_per_step=1e6, tokens_per_gpu=1e3, recipe=catalog.recipe("bf16-adam"),
-    model=catalog.model("mixtral-8x7b"), gpu=catalog.gpu("h100-sxm"), precision="bf16", moe=False, experts=None, stage=0,
-    slabs=np.ones(3), ceilings=np.ones(3), ratios=np.ones(4), loads=np.ones(3), achievable_mfu=1.0, mfu=0.5, overhead_share=0.1,
-    sequence_parallel=0, flash=1, causal=1, recompute=0, interleave=1, reserved_bytes_per_gpu=0.0, ranks=8)
+    model=catalog.model("mixtral-8x7b"), gpu=catalog.gpu("h100-sxm"), precision="bf16", moe=False, experts=None,
+    stage=0, slabs=np.ones(3), ceilings=np.ones(3), ratios=np.ones(4), loads=np.ones(3), achievable_mfu=1.0, mfu=0.5,
+    overhead_share=0.1, sequence_parallel=0, flash=1, causal=1, recompute=0, interleave=1,
+    reserved_bytes_per_gpu=0.0, ranks=8)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)

@@ -40,7 +40,8 @@ def test_7b_on_2_trillion_tokens_takes_one_h100_1970_days():
 
 def test_llama3_405b_run():
     """3.8e25 FLOPs for 15.6T tokens (arXiv:2407.21783 section 3.2)."""
-    assert flops.training_flops(models.parameters(catalog.model("llama3.1-405b")), 15.6e12) == pytest.approx(3.8e25, rel=0.01)
+    params = models.parameters(catalog.model("llama3.1-405b"))
+    assert flops.training_flops(params, 15.6e12) == pytest.approx(3.8e25, rel=0.01)
 
 
 # -- a model's own count ---------------------------------------------------------------------------------------------
@@ -53,8 +54,8 @@ def test_attention_counted_by_hand():
 
 def test_window_counted_by_hand():
     """Window 4 of 10 tokens: on average 4 − 16/20 = 3.2 tokens are seen (1, 2, 3, 4, 4, … less half a token each)."""
-    model = models.Model(key="x", name="x", layers=1, hidden=8, heads=1, kv_heads=1, head_dim=1, ffn=8, vocab=10, window=4,
-                         windowed_layers=1)
+    model = models.Model(key="x", name="x", layers=1, hidden=8, heads=1, kv_heads=1, head_dim=1, ffn=8, vocab=10,
+                         window=4, windowed_layers=1)
     assert flops.attention_flops_per_token(model, 10, causal=1) == pytest.approx(4 * 3.2)
     assert flops.attention_flops_per_token(model, 10, causal=0) == 16
     assert flops.attention_flops_per_token(model, 3, causal=0) == 12
@@ -63,7 +64,8 @@ def test_window_counted_by_hand():
 @pytest.mark.parametrize("key", ["llama3-70b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "qwen2.5-72b"])
 def test_matmul_parameters_are_the_active_ones_without_lookups_and_vectors(key):
     model = catalog.model(key)
-    matrices = models.active_parameters(model) - models.embedding_parameters(model) + model.tied * model.vocab * model.hidden
+    without_lookup = models.active_parameters(model) - models.embedding_parameters(model)
+    matrices = without_lookup + model.tied * model.vocab * model.hidden
     assert flops.matmul_parameters(model) == pytest.approx(matrices, rel=3e-4)
 
 
@@ -73,9 +75,10 @@ def test_our_count_is_megatrons_formula(layers, heads, seq):
     h, v = 128 * heads, 51200
     model = dense_gpt(layers, h, heads)
     per_token = dict(batch=1, seq=seq, layers=layers, hidden=h, vocab=v)
-    assert flops.training_flops_per_token(model, seq, causal=0) * seq == pytest.approx(flops.megatron_model_flops(**per_token))
-    assert (flops.hardware_flops_per_token(model, seq, causal=0, recompute=FULL) * seq
-            == pytest.approx(flops.megatron_full_recompute_flops(**per_token)))
+    ours = seq * flops.training_flops_per_token(model, seq, causal=0)
+    ours_with_recompute = seq * flops.hardware_flops_per_token(model, seq, causal=0, recompute=FULL)
+    assert ours == pytest.approx(flops.megatron_model_flops(**per_token))
+    assert ours_with_recompute == pytest.approx(flops.megatron_full_recompute_flops(**per_token))
 
 
 # arXiv:2205.05198 Table 5: batch, layers, width, model and hardware FLOPs of a step, seconds, GPUs, MFU and HFU in %
@@ -84,7 +87,8 @@ KORTHIKANTI_TABLE_5 = [(4, 48, 6144, 1.1436e15, 1.2029e15, 1.10, 8, 41.5, 43.7),
                        (280, 105, 20480, 1.8522e18, 1.8825e18, 37.83, 280, 56.0, 57.0)]
 
 
-@pytest.mark.parametrize("batch, layers, hidden, model_flops, hardware_flops, step_s, gpus, mfu, hfu", KORTHIKANTI_TABLE_5)
+@pytest.mark.parametrize("batch, layers, hidden, model_flops, hardware_flops, step_s, gpus, mfu, hfu",
+                         KORTHIKANTI_TABLE_5)
 def test_korthikanti_table_5(batch, layers, hidden, model_flops, hardware_flops, step_s, gpus, mfu, hfu):
     shape = dict(batch=batch, seq=2048, layers=layers, hidden=hidden, vocab=51200)
     assert flops.megatron_model_flops(**shape) == pytest.approx(model_flops, rel=2e-3)
@@ -106,7 +110,7 @@ def test_palm_convention_is_ours_without_causality_up_to_embeddings():
 
 
 def test_deepseek_v3_gpu_hours_a_trillion_tokens():
-    """180,000 H800 hours (arXiv:2412.19437 section 1): at 4k context that is an MFU of a third to two fifths of bf16 peak."""
+    """180,000 H800 hours (arXiv:2412.19437 section 1): at 4k context an MFU of a third to two fifths of bf16 peak."""
     per_token = flops.training_flops_per_token(catalog.model("deepseek-v3"), 4096)
     at_full = flops.gpu_hours_per_trillion_tokens(per_token, H100, 1)
     assert 0.3 < at_full / 180e3 < 0.45
@@ -120,7 +124,8 @@ def test_counts_are_finite_and_ordered(model, seq, recompute, causal):
     assert 0 < forward < training <= hardware <= training + forward
     assert np.isfinite(hardware)
     assert flops.attention_flops_per_token(model, seq, 1) <= flops.attention_flops_per_token(model, seq, 0)
-    assert flops.attention_flops_per_token(model, seq + 1, causal) >= flops.attention_flops_per_token(model, seq, causal)
+    longer = flops.attention_flops_per_token(model, seq + 1, causal)
+    assert longer >= flops.attention_flops_per_token(model, seq, causal)
 
 
 # -- time and utilisation --------------------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ def test_slabs_stand_in_order():
 
 # ZeRO, arXiv:1910.02054 Table 1: GB a GPU at 16 bytes; rows: ranks; columns: stage 1, 2, 3
 ZERO_TABLE_1 = {
-    7.5e9: {1: (120, 120, 120), 4: (52.5, 41.3, 30), 16: (35.6, 21.6, 7.5), 64: (31.4, 16.6, 1.88), 256: (30.4, 15.4, 0.47),
-            1024: (30.1, 15.1, 0.12)},
+    7.5e9: {1: (120, 120, 120), 4: (52.5, 41.3, 30), 16: (35.6, 21.6, 7.5), 64: (31.4, 16.6, 1.88),
+            256: (30.4, 15.4, 0.47), 1024: (30.1, 15.1, 0.12)},
     128e9: {1: (2048, 2048, 2048), 4: (896, 704, 512), 16: (608, 368, 128), 64: (536, 284, 32), 256: (518, 263, 8),
             1024: (513, 257, 2)},
     1e12: {1: (16000, 16000, 16000), 4: (7000, 5500, 4000), 16: (4750, 2875, 1000), 64: (4187, 2218, 250),
@@ -62,7 +62,7 @@ def test_zero_table_1(params):
 
 @given(sizes, recipes, ranks, st.integers(0, 3))
 def test_sharding_conserves_the_state(params, recipe, n, stage):
-    """Stage 3 over n ranks holds the state once; one rank, or stage 0, is the whole state; stages only ever shrink it."""
+    """Stage 3 over n ranks holds the state once; one rank, or stage 0, is the whole state; stages only shrink it."""
     whole = memory.state_bytes(params, recipe)
     assert memory.sharded_state_bytes(params, recipe, n, 3) * n == pytest.approx(whole)
     assert memory.sharded_state_bytes(params, recipe, 1, stage) == pytest.approx(whole)
@@ -132,7 +132,7 @@ def test_flash_attention_saves_what_selective_recompute_saves():
 
 
 def test_llama_layer_counted_by_hand():
-    """Llama 3 8B, one token: inputs and norms 8·4096; q and output 4·4096, k and v 4·1024; gate, up, product 6·14336."""
+    """Llama 3 8B, a token: inputs and norms 8·4096; q and output 4·4096, k and v 4·1024; gate, up, product 6·14336."""
     llama = catalog.model("llama3-8b")
     assert memory.layer_activation_bytes(llama, 1, 1) == 8 * 4096 + 4 * 4096 + 4 * 1024 + 6 * 14336
 
@@ -171,7 +171,8 @@ def test_activations_are_finite_positive_and_shrink_where_they_should(model, lay
     for change in (dict(tensor=2 * layout["tensor"]), dict(context=2 * layout["context"]), dict(sequence_parallel=1),
                    dict(flash=1), dict(recompute=min(2, layout["recompute"] + 1))):
         assert memory.activation_bytes(model, **{**layout, **change}) <= bytes_here * (1 + 1e-12)
-    assert memory.activation_bytes(model, **{**layout, "micro_batch": 2 * layout["micro_batch"]}) == pytest.approx(2 * bytes_here)
+    twice = dict(layout, micro_batch=2 * layout["micro_batch"])
+    assert memory.activation_bytes(model, **twice) == pytest.approx(2 * bytes_here)
     assert memory.peak_activation_bytes(model, **layout) >= bytes_here
 
 
@@ -228,7 +229,8 @@ def test_llama3_70b_weighs_131_gib():
 
 def test_windows_cap_the_cache():
     mistral, gemma = catalog.model("mistral-7b"), catalog.model("gemma3-27b")
-    assert memory.kv_bytes(mistral, 10**5) == memory.kv_bytes(mistral, 4096) == 4096 * memory.kv_bytes_per_token(mistral)
+    full_window = 4096 * memory.kv_bytes_per_token(mistral)
+    assert memory.kv_bytes(mistral, 10**5) == memory.kv_bytes(mistral, 4096) == full_window
     assert memory.kv_bytes(gemma, 10**5) == pytest.approx((10 * 10**5 + 52 * 1024) * 2 * 16 * 128 * 2)
 
 

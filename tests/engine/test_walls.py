@@ -23,7 +23,7 @@ def ratios(params=70e9, gpus=1024, **changes):
 
 # -- the walls -------------------------------------------------------------------------------------------------------
 def test_walls_by_hand():
-    """70B × 15T on 1,024 H100 at 40 %: state 1.12 TB of 81.9 TB; 1.68e18 FLOPs a step; 180 days of 90; $13.3M of $10M."""
+    """70B × 15T on 1,024 H100 at 40 %: 1.12 TB of 81.9 TB; 1.68e18 FLOPs a step; 180 days of 90; $13.3M of $10M."""
     assert np.allclose(ratios(), [1.12e12 / (1024 * 80e9), 1.68e18 / (1024 * 395.6e12) / 10, 2.0, 1.327], rtol=1e-3)
 
 
@@ -62,7 +62,8 @@ def test_a_sweep_is_one_call():
 # -- the loads -------------------------------------------------------------------------------------------------------
 def test_training_loads_by_hand():
     params = 70553706496
-    expected = [16 * params / (1024 * 80e9), 6 * params * 4e6 / (1024 * 989e12 * 10), 2 * 2 * params * 1023 / 1024 / (50e9 * 10)]
+    expected = [16 * params / (1024 * 80e9), 6 * params * 4e6 / (1024 * 989e12 * 10),
+                2 * 2 * params * 1023 / 1024 / (50e9 * 10)]
     assert np.allclose(walls.training_loads(LLAMA70, H100, 1024, 4e6, 10), expected)
 
 
@@ -72,6 +73,9 @@ def test_decoding_one_sequence_is_bound_by_bandwidth_and_many_by_memory():
     assert walls.LOADS[walls.binding_load(one)] == "bandwidth"
     assert walls.LOADS[walls.binding_load(many)] == "memory"
     kv = kv_bytes_per_token(LLAMA8) * 1000
+    assert one[0] == pytest.approx((16060522496 + kv) / 80e9)
+    weights = 8030261248 - 128256 * 4096 - 65 * 4096  # all but the input embedding and the norms
+    assert one[1] == pytest.approx((2 * weights + 4 * 32 * 4096 * 1000) / (989e12 * 0.02))
     assert one[2] == pytest.approx((16060522496 + kv) / (3.35e12 * 0.02))
 
 
