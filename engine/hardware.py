@@ -92,6 +92,11 @@ class Node:
         return self.nics * self.nic.bytes_per_s / self.gpus
 
     @property
+    def outgoing_bytes_per_s(self) -> float:
+        """One way out of the node, all its NICs together: what a ring through all its GPUs has at the node's border."""
+        return self.nics * self.nic.bytes_per_s
+
+    @property
     def hbm_bytes(self) -> float:
         return self.gpus * self.gpu.hbm_bytes
 
@@ -133,3 +138,15 @@ def falls_back(gpu, precision: str = "bf16"):
 def peaks_with_fallback(gpu):
     """All peaks on the last axis, in the order of PRECISIONS, missing ones replaced as above."""
     return np.stack([peak_with_fallback(gpu, precision) for precision in PRECISIONS], axis=-1)
+
+
+def _used_precision(gpu, precision: str):
+    own = PRECISIONS.index(precision)
+    if precision == "fp32":
+        return own
+    return ops.where(getattr(gpu, f"{precision}_flops_per_s") > 0, own, _used_precision(gpu, WIDER[precision]))
+
+
+def used_precisions(gpu):
+    """For each of PRECISIONS the index of the one whose peak stands in: its own, or the next wider the chip has."""
+    return np.stack([_used_precision(gpu, precision) for precision in PRECISIONS])

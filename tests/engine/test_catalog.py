@@ -93,6 +93,7 @@ def test_eight_nodes_of_eight_h100_hold_5_tb():
 def test_nics_are_shared_by_the_node():
     assert catalog.node("dgx-h100").nic_bytes_per_s_per_gpu == 50e9
     assert catalog.node("aws-p4d").nic_bytes_per_s_per_gpu == 6.25e9
+    assert catalog.node("dgx-h100").outgoing_bytes_per_s == 400e9
 
 
 def test_price_is_the_latest_known_and_names_those_it_has():
