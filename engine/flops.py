@@ -45,7 +45,7 @@ def attention_flops_per_token(model, seq, causal=1):
     """Forward FLOPs of scores and weighted sum, for one token: 2·s·heads·(query dim + value dim) in each layer.
 
     Causal: a token sees the tokens before it alone, half as many on average; layers with a window see at most that many
-    (w − w²/2s on average). Leaves out the softmax.
+    (w − w²/2s on average; chunks of w: w/2). Leaves out the softmax.
     """
     check.whole(seq=seq)
     check.between(0, 1, causal=causal)
@@ -53,7 +53,8 @@ def attention_flops_per_token(model, seq, causal=1):
     dims = ops.where(latent, model.nope_dim + model.rope_dim + model.v_dim, 2 * model.head_dim)
     window = ops.minimum(seq, ops.where(model.windowed_layers > 0, model.window, seq))
     seen = ops.where(causal, seq / 2, seq)
-    seen_in_window = ops.where(causal, window - window * window / (2 * seq), window)
+    average = ops.where(model.chunked, window / 2, window - window * window / (2 * seq))
+    seen_in_window = ops.where(causal, average, window)
     layers_times_seen = (model.layers - model.windowed_layers) * seen + model.windowed_layers * seen_in_window
     return 2 * model.heads * dims * layers_times_seen
 

@@ -58,6 +58,7 @@ class Model:
     # attention over a window of the last tokens, in some of the layers
     window: int = 0
     windowed_layers: int = 0
+    chunked: bool = False           # the window does not slide: the sequence is cut into chunks of it (Llama 4)
     extra_params_per_layer: int = 0  # query and key norms, attention sinks, … (the entry's note says which)
     extra_params: int = 0            # parts outside the decoder that the published count includes
     family: str = ""
@@ -81,7 +82,8 @@ class Model:
         check.whole(max_context=self.max_context)
         check.between(0, 1, gated=self.gated, tied=self.tied, biases=self.biases, qkv_bias=self.qkv_bias,
                       norm_bias=self.norm_bias, final_norm=self.final_norm, embedding_norm=self.embedding_norm,
-                      parallel_block=self.parallel_block, dropout=self.dropout, router_bias=self.router_bias)
+                      parallel_block=self.parallel_block, dropout=self.dropout, router_bias=self.router_bias,
+                      chunked=self.chunked)
         check.between(0, self.layers, first_dense_layers=self.first_dense_layers, windowed_layers=self.windowed_layers)
         check.between(0, self.experts, top_k=self.top_k)
         check.one_of(_divisors(self.heads), kv_heads=self.kv_heads)

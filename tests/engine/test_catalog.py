@@ -16,8 +16,9 @@ EVERYTHING = [(kind, key, thing) for kind in ("gpus", "models", "recipes", "link
 def test_is_as_wide_as_the_course_promises():
     assert len(catalog.gpus()) >= 25
     assert len(catalog.models()) >= 35
-    for key in ("v100 a100-40 a100-80 a800 h100-sxm h100-pcie h800 h200 gh200 b200 gb200 b300 gb300 l4 l40s a10g "
-                "rtx3090 rtx4090 rtx5090 mi250x mi300x mi325x mi355x tpu-v4 tpu-v5e tpu-v5p tpu-v6e gaudi2 gaudi3").split():
+    for key in ("v100 a100-40 a100-80 a800 h100-sxm h100-pcie h800 h200 gh200 b200 gb200 b300 "
+                "gb300 l4 l40s a10g rtx3090 rtx4090 rtx5090 mi250x mi300x mi325x mi355x tpu-v4 tpu-v5e tpu-v5p tpu-v6e "
+                "gaudi2 gaudi3").split():
         assert catalog.gpu(key).key == key
 
 
@@ -200,7 +201,8 @@ def test_a_missing_model_file_is_refused(tmp_path):
 # -- recipes ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("key, total", [("bf16-adam", 16), ("bf16-adam-fp32-grads", 18), ("bf16-adam-two-grads", 20),
                                         ("fp32-adam", 16), ("adam-8bit", 10), ("adafactor", 8), ("sgd-momentum", 12),
-                                        ("fp8-te", 16), ("fp8-deepseek-v3", 15), ("fp8-lm", 9)])
+                                        ("fp8-te", 16), ("fp8-deepseek-v3", 15), ("fp8-lm", 9),
+                                        ("fp8-nanotron", 10)])
 def test_bytes_per_parameter_of_the_recipes(key, total):
     assert catalog.recipe(key).bytes_per_param == pytest.approx(total, abs=0.005)
 

@@ -39,7 +39,8 @@ DOMAIN = dict(
     ratios=st.lists(wide, min_size=4, max_size=4).map(np.array),
     loads=st.lists(wide, min_size=3, max_size=3).map(np.array), target_step_s=wide, target_token_s=wide,
     deadline_s=wide, budget_dollars=wide, dollars_per_gpu_hour=st.floats(0.01, 1e3), gpu_hours=st.floats(0, 1e10),
-    overhead_share=st.floats(0, 2), dollars=st.floats(0, 1e12), tokens_per_s_per_gpu=wide)
+    overhead_share=st.floats(0, 2), dollars=st.floats(0, 1e12), tokens_per_s_per_gpu=wide,
+    ratio=wide)
 MAY_BE_MINUS_ONE = {"first_wall", "pierced_at"}
 THINGS = {"model", "recipe", "gpu", "precision", "moe", "experts"}
 VECTORS = {"slabs", "ceilings", "ratios", "loads"}
@@ -58,6 +59,8 @@ def numeric_arguments(function):
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_finite_and_never_negative(function, data):
+    unknown = set(arguments(function)) - set(DOMAIN)
+    assert not unknown, f"add to DOMAIN what these new arguments may be: {unknown}"
     result = function(**{name: data.draw(DOMAIN[name], name) for name in arguments(function)})
     if isinstance(result, models.Model):
         return

@@ -1,5 +1,7 @@
 """FLOPs, time and utilisation: papers' own counts, hand-worked numbers, and what must always hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,6 +61,9 @@ def test_window_counted_by_hand():
     assert flops.attention_flops_per_token(model, 10, causal=1) == pytest.approx(4 * 3.2)
     assert flops.attention_flops_per_token(model, 10, causal=0) == 16
     assert flops.attention_flops_per_token(model, 3, causal=0) == 12
+    chunked = replace(model, chunked=True)  # chunks of 4: a token sees two on average, as it would alone in a chunk
+    assert flops.attention_flops_per_token(chunked, 40, causal=1) == 4 * 2
+    assert flops.attention_flops_per_token(chunked, 4, 1) == flops.attention_flops_per_token(model, 4, 1)
 
 
 @pytest.mark.parametrize("key", ["llama3-70b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "qwen2.5-72b"])
