@@ -39,11 +39,12 @@ def lessons_with(slug: str) -> list[tuple[str, str]]:
     return found
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, contents: str | bytes) -> None:
     """Write a file unless it already says the same, so that watchers and caches see real changes alone."""
+    contents = contents.encode() if isinstance(contents, str) else contents
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+    if not path.exists() or path.read_bytes() != contents:
+        path.write_bytes(contents)
 
 
 def lessons() -> None:
@@ -57,8 +58,8 @@ def lessons() -> None:
 
 def widgets() -> None:
     """The modules, BokehJS of the installed version, and the pages of the widgets alone."""
-    for name, text in export.files().items():
-        write(OUT / "assets" / "widgets" / name, text)
+    for name, contents in export.files().items():
+        write(OUT / "assets" / "widgets" / name, contents)
     script = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
     shutil.copyfile(script, OUT / "assets" / "bokeh.min.js")
     page = Environment(loader=FileSystemLoader(Path(markup.__file__).parent), autoescape=True).get_template("alone.html")

@@ -14,7 +14,7 @@ from widgets.kit import figure as fig
 from widgets.kit import tokens
 from widgets.kit.widget import Widget, all_widgets, compile_widget
 
-HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, human, in_unit"
+HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, stop, human, in_unit"
 
 
 @cache
@@ -34,7 +34,7 @@ def height(cls: type[Widget]) -> int:
 @cache
 def module(cls: type[Widget]) -> str:
     """The text of the widget's module."""
-    controls = cls.controls()
+    controls, (code, table) = cls.controls(), compile_widget(cls)
     presets = {}
     for name, texts in cls.presets.items():
         presets[name] = {key: controls[key].raw(controls[key].read(value)) for key, value in texts.items()}
@@ -45,15 +45,17 @@ def module(cls: type[Widget]) -> str:
         "drag": cls.drag,
         "tap": cls.tap,
         "picture": serialize_json(_picture(cls)[0]),
+        "table": len(table),
     }
     return (f"import {{ {HELPERS} }} from \"../widget/numbers.js\";\n"
             f"export const widget = {json.dumps(about, ensure_ascii=False)};\n"
-            f"widget.compute = {compile_widget(cls)};\n")
+            f"widget.reading = {code};\n"
+            "widget.compute = widget.table ? null : widget.reading(null);\n")
 
 
 def version(cls: type[Widget]) -> str:
     """Changes whenever the module does, so that browsers may keep what has not."""
-    return hashlib.sha256(module(cls).encode()).hexdigest()[:10]
+    return hashlib.sha256(module(cls).encode() + table(cls)).hexdigest()[:10]
 
 
 def shared() -> str:
@@ -63,6 +65,16 @@ def shared() -> str:
     return "".join(f"export const {name} = {json.dumps(table, ensure_ascii=False)};\n" for name, table in tables.items())
 
 
-def files() -> dict[str, str]:
-    """File name -> text, for everything under assets/widgets/."""
-    return {"shared.js": shared()} | {f"{slug}.js": module(cls) for slug, cls in all_widgets().items()}
+def table(cls: type[Widget]) -> bytes:
+    """The numbers of the widget's tabulated parts, as little-endian doubles; empty where it has none."""
+    return compile_widget(cls)[1].astype("<f8").tobytes()
+
+
+def files() -> dict[str, bytes]:
+    """File name -> contents, for everything under assets/widgets/."""
+    found = {"shared.js": shared().encode()}
+    for slug, cls in all_widgets().items():
+        found[f"{slug}.js"] = module(cls).encode()
+        if numbers := table(cls):
+            found[f"{slug}.table"] = numbers
+    return found

@@ -111,3 +111,22 @@ def fitting_view(value, views, headroom=1.15):
     """The first of the axis lengths that holds the value with room above; the longest where none does."""
     fits = np.stack([value * headroom <= view for view in views[:-1]] + [value * 0 <= 1])
     return lookup(views, np.argmax(fits))
+
+
+def past_wall(ratio, decade=0.5):
+    """Where a ratio stands on an axis that is linear up to a wall at 1 and logarithmic beyond, so that 40 % still reads
+    as four tenths of the way and 1,000× still fits: each further factor of ten is ``decade`` long."""
+    return np.where(ratio <= 1, ratio, 1 + decade * np.log10(np.maximum(ratio, 1)))
+
+
+def wall_ticks(axis, ratios, family="times", decade=0.5) -> None:
+    """Ticks for such an axis; shares up to the wall in per cent, beyond it in the family's words."""
+    places = [float(past_wall(ratio, decade)) for ratio in ratios]
+    axis.ticker = FixedTicker(ticks=places)
+    axis.major_label_overrides = {place: units.human(ratio, "percent" if ratio < 1 else family)
+                                  for place, ratio in zip(places, ratios)}
+
+
+def clear_of(place, mark, room):
+    """A label's place, moved past a mark that the label would cross for standing closer than ``room`` before it."""
+    return np.where((place < mark) & (place > mark - room), mark, place)

@@ -87,6 +87,14 @@ class Writer:
         table, index = (self.name(a) for a in node.args)
         return f"{table}.slice({index}*{node.data},({index}+1)*{node.data})"
 
+    def _stop(self, node: Node) -> str:
+        return f"stop({self.name(node.args[0])},{_array(node.data)})"
+
+    def _table(self, node: Node) -> str:
+        start, width = node.data
+        row = self.name(node.args[0])
+        return f"table.subarray({start}+{row}*{width},{start}+({row}+1)*{width})"
+
     def _words(self, node: Node) -> str:
         return json.dumps(node.data, ensure_ascii=False)
 
@@ -121,9 +129,9 @@ class Writer:
 
 
 def function(graph: Graph, outputs: dict) -> str:
-    """A JavaScript arrow function from the controls' values ``c`` to the outputs."""
+    """A JavaScript function that, given the tables, gives a function from the controls' values ``c`` to the outputs."""
     writer = Writer(graph)
     result = writer.value(outputs)
     constants = [line for line in writer.lines if line.split("=", 1)[1].startswith("Float64Array.from([")]
     steps = [line for line in writer.lines if line not in set(constants)]
-    return "\n".join(["(()=>{", *constants, "return c=>{", *steps, f"return {result};", "};", "})()"])
+    return "\n".join(["(table=>{", *constants, "return c=>{", *steps, f"return {result};", "};", "})"])

@@ -63,6 +63,7 @@ class Graph:
 
     nodes: list[Node] = field(default_factory=list)
     known: dict = field(default_factory=dict)
+    tables: list[np.ndarray] = field(default_factory=list)  # laid end to end in one file beside the module
 
     def add(self, op, args=(), data=None, shape=()) -> int:
         fingerprint = data.tobytes() if isinstance(data, np.ndarray) else data
@@ -114,6 +115,17 @@ class Graph:
         axis = (0 if axis is None else axis) % value.ndim
         rows = np.moveaxis(value, axis, -1)
         return np.moveaxis(self.symbol("scan", [rows.id], rows.shape[-1], rows.shape), -1, axis)
+
+    def table(self, row: Symbol, values: np.ndarray) -> Symbol:
+        """The row of a table that a symbol picks; equal tables are kept once."""
+        start = 0
+        for kept in self.tables:
+            if kept.shape == values.shape and np.array_equal(kept, values, equal_nan=True):
+                break
+            start += kept.size
+        else:
+            self.tables.append(values)
+        return self.symbol("table", [row.id], (start, values.shape[1]), (values.shape[1],))
 
     # -- text -------------------------------------------------------------------------------------------------------
     def text(self, value) -> Text:

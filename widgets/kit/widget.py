@@ -15,16 +15,19 @@ import numpy as np
 import param
 
 from engine import check
-from widgets.kit import javascript
+from widgets.kit import javascript, tabulate
 from widgets.kit.controls import BadValue, Control
 from widgets.kit.symbolic import Graph, NotTraceable, Symbol
 
 
-def part(*controls):
-    """Columns of numbers for the data source of the method's name; depends on the named controls and no others."""
+def part(*controls, tabulated=False):
+    """Columns of numbers for the data source of the method's name; depends on the named controls and no others.
+
+    ``tabulated``: the method executes an algorithm that cannot be traced; it is run at every stop of its controls.
+    """
     def mark(method):
         method = param.depends(*controls)(method)
-        method.part_of = controls
+        method.part_of, method.tabulated = controls, tabulated
         return method
     return mark
 
@@ -139,14 +142,16 @@ class Trace:
             self.used.add(name)
             return self._cls.controls()[name].symbol(self._graph)
         found = next(vars(base)[name] for base in self._cls.__mro__ if name in vars(base))
+        if getattr(found, "tabulated", False):
+            return lambda: tabulate.symbols(self._cls, name, self._graph, self.used)
         if isinstance(found, (property, cached_property)):
             return (found.fget if isinstance(found, property) else found.func)(self)
         return found.__get__(self, self._cls) if hasattr(found, "__get__") else found
 
 
 @cache
-def compile_widget(cls) -> str:
-    """The JavaScript function that gives everything the widget shows, from the values of its controls."""
+def compile_widget(cls) -> tuple[str, np.ndarray]:
+    """The JavaScript that gives everything the widget shows, from the values of its controls; and the tables it reads."""
     graph = Graph()
     with check.trusted(), np.errstate(all="ignore"):
         for name, method in cls.methods("part_of").items():
@@ -156,7 +161,7 @@ def compile_widget(cls) -> str:
                 raise NotTraceable(f"{cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
                                    f"but reads {sorted(view.used)}")
         shown = _shown(cls, Trace(cls, graph))
-    return javascript.function(graph, shown)
+    return javascript.function(graph, shown), np.concatenate([np.zeros(0), *(t.ravel() for t in graph.tables)])
 
 
 @cache

@@ -1,5 +1,5 @@
 // Sliders, selects, switches and players: native elements, so that labels, keyboard and screen readers work as they should.
-import { human, parse } from "./numbers.js";
+import { human, parse, stop } from "./numbers.js";
 
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -22,12 +22,6 @@ export function write(control, value) {
   const plain = String(Number(value.toPrecision(12))), short = Number(plain).toExponential().replace("e+", "e");
   return short.length < plain.length ? short : plain;
 }
-
-const nearest = (grid, value) => {
-  let best = 0;
-  for (let i = 1; i < grid.length; i++) if (Math.abs(grid[i] - value) < Math.abs(grid[best] - value)) best = i;
-  return best;
-};
 
 // Binds a control to its elements. `changed(value, settled)` is called with each new value.
 export function bind(root, control, changed) {
@@ -53,7 +47,7 @@ function bindSlider(element, control, changed) {
   const typed = element.querySelector("input[type=text]");
   const show = value => {
     const text = human(value, control.family);
-    const at = nearest(control.grid, value);
+    const at = stop(value, control.grid);
     range.value = at;
     range.setAttribute("aria-valuetext", text);
     range.style.setProperty("--at", `${100 * at / (control.grid.length - 1)}%`);
@@ -78,39 +72,39 @@ function bindSlider(element, control, changed) {
 }
 
 function bindPlayer(element, control, changed) {
-  const slider = bindSlider(element, control, (value, settled) => { stop(); changed(value, settled); });
+  const slider = bindSlider(element, control, (value, settled) => { halt(); changed(value, settled); });
   const play = element.querySelector("[data-play]"), step = element.querySelector("[data-step]");
   let now = control.default, playing = 0;
   const label = () => {
     play.dataset.play = playing ? "pause" : "play";
     play.setAttribute("aria-label", `${playing ? "Pause" : "Play"}: ${control.label}`);
   };
-  const stop = () => { cancelAnimationFrame(playing); clearTimeout(playing); playing = 0; label(); };
+  const halt = () => { cancelAnimationFrame(playing); clearTimeout(playing); playing = 0; label(); };
   const go = (value, settled) => { now = value; slider.show(value); changed(value, settled); };
   const run = () => {
     let before = performance.now();
     const tick = time => {
       const next = Math.min(control.frames, now + (time - before) / 1000 / control.seconds);
       before = time;
-      if (next >= control.frames) stop(); else playing = requestAnimationFrame(tick);
+      if (next >= control.frames) halt(); else playing = requestAnimationFrame(tick);
       go(next, next >= control.frames);
     };
     const hop = () => {  // reduced motion: whole frames, no tweening
       const next = Math.min(control.frames, Math.floor(now) + 1);
-      if (next >= control.frames) stop(); else playing = setTimeout(hop, 1000 * control.seconds);
+      if (next >= control.frames) halt(); else playing = setTimeout(hop, 1000 * control.seconds);
       go(next, next >= control.frames);
     };
     playing = calm() ? setTimeout(hop, 0) : requestAnimationFrame(tick);
     label();
   };
   play.addEventListener("click", () => {
-    if (playing) return stop();
+    if (playing) return halt();
     if (now >= control.frames) go(0, false);
     run();
   });
   step.addEventListener("click", () => {
-    stop();
+    halt();
     go(now >= control.frames ? 0 : Math.floor(now + 1e-9) + 1, true);
   });
-  return { show: value => { now = value; slider.show(value); }, stop };
+  return { show: value => { now = value; slider.show(value); }, stop: halt };
 }

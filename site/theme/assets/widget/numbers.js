@@ -46,6 +46,13 @@ export function cumsum(values, width) {
   return out;
 }
 
+// The index of the stop nearest to a value: the row of a table.
+export function stop(value, grid) {
+  let best = 0;
+  for (let i = 1; i < grid.length; i++) if (Math.abs(grid[i] - value) < Math.abs(grid[best] - value)) best = i;
+  return best;
+}
+
 export const mod = (a, b) => ((a % b) + b) % b;
 export const square = a => a * a;
 

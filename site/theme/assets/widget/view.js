@@ -1,9 +1,11 @@
 // One widget on the page: its controls, its picture, its words.
 import { bind, read, write } from "./controls.js";
 import { askServer, isServed } from "./live.js";
+import { bindPrediction } from "./predict.js";
 import { addressWith, forget, fromAddress, kept, remember } from "./state.js";
 import { current, inTheme, restyle } from "./theme.js";
 import { fitWidth, retick } from "./layout.js";
+import { bindDrag, bindTaps } from "./hands.js";
 import { pictureFile, tableFile, tables } from "./take.js";
 
 const here = new URL("..", import.meta.url);
@@ -49,6 +51,7 @@ export class View {
     const [made, Bokeh] = await Promise.all([import(module), loadBokeh()]);
     if (!this.element.isConnected) return;
     Object.assign(this, made.widget);
+    this.compute ??= this.reading(await this.loadTable());
     this.defaults = Object.fromEntries(this.controls.map(control => [control.name, control.default]));
     this.home = { ...this.defaults, ...JSON.parse(this.element.dataset.initial ?? "{}") };
     this.values = { ...this.home, ...this.asked() };
@@ -65,6 +68,14 @@ export class View {
     this.settle(true);
     this.element.dataset.state = "live";
     if (isServed()) this.ask();
+  }
+
+  async loadTable() {
+    if (!this.table) return null;
+    const answer = await fetch(new URL(`widgets/${this.slug}.table?v=${this.element.dataset.version}`, here));
+    const numbers = answer.ok ? await answer.arrayBuffer() : new ArrayBuffer(0);
+    if (numbers.byteLength !== 8 * this.table) throw new Error("its table is missing or incomplete");
+    return new Float64Array(numbers);
   }
 
   // -- state ----------------------------------------------------------------------------------------------------------
@@ -139,7 +150,7 @@ export class View {
     for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, text);
     this.ranges = out.ranges;
     this.shown = out;
-    if (this.table) this.table.replaceChildren(...tables(out.parts));
+    if (this.sheet) this.sheet.replaceChildren(...tables(out.parts));
   }
 
   showPart(name, columns) {
@@ -233,10 +244,11 @@ export class View {
     }
     const data = this.$("[data-data]");
     data?.addEventListener("toggle", () => {
-      this.table = data.open ? data.querySelector("[data-table]") : null;
-      this.table?.replaceChildren(...tables(this.shown.parts));
+      this.sheet = data.open ? data.querySelector("[data-table]") : null;
+      this.sheet?.replaceChildren(...tables(this.shown.parts));
     });
-    this.bindPicture();
+    if (Object.keys(this.drag).length) bindDrag(this);
+    bindTaps(this);
     this.watch = new MutationObserver(() => {
       const next = current();
       restyle(this.document, this.theme, next);
@@ -247,51 +259,6 @@ export class View {
 
   on(selector, act) {
     this.$(selector)?.addEventListener("click", act);
-  }
-
-  // Dragging the picture moves controls (turning a cube); a click picks the nearest point of a part.
-  bindPicture() {
-    const plot = this.$("[data-plot]");
-    if (Object.keys(this.drag).length) {
-      plot.classList.add("draggable");
-      let from = null;
-      plot.addEventListener("pointerdown", event => {
-        from = { x: event.clientX, y: event.clientY, values: { ...this.values } };
-        plot.setPointerCapture(event.pointerId);
-      });
-      plot.addEventListener("pointermove", event => {
-        if (!from) return;
-        const changes = {};
-        for (const [axis, [name, per]] of Object.entries(this.drag)) {
-          const control = this.controls.find(c => c.name === name);
-          const raw = from.values[name] + per * (axis === "x" ? event.clientX - from.x : event.clientY - from.y);
-          changes[name] = Math.min(control.high, Math.max(control.low, Math.round(raw * 10) / 10));
-        }
-        this.set(changes, false);
-      });
-      for (const end of ["pointerup", "pointercancel"]) plot.addEventListener(end, () => { from = null; });
-    }
-    for (const [part, name] of Object.entries(this.tap)) {
-      let down = null;
-      plot.addEventListener("pointerdown", event => { down = [event.clientX, event.clientY]; });
-      plot.addEventListener("pointerup", event => {
-        if (!down || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 6) return;
-        const index = this.nearestPoint(part, event);
-        if (index !== null) this.set({ [name]: index }, true);
-      });
-    }
-  }
-
-  nearestPoint(part, event) {
-    const frame = this.plot.frame, box = this.plot.el.getBoundingClientRect();
-    const { x, y } = this.drawn[part];
-    let best = null, least = 40;
-    for (let i = 0; i < x.length; i++) {
-      const sx = box.left + frame.x_scale.compute(x[i]), sy = box.top + frame.y_scale.compute(y[i]);
-      const far = Math.hypot(event.clientX - sx, event.clientY - sy);
-      if (far < least) [best, least] = [i, far];
-    }
-    return best;
   }
 
   async copyLink() {
@@ -320,28 +287,3 @@ export class View {
     this.document = this.plot = this.views = null;
   }
 }
-
-// Predict first: an answer, once chosen, shows what the engine says and why. It is kept in this browser only.
-function bindPrediction(element, slug) {
-  const block = element.querySelector("[data-predict]");
-  if (!block) return;
-  const answers = [...block.querySelectorAll("[data-answer]")];
-  const reveal = index => {
-    answers.forEach((answer, i) => {
-      answer.setAttribute("aria-pressed", String(i === index));
-      answer.classList.toggle("right", answer.dataset.answer === "right");
-    });
-    const verdict = block.querySelector("[data-verdict]");
-    if (verdict) verdict.textContent = answers[index].dataset.answer === "right" ? "Right." : "Not quite.";
-    block.querySelector("[data-why]").hidden = false;
-    block.dataset.answered = answers[index].dataset.answer;
-  };
-  answers.forEach((answer, index) => answer.addEventListener("click", () => {
-    reveal(index);
-    kept.set(`predicted.${slug}.${block.dataset.predict}`, index);
-  }));
-  const before = kept.get(`predicted.${slug}.${block.dataset.predict}`);
-  if (before !== null && answers[before]) reveal(Number(before));
-}
-
-

@@ -1,0 +1,46 @@
+// Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part.
+
+export function bindDrag(view) {
+  const place = view.$("[data-plot]");
+  place.classList.add("draggable");
+  let from = null;
+  place.addEventListener("pointerdown", event => {
+    from = { x: event.clientX, y: event.clientY, values: { ...view.values } };
+    place.setPointerCapture(event.pointerId);
+  });
+  place.addEventListener("pointermove", event => {
+    if (!from) return;
+    const changes = {};
+    for (const [axis, [name, perPixel]] of Object.entries(view.drag)) {
+      const control = view.controls.find(c => c.name === name);
+      const raw = from.values[name] + perPixel * (axis === "x" ? event.clientX - from.x : event.clientY - from.y);
+      changes[name] = Math.min(control.high, Math.max(control.low, Math.round(raw * 10) / 10));
+    }
+    view.set(changes, false);
+  });
+  for (const end of ["pointerup", "pointercancel"]) place.addEventListener(end, () => { from = null; });
+}
+
+export function bindTaps(view) {
+  const place = view.$("[data-plot]");
+  for (const [part, name] of Object.entries(view.tap)) {
+    let down = null;
+    place.addEventListener("pointerdown", event => { down = [event.clientX, event.clientY]; });
+    place.addEventListener("pointerup", event => {
+      if (!down || Math.hypot(event.clientX - down[0], event.clientY - down[1]) > 6) return;
+      const index = nearestPoint(view, part, event);
+      if (index !== null) view.set({ [name]: index }, true);
+    });
+  }
+}
+
+function nearestPoint(view, part, event) {
+  const frame = view.plot.frame, box = view.plot.el.getBoundingClientRect();
+  const { x, y } = view.drawn[part];
+  let best = null, least = 40;
+  for (let i = 0; i < x.length; i++) {
+    const far = Math.hypot(event.clientX - box.left - frame.x_scale.compute(x[i]), event.clientY - box.top - frame.y_scale.compute(y[i]));
+    if (far < least) [best, least] = [i, far];
+  }
+  return best;
+}
