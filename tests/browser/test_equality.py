@@ -1,0 +1,119 @@
+"""The page without Python shows what Python shows: every widget's built module, run in a browser, against the engine.
+
+The modules are the files that the site gives out, so a file changed by hand, or left over from older sources, fails here.
+"""
+
+import json
+from pathlib import Path
+
+import bokeh
+import numpy as np
+import pytest
+
+from tests import states
+from widgets.kit import export
+from widgets.kit.widget import all_widgets
+
+WIDGETS = sorted(all_widgets())
+COMPUTE = """async ([slug, states]) => {
+  const { widget } = await import(`/assets/widgets/${slug}.js`);
+  const table = widget.table ? await (await fetch(`/assets/widgets/${slug}.table`)).arrayBuffer() : null;
+  const compute = widget.compute ?? widget.reading(new Float64Array(table));
+  const plain = (key, value) => ArrayBuffer.isView(value) ? [...value]
+    : typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
+  return JSON.stringify(states.map(compute), plain);
+}"""
+ABOUT = """async slug => {
+  const { compute, reading, ...about } = (await import(`/assets/widgets/${slug}.js`)).widget;
+  return about;
+}"""
+
+
+def in_python(cls, values: dict) -> dict:
+    widget = cls()
+    widget.set_raw(values)
+    return widget.shown()
+
+
+def flat(column) -> list:
+    """A column as a list of plain texts or numbers."""
+    return np.atleast_1d(np.asarray(column)).tolist()
+
+
+def trimmed(column: list) -> list:
+    """A column of a table without the padding that makes its rows equally long."""
+    while column and column[-1] in ("NaN", ""):
+        column = column[:-1]
+    return column
+
+
+def differences(cls, page: dict, python: dict) -> list[str]:
+    """In words, everything in which two accounts of what is shown differ; numbers may differ in their last bits."""
+    found = []
+
+    def texts(name, ours, theirs):
+        if ours != theirs:
+            found.append(f"{name}: the page says {ours!r}, Python {theirs!r}")
+
+    def numbers(name, ours, theirs):
+        ours, theirs = np.array(flat(ours), dtype=float), np.array(flat(theirs), dtype=float)
+        if not np.isfinite(theirs).all():  # a widget has no nonsense to show, whichever way
+            found.append(f"{name}: Python gives {theirs}")
+        elif ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=0)):
+            found.append(f"{name}: the page has {ours}, Python {theirs}")
+
+    for group in ("parts", "readouts", "regimes", "ranges"):
+        texts(f"the names of the {group}", sorted(page[group]), sorted(python[group]))
+    for part, columns in python["parts"].items():
+        texts(f"the columns of {part}", sorted(page["parts"][part]), sorted(columns))
+        for name, column in columns.items():
+            ours, theirs = flat(page["parts"][part][name]), flat(column)
+            if cls.methods("part_of")[part].tabulated:
+                ours, theirs = trimmed(ours), trimmed(theirs)
+            compare = texts if theirs and isinstance(theirs[0], str) else numbers
+            compare(f"{part}.{name}", ours, theirs)
+    for name, readout in python["readouts"].items():
+        texts(f"readout {name}", page["readouts"][name]["text"], readout["text"])
+        texts(f"alarm of {name}", bool(page["readouts"][name]["alarm"]), bool(readout["alarm"]))
+    for name, regime in python["regimes"].items():
+        texts(f"regime {name} met", bool(page["regimes"][name]["met"]), bool(regime["met"]))
+        texts(f"regime {name}", page["regimes"][name]["text"], regime["text"])
+    for name, ends in python["ranges"].items():
+        numbers(f"range {name}", page["ranges"][name], ends)
+    texts("summary", page["summary"], python["summary"])
+    return found
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_the_page_computes_what_python_computes(script, slug):
+    cls = all_widgets()[slug]
+    tried = states.sample(cls)
+    on_page = json.loads(script.evaluate(COMPUTE, [slug, tried]))
+    wrong = [f"at {state}: {fault}" for state, shown in zip(tried, on_page, strict=True)
+             for fault in differences(cls, shown, in_python(cls, state))]
+    assert not wrong, f"{len(wrong)} differences, the first of them:\n" + "\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_the_page_knows_the_same_controls_presets_and_targets(script, slug):
+    cls = all_widgets()[slug]
+    about = script.evaluate(ABOUT, slug)
+    assert about["controls"] == json.loads(json.dumps([control.describe() for control in cls.controls().values()]))
+    home = states.default(cls)
+    assert [home | preset for preset in about["presets"].values()] == states.presets(cls)
+    assert about["targets"] == [name for name, m in cls.methods("regime_target").items() if m.regime_target]
+
+
+def test_the_built_scripts_are_those_of_the_sources(site):
+    """A module in the built site is, to the letter, what the present sources compile to."""
+    for name, contents in export.files().items():
+        assert (site / "assets" / "widgets" / name).read_bytes() == contents, f"{name} is not what the sources give"
+    theme = Path(__file__).resolve().parents[2] / "site" / "theme" / "assets"
+    for path in (*theme.glob("widget/*.js"), *theme.glob("js/*.js"), *theme.glob("css/*.css")):
+        assert (site / "assets" / path.relative_to(theme)).read_bytes() == path.read_bytes(), f"{path.name} was changed"
+    library = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
+    assert (site / "assets" / "bokeh.min.js").read_bytes() == library.read_bytes()
+
+
+def test_every_built_module_belongs_to_a_widget(site):
+    assert {path.stem for path in (site / "assets" / "widgets").glob("*.js")} == {"shared", *WIDGETS}

@@ -1,0 +1,87 @@
+"""Both formatters print the same characters, and what a reader types is read as it is printed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from engine import units
+
+CALL = """async ([name, calls]) => {
+  const numbers = await import("/assets/widget/numbers.js");
+  return JSON.stringify(calls.map(given => numbers[name](...given)));
+}"""
+
+
+def in_page(script, name: str, calls: list) -> list:
+    return json.loads(script.evaluate(CALL, [name, calls]))
+
+
+def edges(scale: float) -> list[float]:
+    """Numbers around a scale at which rounding could go either way."""
+    near = [0.4995, 0.9985, 0.9994, 0.9995, 0.99949999999999, 0.9996, 1.0, 1.005, 1.0049999, 1.015, 1.25, 1.235, 2.5, 12.5, 12.45,
+            99.95, 99.949999, 100.5, 101.5, 999.4, 999.5, 999.49999999, 999.9, 1000.0, 1000.5, 1234.5, 12345.5, 0.0005, 0.00099951]
+    return [scale * value for value in near]
+
+
+def sample(count: int = 1500) -> list[float]:
+    """Zero, ties, powers of ten, the tiny and the huge, and seeded random numbers; each with both signs."""
+    random = np.random.default_rng(1)
+    values = [0.0, 5e-324, 1e-300, 1e290, 0.1 + 0.2, 1 / 3, 2.0**53, 2.0**63]
+    values += [10.0**k for k in range(-25, 26)] + [value for k in range(-9, 19, 3) for value in edges(10.0**k)]
+    values += (10.0 ** random.uniform(-12, 28, count)).tolist() + (random.integers(1, 10**6, count) / 1000).tolist()
+    values += (random.integers(0, 10**5, 300) + 0.5).tolist()
+    return values + [-value for value in values]
+
+
+def wrong(script, name: str, python, calls: list) -> list:
+    """The calls whose text differs between page and Python."""
+    texts = in_page(script, name, calls)
+    return [(given, text, python(*given)) for given, text in zip(calls, texts, strict=True) if text != python(*given)]
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])
+def test_plain_numbers(script, digits):
+    assert wrong(script, "number", units.number, [[value, digits] for value in sample()]) == []
+
+
+@pytest.mark.parametrize("family", units.FAMILIES)
+def test_numbers_with_the_scale_that_suits_them(script, family):
+    around = [value for scale, _ in units.FAMILIES[family] for value in edges(scale)]
+    calls = [[value, family, digits] for value in (*around, *sample(200)) for digits in (2, 3)]
+    assert wrong(script, "human", units.human, calls) == []
+
+
+def test_numbers_in_a_unit_asked_for(script):
+    calls = [[value, unit, 3] for unit in units.UNITS for value in (*edges(units.UNITS[unit][0]), *sample(30))]
+    assert wrong(script, "in_unit", units.in_unit, calls) == []
+
+
+@pytest.mark.parametrize("family", units.FAMILIES)
+def test_what_is_printed_can_be_typed(script, family):
+    """The value typed back prints the same again, and is the printed one to the digits shown."""
+    scales = [scale for scale, _ in units.FAMILIES[family]]
+    values = np.geomspace(scales[0] / 100, scales[-1] * 5000, 600).tolist()
+    texts = [units.human(value, family) for value in values]
+    kept = [(value, text) for value, text in zip(values, texts) if "under" not in text]
+    read = in_page(script, "parse", [[text, family] for _, text in kept])
+    for (value, text), again in zip(kept, read, strict=True):
+        assert again is not None, f"{text!r} cannot be typed"
+        assert again == pytest.approx(value, rel=5.01e-3), text
+        assert units.human(again, family) == text
+
+
+@pytest.mark.parametrize("text, family, value", [
+    ("70B", "params", 70e9), ("70 b", "params", 70e9), ("7e10", "params", 7e10), (" 1,500 M ", "params", 1.5e9),
+    ("1.12 TB", "bytes", 1.12e12), ("1.12tb", "bytes", 1.12e12), ("80 GiB", "bytes_binary", 80 * 2.0**30),
+    ("40 %", "percent", 0.4), ("40", "percent", 0.4), ("$3M", "dollars", 3e6), ("3M", "dollars", 3e6),
+    ("2 days", "seconds", 172800.0), ("2 min", "seconds", 120.0), ("15T tokens", "tokens", 15e12), ("15T", "tokens", 15e12),
+    (".5", "count", 0.5), ("−3", "count", -3.0), ("+4", "count", 4.0), ("14×", "times", 14.0), ("1e3", "count", 1000.0),
+])
+def test_a_typed_quantity_is_read(script, text, family, value):
+    assert in_page(script, "parse", [[text, family]]) == [pytest.approx(value, rel=1e-12)]
+
+
+@pytest.mark.parametrize("text", ["", " ", "abc", "7 parsecs", "1e999", "nan", "Infinity", "--3", "0x10", "1 2", "<b>", "7B7", "%"])
+def test_nonsense_is_not_read(script, text):
+    assert in_page(script, "parse", [[text, "params"]]) == [None]

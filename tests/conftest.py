@@ -1,0 +1,89 @@
+"""What the tests share: the built site behind a plain file server, and one browser for all of them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE, DONE = ROOT / "build" / "static", ROOT / "build" / "static.done"
+SOURCES = ("engine", "widgets", "lessons", "site", "mkdocs.yml")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NO_BROWSER = ("The browser tests need Chromium and found none. Get one with `apt-get install chromium` or "
+              "`playwright install chromium`, or name yours: CHROMIUM=/path/to/chrome.")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
+             # whatever a page asks of another host fails, as it would without a network
+             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+
+
+# -- the site ------------------------------------------------------------------------------------------------------------
+def stale() -> bool:
+    """Whether a source has changed since the last build that came to its end."""
+    if not DONE.exists() or not (SITE / "index.html").exists():
+        return True
+    files = [path for name in SOURCES for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])]
+    newest = max(path.stat().st_mtime for path in files if path.is_file() and "__pycache__" not in path.parts)
+    return newest > DONE.stat().st_mtime
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the built site; built anew only when a source is newer, so that a file changed by hand shows."""
+    SITE.parent.mkdir(exist_ok=True)
+    with open(SITE.parent / "static.lock", "w") as lock:  # several test processes share one build
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if stale():
+            done = subprocess.run([sys.executable, "site/build.py"], cwd=ROOT, capture_output=True, text=True)
+            if done.returncode:
+                pytest.fail(f"the site does not build:\n{done.stdout}{done.stderr}", pytrace=False)
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def static(site):
+    """The address of the site on a server that only hands out files."""
+    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(site)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    port = server.stdout.readline().split(" port ")[1].split()[0]
+    yield f"http://127.0.0.1:{port}/"
+    server.terminate()
+    server.wait()
+
+
+# -- the browser ---------------------------------------------------------------------------------------------------------
+def find_browser(playwrights_own: str) -> str:
+    """The path of a Chromium, or a failure that says how to get one."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        found = shutil.which(named)
+    else:
+        found = next((path for name in BROWSERS if (path := shutil.which(name))), None) or shutil.which(playwrights_own)
+    if not found:
+        pytest.fail(f"CHROMIUM={named} is not a program. {NO_BROWSER}" if named else NO_BROWSER, pytrace=False)
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium
+        opened = chromium.launch(executable_path=find_browser(chromium.executable_path), args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def script(browser, static):
+    """An empty page of the static site, on which tests run the site's own modules: ``script.evaluate(code, argument)``."""
+    page = browser.new_page()
+    page.route(f"{static}empty", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
+    page.goto(f"{static}empty")
+    yield page
+    page.close()

@@ -1,0 +1,63 @@
+"""States of a widget to try: every stop of each control around the default, the presets, and seeded random ones."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+
+def values_of(control) -> list[float]:
+    """Everything a hand can set a control to, as the page holds it."""
+    if control.kind == "choice":
+        return list(range(len(control.options)))
+    return [0, 1] if control.kind == "switch" else control.grid.tolist()
+
+
+def default(cls) -> dict:
+    return cls().raw_state()
+
+
+def presets(cls) -> list[dict]:
+    """The state behind each preset's button."""
+    found = []
+    for texts in cls.presets.values():
+        widget = cls()
+        widget.set_state(texts)
+        found.append(widget.raw_state())
+    return found
+
+
+def around(cls) -> list[dict]:
+    """The default with one control moved to each of its stops."""
+    home = default(cls)
+    return [home | {name: value} for name, control in cls.controls().items() for value in values_of(control)]
+
+
+def typed(control, random) -> float:
+    """A value between the stops, as a reader may type it."""
+    low, high = control.bounds
+    value = np.exp(random.uniform(np.log(low), np.log(high))) if control.log and low > 0 else random.uniform(low, high)
+    return float(np.clip(round(value) if control.whole else value, low, high))
+
+
+def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
+    """Random states, the same in each run; half of their numbers stand between the stops.
+
+    A part that is tabulated for the page knows its controls at their stops alone, so these stay on them.
+    """
+    random = np.random.default_rng(zlib.crc32(cls.slug().encode()))
+    on_stops = {name for method in cls.methods("part_of").values() if method.tabulated for name in method.part_of}
+    found = []
+    for _ in range(count):
+        state = {}
+        for name, control in cls.controls().items():
+            off_grid = (between_stops and name not in on_stops and control.kind in ("number", "player")
+                        and random.random() < 0.5)
+            state[name] = typed(control, random) if off_grid else float(random.choice(values_of(control)))
+        found.append(state)
+    return found
+
+
+def sample(cls, count: int = 200) -> list[dict]:
+    return [default(cls), *presets(cls), *around(cls), *scattered(cls, count)]
