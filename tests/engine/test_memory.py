@@ -278,7 +278,7 @@ def test_budget_of_7b_by_hand():
     shape = models.typical(7e9)
     slabs = memory.training_slabs(7e9, shape, 2048, 1)
     assert np.allclose(slabs[:5] / GB, [14, 14, 28, 28, 28])
-    activations = 2048 * shape.hidden * shape.layers * 32  # 34 less the two bytes of dropout masks
+    activations = 34 * 2048 * shape.hidden * shape.layers
     assert np.allclose(slabs[5:], [activations, 10 * 2048 * 128256, memory.FRAMEWORK_BYTES])
 
 
