@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine import ops
-from engine.matmul import Chip, fused_attention_s, product_s, stream_s
+from engine.matmul import Chip, fused_attention_s, product_s, stream_s, trained_product_s
 
 GRADIENT_SUM_BYTES = 8.0    # a weight gradient is added to an fp32 sum: read and written
 LOGIT_BYTES = 14.0, 6.0     # of each logit that the loss reads and writes, forward (with its fp32 copy) and backward
@@ -29,16 +29,16 @@ def products_s(products, rows, tp, batch, rate, fused: bool, at: Chip):
     both and writes the sum.
     """
     forward = backward = weight = 0.0
+    cast_s = stream_s(at.casts * batch * rows * 4.0, at)
     for p in products:
         k = p.k / (1.0 + (tp - 1.0) * p.splits_k)
         n = p.n / (1.0 + (tp - 1.0) * p.splits_n)
-        cast_s = stream_s(at.casts * batch * rows * 4.0, at)
-        forward = forward + product_s(rows, n, k, batch, rate, at.operand_bytes, 2.0, at) + cast_s * k
-        gradient_s = product_s(k, n, rows, batch, rate, at.operand_bytes, GRADIENT_SUM_BYTES, at)
+        forward_s, input_s, weight_s = trained_product_s(rows, k, n, batch, rate, at.operand_bytes, GRADIENT_SUM_BYTES, at)
         if not fused:
-            gradient_s = gradient_s + stream_s(GRADIENT_SUM_BYTES * batch * k * n, at)
-        weight = weight + gradient_s
-        backward = backward + product_s(rows, k, n, batch, rate, at.operand_bytes, 2.0, at) + gradient_s + cast_s * n
+            weight_s = weight_s + stream_s(GRADIENT_SUM_BYTES * batch * k * n, at)
+        forward = forward + forward_s + cast_s * k
+        backward = backward + input_s + weight_s + cast_s * n
+        weight = weight + weight_s
     return forward, backward, weight
 
 
@@ -115,8 +115,8 @@ def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
 def head(shape, tokens, tp, whole_ranks, at: Chip):
     """Final norm, output layer and loss: forward and backward time. They stay in 16 bits under fp8."""
     vocab = shape.vocab / tp
-    product = product_s(tokens, vocab, shape.hidden, 1.0, at.wide_flops_per_s, at.wide_bytes, 2.0, at)
-    weight = product_s(shape.hidden, vocab, tokens, 1.0, at.wide_flops_per_s, at.wide_bytes, GRADIENT_SUM_BYTES, at)
+    forward_s, input_s, weight_s = trained_product_s(
+        tokens, shape.hidden, vocab, 1.0, at.wide_flops_per_s, at.wide_bytes, GRADIENT_SUM_BYTES, at)
     norm = 4.0 * shape.hidden / whole_ranks
-    return (product + stream_s(tokens * (LOGIT_BYTES[0] * vocab + norm), at),
-            product + weight + stream_s(tokens * (LOGIT_BYTES[1] * vocab + norm), at))
+    return (forward_s + stream_s(tokens * (LOGIT_BYTES[0] * vocab + norm), at),
+            input_s + weight_s + stream_s(tokens * (LOGIT_BYTES[1] * vocab + norm), at))

@@ -18,7 +18,7 @@ from engine.memory import RECOMPUTE
 from engine.pipeline import SCHEDULES
 from engine.recipes import Recipe
 from engine.shape import shape
-from engine.step import Axes, Terms, step
+from engine.step import Axes, Terms, overhead_bytes, sizes, stages_bytes, step
 
 DEFAULT_RECIPE = "bf16-adam"
 PRECISIONS = ("bf16", "fp16", "fp8", "fp32", "tf32")
@@ -247,9 +247,12 @@ class Estimate:
 
     @property
     def memory_bytes(self) -> dict[str, float]:
-        t = self.terms
-        return {"weights": t.weights_bytes, "gradients": t.gradients_bytes, "optimizer": t.optimizer_bytes,
-                "activations": t.activations_bytes, "overhead": t.overhead_bytes, "total": t.total_bytes,
+        """Of the fullest pipeline stage."""
+        a = axes(self.job, self.layout)
+        with check.trusted():
+            size = shape(self.model)
+            stage = max(stages_bytes(size, self.job, recipe_of(self.job), a, *sizes(size, a)), key=sum)
+        return {**stage._asdict(), "overhead": overhead_bytes(self.job, a), "total": self.terms.total_bytes,
                 "capacity": self.at.gpu.hbm_bytes}
 
     @property

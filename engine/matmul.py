@@ -90,25 +90,39 @@ def chip(gpu, precision: str = "bf16", calibration=DEFAULT) -> Chip:
     )
 
 
-def waves(m, n, k, batch, multiprocessors):
-    """Waves that a product m×n over k takes: whole ones from one upwards; below, k is split to fill the chip."""
-    tiles = ops.ceil(m / TILE) * ops.ceil(n / TILE) * batch
-    pieces = ops.minimum(1.0, tiles * ops.maximum(1.0, k / SPLIT_K) / multiprocessors)
+def waves(tiles, k, multiprocessors):
+    """Waves that so many tiles take: whole ones from one upwards; below, k is split so that more of the chip has work."""
     share = tiles / multiprocessors
-    return ops.where(share >= 1.0, ops.ceil(share), share / pieces)
+    split = ops.minimum(1.0, share * ops.maximum(1.0, k / SPLIT_K))
+    return ops.where(share >= 1.0, ops.ceil(share), share / split)
 
 
 def product_s(m, n, k, batch, flops_per_s, operand_bytes, result_bytes, at: Chip):
-    """``batch`` products m×k by k×n: the slower of its waves of tiles and of its bytes, at least one launch.
+    """``batch`` products m×k by k×n: the slower of its waves of tiles and of its bytes.
 
     waves · multiprocessors · 2·128·128·(k + ramp) / rate, against (m·k + k·n)·operand + m·n·result bytes.
     Leaves out what the L2 cache saves or costs, and tiles of other shapes than 128×128.
     """
-    rows = ops.where(m < TILE, ops.ceil(m / SMALL_TILE) * (SMALL_TILE / TILE), 1.0)
-    arithmetic_s = (waves(m, n, k, batch, at.multiprocessors) * at.multiprocessors * rows * TILE_FLOPS
-                    * (k + at.ramp_k) / flops_per_s)
+    return _tiled_product_s(m, n, k, ops.ceil(m / TILE), ops.ceil(n / TILE), batch, flops_per_s, operand_bytes,
+                            result_bytes, at)
+
+
+def _tiled_product_s(m, n, k, tiles_m, tiles_n, batch, flops_per_s, operand_bytes, result_bytes, at: Chip):
+    filled = ops.where(m < TILE, ops.ceil(m / SMALL_TILE) * (SMALL_TILE / TILE), 1.0)
+    arithmetic_s = (waves(tiles_m * tiles_n * batch, k, at.multiprocessors) * filled
+                    * (at.multiprocessors * TILE_FLOPS * (k + at.ramp_k) / flops_per_s))
     memory_s = batch * ((m + n) * k * operand_bytes + m * n * result_bytes) / at.memory_bytes_per_s
     return ops.maximum(arithmetic_s, memory_s)
+
+
+def trained_product_s(rows, k, n, batch, flops_per_s, operand_bytes, sum_bytes, at: Chip):
+    """The three products of a weight k×n that ``rows`` tokens meet: forward, gradient of the input, gradient of the
+    weight (added to a sum of ``sum_bytes`` an element)."""
+    tiles_rows, tiles_k, tiles_n = ops.ceil(rows / TILE), ops.ceil(k / TILE), ops.ceil(n / TILE)
+    common = (batch, flops_per_s, operand_bytes)
+    return (_tiled_product_s(rows, n, k, tiles_rows, tiles_n, *common, 2.0, at),
+            _tiled_product_s(rows, k, n, tiles_rows, tiles_k, *common, 2.0, at),
+            _tiled_product_s(k, n, rows, tiles_k, tiles_n, *common, sum_bytes, at))
 
 
 def stream_s(moved_bytes, at: Chip):

@@ -6,6 +6,7 @@ F and B are a stage's forward and backward time for one micro-batch; W is the pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine import check, ops
 
@@ -72,17 +73,20 @@ def in_flight(stages, micro_batches, chunks, plan):
     return ops.minimum(micro_batches, stages + plan.flight_warm_up * (stages - 1.0) / chunks + plan.flight_more)
 
 
-def fullest_stage_layers(layers, stages, chunks):
-    """Layers of a full stage when every chunk but the last few holds as many: ⌈L/(p·v)⌉·v."""
-    return ops.ceil(layers / (stages * chunks)) * chunks
+class StageLayers(NamedTuple):
+    """Layers of a full stage, of the first and of the last."""
+
+    full: float
+    first: float
+    last: float
 
 
-def missing_layers(layers, stages, chunks):
-    """(first stage, last stage): how many layers fewer than a full stage they hold.
-
-    What does not divide is taken off the ends, which also hold the embedding and the output layer: the last stage gives
-    up the larger half, as Llama 3 (126 layers in 128 slots) and BLOOM (70 in 72) do.
+def stage_layers(layers, stages, chunks) -> StageLayers:
+    """A full stage holds ⌈L/(p·v)⌉·v layers. What does not divide is taken off the ends, which also hold the embedding
+    and the output layer: the last stage gives up the larger half, as in Llama 3 (126 layers in 128 slots) and BLOOM (70
+    in 72). Each end keeps at least one layer; what is then still missing is taken off stages in the middle.
     """
-    missing = fullest_stage_layers(layers, stages, chunks) * stages - layers
-    room = fullest_stage_layers(layers, stages, chunks) - 1.0
-    return ops.minimum(ops.floor(missing / 2.0), room), ops.minimum(ops.ceil(missing / 2.0), room)
+    full = ops.ceil(layers / (stages * chunks)) * chunks
+    half = (full * stages - layers) / 2.0
+    room = full - 1.0
+    return StageLayers(full, full - ops.minimum(ops.floor(half), room), full - ops.minimum(ops.ceil(half), room))

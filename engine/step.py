@@ -49,11 +49,6 @@ class Terms(NamedTuple):
     optimizer_s: float
     other_s: float                  # messages between pipeline stages
     total_bytes: float
-    weights_bytes: float
-    gradients_bytes: float
-    optimizer_bytes: float
-    activations_bytes: float
-    overhead_bytes: float
 
 
 class Layer(NamedTuple):
@@ -68,12 +63,13 @@ class Layer(NamedTuple):
     expert_s: float
 
 
-class Stage(NamedTuple):
-    """Layers of the pipeline's stages: a full one, the first and the last."""
+class StageBytes(NamedTuple):
+    """Bytes of one pipeline stage on one of its GPUs."""
 
-    full: float
-    first: float
-    last: float
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
 
 
 def layer_time(shape, job, at, net, a: Axes, tokens) -> Layer:
@@ -134,7 +130,7 @@ def expert_exposed_s(shape, job, net, a: Axes, tokens, forward_s):
     return ops.maximum(0.0, traffic_s - a.plan.hides_experts * forward_s)
 
 
-def data_exposed_s(shape, job, recipe, net, a: Axes, stage: Stage, dense, routed, layer: Layer, micro_batches):
+def data_exposed_s(shape, job, recipe, net, a: Axes, stage, dense, routed, layer: Layer, micro_batches):
     """Data parallelism: gradients and sharded state, for the dense parameters and for the experts of a stage.
 
     Gradients travel behind the last backward pass. A stage of v chunks has all but one of them ready while the others
@@ -161,43 +157,65 @@ def data_exposed_s(shape, job, recipe, net, a: Axes, stage: Stage, dense, routed
     return total_s
 
 
-def stage_bytes(shape, recipe, a: Axes, layers, extra_params, ranks, expert_ranks, kept_per_layer, flight, extra_bytes):
-    """Weights, gradients, optimizer and activations of one stage on one GPU."""
+def stage_bytes(shape, recipe, a: Axes, layers, extra_params, shard, expert_shard, kept, extra_bytes) -> StageBytes:
+    """One stage of so many layers, with ``extra_params`` beside them; ``kept`` bytes of activations a layer."""
     dense = (layers * shape.dense_params_per_layer + extra_params) / a.tp
     routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
-    weights = _sharded(dense, routed, ranks, expert_ranks, a.zero >= 3.0) * (recipe.weight_bytes * a.plan.weight_copies)
-    gradients = _sharded(dense, routed, ranks, expert_ranks, a.zero >= 2.0) * (recipe.gradient_bytes * a.plan.weight_copies)
-    optimizer = _sharded(dense, routed, ranks, expert_ranks, a.zero >= 1.0) * recipe.optimizer_bytes
-    return weights, gradients, optimizer, layers * kept_per_layer * flight + extra_bytes
+    whole, sharded = dense + routed, dense / shard + routed / expert_shard
+    return StageBytes(
+        ops.where(a.zero >= 3.0, sharded, whole) * (recipe.weight_bytes * a.plan.weight_copies),
+        ops.where(a.zero >= 2.0, sharded, whole) * (recipe.gradient_bytes * a.plan.weight_copies),
+        ops.where(a.zero >= 1.0, sharded, whole) * recipe.optimizer_bytes,
+        layers * kept + extra_bytes)
 
 
-def _sharded(dense, routed, ranks, expert_ranks, applies):
-    return ops.where(applies, dense / ranks + routed / expert_ranks, dense + routed)
+def sizes(shape, a: Axes):
+    """Tokens of a micro-batch on a GPU, micro-batches of a step, and the layers of the stages."""
+    return (a.micro_batch * a.seq / a.cp, a.global_batch / (a.dp * a.micro_batch),
+            pipeline.stage_layers(shape.layers, a.pp, a.chunks))
 
 
-def memory_terms(shape, job, recipe, a: Axes, stage: Stage, tokens, micro_batches, ranks, expert_ranks):
-    """Bytes of the fullest of the first, second and last stage: the first holds the embedding and the most micro-batches,
-    the second may have a layer more, the last holds the output layer and its logits. Software that does not free a
-    stage's output once it is sent holds it for each micro-batch too (arXiv:2205.05198 appendix B)."""
+def stages_bytes(shape, job, recipe, a: Axes, tokens, micro_batches, stage) -> tuple[StageBytes, StageBytes, StageBytes]:
+    """Bytes of the first, second and last stage, one of which is the fullest: the first holds the embedding and the most
+    micro-batches, the second may have a layer more, the last holds the output layer and its logits. Software that does
+    not free a stage's output once it is sent holds it for each micro-batch too (arXiv:2205.05198 appendix B).
+    """
+    shard, expert_shard = shards(a)
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
-    held = 2.0 * tokens * shape.hidden * ops.where(a.pp > 1.0, 1.0, 0.0) * (0.0 if job.fused else 1.0)
-    rebuilt = ops.where(a.recompute == memory.FULL, kept_bytes(shape, job, a, tokens, whole_ranks, memory.NO_RECOMPUTE), 0.0)
-    gathered = ops.where(a.zero >= 3.0, 2.0 * recipe.weight_bytes * (
+    working = ops.where(a.recompute == memory.FULL, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0), 0.0)
+    working = working + ops.where(a.zero >= 3.0, 2.0 * recipe.weight_bytes * (
         shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / (a.ep * a.expert_tp)), 0.0)
     flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan)
     logits = memory.logits_peak_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp)
     alone = a.pp == 1.0
-    shard = ops.minimum(a.shard, ranks) if a.shard else ranks
-    expert_shard = ops.minimum(a.shard, expert_ranks) if a.shard else expert_ranks
-    common = (shard, expert_shard, kept)
-    first = stage_bytes(shape, recipe, a, stage.first, shape.embedding_params + ops.where(alone, shape.head_params, 0.0),
-                        *common, flight, rebuilt + gathered + held * flight + ops.where(alone, logits, 0.0))
-    second = stage_bytes(shape, recipe, a, ops.where(a.pp > 2.0, stage.full, 0.0), 0.0,
-                         *common, ops.maximum(1.0, flight - 1.0), rebuilt + gathered + held * flight)
-    last = stage_bytes(shape, recipe, a, ops.where(alone, 0.0, stage.last), shape.last_stage_params,
-                       *common, ops.minimum(flight, a.plan.last_flight), rebuilt + gathered + logits)
-    return _fullest(_fullest(first, second), last)
+    before_last = working
+    if not job.fused:
+        before_last = working + flight * ops.where(alone, 0.0, 2.0 * tokens * shape.hidden)
+    common = (shape, recipe, a)
+    return (
+        stage_bytes(*common, stage.first, shape.embedding_params + ops.where(alone, shape.head_params, 0.0),
+                    shard, expert_shard, kept * flight, before_last + ops.where(alone, logits, 0.0)),
+        stage_bytes(*common, ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, shard, expert_shard,
+                    kept * ops.maximum(1.0, flight - 1.0), before_last),
+        stage_bytes(*common, ops.where(alone, 0.0, stage.last), shape.last_stage_params, shard, expert_shard,
+                    kept * ops.minimum(flight, a.plan.last_flight), working + logits))
+
+
+def overhead_bytes(job, a: Axes):
+    """What the software holds beside the model."""
+    if job.fused:
+        return memory.FRAMEWORK_BYTES
+    return memory.FRAMEWORK_BYTES + ops.where(a.zero >= 1.0, FLAT_BUFFERS_BYTES, 0.0)
+
+
+def shards(a: Axes):
+    """GPUs that share one copy of the state under ZeRO: of the dense parameters, and of an expert's."""
+    ranks = a.dp * a.cp
+    expert_ranks = a.tp * ranks / (a.ep * a.expert_tp)
+    if not a.shard:
+        return ranks, expert_ranks
+    return ops.minimum(a.shard, ranks), ops.minimum(a.shard, expert_ranks)
 
 
 def kept_bytes(shape, job, a: Axes, tokens, whole_ranks, recompute):
@@ -209,22 +227,13 @@ def kept_bytes(shape, job, a: Axes, tokens, whole_ranks, recompute):
     return kept * tokens
 
 
-def _fullest(one, other):
-    bigger = one[0] + one[1] + one[2] + one[3] >= other[0] + other[1] + other[2] + other[3]
-    return tuple(ops.where(bigger, x, y) for x, y in zip(one, other))
-
-
 def step(shape, job, recipe, at, net, a: Axes) -> Terms:
     """Seconds and bytes of one step. The pace is the slowest stage's; the bubble that of an average stage."""
-    tokens = a.micro_batch * a.seq / a.cp
-    micro_batches = a.global_batch / (a.dp * a.micro_batch)
+    tokens, micro_batches, stage = sizes(shape, a)
     layer = layer_time(shape, job, at, net, a, tokens)
     head_f, head_b = compute.head(shape, tokens, a.tp, a.tp if job.sequence_parallel else 1.0, at)
     head_s = head_f + head_b
 
-    full = pipeline.fullest_stage_layers(shape.layers, a.pp, a.chunks)
-    fewer_first, fewer_last = pipeline.missing_layers(shape.layers, a.pp, a.chunks)
-    stage = Stage(full, full - fewer_first, full - fewer_last)
     layer_s = layer.forward_s + layer.backward_s
     before_last = ops.where(a.pp > 2.0, stage.full, stage.first)
     last_is_slowest = stage.last * layer_s + head_s >= before_last * layer_s
@@ -237,22 +246,18 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
                                  shape.layers * layer.weight_gradient_s / a.pp, a.plan)
     other_s = messages_s(shape, job, net, a, tokens, micro_batches)
 
-    ranks = a.dp * a.cp
-    expert_ranks = a.tp * ranks / (a.ep * a.expert_tp)
     dense = (stage.full * shape.dense_params_per_layer
              + ops.where(a.pp > 1.0, shape.last_stage_params, shape.embedding_params + shape.head_params)) / a.tp
     routed = stage.full * shape.routed_params_per_layer / (a.ep * a.expert_tp)
     data_s = data_exposed_s(shape, job, recipe, net, a, stage, dense, routed, layer, micro_batches)
-    optimizer_s = sharding.optimizer_s(_sharded(dense, routed, ranks, expert_ranks, a.zero >= 1.0), recipe,
-                                       at.memory_bytes_per_s)
-    weights, gradients, optimizer, activations = memory_terms(
-        shape, job, recipe, a, stage, tokens, micro_batches, ranks, expert_ranks)
-    overhead = memory.FRAMEWORK_BYTES + (0.0 if job.fused else ops.where(a.zero >= 1.0, FLAT_BUFFERS_BYTES, 0.0))
+    shard, expert_shard = shards(a)
+    optimizer_s = sharding.optimizer_s(ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed),
+                                       recipe, at.memory_bytes_per_s)
+    first, second, last = (sum(part) for part in stages_bytes(shape, job, recipe, a, tokens, micro_batches, stage))
     return Terms(
         compute_s + tensor_s + bubble_s + context_s + expert_s + data_s + optimizer_s + other_s,
         compute_s, tensor_s, bubble_s, context_s, expert_s, data_s, optimizer_s, other_s,
-        weights + gradients + optimizer + activations + overhead,
-        weights, gradients, optimizer, activations, overhead)
+        ops.maximum(first, ops.maximum(second, last)) + overhead_bytes(job, a))
 
 
 def messages_s(shape, job, net, a: Axes, tokens, micro_batches):
