@@ -250,28 +250,3 @@ def minimum_gpus(total_bytes, gpu, reserved_bytes_per_gpu=0.0):
     check.non_negative(reserved_bytes_per_gpu=reserved_bytes_per_gpu)
     check.positive(hbm_bytes_left=gpu.hbm_bytes - reserved_bytes_per_gpu)
     return ops.ceil(total_bytes / (gpu.hbm_bytes - reserved_bytes_per_gpu))
-
-
-# -- the whole budget of one GPU -------------------------------------------------------------------------------------
-BUDGET = ("weights", "gradients", "master", "momentum", "variance", "activations", "logits", "framework")
-
-
-def training_slabs(params, model, seq, micro_batch, recipe=None, recompute=NO_RECOMPUTE, flash=1):
-    """Bytes of everything that training holds on one GPU without any parallelism, on the last axis in BUDGET's order.
-
-    State of ``params``; activations and logits of the shape ``model`` (for a slider over sizes:
-    ``models.typical(params)``). Activations are at their peak, logits unfused. Leaves out fragmentation.
-    """
-    state = state_slabs(params, recipe)
-    rest = (peak_activation_bytes(model, seq, micro_batch, 1, 1, 0, recompute, flash),
-            logits_peak_bytes(model, seq, micro_batch), FRAMEWORK_BYTES)
-    slabs = [state[..., i] for i in range(5)] + list(rest)
-    return np.stack(np.broadcast_arrays(*slabs), axis=-1)
-
-
-def pierced_at(slabs, limit_bytes):
-    """Index of the slab at which the stack passes the limit, from the bottom up; −1 if it stays below."""
-    check.non_negative(slabs=slabs)
-    check.positive(limit_bytes=limit_bytes)
-    over = np.where(np.cumsum(slabs, axis=-1) > np.expand_dims(limit_bytes, -1), 1, 0)
-    return np.where(np.max(over, axis=-1) > 0, np.argmax(over, axis=-1), -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SLABS = ("weight", "gradient", "master", "momentum", "variance")
 
@@ -31,3 +31,20 @@ class Recipe:
     @property
     def bytes_per_param(self) -> float:
         return self.weight_bytes + self.gradient_bytes + self.optimizer_bytes
+
+    @property
+    def activation_bytes(self) -> float:
+        """Of one stored activation. fp8 recipes cast for each product; what they keep is counted in bf16."""
+        return 4.0 if self.precision == "fp32" else 2.0
+
+    @property
+    def logit_bytes(self) -> float:
+        """Of one logit while an unfused loss is computed: fp32 and its fp32 gradient, and the copy in a narrower format."""
+        return 8.0 if self.precision == "fp32" else 8.0 + self.activation_bytes
+
+
+def combined(numbers: Recipe, moments: Recipe) -> Recipe:
+    """Weights, gradients and master copy of one recipe with the moments of another: precision and optimizer apart."""
+    return replace(numbers, key=f"{numbers.key}+{moments.key}", name=f"{numbers.name}, moments of {moments.name}",
+                   momentum_bytes=moments.momentum_bytes, variance_bytes=moments.variance_bytes,
+                   source=f"{numbers.source}; moments: {moments.source}")

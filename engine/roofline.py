@@ -50,6 +50,12 @@ def binding_ceiling(ceilings):
     return np.argmin(ceilings, axis=-1)
 
 
+def attained_share(ceilings, peak_flops_per_s):
+    """The share of the peak that the lowest ceiling leaves."""
+    check.positive(peak_flops_per_s=peak_flops_per_s)
+    return np.min(ceilings, axis=-1) / peak_flops_per_s
+
+
 # -- what real work asks for -----------------------------------------------------------------------------------------
 def matmul_flops_per_byte(rows, inner, columns, bytes_per_value=2.0):
     """2·m·k·n FLOPs over bytes·(m·k + k·n + m·n): a matrix product that reads and writes everything once.
@@ -65,6 +71,15 @@ def decode_flops_per_byte(batch, bytes_per_weight=2.0):
     """2·b FLOPs for each weight read once for b tokens: 2b / bytes. Leaves out KV cache and activations."""
     check.positive(batch=batch, bytes_per_weight=bytes_per_weight)
     return 2 * batch / bytes_per_weight
+
+
+def critical_batch(peak_flops_per_s, hbm_bytes_per_s, bytes_per_weight=2.0):
+    """Tokens decoded together from which on the weights' products are compute-bound: ridge · bytes / 2.
+
+    Leaves out KV cache and activations, whose bytes no batch shares.
+    """
+    check.positive(bytes_per_weight=bytes_per_weight)
+    return ridge_flops_per_byte(peak_flops_per_s, hbm_bytes_per_s) * bytes_per_weight / 2
 
 
 def decode_attention_flops_per_byte(query_heads_per_kv_head, bytes_per_value=2.0):

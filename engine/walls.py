@@ -61,6 +61,16 @@ def largest_params(params, ratios):
     return params / np.max(ratios, axis=-1)
 
 
+def gpus_past(ratio, gpus):
+    """The fewest GPUs at which a wall that shrinks with their number (all but the budget) is no longer hit.
+
+    ceil(ratio · GPUs), at least 1: the same need, spread over more. Takes MFU as unchanged.
+    """
+    check.positive(ratio=ratio)
+    check.whole(gpus=gpus)
+    return ops.maximum(ops.ceil(ratio * gpus * (1 - 1e-12)), 1.0)  # 14.000000000000002 GPUs are 14
+
+
 # -- the three loads of the regime cube ------------------------------------------------------------------------------
 def training_loads(model, gpu, gpus, tokens_per_step, target_step_s, recipe=None, wire_bytes_per_s=None):
     """Share of each of a cluster's resources that a training step in the target time would use; LOADS order, last axis.

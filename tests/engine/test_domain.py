@@ -30,7 +30,6 @@ DOMAIN = dict(
     bytes_per_logit=st.floats(2, 10), bytes_per_weight=st.floats(0.5, 4), bytes_per_kv_value=st.floats(0.5, 4),
     gradient_bytes=st.floats(1, 4), flops_per_weight=st.sampled_from([4, 6]), context_tokens=many, sequences=many,
     total_bytes=st.floats(1, 1e16), gpus=many, reserved_bytes_per_gpu=st.floats(0, 10e9),
-    slabs=st.lists(st.floats(0, 1e15), min_size=1, max_size=9).map(np.array), limit_bytes=st.floats(1, 1e15),
     model_flops=st.floats(1e9, 1e27), hardware_flops=st.floats(1e9, 1e27), flops_per_token=st.floats(1e6, 1e13),
     time_s=wide, peak_flops_per_s=st.floats(1e12, 1e17), mfu=st.floats(0.01, 0.5), achievable_mfu=st.floats(0.5, 1),
     bytes_per_s=wide, hbm_bytes_per_s=wide, link_bytes_per_s=wide, wire_bytes_per_s=wide,
@@ -41,9 +40,9 @@ DOMAIN = dict(
     deadline_s=wide, budget_dollars=wide, dollars_per_gpu_hour=st.floats(0.01, 1e3), gpu_hours=st.floats(0, 1e10),
     overhead_share=st.floats(0, 2), dollars=st.floats(0, 1e12), tokens_per_s_per_gpu=wide,
     ratio=wide)
-MAY_BE_MINUS_ONE = {"first_wall", "pierced_at"}
+MAY_BE_MINUS_ONE = {"first_wall"}
 THINGS = {"model", "recipe", "gpu", "precision", "moe", "experts"}
-VECTORS = {"slabs", "ceilings", "ratios", "loads"}
+VECTORS = {"ceilings", "ratios", "loads"}
 
 
 def arguments(function):
@@ -71,7 +70,7 @@ def test_finite_and_never_negative(function, data):
 GOOD = dict(
     params=1e9, tokens=1e9, tokens_per_step=1e6, tokens_per_gpu=1e3, recipe=catalog.recipe("bf16-adam"),
     model=catalog.model("mixtral-8x7b"), gpu=catalog.gpu("h100-sxm"), precision="bf16", moe=False, experts=None,
-    stage=0, slabs=np.ones(3), ceilings=np.ones(3), ratios=np.ones(4), loads=np.ones(3), achievable_mfu=1.0, mfu=0.5,
+    stage=0, ceilings=np.ones(3), ratios=np.ones(4), loads=np.ones(3), achievable_mfu=1.0, mfu=0.5,
     overhead_share=0.1, sequence_parallel=0, flash=1, causal=1, recompute=0, interleave=1,
     reserved_bytes_per_gpu=0.0, ranks=8)
 

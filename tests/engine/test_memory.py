@@ -270,21 +270,3 @@ def test_the_opening_case():
 def test_bad_input_is_named(call, complaint):
     with pytest.raises(ValueError, match=complaint):
         call()
-
-
-# -- the whole budget ------------------------------------------------------------------------------------------------
-def test_budget_of_7b_by_hand():
-    """7B as a GPT of 32.9 layers: 112 GB of state, 34·s·h·L of activations, 10 bytes a logit, 2 GB of framework."""
-    shape = models.typical(7e9)
-    slabs = memory.training_slabs(7e9, shape, 2048, 1)
-    assert np.allclose(slabs[:5] / GB, [14, 14, 28, 28, 28])
-    activations = 34 * 2048 * shape.hidden * shape.layers
-    assert np.allclose(slabs[5:], [activations, 10 * 2048 * 128256, memory.FRAMEWORK_BYTES])
-
-
-def test_the_slab_that_pierces_the_ceiling():
-    slabs = memory.training_slabs(7e9, models.typical(7e9), 2048, 1)
-    assert memory.BUDGET[memory.pierced_at(slabs, 80e9)] == "momentum"
-    assert memory.BUDGET[memory.pierced_at(slabs, 113e9)] == "activations"
-    assert memory.pierced_at(slabs, 1e12) == -1
-    assert memory.pierced_at(slabs, np.array([80e9, 1e12])).tolist() == [3, -1]
