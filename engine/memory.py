@@ -234,6 +234,13 @@ def kv_bytes(model, context_tokens, sequences=1, bytes_per_value=2.0):
 
 
 # -- against the machine ---------------------------------------------------------------------------------------------
+def cluster_bytes(gpu, gpus):
+    """The HBM of so many GPUs together, as the vendor counts it. Leaves out what the framework keeps of each."""
+    check.positive(hbm_bytes=gpu.hbm_bytes)
+    check.whole(gpus=gpus)
+    return gpus * gpu.hbm_bytes
+
+
 def against_hbm(total_bytes, gpu, gpus=1):
     """How many times the memory of so many GPUs the bytes would fill; above 1 they do not fit."""
     check.non_negative(total_bytes=total_bytes)
