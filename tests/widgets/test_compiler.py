@@ -1,0 +1,255 @@
+"""Python run on symbols and written out as JavaScript gives what Python gives on numbers; the rest is refused in words."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from widgets.kit import javascript
+from widgets.kit.controls import Choice, Number, Switch
+from widgets.kit.symbolic import Graph, NotTraceable, lookup, merge, over
+from widgets.kit.text import choose, select, show, show_in
+from widgets.kit.widget import Widget, compile_widget, part, readout, regime
+
+RUN = """async ([source, states]) => {
+  const helpers = await import("/assets/widget/numbers.js");
+  const compute = new Function(...Object.keys(helpers), `return ${source}`)(...Object.values(helpers))(null);
+  const plain = (key, value) => ArrayBuffer.isView(value) ? [...value] : value;
+  return JSON.stringify(states.map(compute), plain);
+}"""
+STATES = [{"x": x, "y": y, "n": n, "on": on} for x, y, n, on in [
+    (1.0, 2.0, 0, 0), (2.5, 0.75, 1, 1), (3.5, -2.0, 2, 1), (0.5, 7.0, 2, 0), (12.25, -0.125, 1, 1), (2.0, 2.0, 0, 1)]]
+TABLE = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0])
+GRID = np.arange(12.0).reshape(3, 4)
+
+
+class Thing:
+    """A catalogue entry, as far as a formula sees one."""
+
+    def __init__(self, name, size, sizes):
+        self.name, self.size, self.sizes, self.inner = name, size, np.array(sizes), None
+
+    def doubled(self, extra):
+        return self.size * 2 + extra
+
+
+THINGS = [Thing("one", 1.5, [1, 2]), Thing("two", 2.5, [3, 4]), Thing("three", 4.0, [5, 6])]
+
+
+def row(x, y):
+    """A column of numbers that depends on both."""
+    return np.stack([x, y, x + y, x * y])
+
+
+# name -> function of (x, y, n: an index of three, on: a truth); the same code runs on numbers and on symbols
+NUMBERS = {
+    "add and subtract": lambda x, y, n, on: x + y - 3 + (2 - x) - (-y),
+    "multiply and divide": lambda x, y, n, on: x * y / 3 / (1 / x),
+    "power": lambda x, y, n, on: x ** 3 + x ** 2 + x ** 0.5 + 2 ** y + np.power(x, y),
+    "floor division and remainder": lambda x, y, n, on: x // 0.7 + y // 0.7 + x % 3 + y % 3 + 7 % x,
+    "negative and absolute": lambda x, y, n, on: abs(y) - -x + np.absolute(y) + np.sign(y),
+    "roots and logarithms": lambda x, y, n, on: np.sqrt(x) + np.log(x) + np.log2(x) + np.log10(x) + np.log1p(x) + np.expm1(y),
+    "exponential": lambda x, y, n, on: np.exp(y) + np.square(y) + np.reciprocal(x),
+    "rounding": lambda x, y, n, on: np.stack([np.ceil(y), np.floor(y), np.rint(x), np.rint(y), np.rint(x + 1)]),
+    "waves": lambda x, y, n, on: np.sin(x) * np.cos(y) + np.tanh(y) + np.hypot(x, y) + np.arctan2(y, x),
+    "least and most": lambda x, y, n, on: np.minimum(x, y) + 10 * np.maximum(x, 3.0) + np.clip(y, -1, 1),
+    "comparisons": lambda x, y, n, on: np.stack([x < y, x <= y, x > y, x >= y, x == y, x != y]) * 1.0,
+    "logic": lambda x, y, n, on: np.where((x > 1) & (y > 0) | on, 1.0, 0.0) + np.where(~(x > 1), 5.0, 0.0),
+    "logical functions": lambda x, y, n, on: np.where(np.logical_and(x > 1, on) | np.logical_or(y > 5, x > 9), 2.0, 1.0),
+    "where": lambda x, y, n, on: np.where(x > y, x, y) + np.where(on, 1, row(x, y)),
+    "finite": lambda x, y, n, on: np.where(np.isfinite(x), x, 0.0),
+    "broadcasting": lambda x, y, n, on: row(x, y)[:, None] * TABLE[None, :] + x,
+    "constants": lambda x, y, n, on: x * TABLE + GRID[1, 2],
+    "sums": lambda x, y, n, on: np.sum(row(x, y)) + row(x, y).sum() + np.mean(row(x, y)) + np.prod(row(x, 2.0)),
+    "sums along an axis": lambda x, y, n, on: np.sum(GRID * x, axis=0),
+    "sums along the last axis": lambda x, y, n, on: np.sum(GRID * x + y, axis=-1) + np.mean(GRID * y, axis=1),
+    "kept dimensions": lambda x, y, n, on: GRID * x / np.sum(GRID * x, axis=1, keepdims=True),
+    "extremes along an axis": lambda x, y, n, on: np.max(GRID * y, axis=1) + np.min(GRID * y, axis=1) + row(x, y).max(),
+    "any and all": lambda x, y, n, on: np.where(np.any(row(x, y) > 8), 1.0, 0.0) + np.where(np.all(row(x, y) > 0), 2.0, 0.0),
+    "places of extremes": lambda x, y, n, on: np.argmax(row(x, y)) + 10 * np.argmin(row(x, y)),
+    "the first of equals": lambda x, y, n, on: np.argmax(np.stack([x, x, x])) + np.argmin(np.stack([y, y])),
+    "running sums": lambda x, y, n, on: np.cumsum(row(x, y)),
+    "running sums along an axis": lambda x, y, n, on: np.cumsum(GRID * x, axis=0)[2] + np.cumsum(GRID * x, axis=1)[1],
+    "joining": lambda x, y, n, on: np.concatenate([row(x, y), TABLE, row(y, x)[:2]]),
+    "shapes": lambda x, y, n, on: np.transpose(np.reshape(GRID * x, (4, 3)))[1] + np.ravel((GRID * y).T)[3],
+    "turning and repeating": lambda x, y, n, on: np.roll(np.flip(row(x, y)), 1) + np.repeat(row(x, y)[:2], 2) + np.tile(y, 4),
+    "slices": lambda x, y, n, on: row(x, y)[1:3] + row(x, y)[::-1][:2] + row(x, y)[[0, 3]],
+    "stepping through": lambda x, y, n, on: np.stack([value * i for i, value in enumerate(row(x, y))]),
+    "appending": lambda x, y, n, on: np.append(row(x, y), x),
+    "even spacing": lambda x, y, n, on: np.linspace(x, y, 5),
+    "likeness": lambda x, y, n, on: np.zeros_like(row(x, y)) + np.ones_like(row(x, y)) + np.full_like(row(x, y), y),
+    "a table": lambda x, y, n, on: lookup(TABLE, n) + np.take(TABLE * x, 2),
+    "a table of symbols": lambda x, y, n, on: lookup(row(x, y), n),
+    "a table at many places": lambda x, y, n, on: lookup(TABLE, np.stack([n, n + 1, n + 2])),
+}
+TEXTS = {
+    "a quantity": lambda x, y, n, on: show(x * 1e12, "bytes"),
+    "a quantity with digits": lambda x, y, n, on: show(x * 1.2345e3, "seconds", 4),
+    "a quantity in a unit": lambda x, y, n, on: show_in(x * 1e12, "GB"),
+    "a sentence": lambda x, y, n, on: f"From {show(y, 'count')} to {show(x, 'times')}, “quoted”\n\\ and \ue100.",
+    "a choice of words": lambda x, y, n, on: choose(x > y, f"more: {show(x, 'count')}", "less"),
+    "words by index": lambda x, y, n, on: select(n, ["none", "one", f"{show(y, 'percent')}"]),
+    "nested": lambda x, y, n, on: choose(on, select(n, ["a", "b", "c"]), choose(x > 2, "d", "e")) + "!",
+}
+
+
+def on_symbols(functions: dict) -> str:
+    """The functions of x, y, n and on, compiled together."""
+    graph = Graph()
+    given = [graph.control("x"), graph.control("y"), graph.control("n"), graph.control("on") == 1]
+    with np.errstate(all="ignore"):
+        return javascript.function(graph, {name: function(*given) for name, function in functions.items()})
+
+
+@pytest.fixture(scope="module")
+def on_page(script):
+    """What each of the functions above gives in the browser, for each state."""
+    code = on_symbols(NUMBERS | TEXTS)
+    return json.loads(script.evaluate(RUN, [code, STATES]))
+
+
+def in_python(function, state):
+    return function(np.float64(state["x"]), np.float64(state["y"]), state["n"], bool(state["on"]))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(on_page, name):
+    for state, shown in zip(STATES, on_page, strict=True):
+        expected = np.asarray(in_python(NUMBERS[name], state), dtype=float)
+        np.testing.assert_allclose(np.ravel(shown[name]), np.ravel(expected), rtol=1e-12, atol=1e-13, err_msg=str(state))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(on_page, name):
+    for state, shown in zip(STATES, on_page, strict=True):
+        assert shown[name] == str(in_python(TEXTS[name], state)), state
+
+
+def test_one_of_several_things(script):
+    """Attributes, arrays and methods of the chosen thing, and functions called for each of them."""
+    graph = Graph()
+    thing = merge(graph, graph.control("n"), THINGS)
+    read = {"name": lambda t: t.name, "size": lambda t: t.size, "sizes": lambda t: t.sizes, "call": lambda t: t.doubled(2),
+            "over": lambda t: over(lambda each: 7.0 if each.name == "two" else each.size, t)}
+    assert thing.inner is None
+    code = javascript.function(graph, {name: function(thing) for name, function in read.items()})
+    for state, shown in zip(STATES, json.loads(script.evaluate(RUN, [code, STATES])), strict=True):
+        chosen = THINGS[state["n"]]
+        assert shown == {name: np.asarray(function(chosen)).tolist() for name, function in read.items()}
+
+
+def test_equal_steps_are_computed_once():
+    code = on_symbols({"a": lambda x, y, n, on: np.sqrt(x * y), "b": lambda x, y, n, on: np.sqrt(x * y) + 1})
+    assert code.count("Math.sqrt") == 1
+
+
+def test_a_constant_keeps_every_bit():
+    for value in (0.1, 1 / 3, 6.02214076e23, 1e-300, -2.5, 3.0, 2.0**60):
+        assert float(javascript.literal(value)) == value
+    with pytest.raises(ValueError, match="nan"):
+        javascript.literal(math.nan)
+
+
+# -- what is refused, and the words ----------------------------------------------------------------------------------------
+REFUSED = {
+    "if": (lambda x: 1 if x > 0 else 2, r"Python if.*np\.where"),
+    "and": (lambda x: (x > 0) and (x < 1), r"and, or.*&"),
+    "min": (lambda x: min(x, 3), r"np\.minimum"),
+    "max": (lambda x: max(x, x + 1), r"np\.maximum"),
+    "float": (lambda x: float(x), r"float\(\)"),
+    "math": (lambda x: math.sqrt(x), r"math\.\*.*numpy"),
+    "int": (lambda x: int(x), r"int\(\).*np\.floor"),
+    "round": (lambda x: round(x), r"round\(\).*np\.rint"),
+    "range": (lambda x: list(range(x)), r"range\(\)"),
+    "index": (lambda x: [1, 2, 3][x], r"lookup"),
+    "asarray": (lambda x: np.asarray(x), r"np\.asarray.*np\.stack"),
+    "array": (lambda x: np.array([x, x]), r"np\.array.*np\.stack"),
+    "f-string": (lambda x: f"{x:.1f}", r"f-string.*show"),
+    "bare f-string": (lambda x: f"{x}", r"f-string.*show"),
+    "str": (lambda x: str(x), r"str\(\).*show"),
+    "an unknown ufunc": (lambda x: np.arcsinh(x), r"np\.arcsinh.*symbolic\.py"),
+    "an unknown function": (lambda x: np.median(np.stack([x, x])), r"np\.median.*symbolic\.py"),
+    "iteration": (lambda x: list(x), "cannot be iterated"),
+    "an array as text": (lambda x: show(np.stack([x, x]), "count"), "only a single number"),
+    "a text compared": (lambda x: show(x, "count") == "3", "texts cannot be compared"),
+    "a choice compared": (lambda x: merge(x.graph, x, THINGS) == THINGS[0], "a choice cannot be compared"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what):
+    function, words = REFUSED[what]
+    with pytest.raises(NotTraceable, match=words):
+        function(Graph().control("x"))
+
+
+class Tried(Widget):
+    """A small widget whose methods the tests below replace."""
+
+    size = Number("Size", 3.0, 1.0, 9.0)
+    kind = Choice("Kind", {"a": ("A", 1.0), "b": ("B", 2.0)}, "a")
+    on = Switch("On")
+
+    @part("size", "kind")
+    def bars(self):
+        return {"top": self.size * self.kind}
+
+    @readout("Size")
+    def size_shown(self):
+        return show(self.size, "count")
+
+    @regime(target=True)
+    def large(self):
+        return self.size > 5, "Large."
+
+    def summary(self):
+        return choose(self.on, "On.", "Off.")
+
+
+def test_a_widget_is_compiled(script):
+    code, tables = compile_widget(Tried)
+    assert tables.size == 0
+    shown = json.loads(script.evaluate(RUN, [code, [{"size": 6, "kind": 1, "on": 1}]]))[0]
+    assert shown == {"parts": {"bars": {"top": 12}}, "readouts": {"size_shown": {"text": "6", "alarm": False}},
+                     "regimes": {"large": {"met": True, "text": "Large."}}, "ranges": {}, "summary": "On."}
+
+
+@pytest.mark.parametrize("declared", [("size",), ("size", "kind", "on"), ("kind",)])
+def test_a_part_that_reads_other_controls_than_it_declares_is_refused(declared):
+    class Wrong(Tried):
+        @part(*declared)
+        def bars(self):
+            return {"top": self.size * self.kind}
+
+    with pytest.raises(NotTraceable, match=r"bars declares the controls .* but reads \['kind', 'size'\]"):
+        compile_widget(Wrong)
+
+
+def test_a_constant_that_is_no_number_is_refused():
+    class Wrong(Tried):
+        @part("size")
+        def bars(self):
+            return {"top": np.stack([self.size, np.inf])}
+
+    with pytest.raises(ValueError, match="inf"):
+        compile_widget(Wrong)
+
+
+def test_a_tabulated_part_reads_its_row(script):
+    class Executed(Tried):
+        steps = Number("Steps", 2, 1, 5, stops=5, log=False, whole=True)
+
+        @part("steps", "on", tabulated=True)
+        def bars(self):
+            steps = int(self.steps)  # cannot be traced, and need not be
+            return {"top": [float(i) for i in range(steps)], "name": ["on" if self.on else "off"] * steps}
+
+    code, table = compile_widget(Executed)
+    run = RUN.replace("(null)", "(new Float64Array(given))").replace("[source, states]", "[source, states, given]")
+    for steps in range(1, 6):
+        for on in (0, 1):
+            state = {"size": 3, "kind": 0, "on": on, "steps": steps}
+            shown = json.loads(script.evaluate(run, [code, [state], table.tolist()]))[0]["parts"]["bars"]
+            assert [v for v in shown["top"] if v is not None] == list(range(steps))  # the padding, NaN, is null in JSON
+            assert [t for t in shown["name"] if t] == [("off", "on")[on]] * steps
