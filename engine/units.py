@@ -77,10 +77,9 @@ def human(value: float, family: str, digits: int = 3) -> str:
     """The value in the largest scale of its family that leaves at least 1 in front: 1.12e12 bytes -> '1.12 TB'."""
     if family not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}")
-    rounded = abs(round_significant(value, digits))
     scale, text = FAMILIES[family][0]
     for candidate in FAMILIES[family]:
-        if rounded >= candidate[0] * 0.9999999:
+        if abs(round_significant(value / candidate[0], digits)) >= 1:
             scale, text = candidate
     if value == 0 and family == "seconds":
         scale, text = 1.0, " s"

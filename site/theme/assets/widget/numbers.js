@@ -77,9 +77,8 @@ export function number(value, digits = 3) {
 }
 
 export function human(value, family, digits = 3) {
-  const near = Math.abs(rounded(value, digits));
   let [scale, text] = FAMILIES[family][0];
-  for (const step of FAMILIES[family]) if (near >= step[0] * 0.9999999) [scale, text] = step;
+  for (const step of FAMILIES[family]) if (Math.abs(rounded(value / step[0], digits)) >= 1) [scale, text] = step;
   if (value === 0 && family === "seconds") [scale, text] = [1, " s"];
   return (PREFIX[family] ?? "") + number(value / scale, digits) + text;
 }
