@@ -255,7 +255,7 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
                                        recipe, at.memory_bytes_per_s)
     first, second, last = (sum(part) for part in stages_bytes(shape, job, recipe, a, tokens, micro_batches, stage))
     return Terms(
-        compute_s + tensor_s + bubble_s + context_s + expert_s + data_s + optimizer_s + other_s,
+        compute_s + tensor_s + bubble_s + context_s + expert_s + other_s + optimizer_s + data_s,
         compute_s, tensor_s, bubble_s, context_s, expert_s, data_s, optimizer_s, other_s,
         ops.maximum(first, ops.maximum(second, last)) + overhead_bytes(job, a))
 
