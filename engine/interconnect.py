@@ -157,7 +157,11 @@ def collective_s(operation: str, buffer_bytes, ranks, per_node, net: Wires):
     return tree_s(buffer_bytes, ranks, per_node, net) / 2.0     # one way down (or up) the same trees
 
 
-def best_algorithm(buffer_bytes: float, ranks: float, per_node: float, net: Wires) -> str:
-    """Which of the algorithms gives the AllReduce its time."""
-    times = {name: globals()[f"{name}_s"](buffer_bytes, ranks, per_node, net) for name in ALGORITHMS}
-    return min(times, key=times.get)
+def algorithm(operation: str, buffer_bytes: float, ranks: float, per_node: float, net: Wires) -> str:
+    """The name of what ``collective_s`` timed; for an AllReduce, the fastest of ALGORITHMS."""
+    if operation == "all_reduce":
+        functions = {"ring": ring_s, "tree": tree_s, "two_level": two_level_s, "nvls": nvls_s}
+        times = {name: functions[name](buffer_bytes, ranks, per_node, net) for name in ALGORITHMS}
+        return min(times, key=times.get)
+    return {"all_gather": "ring", "reduce_scatter": "ring", "all_to_all": "pairwise", "send_recv": "direct"}.get(
+        operation, "tree")
