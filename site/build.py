@@ -51,7 +51,9 @@ def lessons() -> None:
     """mkdocs, in a process of its own: it keeps state between builds that a watcher must not inherit."""
     write(THEME / "assets" / "css" / "tokens.css", tokens.css())
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # the constraints hold mkdocs below 2 as it is
-    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet"], cwd=ROOT, env=quiet)
+    # not --quiet: that would also silence the warnings (a link to nowhere) that `strict` counts and fails on
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build"], cwd=ROOT, env=quiet, stderr=subprocess.PIPE, text=True)
+    sys.stderr.writelines(line for line in done.stderr.splitlines(keepends=True) if not line.startswith("INFO"))
     if done.returncode:
         sys.exit(done.returncode)
 

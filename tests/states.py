@@ -54,7 +54,8 @@ def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
         for name, control in cls.controls().items():
             off_grid = (between_stops and name not in on_stops and control.kind in ("number", "player")
                         and random.random() < 0.5)
-            state[name] = typed(control, random) if off_grid else float(random.choice(values_of(control)))
+            values = values_of(control)
+            state[name] = typed(control, random) if off_grid else values[random.integers(len(values))]
         found.append(state)
     return found
 

@@ -1,0 +1,116 @@
+"""A widget's fence that asks for what is not there stops the build, and the message names file and line."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown import Markdown
+
+from tests import states
+from widgets.kit import fence, locate
+from widgets.kit.widget import all_widgets
+
+ROOT = Path(__file__).resolve().parents[2]
+SLUG, CLS = sorted(all_widgets().items())[0]
+NUMBER = next(c for c in CLS.controls().values() if c.kind == "number")
+CHOICES = [(slug, c) for slug, cls in sorted(all_widgets().items()) for c in cls.controls().values() if c.kind == "choice"]
+PREDICTION = "predict: How many?\nanswers: [one, two]\nright: 1\nwhy: Because."
+
+# what is wrong -> (the fence's lines, words of the message)
+WRONG = {
+    "an unknown widget": ("name: no_such_widget", "there is no widget 'no_such_widget'"),
+    "no widget": ("size: 3", "needs a line 'name: …'"),
+    "an unknown control": (f"name: {SLUG}\nno_such_control: 3", f"{SLUG} has no control 'no_such_control'"),
+    "a value above the range": (f"name: {SLUG}\n{NUMBER.name}: {NUMBER.bounds[1] * 2:g}", f"{NUMBER.name} must be"),
+    "a value below the range": (f"name: {SLUG}\n{NUMBER.name}: {NUMBER.bounds[0] / 2 - 1:g}", f"{NUMBER.name} must be"),
+    "a value that is no number": (f"name: {SLUG}\n{NUMBER.name}: nan", "got 'nan'"),
+    "an infinite value": (f"name: {SLUG}\n{NUMBER.name}: 1e999", "got '1e999'"),
+    "an unknown option": (f"name: {CHOICES[0][0]}\n{CHOICES[0][1].name}: abacus", f"{CHOICES[0][1].name} must be one of"),
+    "no YAML": (f"name: {SLUG}\n{NUMBER.name}: [1, 2", "is not YAML"),
+    "half a prediction": (f"name: {SLUG}\npredict: How many?", "missing: answers, right, why"),
+    "answers that are no list": (f"name: {SLUG}\n{PREDICTION.replace('[one, two]', 'one')}", "a list of two to four"),
+    "one answer": (f"name: {SLUG}\n{PREDICTION.replace('[one, two]', '[one]')}", "a list of two to four"),
+    "a right answer that is not there": (f"name: {SLUG}\n{PREDICTION.replace('right: 1', 'right: 2')}", "from 0 to 1, got 2"),
+    "a right answer that cannot be computed": (f"name: {SLUG}\n{PREDICTION.replace('right: 1', 'right: nonsense')}", "nonsense"),
+    "a number that cannot be computed": (f"name: {SLUG}\n{PREDICTION.replace('Because.', 'It is `#!n nonsense | TB`.')}", "nonsense"),
+}
+BUILT = ["an unknown widget", "an unknown control", "a value above the range", "no YAML", "a right answer that is not there"]
+
+
+def page(lines: str) -> str:
+    return f"# A page\n\nText.\n\n``` widget\n{lines}\n```\n"
+
+
+def html(text: str) -> str:
+    """The page as the site's own settings for fences turn it into HTML."""
+    fences = {"custom_fences": [{"name": "widget", "class": "widget", "format": fence.format}]}
+    return Markdown(extensions=["pymdownx.superfences"], extension_configs={"pymdownx.superfences": fences}).convert(text)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_faulty_fence_is_refused_with_its_place(what, tmp_path, monkeypatch):
+    lines, words = WRONG[what]
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "09-x.md").write_text(page(lines), encoding="utf-8")
+    monkeypatch.setattr(locate.fault, "__defaults__", (tmp_path / "lessons",))
+    with pytest.raises(locate.LessonFault) as stopped:
+        html(page(lines))
+    assert re.match(r"lessons/09-x\.md:\d+: ", str(stopped.value)), stopped.value
+    assert words in str(stopped.value)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of what a build needs, with a single lesson."""
+    folder = tmp_path_factory.mktemp("course")
+    for name in ("engine", "widgets", "site"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    settings = (folder / "mkdocs.yml").read_text(encoding="utf-8")
+    one_page = re.sub(r"^nav:\n(?:[ #].*\n|\n)*", "nav:\n  - Home: index.md\n\n", settings, flags=re.MULTILINE)
+    (folder / "mkdocs.yml").write_text(one_page, encoding="utf-8")
+    (folder / "lessons").mkdir()
+    return folder
+
+
+def build(folder: Path, text: str) -> subprocess.CompletedProcess:
+    """The real build of a course with this one page."""
+    (folder / "lessons" / "index.md").write_text(text, encoding="utf-8")
+    return subprocess.run([sys.executable, "site/build.py"], cwd=folder, capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": str(folder)})
+
+
+@pytest.mark.parametrize("what", BUILT)
+def test_a_faulty_fence_fails_the_build(copy, what):
+    lines, words = WRONG[what]
+    done = build(copy, page(lines))
+    assert done.returncode != 0
+    assert re.search(r"lessons/index\.md:6: .*" + re.escape(words), done.stdout + done.stderr), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_good_fence_builds(copy):
+    """So that the failures above are due to their faults."""
+    done = build(copy, page(f"name: {SLUG}\n{PREDICTION}"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f'data-widget="{SLUG}"' in (copy / "build" / "static" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_link_to_nowhere_fails_the_build(copy):
+    done = build(copy, "# A page\n\n[a lesson](no-such-lesson.md)\n")
+    assert done.returncode != 0 and "no-such-lesson.md" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("slug", sorted(all_widgets()))
+def test_every_state_can_stand_in_a_fence(slug):
+    cls = all_widgets()[slug]
+    for state in states.scattered(cls, 5):
+        widget = cls()
+        widget.set_raw(state)
+        lines = [f"{name}: {control.write(getattr(widget, name))}" for name, control in cls.controls().items()]
+        out = fence.render("\n".join([f"name: {slug}", *lines]))
+        assert f'data-widget="{slug}"' in out and widget.shown()["summary"] in out.replace("&#39;", "'")
