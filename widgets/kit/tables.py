@@ -37,12 +37,12 @@ class Quantity:
         self.code = compile(self.expression, label, "eval")
         self.suffix = units.UNITS[self.unit][1] if self.unit in units.UNITS else ""
 
-    def heading(self, tag: str) -> str:
-        """The label with its unit, carrying the expression; a name that is read off as it stands needs no explaining."""
+    def heading(self) -> str:
+        """The label and its unit; it carries the expression, unless that is only a name read off the catalogue."""
         label = html.escape(self.label)
         if self.unit or "(" in self.expression:
             label = f'<span class="n" tabindex="0" role="note" data-expr="{html.escape(self.expression)}">{label}</span>'
-        return f'{tag}{label}{f"<small>{html.escape(self.suffix)}</small>" if self.suffix else ""}'
+        return f"{label} <small>{html.escape(self.suffix.strip())}</small>" if self.suffix else label
 
     def cell(self, thing) -> tuple[str, bool]:
         """The text for one thing, and whether it is a number."""
@@ -67,26 +67,28 @@ def _read(source: str) -> tuple[list, list[Quantity], bool]:
     return (list(eval(things, prose.namespace())), [Quantity(label, text) for label, text in quantities.items()], across)
 
 
-def _row(first: str, cells: list[tuple[str, bool]]) -> str:
-    rest = "".join(f'<td{" class=figure" if numeric else ""}>{text}</td>' for text, numeric in cells)
-    return f"<tr>{first}{rest}</tr>"
+def _cell(tag: str, text: str, numeric: bool = False) -> str:
+    """A cell, set to the right if it holds a number, as Markdown's own tables do it."""
+    return f'<{tag} style="text-align: right;">{text}</{tag}>' if numeric else f"<{tag}>{text}</{tag}>"
+
+
+def _table(corner: str, head: list[tuple[str, bool]], rows: list[tuple[str, list[tuple[str, bool]]]]) -> str:
+    """The HTML, from the headings of columns and rows and the cells; each text comes with whether it is a number."""
+    top = _cell("th", corner) + "".join(_cell("th", *title) for title in head)
+    body = "".join(f'<tr><th scope="row">{title}</th>{"".join(_cell("td", *cell) for cell in cells)}</tr>'
+                   for title, cells in rows)
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def render(source: str) -> str:
     """The HTML of one fence."""
-    things, quantities, across = _read(source)
-    names, others = quantities[0], quantities[1:]
-    cells = [[quantity.cell(thing) for thing in things] for quantity in others]
+    things, (names, *others), across = _read(source)
     titles = [names.cell(thing)[0] for thing in things]
+    lines = [(quantity.heading(), [quantity.cell(thing) for thing in things]) for quantity in others]
     if across:
-        head = "".join(q.heading("<th class=figure>" if any(number for _, number in column) else "<th>") + "</th>"
-                       for q, column in zip(others, cells))
-        body = "".join(_row(f'<th scope="row">{title}</th>', list(row)) for title, row in zip(titles, zip(*cells)))
-    else:
-        head = "".join(f"<th class=figure>{title}</th>" for title in titles)
-        body = "".join(_row(q.heading('<th scope="row">') + "</th>", row) for q, row in zip(others, cells))
-    corner = f"<th>{html.escape(names.label)}</th>"
-    return f"<table><thead><tr>{corner}{head}</tr></thead><tbody>{body}</tbody></table>"
+        head = [(title, any(numeric for _, numeric in cells)) for title, cells in lines]
+        return _table(html.escape(names.label), head, list(zip(titles, zip(*(cells for _, cells in lines)))))
+    return _table(html.escape(names.label), [(title, True) for title in titles], lines)
 
 
 def format(source, language, css_class, options, md, **kwargs) -> str:
