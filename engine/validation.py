@@ -1,0 +1,241 @@
+"""The engine against published measurements: every case of tests/published, worst first.
+
+A case names what was run and what came out; this module asks the engine for the same quantity. Rows that fitted a
+constant of ``calibration`` are marked in the data and reported apart.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from engine import catalog, flops, inference, interconnect, layout, matmul, memory, models, reliability, report
+from engine.calibration import DEFAULT
+from engine.models import Model
+
+CASES = Path(__file__).resolve().parents[1] / "tests" / "published"
+# A benchmark that waits for the GPU before every call also times the call's way from PyTorch to the GPU.
+TORCH_CALL_S = 22e-6
+SATURATED_BATCH = 2048      # sequences at once that a serving engine schedules at most
+
+# (group, quantity) -> (allowed mean error, allowed largest error or None)
+TARGETS = {
+    ("parameter counts", "parameters"): (0.005, 0.005),
+    ("ZeRO tables", "bytes"): (0.01, None),
+    ("KV cache per token", "bytes"): (0.01, 0.01),
+    ("activation memory", "bytes"): (0.03, None),
+    ("Korthikanti Table 5", "step_s"): (0.04, 0.09),
+    ("Megatron SC21 tables", "step_s"): (0.08, None),
+    ("Llama 3 Table 4", "model_flops_per_gpu_per_s"): (0.08, None),
+    ("H100 recipes, dense bf16", "step_s"): (0.10, None),
+    ("H100 recipes, dense fp8", "step_s"): (0.20, None),
+    ("H100 recipes, MoE", "step_s"): (0.20, None),
+    ("BLOOM sweep", "total_bytes"): (0.10, None),
+    ("BLOOM sweep", "step_s"): (0.12, None),
+    ("BLOOM sweep", "fits"): (0.0, 0.0),
+    ("allreduce from 64 MB", "time_s"): (0.10, None),
+    ("allreduce below 64 MB", "time_s"): (0.30, None),
+    ("latency of decode and prefill", "all"): (0.25, None),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published number and the engine's."""
+
+    case: str
+    group: str
+    quantity: str
+    measured: float
+    predicted: float
+    fitted: bool
+    note: str = ""
+
+    @property
+    def error(self) -> float:
+        """Relative; for yes or no, 0 where right and 1 where wrong."""
+        if isinstance(self.measured, bool):
+            return float(bool(self.predicted) != self.measured)
+        return self.predicted / self.measured - 1.0
+
+
+@lru_cache(1024)
+def _model(fields: str) -> Model:
+    return Model(key="published", name="published", **json.loads(fields))
+
+
+def model_of(case: dict) -> Model:
+    return _model(json.dumps(case["model"]))
+
+
+# -- what the engine says, by kind of case ---------------------------------------------------------------------------
+def training_step(case: dict, calibration=DEFAULT) -> dict:
+    at = layout.machine(catalog.gpu(case["gpu"]), case.get("precision", "bf16"), calibration=calibration,
+                        **case.get("machine", {}))
+    job = layout.Job(recipe=catalog.recipe(case.get("recipe", "bf16-adam")), **case["job"])
+    outcome = layout.estimate(model_of(case), at, job, layout.Layout(**case["layout"]))
+    return {"step_s": outcome.step_s, "total_bytes": outcome.terms.total_bytes, "fits": outcome.fits,
+            "model_flops_per_gpu_per_s": float(outcome.model_flops_per_gpu_per_s())}
+
+
+def collective(case: dict, calibration=DEFAULT) -> dict:
+    net = interconnect.wires(catalog.gpu(case["gpu"]), calibration=calibration)
+    ranks, per_node = float(case["ranks"]), float(case["per_node"])
+    named = {"ring": interconnect.ring_s, "nvls": interconnect.nvls_s}.get(case.get("algorithm"))
+    time_s = (named(case["bytes"], ranks, per_node, net) if named else
+              interconnect.collective_s(case["op"], case["bytes"], ranks, per_node, net))
+    return {"time_s": time_s + (TORCH_CALL_S if case["harness"] == "torch" else 0.0)}
+
+
+def serving(case: dict, calibration=DEFAULT) -> dict:
+    at = layout.machine(catalog.gpu(case["gpu"]), case["precision"], calibration=calibration)
+    asked = dict(case["serving"])
+    if not asked["batch"]:      # saturated: as many as the cache holds
+        room = inference.largest_batch(model_of(case), at, inference.Serving(**{**asked, "batch": 1}))
+        asked["batch"] = min(SATURATED_BATCH, room)
+    return inference.infer(model_of(case), at, inference.Serving(**asked))
+
+
+def attention(case: dict, calibration=DEFAULT) -> dict:
+    chip = matmul.chip(catalog.gpu(case["gpu"]), "fp16", calibration)
+    seq, dim = float(case["seq"]), float(case["head_dim"])
+    pairs = case["tokens"] * seq * case["heads"] * (0.5 if case["causal"] else 1.0)
+    counted = 4.0 * dim * pairs * (3.5 if case["backward"] else 1.0)
+    time_s = matmul.fused_attention_s(pairs, seq, dim, dim, chip) * (3.5 if case["backward"] else 1.0)
+    return {"flops_per_s": counted / time_s}
+
+
+def stream(case: dict, calibration=DEFAULT) -> dict:
+    return {"time_s": matmul.stream_s(case["bytes"], matmul.chip(catalog.gpu(case["gpu"]), "bf16", calibration))}
+
+
+def zero(case: dict, calibration=DEFAULT) -> dict:
+    return {"bytes": float(memory.sharded_state_bytes(case["params"], catalog.recipe("bf16-adam"), case["ranks"], case["stage"]))}
+
+
+def kv(case: dict, calibration=DEFAULT) -> dict:
+    return {"bytes": float(memory.kv_bytes_per_token(model_of(case), case["bytes_per_value"]))}
+
+
+def activation(case: dict, calibration=DEFAULT) -> dict:
+    kept = memory.activation_bytes(model_of(case), case["seq"], case["micro_batch"], case["tp"], 1,
+                                   case["sequence_parallel"], memory.RECOMPUTE[case["recompute"]], flash=False)
+    flight = memory.in_flight_micro_batches(case["pp"], 10**6, 0, case["interleave"])
+    return {"bytes": float(kept / case["pp"] * flight)}
+
+
+def parameters(case: dict, calibration=DEFAULT) -> dict:
+    model = model_of(case)
+    return {"parameters": float(models.parameters(model)), "active_parameters": float(models.active_parameters(model))}
+
+
+def goodput(case: dict, calibration=DEFAULT) -> dict:
+    interval_s = reliability.young_interval_s(case["checkpoint_s"], case["mtbf_s"])
+    return {"interval_s": interval_s,
+            "wasted": reliability.wasted_share(interval_s, case["checkpoint_s"], case["mtbf_s"], case["restart_s"])}
+
+
+KINDS = {"step": training_step, "collective": collective, "serving": serving, "attention": attention, "stream": stream,
+         "zero": zero, "kv": kv, "activation": activation, "parameters": parameters, "goodput": goodput}
+
+
+# -- reading and reporting -------------------------------------------------------------------------------------------
+def load(directory=None) -> list[dict]:
+    """All published cases."""
+    directory = CASES if directory is None else Path(directory)
+    files = sorted(directory.glob("*.json"))
+    if not files:
+        raise ValueError(f"cases must be a directory with published cases (*.json), got {str(directory)!r}; "
+                         "they are in tests/published of the repository")
+    cases = []
+    for file in files:
+        try:
+            cases += json.loads(file.read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"cases must be valid JSON, got {file}: {error}") from None
+    return cases
+
+
+def rows_of(case: dict, calibration=DEFAULT) -> list[Row]:
+    """A row for every quantity that the case measured."""
+    predicted = KINDS[case["kind"]](case, calibration)
+    return [Row(case["id"], case["group"], quantity, value, predicted[quantity], case["fitted"], case.get("note", ""))
+            for quantity, value in case["measured"].items()]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The errors of one group's quantity, fitted rows and others apart."""
+
+    group: str
+    quantity: str
+    fitted: int
+    unfitted: int
+    fitted_mean: float | None
+    unfitted_mean: float | None
+    mean: float
+    bias: float
+    largest: float
+    target: float | None
+    met: bool | None
+
+    def as_dict(self) -> dict:
+        return {"group": self.group, "quantity": self.quantity, "fitted": self.fitted, "unfitted": self.unfitted,
+                "fitted_mean_error": self.fitted_mean, "unfitted_mean_error": self.unfitted_mean,
+                "mean_error": self.mean, "bias_error": self.bias, "largest_error": self.largest,
+                "target_error": self.target, "met": self.met}
+
+
+def _mean(rows: list[Row]) -> float | None:
+    return sum(abs(row.error) for row in rows) / len(rows) if rows else None
+
+
+def summarise(group: str, quantity: str, rows: list[Row]) -> Summary:
+    fitted = [row for row in rows if row.fitted]
+    unfitted = [row for row in rows if not row.fitted]
+    mean, largest = _mean(rows), max((row.error for row in rows), key=abs)
+    target, most = TARGETS.get((group, quantity), TARGETS.get((group, "all"), (None, None)))
+    met = None if target is None else mean <= target and (most is None or abs(largest) <= most)
+    return Summary(group, quantity, len(fitted), len(unfitted), _mean(fitted), _mean(unfitted), mean,
+                   sum(row.error for row in rows) / len(rows), largest, target, met)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All rows and their summaries, worst first."""
+
+    rows: tuple[Row, ...]
+    summaries: tuple[Summary, ...]
+
+    def as_dict(self) -> dict:
+        return {"groups": [summary.as_dict() for summary in self.summaries],
+                "rows": [{"case": row.case, "group": row.group, "quantity": row.quantity, "measured": row.measured,
+                          "predicted": row.predicted, "error": row.error, "fitted": row.fitted, "note": row.note}
+                         for row in self.rows]}
+
+    def lines(self, everything: bool = False) -> list[str]:
+        """The groups, then the rows: the worst of each group, or all."""
+        shown, seen = [], {}
+        for row in self.rows:
+            place = (row.group, row.quantity)
+            seen[place] = seen.get(place, 0) + 1
+            if everything or seen[place] <= 2:
+                shown.append({"case": row.case, "group": row.group, "quantity": row.quantity, "measured": f"{row.measured:.4g}",
+                              "predicted": f"{row.predicted:.4g}", "error": row.error, "fitted": row.fitted})
+        columns = ["group", "quantity", "unfitted", "unfitted_mean_error", "fitted", "fitted_mean_error", "bias_error",
+                   "largest_error", "target_error", "met"]
+        return (report.table([summary.as_dict() for summary in self.summaries], columns) + [""]
+                + report.table(shown, ["case", "group", "quantity", "measured", "predicted", "error", "fitted"]))
+
+
+def validate(directory=None, calibration=DEFAULT) -> Outcome:
+    """Every published case, worst first."""
+    rows = [row for case in load(directory) for row in rows_of(case, calibration)]
+    places: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        quantity = "all" if (row.group, "all") in TARGETS else row.quantity
+        places.setdefault((row.group, quantity), []).append(row)
+    summaries = [summarise(group, quantity, members) for (group, quantity), members in places.items()]
+    return Outcome(tuple(sorted(rows, key=lambda row: -abs(row.error))), tuple(sorted(summaries, key=lambda s: -s.mean)))
