@@ -14,6 +14,9 @@ PARTS = ("framework", "weights", "gradients", "optimizer", "activations", "trans
 CHANGES = ("FlashAttention", "micro-batch of 1", "full checkpointing", "8-bit moments", "short sequence")
 SHORT_SEQ = 1024
 
+# The sliders that can hit the wall
+SLIDERS = ("model size", "micro-batch", "sequence")
+
 
 def parts_bytes(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE, flash=1):
     """Bytes of each of PARTS on one GPU that trains the whole model alone, in this order on the last axis.
@@ -23,17 +26,43 @@ def parts_bytes(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE,
     activations  what all layers keep (Korthikanti et al., arXiv:2205.05198)
     transient    the larger of the loss's logits and, under full recompute, one rebuilt layer: the logits are gone
                  before the first layer is rebuilt, so the two never stand together
-    The activations are counted at the recipe's bytes per value, which is exact for models without dropout masks.
     Leaves out fragmentation, and that gradients and activations need not peak at once.
     """
     state = memory.state_slabs(params, recipe)
-    kept = memory.activation_bytes(model, seq, micro_batch, recompute=recompute, flash=flash)
-    rebuilt = memory.peak_activation_bytes(model, seq, micro_batch, recompute=recompute, flash=flash) - kept
-    width = recipe.activation_bytes / 2.0  # memory's activation formulas hold for 2-byte values
-    logits = memory.logits_peak_bytes(model, seq, micro_batch, bytes_per_logit=recipe.logit_bytes)
+    kept, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash)
     return np.stack(np.broadcast_arrays(
         memory.FRAMEWORK_BYTES, state[..., 0], state[..., 1], np.sum(state[..., 2:], axis=-1),
-        kept * width, ops.maximum(rebuilt * width, logits)), axis=-1)
+        kept, ops.maximum(rebuilt, logits)), axis=-1)
+
+
+class _WithoutMasks:
+    """A model as it is, but for the masks of its dropout."""
+
+    dropout = 0
+
+    def __init__(self, model):
+        self._model = model
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+
+def _batch_bytes(model, recipe, seq, micro_batch, recompute, flash):
+    """What a batch leaves behind: activations kept, the loss's logits, the layer rebuilt under full recompute."""
+    def at_width(count):  # memory's formulas hold for 2-byte values; a dropout mask takes 1 byte in every recipe
+        values = count(_WithoutMasks(model), seq, micro_batch, recompute=recompute, flash=flash)
+        masks = count(model, seq, micro_batch, recompute=recompute, flash=flash) - values
+        return values * recipe.activation_bytes / 2 + masks
+
+    kept = at_width(memory.activation_bytes)
+    logits = memory.logits_peak_bytes(model, seq, micro_batch, bytes_per_logit=recipe.logit_bytes)
+    return kept, logits, at_width(memory.peak_activation_bytes) - kept
+
+
+def holds_rebuilt_layer(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE, flash=1):
+    """Whether the transient part is a rebuilt layer rather than the logits."""
+    _, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash)
+    return rebuilt > logits
 
 
 def total_bytes(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE, flash=1):
@@ -65,6 +94,16 @@ def totals_after_one_change(params, model, recipe, seq, micro_batch, recompute=N
         total_bytes(params, model, recipe, seq, micro_batch, FULL, flash),
         now - params * saved,
         total_bytes(params, model, recipe, ops.minimum(seq, SHORT_SEQ), micro_batch, recompute, flash)), axis=-1)
+
+
+def slider_at_wall(parts, totals, gpu):
+    """Index into SLIDERS of the one that hit the wall; −1 while all fits. ``totals`` are those after one change.
+
+    The model size where the state and the framework alone pass the HBM; else the micro-batch where a single sequence
+    would fit; else the sequence, since not even one of them does.
+    """
+    first, fits_one = first_over(parts, gpu), totals[..., 1] <= gpu.hbm_bytes
+    return np.where(first < 0, -1, np.where(first < PARTS.index("activations"), 0, np.where(fits_one, 1, 2)))
 
 
 def cheapest_cure(totals, gpu):

@@ -9,6 +9,7 @@ import numpy as np
 from bokeh.core.properties import value
 from bokeh.models import BasicTicker, ColumnDataSource, FixedTicker, Range1d
 from bokeh.plotting import figure
+from bokeh.transform import factor_cmap
 
 from engine import units
 from widgets.kit import tokens
@@ -17,6 +18,7 @@ from widgets.kit.symbolic import lookup
 COLOR = tokens.palette("light")
 FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"  # the page's --sans
 TEXT = {"text_font": value(FONT), "text_font_size": "13px", "text_color": COLOR["ink"], "text_baseline": "middle"}
+BOLD = TEXT | {"text_font_style": "bold"}
 LABEL = TEXT | {"text_color": COLOR["ink-soft"]}
 OVER = {"fill_color": COLOR["over"], "line_color": COLOR["over"], "fill_alpha": 0.13, "line_width": 1.5,
         "hatch_pattern": "right_diagonal_line", "hatch_color": COLOR["over"], "hatch_alpha": 0.32, "hatch_weight": 1,
@@ -51,10 +53,22 @@ def plot(x_range, y_range, height=380, x_title="", y_title="", x_log=False, y_lo
     return p
 
 
+def hues(column, tokens_of: dict):
+    """A colour for each mark by the word in a column: {word: token}."""
+    return factor_cmap(column, [COLOR[token] for token in tokens_of.values()], list(tokens_of))
+
+
 def ticks(axis, values, family) -> None:
     """Fixed ticks with the engine's own words for each."""
     axis.ticker = FixedTicker(ticks=[float(v) for v in values])
     axis.major_label_overrides = {float(v): units.human(float(v), family) for v in values}
+
+
+def named_rows(axis, places: dict) -> None:
+    """A name at each place of an axis, without ticks: {name: place}."""
+    axis.ticker = FixedTicker(ticks=[float(place) for place in places.values()])
+    axis.major_label_overrides = {float(place): name for name, place in places.items()}
+    axis.axis_line_color = axis.major_tick_line_color = None
 
 
 def moving_ticks(axis, family) -> None:
@@ -75,8 +89,10 @@ def hide(axis) -> None:
 
 
 def sources(widget) -> dict[str, ColumnDataSource]:
-    """A data source for each part of a widget, named as the part and filled with its present columns."""
-    return {name: ColumnDataSource(data=columns(part), name=name) for name, part in widget.shown()["parts"].items()}
+    """A data source for each part of a widget, filled with its present columns, and an empty one for each action."""
+    parts = {name: columns(part) for name, part in widget.shown()["parts"].items()}
+    actions = {name: dict.fromkeys(method.action_columns, []) for name, method in widget.methods("action_label").items()}
+    return {name: ColumnDataSource(data=data, name=name) for name, data in (parts | actions).items()}
 
 
 def columns(part: dict) -> dict:
@@ -97,6 +113,11 @@ def share_of(whole, share):
     return whole * share
 
 
+def decades_below(top, decades):
+    """A place on a logarithmic axis so many powers of ten under another; several when ``decades`` are several."""
+    return top / 10**np.asarray(decades, dtype=float)
+
+
 def midpoint(low, high):
     """Where a label stands in the middle of its mark."""
     return (low + high) / 2
@@ -113,18 +134,29 @@ def fitting_view(value, views, headroom=1.15):
     return lookup(views, np.argmax(fits))
 
 
+def end_to_end(lengths):
+    """(start, end) of marks that are laid one behind the other."""
+    end = np.cumsum(lengths)
+    return end - lengths, end
+
+
 def past_wall(ratio, decade=0.5):
     """Where a ratio stands on an axis that is linear up to a wall at 1 and logarithmic beyond, so that 40 % still reads
     as four tenths of the way and 1,000× still fits: each further factor of ten is ``decade`` long."""
     return np.where(ratio <= 1, ratio, 1 + decade * np.log10(np.maximum(ratio, 1)))
 
 
-def wall_ticks(axis, ratios, family="times", decade=0.5) -> None:
-    """Ticks for such an axis; shares up to the wall in per cent, beyond it in the family's words."""
-    places = [float(past_wall(ratio, decade)) for ratio in ratios]
-    axis.ticker = FixedTicker(ticks=places)
-    axis.major_label_overrides = {place: units.human(ratio, "percent" if ratio < 1 else family)
-                                  for place, ratio in zip(places, ratios)}
+def wall_ticks(p, ratios_of: dict, decade=0.5) -> None:
+    """Ticks below a picture with such an axis: {"wide": ratios, "narrow": fewer of them}; per cent up to the wall, times beyond."""
+    for width, ratios in ratios_of.items():
+        axis = p.xaxis[0] if width == "wide" else p.xaxis[0].clone(visible=False, tags=[])
+        places = [float(past_wall(ratio, decade)) for ratio in ratios]
+        axis.ticker = FixedTicker(ticks=places)
+        axis.major_label_overrides = {place: units.human(ratio, "percent" if ratio <= 1 else "times")
+                                      for place, ratio in zip(places, ratios)}
+        only(width, axis)
+        if axis not in p.below:
+            p.add_layout(axis, "below")
 
 
 def clear_of(place, mark, room):

@@ -1,0 +1,196 @@
+"""The memory budget of one GPU in training, added up part by part until it passes the HBM, and what brings it back."""
+
+import numpy as np
+
+from engine import budget, catalog, memory, models, recipes
+from widgets.kit import figure as fig
+from widgets.kit.controls import Choice, Number, Switch
+from widgets.kit.symbolic import over
+from widgets.kit.text import choose, select, show
+from widgets.kit.widget import Widget, part, readout, regime
+
+ROWS = {"framework": 12, "weights": 11, "gradients": 10, "optimizer": 9, "activations": 8, "transient": 7, "total": 6}
+CHANGES = {"FlashAttention": 4, "micro-batch 1": 3, "checkpointing": 2, "8-bit moments": 1, "1,024 tokens": 0}
+PART_ROWS, CHANGE_ROWS = np.array([*ROWS.values()], float), np.array([*CHANGES.values()], float)
+VIEWS_BYTES = [m * 10.0**e for e in range(10, 18) for m in (1.2, 1.5, 2, 3, 4, 6, 8)]
+SEQ_STOPS = [m * 2**k for k in range(6, 14) for m in range(8, 16)] + [2**17]
+BATCH_STOPS = [*range(1, 8), *range(8, 16), *range(16, 32, 2), *range(32, 65, 4)]
+CURES = ["FlashAttention, which never stores the scores", "micro-batches of 1, with their gradients accumulated",
+         "full checkpointing, which keeps the layers' inputs alone and pays one more forward pass",
+         "Adam's moments in 8 bits", "a shorter sequence, or one cut over several GPUs (lesson 08)"]
+NAMES = ["the framework", "the weights", "the gradients", "the optimizer", "the activations"]
+
+
+def named(*keys):
+    return {key: (label, catalog.recipe(key)) for key, label in keys}
+
+
+class MemoryWall(Widget):
+    question = "What fills one GPU first: the state, or what a batch leaves behind?"
+    size = Number("Model size", 3e9, 0.1e9, 1e12, family="params", marks=(1e9, 7e9, 13e9, 70e9))
+    seq = Number("Sequence", 8192, 512, 2**17, stops=SEQ_STOPS, whole=True, help="Tokens in one sequence")
+    recompute = Choice("Checkpointing", {key: (key, value) for key, value in memory.RECOMPUTE.items()}, "none",
+                       help="Which activations are thrown away in the forward pass and computed again in the backward pass")
+    batch = Number("Micro-batch", 2, 1, 64, stops=BATCH_STOPS, whole=True, more=True,
+                   help="Sequences that go through the GPU at once")
+    precision = Choice("Precision", named(("bf16-adam", "bf16 mixed"), ("bf16-adam-fp32-grads", "bf16, fp32 gradients"),
+                                          ("fp32-adam", "fp32"), ("fp8-te", "fp8, Transformer Engine")), "bf16-adam", more=True)
+    optimizer = Choice("Optimizer", named(("bf16-adam", "Adam"), ("adam-8bit", "8-bit Adam"), ("adafactor", "Adafactor"),
+                                          ("sgd-momentum", "SGD with momentum")), "bf16-adam", more=True)
+    flash = Switch("FlashAttention", True, more=True)
+    gpu = Choice("GPU", list(catalog.gpus().values()), "h100-sxm", more=True)
+
+    presets = {
+        "3B, nothing thrown away": {},
+        "3B, full checkpointing": {"recompute": "full"},
+        "7B: the state alone": {"size": 7e9, "batch": 1, "seq": 2048, "recompute": "full"},
+        "1B at 32k without FlashAttention": {"size": 1e9, "batch": 1, "seq": 32768, "flash": "off"},
+        "1B on a 24 GB card": {"size": 1e9, "batch": 1, "seq": 2048, "gpu": "rtx4090"},
+        "70B on one H100": {"size": 70e9, "batch": 1, "recompute": "full"},
+    }
+    break_it = "Find a state that fits with checkpointing and does not fit without it."
+    assumptions = (
+        "A GPT-like shape of the size chosen: width 128 times the layers, heads of 128, MLP four times the width, dropout "
+        "(GPT-3 175B and Llama 405B lie on that line). All parts at their peak together. *Transient* is the larger of the loss's logits, over a "
+        "vocabulary of 128,256, and one layer rebuilt under full checkpointing; fp8 keeps its activations in bf16. Each "
+        "change below the total is made alone. No fragmentation.")
+    formula = ("$$M = F + P\\,(b_w + b_g + b_{opt}) + s\\,b\\,h\\,L\\,\\left(34 + \\frac{5as}{h}\\right) + 10\\,s\\,b\\,V$$\n\n"
+               "for bf16, with $s$ tokens in each of $b$ sequences, $L$ layers of width $h$ with $a$ heads and a vocabulary of $V$ "
+               "(Korthikanti et al., arXiv:2205.05198). FlashAttention and selective checkpointing drop the "
+               "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$.")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    def state(self):
+        return (self.size, models.typical(self.size), over(recipes.combined, self.precision, self.optimizer), self.seq, self.batch)
+
+    def parts_bytes(self):
+        return budget.parts_bytes(*self.state(), self.recompute, self.flash)
+
+    def total_bytes(self):
+        return np.sum(self.parts_bytes())
+
+    def without_checkpointing_bytes(self):
+        return budget.total_bytes(*self.state(), memory.NO_RECOMPUTE, self.flash)
+
+    def changed_bytes(self):
+        return budget.totals_after_one_change(*self.state(), self.recompute, self.flash)
+
+    def is_over(self):
+        return self.total_bytes() > self.gpu.hbm_bytes
+
+    def view_bytes(self):
+        return fig.fitting_view(np.maximum(self.total_bytes(), self.gpu.hbm_bytes), VIEWS_BYTES, headroom=1.35)
+
+    def label_places(self, end):
+        """Amounts stand at the ends of their bars, or past the wall that they would cross."""
+        hbm, view = self.gpu.hbm_bytes, self.view_bytes()
+        return {"label_at": fig.clear_of(end, hbm, fig.share_of(view, 0.1)),
+                "label_at_narrow": fig.clear_of(end, hbm, fig.share_of(view, 0.25))}
+
+    def holds_rebuilt_layer(self):
+        return budget.holds_rebuilt_layer(*self.state(), self.recompute, self.flash)
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    @part("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
+    def parts(self):
+        parts, hbm = self.parts_bytes(), self.gpu.hbm_bytes
+        start, end = fig.end_to_end(parts)
+        start, end, amounts = np.append(start, 0.0), np.append(end, np.sum(parts)), np.append(parts, np.sum(parts))
+        first = budget.first_over(parts, self.gpu) == np.arange(7)
+        notes = ["", "", "", "", "", choose(self.holds_rebuilt_layer(), "a layer rebuilt", "logits"), ""]
+        return {"row": list(ROWS), "y": PART_ROWS, "start": start, "end": end, **self.label_places(end),
+                "over_start": np.maximum(start, np.minimum(end, hbm)), "past": np.where(end > hbm, 1.0, 0.0),
+                "amount": [show(amount, "bytes") for amount in amounts],
+                "note": [choose(first[i], "passes the HBM", notes[i]) for i in range(7)]}
+
+    @part("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
+    def changes(self):
+        total, hbm = self.changed_bytes(), self.gpu.hbm_bytes
+        return {"row": list(CHANGES), "y": CHANGE_ROWS, "end": total, **self.label_places(total),
+                "over_start": np.minimum(total, hbm), "past": np.where(total > hbm, 1.0, 0.0),
+                "amount": [choose(total[i] < self.total_bytes(), show(total[i], "bytes"), "no change") for i in range(5)]}
+
+    @part("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
+    def wall(self):
+        hbm, name = self.gpu.hbm_bytes, f"{self.gpu.name}, {show(self.gpu.hbm_bytes, 'bytes')}"
+        far = hbm > fig.share_of(self.view_bytes(), 0.5)
+        return {"hbm": hbm, "label_before": choose(far, name, ""), "label_after": choose(far, "", name)}
+
+    def ranges(self):
+        return {"x": [0.0, self.view_bytes()]}
+
+    def figure(self, sources):
+        rows = {**ROWS, **CHANGES}
+        p = fig.plot((0, 2e11), (-0.6, 13.6), height=450)
+        fig.moving_ticks(p.xaxis[0], "bytes")
+        fig.named_rows(p.yaxis[0], rows)
+        p.ygrid.grid_line_color, p.xgrid.grid_line_color = None, fig.COLOR["grid"]
+        color, parts, changes, wall = fig.COLOR, sources["parts"], sources["changes"], sources["wall"]
+        p.hbar(y="y", left="start", right="end", height=0.62, source=parts, fill_color=color["hbm"], fill_alpha=0.28,
+               line_color=color["hbm"], line_width=1.5)
+        p.hbar(y="y", left=0, right="end", height=0.62, source=changes, fill_color=color["hbm"], fill_alpha=0.1,
+               line_color=color["hbm"])
+        for source in (parts, changes):
+            p.hbar(y="y", left="over_start", right="end", height=0.62, source=source, **fig.OVER | {"line_alpha": "past"})
+            fig.only("wide", p.text("label_at", "y", text="amount", source=source, x_offset=8, **fig.TEXT))
+            fig.only("narrow", p.text("label_at_narrow", "y", text="amount", source=source, x_offset=8, **fig.TEXT))
+        fig.only("wide", p.text("label_at", "y", text="note", source=parts, x_offset=78, **fig.LABEL))
+        p.text(0, 5, text=["One change alone, and the total is"], **fig.LABEL)
+        for low, high in ((-0.6, 4.5), (5.5, 12.9)):
+            p.segment("hbm", low, "hbm", high, source=wall, line_color=color["ink"], line_width=2, line_dash=[6, 4])
+        p.text("hbm", 13.2, text="label_before", source=wall, text_align="right", x_offset=4, **fig.BOLD)
+        p.text("hbm", 13.2, text="label_after", source=wall, x_offset=-4, **fig.BOLD)
+        return p
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Total")
+    def total(self):
+        return show(self.total_bytes(), "bytes")
+
+    @readout("Against one GPU")
+    def against(self):
+        ratio = memory.against_hbm(self.total_bytes(), self.gpu)
+        return show(ratio, "times"), ratio > 1
+
+    @readout("Slider at the wall")
+    def slider(self):
+        at = budget.slider_at_wall(self.parts_bytes(), self.changed_bytes(), self.gpu)
+        return choose(at < 0, "none", select(np.maximum(at, 0), list(budget.SLIDERS)))
+
+    @readout("Cheapest way back")
+    def way_back(self):
+        return choose(self.is_over(), choose(self.cure() < 0, "none", self.at_cure(list(CHANGES))), "none needed")
+
+    @readout("Minimum ranks")
+    def ranks(self):
+        return show(budget.minimum_ranks(self.parts_bytes(), self.gpu), "count")
+
+    def name_of_first(self):
+        names = [*NAMES, choose(self.holds_rebuilt_layer(), "the rebuilt layer", "the logits")]
+        return select(np.maximum(budget.first_over(self.parts_bytes(), self.gpu), 0), names)
+
+    def cure(self):
+        return budget.cheapest_cure(self.changed_bytes(), self.gpu)
+
+    def at_cure(self, texts):
+        return select(np.maximum(self.cure(), 0), texts)
+
+    @regime()
+    def over_the_wall(self):
+        shard = f"no single change is enough, so shard over at least {self.ranks()} GPUs (FSDP and ZeRO, lesson 05)"
+        return self.is_over(), (
+            f"This is the memory wall: {self.total()} on a GPU of {show(self.gpu.hbm_bytes, 'bytes')}, passed first by "
+            f"{self.name_of_first()}; the slider to blame is the {self.slider()}. First response: "
+            f"{choose(self.cure() < 0, shard, self.at_cure(CURES))}.")
+
+    @regime(target=True)
+    def checkpointing_saves_it(self):
+        without = self.without_checkpointing_bytes()
+        return ~self.is_over() & (without > self.gpu.hbm_bytes), (
+            f"You found it: without checkpointing this takes {show(without, 'bytes')} and hits the wall; with it, {self.total()} "
+            f"fits in {show(self.gpu.hbm_bytes, 'bytes')}.")
+
+    def summary(self):
+        return (f"Training {show(self.size, 'params')} parameters on micro-batches of {show(self.batch, 'count')} × "
+                f"{show(self.seq, 'count')} tokens takes {self.total()} against the {show(self.gpu.hbm_bytes, 'bytes')} of one "
+                f"{self.gpu.name}; {choose(self.is_over(), f'first past the HBM: {self.name_of_first()}', 'it fits')}.")
