@@ -68,8 +68,11 @@ def _read(source: str) -> tuple[list, list[Quantity], bool]:
 
 
 def _cell(tag: str, text: str, numeric: bool = False) -> str:
-    """A cell, set to the right if it holds a number, as Markdown's own tables do it."""
-    return f'<{tag} style="text-align: right;">{text}</{tag}>' if numeric else f"<{tag}>{text}</{tag}>"
+    """A cell: a number is set to the right, as Markdown's own tables do it; a word or a date never breaks."""
+    style = "text-align: right;" if numeric else "white-space: nowrap;" if len(text) <= len("2026-11-21") else ""
+    return f'<{tag} style="{style}">{text}</{tag}>' if style else f"<{tag}>{text}</{tag}>"
+
+
 
 
 def _table(corner: str, head: list[tuple[str, bool]], rows: list[tuple[str, list[tuple[str, bool]]]]) -> str:
