@@ -74,12 +74,12 @@ def decode_flops_per_byte(batch, bytes_per_weight=2.0):
 
 
 def critical_batch(peak_flops_per_s, hbm_bytes_per_s, bytes_per_weight=2.0):
-    """Tokens decoded together from which on the weights' products are compute-bound: ridge · bytes / 2.
+    """The fewest sequences decoded together whose weights' products are compute-bound: ridge · bytes / 2, rounded up.
 
     Leaves out KV cache and activations, whose bytes no batch shares.
     """
     check.positive(bytes_per_weight=bytes_per_weight)
-    return ridge_flops_per_byte(peak_flops_per_s, hbm_bytes_per_s) * bytes_per_weight / 2
+    return ops.ceil(ridge_flops_per_byte(peak_flops_per_s, hbm_bytes_per_s) * bytes_per_weight / 2)
 
 
 def decode_attention_flops_per_byte(query_heads_per_kv_head, bytes_per_value=2.0):

@@ -82,6 +82,8 @@ def test_fallback_is_the_next_wider_format_and_says_so():
     assert hardware.peak_with_fallback(catalog.gpu("tpu-v7"), "int8") == 2307e12
     assert hardware.peak_with_fallback(a100, "int8") == 624e12 and hardware.falls_back(a100, "int8") == 0
     assert np.allclose(hardware.peaks_with_fallback(a100) / 1e12, [19.5, 156, 312, 312, 312, 624, 312])
+    used = [hardware.PRECISIONS[i] for i in hardware.used_precisions(a100)]
+    assert used == ["fp32", "tf32", "bf16", "fp16", "bf16", "int8", "bf16"]
 
 
 # -- nodes and prices ------------------------------------------------------------------------------------------------

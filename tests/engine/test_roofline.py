@@ -95,3 +95,13 @@ def test_allreduce_intensity_grows_with_tokens_and_falls_with_ranks(tokens, rank
 def test_bad_input_is_named(call, complaint):
     with pytest.raises(ValueError, match=complaint):
         call()
+
+
+def test_the_batch_that_fills_a_chip_is_whole():
+    """989e12 / 3.35e12 = 295.2 FLOPs a byte: 296 sequences of bf16 weights, 148 of fp8."""
+    assert roofline.critical_batch(PEAK, HBM) == 296
+    assert roofline.critical_batch(PEAK, HBM, bytes_per_weight=1) == 148
+
+
+def test_the_lowest_ceiling_leaves_its_share_of_the_peak():
+    assert roofline.attained_share(np.array([[4.0, 2.0, 3.0], [4.0, 8.0, 9.0]]), 4.0) == pytest.approx([0.5, 1.0])
