@@ -54,6 +54,7 @@ def figure(widget, id: str, predict: dict | None = None) -> Markup:
         element=lambda control: _control(id, control, raw[control.name]),
         height=export.height(cls),
         readouts=[(key, labels[key], value["text"], bool(value["alarm"])) for key, value in shown["readouts"].items()],
+        actions=[(name, method.action_label) for name, method in cls.methods("action_label").items()],
         summary=shown["summary"],
         regimes=[(key, value["text"]) for key, value in shown["regimes"].items() if value["met"]],
         assumptions=rich_line(widget.assumptions), formula=rich(widget.formula) if widget.formula else "",

@@ -48,6 +48,19 @@ def regime(target=False):
     return mark
 
 
+def action(label, columns):
+    """Something that only Python can do, such as to measure this machine: a button where the page is served, else nothing.
+
+    The method is given the seconds it may take at most (RuntimeError, with words for the reader, when it cannot) and
+    runs in a thread of its own, so it reads no controls. It returns {"columns": … for the source of its name, which is
+    empty until then, "ranges": what the axes must reach, "words": a sentence}.
+    """
+    def mark(method):
+        method.action_label, method.action_columns = label, columns
+        return method
+    return mark
+
+
 class Widget(param.Parameterized):
     """Subclasses set the texts below; their module's name is the slug."""
 
@@ -178,4 +191,4 @@ def all_widgets() -> dict[str, type[Widget]]:
     return found
 
 
-__all__ = ["Symbol", "Widget", "all_widgets", "compile_widget", "part", "readout", "regime"]
+__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "part", "readout", "regime"]

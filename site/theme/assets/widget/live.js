@@ -4,6 +4,8 @@
 const mark = () => document.querySelector("meta[name=course-server]");
 export const isServed = () => mark() !== null;
 
+export class Refused extends Error {}  // the server is there and says no
+
 let link = null;      // a promise of the open session
 let attempts = 0;
 const waiting = new Map();   // question number -> {resolve, reject}
@@ -19,9 +21,10 @@ async function open() {
   const session = await pull_session(address.href, token, "");
   const model = session.document.roots()[0];
   model.connect(model.properties.answer.change, () => {
-    const { number, shown } = model.answer;
-    waiting.get(number)?.resolve(shown);
+    const { number, refused, ...answer } = model.answer;
+    const asker = waiting.get(number);
     waiting.delete(number);
+    if (refused === undefined) asker?.resolve(answer); else asker?.reject(new Refused(refused));
   });
   session._connection.socket.addEventListener("close", () => lost(session));
   attempts = 0;
@@ -44,14 +47,24 @@ function reconnect() {
   link.catch(() => {});
 }
 
-export async function askServer(id, widget, values, tell) {
-  listeners.set(id, tell);
+async function converse(question) {
   if (!link) reconnect();
   const { model } = await link;
   const number = ++asked;
   const answer = new Promise((resolve, reject) => waiting.set(number, { resolve, reject }));
-  model.setv({ question: { number, widget, values: { ...values } } });
+  model.setv({ question: { number, ...question } });
   return plain(await answer);
+}
+
+// What the widget shows for these values.
+export async function askServer(id, widget, values, tell) {
+  listeners.set(id, tell);
+  return (await converse({ widget, values: { ...values } })).shown;
+}
+
+// What one of the widget's actions gave; other questions are answered meanwhile.
+export async function actOnServer(widget, action) {
+  return (await converse({ widget, action })).acted;
 }
 
 // The page has no widgets any more: close the socket.

@@ -1,10 +1,11 @@
 // One widget on the page: its controls, its picture, its words.
 import { bind, read, write } from "./controls.js";
-import { askServer, isServed } from "./live.js";
+import { askServer, isServed, Refused } from "./live.js";
 import { bindPrediction } from "./predict.js";
 import { addressWith, forget, fromAddress, kept, remember } from "./state.js";
 import { current, inTheme, restyle } from "./theme.js";
 import { fitWidth, retick } from "./layout.js";
+import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
 import { pictureFile, tableFile, tables } from "./take.js";
 
@@ -33,6 +34,7 @@ export class View {
     this.slug = element.dataset.widget;
     this.$ = selector => element.querySelector(selector);
     this.drawn = {};
+    this.reach = {};  // what an action's result needs the axes to reach
     this.moved = false;
     element.dataset.state = "loading";
     bindPrediction(element, this.slug);
@@ -124,7 +126,8 @@ export class View {
       try {
         this.show(await askServer(this.element.id, this.slug, this.values, state => this.connection(state)));
       } catch (error) {
-        this.connection("lost");
+        if (error instanceof Refused) this.note(`The server does not take this: ${error.message}.`);
+        else this.connection("lost");
       }
     } while (this.again && this.element.isConnected);
     this.asking = false;
@@ -195,8 +198,9 @@ export class View {
   }
 
   settle(atOnce) {
-    for (const [name, [start, end]] of Object.entries(this.ranges ?? {})) {
-      const range = this.document.get_model_by_name(name);
+    for (const [name, own] of Object.entries(this.ranges ?? {})) {
+      const range = this.document.get_model_by_name(name), reach = this.reach[name] ?? own;
+      const start = Math.min(own[0], reach[0]), end = Math.max(own[1], reach[1]);
       retick(this.plot, name, start, end);
       if (range.start === start && range.end === end) continue;
       if (atOnce || matchMedia("(prefers-reduced-motion: reduce)").matches) range.setv({ start, end });
@@ -249,6 +253,7 @@ export class View {
     });
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
+    bindActions(this);
     this.watch = new MutationObserver(() => {
       const next = current();
       restyle(this.document, this.theme, next);

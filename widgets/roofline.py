@@ -1,0 +1,276 @@
+"""The roofline of a GPU with a network ceiling: which ceiling each piece of real work meets."""
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.transform import factor_mark
+
+from engine import catalog, hardware, measure, memory, roofline, walls
+from widgets.kit import figure as fig
+from widgets.kit.controls import Choice, Number, Switch
+from widgets.kit.symbolic import lookup
+from widgets.kit.text import choose, select, show
+from widgets.kit.widget import Widget, action, part, readout, regime
+
+VALUE_BYTES = [memory.BYTES_PER_VALUE[precision] for precision in hardware.PRECISIONS]
+LINKS = [catalog.link(key) for key in ("eth-10", "eth-25", "eth-100", "ib-hdr", "ib-ndr", "ib-xdr")]
+WIRES = {"nic": "the GPU's own NIC", "link": "the node's own link"} | {link.key: link.name for link in LINKS}
+HUES = {"compute": "compute", "memory": "hbm", "network": "network", "link": "link"}
+SHAPES = ("square", "circle", "triangle", "triangle")
+SLOWEST, CROWDED, FASTEST = 0.3, 1.5e4, 2e6  # FLOPs per byte: the ends of the axis, and where its right edge is near
+VIEWS_FLOPS_PER_S = [1.5e16, 1.5e17, 1e18]
+ROWS = 0.37 * np.arange(1, 5)            # decades under the top at which the four labels stand
+
+
+class Roofline(Widget):
+    question = "Which ceiling does each piece of work meet: compute, memory or the network?"
+    gpu = Choice("GPU", list(catalog.gpus().values()), "h100-sxm")
+    batch = Number("Decode batch", 32, 1, 4096, whole=True, marks=(1, 8, 64, 128, 256, 512))
+    network = Switch("Train over a network", True)
+    precision = Choice("Precision", {name: (name, i) for i, name in enumerate(hardware.PRECISIONS)}, "bf16", more=True)
+    tokens = Number("Training tokens on each GPU, a step", 8192, 64, 1e6, whole=True, more=True,
+                    marks=(2048, 16384, 32768, 65536))
+    ranks = Number("GPUs in the AllReduce", 64, 2, 16384, whole=True, more=True, marks=(8, 512, 1024))
+    wire = Choice("Wire of the AllReduce", {key: (name, i) for i, (key, name) in enumerate(WIRES.items())}, "nic",
+                  more=True)
+    prompt = Number("Prompt, in tokens", 2048, 1, 131072, whole=True, more=True, marks=(8192, 32768))
+    group = Number("Query heads for each KV head", 8, 1, 128, whole=True, more=True)
+    width = Number("Width of the weights", 8192, 1024, 32768, whole=True, more=True, marks=(4096, 16384))
+
+    presets = {"H100, one reader": {"batch": 1}, "H100, 512 readers": {"batch": 512},
+               "A100 asked for fp8": {"gpu": "a100-80", "precision": "fp8"},
+               "B200 in fp4": {"gpu": "b200", "precision": "fp4"}, "10 Gb/s Ethernet": {"wire": "eth-10"}}
+    break_it = "Make decode compute-bound, and see what its attention does meanwhile."
+    assumptions = ("Peaks as the vendor states them, and bytes that move while the arithmetic runs: nothing here is "
+                   "faster, real kernels are slower. Decode counts the weights, read once for the batch; its attention "
+                   "reads each sequence's own KV cache. Prefill and training are one matrix product of the width "
+                   "given. The AllReduce sums bf16 gradients in a ring, hidden behind the whole step; a step stands on "
+                   "the axis by the FLOPs it does for each byte it sends.")
+    formula = (r"$$\text{FLOP/s} \le \min\left(C,\; I \cdot W\right), \qquad I_{decode} = \frac{2\,b}{s}, \quad "
+               r"I_{attention} = \frac{2\,g}{s}, \quad I_{AllReduce} = \frac{6\,T}{2\,\frac{N-1}{N}\cdot 2}$$" "\n\n"
+               "$C$ is the peak, $W$ the bandwidth of HBM or of the wire, $I$ the FLOPs for each byte moved; $b$ "
+               "sequences decoded together, $g$ query heads for each KV head, $s$ bytes for each value, $T$ tokens on "
+               "each of $N$ GPUs. The ridge is at $I = C / W$ (Williams, Waterman, Patterson, CACM 52(4), 2009).")
+
+    # -- what the engine says ------------------------------------------------------------------------------------------
+    def peak(self):
+        return lookup(hardware.peaks_with_fallback(self.gpu), self.precision)
+
+    def value_bytes(self):
+        return lookup(VALUE_BYTES, self.precision)
+
+    def wire_bytes_per_s(self):
+        own = [self.gpu.nic_bytes_per_s, self.gpu.link_bytes_per_s]
+        return lookup(np.stack([*own, *[link.bytes_per_s for link in LINKS]]), self.wire)
+
+    def asked_for(self):
+        return select(self.precision, hardware.PRECISIONS)
+
+    def computed_in(self):
+        """The precision that stands in where the chip lacks the one asked for."""
+        return select(lookup(hardware.used_precisions(self.gpu), self.precision), hardware.PRECISIONS)
+
+    def falls_back(self):
+        return lookup(hardware.used_precisions(self.gpu), self.precision) != self.precision
+
+    def intensities(self):
+        """Attention, decode, prefill and the training step: FLOPs for each byte over HBM."""
+        size = self.value_bytes()
+        return np.stack([roofline.decode_attention_flops_per_byte(self.group, size),
+                         roofline.decode_flops_per_byte(self.batch, size),
+                         roofline.matmul_flops_per_byte(self.prompt, self.width, self.width, size),
+                         roofline.matmul_flops_per_byte(self.tokens, self.width, self.width, size)])
+
+    def places(self):
+        """Where each piece of work stands on the axis: a step that is trained over a network by the bytes it sends."""
+        over_hbm = self.intensities()
+        sent = roofline.allreduce_flops_per_byte_sent(self.tokens, self.ranks)
+        return np.stack([over_hbm[0], over_hbm[1], over_hbm[2], np.where(self.network, sent, over_hbm[3])])
+
+    def ceilings(self):
+        over_hbm, places, hbm = self.intensities(), self.places(), self.gpu.hbm_bytes_per_s
+        wires = [hbm, hbm, hbm, np.where(self.network, self.wire_bytes_per_s(), hbm)]
+        return np.stack([roofline.ceilings_flops_per_s(over_hbm[i], places[i], self.peak(), hbm, wires[i])
+                         for i in range(4)])
+
+    def binding(self):
+        return roofline.binding_ceiling(self.ceilings())
+
+    def view_flops_per_s(self):
+        return fig.fitting_view(self.peak(), VIEWS_FLOPS_PER_S, headroom=55)
+
+    # -- what is drawn -------------------------------------------------------------------------------------------------
+    @part("gpu", "precision")
+    def memory_roof(self):
+        peak, hbm = self.peak(), self.gpu.hbm_bytes_per_s
+        x = np.stack([SLOWEST, roofline.ridge_flops_per_byte(peak, hbm)])
+        return {"x": x, "y": roofline.attainable_flops_per_s(x, peak, hbm), "floor": [1.0, 1.0]}
+
+    @part("gpu", "precision")
+    def compute_roof(self):
+        ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
+        return {"x": np.stack([ridge, FASTEST]), "y": np.stack([self.peak(), self.peak()]), "floor": [1.0, 1.0]}
+
+    @part("gpu", "precision", "wire", "network")
+    def network_roof(self):
+        wire = self.wire_bytes_per_s()
+        return {"x": SLOWEST, "y": roofline.network_ceiling_flops_per_s(SLOWEST, wire),
+                "ridge": roofline.ridge_flops_per_byte(self.peak(), wire), "peak": self.peak(),
+                "kind": choose(self.wire == 1, "link", "network"), "alpha": np.where(self.network, 1, 0)}
+
+    @part("gpu", "precision", "wire", "network")
+    def names(self):
+        peak, hbm, wire = self.peak(), self.gpu.hbm_bytes_per_s, self.wire_bytes_per_s()
+        at = fig.decades_below(peak, [2.2, 1.75])
+        x = np.stack([SLOWEST, roofline.ridge_flops_per_byte(at[0], hbm), roofline.ridge_flops_per_byte(at[1], wire)])
+        short = [show(peak, "flops_per_s"), show(hbm, "bytes_per_s"),
+                 choose(self.network, show(wire, "bytes_per_s"), "")]
+        asked = self.asked_for()
+        precision = choose(self.falls_back(), f": no {asked}, so {self.computed_in()}", f" in {asked}")
+        return {"x": np.maximum(x, SLOWEST), "y": np.stack([peak, at[0], at[1]]),
+                "name": [f"compute {short[0]}{precision}", f"HBM {short[1]}",
+                         choose(self.network, f"wire {short[2]}", "")],
+                "short": short, "down": [-11.0, 15.0, 15.0]}
+
+    @part("gpu", "precision", "wire", "network")
+    def ridges(self):
+        peak, view = self.peak(), self.view_flops_per_s()
+        ridges = np.stack([roofline.ridge_flops_per_byte(peak, self.gpu.hbm_bytes_per_s),
+                           roofline.ridge_flops_per_byte(peak, self.wire_bytes_per_s())])
+        return {"x": ridges, "peak": np.stack([peak, peak]), "floor": [1.0, 1.0],
+                "row": fig.decades_below(view, [5.55, 5.15]),
+                "alpha": np.stack([1.0, np.where(self.network, 1.0, 0.0)]),
+                "name": [f"ridge {show(ridges[0], 'flops_per_byte')}",
+                         choose(self.network, f"ridge {show(ridges[1], 'flops_per_byte')}", "")],
+                "short": [show(ridges[0], "count"), choose(self.network, show(ridges[1], "count"), "")],
+                "align": [self.side(ridges[i]) for i in range(2)], "right": np.where(ridges > CROWDED, -6, 6)}
+
+    @part("gpu", "precision")
+    def sides(self):
+        ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
+        return {"x": ridge, "y": fig.decades_below(self.view_flops_per_s(), 5.95)}
+
+    @part("gpu", "precision", "batch", "network", "tokens", "ranks", "wire", "prompt", "group", "width")
+    def work(self):
+        x = self.places()
+        over_link = (self.wire == 1) & (self.binding()[3] == 2)
+        return {"x": x, "y": np.min(self.ceilings(), axis=-1),
+                "row": fig.decades_below(self.view_flops_per_s(), ROWS),
+                "bound": [self.bound(0), self.bound(1), self.bound(2), choose(over_link, "link", self.bound(3))],
+                "name": [f"attention in decode: {self.bound(0)}",
+                         f"decode, batch {show(self.batch, 'count')}: {self.bound(1)}",
+                         f"prefill, {show(self.prompt, 'count')} tokens: {self.bound(2)}",
+                         f"training step: {self.bound(3)}"],
+                "short": ["attention", "decode", "prefill", choose(self.network, "AllReduce", "training")],
+                "align": [self.side(x[i]) for i in range(4)], "right": np.where(x > CROWDED, -6, 6)}
+
+    def side(self, x):
+        """Near the right edge a label stands on the left of its line."""
+        return choose(x > CROWDED, "right", "left")
+
+    def bound(self, i):
+        return select(self.binding()[i], roofline.CEILINGS)
+
+    # -- what is said --------------------------------------------------------------------------------------------------
+    def bound_and_share(self, i):
+        return f"{self.bound(i)}, {show(roofline.attained_share(self.ceilings(), self.peak())[i], 'percent')}"
+
+    @readout("Decode, share of peak")
+    def decode(self):
+        return self.bound_and_share(1)
+
+    @readout("Its attention")
+    def attention(self):
+        return self.bound_and_share(0)
+
+    @readout("Prefill")
+    def prefill(self):
+        return self.bound_and_share(2)
+
+    @readout("Training step")
+    def training(self):
+        return self.bound_and_share(3)
+
+    def critical_batch(self):
+        return roofline.critical_batch(self.peak(), self.gpu.hbm_bytes_per_s, self.value_bytes())
+
+    @readout("Batch that fills the chip")
+    def filling_batch(self):
+        return show(self.critical_batch(), "count")
+
+    @regime(target=True)
+    def decode_computes(self):
+        attention = roofline.attained_share(self.ceilings(), self.peak())[0]
+        return self.binding()[1] == 0, (
+            f"Decode is compute-bound: from {show(self.critical_batch(), 'count')} sequences on, this chip computes "
+            f"longer than it reads its weights. Its attention has not moved: {self.bound(0)}-bound at "
+            f"{show(attention, 'percent')} of the peak, since no batch shares a KV cache. First response: stop growing "
+            "the batch, and shrink the cache (grouped heads, fewer bits).")
+
+    @regime()
+    def network_binds(self):
+        needed = walls.break_even_tokens_per_gpu(self.ranks, self.wire_bytes_per_s(), self.peak(), 1.0)
+        allowed = roofline.attained_share(self.ceilings(), self.peak())[3]
+        return self.binding()[3] == 2, (
+            f"The network is the wall of the training step: the AllReduce allows {show(allowed, 'percent')} of the "
+            f"peak. First response: some {show(needed, 'count')} tokens on each GPU and step (now "
+            f"{show(self.tokens, 'count')}), by a larger batch or by accumulating gradients.")
+
+    def ranges(self):
+        view = self.view_flops_per_s()
+        return {"y": [fig.decades_below(view, 6.2), view]}
+
+    def summary(self):
+        attained = np.min(self.ceilings(), axis=-1)
+        asked = self.asked_for()
+        stands_in = choose(self.falls_back(), f" (it has no {asked} units, so {asked} values are computed so)", "")
+        gpus = choose(self.network, f" on each of {show(self.ranks, 'count')} GPUs", "")
+        held = [f"{show(attained[i], 'flops_per_s')} by {self.bound(i)}" for i in range(4)]
+        peak = f"{show(self.peak(), 'flops_per_s')} in {self.computed_in()}{stands_in}"
+        return (f"One {self.gpu.name} computes at most {peak}: decode at batch {show(self.batch, 'count')} is held to "
+                f"{held[1]}, its attention to {held[0]}, prefill of {show(self.prompt, 'count')} tokens to {held[2]}, "
+                f"and a training step of {show(self.tokens, 'count')} tokens{gpus} to {held[3]}.")
+
+    @action("Measure this machine", columns=("x", "y", "name"))
+    def this_machine(self, longest_s):
+        found = measure.machine_apart(longest_s)
+        ridge = roofline.ridge_flops_per_byte(found.flops_per_s, found.bytes_per_s)
+        x = np.array([SLOWEST, ridge, FASTEST])
+        y = roofline.attainable_flops_per_s(x, found.flops_per_s, found.bytes_per_s)
+        reached = f"{show(found.flops_per_s, 'flops_per_s')} and {show(found.bytes_per_s, 'bytes_per_s')}"
+        return {"columns": {"x": x, "y": y, "name": ["", "this machine", ""]},
+                "ranges": {"y": [fig.decades_below(y[0], 0.3), y[1]]},
+                "words": f"The machine behind this page, on {show(found.cores, 'count')} cores: {reached} by numpy in "
+                         f"fp32; its ridge is at {show(ridge, 'flops_per_byte')}."}
+
+    def figure(self, sources):
+        p = fig.plot((SLOWEST, FASTEST), (1e11, 1.5e17), height=440, x_log=True, y_log=True,
+                     x_title="FLOPs for each byte moved or sent")
+        fig.ticks(p.xaxis[0], 10.0 ** np.arange(0, 7), "params")
+        fig.ticks(p.yaxis[0], 10.0 ** np.arange(8, 17), "flops_per_s")
+        color = fig.COLOR
+        over_lines = fig.TEXT | {"background_fill_color": color["panel"], "background_fill_alpha": 0.85}
+        soft = over_lines | {"text_color": color["ink-soft"]}
+        for roof, token in (("memory_roof", "hbm"), ("compute_roof", "compute")):
+            p.varea("x", "floor", "y", source=sources[roof], fill_color=color[token], fill_alpha=0.06)
+            p.line("x", "y", source=sources[roof], line_color=color[token], line_width=3)
+        p.segment(SLOWEST, "peak", "x", "peak", source=sources["ridges"], line_color=color["compute"], line_dash=[5, 4],
+                  line_alpha=0.7)
+        p.segment("x", "y", "ridge", "peak", source=sources["network_roof"], line_color=fig.hues("kind", HUES),
+                  line_width=3, line_alpha="alpha")
+        p.line("x", "y", source=sources["this_machine"], line_color=color["ink"], line_width=2, line_dash=[8, 3])
+        p.text("x", "y", text="name", source=sources["this_machine"], x_offset=6, y_offset=13, **fig.TEXT)
+        p.segment("x", "floor", "x", "peak", source=sources["ridges"], line_color=color["ink-faint"], line_dash=[2, 3],
+                  line_alpha="alpha")
+        fig.only("wide", p.yaxis[0],
+                 p.text("x", "y", text=value("memory-bound"), source=sources["sides"], text_align="right", x_offset=-8,
+                        **soft),
+                 p.text("x", "y", text=value("compute-bound"), source=sources["sides"], x_offset=8, **soft))
+        p.segment("x", "y", "x", "row", source=sources["work"], line_color=color["ink-faint"])
+        p.scatter("x", "y", source=sources["work"], marker=factor_mark("bound", SHAPES, list(HUES)), size=14,
+                  fill_color=fig.hues("bound", HUES), line_color=color["panel"], line_width=1.5)
+        for width, column in (("wide", "name"), ("narrow", "short")):
+            beside = {"text": column, "text_align": "align", "x_offset": "right"}
+            fig.only(width, p.text("x", "row", source=sources["ridges"], **beside, **soft),
+                     p.text("x", "y", text=column, x_offset=6, y_offset="down", source=sources["names"], **over_lines),
+                     p.text("x", "row", source=sources["work"], **beside, **over_lines))
+        return p
