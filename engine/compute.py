@@ -54,7 +54,7 @@ def core_attention_s(shape, tokens, seq, heads, flash: bool, at: Chip):
     """Scores and weighted sum, forward and backward: fused (causal work alone), or as two batched products with the
     whole score matrix written, scaled, masked, dropped out and read again."""
     if flash:
-        forward = fused_attention_s(tokens * seen_per_query(shape, seq, 1.0) * heads, seq, shape.qk_dim, shape.value_dim, at)
+        forward = fused_attention_s(tokens * seen_per_query(shape, seq, 1.0) * heads, seq, shape.qk_dim, shape.value_dim, 1.0, at)
         return forward, forward * BACKWARD_OF_FLASH
     batch = tokens / seq * heads
     two_products = (product_s(seq, seq, shape.qk_dim, batch, at.wide_flops_per_s, at.wide_bytes, 2.0, at)
@@ -75,7 +75,6 @@ def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: 
     attention_f, attention_b = core_attention_s(shape, tokens, seq, heads, flash, at)
     rate = at.matmul_flops_per_s
     dense_f, dense_b, dense_w = products_s(shape.attention, tokens, tp, 1.0, rate, fused, at)
-    rotary = 0.0 if shape.max_positions else 4.0 * (shape.heads + shape.kv_heads) * shape.qk_dim / tp
     width = shape.ffn * (1.0 - shape.moe_share)
     if shape.mlp:
         share = 1.0 - shape.moe_share
@@ -86,14 +85,26 @@ def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: 
         experts_f, experts_b, experts_w, routed = _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at)
         dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
         width = width + routed
-    h = shape.hidden / whole_ranks
-    activations = shape.gated
-    moved_f = tokens * ((20.0 + 2.0 * shape.dropout) * h + rotary + (4.0 + 2.0 * activations) * width / tp)
-    moved_b = tokens * ((24.0 + 10.0 * shape.dropout) * h + rotary + (6.0 + 4.0 * activations) * width / tp)
+    moved_f, moved_b = streamed_bytes(shape, tp, whole_ranks, width)
     kernels = 2.0 * (len(shape.attention) + len(shape.mlp) + len(shape.expert) + len(shape.shared)) + 8.0
-    forward_s = ops.maximum(dense_f + attention_f + stream_s(moved_f, at), kernels * at.launch_s)
-    backward_s = ops.maximum(dense_b + attention_b + stream_s(moved_b, at), 2.0 * kernels * at.launch_s)
+    forward_s = ops.maximum(dense_f + attention_f + stream_s(tokens * moved_f, at), kernels * at.launch_s)
+    backward_s = ops.maximum(dense_b + attention_b + stream_s(tokens * moved_b, at), 2.0 * kernels * at.launch_s)
     return LayerTime(forward_s, backward_s, dense_w, attention_f, experts_f)
+
+
+def streamed_bytes(shape, tp, whole_ranks, width):
+    """Bytes of a token that the kernels between the products read and write in one layer, forward and backward.
+
+    Of the hidden state (h values of 2 bytes): two norms (4h), two residual additions (6h each, 1h more for a dropout mask);
+    backward a norm reads its input and gradient twice (10h) and the residual's gradient is added (6h), dropout 5h.
+    Queries, keys and values are cut out of their product, and turned by rotary embedding where it is used (4 each).
+    The activation function reads one or two values of MLP width and writes one; backward it also reads the gradient.
+    """
+    hidden = shape.hidden / whole_ranks
+    heads = (4.0 * (shape.heads + 2.0 * shape.kv_heads)
+             + (0.0 if shape.max_positions else 4.0 * (shape.heads + shape.kv_heads))) * shape.qk_dim / tp
+    return ((20.0 + 2.0 * shape.dropout) * hidden + heads + (4.0 + 2.0 * shape.gated) * width / tp,
+            (32.0 + 10.0 * shape.dropout) * hidden + heads + (6.0 + 4.0 * shape.gated) * width / tp)
 
 
 def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):

@@ -119,7 +119,7 @@ def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto") -> StepTim
     size, chip = shape(model), at.chip
     tp, rows, prompt = tp * 1.0, batch * prompt * 1.0, prompt * 1.0
     attention_s = size.layers * fused_attention_s(
-        rows * seen_per_query(size, prompt, 1.0) * size.heads / tp, prompt, size.qk_dim, size.value_dim, chip)
+        rows * seen_per_query(size, prompt, 1.0) * size.heads / tp, prompt, size.qk_dim, size.value_dim, 1.0, chip)
     head_s = product_s(batch * 1.0, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
     return StepTime(
         _products_s(size, rows, tp, chip) + head_s, attention_s, _other_s(size, rows, tp, chip),

@@ -226,20 +226,20 @@ class Estimate:
     def tokens_per_s(self) -> float:
         return self.tokens / self.step_s
 
-    def model_flops_per_gpu_per_s(self, causal: bool = False) -> float:
-        """Model FLOPs (attention over the whole sequence unless ``causal``) per GPU and second."""
-        return flops.training_flops_per_token(self.model, self.job.seq, causal) * self.tokens_per_s / self.layout.gpus
+    def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
+        """Model FLOPs per GPU and second; causal attention counted as such, or over the whole sequence (PaLM, Megatron)."""
+        return float(flops.training_flops_per_token(self.model, self.job.seq, causal)) * self.tokens_per_s / self.layout.gpus
 
-    def mfu(self, causal: bool = False) -> float:
-        """Of the dense peak in the precision of the matrix products; PaLM's convention unless ``causal``."""
+    def mfu(self, causal: bool = True) -> float:
+        """Of the dense peak in the precision of the matrix products."""
         return self.model_flops_per_gpu_per_s(causal) / self.at.peak_flops_per_s
 
     def hfu(self) -> float:
-        """As ``mfu``, with what is recomputed counted again (by fused attention nothing that Korthikanti would count)."""
-        recompute = RECOMPUTE[self.layout.recompute]
-        counted = 0 if self.job.flash and self.layout.recompute == "selective" else recompute
-        hardware = flops.hardware_flops_per_token(self.model, self.job.seq, 0, counted)
-        return hardware * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
+        """As ``mfu``, with what is computed again counted again; unfused attention computes the whole score matrix, and
+        fused attention has nothing that selective recomputation would repeat."""
+        repeated = "none" if self.job.flash and self.layout.recompute == "selective" else self.layout.recompute
+        hardware = flops.hardware_flops_per_token(self.model, self.job.seq, self.job.flash, RECOMPUTE[repeated])
+        return float(hardware) * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
 
     @property
     def time_s(self) -> dict[str, float]:
@@ -269,8 +269,8 @@ class Estimate:
             "layout": layout_dict(self.layout), "parameters": int(shape(self.model).total_params),
             "step_s": self.step_s, "tokens_per_s": self.tokens_per_s,
             "tokens_per_s_per_gpu": self.tokens_per_s / self.layout.gpus,
-            "model_flops_per_gpu_per_s": float(self.model_flops_per_gpu_per_s()),
-            "mfu": float(self.mfu()), "mfu_causal": float(self.mfu(causal=True)), "hfu": float(self.hfu()),
+            "model_flops_per_gpu_per_s": self.model_flops_per_gpu_per_s(), "mfu": self.mfu(), "hfu": self.hfu(),
+            "mfu_non_causal": self.mfu(causal=False),
             "memory_bytes": self.memory_bytes, "fits": self.fits, "time_s": times, "binding": self.binding,
             "exposed_because": {name: WHY_EXPOSED[name] for name, value in times.items() if value and name in WHY_EXPOSED},
             "gpu_hours_per_trillion_tokens": 1e12 / self.tokens_per_s * self.layout.gpus / 3600.0,

@@ -19,6 +19,7 @@ from engine.hardware import WIDER
 TILE = 128.0            # rows and columns of one thread block's tile
 TILE_FLOPS = 2.0 * TILE * TILE
 SMALL_TILE = 16.0       # a product with fewer rows than a tile pads them to this many
+RAMP_K = TILE / 2.0     # steps along k that loading the first tiles and writing the result cost
 SPLIT_K = 512.0         # with fewer tiles than multiprocessors, k is split into pieces not shorter than this
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
 
@@ -36,7 +37,6 @@ class Chip:
     wide_bytes: float
     casts: float                    # 1.0 where operands are cast to a narrower format before each product
     launch_s: float
-    ramp_k: float
     softmax_d: float
 
 
@@ -59,6 +59,16 @@ def achievable_share(gpu, precision: str) -> float:
     return shares.get(gpu.key, {}).get(kind, shares[""][kind])
 
 
+def sustained_share(gpu, calibration=DEFAULT) -> float:
+    """What a training step sustains of the best product: less on chips with much arithmetic for their power.
+
+    share · (peak per watt in TFLOP/s)^−power, with the 16-bit peak (or fp32's) and the board's power; at most 1.
+    """
+    peak = gpu.bf16_flops_per_s or gpu.fp16_flops_per_s or gpu.fp32_flops_per_s
+    dense = peak / 1e12 / gpu.tdp_w if gpu.tdp_w else 1.0
+    return min(1.0, calibration.matmul_sustained * dense ** -calibration.matmul_power)
+
+
 def supported_precision(gpu, precision: str) -> str:
     """The precision itself, or the next wider one that the chip has units for."""
     check.one_of(ELEMENT_BYTES, precision=precision)
@@ -74,7 +84,7 @@ def chip(gpu, precision: str = "bf16", calibration=DEFAULT) -> Chip:
     precision = supported_precision(gpu, precision)
     wide = precision if ELEMENT_BYTES[precision] >= 2.0 else supported_precision(gpu, "bf16")
     wide_peak = getattr(gpu, f"{wide}_flops_per_s")
-    sustained = calibration.matmul_sustained
+    sustained = sustained_share(gpu, calibration)
     return Chip(
         matmul_flops_per_s=float(getattr(gpu, f"{precision}_flops_per_s") * achievable_share(gpu, precision) * sustained),
         wide_flops_per_s=float(wide_peak * achievable_share(gpu, wide) * sustained),
@@ -85,7 +95,6 @@ def chip(gpu, precision: str = "bf16", calibration=DEFAULT) -> Chip:
         wide_bytes=ELEMENT_BYTES[wide],
         casts=1.0 if precision != wide else 0.0,
         launch_s=float(calibration.launch_s),
-        ramp_k=float(calibration.matmul_ramp_k),
         softmax_d=float(calibration.attention_softmax_d),
     )
 
@@ -110,7 +119,7 @@ def product_s(m, n, k, batch, flops_per_s, operand_bytes, result_bytes, at: Chip
 def _tiled_product_s(m, n, k, tiles_m, tiles_n, batch, flops_per_s, operand_bytes, result_bytes, at: Chip):
     filled = ops.where(m < TILE, ops.ceil(m / SMALL_TILE) * (SMALL_TILE / TILE), 1.0)
     arithmetic_s = (waves(tiles_m * tiles_n * batch, k, at.multiprocessors) * filled
-                    * (at.multiprocessors * TILE_FLOPS * (k + at.ramp_k) / flops_per_s))
+                    * (at.multiprocessors * TILE_FLOPS * (k + RAMP_K) / flops_per_s))
     memory_s = batch * ((m + n) * k * operand_bytes + m * n * result_bytes) / at.memory_bytes_per_s
     return ops.maximum(arithmetic_s, memory_s)
 
@@ -130,12 +139,13 @@ def stream_s(moved_bytes, at: Chip):
     return moved_bytes / at.memory_bytes_per_s
 
 
-def fused_attention_s(score_pairs, seq, qk_dim, v_dim, at: Chip):
+def fused_attention_s(score_pairs, seq, qk_dim, v_dim, causal: float, at: Chip):
     """FlashAttention forward over ``score_pairs`` query-key pairs (heads, batch and mask counted in).
 
-    2·(d_qk + d_v) FLOPs a pair, at share · d/(d + d0) of the peak; short sequences lose the tiles on the diagonal
-    (about one tile of 128 in ``seq``). arXiv:2407.08608 Figure 5 for the rates.
+    2·(d_qk + d_v) FLOPs a pair, at share · d/(d + d0) of the peak. Short sequences lose to filling the pipeline, about one
+    tile of 128 in ``seq``; under a causal mask also to the half-empty tiles on the diagonal and to rows of unequal length,
+    three more (arXiv:2307.08691 and 2407.08608, the speed over sequence length).
     """
     narrow = qk_dim / (qk_dim + at.softmax_d)
-    diagonal = seq / (seq + TILE)
-    return 2.0 * (qk_dim + v_dim) * score_pairs / (at.attention_flops_per_s * narrow * diagonal)
+    filled = seq / (seq + TILE * (1.0 + 3.0 * causal))
+    return 2.0 * (qk_dim + v_dim) * score_pairs / (at.attention_flops_per_s * narrow * filled)

@@ -77,7 +77,7 @@ def training_step(case: dict, calibration=DEFAULT) -> dict:
     job = layout.Job(recipe=catalog.recipe(case.get("recipe", "bf16-adam")), **case["job"])
     outcome = layout.estimate(model_of(case), at, job, layout.Layout(**case["layout"]))
     return {"step_s": outcome.step_s, "total_bytes": outcome.terms.total_bytes, "fits": outcome.fits,
-            "model_flops_per_gpu_per_s": float(outcome.model_flops_per_gpu_per_s())}
+            "model_flops_per_gpu_per_s": outcome.model_flops_per_gpu_per_s()}
 
 
 def collective(case: dict, calibration=DEFAULT) -> dict:
@@ -103,7 +103,7 @@ def attention(case: dict, calibration=DEFAULT) -> dict:
     seq, dim = float(case["seq"]), float(case["head_dim"])
     pairs = case["tokens"] * seq * case["heads"] * (0.5 if case["causal"] else 1.0)
     counted = 4.0 * dim * pairs * (3.5 if case["backward"] else 1.0)
-    time_s = matmul.fused_attention_s(pairs, seq, dim, dim, chip) * (3.5 if case["backward"] else 1.0)
+    time_s = matmul.fused_attention_s(pairs, seq, dim, dim, float(case["causal"]), chip) * (3.5 if case["backward"] else 1.0)
     return {"flops_per_s": counted / time_s}
 
 
@@ -161,7 +161,9 @@ def load(directory=None) -> list[dict]:
 def rows_of(case: dict, calibration=DEFAULT) -> list[Row]:
     """A row for every quantity that the case measured."""
     predicted = KINDS[case["kind"]](case, calibration)
-    return [Row(case["id"], case["group"], quantity, value, predicted[quantity], case["fitted"], case.get("note", ""))
+    fitted = case["fitted"]     # yes, no, or the quantities that were
+    return [Row(case["id"], case["group"], quantity, value, predicted[quantity],
+                quantity in fitted if isinstance(fitted, list) else fitted, case.get("note", ""))
             for quantity, value in case["measured"].items()]
 
 
