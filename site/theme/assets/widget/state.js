@@ -3,7 +3,7 @@
 const prefix = slug => `${slug}.`;
 
 export function fromAddress(slug, search = location.search) {
-  const found = {};
+  const found = Object.create(null);  // any name may stand in an address, "__proto__" too
   for (const [key, value] of new URLSearchParams(search)) {
     if (key.startsWith(prefix(slug))) found[key.slice(slug.length + 1)] = value;
   }

@@ -1,0 +1,75 @@
+"""What the browser tests share: a visit to a page on which nothing may go wrong, and the two ways of serving the course."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.browser.server import Server
+
+
+@pytest.fixture(scope="session")
+def served(site):
+    """The address of the course with Python behind it."""
+    server = Server()
+    server.start()
+    yield server.address
+    server.kill()
+
+
+@pytest.fixture(params=["static", "served"])
+def origin(request):
+    """Each of the two ways in turn."""
+    return request.getfixturevalue(request.param)
+
+
+class Visit:
+    """A reader's browser window, with nothing kept from others; it notes what a reader must never meet."""
+
+    def __init__(self, browser, **settings):
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | settings)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
+        self.page.on("console", lambda message: message.type in ("error", "warning") and self.fault("console", message.text))
+        self.page.on("pageerror", lambda error: self.fault("error", str(error)))
+        self.page.on("requestfailed", lambda request: self.fault("request failed", f"{request.url} {request.failure}"))
+        self.page.on("response", lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url))
+        self.context.on("request", lambda request: self.asked(request.url))
+        self.page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
+
+    def fault(self, kind: str, text: str) -> None:
+        self.faults.append(f"{kind}: {text}")
+
+    def asked(self, url: str) -> None:
+        if urlsplit(url).netloc:  # data: and blob: ask nobody
+            self.hosts.add(urlsplit(url).netloc)
+
+    def go(self, url: str):
+        self.page.goto(url)
+        return self.page
+
+    def forgive(self, *words: str) -> None:
+        """Faults with these words are what the test itself brings about."""
+        self.forgiven += words
+
+    def left(self) -> list[str]:
+        """What went wrong and is not forgiven; more than one host is always wrong: no request leaves the origin."""
+        wrong = [fault for fault in self.faults if not any(words in fault for words in self.forgiven)]
+        return wrong + ([f"asked several hosts: {sorted(self.hosts)}"] if len(self.hosts) > 1 else [])
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens windows: ``visit(**settings).go(url)``. Each must end without an error and without a request to another host."""
+    opened = []
+
+    def open_one(**settings) -> Visit:
+        opened.append(Visit(browser, **settings))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.context.close()
+    assert [fault for one in opened for fault in one.left()] == []

@@ -1,0 +1,134 @@
+"""A widget as a reader meets it: handles found by their labels, moved with the mouse or keys; words and pixels as seen."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.conftest import ROOT
+from widgets.kit.widget import all_widgets
+
+THUMB = 20  # pixels across a slider's handle: its middle stays half of that inside the track
+PIXELS = """figure => {
+  const found = [];
+  const look = root => {
+    for (const element of root.querySelectorAll("*")) {
+      if (element.tagName === "CANVAS") found.push(element.toDataURL());
+      if (element.shadowRoot) look(element.shadowRoot);
+    }
+  };
+  look(figure.querySelector("[data-plot]"));
+  return found.join();
+}"""
+STILL = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))"
+
+
+def lessons() -> dict[str, list[str]]:
+    """Address of each lesson that shows widgets -> their slugs, read from the lessons' sources."""
+    found = {}
+    for path in sorted((ROOT / "lessons").glob("*.md")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        slugs = [after.split(":", 1)[1].strip() for line, after in zip(lines, lines[1:])
+                 if line.strip().replace(" ", "") == "```widget" and after.startswith("name:")]
+        if slugs:
+            found["" if path.stem == "index" else f"{path.stem}/"] = slugs
+    return found
+
+
+def pages() -> list[str]:
+    """The address of every lesson and page of the course."""
+    names = [path.stem for path in sorted((ROOT / "lessons").glob("*.md"))]
+    return ["" if name == "index" else f"{name}/" for name in names]
+
+
+def expected(slug: str, **values) -> dict:
+    """The words that Python gives for a widget with these controls moved."""
+    widget = all_widgets()[slug]()
+    widget.set_raw(values)
+    shown = widget.shown()
+    return {"readouts": {name: readout["text"] for name, readout in shown["readouts"].items()}, "summary": shown["summary"],
+            "regimes": {name: regime["text"] for name, regime in shown["regimes"].items() if regime["met"]}}
+
+
+class Hand:
+    """One widget on a page and what a hand does to it."""
+
+    def __init__(self, page: Page, slug: str, live: bool = True):
+        self.page, self.slug, self.cls = page, slug, all_widgets()[slug]
+        self.figure = page.locator(f'figure.widget[data-widget="{slug}"]')
+        if live:
+            self.wait_for("live")
+
+    def wait_for(self, state: str, timeout: float = 10_000) -> None:
+        expect(self.figure).to_have_attribute("data-state", state, timeout=timeout)
+
+    # -- what is seen ----------------------------------------------------------------------------------------------------
+    def words(self) -> dict:
+        return self.figure.evaluate("""figure => {
+          const texts = (name) => Object.fromEntries([...figure.querySelectorAll(`[data-${name}]`)]
+            .map(place => [place.dataset[name], place.textContent]));
+          return { readouts: texts("readout"), regimes: texts("regime"),
+                   summary: figure.querySelector("[data-summary]").textContent };
+        }""")
+
+    def pixels(self) -> str:
+        self.page.evaluate(STILL)
+        return self.figure.evaluate(PIXELS)
+
+    def says(self, **values) -> None:
+        """Waits until the words are those that Python gives for these controls."""
+        wanted = expected(self.slug, **values)
+        expect(self.figure.locator("[data-summary]")).to_have_text(wanted["summary"])
+        self.page.wait_for_function("""([slug, names]) => names.every(name =>
+          document.querySelector(`figure[data-widget="${slug}"] [data-regime="${name}"]`))""", arg=[self.slug, list(wanted["regimes"])])
+        assert self.words() == wanted
+
+    # -- handles ---------------------------------------------------------------------------------------------------------
+    def handle(self, name: str) -> Locator:
+        """The control's handle, found as assistive technology finds it: by role and label."""
+        control = self.cls.controls()[name]
+        role = {"number": "slider", "player": "slider", "choice": "combobox", "switch": "switch"}[control.kind]
+        found = self.figure.get_by_role(role, name=control.label, exact=True)
+        if getattr(control, "more", False) and not found.is_visible():
+            self.figure.locator("summary", has_text="more").click()
+        return found
+
+    def field(self, name: str) -> Locator:
+        return self.figure.get_by_role("textbox", name=f"{self.cls.controls()[name].label}, typed", exact=True)
+
+    def button(self, label: str) -> Locator:
+        return self.figure.get_by_role("button", name=label, exact=True)
+
+    def at(self, name: str) -> float:
+        """The value at which a slider's handle stands."""
+        return float(self.cls.controls()[name].grid[int(self.handle(name).input_value())])
+
+    # -- what a hand does ------------------------------------------------------------------------------------------------
+    def drag(self, name: str, index: int, pauses: int = 6) -> float:
+        """Takes a slider's handle with the mouse and drags it to a stop; gives the value there."""
+        slider, count = self.handle(name), len(self.cls.controls()[name].grid)
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+
+        def place(stop: int) -> float:
+            return box["x"] + THUMB / 2 + (box["width"] - THUMB) * stop / (count - 1)
+
+        index, y = index % count, box["y"] + box["height"] / 2
+        self.page.mouse.move(place(int(slider.input_value())), y)
+        self.page.mouse.down()
+        self.page.mouse.move(place(index), y, steps=pauses)
+        self.page.mouse.up()
+        assert slider.input_value() == str(index)
+        return self.at(name)
+
+    def choose(self, name: str, value: int) -> None:
+        """Sets a select or a switch the way a reader does."""
+        handle = self.handle(name)
+        handle.select_option(index=value) if self.cls.controls()[name].kind == "choice" else handle.set_checked(bool(value))
+
+    def move(self, name: str, value: float) -> None:
+        """Brings any control to a value of its grid."""
+        control = self.cls.controls()[name]
+        if control.kind in ("number", "player"):
+            self.drag(name, control.grid.tolist().index(value))
+        else:
+            self.choose(name, int(value))

@@ -1,0 +1,43 @@
+"""The course with Python behind it, as the README says to start it; it can be killed and started again on its port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from urllib.request import urlopen
+
+from tests.conftest import ROOT
+
+
+class Server:
+    def __init__(self, port: int | None = None):
+        self.port = port or self.free_port()
+        self.address = f"http://localhost:{self.port}/"
+        self.process = None
+
+    @staticmethod
+    def free_port() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve",
+                   "--port", str(self.port), "--log-level", "warning"]
+        self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            assert self.process.poll() is None, self.process.stderr.read().decode()
+            try:
+                urlopen(f"{self.address}live/token", timeout=5).read()
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError("the server did not come up within 30 s")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,273 @@
+"""A reader's hand on real pages: drags, keys, typed values, presets, links. What is seen is what Python says, both ways served."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests import states
+from tests.browser.hands import Hand, expected, lessons
+from widgets.kit.widget import all_widgets
+
+WIDGETS = sorted(all_widgets())
+ON_LESSONS = [(address, slug) for address, slugs in lessons().items() for slug in slugs]
+
+
+def sliders(slug: str) -> list[str]:
+    return [name for name, control in all_widgets()[slug].controls().items() if control.kind == "number" and not control.more]
+
+
+def telling(slug: str) -> tuple[str, int]:
+    """The main slider and the end of it whose words differ most from the default's: (control, index)."""
+    home, best = expected(slug), None
+    for name in sliders(slug):
+        grid = all_widgets()[slug].controls()[name].grid
+        for index in (0, len(grid) - 1):
+            moved = expected(slug, **{name: float(grid[index])})
+            changed = sum(moved["readouts"][key] != text for key, text in home["readouts"].items())
+            if moved["summary"] != home["summary"] and changed and (best is None or changed > best[0]):
+                best = changed, name, index
+    assert best, f"no main slider of {slug} changes readout and summary"
+    return best[1:]
+
+
+def test_every_widget_is_on_a_lesson():
+    assert {slug for _, slug in ON_LESSONS} == set(WIDGETS)
+
+
+@pytest.mark.parametrize("address", lessons())
+def test_a_lesson_brings_every_widget_to_life(visit, origin, address):
+    page = visit().go(origin + address)
+    slugs = lessons()[address]
+    assert page.locator("figure.widget").count() == len(slugs)
+    drawn = [Hand(page, slug).pixels() for slug in slugs]
+    assert all(len(pixels) > 2000 for pixels in drawn) and len(set(drawn)) == len(drawn)
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_a_drag_changes_picture_readout_and_summary(visit, origin, slug):
+    hand = Hand(visit().go(f"{origin}{slug}/"), slug)
+    hand.says()
+    before, picture = hand.words(), hand.pixels()
+    name, index = telling(slug)
+    value = hand.drag(name, index)
+    hand.says(**{name: value})
+    after = hand.words()
+    assert after["summary"] != before["summary"] and after["readouts"] != before["readouts"]
+    assert hand.pixels() != picture
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_the_picture_follows_while_the_hand_still_drags(visit, static, slug):
+    hand = Hand(visit().go(f"{static}{slug}/"), slug)
+    name, index = telling(slug)
+    slider = hand.handle(name)
+    box = slider.bounding_box()
+    seen = {hand.pixels()}
+    hand.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    hand.page.mouse.down()
+    for share in (0.3, 0.7) if index else (0.7, 0.3):
+        hand.page.mouse.move(box["x"] + box["width"] * share, box["y"] + box["height"] / 2, steps=3)
+        seen.add(hand.pixels())
+    hand.page.mouse.up()
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_every_control_has_an_effect(visit, static, slug):
+    """Each control, moved to another of its values, changes the picture or the words, and the words stay Python's."""
+    hand = Hand(visit().go(f"{static}{slug}/"), slug)
+    home = states.default(hand.cls)
+    for name, control in hand.cls.controls().items():
+        before = hand.words(), hand.pixels()
+        others = [value for value in states.values_of(control) if value != home[name]]
+        for value in (others[0], others[-1], others[len(others) // 2]):
+            hand.move(name, value)
+            hand.says(**{name: value})
+            if (hand.words(), hand.pixels()) != before:
+                break
+        else:
+            raise AssertionError(f"{name} changes nothing")
+        hand.button("reset").click()
+        hand.says()
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_arrow_keys_move_a_slider_stop_by_stop(visit, static, slug):
+    hand = Hand(visit().go(f"{static}{slug}/"), slug)
+    name = sliders(slug)[0]
+    slider, grid = hand.handle(name), hand.cls.controls()[name].grid
+    hand.drag(name, len(grid) // 2)
+    slider.focus()
+    spoken = slider.get_attribute("aria-valuetext")
+    for key, step in (("ArrowRight", 1), ("ArrowUp", 2), ("ArrowLeft", 1), ("End", None), ("Home", None)):
+        slider.press(key)
+        at = {"End": len(grid) - 1, "Home": 0}.get(key, len(grid) // 2 + (step or 0))
+        assert slider.input_value() == str(at)
+        hand.says(**{name: float(grid[at])})
+    assert slider.get_attribute("aria-valuetext") not in (None, "", spoken)
+
+
+def test_a_typed_value_may_stand_between_the_stops(visit, origin):
+    hand = Hand(visit().go(f"{origin}memory_stack/"), "memory_stack")
+    for text, value in (("71.3B", 71.3e9), ("1,234 M", 1.234e9), ("7e10", 7e10), ("0.5T", 5e11)):
+        hand.field("size").fill(text)
+        hand.field("size").press("Enter")
+        hand.says(size=value)
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_nonsense_typed_is_refused_and_taken_back(visit, static, slug):
+    hand = Hand(visit().go(f"{static}{slug}/"), slug)
+    for name in sliders(slug):
+        field, home = hand.field(name), hand.field(name).input_value()
+        for text in ("nonsense", "", "1e999", "<b>3</b>", "-1e30", "1e30"):
+            field.fill(text)
+            field.dispatch_event("change")
+            expect(field).to_have_attribute("aria-invalid", "true")
+            field.blur()
+            expect(field).to_have_value(home)
+            expect(field).not_to_have_attribute("aria-invalid", "true")
+    hand.says()
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_each_preset_shows_its_state_and_reset_goes_back(visit, origin, slug):
+    hand = Hand(visit().go(f"{origin}{slug}/"), slug)
+    for label, state in zip(hand.cls.presets, states.presets(hand.cls), strict=True):
+        hand.button(label).click()
+        hand.says(**state)
+    hand.drag(sliders(slug)[0], 1)
+    hand.button("reset").click()
+    hand.says()
+    expect(hand.page).to_have_url(f"{origin}{slug}/")
+
+
+# -- the state in the address ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_the_address_holds_the_state_and_brings_it_back(visit, static, slug):
+    """Moved controls appear in the address; the address, opened elsewhere, shows the same; so does the copied link."""
+    window = visit(permissions=["clipboard-read", "clipboard-write"])
+    hand = Hand(window.go(f"{static}{slug}/"), slug)
+    name, index = telling(slug)
+    moved = {name: hand.drag(name, index)}
+    for other, control in hand.cls.controls().items():
+        if control.kind in ("choice", "switch") and not getattr(control, "more", False):
+            moved[other] = next(v for v in states.values_of(control) if v != states.default(hand.cls)[other])
+            hand.choose(other, moved[other])
+    hand.says(**moved)
+    hand.page.wait_for_function("() => location.search !== ''")
+    query = parse_qs(urlsplit(hand.page.url).query)
+    assert set(query) == {f"{slug}.{control}" for control in moved}
+    hand.button("link").click()
+    expect(hand.figure.locator("[data-copy]")).to_have_attribute("data-done", "copied")
+    copied = hand.page.evaluate("navigator.clipboard.readText()")
+    again = Hand(visit().go(copied), slug)
+    again.says(**moved)
+
+
+@pytest.mark.parametrize("address, slug", ON_LESSONS)
+def test_a_lesson_takes_the_state_of_each_widget_from_its_address(visit, static, address, slug):
+    cls = all_widgets()[slug]
+    name = sliders(slug)[0]
+    control = cls.controls()[name]
+    page = visit().go(f"{static}{address}?{slug}.{name}={control.write(control.bounds[1])}")
+    assert Hand(page, slug).at(name) == control.bounds[1]
+    assert page.locator("[data-note]:visible").count() == 0
+
+
+BAD = {
+    "not a number": ("size=nan", "Model size cannot be “nan”"),
+    "infinite": ("size=1e999", "Model size cannot be “1e999”"),
+    "out of range": ("size=-3", "Model size cannot be “-3”"),
+    "empty": ("size=", "Model size cannot be “”"),
+    "words": ("size=70%20billion", "Model size cannot be “70 billion”"),
+    "unknown option": ("gpu=abacus", "GPU cannot be “abacus”"),
+    "unknown control": ("no_such=3", "there is no control “no_such”"),
+    "script": ("size=%3Cscript%3EhackED%3D1%3C/script%3E", "Model size cannot be “<script>"),
+    "image": ("size=%3Cimg%20src%3Dx%20onerror%3D%22hackED%3D1%22%3E", "Model size cannot be “<img"),
+    "script as control": ("%3Cscript%3EhackED%3D1%3C%2Fscript%3E=3", "there is no control “<script>"),
+    "prototype": ("__proto__=3", "there is no control “__proto__”"),
+    "constructor": ("constructor=3", "there is no control “constructor”"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_address_shows_the_default_and_says_so(visit, static, what):
+    query, said = BAD[what]
+    hand = Hand(visit().go(f"{static}memory_stack/?memory_stack.{query}"), "memory_stack")
+    note = hand.figure.locator("[data-note]")
+    expect(note).to_be_visible()
+    expect(note).to_contain_text(said)
+    expect(note).to_contain_text("The default is shown instead")
+    hand.says()
+    assert hand.page.evaluate("typeof hackED") == "undefined"
+    hand.button("reset").click()
+    expect(note).to_be_hidden()
+
+
+def test_what_is_good_in_a_half_bad_address_is_kept(visit, static):
+    hand = Hand(visit().go(f"{static}memory_stack/?memory_stack.size=13e9&memory_stack.gpu=abacus&other.x=1"), "memory_stack")
+    expect(hand.figure.locator("[data-note]")).to_be_visible()
+    hand.says(size=13e9)
+
+
+# -- break it ----------------------------------------------------------------------------------------------------------------
+def met(slug: str, state: dict) -> bool:
+    cls = all_widgets()[slug]
+    target = next(name for name, method in cls.methods("regime_target").items() if method.regime_target)
+    return target in expected(slug, **state)["regimes"]
+
+
+def way_to_the_target(slug: str) -> list[dict]:
+    """Moves of one control each, by which a hand leaves the target's regime, if it stands in it, and then finds it."""
+    cls = all_widgets()[slug]
+    home = states.default(cls)
+    moves = [{name: value} for name, control in cls.controls().items() for value in reversed(states.values_of(control))
+             if control.kind != "player"]
+    if not met(slug, home):
+        first = [move for move in moves if met(slug, home | move)]
+        if first:
+            return first[:1]
+        return next([one, two] for one in moves for two in moves[::7] if met(slug, home | one | two))
+    away = next(move for move in moves if not met(slug, home | move))
+    back = next(move for move in moves if met(slug, home | away | move))
+    return [away, back]
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_the_target_is_found_by_hand(visit, static, slug):
+    hand = Hand(visit().go(f"{static}{slug}/"), slug)
+    line = hand.figure.locator("[data-break-it]")
+    expect(line).to_be_visible()
+    expect(line).not_to_have_attribute("data-found", "yes")
+    state = {}
+    way = way_to_the_target(slug)
+    for move in way:
+        for name, value in move.items():
+            hand.move(name, value)
+        state |= move
+        hand.says(**state)
+        if move is not way[-1]:
+            expect(line).not_to_have_attribute("data-found", "yes")
+    expect(line).to_have_attribute("data-found", "yes")
+
+
+# -- prediction --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("address, slug", ON_LESSONS)
+def test_a_prediction_reveals_why_after_a_choice(visit, static, address, slug):
+    page = visit().go(static + address)
+    block = Hand(page, slug).figure.locator("[data-predict]")
+    if not block.count():
+        pytest.fail(f"{slug} has no prediction on {address}")
+    why, answers = block.locator("[data-why]"), block.get_by_role("group", name="Your prediction").get_by_role("button")
+    assert 2 <= answers.count() <= 4 and block.locator("[data-answer=right]").count() == 1
+    expect(why).to_be_hidden()
+    block.locator("[data-answer=other]").first.click()
+    expect(why).to_be_visible()
+    expect(why).to_contain_text("Not quite.")
+    block.locator("[data-answer=right]").click()
+    expect(why).to_contain_text("Right.")
+    expect(block.locator("[data-answer=right]")).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(block.locator("[data-why]")).to_contain_text("Right.")
