@@ -1,0 +1,81 @@
+"""An animation runs only when asked; it plays, pauses, steps and is scrubbed; who asks for less motion gets whole frames."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.hands import Hand
+from widgets.kit.widget import all_widgets
+
+PLAYERS = [(slug, name) for slug, cls in sorted(all_widgets().items())
+           for name, control in cls.controls().items() if control.kind == "player"]
+pytestmark = pytest.mark.parametrize("slug, name", PLAYERS)
+
+
+class Player:
+    def __init__(self, page, slug, name):
+        self.hand, self.name, self.page = Hand(page, slug), name, page
+        self.control = self.hand.cls.controls()[name]
+        self.play, self.pause, self.step = (self.hand.button(f"{word}: {self.control.label}") for word in ("Play", "Pause", "Step"))
+
+    def at(self) -> float:
+        return self.hand.at(self.name)
+
+    def positions(self, count: int, wait_ms: int = 60) -> list[float]:
+        """Where the scrubber stands, read so many times."""
+        found = []
+        for _ in range(count):
+            found.append(self.at())
+            self.page.wait_for_timeout(wait_ms)
+        return found
+
+
+@pytest.fixture
+def player(visit, static, slug, name):
+    return Player(visit().go(f"{static}{slug}/"), slug, name)
+
+
+def test_it_waits_until_it_is_asked(player):
+    assert set(player.positions(6)) == {player.control.default}
+    expect(player.play).to_be_visible()
+
+
+def test_it_plays_to_the_end_in_its_time(player):
+    picture = player.hand.pixels()
+    player.play.click()
+    expect(player.pause).to_be_visible()
+    seen = player.positions(4)
+    assert seen == sorted(seen) and seen[0] < seen[-1] < player.control.frames
+    assert player.hand.pixels() != picture
+    expect(player.play).to_be_visible(timeout=1000 * player.control.frames * player.control.seconds + 4000)
+    assert player.at() == player.control.frames
+    player.hand.says(**{player.name: player.control.frames})
+
+
+def test_it_pauses_steps_and_is_scrubbed(player):
+    player.play.click()
+    player.page.wait_for_timeout(1300 * player.control.seconds)
+    player.pause.click()
+    paused = player.at()
+    assert 0 < paused < player.control.frames and set(player.positions(4)) == {paused}
+    player.step.click()
+    assert player.at() == int(paused + 1e-9) + 1
+    player.hand.says(**{player.name: player.at()})
+    value = player.hand.drag(player.name, len(player.control.grid) // 3)
+    player.hand.says(**{player.name: value})
+    player.play.click()
+    player.hand.drag(player.name, 0)  # a hand on the scrubber stops the run
+    expect(player.play).to_be_visible()
+    assert set(player.positions(4)) == {0.0}
+
+
+def test_less_motion_means_whole_frames(visit, static, slug, name):
+    player = Player(visit(reduced_motion="reduce").go(f"{static}{slug}/"), slug, name)
+    player.play.click()
+    seen = player.positions(12)
+    assert len(set(seen)) > 1 and all(value == int(value) for value in seen)
+
+
+def test_the_animation_is_no_part_of_the_address(player):
+    player.hand.drag(player.name, 1)
+    player.page.wait_for_timeout(400)
+    assert "?" not in player.page.url

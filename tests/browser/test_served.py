@@ -1,0 +1,122 @@
+"""With Python behind the page: the same values, one socket, and a server that goes and comes back."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests import states
+from tests.browser.hands import Hand, lessons
+from tests.browser.server import Server
+from widgets.kit.widget import all_widgets
+
+WIDGETS = sorted(all_widgets())
+LESSON, SLUGS = next(iter(lessons().items()))
+SHOWN = """async ([slug, states]) => {
+  const { askServer } = await import("/assets/widget/live.js");
+  const found = [];
+  for (const state of states) found.push(await askServer("test", slug, state, () => {}));
+  const plain = (key, value) => ArrayBuffer.isView(value) ? [...value] : value;
+  return JSON.stringify(found, plain);
+}"""
+
+
+def test_a_page_has_one_socket_for_all_its_widgets(visit, served):
+    window = visit()
+    page = window.go(served + LESSON)
+    for slug in SLUGS:
+        hand = Hand(page, slug)
+        hand.drag(next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more), 3)
+    assert len(window.sockets) == 1 and not window.sockets[0].is_closed()
+    assert page.evaluate("Bokeh.documents.length") == len(SLUGS) + 1  # theirs and the session's
+
+
+def test_a_static_page_asks_no_server(visit, static):
+    window = visit()
+    hand = Hand(window.go(static + LESSON), SLUGS[0])
+    hand.drag(next(name for name, c in hand.cls.controls().items() if c.kind == "number"), 3)
+    assert not window.sockets
+
+
+def test_the_served_answer_comes_from_python(visit, served):
+    """A page whose own arithmetic is taken away still shows the right values, since Python gives them."""
+    slug = SLUGS[0]
+    window = visit()
+    page = window.page
+    page.route(f"**/assets/widgets/{slug}.js*", lambda route: route.fulfill(
+        response=(answer := route.fetch()), body=answer.text() + "\nconst first = widget.compute; let calls = 0;\n"
+        "widget.compute = c => { if (calls++) throw new Error('the page computed'); return first(c); };\n"))
+    hand = Hand(window.go(f"{served}{slug}/"), slug)
+    name = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
+    hand.says(**{name: hand.drag(name, 2)})
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_the_server_says_what_the_page_says(visit, served, slug):
+    """For the same states, the answer over the socket and the page's own module."""
+    from tests.browser.test_equality import differences, in_python
+    import json
+    page = visit().go(f"{served}{slug}/")
+    cls = Hand(page, slug).cls
+    tried = [states.default(cls), *states.presets(cls), *states.scattered(cls, 10)]
+    for state, shown in zip(tried, json.loads(page.evaluate(SHOWN, [slug, tried])), strict=True):
+        assert differences(cls, shown, in_python(cls, state)) == []
+
+
+def test_a_lost_server_leaves_the_picture_and_is_found_again(visit, site):
+    slug = SLUGS[0]
+    server = Server()
+    server.start()
+    try:
+        window = visit()
+        window.forgive("ERR_CONNECTION_REFUSED", "WebSocket", "[bokeh", "Failed to fetch")
+        hand = Hand(window.go(server.address + LESSON), slug)
+        name = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
+        moved = {name: hand.drag(name, 4)}
+        hand.says(**moved)
+        picture = hand.pixels()
+        server.kill()
+        hand.wait_for("lost")
+        expect(hand.figure.locator("[data-note]")).to_contain_text("The server is gone")
+        hand.says(**moved)
+        assert hand.pixels() == picture
+        server.start()
+        hand.wait_for("live", timeout=20_000)
+        expect(hand.figure.locator("[data-note]")).to_be_hidden()
+        hand.says(**moved)
+        assert hand.at(name) == moved[name]
+        moved = {name: hand.drag(name, 9)}
+        hand.says(**moved)
+    finally:
+        server.kill()
+
+
+def test_what_was_moved_while_the_server_was_away_is_shown_when_it_is_back(visit, site):
+    slug = SLUGS[0]
+    server = Server()
+    server.start()
+    try:
+        window = visit()
+        window.forgive("ERR_CONNECTION_REFUSED", "WebSocket", "[bokeh", "Failed to fetch")
+        hand = Hand(window.go(f"{server.address}{slug}/"), slug)
+        name = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
+        server.kill()
+        hand.wait_for("lost")
+        value = hand.drag(name, 6)
+        server.start()
+        hand.wait_for("live", timeout=20_000)
+        hand.says(**{name: value})
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("path", ["no-such-page/", "assets/no-such-file.js", "../mkdocs.yml", "%2e%2e/pyproject.toml",
+                                  "..%2f..%2fpyproject.toml", "live/no-such"])
+def test_what_is_not_there_is_a_404(browser, served, path):
+    context = browser.new_context()
+    answer = context.request.get(served + path)
+    assert answer.status in (403, 404) and "hatchling" not in answer.text() and "site_name:" not in answer.text()
+    context.close()
+
+
+def test_a_folder_without_its_slash_leads_to_the_page(visit, origin):
+    page = visit().go(origin + LESSON.rstrip("/"))
+    assert page.url == origin + LESSON

@@ -1,0 +1,177 @@
+"""The pages around the widgets: themes, instant navigation, phones, no JavaScript, accessibility."""
+
+import json
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.hands import Hand, expected, lessons, pages
+from widgets.kit import tokens
+from widgets.kit.widget import all_widgets
+
+WIDGETS = sorted(all_widgets())
+LESSON, SLUGS = next(iter(lessons().items()))
+EVERYWHERE = [*pages(), *(f"{slug}/" for slug in WIDGETS)]
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+INK = """figure => {
+  const seen = new Set();
+  for (const model of Bokeh.documents.flatMap(doc => [...doc._all_models.values()])) {
+    for (const value of Object.values(model.attributes)) {
+      const hex = typeof value === "string" ? value : value?.value;
+      if (typeof hex === "string" && /^#[0-9a-f]{6}$/i.test(hex)) seen.add(hex.toLowerCase());
+    }
+  }
+  return [...seen];
+}"""
+
+
+# -- themes ----------------------------------------------------------------------------------------------------------------
+def strangers(hand: Hand, theme: str) -> set[str]:
+    """Colours in the drawn figures that belong to the other theme alone."""
+    here, there = ({colour.lower() for colour in tokens.palette(name).values()}
+                   for name in (("light", "dark") if theme == "light" else ("dark", "light")))
+    return set(hand.figure.evaluate(INK)) & (there - here)
+
+
+def test_the_toggle_restyles_in_place_and_keeps_the_state(visit, static):
+    """One click on Material's own toggle: the same figure in the other theme's colours, the state untouched."""
+    hand = Hand(visit().go(static + LESSON), SLUGS[0])
+    control = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
+    value = hand.drag(control, 5)
+    light, marked = hand.pixels(), hand.figure.evaluate("figure => { figure.same = true; }")
+    assert not strangers(hand, "light") and marked is None
+    toggle = hand.page.locator("label[for^=__palette]:visible")
+    for _ in range(3):  # system, light, dark: at most two clicks away
+        toggle.click()
+        if hand.page.locator("body").get_attribute("data-md-color-scheme") == "slate":
+            break
+    expect(hand.page.locator("body")).to_have_attribute("data-md-color-scheme", "slate")
+    assert hand.pixels() != light and not strangers(hand, "dark")
+    assert hand.figure.evaluate("figure => figure.same") and hand.at(control) == value
+    while hand.page.locator("body").get_attribute("data-md-color-scheme") != "default":
+        toggle.click()
+    assert hand.pixels() == light and not strangers(hand, "light")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_system_s_theme_is_followed_from_the_start(visit, static, theme):
+    for address in (LESSON, f"{SLUGS[0]}/"):
+        hand = Hand(visit(color_scheme=theme).go(static + address), SLUGS[0])
+        assert hand.page.locator("body").get_attribute("data-md-color-scheme") == tokens.SCHEMES[theme]
+        assert not strangers(hand, theme)
+
+
+# -- instant navigation ----------------------------------------------------------------------------------------------------
+def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
+    """Home and back, five times: no figure, no document and no socket stays behind."""
+    window = visit()
+    page = window.go(origin)
+    page.evaluate("window.stays = true")
+    home_widgets = page.locator("figure.widget").count()
+    held = []
+    for _ in range(5):
+        page.locator(f"main a[href*='{LESSON}']").first.click()
+        for slug in SLUGS:
+            Hand(page, slug)
+        held.append(page.evaluate("[Bokeh.documents.length, document.querySelectorAll('style, link, script').length]"))
+        page.locator(".md-header a.md-logo, a.md-header__button").first.click()
+        expect(page.locator("figure.widget")).to_have_count(home_widgets)
+        page.wait_for_function("count => Bokeh.documents.length === count", arg=home_widgets)
+    assert page.evaluate("window.stays"), "the page was loaded anew: navigation is not instant"
+    assert held[0][0] == len(SLUGS) and len({documents for documents, _ in held}) == 1
+    assert held[1] == held[-1], "something is left in the page with each visit"
+    if request.node.callspec.params["origin"] == "served":
+        page.wait_for_timeout(300)
+        assert len(window.sockets) == 5 and all(socket.is_closed() for socket in window.sockets)
+    else:
+        assert not window.sockets
+
+
+# -- phones ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("address", EVERYWHERE)
+def test_a_phone_never_scrolls_sideways(visit, static, address):
+    page = visit(**PHONE).go(static + address)
+    for figure in page.locator("figure.widget").all():
+        expect(figure).to_have_attribute("data-state", "live")
+    width, seen = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert width <= seen == 390
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_what_a_thumb_touches_is_large_enough(visit, static, slug):
+    """Every control of a widget is at least 44 pixels high, and wide where it stands alone."""
+    hand = Hand(visit(**PHONE).go(f"{static}{slug}/"), slug)
+    for details in hand.figure.locator("details.widget-more > summary").all():
+        details.tap()
+    small = hand.figure.evaluate("""figure => [...figure.querySelectorAll("button, select, input, summary, .widget-tools a")]
+      .filter(target => target.checkVisibility())
+      .map(target => ({ name: target.outerHTML.slice(0, 80), box: target.getBoundingClientRect() }))
+      .filter(({ box }) => box.height < 43.5 || box.width < 43.5).map(({ name, box }) => `${box.width}x${box.height} ${name}`)""")
+    assert small == []
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_a_tap_moves_a_control_on_a_phone(visit, static, slug):
+    hand = Hand(visit(**PHONE).go(f"{static}{slug}/"), slug)
+    name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
+    slider = hand.handle(name)
+    slider.scroll_into_view_if_needed()
+    box, picture = slider.bounding_box(), hand.pixels()
+    far = 0.15 if hand.at(name) > hand.cls.controls()[name].grid[len(hand.cls.controls()[name].grid) // 2] else 0.85
+    hand.page.touchscreen.tap(box["x"] + box["width"] * far, box["y"] + box["height"] / 2)
+    hand.page.wait_for_timeout(100)
+    hand.says(**{name: hand.at(name)})
+    assert hand.pixels() != picture
+
+
+# -- without JavaScript ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("address", lessons())
+def test_a_lesson_is_complete_without_javascript(visit, static, address):
+    page = visit(java_script_enabled=False).go(static + address)
+    assert page.locator("figure.widget").count() == len(lessons()[address])
+    for slug in lessons()[address]:
+        figure = page.locator(f'figure.widget[data-widget="{slug}"]')
+        initial = json.loads(figure.get_attribute("data-initial"))
+        wanted = expected(slug, **initial)
+        expect(figure).to_have_attribute("data-state", "still")
+        expect(figure.locator("[data-summary]")).to_be_visible()
+        expect(figure.locator("[data-summary]")).to_have_text(wanted["summary"])
+        for name, text in wanted["readouts"].items():
+            expect(figure.locator(f'[data-readout="{name}"]')).to_be_visible()
+            expect(figure.locator(f'[data-readout="{name}"]')).to_have_text(text)
+        for button in figure.locator("[data-preset], [data-copy], [data-reset], [data-play], [data-png]").all():
+            expect(button).to_be_hidden()  # nothing is offered that would not work
+        if figure.locator("[data-predict]").count():
+            expect(figure.locator("noscript .widget-why, noscript")).not_to_be_empty()
+
+
+# -- accessibility ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("address", [*pages(), f"{SLUGS[0]}/"])
+def test_axe_finds_no_serious_fault(visit, static, address, theme):
+    page = visit(color_scheme=theme).go(static + address)
+    for figure in page.locator("figure.widget").all():
+        expect(figure).to_have_attribute("data-state", "live")
+    page.evaluate("() => document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    page.evaluate(AXE)
+    found = page.evaluate("() => axe.run().then(result => result.violations)")
+    serious = [f"{fault['id']}: {node['target']} {node['failureSummary']}" for fault in found
+               if fault["impact"] in ("serious", "critical") for node in fault["nodes"]]
+    assert serious == []
+
+
+def test_everything_on_a_widget_is_reached_by_keyboard(visit, static):
+    """Tab goes through all controls in the order in which they stand."""
+    hand = Hand(visit().go(f"{static}{SLUGS[0]}/"), SLUGS[0])
+    hand.figure.evaluate("figure => figure.querySelector('button, a').focus()")
+    reached = []
+    for _ in range(60):
+        hand.page.keyboard.press("Tab")
+        name = hand.page.evaluate("document.activeElement.closest('[data-control]')?.dataset.control ?? ''")
+        if name and (not reached or reached[-1] != name):
+            reached.append(name)
+    in_sight = [name for name, c in hand.cls.controls().items() if c.kind == "player" or not c.more]
+    assert [name for name in reached if name in in_sight][:len(in_sight)] == in_sight
