@@ -1,8 +1,8 @@
 """Ranks that really send: a collective executed on numpy buffers, every transfer logged, nothing taken from a formula.
 
 A schedule (``ranks_schedules``) is a list of steps, a step a list of moves: who sends which cells to whom. ``execute``
-plays it: all moves of a step read before any of them writes, as machines that send at once do. Each cell remembers whose
-contributions it holds, so that a schedule that would count one twice, or send what it does not have, is refused.
+plays it: all moves of a step read before any of them writes, as machines that send at once do. Each cell remembers
+whose contributions it holds, so that a schedule that would count one twice, or send what it does not have, is refused.
 The numbers on screen, the bytes on each wire and the time by alpha-beta all come out of the same run.
 """
 
@@ -111,6 +111,10 @@ class Run:
         return tuple(Transfer(number, step.phase, *move, (move.stop - move.start) * self.cell_bytes)
                      for number, step in enumerate(self.steps) for move in step.moves)
 
+    def carried(self, transfer: Transfer) -> np.ndarray:
+        """The numbers in a message: what the sender's cells held before the step."""
+        return self.states[transfer.step].values[transfer.source, transfer.start:transfer.stop]
+
     @property
     def phases(self) -> tuple[str, ...]:
         """The name of each step's phase."""
@@ -170,8 +174,8 @@ def _after(memory: Memory, step: Step) -> Memory:
         cells = slice(move.into, move.into + move.stop - move.start)
         mine = after.holds[move.destination, cells]
         if not holds.any(axis=1).all():
-            raise ValueError(f"rank {move.source} must hold what it sends to rank {move.destination}, got empty cells in "
-                             f"[{move.start}, {move.stop})")
+            raise ValueError(f"rank {move.source} must hold what it sends to rank {move.destination}, got empty cells "
+                             f"in [{move.start}, {move.stop})")
         if move.how == ADD:
             if (mine & holds).any():
                 raise ValueError(f"rank {move.destination} must not add a contribution twice, got {move}")
@@ -204,7 +208,7 @@ def emptied(memory: Memory, keeps) -> Memory:
 
 
 def example(ranks: int, cells: int) -> np.ndarray:
-    """Digits from 1 to 9 to show, scattered but the same each time: one row a rank. 16 ranks sum to three digits at most."""
+    """Digits from 1 to 9 to show, one row a rank: scattered, but the same each time."""
     check.whole(ranks=ranks, cells=cells)
     rank, cell = np.arange(1, ranks + 1)[:, None], np.arange(1, cells + 1)
     return 1 + (rank**3 + cell**3 + 2 * rank * rank * cell + 3 * rank * cell * cell) % 101 % 9
@@ -214,8 +218,8 @@ def example(ranks: int, cells: int) -> np.ndarray:
 def step_times_s(run: Run, alpha_s, bytes_per_s, uses=None) -> np.ndarray:
     """[step]: alpha, and what the busiest rank sends or receives at the link's one-way rate (Hockney 1994).
 
-    A rank sends and receives at once; several messages of one rank share its port, and their start-ups overlap. ``uses``
-    [source, destination] leaves out the links where it is False. Leaves out the arithmetic of the sum.
+    A rank sends and receives at once; several messages of one rank share its port, and their start-ups overlap.
+    ``uses`` [source, destination] leaves out the links where it is False. Leaves out the arithmetic of the sum.
     """
     check.non_negative(alpha_s=alpha_s)
     check.positive(bytes_per_s=bytes_per_s)

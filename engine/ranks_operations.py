@@ -1,7 +1,7 @@
 """The seven collective primitives, and AllReduce by five algorithms, executed on one numpy buffer for each rank.
 
-Each function gives a ``ranks.Run``: results, every state on the way, the log of transfers, bytes on each link. Semantics as
-in NCCL (user guide, Collective Operations): pieces of a buffer belong to the ranks in order.
+Each function gives a ``ranks.Run``: results, every state on the way, the log of transfers, bytes on each link.
+Semantics as in NCCL (user guide, Collective Operations): pieces of a buffer belong to the ranks in order.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def all_to_all(buffers, cell_bytes: float = 4.0) -> Run:
         own = slice(rank * block, (rank + 1) * block)
         received.values[rank, own], received.holds[rank, own] = sent.values[rank, own], sent.holds[rank, own]
     memory = Memory(*(np.concatenate(pair, axis=1) for pair in zip(sent, received)))
-    return execute("all_to_all", memory, schedules.pairwise_all_to_all(ranks, block), schedules.cut(2 * cells, 2 * ranks),
-                   [(cells, 2 * cells)] * ranks, cell_bytes)
+    steps, pieces = schedules.pairwise_all_to_all(ranks, block), schedules.cut(2 * cells, 2 * ranks)
+    return execute("all_to_all", memory, steps, pieces, [(cells, 2 * cells)] * ranks, cell_bytes)
 
 
 def send_recv(buffers, source: int = 0, destination: int | None = None, cell_bytes: float = 4.0) -> Run:

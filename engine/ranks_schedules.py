@@ -1,4 +1,4 @@
-"""Who sends what to whom, step by step: rings, trees, halving and doubling. Schedules only; ``ranks.execute`` plays them.
+"""Who sends what to whom, step by step: rings, trees, halving and doubling. ``ranks.execute`` plays these schedules.
 
 ``pieces`` are [start, stop) of the chunks a buffer is cut in, ``members`` the ranks that take part, in their order.
 """
@@ -13,7 +13,7 @@ ACROSS = " across nodes"            # behind the name of a phase that leaves the
 
 
 def cut(cells: int, count: int, start: int = 0) -> list[tuple[int, int]]:
-    """``count`` chunks of ``cells`` cells, the first ones one cell longer where it does not divide; empty where short."""
+    """``count`` chunks of ``cells`` cells; where it does not divide the first are a cell longer; some may be empty."""
     size, longer = divmod(cells, count)
     ends = [start + size * i + min(i, longer) for i in range(count + 1)]
     return list(zip(ends, ends[1:]))
@@ -29,7 +29,7 @@ def _move(source, destination, piece, how) -> Move:
     return Move(source, destination, piece[0], piece[1], piece[0], how)
 
 
-# -- rings (Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms, section 3) -------------------------------
+# -- rings (Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms, section 3) -----------------------------
 def ring_reduce_scatter(members, pieces, phase=SCATTER) -> list[Step]:
     """n−1 steps: each rank passes a partial sum to the next, which adds its own. Chunk c ends whole at member c mod n.
 
@@ -87,13 +87,13 @@ def pairwise_all_to_all(ranks: int, block: int) -> list[Step]:
         for source in range(ranks))) for k in range(1, ranks)]
 
 
-# -- halving and doubling ----------------------------------------------------------------------------------------------
+# -- halving and doubling --------------------------------------------------------------------------------------------
 def halving_doubling_all_reduce(ranks: int, cells: int) -> list[Step]:
     """Recursive halving, then doubling (Thakur, Rabenseifner and Gropp 2005, sections 4.2 and 4.5).
 
-    Partners n/2 apart exchange half of the buffer, then n/4 apart a quarter, …: log2 n steps, and the same way back. Other
-    counts fold their excess first: with r ranks above the power of two below, each odd one of the first 2r gives its whole
-    buffer to the even one before it and gets the sum back at the end, which costs 2 steps of the whole buffer.
+    Partners n/2 apart exchange half of the buffer, then n/4 apart a quarter, …: log2 n steps, and the same way back.
+    Other counts fold their excess first: with r ranks above the power of two below, each odd one of the first 2r gives
+    its whole buffer to the even one before it and gets the sum at the end, which costs 2 steps of the whole buffer.
     """
     power = 1 << (ranks.bit_length() - 1)
     excess = ranks - power
@@ -109,7 +109,8 @@ def _halving(members, cells: int) -> list[Step]:
     pieces, steps, reach = cut(cells, len(members)), [], len(members) // 2
     while reach:
         steps.append(Step(SCATTER, tuple(
-            _move(member, members[i ^ reach], _block(pieces, i ^ reach, reach), ADD) for i, member in enumerate(members))))
+            _move(member, members[i ^ reach], _block(pieces, i ^ reach, reach), ADD)
+            for i, member in enumerate(members))))
         reach //= 2
     return steps
 
@@ -130,7 +131,7 @@ def _block(pieces, i: int, size: int) -> tuple[int, int]:
     return pieces[first][0], pieces[first + size - 1][1]
 
 
-# -- trees ---------------------------------------------------------------------------------------------------------------
+# -- trees -----------------------------------------------------------------------------------------------------------
 def binomial_reduce(ranks: int, root: int, cells: int) -> list[Step]:
     """⌈log2 n⌉ steps: in each, half of the ranks that still hold a sum give it to the other half."""
     steps, reach = [], 1
@@ -166,8 +167,8 @@ def binary_tree_parents(ranks: int) -> list[int | None]:
 def double_tree_parents(ranks: int) -> tuple[list[int | None], list[int | None]]:
     """Two binary trees: the leaves of one are inner ranks of the other, so both use every rank's wires alike.
 
-    The second is the first mirrored (n even) or shifted by one rank (n odd), as NCCL has it since 2.4. Sanders, Speck and
-    Träff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and scan.
+    The second is the first mirrored (n even) or shifted by one rank (n odd), as NCCL has it since 2.4. Sanders, Speck
+    and Träff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and scan.
     """
     first, second = binary_tree_parents(ranks), [None] * ranks
     for rank, parent in enumerate(first):
@@ -186,9 +187,9 @@ def depths(parents) -> list[int]:
 
 
 def tree_all_reduce(parents, pieces) -> list[Step]:
-    """Up to the root and down again, chunk behind chunk: 2·depth + chunks − 1 steps; a rank serves all its links at once.
+    """Up to the root and down again, chunk behind chunk: 2·depth + chunks − 1 steps; a rank serves all links at once.
 
-    Chunk c leaves a rank at depth d upwards in step c + depth − d, and one at depth d − 1 downwards in step c + depth + d − 1.
+    Chunk c goes up from depth d to d − 1 in step c + depth − d, and down from d − 1 to d in step c + depth + d − 1.
     """
     below, count = depths(parents), len(pieces)
     depth = max(below)
@@ -210,7 +211,7 @@ def double_tree_all_reduce(ranks: int, cells: int, chunks: int) -> list[Step]:
                      for parents, (start, stop) in zip(double_tree_parents(ranks), halves)))
 
 
-# -- two levels --------------------------------------------------------------------------------------------------------
+# -- two levels ------------------------------------------------------------------------------------------------------
 def two_level_all_reduce(nodes: int, gpus_per_node: int, cells: int) -> list[Step]:
     """ReduceScatter in every node, a ring AllReduce of each GPU's piece across the nodes, AllGather in every node.
 
@@ -218,7 +219,8 @@ def two_level_all_reduce(nodes: int, gpus_per_node: int, cells: int) -> list[Ste
     """
     teams = [[node * gpus_per_node + gpu for gpu in range(gpus_per_node)] for node in range(nodes)]
     pieces = cut(cells, gpus_per_node)
-    rails = [([team[gpu] for team in teams], cut(stop - start, nodes, start)) for gpu, (start, stop) in enumerate(pieces)]
+    rails = [([team[gpu] for team in teams], cut(stop - start, nodes, start))
+             for gpu, (start, stop) in enumerate(pieces)]
     return (at_once(*(ring_reduce_scatter(team, pieces) for team in teams))
             + at_once(*(ring_reduce_scatter(*rail, SCATTER + ACROSS) for rail in rails))
             + at_once(*(ring_all_gather(*rail, GATHER + ACROSS) for rail in rails))

@@ -105,15 +105,16 @@ def test_wire_share_is_what_the_busiest_rank_sends(operation, ranks):
         run = operations.all_gather(buffers_of(ranks, 6))
     else:
         run = operations.PRIMITIVES[operation](buffers_of(ranks, cells))
-    assert run.sent_bytes.max() == pytest.approx(collectives.wire_share(operation, ranks) * cells * run.cell_bytes, rel=1e-12)
+    expected = collectives.wire_share(operation, ranks) * cells * run.cell_bytes
+    assert run.sent_bytes.max() == pytest.approx(expected, rel=1e-12)
     assert run.received_bytes.max() == run.sent_bytes.max()
 
 
 @pytest.mark.parametrize("algorithm", FLAT)
 @pytest.mark.parametrize("ranks", [2, 3, 6, 8, 13])
 def test_every_algorithm_moves_the_same_bytes_in_all(algorithm, ranks):
-    """2(n−1)·S over all ranks (nccl-tests, PERFORMANCE.md): n−1 additions and n−1 copies of every element. They differ in
-    how evenly the ranks share them, and in how many steps it takes."""
+    """2(n−1)·S over all ranks (nccl-tests, PERFORMANCE.md): n−1 additions and n−1 copies of every element. They differ
+    in how evenly the ranks share them, and in how many steps it takes."""
     cells = 24 * ranks
     run = operations.all_reduce(buffers_of(ranks, cells), algorithm)
     assert run.link_bytes.sum() == pytest.approx(2 * (ranks - 1) * cells * run.cell_bytes, rel=1e-12)
@@ -148,7 +149,14 @@ def test_link_bytes_count_up_to_their_total():
     assert sum(transfer.bytes for transfer in run.log) == run.link_bytes.sum()
 
 
-# -- steps and time ----------------------------------------------------------------------------------------------------
+def test_the_message_of_the_last_reduce_scatter_step_completes_the_sum():
+    buffers = buffers_of(4, 4)
+    run = operations.all_reduce(buffers)
+    for transfer in (line for line in run.log if line.step == 2):
+        assert run.carried(transfer) + buffers[transfer.destination, transfer.start] == buffers[:, transfer.start].sum()
+
+
+# -- steps and time --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("ranks, steps", [(1, 0), (2, 2), (3, 4), (4, 4), (5, 6), (8, 6), (9, 8), (16, 8), (17, 10)])
 @pytest.mark.parametrize("algorithm", ["tree", "double_tree"])
 def test_trees_take_two_log_n_steps(algorithm, ranks, steps):
@@ -181,10 +189,11 @@ def test_the_ring_does_not_need_a_power_of_two(ranks):
 
 @pytest.mark.parametrize("ranks", [4, 8, 16])
 def test_tree_form_holds_at_both_ends(ranks):
-    """2·S/B + 2·⌈log2 n⌉·alpha promises the short tree's latency and the long pipeline's bandwidth: each is met by a run,
-    with one chunk and with many, and no run beats it."""
+    """2·S/B + 2·⌈log2 n⌉·alpha promises the short tree's latency and the long pipeline's bandwidth: each is met by a
+    run, with one chunk and with many, and no run beats it."""
     def executed(chunks, alpha_s, bytes_per_s):
-        return engine_ranks.time_s(operations.all_reduce(buffers_of(ranks, 400), "double_tree", chunks), alpha_s, bytes_per_s)
+        run = operations.all_reduce(buffers_of(ranks, 400), "double_tree", chunks)
+        return engine_ranks.time_s(run, alpha_s, bytes_per_s)
 
     def closed(alpha_s, bytes_per_s):
         return collectives.tree_all_reduce_s(400 * 4.0, ranks, bytes_per_s, alpha_s)
@@ -207,10 +216,11 @@ def test_two_level_time_equals_the_flat_ring_in_one_node(ranks):
 @pytest.mark.parametrize("size_bytes", [64e3, 1e9])
 def test_two_level_time_is_the_closed_form(nodes, gpus, size_bytes):
     cells = 2 * nodes * gpus
-    run = operations.all_reduce(buffers_of(nodes * gpus, cells), "two_level", gpus_per_node=gpus, cell_bytes=size_bytes / cells)
+    run = operations.all_reduce(buffers_of(nodes * gpus, cells), "two_level", None, gpus, cell_bytes=size_bytes / cells)
     rates = (450e9, 1e-6, 50e9, 5e-6)
     executed = engine_ranks.two_level_time_s(run, gpus, rates[1], rates[0], rates[3], rates[2])
-    assert executed == pytest.approx(collectives.two_level_all_reduce_s(size_bytes, nodes * gpus, gpus, *rates), rel=1e-12)
+    closed = collectives.two_level_all_reduce_s(size_bytes, nodes * gpus, gpus, *rates)
+    assert executed == pytest.approx(closed, rel=1e-12)
 
 
 def test_ring_with_too_few_or_too_many_chunks_is_slower():
@@ -240,7 +250,8 @@ def test_bus_bandwidth_is_the_links_rate_when_messages_are_large(operation, rank
 
 
 def test_chain_broadcast_reaches_the_links_rate_with_many_chunks():
-    seconds = [engine_ranks.time_s(operations.broadcast(buffers_of(8, 600), chunks=chunks), 0.0, 1e9) for chunks in (1, 10, 600)]
+    runs = [operations.broadcast(buffers_of(8, 600), chunks=chunks) for chunks in (1, 10, 600)]
+    seconds = [engine_ranks.time_s(run, 0.0, 1e9) for run in runs]
     assert seconds == pytest.approx([7 * 2.4e-6, 1.6 * 2.4e-6, 606 / 600 * 2.4e-6], rel=1e-12)
 
 
@@ -253,7 +264,7 @@ def test_cost_models_ring_is_the_executed_one_plus_its_chunks():
     assert executed <= modelled <= executed * 1.15
 
 
-# -- trees as NCCL builds them -------------------------------------------------------------------------------------------
+# -- trees as NCCL builds them ---------------------------------------------------------------------------------------
 def test_nccl_trees_of_its_own_illustrations():
     """graph/trees.cc draws both trees of 12 and of 13 ranks."""
     first, second = schedules.double_tree_parents(12)
@@ -276,7 +287,7 @@ def test_tree_depth_and_fan_out(ranks):
         assert max(parents.count(parent) for parent in parents if parent is not None) <= 2
 
 
-# -- the machine refuses what is wrong ---------------------------------------------------------------------------------
+# -- the machine refuses what is wrong -------------------------------------------------------------------------------
 def played(*moves):
     memory = full_memory([[1, 2], [3, 4], [5, 6]])
     return execute("test", memory, [Step("test", (move,)) for move in moves], [(0, 2)], [(0, 2)] * 3)
