@@ -76,13 +76,15 @@ def halving_doubling_all_reduce_s(buffer_bytes, ranks, bytes_per_s, alpha_s):
     return 2 * (ranks - 1) / ranks * buffer_bytes / bytes_per_s + 2 * ops.log2_ceil(ranks) * alpha_s
 
 
-def two_level_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s):
+def two_level_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s,
+                           nic_alpha_s):
     """ReduceScatter in the node, AllReduce of a g-th across m nodes, AllGather in the node, each by a textbook ring:
 
     2(g-1)/g·S/B_link + 2(g-1)·alpha_link + 2(m-1)/m·(S/g)/B_nic + 2(m-1)·alpha_nic. Leaves out what the levels overlap.
     """
     check.whole(ranks=ranks, ranks_per_node=ranks_per_node)
     nodes = ranks / ranks_per_node
+    check.whole(nodes=nodes)
     return (ring_all_reduce_s(buffer_bytes, ranks_per_node, link_bytes_per_s, link_alpha_s)
             + ring_all_reduce_s(buffer_bytes / ranks_per_node, nodes, nic_bytes_per_s, nic_alpha_s))
 
@@ -95,4 +97,4 @@ def ring_tree_crossover_bytes(ranks, bytes_per_s, alpha_s):
     check.whole(ranks=ranks)
     check.positive(bytes_per_s=bytes_per_s)
     check.non_negative(alpha_s=alpha_s)
-    return ops.maximum(0.0, ranks * bytes_per_s * alpha_s * (ranks - 1.0 - ops.log2_ceil(ranks)))
+    return ranks * bytes_per_s * alpha_s * ops.maximum(0.0, ranks - 1.0 - ops.log2_ceil(ranks))

@@ -2,8 +2,8 @@
 
 GPUs are numbered node by node; an axis of stride 1 has its members side by side, one of stride 8 has them in every
 eighth GPU. So the order of the axes alone decides which group stays inside a node. Every size is a power of two, so
-that groups and nodes nest. Bytes are those of rings (``ranks`` executes them); seconds are ``interconnect``'s, axis by axis,
-with nothing hidden behind arithmetic.
+that groups and nodes nest. Bytes are those of rings (``ranks`` executes them); seconds are ``interconnect``'s, axis by
+axis, with nothing hidden behind arithmetic. Leaves out context parallelism, ZeRO and recomputation.
 """
 
 from __future__ import annotations
