@@ -88,6 +88,7 @@ def _parser() -> Parser:
     sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
     sub.add_argument("--prompt", type=int, default=1024, help="tokens (1024)")
     sub.add_argument("--output", type=int, default=128, help="tokens (128)")
+    sub.add_argument("--weight-precision", help="as stored, where it is not that of the products (int4, int8, fp8, …)")
     sub.add_argument("--kv-precision", help="of the cache (16 bits)")
     sub.add_argument("--all-reduce", default="auto", help="auto, ring, tree, nvls or one_shot (auto)")
     sub = command("collective", run_collective, "time and bandwidth of one collective operation", _add_machine)
@@ -151,7 +152,8 @@ def run_plan(args):
 def run_infer(args):
     from engine import inference
     kv_precision = args.kv_precision or ("bf16" if args.precision in ("fp8", "int8", "fp4") else args.precision)
-    serving = inference.Serving(args.tp, args.batch, args.prompt, args.output, kv_precision, args.all_reduce)
+    serving = inference.Serving(args.tp, args.batch, args.prompt, args.output, kv_precision, args.all_reduce,
+                                args.weight_precision)
     result = inference.infer(_model(args), _machine(args), serving)
     return result, report.lines(result)
 

@@ -12,7 +12,8 @@ from engine import check, memory, ops
 from engine.compute import seen_per_query
 from engine.interconnect import all_reduce_s, nvls_s, one_shot_s, ranks_per_node, ring_s, tree_s
 from engine.layout import Machine
-from engine.matmul import ELEMENT_BYTES, fused_attention_s, product_s, stream_s
+from engine.matmul import fused_attention_s, product_s, stream_s
+from engine.memory import BYTES_PER_VALUE
 from engine.shape import shape
 
 KERNELS_PER_LAYER = 8.0         # beside the matrix products: norms, rotary, cache write, attention, activation, adds
@@ -22,7 +23,7 @@ ALGORITHMS = ("auto", *ALL_REDUCES)
 
 @dataclass(frozen=True)
 class Serving:
-    """How a model is served; ``kv_precision`` is the cache's, the machine's precision that of weights and products."""
+    """How a model is served. The machine's precision is that of the products; weights and cache can be kept in others."""
 
     tp: int = 1
     batch: int = 1
@@ -30,10 +31,12 @@ class Serving:
     output: int = 128
     kv_precision: str = "bf16"
     all_reduce: str = "auto"
+    weight_precision: str | None = None     # as stored, widened on the way to the product; the machine's unless said otherwise
 
     def __post_init__(self):
         check.whole(tp=self.tp, batch=self.batch, prompt=self.prompt, output=self.output)
-        check.one_of(ELEMENT_BYTES, kv_precision=self.kv_precision)
+        check.one_of(BYTES_PER_VALUE, kv_precision=self.kv_precision)
+        check.one_of((None, *BYTES_PER_VALUE), weight_precision=self.weight_precision)
         check.one_of(ALGORITHMS, all_reduce=self.all_reduce)
 
 
@@ -64,11 +67,16 @@ def experts_touched(experts, top_k, tokens):
     return experts * (1.0 - (1.0 - top_k / ops.maximum(experts, 1.0)) ** tokens)
 
 
-def _products_s(size, rows, tp, at):
-    """Matrix products of all layers and of the output layer (which sees ``rows`` rows at most one a sequence)."""
+def stored_bytes(at: Machine, weight_precision) -> float:
+    """Bytes of a stored weight: the machine's precision unless another is named."""
+    return at.chip.operand_bytes if weight_precision is None else BYTES_PER_VALUE[weight_precision]
+
+
+def _products_s(size, rows, tp, weight_bytes, at):
+    """Matrix products of all layers for so many rows (tokens), their weights stored in ``weight_bytes`` each."""
     def chain(products, m, batch=1.0):
         return sum(product_s(m, p.n / (1.0 + (tp - 1.0) * p.splits_n), p.k / (1.0 + (tp - 1.0) * p.splits_k), batch,
-                             at.matmul_flops_per_s, at.operand_bytes, 2.0, at) for p in products)
+                             at.matmul_flops_per_s, weight_bytes, 2.0, at) for p in products)
 
     layer_s = chain(size.attention, rows)
     if size.mlp:
@@ -97,23 +105,24 @@ def _kv_shards(size, tp):
     return ops.where(size.kv_lora > 0.0, 1.0, ops.minimum(tp, size.kv_heads))
 
 
-def decode_step(model, at: Machine, tp, batch, context, kv_precision="bf16", all_reduce="auto") -> StepTime:
+def decode_step(model, at: Machine, tp, batch, context, kv_precision="bf16", all_reduce="auto",
+                weight_precision=None) -> StepTime:
     """One token for each of ``batch`` sequences that hold ``context`` tokens."""
     check.whole(tp=tp, batch=batch)
     check.non_negative(context=context)
     size, chip = shape(model), at.chip
     tp, batch, context = tp * 1.0, batch * 1.0, context * 1.0
     with check.trusted():
-        kv_bytes = memory.kv_bytes(size, context, batch, ELEMENT_BYTES[kv_precision]) / _kv_shards(size, tp)
+        kv_bytes = memory.kv_bytes(size, context, batch, BYTES_PER_VALUE[kv_precision]) / _kv_shards(size, tp)
     head_s = product_s(batch, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
     return StepTime(
-        _products_s(size, batch, tp, chip) + head_s,
+        _products_s(size, batch, tp, stored_bytes(at, weight_precision), chip) + head_s,
         stream_s(kv_bytes, chip),
         _other_s(size, batch, tp, chip),
         _communication_s(size, batch, tp, all_reduce, at.wires))
 
 
-def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto") -> StepTime:
+def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto", weight_precision=None) -> StepTime:
     """The prompts of ``batch`` sequences at once, up to each one's first token."""
     check.whole(tp=tp, batch=batch, prompt=prompt)
     size, chip = shape(model), at.chip
@@ -122,23 +131,23 @@ def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto") -> StepTim
         rows * seen_per_query(size, prompt, 1.0) * size.heads / tp, prompt, size.qk_dim, size.value_dim, 1.0, chip)
     head_s = product_s(batch * 1.0, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
     return StepTime(
-        _products_s(size, rows, tp, chip) + head_s, attention_s, _other_s(size, rows, tp, chip),
-        _communication_s(size, rows, tp, all_reduce, at.wires))
+        _products_s(size, rows, tp, stored_bytes(at, weight_precision), chip) + head_s, attention_s,
+        _other_s(size, rows, tp, chip), _communication_s(size, rows, tp, all_reduce, at.wires))
 
 
-def weight_bytes_per_gpu(model, at: Machine, tp) -> float:
-    """Weights as served: matrices in the machine's precision, embedding and output layer in 16 bits."""
+def weight_bytes_per_gpu(model, at: Machine, tp, weight_precision=None) -> float:
+    """Weights as served: matrices as they are stored, embedding and output layer in 16 bits."""
     size = shape(model)
     embeddings = size.embedding_params + size.head_params
-    return ((size.total_params - embeddings) * at.chip.operand_bytes + embeddings * at.chip.wide_bytes) / tp
+    return ((size.total_params - embeddings) * stored_bytes(at, weight_precision) + embeddings * at.chip.wide_bytes) / tp
 
 
 def largest_batch(model, at: Machine, serving: Serving) -> int:
     """Sequences of prompt + output tokens whose cache fits beside the weights; 0 where the weights alone do not."""
     size = shape(model)
-    free = at.gpu.hbm_bytes - memory.FRAMEWORK_BYTES - weight_bytes_per_gpu(model, at, serving.tp)
+    free = at.gpu.hbm_bytes - memory.FRAMEWORK_BYTES - weight_bytes_per_gpu(model, at, serving.tp, serving.weight_precision)
     with check.trusted():
-        one = memory.kv_bytes(size, float(serving.prompt + serving.output), 1.0, ELEMENT_BYTES[serving.kv_precision])
+        one = memory.kv_bytes(size, float(serving.prompt + serving.output), 1.0, BYTES_PER_VALUE[serving.kv_precision])
     return max(0, int(free // (one / _kv_shards(size, float(serving.tp)))))
 
 
@@ -158,22 +167,23 @@ def infer(model, at: Machine, serving: Serving) -> dict:
     """
     require_servable(model, serving)
     s = serving
-    first = prefill(model, at, s.tp, 1, s.prompt, s.all_reduce)
-    together = prefill(model, at, s.tp, s.batch, s.prompt, s.all_reduce)
-    each = decode_step(model, at, s.tp, s.batch, s.prompt + s.output / 2.0, s.kv_precision, s.all_reduce)
+    first = prefill(model, at, s.tp, 1, s.prompt, s.all_reduce, s.weight_precision)
+    together = prefill(model, at, s.tp, s.batch, s.prompt, s.all_reduce, s.weight_precision)
+    each = decode_step(model, at, s.tp, s.batch, s.prompt + s.output / 2.0, s.kv_precision, s.all_reduce,
+                       s.weight_precision)
     latency_s = together.total_s + (s.output - 1) * each.total_s
     fitting = largest_batch(model, at, s)
     return {
         "model": model.key, "gpu": at.gpu.key, "tp": s.tp, "batch": s.batch, "prompt": s.prompt, "output": s.output,
-        "precision": at.precision, "kv_precision": s.kv_precision,
+        "precision": at.precision, "weight_precision": s.weight_precision or at.precision, "kv_precision": s.kv_precision,
         "ttft_s": together.total_s,
         "ttft_one_request_s": first.total_s,
         "time_per_output_token_s": each.total_s,
         "latency_s": latency_s,
         "tokens_per_s": s.batch * s.output / latency_s,
         "tokens_per_s_per_gpu": s.batch * s.output / latency_s / s.tp,
-        "kv_bytes_per_token": float(memory.kv_bytes_per_token(shape(model), ELEMENT_BYTES[s.kv_precision])),
-        "weight_bytes_per_gpu": weight_bytes_per_gpu(model, at, s.tp),
+        "kv_bytes_per_token": float(memory.kv_bytes_per_token(shape(model), BYTES_PER_VALUE[s.kv_precision])),
+        "weight_bytes_per_gpu": weight_bytes_per_gpu(model, at, s.tp, s.weight_precision),
         "largest_batch": fitting, "fits": s.batch <= fitting,
         "prefill_time_s": _parts(together), "decode_time_s": _parts(each), "all_reduce": s.all_reduce,
     }

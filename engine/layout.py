@@ -13,7 +13,7 @@ from engine import catalog, check, flops
 from engine.calibration import DEFAULT
 from engine.hardware import Gpu
 from engine.interconnect import Wires, wires
-from engine.matmul import Chip, chip, supported_precision
+from engine.matmul import Chip, chip
 from engine.memory import RECOMPUTE
 from engine.pipeline import SCHEDULES
 from engine.recipes import Recipe
@@ -82,12 +82,14 @@ class Machine:
 
     @property
     def peak_flops_per_s(self) -> float:
-        return self.gpu.peak_flops_per_s(supported_precision(self.gpu, self.precision))
+        return self.gpu.peak_flops_per_s(self.precision)
 
 
 @lru_cache(256)
 def machine(gpu, precision="bf16", gpus_per_node=None, nic_bytes_per_s=None, oversubscription=1.0, calibration=DEFAULT):
-    """A catalogue GPU made ready; its node and NICs can be others than the usual ones."""
+    """A catalogue GPU made ready; its node and NICs can be others than the usual ones. ValueError where it has no units
+    for the precision: nothing falls back unasked."""
+    gpu.peak_flops_per_s(precision)
     return Machine(gpu, precision, chip(gpu, precision, calibration),
                    wires(gpu, gpus_per_node, nic_bytes_per_s, oversubscription, calibration))
 
