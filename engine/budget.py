@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine import catalog, check, memory, ops
+from engine import catalog, check, memory, models, ops
 from engine.memory import FULL, NO_RECOMPUTE
 
 # In the order in which they are added up: what is there before any model, the state, what a batch leaves behind.
@@ -24,7 +24,7 @@ def parts_bytes(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE,
     framework    a constant: context, kernels, communication buffers (``memory.FRAMEWORK_BYTES``)
     weights, gradients, optimizer    params × the recipe's bytes (``memory.state_slabs``)
     activations  what all layers keep (Korthikanti et al., arXiv:2205.05198)
-    transient    the larger of the loss's logits and, under full recompute, one rebuilt layer: the logits are gone
+    transient    the larger of the loss's logits and what recomputation rebuilds in one layer: the logits are gone
                  before the first layer is rebuilt, so the two never stand together
     Leaves out fragmentation, and that gradients and activations need not peak at once.
     """
@@ -35,32 +35,34 @@ def parts_bytes(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE,
         kept, ops.maximum(rebuilt, logits)), axis=-1)
 
 
-class _WithoutMasks:
-    """A model as it is, but for the masks of its dropout."""
+def _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, moe=False):
+    """``memory.layer_activation_bytes``, which counts 2-byte values, at the recipe's width; dropout's masks stay at 1 byte.
 
-    dropout = 0
-
-    def __init__(self, model):
-        self._model = model
-
-    def __getattr__(self, name):
-        return getattr(self._model, name)
+    The masks are 2·h of a token's 34·h bytes and a·s of its 5·a·s (Korthikanti et al. section 4.1).
+    """
+    width = recipe.activation_bytes / 2
+    counted = memory.layer_activation_bytes(model, seq, micro_batch, recompute=recompute, flash=flash, moe=moe)
+    scores = ops.where((recompute == NO_RECOMPUTE) & (flash == 0), model.heads * seq, 0)
+    masks = seq * micro_batch * model.dropout * ops.where(recompute == FULL, 0, 2 * model.hidden + scores)
+    return counted * width - masks * (width - 1)
 
 
 def _batch_bytes(model, recipe, seq, micro_batch, recompute, flash):
-    """What a batch leaves behind: activations kept, the loss's logits, the layer rebuilt under full recompute."""
-    def at_width(count):  # memory's formulas hold for 2-byte values; a dropout mask takes 1 byte in every recipe
-        values = count(_WithoutMasks(model), seq, micro_batch, recompute=recompute, flash=flash)
-        masks = count(model, seq, micro_batch, recompute=recompute, flash=flash) - values
-        return values * recipe.activation_bytes / 2 + masks
+    """What a batch leaves behind: activations kept, the loss's logits, and what recomputation rebuilds in one layer
+    (all of it under full recompute, its scores under selective)."""
+    def layer(recompute, moe):
+        return _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, moe)
 
-    kept = at_width(memory.activation_bytes)
+    def rebuilt(moe):
+        return layer(NO_RECOMPUTE, moe) - ops.where(recompute == FULL, 0, layer(recompute, moe))
+
+    kept = models.dense_layers(model) * layer(recompute, False) + models.moe_layers(model) * layer(recompute, True)
     logits = memory.logits_peak_bytes(model, seq, micro_batch, bytes_per_logit=recipe.logit_bytes)
-    return kept, logits, at_width(memory.peak_activation_bytes) - kept
+    return kept, logits, ops.where(model.experts > 0, rebuilt(True), rebuilt(False))
 
 
-def holds_rebuilt_layer(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE, flash=1):
-    """Whether the transient part is a rebuilt layer rather than the logits."""
+def rebuilds_most(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE, flash=1):
+    """Whether the transient part is what one layer rebuilds, rather than the logits."""
     _, logits, rebuilt = _batch_bytes(model, recipe, seq, micro_batch, recompute, flash)
     return rebuilt > logits
 

@@ -52,7 +52,7 @@ class MemoryWall(Widget):
     assumptions = (
         "A GPT-like shape of the size chosen: width 128 times the layers, heads of 128, MLP four times the width, dropout "
         "(GPT-3 175B and Llama 405B lie on that line). All parts at their peak together. *Transient* is the larger of the loss's logits, over a "
-        "vocabulary of 128,256, and one layer rebuilt under full checkpointing; fp8 keeps its activations in bf16. Each "
+        "vocabulary of 128,256, and what checkpointing rebuilds in one layer; fp8 keeps its activations in bf16. Each "
         "change below the total is made alone. No fragmentation.")
     formula = ("$$M = F + P\\,(b_w + b_g + b_{opt}) + s\\,b\\,h\\,L\\,\\left(34 + \\frac{5as}{h}\\right) + 10\\,s\\,b\\,V$$\n\n"
                "for bf16, with $s$ tokens in each of $b$ sequences, $L$ layers of width $h$ with $a$ heads and a vocabulary of $V$ "
@@ -87,8 +87,8 @@ class MemoryWall(Widget):
         return {"label_at": fig.clear_of(end, hbm, fig.share_of(view, 0.1)),
                 "label_at_narrow": fig.clear_of(end, hbm, fig.share_of(view, 0.25))}
 
-    def holds_rebuilt_layer(self):
-        return budget.holds_rebuilt_layer(*self.state(), self.recompute, self.flash)
+    def rebuilds_most(self):
+        return budget.rebuilds_most(*self.state(), self.recompute, self.flash)
 
     # -- the picture ------------------------------------------------------------------------------------------------
     @part("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
@@ -97,7 +97,7 @@ class MemoryWall(Widget):
         start, end = fig.end_to_end(parts)
         start, end, amounts = np.append(start, 0.0), np.append(end, np.sum(parts)), np.append(parts, np.sum(parts))
         first = budget.first_over(parts, self.gpu) == np.arange(7)
-        notes = ["", "", "", "", "", choose(self.holds_rebuilt_layer(), "a layer rebuilt", "logits"), ""]
+        notes = ["", "", "", "", "", choose(self.rebuilds_most(), "rebuilt in a layer", "logits"), ""]
         return {"row": list(ROWS), "y": PART_ROWS, "start": start, "end": end, **self.label_places(end),
                 "over_start": np.maximum(start, np.minimum(end, hbm)), "past": np.where(end > hbm, 1.0, 0.0),
                 "amount": [show(amount, "bytes") for amount in amounts],
@@ -139,7 +139,7 @@ class MemoryWall(Widget):
         for low, high in ((-0.6, 4.5), (5.5, 12.9)):
             p.segment("hbm", low, "hbm", high, source=wall, line_color=color["ink"], line_width=2, line_dash=[6, 4])
         p.text("hbm", 13.2, text="label_before", source=wall, text_align="right", x_offset=4, **fig.BOLD)
-        p.text("hbm", 13.2, text="label_after", source=wall, x_offset=-4, **fig.BOLD)
+        p.text("hbm", 13.2, text="label_after", source=wall, x_offset=1, **fig.BOLD)
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class MemoryWall(Widget):
         return show(budget.minimum_ranks(self.parts_bytes(), self.gpu), "count")
 
     def name_of_first(self):
-        names = [*NAMES, choose(self.holds_rebuilt_layer(), "the rebuilt layer", "the logits")]
+        names = [*NAMES, choose(self.rebuilds_most(), "what one layer rebuilds", "the logits")]
         return select(np.maximum(budget.first_over(self.parts_bytes(), self.gpu), 0), names)
 
     def cure(self):

@@ -270,3 +270,9 @@ def test_the_opening_case():
 def test_bad_input_is_named(call, complaint):
     with pytest.raises(ValueError, match=complaint):
         call()
+
+
+def test_eight_nodes_of_eight_h100s_hold_5_12_tb():
+    assert memory.cluster_bytes(catalog.gpu("h100-sxm"), 64) == 5.12e12
+    with pytest.raises(ValueError, match="gpus"):
+        memory.cluster_bytes(catalog.gpu("h100-sxm"), 0.5)

@@ -52,6 +52,17 @@ def test_more_gpus_move_every_wall_but_the_budget(params, gpus):
     assert np.allclose(many[:3] * 2, few[:3]) and many[3] == pytest.approx(few[3])
 
 
+@pytest.mark.parametrize("ratio, gpus, expected", [(14, 1, 14), (14 / 3, 3, 14), (2.0, 1024, 2048), (2.0001, 1024, 2049),
+                                                   (0.5, 1024, 512), (1e-6, 8, 1)])
+def test_the_gpus_that_clear_a_wall(ratio, gpus, expected):
+    assert walls.gpus_past(ratio, gpus) == expected
+
+
+def test_the_gpus_named_clear_the_deadline_and_one_less_does_not():
+    needed = int(walls.gpus_past(ratios()[2], 1024))
+    assert ratios(gpus=needed)[2] <= 1 < ratios(gpus=needed - 1)[2]
+
+
 def test_a_sweep_is_one_call():
     sweep = ratios(np.array([1e9, 70e9, 405e9]))
     assert sweep.shape == (3, 4)

@@ -1,0 +1,114 @@
+"""three_walls by hand: the four ratios, the wall that stands first, what clears it, and the picture's axis."""
+
+import numpy as np
+import pytest
+
+from engine import catalog
+from engine.units import DAY
+from tests import states
+from widgets.three_walls import ThreeWalls
+
+PEAK = 989e12
+WALLS = ["memory_wall", "step_wall", "deadline_wall", "budget_wall"]
+
+
+def shown(**texts):
+    widget = ThreeWalls()
+    widget.set_state(texts)
+    return widget.shown()
+
+
+def ratios(**texts):
+    return shown(**texts)["parts"]["bars"]["ratio"]
+
+
+def readouts(**texts):
+    return {key: value["text"] for key, value in shown(**texts)["readouts"].items()}
+
+
+def met(**texts):
+    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+
+
+def test_the_default_by_hand():
+    """70B × 15T tokens on 1,024 H100 at 40 %: 16 bytes a parameter; 6PB and 6PD over 1,024 · 989e12 · 0.4; the bill."""
+    rate = 1024 * PEAK * 0.4
+    gpu_hours = 6 * 70e9 * 15e12 / (PEAK * 0.4) / 3600
+    price = catalog.price("h100-sxm").dollars_per_hour
+    expected = [16 * 70e9 / (1024 * 80e9), 6 * 70e9 * 4e6 / rate / 10, 6 * 70e9 * 15e12 / rate / (90 * DAY),
+                gpu_hours * price / 10e6]
+    assert ratios() == pytest.approx(expected)
+    assert met() == {"deadline_wall"}
+
+
+def test_what_the_default_says():
+    found = readouts()
+    assert found["memory_filled"] == "1.37 %" and found["step_filled"] == "41.5 %" and found["run_filled"] == "2×"
+    assert found["first"] == "the deadline" and found["largest"] == "35B"
+    assert "4.15 s a step" in shown()["summary"] and "180 days" in shown()["summary"]
+
+
+def test_doubling_the_gpus_halves_three_ratios_and_leaves_the_bill():
+    few, many = ratios(gpus=512), ratios(gpus=1024)
+    assert many[:3] == pytest.approx(few[:3] / 2) and many[3] == few[3]
+
+
+def test_the_number_of_gpus_that_is_named_clears_the_deadline():
+    assert "2,048 GPUs" in shown()["regimes"]["deadline_wall"]["text"]
+    assert ratios(gpus=2048)[2] <= 1 < ratios(gpus=1792)[2]
+    assert met(gpus=2048) == {"budget_wall"}
+
+
+def test_the_largest_model_stands_at_the_first_wall():
+    assert max(ratios(size=35e9)) == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.parametrize("texts, first", [
+    ({"size": 7e9, "tokens": 1e9, "gpus": 1, "step_tokens": 65e3}, "memory_wall"),
+    ({"tokens": 1e11, "gpus": 256}, "step_wall"),
+    ({}, "deadline_wall"),
+    ({"gpus": 4096}, "budget_wall"),
+    ({"size": 1e9, "tokens": 1e9}, None),
+])
+def test_each_wall_can_stand_first(texts, first):
+    found = met(**texts)
+    assert found & set(WALLS) == ({first} if first else set())
+    assert readouts(**texts)["first"] == {None: "no wall", "memory_wall": "memory", "step_wall": "the step time",
+                                          "deadline_wall": "the deadline", "budget_wall": "the budget"}[first]
+    assert [" · hit first" in text for text in shown(**texts)["parts"]["bars"]["needs"]] == [wall == first for wall in WALLS]
+
+
+def test_all_four_walls_can_be_passed_by_dragging_the_gpus_alone():
+    passed = [n for n in ThreeWalls.controls()["gpus"].grid if "every_wall" in met(gpus=n)]
+    assert passed == [n for n in ThreeWalls.controls()["gpus"].grid if n < 14], "14 H100s hold 1.12 TB"
+    assert "2,048 GPUs would clear" in shown(gpus=8)["regimes"]["every_wall"]["text"]
+
+
+def test_presets_say_what_they_are():
+    found = dict(zip(ThreeWalls.presets, states.presets(ThreeWalls)))
+    run = {name: shown(**texts) for name, texts in ThreeWalls.presets.items()}
+    assert found["70B, 15T tokens"] == states.default(ThreeWalls)
+    assert found["Opening case: 8 nodes of 8"]["gpus"] == 64
+    assert run["Opening case: 8 nodes of 8"]["parts"]["bars"]["needs"][0] == "1.12 TB, HBM 5.12 TB"
+    assert found["Llama 3.1 405B"]["size"] == 405e9 and found["Llama 3.1 405B"]["gpus"] == 16384
+    assert not any(regime["met"] for regime in run["Llama 3.1 405B"]["regimes"].values())
+    assert run["7B fine-tune on one GPU"]["regimes"]["memory_wall"]["met"]
+    assert found["Half a million parameters"]["size"] == 5e5
+    assert max(run["Half a million parameters"]["parts"]["bars"]["ratio"]) < 0.001
+
+
+def test_the_axis_is_linear_up_to_the_wall_and_logarithmic_beyond():
+    """A bar at 14× does not hide one at 40 %: shares keep their length, each factor of ten beyond adds half of it."""
+    bars = shown(gpus=1)["parts"]["bars"]
+    assert bars["ratio"][0] == 14
+    assert bars["within"][0] == 1 and bars["end"][0] == pytest.approx(1 + np.log10(14) / 2)
+    assert shown()["parts"]["bars"]["within"][1] == pytest.approx(ratios()[1])
+    assert bars["past"].tolist() == [1, 1, 1, 1] and shown()["parts"]["bars"]["past"].tolist() == [0, 0, 1, 1]
+
+
+def test_the_picture_holds_every_bar_and_its_label():
+    for state in [states.default(ThreeWalls), *states.presets(ThreeWalls), *states.scattered(ThreeWalls, 100)]:
+        widget = ThreeWalls()
+        widget.set_raw(state)
+        out = widget.shown()
+        assert out["parts"]["bars"]["end"].max() * 1.15 <= out["ranges"]["x"][1]
