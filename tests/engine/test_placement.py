@@ -118,6 +118,17 @@ def test_a_dense_model_has_four_all_reduces_a_layer_and_no_expert_traffic():
     assert sent.dp.nic == pytest.approx(2 * 7 / 8 * 2 * models.parameters(LLAMA) / 8) and sent.dp.link == 0
 
 
+def test_pipeline_sends_each_micro_batch_both_ways_over_three_boundaries():
+    """By hand: 4 stages of 16 GPUs, 32 micro-batches; each GPU sends an eighth of 8192 × 8192 bf16 values."""
+    work, axis_sizes = placement.Work(LLAMA, 64.0, 8192.0), placement.ByAxis(8.0, 1.0, 2.0, 4.0)
+    fabric = replace(FABRIC, nodes_per_leaf=8.0)
+    message_bytes = 8192 * 8192 * 2 / 8
+    sent = placement.wire_bytes(work, axis_sizes, 0, fabric).pp
+    assert sent.nic == pytest.approx(2 * 32 * message_bytes * 3 / 4) and sent.link == sent.spine == 0
+    hop_s = interconnect.send_s(message_bytes, True, interconnect.wires(GPU, 8, 50e9))
+    assert placement.axis_times_s(work, axis_sizes, 0, GPU, fabric).pp == pytest.approx(2 * (32 + 3) * hop_s)
+
+
 def test_tensor_time_of_one_node_is_the_planners():
     """Same collective, same wires as ``layout.estimate`` without sequence parallelism."""
     work, axis_sizes = placement.Work(LLAMA, 64.0, 8192.0), placement.ByAxis(8.0, 1.0, 8.0, 1.0)
