@@ -131,6 +131,23 @@ def run_time_s(model_flops, gpus, peak_flops_per_s, mfu=0.4):
     return model_flops / (gpus * peak_flops_per_s * mfu)
 
 
+def flops_in_time(time_s, gpus, peak_flops_per_s, mfu=0.4):
+    """Model FLOPs that so many GPUs do in that time: time · GPUs · peak · MFU, the inverse of ``run_time_s``."""
+    check.positive(time_s=time_s, gpus=gpus, peak_flops_per_s=peak_flops_per_s)
+    check.share(mfu=mfu)
+    return time_s * gpus * peak_flops_per_s * mfu
+
+
+def compute_optimal_params(model_flops, tokens_per_param=20.0):
+    """The model that gets the lowest loss from so many FLOPs: 6·P·(r·P) = FLOPs, so P = √(FLOPs / 6r).
+
+    About r = 20 tokens for each parameter (Hoffmann et al., arXiv:2203.15556, Table 3, where r goes from 20 to 22).
+    Leaves out what serving the model will cost: whoever counts it trains a smaller one for longer.
+    """
+    check.positive(model_flops=model_flops, tokens_per_param=tokens_per_param)
+    return ops.sqrt(model_flops / (6 * tokens_per_param))
+
+
 def gpu_hours(model_flops, peak_flops_per_s, mfu=0.4):
     """GPU-hours that the FLOPs take, however many GPUs share them (as long as MFU holds)."""
     return run_time_s(model_flops, 1, peak_flops_per_s, mfu) / 3600

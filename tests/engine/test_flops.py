@@ -141,6 +141,22 @@ def test_time_and_mfu_undo_each_other(params, count, gpus, mfu):
     assert flops.run_time_s(total, gpus, H100, mfu) * gpus / 3600 == pytest.approx(flops.gpu_hours(total, H100, mfu))
 
 
+@given(st.floats(1, 1e9), st.integers(1, 10**6), st.floats(0.01, 1))
+def test_flops_in_a_time_take_that_time(time_s, gpus, mfu):
+    assert flops.run_time_s(flops.flops_in_time(time_s, gpus, H100, mfu), gpus, H100, mfu) == pytest.approx(time_s)
+
+
+@given(st.floats(1e15, 1e27), st.floats(1, 1000))
+def test_a_compute_optimal_model_spends_the_whole_budget(budget, ratio):
+    params = flops.compute_optimal_params(budget, ratio)
+    assert flops.training_flops(params, ratio * params) == pytest.approx(budget)
+
+
+def test_chinchilla_is_compute_optimal():
+    """70B on 1.4T tokens, 5.76e23 FLOPs (arXiv:2203.15556 section 4 and Table A9)."""
+    assert flops.compute_optimal_params(5.76e23) == pytest.approx(70e9, rel=0.02)
+
+
 def test_arrays_give_what_single_numbers_give():
     sweep = np.array([1e9, 7e9, 70e9])[:, None], np.array([1, 8, 64])
     whole = flops.run_time_s(flops.training_flops(sweep[0], 1e12), sweep[1], H100, 0.4)
