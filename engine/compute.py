@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from engine import ops
+from engine import check, ops
 from engine.matmul import Chip, fused_attention_s, product_s, stream_s, trained_product_s
 
 GRADIENT_SUM_BYTES = 8.0    # a weight gradient is added to an fp32 sum: read and written
@@ -71,6 +71,9 @@ def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: 
     leaves whole (1 without sequence parallelism, tp with it). Experts see tokens·top_k·expert_tp/tp rows in all, spread
     over the GPU's own experts; ``imbalance`` is the fullest GPU's load over the mean.
     """
+    if not check.is_trusted():
+        check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
+        check.whole(tp=tp, whole_ranks=whole_ranks, ep=ep, expert_tp=expert_tp)
     heads = shape.heads / tp
     attention_f, attention_b = core_attention_s(shape, tokens, seq, heads, flash, at)
     rate = at.matmul_flops_per_s
@@ -125,6 +128,9 @@ def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
 
 def head(shape, tokens, tp, whole_ranks, at: Chip):
     """Final norm, output layer and loss: forward and backward time. They stay in 16 bits under fp8."""
+    if not check.is_trusted():
+        check.positive(tokens=tokens)
+        check.whole(tp=tp, whole_ranks=whole_ranks)
     vocab = shape.vocab / tp
     forward_s, input_s, weight_s = trained_product_s(
         tokens, shape.hidden, vocab, 1.0, at.wide_flops_per_s, at.wide_bytes, GRADIENT_SUM_BYTES, at)

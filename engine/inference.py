@@ -114,12 +114,12 @@ def decode_step(model, at: Machine, tp, batch, context, kv_precision="bf16", all
     tp, batch, context = tp * 1.0, batch * 1.0, context * 1.0
     with check.trusted():
         kv_bytes = memory.kv_bytes(size, context, batch, BYTES_PER_VALUE[kv_precision]) / _kv_shards(size, tp)
-    head_s = product_s(batch, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
-    return StepTime(
-        _products_s(size, batch, tp, stored_bytes(at, weight_precision), chip) + head_s,
-        stream_s(kv_bytes, chip),
-        _other_s(size, batch, tp, chip),
-        _communication_s(size, batch, tp, all_reduce, at.wires))
+        head_s = product_s(batch, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
+        return StepTime(
+            _products_s(size, batch, tp, stored_bytes(at, weight_precision), chip) + head_s,
+            stream_s(kv_bytes, chip),
+            _other_s(size, batch, tp, chip),
+            _communication_s(size, batch, tp, all_reduce, at.wires))
 
 
 def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto", weight_precision=None) -> StepTime:
@@ -127,12 +127,13 @@ def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto", weight_pre
     check.whole(tp=tp, batch=batch, prompt=prompt)
     size, chip = shape(model), at.chip
     tp, rows, prompt = tp * 1.0, batch * prompt * 1.0, prompt * 1.0
-    attention_s = size.layers * fused_attention_s(
-        rows * seen_per_query(size, prompt, 1.0) * size.heads / tp, prompt, size.qk_dim, size.value_dim, 1.0, chip)
-    head_s = product_s(batch * 1.0, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
-    return StepTime(
-        _products_s(size, rows, tp, stored_bytes(at, weight_precision), chip) + head_s, attention_s,
-        _other_s(size, rows, tp, chip), _communication_s(size, rows, tp, all_reduce, at.wires))
+    with check.trusted():
+        attention_s = size.layers * fused_attention_s(
+            rows * seen_per_query(size, prompt, 1.0) * size.heads / tp, prompt, size.qk_dim, size.value_dim, 1.0, chip)
+        head_s = product_s(batch * 1.0, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
+        return StepTime(
+            _products_s(size, rows, tp, stored_bytes(at, weight_precision), chip) + head_s, attention_s,
+            _other_s(size, rows, tp, chip), _communication_s(size, rows, tp, all_reduce, at.wires))
 
 
 def weight_bytes_per_gpu(model, at: Machine, tp, weight_precision=None) -> float:

@@ -59,8 +59,18 @@ def _at_least_one(oversubscription):
         raise ValueError(f"oversubscription must be at least 1, got {oversubscription!r}")
 
 
+def _require_group(sent_bytes, ranks, per_node) -> None:
+    """Bytes of at least zero; whole ranks, of which a node holds no more than there are."""
+    if not check.is_trusted():
+        check.non_negative(bytes=sent_bytes)
+        check.whole(ranks=ranks, per_node=per_node)
+        check.non_negative(ranks_elsewhere=ranks - per_node)
+
+
 def ranks_per_node(ranks, stride, gpus_per_node):
     """How many of a group's members share a node, when they stand ``stride`` GPUs apart."""
+    if not check.is_trusted():
+        check.whole(ranks=ranks, stride=stride, gpus_per_node=gpus_per_node)
     return ops.minimum(ranks, ops.maximum(1.0, ops.floor(gpus_per_node / stride)))
 
 
@@ -74,6 +84,7 @@ def all_gather_s(buffer_bytes, ranks, per_node, net: Wires):
 
     Leaves out NCCL's tree-like PAT algorithm, which shortens the hops of large groups.
     """
+    _require_group(buffer_bytes, ranks, per_node)
     nodes = ops.ceil(ranks / per_node)
     hops_s = (nodes - 1.0) * net.network_hop_s + (ranks - nodes) * net.link_hop_s
     transfer_s = buffer_bytes * ((ranks - 1.0) / ranks) / ring_bytes_per_s(per_node, nodes, net)
@@ -87,6 +98,7 @@ def ring_s(buffer_bytes, ranks, per_node, net: Wires):
 
 def tree_s(buffer_bytes, ranks, per_node, net: Wires):
     """AllReduce by double binary trees across nodes, each node a chain: 2·S over the slowest wire, few hops."""
+    _require_group(buffer_bytes, ranks, per_node)
     nodes = ops.ceil(ranks / per_node)
     hops_s = 2.0 * (ops.log2_ceil(nodes) * net.network_hop_s + (per_node - 1.0) * net.link_hop_s)
     transfer_s = ops.where(ranks > 1.0, 2.0 * buffer_bytes, 0.0) / ring_bytes_per_s(per_node, nodes, net)
@@ -95,6 +107,7 @@ def tree_s(buffer_bytes, ranks, per_node, net: Wires):
 
 def two_level_s(buffer_bytes, ranks, per_node, net: Wires):
     """AllReduce in two levels: ReduceScatter in the node, AllReduce of the pieces across, AllGather in the node."""
+    _require_group(buffer_bytes, ranks, per_node)
     nodes = ops.ceil(ranks / per_node)
     inside_s = pipelined_s((per_node - 1.0) * net.link_hop_s,
                            buffer_bytes * ((per_node - 1.0) / per_node) / net.link_bytes_per_s)
@@ -106,6 +119,7 @@ def two_level_s(buffer_bytes, ranks, per_node, net: Wires):
 def nvls_s(buffer_bytes, ranks, per_node, net: Wires):
     """AllReduce in the switch: each GPU sends its buffer once and receives the sum. Where it cannot be had (across
     nodes, or without such a switch) it is given the ring's time."""
+    _require_group(buffer_bytes, ranks, per_node)
     up_and_down_s = pipelined_s(6.0 * net.link_hop_s, buffer_bytes / ops.maximum(net.switch_bytes_per_s, 1.0))
     possible = (net.switch_bytes_per_s > 0.0) & (ranks > 2.0) & (ranks <= per_node)
     return ops.where(possible, net.start_s + up_and_down_s, ring_s(buffer_bytes, ranks, per_node, net))
@@ -114,6 +128,7 @@ def nvls_s(buffer_bytes, ranks, per_node, net: Wires):
 def one_shot_s(buffer_bytes, ranks, per_node, net: Wires):
     """AllReduce in one hop: every GPU reads the others' whole buffers and adds them up itself; for the small messages of
     decoding (TensorRT-LLM, vLLM). Within a node alone: across nodes it is given the ring's time."""
+    _require_group(buffer_bytes, ranks, per_node)
     inside_s = net.start_s + pipelined_s(net.link_hop_s, buffer_bytes * (ranks - 1.0) / net.link_bytes_per_s)
     return ops.where(ranks <= 1.0, 0.0, ops.where(ranks <= per_node, inside_s, ring_s(buffer_bytes, ranks, per_node, net)))
 
@@ -128,6 +143,7 @@ def all_reduce_s(buffer_bytes, ranks, per_node, net: Wires):
 def all_to_all_s(sent_bytes, ranks, per_node, net: Wires):
     """Every rank sends 1/n of ``sent_bytes`` to each rank: the part that stays in the node by the link, the rest by its
     NIC at the same time. Leaves out incast and uneven pieces (see experts.py for the imbalance)."""
+    _require_group(sent_bytes, ranks, per_node)
     inside_s = sent_bytes * ((per_node - 1.0) / ranks) / net.link_bytes_per_s
     across_s = sent_bytes * ((ranks - per_node) / ranks) / net.nic_bytes_per_s
     hops_s = ops.where(ranks > per_node, net.network_hop_s, ops.where(ranks > 1.0, net.link_hop_s, 0.0))
@@ -136,6 +152,7 @@ def all_to_all_s(sent_bytes, ranks, per_node, net: Wires):
 
 def send_s(message_bytes, leaves_node, net: Wires):
     """One message to one neighbour: by the link, or by this GPU's share of the NICs where ``leaves_node``."""
+    check.non_negative(message_bytes=message_bytes)
     rate = ops.where(leaves_node, net.nic_bytes_per_s, net.link_bytes_per_s)
     hop_s = ops.where(leaves_node, net.network_hop_s, net.link_hop_s)
     return net.start_s + pipelined_s(hop_s, message_bytes / rate)

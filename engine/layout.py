@@ -293,8 +293,13 @@ def axes(job: Job, layout: Layout) -> Axes:
                 float(layout.interleave))
 
 
+@lru_cache(1)
+def default_recipe() -> Recipe:
+    return catalog.recipe(DEFAULT_RECIPE)
+
+
 def recipe_of(job: Job) -> Recipe:
-    return job.recipe or catalog.recipe(DEFAULT_RECIPE)
+    return job.recipe or default_recipe()
 
 
 def estimate(model, at: Machine, job: Job, layout: Layout) -> Estimate:

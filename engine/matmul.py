@@ -101,9 +101,12 @@ def chip(gpu, precision: str = "bf16", calibration=DEFAULT) -> Chip:
 
 def waves(tiles, k, multiprocessors):
     """Waves that so many tiles take: whole ones from one upwards; below, k is split so that more of the chip has work."""
-    share = tiles / multiprocessors
-    split = ops.minimum(1.0, share * ops.maximum(1.0, k / SPLIT_K))
-    return ops.where(share >= 1.0, ops.ceil(share), share / split)
+    check.positive(tiles=tiles, k=k, multiprocessors=multiprocessors)
+    return _waves(tiles / multiprocessors, k)
+
+
+def _waves(share, k):
+    return ops.where(share >= 1.0, ops.ceil(share), ops.maximum(share, 1.0 / ops.maximum(1.0, k / SPLIT_K)))
 
 
 def product_s(m, n, k, batch, flops_per_s, operand_bytes, result_bytes, at: Chip):
@@ -112,14 +115,20 @@ def product_s(m, n, k, batch, flops_per_s, operand_bytes, result_bytes, at: Chip
     waves · multiprocessors · 2·128·128·(k + ramp) / rate, against (m·k + k·n)·operand + m·n·result bytes.
     Leaves out what the L2 cache saves or costs, and tiles of other shapes than 128×128.
     """
-    return _tiled_product_s(m, n, k, ops.ceil(m / TILE), ops.ceil(n / TILE), batch, flops_per_s, operand_bytes,
-                            result_bytes, at)
+    check.positive(m=m, n=n, k=k, batch=batch, flops_per_s=flops_per_s, operand_bytes=operand_bytes)
+    check.non_negative(result_bytes=result_bytes)
+    return _tiled_product_s(m, n, k, ops.ceil(m / TILE) * ops.ceil(n / TILE) * batch, _filled(m), batch, flops_per_s,
+                            operand_bytes, result_bytes, at)
 
 
-def _tiled_product_s(m, n, k, tiles_m, tiles_n, batch, flops_per_s, operand_bytes, result_bytes, at: Chip):
-    filled = ops.where(m < TILE, ops.ceil(m / SMALL_TILE) * (SMALL_TILE / TILE), 1.0)
-    arithmetic_s = (waves(tiles_m * tiles_n * batch, k, at.multiprocessors) * filled
-                    * (at.multiprocessors * TILE_FLOPS * (k + RAMP_K) / flops_per_s))
+def _filled(rows):
+    """The part of a tile that so few rows are padded to; whole tiles from one upwards."""
+    return ops.where(rows < TILE, ops.ceil(rows / SMALL_TILE) * (SMALL_TILE / TILE), 1.0)
+
+
+def _tiled_product_s(m, n, k, tiles, filled, batch, flops_per_s, operand_bytes, result_bytes, at: Chip):
+    arithmetic_s = _waves(tiles / at.multiprocessors, k) * filled * (
+        at.multiprocessors * TILE_FLOPS * (k + RAMP_K) / flops_per_s)
     memory_s = batch * ((m + n) * k * operand_bytes + m * n * result_bytes) / at.memory_bytes_per_s
     return ops.maximum(arithmetic_s, memory_s)
 
@@ -127,15 +136,21 @@ def _tiled_product_s(m, n, k, tiles_m, tiles_n, batch, flops_per_s, operand_byte
 def trained_product_s(rows, k, n, batch, flops_per_s, operand_bytes, sum_bytes, at: Chip):
     """The three products of a weight k×n that ``rows`` tokens meet: forward, gradient of the input, gradient of the
     weight (added to a sum of ``sum_bytes`` an element)."""
-    tiles_rows, tiles_k, tiles_n = ops.ceil(rows / TILE), ops.ceil(k / TILE), ops.ceil(n / TILE)
+    if not check.is_trusted():
+        check.positive(rows=rows, k=k, n=n, batch=batch, flops_per_s=flops_per_s, operand_bytes=operand_bytes)
+        check.non_negative(sum_bytes=sum_bytes)
+    tiles_rows, tiles_k, tiles_n = ops.ceil(rows / TILE) * batch, ops.ceil(k / TILE), ops.ceil(n / TILE)
+    filled = _filled(rows)
     common = (batch, flops_per_s, operand_bytes)
-    return (_tiled_product_s(rows, n, k, tiles_rows, tiles_n, *common, 2.0, at),
-            _tiled_product_s(rows, k, n, tiles_rows, tiles_k, *common, 2.0, at),
-            _tiled_product_s(k, n, rows, tiles_k, tiles_n, *common, sum_bytes, at))
+    return (_tiled_product_s(rows, n, k, tiles_rows * tiles_n, filled, *common, 2.0, at),
+            _tiled_product_s(rows, k, n, tiles_rows * tiles_k, filled, *common, 2.0, at),
+            _tiled_product_s(k, n, rows, tiles_k * tiles_n * batch, 1.0, *common, sum_bytes, at))
 
 
 def stream_s(moved_bytes, at: Chip):
     """A kernel that only moves bytes: norms, activations, the optimizer."""
+    if not check.is_trusted():
+        check.non_negative(moved_bytes=moved_bytes)
     return moved_bytes / at.memory_bytes_per_s
 
 
@@ -146,6 +161,10 @@ def fused_attention_s(score_pairs, seq, qk_dim, v_dim, causal: float, at: Chip):
     tile of 128 in ``seq``; under a causal mask also to the half-empty tiles on the diagonal and to rows of unequal length,
     three more (arXiv:2307.08691 and 2407.08608, the speed over sequence length).
     """
+    if not check.is_trusted():
+        check.non_negative(score_pairs=score_pairs)
+        check.positive(seq=seq, qk_dim=qk_dim, v_dim=v_dim)
+        check.between(0, 1, causal=causal)
     narrow = qk_dim / (qk_dim + at.softmax_d)
     filled = seq / (seq + TILE * (1.0 + 3.0 * causal))
     return 2.0 * (qk_dim + v_dim) * score_pairs / (at.attention_flops_per_s * narrow * filled)

@@ -56,6 +56,9 @@ def bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
     Leaves out what a stage waits for messages (see layout.py) and stages of unequal length (DualPipe's F&B, one forward
     and one backward run together, is taken as F + B).
     """
+    if not check.is_trusted():
+        check.whole(stages=stages, chunks=chunks)
+        check.non_negative(forward_s=forward_s, backward_s=backward_s, weight_gradient_s=weight_gradient_s)
     waiting = ops.maximum(0.0, plan.stages_share * stages - 1.0) / chunks
     return waiting * ops.maximum(0.0, forward_s + backward_s - plan.weight_gradients * weight_gradient_s)
 
@@ -70,6 +73,8 @@ def bubble_share(stages, micro_batches, chunks=1, backward_over_forward=2.0, key
 
 def in_flight(stages, micro_batches, chunks, plan):
     """Micro-batches whose activations the first stage holds at once (for all of its layers)."""
+    if not check.is_trusted():
+        check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
     return ops.minimum(micro_batches, stages + plan.flight_warm_up * (stages - 1.0) / chunks + plan.flight_more)
 
 
@@ -86,6 +91,8 @@ def stage_layers(layers, stages, chunks) -> StageLayers:
     and the output layer: the last stage gives up the larger half, as in Llama 3 (126 layers in 128 slots) and BLOOM (70
     in 72). Each end keeps at least one layer; what is then still missing is taken off stages in the middle.
     """
+    if not check.is_trusted():
+        check.whole(layers=layers, stages=stages, chunks=chunks)
     full = ops.ceil(layers / (stages * chunks)) * chunks
     half = (full * stages - layers) / 2.0
     room = full - 1.0

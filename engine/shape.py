@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import lru_cache
 
 from engine import flops, models
 
@@ -76,7 +75,10 @@ class Shape:
         self.matmul_params = float(flops.matmul_parameters(model))
 
 
-@lru_cache(256)
 def shape(model) -> Shape:
-    """The sizes of a catalogue model (or of one's own)."""
-    return Shape(model)
+    """The sizes of a catalogue model (or of one's own); made once and kept with the model."""
+    made = model.__dict__.get("_shape")
+    if made is None:
+        made = Shape(model)
+        object.__setattr__(model, "_shape", made)     # beside the frozen fields: equality and hash do not see it
+    return made
