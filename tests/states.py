@@ -44,10 +44,10 @@ def typed(control, random) -> float:
 def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
     """Random states, the same in each run; half of their numbers stand between the stops.
 
-    A part that is tabulated for the page knows its controls at their stops alone, so these stay on them.
+    What is tabulated for the page knows its controls at their stops alone, so these stay on them.
     """
     random = np.random.default_rng(zlib.crc32(cls.slug().encode()))
-    on_stops = {name for method in cls.methods("part_of").values() if method.tabulated for name in method.part_of}
+    on_stops = {name for method in cls.methods("table_of").values() for name in method.table_of}
     found = []
     for _ in range(count):
         state = {}

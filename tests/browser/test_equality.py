@@ -62,7 +62,7 @@ def differences(cls, page: dict, python: dict) -> list[str]:
         elif ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=0)):
             found.append(f"{name}: the page has {ours}, Python {theirs}")
 
-    for group in ("parts", "readouts", "regimes", "ranges"):
+    for group in ("parts", "readouts", "regimes", "ranges", "ends"):
         texts(f"the names of the {group}", sorted(page[group]), sorted(python[group]))
     for part, columns in python["parts"].items():
         texts(f"the columns of {part}", sorted(page["parts"][part]), sorted(columns))
@@ -80,6 +80,8 @@ def differences(cls, page: dict, python: dict) -> list[str]:
         texts(f"regime {name}", page["regimes"][name]["text"], regime["text"])
     for name, ends in python["ranges"].items():
         numbers(f"range {name}", page["ranges"][name], ends)
+    for name, end in python["ends"].items():
+        numbers(f"the last frame of {name}", page["ends"][name], end)
     texts("summary", page["summary"], python["summary"])
     return found
 

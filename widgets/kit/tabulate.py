@@ -1,6 +1,6 @@
-"""Parts that execute an algorithm cannot be traced; they are run at every stop of their own controls and kept as a table.
+"""Methods that execute an algorithm cannot be traced; they are run at every stop of their own controls and kept as a table.
 
-``@part("ranks", "step", tabulated=True)`` marks one. On the page a control's value picks the nearest stop's row. Columns of
+``@part("ranks", "step", tabulated=True)`` or ``@executed("ranks")`` marks one. On the page a control's value picks the nearest stop's row. Columns of
 different lengths are padded with NaN, which Bokeh leaves out; texts become indices into a list of all texts that occur.
 """
 
@@ -21,8 +21,8 @@ def stops(control) -> list:
 
 
 def rows(cls, name: str) -> list[dict]:
-    """What the part gives at each combination of its controls' stops, the last control running fastest."""
-    controls = getattr(cls, name).part_of
+    """What the method gives at each combination of its controls' stops, the last control running fastest."""
+    controls = getattr(cls, name).table_of
     grids = [stops(cls.controls()[c]) for c in controls]
     widget, found = cls(), []
     for values in itertools.product(*grids):
@@ -32,8 +32,8 @@ def rows(cls, name: str) -> list[dict]:
 
 
 def symbols(cls, name: str, graph: Graph, used: set) -> dict:
-    """The part's columns as symbols that look into its table; the table itself is laid down in the graph."""
-    controls = getattr(cls, name).part_of
+    """The method's columns as symbols that look into its table; the table itself is laid down in the graph."""
+    controls = getattr(cls, name).table_of
     used.update(controls)
     row = 0.0
     for control_name in controls:

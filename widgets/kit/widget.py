@@ -28,6 +28,17 @@ def part(*controls, tabulated=False):
     def mark(method):
         method = param.depends(*controls)(method)
         method.part_of, method.tabulated = controls, tabulated
+        return executed(*controls)(method) if tabulated else method
+    return mark
+
+
+def executed(*controls):
+    """Columns of numbers from an algorithm that is run at every stop of the named controls, for parts and words to read.
+
+    It is not drawn itself. Where it is traced, shorter runs are padded: give columns of one length if parts read them.
+    """
+    def mark(method):
+        method.table_of = controls
         return method
     return mark
 
@@ -95,6 +106,10 @@ class Widget(param.Parameterized):
         """Range name -> [start, end] for axes with a better home once the hand rests; while it drags they stay."""
         return {}
 
+    def ends(self) -> dict:
+        """Player name -> the last frame of its run, where that depends on the other controls."""
+        return {}
+
     def figure(self, sources):
         raise NotImplementedError
 
@@ -140,6 +155,7 @@ def _shown(cls, view) -> dict:
         "readouts": {name: _readout(getattr(view, name)()) for name in cls.methods("readout_label")},
         "regimes": {name: dict(zip(("met", "text"), getattr(view, name)())) for name in cls.methods("regime_target")},
         "ranges": view.ranges(),
+        "ends": view.ends(),
         "summary": view.summary(),
     }
 
@@ -155,7 +171,7 @@ class Trace:
             self.used.add(name)
             return self._cls.controls()[name].symbol(self._graph)
         found = next(vars(base)[name] for base in self._cls.__mro__ if name in vars(base))
-        if getattr(found, "tabulated", False):
+        if hasattr(found, "table_of"):
             return lambda: tabulate.symbols(self._cls, name, self._graph, self.used)
         if isinstance(found, (property, cached_property)):
             return (found.fget if isinstance(found, property) else found.func)(self)
@@ -191,4 +207,4 @@ def all_widgets() -> dict[str, type[Widget]]:
     return found
 
 
-__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "part", "readout", "regime"]
+__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "executed", "part", "readout", "regime"]

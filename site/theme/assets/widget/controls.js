@@ -1,6 +1,7 @@
 // Sliders, selects, switches and players: native elements, so that labels, keyboard and screen readers work as they should.
 import { human, parse, stop } from "./numbers.js";
 
+const SPEEDS = [1, 2, 4, 0.5];
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // Text of a link or a fence -> a value, or null where the control does not take it.
@@ -45,12 +46,13 @@ function bindSwitch(element, control, changed) {
 function bindSlider(element, control, changed) {
   const range = element.querySelector("input[type=range]");
   const typed = element.querySelector("input[type=text]");
+  let last = control.grid.length - 1;
   const show = value => {
     const text = human(value, control.family);
     const at = stop(value, control.grid);
     range.value = at;
     range.setAttribute("aria-valuetext", text);
-    range.style.setProperty("--at", `${100 * at / (control.grid.length - 1)}%`);
+    range.style.setProperty("--at", `${100 * Math.min(1, at / last)}%`);
     if (typed && document.activeElement !== typed) typed.value = text;
   };
   range.addEventListener("input", () => changed(control.grid[range.valueAsNumber], false));
@@ -68,13 +70,14 @@ function bindSlider(element, control, changed) {
     changed(null, true);
   });
   typed?.addEventListener("keydown", event => { if (event.key === "Enter") typed.blur(); });
-  return { show };
+  const limit = value => { range.max = last = stop(value, control.grid); };
+  return { show, limit };
 }
 
 function bindPlayer(element, control, changed) {
   const slider = bindSlider(element, control, (value, settled) => { halt(); changed(value, settled); });
-  const play = element.querySelector("[data-play]"), step = element.querySelector("[data-step]");
-  let now = control.default, playing = 0;
+  const [play, step, speed] = ["play", "step", "speed"].map(name => element.querySelector(`[data-${name}]`));
+  let now = control.default, playing = 0, pace = 0, end = control.frames;
   const label = () => {
     play.dataset.play = playing ? "pause" : "play";
     play.setAttribute("aria-label", `${playing ? "Pause" : "Play"}: ${control.label}`);
@@ -84,27 +87,37 @@ function bindPlayer(element, control, changed) {
   const run = () => {
     let before = performance.now();
     const tick = time => {
-      const next = Math.min(control.frames, now + (time - before) / 1000 / control.seconds);
+      const next = Math.min(end, now + SPEEDS[pace] * (time - before) / 1000 / control.seconds);
       before = time;
-      if (next >= control.frames) halt(); else playing = requestAnimationFrame(tick);
-      go(next, next >= control.frames);
+      if (next >= end) halt(); else playing = requestAnimationFrame(tick);
+      go(next, next >= end);
     };
     const hop = () => {  // reduced motion: whole frames, no tweening
-      const next = Math.min(control.frames, Math.floor(now) + 1);
-      if (next >= control.frames) halt(); else playing = setTimeout(hop, 1000 * control.seconds);
-      go(next, next >= control.frames);
+      const next = Math.min(end, Math.floor(now) + 1);
+      if (next >= end) halt(); else playing = setTimeout(hop, 1000 * control.seconds / SPEEDS[pace]);
+      go(next, next >= end);
     };
     playing = calm() ? setTimeout(hop, 0) : requestAnimationFrame(tick);
     label();
   };
   play.addEventListener("click", () => {
     if (playing) return halt();
-    if (now >= control.frames) go(0, false);
+    if (now >= end) go(0, false);
     run();
   });
   step.addEventListener("click", () => {
     halt();
-    go(now >= control.frames ? 0 : Math.floor(now + 1e-9) + 1, true);
+    go(now >= end ? 0 : Math.floor(now + 1e-9) + 1, true);
   });
-  return { show: value => { now = value; slider.show(value); }, stop: halt };
+  speed.addEventListener("click", () => {
+    pace = (pace + 1) % SPEEDS.length;
+    speed.textContent = `${SPEEDS[pace]}×`;
+  });
+  const limit = value => {  // the run is over earlier in some states
+    if (value === end) return;
+    end = value;
+    slider.limit(value);
+    slider.show(now);
+  };
+  return { show: value => { now = value; slider.show(value); }, limit, stop: halt };
 }

@@ -151,6 +151,7 @@ export class View {
     const summary = this.$("[data-summary]");
     if (summary.textContent !== out.summary) summary.textContent = out.summary;
     for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, text);
+    for (const [name, end] of Object.entries(out.ends)) this.bound[name].limit(end);
     this.ranges = out.ranges;
     this.shown = out;
     if (this.sheet) this.sheet.replaceChildren(...tables(out.parts));
