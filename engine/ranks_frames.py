@@ -1,0 +1,112 @@
+"""An executed collective as frames of an animation: what each cell shows, and what is on the wires, at any moment.
+
+``frames`` turns a ``ranks.Run`` into arrays of one size, so that runs of different lengths fit one table. The functions
+behind it read such arrays at a moment counted in steps: 2.5 is halfway through the third. They take symbols too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import check
+from engine.ranks import ADD, Run
+
+NEVER = 1e6                         # a state that no run reaches: for what does not happen
+
+
+class Frames(NamedTuple):
+    """A run padded to ``size`` ranks and chunks, in flat arrays: a place is a chunk of a rank, chunk by chunk."""
+
+    changes_at: np.ndarray          # [change, place]: the state in which the place gets its next value, or NEVER
+    values: np.ndarray              # [change + 1, place]: what it shows before the first change, and after each
+    shares: np.ndarray              # [change + 1, place]: of which share of the ranks that is the sum; 0: nothing there
+    chunks: np.ndarray              # [step, rank]: the chunk that each rank is receiving
+    arriving: np.ndarray            # [step, rank]: its value on the wire
+    travels: np.ndarray             # [step, rank]: 1 where there is one
+    adds: np.ndarray                # [step, rank]: 1 where it will be added, 0 where it overwrites
+    carried: np.ndarray             # [step, rank]: chunks that the links into each rank have carried before the step
+
+
+def frames(run: Run, size: int, steps: int, changes: int = 2) -> Frames:
+    """The run as arrays for ``size`` ranks and chunks and ``steps`` steps. Each chunk must be one cell."""
+    check.whole(size=size, steps=steps, changes=changes)
+    cells = run.values.shape[2]
+    if max(run.ranks, cells) > size or len(run.steps) > steps or len(run.pieces) != cells:
+        raise ValueError(f"run must fit {size} ranks and one-cell chunks and {steps} steps, got {run.ranks} ranks, "
+                         f"{cells} cells in {len(run.pieces)} chunks and {len(run.steps)} steps")
+    changes_at = np.full((changes, size, size), NEVER)
+    values, shares = np.zeros((2, changes + 1, size, size))
+    for rank in range(run.ranks):
+        for cell in range(cells):
+            held = run.holds[:, rank, cell]
+            states = [0, *(np.flatnonzero((held[1:] != held[:-1]).any(axis=1)) + 1)]
+            if len(states) > changes + 1:
+                raise ValueError(f"run must change a cell at most {changes} times, got {len(states) - 1}")
+            later = np.minimum(np.arange(changes + 1), len(states) - 1)
+            changes_at[:len(states) - 1, rank, cell] = states[1:]
+            values[:, rank, cell] = run.values[states, rank, cell][later]
+            shares[:, rank, cell] = run.contributions[states, rank, cell][later] / run.ranks
+    chunks, arriving, travels, adds, carried = np.zeros((5, steps + 1, size))
+    for move in run.log:
+        at = move.step, move.destination
+        chunks[at], arriving[at] = move.start, run.values[move.step, move.source, move.start]
+        travels[at], adds[at] = 1, move.how == ADD
+        carried[move.step + 1:, move.destination] += move.stop - move.start
+    return Frames(*(array.ravel() for array in (changes_at, values, shares, chunks, arriving, travels, adds, carried)))
+
+
+class Cells(NamedTuple):
+    """What each place shows at a moment."""
+
+    values: np.ndarray
+    shares: np.ndarray              # the share of the ranks whose data is in the value
+    fresh: np.ndarray               # True where the value came with the step before
+
+
+class Messages(NamedTuple):
+    """What travels to each rank at a moment."""
+
+    chunks: np.ndarray
+    values: np.ndarray
+    travels: np.ndarray             # True where something does
+    adds: np.ndarray                # True where it will be added to what is there
+
+
+def state_of(moment):
+    """The number of steps that are over."""
+    return np.floor(moment)
+
+
+def way_made(moment):
+    """The share of its way that a message has made."""
+    return moment - np.floor(moment)
+
+
+def cells_at(run: Frames, size: int, moment) -> Cells:
+    """Each place's last change up to the moment; what is on its way has not arrived."""
+    state = state_of(moment)
+    changes_at, values, shares = (np.reshape(column, (-1, size * size)) for column in run[:3])
+    value, share = values[0], shares[0]
+    for change in range(len(values) - 1):
+        over = changes_at[change] <= state
+        value, share = np.where(over, values[change + 1], value), np.where(over, shares[change + 1], share)
+    return Cells(value, share, np.any(changes_at == state, axis=0))
+
+
+def messages_at(run: Frames, size: int, moment) -> Messages:
+    """What each rank is about to receive; between two steps nothing travels."""
+    chunks, values, travels, adds = (_row(column, size, moment) for column in run[3:7])
+    return Messages(chunks, values, (travels > 0) & (way_made(moment) > 0), adds > 0)
+
+
+def carried_bytes(run: Frames, size: int, moment, chunks, buffer_bytes):
+    """What the links into each rank have carried so far, the part of a message that is already over included."""
+    carried = _row(run.carried, size, moment) + _row(run.travels, size, moment) * way_made(moment)
+    return carried * buffer_bytes / chunks
+
+
+def _row(column, size, moment):
+    steps = np.reshape(column, (-1, size))
+    return np.sum(np.where(np.arange(len(steps))[:, None] == state_of(moment), steps, 0.0), axis=0)
