@@ -1,4 +1,4 @@
-"""The memory budget of one GPU in training: its parts in order, the one that passes the HBM, what would bring it back."""
+"""The memory budget of one GPU in training: its parts in order, the one that passes the HBM, the ways back."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def parts_bytes(params, model, recipe, seq, micro_batch, recompute=NO_RECOMPUTE,
 
 
 def _layer_bytes(model, recipe, seq, micro_batch, recompute, flash, moe=False):
-    """``memory.layer_activation_bytes``, which counts 2-byte values, at the recipe's width; dropout's masks stay at 1 byte.
+    """``memory.layer_activation_bytes``, which counts 2-byte values, at the recipe's width; masks stay at 1 byte.
 
-    The masks are 2·h of a token's 34·h bytes and a·s of its 5·a·s (Korthikanti et al. section 4.1).
+    Dropout's masks are 2·h of a token's 34·h bytes and a·s of its 5·a·s (Korthikanti et al. section 4.1).
     """
     width = recipe.activation_bytes / 2
     counted = memory.layer_activation_bytes(model, seq, micro_batch, recompute=recompute, flash=flash, moe=moe)

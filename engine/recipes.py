@@ -39,7 +39,7 @@ class Recipe:
 
     @property
     def logit_bytes(self) -> float:
-        """Of one logit while an unfused loss is computed: fp32 and its fp32 gradient, and the copy in a narrower format."""
+        """Of one logit while an unfused loss is computed: in fp32, its fp32 gradient, and the narrower copy if any."""
         return 8.0 if self.precision == "fp32" else 8.0 + self.activation_bytes
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine import budget, catalog, memory, models, recipes
+from engine import budget, catalog, memory, models, recipes, units
 from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.symbolic import over
@@ -12,7 +12,8 @@ from widgets.kit.widget import Widget, part, readout, regime
 ROWS = {"framework": 12, "weights": 11, "gradients": 10, "optimizer": 9, "activations": 8, "transient": 7, "total": 6}
 CHANGES = {"FlashAttention": 4, "micro-batch 1": 3, "checkpointing": 2, "8-bit moments": 1, "1,024 tokens": 0}
 PART_ROWS, CHANGE_ROWS = np.array([*ROWS.values()], float), np.array([*CHANGES.values()], float)
-VIEWS_BYTES = [m * 10.0**e for e in range(10, 18) for m in (1.2, 1.5, 2, 3, 4, 6, 8)]
+# lengths of the axis that give few round ticks, and a last one that has room for its label
+VIEWS_BYTES = [m * 10.0**e for e in range(10, 18) for m in (1.2, 1.45, 1.9, 2.9, 3.9, 5.9, 7.9)]
 SEQ_STOPS = [m * 2**k for k in range(6, 14) for m in range(8, 16)] + [2**17]
 BATCH_STOPS = [*range(1, 8), *range(8, 16), *range(16, 32, 2), *range(32, 65, 4)]
 CURES = ["FlashAttention, which never stores the scores", "micro-batches of 1, with their gradients accumulated",
@@ -21,8 +22,16 @@ CURES = ["FlashAttention, which never stores the scores", "micro-batches of 1, w
 NAMES = ["the framework", "the weights", "the gradients", "the optimizer", "the activations"]
 
 
-def named(*keys):
-    return {key: (label, catalog.recipe(key)) for key, label in keys}
+def named(labels):
+    """Options for a choice among recipes: {key: label}."""
+    return {key: (label, catalog.recipe(key)) for key, label in labels.items()}
+
+
+PRECISIONS = named({"bf16-adam": "bf16 mixed", "bf16-adam-fp32-grads": "bf16, fp32 gradients", "fp32-adam": "fp32",
+                    "fp8-te": "fp8, Transformer Engine"})
+OPTIMIZERS = named({"bf16-adam": "Adam", "adam-8bit": "8-bit Adam", "adafactor": "Adafactor",
+                    "sgd-momentum": "SGD with momentum"})
+EVERY = ("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
 
 
 class MemoryWall(Widget):
@@ -30,13 +39,11 @@ class MemoryWall(Widget):
     size = Number("Model size", 3e9, 0.1e9, 1e12, family="params", marks=(1e9, 7e9, 13e9, 70e9))
     seq = Number("Sequence", 8192, 512, 2**17, stops=SEQ_STOPS, whole=True, help="Tokens in one sequence")
     recompute = Choice("Checkpointing", {key: (key, value) for key, value in memory.RECOMPUTE.items()}, "none",
-                       help="Which activations are thrown away in the forward pass and computed again in the backward pass")
+                       help="Which activations are thrown away and computed again in the backward pass")
     batch = Number("Micro-batch", 2, 1, 64, stops=BATCH_STOPS, whole=True, more=True,
                    help="Sequences that go through the GPU at once")
-    precision = Choice("Precision", named(("bf16-adam", "bf16 mixed"), ("bf16-adam-fp32-grads", "bf16, fp32 gradients"),
-                                          ("fp32-adam", "fp32"), ("fp8-te", "fp8, Transformer Engine")), "bf16-adam", more=True)
-    optimizer = Choice("Optimizer", named(("bf16-adam", "Adam"), ("adam-8bit", "8-bit Adam"), ("adafactor", "Adafactor"),
-                                          ("sgd-momentum", "SGD with momentum")), "bf16-adam", more=True)
+    precision = Choice("Precision", PRECISIONS, "bf16-adam", more=True)
+    optimizer = Choice("Optimizer", OPTIMIZERS, "bf16-adam", more=True)
     flash = Switch("FlashAttention", True, more=True)
     gpu = Choice("GPU", list(catalog.gpus().values()), "h100-sxm", more=True)
 
@@ -50,30 +57,36 @@ class MemoryWall(Widget):
     }
     break_it = "Find a state that fits with checkpointing and does not fit without it."
     assumptions = (
-        "A GPT-like shape of the size chosen: width 128 times the layers, heads of 128, MLP four times the width, dropout "
-        "(GPT-3 175B and Llama 405B lie on that line). All parts at their peak together. *Transient* is the larger of the loss's logits, over a "
-        "vocabulary of 128,256, and what checkpointing rebuilds in one layer; fp8 keeps its activations in bf16. Each "
-        "change below the total is made alone. No fragmentation.")
-    formula = ("$$M = F + P\\,(b_w + b_g + b_{opt}) + s\\,b\\,h\\,L\\,\\left(34 + \\frac{5as}{h}\\right) + 10\\,s\\,b\\,V$$\n\n"
-               "for bf16, with $s$ tokens in each of $b$ sequences, $L$ layers of width $h$ with $a$ heads and a vocabulary of $V$ "
-               "(Korthikanti et al., arXiv:2205.05198). FlashAttention and selective checkpointing drop the "
-               "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$.")
+        "A GPT-like shape of the size chosen: width 128 times the layers, heads of 128, MLP four times the width, "
+        "dropout (GPT-3 175B and Llama 405B lie on that line). All parts at their peak together; "
+        f"{units.human(memory.FRAMEWORK_BYTES, 'bytes')} for the framework; no fragmentation. *Transient* is the "
+        "larger of the loss's logits, over a vocabulary of 128,256, and what checkpointing rebuilds in one layer. "
+        "Activations are bf16 even under fp8. The slider at the wall is the model size if the state alone passes, the "
+        "micro-batch if one sequence would fit, else the sequence. Each change below the total is made alone, "
+        "the cheapest first.")
+    formula = (
+        "$$M = F + P\\,(b_w + b_g + b_{opt}) + s\\,b\\,h\\,L\\,\\left(34 + \\frac{5as}{h}\\right) + 10\\,s\\,b\\,V$$"
+        "\n\nfor bf16, with $s$ tokens in each of $b$ sequences, $L$ layers of width $h$ with $a$ heads and a "
+        "vocabulary of $V$ (Korthikanti et al., arXiv:2205.05198). FlashAttention and selective checkpointing drop the "
+        "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. What is rebuilt in one layer takes the "
+        "place of the logits where it is larger.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
-    def state(self):
-        return (self.size, models.typical(self.size), over(recipes.combined, self.precision, self.optimizer), self.seq, self.batch)
+    def case(self):
+        recipe = over(recipes.combined, self.precision, self.optimizer)
+        return self.size, models.typical(self.size), recipe, self.seq, self.batch
 
     def parts_bytes(self):
-        return budget.parts_bytes(*self.state(), self.recompute, self.flash)
+        return budget.parts_bytes(*self.case(), self.recompute, self.flash)
 
     def total_bytes(self):
         return np.sum(self.parts_bytes())
 
     def without_checkpointing_bytes(self):
-        return budget.total_bytes(*self.state(), memory.NO_RECOMPUTE, self.flash)
+        return budget.total_bytes(*self.case(), memory.NO_RECOMPUTE, self.flash)
 
     def changed_bytes(self):
-        return budget.totals_after_one_change(*self.state(), self.recompute, self.flash)
+        return budget.totals_after_one_change(*self.case(), self.recompute, self.flash)
 
     def is_over(self):
         return self.total_bytes() > self.gpu.hbm_bytes
@@ -88,10 +101,10 @@ class MemoryWall(Widget):
                 "label_at_narrow": fig.clear_of(end, hbm, fig.share_of(view, 0.25))}
 
     def rebuilds_most(self):
-        return budget.rebuilds_most(*self.state(), self.recompute, self.flash)
+        return budget.rebuilds_most(*self.case(), self.recompute, self.flash)
 
     # -- the picture ------------------------------------------------------------------------------------------------
-    @part("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
+    @part(*EVERY)
     def parts(self):
         parts, hbm = self.parts_bytes(), self.gpu.hbm_bytes
         start, end = fig.end_to_end(parts)
@@ -103,14 +116,14 @@ class MemoryWall(Widget):
                 "amount": [show(amount, "bytes") for amount in amounts],
                 "note": [choose(first[i], "passes the HBM", notes[i]) for i in range(7)]}
 
-    @part("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
+    @part(*EVERY)
     def changes(self):
         total, hbm = self.changed_bytes(), self.gpu.hbm_bytes
         return {"row": list(CHANGES), "y": CHANGE_ROWS, "end": total, **self.label_places(total),
                 "over_start": np.minimum(total, hbm), "past": np.where(total > hbm, 1.0, 0.0),
-                "amount": [choose(total[i] < self.total_bytes(), show(total[i], "bytes"), "no change") for i in range(5)]}
+                "amount": [choose(after < self.total_bytes(), show(after, "bytes"), "no change") for after in total]}
 
-    @part("size", "seq", "recompute", "batch", "precision", "optimizer", "flash", "gpu")
+    @part(*EVERY)
     def wall(self):
         hbm, name = self.gpu.hbm_bytes, f"{self.gpu.name}, {show(self.gpu.hbm_bytes, 'bytes')}"
         far = hbm > fig.share_of(self.view_bytes(), 0.5)
@@ -120,10 +133,9 @@ class MemoryWall(Widget):
         return {"x": [0.0, self.view_bytes()]}
 
     def figure(self, sources):
-        rows = {**ROWS, **CHANGES}
         p = fig.plot((0, 2e11), (-0.6, 13.6), height=450)
         fig.moving_ticks(p.xaxis[0], "bytes")
-        fig.named_rows(p.yaxis[0], rows)
+        fig.named_rows(p.yaxis[0], ROWS | CHANGES)
         p.ygrid.grid_line_color, p.xgrid.grid_line_color = None, fig.COLOR["grid"]
         color, parts, changes, wall = fig.COLOR, sources["parts"], sources["changes"], sources["wall"]
         p.hbar(y="y", left="start", right="end", height=0.62, source=parts, fill_color=color["hbm"], fill_alpha=0.28,
@@ -131,7 +143,8 @@ class MemoryWall(Widget):
         p.hbar(y="y", left=0, right="end", height=0.62, source=changes, fill_color=color["hbm"], fill_alpha=0.1,
                line_color=color["hbm"])
         for source in (parts, changes):
-            p.hbar(y="y", left="over_start", right="end", height=0.62, source=source, **fig.OVER | {"line_alpha": "past"})
+            p.hbar(y="y", left="over_start", right="end", height=0.62, source=source,
+                   **fig.OVER | {"line_alpha": "past"})
             fig.only("wide", p.text("label_at", "y", text="amount", source=source, x_offset=8, **fig.TEXT))
             fig.only("narrow", p.text("label_at_narrow", "y", text="amount", source=source, x_offset=8, **fig.TEXT))
         fig.only("wide", p.text("label_at", "y", text="note", source=parts, x_offset=78, **fig.LABEL))
@@ -187,10 +200,11 @@ class MemoryWall(Widget):
     def checkpointing_saves_it(self):
         without = self.without_checkpointing_bytes()
         return ~self.is_over() & (without > self.gpu.hbm_bytes), (
-            f"You found it: without checkpointing this takes {show(without, 'bytes')} and hits the wall; with it, {self.total()} "
-            f"fits in {show(self.gpu.hbm_bytes, 'bytes')}.")
+            f"You found it: without checkpointing this takes {show(without, 'bytes')} and hits the wall; with it, "
+            f"{self.total()} fits in {show(self.gpu.hbm_bytes, 'bytes')}.")
 
     def summary(self):
+        outcome = choose(self.is_over(), f"first past the HBM: {self.name_of_first()}", "it fits")
         return (f"Training {show(self.size, 'params')} parameters on micro-batches of {show(self.batch, 'count')} × "
-                f"{show(self.seq, 'count')} tokens takes {self.total()} against the {show(self.gpu.hbm_bytes, 'bytes')} of one "
-                f"{self.gpu.name}; {choose(self.is_over(), f'first past the HBM: {self.name_of_first()}', 'it fits')}.")
+                f"{show(self.seq, 'count')} tokens takes {self.total()} against the "
+                f"{show(self.gpu.hbm_bytes, 'bytes')} of one {self.gpu.name}; {outcome}.")

@@ -16,6 +16,7 @@ NAMES = ["memory", "the step time", "the deadline", "the budget"]
 VIEWS = [1.62, 2.6, 4.6, 7.2]
 GPU_STOPS = sorted({n for k in range(18) for n in (2**k, 5 * 2**k // 4, 3 * 2**k // 2, 7 * 2**k // 4) if n <= 2**17})
 DEADLINE_STOPS = sorted({DAY * round_significant(d, 2) for d in [*np.geomspace(1, 3650, 60), 30, 54, 90, 180, 365]})
+ALONE = {"tokens": 1e9, "gpus": 1, "step_tokens": 65e3}
 PRICE = catalog.price("h100-sxm")
 
 
@@ -32,25 +33,27 @@ class ThreeWalls(Widget):
     gpu = Choice("GPU", list(catalog.gpus().values()), "h100-sxm", more=True)
     mfu = Number("MFU", 0.4, 0.05, 0.8, family="percent", stops=76, log=False, more=True,
                  help="Model FLOPs utilisation: the share of the peak that the mathematics uses")
-    price = Number("Price of a GPU-hour", PRICE.dollars_per_hour, 0.5, 15, family="dollars", stops=59, log=False, more=True)
+    price = Number("Price of a GPU-hour", PRICE.dollars_per_hour, 0.5, 15, family="dollars", stops=59, log=False,
+                   more=True)
 
     presets = {
         "70B, 15T tokens": {},
         "Opening case: 8 nodes of 8": {"gpus": 64},
         "Llama 3.1 405B": {"size": 405e9, "tokens": 15.6e12, "gpus": 16384, "step_tokens": 16e6, "budget_dollars": 1e8},
-        "7B fine-tune on one GPU": {"size": 7e9, "tokens": 1e9, "gpus": 1, "step_tokens": 65e3, "budget_dollars": 1e4},
-        "Half a million parameters": {"size": 5e5, "tokens": 1e9, "gpus": 1, "step_tokens": 65e3, "budget_dollars": 1e3},
+        "7B fine-tune on one GPU": {**ALONE, "size": 7e9, "budget_dollars": 1e4},
+        "Half a million parameters": {**ALONE, "size": 5e5, "budget_dollars": 1e3},
     }
     break_it = "Pass all four walls at once. Then add GPUs: three of the walls give way. Which one does not?"
     assumptions = (
-        "State of bf16 mixed Adam, 16 bytes per parameter, cut evenly over all GPUs: no activations. Arithmetic of $6PD$ at "
-        "the chip's dense bf16 peak times an MFU that does not fall as GPUs are added, which is kind. Price and GPU are set "
-        f"apart; it starts at {PRICE.dollars_per_hour:g} dollars for an H100 ({PRICE.provider}, {PRICE.date}). "
-        "The axis is linear up to the wall and logarithmic beyond it.")
-    formula = ("With $P$ parameters, $D$ tokens, $B$ tokens per step, $N$ GPUs of peak $C$ and memory $M$ at a utilisation $u$:\n\n"
+        "State of bf16 mixed Adam, 16 bytes per parameter, cut evenly over all GPUs: no activations. Arithmetic of "
+        "$6PD$ at the chip's dense bf16 peak times an MFU that does not fall as GPUs are added, which is kind. Price "
+        f"and GPU are set apart; it starts at {PRICE.dollars_per_hour:g} dollars for an H100 ({PRICE.provider}, "
+        f"{PRICE.date}). The axis is linear up to the wall and logarithmic beyond it.")
+    formula = ("With $P$ parameters, $D$ tokens, $B$ tokens per step, and $N$ GPUs of peak $C$ and memory $M$ at a "
+               "utilisation $u$:\n\n"
                "$$\\frac{16P}{NM} \\qquad \\frac{6PB}{NCu\\,T_{step}} \\qquad \\frac{6PD}{NCu\\,T_{deadline}} \\qquad "
-               "\\frac{6PD}{Cu} \\cdot \\frac{price}{budget}$$\n\nEach is what is needed over what there is. All grow with $P$, "
-               "so the largest is the wall that a growing model hits first. $N$ cancels in the last one.")
+               "\\frac{6PD}{Cu} \\cdot \\frac{price}{budget}$$\n\nEach is what is needed over what there is. All grow "
+               "with $P$, so the largest is the wall that a growing model hits first. $N$ cancels in the last one.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def peak(self):
@@ -73,8 +76,13 @@ class ThreeWalls(Widget):
         return cost.run_dollars(hours, self.price)
 
     def ratios(self):
-        return walls.wall_ratios(self.size, self.tokens, self.step_tokens, self.gpu, self.gpus, self.mfu, self.step_target_s,
-                                 self.deadline_s, self.price, self.budget_dollars)
+        return walls.wall_ratios(self.size, self.tokens, self.step_tokens, self.gpu, self.gpus, self.mfu,
+                                 self.step_target_s, self.deadline_s, self.price, self.budget_dollars)
+
+    def filled(self, wall):
+        """A wall's ratio in words, and whether it is past the wall."""
+        ratio = self.ratios()[wall]
+        return choose(ratio > 1, show(ratio, "times"), show(ratio, "percent")), ratio > 1
 
     def is_first(self):
         return walls.first_wall(self.ratios()) == np.arange(4)
@@ -93,9 +101,10 @@ class ThreeWalls(Widget):
     def bars(self):
         ratios = self.ratios()
         end, first = fig.past_wall(ratios), self.is_first()
-        return {"row": ROWS, "y": HEIGHTS, "foot": HEIGHTS - 0.3, "head": HEIGHTS + 0.28, "ratio": ratios, "within": np.minimum(end, 1), "end": np.maximum(end, 1),
-                "past": np.where(ratios > 1, 1.0, 0.0), "label_at": fig.clear_of(end, 1.0, fig.share_of(self.view(), 0.14)),
-                "label": [choose(ratios[i] > 1, show(ratios[i], "times"), show(ratios[i], "percent")) for i in range(4)],
+        return {"row": ROWS, "y": HEIGHTS, "foot": HEIGHTS - 0.3, "head": HEIGHTS + 0.28, "ratio": ratios,
+                "within": np.minimum(end, 1), "end": np.maximum(end, 1), "past": np.where(ratios > 1, 1.0, 0.0),
+                "label_at": fig.clear_of(end, 1.0, fig.share_of(self.view(), 0.14)),
+                "label": [self.filled(i)[0] for i in range(4)],
                 "needs": [f"{needs}{choose(first[i], ' · hit first', '')}" for i, needs in enumerate(self.needs())]}
 
     def ranges(self):
@@ -108,7 +117,8 @@ class ThreeWalls(Widget):
         p.ygrid.grid_line_color = None
         color, bars = fig.COLOR, sources["bars"]
         hue = fig.hues("row", dict(zip(ROWS, ["hbm", "compute", "compute", "ink-soft"])))
-        p.hbar(y="y", left=0, right=1, height=0.4, source=bars, fill_color=color["idle"], fill_alpha=0.1, line_color=None)
+        p.hbar(y="y", left=0, right=1, height=0.4, source=bars, fill_color=color["idle"], fill_alpha=0.1,
+               line_color=None)
         p.hbar(y="y", left=0, right="within", height=0.4, source=bars, fill_color=hue, fill_alpha=0.3, line_color=hue,
                line_width=1.5)
         p.hbar(y="y", left=1, right="end", height=0.4, source=bars, **fig.OVER | {"line_alpha": "past"})
@@ -119,25 +129,21 @@ class ThreeWalls(Widget):
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
-    def ratio(self, wall):
-        ratio = self.ratios()[wall]
-        return choose(ratio > 1, show(ratio, "times"), show(ratio, "percent")), ratio > 1
-
     @readout("Memory")
     def memory_filled(self):
-        return self.ratio(0)
+        return self.filled(0)
 
     @readout("One step")
     def step_filled(self):
-        return self.ratio(1)
+        return self.filled(1)
 
     @readout("Whole run")
     def run_filled(self):
-        return self.ratio(2)
+        return self.filled(2)
 
     @readout("Bill")
     def bill_filled(self):
-        return self.ratio(3)
+        return self.filled(3)
 
     @readout("Hit first")
     def first(self):
@@ -151,44 +157,49 @@ class ThreeWalls(Widget):
         first = walls.first_wall(self.ratios())
         return choose(first < 0, "no wall", select(np.maximum(first, 0), NAMES))
 
+    def times(self, wall):
+        return show(self.ratios()[wall], "times")
+
     def gpus_past(self, wall):
         return show(walls.gpus_past(self.ratios()[wall], self.gpus), "count")
 
     @regime()
     def memory_wall(self):
         return self.is_first()[0], (
-            f"The memory wall stands first: the state is {show(self.ratios()[0], 'times')} the HBM of all the GPUs. First "
-            f"response: shard it, with no copy kept twice, over at least {self.gpus_past(0)} of them (FSDP and ZeRO, lesson 05).")
+            f"The memory wall stands first: the state is {self.times(0)} the HBM of all the GPUs. First response: "
+            f"shard it, with no copy kept twice, over at least {self.gpus_past(0)} of them (FSDP and ZeRO, lesson 05).")
 
     @regime()
     def step_wall(self):
         return self.is_first()[1], (
-            f"The wall of one step stands first: it takes {show(self.step_s(), 'seconds')}, {show(self.ratios()[1], 'times')} "
-            f"what you want. First response: split its batch over {self.gpus_past(1)} GPUs (data parallel, lesson 04), or make "
+            f"The wall of one step stands first: it takes {show(self.step_s(), 'seconds')}, {self.times(1)} what you "
+            f"want. First response: split its batch over {self.gpus_past(1)} GPUs (data parallel, lesson 04), or make "
             "the batch smaller.")
 
     @regime()
     def deadline_wall(self):
         return self.is_first()[2], (
-            f"The deadline stands first: the run takes {show(self.run_s(), 'seconds')}, {show(self.ratios()[2], 'times')} the "
-            f"time there is. First response: {self.gpus_past(2)} GPUs in data parallel (lesson 04), or a better MFU.")
+            f"The deadline stands first: the run takes {show(self.run_s(), 'seconds')}, {self.times(2)} the time there "
+            f"is. First response: {self.gpus_past(2)} GPUs in data parallel (lesson 04), or a better MFU.")
 
     @regime()
     def budget_wall(self):
         return self.is_first()[3], (
-            f"The budget stands first: the bill is {show(self.bill_dollars(), 'dollars')}, {show(self.ratios()[3], 'times')} what "
-            "there is. More GPUs do not help: they work shorter and cost the same. First response: fewer tokens or a smaller "
+            f"The budget stands first: the bill is {show(self.bill_dollars(), 'dollars')}, {self.times(3)} what there "
+            "is. More GPUs do not help: they work shorter and cost the same. First response: fewer tokens or a smaller "
             "model, then MFU and the price.")
 
     @regime(target=True)
     def every_wall(self):
         ratios = self.ratios()
+        enough = show(walls.gpus_past(np.max(ratios[:3]), self.gpus), "count")
         return np.all(ratios > 1), (
-            f"You passed all four walls. {show(walls.gpus_past(np.max(ratios[:3]), self.gpus), 'count')} GPUs would clear memory, "
-            f"step and deadline; at any number of them the bill stays {show(ratios[3], 'times')} the budget.")
+            f"You passed all four walls. {enough} GPUs would clear memory, step and deadline; at any number of them "
+            f"the bill stays {self.times(3)} the budget.")
 
     def summary(self):
+        outcome = choose(np.any(self.is_first()), f"the wall hit first is {self.name_of_first()}", "no wall is hit")
         return (f"Training {show(self.size, 'params')} parameters on {show(self.tokens, 'tokens')} with "
-                f"{show(self.gpus, 'count')} {self.gpu.name} at {show(self.mfu, 'percent')} MFU fills {self.ratio(0)[0]} of their HBM "
-                f"with state, takes {show(self.step_s(), 'seconds')} a step and {show(self.run_s(), 'seconds')} in all, and costs "
-                f"{show(self.bill_dollars(), 'dollars')}; {choose(np.any(self.is_first()), f'the wall hit first is {self.name_of_first()}', 'no wall is hit')}.")
+                f"{show(self.gpus, 'count')} {self.gpu.name} at {show(self.mfu, 'percent')} MFU fills "
+                f"{self.filled(0)[0]} of their HBM with state, takes {show(self.step_s(), 'seconds')} a step and "
+                f"{show(self.run_s(), 'seconds')} in all, and costs {show(self.bill_dollars(), 'dollars')}; {outcome}.")

@@ -52,8 +52,8 @@ def test_more_gpus_move_every_wall_but_the_budget(params, gpus):
     assert np.allclose(many[:3] * 2, few[:3]) and many[3] == pytest.approx(few[3])
 
 
-@pytest.mark.parametrize("ratio, gpus, expected", [(14, 1, 14), (14 / 3, 3, 14), (2.0, 1024, 2048), (2.0001, 1024, 2049),
-                                                   (0.5, 1024, 512), (1e-6, 8, 1)])
+@pytest.mark.parametrize("ratio, gpus, expected", [
+    (14, 1, 14), (14 / 3, 3, 14), (2.0, 1024, 2048), (2.0001, 1024, 2049), (0.5, 1024, 512), (1e-6, 8, 1)])
 def test_the_gpus_that_clear_a_wall(ratio, gpus, expected):
     assert walls.gpus_past(ratio, gpus) == expected
 

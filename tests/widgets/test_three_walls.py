@@ -75,7 +75,8 @@ def test_each_wall_can_stand_first(texts, first):
     assert found & set(WALLS) == ({first} if first else set())
     assert readouts(**texts)["first"] == {None: "no wall", "memory_wall": "memory", "step_wall": "the step time",
                                           "deadline_wall": "the deadline", "budget_wall": "the budget"}[first]
-    assert [" · hit first" in text for text in shown(**texts)["parts"]["bars"]["needs"]] == [wall == first for wall in WALLS]
+    needs = shown(**texts)["parts"]["bars"]["needs"]
+    assert [" · hit first" in text for text in needs] == [wall == first for wall in WALLS]
 
 
 def test_all_four_walls_can_be_passed_by_dragging_the_gpus_alone():
