@@ -68,8 +68,8 @@ class MemoryWall(Widget):
         "$$M = F + P\\,(b_w + b_g + b_{opt}) + s\\,b\\,h\\,L\\,\\left(34 + \\frac{5as}{h}\\right) + 10\\,s\\,b\\,V$$"
         "\n\nfor bf16, with $s$ tokens in each of $b$ sequences, $L$ layers of width $h$ with $a$ heads and a "
         "vocabulary of $V$ (Korthikanti et al., arXiv:2205.05198). FlashAttention and selective checkpointing drop the "
-        "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. What is rebuilt in one layer takes the "
-        "place of the logits where it is larger.")
+        "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. What is rebuilt in one layer takes "
+        "the place of the logits where it is larger.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def case(self):
