@@ -74,6 +74,11 @@ class Hand:
         self.page.evaluate(STILL)
         return self.figure.evaluate(PIXELS)
 
+    def rested(self) -> str:
+        """The picture once its axes have come to rest after a move."""
+        self.page.wait_for_timeout(600)
+        return self.pixels()
+
     def says(self, **values) -> None:
         """Waits until the words are those that Python gives for these controls."""
         wanted = expected(self.slug, **values)

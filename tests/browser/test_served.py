@@ -1,11 +1,14 @@
 """With Python behind the page: the same values, one socket, and a server that goes and comes back."""
 
+import json
+
 import pytest
 from playwright.sync_api import expect
 
 from tests import states
 from tests.browser.hands import Hand, lessons
 from tests.browser.server import Server
+from tests.browser.test_equality import differences, in_python
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
@@ -52,8 +55,6 @@ def test_the_served_answer_comes_from_python(visit, served):
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_the_server_says_what_the_page_says(visit, served, slug):
     """For the same states, the answer over the socket and the page's own module."""
-    from tests.browser.test_equality import differences, in_python
-    import json
     page = visit().go(f"{served}{slug}/")
     cls = Hand(page, slug).cls
     tried = [states.default(cls), *states.presets(cls), *states.scattered(cls, 10)]
@@ -72,7 +73,7 @@ def test_a_lost_server_leaves_the_picture_and_is_found_again(visit, site):
         name = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
         moved = {name: hand.drag(name, 4)}
         hand.says(**moved)
-        picture = hand.pixels()
+        picture = hand.rested()
         server.kill()
         hand.wait_for("lost")
         expect(hand.figure.locator("[data-note]")).to_contain_text("The server is gone")

@@ -5,6 +5,7 @@ Every page is the static one plus a single line that says where Python answers.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from bokeh.util.token import generate_jwt_token, generate_session_id
@@ -20,6 +21,16 @@ class Token(RequestHandler):
         self.set_header("Cache-Control", "no-store")
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(generate_jwt_token(generate_session_id()))
+
+
+class Sitemap(RequestHandler):
+    """The sitemap with this server's address for the one the build was told: instant navigation goes by it, port and all."""
+
+    def get(self):
+        text = (SITE / "sitemap.xml").read_text(encoding="utf-8")
+        home = min(re.findall("<loc>(.*?)</loc>", text), key=len)
+        self.set_header("Content-Type", "application/xml; charset=utf-8")
+        self.finish(text.replace(home, f"{self.request.protocol}://{self.request.host}/"))
 
 
 class Course(StaticFileHandler):
@@ -54,5 +65,5 @@ class Course(StaticFileHandler):
         super().write_error(status_code, **kwargs)
 
 
-ROUTES = [(r"/live/token", Token), (r"/(.*)", Course)]
+ROUTES = [(r"/live/token", Token), (r"/sitemap.xml", Sitemap), (r"/(.*)", Course)]
 
