@@ -57,6 +57,63 @@ def ring_all_reduce_s(buffer_bytes, ranks, bytes_per_s, alpha_s):
     return 2 * (ranks - 1) / ranks * buffer_bytes / bytes_per_s + 2 * (ranks - 1) * alpha_s
 
 
+def ring_chunks(ranks, chunks_per_rank):
+    """Chunks that a buffer is cut in: so many for each rank, and at least one."""
+    check.whole(ranks=ranks)
+    check.non_negative(chunks_per_rank=chunks_per_rank)
+    return ops.maximum(1.0, ops.floor(ranks * chunks_per_rank))
+
+
+def ring_steps(ranks, chunks):
+    """Steps of a ring AllReduce: 2(n-1), again for each further n chunks."""
+    check.whole(ranks=ranks, chunks=chunks)
+    return 2 * (ranks - 1) * ops.ceil(chunks / ranks)
+
+
+def ring_step_s(buffer_bytes, chunks, bytes_per_s, alpha_s):
+    """One step of it: alpha + S/(c·B)."""
+    check.non_negative(buffer_bytes=buffer_bytes, alpha_s=alpha_s)
+    check.positive(bytes_per_s=bytes_per_s)
+    check.whole(chunks=chunks)
+    return alpha_s + buffer_bytes / chunks / bytes_per_s
+
+
+def chunked_ring_all_reduce_s(buffer_bytes, ranks, chunks, bytes_per_s, alpha_s):
+    """Ring with any number of chunks: steps · (alpha + S/(c·B)); the textbook's where there are as many as ranks.
+
+    With fewer, n - c of the n links idle in each step. The schedule of ranks_schedules.ring_all_reduce.
+    """
+    return ring_steps(ranks, chunks) * ring_step_s(buffer_bytes, chunks, bytes_per_s, alpha_s)
+
+
+def ring_link_bytes(buffer_bytes, ranks):
+    """2(n-1)/n·S: what each link of the ring carries, and the least that any AllReduce has each rank send."""
+    check.non_negative(buffer_bytes=buffer_bytes)
+    return wire_share("all_reduce", ranks) * buffer_bytes
+
+
+def least_total_bytes(operation: str, ranks, buffer_bytes):
+    """The least that must cross wires in all, over every rank, whichever the algorithm.
+
+    Each of the others must receive (Broadcast) or send (Reduce) a whole buffer: (n-1)·S, the same for AllGather,
+    ReduceScatter and AllToAll with n-1 pieces of S/n a rank; both ways for AllReduce: 2(n-1)·S. Patarasuk and Yuan 2009
+    section 2; Chan, Heimlich, Purkayastha and van de Geijn 2007 table 2.
+    """
+    check.one_of(OPERATIONS, operation=operation)
+    check.non_negative(buffer_bytes=buffer_bytes)
+    check.whole(ranks=ranks)
+    if operation == "send_recv":
+        return ops.where(ranks > 1, 1.0, 0.0) * buffer_bytes
+    return (2 if operation == "all_reduce" else 1) * (ranks - 1) * buffer_bytes
+
+
+def latency_share(time_s, alpha_s_only):
+    """The share of a time that is start-up: what would remain if the buffer were empty, over the whole."""
+    check.positive(time_s=time_s)
+    check.non_negative(alpha_s_only=alpha_s_only)
+    return alpha_s_only / time_s
+
+
 def tree_all_reduce_s(buffer_bytes, ranks, bytes_per_s, alpha_s):
     """Double binary tree: 2·S/B + 2·⌈log2 n⌉·alpha (Sanders, Speck, Träff 2009; NCCL since 2.4)."""
     check.non_negative(buffer_bytes=buffer_bytes, alpha_s=alpha_s)
@@ -87,6 +144,30 @@ def two_level_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s
     check.whole(nodes=nodes)
     return (ring_all_reduce_s(buffer_bytes, ranks_per_node, link_bytes_per_s, link_alpha_s)
             + ring_all_reduce_s(buffer_bytes / ranks_per_node, nodes, nic_bytes_per_s, nic_alpha_s))
+
+
+def flat_wire(ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s):
+    """(bytes per second, alpha) of the slowest wire that an algorithm meets which knows nothing of nodes: the link while
+    all ranks share one node, one NIC for each rank beyond."""
+    check.whole(ranks=ranks, ranks_per_node=ranks_per_node)
+    check.positive(link_bytes_per_s=link_bytes_per_s, nic_bytes_per_s=nic_bytes_per_s)
+    check.non_negative(link_alpha_s=link_alpha_s, nic_alpha_s=nic_alpha_s)
+    inside = ranks <= ranks_per_node
+    return ops.where(inside, link_bytes_per_s, nic_bytes_per_s), ops.where(inside, link_alpha_s, nic_alpha_s)
+
+
+def textbook_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s):
+    """(ring, tree, halving-doubling, two levels): an AllReduce by each textbook form, on nodes of so many ranks.
+
+    The first three are flat. Leaves out NCCL's several rings, one for each NIC, which give a flat ring the bandwidth of
+    two levels (interconnect.ring_bytes_per_s has them). A node that is not full counts as full for two levels.
+    """
+    wire = flat_wire(ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s)
+    per_node = ops.minimum(ranks, ranks_per_node)
+    return (ring_all_reduce_s(buffer_bytes, ranks, *wire), tree_all_reduce_s(buffer_bytes, ranks, *wire),
+            halving_doubling_all_reduce_s(buffer_bytes, ranks, *wire),
+            two_level_all_reduce_s(buffer_bytes, per_node * ops.ceil(ranks / per_node), per_node, link_bytes_per_s,
+                                   link_alpha_s, nic_bytes_per_s, nic_alpha_s))
 
 
 def ring_tree_crossover_bytes(ranks, bytes_per_s, alpha_s):

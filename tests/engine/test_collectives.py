@@ -1,0 +1,69 @@
+"""Closed forms of collectives that are drawn in lesson 02, by hand and against executed runs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import collectives, ranks, ranks_operations
+
+GB, US = 1e9, 1e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(members=st.integers(2, 12), chunks=st.integers(1, 24))
+def test_the_ring_in_chunks_is_the_executed_one(members, chunks):
+    run = ranks_operations.all_reduce(ranks.example(members, chunks), "ring", chunks, cell_bytes=1e6)
+    assert len(run.steps) == collectives.ring_steps(members, chunks)
+    assert ranks.time_s(run, 3 * US, 50 * GB) == pytest.approx(
+        collectives.chunked_ring_all_reduce_s(chunks * 1e6, members, chunks, 50 * GB, 3 * US), rel=1e-12)
+
+
+def test_with_as_many_chunks_as_ranks_it_is_the_textbook_ring():
+    assert collectives.chunked_ring_all_reduce_s(GB, 8, 8, 450 * GB, 3.4 * US) == pytest.approx(
+        collectives.ring_all_reduce_s(GB, 8, 450 * GB, 3.4 * US), rel=1e-12)
+
+
+def test_a_ring_by_hand():
+    assert collectives.ring_link_bytes(GB, 4) == 1.5 * GB                       # 2 · 3/4 of a gigabyte
+    assert collectives.ring_step_s(GB, 4, 50 * GB, 10 * US) == pytest.approx(5e-3 + 10 * US)
+    assert collectives.chunked_ring_all_reduce_s(GB, 4, 1, 50 * GB, 0) == pytest.approx(6 * 0.02)
+    assert [collectives.ring_chunks(5, share) for share in (1.0, 0.5, 0.0)] == [5, 2, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(operation=st.sampled_from(sorted(ranks_operations.PRIMITIVES)), members=st.integers(1, 9))
+def test_the_least_bytes_in_all_are_what_the_executed_primitives_send(operation, members):
+    buffers = ranks.example(members, members)
+    given = [row[i:i + 1] for i, row in enumerate(buffers)] if operation == "all_gather" else buffers
+    run = ranks_operations.PRIMITIVES[operation](given, cell_bytes=1.0)
+    assert run.link_bytes.sum() == collectives.least_total_bytes(operation, members, float(members))
+
+
+def test_latency_share():
+    assert collectives.latency_share(4e-3, 1e-3) == 0.25
+
+
+def test_the_flat_wire_is_the_link_until_the_node_is_full():
+    wires = (450 * GB, 3.4 * US, 50 * GB, 9.6 * US)
+    assert collectives.flat_wire(8, 8, *wires) == (450 * GB, 3.4 * US)
+    assert collectives.flat_wire(9, 8, *wires) == (50 * GB, 9.6 * US)
+
+
+def test_all_forms_at_once_are_the_forms_one_by_one():
+    size = np.geomspace(1e3, 1e10, 7)
+    ring, tree, doubling, levels = collectives.textbook_all_reduce_s(size, 64, 8, 450 * GB, 3.4 * US, 50 * GB, 9.6 * US)
+    assert np.allclose(ring, collectives.ring_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
+    assert np.allclose(tree, collectives.tree_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
+    assert np.allclose(doubling, collectives.halving_doubling_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
+    assert np.allclose(levels, 2 * 7 / 8 * size / (450 * GB) + 14 * 3.4 * US + 2 * 7 / 8 * size / 8 / (50 * GB) + 14 * 9.6 * US)
+
+
+def test_inside_a_node_two_levels_are_the_ring():
+    ring, *_, levels = collectives.textbook_all_reduce_s(GB, 6, 8, 450 * GB, 3.4 * US, 50 * GB, 9.6 * US)
+    assert levels == pytest.approx(ring, rel=1e-14)
+
+
+def test_a_started_node_counts_as_full():
+    nine, sixteen = (collectives.textbook_all_reduce_s(GB, n, 8, 450 * GB, 3.4 * US, 50 * GB, 9.6 * US)[3] for n in (9, 16))
+    assert nine == sixteen
