@@ -66,8 +66,12 @@ class Writer:
             picked = ",".join(names[i] for i in node.data.ravel())
             return f"Float64Array.of({picked})" if node.shape else picked
         source = names[0] if len(names) == 1 else f"join([{','.join(names)}])"
-        return f"gather({source},{json.dumps(node.data.ravel().tolist(), separators=(',', ':'))})" if node.shape \
-            else f"{source}[{int(node.data)}]"
+        if node.shape == ():
+            return f"{source}[{int(node.data)}]"
+        index = node.data.ravel()
+        if index.size and (np.diff(index) == 1).all():
+            return f"{source}.slice({index[0]},{index[-1] + 1})"
+        return f"gather({source},{json.dumps(index.tolist(), separators=(',', ':'))})"
 
     def _reduce(self, node: Node) -> str:
         how, width = node.data
