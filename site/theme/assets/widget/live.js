@@ -32,7 +32,14 @@ async function open() {
   return { session, model };
 }
 
+// Bokeh keeps a list of all documents; that of a session that is over would stay on it.
+function unlist(session) {
+  const index = window.Bokeh.documents.indexOf(session?.document);
+  if (index >= 0) window.Bokeh.documents.splice(index, 1);
+}
+
 function lost(session) {
+  unlist(session);
   if (session && session.closing) return;
   link = null;
   for (const { reject } of waiting.values()) reject(new Error("server lost"));
@@ -77,6 +84,7 @@ export async function closeLink() {
     const { session } = await open;
     session.closing = true;
     session.close();
+    unlist(session);
   } catch { /* it never opened */ }
 }
 
