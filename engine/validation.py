@@ -143,7 +143,7 @@ KINDS = {"step": training_step, "collective": collective, "serving": serving, "a
 
 # -- reading and reporting -------------------------------------------------------------------------------------------
 def load(directory=None) -> list[dict]:
-    """All published cases."""
+    """All published cases: every list of them (other files there hold data of another kind)."""
     directory = CASES if directory is None else Path(directory)
     files = sorted(directory.glob("*.json"))
     if not files:
@@ -152,9 +152,10 @@ def load(directory=None) -> list[dict]:
     cases = []
     for file in files:
         try:
-            cases += json.loads(file.read_text(encoding="utf-8"))
+            content = json.loads(file.read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"cases must be valid JSON, got {file}: {error}") from None
+        cases += content if isinstance(content, list) else []
     return cases
 
 

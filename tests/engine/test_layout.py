@@ -1,0 +1,234 @@
+"""The estimate of a training step: legality, conservation, limits, and any legal layout of any model on any GPU."""
+
+import math
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import catalog, models
+from engine.hardware import PRECISIONS
+from engine.layout import Estimate, Job, Layout, estimate, machine, require_legal
+from engine.pipeline import SCHEDULES
+from engine.shape import shape
+
+H100 = machine(catalog.gpu("h100-sxm"))
+LLAMA8, LLAMA70, MIXTRAL = (catalog.model(key) for key in ("llama3-8b", "llama3-70b", "mixtral-8x7b"))
+JOB = Job(1024, 8192)
+CLASSIC = Layout(512, tp=8, pp=4)
+
+
+def divisors(n, most=10**9):
+    return [d for d in range(1, n + 1) if n % d == 0 and d <= most]
+
+
+@st.composite
+def steps(draw):
+    """Any model of the catalogue, any GPU and precision, any legal job and layout."""
+    model = draw(st.sampled_from(list(catalog.models().values())))
+    gpu = draw(st.sampled_from(list(catalog.gpus().values())))
+    precision = draw(st.sampled_from([p for p in PRECISIONS if getattr(gpu, f"{p}_flops_per_s")]))
+    tp = draw(st.sampled_from(divisors(model.heads, 64)))
+    pp = draw(st.integers(1, min(model.layers, 64)))
+    cp, dp = draw(st.sampled_from([1, 2, 4, 16])), draw(st.sampled_from([1, 2, 3, 8, 64]))
+    key = draw(st.sampled_from([k for k, s in SCHEDULES.items()
+                                if (not s.interleaved or 2 <= pp <= model.layers // 2) and (k != "dualpipe" or pp % 2 == 0)]))
+    interleave = draw(st.integers(2, model.layers // pp)) if key == "interleaved" else 1
+    stage = tp * cp * dp
+    ep = expert_tp = 1
+    if model.experts:
+        expert_tp = draw(st.sampled_from(divisors(tp)))
+        ep = draw(st.sampled_from([d for d in divisors(model.experts) if stage % (d * expert_tp) == 0]))
+    micro_batch = draw(st.sampled_from([1, 2, 7]))
+    micro_batches = draw(st.integers(2 * pp if key == "dualpipe" else 1, 4 * pp + 3))
+    layout = Layout(stage * pp, tp, pp, cp, ep, draw(st.integers(0, 3)), micro_batch,
+                    draw(st.sampled_from(["none", "selective", "full"])), key, interleave, expert_tp,
+                    draw(st.sampled_from([0, 1, dp])))
+    flags = [draw(st.booleans()) for _ in range(5)]
+    job = Job(dp * micro_batch * micro_batches, 2 * cp * draw(st.integers(1, 4096)),
+              draw(st.sampled_from(list(catalog.recipes().values()))), *flags, draw(st.floats(1, 4)))
+    return model, machine(gpu, precision), job, layout
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps())
+def test_any_legal_step_is_finite_and_adds_up(case):
+    result = estimate(*case)
+    for name, value in result.terms._asdict().items():
+        assert math.isfinite(value) and value >= 0, name
+    assert sum(result.time_s.values()) == pytest.approx(result.step_s)
+    bytes_of = result.memory_bytes
+    parts = sum(bytes_of[name] for name in ("weights", "gradients", "optimizer", "activations", "overhead"))
+    assert parts == pytest.approx(bytes_of["total"])
+    as_dict = result.as_dict()
+    assert 0 < as_dict["mfu"] < 1 and as_dict["hfu"] >= as_dict["mfu"] * (1 - 1e-9)
+    assert as_dict["fits"] == (bytes_of["total"] <= bytes_of["capacity"])
+    assert type(result.step_s) is float
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps())
+def test_more_work_takes_longer_and_more_room(case):
+    model, at, job, layout = case
+    base = estimate(*case)
+    twice = estimate(model, at, replace(job, global_batch=2 * job.global_batch), layout)
+    assert twice.step_s > base.step_s
+    assert twice.terms.total_bytes >= base.terms.total_bytes * (1 - 1e-12)
+    if layout.recompute == "none":
+        again = estimate(model, at, job, replace(layout, recompute="full"))
+        assert again.step_s >= base.step_s and again.time_s["optimizer"] == base.time_s["optimizer"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps(), st.floats(1, 8))
+def test_better_wires_never_hurt(case, factor):
+    model, at, job, layout = case
+    base = estimate(*case).step_s
+    faster_nics = machine(at.gpu, at.precision, nic_bytes_per_s=factor * at.gpu.nic_bytes_per_s)
+    thinner_network = machine(at.gpu, at.precision, oversubscription=factor)
+    assert estimate(model, faster_nics, job, layout).step_s <= base * (1 + 1e-9)
+    assert estimate(model, thinner_network, job, layout).step_s >= base * (1 - 1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps())
+def test_each_zero_stage_keeps_less(case):
+    model, at, job, layout = case
+    totals = [estimate(model, at, job, replace(layout, zero=zero)).terms.total_bytes for zero in (0, 1, 2)]
+    if job.fused:       # the flat buffers of older software come with stage 1
+        assert totals[0] >= totals[1] >= totals[2]
+    assert totals[1] >= totals[2]
+
+
+def test_one_gpu_communicates_nothing():
+    alone = estimate(LLAMA8, H100, Job(4, 2048), Layout(1, zero=0))
+    assert [alone.time_s[name] for name in ("tensor", "pipeline_bubble", "context", "expert", "data_exposed", "other")] == [0] * 6
+
+
+def test_parameters_are_conserved_over_a_stage_without_sharding():
+    """Layers of all stages, embedding and head are the model: one stage, no sharding, 2 bytes a weight."""
+    for model in catalog.models().values():
+        size = shape(model)
+        layers = model.layers * (size.dense_params_per_layer + size.routed_params_per_layer)
+        assert layers + size.embedding_params + size.head_params + model.extra_params == pytest.approx(
+            float(models.parameters(model)), rel=1e-12)
+
+
+def test_classic_layout_worked_by_hand():
+    """TP 8 × PP 4 × DP 16 for 70B on 512 GPUs: weights and optimizer of the first stage, bubble of 3 in 64 micro-batches."""
+    result = estimate(LLAMA70, H100, JOB, CLASSIC)
+    size = shape(LLAMA70)
+    per_gpu = (20 * size.dense_params_per_layer + size.embedding_params) / 8
+    assert result.memory_bytes["weights"] == pytest.approx(2 * per_gpu)
+    assert result.memory_bytes["optimizer"] == pytest.approx(12 * per_gpu / 16)
+    assert result.time_s["pipeline_bubble"] / (result.time_s["compute"] + result.time_s["tensor"]) == pytest.approx(
+        3 / 64, rel=0.05)      # of an average stage; the last one, with the output layer, sets the pace
+    assert result.layout.dp == 16 and result.tokens == 1024 * 8192
+
+
+def test_tensor_parallelism_across_nodes_is_a_cliff():
+    """With one 400 Gb/s NIC for the whole node; eight of them together are nearly as fast as the links inside."""
+    one_nic = machine(catalog.gpu("h100-sxm"), nic_bytes_per_s=50e9 / 8)
+    inside = estimate(LLAMA70, one_nic, JOB, Layout(512, tp=8, pp=4))
+    across = estimate(LLAMA70, one_nic, JOB, Layout(512, tp=16, pp=4))
+    eight_nics = estimate(LLAMA70, H100, JOB, Layout(512, tp=16, pp=4))
+    assert across.time_s["tensor"] > 10 * inside.time_s["tensor"]
+    assert across.time_s["tensor"] > 5 * eight_nics.time_s["tensor"]
+
+
+def test_experts_off_the_node_cost_their_tokens_trip():
+    near = estimate(MIXTRAL, H100, Job(256, 4096), Layout(64, ep=8))
+    far = estimate(MIXTRAL, machine(catalog.gpu("h100-sxm"), gpus_per_node=1), Job(256, 4096), Layout(64, ep=8))
+    assert far.time_s["expert"] > 4 * near.time_s["expert"]
+    even = estimate(MIXTRAL, H100, Job(256, 4096, imbalance=1.0), Layout(64, ep=8))
+    skewed = estimate(MIXTRAL, H100, Job(256, 4096, imbalance=2.0), Layout(64, ep=8))
+    assert skewed.step_s > 1.3 * even.step_s
+
+
+def test_hsdp_trades_memory_for_shorter_gathers():
+    whole = estimate(LLAMA8, H100, Job(512, 4096), Layout(512, zero=3))
+    grouped = estimate(LLAMA8, H100, Job(512, 4096), Layout(512, zero=3, shard=8))
+    assert grouped.memory_bytes["optimizer"] == pytest.approx(64 * whole.memory_bytes["optimizer"])
+    assert grouped.terms.total_bytes > whole.terms.total_bytes
+
+
+def test_overlap_hides_what_arithmetic_covers():
+    hidden = estimate(LLAMA8, H100, Job(512, 8192), Layout(64))
+    shown = estimate(LLAMA8, H100, Job(512, 8192, overlap=False), Layout(64))
+    assert 0 < hidden.time_s["data_exposed"] < 0.2 * shown.time_s["data_exposed"]
+
+
+def test_dualpipe_hides_tokens_on_their_way():
+    dsv3, job = catalog.model("deepseek-v3"), Job(4096, 4096)
+    plain = estimate(dsv3, H100, job, Layout(512, pp=8, ep=64))
+    both_ways = estimate(dsv3, H100, job, Layout(512, pp=8, ep=64, schedule="dualpipe"))
+    assert both_ways.time_s["expert"] < plain.time_s["expert"]
+    assert both_ways.memory_bytes["weights"] > 1.7 * plain.memory_bytes["weights"]      # two copies, of another stage
+
+
+@pytest.mark.parametrize("layout, job, words", [
+    (replace(CLASSIC, tp=7), JOB, "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8"),
+    (replace(CLASSIC, gpus=500), JOB, r"gpus must be a multiple of tp × pp × cp = 8 × 4 × 1 = 32, got 500; nearest legal: 480 and 512"),
+    (replace(CLASSIC, gpus=16), JOB, "gpus must be at least tp × pp × cp = 8 × 4 × 1 = 32, got 16; nearest legal: 32"),
+    (CLASSIC, Job(1000, 8192), "global_batch must be a multiple of dp = 16, got 1000; nearest legal: 992 and 1008"),
+    (replace(CLASSIC, micro_batch=3), JOB, "micro_batch must divide the 64 sequences .* got 3; nearest legal: 2 and 4"),
+    (replace(CLASSIC, pp=128, gpus=1024), JOB, "pp must leave each of its 1 chunks a stage at least one of 80 layers, got 128; nearest legal: 80"),
+    (replace(CLASSIC, cp=16, tp=1, pp=1), Job(1024, 8200), "cp must cut the sequence of 8200"),
+    (replace(CLASSIC, interleave=2), JOB, "interleave must be 1 under schedule 1f1b, got 2"),
+    (replace(CLASSIC, schedule="interleaved"), JOB, "schedule interleaved must have pp and interleave of at least 2"),
+    (replace(CLASSIC, schedule="dualpipe", pp=1), JOB, "pp must be even under schedule dualpipe, got 1; nearest legal: 2"),
+    (replace(CLASSIC, schedule="dualpipe"), Job(64, 8192), "at least 2 × pp = 8 micro-batches a step, got 4; nearest legal: global_batch 128"),
+    (replace(CLASSIC, ep=2), JOB, "ep and expert_tp must be 1 for a model without experts"),
+    (replace(CLASSIC, shard=3), JOB, "shard must divide the 16 data-parallel ranks, got 3; nearest legal: 2 and 4"),
+    (replace(CLASSIC, zero=4), JOB, "zero must be one of 0, 1, 2, 3; got 4"),
+    (replace(CLASSIC, recompute="some"), JOB, "recompute must be one of none, selective, full; got 'some'"),
+    (replace(CLASSIC, schedule="fifo"), JOB, "schedule must be one of gpipe"),
+    (replace(CLASSIC, tp=0), JOB, "tp must be a whole number of at least 1, got 0"),
+    (replace(CLASSIC, tp=2.0), JOB, "tp must be a whole number of at least 1, got 2.0"),
+    (replace(CLASSIC, gpus=None), JOB, "gpus must be a whole number of at least 1, got None"),
+])
+def test_an_illegal_layout_is_refused_with_the_nearest_legal_values(layout, job, words):
+    with pytest.raises(ValueError, match=words):
+        estimate(LLAMA70, H100, job, layout)
+
+
+@pytest.mark.parametrize("layout, words", [
+    (Layout(64, ep=3), "ep must divide the 8 experts, got 3; nearest legal: 2 and 4"),
+    (Layout(4, ep=8), r"ep must times expert_tp \(1\) divide the 4 GPUs of a stage, got 8; nearest legal: 4"),
+    (Layout(64, tp=2, expert_tp=4), "expert_tp must divide tp = 2, got 4; nearest legal: 2"),
+])
+def test_illegal_experts(layout, words):
+    with pytest.raises(ValueError, match=words):
+        require_legal(MIXTRAL, Job(256, 4096), layout)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: Job(0, 1), "global_batch must be a whole number of at least 1, got 0"),
+    (lambda: Job(1, 2.5), "seq must be a whole number"),
+    (lambda: Job(1, 1, imbalance=0.5), "imbalance must be between 1 and 1000"),
+    (lambda: machine(catalog.gpu("a100-80"), "fp8"), "precision must be one of fp32, tf32, bf16, fp16, int8 on A100"),
+])
+def test_bad_input_is_named(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_an_estimate_is_quick():
+    """The budget is 50 µs on a quiet machine (make bench measures it); here, that it is not ten times slower."""
+    estimate(LLAMA70, H100, JOB, CLASSIC)
+    best = min(_seconds(lambda: estimate(LLAMA70, H100, JOB, CLASSIC)) for _ in range(200))
+    assert best < 500e-6
+
+
+def _seconds(call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def test_binding_is_memory_where_it_does_not_fit():
+    tight = estimate(LLAMA70, H100, Job(8, 8192), Layout(8, zero=0))
+    assert isinstance(tight, Estimate) and not tight.fits and tight.binding == "memory"
+    assert estimate(LLAMA70, H100, JOB, CLASSIC).binding == "compute"
