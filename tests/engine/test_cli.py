@@ -1,0 +1,138 @@
+"""The command line: its contract of flags, keys and exit codes, in one process and a few times in its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+ESTIMATE = ("estimate --model llama3.1-405b --gpu h100-sxm --gpus 16384 --tp 8 --pp 16 --cp 1 --ep 1 --zero 1 "
+            "--micro-batch 1 --global-batch 2048 --seq 8192 --recompute none --schedule interleaved --interleave 4")
+PLAN = "plan --model llama3-70b --gpu h100-sxm --gpus 512 --global-batch 1024 --seq 8192 --top 5"
+INFER = "infer --model llama3-70b --gpu h100-sxm --tp 8 --batch 32 --prompt 1024 --output 128 --precision bf16"
+COLLECTIVE = "collective --op all_reduce --gpu h100-sxm --ranks 16 --bytes 1073741824"
+ALL = [ESTIMATE, PLAN, INFER, COLLECTIVE, "goodput --gpus 16384", "cost --gpu h100-sxm --gpus 8 --hours 10", "models", "gpus",
+       "validate"]
+
+
+def call(line: str, capsys) -> tuple[int, str, str]:
+    try:
+        status = main(line.split())
+    except SystemExit as exit:
+        status = exit.code
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def answer(line: str, capsys):
+    status, out, err = call(f"{line} --json", capsys)
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def test_estimate_gives_the_keys_of_the_contract(capsys):
+    result = answer(ESTIMATE, capsys)
+    for key in ("parameters", "step_s", "tokens_per_s", "model_flops_per_gpu_per_s", "mfu", "hfu", "fits", "binding",
+                "gpu_hours_per_trillion_tokens"):
+        assert key in result
+    assert set(result["memory_bytes"]) >= {"weights", "gradients", "optimizer", "activations", "total", "capacity"}
+    assert set(result["time_s"]) >= {"compute", "tensor", "pipeline_bubble", "context", "expert", "data_exposed", "optimizer",
+                                     "other"}
+    assert result["parameters"] == 405_853_388_800 and result["layout"]["dp"] == 128
+    assert sum(result["time_s"].values()) == pytest.approx(result["step_s"])
+    assert result["tokens_per_s"] == pytest.approx(2048 * 8192 / result["step_s"])
+
+
+def test_plan_gives_winner_and_losers(capsys):
+    result = answer(PLAN, capsys)
+    assert result["best"]["fits"] and len(result["runners_up"]) == 4 and result["layouts"] > 10_000
+    assert all(other["slower_by"] >= 0 and other["lost_by"] for other in result["runners_up"])
+    best = result["best"]
+    flags = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in best["layout"].items() if key != "dp")
+    same = answer(f"estimate --model llama3-70b --gpu h100-sxm --gpus 512 --global-batch 1024 --seq 8192 {flags}", capsys)
+    assert same["step_s"] == best["step_s"] and same == best
+
+
+def test_infer_and_collective_give_the_keys_of_the_contract(capsys):
+    result = answer(INFER, capsys)
+    assert {"ttft_s", "time_per_output_token_s", "tokens_per_s_per_gpu", "kv_bytes_per_token", "largest_batch"} <= set(result)
+    result = answer(COLLECTIVE, capsys)
+    assert {"time_s", "algorithm_bandwidth", "bus_bandwidth", "algorithm"} <= set(result)
+    assert result["bus_bandwidth"] == pytest.approx(result["algorithm_bandwidth"] * 2 * 15 / 16)
+    assert result["algorithm_bandwidth"] == pytest.approx(2**30 / result["time_s"])
+
+
+@pytest.mark.parametrize("line", ALL, ids=lambda line: line.split()[0])
+def test_tables_by_default_and_json_on_demand(line, capsys):
+    status, out, err = call(line, capsys)
+    assert status == 0 and err == "" and out.strip()
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(out)
+    assert answer(line, capsys)
+
+
+def test_the_catalogue_is_whole(capsys):
+    assert len(answer("models", capsys)) >= 35 and len(answer("gpus", capsys)) >= 25
+
+
+def test_the_budget_guard_refuses(capsys):
+    status, out, _ = call("cost --gpu h100-sxm --gpus 1024 --hours 100 --price 3 --budget 300000 --json", capsys)
+    result = json.loads(out)
+    assert status == 1 and not result["within_budget"] and result["over_budget_dollars"] == pytest.approx(7200)
+    status, out, _ = call("cost --gpu h100-sxm --gpus 1000 --hours 100 --price 3 --budget 300000 --json", capsys)
+    assert status == 0 and json.loads(out)["within_budget"]
+    by_tokens = answer("cost --gpu h100-sxm --model llama3-70b --tokens 15e12 --mfu 0.4 --gpus 1024", capsys)
+    assert by_tokens["hours"] == pytest.approx(6 * 70.55e9 * 15e12 / (989e12 * 0.4) / 3600 / 1024, rel=0.001)
+
+
+def test_a_model_of_ones_own(tmp_path, capsys):
+    file = tmp_path / "mine.toml"
+    file.write_text('layers = 80\nhidden = 8192\nheads = 64\nkv_heads = 8\nhead_dim = 128\nffn = 28672\nvocab = 128256\n')
+    rest = "--gpu h100-sxm --gpus 512 --tp 8 --pp 4 --global-batch 1024 --seq 8192"
+    mine, known = answer(f"estimate --model-file {file} {rest}", capsys), answer(f"estimate --model llama3-70b {rest}", capsys)
+    assert mine["step_s"] == known["step_s"] and mine["parameters"] == known["parameters"] and mine["model"] == "mine"
+
+
+@pytest.mark.parametrize("line, words", [
+    (ESTIMATE.replace("--tp 8", "--tp 7"), "tp must divide the 128 attention heads, got 7; nearest legal: 4 and 8"),
+    (ESTIMATE.replace("16384", "100"), "gpus must be at least tp × pp × cp"),
+    (ESTIMATE.replace("2048", "2049"), "global_batch must be a multiple of dp = 128"),
+    (ESTIMATE.replace("llama3.1-405b", "llama9"), "model must be a key of the catalogue (near:"),
+    (ESTIMATE.replace("h100-sxm", "h1000"), "gpu must be a key of the catalogue (near:"),
+    (ESTIMATE.replace("--zero 1", "--zero 5"), "zero must be one of 0, 1, 2, 3; got 5"),
+    (ESTIMATE.replace("--seq 8192", "--seq 0"), "seq must be a whole number of at least 1, got 0"),
+    (ESTIMATE + " --oversubscription nan", "oversubscription must be finite"),
+    (ESTIMATE + " --nic-bytes-per-s -1", "nic_bytes_per_s must be greater than 0"),
+    (ESTIMATE + " --recipe gold", "recipe must be a key of the catalogue"),
+    (ESTIMATE.replace("--gpus 16384", "--gpus many"), "argument --gpus: invalid int value: 'many'"),
+    ("estimate --gpu h100-sxm", "the following arguments are required"),
+    ("estimate --model-file /nowhere.toml --gpu h100-sxm --gpus 1 --global-batch 1 --seq 1", "model file must be a readable"),
+    (PLAN.replace("--top 5", "--top 0"), "top must be a whole number"),
+    (INFER.replace("--batch 32", "--batch -1"), "batch must be a whole number"),
+    (INFER.replace("bf16", "fp4"), "precision must be one of"),
+    (COLLECTIVE.replace("--ranks 16", "--ranks 1"), "ranks must be a whole number of at least 2, got 1"),
+    (COLLECTIVE.replace("all_reduce", "all_gossip"), "op must be one of all_reduce"),
+    (COLLECTIVE.replace("1073741824", "0"), "bytes must be greater than 0"),
+    (COLLECTIVE + " --per-node 9", "per_node must be at most"),
+    ("goodput --gpus 0", "gpus must be a whole number"),
+    ("cost --gpu h100-sxm", "cost needs --hours"),
+    ("validate --cases /nowhere", "cases must be a directory"),
+    ("fly", "invalid choice: 'fly'"),
+])
+def test_bad_input_is_one_line_and_exit_status_two(line, words, capsys):
+    status, out, err = call(line, capsys)
+    assert status == 2 and out == ""
+    assert words in err and err.count("\n") == 1 and "Traceback" not in err
+
+
+def test_in_a_process_of_its_own():
+    done = subprocess.run([sys.executable, "-m", "engine", *ESTIMATE.split(), "--json"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "" and json.loads(done.stdout)["step_s"] > 0
+    done = subprocess.run([sys.executable, "-m", "engine", "estimate", "--tp", "x"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    done = subprocess.run(f"{sys.executable} -m engine models | head -1", cwd=ROOT, capture_output=True, text=True, shell=True)
+    assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("key")

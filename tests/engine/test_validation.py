@@ -1,0 +1,80 @@
+"""The engine against published runs: targets, honest halves, and a validation that notices a broken formula."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from engine import validation
+from engine.calibration import DEFAULT, names
+
+OUTCOME = validation.validate()
+CASES = validation.load()
+
+
+@pytest.mark.parametrize("place", validation.TARGETS, ids=lambda place: f"{place[0]} {place[1]}")
+def test_target(place):
+    summary = next(s for s in OUTCOME.summaries if (s.group, s.quantity) == place)
+    assert summary.met, (summary.mean, summary.largest, summary.target)
+
+
+def test_unfitted_rows_are_met_as_well():
+    for summary in OUTCOME.summaries:
+        if summary.target is not None and summary.unfitted:
+            assert summary.unfitted_mean <= summary.target, summary
+
+
+def test_at_most_a_dozen_constants():
+    assert len(names()) <= 12
+
+
+def test_most_rows_fitted_nothing():
+    fitted, rows = Counter(), Counter()
+    for row in OUTCOME.rows:
+        rows[row.group] += 1
+        fitted[row.group] += row.fitted
+    for group, count in fitted.items():
+        assert 2 * count <= rows[group], group
+    assert sum(fitted.values()) < 0.1 * len(OUTCOME.rows)
+
+
+def test_llama_3_utilisation_within_two_and_a_half_points():
+    for row in OUTCOME.rows:
+        if row.group == "Llama 3 Table 4":
+            assert abs(row.predicted - row.measured) / 989e12 < 0.025
+
+
+def test_worst_first():
+    errors = [abs(row.error) for row in OUTCOME.rows]
+    assert errors == sorted(errors, reverse=True)
+    means = [summary.mean for summary in OUTCOME.summaries]
+    assert means == sorted(means, reverse=True)
+
+
+def test_every_case_says_where_it_comes_from():
+    for case in CASES:
+        assert case["source"] and case["id"] and case["kind"] in validation.KINDS and case["measured"]
+    places = [(case["id"], case["kind"]) for case in CASES]
+    assert len(set(places)) == len(places)
+
+
+def test_every_constant_matters():
+    """Moved by a fifth, each constant moves some row; so none is dead weight."""
+    base = {(row.case, row.quantity): row.predicted for row in OUTCOME.rows}
+    for name in names():
+        moved = validation.validate(calibration=replace(DEFAULT, **{name: getattr(DEFAULT, name) * 0.8}))
+        largest = max(abs(row.predicted / base[row.case, row.quantity] - 1) for row in moved.rows if row.predicted)
+        assert largest > 0.002, name
+
+
+def test_a_wrong_constant_is_noticed():
+    broken = validation.validate(calibration=replace(DEFAULT, matmul_sustained=0.6))
+    assert [s for s in broken.summaries if s.met is False]
+
+
+def test_no_cases_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="cases must be a directory with published cases"):
+        validation.load(tmp_path)
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="cases must be valid JSON"):
+        validation.load(tmp_path)
