@@ -6,10 +6,13 @@ The TOML files are read when first asked for and kept. ``gpu("h100-sxm")`` gives
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
 
 from engine.hardware import Cluster, Gpu, Link, Node
 from engine.models import Model
@@ -94,6 +97,13 @@ def gpu(key: str) -> Gpu:
 
 def model(key: str) -> Model:
     return _pick("model", models(), key)
+
+
+def models_together(keys) -> SimpleNamespace:
+    """Several models as one whose numbers are arrays, so that each formula takes them all at once. Texts are left out."""
+    several = [model(key) for key in keys]
+    numbers = [field.name for field in fields(Model) if not isinstance(getattr(several[0], field.name), str)]
+    return SimpleNamespace(**{name: np.array([getattr(one, name) for one in several]) for name in numbers})
 
 
 def recipe(key: str) -> Recipe:

@@ -1,13 +1,17 @@
 """The catalogue: complete, sourced, consistent with itself, and its models exact."""
 
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from engine import catalog, hardware, models
+from engine import catalog, hardware, memory, models
 from engine.recipes import Recipe
 
+PUBLISHED = Path(__file__).parents[1] / "published" / "catalog" / "hardware.json"
+PRINTED = json.loads(PUBLISHED.read_text(encoding="utf-8"))
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 EVERYTHING = [(kind, key, thing) for kind in ("gpus", "models", "recipes", "links", "nodes", "prices")
               for key, thing in getattr(catalog, kind)().items()]
@@ -23,10 +27,17 @@ def test_is_as_wide_as_the_course_promises():
 
 
 @pytest.mark.parametrize("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
-def test_every_entry_has_a_source_and_a_date(kind, key, thing):
+def test_every_entry_says_where_its_figures_are_from(kind, key, thing):
     assert thing.key == key
     assert len(thing.source) >= 8
-    assert DATE.fullmatch(thing.checked)
+
+
+@pytest.mark.parametrize("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
+def test_every_entry_has_the_day_of_its_check_or_says_what_is_not_confirmed(kind, key, thing):
+    """One or the other: a date beside an open doubt would pass the doubt off as checked."""
+    doubt = re.search(r"not confirmed: \S.{3,}", thing.note)
+    assert bool(doubt) == (thing.checked == "")
+    assert DATE.fullmatch(thing.checked) or doubt
 
 
 def test_tables_are_read_once():
@@ -84,6 +95,54 @@ def test_fallback_is_the_next_wider_format_and_says_so():
     assert np.allclose(hardware.peaks_with_fallback(a100) / 1e12, [19.5, 156, 312, 312, 312, 624, 312])
     used = [hardware.PRECISIONS[i] for i in hardware.used_precisions(a100)]
     assert used == ["fp32", "tf32", "bf16", "fp16", "bf16", "int8", "bf16"]
+
+
+def test_models_taken_together_give_what_each_gives():
+    keys = ["gpt2-xl", "llama3.1-70b", "mixtral-8x7b", "deepseek-v3", "gemma3-27b"]
+    together = catalog.models_together(keys)
+    for function in (models.parameters, models.active_parameters, lambda m: memory.kv_bytes(m, 8192)):
+        assert np.allclose(function(together), [function(catalog.model(key)) for key in keys], rtol=1e-15)
+
+
+# -- against what others printed ---------------------------------------------------------------------------------------
+def agrees(value: float, printed: str) -> bool:
+    """Whether ``value`` rounds to what is printed: '1.94e12' stands for 1.935e12 to 1.945e12, '50 MiB' for itself."""
+    if printed.endswith(" MiB"):
+        return value == float(printed[:-4]) * 2**20
+    mantissa, _, exponent = printed.partition("e")
+    half = 0.5 * 10.0 ** -len(mantissa.partition(".")[2])
+    return abs(value / 10.0 ** int(exponent or 0) - float(mantissa)) <= half * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("row", PRINTED["gpus"]["rows"], ids=lambda row: row["gpu"])
+def test_gpu_agrees_with_the_published_tables(row):
+    gpu = catalog.gpu(row["gpu"])
+    assert {f: getattr(gpu, f) for f, text in row["printed"].items() if not agrees(getattr(gpu, f), text)} == {}
+
+
+@pytest.mark.parametrize("row", [r for r in PRINTED["gpus"]["rows"] if "differs" in r], ids=lambda row: row["gpu"])
+def test_where_we_differ_from_the_tables_we_still_do_and_say_why(row):
+    for field, doubt in row["differs"].items():
+        assert not agrees(getattr(catalog.gpu(row["gpu"]), field), doubt["printed"]) and len(doubt["why"]) > 20
+
+
+@pytest.mark.parametrize("row", PRINTED["links"]["rows"], ids=lambda row: row["link"])
+def test_link_agrees_with_the_published_tables(row):
+    link = catalog.link(row["link"])
+    assert {f: getattr(link, f) for f, text in row["printed"].items() if not agrees(getattr(link, f), text)} == {}
+
+
+@pytest.mark.parametrize("row", PRINTED["prices"]["rows"], ids=lambda row: row["price"])
+def test_price_is_the_one_that_was_quoted(row):
+    price = catalog.prices()[row["price"]]
+    assert price.dollars_per_hour == pytest.approx(row["dollars_per_hour"], abs=0.005)
+    assert price.date == row["date"]
+
+
+def test_agreement_is_to_the_last_printed_digit():
+    assert agrees(1.935e12, "1.94e12") and not agrees(1.93e12, "1.94e12")
+    assert agrees(50 * 2**20, "50 MiB") and not agrees(50e6, "50 MiB")
+    assert agrees(108, "108") and not agrees(109, "108")
 
 
 # -- nodes and prices ------------------------------------------------------------------------------------------------
