@@ -83,6 +83,11 @@ def only(width, *models) -> None:
         model.tags = [*model.tags, {"only": width}]
 
 
+def same_scales(p, half_width, half_height) -> None:
+    """One unit is as long across as up, whatever the picture's width; at least these halves are seen around (0, 0)."""
+    p.tags = [*p.tags, {"reach": [half_width, half_height]}]
+
+
 def hide(axis) -> None:
     """No axis at all: for pictures whose position means nothing in that direction."""
     axis.visible = False
@@ -147,7 +152,7 @@ def past_wall(ratio, decade=0.5):
 
 
 def wall_ticks(p, ratios_of: dict, decade=0.5) -> None:
-    """Ticks below a picture with such an axis: {"wide": ratios, "narrow": fewer of them}; per cent up to the wall, times beyond."""
+    """Ticks for such an axis below a picture: {"wide": ratios, "narrow": fewer}; per cent up to the wall, times beyond."""
     for width, ratios in ratios_of.items():
         axis = p.xaxis[0] if width == "wide" else p.xaxis[0].clone(visible=False, tags=[])
         places = [float(past_wall(ratio, decade)) for ratio in ratios]
@@ -162,3 +167,13 @@ def wall_ticks(p, ratios_of: dict, decade=0.5) -> None:
 def clear_of(place, mark, room):
     """A label's place, moved past a mark that the label would cross for standing closer than ``room`` before it."""
     return np.where((place < mark) & (place > mark - room), mark, place)
+
+
+def filled(amount, whole):
+    """How much of a gauge is filled, from 0 to 1."""
+    return amount / whole
+
+
+def between(start, end, way):
+    """A place on the way from one to another."""
+    return start + (end - start) * way

@@ -27,15 +27,24 @@ export function retick(plot, rangeName, start, end) {
   }
 }
 
+// One unit as long across as up, with at least these halves in view around (0, 0).
+function sameScales({ x_range, y_range }, [halfWidth, halfHeight], width, height) {
+  const unit = Math.min(width / halfWidth, height / halfHeight);
+  x_range.setv({ start: -width / unit, end: width / unit });
+  y_range.setv({ start: -height / unit, end: height / unit });
+}
+
 // Shows and hides what is tagged for one width, now and whenever the width changes sides.
 export function fitWidth(plot, document) {
   const models = [...(document.all_models ?? document._all_models.values())].filter(model => tagged(model, "only"));
-  const fit = width => {
+  const reach = tagged(plot.model, "reach");
+  const fit = ({ width, height }) => {
     const size = width < NARROW ? "narrow" : "wide";
     for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
+    if (reach) sameScales(plot.model, value(reach, "reach"), width, height);
   };
-  fit(plot.el.getBoundingClientRect().width);
-  const watch = new ResizeObserver(([entry]) => fit(entry.contentRect.width));
+  fit(plot.el.getBoundingClientRect());
+  const watch = new ResizeObserver(([entry]) => fit(entry.contentRect));
   watch.observe(plot.el);
   return watch;
 }

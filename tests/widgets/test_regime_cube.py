@@ -1,0 +1,125 @@
+"""The cube of loads: loads worked by hand, what binds, the dots, and the wall that moves."""
+
+import numpy as np
+import pytest
+
+from engine import catalog, models, walls
+from widgets.regime_cube import KEYS, NAMES, RegimeCube
+
+
+def shown(**texts):
+    widget = RegimeCube()
+    widget.set_state(texts)
+    return widget.shown()
+
+
+def text(shown, name):
+    return shown["readouts"][name]["text"]
+
+
+def test_training_70b_on_256_h100s_by_hand():
+    """P = 70.55e9: 16·P / (256·80e9) = 0.0551; 6·P·4e6 / (256·989e12·10) = 0.669; 2·(255/256)·2·P / (50e9·10) = 0.562."""
+    state = shown()
+    assert [text(state, name) for name in ("memory", "compute", "bandwidth")] == ["0.0551×", "0.669×", "0.562×"]
+    assert text(state, "binding") == "compute"
+    assert not any(regime["met"] for regime in state["regimes"].values())
+
+
+def test_serving_70b_on_8_h100s_by_hand():
+    """141.1 GB of weights and 64·8192·327,680 = 171.8 GB of cache over 640 GB; over 8·3.35e12·0.02 = 536 GB read in time."""
+    state = shown(task="serving", gpus=8)
+    assert text(state, "memory") == "0.489×"
+    assert text(state, "bandwidth") == "0.584×"
+    assert text(state, "binding") == "HBM bandwidth"
+    assert "HBM bandwidth" in state["parts"]["titles"]["name"][2]
+
+
+def test_each_row_is_the_model_of_its_name():
+    rows = shown()["parts"]["models"]
+    for i, key in enumerate(KEYS):
+        model = catalog.model(key)
+        assert rows["name"][i] == model.name
+        loads = walls.training_loads(model, catalog.gpu("h100-sxm"), 256, 4e6, 10.0)
+        assert np.allclose([rows[axis][i] for axis in ("memory", "compute", "bandwidth")], loads)
+
+
+def test_the_cube_holds_dense_models_and_experts_of_all_sizes():
+    sizes = [models.parameters(catalog.model(key)) for key in KEYS]
+    assert len(KEYS) >= 8 and max(sizes) > 500 * min(sizes)
+    assert sum(catalog.model(key).experts > 0 for key in KEYS) >= 3
+
+
+def test_dense_models_and_experts_part_ways():
+    """At the first state compute binds every dense model and the network every one with experts."""
+    rows = shown()["parts"]["models"]
+    for key, bound in zip(KEYS, rows["bound"]):
+        assert bound == ("network" if catalog.model(key).experts else "compute"), key
+
+
+def test_dots_are_the_models_from_back_to_front():
+    state = shown()["parts"]
+    rows, dots = state["models"], state["dots"]
+    assert sorted(zip(dots["x"], dots["y"])) == sorted(zip(rows["x"], rows["y"]))
+    for x, bound, rim in zip(dots["x"], dots["bound"], dots["rim"]):
+        i = list(rows["x"]).index(x)
+        assert bound == rows["bound"][i]
+        assert rim == ("over" if max(rows[axis][i] for axis in ("memory", "compute", "bandwidth")) > 1 else "within")
+
+
+def test_choosing_a_model_moves_the_drop_lines_and_readouts_alone():
+    one, other = shown(), shown(focus="deepseek-v3")
+    assert text(other, "binding") == "network" and text(other, "bandwidth") == "5.35×"
+    assert one["readouts"]["memory"] != other["readouts"]["memory"]
+    assert not np.allclose(one["parts"]["drops"]["x0"], other["parts"]["drops"]["x0"])
+    assert np.allclose(one["parts"]["dots"]["x"], other["parts"]["dots"]["x"])
+    styles = dict(zip(other["parts"]["models"]["name"], other["parts"]["models"]["style"]))
+    assert [name for name, style in styles.items() if style == "bold"] == ["DeepSeek-V3"]
+
+
+def test_turning_moves_the_dots_and_no_load():
+    one, turned = shown(), shown(turn=80)
+    assert not np.allclose(one["parts"]["dots"]["x"], turned["parts"]["dots"]["x"])
+    assert one["readouts"] == turned["readouts"]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_model_has_broken_its_wall_at_first(key):
+    assert not shown(focus=key)["regimes"]["another_binds"]["met"]
+
+
+@pytest.mark.parametrize("change, bound", [
+    ({"gpus": 1024}, "network"), ({"gpus": 8, "tokens": 65536}, "memory"), ({"task": "serving"}, "HBM bandwidth")])
+def test_the_wall_of_70b_moves_each_way(change, bound):
+    state = shown(**change)
+    assert text(state, "binding") == bound
+    assert state["regimes"]["another_binds"]["met"]
+    assert f"now {bound} binds, where it was compute" in state["regimes"]["another_binds"]["text"]
+
+
+def test_break_it_is_reached_on_the_slider_in_sight():
+    met = [shown(gpus=int(n))["regimes"]["another_binds"]["met"] for n in RegimeCube.controls()["gpus"].grid]
+    assert any(met) and not all(met)
+
+
+def test_a_load_past_one_is_a_wall_with_a_first_response():
+    wall = shown(focus="llama3.1-405b")["regimes"]["cannot_be_met"]
+    assert wall["met"] and "3.85×" in wall["text"] and "The wall is compute" in wall["text"] and "more GPUs" in wall["text"]
+
+
+def test_one_gpu_sends_nothing_and_stands_at_the_end_of_the_axis():
+    state = shown(gpus=1)
+    assert text(state, "bandwidth") == "0×"
+    assert np.isfinite(state["parts"]["models"]["y"]).all()
+    assert "one H100 SXM" in state["summary"]
+
+
+def test_presets_say_what_binds():
+    bound = {name: text(shown(**texts), "binding") for name, texts in RegimeCube.presets.items()}
+    assert bound == {"Train on 256 H100s": "compute", "Train on 1,024": "network", "8 GPUs, small steps": "memory",
+                     "Serve on 8": "HBM bandwidth", "Serve many short chats": "compute"}
+
+
+def test_a_phone_names_the_chosen_one_and_the_ends():
+    short = [name for name in shown()["parts"]["models"]["short"] if name]
+    assert sorted(short) == sorted(["GPT-2 XL", "Llama 3.1 70B", "Kimi K2"])
+    assert set(short) <= set(NAMES)
