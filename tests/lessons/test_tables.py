@@ -25,7 +25,8 @@ rows:
 
 
 def html(fence: str) -> str:
-    return markdown.Markdown(extensions=["pymdownx.superfences"], extension_configs=CONFIG).convert(f"``` table{fence}```")
+    converter = markdown.Markdown(extensions=["pymdownx.superfences"], extension_configs=CONFIG)
+    return converter.convert(f"``` table{fence}```")
 
 
 def grid(fence: str) -> list[list[str]]:

@@ -7,10 +7,10 @@
       HBM: it.hbm_bytes | GB
     ```
 
-Swap the two and the things stand side by side: `columns` is then the expression, `rows` holds the quantities. The first
-quantity names the thing. Expressions and units are those of numbers in prose (widgets/kit/prose.py); a unit that is asked
-for by name moves into the heading, and a heading shows how its numbers were computed. Zero is shown as a dash: the
-catalogue writes 0 for what a thing does not have.
+Swap the two and the things stand side by side: `columns` is then the expression, `rows` holds the quantities. The
+first quantity names the thing. Expressions and units are those of numbers in prose (widgets/kit/prose.py); a unit that
+is asked for by name moves into the heading, and a heading shows how its numbers were computed. Zero is shown as a dash:
+the catalogue writes 0 for what a thing does not have.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Quantity:
         """The label and its unit; it carries the expression, unless that is only a name read off the catalogue."""
         label = html.escape(self.label)
         if self.unit or "(" in self.expression:
-            label = f'<span class="n" tabindex="0" role="note" data-expr="{html.escape(self.expression)}">{label}</span>'
+            expression = html.escape(self.expression)
+            label = f'<span class="n" tabindex="0" role="note" data-expr="{expression}">{label}</span>'
         return f"{label} <small>{html.escape(self.suffix.strip())}</small>" if self.suffix else label
 
     def cell(self, thing) -> tuple[str, bool]:
@@ -64,7 +65,8 @@ def _read(source: str) -> tuple[list, list[Quantity], bool]:
     quantities, things = (options["columns"], options["rows"]) if across else (options["rows"], options["columns"])
     if not isinstance(quantities, dict) or not isinstance(things, str):
         raise ValueError("of 'rows' and 'columns' one must be an expression and the other a mapping of expressions")
-    return (list(eval(things, prose.namespace())), [Quantity(label, text) for label, text in quantities.items()], across)
+    things = list(eval(things, prose.namespace()))  # a lesson is this repository's own code
+    return things, [Quantity(label, source) for label, source in quantities.items()], across
 
 
 def _cell(tag: str, text: str, numeric: bool = False) -> str:
