@@ -1,4 +1,4 @@
-"""Lesson 01: it has the parts that every lesson has, its numbers are those worked by hand, and its words agree with them."""
+"""Lesson 01 has the parts of a lesson, its numbers are those worked by hand, and its words agree with them."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ CARDS_64 = catalog.cluster("dgx-h100", 8)
 PEAK = H100.bf16_flops_per_s
 LLAMA_405B = models.parameters(catalog.model("llama3.1-405b"))
 
-# worked by hand from 80 GB, 989 TFLOP/s, 450 and 50 GB/s: what a part of the expression says -> what the reader must see
+# worked by hand from 80 GB, 989 TFLOP/s, 450 and 50 GB/s: a part of the expression -> what the reader must see
 BY_HAND = {
     'catalog.cluster("dgx-h100", 8).hbm_bytes': "5.12 TB",                       # 64 · 80 GB
     "memory.state_bytes(70e9) | TB": "1.12 TB",                                  # 16 · 70e9
@@ -58,9 +58,9 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 
 
 def test_it_has_the_parts_of_a_lesson_in_order():
-    places = [TEXT.index(mark) for mark in ("lesson: 1", "{ .question }", '!!! case "Opening case"', "Distributed is a tax", "!!! rule",
-                                            "``` widget", '!!! breaks "Where it breaks"', "## On the back of an envelope",
-                                            "!!! exercise", "## Takeaway", "## Sources")]
+    places = [TEXT.index(mark) for mark in (
+        "lesson: 1", "{ .question }", '!!! case "Opening case"', "Distributed is a tax", "!!! rule", "``` widget",
+        '!!! breaks "Where it breaks"', "## On the back of an envelope", "!!! exercise", "## Takeaway", "## Sources")]
     assert places == sorted(places)
     assert TEXT.count("!!! rule") >= 7
 
