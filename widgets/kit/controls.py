@@ -80,7 +80,7 @@ class Number(Control, param.Number):
         return value
 
     def write(self, value) -> str:
-        return f"{value:.12g}"
+        return f"{value:.12g}".replace("e+", "e")  # a plus means a space in a link
 
     def describe(self) -> dict:
         low, high = self.bounds
