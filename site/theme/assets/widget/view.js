@@ -179,10 +179,10 @@ export class View {
       line.dataset.regime = key;
       line.className = "widget-regime";
       list.append(line);
+      if (this.moved && this.targets.includes(key)) this.found();  // crossed by this reader, not met from the start
     }
     if (!met) return line?.remove();
     if (line.textContent !== text) line.textContent = text;
-    if (this.moved && this.targets.includes(key)) this.found();
   }
 
   found() {
