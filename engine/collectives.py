@@ -70,6 +70,12 @@ def ring_steps(ranks, chunks):
     return 2 * (ranks - 1) * ops.ceil(chunks / ranks)
 
 
+def idle_links(ranks, chunks):
+    """Links of a ring that carry nothing in a step, where the chunks are fewer than the ranks."""
+    check.whole(ranks=ranks, chunks=chunks)
+    return ops.maximum(0.0, ranks - 1.0 * chunks)
+
+
 def ring_step_s(buffer_bytes, chunks, bytes_per_s, alpha_s):
     """One step of it: alpha + S/(c·B)."""
     check.non_negative(buffer_bytes=buffer_bytes, alpha_s=alpha_s)

@@ -84,6 +84,16 @@ def way_made(moment):
     return moment - np.floor(moment)
 
 
+def step_at(moment):
+    """The number of the step that runs, counted from 1; between two steps, of the one just over; 0 at the start."""
+    return np.ceil(moment)
+
+
+def half_at(moment, steps):
+    """Where a run of two equal phases is: 0 before the first, 1 in it or just past it, 2 in the second, 3 at the end."""
+    return np.where(moment >= steps, 3.0, np.ceil(2 * moment / steps))
+
+
 def cells_at(run: Frames, size: int, moment) -> Cells:
     """Each place's last change up to the moment; what is on its way has not arrived."""
     state = state_of(moment)

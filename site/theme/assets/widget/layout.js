@@ -41,7 +41,7 @@ export function fitWidth(plot, document) {
   const fit = ({ width, height }) => {
     const size = width < NARROW ? "narrow" : "wide";
     for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
-    if (reach) sameScales(plot.model, value(reach, "reach"), width, height);
+    if (reach && width && height) sameScales(plot.model, value(reach, "reach"), width, height);
   };
   fit(plot.el.getBoundingClientRect());
   const watch = new ResizeObserver(([entry]) => fit(entry.contentRect));

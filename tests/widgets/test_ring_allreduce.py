@@ -1,0 +1,125 @@
+"""The ring AllReduce's picture: numbers of the executed collective, bytes of the formula, and the two ways to break it."""
+
+import numpy as np
+import pytest
+
+from engine import ranks, ranks_operations
+from widgets.ring_allreduce import MOST, PHASES, RingAllreduce
+
+
+def shown(**texts):
+    widget = RingAllreduce()
+    widget.set_state(texts)
+    return widget.shown()
+
+
+def grid(part, column, count):
+    """The column of the cells as [rank, chunk], of those that there are."""
+    return np.reshape(part[column], (MOST, MOST))[:count, :count]
+
+
+def texts(part, column="text"):
+    return [str(text) for text in part[column] if str(text)]
+
+
+def test_the_default_by_hand():
+    """4 ranks, 1 GB, halfway through the second step: each link has carried a chunk and a half of 250 MB."""
+    found = shown()
+    assert found["readouts"]["carried"]["text"] == "375 MB"
+    assert found["readouts"]["least"]["text"] == "1.5 GB"
+    assert found["readouts"]["takes"]["text"] == "3.35 ms"      # 1.5 GB over 450 GB/s, and 6 · 3.4 µs
+    assert found["readouts"]["starting"]["text"] == "0.608 %"   # 20.4 µs of 3.354 ms
+    assert found["ends"]["play"] == 6
+    assert not any(regime["met"] for regime in found["regimes"].values())
+    assert found["parts"]["hub"] == {"phase": "ReduceScatter", "step": "step 2 of 6", "carried": "375 MB a link"}
+
+
+def test_the_numbers_are_those_of_the_executed_run():
+    run = ranks_operations.all_reduce(ranks.example(5, 5), "ring", 5)
+    for state in range(9):
+        cells = shown(ranks=5, play=state)["parts"]["cells"]
+        assert (grid(cells, "value", 5) == run.values[state]).all()
+        assert np.allclose(grid(cells, "share", 5) * 5, run.contributions[state])
+
+
+def test_what_travels_is_on_its_way_from_rank_to_rank():
+    """In the second step of four ranks, rank 1 sends to rank 2 the sum of its own number and rank 0's."""
+    mine = ranks.example(4, 4)
+    messages = shown(play=1.5)["parts"]["messages"]
+    assert messages["seen"].tolist() == [1] * 4 + [0] * 12
+    assert sorted(texts(messages)) == sorted(
+        f"+{mine[(rank - 1) % 4, (rank - 3) % 4] + mine[(rank - 2) % 4, (rank - 3) % 4]}" for rank in range(4))
+    middle = (messages["start"] + messages["end"]) / 2
+    assert np.allclose(middle[:4], np.pi / 2 - (np.arange(4) - 0.5) * np.pi / 2), "halfway between two ranks"
+
+
+def test_nothing_travels_between_two_steps_and_what_came_last_is_marked():
+    found = shown(play=2)["parts"]
+    assert not found["messages"]["seen"].any() and not texts(found["messages"])
+    assert grid(found["cells"], "fresh", 4).sum() == 4
+
+
+def test_messages_are_added_in_the_first_phase_and_copied_in_the_second():
+    assert all(text.startswith("+") for text in texts(shown(play=2.5)["parts"]["messages"]))
+    assert not any(text.startswith("+") for text in texts(shown(play=3.5)["parts"]["messages"]))
+
+
+def test_the_phases_are_named():
+    assert [shown(play=at)["parts"]["hub"]["phase"] for at in (0, 0.1, 3, 3.1, 5.9, 6, 30)] == [PHASES[i] for i in (0, 1, 1, 2, 2, 3, 3)]
+
+
+@pytest.mark.parametrize("count", range(2, 17))
+def test_at_the_end_each_link_has_carried_what_the_formula_says_and_each_rank_has_all(count):
+    found = shown(ranks=count, play=30)
+    links = found["parts"]["links"]
+    assert np.allclose(links["carried_bytes"][:count], 2 * (count - 1) / count * 1e9)
+    assert found["readouts"]["carried"] == found["readouts"]["least"]
+    cells = found["parts"]["cells"]
+    assert grid(cells, "whole", count).all() and not cells["whole"].sum() - count**2
+    assert (grid(cells, "value", count) == ranks.example(count, count).sum(axis=0)).all()
+    assert found["ends"]["play"] == 2 * (count - 1)
+
+
+def test_bytes_count_up_in_proportion_to_the_step():
+    carried = [shown(play=at)["parts"]["links"]["carried_bytes"][0] for at in (0, 0.5, 1, 6)]
+    assert np.allclose(carried, [0, 125e6, 250e6, 1.5e9])
+
+
+def test_a_gauge_is_full_at_the_end_and_never_past_it():
+    links = shown(play=6)["parts"]["links"]
+    assert np.allclose(links["start"][:4], links["whole_start"][:4])
+    links = shown(ranks=8, cut="one", play=14)["parts"]["links"]
+    assert links["carried_bytes"].max() == 2e9 and (links["start"] >= links["whole_start"] - 1e-12).all()
+
+
+def test_every_number_is_written_for_few_ranks_and_the_outermost_chunks_for_many():
+    assert [len(texts(shown(ranks=n, play=0)["parts"]["numbers"])) for n in (2, 6, 7, 16)] == [4, 36, 7, 16]
+    assert [len(texts(shown(ranks=n, play=0)["parts"]["numbers"], "narrow")) for n in (4, 5, 16)] == [16, 5, 16]
+
+
+def test_fewer_chunks_than_ranks_leave_links_idle():
+    for state, met in (({}, False), ({"ranks": 8}, False), ({"cut": "half"}, True), ({"cut": "one", "ranks": 16}, True)):
+        assert bool(shown(**state)["regimes"]["idle_links"]["met"]) is met, state
+    found = shown(ranks=8, cut="one", play=3.5)
+    assert found["readouts"]["busy"] == {"text": "1 of 8", "alarm": True}
+    assert found["parts"]["messages"]["seen"].sum() == 1
+    # 14 steps of a gigabyte at 450 GB/s and 3.4 µs, against 1.75 GB and 14 starts
+    assert "31.2 ms instead of 3.94 ms" in found["regimes"]["idle_links"]["text"]
+
+
+def test_a_small_buffer_meets_the_latency_wall():
+    """At 4 ranks the start-ups are half of the time where S = 4 · 450 GB/s · 3.4 µs = 6.12 MB."""
+    assert not shown(size=6.2e6)["regimes"]["latency"]["met"]
+    assert shown(size=6e6)["regimes"]["latency"]["met"]
+
+
+def test_presets_are_what_they_say():
+    states = {}
+    for name, state in RingAllreduce.presets.items():
+        widget = RingAllreduce()
+        widget.set_state(state)
+        states[name] = widget
+    assert [states[name].ranks for name in ("4 ranks", "8 GPUs of a node", "16 ranks")] == [4, 8, 16]
+    assert states["One chunk"].chunks() == 1 and states["64 kB"].size == 64e3
+    assert states["64 kB"].shown()["regimes"]["latency"]["met"]
+    assert states["One chunk"].shown()["regimes"]["idle_links"]["met"]
