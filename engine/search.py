@@ -23,7 +23,7 @@ from engine.step import Axes, step
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 INTERLEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
 ZERO_STAGES = (0, 1, 2, 3)
-LEAST_TOKENS = 512              # of a sequence that context parallelism leaves on a GPU
+LEAST_TOKENS = 1024             # of a sequence that context parallelism leaves on a GPU
 AT_ONCE = 200_000               # layouts evaluated in one call: more would not stay near the processor's caches
 
 

@@ -41,7 +41,7 @@ def test_the_search_says_what_the_estimate_says_to_the_last_digit(case):
 
 def test_the_space_is_the_whole_one():
     """Every layout that require_legal lets through, counted one by one for a small cluster."""
-    model, job, gpus = catalog.model("llama3.2-1b"), Job(16, 2048), 4
+    model, job, gpus = catalog.model("llama3.2-1b"), Job(16, 4096), 4
     found = 0
     for tp in (1, 2, 4):
         for pp in (1, 2, 4):
