@@ -99,6 +99,11 @@ class Work:
         check.whole(global_batch=self.global_batch, seq=self.seq, micro_batch=self.micro_batch)
         check.positive(gradient_bytes=self.gradient_bytes)
 
+    @property
+    def tokens(self):
+        """Of one step, over all GPUs."""
+        return self.global_batch * self.seq
+
 
 def _powers_of_two(**values):
     check.whole(**values)
@@ -116,6 +121,17 @@ def sizes(gpus, tp=1.0, ep=1.0, pp=1.0) -> ByAxis:
     _powers_of_two(gpus=gpus, tp=tp, ep=ep, pp=pp)
     check.ordered(tp_times_ep_times_pp=tp * ep * pp, gpus=gpus)
     return ByAxis(tp, ep, gpus / (tp * ep * pp), pp)
+
+
+def fitted_sizes(gpus, tp=1.0, ep=1.0, pp=1.0, experts=0.0) -> ByAxis:
+    """``sizes`` for wishes that may be too large: tensor parallelism is served first, then the pipeline, then experts,
+    which have no more ranks than there are experts (a power of two of them; one rank for a dense model)."""
+    _powers_of_two(gpus=gpus, tp=tp, ep=ep, pp=pp)
+    check.non_negative(experts=experts)
+    tp = ops.minimum(tp, gpus)
+    pp = ops.minimum(pp, gpus / tp)
+    most = 2.0 ** ops.floor(np.log2(ops.maximum(experts, 1.0)))
+    return sizes(gpus, tp, ops.minimum(ops.minimum(ep, most), gpus / (tp * pp)), pp)
 
 
 def strides(axis_sizes: ByAxis, innermost) -> ByAxis:
@@ -167,6 +183,21 @@ def joint(one: Reach, other: Reach) -> Reach:
 def reaches(axis_sizes: ByAxis, innermost, fabric: Fabric) -> ByAxis:
     """The group of each axis for a placement."""
     return ByAxis(*(reach(size, stride, fabric) for size, stride in zip(axis_sizes, strides(axis_sizes, innermost))))
+
+
+WAYS = ("nowhere", "link", "nic", "spine")
+
+
+def farthest(at: Reach):
+    """Index into WAYS of the farthest wire that a group needs; 0 for a group of one, which sends nothing."""
+    inside = ops.where(at.ranks > 1, 1.0, 0.0)
+    return ops.where(at.ranks > at.per_leaf, 3.0, ops.where(at.ranks > at.per_node, 2.0, inside))
+
+
+def ways(axis_sizes: ByAxis, innermost, fabric: Fabric) -> ByAxis:
+    """The farthest wire of each axis; data parallelism sums dense gradients over the expert ranks too."""
+    at = reaches(axis_sizes, innermost, fabric)
+    return ByAxis(farthest(at.tp), farthest(at.ep), farthest(joint(at.dp, at.ep)), farthest(at.pp))
 
 
 # -- what a step sends -----------------------------------------------------------------------------------------------
@@ -257,6 +288,12 @@ def total_bytes(by_axis: ByAxis) -> ByWire:
 def drawn_bytes(wires: ByWire, fabric: Fabric) -> ByWire:
     """The same on the wires of a drawing: a GPU to its switch, a node to its leaf, a leaf to the spine."""
     return ByWire(wires.link, wires.nic * fabric.gpus_per_node, wires.spine * fabric.gpus_per_leaf)
+
+
+def busy_share(wires: ByWire, gpu, fabric: Fabric, compute_s) -> ByWire:
+    """The same as a share of the time that the step computes for; above 1 the wire alone takes longer."""
+    check.positive(compute_s=compute_s)
+    return ByWire(*(seconds / compute_s for seconds in busy_s(wires, gpu, fabric)))
 
 
 def busy_s(wires: ByWire, gpu, fabric: Fabric) -> ByWire:

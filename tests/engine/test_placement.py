@@ -215,3 +215,27 @@ def test_arrays_broadcast():
 def test_bad_input_is_refused_by_name(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_wishes_are_cut_to_what_there_is():
+    assert placement.fitted_sizes(64.0, 8.0, 8.0, 4.0, experts=8.0) == (8, 2, 1, 4)
+    assert placement.fitted_sizes(16.0, 32.0, 1.0, 4.0) == (16, 1, 1, 1)
+    assert placement.fitted_sizes(64.0, 1.0, 16.0, 1.0, experts=9.0) == (1, 8, 8, 1)
+    assert placement.fitted_sizes(64.0, 1.0, 16.0, 1.0) == (1, 1, 64, 1), "a dense model has no expert ranks"
+
+
+@settings(max_examples=50, deadline=None)
+@given(axis_sizes=meshes, innermost=st.integers(0, 3))
+def test_an_axis_that_needs_a_wire_has_bytes_on_it(axis_sizes, innermost):
+    gpus = float(np.prod(axis_sizes))
+    fabric = placement.Fabric(max(1.0, gpus / 8.0), nodes_per_leaf=2.0)
+    sent = placement.wire_bytes(WORK, axis_sizes, innermost, fabric)
+    for way, wires in zip(placement.ways(axis_sizes, innermost, fabric), sent):
+        assert (wires.nic > 0) == (way >= 2) and (wires.spine > 0) == (way >= 3)
+        assert (sum(wires) > 0) == (way >= 1)
+
+
+def test_busy_shares_by_hand():
+    wires = placement.ByWire(link=450e9, nic=100e9, spine=50e9)
+    shares = placement.busy_share(wires, GPU, replace(FABRIC, oversubscription=4.0), compute_s=2.0)
+    assert shares == (0.5, 1.0, 2.0)
