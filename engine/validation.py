@@ -14,6 +14,7 @@ from pathlib import Path
 from engine import catalog, flops, inference, interconnect, layout, matmul, memory, models, reliability, report
 from engine.calibration import DEFAULT
 from engine.models import Model
+from engine.units import DAY
 
 CASES = Path(__file__).resolve().parents[1] / "tests" / "published"
 # A benchmark that waits for the GPU before every call also times the call's way from PyTorch to the GPU.
@@ -67,11 +68,13 @@ def _model(fields: str) -> Model:
 
 
 def model_of(case: dict) -> Model:
+    """The case's model, described in the case itself."""
     return _model(json.dumps(case["model"]))
 
 
 # -- what the engine says, by kind of case ---------------------------------------------------------------------------
 def training_step(case: dict, calibration=DEFAULT) -> dict:
+    """Time and memory of one training step."""
     at = layout.machine(catalog.gpu(case["gpu"]), case.get("precision", "bf16"), calibration=calibration,
                         **case.get("machine", {}))
     job = layout.Job(recipe=catalog.recipe(case.get("recipe", "bf16-adam")), **case["job"])
@@ -81,6 +84,7 @@ def training_step(case: dict, calibration=DEFAULT) -> dict:
 
 
 def collective(case: dict, calibration=DEFAULT) -> dict:
+    """Time and bandwidth of one collective."""
     net = interconnect.wires(catalog.gpu(case["gpu"]), calibration=calibration)
     ranks, per_node = float(case["ranks"]), float(case["per_node"])
     named = {"ring": interconnect.ring_s, "nvls": interconnect.nvls_s}.get(case.get("algorithm"))
@@ -90,6 +94,7 @@ def collective(case: dict, calibration=DEFAULT) -> dict:
 
 
 def serving(case: dict, calibration=DEFAULT) -> dict:
+    """Latency and throughput of a served model."""
     at = layout.machine(catalog.gpu(case["gpu"]), case["precision"], calibration=calibration)
     asked = dict(case["serving"])
     if not asked["batch"]:      # saturated: as many as the cache holds
@@ -99,6 +104,7 @@ def serving(case: dict, calibration=DEFAULT) -> dict:
 
 
 def attention(case: dict, calibration=DEFAULT) -> dict:
+    """The rate of one fused attention."""
     chip = matmul.chip(catalog.gpu(case["gpu"]), "fp16", calibration)
     seq, dim = float(case["seq"]), float(case["head_dim"])
     pairs = case["tokens"] * seq * case["heads"] * (0.5 if case["causal"] else 1.0)
@@ -108,18 +114,22 @@ def attention(case: dict, calibration=DEFAULT) -> dict:
 
 
 def stream(case: dict, calibration=DEFAULT) -> dict:
+    """Time to read so many bytes from HBM."""
     return {"time_s": matmul.stream_s(case["bytes"], matmul.chip(catalog.gpu(case["gpu"]), "bf16", calibration))}
 
 
 def zero(case: dict, calibration=DEFAULT) -> dict:
+    """State of one rank under a ZeRO stage."""
     return {"bytes": float(memory.sharded_state_bytes(case["params"], catalog.recipe("bf16-adam"), case["ranks"], case["stage"]))}
 
 
 def kv(case: dict, calibration=DEFAULT) -> dict:
+    """KV cache of one token."""
     return {"bytes": float(memory.kv_bytes_per_token(model_of(case), case["bytes_per_value"]))}
 
 
 def activation(case: dict, calibration=DEFAULT) -> dict:
+    """Activations of one GPU."""
     kept = memory.activation_bytes(model_of(case), case["seq"], case["micro_batch"], case["tp"], 1,
                                    case["sequence_parallel"], memory.RECOMPUTE[case["recompute"]], flash=False)
     flight = memory.in_flight_micro_batches(case["pp"], 10**6, 0, case["interleave"])
@@ -127,18 +137,38 @@ def activation(case: dict, calibration=DEFAULT) -> dict:
 
 
 def parameters(case: dict, calibration=DEFAULT) -> dict:
+    """Parameters, all and active."""
     model = model_of(case)
     return {"parameters": float(models.parameters(model)), "active_parameters": float(models.active_parameters(model))}
 
 
+def token_flops(case: dict, calibration=DEFAULT) -> dict:
+    """FLOPs of one token."""
+    model = catalog.model(case["catalog_model"]) if "catalog_model" in case else model_of(case)
+    return {"flops": float(flops.training_flops_per_token(model, case["seq"], case["causal"]))}
+
+
+def run_flops(case: dict, calibration=DEFAULT) -> dict:
+    """FLOPs of a whole run."""
+    return {"flops": flops.training_flops(case["params"], case["tokens"])}
+
+
+def run_days(case: dict, calibration=DEFAULT) -> dict:
+    """With full recomputation: a forward pass again, 8·P·D in all."""
+    hardware_flops = flops.training_flops(case["params"], case["tokens"]) + flops.forward_flops(case["params"], case["tokens"])
+    return {"days": flops.run_time_s(hardware_flops, case["gpus"], case["hardware_flops_per_s"], 1.0) / DAY}
+
+
 def goodput(case: dict, calibration=DEFAULT) -> dict:
+    """Checkpoint interval and the share of time that is lost."""
     interval_s = reliability.young_interval_s(case["checkpoint_s"], case["mtbf_s"])
     return {"interval_s": interval_s,
             "wasted": reliability.wasted_share(interval_s, case["checkpoint_s"], case["mtbf_s"], case["restart_s"])}
 
 
 KINDS = {"step": training_step, "collective": collective, "serving": serving, "attention": attention, "stream": stream,
-         "zero": zero, "kv": kv, "activation": activation, "parameters": parameters, "goodput": goodput}
+         "zero": zero, "kv": kv, "activation": activation, "parameters": parameters, "goodput": goodput, "token_flops": token_flops,
+         "run_flops": run_flops, "run_days": run_days}
 
 
 # -- reading and reporting -------------------------------------------------------------------------------------------
@@ -185,6 +215,7 @@ class Summary:
     met: bool | None
 
     def as_dict(self) -> dict:
+        """The summary for --json."""
         return {"group": self.group, "quantity": self.quantity, "fitted": self.fitted, "unfitted": self.unfitted,
                 "fitted_mean_error": self.fitted_mean, "unfitted_mean_error": self.unfitted_mean,
                 "mean_error": self.mean, "bias_error": self.bias, "largest_error": self.largest,
@@ -196,6 +227,7 @@ def _mean(rows: list[Row]) -> float | None:
 
 
 def summarise(group: str, quantity: str, rows: list[Row]) -> Summary:
+    """The errors of one group's quantity against its target."""
     fitted = [row for row in rows if row.fitted]
     unfitted = [row for row in rows if not row.fitted]
     mean, largest = _mean(rows), max((row.error for row in rows), key=abs)
@@ -213,6 +245,7 @@ class Outcome:
     summaries: tuple[Summary, ...]
 
     def as_dict(self) -> dict:
+        """Groups and rows for --json."""
         return {"groups": [summary.as_dict() for summary in self.summaries],
                 "rows": [{"case": row.case, "group": row.group, "quantity": row.quantity, "measured": row.measured,
                           "predicted": row.predicted, "error": row.error, "fitted": row.fitted, "note": row.note}
