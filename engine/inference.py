@@ -153,6 +153,7 @@ def largest_batch(model, at: Machine, serving: Serving) -> int:
 
 
 def require_servable(model, serving: Serving) -> None:
+    """ValueError where the tensor ranks do not divide the heads; it names the nearest degrees that do."""
     if model.heads % serving.tp:
         legal = [d for d in range(1, model.heads + 1) if model.heads % d == 0]
         near = [d for d in legal if d < serving.tp][-1:] + [d for d in legal if d > serving.tp][:1]

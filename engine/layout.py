@@ -280,6 +280,7 @@ class Estimate:
 
 
 def layout_dict(layout: Layout) -> dict:
+    """The degrees and choices of a layout, as the command line prints them."""
     return {"tp": layout.tp, "pp": layout.pp, "cp": layout.cp, "dp": layout.dp, "ep": layout.ep,
             "expert_tp": layout.expert_tp, "zero": layout.zero, "shard": layout.shard, "micro_batch": layout.micro_batch,
             "recompute": layout.recompute, "schedule": layout.schedule, "interleave": layout.interleave}
@@ -295,10 +296,12 @@ def axes(job: Job, layout: Layout) -> Axes:
 
 @lru_cache(1)
 def default_recipe() -> Recipe:
+    """The recipe of a job that names none."""
     return catalog.recipe(DEFAULT_RECIPE)
 
 
 def recipe_of(job: Job) -> Recipe:
+    """The job's recipe, or the default one."""
     return job.recipe or default_recipe()
 
 

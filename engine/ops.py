@@ -32,30 +32,35 @@ def choose(condition, yes, no):
 
 
 def minimum(a, b):
+    """The smaller of two."""
     if a.__class__ is float and b.__class__ is float:
         return a if a < b else b
     return np.minimum(a, b)
 
 
 def maximum(a, b):
+    """The larger of two."""
     if a.__class__ is float and b.__class__ is float:
         return a if a > b else b
     return np.maximum(a, b)
 
 
 def ceil(a):
+    """Rounded up to a whole number."""
     if a.__class__ is float:
         return float(math.ceil(a))
     return np.ceil(a)
 
 
 def floor(a):
+    """Rounded down to a whole number."""
     if a.__class__ is float:
         return float(math.floor(a))
     return np.floor(a)
 
 
 def sqrt(a):
+    """The square root."""
     if a.__class__ is float:
         return math.sqrt(a)
     return np.sqrt(a)

@@ -45,6 +45,7 @@ SCHEDULES = {schedule.key: schedule for schedule in (
 
 
 def schedule(key: str) -> Schedule:
+    """The schedule of this key."""
     check.one_of(SCHEDULES, schedule=key)
     return SCHEDULES[key]
 

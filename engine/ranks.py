@@ -58,6 +58,7 @@ class Memory(NamedTuple):
     holds: np.ndarray               # [rank, cell, contributor]
 
     def copy(self) -> Memory:
+        """The same contents in buffers of their own."""
         return Memory(self.values.copy(), self.holds.copy())
 
 

@@ -61,6 +61,7 @@ class Plan:
     seconds: float
 
     def as_dict(self) -> dict:
+        """The plan as the command line prints it with --json."""
         return {
             "layouts": self.layouts, "fitting": self.fitting, "search_s": self.seconds,
             "layouts_per_s": self.layouts / self.seconds, "best": self.best.as_dict(),

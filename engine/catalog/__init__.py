@@ -63,39 +63,47 @@ def _pick(kind: str, entries: dict, key: str):
 
 @lru_cache(None)
 def gpus() -> dict[str, Gpu]:
+    """Key -> Gpu, all of them."""
     return _load("gpus.toml", Gpu)
 
 
 @lru_cache(None)
 def models() -> dict[str, Model]:
+    """Key -> Model, all of them."""
     return _load("models.toml", Model)
 
 
 @lru_cache(None)
 def recipes() -> dict[str, Recipe]:
+    """Key -> Recipe, all of them."""
     return _load("recipes.toml", Recipe)
 
 
 @lru_cache(None)
 def links() -> dict[str, Link]:
+    """Key -> Link, all of them."""
     return _load("links.toml", Link)
 
 
 @lru_cache(None)
 def nodes() -> dict[str, Node]:
+    """Key -> Node, all of them."""
     return _load("nodes.toml", Node, gpu=gpu, link=link, nic=link)
 
 
 @lru_cache(None)
 def prices() -> dict[str, Price]:
+    """Key -> Price, all of them."""
     return _load("prices.toml", Price)
 
 
 def gpu(key: str) -> Gpu:
+    """The GPU of this key; an unknown one is a ValueError that names near ones."""
     return _pick("gpu", gpus(), key)
 
 
 def model(key: str) -> Model:
+    """The model of this key."""
     return _pick("model", models(), key)
 
 
@@ -107,14 +115,17 @@ def models_together(keys) -> SimpleNamespace:
 
 
 def recipe(key: str) -> Recipe:
+    """The recipe of this key."""
     return _pick("recipe", recipes(), key)
 
 
 def link(key: str) -> Link:
+    """The link of this key."""
     return _pick("link", links(), key)
 
 
 def node(key: str) -> Node:
+    """The node of this key."""
     return _pick("node", nodes(), key)
 
 
@@ -127,6 +138,7 @@ def node_of(gpu_key: str) -> Node:
 
 
 def cluster(node_key: str, nodes: int, oversubscription: float = 1.0) -> Cluster:
+    """So many nodes of one kind, their network tapered by ``oversubscription``."""
     return Cluster(node(node_key), nodes, oversubscription)
 
 
