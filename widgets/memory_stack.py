@@ -39,9 +39,9 @@ class MemoryStack(Widget):
     def slabs(self):
         full = memory.state_slabs(self.size, self.recipe)
         shown = fig.revealed(full, self.assemble)
-        top = np.cumsum(shown)
+        bottom, top = fig.stacked(shown)
         thin = shown < fig.share_of(self.view_bytes(), 0.045)
-        return {"bottom": top - shown, "top": top, "middle": fig.midpoint(top - shown, top),
+        return {"bottom": bottom, "top": top, "middle": fig.midpoint(bottom, top),
                 "name": [choose(thin[i], "", SLABS[i]) for i in range(5)],
                 "amount": [choose(thin[i], "", show(full[i], "bytes")) for i in range(5)]}
 

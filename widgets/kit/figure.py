@@ -113,6 +113,12 @@ def spread(positions, gap):
     return np.stack(placed)
 
 
+def stacked(heights):
+    """Where slabs that stand on one another begin and end."""
+    tops = np.cumsum(heights)
+    return tops - heights, tops
+
+
 def share_of(whole, share):
     """A length on the picture as a share of the axis it is drawn on."""
     return whole * share
