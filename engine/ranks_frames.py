@@ -120,3 +120,40 @@ def carried_bytes(run: Frames, size: int, moment, chunks, buffer_bytes):
 def _row(column, size, moment):
     steps = np.reshape(column, (-1, size))
     return np.sum(np.where(np.arange(len(steps))[:, None] == state_of(moment), steps, 0.0), axis=0)
+
+
+class Exchange(NamedTuple):
+    """What a primitive starts from and ends with, padded to ``size`` ranks and pieces, in flat arrays."""
+
+    before: np.ndarray              # [rank, piece]
+    holds_before: np.ndarray        # [rank, piece, rank]: 1 where that rank's data is in the piece
+    after: np.ndarray               # results alone: a rank that gets nothing is empty
+    holds_after: np.ndarray
+    sent: np.ndarray                # [rank]: in shares of a buffer
+    received: np.ndarray
+    steps: np.ndarray               # steps in which something travels
+
+
+def exchange(run: Run, size: int, pieces: int) -> Exchange:
+    """The ends of a run whose buffer is ``pieces`` cells; what comes into a buffer of its own stands in the same places."""
+    check.whole(size=size, pieces=pieces)
+    if max(run.ranks, pieces) > size:
+        raise ValueError(f"run must fit {size} ranks and pieces, got {run.ranks} ranks and {pieces} pieces")
+    values, holds = np.zeros((2, size, size)), np.zeros((2, size, size, size))
+    first, last = run.states[0], run.states[-1]
+    values[0, :run.ranks, :pieces] = first.values[:, :pieces]
+    holds[0, :run.ranks, :pieces, :run.ranks] = first.holds[:, :pieces]
+    for rank, cells in enumerate(run.outputs):
+        if cells is not None:
+            place = slice(cells[0] % pieces, cells[0] % pieces + cells[1] - cells[0])
+            values[1, rank, place] = last.values[rank, slice(*cells)]
+            holds[1, rank, place, :run.ranks] = last.holds[rank, slice(*cells)]
+    shares = np.zeros((2, size))
+    shares[:, :run.ranks] = np.stack([run.sent_bytes, run.received_bytes]) / (run.cell_bytes * pieces)
+    values[0] *= holds[0].any(axis=-1)
+    return Exchange(*(array.ravel() for array in (values[0], holds[0], values[1], holds[1], *shares)), np.array([run.busy_steps]))
+
+
+def bytes_of(share, buffer_bytes):
+    """Shares of a buffer as bytes."""
+    return share * buffer_bytes

@@ -80,3 +80,22 @@ def test_chunks_of_several_cells_are_refused():
 def test_cells_that_change_too_often_are_refused():
     with pytest.raises(ValueError, match="change a cell at most 1 times"):
         film.frames(ring(4, 4), SIZE, STEPS, changes=1)
+
+
+def test_an_exchange_has_buffers_and_results_in_their_places():
+    found = film.exchange(operations.all_to_all(example(3, 3)), 4, 3)
+    before, after = (np.reshape(values, (4, 4)) for values in (found.before, found.after))
+    assert (before[:3, :3] == example(3, 3)).all() and (after[:3, :3] == example(3, 3).T).all()
+    assert not before[3].any() and not after[:, 3].any()
+    assert np.allclose(found.sent, [2 / 3, 2 / 3, 2 / 3, 0]) and found.steps == [2]
+
+
+def test_an_exchange_leaves_out_what_is_no_result():
+    found = film.exchange(operations.reduce(example(3, 3)), 4, 3)
+    assert (np.reshape(found.after, (4, 4))[0, :3] == example(3, 3).sum(axis=0)).all()
+    assert not np.reshape(found.after, (4, 4))[1:].any() and not np.reshape(found.holds_after, (4, 4, 4))[1:].any()
+
+
+def test_an_exchange_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="run must fit"):
+        film.exchange(operations.all_to_all(example(5, 5)), 4, 5)

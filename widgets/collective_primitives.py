@@ -1,0 +1,202 @@
+"""The seven collective primitives on real buffers: before, after, and what each rank sent and received."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from engine import collectives, ranks_frames, ranks_operations
+from engine.ranks import example
+from engine.ranks_frames import Exchange
+from widgets.kit import buffers
+from widgets.kit import figure as fig
+from widgets.kit.controls import Choice, Number
+from widgets.kit.symbolic import over
+from widgets.kit.text import choose, show
+from widgets.kit.widget import Widget, executed, part, readout, regime
+
+MOST = 8                                                        # ranks, and pieces of a buffer
+RANK, PIECE = (index.ravel() for index in np.indices((MOST, MOST)))
+OWNER = np.tile(np.arange(MOST), MOST * MOST)                   # the stripes of all cells, a slot for each rank
+CELL = np.repeat(np.arange(MOST * MOST), MOST)
+RANKS = np.arange(MOST)
+NUMBERED_NARROW = 6                                             # up to so many ranks a phone has room for the numbers
+BEFORE_AT, AFTER_AT = 0.0, 1.3                                  # where the two blocks of buffers begin; each is 1 wide
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One of the seven, as NCCL names and means it."""
+
+    key: str
+    name: str
+    says: str
+
+
+PRIMITIVES = [
+    Primitive("broadcast", "Broadcast", "rank 0's buffer to every rank"),
+    Primitive("reduce", "Reduce", "the sum of all buffers to rank 0"),
+    Primitive("all_reduce", "AllReduce", "the sum of all buffers to every rank"),
+    Primitive("all_gather", "AllGather", "each rank's piece to every rank"),
+    Primitive("reduce_scatter", "ReduceScatter", "to each rank its piece of the sum"),
+    Primitive("all_to_all", "AllToAll", "piece j of rank i to rank j, as its piece i"),
+    Primitive("send_recv", "Send/Recv", "rank 0's buffer to rank 1"),
+]
+
+
+@cache
+def done(operation: str, count: int) -> Exchange:
+    """The executed primitive, one cell for each piece of a buffer."""
+    rows = example(count, count)
+    given = [row[i:i + 1] for i, row in enumerate(rows)] if operation == "all_gather" else rows
+    return ranks_frames.exchange(ranks_operations.PRIMITIVES[operation](given), MOST, count)
+
+
+def least_bytes(primitive, ranks, size):
+    return collectives.least_total_bytes(primitive.key, ranks, size)
+
+
+class CollectivePrimitives(Widget):
+    question = "What does each collective leave on every rank, and what must each rank send for it?"
+    primitive = Choice("Primitive", PRIMITIVES, "reduce_scatter")
+    ranks = Number("Ranks", 4, 2, MOST, stops=list(range(2, MOST + 1)), whole=True)
+    size = Number("Buffer", 1e9, 1e3, 16e9, family="bytes", marks=(1e6,))
+
+    presets = {"ReduceScatter": {}, "AllGather": {"primitive": "all_gather"}, "AllReduce": {"primitive": "all_reduce"},
+               "AllToAll": {"primitive": "all_to_all"}, "Broadcast to 8": {"primitive": "broadcast", "ranks": 8}}
+    break_it = "Find the primitive that has a rank send more than its whole buffer."
+    assumptions = (
+        "Executed on real arrays, one number for each piece: by a ring, AllToAll in pairs, Broadcast and Reduce as a chain of "
+        "pieces. A cell has a slot for each rank, from left to right: it is filled where that rank's data is in the number. "
+        "The buffer is the whole one, as nccl-tests counts it: the output of AllGather, the input of ReduceScatter.")
+    formula = ("$$\\text{AllReduce: } 2\\,\\frac{N-1}{N}\\,S \\qquad \\text{AllGather, ReduceScatter, AllToAll: } "
+               "\\frac{N-1}{N}\\,S \\qquad \\text{Broadcast, Reduce, Send: } S$$\n\nWhat the busiest of $N$ ranks sends, with a "
+               "buffer of $S$ bytes. AllReduce is ReduceScatter, then AllGather: it sends what both do. No algorithm sends "
+               "less in all (Patarasuk and Yuan 2009; Chan and others 2007).")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    @executed("primitive", "ranks")
+    def ends_of_run(self):
+        return done(self.primitive.key, int(self.ranks))._asdict()
+
+    def exchange(self):
+        return Exchange(**self.ends_of_run())
+
+    def sent_bytes(self):
+        return ranks_frames.bytes_of(self.exchange().sent, self.size)
+
+    def received_bytes(self):
+        return ranks_frames.bytes_of(self.exchange().received, self.size)
+
+    def total_bytes(self):
+        return np.sum(self.sent_bytes())
+
+    def least_bytes(self):
+        return over(least_bytes, self.primitive, self.ranks, self.size)
+
+    def more_than_buffer(self):
+        return np.max(self.exchange().sent) > 1
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    def block(self, values, holds, start):
+        """The cells of all ranks' buffers, before or after."""
+        there = (RANK < self.ranks) & (PIECE < self.ranks)
+        left, right = buffers.cell(PIECE, self.ranks, start)
+        bottom, top = buffers.row(RANK, self.ranks)
+        held = np.max(np.reshape(holds, (-1, MOST)), axis=1)
+        texts = [choose(held[i] > 0, show(values[i], "count"), "") for i in range(MOST * MOST)]
+        few = self.ranks <= NUMBERED_NARROW
+        return {"rank": RANK, "piece": PIECE, "value": values, "left": left, "right": right, "bottom": bottom, "top": top,
+                "seen": np.where(there, 1.0, 0.0), "tint": np.where(held > 0, 0.12, 0.0), "x": fig.midpoint(left, right),
+                "y": fig.midpoint(bottom, top), "text": texts, "narrow": [choose(few, text, "") for text in texts]}
+
+    def slots(self, holds, start):
+        """Whose data is in each cell: a slot for each rank."""
+        left, right = buffers.slot(PIECE[CELL], OWNER, self.ranks, start)
+        bottom, top = buffers.row(RANK[CELL], self.ranks)
+        return {"left": left, "right": right, "bottom": bottom, "top": top, "filled": np.where(holds > 0, 0.36, 0.0)}
+
+    @part("primitive", "ranks")
+    def before(self):
+        return self.block(self.exchange().before, self.exchange().holds_before, BEFORE_AT)
+
+    @part("primitive", "ranks")
+    def after(self):
+        return self.block(self.exchange().after, self.exchange().holds_after, AFTER_AT)
+
+    @part("primitive", "ranks")
+    def owners_before(self):
+        return self.slots(self.exchange().holds_before, BEFORE_AT)
+
+    @part("primitive", "ranks")
+    def owners_after(self):
+        return self.slots(self.exchange().holds_after, AFTER_AT)
+
+    @part("primitive", "ranks", "size")
+    def wires(self):
+        bottom, top = buffers.row(RANKS, self.ranks)
+        there, sent, received = RANKS < self.ranks, self.sent_bytes(), self.received_bytes()
+        return {"rank": RANKS, "y": bottom, "middle": fig.midpoint(bottom, top), "sent_bytes": sent, "received_bytes": received,
+                "name": [choose(there[i], f"{i}", "") for i in RANKS],
+                "sends": [choose(there[i], f"sends {show(sent[i], 'bytes')}", "") for i in RANKS],
+                "receives": [choose(there[i], f"receives {show(received[i], 'bytes')}", "") for i in RANKS]}
+
+    @part("primitive")
+    def title(self):
+        return {"says": f"{self.primitive.name}: {self.primitive.says}"}
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((-0.1, 2.34), (-0.02, 1.2), height=440)
+        fig.hide(p.xaxis[0])
+        fig.hide(p.yaxis[0])
+        p.grid.grid_line_color = None
+        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+        for name in ("before", "after"):
+            p.quad(**box, source=sources[f"owners_{name}"], fill_color=color["hbm"], fill_alpha="filled", line_color=None)
+            p.quad(**box, source=sources[name], fill_color=color["hbm"], fill_alpha="tint", line_color=color["axis"],
+                   line_alpha="seen")
+            for width, column in (("wide", "text"), ("narrow", "narrow")):
+                fig.only(width, p.text("x", "y", text=column, source=sources[name], text_align="center", **fig.TEXT))
+        wires = sources["wires"]
+        p.text(-0.04, "middle", text="name", source=wires, text_align="center", **fig.BOLD)
+        for x, column in ((BEFORE_AT, "sends"), (AFTER_AT, "receives")):
+            p.text(x, "y", text=column, source=wires, y_offset=11, **fig.LABEL)
+        p.text(1.12, 1.16, text="says", source=sources["title"], text_align="center", **fig.BOLD)
+        for x, name in ((BEFORE_AT, "before"), (AFTER_AT, "after")):
+            p.text(x, 1.05, text=[name], **fig.LABEL)
+        p.text(fig.midpoint(1, AFTER_AT), 0.5, text=["→"], text_align="center", **fig.BOLD | {"text_font_size": "22px"})
+        return p
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Busiest rank sends")
+    def sends(self):
+        return show(np.max(self.sent_bytes()), "bytes"), self.more_than_buffer()
+
+    @readout("Busiest rank receives")
+    def receives(self):
+        return show(np.max(self.received_bytes()), "bytes")
+
+    @readout("Over all wires")
+    def total(self):
+        return show(self.total_bytes(), "bytes")
+
+    @readout("Least possible")
+    def least(self):
+        return show(self.least_bytes(), "bytes")
+
+    @readout("Steps")
+    def steps(self):
+        return show(self.exchange().steps[0], "count")
+
+    @regime(target=True)
+    def more_than_its_buffer(self):
+        return self.more_than_buffer(), (
+            f"Each rank sends {show(np.max(self.sent_bytes()), 'bytes')}, more than its buffer of {show(self.size, 'bytes')}: once to "
+            "sum, once to spread the sum. First response: where a rank needs only its piece, stop at ReduceScatter, which is half "
+            "of the bytes (lesson 05 trains with that).")
+
+    def summary(self):
+        return (f"{self.primitive.name} over {show(self.ranks, 'count')} ranks with a buffer of {show(self.size, 'bytes')} brings "
+                f"{self.primitive.says}; the busiest rank sends {show(np.max(self.sent_bytes()), 'bytes')}, and "
+                f"{show(self.total_bytes(), 'bytes')} cross wires in all, of which {show(self.least_bytes(), 'bytes')} cannot be avoided.")
