@@ -17,6 +17,9 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 # Where a precision runs on a chip that lacks it: the next wider format that can hold its numbers.
 WIDER = {"fp4": "fp8", "fp8": "bf16", "int8": "bf16", "bf16": "fp16", "fp16": "fp32", "tf32": "fp32"}
 
+# NVSwitch generations that add up an AllReduce by themselves (NVLink SHARP, "NVLS").
+SUMS_IN_SWITCH = ("NVLink 4", "NVLink 5")
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -47,6 +50,11 @@ class Gpu:
     source: str = ""
     checked: str = ""
     note: str = ""
+
+    @property
+    def sums_in_switch(self) -> float:
+        """1.0 where the switch of its node can add up an AllReduce, else 0.0."""
+        return 1.0 if self.link_name in SUMS_IN_SWITCH else 0.0
 
     def peak_flops_per_s(self, precision: str = "bf16") -> float:
         """The chip's dense peak in that precision; ValueError where it has none."""

@@ -13,8 +13,6 @@ from engine import check, collectives, ops
 from engine.calibration import DEFAULT
 from engine.collectives import pipelined_s
 
-# NVSwitch generations that add up an AllReduce by themselves (NVLink SHARP, "NVLS").
-SUMS_IN_SWITCH = ("NVLink 4", "NVLink 5")
 ALGORITHMS = ("ring", "tree", "two_level", "nvls")      # what ``all_reduce_s`` chooses from, as NCCL does
 
 
@@ -46,7 +44,7 @@ def wires(gpu, gpus_per_node=None, nic_bytes_per_s=None, oversubscription=1.0, c
         gpus_per_node=float(per_node),
         link_bytes_per_s=float(link) * calibration.link_share,
         nic_bytes_per_s=float(nic) * calibration.network_share / oversubscription,
-        switch_bytes_per_s=float(link) * calibration.switch_share if gpu.link_name in SUMS_IN_SWITCH else 0.0,
+        switch_bytes_per_s=gpu.sums_in_switch * float(link) * calibration.switch_share,
         link_hop_s=calibration.link_hop_s,
         network_hop_s=calibration.network_hop_s,
         start_s=calibration.collective_start_s,

@@ -114,6 +114,18 @@ def _powers_of_two(**values):
                 raise ValueError(f"{name} must be a power of two, got {value!r}")
 
 
+def gpus(nodes, gpus_per_node):
+    """In all nodes together."""
+    check.whole(nodes=nodes, gpus_per_node=gpus_per_node)
+    return nodes * gpus_per_node
+
+
+def leaves(nodes, nodes_per_leaf):
+    """Leaf switches that the nodes need."""
+    check.whole(nodes=nodes, nodes_per_leaf=nodes_per_leaf)
+    return ops.ceil(nodes / nodes_per_leaf)
+
+
 # -- where the groups stand ------------------------------------------------------------------------------------------
 def sizes(gpus, tp=1.0, ep=1.0, pp=1.0) -> ByAxis:
     """The axes' sizes: data parallelism takes the GPUs that the others leave. It holds ep copies of the dense weights
@@ -302,15 +314,20 @@ def busy_s(wires: ByWire, gpu, fabric: Fabric) -> ByWire:
     return ByWire(wires.link / gpu.link_bytes_per_s, wires.nic / nic, wires.spine * fabric.oversubscription / nic)
 
 
+def uplink_share(oversubscription):
+    """A leaf's bandwidth up to the spine as a share of that down to its nodes."""
+    check.between(1, 1000, oversubscription=oversubscription)
+    return 1.0 / oversubscription
+
+
 # -- time ------------------------------------------------------------------------------------------------------------
 def group_wires(gpu, fabric: Fabric, at: Reach, calibration=DEFAULT) -> interconnect.Wires:
     """The wires of one group: its share of the NICs, less where it meets an oversubscribed spine."""
     through = ops.where(at.ranks > at.per_leaf, fabric.oversubscription, 1.0)
-    sums = 1.0 if gpu.link_name in interconnect.SUMS_IN_SWITCH else 0.0
     return interconnect.Wires(
         gpus_per_node=fabric.gpus_per_node, link_bytes_per_s=gpu.link_bytes_per_s * calibration.link_share,
         nic_bytes_per_s=fabric.nic_bytes_per_s_per_gpu * calibration.network_share / through,
-        switch_bytes_per_s=sums * gpu.link_bytes_per_s * calibration.switch_share,
+        switch_bytes_per_s=gpu.sums_in_switch * gpu.link_bytes_per_s * calibration.switch_share,
         link_hop_s=calibration.link_hop_s, network_hop_s=calibration.network_hop_s,
         start_s=calibration.collective_start_s)
 
@@ -336,3 +353,10 @@ def axis_times_s(work: Work, axis_sizes: ByAxis, innermost, gpu, fabric: Fabric)
     hop_s = interconnect.send_s(m.stage_bytes, at.pp.ranks > at.pp.per_node, group_wires(gpu, fabric, at.pp))
     pipeline_s = ops.where(at.pp.ranks > 1, 2.0 * (m.micro_batches + at.pp.ranks - 1.0) * hop_s, 0.0)
     return ByAxis(tensor_s, expert_s, data_s, pipeline_s)
+
+
+def against_compute(communication_s, compute_s):
+    """Seconds of communication for each second of arithmetic; above 1 it cannot all hide behind it."""
+    check.non_negative(communication_s=communication_s)
+    check.positive(compute_s=compute_s)
+    return communication_s / compute_s
