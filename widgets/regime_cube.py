@@ -21,6 +21,7 @@ TICKS = 10.0 ** np.arange(-3, 3)
 AT = isometric.log_share(TICKS, FEWEST, MOST)
 FULL = list(TICKS).index(1)
 LIMIT = AT[FULL]
+TURNS = 9                                                    # steps of the player to a quarter turn
 KINDS = ["limit" if tick == 1 else "tick" for tick in TICKS] * 3
 TRAINING = ("memory", "compute", "network")
 SERVING = ("memory", "compute", "HBM bandwidth")
@@ -45,10 +46,10 @@ class RegimeCube(Widget):
     batch = Number("Sequences served together", 64, 1, 4096, whole=True, more=True, marks=(1, 8, 512))
     context = Number("Context of each, in tokens", 8192, 128, 131072, whole=True, more=True, marks=(512, 32768))
     token_s = Number("Time for each token wanted", 0.02, 0.002, 0.5, family="seconds", more=True)
-    tilt = Number("Tilt", 24, 8, 60, stops=53, log=False, whole=True, more=True)
-    turn = Player("Turn the cube", frames=90, seconds_per_frame=0.07, default=42, tween=1)
+    tilt = Number("Tilt", 24, 8, 60, stops=53, log=False, more=True)
+    turn = Player("Turn the cube", frames=TURNS, default=4.2, tween=10)
 
-    drag = {"x": ("turn", -0.3), "y": ("tilt", 0.3)}
+    drag = {"x": ("turn", -0.03), "y": ("tilt", 0.3)}
     tap = {"models": "focus"}
     presets = {"Train on 256 H100s": {}, "Train on 1,024": {"gpus": 1024},
                "8 GPUs, small steps": {"gpus": 8, "tokens": 65536}, "Serve on 8": {"task": "serving", "gpus": 8},
@@ -70,14 +71,23 @@ class RegimeCube(Widget):
     # -- what the engine says ------------------------------------------------------------------------------------------
     def loads(self):
         """A row for each model: memory, compute, bandwidth."""
-        training = walls.training_loads(MODELS, self.gpu, self.gpus, self.tokens, self.step_s)
-        serving = walls.serving_loads(MODELS, self.gpu, self.gpus, self.batch, self.context, self.token_s)
-        return np.where(self.task == 1, serving, training)
+        return np.where(self.task == 1, self.serving_loads(), self.training_loads())
+
+    def training_loads(self):
+        return walls.training_loads(MODELS, self.gpu, self.gpus, self.tokens, self.step_s)
+
+    def serving_loads(self):
+        return walls.serving_loads(MODELS, self.gpu, self.gpus, self.batch, self.context, self.token_s)
+
+    def in_focus(self, loads):
+        return np.stack([lookup(loads[:, axis], self.focus) for axis in range(3)])
 
     def chosen(self):
         """The loads of the model in focus."""
-        loads = self.loads()
-        return np.stack([lookup(loads[:, axis], self.focus) for axis in range(3)])
+        return self.in_focus(self.loads())
+
+    def turn_degrees(self):
+        return isometric.quarter_turn(self.turn, TURNS)
 
     def resource(self, index):
         return choose(self.task == 1, select(index, SERVING), select(index, TRAINING))
@@ -91,16 +101,16 @@ class RegimeCube(Widget):
     # -- what is drawn -------------------------------------------------------------------------------------------------
     @part("turn", "tilt")
     def walls(self):
-        return isometric.segments(isometric.walls(AT), self.turn, self.tilt)
+        return isometric.segments(isometric.walls(AT), self.turn_degrees(), self.tilt)
 
     @part("turn", "tilt")
     def limit(self):
-        return isometric.segments(isometric.box(LIMIT), self.turn, self.tilt)
+        return isometric.segments(isometric.box(LIMIT), self.turn_degrees(), self.tilt)
 
     @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s", "focus")
     def ticks(self):
         """The scales; the place at which the model in focus is read stays free for its own value."""
-        x, y, _ = isometric.project(isometric.scales(AT), self.turn, self.tilt)
+        x, y, _ = isometric.project(isometric.scales(AT), self.turn_degrees(), self.tilt)
         point = self.point()
         hidden = [isometric.near(AT, point[axis], 0.13) for axis in range(3)]
         names = [choose(hidden[axis][i], "", show(TICKS[i], "times")) for axis in range(3) for i in range(len(AT))]
@@ -112,17 +122,17 @@ class RegimeCube(Widget):
 
     @part("turn", "tilt", "task")
     def titles(self):
-        x, y, _ = isometric.project(isometric.TITLES, self.turn, self.tilt)
+        x, y, _ = isometric.project(isometric.TITLES, self.turn_degrees(), self.tilt)
         return {"x": x, "y": y, "name": [self.resource(axis) for axis in range(3)],
                 "align": ["left", "right", "left"], "right": [12.0, -12.0, 12.0]}
 
     @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s")
     def stems(self):
-        return isometric.segments(isometric.stems(self.points()), self.turn, self.tilt)
+        return isometric.segments(isometric.stems(self.points()), self.turn_degrees(), self.tilt)
 
     @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s")
     def dots(self):
-        x, y, toward = isometric.project(self.points(), self.turn, self.tilt)
+        x, y, toward = isometric.project(self.points(), self.turn_degrees(), self.tilt)
         order, loads = isometric.back_to_front(toward), self.loads()
         binding = lookup(walls.binding_load(loads), order)
         over = lookup(np.max(loads, axis=-1), order) > 1
@@ -137,7 +147,7 @@ class RegimeCube(Widget):
         largest, binding = np.max(loads, axis=-1), walls.binding_load(loads)
         ends = [np.argmax(largest), np.argmin(largest)]
         told = [(self.focus == i) | (ends[0] == i) | (ends[1] == i) for i in range(len(NAMES))]
-        x, y, _ = isometric.project(self.points(), self.turn, self.tilt)
+        x, y, _ = isometric.project(self.points(), self.turn_degrees(), self.tilt)
         return {"name": NAMES, "memory": loads[:, 0], "compute": loads[:, 1], "bandwidth": loads[:, 2],
                 "bound": [self.resource(binding[i]) for i in range(len(NAMES))], "x": x, "y": y,
                 "start": isometric.beside(x, SIDES, 0.04),
@@ -149,12 +159,12 @@ class RegimeCube(Widget):
 
     @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s", "focus")
     def drops(self):
-        return isometric.segments(isometric.drop_lines(self.point()), self.turn, self.tilt)
+        return isometric.segments(isometric.drop_lines(self.point()), self.turn_degrees(), self.tilt)
 
     @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s", "focus")
     def values(self):
         loads = self.chosen()
-        x, y, _ = isometric.project(isometric.readings(self.point()), self.turn, self.tilt)
+        x, y, _ = isometric.project(isometric.readings(self.point()), self.turn_degrees(), self.tilt)
         return {"x": x, "y": y, "name": [show(loads[axis], "times") for axis in range(3)],
                 "align": ["left", "right", "right"], "right": [6.0, -6.0, -8.0], "down": [9.0, 9.0, 0.0]}
 
@@ -175,9 +185,15 @@ class RegimeCube(Widget):
     def bandwidth(self):
         return self.load_of(2)
 
-    @readout("Binding resource")
-    def binding(self):
-        return self.resource(walls.binding_load(self.chosen()))
+    @readout("Training is bound by")
+    def training(self):
+        loads = self.in_focus(self.training_loads())
+        return f"{select(walls.binding_load(loads), TRAINING)}, {show(np.max(loads), 'times')}"
+
+    @readout("Serving is bound by")
+    def serving(self):
+        loads = self.in_focus(self.serving_loads())
+        return f"{select(walls.binding_load(loads), SERVING)}, {show(np.max(loads), 'times')}"
 
     @regime(target=True)
     def another_binds(self):
@@ -203,7 +219,7 @@ class RegimeCube(Widget):
         return (f"{choose(self.task == 1, 'Serving', 'Training')} {select(self.focus, NAMES)} on {gpus}, "
                 f"{choose(self.task == 1, serving, training)}, asks for {loads[0]} of the memory, {loads[1]} of the "
                 f"arithmetic and {loads[2]} of the {choose(self.task == 1, 'HBM bandwidth', 'network bandwidth')}: "
-                f"{self.binding()} binds.")
+                f"{self.resource(walls.binding_load(chosen))} binds.")
 
     def figure(self, sources):
         p = fig.plot((-1.7, 1.7), (-1.03, 1.03), height=450)

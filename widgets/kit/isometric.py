@@ -25,6 +25,11 @@ def project(points, turn_degrees, tilt_degrees):
             near * np.cos(tilt) + z * np.sin(tilt))
 
 
+def quarter_turn(step, steps):
+    """Degrees after so many of the steps that make up a quarter of a turn."""
+    return step * (90 / steps)
+
+
 def segments(ends, turn_degrees, tilt_degrees) -> dict:
     """Columns of line segments for ends of shape (lines, 2, 3)."""
     x, y, _ = project(ends, turn_degrees, tilt_degrees)
