@@ -1,4 +1,5 @@
-"""The engine at a shell: ``python -m engine estimate | plan | infer | collective | goodput | cost | models | gpus | validate``.
+"""The engine at a shell: ``python -m engine estimate | plan | infer | collective | goodput | cost | models | gpus |
+validate``.
 
 Tables by default, ``--json`` for programs. Bad input: one line on standard error and exit status 2.
 """
@@ -48,9 +49,9 @@ def _add_job(parser):
     parser.add_argument("--global-batch", type=int, required=True, help="sequences of a step")
     parser.add_argument("--seq", type=int, required=True, help="tokens of a sequence")
     parser.add_argument("--recipe", default="bf16-adam", help="bytes of training state (bf16-adam)")
-    parser.add_argument("--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean (1.1)")
-    for flag, text in (("sequence-parallel", "norms and dropout sharded over the tensor ranks"), ("flash", "fused attention"),
-                       ("overlap", "data-parallel traffic behind arithmetic"),
+    parser.add_argument("--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean")
+    for flag, text in (("sequence-parallel", "norms and dropout sharded over the tensor ranks"),
+                       ("flash", "fused attention"), ("overlap", "data-parallel traffic behind arithmetic"),
                        ("fused", "weight gradients summed inside their product, stage outputs freed once sent")):
         parser.add_argument(f"--{flag}", action=argparse.BooleanOptionalAction, default=True, help=f"{text} (on)")
     parser.add_argument("--gather-context", action="store_true", help="context parallelism by AllGather, not a ring")
@@ -80,8 +81,10 @@ def _parser() -> Parser:
         sub.set_defaults(run=run)
         return sub
 
-    command("estimate", run_estimate, "time and memory of one training step", _add_model, _add_machine, _add_job, _add_layout)
-    sub = command("plan", run_plan, "the fastest layout of all, and what the others lose by", _add_model, _add_machine, _add_job)
+    command("estimate", run_estimate, "time and memory of one training step",
+            _add_model, _add_machine, _add_job, _add_layout)
+    sub = command("plan", run_plan, "the fastest layout of all, and what the others lose by",
+                  _add_model, _add_machine, _add_job)
     sub.add_argument("--top", type=int, default=5, help="how many splits to show (5)")
     sub = command("infer", run_infer, "latency and throughput of serving", _add_model, _add_machine)
     sub.add_argument("--tp", type=int, default=1)
@@ -106,7 +109,9 @@ def _parser() -> Parser:
     sub.add_argument("--gpu", required=True)
     sub.add_argument("--gpus", type=int, default=1)
     sub.add_argument("--hours", type=float, help="of the run; or --model and --tokens")
-    sub.add_argument("--model"), sub.add_argument("--tokens", type=float), sub.add_argument("--mfu", type=float, default=0.4)
+    sub.add_argument("--model", help="key of the catalogue")
+    sub.add_argument("--tokens", type=float, help="that the model is trained on")
+    sub.add_argument("--mfu", type=float, default=0.4, help="share of the 16-bit peak (0.4)")
     sub.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     sub.add_argument("--overhead", type=float, default=0.0, help="storage, network, idle GPUs, as a share (0)")
     sub.add_argument("--budget", type=float, help="dollars; above it the guard refuses, with exit status 1")
@@ -124,12 +129,13 @@ def _model(args):
 
 
 def _machine(args):
-    return machine(catalog.gpu(args.gpu), args.precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
+    return machine(catalog.gpu(args.gpu), args.precision, args.gpus_per_node, args.nic_bytes_per_s,
+                   args.oversubscription)
 
 
 def _job(args) -> Job:
-    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), args.sequence_parallel, args.flash, args.overlap,
-               args.fused, args.gather_context, args.imbalance)
+    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), args.sequence_parallel, args.flash,
+               args.overlap, args.fused, args.gather_context, args.imbalance)
 
 
 def run_estimate(args):
@@ -221,7 +227,8 @@ def run_models(args):
 def run_gpus(args):
     rows = [asdict(gpu) for gpu in catalog.gpus().values()]
     return rows, report.table(rows, ["key", "name", "year", "hbm_bytes", "hbm_bytes_per_s", "bf16_flops_per_s",
-                                     "fp8_flops_per_s", "link_name", "link_bytes_per_s", "nic_bytes_per_s", "gpus_per_node"])
+                                     "fp8_flops_per_s", "link_name", "link_bytes_per_s", "nic_bytes_per_s",
+                                     "gpus_per_node"])
 
 
 def run_validate(args):
@@ -238,7 +245,8 @@ def main(arguments=None) -> int:
         print(f"python -m engine {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     try:
-        print(json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False) if args.json else "\n".join(text), flush=True)
+        as_json = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
+        print(as_json if args.json else "\n".join(text), flush=True)
     except BrokenPipeError:     # a reader such as head has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OVER_BUDGET if isinstance(result, dict) and result.get("within_budget") is False else 0

@@ -2,8 +2,8 @@
 
 Twelve numbers, each physical, none for a model, a row or a cluster. What is known of one chip by measurement (its best
 matrix product) is data, and stands in ``catalog/achievable.toml`` with its source. The rows that fitted a constant are
-marked ``fitted`` in the published cases; ``python -m engine validate`` reports them apart from the others. All were fitted
-together by least squares of the logarithms, each group of rows weighing the same, and then rounded.
+marked ``fitted`` in the published cases; ``python -m engine validate`` reports them apart from the others. All were
+fitted together by least squares of the logarithms, each group of rows weighing the same, and then rounded.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Calibration:
     # … times d / (d + this): the softmax of a score costs as much as this many steps along the head dimension.
     # Fitted on: the same two rows.
     attention_softmax_d: float = 40.0
-    # Kernels between the products (norms, activations, the optimizer) and decoding reach this share of the HBM bandwidth.
-    # Fitted on: the training rows above, within what streaming kernels measure (0.74 to 0.94).
+    # Kernels between the products (norms, activations, the optimizer) and decoding reach this share of the HBM
+    # bandwidth. Fitted on: the training rows above, within what streaming kernels measure (0.74 to 0.94).
     memory_share: float = 0.75
     # No kernel takes less than this, from one launch to the next.
     # Fitted on: 20 short kernels launched asynchronously, 3.8 µs each (NVIDIA, "Getting started with CUDA graphs").
@@ -43,7 +43,8 @@ class Calibration:
     # Fitted on: nccl-tests on 8 H100 and 8 GiB on 8 B200.
     switch_share: float = 0.60
     # One hop of a collective inside a node, and one through the network.
-    # Fitted on: nccl-tests on 8 H100, 64 KiB to 64 MiB; the network's lies between NCCL's own LL and LL128 (2.7, 4.0 µs).
+    # Fitted on: nccl-tests on 8 H100, 64 KiB to 64 MiB; the network's lies between NCCL's own LL and LL128 (2.7, 4.0
+    # µs).
     link_hop_s: float = 1.0e-6
     network_hop_s: float = 3.0e-6
     # Starting a collective that is already queued on the GPU.

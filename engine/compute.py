@@ -33,7 +33,8 @@ def products_s(products, rows, tp, batch, rate, fused: bool, at: Chip):
     for p in products:
         k = p.k / (1.0 + (tp - 1.0) * p.splits_k)
         n = p.n / (1.0 + (tp - 1.0) * p.splits_n)
-        forward_s, input_s, weight_s = trained_product_s(rows, k, n, batch, rate, at.operand_bytes, GRADIENT_SUM_BYTES, at)
+        forward_s, input_s, weight_s = trained_product_s(
+            rows, k, n, batch, rate, at.operand_bytes, GRADIENT_SUM_BYTES, at)
         if not fused:
             weight_s = weight_s + stream_s(GRADIENT_SUM_BYTES * batch * k * n, at)
         forward = forward + forward_s + cast_s * k
@@ -54,7 +55,8 @@ def core_attention_s(shape, tokens, seq, heads, flash: bool, at: Chip):
     """Scores and weighted sum, forward and backward: fused (causal work alone), or as two batched products with the
     whole score matrix written, scaled, masked, dropped out and read again."""
     if flash:
-        forward = fused_attention_s(tokens * seen_per_query(shape, seq, 1.0) * heads, seq, shape.qk_dim, shape.value_dim, 1.0, at)
+        score_pairs = tokens * seen_per_query(shape, seq, 1.0) * heads
+        forward = fused_attention_s(score_pairs, seq, shape.qk_dim, shape.value_dim, 1.0, at)
         return forward, forward * BACKWARD_OF_FLASH
     batch = tokens / seq * heads
     two_products = (product_s(seq, seq, shape.qk_dim, batch, at.wide_flops_per_s, at.wide_bytes, 2.0, at)
@@ -64,7 +66,8 @@ def core_attention_s(shape, tokens, seq, heads, flash: bool, at: Chip):
             2.0 * two_products + stream_s((6.0 + 5.0 * shape.dropout) * scores, at))
 
 
-def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: bool, fused: bool, at: Chip) -> LayerTime:
+def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: bool, fused: bool,
+          at: Chip) -> LayerTime:
     """One layer, dense and MoE ones averaged.
 
     ``tokens`` are this GPU's (micro-batch × sequence / context ranks); ``whole_ranks`` divides what tensor parallelism
@@ -98,9 +101,9 @@ def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: 
 def streamed_bytes(shape, tp, whole_ranks, width):
     """Bytes of a token that the kernels between the products read and write in one layer, forward and backward.
 
-    Of the hidden state (h values of 2 bytes): two norms (4h), two residual additions (6h each, 1h more for a dropout mask);
-    backward a norm reads its input and gradient twice (10h) and the residual's gradient is added (6h), dropout 5h.
-    Queries, keys and values are cut out of their product, and turned by rotary embedding where it is used (4 each).
+    Of the hidden state (h values of 2 bytes): two norms (4h), two residual additions (6h each, 1h more for a dropout
+    mask); backward a norm reads its input and gradient twice (10h) and the residual's gradient is added (6h), dropout
+    5h. Queries, keys and values are cut out of their product, and turned by rotary embedding where it is used (4 each).
     The activation function reads one or two values of MLP width and writes one; backward it also reads the gradient.
     """
     hidden = shape.hidden / whole_ranks

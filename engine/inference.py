@@ -1,7 +1,7 @@
 """Serving: the time of a prefill and of a decode step, the KV cache, and a steady batch of requests.
 
-A decode step reads every weight once for the whole batch and every sequence's keys and values; its kernels are too short
-to hide their launches, and its AllReduces too small for anything but their latency.
+A decode step reads every weight once for the whole batch and every sequence's keys and values; its kernels are too
+short to hide their launches, and its AllReduces too small for anything but their latency.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ ALGORITHMS = ("auto", *ALL_REDUCES)
 
 @dataclass(frozen=True)
 class Serving:
-    """How a model is served. The machine's precision is that of the products; weights and cache can be kept in others."""
+    """How a model is served. The machine's precision is that of the products; weights and cache can be kept in
+    others."""
 
     tp: int = 1
     batch: int = 1
@@ -31,7 +32,7 @@ class Serving:
     output: int = 128
     kv_precision: str = "bf16"
     all_reduce: str = "auto"
-    weight_precision: str | None = None     # as stored, widened on the way to the product; the machine's unless said otherwise
+    weight_precision: str | None = None     # as stored, widened on the way to the product; None for the machine's
 
     def __post_init__(self):
         check.whole(tp=self.tp, batch=self.batch, prompt=self.prompt, output=self.output)
@@ -83,7 +84,8 @@ def _products_s(size, rows, tp, weight_bytes, at):
         layer_s = layer_s + (1.0 - size.moe_share) * chain(size.mlp, rows)
     if size.experts:
         touched = experts_touched(size.experts, size.top_k, rows)
-        layer_s = layer_s + size.moe_share * (chain(size.expert, rows * size.top_k / touched, touched) + chain(size.shared, rows))
+        layer_s = layer_s + size.moe_share * (
+            chain(size.expert, rows * size.top_k / touched, touched) + chain(size.shared, rows))
     return size.layers * layer_s
 
 
@@ -101,7 +103,8 @@ def _communication_s(size, rows, tp, algorithm, net):
 
 
 def _kv_shards(size, tp):
-    """Tensor ranks divide the key and value heads; past one head each they hold copies. A latent cache is always whole."""
+    """Tensor ranks divide the key and value heads; past one head each they hold copies. A latent cache is always
+    whole."""
     return ops.where(size.kv_lora > 0.0, 1.0, ops.minimum(tp, size.kv_heads))
 
 
@@ -130,7 +133,8 @@ def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto", weight_pre
     with check.trusted():
         attention_s = size.layers * fused_attention_s(
             rows * seen_per_query(size, prompt, 1.0) * size.heads / tp, prompt, size.qk_dim, size.value_dim, 1.0, chip)
-        head_s = product_s(batch * 1.0, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
+        head_s = product_s(batch * 1.0, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0,
+                           chip)
         return StepTime(
             _products_s(size, rows, tp, stored_bytes(at, weight_precision), chip) + head_s, attention_s,
             _other_s(size, rows, tp, chip), _communication_s(size, rows, tp, all_reduce, at.wires))
@@ -140,13 +144,15 @@ def weight_bytes_per_gpu(model, at: Machine, tp, weight_precision=None) -> float
     """Weights as served: matrices as they are stored, embedding and output layer in 16 bits."""
     size = shape(model)
     embeddings = size.embedding_params + size.head_params
-    return ((size.total_params - embeddings) * stored_bytes(at, weight_precision) + embeddings * at.chip.wide_bytes) / tp
+    matrices = size.total_params - embeddings
+    return (matrices * stored_bytes(at, weight_precision) + embeddings * at.chip.wide_bytes) / tp
 
 
 def largest_batch(model, at: Machine, serving: Serving) -> int:
     """Sequences of prompt + output tokens whose cache fits beside the weights; 0 where the weights alone do not."""
     size = shape(model)
-    free = at.gpu.hbm_bytes - memory.FRAMEWORK_BYTES - weight_bytes_per_gpu(model, at, serving.tp, serving.weight_precision)
+    weights = weight_bytes_per_gpu(model, at, serving.tp, serving.weight_precision)
+    free = at.gpu.hbm_bytes - memory.FRAMEWORK_BYTES - weights
     with check.trusted():
         one = memory.kv_bytes(size, float(serving.prompt + serving.output), 1.0, BYTES_PER_VALUE[serving.kv_precision])
     return max(0, int(free // (one / _kv_shards(size, float(serving.tp)))))
@@ -177,7 +183,8 @@ def infer(model, at: Machine, serving: Serving) -> dict:
     fitting = largest_batch(model, at, s)
     return {
         "model": model.key, "gpu": at.gpu.key, "tp": s.tp, "batch": s.batch, "prompt": s.prompt, "output": s.output,
-        "precision": at.precision, "weight_precision": s.weight_precision or at.precision, "kv_precision": s.kv_precision,
+        "precision": at.precision, "weight_precision": s.weight_precision or at.precision,
+        "kv_precision": s.kv_precision,
         "ttft_s": together.total_s,
         "ttft_one_request_s": first.total_s,
         "time_per_output_token_s": each.total_s,

@@ -1,8 +1,8 @@
 """The wires that a group of GPUs really crosses, and what each collective costs on them.
 
 A layout's axes are laid out innermost first: tensor, context, data, pipeline. A group of ``ranks`` GPUs whose members
-stand ``stride`` apart has ``per_node`` of them in each node; what leaves the node goes through their NICs, which the other
-groups of the same axis need at the same time, so that each GPU has its own share of the node's NICs and no more.
+stand ``stride`` apart has ``per_node`` of them in each node; what leaves the node goes through their NICs, which the
+other groups of the same axis need at the same time, so that each GPU has its own share of the node's NICs and no more.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def ranks_per_node(ranks, stride, gpus_per_node):
 
 def ring_bytes_per_s(per_node, nodes, net: Wires):
     """The slowest wire on a ring through the group: the link, or the NICs of its members in one node together."""
-    return ops.where(nodes > 1.0, ops.minimum(net.link_bytes_per_s, per_node * net.nic_bytes_per_s), net.link_bytes_per_s)
+    slower = ops.minimum(net.link_bytes_per_s, per_node * net.nic_bytes_per_s)
+    return ops.where(nodes > 1.0, slower, net.link_bytes_per_s)
 
 
 def all_gather_s(buffer_bytes, ranks, per_node, net: Wires):
@@ -124,11 +125,12 @@ def nvls_s(buffer_bytes, ranks, per_node, net: Wires):
 
 
 def one_shot_s(buffer_bytes, ranks, per_node, net: Wires):
-    """AllReduce in one hop: every GPU reads the others' whole buffers and adds them up itself; for the small messages of
-    decoding (TensorRT-LLM, vLLM). Within a node alone: across nodes it is given the ring's time."""
+    """AllReduce in one hop: every GPU reads the others' whole buffers and adds them up itself; for the small messages
+    of decoding (TensorRT-LLM, vLLM). Within a node alone: across nodes it is given the ring's time."""
     _require_group(buffer_bytes, ranks, per_node)
     inside_s = net.start_s + pipelined_s(net.link_hop_s, buffer_bytes * (ranks - 1.0) / net.link_bytes_per_s)
-    return ops.where(ranks <= 1.0, 0.0, ops.where(ranks <= per_node, inside_s, ring_s(buffer_bytes, ranks, per_node, net)))
+    together_s = ops.where(ranks <= per_node, inside_s, ring_s(buffer_bytes, ranks, per_node, net))
+    return ops.where(ranks <= 1.0, 0.0, together_s)
 
 
 def all_reduce_s(buffer_bytes, ranks, per_node, net: Wires):

@@ -34,7 +34,7 @@ class Job:
     sequence_parallel: bool = True          # with tensor parallelism, shard norms and dropout too
     flash: bool = True                      # fused attention
     overlap: bool = True                    # data-parallel traffic (and interleaved stages' messages) behind arithmetic
-    fused: bool = True                      # weight gradients summed inside their product; stage outputs freed once sent
+    fused: bool = True                      # weight gradients summed inside their product; sent stage outputs freed
     gather_context: bool = False            # context parallelism by AllGather instead of a ring
     imbalance: float = 1.1                  # the fullest expert rank's load over the mean
 
@@ -163,8 +163,8 @@ def _require_legal_schedule(job: Job, a: Layout) -> None:
         raise ValueError(f"interleave must be 1 under schedule {a.schedule}, got {a.interleave}; nearest legal: "
                          "schedule interleaved")
     if SCHEDULES[a.schedule].interleaved and (a.interleave < 2 or a.pp < 2):
-        raise ValueError(f"schedule interleaved must have pp and interleave of at least 2, got pp {a.pp} and interleave "
-                         f"{a.interleave}; nearest legal: schedule 1f1b")
+        raise ValueError("schedule interleaved must have pp and interleave of at least 2, got "
+                         f"pp {a.pp} and interleave {a.interleave}; nearest legal: schedule 1f1b")
     if a.schedule == "dualpipe":
         if a.pp % 2:
             _refuse("pp", a.pp, "be even under schedule dualpipe", [a.pp - 1, a.pp + 1][a.pp < 2:])
@@ -229,8 +229,10 @@ class Estimate:
         return self.tokens / self.step_s
 
     def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
-        """Model FLOPs per GPU and second; causal attention counted as such, or over the whole sequence (PaLM, Megatron)."""
-        return float(flops.training_flops_per_token(self.model, self.job.seq, causal)) * self.tokens_per_s / self.layout.gpus
+        """Model FLOPs per GPU and second; causal attention counted as such, or over the whole sequence (PaLM,
+        Megatron)."""
+        per_token = float(flops.training_flops_per_token(self.model, self.job.seq, causal))
+        return per_token * self.tokens_per_s / self.layout.gpus
 
     def mfu(self, causal: bool = True) -> float:
         """Of the dense peak in the precision of the matrix products."""
@@ -245,7 +247,8 @@ class Estimate:
 
     @property
     def time_s(self) -> dict[str, float]:
-        return {name[:-2]: value for name, value in self.terms._asdict().items() if name.endswith("_s") and name != "step_s"}
+        return {name.removesuffix("_s"): value for name, value in self.terms._asdict().items()
+                if name.endswith("_s") and name != "step_s"}
 
     @property
     def memory_bytes(self) -> dict[str, float]:
@@ -274,7 +277,7 @@ class Estimate:
             "model_flops_per_gpu_per_s": self.model_flops_per_gpu_per_s(), "mfu": self.mfu(), "hfu": self.hfu(),
             "mfu_non_causal": self.mfu(causal=False),
             "memory_bytes": self.memory_bytes, "fits": self.fits, "time_s": times, "binding": self.binding,
-            "exposed_because": {name: WHY_EXPOSED[name] for name, value in times.items() if value and name in WHY_EXPOSED},
+            "exposed_because": {name: why for name, why in WHY_EXPOSED.items() if times[name]},
             "gpu_hours_per_trillion_tokens": 1e12 / self.tokens_per_s * self.layout.gpus / 3600.0,
         }
 
@@ -282,8 +285,9 @@ class Estimate:
 def layout_dict(layout: Layout) -> dict:
     """The degrees and choices of a layout, as the command line prints them."""
     return {"tp": layout.tp, "pp": layout.pp, "cp": layout.cp, "dp": layout.dp, "ep": layout.ep,
-            "expert_tp": layout.expert_tp, "zero": layout.zero, "shard": layout.shard, "micro_batch": layout.micro_batch,
-            "recompute": layout.recompute, "schedule": layout.schedule, "interleave": layout.interleave}
+            "expert_tp": layout.expert_tp, "zero": layout.zero, "shard": layout.shard,
+            "micro_batch": layout.micro_batch, "recompute": layout.recompute, "schedule": layout.schedule,
+            "interleave": layout.interleave}
 
 
 def axes(job: Job, layout: Layout) -> Axes:

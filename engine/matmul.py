@@ -83,10 +83,11 @@ def chip(gpu, precision: str = "bf16", calibration=DEFAULT) -> Chip:
     """The GPU at work in one precision (in the next wider one where it has no such unit)."""
     precision = supported_precision(gpu, precision)
     wide = precision if ELEMENT_BYTES[precision] >= 2.0 else supported_precision(gpu, "bf16")
+    peak = getattr(gpu, f"{precision}_flops_per_s")
     wide_peak = getattr(gpu, f"{wide}_flops_per_s")
     sustained = sustained_share(gpu, calibration)
     return Chip(
-        matmul_flops_per_s=float(getattr(gpu, f"{precision}_flops_per_s") * achievable_share(gpu, precision) * sustained),
+        matmul_flops_per_s=float(peak * achievable_share(gpu, precision) * sustained),
         wide_flops_per_s=float(wide_peak * achievable_share(gpu, wide) * sustained),
         attention_flops_per_s=float(wide_peak * calibration.attention_share),
         memory_bytes_per_s=float(gpu.hbm_bytes_per_s * calibration.memory_share),
@@ -100,7 +101,8 @@ def chip(gpu, precision: str = "bf16", calibration=DEFAULT) -> Chip:
 
 
 def waves(tiles, k, multiprocessors):
-    """Waves that so many tiles take: whole ones from one upwards; below, k is split so that more of the chip has work."""
+    """Waves that so many tiles take: whole ones from one upwards; below, k is split so that more of the chip has
+    work."""
     check.positive(tiles=tiles, k=k, multiprocessors=multiprocessors)
     return _waves(tiles / multiprocessors, k)
 
@@ -157,9 +159,9 @@ def stream_s(moved_bytes, at: Chip):
 def fused_attention_s(score_pairs, seq, qk_dim, v_dim, causal: float, at: Chip):
     """FlashAttention forward over ``score_pairs`` query-key pairs (heads, batch and mask counted in).
 
-    2·(d_qk + d_v) FLOPs a pair, at share · d/(d + d0) of the peak. Short sequences lose to filling the pipeline, about one
-    tile of 128 in ``seq``; under a causal mask also to the half-empty tiles on the diagonal and to rows of unequal length,
-    three more (arXiv:2307.08691 and 2407.08608, the speed over sequence length).
+    2·(d_qk + d_v) FLOPs a pair, at share · d/(d + d0) of the peak. Short sequences lose to filling the pipeline, about
+    one tile of 128 in ``seq``; under a causal mask also to the half-empty tiles on the diagonal and to rows of unequal
+    length, three more (arXiv:2307.08691 and 2407.08608, the speed over sequence length).
     """
     if not check.is_trusted():
         check.non_negative(score_pairs=score_pairs)

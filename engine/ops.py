@@ -1,9 +1,9 @@
 """The few operations that numpy does slowly on a single float, made fast for one without a second formula.
 
-numpy spends about a microsecond on each call, whatever the size. A cost model of a step makes some two hundred such calls,
-so one estimate would take longer than its budget. Every function here takes plain Python floats the short way and hands
-everything else (arrays, symbolic values of the widget compiler) to numpy. Both ways give the same bits: each operation is
-exact or correctly rounded by IEEE 754.
+numpy spends about a microsecond on each call, whatever the size. A cost model of a step makes some two hundred such
+calls, so one estimate would take longer than its budget. Every function here takes plain Python floats the short way
+and hands everything else (arrays, symbolic values of the widget compiler) to numpy. Both ways give the same bits: each
+operation is exact or correctly rounded by IEEE 754.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ ALL_OF_THEM = 1e12  # GPipe holds every micro-batch of the step
 SCHEDULES = {schedule.key: schedule for schedule in (
     Schedule("gpipe", 0.0, 0.0, ALL_OF_THEM, last_flight=ALL_OF_THEM, source="arXiv:1811.06965 section 2.3"),
     Schedule("1f1b", 0.0, 0.0, 0.0, source="arXiv:2104.04473 section 2.2.1"),
-    Schedule("interleaved", 0.0, 1.0, 0.0, interleaved=True, source="arXiv:2104.04473 2.2.2; memory: arXiv:2205.05198 4.2.3"),
+    Schedule("interleaved", 0.0, 1.0, 0.0, interleaved=True,
+             source="arXiv:2104.04473 section 2.2.2; memory: arXiv:2205.05198 section 4.2.3"),
     Schedule("zb-h1", 2.0, 0.0, 0.0, source="arXiv:2401.10241 Table 2; DualPipe README (ZB1P)"),
     Schedule("zb-h2", 3.0, 1.0, 0.0, source="arXiv:2401.10241 Table 2"),
     Schedule("dualpipe", 3.0, 0.0, 1.0, stages_share=0.5, weight_copies=2.0, last_flight=ALL_OF_THEM, hides_experts=1.0,

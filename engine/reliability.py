@@ -70,7 +70,8 @@ class Goodput:
     failures_per_day: float
 
 
-def run(gpus, checkpoint_s, restart_s, failures_per_gpu_year=LLAMA3_FAILURES_PER_GPU_S * YEAR, interval_s=None) -> Goodput:
+def run(gpus, checkpoint_s, restart_s, failures_per_gpu_year=LLAMA3_FAILURES_PER_GPU_S * YEAR,
+        interval_s=None) -> Goodput:
     """Goodput at the given interval between checkpoints, or at Young's."""
     check.positive(failures_per_gpu_year=failures_per_gpu_year)
     mtbf_s = mean_time_between_failures_s(gpus, failures_per_gpu_year / YEAR)

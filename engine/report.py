@@ -10,8 +10,9 @@ from engine import units
 FAMILIES = (("_flops_per_s", "flops_per_s"), ("_flops_per_gpu_per_s", "flops_per_s"), ("tokens_per_s", "count"),
             ("tokens_per_s_per_gpu", "count"), ("layouts_per_s", "count"), ("_bytes_per_s", "bytes_per_s"),
             ("bandwidth", "bytes_per_s"), ("_bytes", "bytes"), ("bytes_per_token", "bytes"), ("bytes_per_gpu", "bytes"),
-            ("_s", "seconds"), ("parameters", "params"), ("mfu", "percent"), ("mfu_non_causal", "percent"), ("hfu", "percent"),
-            ("share", "percent"), ("goodput", "percent"), ("slower_by", "percent"), ("dollars", "dollars"), ("error", "percent"))
+            ("_s", "seconds"), ("parameters", "params"), ("mfu", "percent"), ("mfu_non_causal", "percent"),
+            ("hfu", "percent"), ("share", "percent"), ("goodput", "percent"), ("slower_by", "percent"),
+            ("dollars", "dollars"), ("error", "percent"))
 
 
 def shown(key: str, value) -> str:

@@ -1,8 +1,9 @@
 """The whole space of layouts at once: ``plan`` finds the fastest that fits, and says what the others lost by.
 
-tp × pp × cp × ep (with dp as what remains) are listed as far as they are legal; micro-batch, recomputation, ZeRO stage and
-schedule with interleaving are dimensions of their own. One call of ``step`` then evaluates all of them by broadcasting: what
-does not depend on a dimension is computed once along it. The estimates are the same to the last digit as ``estimate``'s.
+tp × pp × cp × ep (with dp as what remains) are listed as far as they are legal; micro-batch, recomputation, ZeRO stage
+and schedule with interleaving are dimensions of their own. One call of ``step`` then evaluates all of them by
+broadcasting: what does not depend on a dimension is computed once along it. The estimates are the same to the last
+digit as ``estimate``'s.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ def splits(model, job: Job, gpus: int) -> list[Split]:
                 if gpus % (tp * pp * cp) or job.global_batch % (gpus // (tp * pp * cp)):
                     continue
                 dp = gpus // (tp * pp * cp)
-                found += [Split(tp, pp, cp, ep, expert_tp, dp) for ep, expert_tp in _expert_splits(model, tp, gpus // pp)]
+                found += [Split(tp, pp, cp, ep, expert_tp, dp)
+                          for ep, expert_tp in _expert_splits(model, tp, gpus // pp)]
     return found
 
 
@@ -138,14 +140,15 @@ class Block:
         tp, pp, cp, ep, expert_tp, dp = (_along(column, 0) for column in zip(*self.splits))
         coefficients = [SCHEDULES[key] for key, _ in self.schedules]
         return Axes(
-            float(self.job.seq), float(self.job.global_batch), tp, pp, cp, dp, ep, expert_tp, _along(ZERO_STAGES, 3), 0.0,
-            _along(self.micro_batches, 1), _along([RECOMPUTE[r] for r in self.recompute], 2),
+            float(self.job.seq), float(self.job.global_batch), tp, pp, cp, dp, ep, expert_tp,
+            _along(ZERO_STAGES, 3), 0.0, _along(self.micro_batches, 1),
+            _along([RECOMPUTE[r] for r in self.recompute], 2),
             Schedules(*(_along([getattr(c, name) for c in coefficients], 4) for name in Schedules._fields)),
             _along([chunks for _, chunks in self.schedules], 4))
 
     def legal(self, a: Axes):
-        """What ``require_legal`` lets through, and of equal layouts one: no ZeRO without replicas, no schedule without a
-        pipeline."""
+        """What ``require_legal`` lets through, and of equal layouts one: no ZeRO without replicas, no schedule without
+        a pipeline."""
         sequences = a.global_batch / a.dp
         dualpipe = a.plan.weight_copies > 1.0
         alone = _along([key == "1f1b" for key, _ in self.schedules], 4) > 0.0
@@ -218,7 +221,8 @@ def plan(model, at: Machine, job: Job, gpus: int, top: int = 5) -> Plan:
             leanest += least_of_each_split(block, total_bytes, legal)
     found = sorted(fastest or leanest, key=lambda f: (f.cost, f.block.splits[f.row]))[:top]
     if not found:
-        raise ValueError(f"gpus must leave some layout legal for {model.key} with global_batch {job.global_batch}, got {gpus}")
+        raise ValueError(f"gpus must leave some layout legal for {model.key} with global_batch {job.global_batch}, "
+                         f"got {gpus}")
     elapsed_s = time.perf_counter() - started
     first, *others = (estimate(model, at, job, f.layout) for f in found)
     return Plan(first, tuple(others), legal_count, fitting_count, elapsed_s)

@@ -9,8 +9,8 @@ from engine.interconnect import Wires, all_gather_s, ranks_per_node, send_s
 def ring_s(kv_bytes, ranks, stride, attention_s, net: Wires):
     """Ring attention, exposed: ranks − 1 messages, each behind one of the ``ranks`` blocks of attention.
 
-    ``kv_bytes`` are one rank's keys and values. Zig-zag order is taken for granted: every rank has the same causal work.
-    arXiv:2310.01889 section 3.
+    ``kv_bytes`` are one rank's keys and values. Zig-zag order is taken for granted: every rank has the same causal
+    work. arXiv:2310.01889 section 3.
     """
     if not check.is_trusted():
         check.non_negative(kv_bytes=kv_bytes, attention_s=attention_s)

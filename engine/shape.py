@@ -26,7 +26,8 @@ def _mlp(model, width):
 
 
 def _attention(model):
-    """The projections of attention: q, k and v in one, and the output; latent attention goes down and up (DeepSeek-V2)."""
+    """The projections of attention: q, k and v in one, and the output; latent attention goes down and up
+    (DeepSeek-V2)."""
     h = float(model.hidden)
     if not model.kv_lora:
         q, kv = model.heads * model.head_dim, model.kv_heads * model.head_dim
@@ -40,7 +41,8 @@ def _attention(model):
 
 
 class Shape:
-    """Every number of a ``Model`` as a float (so that memory's formulas take a Shape too), and what follows from them."""
+    """Every number of a ``Model`` as a float (so that memory's formulas take a Shape too), and what follows from
+    them."""
 
     def __init__(self, model):
         for field in fields(model):
@@ -52,7 +54,7 @@ class Shape:
         self.value_dim = float(model.v_dim if latent else model.head_dim)
         self.kv_width = float(model.heads if latent else model.kv_heads) * (self.qk_dim + self.value_dim)
         self.kv_values = float(model.kv_lora + model.rope_dim if latent else 2 * model.kv_heads * model.head_dim)
-        self.all_reduces = 1.0 if model.parallel_block else 2.0     # tensor parallelism's, in a dense layer and direction
+        self.all_reduces = 1.0 if model.parallel_block else 2.0     # of tensor parallelism, in a layer and direction
         self.span_window = float(model.window) if model.windowed_layers else 0.0
         self.windowed_share = model.windowed_layers / model.layers
         # matrix products

@@ -9,50 +9,58 @@ WIRE_BYTES = 4.0            # a gradient travels in its own precision, at most f
 GATHERED_BYTES = 2.0        # … and a weight in at most 16 bits, whatever the optimizer keeps
 
 
+def scatter_s(params, ranks, stride, recipe, pieces, net: Wires):
+    """ReduceScatter of the gradients of so many parameters, in so many pieces: Ψ elements on each wire. An AllReduce is
+    two of them (arXiv:1910.02054 section 7)."""
+    check.non_negative(params=params)
+    gradient_bytes = params * ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
+    return pieces * all_gather_s(gradient_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net)
+
+
+def gather_s(params, ranks, stride, recipe, pieces, net: Wires):
+    """AllGather of as many weights: Ψ elements on each wire."""
+    check.non_negative(params=params)
+    weight_bytes = params * ops.minimum(recipe.weight_bytes, GATHERED_BYTES)
+    return pieces * all_gather_s(weight_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net)
+
+
+def across_replicas_s(params, replicas, stride, recipe, net: Wires):
+    """HSDP: what is left of the gradients after their ReduceScatter is summed over the replicas of the shard group."""
+    check.non_negative(params=params)
+    gradient_bytes = params * ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
+    return all_reduce_s(gradient_bytes, replicas, ranks_per_node(replicas, stride, net.gpus_per_node), net)
+
+
 def hidden_behind(communication_s, arithmetic_s, pieces, overlap):
     """What stays visible of communication that runs piece by piece beside arithmetic: the excess, or at least its last
     piece, which has nothing left to hide behind; all of it without overlap."""
     if not check.is_trusted():
         check.non_negative(communication_s=communication_s, arithmetic_s=arithmetic_s)
         check.positive(pieces=pieces)
-    return ops.where(overlap, ops.maximum(communication_s - arithmetic_s, communication_s / pieces), communication_s)
+    visible = ops.maximum(communication_s - arithmetic_s, communication_s / pieces)
+    return ops.where(overlap, visible, communication_s)
 
 
-def once_per_step_s(params, ranks, stride, zero, recipe, forward_s, backward_s, pieces, overlap, net: Wires):
-    """ZeRO 0 to 2, exposed seconds of a step. Stage 0: AllReduce of gradients (2Ψ elements on each wire); stages 1 and 2:
-    ReduceScatter of gradients behind the last backward pass, AllGather of weights behind the next forward pass (2Ψ).
+def exposed_once_s(zero, scatter, gather, replicas, forward_s, backward_s, pieces, overlap):
+    """ZeRO 0 to 2, seconds of a step: gradients behind the last backward pass, and from stage 1 weights behind the next
+    forward pass. 2Ψ elements on each wire in all, and over HSDP's replicas once more.
 
-    arXiv:1910.02054 section 7. Stage 2 with several micro-batches is taken to reduce once, as Megatron-FSDP does.
+    Stage 2 with several micro-batches is taken to reduce once, as Megatron-FSDP does.
     """
-    check.non_negative(params=params)
-    per_node = ranks_per_node(ranks, stride, net.gpus_per_node)
-    gradient_bytes = params * ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
-    weight_bytes = params * ops.minimum(recipe.weight_bytes, GATHERED_BYTES)
-    scatter_s = all_gather_s(gradient_bytes, ranks, per_node, net)
-    gather_s = all_gather_s(weight_bytes, ranks, per_node, net)
-    reduce_s = ops.where(zero >= 1.0, scatter_s, 2.0 * scatter_s)
-    return (hidden_behind(reduce_s, backward_s, pieces, overlap)
-            + ops.where(zero >= 1.0, hidden_behind(gather_s, forward_s, pieces, overlap), 0.0))
+    reduce = ops.where(zero >= 1.0, scatter, 2.0 * scatter) + replicas
+    return (hidden_behind(reduce, backward_s, pieces, overlap)
+            + ops.where(zero >= 1.0, hidden_behind(gather, forward_s, pieces, overlap), 0.0))
 
 
-def every_micro_batch_s(params, ranks, stride, recipe, forward_s, backward_s, pieces, overlap, net: Wires):
-    """ZeRO-3/FSDP, exposed seconds of one micro-batch: each layer's weights are gathered before its forward and its
-    backward pass and its gradients scattered after (3Ψ elements on each wire), one layer ahead of the arithmetic."""
-    check.non_negative(params=params)
-    per_node = ranks_per_node(ranks, stride, net.gpus_per_node)
-    gather_s = pieces * all_gather_s(params * ops.minimum(recipe.weight_bytes, GATHERED_BYTES) / pieces, ranks, per_node, net)
-    scatter_s = pieces * all_gather_s(params * ops.minimum(recipe.gradient_bytes, WIRE_BYTES) / pieces, ranks, per_node, net)
-    return (hidden_behind(gather_s, forward_s, pieces, overlap)
-            + hidden_behind(gather_s + scatter_s, backward_s, pieces, overlap))
-
-
-def across_replicas_s(params, shard, replicas, stride, recipe, backward_s, pieces, overlap, net: Wires):
-    """HSDP: the scattered gradients are summed once more over the replicas of each shard group, once a step."""
-    check.non_negative(params=params)
-    check.whole(shard=shard)
-    per_node = ranks_per_node(replicas, stride, net.gpus_per_node)
-    reduce_s = all_reduce_s(params / shard * ops.minimum(recipe.gradient_bytes, WIRE_BYTES), replicas, per_node, net)
-    return hidden_behind(reduce_s, backward_s, pieces, overlap)
+def exposed_each_time_s(micro_batches, scatter, gather, replicas, forward_s, backward_s, pieces, overlap):
+    """ZeRO-3/FSDP, seconds of a step: for every micro-batch each layer's weights are gathered before its forward and
+    its backward pass and its gradients scattered after, one layer ahead of the arithmetic (3Ψ elements on each wire).
+    HSDP's replicas meet once a step, in what the last backward pass still hides."""
+    backward_traffic = gather + scatter
+    each = (hidden_behind(gather, forward_s, pieces, overlap)
+            + hidden_behind(backward_traffic, backward_s, pieces, overlap))
+    room = ops.maximum(0.0, backward_s - backward_traffic)
+    return micro_batches * each + hidden_behind(replicas, room, pieces, overlap)
 
 
 def optimizer_s(params, recipe, memory_bytes_per_s):

@@ -1,7 +1,7 @@
 """One training step, term by term: the sum behind ``layout.estimate`` and behind the search.
 
-Every number may be a float or an array; arrays broadcast, so a search gives each axis of its space a dimension of its own
-and terms that do not depend on an axis are computed once for all of its values.
+Every number may be a float or an array; arrays broadcast, so a search gives each axis of its space a dimension of its
+own and terms that do not depend on an axis are computed once for all of its values.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from engine import compute, experts, memory, ops, pipeline, sequence, sharding
 from engine.interconnect import all_gather_s, all_reduce_s, ranks_per_node, send_s
 
 
-# Beside the framework's own, what ZeRO in DeepSpeed of 2022 held: flat communication buckets with their fp32 copies, and an
-# allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see tests/published); constant in all of it.
+# Beside the framework's own, what ZeRO in DeepSpeed of 2022 held: flat communication buckets with their fp32 copies,
+# and an allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see tests/published); constant in
+# all of it.
 FLAT_BUFFERS_BYTES = 12e9
 
 
@@ -119,9 +120,9 @@ def context_exposed_s(shape, job, net, a: Axes, tokens, attention_s):
 
 
 def expert_exposed_s(shape, job, net, a: Axes, tokens, forward_s):
-    """Two AllToAlls (dispatch and combine) in each layer with experts and direction; tokens that reach experts split over
-    expert_tp are gathered there, and their results scattered. DualPipe runs them beside the
-    arithmetic of the opposite direction (arXiv:2412.19437 section 3.2.1)."""
+    """Two AllToAlls (dispatch and combine) in each layer with experts and direction; tokens that reach experts split
+    over expert_tp are gathered there, and their results scattered. DualPipe runs them beside the arithmetic of the
+    opposite direction (arXiv:2412.19437 section 3.2.1)."""
     if not shape.experts:
         return 0.0
     sent_bytes = job.imbalance * tokens / a.tp * shape.top_k * shape.hidden * experts.TOKEN_BYTES
@@ -134,27 +135,35 @@ def data_exposed_s(shape, job, recipe, net, a: Axes, stage, dense, routed, layer
     """Data parallelism: gradients and sharded state, for the dense parameters and for the experts of a stage.
 
     Gradients travel behind the last backward pass. A stage of v chunks has all but one of them ready while the others
-    still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide behind.
+    still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide behind (all m where there
+    are fewer).
     """
-    free = 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks
-    forward_s, backward_s = stage.full * layer.forward_s * free, stage.full * layer.backward_s * free
     groups = [(dense, a.dp * a.cp, a.tp)]
     if shape.experts:
         groups.append((routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp))
-    total_s = 0.0
-    for params, ranks, stride in groups:
-        shard = ops.minimum(a.shard, ranks) if a.shard else ranks
-        once = (recipe, forward_s / free, backward_s / free, stage.full, job.overlap, net)
-        common = (recipe, forward_s, backward_s, stage.full, job.overlap, net)
-        total_s = total_s + ops.choose(
-            a.zero >= 3.0,
-            lambda: micro_batches * sharding.every_micro_batch_s(params, shard, stride, *once),
-            lambda: sharding.once_per_step_s(params, shard, stride, a.zero, *common))
-        if a.shard:
-            total_s = total_s + sharding.across_replicas_s(
-                params, ops.where(a.zero >= 1.0, shard, 1.0), ranks / shard, stride * shard, recipe, backward_s, stage.full,
-                job.overlap, net)
-    return total_s
+    forward_s, backward_s = stage.full * layer.forward_s, stage.full * layer.backward_s
+
+    def traffic(pieces):
+        scatter = gather = replicas = 0.0
+        for params, ranks, stride in groups:
+            shard = ops.minimum(a.shard, ranks) if a.shard else ranks
+            scatter = scatter + sharding.scatter_s(params, shard, stride, recipe, pieces, net)
+            gather = gather + sharding.gather_s(params, shard, stride, recipe, pieces, net)
+            if a.shard:
+                left = params / ops.where(a.zero >= 1.0, shard, 1.0)
+                replicas = replicas + sharding.across_replicas_s(left, ranks / shard, stride * shard, recipe, net)
+        return scatter, gather, replicas
+
+    def once():
+        free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
+        return sharding.exposed_once_s(a.zero, *traffic(1.0), free * forward_s, free * backward_s, stage.full,
+                                       job.overlap)
+
+    def each_time():
+        return sharding.exposed_each_time_s(micro_batches, *traffic(stage.full), forward_s, backward_s, stage.full,
+                                            job.overlap)
+
+    return ops.choose(a.zero >= 3.0, each_time, once)
 
 
 def stage_bytes(shape, recipe, a: Axes, layers, extra_params, shard, expert_shard, kept, extra_bytes) -> StageBytes:
@@ -175,10 +184,10 @@ def sizes(shape, a: Axes):
             pipeline.stage_layers(shape.layers, a.pp, a.chunks))
 
 
-def stages_bytes(shape, job, recipe, a: Axes, tokens, micro_batches, stage) -> tuple[StageBytes, StageBytes, StageBytes]:
-    """Bytes of the first, second and last stage, one of which is the fullest: the first holds the embedding and the most
-    micro-batches, the second may have a layer more, the last holds the output layer and its logits. Software that does
-    not free a stage's output once it is sent holds it for each micro-batch too (arXiv:2205.05198 appendix B).
+def stages_bytes(shape, job, recipe, a: Axes, tokens, micro_batches, stage) -> tuple[StageBytes, ...]:
+    """Bytes of the first, second and last stage, one of which is the fullest: the first holds the embedding and the
+    most micro-batches, the second may have a layer more, the last holds the output layer and its logits. Software that
+    does not free a stage's output once it is sent holds it for each micro-batch too (arXiv:2205.05198 appendix B).
     """
     shard, expert_shard = shards(a)
     whole_ranks = a.tp if job.sequence_parallel else 1.0
@@ -261,8 +270,8 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
 
 
 def messages_s(shape, job, net, a: Axes, tokens, micro_batches):
-    """Activations and their gradients between stages: one exchange for each micro-batch, chunk and direction that nothing
-    hides, unless chunks leave other work to do; filling and draining always wait for theirs.
+    """Activations and their gradients between stages: one exchange for each micro-batch, chunk and direction that
+    nothing hides, unless chunks leave other work to do; filling and draining always wait for theirs.
 
     Every tensor rank sends its own part; without sequence parallelism the parts are gathered again inside the node
     (the scatter/gather optimisation, arXiv:2104.04473 section 4.1).

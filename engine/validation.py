@@ -109,8 +109,8 @@ def attention(case: dict, calibration=DEFAULT) -> dict:
     seq, dim = float(case["seq"]), float(case["head_dim"])
     pairs = case["tokens"] * seq * case["heads"] * (0.5 if case["causal"] else 1.0)
     counted = 4.0 * dim * pairs * (3.5 if case["backward"] else 1.0)
-    time_s = matmul.fused_attention_s(pairs, seq, dim, dim, float(case["causal"]), chip) * (3.5 if case["backward"] else 1.0)
-    return {"flops_per_s": counted / time_s}
+    forward_s = matmul.fused_attention_s(pairs, seq, dim, dim, float(case["causal"]), chip)
+    return {"flops_per_s": counted / forward_s / (3.5 if case["backward"] else 1.0)}
 
 
 def stream(case: dict, calibration=DEFAULT) -> dict:
@@ -120,7 +120,8 @@ def stream(case: dict, calibration=DEFAULT) -> dict:
 
 def zero(case: dict, calibration=DEFAULT) -> dict:
     """State of one rank under a ZeRO stage."""
-    return {"bytes": float(memory.sharded_state_bytes(case["params"], catalog.recipe("bf16-adam"), case["ranks"], case["stage"]))}
+    recipe = catalog.recipe("bf16-adam")
+    return {"bytes": float(memory.sharded_state_bytes(case["params"], recipe, case["ranks"], case["stage"]))}
 
 
 def kv(case: dict, calibration=DEFAULT) -> dict:
@@ -155,7 +156,8 @@ def run_flops(case: dict, calibration=DEFAULT) -> dict:
 
 def run_days(case: dict, calibration=DEFAULT) -> dict:
     """With full recomputation: a forward pass again, 8·P·D in all."""
-    hardware_flops = flops.training_flops(case["params"], case["tokens"]) + flops.forward_flops(case["params"], case["tokens"])
+    work = case["params"], case["tokens"]
+    hardware_flops = flops.training_flops(*work) + flops.forward_flops(*work)
     return {"days": flops.run_time_s(hardware_flops, case["gpus"], case["hardware_flops_per_s"], 1.0) / DAY}
 
 
@@ -167,8 +169,8 @@ def goodput(case: dict, calibration=DEFAULT) -> dict:
 
 
 KINDS = {"step": training_step, "collective": collective, "serving": serving, "attention": attention, "stream": stream,
-         "zero": zero, "kv": kv, "activation": activation, "parameters": parameters, "goodput": goodput, "token_flops": token_flops,
-         "run_flops": run_flops, "run_days": run_days}
+         "zero": zero, "kv": kv, "activation": activation, "parameters": parameters, "goodput": goodput,
+         "token_flops": token_flops, "run_flops": run_flops, "run_days": run_days}
 
 
 # -- reading and reporting -------------------------------------------------------------------------------------------
@@ -258,8 +260,9 @@ class Outcome:
             place = (row.group, row.quantity)
             seen[place] = seen.get(place, 0) + 1
             if everything or seen[place] <= 2:
-                shown.append({"case": row.case, "group": row.group, "quantity": row.quantity, "measured": f"{row.measured:.4g}",
-                              "predicted": f"{row.predicted:.4g}", "error": row.error, "fitted": row.fitted})
+                shown.append({"case": row.case, "group": row.group, "quantity": row.quantity,
+                              "measured": f"{row.measured:.4g}", "predicted": f"{row.predicted:.4g}",
+                              "error": row.error, "fitted": row.fitted})
         columns = ["group", "quantity", "unfitted", "unfitted_mean_error", "fitted", "fitted_mean_error", "bias_error",
                    "largest_error", "target_error", "met"]
         return (report.table([summary.as_dict() for summary in self.summaries], columns) + [""]
@@ -274,4 +277,6 @@ def validate(directory=None, calibration=DEFAULT) -> Outcome:
         quantity = "all" if (row.group, "all") in TARGETS else row.quantity
         places.setdefault((row.group, quantity), []).append(row)
     summaries = [summarise(group, quantity, members) for (group, quantity), members in places.items()]
-    return Outcome(tuple(sorted(rows, key=lambda row: -abs(row.error))), tuple(sorted(summaries, key=lambda s: -s.mean)))
+    rows.sort(key=lambda row: -abs(row.error))
+    summaries.sort(key=lambda summary: -summary.mean)
+    return Outcome(tuple(rows), tuple(summaries))

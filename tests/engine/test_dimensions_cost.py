@@ -1,4 +1,5 @@
-"""Dimensions of the cost model: run on quantities that carry their units, its functions give the units that they name."""
+"""Dimensions of the cost model: run on quantities that carry their units, its functions give the units that they
+name."""
 
 from types import SimpleNamespace
 

@@ -35,7 +35,8 @@ def test_bandwidth_as_nccl_tests_states_it():
 
 
 def test_chunks_of_the_best_size():
-    """(√a + √b)² is the least of (a + n·…): no number of chunks does better than the formula, and the best comes close."""
+    """(√a + √b)² is the least of (a + n·…): no number of chunks does better than the formula, and the best comes
+    close."""
     alpha, hops, transfer = 1e-6, 14, 300e-6
     chunked = [(hops + n) * alpha + transfer * (1 + hops / n) for n in range(1, 400)]
     formula = collectives.pipelined_s(hops * alpha, transfer)
@@ -89,7 +90,8 @@ def test_latency_rules_small_messages_and_trees_win_them():
 
 
 def test_ring_across_nodes_uses_their_nics_together():
-    """8 ranks a node share 8 NICs: a ring of all of them is as fast as all NICs; one rank a node has its own NIC alone."""
+    """8 ranks a node share 8 NICs: a ring of all of them is as fast as all NICs; one rank a node has its own NIC
+    alone."""
     net, size = wires(H100), 2.0**36
     together, alone = ring_s(size, 64.0, 8.0, net), ring_s(size, 8.0, 1.0, net)
     assert together == pytest.approx(2 * 63 / 64 * size / min(8 * net.nic_bytes_per_s, net.link_bytes_per_s), rel=0.05)

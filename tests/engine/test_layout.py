@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import catalog, models
@@ -14,6 +14,7 @@ from engine.layout import Estimate, Job, Layout, estimate, machine, require_lega
 from engine.pipeline import SCHEDULES
 from engine.shape import shape
 
+SLOW = [HealthCheck.too_slow]        # a busy machine is no failure
 H100 = machine(catalog.gpu("h100-sxm"))
 LLAMA8, LLAMA70, MIXTRAL = (catalog.model(key) for key in ("llama3-8b", "llama3-70b", "mixtral-8x7b"))
 JOB = Job(1024, 8192)
@@ -52,7 +53,7 @@ def steps(draw):
     return model, machine(gpu, precision), job, layout
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
 @given(steps())
 def test_any_legal_step_is_finite_and_adds_up(case):
     result = estimate(*case)
@@ -68,7 +69,7 @@ def test_any_legal_step_is_finite_and_adds_up(case):
     assert type(result.step_s) is float
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
 @given(steps())
 def test_more_work_takes_longer_and_more_room(case):
     model, at, job, layout = case
@@ -78,10 +79,11 @@ def test_more_work_takes_longer_and_more_room(case):
     assert twice.terms.total_bytes >= base.terms.total_bytes * (1 - 1e-12)
     if layout.recompute == "none":
         again = estimate(model, at, job, replace(layout, recompute="full"))
-        assert again.step_s >= base.step_s and again.time_s["optimizer"] == base.time_s["optimizer"]
+        # recomputing also lengthens the backward pass that traffic hides behind: never a gain, up to rounding
+        assert again.step_s >= base.step_s * (1 - 1e-9) and again.time_s["optimizer"] == base.time_s["optimizer"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
 @given(steps(), st.floats(1, 8))
 def test_better_wires_never_hurt(case, factor):
     model, at, job, layout = case
@@ -92,7 +94,7 @@ def test_better_wires_never_hurt(case, factor):
     assert estimate(model, thinner_network, job, layout).step_s >= base * (1 - 1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
 @given(steps())
 def test_each_zero_stage_keeps_less(case):
     model, at, job, layout = case
@@ -117,7 +119,8 @@ def test_parameters_are_conserved_over_a_stage_without_sharding():
 
 
 def test_classic_layout_worked_by_hand():
-    """TP 8 × PP 4 × DP 16 for 70B on 512 GPUs: weights and optimizer of the first stage, bubble of 3 in 64 micro-batches."""
+    """TP 8 × PP 4 × DP 16 for 70B on 512 GPUs: weights and optimizer of the first stage, bubble of 3 in 64
+    micro-batches."""
     result = estimate(LLAMA70, H100, JOB, CLASSIC)
     size = shape(LLAMA70)
     per_gpu = (20 * size.dense_params_per_layer + size.embedding_params) / 8

@@ -126,7 +126,8 @@ def test_bad_input_is_named(call, words):
 
 
 def test_the_search_is_fast():
-    """The budget is 2 million layouts a second on one quiet core (make bench); here, that it is not ten times slower."""
+    """The budget is 2 million layouts a second on one quiet core (make bench); here, that it is not ten times
+    slower."""
     model, job = catalog.model("llama3-70b"), Job(1024, 8192)
     rate = max(_rate(search.plan(model, H100, job, 512)) for _ in range(5))
     assert rate > 2e5
