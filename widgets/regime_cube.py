@@ -200,15 +200,19 @@ class RegimeCube(Widget):
         """Another resource binds the model in focus than does in the widget's first state."""
         now, first = walls.binding_load(self.chosen()), lookup(BINDING_AT_FIRST, self.focus)
         return (now != first) | ((self.task == 1) & (now == 2)), (
-            f"You moved the wall of {select(self.focus, NAMES)}: now {self.resource(now)} binds, where it was "
-            f"{select(first, TRAINING)} on {show(RegimeCube.gpus, 'count')} H100s.")
+            f"You moved the wall of {select(self.focus, NAMES)}: now {self.resource(now)} binds, at "
+            f"{show(np.max(self.chosen()), 'times')} of what there is, where it was {select(first, TRAINING)} when "
+            f"training on {show(RegimeCube.gpus, 'count')} H100s. First response: {self.response()}.")
 
     @regime()
     def cannot_be_met(self):
-        load, index = np.max(self.chosen()), walls.binding_load(self.chosen())
-        response = choose(self.task == 1, select(index, RESPONSES_SERVING), select(index, RESPONSES_TRAINING))
-        return load > 1, (f"The wall is {self.resource(index)}: {select(self.focus, NAMES)} asks for "
-                          f"{show(load, 'times')} of what there is. First response: {response}.")
+        load, resource = np.max(self.chosen()), self.resource(walls.binding_load(self.chosen()))
+        return load > 1, (f"The wall is {resource}: {select(self.focus, NAMES)} asks for {show(load, 'times')} of what "
+                          f"there is. First response: {self.response()}.")
+
+    def response(self):
+        index = walls.binding_load(self.chosen())
+        return choose(self.task == 1, select(index, RESPONSES_SERVING), select(index, RESPONSES_TRAINING))
 
     def summary(self):
         chosen = self.chosen()

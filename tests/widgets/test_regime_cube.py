@@ -97,7 +97,9 @@ def test_the_wall_of_70b_moves_each_way(change, resource):
     state = shown(**change)
     assert bound(state, change.get("task", "training")) == resource
     assert state["regimes"]["another_binds"]["met"]
-    assert f"now {resource} binds, where it was compute" in state["regimes"]["another_binds"]["text"]
+    words = state["regimes"]["another_binds"]["text"]
+    assert f"now {resource} binds, at" in words and "it was compute when training on 256 H100s" in words
+    assert "First response" in words
 
 
 def test_break_it_is_reached_on_the_slider_in_sight():
