@@ -67,7 +67,7 @@ def hierarchies() -> dict[str, Hierarchy]:
 # -- rates, latencies, sizes: one number for each of LEVELS ----------------------------------------------------------
 def bytes_per_s(chip: Hierarchy):
     """Registers and SMEM: SMs · bytes a clock · clock, what the banks can hand over at best. L2: measured. The others:
-    as the vendor states them, one way; HBM counts reads and writes together; the network is this GPU's share of NICs."""
+    as the vendor states them, one way; HBM counts reads and writes together; the network is a GPU's share of NICs."""
     gpu = chip.gpu
     all_sms_hz = gpu.sms * chip.clock_hz
     return np.stack([all_sms_hz * REGISTER_BYTES_PER_CLOCK, all_sms_hz * SMEM_BYTES_PER_CLOCK, chip.l2_bytes_per_s,

@@ -27,15 +27,17 @@ class BandwidthPyramid(Widget):
     break_it = "Shrink the payload until the network spends longer starting than sending."
     assumptions = (
         "One payload, read once on the chip or sent one way by one GPU; nobody else uses the wire. The product "
-        "multiplies two square bf16 matrices that together with the result are as large as the payload, at the vendor's "
-        "dense peak: real ones are slower, small ones much slower. Registers and SMEM: what their banks hand over at "
-        "best, derived as SMs × bytes a clock × clock. L2 and the start-up times of the chip were measured; those of "
-        "the wires are NCCL's own. The network is this GPU's share of the NICs, InfiniBand or RoCE; storage is one NVMe "
-        "drive for each GPU. What is larger than a level streams through it. From one grid line to the next, time grows a thousandfold.")
-    formula = (r"$$T = \alpha + \frac{S}{B} \qquad T_{matmul} = \frac{2n^3}{C}, \quad S = 3 \cdot 2 \cdot n^2$$" "\n\n"
-               r"$S$ is the payload, $B$ the rate one way, $\alpha$ the time before the first byte (Hockney 1994), $C$ the "
-               "peak. Bytes grow with $n^2$, FLOPs with $n^3$: so each level hides behind the product from "
-               r"$n = 3C/B$ on, and at $S = \alpha B$ starting takes as long as sending.")
+        "multiplies two square bf16 matrices that together with the result are as large as the payload, at the "
+        "vendor's dense peak: real ones are slower, small ones much slower. Registers and SMEM: what their banks hand "
+        "over at best, derived as SMs × bytes a clock × clock. L2 and the start-up times of the chip (the ticks in the "
+        "bars) were measured; those of the wires are NCCL's own. The network is this GPU's share of the NICs, "
+        "InfiniBand or RoCE; storage is one NVMe drive for each GPU. What is larger than a level streams through it. "
+        "From one grid line to the next, time grows a thousandfold.")
+    formula = (
+        r"$$T = \alpha + \frac{S}{B} \qquad T_{matmul} = \frac{2n^3}{C}, \quad S = 3 \cdot 2 \cdot n^2$$" "\n\n"
+        r"$S$ is the payload, $B$ the rate one way, $\alpha$ the time before the first byte (Hockney 1994), $C$ the "
+        "peak. Bytes grow with $n^2$, FLOPs with $n^3$: so each level hides behind the product from "
+        r"$n = 3C/B$ on, and at $S = \alpha B$ starting takes as long as sending.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def peak(self):
@@ -57,7 +59,8 @@ class BandwidthPyramid(Widget):
     @part("chip", "payload")
     def levels(self):
         took, against, matmul = self.took_s(), self.against(), self.matmul_s()
-        rate, alpha, held = hierarchy.bytes_per_s(self.chip), hierarchy.alpha_s(self.chip), hierarchy.held_bytes(self.chip)
+        rate, alpha = hierarchy.bytes_per_s(self.chip), hierarchy.alpha_s(self.chip)
+        held = hierarchy.held_bytes(self.chip)
         holds = [f", holds {show(held[i], 'bytes')}" for i in range(4)] + [" one way"] * 4
         ways = [f"{show(rate[i], 'bytes_per_s')}{holds[i]}" for i in range(8)]
         ratios = [f"{show(took[i], 'seconds')},  {show(against[i], 'times', 2)}" for i in range(8)]
@@ -70,7 +73,8 @@ class BandwidthPyramid(Widget):
     @part("chip", "payload")
     def matmul(self):
         took = self.matmul_s()
-        return {"took": took, "align": choose(took < NEAR_BEGIN, "left", "center"), "name": f"matmul of these bytes: {show(took, 'seconds')}",
+        return {"took": took, "align": choose(took < NEAR_BEGIN, "left", "center"),
+                "name": f"matmul of these bytes: {show(took, 'seconds')}",
                 "short": f"matmul {show(took, 'seconds')}"}
 
     def figure(self, sources):
@@ -125,11 +129,11 @@ class BandwidthPyramid(Widget):
 
     @regime(target=True)
     def start_up(self):
-        half = hierarchy.half_rate_bytes(self.chip)[NETWORK]
+        half, full = hierarchy.half_rate_bytes(self.chip)[NETWORK], hierarchy.bytes_per_s(self.chip)[NETWORK]
         reached = hierarchy.rate_reached(self.payload, self.chip)[NETWORK]
         return self.payload < half, (
             f"Latency is the wall: the network starts for {show(hierarchy.alpha_s(self.chip)[NETWORK], 'seconds')} and "
-            f"reaches {show(reached, 'bytes_per_s')} of {show(hierarchy.bytes_per_s(self.chip)[NETWORK], 'bytes_per_s')}. "
+            f"reaches {show(reached, 'bytes_per_s')} of {show(full, 'bytes_per_s')}. "
             f"First response: send fewer, larger messages, well above {show(half, 'bytes')} each (buckets, lesson 04).")
 
     @regime()
@@ -140,19 +144,19 @@ class BandwidthPyramid(Widget):
         near = self.against()[HBM] <= 1
         return (self.against()[NETWORK] > 1) & near, (
             f"The network is too far: it takes {show(self.against()[NETWORK], 'times')} the product of the same bytes. "
-            f"{inside}. First response: keep in the node what is sent after each product, and send over the network what "
-            "many products share (lessons 06 and 04).")
+            f"{inside}. First response: keep in the node what is sent after each product, and send over the network "
+            "what many products share (lessons 06 and 04).")
 
     @regime()
     def memory_waits(self):
         hidden = hierarchy.hidden_from_bytes(self.chip, self.peak())[HBM]
         return self.against()[HBM] > 1, (
-            f"Even HBM is too far: reading these bytes takes {show(self.against()[HBM], 'times')} the product, which is "
-            f"memory-bound below {show(hidden, 'bytes')}. First response: larger products, or several fused so that the "
-            "bytes stay on the chip (lesson 16).")
+            f"Even HBM is too far: reading these bytes takes {show(self.against()[HBM], 'times')} the product, which "
+            f"is memory-bound below {show(hidden, 'bytes')}. First response: larger products, or several fused so that "
+            "the bytes stay on the chip (lesson 16).")
 
     def summary(self):
         return (f"On {self.chip.name}, {show(self.payload, 'bytes')} takes {self.time_of(HBM)} through HBM, "
-                f"{self.time_of(LINK)} over NVLink and {self.time_of(NETWORK)} over the network, where a matrix product of "
-                f"the same bytes takes {show(self.matmul_s(), 'seconds')}; one way, NVLink is "
+                f"{self.time_of(LINK)} over NVLink and {self.time_of(NETWORK)} over the network, where a matrix product "
+                f"of the same bytes takes {show(self.matmul_s(), 'seconds')}; one way, NVLink is "
                 f"{show(hierarchy.link_over_network(self.chip), 'times')} the network.")

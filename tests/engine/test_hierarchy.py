@@ -25,7 +25,8 @@ def test_every_entry_is_sourced_and_agrees_with_its_gpu(chip):
 
 
 # dense bf16 FLOPs a clock and SM: 2,048 on Ampere, 4,096 on Hopper, 8,192 on Blackwell
-@pytest.mark.parametrize("key, flops_per_clock", [("a100-80", 2048), ("h100-sxm", 4096), ("h200", 4096), ("b200", 8192)])
+@pytest.mark.parametrize("key, flops_per_clock", [("a100-80", 2048), ("h100-sxm", 4096), ("h200", 4096),
+                                                  ("b200", 8192)])
 def test_the_clock_is_the_one_behind_the_peak(key, flops_per_clock):
     chip = hierarchy.hierarchies()[key]
     assert chip.gpu.sms * flops_per_clock * chip.clock_hz == pytest.approx(chip.gpu.bf16_flops_per_s, rel=5e-3)
@@ -58,10 +59,10 @@ def test_a_payload_takes_its_start_up_and_its_bytes():
 
 @every_chip
 def test_at_half_rate_start_up_and_bytes_take_as_long(chip):
-    for payload, rate, alpha in zip(hierarchy.half_rate_bytes(chip), hierarchy.bytes_per_s(chip), hierarchy.alpha_s(chip)):
-        index = list(hierarchy.bytes_per_s(chip)).index(rate)
-        assert hierarchy.rate_reached(payload, chip)[index] == pytest.approx(rate / 2)
-        assert hierarchy.move_s(payload, chip)[index] == pytest.approx(2 * alpha)
+    rate, alpha = hierarchy.bytes_per_s(chip), hierarchy.alpha_s(chip)
+    for index, payload in enumerate(hierarchy.half_rate_bytes(chip)):
+        assert hierarchy.rate_reached(payload, chip)[index] == pytest.approx(rate[index] / 2)
+        assert hierarchy.move_s(payload, chip)[index] == pytest.approx(2 * alpha[index])
 
 
 def test_the_matmul_has_the_payload_in_its_three_matrices():
@@ -78,7 +79,8 @@ def test_a_wire_hides_from_the_payload_named_on():
     for index in (3, 4, 6):     # without α
         moved_s = hidden[index] / hierarchy.bytes_per_s(H100)[index]
         assert moved_s == pytest.approx(hierarchy.square_matmul_s(hidden[index], PEAK))
-        assert hierarchy.against_matmul(1.2 * hidden[index], H100, PEAK)[index] < 1 + hierarchy.alpha_s(H100)[index] / moved_s
+        started = hierarchy.alpha_s(H100)[index] / moved_s
+        assert hierarchy.against_matmul(1.2 * hidden[index], H100, PEAK)[index] < 1 + started
         assert hierarchy.against_matmul(0.9 * hidden[index], H100, PEAK)[index] > 1
 
 

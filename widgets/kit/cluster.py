@@ -1,0 +1,48 @@
+"""Where the boxes and wires of a cluster stand: slots side by side in slots, and wires that fill like tubes.
+
+The whole cluster is one unit wide. Arrays have room for the most there can be; what is not there stands far to the
+left, out of sight, so that a change of sizes changes numbers alone. All of it works on symbols too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+OUT_OF_SIGHT = -9.0
+
+
+class Slots(NamedTuple):
+    """The middle and the half width of each slot."""
+
+    middle: object
+    half: object
+
+    def narrowed(self, share) -> Slots:
+        """The same slots, each with a share of its width."""
+        return Slots(self.middle, self.half * share)
+
+    def sides(self) -> dict:
+        """Columns of boxes."""
+        return {"left": self.middle - self.half, "right": self.middle + self.half}
+
+    def filled(self, first, second) -> dict:
+        """Columns of tubes from left to end, filled from the left by a first share and a second, of which a full tube
+        takes no more; and whether there is any of the first, and of the second."""
+        width, nothing = 2 * self.half, 0 * self.middle
+        left = self.middle - self.half
+        middle = left + width * np.minimum(first, 1.0)
+        return {"left": left, "middle": middle, "right": left + width * np.minimum(first + second, 1.0),
+                "end": left + width, "first": nothing + np.where(first > 0, 1.0, 0.0),
+                "second": nothing + np.where(second > 0, 1.0, 0.0)}
+
+
+def slots(parents, children, most: int, margin=0.08) -> Slots:
+    """``children`` equal slots in each of ``parents`` equal parts of the unit, which keep a margin between them."""
+    index = np.arange(most, dtype=float)
+    parent = np.floor(index / children)
+    inner = (1 - margin) / parents
+    middle = (parent + margin / 2) / parents + inner * (index - parent * children + 0.5) / children
+    there = index < parents * children
+    return Slots(np.where(there, middle, OUT_OF_SIGHT), np.where(there, inner / children / 2, 0.0))
