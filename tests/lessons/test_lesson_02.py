@@ -1,0 +1,140 @@
+"""Lesson 02 has the parts of a lesson, its numbers are those worked by hand, and its words agree with the executed runs."""
+
+import numpy as np
+import pytest
+
+from engine import catalog, collectives, ranks, ranks_operations
+from tests.lessons.reading import Lesson
+from widgets.kit import prose
+
+LESSON = Lesson("02-collectives.md")
+NVLINK, CARD = catalog.link("nvlink4"), catalog.link("ib-ndr")
+RING = "collectives.ring_all_reduce_s("
+
+# worked by hand from 50 and 450 GB/s, 9.6 and 3.4 µs: a part of the expression -> what the reader must see
+BY_HAND = {
+    '2**16 / link("ib-ndr").bytes_per_s': "1.31 µs",                             # 65,536 / 50e9
+    RING + "2**16, 1024": "19.6 ms",                                             # 2,046 · (9.6 µs + 64 B / 50 GB/s)
+    RING + "2**30, 1024": "62.5 ms",                                             # 2 · 1023/1024 · 21.5 ms + 19.6 ms
+    "2**30 / 2**16": "16,384",
+    'memory.weight_bytes(70e9) / link("ib-ndr")': "5.88 min",                    # 126 · 140 / 50 = 353 s
+    RING + "memory.weight_bytes(70e9), 64": "5.51 s",                            # 63/32 · 2.8 s + 126 · 9.6 µs
+    'link("nvlink4").latency_s * link("nvlink4").bytes_per_s | MB': "1.53 MB",
+    'link("ib-ndr").latency_s * link("ib-ndr").bytes_per_s | kB': "480 kB",
+    "np.sum(ranks.example(4, 4), axis=0)[3]": "18",                                  # 3 + 1 + 5 + 9
+    "2**16 / 1024 | B": "64 B",
+    "2 * (1024 - 1)": "2,046",
+    '64 * link("ib-ndr").latency_s': "30.7 MB",
+    '1024 * link("ib-ndr").latency_s': "492 MB",
+    "ranks_operations.all_reduce(ranks.example(8, 64)).link_bytes)": "3,584 B",     # 14 · 256
+    'ranks_operations.all_reduce(ranks.example(8, 64), "tree").link_bytes)': "3,584 B",
+    'collectives.least_total_bytes("all_reduce", 8, 64 * 4)': "3,584 B",
+    "ring_tree_crossover_bytes(8,": "49 MB",                                     # 8 · 1.53 MB · (7 − 3)
+    "ring_tree_crossover_bytes(64,": "1.75 GB",                                  # 64 · 480 kB · (63 − 6)
+    'bus_bandwidth("all_reduce", 8, 2**34': "480 GB/s",                          # 274 · 1.75
+    "ring_link_bytes(memory.weight_bytes(models.parameters(model(\"llama3-8b\"))), 32)": "31.1 GB",
+    'walls.allreduce_s(models.parameters(model("llama3-8b")), 32, node("dgx-h100")': "77.8 ms",
+    '2 * 31 * memory.weight_bytes(models.parameters(model("llama3-8b")))': "19.9 s",     # 62 · 16.06 / 50
+    'collectives.least_total_bytes("all_reduce", 8, 1e9)': "14 GB",
+    "algorithm_bandwidth(2**33": "479 GB/s",                                     # 8.59 GB / 17.9 ms
+    RING + "4e9, 8": "15.6 ms",
+    "ring_tree_crossover_bytes(256,": "30.4 GB",                                 # 256 · 480 kB · (255 − 8)
+    'ranks.example(6, 48), "halving_doubling").busy_steps': "6",
+    'ranks.example(6, 48), "halving_doubling").sent_bytes) / (48': "2.5",
+}
+
+
+@pytest.mark.parametrize("part, seen", BY_HAND.items())
+def test_the_numbers_are_those_worked_by_hand(part, seen):
+    assert LESSON.shows(part) == seen
+
+
+def test_it_has_the_parts_of_a_lesson_in_order():
+    assert LESSON.has_its_parts_in_order("lesson: 2", "Without a collective")
+    assert LESSON.text.count("!!! rule") >= 6
+
+
+def test_each_of_its_widgets_asks_first():
+    assert LESSON.widgets() == ["collective_primitives", "ring_allreduce", "collective_cost"]
+    assert LESSON.every_widget_asks_first()
+
+
+def test_every_exercise_has_a_computed_solution_and_one_is_open():
+    assert len(LESSON.exercises()) >= 6
+    assert LESSON.every_exercise_is_solved()
+    assert "Design" in LESSON.exercises()[-1]
+
+
+def test_the_takeaway_is_two_sentences():
+    assert LESSON.sentences("Takeaway") == 2
+
+
+def test_all_seven_primitives_stand_in_the_table():
+    for name in ("Broadcast", "Reduce", "AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Send, Recv"):
+        assert f"\n| {name} |" in LESSON.section("Seven primitives")
+
+
+# -- what the words claim --------------------------------------------------------------------------------------------
+def test_sixteen_thousand_times_the_bytes_take_three_times_as_long():
+    small, large = (collectives.ring_all_reduce_s(size, 1024, CARD.bytes_per_s, CARD.latency_s) for size in (2**16, 2**30))
+    assert large / small == pytest.approx(3, abs=0.25)
+
+
+def test_the_fourth_chunk_goes_round_as_the_table_says():
+    values = ranks_operations.all_reduce(ranks.example(4, 4)).values[:, :, 3]
+    assert values[0].tolist() == [3, 1, 5, 9]
+    assert values[3, 3] == 18 and (values[3] == 18).sum() == 1       # whole at one rank after N − 1 steps
+    assert (values[6] == 18).all()
+
+
+@pytest.mark.parametrize("chunks, bandwidth, latency", [(1, 8, 1), (8, 1, 1), (16, 1, 2)])
+def test_as_many_chunks_as_ranks_is_best(chunks, bandwidth, latency):
+    """One chunk: N times the bandwidth term; 2N chunks: twice the latency term."""
+    def ring(chunks, alpha_s, size):
+        return collectives.chunked_ring_all_reduce_s(size, 8, chunks, 1.0, alpha_s)
+    assert ring(chunks, 0.0, 1.0) / ring(8, 0.0, 1.0) == pytest.approx(bandwidth)
+    assert ring(chunks, 1.0, 0.0) / ring(8, 1.0, 0.0) == pytest.approx(latency)
+
+
+@pytest.mark.parametrize("count", [64, 1024])
+def test_both_terms_are_equal_at_n_alpha_b(count):
+    size = count * CARD.latency_s * CARD.bytes_per_s
+    latency = collectives.ring_all_reduce_s(0, count, CARD.bytes_per_s, CARD.latency_s)
+    assert collectives.ring_all_reduce_s(size, count, CARD.bytes_per_s, CARD.latency_s) == pytest.approx(2 * latency)
+
+
+def test_no_executed_algorithm_sends_less_than_the_bound():
+    buffers = ranks.example(8, 64)
+    bound = collectives.least_total_bytes("all_reduce", 8, 64 * 4)
+    for algorithm in ranks_operations.ALGORITHMS:
+        sent = ranks_operations.all_reduce(buffers, algorithm, gpus_per_node=4).sent_bytes
+        assert sent.sum() >= bound
+        assert sent.max() >= bound / 8
+
+
+def test_halving_and_doubling_is_never_worse_on_paper_at_powers_of_two():
+    sizes = np.logspace(2, 11, 40)
+    for count in (2, 8, 64, 1024):
+        best = collectives.halving_doubling_all_reduce_s(sizes, count, CARD.bytes_per_s, CARD.latency_s)
+        for other in (collectives.ring_all_reduce_s, collectives.tree_all_reduce_s):
+            assert (best <= other(sizes, count, CARD.bytes_per_s, CARD.latency_s) * (1 + 1e-12)).all()
+
+
+def test_but_it_sends_eight_times_as_much_out_of_a_node_and_everything_across_the_middle():
+    out, across = {}, {}
+    for algorithm in ("ring", "halving_doubling", "two_level"):
+        run = ranks_operations.all_reduce(ranks.example(64, 64), algorithm, gpus_per_node=8)
+        out[algorithm] = ranks.bytes_by_wire(run, 8)[1].sum() / 8 / 256
+        across[algorithm] = run.link_bytes[:32, 32:].sum() / 256
+    assert out["halving_doubling"] / out["two_level"] == pytest.approx(8)
+    assert out["two_level"] == pytest.approx(2 * 7 / 8)              # as little as can be: each node a rank of eight
+    assert across["halving_doubling"] == 32 and across["ring"] < 2
+
+
+def test_small_buffers_take_a_floor_and_the_largest_exceeds_the_wire():
+    assert collectives.bus_bandwidth("all_reduce", 8, 2**34, 62648e-6) > NVLINK.bytes_per_s
+    assert 19.54e-6 < collectives.ring_all_reduce_s(2**16, 8, NVLINK.bytes_per_s, NVLINK.latency_s)
+
+
+def test_a_prediction_is_right_where_the_engine_says_so():
+    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [2, 1, 2]
