@@ -131,8 +131,9 @@ def expert_exposed_s(shape, job, net, a: Axes, tokens, forward_s):
     return ops.maximum(0.0, traffic_s - a.plan.hides_experts * forward_s)
 
 
-def data_exposed_s(shape, job, recipe, net, a: Axes, stage, dense, routed, layer: Layer, micro_batches):
-    """Data parallelism: gradients and sharded state, for the dense parameters and for the experts of a stage.
+def data_exposed_s(shape, job, recipe, net, a: Axes, layers, dense, routed, layer: Layer, micro_batches):
+    """Data parallelism: gradients and sharded state, for the dense parameters and for the experts of a stage of so many
+    layers.
 
     Gradients travel behind the last backward pass. A stage of v chunks has all but one of them ready while the others
     still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide behind (all m where there
@@ -141,7 +142,7 @@ def data_exposed_s(shape, job, recipe, net, a: Axes, stage, dense, routed, layer
     groups = [(dense, a.dp * a.cp, a.tp)]
     if shape.experts:
         groups.append((routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp))
-    forward_s, backward_s = stage.full * layer.forward_s, stage.full * layer.backward_s
+    forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
 
     def traffic(pieces):
         scatter = gather = replicas = 0.0
@@ -156,12 +157,10 @@ def data_exposed_s(shape, job, recipe, net, a: Axes, stage, dense, routed, layer
 
     def once():
         free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
-        return sharding.exposed_once_s(a.zero, *traffic(1.0), free * forward_s, free * backward_s, stage.full,
-                                       job.overlap)
+        return sharding.exposed_once_s(a.zero, *traffic(1.0), free * forward_s, free * backward_s, layers, job.overlap)
 
     def each_time():
-        return sharding.exposed_each_time_s(micro_batches, *traffic(stage.full), forward_s, backward_s, stage.full,
-                                            job.overlap)
+        return sharding.exposed_each_time_s(micro_batches, *traffic(layers), forward_s, backward_s, layers, job.overlap)
 
     return ops.choose(a.zero >= 3.0, each_time, once)
 
@@ -246,7 +245,8 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
     layer_s = layer.forward_s + layer.backward_s
     before_last = ops.where(a.pp > 2.0, stage.full, stage.first)
     last_is_slowest = stage.last * layer_s + head_s >= before_last * layer_s
-    layers = micro_batches * ops.where(last_is_slowest, stage.last, before_last)
+    slowest = ops.where(last_is_slowest, stage.last, before_last)
+    layers = micro_batches * slowest
     compute_s = layers * layer.compute_s + micro_batches * ops.where(last_is_slowest, head_s, 0.0)
     tensor_s, context_s, expert_s = layers * layer.tensor_s, layers * layer.context_s, layers * layer.expert_s
 
@@ -258,7 +258,7 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
     dense = (stage.full * shape.dense_params_per_layer
              + ops.where(a.pp > 1.0, shape.last_stage_params, shape.embedding_params + shape.head_params)) / a.tp
     routed = stage.full * shape.routed_params_per_layer / (a.ep * a.expert_tp)
-    data_s = data_exposed_s(shape, job, recipe, net, a, stage, dense, routed, layer, micro_batches)
+    data_s = data_exposed_s(shape, job, recipe, net, a, slowest, dense, routed, layer, micro_batches)
     shard, expert_shard = shards(a)
     optimizer_s = sharding.optimizer_s(ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed),
                                        recipe, at.memory_bytes_per_s)

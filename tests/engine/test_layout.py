@@ -75,7 +75,8 @@ def test_more_work_takes_longer_and_more_room(case):
     model, at, job, layout = case
     base = estimate(*case)
     twice = estimate(model, at, replace(job, global_batch=2 * job.global_batch), layout)
-    assert twice.step_s > base.step_s
+    assert twice.step_s >= base.step_s * (1 - 1e-9)      # equal where what is added hides traffic
+    assert twice.time_s["compute"] > base.time_s["compute"]
     assert twice.terms.total_bytes >= base.terms.total_bytes * (1 - 1e-12)
     if layout.recompute == "none":
         again = estimate(model, at, job, replace(layout, recompute="full"))
