@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import filecmp
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ from widgets.kit.widget import all_widgets
 
 ROOT = Path(__file__).resolve().parents[1]
 LESSONS, OUT = ROOT / "lessons", ROOT / "build" / "static"
+NEXT = OUT.parent / f"next-{os.getpid()}"  # where a build is made: what readers see is touched only once it is whole
 DONE = OUT.parent / "static.done"  # touched by a build that came to its end; older than a source means stale
 THEME = ROOT / "site" / "theme"
 ALONE_SHEETS = ("tokens.css", "type.css", "widget.css", "alone.css")
@@ -40,19 +42,31 @@ def lessons_with(slug: str) -> list[tuple[str, str]]:
 
 
 def write(path: Path, contents: str | bytes) -> None:
-    """Write a file unless it already says the same, so that watchers and caches see real changes alone."""
-    contents = contents.encode() if isinstance(contents, str) else contents
+    """Write a file, its folders too."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_bytes() != contents:
-        path.write_bytes(contents)
+    path.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+
+
+def publish() -> None:
+    """Bring the site up to date with the finished build, file by file: what is the same keeps its date."""
+    made = {path.relative_to(NEXT) for path in NEXT.rglob("*") if path.is_file()}
+    for name in made:
+        if not (OUT / name).is_file() or not filecmp.cmp(NEXT / name, OUT / name, shallow=False):
+            (OUT / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(NEXT / name, OUT / name)
+    for path in sorted(OUT.rglob("*"), reverse=True):  # files before their folders
+        if path.is_file() and path.relative_to(OUT) not in made:
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
 
 
 def lessons() -> None:
     """mkdocs, in a process of its own: it keeps state between builds that a watcher must not inherit."""
-    write(THEME / "assets" / "css" / "tokens.css", tokens.css())
+    (THEME / "assets" / "css" / "tokens.css").write_text(tokens.css(), encoding="utf-8")
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # the constraints hold mkdocs below 2 as it is
     # not --quiet: that would also silence the warnings (a link to nowhere) that `strict` counts and fails on
-    done = subprocess.run([sys.executable, "-m", "mkdocs", "build"], cwd=ROOT, env=quiet, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "-d", str(NEXT)], cwd=ROOT, env=quiet, stderr=subprocess.PIPE, text=True)
     sys.stderr.writelines(line for line in done.stderr.splitlines(keepends=True) if not line.startswith("INFO"))
     if done.returncode:
         sys.exit(done.returncode)
@@ -61,13 +75,13 @@ def lessons() -> None:
 def widgets() -> None:
     """The modules, BokehJS of the installed version, and the pages of the widgets alone."""
     for name, contents in export.files().items():
-        write(OUT / "assets" / "widgets" / name, contents)
+        write(NEXT / "assets" / "widgets" / name, contents)
     script = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
-    shutil.copyfile(script, OUT / "assets" / "bokeh.min.js")
+    shutil.copyfile(script, NEXT / "assets" / "bokeh.min.js")
     page = Environment(loader=FileSystemLoader(Path(markup.__file__).parent), autoescape=True).get_template("alone.html")
     for slug, cls in all_widgets().items():
         widget = cls()
-        write(OUT / slug / "index.html", page.render(
+        write(NEXT / slug / "index.html", page.render(
             title=widget.question, summary=widget.shown()["summary"], lessons=lessons_with(slug), sheets=ALONE_SHEETS,
             figure=markup.figure(widget, f"w-{slug}")))
 
@@ -79,8 +93,12 @@ def main() -> None:
     began = time.perf_counter()
     if options.fresh:
         shutil.rmtree(OUT, ignore_errors=True)
-    lessons()
-    widgets()
+    try:
+        lessons()
+        widgets()
+        publish()
+    finally:
+        shutil.rmtree(NEXT, ignore_errors=True)
     DONE.touch()
     print(f"Built {OUT.relative_to(ROOT)} in {time.perf_counter() - began:.1f} s")
 

@@ -26,11 +26,14 @@
     showTicks();
   }
 
+  const HURRIED_MS = 60_000;  // who is at the end sooner has jumped there: the button is offered, the tick is not set
+
   // Reaching the line at the lesson's end counts as having read it; the line says so and offers to take it back.
   function watchEnd() {
     const end = document.querySelector("[data-lesson-end]");
     if (!end) return;
     end.hidden = false;
+    const opened = performance.now();
     const say = (read) => {
       const button = document.createElement("button");
       button.textContent = read ? "Mark as unread" : "Mark as read";
@@ -44,13 +47,25 @@
       end.replaceChildren(note, button);
     };
     const watcher = new IntersectionObserver(([entry]) => {
-      if (!entry.isIntersecting) return;
+      if (!entry.isIntersecting || performance.now() - opened < HURRIED_MS) return;
       watcher.disconnect();
       setRead(true);
       say(true);
     });
     say(readLessons().has(address(location.href)));
     watcher.observe(end);
+  }
+
+  // A widget that has not even begun after some seconds never will: say so where it stands.
+  const PATIENCE_MS = 8000;
+  function watchWidgets() {
+    setTimeout(() => {
+      for (const note of document.querySelectorAll('figure.widget[data-state="still"] [data-note]')) {
+        if (!note.hidden) continue;
+        note.textContent = "This figure's script could not be loaded, so it does not move. Its numbers are those of its first state.";
+        note.hidden = false;
+      }
+    }, PATIENCE_MS);
   }
 
   // One tooltip for all computed numbers, placed beside the number and within the page's width.
@@ -101,6 +116,7 @@
     nameLandmarks();
     showTicks();
     watchEnd();
+    watchWidgets();
     explainNumbers();
     reachScrollers();
   });

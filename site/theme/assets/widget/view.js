@@ -68,6 +68,7 @@ export class View {
     this.bindAll();
     this.show(this.compute(this.values));
     this.settle(true);
+    this.$("[data-controls]").disabled = false;
     this.element.dataset.state = "live";
     if (isServed()) this.ask();
   }
@@ -255,12 +256,17 @@ export class View {
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
     bindActions(this);
-    this.watch = new MutationObserver(() => {
-      const next = current();
-      restyle(this.document, this.theme, next);
-      this.theme = next;
-    });
+    this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
+    this.onPaper = () => this.wear("light");
+    this.offPaper = () => this.wear(current());
+    addEventListener("beforeprint", this.onPaper);
+    addEventListener("afterprint", this.offPaper);
+  }
+
+  wear(theme) {
+    restyle(this.document, this.theme, theme);
+    this.theme = theme;
   }
 
   on(selector, act) {
@@ -282,6 +288,8 @@ export class View {
   dispose() {
     forget();
     this.watch?.disconnect();
+    removeEventListener("beforeprint", this.onPaper);
+    removeEventListener("afterprint", this.offPaper);
     this.fit?.disconnect();
     for (const bound of Object.values(this.bound ?? {})) bound.stop?.();
     clearTimeout(this.settling);
