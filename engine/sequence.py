@@ -23,4 +23,5 @@ def ring_s(kv_bytes, ranks, stride, attention_s, net: Wires):
 def gather_s(kv_bytes, ranks, stride, net: Wires):
     """All-gather of keys and values before attention (Llama 3, arXiv:2407.21783 section 3.3.2): wholly exposed."""
     check.non_negative(kv_bytes=kv_bytes)
+    check.whole(ranks=ranks)
     return all_gather_s(kv_bytes * ranks, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net)

@@ -245,8 +245,7 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
     layer_s = layer.forward_s + layer.backward_s
     before_last = ops.where(a.pp > 2.0, stage.full, stage.first)
     last_is_slowest = stage.last * layer_s + head_s >= before_last * layer_s
-    slowest = ops.where(last_is_slowest, stage.last, before_last)
-    layers = micro_batches * slowest
+    layers = micro_batches * ops.where(last_is_slowest, stage.last, before_last)
     compute_s = layers * layer.compute_s + micro_batches * ops.where(last_is_slowest, head_s, 0.0)
     tensor_s, context_s, expert_s = layers * layer.tensor_s, layers * layer.context_s, layers * layer.expert_s
 
@@ -255,10 +254,10 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
                                  shape.layers * layer.weight_gradient_s / a.pp, a.plan)
     other_s = messages_s(shape, job, net, a, tokens, micro_batches)
 
-    dense = (stage.full * shape.dense_params_per_layer
+    dense = (before_last * shape.dense_params_per_layer
              + ops.where(a.pp > 1.0, shape.last_stage_params, shape.embedding_params + shape.head_params)) / a.tp
-    routed = stage.full * shape.routed_params_per_layer / (a.ep * a.expert_tp)
-    data_s = data_exposed_s(shape, job, recipe, net, a, slowest, dense, routed, layer, micro_batches)
+    routed = before_last * shape.routed_params_per_layer / (a.ep * a.expert_tp)
+    data_s = data_exposed_s(shape, job, recipe, net, a, before_last, dense, routed, layer, micro_batches)
     shard, expert_shard = shards(a)
     optimizer_s = sharding.optimizer_s(ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed),
                                        recipe, at.memory_bytes_per_s)
