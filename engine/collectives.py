@@ -153,8 +153,8 @@ def two_level_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s
 
 
 def flat_wire(ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s):
-    """(bytes per second, alpha) of the slowest wire that an algorithm meets which knows nothing of nodes: the link while
-    all ranks share one node, one NIC for each rank beyond."""
+    """(bytes per second, alpha) of the slowest wire that an algorithm meets which knows nothing of nodes: the link
+    while all ranks share one node, one NIC for each rank beyond."""
     check.whole(ranks=ranks, ranks_per_node=ranks_per_node)
     check.positive(link_bytes_per_s=link_bytes_per_s, nic_bytes_per_s=nic_bytes_per_s)
     check.non_negative(link_alpha_s=link_alpha_s, nic_alpha_s=nic_alpha_s)
@@ -162,7 +162,8 @@ def flat_wire(ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_p
     return ops.where(inside, link_bytes_per_s, nic_bytes_per_s), ops.where(inside, link_alpha_s, nic_alpha_s)
 
 
-def textbook_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s, nic_alpha_s):
+def textbook_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s,
+                          nic_alpha_s):
     """(ring, tree, halving-doubling, two levels): an AllReduce by each textbook form, on nodes of so many ranks.
 
     The first three are flat. Leaves out NCCL's several rings, one for each NIC, which give a flat ring the bandwidth of
@@ -174,6 +175,15 @@ def textbook_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s,
             halving_doubling_all_reduce_s(buffer_bytes, ranks, *wire),
             two_level_all_reduce_s(buffer_bytes, per_node * ops.ceil(ranks / per_node), per_node, link_bytes_per_s,
                                    link_alpha_s, nic_bytes_per_s, nic_alpha_s))
+
+
+def half_latency_bytes(ranks, bytes_per_s, alpha_s):
+    """The buffer up to which start-ups are the larger half even of halving and doubling, which has the least of both:
+    B·alpha·⌈log2 n⌉·n/(n-1), from its form above; for two ranks and more."""
+    check.whole(at_least=2, ranks=ranks)
+    check.positive(bytes_per_s=bytes_per_s)
+    check.non_negative(alpha_s=alpha_s)
+    return bytes_per_s * alpha_s * ops.log2_ceil(ranks) * ranks / (ranks - 1.0)
 
 
 def ring_tree_crossover_bytes(ranks, bytes_per_s, alpha_s):

@@ -90,7 +90,7 @@ def step_at(moment):
 
 
 def half_at(moment, steps):
-    """Where a run of two equal phases is: 0 before the first, 1 in it or just past it, 2 in the second, 3 at the end."""
+    """Where a run of two equal phases is: 0 before the first, 1 in it or just past, 2 in the second, 3 at the end."""
     return np.where(moment >= steps, 3.0, np.ceil(2 * moment / steps))
 
 
@@ -135,7 +135,7 @@ class Exchange(NamedTuple):
 
 
 def exchange(run: Run, size: int, pieces: int) -> Exchange:
-    """The ends of a run whose buffer is ``pieces`` cells; what comes into a buffer of its own stands in the same places."""
+    """The ends of a run whose buffer is ``pieces`` cells; a receive buffer of its own is shown in the same places."""
     check.whole(size=size, pieces=pieces)
     if max(run.ranks, pieces) > size:
         raise ValueError(f"run must fit {size} ranks and pieces, got {run.ranks} ranks and {pieces} pieces")
@@ -151,7 +151,8 @@ def exchange(run: Run, size: int, pieces: int) -> Exchange:
     shares = np.zeros((2, size))
     shares[:, :run.ranks] = np.stack([run.sent_bytes, run.received_bytes]) / (run.cell_bytes * pieces)
     values[0] *= holds[0].any(axis=-1)
-    return Exchange(*(array.ravel() for array in (values[0], holds[0], values[1], holds[1], *shares)), np.array([run.busy_steps]))
+    columns = values[0], holds[0], values[1], holds[1], *shares, np.array([run.busy_steps])
+    return Exchange(*(column.ravel() for column in columns))
 
 
 def bytes_of(share, buffer_bytes):

@@ -66,13 +66,14 @@ class CollectivePrimitives(Widget):
                "AllToAll": {"primitive": "all_to_all"}, "Broadcast to 8": {"primitive": "broadcast", "ranks": 8}}
     break_it = "Find the primitive that has a rank send more than its whole buffer."
     assumptions = (
-        "Executed on real arrays, one number for each piece: by a ring, AllToAll in pairs, Broadcast and Reduce as a chain of "
-        "pieces. A cell has a slot for each rank, from left to right: it is filled where that rank's data is in the number. "
-        "The buffer is the whole one, as nccl-tests counts it: the output of AllGather, the input of ReduceScatter.")
+        "Executed on real arrays, one number for each piece: by a ring, AllToAll in pairs, Broadcast and Reduce as "
+        "a chain of pieces. A cell has a slot for each rank, from left to right: it is filled where that rank's "
+        "data is in the number. The buffer is the whole one, as nccl-tests counts it: the output of AllGather, the "
+        "input of ReduceScatter.")
     formula = ("$$\\text{AllReduce: } 2\\,\\frac{N-1}{N}\\,S \\qquad \\text{AllGather, ReduceScatter, AllToAll: } "
-               "\\frac{N-1}{N}\\,S \\qquad \\text{Broadcast, Reduce, Send: } S$$\n\nWhat the busiest of $N$ ranks sends, with a "
-               "buffer of $S$ bytes. AllReduce is ReduceScatter, then AllGather: it sends what both do. No algorithm sends "
-               "less in all (Patarasuk and Yuan 2009; Chan and others 2007).")
+               "\\frac{N-1}{N}\\,S \\qquad \\text{Broadcast, Reduce, Send: } S$$\n\nWhat the busiest of $N$ ranks "
+               "sends, with a buffer of $S$ bytes. AllReduce is ReduceScatter, then AllGather: it sends what both "
+               "do. No algorithm sends less in all (Patarasuk and Yuan 2009; Chan and others 2007).")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     @executed("primitive", "ranks")
@@ -106,9 +107,10 @@ class CollectivePrimitives(Widget):
         held = np.max(np.reshape(holds, (-1, MOST)), axis=1)
         texts = [choose(held[i] > 0, show(values[i], "count"), "") for i in range(MOST * MOST)]
         few = self.ranks <= NUMBERED_NARROW
-        return {"rank": RANK, "piece": PIECE, "value": values, "left": left, "right": right, "bottom": bottom, "top": top,
-                "seen": np.where(there, 1.0, 0.0), "tint": np.where(held > 0, 0.12, 0.0), "x": fig.midpoint(left, right),
-                "y": fig.midpoint(bottom, top), "text": texts, "narrow": [choose(few, text, "") for text in texts]}
+        return {"rank": RANK, "piece": PIECE, "value": values, "left": left, "right": right, "bottom": bottom,
+                "top": top, "x": fig.midpoint(left, right), "y": fig.midpoint(bottom, top),
+                "seen": np.where(there, 1.0, 0.0), "tint": np.where(held > 0, 0.12, 0.0),
+                "text": texts, "narrow": [choose(few, text, "") for text in texts]}
 
     def slots(self, holds, start):
         """Whose data is in each cell: a slot for each rank."""
@@ -136,7 +138,8 @@ class CollectivePrimitives(Widget):
     def wires(self):
         bottom, top = buffers.row(RANKS, self.ranks)
         there, sent, received = RANKS < self.ranks, self.sent_bytes(), self.received_bytes()
-        return {"rank": RANKS, "y": bottom, "middle": fig.midpoint(bottom, top), "sent_bytes": sent, "received_bytes": received,
+        return {"rank": RANKS, "y": bottom, "middle": fig.midpoint(bottom, top), "sent_bytes": sent,
+                "received_bytes": received,
                 "name": [choose(there[i], f"{i}", "") for i in RANKS],
                 "sends": [choose(there[i], f"sends {show(sent[i], 'bytes')}", "") for i in RANKS],
                 "receives": [choose(there[i], f"receives {show(received[i], 'bytes')}", "") for i in RANKS]}
@@ -153,7 +156,8 @@ class CollectivePrimitives(Widget):
         p.grid.grid_line_color = None
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         for name in ("before", "after"):
-            p.quad(**box, source=sources[f"owners_{name}"], fill_color=color["hbm"], fill_alpha="filled", line_color=None)
+            p.quad(**box, source=sources[f"owners_{name}"], fill_color=color["hbm"], fill_alpha="filled",
+                   line_color=None)
             p.quad(**box, source=sources[name], fill_color=color["hbm"], fill_alpha="tint", line_color=color["axis"],
                    line_alpha="seen")
             for width, column in (("wide", "text"), ("narrow", "narrow")):
@@ -192,11 +196,12 @@ class CollectivePrimitives(Widget):
     @regime(target=True)
     def more_than_its_buffer(self):
         return self.more_than_buffer(), (
-            f"Each rank sends {show(np.max(self.sent_bytes()), 'bytes')}, more than its buffer of {show(self.size, 'bytes')}: once to "
-            "sum, once to spread the sum. First response: where a rank needs only its piece, stop at ReduceScatter, which is half "
-            "of the bytes (lesson 05 trains with that).")
+            f"Each rank sends {show(np.max(self.sent_bytes()), 'bytes')}, more than its buffer of "
+            f"{show(self.size, 'bytes')}: once to sum, once to spread the sum. First response: where a rank needs "
+            "only its piece, stop at ReduceScatter, which is half of the bytes (lesson 05 trains with that).")
 
     def summary(self):
-        return (f"{self.primitive.name} over {show(self.ranks, 'count')} ranks with a buffer of {show(self.size, 'bytes')} brings "
-                f"{self.primitive.says}; the busiest rank sends {show(np.max(self.sent_bytes()), 'bytes')}, and "
-                f"{show(self.total_bytes(), 'bytes')} cross wires in all, of which {show(self.least_bytes(), 'bytes')} cannot be avoided.")
+        return (f"{self.primitive.name} over {show(self.ranks, 'count')} ranks with a buffer of "
+                f"{show(self.size, 'bytes')} brings {self.primitive.says}; the busiest rank sends "
+                f"{show(np.max(self.sent_bytes()), 'bytes')}, and {show(self.total_bytes(), 'bytes')} cross wires "
+                f"in all, of which {show(self.least_bytes(), 'bytes')} cannot be avoided.")

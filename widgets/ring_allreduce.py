@@ -15,7 +15,7 @@ from widgets.kit.widget import Widget, executed, part, readout, regime
 
 MOST = 16                                    # ranks, and chunks
 STEPS = 30                                   # of the longest run
-NUMBERED = 6                                 # up to so many ranks every number is written; beyond, the outermost chunk's
+NUMBERED = 6                                 # up to so many ranks every number is written; beyond, those of chunk 0
 NUMBERED_NARROW = 4                          # … on a phone
 RANK, CHUNK = np.divmod(np.arange(MOST * MOST), MOST)
 RANKS = np.arange(MOST)
@@ -47,13 +47,16 @@ class RingAllreduce(Widget):
                "One chunk": {"cut": "one"}, "64 kB": {"size": 64e3}}
     break_it = "Leave links idle: find a setting in which most of the ring waits for one chunk."
     assumptions = (
-        "Executed on real arrays: the numbers are those that the ranks hold and send, one for each chunk; the bytes are those "
-        "of the buffer that you choose. A darker cell sums more ranks; a green rim came with the last step and goes on with "
-        "the next. Every link carries one chunk at a time, one way, and a step waits for all: $\\alpha + S/(cB)$.")
-    formula = ("$$T = 2(N-1)\\left(\\alpha + \\frac{S}{cB}\\right) \\;\\overset{c=N}{=}\\; \\frac{2(N-1)}{N}\\cdot\\frac{S}{B} + "
-               "2(N-1)\\,\\alpha$$\n\n$N$ ranks, $c \\le N$ chunks, a buffer of $S$ bytes, links of $B$ bytes per second one way, "
-               "$\\alpha$ to start a message. Each link carries $2(N-1)/N \\cdot S$, less than $2S$ for any $N$, and no AllReduce "
-               "sends less (Patarasuk and Yuan 2009). The second term grows with $N$.")
+        "Executed on real arrays: the numbers are those that the ranks hold and send, one for each chunk; the "
+        "bytes are those of the buffer that you choose. A darker cell sums more ranks; a green rim came with the "
+        "last step and goes on with the next. Every link carries one chunk at a time, one way, and a step waits "
+        "for all: $\\alpha + S/(cB)$.")
+    formula = ("$$T = 2(N-1)\\left(\\alpha + \\frac{S}{cB}\\right) \\;\\overset{c=N}{=}\\; "
+               "\\frac{2(N-1)}{N}\\cdot\\frac{S}{B} + "
+               "2(N-1)\\,\\alpha$$\n\n$N$ ranks, $c \\le N$ chunks, a buffer of $S$ bytes, links of $B$ bytes per "
+               "second one way, $\\alpha$ to start a message. Each link carries $2(N-1)/N \\cdot S$, less than "
+               "$2S$ for any $N$, and no AllReduce sends less (Patarasuk and Yuan 2009). The second term grows "
+               "with $N$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     @executed("ranks", "cut")
@@ -72,13 +75,13 @@ class RingAllreduce(Widget):
     def moment(self):
         return np.minimum(self.play, self.steps())
 
-    def time_s(self):
-        return collectives.chunked_ring_all_reduce_s(self.size, self.ranks, self.chunks(), self.link.bytes_per_s,
+    def time_s(self, size=None):
+        size = self.size if size is None else size
+        return collectives.chunked_ring_all_reduce_s(size, self.ranks, self.chunks(), self.link.bytes_per_s,
                                                      self.link.latency_s)
 
     def start_share(self):
-        empty = collectives.chunked_ring_all_reduce_s(0.0, self.ranks, self.chunks(), self.link.bytes_per_s, self.link.latency_s)
-        return collectives.latency_share(self.time_s(), empty)
+        return collectives.latency_share(self.time_s(), self.time_s(0.0))
 
     def full_ring_s(self):
         return collectives.ring_all_reduce_s(self.size, self.ranks, self.link.bytes_per_s, self.link.latency_s)
@@ -94,17 +97,20 @@ class RingAllreduce(Widget):
         start, end = ring.arc(RANK, self.ranks)
         there = shown.shares > 0
         return {"rank": RANK, "chunk": CHUNK, "value": shown.values, "share": shown.shares,
-                "inner": np.where(there, inner, INNER), "outer": np.where(there, outer, INNER), "start": start, "end": end,
+                "inner": np.where(there, inner, INNER), "outer": np.where(there, outer, INNER),
+                "start": start, "end": end,
                 "fill": np.where(there, ring.shade(shown.shares), 0.0), "line": np.where(there, 0.8, 0.0),
                 "whole": np.where(shown.shares == 1, 1.0, 0.0), "fresh": np.where(there & shown.fresh, 1.0, 0.0)}
 
     @part("ranks", "cut", "play")
     def numbers(self):
         shown = ranks_frames.cells_at(self.frames(), MOST, self.moment())
-        x, y = ring.on_circle(fig.midpoint(*ring.track(CHUNK, self.chunks(), INNER, OUTER)), ring.angle(RANK, self.ranks), MIDDLE)
+        radius = fig.midpoint(*ring.track(CHUNK, self.chunks(), INNER, OUTER))
+        x, y = ring.on_circle(radius, ring.angle(RANK, self.ranks), MIDDLE)
         there = shown.shares > 0
         wide, narrow = there & self.written(CHUNK, NUMBERED), there & self.written(CHUNK, NUMBERED_NARROW)
-        return {"x": x[WRITTEN], "y": y[WRITTEN], "text": [choose(wide[i], show(shown.values[i], "count"), "") for i in WRITTEN],
+        return {"x": x[WRITTEN], "y": y[WRITTEN],
+                "text": [choose(wide[i], show(shown.values[i], "count"), "") for i in WRITTEN],
                 "narrow": [choose(narrow[i], show(shown.values[i], "count"), "") for i in WRITTEN]}
 
     def written(self, chunk, most):
@@ -121,10 +127,12 @@ class RingAllreduce(Widget):
         head_x, head_y = ring.on_circle(fig.midpoint(inner, outer), start, MIDDLE)
         texts = [f"{choose(found.adds[i], '+', '')}{show(found.values[i], 'count')}" for i in RANKS]
         wide, narrow = (found.travels & self.written(found.chunks, most) for most in (NUMBERED, NUMBERED_NARROW))
-        return {"inner": np.where(found.travels, inner, INNER), "outer": np.where(found.travels, outer, INNER), "start": start,
-                "end": end, "seen": np.where(found.travels, 1.0, 0.0), "tint": np.where(found.travels, 0.3, 0.0), "x": x, "y": y,
+        return {"inner": np.where(found.travels, inner, INNER), "outer": np.where(found.travels, outer, INNER),
+                "start": start, "end": end, "seen": np.where(found.travels, 1.0, 0.0),
+                "tint": np.where(found.travels, 0.3, 0.0), "x": x, "y": y,
                 "head_x": head_x, "head_y": head_y, "heading": ring.heading(start), "value": found.values,
-                "text": [choose(wide[i], texts[i], "") for i in RANKS], "narrow": [choose(narrow[i], texts[i], "") for i in RANKS]}
+                "text": [choose(wide[i], texts[i], "") for i in RANKS],
+                "narrow": [choose(narrow[i], texts[i], "") for i in RANKS]}
 
     @part("ranks", "cut", "play", "size")
     def links(self):
@@ -136,7 +144,8 @@ class RingAllreduce(Widget):
         x, y = ring.on_circle(1.15, ring.angle(fig.between(RANKS - 1, RANKS, 0.5), self.ranks), MIDDLE)
         few, fewest = there & (self.ranks <= 10), there & (self.ranks == 4)
         return {"into_rank": RANKS, "carried_bytes": carried, "start": start, "end": end, "whole_start": whole_start,
-                "whole_end": whole_end, "seen": np.where(there, 1.0, 0.0), "track": np.where(there, 0.25, 0.0), "x": x, "y": y,
+                "whole_end": whole_end, "x": x, "y": y,
+                "seen": np.where(there, 1.0, 0.0), "track": np.where(there, 0.25, 0.0),
                 "align": [select(ring.side(x[i]), ["right", "center", "left"]) for i in RANKS],
                 "text": [choose(few[i], show(carried[i], "bytes"), "") for i in range(MOST)],
                 "narrow": [choose(fewest[i], show(carried[i], "bytes"), "") for i in range(MOST)]}
@@ -149,7 +158,8 @@ class RingAllreduce(Widget):
 
     @part("ranks", "cut", "play", "size")
     def hub(self):
-        return {"phase": self.phase(), "step": self.step_text(), "carried": f"{show(np.max(self.carried_bytes()), 'bytes')} a link"}
+        return {"phase": self.phase(), "step": self.step_text(),
+                "carried": f"{show(np.max(self.carried_bytes()), 'bytes')} a link"}
 
     @part("ranks", "cut", "play")
     def progress(self):
@@ -174,18 +184,21 @@ class RingAllreduce(Widget):
         middle = {"x": MIDDLE[0], "y": MIDDLE[1]}
         gauge = middle | {"inner_radius": GAUGE[0], "outer_radius": GAUGE[1], "direction": "clock", "line_color": None}
         links, cells, messages = sources["links"], sources["cells"], sources["messages"]
-        p.annular_wedge(**gauge, start_angle="whole_end", end_angle="whole_start", source=links, fill_color=color["idle"],
-                        fill_alpha="track")
-        p.annular_wedge(**gauge, start_angle="whole_end", end_angle="start", source=links, fill_color=color["link"], fill_alpha="seen")
+        p.annular_wedge(**gauge, start_angle="whole_end", end_angle="whole_start", source=links,
+                        fill_color=color["idle"], fill_alpha="track")
+        p.annular_wedge(**gauge, start_angle="whole_end", end_angle="start", source=links,
+                        fill_color=color["link"], fill_alpha="seen")
         wedge = middle | {"inner_radius": "inner", "outer_radius": "outer", "start_angle": "start", "end_angle": "end"}
-        p.annular_wedge(**wedge, source=cells, fill_color=color["hbm"], fill_alpha="fill", line_color=color["hbm"], line_alpha="line")
-        p.annular_wedge(**wedge, source=cells, fill_color=None, line_color=color["hbm"], line_alpha="whole", line_width=2.5)
-        p.annular_wedge(**wedge, source=cells, fill_color=None, line_color=color["link"], line_alpha="fresh", line_width=3)
+        p.annular_wedge(**wedge, source=cells, fill_color=color["hbm"], fill_alpha="fill", line_color=color["hbm"],
+                        line_alpha="line")
+        for mark, hue in (("whole", "hbm"), ("fresh", "link")):
+            p.annular_wedge(**wedge, source=cells, fill_color=None, line_color=color[hue], line_alpha=mark,
+                            line_width=2.5)
         p.annular_wedge(**wedge, source=messages, fill_color=color["panel"], fill_alpha="seen", line_color=None)
         p.annular_wedge(**wedge, source=messages, fill_color=color["link"], fill_alpha="tint", line_color=color["link"],
                         line_alpha="seen", line_width=2.5)
-        p.scatter("head_x", "head_y", angle="heading", marker="triangle", size=11, source=messages, fill_color=color["link"],
-                  line_color=None, fill_alpha="seen")
+        p.scatter("head_x", "head_y", angle="heading", marker="triangle", size=11, source=messages,
+                  fill_color=color["link"], line_color=None, fill_alpha="seen")
         self.write(p, sources)
         return p
 
@@ -231,20 +244,23 @@ class RingAllreduce(Widget):
     @regime(target=True)
     def idle_links(self):
         return self.chunks() < self.ranks, (
-            f"Links idle: with {show(self.chunks(), 'count')} {choose(self.chunks() > 1, 'chunks', 'chunk')} on {show(self.ranks, 'count')} "
-            f"ranks, {show(collectives.idle_links(self.ranks, self.chunks()), 'count')} of {show(self.ranks, 'count')} links wait in every "
-            f"step, and the AllReduce takes {show(self.time_s(), 'seconds')} instead of {show(self.full_ring_s(), 'seconds')}. First "
-            "response: cut the buffer in at least one chunk for each rank, as NCCL does.")
+            f"Links idle: with {show(self.chunks(), 'count')} {choose(self.chunks() > 1, 'chunks', 'chunk')} on "
+            f"{show(self.ranks, 'count')} ranks, {show(collectives.idle_links(self.ranks, self.chunks()), 'count')} "
+            f"of {show(self.ranks, 'count')} links wait in every step, and the AllReduce takes "
+            f"{show(self.time_s(), 'seconds')} instead of {show(self.full_ring_s(), 'seconds')}. First response: "
+            "cut the buffer in at least one chunk for each rank, as NCCL does.")
 
     @regime()
     def latency(self):
         return self.start_share() > 0.5, (
-            f"The latency wall: {show(self.steps(), 'count')} start-ups of {show(self.link.latency_s, 'seconds')} are "
-            f"{show(self.start_share(), 'percent')} of {show(self.time_s(), 'seconds')}; the bytes hardly matter. First response: fuse "
-            "small buffers into one bucket, or use a tree, whose start-ups grow with log N.")
+            f"The latency wall: {show(self.steps(), 'count')} start-ups of {show(self.link.latency_s, 'seconds')} "
+            f"are {show(self.start_share(), 'percent')} of {show(self.time_s(), 'seconds')}; the bytes hardly "
+            "matter. First response: fuse small buffers into one bucket, or use a tree, whose start-ups grow with "
+            "log N.")
 
     def summary(self):
-        return (f"Ring AllReduce of {show(self.size, 'bytes')} on {show(self.ranks, 'count')} ranks in {show(self.chunks(), 'count')} "
-                f"{choose(self.chunks() > 1, 'chunks', 'chunk')}: in step {show(ranks_frames.step_at(self.moment()), 'count')} of "
-                f"{show(self.steps(), 'count')} the busiest link has carried {show(np.max(self.carried_bytes()), 'bytes')}, and the "
-                f"whole takes {show(self.time_s(), 'seconds')} over {self.link.name}.")
+        return (f"Ring AllReduce of {show(self.size, 'bytes')} on {show(self.ranks, 'count')} ranks in "
+                f"{show(self.chunks(), 'count')} {choose(self.chunks() > 1, 'chunks', 'chunk')}: in step "
+                f"{show(ranks_frames.step_at(self.moment()), 'count')} of {show(self.steps(), 'count')} the busiest "
+                f"link has carried {show(np.max(self.carried_bytes()), 'bytes')}, and the whole takes "
+                f"{show(self.time_s(), 'seconds')} over {self.link.name}.")

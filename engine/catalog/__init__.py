@@ -33,6 +33,21 @@ class Price:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """A collective that somebody timed at many sizes: points to draw a model against."""
+
+    key: str
+    name: str
+    gpu: str
+    ranks: int
+    sizes_bytes: tuple[float, ...]
+    times_s: tuple[float, ...]
+    note: str = ""
+    source: str = ""
+    checked: str = ""
+
+
 def _read(path: Path) -> dict:
     with path.open("rb") as file:
         return tomllib.load(file)
@@ -95,6 +110,11 @@ def nodes() -> dict[str, Node]:
 def prices() -> dict[str, Price]:
     """Key -> Price, all of them."""
     return _load("prices.toml", Price)
+
+
+@lru_cache(None)
+def sweeps() -> dict[str, Sweep]:
+    return _load("measured.toml", Sweep)
 
 
 def gpu(key: str) -> Gpu:

@@ -56,7 +56,8 @@ def test_all_forms_at_once_are_the_forms_one_by_one():
     assert np.allclose(ring, collectives.ring_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
     assert np.allclose(tree, collectives.tree_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
     assert np.allclose(doubling, collectives.halving_doubling_all_reduce_s(size, 64, 50 * GB, 9.6 * US), rtol=1e-14)
-    assert np.allclose(levels, 2 * 7 / 8 * size / (450 * GB) + 14 * 3.4 * US + 2 * 7 / 8 * size / 8 / (50 * GB) + 14 * 9.6 * US)
+    inside, across = 14 / 8 * size / (450 * GB) + 14 * 3.4 * US, 14 / 8 * size / 8 / (50 * GB) + 14 * 9.6 * US
+    assert np.allclose(levels, inside + across)
 
 
 def test_inside_a_node_two_levels_are_the_ring():
@@ -65,5 +66,17 @@ def test_inside_a_node_two_levels_are_the_ring():
 
 
 def test_a_started_node_counts_as_full():
-    nine, sixteen = (collectives.textbook_all_reduce_s(GB, n, 8, 450 * GB, 3.4 * US, 50 * GB, 9.6 * US)[3] for n in (9, 16))
+    nine, sixteen = (collectives.textbook_all_reduce_s(GB, n, 8, 450 * GB, 3.4 * US, 50 * GB, 9.6 * US)[3]
+                     for n in (9, 16))
     assert nine == sixteen
+
+
+def test_at_the_half_latency_size_start_ups_are_half_of_halving_and_doubling():
+    for n in (2, 8, 64, 1024):
+        size = collectives.half_latency_bytes(n, 50 * GB, 9.6 * US)
+        whole, empty = (collectives.halving_doubling_all_reduce_s(s, n, 50 * GB, 9.6 * US) for s in (size, 0.0))
+        assert collectives.latency_share(whole, empty) == pytest.approx(0.5)
+
+
+def test_idle_links():
+    assert [collectives.idle_links(8, chunks) for chunks in (1, 4, 8, 12)] == [7, 4, 0, 0]

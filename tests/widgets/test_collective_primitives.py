@@ -71,8 +71,8 @@ def test_slots_lie_side_by_side_within_their_cell():
     assert np.allclose(right[:, :4], left[:, 1:])
 
 
-SENT = {"broadcast": [1000, 1000, 1000, 0], "reduce": [0, 1000, 1000, 1000], "all_reduce": [1500] * 4, "all_gather": [750] * 4,
-        "reduce_scatter": [750] * 4, "all_to_all": [750] * 4, "send_recv": [1000, 0, 0, 0]}
+SENT = {"broadcast": [1000, 1000, 1000, 0], "reduce": [0, 1000, 1000, 1000], "all_reduce": [1500] * 4,
+        "all_gather": [750] * 4, "reduce_scatter": [750] * 4, "all_to_all": [750] * 4, "send_recv": [1000, 0, 0, 0]}
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -81,7 +81,8 @@ def test_bytes_of_each_rank(key):
     wires = shown(primitive=key)["parts"]["wires"]
     assert np.allclose(wires["sent_bytes"][:4] / 1e6, SENT[key])
     assert wires["sent_bytes"].sum() == wires["received_bytes"].sum() and not wires["sent_bytes"][4:].any()
-    assert str(wires["sends"][0]) == f"sends {'0 B' if not SENT[key][0] else '1.5 GB' if SENT[key][0] == 1500 else '1 GB' if SENT[key][0] == 1000 else '750 MB'}"
+    words = {0: "sends 0 B", 750: "sends 750 MB", 1000: "sends 1 GB", 1500: "sends 1.5 GB"}
+    assert str(wires["sends"][0]) == words[SENT[key][0]]
 
 
 @pytest.mark.parametrize("key", KEYS)

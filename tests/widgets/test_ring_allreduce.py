@@ -1,4 +1,4 @@
-"""The ring AllReduce's picture: numbers of the executed collective, bytes of the formula, and the two ways to break it."""
+"""The ring AllReduce's picture: numbers of the executed collective, bytes of the formula, two ways to break it."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,8 @@ def test_messages_are_added_in_the_first_phase_and_copied_in_the_second():
 
 
 def test_the_phases_are_named():
-    assert [shown(play=at)["parts"]["hub"]["phase"] for at in (0, 0.1, 3, 3.1, 5.9, 6, 30)] == [PHASES[i] for i in (0, 1, 1, 2, 2, 3, 3)]
+    found = [shown(play=at)["parts"]["hub"]["phase"] for at in (0, 0.1, 3, 3.1, 5.9, 6, 30)]
+    assert found == [PHASES[i] for i in (0, 1, 1, 2, 2, 3, 3)]
 
 
 @pytest.mark.parametrize("count", range(2, 17))
@@ -98,7 +99,7 @@ def test_every_number_is_written_for_few_ranks_and_the_outermost_chunks_for_many
 
 
 def test_fewer_chunks_than_ranks_leave_links_idle():
-    for state, met in (({}, False), ({"ranks": 8}, False), ({"cut": "half"}, True), ({"cut": "one", "ranks": 16}, True)):
+    for state, met in (({}, False), ({"ranks": 8}, False), ({"cut": "half"}, True), ({"cut": "one"}, True)):
         assert bool(shown(**state)["regimes"]["idle_links"]["met"]) is met, state
     found = shown(ranks=8, cut="one", play=3.5)
     assert found["readouts"]["busy"] == {"text": "1 of 8", "alarm": True}

@@ -64,6 +64,12 @@ def ticks(axis, values, family) -> None:
     axis.major_label_overrides = {float(v): units.human(float(v), family) for v in values}
 
 
+def two_scales(axis, values_of: dict) -> None:
+    """Ticks for an axis that shows one quantity or another, whose values never meet: {family: values}."""
+    labels = {float(v): units.human(float(v), family) for family, values in values_of.items() for v in values}
+    axis.ticker, axis.major_label_overrides = FixedTicker(ticks=sorted(labels)), labels
+
+
 def named_rows(axis, places: dict) -> None:
     """A name at each place of an axis, without ticks: {name: place}."""
     axis.ticker = FixedTicker(ticks=[float(place) for place in places.values()])
