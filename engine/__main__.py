@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 from engine import catalog, check, cost, flops, interconnect, models, report
 from engine.collectives import OPERATIONS, algorithm_bandwidth, bus_bandwidth
-from engine.layout import PRECISIONS, Job, Layout, estimate, machine
+from engine.layout import PRECISIONS, SOFTWARE, Job, Layout, estimate, machine
 from engine.memory import RECOMPUTE
 from engine.pipeline import SCHEDULES
 
@@ -50,10 +50,14 @@ def _add_job(parser):
     parser.add_argument("--seq", type=int, required=True, help="tokens of a sequence")
     parser.add_argument("--recipe", default="bf16-adam", help="bytes of training state (bf16-adam)")
     parser.add_argument("--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean")
+    parser.add_argument("--software", choices=tuple(SOFTWARE), help=(
+        "what the next four switches are unless said otherwise: modern, all on; 2022, as in Korthikanti et al. (no fused "
+        "attention, no overlap); 2021, as in Megatron-LM's SC21 paper (all off). Without it modern, but for selective "
+        "recomputation, which is made for attention that is not fused"))
     for flag, text in (("sequence-parallel", "norms and dropout sharded over the tensor ranks"),
                        ("flash", "fused attention"), ("overlap", "data-parallel traffic behind arithmetic"),
                        ("fused", "weight gradients summed inside their product, stage outputs freed once sent")):
-        parser.add_argument(f"--{flag}", action=argparse.BooleanOptionalAction, default=True, help=f"{text} (on)")
+        parser.add_argument(f"--{flag}", action=argparse.BooleanOptionalAction, help=text)
     parser.add_argument("--gather-context", action="store_true", help="context parallelism by AllGather, not a ring")
 
 
@@ -134,8 +138,12 @@ def _machine(args):
 
 
 def _job(args) -> Job:
-    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), args.sequence_parallel, args.flash,
-               args.overlap, args.fused, args.gather_context, args.imbalance)
+    switches = dict(SOFTWARE[args.software or "modern"])
+    if args.software is None and getattr(args, "recompute", None) == "selective":
+        switches["flash"] = False
+    switches |= {name: getattr(args, name) for name in switches if getattr(args, name) is not None}
+    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), **switches, gather_context=args.gather_context,
+               imbalance=args.imbalance)
 
 
 def run_estimate(args):

@@ -21,6 +21,12 @@ from engine.shape import shape
 from engine.step import Axes, Terms, overhead_bytes, sizes, stages_bytes, step
 
 DEFAULT_RECIPE = "bf16-adam"
+# What training software of a time did: the switches of a Job, by name.
+SOFTWARE = {
+    "modern": {"sequence_parallel": True, "flash": True, "overlap": True, "fused": True},
+    "2022": {"sequence_parallel": True, "flash": False, "overlap": False, "fused": True},       # arXiv:2205.05198
+    "2021": {"sequence_parallel": False, "flash": False, "overlap": False, "fused": False},     # arXiv:2104.04473
+}
 PRECISIONS = ("bf16", "fp16", "fp8", "fp32", "tf32")
 
 

@@ -97,6 +97,18 @@ def test_a_model_of_ones_own(tmp_path, capsys):
     assert mine["step_s"] == known["step_s"] and mine["parameters"] == known["parameters"] and mine["model"] == "mine"
 
 
+def test_software_of_a_time(capsys):
+    """Korthikanti et al., Table 5, 22B: 1.10 s with sequence parallelism and selective recomputation, 1.42 s with neither."""
+    line = ("estimate --model megatron-22b --gpu a100-80 --gpus 8 --tp 8 --zero 0 --micro-batch 4 --global-batch 4 "
+            "--seq 2048 --software 2022")
+    assert answer(f"{line} --recompute selective", capsys)["step_s"] == pytest.approx(1.10, rel=0.09)
+    assert answer(f"{line} --recompute full --no-sequence-parallel", capsys)["step_s"] == pytest.approx(1.42, rel=0.09)
+    unfused = answer(f"{line.replace('--software 2022', '')} --recompute selective", capsys)["step_s"]
+    fused = answer(f"{line.replace('2022', 'modern')} --recompute selective", capsys)["step_s"]
+    assert fused < unfused == answer(f"{line} --recompute selective", capsys)["step_s"]
+    assert answer(f"{line.replace('--software 2022', '--flash')} --recompute selective", capsys)["step_s"] == fused
+
+
 @pytest.mark.parametrize("line, words", [
     (ESTIMATE.replace("--tp 8", "--tp 7"), "tp must divide the 128 attention heads, got 7; nearest legal: 4 and 8"),
     (ESTIMATE.replace("16384", "100"), "gpus must be at least tp × pp × cp"),
