@@ -15,8 +15,8 @@ ESTIMATE = ("estimate --model llama3.1-405b --gpu h100-sxm --gpus 16384 --tp 8 -
 PLAN = "plan --model llama3-70b --gpu h100-sxm --gpus 512 --global-batch 1024 --seq 8192 --top 5"
 INFER = "infer --model llama3-70b --gpu h100-sxm --tp 8 --batch 32 --prompt 1024 --output 128 --precision bf16"
 COLLECTIVE = "collective --op all_reduce --gpu h100-sxm --ranks 16 --bytes 1073741824"
-ALL = [ESTIMATE, PLAN, INFER, COLLECTIVE, "goodput --gpus 16384", "cost --gpu h100-sxm --gpus 8 --hours 10", "models", "gpus",
-       "validate"]
+ALL = [ESTIMATE, PLAN, INFER, COLLECTIVE, "goodput --gpus 16384", "cost --gpu h100-sxm --gpus 8 --hours 10", "models",
+       "gpus", "validate"]
 
 
 def call(line: str, capsys) -> tuple[int, str, str]:
@@ -40,8 +40,8 @@ def test_estimate_gives_the_keys_of_the_contract(capsys):
                 "gpu_hours_per_trillion_tokens"):
         assert key in result
     assert set(result["memory_bytes"]) >= {"weights", "gradients", "optimizer", "activations", "total", "capacity"}
-    assert set(result["time_s"]) >= {"compute", "tensor", "pipeline_bubble", "context", "expert", "data_exposed", "optimizer",
-                                     "other"}
+    assert set(result["time_s"]) >= {"compute", "tensor", "pipeline_bubble", "context", "expert", "data_exposed",
+                                     "optimizer", "other"}
     assert result["parameters"] == 405_853_388_800 and result["layout"]["dp"] == 128
     assert sum(result["time_s"].values()) == pytest.approx(result["step_s"])
     assert result["tokens_per_s"] == pytest.approx(2048 * 8192 / result["step_s"])
@@ -53,13 +53,14 @@ def test_plan_gives_winner_and_losers(capsys):
     assert all(other["slower_by"] >= 0 and other["lost_by"] for other in result["runners_up"])
     best = result["best"]
     flags = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in best["layout"].items() if key != "dp")
-    same = answer(f"estimate --model llama3-70b --gpu h100-sxm --gpus 512 --global-batch 1024 --seq 8192 {flags}", capsys)
+    same = answer(f"{PLAN.replace('plan', 'estimate').replace('--top 5', '')} {flags}", capsys)
     assert same["step_s"] == best["step_s"] and same == best
 
 
 def test_infer_and_collective_give_the_keys_of_the_contract(capsys):
     result = answer(INFER, capsys)
-    assert {"ttft_s", "time_per_output_token_s", "tokens_per_s_per_gpu", "kv_bytes_per_token", "largest_batch"} <= set(result)
+    assert set(result) >= {"ttft_s", "time_per_output_token_s", "tokens_per_s_per_gpu", "kv_bytes_per_token",
+                           "largest_batch"}
     result = answer(COLLECTIVE, capsys)
     assert {"time_s", "algorithm_bandwidth", "bus_bandwidth", "algorithm"} <= set(result)
     assert result["bus_bandwidth"] == pytest.approx(result["algorithm_bandwidth"] * 2 * 15 / 16)
@@ -91,14 +92,17 @@ def test_the_budget_guard_refuses(capsys):
 
 def test_a_model_of_ones_own(tmp_path, capsys):
     file = tmp_path / "mine.toml"
-    file.write_text('layers = 80\nhidden = 8192\nheads = 64\nkv_heads = 8\nhead_dim = 128\nffn = 28672\nvocab = 128256\n')
+    file.write_text("layers = 80\nhidden = 8192\nheads = 64\nkv_heads = 8\nhead_dim = 128\nffn = 28672\n"
+                    "vocab = 128256\n", encoding="utf-8")
     rest = "--gpu h100-sxm --gpus 512 --tp 8 --pp 4 --global-batch 1024 --seq 8192"
-    mine, known = answer(f"estimate --model-file {file} {rest}", capsys), answer(f"estimate --model llama3-70b {rest}", capsys)
+    mine = answer(f"estimate --model-file {file} {rest}", capsys)
+    known = answer(f"estimate --model llama3-70b {rest}", capsys)
     assert mine["step_s"] == known["step_s"] and mine["parameters"] == known["parameters"] and mine["model"] == "mine"
 
 
 def test_software_of_a_time(capsys):
-    """Korthikanti et al., Table 5, 22B: 1.10 s with sequence parallelism and selective recomputation, 1.42 s with neither."""
+    """Korthikanti et al., Table 5, 22B: 1.10 s with sequence parallelism and selective recomputation, 1.42 s with
+    neither."""
     line = ("estimate --model megatron-22b --gpu a100-80 --gpus 8 --tp 8 --zero 0 --micro-batch 4 --global-batch 4 "
             "--seq 2048 --software 2022")
     assert answer(f"{line} --recompute selective", capsys)["step_s"] == pytest.approx(1.10, rel=0.09)
@@ -122,7 +126,8 @@ def test_software_of_a_time(capsys):
     (ESTIMATE + " --recipe gold", "recipe must be a key of the catalogue"),
     (ESTIMATE.replace("--gpus 16384", "--gpus many"), "argument --gpus: invalid int value: 'many'"),
     ("estimate --gpu h100-sxm", "the following arguments are required"),
-    ("estimate --model-file /nowhere.toml --gpu h100-sxm --gpus 1 --global-batch 1 --seq 1", "model file must be a readable"),
+    ("estimate --model-file /nowhere.toml --gpu h100-sxm --gpus 1 --global-batch 1 --seq 1",
+     "model file must be a readable"),
     (PLAN.replace("--top 5", "--top 0"), "top must be a whole number"),
     (INFER.replace("--batch 32", "--batch -1"), "batch must be a whole number"),
     (INFER.replace("bf16", "fp4"), "precision must be one of"),
@@ -142,9 +147,10 @@ def test_bad_input_is_one_line_and_exit_status_two(line, words, capsys):
 
 
 def test_in_a_process_of_its_own():
-    done = subprocess.run([sys.executable, "-m", "engine", *ESTIMATE.split(), "--json"], cwd=ROOT, capture_output=True, text=True)
+    own = dict(cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "engine", *ESTIMATE.split(), "--json"], **own)
     assert done.returncode == 0 and done.stderr == "" and json.loads(done.stdout)["step_s"] > 0
-    done = subprocess.run([sys.executable, "-m", "engine", "estimate", "--tp", "x"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "engine", "estimate", "--tp", "x"], **own)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
-    done = subprocess.run(f"{sys.executable} -m engine models | head -1", cwd=ROOT, capture_output=True, text=True, shell=True)
+    done = subprocess.run(f"{sys.executable} -m engine models | head -1", shell=True, **own)
     assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("key")

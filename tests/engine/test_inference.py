@@ -16,7 +16,8 @@ from engine.memory import BYTES_PER_VALUE
 
 SLOW = [HealthCheck.too_slow]        # a busy machine is no failure
 H100, A100 = machine(catalog.gpu("h100-sxm")), machine(catalog.gpu("a100-80"))
-LLAMA8, LLAMA70, DSV3, MIXTRAL = (catalog.model(key) for key in ("llama3-8b", "llama3-70b", "deepseek-v3", "mixtral-8x7b"))
+LLAMA8, LLAMA70 = catalog.model("llama3-8b"), catalog.model("llama3-70b")
+DSV3, MIXTRAL = catalog.model("deepseek-v3"), catalog.model("mixtral-8x7b")
 
 
 @st.composite
@@ -103,7 +104,8 @@ def test_prefill_is_bound_by_arithmetic():
 
 
 @pytest.mark.parametrize("call, words", [
-    (lambda: infer(LLAMA70, H100, Serving(tp=7)), "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8"),
+    (lambda: infer(LLAMA70, H100, Serving(tp=7)),
+     "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8"),
     (lambda: Serving(batch=0), "batch must be a whole number of at least 1, got 0"),
     (lambda: Serving(prompt=-5), "prompt must be a whole number"),
     (lambda: Serving(kv_precision="fp3"), "kv_precision must be one of fp32"),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from engine import catalog, collectives, interconnect
 from engine.calibration import DEFAULT
-from engine.interconnect import (all_gather_s, all_reduce_s, all_to_all_s, collective_s, nvls_s, one_shot_s, ranks_per_node,
-                                 ring_s, send_s, tree_s, two_level_s, wires)
+from engine.interconnect import (all_gather_s, all_reduce_s, all_to_all_s, collective_s, nvls_s, one_shot_s,
+                                 ranks_per_node, ring_s, send_s, tree_s, two_level_s, wires)
 
 H100, A100, L4 = (catalog.gpu(key) for key in ("h100-sxm", "a100-80", "l4"))
 sizes = st.floats(1, 1e12)
@@ -43,8 +43,8 @@ def test_chunks_of_the_best_size():
     assert min(chunked) == pytest.approx(formula, rel=0.07) and min(chunked) >= formula
 
 
-@pytest.mark.parametrize("ranks, stride, per_node", [(8, 1, 8), (16, 1, 8), (64, 8, 1), (4, 2, 4), (32, 4, 2), (2, 16, 1),
-                                                     (1, 1, 1)])
+@pytest.mark.parametrize("ranks, stride, per_node", [(8, 1, 8), (16, 1, 8), (64, 8, 1), (4, 2, 4), (32, 4, 2),
+                                                     (2, 16, 1), (1, 1, 1)])
 def test_which_wires_an_axis_crosses(ranks, stride, per_node):
     assert ranks_per_node(float(ranks), float(stride), 8.0) == per_node
 

@@ -34,8 +34,8 @@ def steps(draw):
     tp = draw(st.sampled_from(divisors(model.heads, 64)))
     pp = draw(st.integers(1, min(model.layers, 64)))
     cp, dp = draw(st.sampled_from([1, 2, 4, 16])), draw(st.sampled_from([1, 2, 3, 8, 64]))
-    key = draw(st.sampled_from([k for k, s in SCHEDULES.items()
-                                if (not s.interleaved or 2 <= pp <= model.layers // 2) and (k != "dualpipe" or pp % 2 == 0)]))
+    key = draw(st.sampled_from([k for k, s in SCHEDULES.items() if (not s.interleaved or 2 <= pp <= model.layers // 2)
+                                and (k != "dualpipe" or pp % 2 == 0)]))
     interleave = draw(st.integers(2, model.layers // pp)) if key == "interleaved" else 1
     stage = tp * cp * dp
     ep = expert_tp = 1
@@ -107,7 +107,8 @@ def test_each_zero_stage_keeps_less(case):
 
 def test_one_gpu_communicates_nothing():
     alone = estimate(LLAMA8, H100, Job(4, 2048), Layout(1, zero=0))
-    assert [alone.time_s[name] for name in ("tensor", "pipeline_bubble", "context", "expert", "data_exposed", "other")] == [0] * 6
+    traffic = ("tensor", "pipeline_bubble", "context", "expert", "data_exposed", "other")
+    assert [alone.time_s[name] for name in traffic] == [0] * 6
 
 
 def test_parameters_are_conserved_over_a_stage_without_sharding():
@@ -174,16 +175,20 @@ def test_dualpipe_hides_tokens_on_their_way():
 
 @pytest.mark.parametrize("layout, job, words", [
     (replace(CLASSIC, tp=7), JOB, "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8"),
-    (replace(CLASSIC, gpus=500), JOB, r"gpus must be a multiple of tp × pp × cp = 8 × 4 × 1 = 32, got 500; nearest legal: 480 and 512"),
+    (replace(CLASSIC, gpus=500), JOB,
+     "gpus must be a multiple of tp × pp × cp = 8 × 4 × 1 = 32, got 500; nearest legal: 480 and 512"),
     (replace(CLASSIC, gpus=16), JOB, "gpus must be at least tp × pp × cp = 8 × 4 × 1 = 32, got 16; nearest legal: 32"),
     (CLASSIC, Job(1000, 8192), "global_batch must be a multiple of dp = 16, got 1000; nearest legal: 992 and 1008"),
     (replace(CLASSIC, micro_batch=3), JOB, "micro_batch must divide the 64 sequences .* got 3; nearest legal: 2 and 4"),
-    (replace(CLASSIC, pp=128, gpus=1024), JOB, "pp must leave each of its 1 chunks a stage at least one of 80 layers, got 128; nearest legal: 80"),
+    (replace(CLASSIC, pp=128, gpus=1024), JOB,
+     "pp must leave each of its 1 chunks a stage at least one of 80 layers, got 128; nearest legal: 80"),
     (replace(CLASSIC, cp=16, tp=1, pp=1), Job(1024, 8200), "cp must cut the sequence of 8200"),
     (replace(CLASSIC, interleave=2), JOB, "interleave must be 1 under schedule 1f1b, got 2"),
     (replace(CLASSIC, schedule="interleaved"), JOB, "schedule interleaved must have pp and interleave of at least 2"),
-    (replace(CLASSIC, schedule="dualpipe", pp=1), JOB, "pp must be even under schedule dualpipe, got 1; nearest legal: 2"),
-    (replace(CLASSIC, schedule="dualpipe"), Job(64, 8192), "at least 2 × pp = 8 micro-batches a step, got 4; nearest legal: global_batch 128"),
+    (replace(CLASSIC, schedule="dualpipe", pp=1), JOB,
+     "pp must be even under schedule dualpipe, got 1; nearest legal: 2"),
+    (replace(CLASSIC, schedule="dualpipe"), Job(64, 8192),
+     "at least 2 × pp = 8 micro-batches a step, got 4; nearest legal: global_batch 128"),
     (replace(CLASSIC, ep=2), JOB, "ep and expert_tp must be 1 for a model without experts"),
     (replace(CLASSIC, shard=3), JOB, "shard must divide the 16 data-parallel ranks, got 3; nearest legal: 2 and 4"),
     (replace(CLASSIC, zero=4), JOB, "zero must be one of 0, 1, 2, 3; got 4"),

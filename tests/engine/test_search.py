@@ -89,7 +89,8 @@ def test_what_the_others_lost_by():
 
 
 PAPERS = ["sc21_t1_39.1B", "sc21_t2_174.6B_ptdp_768", "llama3_405b_t4_16384_cp1", "dgxc_llama31_70b_2504_bf16_512",
-          "dgxc_llama31_405b_2502_bf16_576", "dgxc_grok1_2505_512_bf16", "bloom_final_throughput", "megascale_t2_megatron_1024"]
+          "dgxc_llama31_405b_2502_bf16_576", "dgxc_grok1_2505_512_bf16", "bloom_final_throughput",
+          "megascale_t2_megatron_1024"]
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -116,7 +117,7 @@ def test_one_gpu_has_a_plan_too():
 
 
 @pytest.mark.parametrize("call, words", [
-    (lambda: search.plan(catalog.model("gpt2"), H100, Job(7, 1024), 0), "gpus must be a whole number of at least 1, got 0"),
+    (lambda: search.plan(catalog.model("gpt2"), H100, Job(7, 1024), 0), "gpus must be a whole number of at least 1"),
     (lambda: search.plan(catalog.model("gpt2"), H100, Job(7, 1024), 8, top=0), "top must be a whole number"),
     (lambda: search.plan(catalog.model("gpt2"), H100, Job(1, 1023), 1009), "global_batch must be a multiple"),
 ])
