@@ -52,8 +52,8 @@ def _add_job(parser):
     parser.add_argument("--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean")
     parser.add_argument("--software", choices=tuple(SOFTWARE), help=(
         "what the next four switches are unless said otherwise: modern, all on; 2022, as in Korthikanti et al. (no "
-        "fused attention, no overlap); 2021, as in Megatron-LM's SC21 paper (all off). Without it modern, but for selective "
-        "recomputation, which is made for attention that is not fused"))
+        "fused attention, no overlap); 2021, as in Megatron-LM's SC21 paper (all off). Without it modern, but for "
+        "selective recomputation, which is made for attention that is not fused"))
     for flag, text in (("sequence-parallel", "norms and dropout sharded over the tensor ranks"),
                        ("flash", "fused attention"), ("overlap", "data-parallel traffic behind arithmetic"),
                        ("fused", "weight gradients summed inside their product, stage outputs freed once sent")):

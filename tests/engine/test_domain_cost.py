@@ -32,8 +32,9 @@ DOMAIN = dict(
     stride=few, gpus_per_node=few, leaves_node=st.booleans(), net=st.just(NET),
     operation=st.sampled_from(collectives.OPERATIONS), gpu=st.sampled_from(list(catalog.gpus().values())),
     precision=st.sampled_from(["bf16", "fp8"]), calibration=st.just(interconnect.DEFAULT),
-    m=whole, n=whole, k=whole, rows=whole, batch=few, tiles=whole, multiprocessors=few, flops_per_s=st.floats(1e12, 1e16),
-    operand_bytes=st.sampled_from([0.5, 1.0, 2.0, 4.0]), result_bytes=st.sampled_from([2.0, 4.0]), sum_bytes=st.just(8.0),
+    m=whole, n=whole, k=whole, rows=whole, batch=few, tiles=whole, multiprocessors=few,
+    flops_per_s=st.floats(1e12, 1e16), operand_bytes=st.sampled_from([0.5, 1.0, 2.0, 4.0]),
+    result_bytes=st.sampled_from([2.0, 4.0]), sum_bytes=st.just(8.0),
     at=st.sampled_from([matmul.chip(catalog.gpu("h100-sxm"), p) for p in ("bf16", "fp8")]),
     score_pairs=size, seq=whole, qk_dim=few, v_dim=few, causal=st.sampled_from([0.0, 1.0]),
     shape=st.sampled_from(SHAPES), tokens=whole, tp=few, whole_ranks=few, ep=st.sampled_from([1.0, 2.0, 4.0]),
@@ -47,8 +48,8 @@ DOMAIN = dict(
     plan=st.sampled_from(list(pipeline.SCHEDULES.values())), gpus=st.integers(1, 10**6), failures=whole,
     failures_per_gpu_s=st.floats(1e-12, 1e-3), duration_s=seconds, checkpoint_s=seconds, mtbf_s=seconds,
     restart_s=seconds, interval_s=seconds)
-NUMBERS = {"buffer_bytes", "sent_bytes", "message_bytes", "kv_bytes", "moved_bytes", "params", "ranks", "m", "k", "rows",
-           "tiles", "tokens", "stages", "layers", "checkpoint_s", "mtbf_s", "gpus", "score_pairs", "memory_bytes_per_s",
+NUMBERS = {"buffer_bytes", "sent_bytes", "message_bytes", "kv_bytes", "moved_bytes", "params", "ranks", "m", "k",
+           "rows", "tiles", "tokens", "stages", "layers", "checkpoint_s", "mtbf_s", "gpus", "score_pairs", "memory_bytes_per_s",
            "communication_s"}
 
 
