@@ -177,13 +177,14 @@ def textbook_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s,
                                    link_alpha_s, nic_bytes_per_s, nic_alpha_s))
 
 
-def half_latency_bytes(ranks, bytes_per_s, alpha_s):
-    """The buffer up to which start-ups are the larger half even of halving and doubling, which has the least of both:
-    B·alpha·⌈log2 n⌉·n/(n-1), from its form above; for two ranks and more."""
-    check.whole(at_least=2, ranks=ranks)
-    check.positive(bytes_per_s=bytes_per_s)
-    check.non_negative(alpha_s=alpha_s)
-    return bytes_per_s * alpha_s * ops.log2_ceil(ranks) * ranks / (ranks - 1.0)
+def half_latency_bytes(buffer_bytes, start_share):
+    """The buffer at which start-ups are half of the time, from their share at another: S·share/(1 - share).
+
+    For any form a + b·S, which all the textbook ones are.
+    """
+    check.positive(buffer_bytes=buffer_bytes)
+    check.between(0.0, 1.0 - 1e-12, start_share=start_share)
+    return buffer_bytes * start_share / (1.0 - start_share)
 
 
 def ring_tree_crossover_bytes(ranks, bytes_per_s, alpha_s):

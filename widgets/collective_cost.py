@@ -12,11 +12,12 @@ from widgets.kit.widget import Widget, part, readout, regime
 SMALLEST, LARGEST = 1e3, 2e10
 SIZES = np.geomspace(SMALLEST, LARGEST, 74)
 VIEWS_S = [1e-1, 1.0, 1e1, 1e2]
-BOTTOM, TOP = 1e-6, 1e12                        # of both views, in SI: seconds up to 100, bytes per second from 100,000
+BOTTOM, TOP = 1e-6, 4e12                        # of both views, in SI: seconds up to 100, bytes per second from 100,000
 RANK_STOPS = sorted({n for k in range(15) for n in (2**k, 5 * 2**k // 4, 3 * 2**k // 2, 7 * 2**k // 4)
                      if 2 <= n <= 2**14})
 NAMES = ["ring", "tree", "halving-doubling", "two levels"]
 NAMED_AT = np.array([1.3e3, 1.3e3, 3e8])     # where the lines' names stand: ring, tree, two levels
+RISING_NAMED_AT, RISING_SHIFT = np.array([1.3e3, 2e6, 1.6e10]), np.array([14.0, -11.0, -11.0])     # … where lines rise
 NOTHING = Sweep("none", "none", gpu="", ranks=2, sizes_bytes=(), times_s=())
 NVLINK, NETWORK = catalog.link("nvlink4"), catalog.link("ib-ndr")
 WIRES = ["per_node", "link_bytes_per_s", "link_alpha_s", "nic_bytes_per_s", "nic_alpha_s"]
@@ -86,7 +87,7 @@ class CollectiveCost(Widget):
         return collectives.ring_tree_crossover_bytes(self.ranks, *self.flat_wire())
 
     def half_bytes(self):
-        return collectives.half_latency_bytes(self.ranks, *self.flat_wire())
+        return collectives.half_latency_bytes(self.size, self.start_share())
 
     def height(self, ranks, size, time_s):
         """What is drawn upwards: the time, or the bus bandwidth."""
@@ -102,12 +103,15 @@ class CollectiveCost(Widget):
 
     @part("view", "ranks", *WIRES)
     def names(self):
-        ring, tree, _, levels = self.heights(NAMED_AT)
-        outside, inside = np.where(self.view == 1, 14.0, -11.0), np.where(self.view == 1, -11.0, 14.0)
-        times_s = self.times_s(NAMED_AT)
-        lowest = times_s[1][1] < times_s[3][1]  # then its name has more room on the other side of its line
-        return {"size": NAMED_AT, "y": np.stack([ring[0], tree[1], levels[2]]),
-                "shift": np.stack([outside, np.where(lowest, inside, outside), inside]),
+        rising = self.view == 1
+        at = np.where(rising, RISING_NAMED_AT, NAMED_AT)
+        ring, tree, _, levels = self.heights(at)
+        times_s = self.times_s(at)
+        lowest = times_s[1][1] < times_s[3][1]  # then its name has more room under its line
+        return {"size": at, "y": np.stack([ring[0], tree[1], levels[2]]),
+                "shift": np.where(rising, RISING_SHIFT, np.stack([-11.0, np.where(lowest, 14.0, -11.0), 14.0])),
+                "align": ["left", choose(rising, "right", "left"), choose(rising, "right", "left")],
+                "narrow": ["ring", "tree", choose(self.inside(), "", "two levels")],
                 "text": [choose(self.inside(), "ring, two levels", "ring"), "tree, halving-doubling",
                          choose(self.inside(), "", "two levels")]}
 
@@ -130,7 +134,7 @@ class CollectiveCost(Widget):
         return {"size": place, "y": self.heights(place)[0], "seen": np.where(seen, 1.0, 0.0), "text": text,
                 "narrow": choose(self.view == 1, "", text), "shift": np.where(self.view == 1, -24.0, -10.0)}
 
-    @part("ranks", *WIRES)
+    @part("size", "ranks", *WIRES)
     def zone(self):
         return {"end": np.clip(self.half_bytes(), SMALLEST, LARGEST)}
 
@@ -182,7 +186,9 @@ class CollectiveCost(Widget):
         for width, column in (("wide", "text"), ("narrow", "narrow")):
             fig.only(width, p.text(**place, text=column, source=sources["crossing"], text_align="right", x_offset=-12,
                                    y_offset="shift", **fig.TEXT))
-        p.text(**place, text="text", source=sources["names"], y_offset="shift", **fig.BOLD)
+        for width, column in (("wide", "text"), ("narrow", "narrow")):
+            fig.only(width, p.text(**place, text=column, source=sources["names"], y_offset="shift", text_align="align",
+                                   **fig.BOLD))
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------

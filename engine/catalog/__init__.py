@@ -114,6 +114,7 @@ def prices() -> dict[str, Price]:
 
 @lru_cache(None)
 def sweeps() -> dict[str, Sweep]:
+    """Published measurements of collectives over size, by key."""
     return _load("measured.toml", Sweep)
 
 

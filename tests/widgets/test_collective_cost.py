@@ -71,6 +71,9 @@ def test_a_crossing_beyond_the_picture_is_not_drawn(count):
 def test_up_to_the_end_of_the_zone_start_ups_are_the_larger_half():
     """6 · 50 GB/s · 9.6 µs · 64/63 = 2.93 MB, by halving and doubling."""
     assert shown()["parts"]["zone"]["end"] == pytest.approx(6 * 480e3 * 64 / 63)
+    for size in (64e3, 1e6, 64e6):
+        found = shown(size=size)
+        assert (size < found["parts"]["zone"]["end"]) == (float(readouts(found)["starting"].split()[0]) > 50)
 
 
 def test_inside_a_node_two_levels_are_the_ring_and_the_marks_have_the_links_hue():
