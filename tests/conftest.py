@@ -41,7 +41,8 @@ def site() -> Path:
         if stale():
             done = subprocess.run([sys.executable, "site/build.py"], cwd=ROOT, capture_output=True, text=True)
             if done.returncode:
-                pytest.fail(f"the site does not build:\n{done.stdout}{done.stderr}", pytrace=False)
+                said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-4:])
+                pytest.fail(f"the site does not build (python site/build.py):\n{said}", pytrace=False)
     return SITE
 
 

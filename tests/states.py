@@ -60,5 +60,21 @@ def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
     return found
 
 
+def telling_value(cls, name: str, home: dict):
+    """A value of one control that shows something else than the state it starts from; None if there is none."""
+    before = shown(cls, home)
+    others = [value for value in values_of(cls.controls()[name]) if value != home[name]]
+    tried = (others[-1], others[0], others[len(others) // 2], *others[::7])
+    return next((value for value in tried if shown(cls, home | {name: value}) != before), None)
+
+
+def shown(cls, state: dict) -> str:
+    """Everything shown in a state, for comparison."""
+    widget = cls()
+    widget.set_raw(state)
+    with np.printoptions(threshold=10**6, precision=9):
+        return str(widget.shown())
+
+
 def sample(cls, count: int = 200) -> list[dict]:
     return [default(cls), *presets(cls), *around(cls), *scattered(cls, count)]

@@ -108,8 +108,11 @@ class Hand:
         return float(self.cls.controls()[name].grid[int(self.handle(name).input_value())])
 
     # -- what a hand does ------------------------------------------------------------------------------------------------
-    def drag(self, name: str, index: int, pauses: int = 6) -> float:
-        """Takes a slider's handle with the mouse and drags it to a stop; gives the value there."""
+    def drag(self, name: str, index: int, on_the_way=None) -> float:
+        """Takes a slider's handle with the mouse and drags it to a stop; gives the value there.
+
+        Where stops stand closer than pixels, keys go the last few steps.
+        """
         slider, count = self.handle(name), len(self.cls.controls()[name].grid)
         slider.scroll_into_view_if_needed()
         box = slider.bounding_box()
@@ -118,10 +121,18 @@ class Hand:
             return box["x"] + THUMB / 2 + (box["width"] - THUMB) * stop / (count - 1)
 
         index, y = index % count, box["y"] + box["height"] / 2
-        self.page.mouse.move(place(int(slider.input_value())), y)
+        start = place(int(slider.input_value()))
+        self.page.mouse.move(start, y)
         self.page.mouse.down()
-        self.page.mouse.move(place(index), y, steps=pauses)
+        for share in (0.35, 0.7):
+            self.page.mouse.move(start + (place(index) - start) * share, y)
+            if on_the_way:
+                on_the_way()
+        self.page.mouse.move(place(index), y)
         self.page.mouse.up()
+        for _ in range(4):
+            if off := index - int(slider.input_value()):
+                slider.press("ArrowRight" if off > 0 else "ArrowLeft")
         assert slider.input_value() == str(index)
         return self.at(name)
 

@@ -13,6 +13,13 @@ from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
 LESSON, SLUGS = next(iter(lessons().items()))
+
+
+def lesson_state(hand: Hand) -> dict:
+    """The controls that the lesson's fence sets."""
+    return json.loads(hand.figure.get_attribute("data-initial"))
+
+
 SHOWN = """async ([slug, states]) => {
   const { askServer } = await import("/assets/widget/live.js");
   const found = [];
@@ -27,7 +34,8 @@ def test_a_page_has_one_socket_for_all_its_widgets(visit, served):
     page = window.go(served + LESSON)
     for slug in SLUGS:
         hand = Hand(page, slug)
-        hand.drag(next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more), 3)
+        name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
+        hand.says(**lesson_state(hand) | {name: hand.drag(name, 3)})
     assert len(window.sockets) == 1 and not window.sockets[0].is_closed()
     assert page.evaluate("Bokeh.documents.length") == len(SLUGS) + 1  # theirs and the session's
 
@@ -71,7 +79,7 @@ def test_a_lost_server_leaves_the_picture_and_is_found_again(visit, site):
         window.forgive("ERR_CONNECTION_REFUSED", "WebSocket", "[bokeh", "Failed to fetch")
         hand = Hand(window.go(server.address + LESSON), slug)
         name = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
-        moved = {name: hand.drag(name, 4)}
+        moved = lesson_state(hand) | {name: hand.drag(name, 4)}
         hand.says(**moved)
         picture = hand.rested()
         server.kill()
@@ -84,7 +92,7 @@ def test_a_lost_server_leaves_the_picture_and_is_found_again(visit, site):
         expect(hand.figure.locator("[data-note]")).to_be_hidden()
         hand.says(**moved)
         assert hand.at(name) == moved[name]
-        moved = {name: hand.drag(name, 9)}
+        moved |= {name: hand.drag(name, 9)}
         hand.says(**moved)
     finally:
         server.kill()
