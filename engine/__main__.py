@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from dataclasses import asdict
@@ -245,11 +246,24 @@ def run_validate(args):
     return outcome.as_dict(), outcome.lines(everything=args.all)
 
 
+def _require_finite(result, key="result") -> None:
+    """ValueError where a number in the result has overflowed."""
+    if isinstance(result, dict):
+        for name, value in result.items():
+            _require_finite(value, name)
+    elif isinstance(result, (list, tuple)):
+        for value in result:
+            _require_finite(value, key)
+    elif isinstance(result, float) and not math.isfinite(result):
+        raise ValueError(f"arguments must give finite results; {key} would be {result}")
+
+
 def main(arguments=None) -> int:
     args = _parser().parse_args(arguments)
     try:
         result, text = args.run(args)
-    except ValueError as error:
+        _require_finite(result)
+    except (ValueError, OverflowError) as error:
         print(f"python -m engine {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     try:

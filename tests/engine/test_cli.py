@@ -1,11 +1,15 @@
 """The command line: its contract of flags, keys and exit codes, in one process and a few times in its own."""
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from engine.__main__ import main
 
@@ -144,6 +148,32 @@ def test_bad_input_is_one_line_and_exit_status_two(line, words, capsys):
     status, out, err = call(line, capsys)
     assert status == 2 and out == ""
     assert words in err and err.count("\n") == 1 and "Traceback" not in err
+
+
+NASTY = ["0", "-1", "1", "2", "7", "8", "1000000", "1" + "0" * 30, "1" + "0" * 400, "1e300", "1e-300", "nan", "inf", "-inf",
+         "abc", "", "none", "fp8", "4294967296", "0.5"]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from([ESTIMATE, PLAN.replace("512", "16"), INFER, COLLECTIVE, "goodput --gpus 16 --checkpoint-s 10",
+                        "cost --gpu h100-sxm --gpus 8 --hours 10 --price 2 --budget 100"]), st.data())
+def test_no_argument_breaks_it(line, data):
+    """Any value in any place: an answer without NaN or infinity, or one line and exit status 2."""
+    words = line.split()
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.sampled_from([i for i, word in enumerate(words) if i and words[i - 1].startswith("--")]))
+        words[place] = data.draw(st.sampled_from(NASTY))
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main([*words, "--json"])
+        except SystemExit as exit:
+            status = exit.code
+    if status == 2:
+        assert out.getvalue() == "" and err.getvalue().count("\n") == 1
+    else:
+        assert status in (0, 1) and err.getvalue() == ""
+        json.loads(out.getvalue(), parse_constant=lambda constant: pytest.fail(constant))
 
 
 def test_in_a_process_of_its_own():
