@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+from bokeh.transform import linear_cmap
 
 from engine import catalog, collectives, ranks_frames, ranks_operations
 from engine.ranks import example
@@ -16,7 +17,7 @@ from widgets.kit.widget import Widget, executed, part, readout, regime
 MOST = 16                                    # ranks, and chunks
 STEPS = 30                                   # of the longest run
 NUMBERED = 6                                 # up to so many ranks every number is written; beyond, those of chunk 0
-NUMBERED_NARROW = 4                          # … on a phone
+NARROW, NARROWEST = 4, 10                    # … on a phone, and up to how many those of chunk 0
 RANK, CHUNK = np.divmod(np.arange(MOST * MOST), MOST)
 RANKS = np.arange(MOST)
 WRITTEN = [i * MOST + j for i in range(MOST) for j in range(NUMBERED) if i < NUMBERED or j == 0]  # places with a number
@@ -100,7 +101,8 @@ class RingAllreduce(Widget):
                 "inner": np.where(there, inner, INNER), "outer": np.where(there, outer, INNER),
                 "start": start, "end": end,
                 "fill": np.where(there, ring.shade(shown.shares), 0.0), "line": np.where(there, 0.8, 0.0),
-                "whole": np.where(shown.shares == 1, 1.0, 0.0), "fresh": np.where(there & shown.fresh, 1.0, 0.0)}
+                "fresh": np.where(there & shown.fresh, 1.0, 0.0),
+                "width": np.where((shown.shares == 1) | shown.fresh, 2.5, 1.0)}
 
     @part("ranks", "cut", "play")
     def numbers(self):
@@ -108,14 +110,14 @@ class RingAllreduce(Widget):
         radius = fig.midpoint(*ring.track(CHUNK, self.chunks(), INNER, OUTER))
         x, y = ring.on_circle(radius, ring.angle(RANK, self.ranks), MIDDLE)
         there = shown.shares > 0
-        wide, narrow = there & self.written(CHUNK, NUMBERED), there & self.written(CHUNK, NUMBERED_NARROW)
+        wide, narrow = there & self.written(CHUNK, NUMBERED, MOST), there & self.written(CHUNK, NARROW, NARROWEST)
         return {"x": x[WRITTEN], "y": y[WRITTEN],
                 "text": [choose(wide[i], show(shown.values[i], "count"), "") for i in WRITTEN],
                 "narrow": [choose(narrow[i], show(shown.values[i], "count"), "") for i in WRITTEN]}
 
-    def written(self, chunk, most):
+    def written(self, chunk, few, many):
         """Whether there is room for a chunk's number: for all of few ranks, for the outermost of many."""
-        return (self.ranks <= most) | (chunk == 0)
+        return (self.ranks <= few) | ((chunk == 0) & (self.ranks <= many))
 
     @part("ranks", "cut", "play")
     def messages(self):
@@ -126,7 +128,8 @@ class RingAllreduce(Widget):
         x, y = ring.on_circle(fig.midpoint(inner, outer), ring.angle(place, self.ranks), MIDDLE)
         head_x, head_y = ring.on_circle(fig.midpoint(inner, outer), start, MIDDLE)
         texts = [f"{choose(found.adds[i], '+', '')}{show(found.values[i], 'count')}" for i in RANKS]
-        wide, narrow = (found.travels & self.written(found.chunks, most) for most in (NUMBERED, NUMBERED_NARROW))
+        wide = found.travels & self.written(found.chunks, NUMBERED, MOST)
+        narrow = found.travels & self.written(found.chunks, NARROW, NARROWEST)
         return {"inner": np.where(found.travels, inner, INNER), "outer": np.where(found.travels, outer, INNER),
                 "start": start, "end": end, "seen": np.where(found.travels, 1.0, 0.0),
                 "tint": np.where(found.travels, 0.3, 0.0), "x": x, "y": y,
@@ -189,11 +192,8 @@ class RingAllreduce(Widget):
         p.annular_wedge(**gauge, start_angle="whole_end", end_angle="start", source=links,
                         fill_color=color["link"], fill_alpha="seen")
         wedge = middle | {"inner_radius": "inner", "outer_radius": "outer", "start_angle": "start", "end_angle": "end"}
-        p.annular_wedge(**wedge, source=cells, fill_color=color["hbm"], fill_alpha="fill", line_color=color["hbm"],
-                        line_alpha="line")
-        for mark, hue in (("whole", "hbm"), ("fresh", "link")):
-            p.annular_wedge(**wedge, source=cells, fill_color=None, line_color=color[hue], line_alpha=mark,
-                            line_width=2.5)
+        p.annular_wedge(**wedge, source=cells, fill_color=color["hbm"], fill_alpha="fill", line_alpha="line",
+                        line_color=linear_cmap("fresh", [color["hbm"], color["link"]], 0, 1), line_width="width")
         p.annular_wedge(**wedge, source=messages, fill_color=color["panel"], fill_alpha="seen", line_color=None)
         p.annular_wedge(**wedge, source=messages, fill_color=color["link"], fill_alpha="tint", line_color=color["link"],
                         line_alpha="seen", line_width=2.5)

@@ -76,7 +76,7 @@ def test_at_the_end_each_link_has_carried_what_the_formula_says_and_each_rank_ha
     assert np.allclose(links["carried_bytes"][:count], 2 * (count - 1) / count * 1e9)
     assert found["readouts"]["carried"] == found["readouts"]["least"]
     cells = found["parts"]["cells"]
-    assert grid(cells, "whole", count).all() and not cells["whole"].sum() - count**2
+    assert (grid(cells, "share", count) == 1).all() and (grid(cells, "width", count) == 2.5).all()
     assert (grid(cells, "value", count) == ranks.example(count, count).sum(axis=0)).all()
     assert found["ends"]["play"] == 2 * (count - 1)
 
@@ -95,7 +95,7 @@ def test_a_gauge_is_full_at_the_end_and_never_past_it():
 
 def test_every_number_is_written_for_few_ranks_and_the_outermost_chunks_for_many():
     assert [len(texts(shown(ranks=n, play=0)["parts"]["numbers"])) for n in (2, 6, 7, 16)] == [4, 36, 7, 16]
-    assert [len(texts(shown(ranks=n, play=0)["parts"]["numbers"], "narrow")) for n in (4, 5, 16)] == [16, 5, 16]
+    assert [len(texts(shown(ranks=n, play=0)["parts"]["numbers"], "narrow")) for n in (4, 5, 16)] == [16, 5, 0]
 
 
 def test_fewer_chunks_than_ranks_leave_links_idle():
