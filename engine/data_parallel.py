@@ -1,0 +1,232 @@
+"""Data parallelism: gradients in buckets behind the backward pass, and what more ranks still bring.
+
+The gradient is taken to come out of the backward pass evenly, last layer first, and to be cut into buckets: a small
+first one, so that the wire starts early, then equal ones (Li et al., arXiv:2006.15704 section 3.2). Each bucket is one
+ring AllReduce: 2(N−1)·alpha + 2(N−1)/N·bytes/W. Buckets go one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import check, collectives, flops, ops, walls
+from engine.timeline import Task, Timeline, simulate
+from engine.units import MIB
+
+BUCKET_BYTES = 25 * MIB             # PyTorch's bucket_cap_mb, which counts in MiB
+FIRST_BUCKET_BYTES = 1 * MIB
+COMPUTE, NETWORK = "compute", "network"
+
+
+# -- when communication hides ----------------------------------------------------------------------------------------
+def tokens_to_hide(ranks, wire_bytes_per_s, peak_flops_per_s, mfu=0.4, gradient_bytes=2.0):
+    """Tokens per GPU from which the AllReduce fits behind the backward pass: MFU·C/W·(N−1)/N with bf16 gradients.
+
+    4·P·T/(MFU·C) ≥ 2·(N−1)/N·g·P/W, so T ≥ g/2·MFU·C/W·(N−1)/N; the parameters cancel. Tokens of one micro-batch:
+    the last one's backward pass is all there is to hide behind. Leaves out latency and the last bucket.
+    """
+    return walls.break_even_tokens_per_gpu(ranks, wire_bytes_per_s, peak_flops_per_s, mfu, gradient_bytes,
+                                           flops_per_weight=4)
+
+
+# -- buckets ---------------------------------------------------------------------------------------------------------
+def bucket_count(gradient_bytes, bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES):
+    """One small bucket first, then ⌈(G − first)/bucket⌉ more."""
+    check.positive(gradient_bytes=gradient_bytes, bucket_bytes=bucket_bytes, first_bucket_bytes=first_bucket_bytes)
+    return 1.0 + ops.ceil(ops.maximum(gradient_bytes - first_bucket_bytes, 0.0) / bucket_bytes)
+
+
+def filled_bytes(index, gradient_bytes, bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES):
+    """Bytes of gradient in the buckets up to and with this one; −1 is before the first."""
+    check.positive(gradient_bytes=gradient_bytes, bucket_bytes=bucket_bytes, first_bucket_bytes=first_bucket_bytes)
+    reached = ops.minimum(gradient_bytes * 1.0, first_bucket_bytes + index * bucket_bytes)
+    return ops.where(index < 0, 0.0, reached)
+
+
+def ready_s(index, backward_s, gradient_bytes, bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES):
+    """When a bucket is full, counted from the start of the backward pass."""
+    check.non_negative(backward_s=backward_s)
+    return backward_s * filled_bytes(index, gradient_bytes, bucket_bytes, first_bucket_bytes) / gradient_bytes
+
+
+def sent_s(index, ranks, wire_bytes_per_s, alpha_s, gradient_bytes, bucket_bytes=BUCKET_BYTES,
+           first_bucket_bytes=FIRST_BUCKET_BYTES):
+    """How long the wire works for the buckets up to and with this one, without waiting; −1 is before the first."""
+    filled = filled_bytes(index, gradient_bytes, bucket_bytes, first_bucket_bytes)
+    start_ups = (index + 1) * collectives.ring_all_reduce_s(0.0, ranks, wire_bytes_per_s, alpha_s)
+    return start_ups + collectives.ring_all_reduce_s(filled, ranks, wire_bytes_per_s, 0.0)
+
+
+def bucket_end_s(index, backward_s, ranks, wire_bytes_per_s, alpha_s, gradient_bytes, bucket_bytes=BUCKET_BYTES,
+                 first_bucket_bytes=FIRST_BUCKET_BYTES):
+    """When a bucket is summed, from the start of the backward pass: max over j ≤ k of ready_j + sent_k − sent_{j−1}.
+
+    The wire works without pause since some bucket j for which it waited. Between the second and the last but one the
+    sum is linear in j, so that its largest value stands at one of four places: 0, 1, k − 1 or k.
+    """
+    wire = (ranks, wire_bytes_per_s, alpha_s)
+    cut = (gradient_bytes, bucket_bytes, first_bucket_bytes)
+
+    def if_waited_for(j):
+        return ready_s(j, backward_s, *cut) - sent_s(j - 1, *wire, *cut)
+
+    start_s = ops.maximum(if_waited_for(0.0 * index), if_waited_for(ops.minimum(1.0, index * 1.0)))
+    start_s = ops.maximum(start_s, if_waited_for(ops.maximum(0.0, index - 1.0)))
+    return ops.maximum(start_s, if_waited_for(index * 1.0)) + sent_s(index, *wire, *cut)
+
+
+def bucket_start_s(index, backward_s, ranks, wire_bytes_per_s, alpha_s, gradient_bytes, bucket_bytes=BUCKET_BYTES,
+                   first_bucket_bytes=FIRST_BUCKET_BYTES):
+    """When a bucket's AllReduce starts: once it is full and the one before it is summed."""
+    cut = (gradient_bytes, bucket_bytes, first_bucket_bytes)
+    before_s = bucket_end_s(ops.maximum(0.0, index - 1.0), backward_s, ranks, wire_bytes_per_s, alpha_s, *cut)
+    return ops.maximum(ready_s(index, backward_s, *cut), ops.where(index > 0, before_s, 0.0))
+
+
+def best_bucket_bytes(gradient_bytes, ranks, wire_bytes_per_s, alpha_s):
+    """√(G·(N−1)·alpha·W): the bucket with the least of start-ups and of waiting for the end.
+
+    G/b buckets pay 2(N−1)·alpha each; and one bucket is never hidden, 2·b/W with (N−1)/N taken as 1: the wire waits for
+    it to fill at the start, or it sticks out at the end. The sum is least where its two parts are equal. This is for two
+    streams about as long as each other, where a choice matters most. A backward pass far longer than the traffic wants
+    smaller buckets (only the last is seen), a far shorter one larger (start-ups alone count).
+    """
+    check.positive(gradient_bytes=gradient_bytes, wire_bytes_per_s=wire_bytes_per_s)
+    check.non_negative(alpha_s=alpha_s)
+    check.whole(ranks=ranks)
+    return ops.sqrt(gradient_bytes * (ranks - 1.0) * alpha_s * wire_bytes_per_s)
+
+
+# -- a step ----------------------------------------------------------------------------------------------------------
+class Step(NamedTuple):
+    """Seconds of one data-parallel step."""
+
+    forward_s: float                # of all micro-batches
+    backward_s: float
+    communication_s: float          # what the wire works for the buckets
+    exposed_s: float                # … and what of it ends after the last backward pass
+    step_s: float
+
+
+def step(params, micro_batch_tokens, ranks, flops_per_s, wire_bytes_per_s, alpha_s, bucket_bytes=BUCKET_BYTES,
+         first_bucket_bytes=FIRST_BUCKET_BYTES, bytes_per_gradient=2.0, micro_batches=1) -> Step:
+    """Forward 2·P·T, backward 4·P·T for each micro-batch; buckets behind the last backward pass alone (no_sync).
+
+    ``flops_per_s`` is what a GPU achieves, MFU·C. Leaves out the optimizer's pass, attention over the sequence and what
+    the AllReduce takes from the arithmetic (its SMs and memory bandwidth).
+    """
+    check.positive(flops_per_s=flops_per_s, bytes_per_gradient=bytes_per_gradient)
+    check.whole(micro_batches=micro_batches)
+    forward = flops.forward_flops(params, micro_batch_tokens) / flops_per_s
+    backward = flops.backward_flops(params, micro_batch_tokens) / flops_per_s
+    gradient = params * bytes_per_gradient
+    last = bucket_count(gradient, bucket_bytes, first_bucket_bytes) - 1.0
+    cut = (gradient, bucket_bytes, first_bucket_bytes)
+    end = bucket_end_s(last, backward, ranks, wire_bytes_per_s, alpha_s, *cut)
+    # the difference of two equal times may miss zero in its last digit
+    exposed = ops.maximum(0.0, end - backward)
+    return Step(micro_batches * forward, micro_batches * backward,
+                sent_s(last, ranks, wire_bytes_per_s, alpha_s, *cut), exposed,
+                micro_batches * (forward + backward) + exposed)
+
+
+def efficiency(alone_s, step_s):
+    """What a GPU does with the others beside it, of what it does alone with the same tokens (weak scaling)."""
+    check.non_negative(alone_s=alone_s)
+    check.positive(step_s=step_s)
+    return alone_s / step_s
+
+
+def speed_up(alone_s, step_s, ranks):
+    """How many times one GPU's tokens per second: N · efficiency."""
+    check.whole(ranks=ranks)
+    return ranks * efficiency(alone_s, step_s)
+
+
+def bucket_bytes_of(tensor_bytes, bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES):
+    """PyTorch's own rule, for whole tensors in the order of the backward pass: a bucket takes tensors until it has
+    reached its cap, so that one tensor above the cap is a bucket. Gives lists of places (reducer.cpp)."""
+    check.positive(tensor_bytes=tensor_bytes, bucket_bytes=bucket_bytes, first_bucket_bytes=first_bucket_bytes)
+    buckets, held, cap = [[]], 0.0, first_bucket_bytes
+    for place, size in enumerate(tensor_bytes):
+        if held >= cap:
+            buckets.append([])
+            held, cap = 0.0, bucket_bytes
+        buckets[-1].append(place)
+        held += size
+    return buckets
+
+
+def simulate_step(forward_s, layer_backward_s, layer_bytes, ranks, wire_bytes_per_s, alpha_s,
+                  bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES) -> Timeline:
+    """A step of two streams, layer by layer: the same physics as ``step`` without its even flow of gradients.
+
+    Both lists are in the order of the backward pass, last layer first; a layer's gradient is there at its end, whole.
+    """
+    check.positive(forward_s=forward_s, layer_backward_s=layer_backward_s, layer_bytes=layer_bytes)
+    if len(layer_backward_s) != len(layer_bytes):
+        raise ValueError(f"layer_bytes must have one entry for each layer, got {len(layer_bytes)}")
+    layers = len(layer_bytes)
+    names = [f"backward {layers - place}" for place in range(layers)]
+    tasks = [Task("forward", COMPUTE, forward_s)]
+    tasks += [Task(name, COMPUTE, duration) for name, duration in zip(names, layer_backward_s)]
+    for number, places in enumerate(bucket_bytes_of(layer_bytes, bucket_bytes, first_bucket_bytes), start=1):
+        size = sum(layer_bytes[place] for place in places)
+        duration = collectives.ring_all_reduce_s(size, ranks, wire_bytes_per_s, alpha_s)
+        tasks.append(Task(f"AllReduce {number}", NETWORK, float(duration), (names[places[-1]],)))
+    return simulate(tasks)
+
+
+# -- how large a batch still pays ------------------------------------------------------------------------------------
+def steps_of_least(batch, critical_batch):
+    """Steps to a loss, over the least there are with an endless batch: 1 + B_crit/B.
+
+    McCandlish, Kaplan, Amodei et al. 2018, arXiv:1812.06162, eq. 2.11: (S/S_min − 1)·(E/E_min − 1) = 1 with E = B·S.
+    """
+    check.positive(batch=batch, critical_batch=critical_batch)
+    return 1.0 + critical_batch / batch
+
+
+def samples_of_least(batch, critical_batch):
+    """Samples (or tokens) to the same loss, over the least there are with a tiny batch: 1 + B/B_crit. At the critical
+    batch both steps and samples are twice their least."""
+    check.positive(batch=batch, critical_batch=critical_batch)
+    return 1.0 + batch / critical_batch
+
+
+def useful_share(batch, critical_batch):
+    """What a sample of such a batch is worth, against one of a tiny batch: 1/(1 + B/B_crit)."""
+    return 1.0 / samples_of_least(batch, critical_batch)
+
+
+def critical_batch_tokens(loss_nats):
+    """B_crit = 2·10⁸ tokens / L^(1/0.21) for language models (Kaplan et al., arXiv:2001.08361 eq. 1.4): it grows as the
+    loss falls. Fitted on models up to 1.5B parameters and WebText; take it as an order of magnitude."""
+    check.positive(loss_nats=loss_nats)
+    return 2e8 / loss_nats ** (1 / 0.21)
+
+
+# -- stragglers ------------------------------------------------------------------------------------------------------
+def deviations_of_slowest(ranks):
+    """The largest of N independent normal values, in standard deviations above the mean; about √(2·ln N) for many.
+
+    Blom 1958: the normal quantile at (N − 3/8)/(N + 1/4), by Abramowitz and Stegun 26.2.23. Within 0.03 of the truth.
+    """
+    check.whole(ranks=ranks)
+    tail = 0.625 / (ranks + 0.25)
+    t = ops.sqrt(-2.0 * np.log(2.0) * np.log2(tail))
+    above = 2.515517 + 0.802853 * t + 0.010328 * t * t
+    below = 1.0 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t
+    return ops.where(ranks > 1, ops.maximum(0.0, t - above / below), 0.0)
+
+
+def slowest_s(ranks, mean_s, deviation_s):
+    """When the slowest of N ranks is done, in expectation: everyone waits for it in every step.
+
+    Leaves out ranks that are slow every time (a warm GPU, a bad cable): those set the pace whatever N.
+    """
+    check.positive(mean_s=mean_s)
+    check.non_negative(deviation_s=deviation_s)
+    return mean_s + deviation_s * deviations_of_slowest(ranks)

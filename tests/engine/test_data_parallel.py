@@ -1,0 +1,196 @@
+"""Data parallel: the rules by hand, closed forms against the event simulation, limits, and bad input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import catalog, collectives, data_parallel as dp
+from engine.timeline import Task, simulate
+from engine.units import MIB
+
+
+def simulated_uniform(backward_s, ranks, wire, alpha, gradient, bucket, first):
+    """The even flow of gradients, as events: one piece of backward pass for each bucket."""
+    count = int(dp.bucket_count(gradient, bucket, first))
+    edges = [0.0] + [float(dp.filled_bytes(k, gradient, bucket, first)) for k in range(count)]
+    tasks = []
+    for k in range(count):
+        size = edges[k + 1] - edges[k]
+        tasks += [Task(f"b{k}", "compute", backward_s * size / gradient),
+                  Task(f"r{k}", "network", float(collectives.ring_all_reduce_s(size, ranks, wire, alpha)), (f"b{k}",))]
+    return simulate(tasks), count
+
+
+# -- the rule of tokens ----------------------------------------------------------------------------------------------
+def test_tokens_to_hide_by_hand():
+    """0.4 · 1e15 / 50e9 = 8,000 tokens on one NIC, times 7/8 among eight; fp32 gradients double it."""
+    assert dp.tokens_to_hide(8, 50e9, 1e15, 0.4) == pytest.approx(7000)
+    assert dp.tokens_to_hide(8, 50e9, 1e15, 0.4, gradient_bytes=4) == pytest.approx(14000)
+    assert dp.tokens_to_hide(1, 50e9, 1e15, 0.4) == 0
+
+
+def test_a_step_crosses_at_the_rule():
+    """Without latency and with tiny buckets, exactly at the rule nothing but the last bucket sticks out."""
+    tokens = dp.tokens_to_hide(64, 50e9, 1e15, 0.4)
+    at, below = (dp.step(8e9, share * tokens, 64, 4e14, 50e9, 0.0, bucket_bytes=1e6, first_bucket_bytes=1e6)
+                 for share in (1.0, 0.5))
+    assert at.communication_s == pytest.approx(at.backward_s)
+    assert at.exposed_s == pytest.approx(2 * 63 / 64 * 1e6 / 50e9)
+    assert below.exposed_s == pytest.approx(below.communication_s - below.backward_s, rel=1e-3)
+
+
+# -- buckets ---------------------------------------------------------------------------------------------------------
+def test_buckets_by_hand():
+    """100 MiB: 1 and then 99/25 = 3.96, so four more; the last holds 24."""
+    assert dp.bucket_count(100 * MIB) == 5
+    edges = dp.filled_bytes(np.arange(-1, 5), 100 * MIB) / MIB
+    assert np.array_equal(edges, [0, 1, 26, 51, 76, 100])
+
+
+def test_a_timeline_by_hand():
+    """Gradient 8, buckets of 4, first 4; backward 8 s: full at 4 and 8. Two ranks, alpha 1, W 1: 2 + 4 = 6 s each.
+    First 4 to 10, second (full at 8) 10 to 16: exposed 8."""
+    at = dict(backward_s=8.0, ranks=2, wire_bytes_per_s=1.0, alpha_s=1.0, gradient_bytes=8.0, bucket_bytes=4.0,
+              first_bucket_bytes=4.0)
+    index = np.arange(2)
+    assert np.array_equal(dp.bucket_start_s(index, **at), [4, 10]) and np.array_equal(dp.bucket_end_s(index, **at), [10, 16])
+
+
+@settings(max_examples=150, deadline=None)
+@given(backward_s=st.floats(1e-4, 10), ranks=st.integers(1, 4096), wire=st.floats(1e9, 1e12), alpha=st.floats(0, 1e-4),
+       gradient=st.floats(1e5, 4e8), bucket=st.floats(4e6, 1e9), first=st.floats(1e5, 1e9))
+def test_closed_forms_equal_the_simulation(backward_s, ranks, wire, alpha, gradient, bucket, first):
+    line, count = simulated_uniform(backward_s, ranks, wire, alpha, gradient, bucket, first)
+    at = (backward_s, ranks, wire, alpha, gradient, bucket, first)
+    index = np.arange(count)
+    assert dp.bucket_end_s(index, *at) == pytest.approx([line.ends(f"r{k}") for k in index], rel=1e-9)
+    assert dp.bucket_start_s(index, *at) == pytest.approx([line.starts(f"r{k}") for k in index], rel=1e-9)
+    exposed = dp.bucket_end_s(count - 1.0, *at) - backward_s
+    assert exposed == pytest.approx(line.total_s - line.ends(f"b{count - 1}"), abs=1e-9 * line.total_s)
+
+
+def test_the_best_bucket_by_hand_and_by_search():
+    """16 GB, 64 ranks, 10 µs, 50 GB/s: sqrt(16e9·63·1e-5·50e9) = 710 MB; and no bucket on a grid has less of both."""
+    best = dp.best_bucket_bytes(16e9, 64, 50e9, 1e-5)
+    assert best == pytest.approx(7.0993e8, rel=1e-4)
+    sizes = np.geomspace(1e6, 16e9, 4001)
+    overhead = 16e9 / sizes * 2 * 63 * 1e-5 + 2 * sizes / 50e9
+    assert sizes[overhead.argmin()] == pytest.approx(best, rel=5e-3)
+
+
+def test_the_best_bucket_is_near_the_best_of_the_whole_step():
+    """Where both streams are as long, the step at the rule is within 2 % of the best one of any bucket."""
+    def step_s(bucket):
+        return dp.step(8e9, 8000, 64, 4e14, 50e9, 1e-5, bucket, dp.FIRST_BUCKET_BYTES).step_s
+    best = dp.best_bucket_bytes(16e9, 64, 50e9, 1e-5)
+    assert step_s(best) <= 1.02 * min(step_s(bucket) for bucket in np.geomspace(1e6, 16e9, 200))
+    assert step_s(25 * MIB) > 1.3 * step_s(best)
+
+
+def test_pytorchs_rule_of_whole_tensors():
+    """A bucket closes once it has reached its cap: 1 by the first 2, 25 by 10 + 20, one large tensor alone, the rest."""
+    assert dp.bucket_bytes_of([2, 10, 20, 100, 3], 25, 1) == [[0], [1, 2], [3], [4]]
+
+
+def test_the_simulated_step_by_hand():
+    """Layers of 4 bytes and 2 s; first cap 1: a bucket each; 2 ranks at W 1: 4 s each. 3 forward; 5 to 9, 9 to 13."""
+    line = dp.simulate_step(3.0, [2.0, 2.0], [4.0, 4.0], 2, 1.0, 0.0, bucket_bytes=4.0, first_bucket_bytes=1.0)
+    assert [(s.start_s, s.end_s) for s in line.spans("network")] == [(5.0, 9.0), (9.0, 13.0)]
+    assert line.exposed_s("network", "compute") == 6.0
+    assert line.waits_for[-2:] == ("backward 2", "AllReduce 1")
+
+
+def test_the_simulated_step_meets_the_closed_form_with_many_equal_layers():
+    layers = 512
+    closed = dp.step(1e9, 4000, 16, 4e14, 50e9, 5e-6, bucket_bytes=20 * 2e9 / layers, first_bucket_bytes=2e9 / layers)
+    line = dp.simulate_step(closed.forward_s, [closed.backward_s / layers] * layers, [2e9 / layers] * layers, 16, 50e9,
+                            5e-6, bucket_bytes=20 * 2e9 / layers, first_bucket_bytes=2e9 / layers)
+    assert line.total_s == pytest.approx(closed.step_s, rel=1e-9)
+
+
+# -- the step --------------------------------------------------------------------------------------------------------
+def test_one_rank_sends_nothing():
+    alone = dp.step(8e9, 8192, 1, 4e14, 50e9, 1e-5)
+    assert alone.communication_s == 0 and alone.exposed_s == 0
+    assert alone.step_s == pytest.approx(6 * 8e9 * 8192 / 4e14)
+
+
+def test_accumulation_pays_the_wire_once():
+    once, four = (dp.step(8e9, 2000, 64, 4e14, 12.5e9, 1e-5, micro_batches=count) for count in (1, 4))
+    assert four.exposed_s == once.exposed_s and four.communication_s == once.communication_s
+    assert four.step_s == pytest.approx(4 * (once.forward_s + once.backward_s) + once.exposed_s)
+
+
+def test_scaling_on_a_slow_wire():
+    alone = dp.step(8e9, 2000, 1, 4e14, 3e9, 1e-5).step_s
+    many = dp.step(8e9, 2000, 64, 4e14, 3e9, 1e-5).step_s
+    assert dp.speed_up(alone, alone, 1) == 1 and dp.efficiency(alone, many) < 0.1
+    assert dp.speed_up(alone, many, 64) == pytest.approx(64 * alone / many)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ranks=st.integers(1, 10**5), tokens=st.floats(1, 1e6), wire=st.floats(1e8, 1e12), alpha=st.floats(0, 1e-3),
+       bucket=st.floats(1e5, 1e11), params=st.floats(1e6, 1e13))
+def test_a_step_is_finite_and_no_shorter_than_either_stream(ranks, tokens, wire, alpha, bucket, params):
+    step = dp.step(params, tokens, ranks, 4e14, wire, alpha, bucket)
+    assert np.isfinite(step).all() and min(step) >= 0
+    assert step.step_s >= max(step.forward_s + step.backward_s, step.communication_s) * (1 - 1e-9)
+    assert step.exposed_s <= step.communication_s * (1 + 1e-9) + 1e-9 * step.step_s
+
+
+# -- batch and stragglers --------------------------------------------------------------------------------------------
+@given(batch=st.floats(1, 1e9), critical=st.floats(1, 1e9))
+def test_steps_and_samples_trade(batch, critical):
+    """(S/S_min − 1)(E/E_min − 1) = 1, and E = B·S with E_min = B_crit·S_min."""
+    steps, samples = dp.steps_of_least(batch, critical), dp.samples_of_least(batch, critical)
+    assert samples == pytest.approx(batch / critical * steps)
+    assert 1 / dp.useful_share(batch, critical) == pytest.approx(samples)
+
+
+def test_at_the_critical_batch_both_are_doubled():
+    assert dp.steps_of_least(4e6, 4e6) == dp.samples_of_least(4e6, 4e6) == 2
+
+
+def test_the_critical_batch_grows_as_the_loss_falls():
+    """2e8 / 2^4.762 = 7.4 million tokens at a loss of 2 nats; 2e8 / 3^4.762 = 1.07 million at 3."""
+    assert dp.critical_batch_tokens(2.0) == pytest.approx(7.37e6, rel=2e-3)
+    assert dp.critical_batch_tokens(3.0) == pytest.approx(1.07e6, rel=5e-3)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 64, 1024, 65536])
+def test_the_slowest_against_the_integral(ranks):
+    """E[max] = ∫ x·N·φ(x)·Φ(x)^(N−1) dx, by the trapezoid rule."""
+    x = np.linspace(-10, 12, 200001)
+    density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+    below = np.minimum(np.cumsum(density) * (x[1] - x[0]), 1.0)
+    expected = np.sum(x * ranks * density * below ** (ranks - 1)) * (x[1] - x[0])
+    assert dp.deviations_of_slowest(ranks) == pytest.approx(expected, abs=0.03)
+
+
+def test_the_slowest_by_hand():
+    """Two of them: 1/√π = 0.56 deviations above the mean."""
+    assert dp.slowest_s(2, 1.0, 0.1) == pytest.approx(1.056, abs=0.003) and dp.slowest_s(1, 1.0, 0.1) == 1.0
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------
+GOOD = dict(params=8e9, micro_batch_tokens=4096, ranks=8, flops_per_s=4e14, wire_bytes_per_s=50e9, alpha_s=1e-5,
+            bucket_bytes=1e6, first_bucket_bytes=1e6, bytes_per_gradient=2.0, micro_batches=1)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@pytest.mark.parametrize("name", GOOD)
+def test_bad_numbers_are_refused(name, bad):
+    with pytest.raises(ValueError, match="must be"):
+        dp.step(**{**GOOD, name: bad})
+
+
+def test_unequal_lists_are_refused():
+    with pytest.raises(ValueError, match="layer_bytes"):
+        dp.simulate_step(1.0, [1.0, 1.0], [1.0], 2, 1.0, 0.0)
+
+
+def test_h100_on_its_nic():
+    """989e12 · 0.4 / 50e9 = 7,912 tokens per GPU."""
+    gpu = catalog.gpu("h100-sxm")
+    assert dp.tokens_to_hide(10**6, gpu.nic_bytes_per_s, gpu.bf16_flops_per_s, 0.4) == pytest.approx(7912, rel=1e-3)
