@@ -237,7 +237,7 @@ class Estimate:
     def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
         """Model FLOPs per GPU and second; causal attention counted as such, or over the whole sequence (PaLM,
         Megatron)."""
-        per_token = float(flops.training_flops_per_token(self.model, self.job.seq, causal))
+        per_token = float(flops.training_flops_per_token(shape(self.model), float(self.job.seq), causal))
         return per_token * self.tokens_per_s / self.layout.gpus
 
     def mfu(self, causal: bool = True) -> float:
@@ -248,7 +248,8 @@ class Estimate:
         """As ``mfu``, with what is computed again counted again; unfused attention computes the whole score matrix, and
         fused attention has nothing that selective recomputation would repeat."""
         repeated = "none" if self.job.flash and self.layout.recompute == "selective" else self.layout.recompute
-        hardware = flops.hardware_flops_per_token(self.model, self.job.seq, self.job.flash, RECOMPUTE[repeated])
+        hardware = flops.hardware_flops_per_token(shape(self.model), float(self.job.seq), self.job.flash,
+                                                  RECOMPUTE[repeated])
         return float(hardware) * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
 
     @property

@@ -154,7 +154,7 @@ NASTY = ["0", "-1", "1", "2", "7", "8", "1000000", "1" + "0" * 30, "1" + "0" * 4
          "abc", "", "none", "fp8", "4294967296", "0.5"]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([ESTIMATE, PLAN.replace("512", "16"), INFER, COLLECTIVE, "goodput --gpus 16 --checkpoint-s 10",
                         "cost --gpu h100-sxm --gpus 8 --hours 10 --price 2 --budget 100"]), st.data())
 def test_no_argument_breaks_it(line, data):
