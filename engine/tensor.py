@@ -1,0 +1,198 @@
+"""Tensor parallelism: Y = f(X·A)·B cut over ranks and executed on numpy, and what a layer's four AllReduces cost.
+
+Column then row (Shoeybi et al., arXiv:1909.08053 section 3): A by columns, so that each rank applies f to what it has;
+B by rows, so that each rank has a partial sum of the whole Y. One AllReduce joins them. Row first, X·A comes out as
+partial sums, and f of a sum is not the sum of f: they must be joined before f, and the columns of Y gathered after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine import check, ops
+from engine import ranks_operations as operations
+from engine.interconnect import Wires, all_reduce_s, ranks_per_node
+from engine.ranks import Run
+
+COLUMN_ROW, ROW_COLUMN = "column, row", "row, column"
+ORDERS = (COLUMN_ROW, ROW_COLUMN)
+VALUE_BYTES = 2.0
+
+
+# -- executed --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A product that was cut: what each rank had, what it made, how they were joined, and how far it is from dense."""
+
+    order: str
+    a_pieces: tuple[np.ndarray, ...]        # [rank]
+    b_pieces: tuple[np.ndarray, ...]
+    inner: tuple[np.ndarray, ...]           # f(X·A), or the columns of it, as each rank has them
+    partial: tuple[np.ndarray, ...]         # each rank's product with its piece of B, before the last join
+    result: np.ndarray
+    dense: np.ndarray
+    joins: tuple[Run, ...]                  # the collectives, in order
+
+    @property
+    def max_difference(self) -> float:
+        """The largest distance of any number from the dense product."""
+        return float(np.abs(self.result - self.dense).max())
+
+    @property
+    def sent_bytes(self) -> np.ndarray:
+        """[rank]: what each rank sent in all joins."""
+        return sum(join.sent_bytes for join in self.joins)
+
+
+def gelu(values):
+    """GeLU by its tanh form (Hendrycks and Gimpel, arXiv:1606.08415 section 2)."""
+    return 0.5 * values * (1.0 + np.tanh((2.0 / np.pi) ** 0.5 * (values + 0.044715 * values**3)))
+
+
+def matrices(tokens=4, hidden=8, ffn=16, seed=0):
+    """X, A and B of small whole numbers, to look at."""
+    check.whole(tokens=tokens, hidden=hidden, ffn=ffn)
+    draw = np.random.default_rng(seed).integers
+    return tuple(draw(-3, 4, shape).astype(float) for shape in ((tokens, hidden), (hidden, ffn), (ffn, hidden)))
+
+
+def split_product(x, a, b, ranks, order=COLUMN_ROW, f=gelu, value_bytes=VALUE_BYTES) -> Split:
+    """f(X·A)·B on ``ranks`` ranks, each with its piece of A and B; X is on all of them."""
+    check.one_of(ORDERS, order=order)
+    x, a, b = (np.asarray(matrix, dtype=float) for matrix in (x, a, b))
+    if x.ndim != 2 or a.ndim != 2 or b.ndim != 2 or x.shape[1] != a.shape[0] or a.shape[1] != b.shape[0]:
+        raise ValueError(f"x, a and b must be matrices that can be multiplied, got {x.shape}, {a.shape}, {b.shape}")
+    dense = f(x @ a) @ b
+    return (_column_row if order == COLUMN_ROW else _row_column)(x, a, b, ranks, f, value_bytes, dense)
+
+
+def _column_row(x, a, b, ranks, f, value_bytes, dense) -> Split:
+    _require_divides(ranks, "columns of a", a.shape[1])
+    a_pieces, b_pieces = np.split(a, ranks, axis=1), np.split(b, ranks, axis=0)
+    inner = [f(x @ piece) for piece in a_pieces]
+    partial = [values @ piece for values, piece in zip(inner, b_pieces)]
+    result, join = _summed(partial, value_bytes)
+    return Split(COLUMN_ROW, tuple(a_pieces), tuple(b_pieces), tuple(inner), tuple(partial), result, dense, (join,))
+
+
+def _row_column(x, a, b, ranks, f, value_bytes, dense) -> Split:
+    _require_divides(ranks, "rows of a", a.shape[0])
+    _require_divides(ranks, "columns of b", b.shape[1])
+    a_pieces, b_pieces = np.split(a, ranks, axis=0), np.split(b, ranks, axis=1)
+    sums, first = _summed([part @ piece for part, piece in zip(np.split(x, ranks, axis=1), a_pieces)], value_bytes)
+    inner = [f(sums)] * ranks
+    partial = [values @ piece for values, piece in zip(inner, b_pieces)]
+    # a rank's columns travel as rows: pieces of a buffer stand one after the other
+    second = operations.all_gather([part.T.ravel() for part in partial], cell_bytes=value_bytes)
+    result = second.results[0].reshape(b.shape[1], x.shape[0]).T
+    return Split(ROW_COLUMN, tuple(a_pieces), tuple(b_pieces), tuple(inner), tuple(partial), result, dense,
+                 (first, second))
+
+
+def split_attention(x, wq, wk, wv, wo, heads, ranks, value_bytes=VALUE_BYTES) -> Split:
+    """Causal attention with whole heads on each rank: Wq, Wk and Wv by columns, Wo by rows, one AllReduce.
+
+    ``a_pieces`` hold a rank's Wq, Wk and Wv side by side, ``inner`` what its heads put out.
+    """
+    check.whole(heads=heads)
+    _require_divides(ranks, "heads", heads)
+    _require_divides(heads, "columns of wq", np.shape(wq)[1])
+    dense = attention(x, wq, wk, wv, heads) @ wo
+    cut = [np.split(np.asarray(w, dtype=float), ranks, axis=1) for w in (wq, wk, wv)]
+    b_pieces = np.split(np.asarray(wo, dtype=float), ranks, axis=0)
+    inner = [attention(x, *pieces, heads // ranks) for pieces in zip(*cut)]
+    partial = [values @ piece for values, piece in zip(inner, b_pieces)]
+    result, join = _summed(partial, value_bytes)
+    return Split(COLUMN_ROW, tuple(np.hstack(pieces) for pieces in zip(*cut)), tuple(b_pieces), tuple(inner),
+                 tuple(partial), result, dense, (join,))
+
+
+def attention(x, wq, wk, wv, heads):
+    """Heads side by side: softmax(Q·Kᵀ/√d)·V of each, under a causal mask."""
+    tokens = len(x)
+    q, k, v = ((x @ w).reshape(tokens, heads, -1).transpose(1, 0, 2) for w in (wq, wk, wv))
+    scores = np.where(np.tri(tokens, dtype=bool), q @ k.transpose(0, 2, 1) / q.shape[-1] ** 0.5, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    out = weights / weights.sum(axis=-1, keepdims=True) @ v
+    return out.transpose(1, 0, 2).reshape(tokens, -1)
+
+
+def _summed(parts, value_bytes):
+    """(the sum of all ranks' parts, the AllReduce that made it)."""
+    join = operations.all_reduce([part.ravel() for part in parts], "ring", cell_bytes=value_bytes)
+    return join.results[0].reshape(parts[0].shape), join
+
+
+def _require_divides(ranks, what, count) -> None:
+    check.whole(ranks=ranks)
+    if count % ranks:
+        raise ValueError(f"ranks must divide the {count} {what}, got {ranks}")
+
+
+# -- bytes of each order ---------------------------------------------------------------------------------------------
+def column_row_bytes(tokens, hidden, ranks, value_bytes=VALUE_BYTES):
+    """Sent by each rank, forward: one AllReduce of Y, 2·(t−1)/t·T·h values."""
+    check.positive(tokens=tokens, hidden=hidden, value_bytes=value_bytes)
+    check.whole(ranks=ranks)
+    return 2 * (ranks - 1) / ranks * tokens * hidden * value_bytes
+
+
+def row_column_bytes(tokens, hidden, ffn, ranks, value_bytes=VALUE_BYTES):
+    """Sent by each rank, forward: an AllReduce of X·A, F wide, and an AllGather of Y: (t−1)/t·T·(2F + h) values.
+
+    With F = 4h, 4.5 times what column, row sends.
+    """
+    check.positive(tokens=tokens, hidden=hidden, ffn=ffn, value_bytes=value_bytes)
+    check.whole(ranks=ranks)
+    return (ranks - 1) / ranks * tokens * (2 * ffn + hidden) * value_bytes
+
+
+# -- time of a layer -------------------------------------------------------------------------------------------------
+def layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp=2):
+    """Forward and backward of one layer: 6·T·(4h² + m·h·F) and causal attention's 6·T·s·h. Full-width keys and values;
+    leaves out norms and everything else that is no product."""
+    check.positive(tokens=tokens, hidden=hidden, ffn=ffn, seq=seq, matrices_of_mlp=matrices_of_mlp)
+    return 6 * tokens * (4 * hidden * hidden + matrices_of_mlp * hidden * ffn) + 6 * tokens * seq * hidden
+
+
+def layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp=2):
+    """A layer's arithmetic on one of t ranks. ``flops_per_s`` is what a GPU achieves; thinner pieces achieve less,
+    which this leaves out."""
+    check.positive(flops_per_s=flops_per_s)
+    check.whole(ranks=ranks)
+    return layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp) / ranks / flops_per_s
+
+
+def layer_all_reduces_s(tokens, hidden, ranks, net: Wires, value_bytes=VALUE_BYTES):
+    """Four AllReduces of T·h values, two forward and two backward (arXiv:1909.08053 section 3). Nothing hides them. Past
+    the node's edge they cross the NICs."""
+    check.positive(tokens=tokens, hidden=hidden, value_bytes=value_bytes)
+    per_node = ranks_per_node(ranks, 1.0, net.gpus_per_node)
+    return 4.0 * all_reduce_s(tokens * hidden * value_bytes, ranks, per_node, net)
+
+
+def layer_s(tokens, hidden, ffn, seq, ranks, flops_per_s, net: Wires, matrices_of_mlp=2):
+    """compute/t + 4 AllReduces."""
+    return (layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp)
+            + layer_all_reduces_s(tokens, hidden, ranks, net))
+
+
+def largest_useful_ranks(ffn, bytes_per_s, flops_per_s, value_bytes=VALUE_BYTES, matrices_of_mlp=2):
+    """Up to how many ranks the MLP's arithmetic is at least as long as its AllReduce: about F·W/C.
+
+    Forward 2·m·T·h·F/(t·C) against 2·(t−1)/t·g·T·h/W: t − 1 ≤ m/g·F·W/C, which is F·W/C with two matrices and two bytes
+    a value; tokens and hidden width cancel. Beyond it more than half of the time is traffic. The wire is the slowest
+    that the ring meets. Leaves out latency and attention, which has less arithmetic for the same AllReduce.
+    """
+    check.positive(ffn=ffn, bytes_per_s=bytes_per_s, flops_per_s=flops_per_s, value_bytes=value_bytes,
+                   matrices_of_mlp=matrices_of_mlp)
+    return 1.0 + matrices_of_mlp / value_bytes * ffn * bytes_per_s / flops_per_s
+
+
+def legal_ranks(heads, kv_heads, ranks):
+    """1.0 where that many ranks get whole heads: it divides the query heads, and the key-value heads or the reverse."""
+    check.whole(heads=heads, kv_heads=kv_heads, ranks=ranks)
+    whole_keys = (kv_heads / ranks == ops.floor(kv_heads / ranks)) | (ranks / kv_heads == ops.floor(ranks / kv_heads))
+    return ops.where((heads / ranks == ops.floor(heads / ranks)) & whole_keys, 1.0, 0.0)

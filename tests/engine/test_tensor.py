@@ -1,0 +1,116 @@
+"""Tensor parallel executed against the dense product, its bytes and times by hand, and bad input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import catalog, interconnect, tensor
+
+NET = interconnect.wires(catalog.gpu("h100-sxm"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(ranks=st.sampled_from([1, 2, 4, 8]), order=st.sampled_from(tensor.ORDERS), tokens=st.integers(1, 5),
+       seed=st.integers(0, 99))
+def test_the_cut_product_is_the_dense_one(ranks, order, tokens, seed):
+    split = tensor.split_product(*tensor.matrices(tokens, 8, 16, seed), ranks, order)
+    assert split.max_difference <= 1e-12 * max(1.0, np.abs(split.dense).max())
+
+
+def test_small_numbers_by_hand():
+    """f = ReLU, X = [1 2], A = [[1 -1] [0 1]], B = [[1] [3]]: X·A = [1 1], Y = 4 = 1 (rank 0) + 3 (rank 1)."""
+    split = tensor.split_product([[1, 2]], [[1, -1], [0, 1]], [[1], [3]], 2, f=lambda v: np.maximum(v, 0))
+    assert [part.item() for part in split.partial] == [1, 3] and split.result.item() == 4
+
+
+def test_f_of_the_parts_is_not_f_of_the_sum():
+    """Why row first must be joined before f: X·A = [1 1] is [1 -1] + [0 2], whose ReLUs sum to [1 2]."""
+    relu = lambda v: np.maximum(v, 0)       # noqa: E731
+    x, a = np.array([[1.0, 2.0]]), np.array([[1.0, -1.0], [0.0, 1.0]])
+    parts = [x[:, i:i + 1] @ a[i:i + 1] for i in (0, 1)]
+    assert np.array_equal(sum(map(relu, parts)), [[1, 2]]) and np.array_equal(relu(sum(parts)), [[1, 1]])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_bytes_sent_equal_the_formulas(ranks):
+    pieces = tensor.matrices(4, 8, 16)
+    right, wrong = (tensor.split_product(*pieces, ranks, order) for order in tensor.ORDERS)
+    assert right.sent_bytes == pytest.approx(np.full(ranks, tensor.column_row_bytes(4, 8, ranks)))
+    assert wrong.sent_bytes == pytest.approx(np.full(ranks, tensor.row_column_bytes(4, 8, 16, ranks)))
+    assert [len(right.joins), len(wrong.joins)] == [1, 2]
+
+
+def test_the_wrong_order_sends_four_and_a_half_times_as_much():
+    assert tensor.row_column_bytes(1e4, 8192, 4 * 8192, 8) / tensor.column_row_bytes(1e4, 8192, 8) == pytest.approx(4.5)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_attention_with_whole_heads(ranks):
+    draw = np.random.default_rng(1).standard_normal
+    split = tensor.split_attention(draw((5, 8)), *(draw((8, 8)) for _ in range(4)), heads=4, ranks=ranks)
+    assert split.max_difference < 1e-12
+    assert split.sent_bytes == pytest.approx(np.full(ranks, tensor.column_row_bytes(5, 8, ranks)))
+
+
+def test_attention_sees_no_later_token():
+    draw = np.random.default_rng(1).standard_normal
+    x, weights = draw((5, 8)), [draw((8, 8)) for _ in range(3)]
+    later = x.copy()
+    later[3:] += 1
+    assert np.array_equal(tensor.attention(x, *weights, 2)[:3], tensor.attention(later, *weights, 2)[:3])
+    assert tensor.attention(x, *weights, 2)[0] == pytest.approx(x[0] @ weights[2]), "the first token sees itself alone"
+
+
+# -- time ------------------------------------------------------------------------------------------------------------
+def test_how_many_ranks_by_hand():
+    """F = 28,672, bf16 H100: 1 + 28,672·450e9/989e12 = 14.0 on NVLink; 1 + 28,672·50e9/989e12 = 2.45 on a NIC."""
+    assert tensor.largest_useful_ranks(28672, 450e9, 989e12) == pytest.approx(14.05, abs=0.01)
+    assert tensor.largest_useful_ranks(28672, 50e9, 989e12) == pytest.approx(2.45, abs=0.01)
+
+
+def test_at_that_many_ranks_arithmetic_and_traffic_are_equal():
+    ranks = tensor.largest_useful_ranks(28672, 450e9, 989e12)
+    arithmetic_s = 4 * 1e4 * 8192 * 28672 / ranks / 989e12
+    assert arithmetic_s == pytest.approx(2 * (ranks - 1) / ranks * 2 * 1e4 * 8192 / 450e9)
+
+
+def test_a_layers_flops_are_six_a_parameter():
+    """12·h² parameters with F = 4h: 72·T·h², and 6·T·s·h for causal attention (Megatron's 72·(s/6h)/2)."""
+    assert tensor.layer_flops(1e4, 4096, 16384, 2048) == pytest.approx(72 * 1e4 * 4096**2 * (1 + 2048 / (12 * 4096)))
+
+
+def test_one_rank_pays_no_traffic_and_the_nodes_edge_is_a_cliff():
+    one, eight, sixteen = (tensor.layer_all_reduces_s(8192.0, 8192.0, float(t), NET) for t in (1, 8, 16))
+    assert one == 0 and sixteen > 1.3 * eight
+    assert tensor.layer_s(8192.0, 8192.0, 28672.0, 4096.0, 8.0, 4e14, NET) == pytest.approx(
+        tensor.layer_compute_s(8192.0, 8192.0, 28672.0, 4096.0, 1.0, 4e14) / 8 + eight)
+
+
+def test_which_ranks_get_whole_heads():
+    assert [float(tensor.legal_ranks(64, 8, t)) for t in (1, 2, 3, 8, 16, 64, 128)] == [1, 1, 0, 1, 1, 1, 0]
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("change, said", [(dict(ranks=3), "divide"), (dict(ranks=0), "ranks"), (dict(order="x"), "order"),
+                                          (dict(b=np.ones((3, 3))), "multiplied")])
+def test_bad_products_are_refused(change, said):
+    x, a, b = tensor.matrices()
+    with pytest.raises(ValueError, match=said):
+        tensor.split_product(**{**dict(x=x, a=a, b=b, ranks=2), **change})
+
+
+def test_heads_must_divide():
+    x, w = np.ones((2, 8)), np.ones((8, 8))
+    with pytest.raises(ValueError, match="4 heads"):
+        tensor.split_attention(x, w, w, w, w, heads=4, ranks=8)
+
+
+GOOD = dict(tokens=1e4, hidden=4096, ffn=16384, seq=2048, ranks=8, flops_per_s=4e14)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@pytest.mark.parametrize("name", GOOD)
+def test_bad_numbers_are_refused(name, bad):
+    with pytest.raises(ValueError, match="must be"):
+        tensor.layer_s(**{**GOOD, name: bad}, net=NET)
