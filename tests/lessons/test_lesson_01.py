@@ -184,6 +184,8 @@ def test_the_split_of_512_gpus_is_the_fastest_of_those_shown_that_fit():
     assert not plain.fits and chosen.fits and all(other.fits for other in others)
     assert chosen.step_s < min(other.step_s for other in others)
     assert chosen.time_s["compute"] > chosen.time_s["tensor"] > chosen.time_s["data_exposed"]
+    assert others[1].time_s["data_exposed"] > others[1].time_s["tensor"]
+    assert walls.break_even_tokens_per_gpu(64, 50e9, PEAK, 0.65, flops_per_weight=4) > 8192
 
 
 def test_405b_takes_eleven_nodes_for_its_state_and_a_sixth_longer_than_the_estimate():
