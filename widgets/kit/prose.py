@@ -23,7 +23,8 @@ from engine import units
 
 from .locate import fault
 
-PLAIN = {"min": min, "max": max, "abs": abs, "sum": sum, "len": len, "round": round, "range": range, "dict": dict}
+PLAIN = {"__import__": __import__,  # numpy itself imports lazily, with the builtins of whoever calls it
+         "min": min, "max": max, "abs": abs, "sum": sum, "len": len, "round": round, "range": range, "dict": dict}
 FORM = re.compile(r"^(?P<expression>.+?)(?:\s\|\s*(?P<unit>[^|,()]+?)(?:\s*,\s*(?P<digits>[1-9]\d?))?)?\s*$", re.DOTALL)
 
 
