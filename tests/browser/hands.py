@@ -113,7 +113,8 @@ class Hand:
 
         Where stops stand closer than pixels, keys go the last few steps.
         """
-        slider, count = self.handle(name), len(self.cls.controls()[name].grid)
+        slider = self.handle(name)
+        count = int(slider.get_attribute("max")) + 1  # a player's run may end before its last stop
         slider.scroll_into_view_if_needed()
         box = slider.bounding_box()
 
@@ -133,7 +134,7 @@ class Hand:
         for _ in range(4):
             if off := index - int(slider.input_value()):
                 slider.press("ArrowRight" if off > 0 else "ArrowLeft")
-        assert slider.input_value() == str(index)
+        assert slider.input_value() == str(index), f"{name} was dragged to stop {slider.input_value()}, not {index}"
         return self.at(name)
 
     def choose(self, name: str, value: int) -> None:

@@ -20,6 +20,10 @@ class Player:
     def at(self) -> float:
         return self.hand.at(self.name)
 
+    def end(self) -> float:
+        """Where this run ends; it may depend on the other controls."""
+        return float(self.control.grid[int(self.hand.handle(self.name).get_attribute("max"))])
+
     def positions(self, count: int, wait_ms: int = 60) -> list[float]:
         """Where the scrubber stands, read so many times."""
         found = []
@@ -35,7 +39,7 @@ def player(visit, static, slug, name):
 
 
 def test_it_waits_until_it_is_asked(player):
-    assert set(player.positions(6)) == {player.control.default}
+    assert set(player.positions(6)) == {min(player.control.default, player.end())}
     expect(player.play).to_be_visible()
 
 
@@ -44,11 +48,11 @@ def test_it_plays_to_the_end_in_its_time(player):
     player.play.click()
     expect(player.pause).to_be_visible()
     seen = player.positions(4)
-    assert seen == sorted(seen) and seen[0] < seen[-1] < player.control.frames
+    assert seen == sorted(seen) and seen[0] < seen[-1] < player.end()
     assert player.hand.pixels() != picture
-    expect(player.play).to_be_visible(timeout=1000 * player.control.frames * player.control.seconds + 4000)
-    assert player.at() == player.control.frames
-    player.hand.says(**{player.name: player.control.frames})
+    expect(player.play).to_be_visible(timeout=1000 * player.end() * player.control.seconds + 4000)
+    assert player.at() == player.end()
+    player.hand.says(**{player.name: player.end()})
 
 
 def test_it_pauses_steps_and_is_scrubbed(player):
@@ -56,11 +60,11 @@ def test_it_pauses_steps_and_is_scrubbed(player):
     player.page.wait_for_timeout(1300 * player.control.seconds)
     player.pause.click()
     paused = player.at()
-    assert 0 < paused < player.control.frames and set(player.positions(4)) == {paused}
+    assert 0 < paused < player.end() and set(player.positions(4)) == {paused}
     player.step.click()
     assert player.at() == int(paused + 1e-9) + 1
     player.hand.says(**{player.name: player.at()})
-    value = player.hand.drag(player.name, len(player.control.grid) // 3)
+    value = player.hand.drag(player.name, int(player.hand.handle(player.name).get_attribute("max")) // 3)
     player.hand.says(**{player.name: value})
     player.play.click()
     player.hand.drag(player.name, 0)  # a hand on the scrubber stops the run
@@ -79,3 +83,14 @@ def test_the_animation_is_no_part_of_the_address(player):
     player.hand.drag(player.name, 1)
     player.page.wait_for_timeout(400)
     assert "?" not in player.page.url
+
+
+def test_the_speed_can_be_chosen(player):
+    faster = player.hand.button(f"Speed: {player.control.label}")
+    for shown in ("2×", "4×", "0.5×"):
+        faster.click()
+        assert faster.text_content() == shown
+    player.hand.drag(player.name, 0)
+    player.play.click()
+    player.page.wait_for_timeout(800 * player.end() * player.control.seconds)  # four fifths of a run at its usual speed
+    assert 0 < player.at() < 0.7 * player.end()
