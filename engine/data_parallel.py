@@ -89,9 +89,9 @@ def best_bucket_bytes(gradient_bytes, ranks, wire_bytes_per_s, alpha_s):
     """√(G·(N−1)·alpha·W): the bucket with the least of start-ups and of waiting for the end.
 
     G/b buckets pay 2(N−1)·alpha each; and one bucket is never hidden, 2·b/W with (N−1)/N taken as 1: the wire waits for
-    it to fill at the start, or it sticks out at the end. The sum is least where its two parts are equal. This is for two
-    streams about as long as each other, where a choice matters most. A backward pass far longer than the traffic wants
-    smaller buckets (only the last is seen), a far shorter one larger (start-ups alone count).
+    it to fill at the start, or it sticks out at the end. The sum is least where its two parts are equal. This is for
+    two streams about as long as each other, where a choice matters most. A backward pass far longer than the traffic
+    wants smaller buckets (only the last is seen), a far shorter one larger (start-ups alone count).
     """
     check.positive(gradient_bytes=gradient_bytes, wire_bytes_per_s=wire_bytes_per_s)
     check.non_negative(alpha_s=alpha_s)

@@ -115,7 +115,7 @@ class Training:
 
 
 def train(task: Problem, ranks=4, stage=0, steps=5) -> Training:
-    """So many steps on ``ranks`` numpy ranks. The samples must divide evenly, or their mean would not be the batch's."""
+    """So many steps on ``ranks`` numpy ranks. The samples must divide evenly, else their mean is not the batch's."""
     check.whole(ranks=ranks, steps=steps)
     check.one_of(STAGES, stage=stage)
     if len(task.inputs) % ranks:

@@ -1,8 +1,8 @@
 """ZeRO and FSDP: what travels, when it hides, and a step layer by layer with its memory.
 
 FSDP's rule of one wire: gathers and scatters go one after the other on one NCCL stream, in the order in which they were
-issued; a layer's gather is issued so many layers ahead (Zhao et al., arXiv:2304.11277 section 3.3). Memory per GPU is in
-``memory.sharded_state_bytes``.
+issued; a layer's gather is issued so many layers ahead (Zhao et al., arXiv:2304.11277 section 3.3). Memory per GPU is
+in ``memory.sharded_state_bytes``.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def _tasks(at: Layer, uses, prefetch: int) -> list[Task]:
     for place, use in enumerate(uses):
         for ahead in range(issued, min(place + prefetch + 1, len(uses))):
             room = ahead - prefetch - 1         # the use whose weights must have gone to make room
-            tasks.append(Task(f"{GATHER}, {uses[ahead]}", NETWORK, at.gather_s, (uses[room],) if room >= 0 else (), GATHER))
+            after = (uses[room],) if room >= 0 else ()
+            tasks.append(Task(f"{GATHER}, {uses[ahead]}", NETWORK, at.gather_s, after, GATHER))
             issued = ahead + 1
         kind = FORWARD if use.startswith(FORWARD) else BACKWARD
         duration = at.forward_s if kind == FORWARD else at.backward_s

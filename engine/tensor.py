@@ -166,8 +166,8 @@ def layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_ml
 
 
 def layer_all_reduces_s(tokens, hidden, ranks, net: Wires, value_bytes=VALUE_BYTES):
-    """Four AllReduces of T·h values, two forward and two backward (arXiv:1909.08053 section 3). Nothing hides them. Past
-    the node's edge they cross the NICs."""
+    """Four AllReduces of T·h values, two forward and two backward (arXiv:1909.08053 section 3). Nothing hides them.
+    Past the node's edge they cross the NICs."""
     check.positive(tokens=tokens, hidden=hidden, value_bytes=value_bytes)
     per_node = ranks_per_node(ranks, 1.0, net.gpus_per_node)
     return 4.0 * all_reduce_s(tokens * hidden * value_bytes, ranks, per_node, net)

@@ -110,7 +110,7 @@ class Timeline:
 
 
 def simulate(tasks) -> Timeline:
-    """Run the tasks. ValueError for a name used twice, an unknown one, or tasks that wait for each other in a circle."""
+    """Run the tasks. ValueError for a name used twice, an unknown one, or tasks that wait in a circle."""
     tasks = tuple(tasks)
     _require_known_names(tasks)
     queues: dict[str, list[int]] = {}

@@ -54,7 +54,8 @@ def test_a_timeline_by_hand():
     at = dict(backward_s=8.0, ranks=2, wire_bytes_per_s=1.0, alpha_s=1.0, gradient_bytes=8.0, bucket_bytes=4.0,
               first_bucket_bytes=4.0)
     index = np.arange(2)
-    assert np.array_equal(dp.bucket_start_s(index, **at), [4, 10]) and np.array_equal(dp.bucket_end_s(index, **at), [10, 16])
+    assert np.array_equal(dp.bucket_start_s(index, **at), [4, 10])
+    assert np.array_equal(dp.bucket_end_s(index, **at), [10, 16])
 
 
 @settings(max_examples=150, deadline=None)
@@ -89,7 +90,7 @@ def test_the_best_bucket_is_near_the_best_of_the_whole_step():
 
 
 def test_pytorchs_rule_of_whole_tensors():
-    """A bucket closes once it has reached its cap: 1 by the first 2, 25 by 10 + 20, one large tensor alone, the rest."""
+    """A bucket closes once it has reached its cap: 1 by the first 2, 25 by 10 + 20, one large tensor, the rest."""
     assert dp.bucket_bytes_of([2, 10, 20, 100, 3], 25, 1) == [[0], [1, 2], [3], [4]]
 
 

@@ -56,7 +56,7 @@ def test_parameters_that_do_not_divide_are_cut_unevenly():
         run = executed.train(task, 3, stage, 2)
         assert np.abs(run.weights - alone).max() < 1e-13
         factor = 3 if stage == 3 else 2
-        assert run.sent_elements.sum() == pytest.approx(2 * factor * 2 * task.parameters)    # N·(N−1)/N = 2 ranks' worth
+        assert run.sent_elements.sum() == pytest.approx(2 * factor * 2 * task.parameters)    # N·(N−1)/N = 2 ranks'
 
 
 def test_the_gradient_by_differences():

@@ -42,8 +42,9 @@ def test_at_that_many_tokens_gather_and_arithmetic_are_equal():
 
 # -- the step --------------------------------------------------------------------------------------------------------
 def test_a_step_of_two_layers_by_hand():
-    """Prefetch 1. Gathers at 0 and 1; forward 1 to 3 to 5. Backward 2's gather waits for forward 1: 3 to 4; backward 1's
-    for forward 2: 5 to 6. Backward 5 to 9 to 13, scatters 9 to 10 and 13 to 14. In view: 0 to 1 and 13 to 14."""
+    """Prefetch 1. Gathers at 0 and 1; forward 1 to 3 to 5. Backward 2's gather waits for forward 1: 3 to 4; that
+    of backward 1 for forward 2: 5 to 6. Backward 5 to 9 to 13, scatters 9 to 10 and 13 to 14. In view:
+    0 to 1 and 13 to 14."""
     step = fs.simulate_step(UNIT, layers=2, prefetch=1)
     line = step.timeline
     assert [(s.start_s, s.end_s) for s in line.spans(fs.COMPUTE)] == [(1, 3), (3, 5), (5, 9), (9, 13)]
@@ -54,7 +55,7 @@ def test_a_step_of_two_layers_by_hand():
 
 
 def test_its_memory_by_hand():
-    """Gathered: 10 from 0, 20 from 1, 10 + 10 from 3 (one gone, one come), …; gradients 10 from 5, 20 from 9, 10 from 10."""
+    """Gathered: 10 from 0, 20 from 1, 10 + 10 from 3 (one gone, one come); gradients 10 from 5, 20 at 9, 10 at 10."""
     step = fs.simulate_step(UNIT, layers=2, prefetch=1)
     at = dict(zip(step.times_s, zip(step.gathered_bytes, step.gradients_bytes, step.activations_bytes)))
     assert at[0.0] == (10, 0, 0) and at[1.0] == (20, 0, 3) and at[3.0] == (20, 0, 6)

@@ -92,8 +92,8 @@ def test_which_ranks_get_whole_heads():
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("change, said", [(dict(ranks=3), "divide"), (dict(ranks=0), "ranks"), (dict(order="x"), "order"),
-                                          (dict(b=np.ones((3, 3))), "multiplied")])
+@pytest.mark.parametrize("change, said", [(dict(ranks=3), "divide"), (dict(ranks=0), "ranks"),
+                                          (dict(order="x"), "order"), (dict(b=np.ones((3, 3))), "multiplied")])
 def test_bad_products_are_refused(change, said):
     x, a, b = tensor.matrices()
     with pytest.raises(ValueError, match=said):

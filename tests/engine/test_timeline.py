@@ -23,7 +23,8 @@ def test_a_small_case_by_hand():
 
 
 def test_a_stream_keeps_its_order_even_where_a_later_task_could_run():
-    line = simulate([Task("slow", "compute", 5.0), Task("late", "network", 1.0, ("slow",)), Task("free", "network", 1.0)])
+    line = simulate([Task("slow", "compute", 5.0), Task("late", "network", 1.0, ("slow",)),
+                     Task("free", "network", 1.0)])
     assert line.starts("free") == 6.0 and line.waits_for[2] == "late"
 
 
