@@ -46,7 +46,7 @@ class RingAllreduce(Widget):
 
     presets = {"4 ranks": {}, "8 GPUs of a node": {"ranks": 8}, "16 ranks": {"ranks": 16},
                "One chunk": {"cut": "one"}, "64 kB": {"size": 64e3}}
-    break_it = "Leave links idle: find a setting in which most of the ring waits for one chunk."
+    break_it = "Leave links idle: cut the buffer so that some of the ring has nothing to send in any step."
     assumptions = (
         "Executed on real arrays: the numbers are those that the ranks hold and send, one for each chunk; the "
         "bytes are those of the buffer that you choose. A darker cell sums more ranks; a green rim came with the "

@@ -94,3 +94,14 @@ def test_the_speed_can_be_chosen(player):
     player.play.click()
     player.page.wait_for_timeout(800 * player.end() * player.control.seconds)  # four fifths of a run at its usual speed
     assert 0 < player.at() < 0.7 * player.end()
+
+
+def test_the_speed_can_be_chosen(player):
+    faster = player.hand.button(f"Speed: {player.control.label}")
+    for shown in ("2×", "4×", "0.5×"):
+        faster.click()
+        assert faster.text_content() == shown
+    player.hand.drag(player.name, 0)
+    player.play.click()
+    player.page.wait_for_timeout(800 * player.end() * player.control.seconds)  # four fifths of a run at its usual speed
+    assert 0 < player.at() < 0.7 * player.end()
