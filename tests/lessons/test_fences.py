@@ -1,6 +1,6 @@
 """A widget's fence that asks for what is not there stops the build, and the message names file and line."""
 
-import html
+from html import unescape
 import os
 import re
 import shutil
@@ -114,4 +114,4 @@ def test_every_state_can_stand_in_a_fence(slug):
         widget.set_raw(state)
         lines = [f"{name}: {control.write(getattr(widget, name))}" for name, control in cls.controls().items()]
         out = fence.render("\n".join([f"name: {slug}", *lines]))
-        assert f'data-widget="{slug}"' in out and widget.shown()["summary"] in html.unescape(out)
+        assert f'data-widget="{slug}"' in out and widget.shown()["summary"] in unescape(out)
