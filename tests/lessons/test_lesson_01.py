@@ -51,6 +51,7 @@ BY_HAND = {
     "causal=0) / memory.kv_bytes": "60",                                         # 160.5 GFLOP / 2.68 GB
     "1024 * 8192 / 512": "16,384",
     "collectives.ring_all_reduce_s(64e3, 1024": "2.56 µs",                       # 2 · 64 kB / 50 GB/s
+    'flops_per_weight=4) / 4096 | times': "11.8×",                               # 15/16 · 0.65 · 989e12 / 12.5e9 / 4096
     "memory.state_bytes(13e9) | GB": "208 GB",
     'memory.minimum_gpus(memory.state_bytes(13e9)': "3",
     'flops.training_flops(7e9, 2e12), 1, gpu("h100-sxm").bf16_flops_per_s, mfu=0.5) | days': "1,966 days",
