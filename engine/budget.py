@@ -116,8 +116,14 @@ def cheapest_cure(totals, gpu):
 
 
 def minimum_ranks(parts, gpu):
-    """The fewest GPUs that hold the budget if all but the framework is cut into equal parts without a remainder.
+    """The fewest GPUs that each fit their share when the state is cut evenly (ZeRO-3, FSDP); 0 where no number does.
 
-    No real layout reaches this: sharding the state (ZeRO-3) leaves each rank its own activations.
+    The smallest N with state/N + rest ≤ HBM. State: weights, gradients, optimizer. The rest stays whole on each GPU,
+    which has a micro-batch of its own: framework, activations, transient. Leaves out the layers gathered for use.
     """
-    return memory.minimum_gpus(np.sum(parts[..., 1:], axis=-1), gpu, memory.FRAMEWORK_BYTES)
+    check.non_negative(parts=parts)
+    check.positive(hbm_bytes=gpu.hbm_bytes)
+    state = np.sum(parts[..., 1:4], axis=-1)
+    room = gpu.hbm_bytes - (parts[..., 0] + np.sum(parts[..., 4:], axis=-1))
+    ranks = ops.ceil(state / ops.where(room > 0, room, 1.0) * (1 - 1e-12))  # a last digit is no further GPU
+    return ops.where(room > 0, ops.maximum(ranks, 1.0), 0.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine import check, ops
+from engine import check, memory, models, ops
 
 CEILINGS = ("compute", "memory", "network")
 
@@ -80,6 +80,23 @@ def critical_batch(peak_flops_per_s, hbm_bytes_per_s, bytes_per_weight=2.0):
     """
     check.positive(bytes_per_weight=bytes_per_weight)
     return ops.ceil(ridge_flops_per_byte(peak_flops_per_s, hbm_bytes_per_s) * bytes_per_weight / 2)
+
+
+def held_sequences(model, context_tokens, gpu, gpus=1, bytes_per_weight=2.0, bytes_per_kv_value=2.0):
+    """Sequences whose KV caches the weights leave room for: floor((GPUs · HBM − weights) / cache of one), at least 0.
+
+    The batch that can be had, beside ``critical_batch``. Takes weights and caches as cut evenly over the GPUs; leaves
+    out activations and the framework.
+    """
+    check.positive(bytes_per_weight=bytes_per_weight)
+    check.whole(gpus=gpus)
+    left = gpus * gpu.hbm_bytes - models.parameters(model) * bytes_per_weight
+    return ops.maximum(ops.floor(left / memory.kv_bytes(model, context_tokens, 1, bytes_per_kv_value)), 0.0)
+
+
+def query_heads_per_kv_head(model):
+    """How many query heads read the same keys and values: 1 for plain heads, 8 for Llama 3 70B."""
+    return model.heads / model.kv_heads
 
 
 def decode_attention_flops_per_byte(query_heads_per_kv_head, bytes_per_value=2.0):

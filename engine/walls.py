@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
-from engine import check, flops, memory, models, ops
+from engine import check, flops, interconnect, memory, models, ops
 from engine.hardware import peak_with_fallback
 
 WALLS = ("memory", "step time", "deadline", "budget")
@@ -72,25 +74,28 @@ def gpus_past(ratio, gpus):
 
 
 # -- the three loads of the regime cube ------------------------------------------------------------------------------
-def training_loads(model, gpu, gpus, tokens_per_step, target_step_s, recipe=None, wire_bytes_per_s=None):
+def training_loads(model, gpu, gpus, tokens_per_step, target_step_s, recipe=None, wire_bytes_per_s=None, mfu=0.4):
     """Share of each of a cluster's resources that a training step in the target time would use; LOADS order, last axis.
 
     memory      training state / all HBM (perfect sharding; leaves out activations)
-    compute     6 · active parameters · tokens / (GPUs · bf16 peak · target)
-    bandwidth   the gradients' ring AllReduce, 2·(N−1)/N · gradient bytes / (one GPU's NIC · target): plain data
-                parallel. A layout that splits the model sends less over the NIC; nothing is taken as hidden.
+    compute     6 · active parameters · tokens / (GPUs · bf16 peak · MFU · target)
+    bandwidth   the gradients' AllReduce, 2·(N−1)/N · gradient bytes / (wire · target): plain data parallel over
+                ``ring_wire_bytes_per_s`` unless a wire is given. A layout that splits the model sends less; nothing is
+                taken as hidden.
     A load above 1 cannot be met; the largest is the resource that binds.
     """
     check.positive(tokens_per_step=tokens_per_step, target_step_s=target_step_s)
     check.whole(gpus=gpus)
+    check.share(mfu=mfu)
     params = models.parameters(model)
     slabs = memory.state_slabs(params, recipe)
-    wire = gpu.nic_bytes_per_s if wire_bytes_per_s is None else wire_bytes_per_s
+    wire = ring_wire_bytes_per_s(gpu, gpus) if wire_bytes_per_s is None else wire_bytes_per_s
     check.positive(wire_bytes_per_s=wire)
     sent = 2 * slabs[..., 1] * (gpus - 1) / gpus
+    useful = gpus * peak_with_fallback(gpu) * mfu * target_step_s
     return np.stack(np.broadcast_arrays(
         np.sum(slabs, axis=-1) / (gpus * gpu.hbm_bytes),
-        6 * models.active_parameters(model) * tokens_per_step / (gpus * peak_with_fallback(gpu) * target_step_s),
+        6 * models.active_parameters(model) * tokens_per_step / useful,
         sent / (wire * target_step_s)), axis=-1)
 
 
@@ -129,6 +134,20 @@ def binding_load(loads):
 
 
 # -- the gradients' AllReduce ----------------------------------------------------------------------------------------
+def ring_wire_bytes_per_s(gpu, gpus, nics=None):
+    """What rings through so many GPUs have together, one way: the link in one node, else min(link, NICs · one NIC).
+
+    NCCL runs several rings at once, so that every NIC of a node carries a slice; ``nics`` of them, or one for each GPU.
+    The last node counts as full. A GPU without a link of its own talks through its NIC. Vendor's rates, no latency.
+    """
+    check.whole(gpus=gpus)
+    link = ops.where(gpu.link_bytes_per_s > 0, gpu.link_bytes_per_s, gpu.nic_bytes_per_s)
+    carried = gpu.gpus_per_node if nics is None else nics
+    check.whole(nics=carried)
+    net = SimpleNamespace(link_bytes_per_s=link, nic_bytes_per_s=gpu.nic_bytes_per_s)
+    return interconnect.ring_bytes_per_s(carried, ops.ceil(gpus / gpu.gpus_per_node), net)
+
+
 def allreduce_bytes_sent(params, ranks, gradient_bytes=2.0):
     """Bytes each GPU sends (and receives) in a ring AllReduce of the gradients: 2·(N−1)/N·P·bytes.
 

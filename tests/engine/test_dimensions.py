@@ -59,7 +59,8 @@ def gpu_with_units():
     plain = catalog.gpu("h100-sxm")
     peaks = ("fp32_flops_per_s", "fp16_flops_per_s", "bf16_flops_per_s")
     rates = {name: getattr(plain, name) / SECOND for name in peaks}
-    wires = {name: getattr(plain, name) * BYTE / SECOND for name in ("nic_bytes_per_s", "hbm_bytes_per_s")}
+    wires = {name: getattr(plain, name) * BYTE / SECOND
+             for name in ("nic_bytes_per_s", "link_bytes_per_s", "hbm_bytes_per_s")}
     return replace(plain, hbm_bytes=plain.hbm_bytes * BYTE, **rates, **wires)
 
 

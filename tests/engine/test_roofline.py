@@ -105,3 +105,17 @@ def test_the_batch_that_fills_a_chip_is_whole():
 
 def test_the_lowest_ceiling_leaves_its_share_of_the_peak():
     assert roofline.attained_share(np.array([[4.0, 2.0, 3.0], [4.0, 8.0, 9.0]]), 4.0) == pytest.approx([0.5, 1.0])
+
+
+def test_the_batch_that_the_memory_holds():
+    """Llama 3 70B on two H100s: 160 GB less 141.1 of weights, 2.68 GB a user at 8,192 tokens: 7. Not on one."""
+    llama70 = catalog.model("llama3-70b")
+    assert roofline.held_sequences(llama70, 8192, H100, 2) == 7
+    assert roofline.held_sequences(llama70, 8192, H100, 8) == 185
+    assert roofline.held_sequences(llama70, 8192, H100, 1) == 0
+    assert roofline.held_sequences(llama70, 8192, H100, 1, bytes_per_weight=1, bytes_per_kv_value=1) == 7
+
+
+def test_query_heads_that_share_a_key():
+    assert roofline.query_heads_per_kv_head(catalog.model("llama3-70b")) == 8
+    assert roofline.query_heads_per_kv_head(catalog.model("gpt3-175b")) == 1

@@ -1,5 +1,7 @@
 """The walls of lesson 01, the loads of the regime cube, and the AllReduce that is often told wrong."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -73,9 +75,23 @@ def test_a_sweep_is_one_call():
 # -- the loads -------------------------------------------------------------------------------------------------------
 def test_training_loads_by_hand():
     params = 70553706496
-    expected = [16 * params / (1024 * 80e9), 6 * params * 4e6 / (1024 * 989e12 * 10),
-                2 * 2 * params * 1023 / 1024 / (50e9 * 10)]
+    expected = [16 * params / (1024 * 80e9), 6 * params * 4e6 / (1024 * 989e12 * 0.4 * 10),
+                2 * 2 * params * 1023 / 1024 / (8 * 50e9 * 10)]
     assert np.allclose(walls.training_loads(LLAMA70, H100, 1024, 4e6, 10), expected)
+    one_nic = walls.training_loads(LLAMA70, H100, 1024, 4e6, 10, wire_bytes_per_s=50e9, mfu=1)
+    assert np.allclose(one_nic, [expected[0], 0.4 * expected[1], 8 * expected[2]])
+
+
+@pytest.mark.parametrize("gpus, nics, wire", [
+    (1, None, 450e9), (8, None, 450e9), (9, None, 400e9), (1024, None, 400e9), (64, 1, 50e9), (64, 2, 100e9),
+    (64, 16, 450e9), (8, 1, 450e9)])
+def test_a_ring_has_the_link_in_a_node_and_all_nics_beyond(gpus, nics, wire):
+    """DGX H100: NVLink 450 GB/s one way, eight NICs of 50."""
+    assert walls.ring_wire_bytes_per_s(H100, gpus, nics) == wire
+
+
+def test_a_ring_of_gpus_without_a_link_goes_through_a_nic():
+    assert walls.ring_wire_bytes_per_s(replace(H100, link_bytes_per_s=0.0), 4) == 50e9
 
 
 def test_decoding_one_sequence_is_bound_by_bandwidth_and_many_by_memory():
