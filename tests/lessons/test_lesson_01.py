@@ -38,7 +38,7 @@ BY_HAND = {
     "flops.training_flops(70e9, 8192), 1, 1e15, mfu=0.4) | s": "8.6 s",
     'link("nvlink4").bytes_per_s / link("ib-ndr")': "9×",
     "flops.backward_flops(70e9, 8192), 1, 1e15, mfu=0.65) | s": "3.5 s",         # 4 · 70e9 · 8192 / 6.5e14
-    'min(gpu("h100-sxm").link_bytes_per_s, node("dgx-h100").outgoing': "400 GB/s",   # min(450, 8 · 50)
+    "walls.ring_wire_bytes_per_s": "400 GB/s",                                   # min(450, 8 · 50)
     'walls.allreduce_s(70e9, 1e6, node("dgx-h100")': "0.7 s",                    # 280 / 400
     'walls.break_even_tokens_per_gpu(64, node("dgx-h100")': "1,582",             # 63/64 · 0.65 · 989e12 / 400e9
     'walls.break_even_tokens_per_gpu(64, 2 * link("ib-ndr")': "6,328",           # 63/64 · 0.65 · 989e12 / 100e9
@@ -47,7 +47,7 @@ BY_HAND = {
     'walls.break_even_tokens_per_gpu(1e6, node("dgx-h100").outgoing_bytes_per_s, gpu("h100-sxm").bf16_flops_per_s, mfu=1)':
         "1,648",                                                                 # 2/3 · 2,472.5
     "memory.FULL) + max(": "40.9 GB",                                            # 17.64 + 10.74 + 10.51 + 2
-    "np.floor((2 * gpu": "7",                                                    # (160 − 141.1) / 2.68 = 7.04
+    "roofline.held_sequences": "7",                                              # (160 − 141.1) / 2.68 = 7.04
     "causal=0) / memory.kv_bytes": "60",                                         # 160.5 GFLOP / 2.68 GB
     "1024 * 8192 / 512": "16,384",
     "collectives.ring_all_reduce_s(64e3, 1024": "2.56 µs",                       # 2 · 64 kB / 50 GB/s
