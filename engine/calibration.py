@@ -1,9 +1,13 @@
 """Every efficiency constant of the engine, in one place, each with what it was fitted on.
 
-Twelve numbers, each physical, none for a model, a row or a cluster. What is known of one chip by measurement (its best
-matrix product) is data, and stands in ``catalog/achievable.toml`` with its source. The rows that fitted a constant are
-marked ``fitted`` in the published cases; ``python -m engine validate`` reports them apart from the others. All were
-fitted together by least squares of the logarithms, each group of rows weighing the same, and then rounded.
+Twelve numbers, each physical, none for a model, a row or a cluster. Ten are fitted; two (a launch, a hop through the
+network) are taken as others measured them. Two more fitted numbers stand where they are used, since they are no rates:
+``step.FLAT_BUFFERS_BYTES`` of older software's memory, and ``validation.TORCH_CALL_S`` of one benchmark. What is known
+of one chip by measurement (its best matrix product) is data, and stands in ``catalog/achievable.toml`` with its source.
+
+The rows that fitted a constant are marked ``fitted`` in the published cases; ``python -m engine validate`` reports them
+apart from the others. All were fitted together by least squares of the logarithms, each group of rows weighing the
+same, and then rounded.
 """
 
 from __future__ import annotations
@@ -31,8 +35,8 @@ class Calibration:
     # bandwidth. Fitted on: the training rows above, within what streaming kernels measure (0.74 to 0.94).
     memory_share: float = 0.75
     # No kernel takes less than this, from one launch to the next.
-    # Fitted on: 20 short kernels launched asynchronously, 3.8 µs each (NVIDIA, "Getting started with CUDA graphs").
-    launch_s: float = 4.0e-6
+    # Measured, not fitted: 20 short kernels launched asynchronously (NVIDIA, "Getting started with CUDA graphs").
+    launch_s: float = 3.8e-6
     # A ring inside a node carries this share of the one-way link bandwidth.
     # Fitted on: 16 GiB on 8 A100 and on 8 H200 with NCCL's ring.
     link_share: float = 0.82
@@ -42,11 +46,12 @@ class Calibration:
     # AllReduce in the switch (NVLS): each GPU sends its buffer once, at this share of the one-way link bandwidth.
     # Fitted on: nccl-tests on 8 H100 and 8 GiB on 8 B200.
     switch_share: float = 0.60
-    # One hop of a collective inside a node, and one through the network.
-    # Fitted on: nccl-tests on 8 H100, 64 KiB to 64 MiB; the network's lies between NCCL's own LL and LL128 (2.7, 4.0
-    # µs).
+    # One hop of a collective inside a node.
+    # Fitted on: nccl-tests on 8 H100, 64 KiB to 64 MiB.
     link_hop_s: float = 1.0e-6
-    network_hop_s: float = 3.0e-6
+    # One hop of a collective through the network.
+    # Measured, not fitted: NCCL's own hardware latency of a ring over the network with its LL protocol (tuning.cc).
+    network_hop_s: float = 2.7e-6
     # Starting a collective that is already queued on the GPU.
     # Fitted on: the same nccl-tests rows.
     collective_start_s: float = 10.0e-6
