@@ -6,6 +6,7 @@ are spread over ep groups of expert_tp GPUs, taken from the tensor, context and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -107,8 +108,9 @@ def _whole(name: str, value, at_least: int = 1) -> None:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
 
 
-def _divisors(number: int) -> list[int]:
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+def divisors(number: int) -> list[int]:
+    """All divisors, ascending; of a number above 10¹⁰ those that are or leave a factor of at most 100,000."""
+    small = [d for d in range(1, min(math.isqrt(number), 100_000) + 1) if number % d == 0]
     return sorted({*small, *(number // d for d in small)})
 
 
@@ -136,7 +138,7 @@ def require_legal(model, job: Job, layout: Layout) -> None:
     if a.schedule not in SCHEDULES:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {a.schedule!r}")
     if model.heads % a.tp:
-        _refuse("tp", a.tp, f"divide the {model.heads} attention heads", _divisors(model.heads))
+        _refuse("tp", a.tp, f"divide the {model.heads} attention heads", divisors(model.heads))
     if a.pp * a.interleave > model.layers:
         _refuse("pp", a.pp, f"leave each of its {a.interleave} chunks a stage at least one of {model.layers} layers",
                 range(1, model.layers // a.interleave + 1))
@@ -149,9 +151,9 @@ def require_legal(model, job: Job, layout: Layout) -> None:
     _require_legal_schedule(job, a)
     _require_legal_experts(model, a)
     if a.cp > 1 and job.seq % (2 * a.cp):
-        _refuse("cp", a.cp, f"cut the sequence of {job.seq} in 2 × cp equal pieces", _divisors(max(1, job.seq // 2)))
+        _refuse("cp", a.cp, f"cut the sequence of {job.seq} in 2 × cp equal pieces", divisors(max(1, job.seq // 2)))
     if a.shard and (a.dp * a.cp) % a.shard:
-        _refuse("shard", a.shard, f"divide the {a.dp * a.cp} data-parallel ranks", _divisors(a.dp * a.cp))
+        _refuse("shard", a.shard, f"divide the {a.dp * a.cp} data-parallel ranks", divisors(a.dp * a.cp))
 
 
 def _require_legal_batch(job: Job, a: Layout) -> None:
@@ -161,7 +163,7 @@ def _require_legal_batch(job: Job, a: Layout) -> None:
                 [a.dp * sequences, a.dp * (sequences + 1)][sequences < 1:])
     if sequences % a.micro_batch:
         _refuse("micro_batch", a.micro_batch, f"divide the {sequences} sequences of each data-parallel rank",
-                _divisors(sequences))
+                divisors(sequences))
 
 
 def _require_legal_schedule(job: Job, a: Layout) -> None:
@@ -187,12 +189,12 @@ def _require_legal_experts(model, a: Layout) -> None:
                              "nearest legal: 1")
         return
     if model.experts % a.ep:
-        _refuse("ep", a.ep, f"divide the {model.experts} experts", _divisors(model.experts))
+        _refuse("ep", a.ep, f"divide the {model.experts} experts", divisors(model.experts))
     if a.stage_gpus % (a.ep * a.expert_tp):
         _refuse("ep", a.ep, f"times expert_tp ({a.expert_tp}) divide the {a.stage_gpus} GPUs of a stage",
-                [d for d in _divisors(a.stage_gpus) if model.experts % d == 0])
+                [d for d in divisors(a.stage_gpus) if model.experts % d == 0])
     if a.tp % a.expert_tp:
-        _refuse("expert_tp", a.expert_tp, f"divide tp = {a.tp}", _divisors(a.tp))
+        _refuse("expert_tp", a.expert_tp, f"divide tp = {a.tp}", divisors(a.tp))
 
 
 # -- the estimate ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import check
-from engine.layout import Estimate, Job, Layout, Machine, estimate, recipe_of
+from engine.layout import Estimate, Job, Layout, Machine, divisors, estimate, recipe_of
 from engine.memory import RECOMPUTE
 from engine.pipeline import SCHEDULES
 from engine.shape import shape
@@ -25,6 +25,7 @@ MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 INTERLEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
 ZERO_STAGES = (0, 1, 2, 3)
 LEAST_TOKENS = 1024             # of a sequence that context parallelism leaves on a GPU
+MOST_GPUS = 10_000_000          # that a plan is made for
 AT_ONCE = 200_000               # layouts evaluated in one call: more would not stay near the processor's caches
 
 
@@ -79,17 +80,12 @@ def lost_by(best: Estimate, other: Estimate) -> dict:
     return {"slower_by": other.step_s / best.step_s - 1.0, "lost_by": term, "lost_s": max(0.0, more.get(term, 0.0))}
 
 
-def _divisors(number: int) -> list[int]:
-    return [d for d in range(1, number + 1) if number % d == 0] if number < 4096 else sorted(
-        {d for i in range(1, int(number**0.5) + 1) if number % i == 0 for d in (i, number // i)})
-
-
 def splits(model, job: Job, gpus: int) -> list[Split]:
     """Every legal (tp, pp, cp, ep, expert_tp) for so many GPUs."""
-    contexts = [c for c in _divisors(gpus) if c == 1 or (job.seq % (2 * c) == 0 and job.seq // c >= LEAST_TOKENS)]
+    contexts = [c for c in divisors(gpus) if c == 1 or (job.seq % (2 * c) == 0 and job.seq // c >= LEAST_TOKENS)]
     found = []
-    for tp in (d for d in _divisors(gpus) if model.heads % d == 0):
-        for pp in (d for d in _divisors(gpus // tp) if d <= model.layers):
+    for tp in (d for d in divisors(gpus) if model.heads % d == 0):
+        for pp in (d for d in divisors(gpus // tp) if d <= model.layers):
             for cp in contexts:
                 if gpus % (tp * pp * cp) or job.global_batch % (gpus // (tp * pp * cp)):
                     continue
@@ -102,7 +98,7 @@ def splits(model, job: Job, gpus: int) -> list[Split]:
 def _expert_splits(model, tp: int, stage_gpus: int) -> list[tuple[int, int]]:
     if not model.experts:
         return [(1, 1)]
-    return [(ep, expert_tp) for expert_tp in sorted({1, tp}) for ep in _divisors(model.experts)
+    return [(ep, expert_tp) for expert_tp in sorted({1, tp}) for ep in divisors(model.experts)
             if stage_gpus % (ep * expert_tp) == 0]
 
 
@@ -209,6 +205,7 @@ def least_of_each_split(block: Block, costs, allowed) -> list[Found]:
 def plan(model, at: Machine, job: Job, gpus: int, top: int = 5) -> Plan:
     """The fastest layout that fits ``gpus`` GPUs, and the best of the other splits. Where nothing fits, the leanest."""
     check.whole(gpus=gpus, top=top)
+    check.between(1, MOST_GPUS, gpus=gpus)
     started = time.perf_counter()
     fastest, leanest, legal_count, fitting_count = [], [], 0, 0
     for block in blocks(model, job, int(gpus)):

@@ -119,6 +119,7 @@ def test_one_gpu_has_a_plan_too():
 @pytest.mark.parametrize("call, words", [
     (lambda: search.plan(catalog.model("gpt2"), H100, Job(7, 1024), 0), "gpus must be a whole number of at least 1"),
     (lambda: search.plan(catalog.model("gpt2"), H100, Job(7, 1024), 8, top=0), "top must be a whole number"),
+    (lambda: search.plan(catalog.model("gpt2"), H100, Job(7, 1024), 10**30), "gpus must be between 1 and 1e.07"),
     (lambda: search.plan(catalog.model("gpt2"), H100, Job(1, 1023), 1009), "global_batch must be a multiple"),
 ])
 def test_bad_input_is_named(call, words):
