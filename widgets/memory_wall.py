@@ -57,19 +57,21 @@ class MemoryWall(Widget):
     }
     break_it = "Find a state that fits with checkpointing and does not fit without it."
     assumptions = (
-        "A GPT-like shape of the size chosen: width 128 times the layers, heads of 128, MLP four times the width, "
-        "dropout (GPT-3 175B and Llama 405B lie on that line). All parts at their peak together; "
-        f"{units.human(memory.FRAMEWORK_BYTES, 'bytes')} for the framework; no fragmentation. *Transient* is the "
-        "larger of the loss's logits, over a vocabulary of 128,256, and what checkpointing rebuilds in one layer. "
-        "Activations are bf16 even under fp8. The slider at the wall is the model size if the state alone passes, the "
-        "micro-batch if one sequence would fit, else the sequence. Each change below the total is made alone, "
+        "A GPT-like shape, all parts at their peak together, no fragmentation, "
+        f"{units.human(memory.FRAMEWORK_BYTES, 'bytes')} for the framework. Each change below the total is made alone, "
         "the cheapest first.")
     formula = (
         "$$M = F + P\\,(b_w + b_g + b_{opt}) + s\\,b\\,h\\,L\\,\\left(34 + \\frac{5as}{h}\\right) + 10\\,s\\,b\\,V$$"
         "\n\nfor bf16, with $s$ tokens in each of $b$ sequences, $L$ layers of width $h$ with $a$ heads and a "
         "vocabulary of $V$ (Korthikanti et al., arXiv:2205.05198). FlashAttention and selective checkpointing drop the "
-        "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. What is rebuilt in one layer takes "
-        "the place of the logits where it is larger.")
+        "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. *Transient* is the larger of the "
+        "logits, over a vocabulary of 128,256, and what checkpointing rebuilds in one layer.\n\n"
+        "The shape: width 128 times the layers, heads of 128, MLP four times the width, dropout (GPT-3 175B and Llama "
+        "405B lie on that line). Activations are bf16 even under fp8.\n\n"
+        "*Too large* is the model where the state alone passes the HBM, the micro-batch where one sequence would fit, "
+        "else the sequence. *Fewest GPUs, state sharded* is the smallest $N$ with $P\\,(b_w + b_g + b_{opt})/N$ plus "
+        "all the rest within one HBM: each GPU has a micro-batch of its own, so its activations, logits and framework "
+        "stay whole.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def case(self):
@@ -165,18 +167,24 @@ class MemoryWall(Widget):
         ratio = memory.against_hbm(self.total_bytes(), self.gpu)
         return show(ratio, "times"), ratio > 1
 
-    @readout("Slider at the wall")
+    @readout("Too large")
     def slider(self):
         at = budget.slider_at_wall(self.parts_bytes(), self.changed_bytes(), self.gpu)
-        return choose(at < 0, "none", select(np.maximum(at, 0), list(budget.SLIDERS)))
+        return choose(at < 0, "nothing", select(np.maximum(at, 0), list(budget.SLIDERS)))
 
-    @readout("Cheapest way back")
+    @readout("Cheapest change that fits")
     def way_back(self):
-        return choose(self.is_over(), choose(self.cure() < 0, "none", self.at_cure(list(CHANGES))), "none needed")
+        cure = self.cure()
+        found = choose(cure < 0, "none alone", select(np.maximum(cure, 0), list(CHANGES)))
+        return choose(self.is_over(), found, "none needed")
 
-    @readout("Minimum ranks")
+    def ranks_needed(self):
+        return budget.minimum_ranks(self.parts_bytes(), self.gpu)
+
+    @readout("Fewest GPUs, state sharded")
     def ranks(self):
-        return show(budget.minimum_ranks(self.parts_bytes(), self.gpu), "count")
+        needed = self.ranks_needed()
+        return choose(needed < 1, "none: the rest alone does not fit", show(needed, "count")), needed < 1
 
     def name_of_first(self):
         names = [*NAMES, choose(self.rebuilds_most(), "what one layer rebuilds", "the logits")]
@@ -185,16 +193,20 @@ class MemoryWall(Widget):
     def cure(self):
         return budget.cheapest_cure(self.changed_bytes(), self.gpu)
 
-    def at_cure(self, texts):
-        return select(np.maximum(self.cure(), 0), texts)
+    def beyond_one_change(self):
+        """What to do where no single change is enough."""
+        needed = self.ranks_needed()
+        return "no single change is enough, so " + choose(
+            needed < 1, "combine them: what is not state passes the HBM alone, and sharding leaves it whole",
+            f"shard the state over at least {show(needed, 'count')} GPUs (FSDP and ZeRO, lesson 05)")
 
     @regime()
     def over_the_wall(self):
-        shard = f"no single change is enough, so shard over at least {self.ranks()} GPUs (FSDP and ZeRO, lesson 05)"
+        cure = self.cure()
         return self.is_over(), (
             f"This is the memory wall: {self.total()} on a GPU of {show(self.gpu.hbm_bytes, 'bytes')}, passed first by "
-            f"{self.name_of_first()}; the slider to blame is the {self.slider()}. First response: "
-            f"{choose(self.cure() < 0, shard, self.at_cure(CURES))}.")
+            f"{self.name_of_first()}; what is too large is the {self.slider()}. First response: "
+            f"{choose(cure < 0, self.beyond_one_change(), select(np.maximum(cure, 0), CURES))}.")
 
     @regime(target=True)
     def checkpointing_saves_it(self):

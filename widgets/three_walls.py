@@ -45,15 +45,17 @@ class ThreeWalls(Widget):
     }
     break_it = "Pass all four walls at once. Then add GPUs: three of the walls give way. Which one does not?"
     assumptions = (
-        "State of bf16 mixed Adam, 16 bytes per parameter, cut evenly over all GPUs: no activations. Arithmetic of "
-        "$6PD$ at the chip's dense bf16 peak times an MFU that does not fall as GPUs are added, which is kind. Price "
-        f"and GPU are set apart; it starts at {PRICE.dollars_per_hour:g} dollars for an H100 ({PRICE.provider}, "
-        f"{PRICE.date}). The axis is linear up to the wall and logarithmic beyond it.")
+        "State of bf16 mixed Adam, 16 bytes per parameter, cut evenly over all GPUs, without activations; arithmetic "
+        "of $6PD$ at an MFU that does not fall as GPUs are added, which is kind. The axis is linear up to the wall and "
+        "logarithmic beyond it.")
     formula = ("With $P$ parameters, $D$ tokens, $B$ tokens per step, and $N$ GPUs of peak $C$ and memory $M$ at a "
                "utilisation $u$:\n\n"
                "$$\\frac{16P}{NM} \\qquad \\frac{6PB}{NCu\\,T_{step}} \\qquad \\frac{6PD}{NCu\\,T_{deadline}} \\qquad "
                "\\frac{6PD}{Cu} \\cdot \\frac{price}{budget}$$\n\nEach is what is needed over what there is. All grow "
-               "with $P$, so the largest is the wall that a growing model hits first. $N$ cancels in the last one.")
+               "with $P$, so the largest is the wall that a growing model hits first. $N$ cancels in the last one. "
+               "$C$ is the dense bf16 peak. The price starts at "
+               f"{PRICE.dollars_per_hour:g} dollars for an H100 ({PRICE.provider}, {PRICE.date}); choosing another GPU "
+               "leaves it where it is.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def peak(self):
@@ -149,7 +151,7 @@ class ThreeWalls(Widget):
     def first(self):
         return self.name_of_first(), np.any(self.is_first())
 
-    @readout("Largest model")
+    @readout("Largest model that clears all four")
     def largest(self):
         return show(walls.largest_params(self.size, self.ratios()), "params")
 
@@ -157,37 +159,53 @@ class ThreeWalls(Widget):
         first = walls.first_wall(self.ratios())
         return choose(first < 0, "no wall", select(np.maximum(first, 0), NAMES))
 
-    def times(self, wall):
-        return show(self.ratios()[wall], "times")
-
     def gpus_past(self, wall):
         return show(walls.gpus_past(self.ratios()[wall], self.gpus), "count")
 
+    def split(self):
+        """How a batch is split over GPUs: whole copies of the model where one fits, else with its state cut too."""
+        whole = walls.memory_ratio(self.size, self.gpu) <= 1
+        return choose(whole, "data parallel (lesson 04)",
+                      "sharded data parallel, for no GPU holds the model alone (lesson 05)")
+
+    def responses(self):
+        """What to do first at each wall."""
+        return [f"shard the state over at least {self.gpus_past(0)} GPUs, no copy kept twice (FSDP and ZeRO, lesson 05)",
+                f"split the batch over {self.gpus_past(1)} GPUs in {self.split()}, or make it smaller",
+                f"{self.gpus_past(2)} GPUs in {self.split()}, or a better MFU",
+                "fewer tokens or a smaller model, then MFU and the price; no number of GPUs repairs it, since more of "
+                "them work shorter and cost the same"]
+
+    def first_response(self, wall):
+        """The response to the wall that stands first, and to each further one behind it."""
+        ratios, responses = self.ratios(), self.responses()
+        behind = [choose(ratios[i] > 1, f" {ROWS[i]}, {show(ratios[i], 'times')}: {responses[i]}.", "")
+                  for i in range(4) if i != wall]
+        several = np.sum(np.where(ratios > 1, 1, 0)) > 1
+        return f"First response: {responses[wall]}.{choose(several, ' Behind it:', '')}" + "".join(map(str, behind))
+
+    def times(self, wall):
+        return show(self.ratios()[wall], "times")
+
     @regime()
     def memory_wall(self):
-        return self.is_first()[0], (
-            f"The memory wall stands first: the state is {self.times(0)} the HBM of all the GPUs. First response: "
-            f"shard it, with no copy kept twice, over at least {self.gpus_past(0)} of them (FSDP and ZeRO, lesson 05).")
+        return self.is_first()[0], (f"The memory wall stands first: the state is {self.times(0)} the HBM of all the "
+                                    f"GPUs. {self.first_response(0)}")
 
     @regime()
     def step_wall(self):
-        return self.is_first()[1], (
-            f"The wall of one step stands first: it takes {show(self.step_s(), 'seconds')}, {self.times(1)} what you "
-            f"want. First response: split its batch over {self.gpus_past(1)} GPUs (data parallel, lesson 04), or make "
-            "the batch smaller.")
+        return self.is_first()[1], (f"The wall of one step stands first: it takes {show(self.step_s(), 'seconds')}, "
+                                    f"{self.times(1)} what you want. {self.first_response(1)}")
 
     @regime()
     def deadline_wall(self):
-        return self.is_first()[2], (
-            f"The deadline stands first: the run takes {show(self.run_s(), 'seconds')}, {self.times(2)} the time there "
-            f"is. First response: {self.gpus_past(2)} GPUs in data parallel (lesson 04), or a better MFU.")
+        return self.is_first()[2], (f"The deadline stands first: the run takes {show(self.run_s(), 'seconds')}, "
+                                    f"{self.times(2)} the time there is. {self.first_response(2)}")
 
     @regime()
     def budget_wall(self):
-        return self.is_first()[3], (
-            f"The budget stands first: the bill is {show(self.bill_dollars(), 'dollars')}, {self.times(3)} what there "
-            "is. More GPUs do not help: they work shorter and cost the same. First response: fewer tokens or a smaller "
-            "model, then MFU and the price.")
+        return self.is_first()[3], (f"The budget stands first: the bill is {show(self.bill_dollars(), 'dollars')}, "
+                                    f"{self.times(3)} what there is. {self.first_response(3)}")
 
     @regime(target=True)
     def every_wall(self):

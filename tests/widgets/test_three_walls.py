@@ -59,6 +59,24 @@ def test_the_number_of_gpus_that_is_named_clears_the_deadline():
     assert met(gpus=2048) == {"budget_wall"}
 
 
+def test_the_response_says_how_the_run_is_split():
+    """70B has 1.12 TB of state, so no H100 holds a copy: its data parallel is sharded. 1B is copied whole."""
+    words = shown()["regimes"]["deadline_wall"]["text"]
+    assert "2,048 GPUs in sharded data parallel" in words and "lesson 05" in words
+    small = shown(size=1e9, tokens=1e13, gpus=8, budget_dollars=1e8)["regimes"]
+    assert small["deadline_wall"]["met"] and "GPUs in data parallel (lesson 04)" in small["deadline_wall"]["text"]
+
+
+def test_every_wall_that_stands_gets_its_response():
+    words = shown()["regimes"]["deadline_wall"]["text"]
+    assert "Behind it: Bill, 1." in words and "no number of GPUs repairs it" in words
+    assert "Memory" not in words and "One step" not in words
+    assert "Behind it" not in shown(gpus=2048)["regimes"]["budget_wall"]["text"]
+    every = shown(gpus=8)["regimes"]
+    first = next(every[wall]["text"] for wall in WALLS if every[wall]["met"])
+    assert all(f"{row}, " in first for row in ("Memory", "One step", "Bill")) and "over at least 14 GPUs" in first
+
+
 def test_the_largest_model_stands_at_the_first_wall():
     assert max(ratios(size=35e9)) == pytest.approx(1, rel=0.01)
 
