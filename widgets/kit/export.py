@@ -42,6 +42,7 @@ def module(cls: type[Widget]) -> str:
         "controls": [control.describe() for control in controls.values()],
         "presets": presets,
         "targets": [name for name, method in cls.methods("regime_target").items() if method.regime_target],
+        "geometry": [name for name, method in cls.methods("part_of").items() if not method.part_shown],
         "drag": cls.drag,
         "tap": cls.tap,
         "picture": serialize_json(_picture(cls)[0]),

@@ -20,14 +20,15 @@ from widgets.kit.controls import BadValue, Control
 from widgets.kit.symbolic import Graph, NotTraceable, Symbol
 
 
-def part(*controls, tabulated=False):
+def part(*controls, tabulated=False, shown=True):
     """Columns of numbers for the data source of the method's name; depends on the named controls and no others.
 
     ``tabulated``: the method executes an algorithm that cannot be traced; it is run at every stop of its controls.
+    ``shown=False``: the columns are places on the picture, of no use to a reader who opens the data or takes the CSV.
     """
     def mark(method):
         method = param.depends(*controls)(method)
-        method.part_of, method.tabulated = controls, tabulated
+        method.part_of, method.tabulated, method.part_shown = controls, tabulated, shown
         return executed(*controls)(method) if tabulated else method
     return mark
 

@@ -24,11 +24,12 @@ export function write(control, value) {
   return short.length < plain.length ? short : plain;
 }
 
-// Binds a control to its elements. `changed(value, settled)` is called with each new value.
-export function bind(root, control, changed) {
+// Binds a control to its elements. `changed(value, settled)` is called with each new value, `refused(words)` with what is
+// wrong with one that was typed.
+export function bind(root, control, changed, refused) {
   const element = root.querySelector(`[data-control="${control.name}"]`);
   return { choice: bindSelect, switch: bindSwitch, number: bindSlider, player: bindPlayer }[control.kind](
-    element, control, changed);
+    element, control, changed, refused);
 }
 
 function bindSelect(element, control, changed) {
@@ -43,11 +44,13 @@ function bindSwitch(element, control, changed) {
   return { show: value => { box.checked = !!value; } };
 }
 
-function bindSlider(element, control, changed) {
+function bindSlider(element, control, changed, refused) {
   const range = element.querySelector("input[type=range]");
   const typed = element.querySelector("input[type=text]");
   let last = control.grid.length - 1;
+  let shown = control.default;
   const show = value => {
+    shown = value;
     const text = human(value, control.family);
     const at = stop(value, control.grid);
     range.value = at;
@@ -59,16 +62,11 @@ function bindSlider(element, control, changed) {
   range.addEventListener("change", () => changed(control.grid[range.valueAsNumber], true));
   typed?.addEventListener("change", () => {
     const value = parse(typed.value, control.family);
-    const good = value !== null && fits(control, value);
-    typed.setAttribute("aria-invalid", String(!good));
-    typed.title = good ? "" : `From ${human(control.low, control.family)} to ${human(control.high, control.family)}`;
-    if (good) changed(value, true);
+    if (value !== null && fits(control, value)) return changed(value, true);
+    refused(`${control.label} cannot be “${typed.value.slice(0, 40)}”: it takes a ${control.whole ? "whole " : ""}number from `
+      + `${human(control.low, control.family)} to ${human(control.high, control.family)}.`);
   });
-  typed?.addEventListener("blur", () => {
-    if (typed.getAttribute("aria-invalid") !== "true") return;
-    typed.setAttribute("aria-invalid", "false");
-    changed(null, true);
-  });
+  typed?.addEventListener("blur", () => show(shown));
   typed?.addEventListener("keydown", event => { if (event.key === "Enter") typed.blur(); });
   const limit = value => { range.max = last = stop(value, control.grid); };
   return { show, limit };

@@ -88,14 +88,18 @@ export function in_unit(value, unit, digits = 3) {
   return (unit.includes("$") ? "$" : "") + number(value / scale, digits) + text;
 }
 
-// A typed quantity: "70B", "1.12 TB", "7e10", "40 %". Null when it is not one.
+// A typed quantity: "70B", "1.12 TB", "64 KiB", "7e10", "40 %". Null when it is not one, or could be two: a comma that does
+// not part thousands, and "Gb", which is bits to some and bytes to others.
 export function parse(text, family) {
-  const match = /^\s*\$?\s*([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(.*?)\s*$/i.exec(text.replace(/−/g, "-"));
+  const match = /^\s*\$?\s*([+-]?(?:\d{1,3}(?:,\d{3})+\.?\d*|\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(.*?)\s*$/i.exec(text.replace(/−/g, "-"));
   if (!match) return null;
   const amount = Number(match[1].replace(/,/g, "")), unit = match[2];
   if (!Number.isFinite(amount)) return null;
-  const steps = FAMILIES[family].map(([scale, words]) => [scale, words.trim()]);
-  if (!unit) return amount * (steps.length === 1 ? steps[0][0] : 1);
+  const inBytes = family.startsWith("bytes");
+  if (inBytes && /^[KMGTPE]b/.test(unit)) return null;
+  const binary = family === "bytes" ? FAMILIES.bytes_binary : [];
+  const steps = [...FAMILIES[family], ...binary].map(([scale, words]) => [scale, words.trim()]);
+  if (!unit) return amount * (FAMILIES[family].length === 1 ? FAMILIES[family][0][0] : 1);
   const same = (a, b) => a === b || a.split(" ")[0] === b;
   const found = steps.find(([, words]) => same(words, unit))
     ?? steps.find(([, words]) => same(words.toLowerCase(), unit.toLowerCase()));

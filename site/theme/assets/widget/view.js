@@ -108,7 +108,18 @@ export class View {
     Object.assign(this.values, changes);
     for (const name of Object.keys(changes)) this.bound[name].show(this.values[name]);
     this.moved = true;
+    if (this.noted === "typed") this.note("");
+    this.pressPresets();
     this.update(settled);
+  }
+
+  // A preset is pressed while the widget stands in just its state; an animation's position does not count.
+  pressPresets() {
+    for (const button of this.element.querySelectorAll("[data-preset]")) {
+      const state = { ...this.home, ...this.presets[button.dataset.preset] };
+      const same = this.controls.every(({ kind, name }) => kind === "player" || this.values[name] === state[name]);
+      button.setAttribute("aria-pressed", String(same));
+    }
   }
 
   update(settled) {
@@ -155,7 +166,12 @@ export class View {
     for (const [name, end] of Object.entries(out.ends)) this.bound[name].limit(end);
     this.ranges = out.ranges;
     this.shown = out;
-    if (this.sheet) this.sheet.replaceChildren(...tables(out.parts));
+    if (this.sheet) this.sheet.replaceChildren(...tables(this.readable()));
+  }
+
+  // What the data drawer and the CSV give: the parts that say something, not the places where they are drawn.
+  readable() {
+    return Object.fromEntries(Object.entries(this.shown.parts).filter(([name]) => !this.geometry.includes(name)));
   }
 
   showPart(name, columns) {
@@ -220,7 +236,8 @@ export class View {
     requestAnimationFrame(tick);
   }
 
-  note(text) {
+  note(text, about = "") {
+    this.noted = about;
     const place = this.$("[data-note]");
     place.textContent = text;
     place.hidden = !text;
@@ -230,19 +247,21 @@ export class View {
   bindAll() {
     this.bound = {};
     for (const control of this.controls) {
-      this.bound[control.name] = bind(this.element, control, (value, settled) => {
-        if (value === null) return this.bound[control.name].show(this.values[control.name]);
-        this.set({ [control.name]: value }, settled);
-      });
+      this.bound[control.name] = bind(this.element, control, (value, settled) => this.set({ [control.name]: value }, settled),
+        said => {
+          this.note(said, "typed");
+          this.bound[control.name].show(this.values[control.name]);
+        });
       this.bound[control.name].show(this.values[control.name]);
     }
     this.on("[data-reset]", () => { this.note(""); this.set(this.home, true); });
     this.on("[data-copy]", () => this.copyLink());
     this.on("[data-png]", () => pictureFile(this.plot, this.slug, this.$("[data-summary]").textContent));
-    this.on("[data-csv]", () => tableFile(this.shown.parts, this.slug));
+    this.on("[data-csv]", () => tableFile(this.readable(), this.slug));
     for (const button of this.element.querySelectorAll("[data-preset]")) {
       button.addEventListener("click", () => this.set({ ...this.home, ...this.presets[button.dataset.preset] }, true));
     }
+    this.pressPresets();
     const alone = this.$("[data-alone]");
     if (alone) {
       alone.href = new URL(`../${this.slug}/`, here);
@@ -251,7 +270,7 @@ export class View {
     const data = this.$("[data-data]");
     data?.addEventListener("toggle", () => {
       this.sheet = data.open ? data.querySelector("[data-table]") : null;
-      this.sheet?.replaceChildren(...tables(this.shown.parts));
+      this.sheet?.replaceChildren(...tables(this.readable()));
     });
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
