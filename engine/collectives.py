@@ -128,15 +128,36 @@ def tree_all_reduce_s(buffer_bytes, ranks, bytes_per_s, alpha_s):
     return ops.where(ranks > 1, 2 * buffer_bytes / bytes_per_s, 0.0) + 2 * ops.log2_ceil(ranks) * alpha_s
 
 
+def halving_doubling_buffers(ranks):
+    """(buffers that pass one after the other, buffers that the busiest rank sends) by halving and doubling.
+
+    2(p-1)/p of both for a power of two. Other counts first fold what exceeds the power p below: each excess rank gives
+    its whole buffer to a partner, and gets the sum from it in the end. That is two more whole buffers in the time, and
+    one more that the partner sends. Thakur, Rabenseifner, Gropp 2005 section 4.5; ranks_schedules runs it.
+    """
+    check.whole(ranks=ranks)
+    above = 2.0 ** ops.log2_ceil(1.0 * ranks)
+    power = ops.where(above > ranks, above / 2.0, above)
+    folded = ops.where(above > ranks, 1.0, 0.0)
+    halved = 2.0 * (power - 1.0) / power
+    return halved + 2.0 * folded, halved + folded
+
+
 def halving_doubling_all_reduce_s(buffer_bytes, ranks, bytes_per_s, alpha_s):
     """Recursive halving, then doubling: 2(n-1)/n·S/B + 2·⌈log2 n⌉·alpha (Thakur, Rabenseifner, Gropp 2005).
 
-    For powers of two; leaves out the extra round of other counts, and the long wires that the far partners need.
+    For powers of two; other counts take two whole buffers more (halving_doubling_buffers). Leaves out the long wires
+    that the far partners need.
     """
     check.non_negative(buffer_bytes=buffer_bytes, alpha_s=alpha_s)
     check.positive(bytes_per_s=bytes_per_s)
-    check.whole(ranks=ranks)
-    return 2 * (ranks - 1) / ranks * buffer_bytes / bytes_per_s + 2 * ops.log2_ceil(ranks) * alpha_s
+    passed, _ = halving_doubling_buffers(ranks)
+    return passed * buffer_bytes / bytes_per_s + 2 * ops.log2_ceil(ranks) * alpha_s
+
+
+def as_fast(times_s, best_s, tolerance=0.02):
+    """Which times are within so much of the best: closer than a model of this kind can tell apart."""
+    return times_s <= (1.0 + tolerance) * best_s
 
 
 def two_level_all_reduce_s(buffer_bytes, ranks, ranks_per_node, link_bytes_per_s, link_alpha_s, nic_bytes_per_s,

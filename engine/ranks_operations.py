@@ -85,11 +85,12 @@ def send_recv(buffers, source: int = 0, destination: int | None = None, cell_byt
 
 
 def all_reduce(buffers, algorithm: str = "ring", chunks: int | None = None, gpus_per_node: int | None = None,
-               cell_bytes: float = 4.0) -> Run:
+               cell_bytes: float = 4.0, nearest_first: bool = True) -> Run:
     """Every rank gets the sum of all buffers.
 
     ``chunks`` cuts the ring's buffer (as many as ranks unless said) or each tree's half (1 unless said);
-    ``gpus_per_node`` is for two levels. ``tree`` is one binomial tree, ``double_tree`` NCCL's two binary ones.
+    ``gpus_per_node`` is for two levels, ``nearest_first`` for halving and doubling: whether it begins with the neighbour
+    or with the rank half of them away. ``tree`` is one binomial tree, ``double_tree`` NCCL's two binary ones.
     """
     check.one_of(ALGORITHMS, algorithm=algorithm)
     memory = full_memory(buffers)
@@ -100,7 +101,7 @@ def all_reduce(buffers, algorithm: str = "ring", chunks: int | None = None, gpus
         "ring": lambda: schedules.ring_all_reduce(range(ranks), schedules.cut(cells, count)),
         "tree": lambda: schedules.binomial_reduce(ranks, 0, cells) + schedules.binomial_broadcast(ranks, 0, cells),
         "double_tree": lambda: schedules.double_tree_all_reduce(ranks, cells, count),
-        "halving_doubling": lambda: schedules.halving_doubling_all_reduce(ranks, cells),
+        "halving_doubling": lambda: schedules.halving_doubling_all_reduce(ranks, cells, nearest_first),
         "two_level": lambda: schedules.two_level_all_reduce(_nodes(ranks, gpus_per_node), gpus_per_node, cells),
     }[algorithm]()
     pieces = schedules.cut(cells, count)

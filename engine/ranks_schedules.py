@@ -88,20 +88,31 @@ def pairwise_all_to_all(ranks: int, block: int) -> list[Step]:
 
 
 # -- halving and doubling --------------------------------------------------------------------------------------------
-def halving_doubling_all_reduce(ranks: int, cells: int) -> list[Step]:
-    """Recursive halving, then doubling (Thakur, Rabenseifner and Gropp 2005, sections 4.2 and 4.5).
+def halving_doubling_all_reduce(ranks: int, cells: int, nearest_first: bool = True) -> list[Step]:
+    """Recursive halving, then doubling (Rabenseifner; Thakur, Rabenseifner and Gropp 2005, section 4.5).
 
-    Partners n/2 apart exchange half of the buffer, then n/4 apart a quarter, …: log2 n steps, and the same way back.
+    Neighbours exchange half of the buffer, then ranks two apart a quarter, then four apart …: log2 n steps, and the same
+    way back. That is the order of MPICH: the large messages stay near. ``nearest_first=False`` begins n/2 apart, the
+    order of a ReduceScatter alone (section 4.2), which leaves chunk i at rank i; each rank sends the same bytes.
     Other counts fold their excess first: with r ranks above the power of two below, each odd one of the first 2r gives
     its whole buffer to the even one before it and gets the sum at the end, which costs 2 steps of the whole buffer.
     """
     power = 1 << (ranks.bit_length() - 1)
     excess = ranks - power
     members = [2 * i for i in range(excess)] + list(range(2 * excess, ranks))
+    if nearest_first:
+        members = _bit_reversed(members)
     whole = (0, cells)
     fold = [Step("fold", tuple(_move(2 * i + 1, 2 * i, whole, ADD) for i in range(excess)))] if excess else []
     unfold = [Step("unfold", tuple(_move(2 * i, 2 * i + 1, whole, PUT) for i in range(excess)))] if excess else []
     return fold + _halving(members, cells) + _doubling(members, cells) + unfold
+
+
+def _bit_reversed(members) -> list[int]:
+    """Reordered so that those half of the list apart are neighbours, those a quarter apart two apart, and so on."""
+    if len(members) < 2:
+        return list(members)
+    return _bit_reversed(members[::2]) + _bit_reversed(members[1::2])
 
 
 def _halving(members, cells: int) -> list[Step]:

@@ -82,3 +82,25 @@ def test_at_the_half_latency_size_start_ups_are_half(which):
 
 def test_idle_links():
     assert [collectives.idle_links(8, chunks) for chunks in (1, 4, 8, 12)] == [7, 4, 0, 0]
+
+
+@pytest.mark.parametrize("members", range(1, 21))
+def test_halving_doubling_is_the_executed_one_at_any_count(members):
+    """With the fold and unfold of what exceeds a power of two, at both ends of the scale and in the bytes."""
+    power = 2 ** (members.bit_length() - 1)
+    run = ranks_operations.all_reduce(ranks.example(members, power), "halving_doubling", cell_bytes=1e6)
+    for alpha_s, bytes_per_s in ((3 * US, 50 * GB), (1.0, 1e30), (0.0, GB)):
+        assert ranks.time_s(run, alpha_s, bytes_per_s) == pytest.approx(
+            collectives.halving_doubling_all_reduce_s(power * 1e6, members, bytes_per_s, alpha_s), rel=1e-12)
+    assert run.sent_bytes.max() == pytest.approx(collectives.halving_doubling_buffers(members)[1] * power * 1e6)
+
+
+def test_halving_doubling_on_six_ranks_by_hand():
+    """Four ranks exchange 3/4 twice: 1.5 buffers. The two in excess hand theirs over first and get the sum at last."""
+    assert collectives.halving_doubling_buffers(6) == (3.5, 2.5)
+    assert collectives.halving_doubling_buffers(8) == (1.75, 1.75)
+    assert collectives.halving_doubling_buffers(np.array([1, 2, 3, 64]))[0].tolist() == [0, 1, 3, 2 * 63 / 64]
+
+
+def test_as_fast():
+    assert collectives.as_fast(np.array([1.0, 1.019, 1.03]), 1.0).tolist() == [True, True, False]

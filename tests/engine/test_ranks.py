@@ -169,6 +169,30 @@ def test_halving_doubling_steps(ranks, steps):
     assert operations.all_reduce(buffers_of(ranks, 32), "halving_doubling").busy_steps == steps
 
 
+@pytest.mark.parametrize("nearest_first, node_buffers, middle_buffers", [(True, 1.75, 1.0), (False, 14, 32)])
+def test_halving_doubling_by_its_order(nearest_first, node_buffers, middle_buffers):
+    """64 ranks, 8 in a node: what leaves each node and what crosses the middle, in buffers, by hand.
+
+    Near first, the steps beyond a node carry 1/16, 1/32 and 1/64 of 8 ranks' buffers; far first 1/2, 1/4 and 1/8.
+    """
+    run = operations.all_reduce(buffers_of(64, 64), "halving_doubling", cell_bytes=1 / 64, nearest_first=nearest_first)
+    _, leaving = engine_ranks.bytes_by_wire(run, 8)
+    _, crossing = engine_ranks.bytes_by_wire(run, 32)
+    assert np.allclose(leaving.reshape(8, 8).sum(axis=1), node_buffers)
+    assert crossing[:32].sum() == pytest.approx(middle_buffers)
+    assert np.allclose(run.sent_bytes, 2 * 63 / 64), "the bytes of a rank do not depend on the order"
+    first = run.steps[0].moves[0]
+    assert abs(first.source - first.destination) == (1 if nearest_first else 32)
+
+
+@pytest.mark.parametrize("nearest_first", [True, False])
+@pytest.mark.parametrize("ranks", range(1, 21))
+def test_halving_doubling_sums_in_either_order(ranks, nearest_first):
+    buffers = buffers_of(ranks, 23)
+    run = operations.all_reduce(buffers, "halving_doubling", nearest_first=nearest_first)
+    assert all((result == np.sum(buffers, axis=0)).all() for result in run.results)
+
+
 @pytest.mark.parametrize("size_bytes, alpha_s, bytes_per_s", [(1e9, 5e-6, 50e9), (64.0, 5e-6, 50e9), (1e6, 0.0, 1e9)])
 @pytest.mark.parametrize("ranks", [1, 2, 4, 8, 16])
 def test_executed_time_is_the_closed_form(ranks, size_bytes, alpha_s, bytes_per_s):
