@@ -1,5 +1,7 @@
 """Real models in a cube of three loads: which resource of a cluster each of them runs out of first."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from bokeh.transform import factor_mark
 
@@ -42,7 +44,9 @@ class RegimeCube(Widget):
     focus = Choice("Model", {key: (NAMES[i], i) for i, key in enumerate(KEYS)}, "llama3.1-70b")
     gpu = Choice("GPU", list(catalog.gpus().values()), "h100-sxm", more=True)
     tokens = Number("Tokens in a training step", 4e6, 1e4, 1e8, family="tokens", more=True, marks=(1e6, 16e6))
-    step_s = Number("Training step wanted", 10, 0.5, 120, family="seconds", more=True)
+    step_s = Number("Training step wanted", 20, 0.5, 240, family="seconds", more=True, marks=(10,))
+    mfu = Number("MFU", 0.4, 0.05, 0.8, family="percent", stops=76, log=False, more=True,
+                 help="Model FLOPs utilisation: the share of the peak that the mathematics uses")
     batch = Number("Sequences served together", 64, 1, 4096, whole=True, more=True, marks=(1, 8, 512))
     context = Number("Context of each, in tokens", 8192, 128, 131072, whole=True, more=True, marks=(512, 32768))
     token_s = Number("Time for each token wanted", 0.02, 0.002, 0.5, family="seconds", more=True)
@@ -51,40 +55,42 @@ class RegimeCube(Widget):
 
     drag = {"x": ("turn", -0.03), "y": ("tilt", 0.3)}
     tap = {"models": "focus"}
-    presets = {"Train on 256 H100s": {}, "Train on 1,024": {"gpus": 1024},
+    presets = {"Train on 256 H100s": {}, "8,192 GPUs, steps of 1 s": {"gpus": 8192, "step_s": 1},
                "8 GPUs, small steps": {"gpus": 8, "tokens": 65536}, "Serve on 8": {"task": "serving", "gpus": 8},
                "Serve many short chats": {"task": "serving", "gpus": 8, "batch": 512, "context": 512}}
     break_it = "Find a setting in which another resource binds the chosen model than at first."
     assumptions = ("A load of 1× uses all there is: what lies outside the dashed box has a red rim and cannot be met. "
-                   "Loads beyond the axes stand at their ends. Training: state of bf16 "
-                   "mixed Adam cut evenly over all HBM; 6 FLOPs for each active parameter and token at the bf16 peak; "
-                   "the gradients' ring AllReduce over each GPU's NIC, plain data parallel, nothing hidden. Serving: "
-                   "bf16 weights and cache over all HBM, the arithmetic and the reading of one decode step; no traffic "
-                   "between GPUs.")
-    formula = (r"$$\ell_{memory} = \frac{16\,P}{N\,H}, \qquad \ell_{compute} = \frac{6\,P_a\,T}{N\,C\,t}, \qquad "
+                   "Training is plain data parallel with its state cut evenly over all HBM and nothing hidden; "
+                   "serving sends nothing between GPUs.")
+    formula = (r"$$\ell_{memory} = \frac{16\,P}{N\,H}, \qquad \ell_{compute} = \frac{6\,P_a\,T}{N\,C\,u\,t}, \qquad "
                r"\ell_{network} = \frac{2\,\frac{N-1}{N}\,2\,P}{W\,t}$$" "\n\n"
-               "$P$ parameters, of which $P_a$ work on a token; $N$ GPUs of $H$ bytes, $C$ FLOP/s and $W$ bytes/s over "
-               "the NIC; $T$ tokens in a step of $t$ seconds. The largest load binds. Serving: "
-               r"$\ell_{memory} = (2P + KV)/NH$, $\ell_{compute} = b\,F/NCt$, $\ell_{HBM} = (2P_{touched} + KV)/NBt$ "
-               "with $b$ sequences, $F$ forward FLOPs a token, $B$ the HBM's bytes/s.")
+               "$P$ parameters of bf16 mixed Adam, of which $P_a$ work on a token; $N$ GPUs of $H$ bytes and $C$ FLOP/s "
+               "in bf16 at an MFU of $u$; $T$ tokens in a step of $t$ seconds. $W$ is what the rings of the gradients' "
+               "AllReduce have, one way: the link within a node; across nodes all NICs of a node together, or the link "
+               "where it is slower. The largest load binds. Loads beyond the axes stand at their ends.\n\n"
+               r"Serving: $\ell_{memory} = (2P + KV)/NH$, $\ell_{compute} = b\,F/NCt$, "
+               r"$\ell_{HBM} = (2P_{touched} + KV)/NBt$ "
+               "with bf16 weights and cache, $b$ sequences, $F$ forward FLOPs a token at the peak, $B$ the HBM's "
+               "bytes/s.")
 
     # -- what the engine says ------------------------------------------------------------------------------------------
-    def loads(self):
-        """A row for each model: memory, compute, bandwidth."""
-        return np.where(self.task == 1, self.serving_loads(), self.training_loads())
+    def loads(self, models=MODELS):
+        """Memory, compute, bandwidth: a row for each model."""
+        return np.where(self.task == 1, self.serving_loads(models), self.training_loads(models))
 
-    def training_loads(self):
-        return walls.training_loads(MODELS, self.gpu, self.gpus, self.tokens, self.step_s)
+    def training_loads(self, models):
+        return walls.training_loads(models, self.gpu, self.gpus, self.tokens, self.step_s, mfu=self.mfu)
 
-    def serving_loads(self):
-        return walls.serving_loads(MODELS, self.gpu, self.gpus, self.batch, self.context, self.token_s)
+    def serving_loads(self, models):
+        return walls.serving_loads(models, self.gpu, self.gpus, self.batch, self.context, self.token_s)
 
-    def in_focus(self, loads):
-        return np.stack([lookup(loads[:, axis], self.focus) for axis in range(3)])
+    def in_focus(self):
+        """The chosen model alone."""
+        return SimpleNamespace(**{name: lookup(column, self.focus) for name, column in vars(MODELS).items()})
 
     def chosen(self):
         """The loads of the model in focus."""
-        return self.in_focus(self.loads())
+        return self.loads(self.in_focus())
 
     def turn_degrees(self):
         return isometric.quarter_turn(self.turn, TURNS)
@@ -107,7 +113,7 @@ class RegimeCube(Widget):
     def limit(self):
         return isometric.segments(isometric.box(LIMIT), self.turn_degrees(), self.tilt)
 
-    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s", "focus")
+    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s", "focus")
     def ticks(self):
         """The scales; the place at which the model in focus is read stays free for its own value."""
         x, y, _ = isometric.project(isometric.scales(AT), self.turn_degrees(), self.tilt)
@@ -126,11 +132,11 @@ class RegimeCube(Widget):
         return {"x": x, "y": y, "name": [self.resource(axis) for axis in range(3)],
                 "align": ["left", "right", "left"], "right": [12.0, -12.0, 12.0]}
 
-    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s")
+    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s")
     def stems(self):
         return isometric.segments(isometric.stems(self.points()), self.turn_degrees(), self.tilt)
 
-    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s")
+    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s")
     def dots(self):
         x, y, toward = isometric.project(self.points(), self.turn_degrees(), self.tilt)
         order, loads = isometric.back_to_front(toward), self.loads()
@@ -140,7 +146,7 @@ class RegimeCube(Widget):
             "bound": [self.resource(binding[i]) for i in range(len(NAMES))],
             "rim": [choose(over[i], "over", "within") for i in range(len(NAMES))], "weight": np.where(over, 2.0, 0.5)}
 
-    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s", "focus")
+    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s", "focus")
     def models(self):
         """Each model's loads, and its name beside its dot; on a phone the one in focus and the two ends are named."""
         loads = self.loads()
@@ -157,14 +163,15 @@ class RegimeCube(Widget):
                 "align": ["right" if side < 0 else "left" for side in SIDES],
                 "right": np.where(SIDES < 0, -12.0, 12.0), "gap": np.where(SIDES < 0, -3.0, 3.0)}
 
-    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s", "focus")
+    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s", "focus")
     def drops(self):
         return isometric.segments(isometric.drop_lines(self.point()), self.turn_degrees(), self.tilt)
 
-    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "batch", "context", "token_s", "focus")
+    @part("turn", "tilt", "task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s", "focus")
     def values(self):
         loads = self.chosen()
-        x, y, _ = isometric.project(isometric.readings(self.point()), self.turn_degrees(), self.tilt)
+        point = isometric.log_share(loads, FEWEST, MOST)
+        x, y, _ = isometric.project(isometric.readings(point), self.turn_degrees(), self.tilt)
         return {"x": x, "y": y, "name": [show(loads[axis], "times") for axis in range(3)],
                 "align": ["left", "right", "right"], "right": [6.0, -6.0, -8.0], "down": [9.0, 9.0, 0.0]}
 
@@ -187,32 +194,33 @@ class RegimeCube(Widget):
 
     @readout("Training is bound by")
     def training(self):
-        loads = self.in_focus(self.training_loads())
+        loads = self.training_loads(self.in_focus())
         return f"{select(walls.binding_load(loads), TRAINING)}, {show(np.max(loads), 'times')}"
 
     @readout("Serving is bound by")
     def serving(self):
-        loads = self.in_focus(self.serving_loads())
+        loads = self.serving_loads(self.in_focus())
         return f"{select(walls.binding_load(loads), SERVING)}, {show(np.max(loads), 'times')}"
 
     @regime(target=True)
     def another_binds(self):
         """Another resource binds the model in focus than does in the widget's first state."""
-        now, first = walls.binding_load(self.chosen()), lookup(BINDING_AT_FIRST, self.focus)
+        chosen, first = self.chosen(), lookup(BINDING_AT_FIRST, self.focus)
+        now = walls.binding_load(chosen)
         return (now != first) | ((self.task == 1) & (now == 2)), (
             f"You moved the wall of {select(self.focus, NAMES)}: now {self.resource(now)} binds, at "
-            f"{show(np.max(self.chosen()), 'times')} of what there is, where it was {select(first, TRAINING)} when "
-            f"training on {show(RegimeCube.gpus, 'count')} H100s. First response: {self.response()}.")
+            f"{show(np.max(chosen), 'times')} of what there is, where it was {select(first, TRAINING)} when "
+            f"training on {show(RegimeCube.gpus, 'count')} H100s. First response: {self.response(now)}.")
 
     @regime()
     def cannot_be_met(self):
-        load, resource = np.max(self.chosen()), self.resource(walls.binding_load(self.chosen()))
-        return load > 1, (f"The wall is {resource}: {select(self.focus, NAMES)} asks for {show(load, 'times')} of what "
-                          f"there is. First response: {self.response()}.")
+        chosen = self.chosen()
+        load, binding = np.max(chosen), walls.binding_load(chosen)
+        return load > 1, (f"The wall is {self.resource(binding)}: {select(self.focus, NAMES)} asks for "
+                          f"{show(load, 'times')} of what there is. First response: {self.response(binding)}.")
 
-    def response(self):
-        index = walls.binding_load(self.chosen())
-        return choose(self.task == 1, select(index, RESPONSES_SERVING), select(index, RESPONSES_TRAINING))
+    def response(self, binding):
+        return choose(self.task == 1, select(binding, RESPONSES_SERVING), select(binding, RESPONSES_TRAINING))
 
     def summary(self):
         chosen = self.chosen()
@@ -226,8 +234,8 @@ class RegimeCube(Widget):
                 f"{self.resource(walls.binding_load(chosen))} binds.")
 
     def figure(self, sources):
-        p = fig.plot((-1.7, 1.7), (-1.03, 1.03), height=450)
-        fig.same_scales(p, 1.06, 0.95)
+        p = fig.plot((-1.7, 1.7), (-0.86, 0.86), height=520)
+        fig.same_scales(p, 0.88, 0.86)
         p.grid.visible = False
         for axis in p.axis:
             fig.hide(axis)

@@ -13,7 +13,11 @@ from widgets.kit.widget import Widget, action, part, readout, regime
 
 VALUE_BYTES = [memory.BYTES_PER_VALUE[precision] for precision in hardware.PRECISIONS]
 LINKS = [catalog.link(key) for key in ("eth-10", "eth-25", "eth-100", "ib-hdr", "ib-ndr", "ib-xdr")]
-WIRES = {"nic": "the GPU's own NIC", "link": "the node's own link"} | {link.key: link.name for link in LINKS}
+ALL_NICS, ONE_NIC, TWO_NICS, OWN_LINK = range(4)
+WIRES = {"node": "all NICs of a node", "nic": "one NIC of each node", "two": "two NICs of each node",
+         "link": "the node's own link"} | {link.key: link.name for link in LINKS}
+MODELS = [catalog.model(key) for key in ("llama3-8b", "llama3-70b", "llama3.1-405b", "gpt3-175b", "mixtral-8x7b",
+                                         "qwen3-235b-a22b")]
 HUES = {"compute": "compute", "memory": "hbm", "network": "network", "link": "link"}
 SHAPES = ("square", "circle", "triangle", "triangle")
 SLOWEST, CROWDED, FASTEST = 0.3, 1.5e4, 2e6  # FLOPs per byte: the ends of the axis, and where its right edge is near
@@ -30,26 +34,32 @@ class Roofline(Widget):
     tokens = Number("Training tokens on each GPU, a step", 8192, 64, 1e6, whole=True, more=True,
                     marks=(2048, 16384, 32768, 65536))
     ranks = Number("GPUs in the AllReduce", 64, 2, 16384, whole=True, more=True, marks=(8, 512, 1024))
-    wire = Choice("Wire of the AllReduce", {key: (name, i) for i, (key, name) in enumerate(WIRES.items())}, "nic",
+    wire = Choice("Wire of the AllReduce", {key: (name, i) for i, (key, name) in enumerate(WIRES.items())}, "node",
                   more=True)
     prompt = Number("Prompt, in tokens", 2048, 1, 131072, whole=True, more=True, marks=(8192, 32768))
-    group = Number("Query heads for each KV head", 8, 1, 128, whole=True, more=True)
-    width = Number("Width of the weights", 8192, 1024, 32768, whole=True, more=True, marks=(4096, 16384))
+    model = Choice("Model", MODELS, "llama3-70b", more=True)
+    holders = Number("GPUs that serve it together", 2, 1, 1024, whole=True, more=True, marks=(1, 8, 64))
+    context = Number("Context of each user, in tokens", 8192, 128, 131072, whole=True, more=True, marks=(512, 32768))
 
     presets = {"H100, one reader": {"batch": 1}, "H100, 512 readers": {"batch": 512},
-               "A100 asked for fp8": {"gpu": "a100-80", "precision": "fp8"},
+               "Short chats on 8 H100s": {"batch": 512, "context": 512, "holders": 8},
+               "1,024 tokens a step": {"tokens": 1024}, "A100 asked for fp8": {"gpu": "a100-80", "precision": "fp8"},
                "B200 in fp4": {"gpu": "b200", "precision": "fp4"}, "10 Gb/s Ethernet": {"wire": "eth-10"}}
     break_it = "Make decode compute-bound, and see what its attention does meanwhile."
     assumptions = ("Peaks as the vendor states them, and bytes that move while the arithmetic runs: nothing here is "
-                   "faster, real kernels are slower. Decode counts the weights, read once for the batch; its attention "
-                   "reads each sequence's own KV cache. Prefill and training are one matrix product of the width "
-                   "given. The AllReduce sums bf16 gradients in a ring, hidden behind the whole step; a step stands on "
-                   "the axis by the FLOPs it does for each byte it sends.")
+                   "faster, real kernels are slower. A training step over a network stands on the axis by the FLOPs it "
+                   "does for each byte it sends.")
     formula = (r"$$\text{FLOP/s} \le \min\left(C,\; I \cdot W\right), \qquad I_{decode} = \frac{2\,b}{s}, \quad "
                r"I_{attention} = \frac{2\,g}{s}, \quad I_{AllReduce} = \frac{6\,T}{2\,\frac{N-1}{N}\cdot 2}$$" "\n\n"
                "$C$ is the peak, $W$ the bandwidth of HBM or of the wire, $I$ the FLOPs for each byte moved; $b$ "
                "sequences decoded together, $g$ query heads for each KV head, $s$ bytes for each value, $T$ tokens on "
-               "each of $N$ GPUs. The ridge is at $I = C / W$ (Williams, Waterman, Patterson, CACM 52(4), 2009).")
+               "each of $N$ GPUs. The ridge is at $I = C / W$ (Williams, Waterman, Patterson, CACM 52(4), 2009).\n\n"
+               "Decode counts the weights, read once for the batch; its attention reads each user's own KV cache. Users "
+               "that fit: the HBM of the GPUs that serve together, less the weights, over one user's cache. Prefill "
+               "and training are one matrix product as wide as the model.\n\n"
+               "The AllReduce sums bf16 gradients in rings, hidden behind the whole step. Within a node they have the "
+               "link; across nodes, which count as full, all NICs of a node together, or the link where it is slower. "
+               "An Ethernet or InfiniBand named alone is one card for each node.")
 
     # -- what the engine says ------------------------------------------------------------------------------------------
     def peak(self):
@@ -59,8 +69,11 @@ class Roofline(Widget):
         return lookup(VALUE_BYTES, self.precision)
 
     def wire_bytes_per_s(self):
-        own = [self.gpu.nic_bytes_per_s, self.gpu.link_bytes_per_s]
-        return lookup(np.stack([*own, *[link.bytes_per_s for link in LINKS]]), self.wire)
+        rings = [walls.ring_wire_bytes_per_s(self.gpu, self.ranks, nics) for nics in (None, 1, 2)]
+        return lookup(np.stack([*rings, self.gpu.link_bytes_per_s, *[link.bytes_per_s for link in LINKS]]), self.wire)
+
+    def stays_on_the_link(self):
+        return (self.wire == OWN_LINK) | ((self.wire < OWN_LINK) & (self.ranks <= self.gpu.gpus_per_node))
 
     def asked_for(self):
         return select(self.precision, hardware.PRECISIONS)
@@ -74,26 +87,36 @@ class Roofline(Widget):
 
     def intensities(self):
         """Attention, decode, prefill and the training step: FLOPs for each byte over HBM."""
-        size = self.value_bytes()
-        return np.stack([roofline.decode_attention_flops_per_byte(self.group, size),
+        size, width = self.value_bytes(), self.model.hidden
+        group = roofline.query_heads_per_kv_head(self.model)
+        return np.stack([roofline.decode_attention_flops_per_byte(group, size),
                          roofline.decode_flops_per_byte(self.batch, size),
-                         roofline.matmul_flops_per_byte(self.prompt, self.width, self.width, size),
-                         roofline.matmul_flops_per_byte(self.tokens, self.width, self.width, size)])
+                         roofline.matmul_flops_per_byte(self.prompt, width, width, size),
+                         roofline.matmul_flops_per_byte(self.tokens, width, width, size)])
 
     def places(self):
         """Where each piece of work stands on the axis: a step that is trained over a network by the bytes it sends."""
         over_hbm = self.intensities()
         sent = roofline.allreduce_flops_per_byte_sent(self.tokens, self.ranks)
-        return np.stack([over_hbm[0], over_hbm[1], over_hbm[2], np.where(self.network, sent, over_hbm[3])])
+        return np.append(over_hbm[:3], np.where(self.network, sent, over_hbm[3]))
 
     def ceilings(self):
+        """A row for each piece of work: what compute, memory and network allow it."""
         over_hbm, places, hbm = self.intensities(), self.places(), self.gpu.hbm_bytes_per_s
-        wires = [hbm, hbm, hbm, np.where(self.network, self.wire_bytes_per_s(), hbm)]
-        return np.stack([roofline.ceilings_flops_per_s(over_hbm[i], places[i], self.peak(), hbm, wires[i])
-                         for i in range(4)])
+        wires = np.stack([hbm, hbm, hbm, np.where(self.network, self.wire_bytes_per_s(), hbm)])
+        return roofline.ceilings_flops_per_s(over_hbm, places, self.peak(), hbm, wires)
 
-    def binding(self):
-        return roofline.binding_ceiling(self.ceilings())
+    def bounds(self, ceilings):
+        """The name of the ceiling that each piece of work meets."""
+        binding = roofline.binding_ceiling(ceilings)
+        return [select(binding[i], roofline.CEILINGS) for i in range(4)]
+
+    def users_that_fit(self):
+        size = self.value_bytes()
+        return roofline.held_sequences(self.model, self.context, self.gpu, self.holders, size, size)
+
+    def critical_batch(self):
+        return roofline.critical_batch(self.peak(), self.gpu.hbm_bytes_per_s, self.value_bytes())
 
     def view_flops_per_s(self):
         return fig.fitting_view(self.peak(), VIEWS_FLOPS_PER_S, headroom=55)
@@ -110,14 +133,14 @@ class Roofline(Widget):
         ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
         return {"x": np.stack([ridge, FASTEST]), "y": np.stack([self.peak(), self.peak()]), "floor": [1.0, 1.0]}
 
-    @part("gpu", "precision", "wire", "network")
+    @part("gpu", "precision", "wire", "network", "ranks")
     def network_roof(self):
         wire = self.wire_bytes_per_s()
         return {"x": SLOWEST, "y": roofline.network_ceiling_flops_per_s(SLOWEST, wire),
                 "ridge": roofline.ridge_flops_per_byte(self.peak(), wire), "peak": self.peak(),
-                "kind": choose(self.wire == 1, "link", "network"), "alpha": np.where(self.network, 1, 0)}
+                "kind": choose(self.stays_on_the_link(), "link", "network"), "alpha": np.where(self.network, 1, 0)}
 
-    @part("gpu", "precision", "wire", "network")
+    @part("gpu", "precision", "wire", "network", "ranks")
     def names(self):
         peak, hbm, wire = self.peak(), self.gpu.hbm_bytes_per_s, self.wire_bytes_per_s()
         at = fig.decades_below(peak, [2.2, 1.75])
@@ -131,7 +154,7 @@ class Roofline(Widget):
                          choose(self.network, f"wire {short[2]}", "")],
                 "short": short, "down": [-11.0, 15.0, 15.0]}
 
-    @part("gpu", "precision", "wire", "network")
+    @part("gpu", "precision", "wire", "network", "ranks")
     def ridges(self):
         peak, view = self.peak(), self.view_flops_per_s()
         ridges = np.stack([roofline.ridge_flops_per_byte(peak, self.gpu.hbm_bytes_per_s),
@@ -149,17 +172,31 @@ class Roofline(Widget):
         ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
         return {"x": ridge, "y": fig.decades_below(self.view_flops_per_s(), 5.95)}
 
-    @part("gpu", "precision", "batch", "network", "tokens", "ranks", "wire", "prompt", "group", "width")
+    @part("gpu", "precision", "model", "holders", "context")
+    def room(self):
+        """The decode batch for whose caches the HBM has room, as a place on the axis."""
+        users, hbm = self.users_that_fit(), self.gpu.hbm_bytes_per_s
+        x = np.maximum(roofline.decode_flops_per_byte(users, self.value_bytes()), SLOWEST)
+        x = np.minimum(x, FASTEST)
+        return {"x": x, "floor": 1.0, "y": roofline.attainable_flops_per_s(x, self.peak(), hbm),
+                "row": fig.decades_below(self.view_flops_per_s(), 4.75), "align": self.side(x),
+                "right": np.where(x > CROWDED, -6, 6),
+                "name": choose(users < 1, "HBM: no room for the weights and a user",
+                               f"HBM has room for {self.users(users)}"),
+                "short": choose(users < 1, "no room", f"room for {show(users, 'count')}")}
+
+    @part("gpu", "precision", "batch", "network", "tokens", "ranks", "wire", "prompt", "model")
     def work(self):
-        x = self.places()
-        over_link = (self.wire == 1) & (self.binding()[3] == 2)
-        return {"x": x, "y": np.min(self.ceilings(), axis=-1),
+        x, ceilings = self.places(), self.ceilings()
+        bound = self.bounds(ceilings)
+        over_link = self.stays_on_the_link() & (roofline.binding_ceiling(ceilings)[3] == 2)
+        return {"x": x, "y": np.min(ceilings, axis=-1),
                 "row": fig.decades_below(self.view_flops_per_s(), ROWS),
-                "bound": [self.bound(0), self.bound(1), self.bound(2), choose(over_link, "link", self.bound(3))],
-                "name": [f"attention in decode: {self.bound(0)}",
-                         f"decode, batch {show(self.batch, 'count')}: {self.bound(1)}",
-                         f"prefill, {show(self.prompt, 'count')} tokens: {self.bound(2)}",
-                         f"training step: {self.bound(3)}"],
+                "bound": [*bound[:3], choose(over_link, "link", bound[3])],
+                "name": [f"attention in decode: {bound[0]}",
+                         f"decode, batch {show(self.batch, 'count')}: {bound[1]}",
+                         f"prefill, {show(self.prompt, 'count')} tokens: {bound[2]}",
+                         f"training step: {bound[3]}"],
                 "short": ["attention", "decode", "prefill", choose(self.network, "AllReduce", "training")],
                 "align": [self.side(x[i]) for i in range(4)], "right": np.where(x > CROWDED, -6, 6)}
 
@@ -167,18 +204,23 @@ class Roofline(Widget):
         """Near the right edge a label stands on the left of its line."""
         return choose(x > CROWDED, "right", "left")
 
-    def bound(self, i):
-        return select(self.binding()[i], roofline.CEILINGS)
-
     # -- what is said --------------------------------------------------------------------------------------------------
     def bound_and_share(self, i):
-        return f"{self.bound(i)}, {show(roofline.attained_share(self.ceilings(), self.peak())[i], 'percent')}"
+        ceilings = self.ceilings()
+        bound = select(roofline.binding_ceiling(ceilings)[i], roofline.CEILINGS)
+        return f"{bound}, {show(roofline.attained_share(ceilings, self.peak())[i], 'percent')}"
+
+    def users(self, count):
+        return f"{show(count, 'count')}{choose(count == 1, ' user', ' users')}"
+
+    def servers(self):
+        return choose(self.holders > 1, f"{show(self.holders, 'count')} × {self.gpu.name}", f"one {self.gpu.name}")
 
     @readout("Decode, share of peak")
     def decode(self):
         return self.bound_and_share(1)
 
-    @readout("Its attention")
+    @readout("Attention in decode")
     def attention(self):
         return self.bound_and_share(0)
 
@@ -190,27 +232,42 @@ class Roofline(Widget):
     def training(self):
         return self.bound_and_share(3)
 
-    def critical_batch(self):
-        return roofline.critical_batch(self.peak(), self.gpu.hbm_bytes_per_s, self.value_bytes())
-
     @readout("Batch that fills the chip")
     def filling_batch(self):
         return show(self.critical_batch(), "count")
 
+    @readout("Users that fit in HBM")
+    def fitting_batch(self):
+        users = self.users_that_fit()
+        return show(users, "count"), users < self.batch
+
     @regime(target=True)
     def decode_computes(self):
-        attention = roofline.attained_share(self.ceilings(), self.peak())[0]
-        return self.binding()[1] == 0, (
+        ceilings, fitting = self.ceilings(), self.users_that_fit()
+        attention = roofline.attained_share(ceilings, self.peak())[0]
+        held = choose(fitting < self.batch, "And the HBM does not hold that many.", "And the HBM holds that many.")
+        return roofline.binding_ceiling(ceilings)[1] == 0, (
             f"Decode is compute-bound: from {show(self.critical_batch(), 'count')} sequences on, this chip computes "
-            f"longer than it reads its weights. Its attention has not moved: {self.bound(0)}-bound at "
-            f"{show(attention, 'percent')} of the peak, since no batch shares a KV cache. First response: stop growing "
-            "the batch, and shrink the cache (grouped heads, fewer bits).")
+            f"longer than it reads its weights. {held} Attention in decode has not moved: {self.bounds(ceilings)[0]}-"
+            f"bound at {show(attention, 'percent')} of the peak, since no batch shares a KV cache; the longer the "
+            "context, the more of the step is its. First response: stop growing the batch, and shrink the cache "
+            "(grouped heads, fewer bits).")
+
+    @regime()
+    def batch_does_not_fit(self):
+        fitting = self.users_that_fit()
+        return fitting < self.batch, (
+            f"The memory wall stands before the batch: beside the weights of {self.model.name}, {self.servers()} holds "
+            f"{self.users(fitting)} with {show(self.context, 'count')} tokens each, of the {show(self.batch, 'count')} "
+            f"asked for and the {show(self.critical_batch(), 'count')} that would fill the chip. First response: more "
+            "GPUs, a shorter context, or a smaller cache (grouped heads, fewer bits).")
 
     @regime()
     def network_binds(self):
+        ceilings = self.ceilings()
         needed = walls.break_even_tokens_per_gpu(self.ranks, self.wire_bytes_per_s(), self.peak(), 1.0)
-        allowed = roofline.attained_share(self.ceilings(), self.peak())[3]
-        return self.binding()[3] == 2, (
+        allowed = roofline.attained_share(ceilings, self.peak())[3]
+        return roofline.binding_ceiling(ceilings)[3] == 2, (
             f"The network is the wall of the training step: the AllReduce allows {show(allowed, 'percent')} of the "
             f"peak. First response: some {show(needed, 'count')} tokens on each GPU and step (now "
             f"{show(self.tokens, 'count')}), by a larger batch or by accumulating gradients.")
@@ -220,11 +277,11 @@ class Roofline(Widget):
         return {"y": [fig.decades_below(view, 6.2), view]}
 
     def summary(self):
-        attained = np.min(self.ceilings(), axis=-1)
-        asked = self.asked_for()
+        ceilings = self.ceilings()
+        attained, bound, asked = np.min(ceilings, axis=-1), self.bounds(ceilings), self.asked_for()
         stands_in = choose(self.falls_back(), f" (it has no {asked} units, so {asked} values are computed so)", "")
         gpus = choose(self.network, f" on each of {show(self.ranks, 'count')} GPUs", "")
-        held = [f"{show(attained[i], 'flops_per_s')} by {self.bound(i)}" for i in range(4)]
+        held = [f"{show(attained[i], 'flops_per_s')} by {bound[i]}" for i in range(4)]
         peak = f"{show(self.peak(), 'flops_per_s')} in {self.computed_in()}{stands_in}"
         return (f"One {self.gpu.name} computes at most {peak}: decode at batch {show(self.batch, 'count')} is held to "
                 f"{held[1]}, its attention to {held[0]}, prefill of {show(self.prompt, 'count')} tokens to {held[2]}, "
@@ -265,12 +322,14 @@ class Roofline(Widget):
                  p.text("x", "y", text=value("memory-bound"), source=sources["sides"], text_align="right", x_offset=-8,
                         **soft),
                  p.text("x", "y", text=value("compute-bound"), source=sources["sides"], x_offset=8, **soft))
+        p.segment("x", "floor", "x", "y", source=sources["room"], line_color=color["over"], line_width=2, line_dash=[6, 4])
         p.segment("x", "y", "x", "row", source=sources["work"], line_color=color["ink-faint"])
         p.scatter("x", "y", source=sources["work"], marker=factor_mark("bound", SHAPES, list(HUES)), size=14,
                   fill_color=fig.hues("bound", HUES), line_color=color["panel"], line_width=1.5)
         for width, column in (("wide", "name"), ("narrow", "short")):
             beside = {"text": column, "text_align": "align", "x_offset": "right"}
             fig.only(width, p.text("x", "row", source=sources["ridges"], **beside, **soft),
+                     p.text("x", "row", source=sources["room"], **beside, **over_lines | {"text_color": color["over"]}),
                      p.text("x", "y", text=column, x_offset=6, y_offset="down", source=sources["names"], **over_lines),
                      p.text("x", "row", source=sources["work"], **beside, **over_lines))
         return p

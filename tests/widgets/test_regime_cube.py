@@ -22,10 +22,11 @@ def bound(shown, task="training"):
 
 
 def test_training_70b_on_256_h100s_by_hand():
-    """P = 70.55e9: 16·P / (256·80e9) = 0.0551; 6·P·4e6 / (256·989e12·10) = 0.669; 2·(255/256)·2·P / (50e9·10) = 0.562."""
+    """P = 70.55e9: 16·P / (256·80e9) = 0.0551; 6·P·4e6 / (256·989e12·0.4·20) = 0.836; and over the eight NICs of a
+    node 2·(255/256)·2·P / (400e9·20) = 0.0351."""
     state = shown()
-    assert [text(state, name) for name in ("memory", "compute", "bandwidth")] == ["0.0551×", "0.669×", "0.562×"]
-    assert text(state, "training") == "compute, 0.669×"
+    assert [text(state, name) for name in ("memory", "compute", "bandwidth")] == ["0.0551×", "0.836×", "0.0351×"]
+    assert text(state, "training") == "compute, 0.836×"
     assert not any(regime["met"] for regime in state["regimes"].values())
 
 
@@ -43,7 +44,7 @@ def test_each_row_is_the_model_of_its_name():
     for i, key in enumerate(KEYS):
         model = catalog.model(key)
         assert rows["name"][i] == model.name
-        loads = walls.training_loads(model, catalog.gpu("h100-sxm"), 256, 4e6, 10.0)
+        loads = walls.training_loads(model, catalog.gpu("h100-sxm"), 256, 4e6, 20.0, mfu=0.4)
         assert np.allclose([rows[axis][i] for axis in ("memory", "compute", "bandwidth")], loads)
 
 
@@ -54,10 +55,27 @@ def test_the_cube_holds_dense_models_and_experts_of_all_sizes():
 
 
 def test_dense_models_and_experts_part_ways():
-    """At the first state compute binds every dense model and the network every one with experts."""
-    rows = shown()["parts"]["models"]
-    for key, resource in zip(KEYS, rows["bound"]):
-        assert resource == ("network" if catalog.model(key).experts else "compute"), key
+    """At the first state compute binds every dense model; memory those with far more experts than a token uses."""
+    for key, name, resource in zip(KEYS, NAMES, shown()["parts"]["models"]["bound"]):
+        model = catalog.model(key)
+        sparse = models.parameters(model) > 16 * models.active_parameters(model)
+        assert resource == ("memory" if sparse else "compute"), name
+
+
+def test_mfu_stretches_the_arithmetic_alone():
+    one, half = shown(mfu=0.8)["parts"]["models"], shown()["parts"]["models"]
+    assert np.allclose(half["compute"], 2 * one["compute"])
+    assert np.allclose(half["memory"], one["memory"]) and np.allclose(half["bandwidth"], one["bandwidth"])
+    served = [shown(task="serving", mfu=mfu)["parts"]["models"]["compute"] for mfu in (0.4, 0.8)]
+    assert np.allclose(*served)
+
+
+def test_within_a_node_the_gradients_take_the_link():
+    """2·(7/8)·2·P / (450e9·20) on 8 GPUs, 2·(8/9)·2·P / (400e9·20) on 9."""
+    params = models.parameters(catalog.model("llama3.1-70b"))
+    at = KEYS.index("llama3.1-70b")
+    assert shown(gpus=8)["parts"]["models"]["bandwidth"][at] == pytest.approx(3.5 * params / 9e12)
+    assert shown(gpus=9)["parts"]["models"]["bandwidth"][at] == pytest.approx(32 / 9 * params / 8e12)
 
 
 def test_dots_are_the_models_from_back_to_front():
@@ -72,7 +90,7 @@ def test_dots_are_the_models_from_back_to_front():
 
 def test_choosing_a_model_moves_the_drop_lines_and_readouts_alone():
     one, other = shown(), shown(focus="deepseek-v3")
-    assert bound(other) == "network" and text(other, "bandwidth") == "5.35×"
+    assert bound(other) == "memory" and text(other, "memory") == "0.524×"
     assert one["readouts"]["memory"] != other["readouts"]["memory"]
     assert not np.allclose(one["parts"]["drops"]["x0"], other["parts"]["drops"]["x0"])
     assert np.allclose(one["parts"]["dots"]["x"], other["parts"]["dots"]["x"])
@@ -92,7 +110,7 @@ def test_no_model_has_broken_its_wall_at_first(key):
 
 
 @pytest.mark.parametrize("change, resource", [
-    ({"gpus": 1024}, "network"), ({"gpus": 8, "tokens": 65536}, "memory"), ({"task": "serving"}, "HBM bandwidth")])
+    ({"gpus": 8192}, "network"), ({"gpus": 8, "tokens": 65536}, "memory"), ({"task": "serving"}, "HBM bandwidth")])
 def test_the_wall_of_70b_moves_each_way(change, resource):
     state = shown(**change)
     assert bound(state, change.get("task", "training")) == resource
@@ -109,7 +127,7 @@ def test_break_it_is_reached_on_the_slider_in_sight():
 
 def test_a_load_past_one_is_a_wall_with_a_first_response():
     wall = shown(focus="llama3.1-405b")["regimes"]["cannot_be_met"]
-    assert wall["met"] and "3.85×" in wall["text"] and "The wall is compute" in wall["text"] and "more GPUs" in wall["text"]
+    assert wall["met"] and "4.81×" in wall["text"] and "The wall is compute" in wall["text"] and "more GPUs" in wall["text"]
 
 
 def test_one_gpu_sends_nothing_and_stands_at_the_end_of_the_axis():
@@ -121,11 +139,11 @@ def test_one_gpu_sends_nothing_and_stands_at_the_end_of_the_axis():
 
 def test_presets_say_what_binds():
     found = {name: bound(shown(**texts), texts.get("task", "training")) for name, texts in RegimeCube.presets.items()}
-    assert found == {"Train on 256 H100s": "compute", "Train on 1,024": "network", "8 GPUs, small steps": "memory",
+    assert found == {"Train on 256 H100s": "compute", "8,192 GPUs, steps of 1 s": "network", "8 GPUs, small steps": "memory",
                      "Serve on 8": "HBM bandwidth", "Serve many short chats": "compute"}
 
 
 def test_a_phone_names_the_chosen_one_and_the_ends():
     short = [name for name in shown()["parts"]["models"]["short"] if name]
-    assert sorted(short) == sorted(["GPT-2 XL", "Llama 3.1 70B", "Kimi K2"])
+    assert sorted(short) == sorted(["GPT-2 XL", "Llama 3.1 70B", "Llama 3.1 405B"])
     assert set(short) <= set(NAMES)

@@ -30,33 +30,61 @@ def test_h100_in_bf16_by_hand():
 
 
 def test_the_step_over_a_network_by_hand():
-    """3 · 8192 · 64 / (2 · 63) = 12,483 FLOPs a byte sent; at 50 GB/s 624 of 989 TFLOP/s. Without it: compute."""
-    state = shown()
-    assert state["parts"]["work"]["x"][3] == pytest.approx(12483.05, rel=1e-6)
-    assert text(state, "training") == "network, 63.1 %"
-    assert state["regimes"]["network_binds"]["met"]
-    assert text(shown(network="off"), "training") == "compute, 100 %"
-    assert not shown(network="off")["regimes"]["network_binds"]["met"]
+    """3 · 8192 · 64 / (2 · 63) = 12,483 FLOPs a byte sent. One NIC of 50 GB/s allows 624 of 989 TFLOP/s, eight all."""
+    assert shown()["parts"]["work"]["x"][3] == pytest.approx(12483.05, rel=1e-6)
+    assert text(shown(), "training") == "compute, 100 %" and not shown()["regimes"]["network_binds"]["met"]
+    one = shown(wire="nic")
+    assert text(one, "training") == "network, 63.1 %" and one["regimes"]["network_binds"]["met"]
+    assert text(shown(wire="nic", network="off"), "training") == "compute, 100 %"
+    assert not shown(wire="nic", network="off")["regimes"]["network_binds"]["met"]
+
+
+@pytest.mark.parametrize("texts, rate, kind", [
+    ({}, 400e9, "network"), ({"wire": "nic"}, 50e9, "network"), ({"wire": "two"}, 100e9, "network"),
+    ({"ranks": 8}, 450e9, "link"), ({"ranks": 9}, 400e9, "network"), ({"wire": "link"}, 450e9, "link"),
+    ({"wire": "eth-10"}, 1.25e9, "network"), ({"gpu": "b300"}, 800e9, "network")])
+def test_the_wire_of_the_allreduce(texts, rate, kind):
+    """NVLink inside a node of eight H100s, min(450, 8 · 50) GB/s across nodes."""
+    roof = shown(**texts)["parts"]["network_roof"]
+    assert roof["y"] == pytest.approx(0.3 * rate) and roof["kind"] == kind
 
 
 def test_ridges_stand_where_the_roofs_meet():
     ridges = shown()["parts"]["ridges"]
-    assert np.allclose(ridges["x"], [295.22388, 19780])
-    assert list(ridges["name"]) == ["ridge 295 FLOP/B", "ridge 19,780 FLOP/B"]
+    assert np.allclose(ridges["x"], [295.22388, 2472.5])
+    assert list(ridges["name"]) == ["ridge 295 FLOP/B", "ridge 2,473 FLOP/B"]
 
 
 def test_enough_tokens_hide_the_allreduce():
-    """(63/64) · 2 · 989e12 / (3 · 50e9) = 12,981 tokens."""
-    assert shown(tokens=12980)["regimes"]["network_binds"]["met"]
-    assert not shown(tokens=12981)["regimes"]["network_binds"]["met"]
-    assert "12,981" in shown()["regimes"]["network_binds"]["text"]
+    """(63/64) · 2 · 989e12 / (3 · 400e9) = 1,622.6 tokens."""
+    assert shown(tokens=1622)["regimes"]["network_binds"]["met"]
+    assert not shown(tokens=1623)["regimes"]["network_binds"]["met"]
+    assert "1,623" in shown(tokens=1024)["regimes"]["network_binds"]["text"]
 
 
-def test_the_nodes_own_link_carries_what_the_nic_does_not():
-    state = shown(wire="link")
-    assert text(state, "training") == "compute, 100 %"      # ridge 989e12 / 450e9 = 2,198, below 12,483
-    assert state["parts"]["network_roof"]["kind"] == "link"
+def test_a_step_bound_by_the_nodes_own_link_is_named_so():
     assert shown(wire="link", tokens=128)["parts"]["work"]["bound"][3] == "link"
+    assert shown(ranks=8, tokens=128)["parts"]["work"]["bound"][3] == "link"
+    assert shown(tokens=128)["parts"]["work"]["bound"][3] == "network"
+
+
+def test_the_users_that_fit_by_hand():
+    """Two H100s: 160 GB less 141.1 of weights, 2.68 a user: 7, against the 296 that would fill the chip."""
+    state = shown()
+    assert state["readouts"]["fitting_batch"] == {"text": "7", "alarm": True}
+    assert state["parts"]["room"]["x"] == 7 and "room for 7 users" in state["parts"]["room"]["name"]
+    words = state["regimes"]["batch_does_not_fit"]["text"]
+    assert state["regimes"]["batch_does_not_fit"]["met"] and "holds 7 users" in words and "296" in words
+    assert not shown(batch=7)["regimes"]["batch_does_not_fit"]["met"]
+    assert text(shown(holders=8), "fitting_batch") == "185"
+    assert shown(holders=1)["parts"]["room"]["x"] == 0.3 and text(shown(holders=1), "fitting_batch") == "0"
+    assert "one H100 SXM holds 0 users" in shown(holders=1)["regimes"]["batch_does_not_fit"]["text"]
+
+
+def test_the_models_heads_set_the_attentions_intensity():
+    """GPT-3 shares no keys: 1 FLOP a byte in bf16, whatever the batch and the context."""
+    assert shown(model="gpt3-175b")["parts"]["work"]["x"][0] == 1
+    assert shown(model="gpt3-175b", batch=4096, context=131072)["parts"]["work"]["x"][0] == 1
 
 
 def test_decode_becomes_compute_bound_at_the_ridge_and_attention_never():
@@ -65,6 +93,9 @@ def test_decode_becomes_compute_bound_at_the_ridge_and_attention_never():
     assert broken["regimes"]["decode_computes"]["met"]
     assert text(broken, "decode") == "compute, 100 %"
     assert text(broken, "attention") == "memory, 2.71 %"
+    assert "does not hold that many" in broken["regimes"]["decode_computes"]["text"]
+    short = shown(batch=296, context=512, holders=8)["regimes"]
+    assert "the HBM holds that many" in short["decode_computes"]["text"] and not short["batch_does_not_fit"]["met"]
 
 
 def test_break_it_is_on_the_slider_of_every_gpu_and_precision():
@@ -89,6 +120,9 @@ def test_presets_do_what_they_say():
     presets = {name: shown(**texts) for name, texts in Roofline.presets.items()}
     assert "batch 1 " in presets["H100, one reader"]["summary"]
     assert presets["H100, 512 readers"]["regimes"]["decode_computes"]["met"]
+    chats = presets["Short chats on 8 H100s"]["regimes"]
+    assert chats["decode_computes"]["met"] and not chats["batch_does_not_fit"]["met"]
+    assert text(presets["1,024 tokens a step"], "training") == "network, 63.1 %"  # 1,560 FLOP/B · 400 GB/s
     assert "no fp8" in presets["A100 asked for fp8"]["summary"]
     assert "B200" in presets["B200 in fp4"]["summary"] and "9 PFLOP/s in fp4" in presets["B200 in fp4"]["summary"]
     assert text(presets["10 Gb/s Ethernet"], "training") == "network, 1.58 %"  # 12,483 · 1.25e9 = 15.6 TFLOP/s
