@@ -19,6 +19,7 @@ FUNCTIONS = [f for module in MODULES for name, f in vars(module).items()
 many, few, wide = st.integers(1, 10**6), st.integers(1, 128), st.floats(1e-3, 1e12)
 flag = st.integers(0, 1)
 DOMAIN = dict(
+    tokens_per_param=st.floats(1, 1e4), nics=st.integers(1, 64),
     params=st.floats(1e6, 1e13), tokens=st.floats(1, 1e14), tokens_per_step=st.floats(1, 1e9),
     tokens_per_gpu=st.floats(1, 1e9), recipe=st.sampled_from(list(catalog.recipes().values())),
     model=st.sampled_from(list(catalog.models().values())), gpu=st.sampled_from(list(catalog.gpus().values())),

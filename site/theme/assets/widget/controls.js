@@ -62,11 +62,16 @@ function bindSlider(element, control, changed, refused) {
   range.addEventListener("change", () => changed(control.grid[range.valueAsNumber], true));
   typed?.addEventListener("change", () => {
     const value = parse(typed.value, control.family);
-    if (value !== null && fits(control, value)) return changed(value, true);
+    const good = value !== null && fits(control, value);
+    typed.setAttribute("aria-invalid", String(!good));
+    if (good) return changed(value, true);
     refused(`${control.label} cannot be “${typed.value.slice(0, 40)}”: it takes a ${control.whole ? "whole " : ""}number from `
       + `${human(control.low, control.family)} to ${human(control.high, control.family)}.`);
   });
-  typed?.addEventListener("blur", () => show(shown));
+  typed?.addEventListener("blur", () => {
+    typed.setAttribute("aria-invalid", "false");
+    show(shown);
+  });
   typed?.addEventListener("keydown", event => { if (event.key === "Enter") typed.blur(); });
   const limit = value => { range.max = last = stop(value, control.grid); };
   return { show, limit };
