@@ -1,12 +1,13 @@
 """An AllReduce over the size of its buffer, by four algorithms: where start-ups end and bandwidth begins."""
 
 import numpy as np
+from bokeh.core.properties import value
 
 from engine import catalog, collectives
 from engine.catalog import Sweep
 from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number
-from widgets.kit.text import choose, select, show
+from widgets.kit.text import choose, show
 from widgets.kit.widget import Widget, part, readout, regime
 
 SMALLEST, LARGEST = 1e3, 2e10
@@ -16,9 +17,9 @@ BOTTOM, TOP = 1e-6, 4e12                        # of both views, in SI: seconds 
 RANK_STOPS = sorted({n for k in range(15) for n in (2**k, 5 * 2**k // 4, 3 * 2**k // 2, 7 * 2**k // 4)
                      if 2 <= n <= 2**14})
 NAMES = ["ring", "tree", "halving-doubling", "two levels"]
-NAMED_AT = np.array([1.3e3, 1.3e3, 3e8])     # where the lines' names stand: ring, tree, two levels
-RISING_NAMED_AT, RISING_SHIFT = np.array([1.3e3, 2e6, 1.6e10]), np.array([14.0, -11.0, -11.0])     # … where lines rise
-NOTHING = Sweep("none", "none", gpu="", ranks=2, sizes_bytes=(), times_s=())
+NAMED_AT = np.array([1.3e3, 1.3e3, 1.6e10, 3e8])                # where the lines' names stand, in the order of NAMES
+RISING_NAMED_AT, RISING_SHIFT = np.array([1.3e3, 2e6, 1.6e10, 1.6e10]), np.array([14.0, -11.0, 14.0, -11.0])  # rising
+NOTHING = Sweep("none", "none", gpu="", ranks=0, sizes_bytes=(), times_s=())
 NVLINK, NETWORK = catalog.link("nvlink4"), catalog.link("ib-ndr")
 WIRES = ["per_node", "link_bytes_per_s", "link_alpha_s", "nic_bytes_per_s", "nic_alpha_s"]
 A100 = {"ranks": 8, "view": "bandwidth", "measured": "allreduce-8xa100", "link_bytes_per_s": 300e9}
@@ -46,13 +47,15 @@ class CollectiveCost(Widget):
         "The textbook forms: wires busy both ways at once, chunks that cost nothing, no sum to compute. A flat "
         "algorithm (ring, tree, halving-doubling) runs at the link's rate inside a node and at that of one NIC "
         "beyond it; NCCL's several rings give a flat ring the bandwidth of two levels. Halving-doubling leaves out "
-        "the long wires of its far partners. The dots, chosen under *more*, are published measurements, each with "
+        "the long wires of its far partners; NCCL does not have it. The dots, chosen under *more*, are published measurements, each with "
         "its own software; the switches of H100 and later add up by themselves (NVLS), which no curve here does.")
     formula = (
         "$$T_{ring} = 2(N-1)\\,\\alpha + \\frac{2(N-1)}{N}\\frac{S}{B} \\qquad T_{tree} = 2\\lceil\\log_2 "
         "N\\rceil\\,\\alpha + 2\\,\\frac{S}{B}$$\n\n$$T_{hd} = 2\\lceil\\log_2 N\\rceil\\,\\alpha + "
         "\\frac{2(N-1)}{N}\\frac{S}{B} \\qquad T_{2} = T_{ring}(g, S, link) + T_{ring}(N/g, S/g, NIC)$$\n\nA "
-        "buffer of $S$ bytes, $N$ ranks, $g$ of them in a node. The ring overtakes the tree at $S = N B "
+        "buffer of $S$ bytes, $N$ ranks, $g$ of them in a node. $T_{hd}$ is for $N = 2^k$. For any other $N$, with $p$ "
+        "the power of two below, the ranks beyond $p$ hand their buffer over first and get the sum back at last: $2 + "
+        "2(p-1)/p$ buffers instead of $2(N-1)/N$. The ring overtakes the tree at $S = N B "
         "\\alpha\\,(N-1-\\lceil\\log_2 N\\rceil)$. nccl-tests divides $S$ by $T$ for the algorithm bandwidth and "
         "multiplies it by $2(N-1)/N$ for the bus bandwidth, which can be held against the wire for any $N$.")
 
@@ -72,6 +75,19 @@ class CollectiveCost(Widget):
 
     def best_s(self):
         return np.min(self.at_size_s())
+
+    def leader(self):
+        """The name of the fastest, and of those that a model cannot tell from it."""
+        fast, said, some = collectives.as_fast(self.at_size_s(), self.best_s()), "", False
+        for i, name in enumerate(NAMES):
+            said = f"{said}{choose(fast[i], choose(some, f' or {name}', name), '')}"
+            some = fast[i] | some
+        return said
+
+    def folds(self):
+        """Whether halving-doubling must fold ranks: for counts that are no power of two."""
+        passed, sent = collectives.halving_doubling_buffers(self.ranks)
+        return passed > sent
 
     def start_share(self):
         starts_s = np.stack(self.times_s(0.0))
@@ -101,28 +117,29 @@ class CollectiveCost(Widget):
     def curves(self):
         return {"size": SIZES, **dict(zip(("ring", "tree", "doubling", "levels"), self.heights(SIZES)))}
 
-    @part("view", "ranks", *WIRES)
+    @part("view", "ranks", *WIRES, shown=False)
     def names(self):
         rising = self.view == 1
         at = np.where(rising, RISING_NAMED_AT, NAMED_AT)
-        ring, tree, _, levels = self.heights(at)
+        ring, tree, doubling, levels = self.heights(at)
         times_s = self.times_s(at)
         lowest = times_s[1][1] < times_s[3][1]  # then its name has more room under its line
-        return {"size": at, "y": np.stack([ring[0], tree[1], levels[2]]),
-                "shift": np.where(rising, RISING_SHIFT, np.stack([-11.0, np.where(lowest, 14.0, -11.0), 14.0])),
-                "align": ["left", choose(rising, "right", "left"), choose(rising, "right", "left")],
-                "narrow": ["ring", "tree", choose(self.inside(), "", "two levels")],
-                "text": [choose(self.inside(), "ring, two levels", "ring"), "tree, halving-doubling",
-                         choose(self.inside(), "", "two levels")]}
+        return {"size": at, "y": np.stack([ring[0], tree[1], doubling[2], levels[3]]),
+                "shift": np.where(rising, RISING_SHIFT, np.stack([-11.0, np.where(lowest, 14.0, -11.0), -11.0, 14.0])),
+                "align": ["left", choose(rising, "right", "left"), "right", choose(rising, "right", "left")],
+                "narrow": ["ring", "tree", choose(self.folds(), NAMES[2], ""), choose(self.inside(), "", NAMES[3])],
+                "text": [choose(self.inside(), "ring, two levels", "ring"),
+                         choose(self.folds() & rising, "tree", "tree, halving-doubling"),
+                         choose(self.folds(), NAMES[2], ""), choose(self.inside(), "", NAMES[3])]}
 
     @part("view", "size", "ranks", *WIRES)
     def marks(self):
-        best = np.arange(4) == self.fastest()
+        best = collectives.as_fast(self.at_size_s(), self.best_s())
         return {"name": NAMES, "size": np.broadcast_to(self.size, (4,)), "y": np.stack(self.heights(self.size)),
                 "time_s": self.at_size_s(), "dot": np.where(best, 14.0, 7.0),
                 "wire": [choose(self.inside(), "link", "network") for _ in NAMES]}
 
-    @part("size")
+    @part("size", shown=False)
     def chosen(self):
         return {"size": self.size}
 
@@ -134,9 +151,11 @@ class CollectiveCost(Widget):
         return {"size": place, "y": self.heights(place)[0], "seen": np.where(seen, 1.0, 0.0), "text": text,
                 "narrow": choose(self.view == 1, "", text), "shift": np.where(self.view == 1, -24.0, -10.0)}
 
-    @part("size", "ranks", *WIRES)
+    @part("view", "size", "ranks", *WIRES)
     def zone(self):
-        return {"end": np.clip(self.half_bytes(), SMALLEST, LARGEST)}
+        rising = self.view == 1
+        return {"end": np.clip(self.half_bytes(), SMALLEST, LARGEST), "half_latency_bytes": self.half_bytes(),
+                "y": np.where(rising, TOP, BOTTOM), "shift": np.where(rising, 12.0, -11.0)}
 
     @part("view", "ranks", *WIRES)
     def wire(self):
@@ -166,6 +185,9 @@ class CollectiveCost(Widget):
                                     "bytes_per_s": [10.0**k for k in range(5, 13)]})
         p.quad(left=SMALLEST, right="end", bottom=BOTTOM, top=TOP, source=sources["zone"], fill_color=color["idle"],
                fill_alpha=0.1, line_color=None)
+        for width, words in (("wide", "start-ups are the larger half"), ("narrow", "mostly start-ups")):
+            fig.only(width, p.text(SMALLEST * 1.3, "y", text=value(words), y_offset="shift", source=sources["zone"],
+                                   **fig.LABEL))
         p.segment("size", BOTTOM, "size", TOP, source=sources["chosen"], line_color=color["ink-faint"],
                   line_dash=[6, 4])
         p.segment(SMALLEST, "bytes_per_s", LARGEST, "bytes_per_s", source=sources["wire"], line_alpha="seen",
@@ -224,7 +246,7 @@ class CollectiveCost(Widget):
     def latency(self):
         return self.start_share() > 0.9, (
             f"Latency is everything: {show(self.start_share(), 'percent')} of the {show(self.best_s(), 'seconds')} "
-            f"by {select(self.fastest(), NAMES)} are start-ups, and a ring would take "
+            f"by {self.leader()} are start-ups, and a ring would take "
             f"{show(self.at_size_s()[0], 'seconds')}. First response: fuse small buffers into one bucket (lesson "
             f"04); below {show(self.half_bytes(), 'bytes')} start-ups are the larger half.")
 
@@ -232,8 +254,12 @@ class CollectiveCost(Widget):
     def bandwidth(self):
         return self.start_share() < 0.1, (
             f"Bandwidth is everything: start-ups are {show(self.start_share(), 'percent')} of the "
-            f"{show(self.best_s(), 'seconds')} by {select(self.fastest(), NAMES)}. First response: send fewer bytes "
+            f"{show(self.best_s(), 'seconds')} by {self.leader()}. First response: send fewer bytes "
             "(16 bits, or ReduceScatter alone), or keep them on faster wires (lesson 03).")
+
+    @regime()
+    def dots(self):
+        return self.measured.ranks > 0, f"The dots, {self.measured.name}: {self.measured.note}"
 
     def summary(self):
         ring, tree, doubling, levels = (show(time_s, "seconds") for time_s in self.at_size_s())
