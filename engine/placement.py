@@ -53,7 +53,8 @@ class ByWire(NamedTuple):
 class Fabric:
     """The network around the nodes: every leaf switch serves ``nodes_per_leaf`` of them, the spine joins the leaves.
 
-    With a leaf for each rail (GPUs of one number in all nodes) the same holds, since collectives keep to their rail.
+    That is wiring by node. With a leaf for each rail (GPUs of one number, in up to 32 nodes of a DGX SuperPOD) what keeps
+    to its rail meets the spine only beyond those nodes: set ``nodes_per_leaf`` to their count.
 
     ``oversubscription`` 2 means that a leaf has half as much bandwidth up to the spine as down to its nodes.
     """
@@ -266,6 +267,18 @@ def all_to_all_wires(buffer_bytes, at: Reach) -> ByWire:
     """Each rank gets an equal part: what is for the ranks beyond the node, and beyond the leaf, has to go there."""
     return ByWire(buffer_bytes * (at.per_node - 1.0) / at.ranks, buffer_bytes * (at.ranks - at.per_node) / at.ranks,
                   buffer_bytes * (at.ranks - at.per_leaf) / at.ranks)
+
+
+def all_to_all_floor_s(buffer_bytes, fabric: Fabric):
+    """The least time of an AllToAll over all GPUs of a fabric, by its network: max(1 − 1/m, o·(1 − 1/L))·S/B.
+
+    Of each GPU's buffer 1 − 1/m is for other nodes and passes its NIC, 1 − 1/L for other leaves and shares their uplinks;
+    m nodes, L leaves, oversubscription o, B the NICs' rate for a GPU. Leaves out start-up, collisions and NVLink.
+    """
+    check.non_negative(buffer_bytes=buffer_bytes)
+    beyond_leaf = 1.0 - 1.0 / leaves(fabric.nodes, fabric.nodes_per_leaf)
+    share = ops.maximum(1.0 - 1.0 / fabric.nodes, fabric.oversubscription * beyond_leaf)
+    return share * buffer_bytes / fabric.nic_bytes_per_s_per_gpu
 
 
 def chain_wires(message_bytes, at: Reach) -> ByWire:

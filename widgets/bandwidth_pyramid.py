@@ -14,6 +14,7 @@ HBM, LINK, NETWORK = (hierarchy.LEVELS.index(level) for level in ("hbm", "link",
 Y = np.arange(8.0)[::-1]
 BEGIN, END = 3e-11, 3e4         # seconds: the ends of the axis, with room for the labels at the right
 NEAR_BEGIN = 1e-8
+CUT = (1.2e-10, 1.9e-10)        # where the bars are cut open: an axis of powers of ten has no zero to begin at
 
 
 class BandwidthPyramid(Widget):
@@ -32,7 +33,8 @@ class BandwidthPyramid(Widget):
         "over at best, derived as SMs × bytes a clock × clock. L2 and the start-up times of the chip (the ticks in the "
         "bars) were measured; those of the wires are NCCL's own. The network is this GPU's share of the NICs, "
         "InfiniBand or RoCE; storage is one NVMe drive for each GPU. What is larger than a level streams through it. "
-        "From one grid line to the next, time grows a thousandfold.")
+        "From one grid line to the next, time grows a thousandfold; there is no zero, so the bars are cut open at the "
+        "left and their ends alone can be compared.")
     formula = (
         r"$$T = \alpha + \frac{S}{B} \qquad T_{matmul} = \frac{2n^3}{C}, \quad S = 3 \cdot 2 \cdot n^2$$" "\n\n"
         r"$S$ is the payload, $B$ the rate one way, $\alpha$ the time before the first byte (Hockney 1994), $C$ the "
@@ -77,6 +79,13 @@ class BandwidthPyramid(Widget):
                 "name": f"matmul of these bytes: {show(took, 'seconds')}",
                 "short": f"matmul {show(took, 'seconds')}"}
 
+    @staticmethod
+    def cut_open(p):
+        """Two strokes over a gap at the left of each bar."""
+        low, high, (left, right) = Y - 0.22, Y + 0.22, CUT
+        for place, ink, width in (((left + right) / 2, "panel", 7), (left, "ink-soft", 1.2), (right, "ink-soft", 1.2)):
+            p.segment(np.full(8, place), low, np.full(8, place * 1.6), high, line_color=fig.COLOR[ink], line_width=width)
+
     def figure(self, sources):
         p = fig.plot((BEGIN, END), (-0.45, 8.25), height=470, x_log=True)
         fig.ticks(p.xaxis[0], 10.0 ** np.arange(-9, 1, 3), "seconds")
@@ -90,6 +99,7 @@ class BandwidthPyramid(Widget):
         p.hbar(y="y", left=BEGIN, right="hidden", height=0.34, source=levels, fill_color=hue, fill_alpha=0.35,
                line_color=hue, line_width=1.5)
         p.hbar(y="y", left="past_from", right="took", height=0.34, source=levels, **fig.OVER | {"line_alpha": "past"})
+        self.cut_open(p)
         p.segment("alpha", "foot", "alpha", "head", source=levels, line_color=color["ink"], line_width=2)
         p.segment("took", -0.45, "took", 7.75, source=matmul, line_color=color["compute"], line_width=2.5)
         for width, column in (("wide", "name"), ("narrow", "short")):

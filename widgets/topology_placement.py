@@ -11,7 +11,7 @@ from widgets.kit.text import choose, select, show, show_in
 from widgets.kit.widget import Widget, part, readout, regime
 
 NODES_PER_LEAF, MOST_NODES, MOST_GPUS, MOST_NICS = 4.0, 16, 256, 128
-MFU, BATCH, SEQ = 0.5, 512.0, 8192.0
+BATCH, SEQ = 512.0, 8192.0
 ROWS = [axis.name for axis in placement.AXES]
 AXIS_OPTIONS = {axis.key: (axis.name, float(axis.index)) for axis in placement.AXES}
 AXES = ["tensor", "expert", "data", "pipeline"]
@@ -19,12 +19,14 @@ ROW_Y = np.array([3.25, 2.2, 1.15, 0.1])
 HUES = {"nowhere": "idle", "link": "link", "nic": "network", "spine": "network"}
 PLACES = ["alone", "in the node", "across nodes", "across leaves"]
 WALL = 0.5                          # where on the picture's width a bar is as long as the step's arithmetic
+BEYOND = (10.0, 100.0)              # times the arithmetic, marked on the logarithmic part behind it
 # bottom and top of what is drawn, from the switch inside a node to the spine
 SWITCH, LINKS, GPUS, NICS, WIRES, LEAF, UPLINKS, SPINE = (
     (5.0, 5.3), (5.3, 6.4), (6.4, 6.8), (6.8, 7.05), (7.05, 8.35), (8.35, 8.65), (8.65, 9.75), (9.75, 10.05))
 CLUSTER = ("nodes", "gpus_per_node")
 LAYOUT = ("model", "tp", "ep", "pp", "innermost", *CLUSTER)
-EVERY = (*LAYOUT, "nics", "oversubscription", "machine")
+WIRES_ASKED = (*LAYOUT, "nics", "oversubscription", "machine")
+EVERY = (*WIRES_ASKED, "mfu")
 
 
 def powers(*values):
@@ -48,6 +50,8 @@ class TopologyPlacement(Widget):
                    more=True)
     machine = Choice("Node", [catalog.node(key) for key in ("dgx-a100", "dgx-h100", "dgx-b200")], "dgx-h100", more=True,
                      help="Its GPU, link and NIC; how many of each is set apart")
+    mfu = Number("MFU", 0.4, 0.2, 0.6, family="percent", stops=41, log=False, more=True,
+                 help="The share of the peak at which the step's arithmetic runs")
     follow = Choice("Group shown", AXIS_OPTIONS, "tp", more=True)
 
     presets = {"Tensor innermost": {}, "Data innermost": {"innermost": "dp"}, "Pipeline innermost": {"innermost": "pp"},
@@ -57,11 +61,11 @@ class TopologyPlacement(Widget):
     break_it = "Move tensor parallelism across the node's edge."
     assumptions = (
         "One step of 512 sequences of 8,192 tokens, one sequence a micro-batch, without ZeRO, recomputation or "
-        "sequence parallelism. A wire fills with the share of the step's arithmetic, at 50 % MFU, for which its bytes "
+        "sequence parallelism. A wire fills with the share of the step's arithmetic, at the MFU, for which its bytes "
         "keep it busy at its full one-way rate, averaged over the GPUs; red is what tensor parallelism sends out of "
         "the node. The bars are slower: collectives with start-up and measured efficiencies, each by its fastest "
-        "algorithm, none hidden. They are linear up to the arithmetic and logarithmic beyond. Each leaf switch serves four nodes. "
-        "Ranks that do not fit are cut; memory is not asked.")
+        "algorithm, none hidden. They are linear up to the arithmetic and logarithmic beyond. Wired by node: each leaf "
+        "switch serves all NICs of four nodes, not one rail of many. Ranks that do not fit are cut; memory is not asked.")
     formula = (
         r"$$V_{TP} = 4\,l\,m\,\frac{2(t-1)}{t}\,s\,h\,b, \qquad V_{DP} = \frac{2(d-1)}{d}\,\frac{P\,b}{t\,p}$$" "\n\n"
         "bytes that a GPU of a dense model sends in a step: four AllReduces in each of its $l$ layers and for each of "
@@ -96,7 +100,7 @@ class TopologyPlacement(Widget):
 
     def compute_s(self):
         work = flops.training_flops(models.active_parameters(self.model), self.work().tokens)
-        return flops.run_time_s(work, self.gpus(), hardware.peak_with_fallback(self.machine.gpu), MFU)
+        return flops.run_time_s(work, self.gpus(), hardware.peak_with_fallback(self.machine.gpu), self.mfu)
 
     def ratios(self):
         return placement.against_compute(self.times_s(), self.compute_s())
@@ -172,7 +176,7 @@ class TopologyPlacement(Widget):
         wide = leaves.narrowed(placement.uplink_share(self.oversubscription))
         return wide.filled(tensor.spine, others.spine)
 
-    @part(*EVERY, "follow")
+    @part(*WIRES_ASKED, "follow")
     def names(self):
         group = select(self.follow, ["tensor", "expert", "data", "pipeline"])
         return {"y": [fig.midpoint(*level) for level in (SPINE, UPLINKS, LEAF, WIRES, GPUS, LINKS, SWITCH)],
@@ -193,7 +197,7 @@ class TopologyPlacement(Widget):
                 "wires": [select(way, self.wires_in_words(wires)) for way, wires in zip(ways, sent)], "place": places,
                 "label": [show_in(times[i], "s") for i in range(4)]}
 
-    @part("model", "machine", *CLUSTER)
+    @part("model", "machine", "mfu", *CLUSTER)
     def wall(self):
         return {"x": WALL, "label": f"arithmetic of the step, {show_in(self.compute_s(), 's')}"}
 
@@ -209,8 +213,19 @@ class TopologyPlacement(Widget):
                 p.quad(left="middle", right="right", **across, fill_color=own, fill_alpha=0.35, line_color=own,
                        line_alpha="second")]
 
+    @staticmethod
+    def scale(p):
+        """The arithmetic as a line, and tens of it behind; both leave the lines of text between the bars free."""
+        color, low, high = fig.COLOR, ROW_Y - 0.3, ROW_Y + 0.25
+        p.segment(np.full(4, WALL), low, np.full(4, WALL), high, line_color=color["compute"], line_width=2.5)
+        places = [float(fig.share_of(fig.past_wall(times), WALL)) for times in BEYOND]
+        for place in places:
+            p.segment(np.full(4, place), low, np.full(4, place), high, line_color=color["axis"], line_dash="dotted")
+        p.text(places, 4.22, text=[f"{times:.0f}×" for times in BEYOND], text_align="center", **fig.LABEL)
+        p.text(WALL, -0.42, text=["← linear | logarithmic →"], text_align="center", **fig.LABEL)
+
     def figure(self, sources):
-        p = fig.plot((-0.012, 1.3), (-0.35, 10.2), height=600)
+        p = fig.plot((-0.012, 1.3), (-0.65, 10.2), height=615)
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.ygrid.grid_line_color = None
@@ -235,7 +250,7 @@ class TopologyPlacement(Widget):
         p.hbar(y="y", left=0, right="within", height=0.36, source=bars, fill_color=hue, fill_alpha=0.35, line_color=hue,
                line_width=1.5)
         p.hbar(y="y", left="within", right="end", height=0.36, source=bars, **fig.OVER | {"line_alpha": "red"})
-        p.segment("x", -0.3, "x", 4.0, source=wall, line_color=color["compute"], line_width=2.5)
+        self.scale(p)
         p.text("x", 4.22, text="label", source=wall, text_align="center", **fig.BOLD | {"text_color": color["compute"]})
         p.text(0, "y", text="name", source=bars, y_offset=-21, **fig.BOLD)
         p.text("end", "y", text="label", source=bars, x_offset=8, **fig.BOLD)

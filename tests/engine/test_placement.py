@@ -239,3 +239,16 @@ def test_busy_shares_by_hand():
     wires = placement.ByWire(link=450e9, nic=100e9, spine=50e9)
     shares = placement.busy_share(wires, GPU, replace(FABRIC, oversubscription=4.0), compute_s=2.0)
     assert shares == (0.5, 1.0, 2.0)
+
+
+@pytest.mark.parametrize("nodes, oversubscription, seconds", [
+    (8, 1, 7 / 8 * 1e9 / 50e9),             # the NICs: 7 of 8 nodes are elsewhere
+    (16, 4, 4 * 3 / 4 * 1e9 / 50e9),        # the uplinks: 3 of 4 leaves are, through a quarter of the NICs' rate
+    (4, 8, 3 / 4 * 1e9 / 50e9),             # one leaf: its uplinks are not asked
+])
+def test_an_all_to_all_takes_as_long_as_its_narrowest_wire_is_busy(nodes, oversubscription, seconds):
+    fabric = placement.Fabric(nodes, oversubscription=oversubscription)
+    assert placement.all_to_all_floor_s(1e9, fabric) == pytest.approx(seconds)
+    reach = placement.Reach(fabric.gpus, fabric.gpus_per_node, min(fabric.gpus, fabric.gpus_per_leaf))
+    busy = placement.busy_s(placement.all_to_all_wires(1e9, reach), catalog.gpu("h100-sxm"), fabric)
+    assert placement.all_to_all_floor_s(1e9, fabric) == pytest.approx(max(busy.nic, busy.spine))
