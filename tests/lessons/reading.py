@@ -1,6 +1,7 @@
 """What the tests of a lesson read of it: its parts, its computed numbers, its widgets and exercises."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import yaml
@@ -25,6 +26,11 @@ class Lesson:
         found = [expression for expression in self.computed if part in expression]
         assert found, f"the lesson no longer computes {part}"
         return prose.evaluate(found[0])
+
+    def code(self, language: str) -> list[str]:
+        """The blocks of code in a language, without their indentation."""
+        blocks = re.findall(rf"^( *)``` {language}\n(.*?)^\1```$", self.text, re.MULTILINE | re.DOTALL)
+        return [textwrap.dedent(code) for _, code in blocks]
 
     def section(self, title: str) -> str:
         """The text under one heading of the second level."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine import catalog, collectives, ranks, ranks_operations
+from engine import catalog, collectives, ranks, ranks_operations, ranks_schedules
 from tests.lessons.reading import Lesson
 from widgets.kit import prose
 
@@ -27,7 +27,13 @@ BY_HAND = {
     '64 * link("ib-ndr").latency_s': "30.7 MB",
     '1024 * link("ib-ndr").latency_s': "492 MB",
     "ranks_operations.all_reduce(ranks.example(8, 64)).link_bytes)": "3,584 B",     # 14 · 256
-    'ranks_operations.all_reduce(ranks.example(8, 64), "tree").link_bytes)': "3,584 B",
+    '63 * memory.weight_bytes(70e9) / link("ib-ndr").bytes_per_s | min': "5.88 min",
+    '"double_tree").link_bytes)': "3,584 B",
+    '"double_tree").sent_bytes)': "2",                                           # inner 3/2 and leaf 1/2
+    "2**20 / 2**16": "16",
+    "27.37e-6 / 19.54e-6": "1.4×",
+    "tree_all_reduce_s(64e3, 1024": "0.2 ms",                                    # 20 · 9.6 µs + 2.6 µs
+    'nearest_first=False).link_bytes[:32, 32:])': "32",
     'collectives.least_total_bytes("all_reduce", 8, 64 * 4)': "3,584 B",
     "ring_tree_crossover_bytes(8,": "49 MB",                                     # 8 · 1.53 MB · (7 − 3)
     "ring_tree_crossover_bytes(64,": "1.75 GB",                                  # 64 · 480 kB · (63 − 6)
@@ -120,15 +126,40 @@ def test_halving_and_doubling_is_never_worse_on_paper_at_powers_of_two():
             assert (best <= other(sizes, count, CARD.bytes_per_s, CARD.latency_s) * (1 + 1e-12)).all()
 
 
-def test_but_it_sends_eight_times_as_much_out_of_a_node_and_everything_across_the_middle():
-    out, across = {}, {}
-    for algorithm in ("ring", "halving_doubling", "two_level"):
-        run = ranks_operations.all_reduce(ranks.example(64, 64), algorithm, gpus_per_node=8)
-        out[algorithm] = ranks.bytes_by_wire(run, 8)[1].sum() / 8 / 256
-        across[algorithm] = run.link_bytes[:32, 32:].sum() / 256
-    assert out["halving_doubling"] / out["two_level"] == pytest.approx(8)
-    assert out["two_level"] == pytest.approx(2 * 7 / 8)              # as little as can be: each node a rank of eight
-    assert across["halving_doubling"] == 32 and across["ring"] < 2
+@pytest.mark.parametrize("algorithm, nearest_first, out, across, receivers", [
+    ("ring", True, 2 * 63 / 64, 2 * 63 / 64, 1),
+    ("halving_doubling", True, 8 * 2 * 7 / 64, 1, 6),       # 1/16, 1/32 and 1/64 of it from each of 8 ranks, both ways
+    ("halving_doubling", False, 8 * 2 * 7 / 8, 32, 6),      # 1/2, 1/4 and 1/8
+    ("two_level", True, 2 * 7 / 8, 2 * 7 / 8, 2),           # as little as can be: each node a rank of eight
+])
+def test_where_the_bytes_of_64_ranks_go(algorithm, nearest_first, out, across, receivers):
+    run = ranks_operations.all_reduce(ranks.example(64, 64), algorithm, gpus_per_node=8, nearest_first=nearest_first)
+    assert ranks.bytes_by_wire(run, 8)[1].sum() / 8 / 256 == pytest.approx(out)
+    assert run.link_bytes[:32, 32:].sum() / 256 == pytest.approx(across)
+    assert (run.link_bytes > 0).sum(axis=1).max() == receivers
+
+
+def test_an_inner_rank_of_one_binary_tree_sends_three_buffers_and_a_leaf_one():
+    parents = ranks_schedules.binary_tree_parents(16)
+    moves = [move for step in ranks_schedules.tree_all_reduce(parents, [(0, 1)]) for move in step.moves]
+    sent = [sum(move.source == rank for move in moves) for rank in range(16)]
+    assert max(sent) == 3 and sent[1::2] == [1] * 8
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_the_ring_in_numpy_adds_up_and_sends_as_much_as_the_rule_says(count):
+    names = {}
+    exec(next(code for code in LESSON.code("python") if "def ring_all_reduce" in code), names)
+    buffers = np.arange(count * 28.0).reshape(count, 28) ** 2
+    whole = buffers.sum(axis=0)
+    assert names["ring_all_reduce"](buffers) == 2 * (count - 1) / count * 28
+    assert (buffers == whole).all()
+
+
+def test_every_snippet_is_python():
+    assert len(LESSON.code("python")) >= 2
+    for code in LESSON.code("python"):
+        compile(code, "lesson 02", "exec")
 
 
 def test_small_buffers_take_a_floor_and_the_largest_exceeds_the_wire():
