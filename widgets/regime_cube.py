@@ -50,7 +50,7 @@ class RegimeCube(Widget):
     batch = Number("Sequences served together", 64, 1, 4096, whole=True, more=True, marks=(1, 8, 512))
     context = Number("Context of each, in tokens", 8192, 128, 131072, whole=True, more=True, marks=(512, 32768))
     token_s = Number("Time for each token wanted", 0.02, 0.002, 0.5, family="seconds", more=True)
-    tilt = Number("Tilt", 24, 8, 60, stops=53, log=False, more=True)
+    tilt = Number("Tilt", 24, 8, 50, stops=43, log=False, more=True)
     turn = Player("Turn the cube", frames=TURNS, default=4.2, tween=10)
 
     drag = {"x": ("turn", -0.03), "y": ("tilt", 0.3)}
@@ -64,8 +64,8 @@ class RegimeCube(Widget):
                    "serving sends nothing between GPUs.")
     formula = (r"$$\ell_{memory} = \frac{16\,P}{N\,H}, \qquad \ell_{compute} = \frac{6\,P_a\,T}{N\,C\,u\,t}, \qquad "
                r"\ell_{network} = \frac{2\,\frac{N-1}{N}\,2\,P}{W\,t}$$" "\n\n"
-               "$P$ parameters of bf16 mixed Adam, of which $P_a$ work on a token; $N$ GPUs of $H$ bytes and $C$ FLOP/s "
-               "in bf16 at an MFU of $u$; $T$ tokens in a step of $t$ seconds. $W$ is what the rings of the gradients' "
+               "$P$ parameters of bf16 mixed Adam, of which $P_a$ work on a token; $N$ GPUs of $H$ bytes and $C$ "
+               "FLOP/s in bf16 at an MFU of $u$; $T$ tokens in a step of $t$ seconds. $W$ is what the rings of the gradients' "
                "AllReduce have, one way: the link within a node; across nodes all NICs of a node together, or the link "
                "where it is slower. The largest load binds. Loads beyond the axes stand at their ends.\n\n"
                r"Serving: $\ell_{memory} = (2P + KV)/NH$, $\ell_{compute} = b\,F/NCt$, "
@@ -121,7 +121,7 @@ class RegimeCube(Widget):
         hidden = [isometric.near(AT, point[axis], 0.13) for axis in range(3)]
         names = [choose(hidden[axis][i], "", show(TICKS[i], "times")) for axis in range(3) for i in range(len(AT))]
         names[len(AT)] = ""  # the second axis starts where the third does
-        names[FULL] = choose(hidden[0][FULL], "", "1×, all there is")
+        names[FULL] = choose(hidden[0][FULL], "", "1×, all")
         return {"x": np.ravel(x), "y": np.ravel(y), "name": names, "kind": KINDS,
                 "align": ["left"] * 6 + ["right"] * 12, "right": [6.0] * 6 + [-6.0] * 6 + [-8.0] * 6,
                 "down": [9.0] * 12 + [0.0] * 6}
@@ -234,8 +234,8 @@ class RegimeCube(Widget):
                 f"{self.resource(walls.binding_load(chosen))} binds.")
 
     def figure(self, sources):
-        p = fig.plot((-1.7, 1.7), (-0.86, 0.86), height=520)
-        fig.same_scales(p, 0.88, 0.86)
+        p = fig.plot((-1.7, 1.7), (-0.92, 0.92), height=540)
+        fig.same_scales(p, 1.02, 0.92)
         p.grid.visible = False
         for axis in p.axis:
             fig.hide(axis)

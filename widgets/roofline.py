@@ -54,8 +54,8 @@ class Roofline(Widget):
                "$C$ is the peak, $W$ the bandwidth of HBM or of the wire, $I$ the FLOPs for each byte moved; $b$ "
                "sequences decoded together, $g$ query heads for each KV head, $s$ bytes for each value, $T$ tokens on "
                "each of $N$ GPUs. The ridge is at $I = C / W$ (Williams, Waterman, Patterson, CACM 52(4), 2009).\n\n"
-               "Decode counts the weights, read once for the batch; its attention reads each user's own KV cache. Users "
-               "that fit: the HBM of the GPUs that serve together, less the weights, over one user's cache. Prefill "
+               "Decode counts the weights, read once for the batch; its attention reads each user's own KV cache. "
+               "Users that fit: the HBM of the GPUs that serve together, less the weights, over one user's cache. Prefill "
                "and training are one matrix product as wide as the model.\n\n"
                "The AllReduce sums bf16 gradients in rings, hidden behind the whole step. Within a node they have the "
                "link; across nodes, which count as full, all NICs of a node together, or the link where it is slower. "
@@ -160,7 +160,7 @@ class Roofline(Widget):
         ridges = np.stack([roofline.ridge_flops_per_byte(peak, self.gpu.hbm_bytes_per_s),
                            roofline.ridge_flops_per_byte(peak, self.wire_bytes_per_s())])
         return {"x": ridges, "peak": np.stack([peak, peak]), "floor": [1.0, 1.0],
-                "row": fig.decades_below(view, [5.55, 5.15]),
+                "row": fig.decades_below(view, [5.62, 5.3]),
                 "alpha": np.stack([1.0, np.where(self.network, 1.0, 0.0)]),
                 "name": [f"ridge {show(ridges[0], 'flops_per_byte')}",
                          choose(self.network, f"ridge {show(ridges[1], 'flops_per_byte')}", "")],
@@ -179,7 +179,7 @@ class Roofline(Widget):
         x = np.maximum(roofline.decode_flops_per_byte(users, self.value_bytes()), SLOWEST)
         x = np.minimum(x, FASTEST)
         return {"x": x, "floor": 1.0, "y": roofline.attainable_flops_per_s(x, self.peak(), hbm),
-                "row": fig.decades_below(self.view_flops_per_s(), 4.75), "align": self.side(x),
+                "row": fig.decades_below(self.view_flops_per_s(), 4.98), "align": self.side(x),
                 "right": np.where(x > CROWDED, -6, 6),
                 "name": choose(users < 1, "HBM: no room for the weights and a user",
                                f"HBM has room for {self.users(users)}"),
@@ -257,9 +257,9 @@ class Roofline(Widget):
     def batch_does_not_fit(self):
         fitting = self.users_that_fit()
         return fitting < self.batch, (
-            f"The memory wall stands before the batch: beside the weights of {self.model.name}, {self.servers()} holds "
-            f"{self.users(fitting)} with {show(self.context, 'count')} tokens each, of the {show(self.batch, 'count')} "
-            f"asked for and the {show(self.critical_batch(), 'count')} that would fill the chip. First response: more "
+            f"The memory wall stands before the batch: beside the weights of {self.model.name} the HBM of "
+            f"{self.servers()} has room for {self.users(fitting)} with {show(self.context, 'count')} tokens each, of the "
+            f"{show(self.batch, 'count')} asked for and the {show(self.critical_batch(), 'count')} that would fill the chip. First response: more "
             "GPUs, a shorter context, or a smaller cache (grouped heads, fewer bits).")
 
     @regime()
@@ -322,7 +322,8 @@ class Roofline(Widget):
                  p.text("x", "y", text=value("memory-bound"), source=sources["sides"], text_align="right", x_offset=-8,
                         **soft),
                  p.text("x", "y", text=value("compute-bound"), source=sources["sides"], x_offset=8, **soft))
-        p.segment("x", "floor", "x", "y", source=sources["room"], line_color=color["over"], line_width=2, line_dash=[6, 4])
+        p.segment("x", "floor", "x", "y", source=sources["room"], line_color=color["over"], line_width=2,
+                  line_dash=[6, 4])
         p.segment("x", "y", "x", "row", source=sources["work"], line_color=color["ink-faint"])
         p.scatter("x", "y", source=sources["work"], marker=factor_mark("bound", SHAPES, list(HUES)), size=14,
                   fill_color=fig.hues("bound", HUES), line_color=color["panel"], line_width=1.5)

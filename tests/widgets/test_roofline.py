@@ -74,11 +74,11 @@ def test_the_users_that_fit_by_hand():
     assert state["readouts"]["fitting_batch"] == {"text": "7", "alarm": True}
     assert state["parts"]["room"]["x"] == 7 and "room for 7 users" in state["parts"]["room"]["name"]
     words = state["regimes"]["batch_does_not_fit"]["text"]
-    assert state["regimes"]["batch_does_not_fit"]["met"] and "holds 7 users" in words and "296" in words
+    assert state["regimes"]["batch_does_not_fit"]["met"] and "room for 7 users" in words and "296" in words
     assert not shown(batch=7)["regimes"]["batch_does_not_fit"]["met"]
     assert text(shown(holders=8), "fitting_batch") == "185"
     assert shown(holders=1)["parts"]["room"]["x"] == 0.3 and text(shown(holders=1), "fitting_batch") == "0"
-    assert "one H100 SXM holds 0 users" in shown(holders=1)["regimes"]["batch_does_not_fit"]["text"]
+    assert "one H100 SXM has room for 0 users" in shown(holders=1)["regimes"]["batch_does_not_fit"]["text"]
 
 
 def test_the_models_heads_set_the_attentions_intensity():

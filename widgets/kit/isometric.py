@@ -96,8 +96,8 @@ def scales(ticks) -> np.ndarray:
     return np.array([[(t, 1, 0) for t in ticks], [(0, t, 0) for t in ticks], [(0, 0, t) for t in ticks]], dtype=float)
 
 
-# Where the names of the three axes stand: outside their scales, the third above its own.
-TITLES = np.array([(0.5, 1.3, -0.15), (-0.3, 0.5, -0.15), (0.0, 0.0, 1.14)])
+# Where the names of the three axes stand: outside their scales and past the middle, the third above its own.
+TITLES = np.array([(0.62, 1.2, -0.12), (-0.2, 0.62, -0.12), (0.0, 0.0, 1.12)])
 
 
 def readings(point):
