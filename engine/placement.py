@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import check, interconnect, models, ops
+from engine import check, interconnect, memory, models, ops
 from engine.calibration import DEFAULT
 from engine.collectives import wire_share
 
@@ -213,6 +213,30 @@ def ways(axis_sizes: ByAxis, innermost, fabric: Fabric) -> ByAxis:
     return ByAxis(farthest(at.tp), farthest(at.ep), farthest(joint(at.dp, at.ep)), farthest(at.pp))
 
 
+class Held(NamedTuple):
+    """Parameters on one GPU: its part of what every token passes, and of the routed experts."""
+
+    dense: object
+    experts: object
+
+
+def held_parameters(model, axis_sizes: ByAxis) -> Held:
+    """Tensor and pipeline ranks cut everything, expert ranks the experts alone: the rest stands on each of them."""
+    tp, ep, _, pp = axis_sizes
+    routed = models.moe_layers(model) * model.experts * models.expert_parameters(model)
+    return Held((models.parameters(model) - routed) / (tp * pp), routed / (tp * pp * ep))
+
+
+def state_bytes(model, axis_sizes: ByAxis, stage=0):
+    """Training state on one GPU under a ZeRO stage: data ranks share the experts' state, data and expert ranks the rest's.
+
+    Bytes a parameter as in ``memory.sharded_state_bytes``; stages are taken as even, though the first and last hold more.
+    """
+    held = held_parameters(model, axis_sizes)
+    return (memory.sharded_state_bytes(held.dense, ranks=axis_sizes.dp * axis_sizes.ep, stage=stage)
+            + memory.sharded_state_bytes(held.experts, ranks=axis_sizes.dp, stage=stage))
+
+
 # -- what a step sends -----------------------------------------------------------------------------------------------
 class Messages(NamedTuple):
     """Bytes of each collective's buffer, and how often a GPU takes part in it in one step."""
@@ -243,15 +267,14 @@ def messages(work: Work, axis_sizes: ByAxis) -> Messages:
     hidden_bytes = work.micro_batch * work.seq * model.hidden * VALUE_BYTES
     moe_layers = models.moe_layers(model)
     products = model.layers + ops.where(model.parallel_block, 0.0, 1.0) * models.dense_layers(model)
-    routed = moe_layers * model.experts * models.expert_parameters(model)
-    dense = models.parameters(model) - routed
+    held = held_parameters(model, axis_sizes)
     per_direction = micro_batches / pp
     return Messages(
         tensor_bytes=hidden_bytes, tensor_calls=2.0 * products * per_direction,
         tensor_expert_bytes=model.top_k * hidden_bytes, tensor_expert_calls=2.0 * moe_layers * per_direction,
         expert_bytes=model.top_k * hidden_bytes / tp, expert_calls=4.0 * moe_layers * per_direction,
-        dense_gradient_bytes=work.gradient_bytes * dense / (tp * pp),
-        expert_gradient_bytes=work.gradient_bytes * routed / (tp * pp * ep),
+        dense_gradient_bytes=work.gradient_bytes * held.dense,
+        expert_gradient_bytes=work.gradient_bytes * held.experts,
         stage_bytes=hidden_bytes / tp, micro_batches=micro_batches)
 
 

@@ -252,3 +252,15 @@ def test_an_all_to_all_takes_as_long_as_its_narrowest_wire_is_busy(nodes, oversu
     reach = placement.Reach(fabric.gpus, fabric.gpus_per_node, min(fabric.gpus, fabric.gpus_per_leaf))
     busy = placement.busy_s(placement.all_to_all_wires(1e9, reach), catalog.gpu("h100-sxm"), fabric)
     assert placement.all_to_all_floor_s(1e9, fabric) == pytest.approx(max(busy.nic, busy.spine))
+
+
+def test_experts_are_shared_by_expert_ranks_and_the_rest_stands_on_each_of_them():
+    """Mixtral 8x22B, 8 expert ranks and 4 stages: 135.3B/32 + 5.3B/4 parameters, 16 bytes each."""
+    mixtral, cut = catalog.model("mixtral-8x22b"), placement.sizes(128, ep=8, pp=4)
+    held = placement.held_parameters(mixtral, cut)
+    assert (held.dense, held.experts) == pytest.approx((5.34e9 / 4, 135.29e9 / 32), rel=1e-3)
+    assert placement.state_bytes(mixtral, cut) == pytest.approx(89.0e9, rel=1e-3)
+    assert placement.state_bytes(mixtral, cut, stage=1) == pytest.approx(
+        4 * 5.5625e9 + 12 * (1.3347e9 / 32 + 4.2279e9 / 4), rel=1e-3)
+    dense = placement.held_parameters(LLAMA, placement.sizes(64, tp=8))
+    assert dense.experts == 0 and dense.dense == pytest.approx(models.parameters(LLAMA) / 8)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine import catalog, collectives, hierarchy, placement, ranks, ranks_operations
+from engine import catalog, collectives, hierarchy, interconnect, placement, ranks, ranks_operations
 from tests.lessons.reading import Lesson
 from widgets.kit import prose
 
@@ -28,6 +28,14 @@ BY_HAND = {
     'ring_all_reduce_s(memory.weight_bytes(70e9), 64, link("ib-ndr")': "5.51 s",
     'ring_all_reduce_s(memory.weight_bytes(70e9), 64, node("dgx-h100")': "0.69 s",       # 63/32 · 140 / 400
     "480 / 370": "1.3×",
+    "8192 * 8192 * 2": "134 MB",
+    "sizes(64, tp=8)).tensor_calls": "2,560",                                    # 4 · 80 layers · 8 sequences
+    "placement.sizes(64, tp=8), 0, placement.Fabric(8)).tp.link": "601 GB",      # 2,560 · 134 MB · 7/4
+    "all_to_all_floor_s(1e9, placement.Fabric(8)) | ms": "17.5 ms",              # 7/8 · 20 ms
+    "all_to_all_floor_s(1e9, placement.Fabric(8, oversubscription=4)) | ms": "40 ms",    # 4 · 1/2 · 20 ms
+    "sum(placement.held_parameters": "5.56B",                                    # 135.3/32 + 5.3/4
+    "ep=8, pp=4)) | GB": "89 GB",                                                # 5.56B · 16
+    "pp=4), stage=1) | GB": "35.4 GB",                                           # 4 · 5.56B + 12 · 1.1B
     "8192 * 16384 * 2": "268 MB",
     RUN_405B + ").tensor_calls": "504",                                          # 4 · 126/16 layers · 16 micro-batches
     RUN_405B + ", 0, placement.Fabric(2048)).tp.link": "237 GB",                 # 504 · 268 MB · 7/4
@@ -84,6 +92,37 @@ def test_the_opening_case_moves_the_same_bytes_in_more_than_nine_times_the_time(
     inside, across = (placement.wire_bytes(work, sizes, innermost, fabric).tp for innermost in (TP, DP))
     assert inside.link == pytest.approx(across.nic) and inside.nic == across.link == 0
     assert 9 < seconds(8, DP) / seconds(8, TP) < 11
+
+
+def test_the_table_of_the_opening_case_ends_in_its_own_numbers():
+    wires = interconnect.wires(H100)
+    inside, across = (2560 * interconnect.all_reduce_s(8192**2 * 2, 8, per_node, wires) for per_node in (8, 1))
+    assert (inside, across) == pytest.approx((seconds(8, TP), seconds(8, DP)))
+    rings = [2560 * interconnect.ring_s(8192**2 * 2, 8, per_node, wires) for per_node in (8, 1)]
+    assert rings[1] / rings[0] < 9 < across / inside
+
+
+def test_the_rule_for_the_bisection_gives_the_exercises_times():
+    assert placement.all_to_all_floor_s(1e9, placement.Fabric(16, oversubscription=4)) == pytest.approx(60e-3)
+    assert placement.all_to_all_floor_s(1e9, placement.Fabric(8)) == pytest.approx(17.5e-3)
+
+
+def test_512_gpus_send_for_each_the_tensor_traffic_of_64():
+    few = placement.wire_bytes(placement.Work(LLAMA, 64, 8192), placement.sizes(64, tp=8), TP, placement.Fabric(8))
+    many = placement.wire_bytes(placement.Work(LLAMA, 512, 8192), placement.sizes(512, tp=8, pp=4), TP,
+                                placement.Fabric(64))
+    assert few.tp.link == pytest.approx(many.tp.link)
+
+
+def test_mixtral_does_not_fit_without_zero_and_does_with_its_first_stage():
+    mixtral, cut = catalog.model("mixtral-8x22b"), placement.sizes(128, ep=8, pp=4)
+    assert placement.state_bytes(mixtral, cut) > H100.hbm_bytes > 2 * placement.state_bytes(mixtral, cut, stage=1)
+
+
+def test_every_snippet_is_python():
+    assert LESSON.code("python")
+    for code in LESSON.code("python"):
+        compile(code, "lesson 03", "exec")
 
 
 def test_sixteen_tensor_ranks_on_nodes_of_eight_take_three_times_as_long():
