@@ -70,6 +70,19 @@ def ring_steps(ranks, chunks):
     return 2 * (ranks - 1) * ops.ceil(chunks / ranks)
 
 
+def chunk_bytes(buffer_bytes, chunks):
+    """One of the equal chunks that a buffer is cut in."""
+    check.non_negative(buffer_bytes=buffer_bytes)
+    check.whole(chunks=chunks)
+    return buffer_bytes / chunks
+
+
+def chain_links(ranks):
+    """Links of a chain through all ranks: n-1. The first of p pieces needs as many steps, the others p-1 more behind it."""
+    check.whole(ranks=ranks)
+    return ranks - 1
+
+
 def idle_links(ranks, chunks):
     """Links of a ring that carry nothing in a step, where the chunks are fewer than the ranks."""
     check.whole(ranks=ranks, chunks=chunks)

@@ -111,6 +111,12 @@ def messages_at(run: Frames, size: int, moment) -> Messages:
     return Messages(chunks, values, (travels > 0) & (way_made(moment) > 0), adds > 0)
 
 
+def messages_of(run: Frames, size: int, step) -> Messages:
+    """What each rank receives in the step of that number, counted from 1; nothing in step 0."""
+    chunks, values, travels, adds = (_row(column, size, step - 1) for column in run[3:7])
+    return Messages(chunks, values, travels > 0, adds > 0)
+
+
 def carried_bytes(run: Frames, size: int, moment, chunks, buffer_bytes):
     """What the links into each rank have carried so far, the part of a message that is already over included."""
     carried = _row(run.carried, size, moment) + _row(run.travels, size, moment) * way_made(moment)

@@ -257,12 +257,9 @@ class CollectiveCost(Widget):
             f"{show(self.best_s(), 'seconds')} by {self.leader()}. First response: send fewer bytes "
             "(16 bits, or ReduceScatter alone), or keep them on faster wires (lesson 03).")
 
-    @regime()
-    def dots(self):
-        return self.measured.ranks > 0, f"The dots, {self.measured.name}: {self.measured.note}"
-
     def summary(self):
         ring, tree, doubling, levels = (show(time_s, "seconds") for time_s in self.at_size_s())
+        dots = choose(self.measured.ranks > 0, f" The dots, {self.measured.name}: {self.measured.note}", "")
         return (f"An AllReduce of {show(self.size, 'bytes')} over {show(self.ranks, 'count')} ranks takes {ring} by "
                 f"a ring, {tree} by a tree, {doubling} by halving-doubling and {levels} in two levels; of the "
-                f"fastest, {show(self.start_share(), 'percent')} is start-ups.")
+                f"fastest, {show(self.start_share(), 'percent')} is start-ups.{dots}")

@@ -20,6 +20,7 @@ RANK, PIECE = (index.ravel() for index in np.indices((MOST, MOST)))
 OWNER = np.tile(np.arange(MOST), MOST * MOST)                   # the stripes of all cells, a slot for each rank
 CELL = np.repeat(np.arange(MOST * MOST), MOST)
 RANKS = np.arange(MOST)
+CELLS = np.arange(MOST * MOST).reshape(MOST, MOST).tolist()     # the cells of each rank
 NUMBERED_NARROW = 6                                             # up to so many ranks a phone has room for the numbers
 BEFORE_AT, AFTER_AT = 0.0, 1.3                                  # where the two blocks of buffers begin; each is 1 wide
 
@@ -31,11 +32,12 @@ class Primitive:
     key: str
     name: str
     says: str
+    chained: float = 0.0                                        # 1: along a chain of ranks, piece behind piece
 
 
 PRIMITIVES = [
-    Primitive("broadcast", "Broadcast", "rank 0's buffer to every rank"),
-    Primitive("reduce", "Reduce", "the sum of all buffers to rank 0"),
+    Primitive("broadcast", "Broadcast", "rank 0's buffer to every rank", chained=1.0),
+    Primitive("reduce", "Reduce", "the sum of all buffers to rank 0", chained=1.0),
     Primitive("all_reduce", "AllReduce", "the sum of all buffers to every rank"),
     Primitive("all_gather", "AllGather", "each rank's piece to every rank"),
     Primitive("reduce_scatter", "ReduceScatter", "to each rank its piece of the sum"),
@@ -63,11 +65,13 @@ class CollectivePrimitives(Widget):
     size = Number("Buffer", 1e9, 1e3, 16e9, family="bytes", marks=(1e6,))
 
     presets = {"ReduceScatter": {}, "AllGather": {"primitive": "all_gather"}, "AllReduce": {"primitive": "all_reduce"},
-               "AllToAll": {"primitive": "all_to_all"}, "Broadcast to 8": {"primitive": "broadcast", "ranks": 8}}
+               "AllToAll": {"primitive": "all_to_all"}, "Broadcast to 8": {"primitive": "broadcast", "ranks": 8},
+               "Reduce": {"primitive": "reduce"}, "Send/Recv": {"primitive": "send_recv"}}
     break_it = "Find the primitive that has a rank send more than its whole buffer."
     assumptions = (
         "Executed on real arrays, one number for each piece: by a ring, AllToAll in pairs, Broadcast and Reduce as "
-        "a chain of pieces. A cell has a slot for each rank, from left to right: it is filled where that rank's "
+        "a chain: a buffer goes from rank to rank in as many pieces as there are ranks, each a step behind the one "
+        "before. A cell has a slot for each rank, from left to right: it is filled where that rank's "
         "data is in the number. The buffer is the whole one, as nccl-tests counts it: the output of AllGather, the "
         "input of ReduceScatter.")
     formula = ("$$\\text{AllReduce: } 2\\,\\frac{N-1}{N}\\,S \\qquad \\text{AllGather, ReduceScatter, AllToAll: } "
@@ -118,23 +122,42 @@ class CollectivePrimitives(Widget):
         bottom, top = buffers.row(RANK[CELL], self.ranks)
         return {"left": left, "right": right, "bottom": bottom, "top": top, "filled": np.where(holds > 0, 0.36, 0.0)}
 
-    @part("primitive", "ranks")
+    @part("primitive", "ranks", shown=False)
     def before(self):
         return self.block(self.exchange().before, self.exchange().holds_before, BEFORE_AT)
 
-    @part("primitive", "ranks")
+    @part("primitive", "ranks", shown=False)
     def after(self):
         return self.block(self.exchange().after, self.exchange().holds_after, AFTER_AT)
 
-    @part("primitive", "ranks")
+    @part("primitive", "ranks", shown=False)
     def owners_before(self):
         return self.slots(self.exchange().holds_before, BEFORE_AT)
 
-    @part("primitive", "ranks")
+    @part("primitive", "ranks", shown=False)
     def owners_after(self):
         return self.slots(self.exchange().holds_after, AFTER_AT)
 
     @part("primitive", "ranks", "size")
+    def buffers_and_bytes(self):
+        """For the reader: a row for each rank, its pieces before and after, and what it sent and received."""
+        found = self.exchange()
+        there, sent, received = RANKS < self.ranks, self.sent_bytes(), self.received_bytes()
+
+        def pieces(values, holds, rank):
+            held = np.max(np.reshape(holds, (-1, MOST)), axis=1)
+            said = ""
+            for piece, cell in enumerate(CELLS[rank]):
+                number, empty = f"{show(values[cell], 'count')} ", choose(there[rank] & there[piece], "· ", "")
+                said = f"{said}{choose(held[cell] > 0, number, empty)}"
+            return said
+
+        return {"rank": [choose(there[i], f"{i}", "") for i in RANKS],
+                "before": [pieces(found.before, found.holds_before, i) for i in range(MOST)],
+                "after": [pieces(found.after, found.holds_after, i) for i in range(MOST)],
+                "sent_bytes": sent, "received_bytes": received}
+
+    @part("primitive", "ranks", "size", shown=False)
     def wires(self):
         bottom, top = buffers.row(RANKS, self.ranks)
         there, sent, received = RANKS < self.ranks, self.sent_bytes(), self.received_bytes()
@@ -144,7 +167,7 @@ class CollectivePrimitives(Widget):
                 "sends": [choose(there[i], f"sends {show(sent[i], 'bytes')}", "") for i in RANKS],
                 "receives": [choose(there[i], f"receives {show(received[i], 'bytes')}", "") for i in RANKS]}
 
-    @part("primitive")
+    @part("primitive", shown=False)
     def title(self):
         return {"says": f"{self.primitive.name}: {self.primitive.says}"}
 
@@ -191,7 +214,9 @@ class CollectivePrimitives(Widget):
 
     @readout("Steps")
     def steps(self):
-        return show(self.exchange().steps[0], "count")
+        links = show(collectives.chain_links(self.ranks), "count")
+        chain = f": {links} for the first piece, {links} more for those behind it"
+        return f"{show(self.exchange().steps[0], 'count')}{choose(self.primitive.chained > 0, chain, '')}"
 
     @regime(target=True)
     def more_than_its_buffer(self):

@@ -16,12 +16,19 @@ from widgets.kit.widget import Widget, executed, part, readout, regime
 
 MOST = 16                                    # ranks, and chunks
 STEPS = 30                                   # of the longest run
-NUMBERED = 6                                 # up to so many ranks every number is written; beyond, those of chunk 0
-NARROW, NARROWEST = 4, 10                    # … on a phone, and up to how many those of chunk 0
+ROUND = 6                                    # up to so many ranks are drawn as a ring; beyond, as a grid
+NUMBERED = 10                                # up to so many every number is written; beyond, those of one chunk
+NARROW = 4                                   # … on a ring on a phone
 RANK, CHUNK = np.divmod(np.arange(MOST * MOST), MOST)
 RANKS = np.arange(MOST)
-WRITTEN = [i * MOST + j for i in range(MOST) for j in range(NUMBERED) if i < NUMBERED or j == 0]  # places with a number
+WRITTEN = [i * MOST + j for i in range(NUMBERED) for j in range(NUMBERED)]      # places with a number
 INNER, OUTER, GAUGE = 0.4, 1.0, (1.05, 1.1)
+GRID = {"left": -0.88, "right": 0.72, "bottom": -0.98, "top": 1.06}
+ACROSS, UP = (GRID["left"], GRID["right"]), (GRID["bottom"], GRID["top"])
+BARS = (0.8, 1.2)                            # the links' gauges beside the grid
+HEADS = {"chunk": (-1.05, 1.14), "carried": (1.0, 1.14)}
+COUNTS_AT, NAMES_AT, RANK_AT, LINE_AT = 1.26, -0.96, -1.12, 1.28
+DOWN = np.pi                                 # turned by so much, a triangle points down
 MIDDLE = (0.0, 0.18)
 HUB = {"phase": 0.29, "step": 0.17, "carried": 0.05}
 BAR = {"y": -1.18, "height": 0.19}
@@ -37,9 +44,10 @@ def played(ranks: int, chunks: int) -> Frames:
 
 
 class RingAllreduce(Widget):
-    question = "How does every rank get the sum of all, with each link carrying less than twice the buffer?"
+    question = "How does every rank get the sum of all, when each only sends to its neighbour?"
     ranks = Number("Ranks", 4, 2, MOST, stops=list(range(2, MOST + 1)), whole=True)
     size = Number("Buffer", 1e9, 1e3, 16e9, family="bytes", marks=(1e6,))
+    follow = Number("Follow chunk", 0, 0, MOST - 1, stops=list(range(MOST)), whole=True)
     cut = Choice("Chunks", CUTS, "per-rank")
     link = Choice("Link", list(catalog.links().values()), "nvlink4", more=True)
     play = Player("Run the AllReduce", frames=STEPS, seconds_per_frame=1.1, default=1.5)
@@ -50,14 +58,16 @@ class RingAllreduce(Widget):
     assumptions = (
         "Executed on real arrays: the numbers are those that the ranks hold and send, one for each chunk; the "
         "bytes are those of the buffer that you choose. A darker cell sums more ranks; a green rim came with the "
-        "last step and goes on with the next. Every link carries one chunk at a time, one way, and a step waits "
+        "last step and goes on with the next, a black one belongs to the chunk that you follow. For more than six "
+        "ranks the ring is cut open: the last row sends to the first. Every link carries one chunk at a time, one way, and a step waits "
         "for all: $\\alpha + S/(cB)$.")
     formula = ("$$T = 2(N-1)\\left(\\alpha + \\frac{S}{cB}\\right) \\;\\overset{c=N}{=}\\; "
                "\\frac{2(N-1)}{N}\\cdot\\frac{S}{B} + "
                "2(N-1)\\,\\alpha$$\n\n$N$ ranks, $c \\le N$ chunks, a buffer of $S$ bytes, links of $B$ bytes per "
-               "second one way, $\\alpha$ to start a message. Each link carries $2(N-1)/N \\cdot S$, less than "
-               "$2S$ for any $N$, and no AllReduce sends less (Patarasuk and Yuan 2009). The second term grows "
-               "with $N$.")
+               "second one way, $\\alpha$ to start a message. With $c = N$ each link carries $2(N-1)/N \\cdot S$, "
+               "less than $2S$ for any $N$, and in no AllReduce do all ranks send less (Patarasuk and Yuan 2009). "
+               "With fewer chunks the busiest link carries up to $2S$, while others wait. The second term grows with "
+               "$N$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     @executed("ranks", "cut")
@@ -87,84 +97,177 @@ class RingAllreduce(Widget):
     def full_ring_s(self):
         return collectives.ring_all_reduce_s(self.size, self.ranks, self.link.bytes_per_s, self.link.latency_s)
 
-    def carried_bytes(self):
-        return ranks_frames.carried_bytes(self.frames(), MOST, self.moment(), self.chunks(), self.size)
+    def carried_bytes(self, moment=None):
+        """By the link into each rank, so far unless another moment is given."""
+        moment = self.moment() if moment is None else moment
+        return ranks_frames.carried_bytes(self.frames(), MOST, moment, self.chunks(), self.size)
+
+    def busiest_bytes(self, moment=None):
+        return np.max(self.carried_bytes(moment))
+
+    def idlest_bytes(self, moment=None):
+        carried = self.carried_bytes(moment)
+        return np.min(np.where(RANKS < self.ranks, carried, np.max(carried)))
+
+    def followed(self):
+        return ring.at_most_last(self.follow, self.chunks())
+
+    def drawn(self):
+        """(1 where the ring is drawn, 1 where the grid is)."""
+        return np.where(self.ranks <= ROUND, 1.0, 0.0), np.where(self.ranks > ROUND, 1.0, 0.0)
 
     # -- the picture ------------------------------------------------------------------------------------------------
-    @part("ranks", "cut", "play")
+    @part("ranks", "cut", "play", "size")
+    def messages_of_the_step(self):
+        """For the reader: what each rank gets in the step, and what the link into it has carried by now."""
+        step = ranks_frames.step_at(self.moment())
+        found = ranks_frames.messages_of(self.frames(), MOST, step)
+        sender, there = ring.before(RANKS, self.ranks), RANKS < self.ranks
+
+        def written(values, where):
+            return [choose(where[i], show(values[i], "count"), "") for i in range(MOST)]
+
+        return {"step": written(np.broadcast_to(step, (MOST,)), there), "from_rank": written(sender, there),
+                "to_rank": written(RANKS, there), "chunk": written(found.chunks, found.travels),
+                "value": written(found.values, found.travels),
+                "message_bytes": np.where(found.travels, collectives.chunk_bytes(self.size, self.chunks()), 0.0),
+                "link_carried_bytes": self.carried_bytes()}
+
+    def outlined(self, chunk, fresh):
+        """The colour of a cell's rim: 0 as it was, 1 just come, 2 followed."""
+        return np.where(chunk == self.followed(), 2.0, np.where(fresh, 1.0, 0.0))
+
+    @part("ranks", "cut", "play", "follow", shown=False)
     def cells(self):
         shown = ranks_frames.cells_at(self.frames(), MOST, self.moment())
         inner, outer = ring.track(CHUNK, self.chunks(), INNER, OUTER)
         start, end = ring.arc(RANK, self.ranks)
-        there = shown.shares > 0
+        left, right = ring.column(CHUNK, self.chunks(), *ACROSS)
+        bottom, top = ring.row(RANK, self.ranks, *UP)
+        there, (on_ring, on_grid) = shown.shares > 0, self.drawn()
+        fill, line = np.where(there, ring.shade(shown.shares), 0.0), np.where(there, 0.8, 0.0)
+        marked = (shown.shares == 1) | shown.fresh | (CHUNK == self.followed())
         return {"rank": RANK, "chunk": CHUNK, "value": shown.values, "share": shown.shares,
                 "inner": np.where(there, inner, INNER), "outer": np.where(there, outer, INNER),
-                "start": start, "end": end,
-                "fill": np.where(there, ring.shade(shown.shares), 0.0), "line": np.where(there, 0.8, 0.0),
-                "fresh": np.where(there & shown.fresh, 1.0, 0.0),
-                "width": np.where((shown.shares == 1) | shown.fresh, 2.5, 1.0)}
+                "start": start, "end": end, "left": left, "right": right, "bottom": bottom, "top": top,
+                "ring_fill": np.minimum(fill, on_ring), "ring_line": np.minimum(line, on_ring),
+                "grid_fill": np.minimum(fill, on_grid), "grid_line": np.minimum(line, on_grid),
+                "rim": self.outlined(CHUNK, there & shown.fresh), "fresh": np.where(there & shown.fresh, 1.0, 0.0),
+                "width": np.where(marked, 2.5, 1.0)}
 
-    @part("ranks", "cut", "play")
+    @part("ranks", "cut", "play", "follow", shown=False)
     def numbers(self):
         shown = ranks_frames.cells_at(self.frames(), MOST, self.moment())
         radius = fig.midpoint(*ring.track(CHUNK, self.chunks(), INNER, OUTER))
-        x, y = ring.on_circle(radius, ring.angle(RANK, self.ranks), MIDDLE)
-        there = shown.shares > 0
-        wide, narrow = there & self.written(CHUNK, NUMBERED, MOST), there & self.written(CHUNK, NARROW, NARROWEST)
-        return {"x": x[WRITTEN], "y": y[WRITTEN],
-                "text": [choose(wide[i], show(shown.values[i], "count"), "") for i in WRITTEN],
-                "narrow": [choose(narrow[i], show(shown.values[i], "count"), "") for i in WRITTEN]}
+        x, y = self.placed(*ring.on_circle(radius, ring.angle(RANK, self.ranks), MIDDLE),
+                           fig.midpoint(*ring.column(CHUNK, self.chunks(), *ACROSS)),
+                           fig.midpoint(*ring.row(RANK, self.ranks, *UP)))
+        wide = (shown.shares > 0) & (self.ranks <= NUMBERED)
+        narrow = wide & self.on_phone(CHUNK)
+        texts = {i: show(shown.values[i], "count") for i in WRITTEN}
+        return {"x": x[WRITTEN], "y": y[WRITTEN], "text": [choose(wide[i], texts[i], "") for i in WRITTEN],
+                "narrow": [choose(narrow[i], texts[i], "") for i in WRITTEN]}
 
-    def written(self, chunk, few, many):
-        """Whether there is room for a chunk's number: for all of few ranks, for the outermost of many."""
-        return (self.ranks <= few) | ((chunk == 0) & (self.ranks <= many))
+    @part("ranks", "cut", "play", "follow", shown=False)
+    def followed_numbers(self):
+        """Those of one chunk, where there is no room for all."""
+        shown = ranks_frames.cells_at(self.frames(), MOST, self.moment())
+        mine = np.reshape(CHUNK == self.followed(), (MOST, MOST))
+        values = np.sum(np.where(mine, np.reshape(shown.values, (MOST, MOST)), 0.0), axis=1)
+        held = np.sum(np.where(mine, np.reshape(shown.shares, (MOST, MOST)), 0.0), axis=1)
+        there = (held > 0) & (self.ranks > NUMBERED)
+        x = fig.midpoint(*ring.column(self.followed(), self.chunks(), *ACROSS))
+        return {"x": np.broadcast_to(x, (MOST,)), "y": fig.midpoint(*ring.row(RANKS, self.ranks, *UP)),
+                "text": [choose(there[i], show(values[i], "count"), "") for i in range(MOST)]}
 
-    @part("ranks", "cut", "play")
+    def placed(self, ring_x, ring_y, grid_x, grid_y):
+        """Where something stands on the picture that is drawn."""
+        round_ = self.ranks <= ROUND
+        return np.where(round_, ring_x, grid_x), np.where(round_, ring_y, grid_y)
+
+    def on_phone(self, chunk):
+        """Whether a phone has room for a chunk's number: not for all of them on the tracks of a ring."""
+        return (self.ranks <= NARROW) | (self.ranks > ROUND) | (chunk == self.followed())
+
+    @part("ranks", "cut", "play", "follow", shown=False)
     def messages(self):
         found = ranks_frames.messages_at(self.frames(), MOST, self.moment())
         place = fig.between(RANKS - 1, RANKS, ring.eased(ranks_frames.way_made(self.moment())))
         inner, outer = ring.track(found.chunks, self.chunks(), INNER, OUTER)
         start, end = ring.arc(place, self.ranks, 0.26)
-        x, y = ring.on_circle(fig.midpoint(inner, outer), ring.angle(place, self.ranks), MIDDLE)
-        head_x, head_y = ring.on_circle(fig.midpoint(inner, outer), start, MIDDLE)
+        left, right = ring.column(found.chunks, self.chunks(), *ACROSS)
+        bottom, top = ring.row(place, self.ranks, *UP, share=0.42)
+        middle, across = fig.midpoint(inner, outer), fig.midpoint(left, right)
+        x, y = self.placed(*ring.on_circle(middle, ring.angle(place, self.ranks), MIDDLE), across,
+                           fig.midpoint(bottom, top))
+        head_x, head_y = self.placed(*ring.on_circle(middle, start, MIDDLE), across, bottom)
         texts = [f"{choose(found.adds[i], '+', '')}{show(found.values[i], 'count')}" for i in RANKS]
-        wide = found.travels & self.written(found.chunks, NUMBERED, MOST)
-        narrow = found.travels & self.written(found.chunks, NARROW, NARROWEST)
+        wide = found.travels & (self.ranks <= NUMBERED)
+        narrow = wide & self.on_phone(found.chunks)
+        seen, (on_ring, on_grid) = np.where(found.travels, 1.0, 0.0), self.drawn()
         return {"inner": np.where(found.travels, inner, INNER), "outer": np.where(found.travels, outer, INNER),
-                "start": start, "end": end, "seen": np.where(found.travels, 1.0, 0.0),
-                "tint": np.where(found.travels, 0.3, 0.0), "x": x, "y": y,
-                "head_x": head_x, "head_y": head_y, "heading": ring.heading(start), "value": found.values,
+                "start": start, "end": end, "left": left, "right": right, "bottom": bottom, "top": top, "x": x, "y": y,
+                "seen": seen, "ring_seen": np.minimum(seen, on_ring), "grid_seen": np.minimum(seen, on_grid),
+                "ring_tint": np.where(found.travels & (on_ring > 0), 0.3, 0.0),
+                "grid_tint": np.where(found.travels & (on_grid > 0), 0.3, 0.0),
+                "rim": np.where(found.chunks == self.followed(), 2.0, 1.0),
+                "head_x": head_x, "head_y": head_y, "heading": np.where(on_ring > 0, ring.heading(start), DOWN),
                 "text": [choose(wide[i], texts[i], "") for i in RANKS],
                 "narrow": [choose(narrow[i], texts[i], "") for i in RANKS]}
 
-    @part("ranks", "cut", "play", "size")
+    @part("ranks", "cut", "play", "size", shown=False)
     def links(self):
         carried = self.carried_bytes()
-        there = RANKS < self.ranks
+        there, (on_ring, on_grid) = RANKS < self.ranks, self.drawn()
         whole_start, whole_end = ring.filled_link(RANKS, self.ranks, 1.0)
-        filled = fig.filled(carried, collectives.ring_link_bytes(self.size, self.ranks))
-        start, end = ring.filled_link(RANKS, self.ranks, np.minimum(filled, 1))
-        x, y = ring.on_circle(1.15, ring.angle(fig.between(RANKS - 1, RANKS, 0.5), self.ranks), MIDDLE)
-        few, fewest = there & (self.ranks <= 10), there & (self.ranks == 4)
+        filled = fig.filled(carried, self.busiest_bytes(self.steps()))
+        start, end = ring.filled_link(RANKS, self.ranks, filled)
+        bottom, top = ring.row(RANKS, self.ranks, *UP, share=0.6)
+        x, y = self.placed(*ring.on_circle(1.15, ring.angle(fig.between(RANKS - 1, RANKS, 0.5), self.ranks), MIDDLE),
+                           COUNTS_AT, fig.midpoint(bottom, top))
+        few, seen = there & (self.ranks == 4), np.where(there, 1.0, 0.0)
         return {"into_rank": RANKS, "carried_bytes": carried, "start": start, "end": end, "whole_start": whole_start,
                 "whole_end": whole_end, "x": x, "y": y,
-                "seen": np.where(there, 1.0, 0.0), "track": np.where(there, 0.25, 0.0),
-                "align": [select(ring.side(x[i]), ["right", "center", "left"]) for i in RANKS],
-                "text": [choose(few[i], show(carried[i], "bytes"), "") for i in range(MOST)],
-                "narrow": [choose(fewest[i], show(carried[i], "bytes"), "") for i in range(MOST)]}
+                "left": np.full(MOST, BARS[0]), "right": np.full(MOST, BARS[1]), "bottom": bottom, "top": top,
+                "reached": ring.gauge(filled, *BARS),
+                "ring_seen": np.minimum(seen, on_ring), "grid_seen": np.minimum(seen, on_grid),
+                "ring_track": np.where(there & (on_ring > 0), 0.25, 0.0),
+                "grid_track": np.where(there & (on_grid > 0), 0.25, 0.0),
+                "align": [choose(self.ranks > ROUND, "left", select(ring.side(x[i]), ["right", "center", "left"]))
+                          for i in RANKS],
+                "text": [choose(there[i], show(carried[i], "bytes"), "") for i in range(MOST)],
+                "narrow": [choose(few[i], show(carried[i], "bytes"), "") for i in range(MOST)]}
 
-    @part("ranks")
+    @part("ranks", shown=False)
     def names(self):
-        x, y = ring.on_circle(1.1, ring.angle(RANKS, self.ranks), MIDDLE)
+        x, y = self.placed(*ring.on_circle(1.1, ring.angle(RANKS, self.ranks), MIDDLE), NAMES_AT,
+                           fig.midpoint(*ring.row(RANKS, self.ranks, *UP)))
         there = RANKS < self.ranks
         return {"x": x, "y": y, "text": [choose(there[i], f"{i}", "") for i in range(MOST)]}
 
-    @part("ranks", "cut", "play", "size")
-    def hub(self):
-        return {"phase": self.phase(), "step": self.step_text(),
-                "carried": f"{show(np.max(self.carried_bytes()), 'bytes')} a link"}
+    @part("ranks", "cut", shown=False)
+    def columns(self):
+        """The names of the chunks over the grid."""
+        there = (RANKS < self.chunks()) & (self.ranks > ROUND)
+        return {"x": fig.midpoint(*ring.column(RANKS, self.chunks(), *ACROSS)), "y": np.full(MOST, HEADS["chunk"][1]),
+                "text": [choose(there[i], f"{i}", "") for i in range(MOST)]}
 
-    @part("ranks", "cut", "play")
+    @part("ranks", shown=False)
+    def heads(self):
+        """What the grid's rows, columns and bars are."""
+        return {"x": [*(x for x, _ in HEADS.values()), RANK_AT],
+                "y": [*(y for _, y in HEADS.values()), fig.midpoint(*UP)], "turn": [0.0, 0.0, DOWN / 2],
+                "text": [choose(self.ranks > ROUND, name, "") for name in (*HEADS, "rank")]}
+
+    @part("ranks", "cut", "play", "size", shown=False)
+    def hub(self):
+        grid = self.ranks > ROUND
+        carried = f"{show(self.busiest_bytes(), 'bytes')} {choose(self.chunks() < self.ranks, 'at most', 'a link')}"
+        return {"phase": choose(grid, "", self.phase()), "step": choose(grid, "", self.step_text()),
+                "carried": choose(grid, "", carried),
+                "line": choose(grid, f"{self.phase()}, {self.step_text()}", "")}
+
+    @part("ranks", "cut", "play", shown=False)
     def progress(self):
         return {"end": fig.between(-1.0, 1.0, fig.filled(self.moment(), self.steps()))}
 
@@ -187,16 +290,24 @@ class RingAllreduce(Widget):
         middle = {"x": MIDDLE[0], "y": MIDDLE[1]}
         gauge = middle | {"inner_radius": GAUGE[0], "outer_radius": GAUGE[1], "direction": "clock", "line_color": None}
         links, cells, messages = sources["links"], sources["cells"], sources["messages"]
+        rims = {"line_color": linear_cmap("rim", [color["hbm"], color["link"], color["ink"]], 0, 2),
+                "line_width": "width"}
+        moving = {"line_color": linear_cmap("rim", [color["hbm"], color["link"], color["ink"]], 0, 2),
+                  "line_width": 2.5, "fill_color": color["link"]}
         p.annular_wedge(**gauge, start_angle="whole_end", end_angle="whole_start", source=links,
-                        fill_color=color["idle"], fill_alpha="track")
+                        fill_color=color["idle"], fill_alpha="ring_track")
         p.annular_wedge(**gauge, start_angle="whole_end", end_angle="start", source=links,
-                        fill_color=color["link"], fill_alpha="seen")
+                        fill_color=color["link"], fill_alpha="ring_seen")
+        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+        p.quad(**box, source=links, fill_color=color["idle"], fill_alpha="grid_track", line_color=None)
+        p.quad(**box | {"right": "reached"}, source=links, fill_color=color["link"], fill_alpha="grid_seen",
+               line_color=None)
         wedge = middle | {"inner_radius": "inner", "outer_radius": "outer", "start_angle": "start", "end_angle": "end"}
-        p.annular_wedge(**wedge, source=cells, fill_color=color["hbm"], fill_alpha="fill", line_alpha="line",
-                        line_color=linear_cmap("fresh", [color["hbm"], color["link"]], 0, 1), line_width="width")
-        p.annular_wedge(**wedge, source=messages, fill_color=color["panel"], fill_alpha="seen", line_color=None)
-        p.annular_wedge(**wedge, source=messages, fill_color=color["link"], fill_alpha="tint", line_color=color["link"],
-                        line_alpha="seen", line_width=2.5)
+        for draw, place, kind in ((p.annular_wedge, wedge, "ring"), (p.quad, box, "grid")):
+            draw(**place, source=cells, fill_color=color["hbm"], fill_alpha=f"{kind}_fill", line_alpha=f"{kind}_line",
+                 **rims)
+            draw(**place, source=messages, fill_color=color["panel"], fill_alpha=f"{kind}_seen", line_color=None)
+            draw(**place, source=messages, fill_alpha=f"{kind}_tint", line_alpha=f"{kind}_seen", **moving)
         p.scatter("head_x", "head_y", angle="heading", marker="triangle", size=11, source=messages,
                   fill_color=color["link"], line_color=None, fill_alpha="seen")
         self.write(p, sources)
@@ -209,7 +320,11 @@ class RingAllreduce(Widget):
                               ("links", fig.LABEL | {"text_align": "align"})):
             fig.only("wide", p.text("x", "y", text="text", source=sources[source], **style))
             fig.only("narrow", p.text("x", "y", text="narrow", source=sources[source], **style))
-        p.text("x", "y", text="text", source=sources["names"], **center | {"text_font_style": "bold"})
+        bold = center | {"text_font_style": "bold"}
+        for source in ("names", "columns", "followed_numbers"):
+            p.text("x", "y", text="text", source=sources[source], **bold)
+        p.text("x", "y", text="text", angle="turn", source=sources["heads"], **fig.LABEL | {"text_align": "center"})
+        p.text(MIDDLE[0], LINE_AT, text="line", source=sources["hub"], **bold)
         for column, at in HUB.items():
             style = fig.BOLD if column == "phase" else fig.LABEL
             p.text(MIDDLE[0], at, text=column, source=sources["hub"], **style | {"text_align": "center"})
@@ -221,11 +336,15 @@ class RingAllreduce(Widget):
             p.text(at, BAR["y"], text=[name], **center)
 
     # -- the words --------------------------------------------------------------------------------------------------
-    @readout("Carried by each link")
-    def carried(self):
-        return show(np.max(self.carried_bytes()), "bytes")
+    @readout("Busiest link so far")
+    def busiest(self):
+        return show(self.busiest_bytes(), "bytes")
 
-    @readout("2(N−1)/N of the buffer")
+    @readout("Idlest link so far")
+    def idlest(self):
+        return show(self.idlest_bytes(), "bytes"), self.chunks() < self.ranks
+
+    @readout("Each link, in N chunks")
     def least(self):
         return show(collectives.ring_link_bytes(self.size, self.ranks), "bytes")
 
@@ -246,7 +365,9 @@ class RingAllreduce(Widget):
         return self.chunks() < self.ranks, (
             f"Links idle: with {show(self.chunks(), 'count')} {choose(self.chunks() > 1, 'chunks', 'chunk')} on "
             f"{show(self.ranks, 'count')} ranks, {show(collectives.idle_links(self.ranks, self.chunks()), 'count')} "
-            f"of {show(self.ranks, 'count')} links wait in every step, and the AllReduce takes "
+            f"of {show(self.ranks, 'count')} links wait in every step. The busiest link carries "
+            f"{show(self.busiest_bytes(self.steps()), 'bytes')} in all, the idlest "
+            f"{show(self.idlest_bytes(self.steps()), 'bytes')}, and the AllReduce takes "
             f"{show(self.time_s(), 'seconds')} instead of {show(self.full_ring_s(), 'seconds')}. First response: "
             "cut the buffer in at least one chunk for each rank, as NCCL does.")
 
@@ -262,5 +383,5 @@ class RingAllreduce(Widget):
         return (f"Ring AllReduce of {show(self.size, 'bytes')} on {show(self.ranks, 'count')} ranks in "
                 f"{show(self.chunks(), 'count')} {choose(self.chunks() > 1, 'chunks', 'chunk')}: in step "
                 f"{show(ranks_frames.step_at(self.moment()), 'count')} of {show(self.steps(), 'count')} the busiest "
-                f"link has carried {show(np.max(self.carried_bytes()), 'bytes')}, and the whole takes "
+                f"link has carried {show(self.busiest_bytes(), 'bytes')}, and the whole takes "
                 f"{show(self.time_s(), 'seconds')} over {self.link.name}.")

@@ -98,9 +98,33 @@ def test_only_an_all_reduce_of_three_and_more_sends_more_than_its_buffer():
     assert {state for state, met in found.items() if met} == {("all_reduce", count) for count in range(3, 9)}
 
 
+def test_the_steps_of_a_chain_are_explained():
+    """Seven links for the first of eight pieces, and seven pieces behind it: 14 steps."""
+    said = shown(primitive="broadcast", ranks=8)["readouts"]["steps"]["text"]
+    assert said == "14: 7 for the first piece, 7 more for those behind it"
+    assert shown(primitive="all_reduce", ranks=8)["readouts"]["steps"]["text"] == "14"
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("count", [2, 5, 8])
+def test_the_explained_steps_are_those_of_the_run(key, count):
+    said, _, how = shown(primitive=key, ranks=count)["readouts"]["steps"]["text"].partition(":")
+    assert bool(how) == (key in ("broadcast", "reduce"))
+    if how:
+        assert int(said) == 2 * (count - 1)
+
+
+def test_the_data_reads_as_rows_of_ranks():
+    rows = shown(primitive="reduce_scatter")["parts"]["buffers_and_bytes"]
+    assert str(rows["before"][0]).split() == [str(value) for value in MINE[0]]
+    assert str(rows["after"][1]).split() == ["·", str(SUM[1]), "·", "·"]
+    assert [str(rank) for rank in rows["rank"]] == ["0", "1", "2", "3", "", "", "", ""]
+
+
 def test_presets_are_what_they_say():
     for name, state in CollectivePrimitives.presets.items():
         widget = CollectivePrimitives()
         widget.set_state(state)
         assert name.startswith(widget.primitive.name)
+        assert (name in ("Broadcast to 8", widget.primitive.name))
         assert widget.ranks == (8 if name.endswith("8") else 4)

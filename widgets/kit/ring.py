@@ -1,4 +1,5 @@
 """Places on a ring of ranks: the first at the top, then clockwise; a rank's chunks on tracks from the rim inwards.
+For many ranks the same as a grid, the ring cut open: a row for each rank, the first on top, a column for each chunk.
 
 Everything works on symbols too. Angles are Bokeh's: radians, anticlockwise from three o'clock.
 """
@@ -47,6 +48,35 @@ def track(chunk, chunks, inner, outer, share=0.86):
     width = (outer - inner) / chunks
     rim = outer - chunk * width
     return rim - share * width, rim
+
+
+def column(chunk, chunks, left, right, share=0.88):
+    """(left, right) of a chunk's column in a grid."""
+    width = (right - left) / chunks
+    start = left + chunk * width
+    return start, start + share * width
+
+
+def row(place, ranks, bottom, top, share=0.88):
+    """(bottom, top) of what stands in a rank's row, or between two, with this share of its height."""
+    height = (top - bottom) / ranks
+    middle = top - (place + 0.5) * height
+    return middle - 0.5 * share * height, middle + 0.5 * share * height
+
+
+def gauge(share, left, right):
+    """Where a bar ends that is so full."""
+    return left + share * (right - left)
+
+
+def before(rank, ranks):
+    """The rank before this one on the ring."""
+    return np.where(rank > 0, rank - 1, ranks - 1)
+
+
+def at_most_last(index, count):
+    """The index, or the last there is."""
+    return np.minimum(index, count - 1)
 
 
 def eased(way):
