@@ -235,7 +235,7 @@ class RegimeCube(Widget):
 
     def figure(self, sources):
         p = fig.plot((-1.7, 1.7), (-0.92, 0.92), height=540)
-        fig.same_scales(p, 1.02, 0.92)
+        fig.same_scales(p, 1.08, 0.92)
         p.grid.visible = False
         for axis in p.axis:
             fig.hide(axis)
