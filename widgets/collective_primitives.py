@@ -70,8 +70,8 @@ class CollectivePrimitives(Widget):
     break_it = "Find the primitive that has a rank send more than its whole buffer."
     assumptions = (
         "Executed on real arrays, one number for each piece: by a ring, AllToAll in pairs, Broadcast and Reduce as "
-        "a chain: a buffer goes from rank to rank in as many pieces as there are ranks, each a step behind the one "
-        "before. A cell has a slot for each rank, from left to right: it is filled where that rank's "
+        "a chain: a buffer goes from rank to rank in as many pieces as there are ranks. The first piece needs a step "
+        "for each link, and each piece behind it one more. A cell has a slot for each rank, from left to right: it is filled where that rank's "
         "data is in the number. The buffer is the whole one, as nccl-tests counts it: the output of AllGather, the "
         "input of ReduceScatter.")
     formula = ("$$\\text{AllReduce: } 2\\,\\frac{N-1}{N}\\,S \\qquad \\text{AllGather, ReduceScatter, AllToAll: } "
@@ -215,7 +215,7 @@ class CollectivePrimitives(Widget):
     @readout("Steps")
     def steps(self):
         links = show(collectives.chain_links(self.ranks), "count")
-        chain = f": {links} for the first piece, {links} more for those behind it"
+        chain = f": {links} links + {links} pieces"
         return f"{show(self.exchange().steps[0], 'count')}{choose(self.primitive.chained > 0, chain, '')}"
 
     @regime(target=True)

@@ -23,11 +23,11 @@ RANK, CHUNK = np.divmod(np.arange(MOST * MOST), MOST)
 RANKS = np.arange(MOST)
 WRITTEN = [i * MOST + j for i in range(NUMBERED) for j in range(NUMBERED)]      # places with a number
 INNER, OUTER, GAUGE = 0.4, 1.0, (1.05, 1.1)
-GRID = {"left": -0.88, "right": 0.72, "bottom": -0.98, "top": 1.06}
+GRID = {"left": -0.88, "right": 0.72, "bottom": -1.0, "top": 0.96}
 ACROSS, UP = (GRID["left"], GRID["right"]), (GRID["bottom"], GRID["top"])
 BARS = (0.8, 1.2)                            # the links' gauges beside the grid
-HEADS = {"chunk": (-1.05, 1.14), "carried": (1.0, 1.14)}
-COUNTS_AT, NAMES_AT, RANK_AT, LINE_AT = 1.26, -0.96, -1.12, 1.28
+HEADS = {"chunk": (-1.05, 1.18), "carried": (1.0, 1.18)}
+COUNTS_AT, NAMES_AT, RANK_AT, LINE_AT = 1.26, -0.96, -1.12, 1.3
 DOWN = np.pi                                 # turned by so much, a triangle points down
 MIDDLE = (0.0, 0.18)
 HUB = {"phase": 0.29, "step": 0.17, "carried": 0.05}
@@ -58,7 +58,7 @@ class RingAllreduce(Widget):
     assumptions = (
         "Executed on real arrays: the numbers are those that the ranks hold and send, one for each chunk; the "
         "bytes are those of the buffer that you choose. A darker cell sums more ranks; a green rim came with the "
-        "last step and goes on with the next, a black one belongs to the chunk that you follow. For more than six "
+        "last step and goes on with the next, the strongest rim marks the chunk that you follow. For more than six "
         "ranks the ring is cut open: the last row sends to the first. Every link carries one chunk at a time, one way, and a step waits "
         "for all: $\\alpha + S/(cB)$.")
     formula = ("$$T = 2(N-1)\\left(\\alpha + \\frac{S}{cB}\\right) \\;\\overset{c=N}{=}\\; "
@@ -249,8 +249,10 @@ class RingAllreduce(Widget):
     def columns(self):
         """The names of the chunks over the grid."""
         there = (RANKS < self.chunks()) & (self.ranks > ROUND)
+        apart = there & ((self.chunks() <= NUMBERED) | (RANKS % 5 == 0))
         return {"x": fig.midpoint(*ring.column(RANKS, self.chunks(), *ACROSS)), "y": np.full(MOST, HEADS["chunk"][1]),
-                "text": [choose(there[i], f"{i}", "") for i in range(MOST)]}
+                "text": [choose(there[i], f"{i}", "") for i in range(MOST)],
+                "narrow": [choose(apart[i], f"{i}", "") for i in range(MOST)]}
 
     @part("ranks", shown=False)
     def heads(self):
@@ -316,12 +318,12 @@ class RingAllreduce(Widget):
     def write(self, p, sources):
         """The numbers, names and counts on the picture."""
         center = fig.TEXT | {"text_align": "center"}
-        for source, style in (("numbers", center), ("messages", center | {"text_font_style": "bold"}),
+        bold = center | {"text_font_style": "bold"}
+        for source, style in (("numbers", center), ("columns", bold), ("messages", bold),
                               ("links", fig.LABEL | {"text_align": "align"})):
             fig.only("wide", p.text("x", "y", text="text", source=sources[source], **style))
             fig.only("narrow", p.text("x", "y", text="narrow", source=sources[source], **style))
-        bold = center | {"text_font_style": "bold"}
-        for source in ("names", "columns", "followed_numbers"):
+        for source in ("names", "followed_numbers"):
             p.text("x", "y", text="text", source=sources[source], **bold)
         p.text("x", "y", text="text", angle="turn", source=sources["heads"], **fig.LABEL | {"text_align": "center"})
         p.text(MIDDLE[0], LINE_AT, text="line", source=sources["hub"], **bold)

@@ -101,7 +101,7 @@ def test_only_an_all_reduce_of_three_and_more_sends_more_than_its_buffer():
 def test_the_steps_of_a_chain_are_explained():
     """Seven links for the first of eight pieces, and seven pieces behind it: 14 steps."""
     said = shown(primitive="broadcast", ranks=8)["readouts"]["steps"]["text"]
-    assert said == "14: 7 for the first piece, 7 more for those behind it"
+    assert said == "14: 7 links + 7 pieces"
     assert shown(primitive="all_reduce", ranks=8)["readouts"]["steps"]["text"] == "14"
 
 

@@ -150,7 +150,8 @@ def test_with_fewer_chunks_links_carry_unlike_amounts():
     found = shown(ranks=8, cut="one", play=14)
     carried = sorted(found["parts"]["links"]["carried_bytes"][:8] / 1e9)
     assert carried == [1, 1, 2, 2, 2, 2, 2, 2]
-    assert found["readouts"]["busiest"]["text"] == "2 GB" and found["readouts"]["idlest"] == {"text": "1 GB", "alarm": True}
+    assert found["readouts"]["busiest"]["text"] == "2 GB"
+    assert found["readouts"]["idlest"] == {"text": "1 GB", "alarm": True}
     assert "The busiest link carries 2 GB in all, the idlest 1 GB" in found["regimes"]["idle_links"]["text"]
 
 
