@@ -104,3 +104,10 @@ def test_halving_doubling_on_six_ranks_by_hand():
 
 def test_as_fast():
     assert collectives.as_fast(np.array([1.0, 1.019, 1.03]), 1.0).tolist() == [True, True, False]
+
+
+def test_a_chunk_and_a_chain_by_hand():
+    assert collectives.chunk_bytes(GB, 8) == 125e6
+    assert [collectives.chain_links(members) for members in (1, 2, 8)] == [0, 1, 7]
+    run = ranks_operations.broadcast(ranks.example(8, 8))
+    assert len(run.steps) == collectives.chain_links(8) + 7, "seven links, and seven pieces behind the first"

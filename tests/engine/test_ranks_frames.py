@@ -99,3 +99,13 @@ def test_an_exchange_leaves_out_what_is_no_result():
 def test_an_exchange_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="run must fit"):
         film.exchange(operations.all_to_all(example(5, 5)), 4, 5)
+
+
+def test_the_messages_of_a_step_are_its_moves():
+    run = operations.all_reduce(example(4, 4))
+    found = film.frames(run, 4, 6)
+    assert not film.messages_of(found, 4, 0).travels.any()
+    for move in run.log:
+        messages = film.messages_of(found, 4, move.step + 1)
+        assert messages.travels.all() and messages.chunks[move.destination] == move.start
+        assert messages.values[move.destination] == run.carried(move)[0]
