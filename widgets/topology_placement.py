@@ -221,7 +221,9 @@ class TopologyPlacement(Widget):
         places = [float(fig.share_of(fig.past_wall(times), WALL)) for times in BEYOND]
         for place in places:
             p.segment(np.full(4, place), low, np.full(4, place), high, line_color=color["axis"], line_dash="dotted")
-        p.text(places, 4.22, text=[f"{times:.0f}×" for times in BEYOND], text_align="center", **fig.LABEL)
+        labels = [f"{times:.0f}×" for times in BEYOND]
+        for width, first in (("wide", 0), ("narrow", 1)):       # on a phone the arithmetic's own label covers the first
+            fig.only(width, p.text(places[first:], 4.22, text=labels[first:], text_align="center", **fig.LABEL))
         p.text(WALL, -0.42, text=["← linear | logarithmic →"], text_align="center", **fig.LABEL)
 
     def figure(self, sources):
