@@ -259,7 +259,7 @@ class CollectiveCost(Widget):
 
     def summary(self):
         ring, tree, doubling, levels = (show(time_s, "seconds") for time_s in self.at_size_s())
-        dots = choose(self.measured.ranks > 0, f" The dots, {self.measured.name}: {self.measured.note}", "")
+        dots = choose(self.measured.ranks > 0, f"; the dots, {self.measured.name}: {self.measured.note}", ".")
         return (f"An AllReduce of {show(self.size, 'bytes')} over {show(self.ranks, 'count')} ranks takes {ring} by "
                 f"a ring, {tree} by a tree, {doubling} by halving-doubling and {levels} in two levels; of the "
-                f"fastest, {show(self.start_share(), 'percent')} is start-ups.{dots}")
+                f"fastest, {show(self.start_share(), 'percent')} is start-ups{dots}")

@@ -140,7 +140,7 @@ class CollectivePrimitives(Widget):
 
     @part("primitive", "ranks", "size")
     def buffers_and_bytes(self):
-        """For the reader: a row for each rank, its pieces before and after, and what it sent and received."""
+        """A row for each rank: its pieces before and after, and what it sent and received; drawn is its name."""
         found = self.exchange()
         there, sent, received = RANKS < self.ranks, self.sent_bytes(), self.received_bytes()
 
@@ -155,15 +155,15 @@ class CollectivePrimitives(Widget):
         return {"rank": [choose(there[i], f"{i}", "") for i in RANKS],
                 "before": [pieces(found.before, found.holds_before, i) for i in range(MOST)],
                 "after": [pieces(found.after, found.holds_after, i) for i in range(MOST)],
-                "sent_bytes": sent, "received_bytes": received}
+                "sent_bytes": sent, "received_bytes": received,
+                "y": fig.midpoint(*buffers.row(RANKS, self.ranks))}
 
     @part("primitive", "ranks", "size", shown=False)
     def wires(self):
         bottom, top = buffers.row(RANKS, self.ranks)
         there, sent, received = RANKS < self.ranks, self.sent_bytes(), self.received_bytes()
-        return {"rank": RANKS, "y": bottom, "middle": fig.midpoint(bottom, top), "sent_bytes": sent,
+        return {"rank": RANKS, "y": bottom, "sent_bytes": sent,
                 "received_bytes": received,
-                "name": [choose(there[i], f"{i}", "") for i in RANKS],
                 "sends": [choose(there[i], f"sends {show(sent[i], 'bytes')}", "") for i in RANKS],
                 "receives": [choose(there[i], f"receives {show(received[i], 'bytes')}", "") for i in RANKS]}
 
@@ -186,7 +186,7 @@ class CollectivePrimitives(Widget):
             for width, column in (("wide", "text"), ("narrow", "narrow")):
                 fig.only(width, p.text("x", "y", text=column, source=sources[name], text_align="center", **fig.TEXT))
         wires = sources["wires"]
-        p.text(-0.04, "middle", text="name", source=wires, text_align="center", **fig.BOLD)
+        p.text(-0.04, "y", text="rank", source=sources["buffers_and_bytes"], text_align="center", **fig.BOLD)
         for x, column in ((BEFORE_AT, "sends"), (AFTER_AT, "receives")):
             p.text(x, "y", text=column, source=wires, y_offset=11, **fig.LABEL)
         p.text(1.12, 1.16, text="says", source=sources["title"], text_align="center", **fig.BOLD)

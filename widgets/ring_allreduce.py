@@ -47,7 +47,7 @@ class RingAllreduce(Widget):
     question = "How does every rank get the sum of all, when each only sends to its neighbour?"
     ranks = Number("Ranks", 4, 2, MOST, stops=list(range(2, MOST + 1)), whole=True)
     size = Number("Buffer", 1e9, 1e3, 16e9, family="bytes", marks=(1e6,))
-    follow = Number("Follow chunk", 0, 0, MOST - 1, stops=list(range(MOST)), whole=True)
+    follow = Number("Follow chunk", 0, 0, MOST - 1, stops=list(range(MOST)), whole=True, more=True)
     cut = Choice("Chunks", CUTS, "per-rank")
     link = Choice("Link", list(catalog.links().values()), "nvlink4", more=True)
     play = Player("Run the AllReduce", frames=STEPS, seconds_per_frame=1.1, default=1.5)
@@ -119,7 +119,9 @@ class RingAllreduce(Widget):
     # -- the picture ------------------------------------------------------------------------------------------------
     @part("ranks", "cut", "play", "size")
     def messages_of_the_step(self):
-        """For the reader: what each rank gets in the step, and what the link into it has carried by now."""
+        """What each rank gets in the step, and what the link into it has carried by now; drawn are the ranks' names."""
+        x, y = self.placed(*ring.on_circle(1.1, ring.angle(RANKS, self.ranks), MIDDLE), NAMES_AT,
+                           fig.midpoint(*ring.row(RANKS, self.ranks, *UP)))
         step = ranks_frames.step_at(self.moment())
         found = ranks_frames.messages_of(self.frames(), MOST, step)
         sender, there = ring.before(RANKS, self.ranks), RANKS < self.ranks
@@ -131,7 +133,7 @@ class RingAllreduce(Widget):
                 "to_rank": written(RANKS, there), "chunk": written(found.chunks, found.travels),
                 "value": written(found.values, found.travels),
                 "message_bytes": np.where(found.travels, collectives.chunk_bytes(self.size, self.chunks()), 0.0),
-                "link_carried_bytes": self.carried_bytes()}
+                "link_carried_bytes": self.carried_bytes(), "x": x, "y": y}
 
     def outlined(self, chunk, fresh):
         """The colour of a cell's rim: 0 as it was, 1 just come, 2 followed."""
@@ -238,13 +240,6 @@ class RingAllreduce(Widget):
                 "text": [choose(there[i], show(carried[i], "bytes"), "") for i in range(MOST)],
                 "narrow": [choose(few[i], show(carried[i], "bytes"), "") for i in range(MOST)]}
 
-    @part("ranks", shown=False)
-    def names(self):
-        x, y = self.placed(*ring.on_circle(1.1, ring.angle(RANKS, self.ranks), MIDDLE), NAMES_AT,
-                           fig.midpoint(*ring.row(RANKS, self.ranks, *UP)))
-        there = RANKS < self.ranks
-        return {"x": x, "y": y, "text": [choose(there[i], f"{i}", "") for i in range(MOST)]}
-
     @part("ranks", "cut", shown=False)
     def columns(self):
         """The names of the chunks over the grid."""
@@ -323,8 +318,8 @@ class RingAllreduce(Widget):
                               ("links", fig.LABEL | {"text_align": "align"})):
             fig.only("wide", p.text("x", "y", text="text", source=sources[source], **style))
             fig.only("narrow", p.text("x", "y", text="narrow", source=sources[source], **style))
-        for source in ("names", "followed_numbers"):
-            p.text("x", "y", text="text", source=sources[source], **bold)
+        p.text("x", "y", text="to_rank", source=sources["messages_of_the_step"], **bold)
+        p.text("x", "y", text="text", source=sources["followed_numbers"], **bold)
         p.text("x", "y", text="text", angle="turn", source=sources["heads"], **fig.LABEL | {"text_align": "center"})
         p.text(MIDDLE[0], LINE_AT, text="line", source=sources["hub"], **bold)
         for column, at in HUB.items():

@@ -63,7 +63,7 @@ def test_away_from_powers_of_two_halving_doubling_pays_for_the_fold():
 def test_dots_are_explained_where_they_are_drawn():
     assert "dots" not in shown()["summary"]
     said = shown(measured="allreduce-8xh100")["summary"]
-    assert "The dots, 8 H100: " in said and "not a tree" in said
+    assert "the dots, 8 H100: " in said and "not a tree" in said
 
 
 def test_the_curves_go_through_the_marks():
