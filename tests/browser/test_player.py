@@ -74,26 +74,16 @@ def test_it_pauses_steps_and_is_scrubbed(player):
 
 def test_less_motion_means_whole_frames(visit, static, slug, name):
     player = Player(visit(reduced_motion="reduce").go(f"{static}{slug}/"), slug, name)
+    start = player.at()  # the default may stand between two frames; from there on it goes by whole ones
     player.play.click()
-    seen = player.positions(12)
-    assert len(set(seen)) > 1 and all(value == int(value) for value in seen)
+    seen = set(player.positions(12)) - {start}
+    assert seen and all(value == int(value) for value in seen)
 
 
 def test_the_animation_is_no_part_of_the_address(player):
     player.hand.drag(player.name, 1)
     player.page.wait_for_timeout(400)
     assert "?" not in player.page.url
-
-
-def test_the_speed_can_be_chosen(player):
-    faster = player.hand.button(f"Speed: {player.control.label}")
-    for shown in ("2×", "4×", "0.5×"):
-        faster.click()
-        assert faster.text_content() == shown
-    player.hand.drag(player.name, 0)
-    player.play.click()
-    player.page.wait_for_timeout(800 * player.end() * player.control.seconds)  # four fifths of a run at its usual speed
-    assert 0 < player.at() < 0.7 * player.end()
 
 
 def test_the_speed_can_be_chosen(player):
