@@ -110,7 +110,8 @@ function bindPlayer(element, control, changed) {
   });
   step.addEventListener("click", () => {
     halt();
-    go(now >= end ? 0 : Math.floor(now + 1e-9) + 1, true);
+    const here = control.grid[stop(now, control.grid)];  // where the handle is seen, not a hair before it
+    go(here >= end ? 0 : Math.floor(here + 1e-9) + 1, true);
   });
   speed.addEventListener("click", () => {
     pace = (pace + 1) % SPEEDS.length;
