@@ -79,13 +79,6 @@ class BandwidthPyramid(Widget):
                 "name": f"matmul of these bytes: {show(took, 'seconds')}",
                 "short": f"matmul {show(took, 'seconds')}"}
 
-    @staticmethod
-    def cut_open(p):
-        """Two strokes over a gap at the left of each bar."""
-        low, high, (left, right) = Y - 0.22, Y + 0.22, CUT
-        for place, ink, width in (((left + right) / 2, "panel", 7), (left, "ink-soft", 1.2), (right, "ink-soft", 1.2)):
-            p.segment(np.full(8, place), low, np.full(8, place * 1.6), high, line_color=fig.COLOR[ink], line_width=width)
-
     def figure(self, sources):
         p = fig.plot((BEGIN, END), (-0.45, 8.25), height=470, x_log=True)
         fig.ticks(p.xaxis[0], 10.0 ** np.arange(-9, 1, 3), "seconds")
@@ -99,7 +92,7 @@ class BandwidthPyramid(Widget):
         p.hbar(y="y", left=BEGIN, right="hidden", height=0.34, source=levels, fill_color=hue, fill_alpha=0.35,
                line_color=hue, line_width=1.5)
         p.hbar(y="y", left="past_from", right="took", height=0.34, source=levels, **fig.OVER | {"line_alpha": "past"})
-        self.cut_open(p)
+        fig.cut_open(p, Y, CUT)
         p.segment("alpha", "foot", "alpha", "head", source=levels, line_color=color["ink"], line_width=2)
         p.segment("took", -0.45, "took", 7.75, source=matmul, line_color=color["compute"], line_width=2.5)
         for width, column in (("wide", "name"), ("narrow", "short")):

@@ -189,3 +189,11 @@ def filled(amount, whole):
 def between(start, end, way):
     """A place on the way from one to another."""
     return start + (end - start) * way
+
+
+def cut_open(p, rows, cut, half_height=0.22) -> None:
+    """Two slanted strokes over a gap in the bar of each row: a log axis has no zero for it to begin at."""
+    left, right = cut
+    for place, ink, width in ((midpoint(left, right), "panel", 7), (left, "ink-soft", 1.2), (right, "ink-soft", 1.2)):
+        p.segment(np.full(len(rows), place), rows - half_height, np.full(len(rows), place * 1.6), rows + half_height,
+                  line_color=COLOR[ink], line_width=width)
