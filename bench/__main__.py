@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import subprocess
 import sys
 import time
 
+from bench import cost_model
 from bench.servers import ROOT
 
 
@@ -56,9 +56,7 @@ def main() -> None:
     parts()
     from bench import pages
     pages.report(0 if options.quick else 200)
-    if importlib.util.find_spec("bench.engine"):
-        from bench import engine
-        engine.main()
+    cost_model.main()
 
 
 if __name__ == "__main__":
