@@ -20,10 +20,11 @@ WIDGETS = sorted(all_widgets())
 COMPUTE = """async ([slug, states]) => {
   const { widget } = await import(`/assets/widgets/${slug}.js`);
   const table = widget.table ? await (await fetch(`/assets/widgets/${slug}.table`)).arrayBuffer() : null;
-  const compute = widget.compute ?? widget.reading(new Float64Array(table));
+  const numbers = table && new Float64Array(table);
+  const compute = widget.compute ?? widget.reading(numbers), hint = widget.hinting(numbers);
   const plain = (key, value) => ArrayBuffer.isView(value) ? [...value]
     : typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
-  return JSON.stringify(states.map(compute), plain);
+  return JSON.stringify(states.map(state => ({...compute(state), hints: hint(state)})), plain);
 }"""
 ABOUT = """async slug => {
   const { compute, reading, ...about } = (await import(`/assets/widgets/${slug}.js`)).widget;
@@ -34,7 +35,7 @@ ABOUT = """async slug => {
 def in_python(cls, values: dict) -> dict:
     widget = cls()
     widget.set_raw(values)
-    return widget.shown()
+    return widget.shown() | {"hints": widget.hints()}
 
 
 def flat(column) -> list:
@@ -64,7 +65,7 @@ def differences(cls, page: dict, python: dict) -> list[str]:
         elif ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=0)):
             found.append(f"{name}: the page has {ours}, Python {theirs}")
 
-    for group in ("parts", "readouts", "regimes", "ranges", "ends"):
+    for group in ("parts", "readouts", "regimes", "ranges", "ends", "hints"):
         texts(f"the names of the {group}", sorted(page[group]), sorted(python[group]))
     for part, columns in python["parts"].items():
         texts(f"the columns of {part}", sorted(page["parts"][part]), sorted(columns))
@@ -74,6 +75,9 @@ def differences(cls, page: dict, python: dict) -> list[str]:
                 ours, theirs = trimmed(ours), trimmed(theirs)
             compare = texts if theirs and isinstance(theirs[0], str) else numbers
             compare(f"{part}.{name}", ours, theirs)
+    for part, said in python["hints"].items():
+        rows = len(next(iter(python["parts"][part].values())))
+        texts(f"what {part} says", page["hints"][part][:rows], said[:rows])
     for name, readout in python["readouts"].items():
         texts(f"readout {name}", page["readouts"][name]["text"], readout["text"])
         texts(f"alarm of {name}", bool(page["readouts"][name]["alarm"]), bool(readout["alarm"]))

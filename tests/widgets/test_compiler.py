@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from widgets.kit import javascript
+from engine.program import full, program, zeros
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.symbolic import Graph, NotTraceable, lookup, merge, over
-from widgets.kit.text import choose, select, show, show_in
-from widgets.kit.widget import Widget, compile_widget, part, readout, regime
+from widgets.kit.text import choose, phrase, select, show, show_in
+from widgets.kit.widget import Widget, compile_widget, hint, part, readout, regime
 
 RUN = """async ([source, states]) => {
   const helpers = await import("/assets/widget/numbers.js");
@@ -171,7 +172,7 @@ REFUSED = {
     "an unknown ufunc": (lambda x: np.arcsinh(x), r"np\.arcsinh.*symbolic\.py"),
     "an unknown function": (lambda x: np.median(np.stack([x, x])), r"np\.median.*symbolic\.py"),
     "iteration": (lambda x: list(x), "cannot be iterated"),
-    "an array as text": (lambda x: show(np.stack([x, x]), "count"), "only a single number"),
+    "an array as text": (lambda x: f"{show(np.stack([x, x]), 'count')}", "phrase"),
     "a text compared": (lambda x: show(x, "count") == "3", "texts cannot be compared"),
     "a choice compared": (lambda x: merge(x.graph, x, THINGS) == THINGS[0], "a choice cannot be compared"),
 }
@@ -208,8 +209,8 @@ class Tried(Widget):
 
 
 def test_a_widget_is_compiled(script):
-    code, tables = compile_widget(Tried)
-    assert tables.size == 0
+    code, hints, table = compile_widget(Tried)
+    assert table.size == 0 and "return {}" in hints
     shown = json.loads(script.evaluate(RUN, [code, [{"size": 6, "kind": 1, "on": 1}]]))[0]
     assert shown == {"parts": {"bars": {"top": 12}}, "readouts": {"size_shown": {"text": "6", "alarm": False}},
                      "regimes": {"large": {"met": True, "text": "Large."}}, "ranges": {}, "ends": {}, "summary": "On."}
@@ -245,7 +246,7 @@ def test_a_tabulated_part_reads_its_row(script):
             steps = int(self.steps)  # cannot be traced, and need not be
             return {"top": [float(i) for i in range(steps)], "name": ["on" if self.on else "off"] * steps}
 
-    code, table = compile_widget(Executed)
+    code, _, table = compile_widget(Executed)
     run = RUN.replace("(null)", "(new Float64Array(given))").replace("[source, states]", "[source, states, given]")
     for steps in range(1, 6):
         for on in (0, 1):
@@ -253,3 +254,114 @@ def test_a_tabulated_part_reads_its_row(script):
             shown = json.loads(script.evaluate(run, [code, [state], table.tolist()]))[0]["parts"]["bars"]
             assert [v for v in shown["top"] if v is not None] == list(range(steps))  # the padding, NaN, is null in JSON
             assert [t for t in shown["name"] if t] == [("off", "on")[on]] * steps
+
+
+# -- whole algorithms ------------------------------------------------------------------------------------------------------
+WEIGHTS = (0.5, 0.25)
+
+
+def halved(value):
+    """A function that an algorithm calls."""
+    for weight in WEIGHTS:
+        value = value * weight if value > 1 else -value
+    return value, math.floor(value)
+
+
+@program(values=40, places=40, total=(), turns=())
+def wandering(start, count, given):
+    """Every statement and expression that an algorithm may use."""
+    count, values, places = int(count), [], zeros(count)
+    held, new = full(2, 7), [[0.0, 1.0] for _ in range(2)]
+    total = turns = 0
+    for i in range(count):
+        if i % 3 == 2 and not i > 20:
+            continue
+        elif i == 25 or total > 1e6:
+            break
+        else:
+            value, low = halved(start + i // 2 - given[i % len(given)])
+        values.append(max(value, low, -3) + abs(min(given)) ** 2)
+        places[i] = -i if 1 <= i < 4 else math.sqrt(i)
+        total += value
+        new[i % 2][1] -= low / 2
+    for i in range(count - 1, 0, -2):
+        total += places[i] * (-i % 5)
+    while turns < 10:
+        turns += 1
+        if turns * 2 > count:
+            break
+    held.append(values.pop())
+    total -= held[0] + held[1] + len(held) + new[0][1] + new[1][1] + int(-2.5) + round(2.5)
+    return {"values": values, "places": places, "total": total, "turns": turns}
+
+
+def test_an_algorithm_runs_on_the_page_as_it_does_here(script):
+    graph, table = Graph(), np.array([1.5, -2.0, 0.25])
+    called = wandering(graph.control("x"), graph.control("y"), table * graph.control("x"))
+    states = [{"x": x, "y": y} for x in (0.5, 3.0, 11.25) for y in (1, 2, 7, 40)]
+    shown = json.loads(script.evaluate(RUN, [javascript.function(graph, called), states]))
+    for state, page in zip(states, shown, strict=True):
+        here = wandering(state["x"], state["y"], table * state["x"])
+        for name, expected in here.items():
+            ours = np.array([np.nan if v is None else v for v in np.atleast_1d(page[name])], dtype=float)
+            np.testing.assert_allclose(ours, np.atleast_1d(expected), rtol=1e-12, err_msg=f"{name} at {state}")
+
+
+def refused_algorithms():
+    """Functions with one thing in each that has no counterpart on the page."""
+    def a_slice(x): return {"y": [x, x][0:1]}
+    def from_the_end(x): return {"y": [x, x][-1]}
+    def a_word(x): return {"y": sorted([x])}
+    def numpy_inside(x): return {"y": np.sort([x])}
+    def a_lambda(x): return {"y": (lambda: x)()}
+    def membership(x): return {"y": x in (1, 2)}
+    def by_name(x): return {"y": round(x, ndigits=2)}
+    def no_dict(x): return x
+    return [a_slice, from_the_end, a_word, numpy_inside, a_lambda, membership, by_name, no_dict]
+
+
+@pytest.mark.parametrize("algorithm", refused_algorithms(), ids=lambda f: f.__name__)
+def test_an_algorithm_that_the_page_cannot_run_is_refused_with_its_line(algorithm):
+    graph = Graph()
+    with pytest.raises(NotTraceable, match=r"test_compiler\.py:\d+: .*program\.py says what can"):
+        javascript.function(graph, {"y": program(y=2)(algorithm)(graph.control("x"))})
+
+
+def test_an_algorithm_must_give_what_it_says():
+    with pytest.raises(ValueError, match="must give y; got z"):
+        program(y=())(lambda: {"z": 1.0})()
+    with pytest.raises(ValueError, match="at most 2 numbers, got 3"):
+        program(y=2)(lambda: {"y": [1, 2, 3]})()
+
+
+@program(at=8, kind=8)
+def counted(count):
+    """So many rows of the eight that there are at most."""
+    return {"at": [float(i) for i in range(int(count))], "kind": [i % 2 for i in range(int(count))]}
+
+
+class Listed(Tried):
+    """A part whose rows are an algorithm's, and what each of them says."""
+
+    @part("size")
+    def bars(self):
+        rows = counted(self.size)
+        return {"left": rows["at"], "right": rows["at"] + 1}
+
+    @hint("bars")
+    def said(self):
+        rows = counted(self.size)
+        return phrase("{kind} {n} of {size}", kind=select(rows["kind"], ["Even", "Odd"]), n=show(rows["at"], "count"),
+                      size=show(self.size, "count"))
+
+
+def test_rows_end_with_the_algorithm_and_say_what_they_are(script):
+    compiled = compile_widget(Listed)
+    states = [{"size": n, "kind": 0, "on": 0} for n in range(1, 9)]
+    shown, hints = (json.loads(script.evaluate(RUN, [code, states])) for code in (compiled.shown, compiled.hints))
+    for n, (page, said) in enumerate(zip(shown, hints, strict=True), 1):
+        here = Listed(size=n)
+        assert page["parts"]["bars"] == {k: v.tolist() for k, v in here.shown()["parts"]["bars"].items()}
+        assert page["parts"]["bars"]["right"] == list(range(1, n + 1))
+        assert said["bars"][:n] == here.hints()["bars"][:n]
+        assert said["bars"][n - 1] == f"{('Even', 'Odd')[(n - 1) % 2]} {n - 1 or 0} of {n}"

@@ -14,7 +14,7 @@ from widgets.kit import figure as fig
 from widgets.kit import tokens
 from widgets.kit.widget import Widget, all_widgets, compile_widget
 
-HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, stop, human, in_unit"
+HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, stop, padded, rows, each, human, in_unit"
 
 
 @cache
@@ -34,7 +34,7 @@ def height(cls: type[Widget]) -> int:
 @cache
 def module(cls: type[Widget]) -> str:
     """The text of the widget's module."""
-    controls, (code, table) = cls.controls(), compile_widget(cls)
+    controls, compiled = cls.controls(), compile_widget(cls)
     presets = {}
     for name, texts in cls.presets.items():
         presets[name] = {key: controls[key].raw(controls[key].read(value)) for key, value in texts.items()}
@@ -46,11 +46,13 @@ def module(cls: type[Widget]) -> str:
         "drag": cls.drag,
         "tap": cls.tap,
         "picture": serialize_json(_picture(cls)[0]),
-        "table": len(table),
+        "hinted": [method.hint_of for method in cls.methods("hint_of").values()],
+        "table": len(compiled.table),
     }
     return (f"import {{ {HELPERS} }} from \"../widget/numbers.js\";\n"
             f"export const widget = {json.dumps(about, ensure_ascii=False)};\n"
-            f"widget.reading = {code};\n"
+            f"widget.reading = {compiled.shown};\n"
+            f"widget.hinting = {compiled.hints};\n"
             "widget.compute = widget.table ? null : widget.reading(null);\n")
 
 
@@ -68,7 +70,7 @@ def shared() -> str:
 
 def table(cls: type[Widget]) -> bytes:
     """The numbers of the widget's tabulated parts, as little-endian doubles; empty where it has none."""
-    return compile_widget(cls)[1].astype("<f8").tobytes()
+    return compile_widget(cls).table.astype("<f8").tobytes()
 
 
 def files() -> dict[str, bytes]:

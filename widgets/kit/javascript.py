@@ -10,25 +10,24 @@ import json
 
 import numpy as np
 
-from widgets.kit.symbolic import Graph, Node, Symbol, Text
-
-
-def literal(value: float) -> str:
-    """A number as JavaScript writes it, to the last bit; whole numbers without their '.0'."""
-    if not np.isfinite(value):
-        raise ValueError(f"a constant of the widget is {value}: it would show as nonsense on the page")
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+from widgets.kit.literal import literal
+from widgets.kit.program import Program
+from widgets.kit.symbolic import Graph, Node, Symbol, Text, Texts
 
 
 def _array(values) -> str:
     return "[" + ",".join(literal(v) for v in np.ravel(values)) + "]"
 
 
+class Rows(dict):
+    """Columns that end before the first row that has no number: an algorithm gave fewer rows than it may."""
+
+
 class Writer:
     """Gives each node a name, in the order in which they can be computed."""
 
     def __init__(self, graph: Graph):
-        self.graph, self.lines, self.names = graph, [], {}
+        self.graph, self.lines, self.names, self.programs = graph, [], {}, {}
 
     def name(self, node_id: int) -> str:
         if node_id not in self.names:
@@ -99,6 +98,14 @@ class Writer:
         row = self.name(node.args[0])
         return f"table.subarray({start}+{row}*{width},{start}+({row}+1)*{width})"
 
+    def _program(self, node: Node) -> str:
+        program = Program(node.data)
+        self.programs |= program.functions
+        return f"{program.name}({','.join(self.name(a) for a in node.args)})"
+
+    def _output(self, node: Node) -> str:
+        return f"{self.name(node.args[0])}.{node.data}"
+
     def _words(self, node: Node) -> str:
         return json.dumps(node.data, ensure_ascii=False)
 
@@ -107,17 +114,25 @@ class Writer:
 
     def _show(self, node: Node) -> str:
         how, unit, digits = node.data
-        return f"{how}({self.name(node.args[0])},{json.dumps(unit, ensure_ascii=False)},{digits})"
+        value, rest = self.name(node.args[0]), f"{json.dumps(unit, ensure_ascii=False)},{digits}"
+        return f"each({value},v=>{how}(v,{rest}))" if node.shape else f"{how}({value},{rest})"
 
     def _pick_text(self, node: Node) -> str:
         index, *texts = (self.name(a) for a in node.args)
-        return f"[{','.join(texts)}][+({index})]"
+        return f"each({index},(texts=>i=>texts[i])([{','.join(texts)}]))" if node.shape else f"[{','.join(texts)}][+({index})]"
+
+    def _phrase(self, node: Node) -> str:
+        pieces = [self.name(a) + ("[i]" if self.graph.nodes[a].shape else "") for a in node.args]
+        rows = next(self.name(a) for a in node.args if self.graph.nodes[a].shape)
+        return f"{rows}.map((_,i)=>{'+'.join(pieces)})"
 
     def value(self, value) -> str:
         """Any output: a number, an array, a text, a truth, or lists and dicts of them."""
+        if isinstance(value, Rows):
+            return f"rows({self.value(dict(value))})"
         if isinstance(value, dict):
             return "{" + ",".join(f"{json.dumps(k)}:{self.value(v)}" for k, v in value.items()) + "}"
-        if isinstance(value, (Symbol, Text)):
+        if isinstance(value, (Symbol, Text, Texts)):
             return self.name(value.id)
         if isinstance(value, (list, tuple)):
             return "[" + ",".join(self.value(v) for v in value) + "]"
@@ -138,4 +153,4 @@ def function(graph: Graph, outputs: dict) -> str:
     result = writer.value(outputs)
     constants = [line for line in writer.lines if line.split("=", 1)[1].startswith("Float64Array.from([")]
     steps = [line for line in writer.lines if line not in set(constants)]
-    return "\n".join(["(table=>{", *constants, "return c=>{", *steps, f"return {result};", "};", "})"])
+    return "\n".join(["(table=>{", *writer.programs.values(), *constants, "return c=>{", *steps, f"return {result};", "};", "})"])

@@ -127,6 +127,12 @@ class Graph:
             self.tables.append(values)
         return self.symbol("table", [row.id], (start, values.shape[1]), (values.shape[1],))
 
+    def program(self, run, args) -> dict:
+        """Each output of a whole algorithm as a symbol; arrays are as long as the algorithm says at most."""
+        called = self.add("program", [self.lift(arg).id for arg in args], run)
+        return {name: self.symbol("output", [called], name, () if length == () else (length,))
+                for name, length in run.outputs.items()}
+
     # -- text -------------------------------------------------------------------------------------------------------
     def text(self, value) -> Text:
         """A text node for a string, in which texts that stood in an f-string are found again by their marks."""
@@ -138,13 +144,19 @@ class Graph:
         ids = [int(p) if i % 2 else self.add("words", data=p) for i, p in enumerate(pieces) if p != ""]
         return Text(self, self.add("join", ids))
 
-    def shown(self, value: Symbol, how: str, unit: str, digits: int) -> Text:
-        if value.shape != ():
-            raise NotTraceable("only a single number can be shown as text; take one element first")
-        return Text(self, self.add("show", [value.id], (how, unit, digits)))
+    def shown(self, value: Symbol, how: str, unit: str, digits: int) -> Text | Texts:
+        shown = self.add("show", [value.id], (how, unit, digits), value.shape)
+        return Texts(self, shown, value.shape) if value.shape else Text(self, shown)
 
-    def picked(self, index: Symbol, texts) -> Text:
-        return Text(self, self.add("pick_text", [index.id, *(self.text(t).id for t in texts)]))
+    def picked(self, index: Symbol, texts) -> Text | Texts:
+        picked = self.add("pick_text", [index.id, *(self.text(t).id for t in texts)], None, index.shape)
+        return Texts(self, picked, index.shape) if index.shape else Text(self, picked)
+
+    def phrased(self, pieces) -> Texts:
+        """Texts row by row, from pieces that are texts for each row or one for all."""
+        pieces = [piece if isinstance(piece, Texts) else self.text(piece) for piece in pieces]
+        shape = next(piece.shape for piece in pieces if isinstance(piece, Texts))
+        return Texts(self, self.add("phrase", [piece.id for piece in pieces], None, shape), shape)
 
 
 class Symbol:
@@ -170,6 +182,9 @@ class Symbol:
             raise NotTraceable(f"np.{ufunc.__name__} ({method}) cannot be written out for the page; "
                                "add it to widgets/kit/symbolic.py")
         return self.graph.elementwise(template, inputs)
+
+    def __run_program__(self, run, args):
+        return self.graph.program(run, args)
 
     def __array_function__(self, func, types, args, kwargs):
         graph = self.graph
@@ -315,6 +330,21 @@ class Text:
         raise NotTraceable("texts cannot be compared on the page; compare numbers or flags instead")
 
     __hash__ = None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A text for each row of a column, not known yet."""
+
+    graph: Graph
+    id: int
+    shape: tuple[int, ...]
+
+    def __str__(self):
+        raise NotTraceable("a column of texts stands in no f-string; join it with phrase(…), or show one element")
+
+    def __format__(self, _spec):
+        return str(self)
 
 
 class Picked:

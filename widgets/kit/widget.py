@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 import param
@@ -56,6 +57,18 @@ def regime(target=False):
     """A state of affairs worth naming. The method returns (condition, words). ``target``: it is the one to *break it* by."""
     def mark(method):
         method.regime_target = target
+        return method
+    return mark
+
+
+def hint(part):
+    """What each mark of a part says under the pointer: a text for each row (``phrase``, ``select``, ``show`` on columns).
+
+    The part's marks are found by its columns left, right, bottom and top, or by x and y. The texts are made on the page,
+    when a pointer asks for them, so that a drag does not wait for them.
+    """
+    def mark(method):
+        method.hint_of = part
         return method
     return mark
 
@@ -144,15 +157,38 @@ class Widget(param.Parameterized):
         with check.trusted():
             return _shown(type(self), self)
 
+    def hints(self) -> dict:
+        """Part -> what each of its marks says."""
+        with check.trusted():
+            return _hints(type(self), self)
+
 
 def _readout(value) -> dict:
     text, alarm = value if isinstance(value, tuple) else (value, False)
     return {"text": text, "alarm": alarm}
 
 
+def _rows(view, columns: dict) -> dict:
+    """Without the rows at the end that an algorithm had no number for; it has a place for as many as there can be."""
+    if isinstance(view, Trace):
+        return javascript.Rows(columns) if view.runs_programs() else columns
+    lists = {name: column for name, column in columns.items() if np.ndim(column)}
+    numbers = [np.asarray(column, dtype=float) for column in lists.values() if np.asarray(column).dtype.kind not in "US"]
+    if not any(np.isnan(column[-1:]).any() for column in numbers):
+        return columns
+    length = min(map(len, lists.values()))
+    known = ~np.any([np.isnan(column[:length]) for column in numbers], axis=0)
+    last = np.max(np.flatnonzero(known), initial=-1) + 1
+    return columns | {name: column[:last] for name, column in lists.items()}
+
+
+def _hints(cls, view) -> dict:
+    return {method.hint_of: getattr(view, name)() for name, method in cls.methods("hint_of").items()}
+
+
 def _shown(cls, view) -> dict:
     return {
-        "parts": {name: getattr(view, name)() for name in cls.methods("part_of")},
+        "parts": {name: _rows(view, getattr(view, name)()) for name in cls.methods("part_of")},
         "readouts": {name: _readout(getattr(view, name)()) for name in cls.methods("readout_label")},
         "regimes": {name: dict(zip(("met", "text"), getattr(view, name)())) for name in cls.methods("regime_target")},
         "ranges": view.ranges(),
@@ -167,6 +203,9 @@ class Trace:
     def __init__(self, cls, graph: Graph):
         self._cls, self._graph, self.used = cls, graph, set()
 
+    def runs_programs(self) -> bool:
+        return any(node.op == "program" for node in self._graph.nodes)
+
     def __getattr__(self, name):
         if name in self._cls.controls():
             self.used.add(name)
@@ -179,9 +218,18 @@ class Trace:
         return found.__get__(self, self._cls) if hasattr(found, "__get__") else found
 
 
+class Compiled(NamedTuple):
+    """JavaScript that gives everything the widget shows from the values of its controls, the same for what its marks say
+    under the pointer, and the tables that both read."""
+
+    shown: str
+    hints: str
+    table: np.ndarray
+
+
 @cache
-def compile_widget(cls) -> tuple[str, np.ndarray]:
-    """The JavaScript that gives everything the widget shows, from the values of its controls; and the tables it reads."""
+def compile_widget(cls) -> Compiled:
+    """The widget as a page without Python needs it."""
     graph = Graph()
     with check.trusted(), np.errstate(all="ignore"):
         for name, method in cls.methods("part_of").items():
@@ -190,8 +238,9 @@ def compile_widget(cls) -> tuple[str, np.ndarray]:
             if view.used != set(method.part_of):
                 raise NotTraceable(f"{cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
                                    f"but reads {sorted(view.used)}")
-        shown = _shown(cls, Trace(cls, graph))
-    return javascript.function(graph, shown), np.concatenate([np.zeros(0), *(t.ravel() for t in graph.tables)])
+        shown, hints = _shown(cls, Trace(cls, graph)), _hints(cls, Trace(cls, graph))
+    return Compiled(javascript.function(graph, shown), javascript.function(graph, hints),
+                    np.concatenate([np.zeros(0), *(t.ravel() for t in graph.tables)]))
 
 
 @cache
@@ -208,4 +257,4 @@ def all_widgets() -> dict[str, type[Widget]]:
     return found
 
 
-__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "executed", "part", "readout", "regime"]
+__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "executed", "hint", "part", "readout", "regime"]

@@ -46,6 +46,27 @@ export function cumsum(values, width) {
   return out;
 }
 
+// A column of an algorithm's numbers, as long as it may be at most.
+export function padded(values, length) {
+  if (values.length > length) throw new Error(`an algorithm gave ${values.length} numbers where ${length} are allowed`);
+  const out = new Float64Array(length).fill(NaN);
+  out.set(values);
+  return out;
+}
+
+// Columns without the rows at the end that some column has no number for.
+export function rows(columns) {
+  const lists = Object.values(columns).filter(column => typeof column === "object");
+  const numbers = lists.filter(ArrayBuffer.isView);
+  let n = Math.min(...lists.map(column => column.length));
+  while (n && numbers.some(column => Number.isNaN(column[n - 1]))) n--;
+  const cut = column => ArrayBuffer.isView(column) ? column.subarray(0, n) : typeof column === "object" ? column.slice(0, n) : column;
+  return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, cut(column)]));
+}
+
+// A text for each row; none where there is no number.
+export const each = (values, write) => Array.from(values, value => Number.isNaN(value) ? "" : write(value));
+
 // The index of the stop nearest to a value: the row of a table.
 export function stop(value, grid) {
   let best = 0;

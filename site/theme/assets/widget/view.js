@@ -7,6 +7,7 @@ import { current, inTheme, restyle } from "./theme.js";
 import { fitWidth, retick } from "./layout.js";
 import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
+import { bindHints } from "./hint.js";
 import { pictureFile, tableFile, tables } from "./take.js";
 
 const here = new URL("..", import.meta.url);
@@ -53,7 +54,9 @@ export class View {
     const [made, Bokeh] = await Promise.all([import(module), loadBokeh()]);
     if (!this.element.isConnected) return;
     Object.assign(this, made.widget);
-    this.compute ??= this.reading(await this.loadTable());
+    const numbers = await this.loadTable();
+    this.compute ??= this.reading(numbers);
+    this.hints = this.hinting(numbers);
     this.defaults = Object.fromEntries(this.controls.map(control => [control.name, control.default]));
     this.home = { ...this.defaults, ...JSON.parse(this.element.dataset.initial ?? "{}") };
     this.values = { ...this.home, ...this.asked() };
@@ -274,6 +277,7 @@ export class View {
     });
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
+    bindHints(this);
     bindActions(this);
     this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });

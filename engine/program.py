@@ -1,0 +1,62 @@
+"""Algorithms as plain loops: ordinary Python here, and written in so small a part of it that a page can run them too.
+
+``@program(start_s=512, total_s=())`` marks a function that gives a dict of just these names: lists of at most so many
+numbers, or ``()`` for a single one. Called with numbers and arrays it gives arrays, short ones filled up with NaN.
+An argument that only stands for a number (it has ``__run_program__``) is asked what to do instead: that is how the
+widgets' compiler takes the whole algorithm along.
+
+The part of Python: assignments, if, while, for over range() or a list, arithmetic, comparisons, and, or, not,
+conditional expressions, min, max, abs, int, float, round, len, math.*, ``zeros(n)``, ``full(n, value)``, lists with
+``append`` and ``pop``, and calls of other functions like that. Whole numbers from a slider are floats: take ``int(n)``.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+
+import numpy as np
+
+
+def program(**outputs):
+    """Mark a function as an algorithm with these outputs; see above."""
+    def mark(algorithm):
+        @wraps(algorithm)
+        def run(*args):
+            for arg in args:
+                if hasattr(type(arg), "__run_program__"):
+                    return arg.__run_program__(run, args)
+            return _filled(algorithm.__name__, outputs, algorithm(*(_plain(arg) for arg in args)))
+        run.algorithm, run.outputs = algorithm, outputs
+        return run
+    return mark
+
+
+def zeros(count) -> list[float]:
+    """So many zeros."""
+    return [0.0] * int(count)
+
+
+def full(count, value) -> list[float]:
+    """So many times the same number."""
+    return [value] * int(count)
+
+
+def _plain(arg):
+    """Lists and Python's own numbers: loops over them are several times faster than over numpy's."""
+    array = np.asarray(arg)
+    return array.tolist()
+
+
+def _filled(name: str, outputs: dict, values: dict) -> dict:
+    if values.keys() != outputs.keys():
+        raise ValueError(f"{name} must give {', '.join(outputs)}; got {', '.join(values)}")
+    found = {}
+    for output, length in outputs.items():
+        if length == ():
+            found[output] = float(values[output])
+            continue
+        if len(values[output]) > length:
+            raise ValueError(f"{output} of {name} must have at most {length} numbers, got {len(values[output])}")
+        found[output] = np.full(length, np.nan)
+        found[output][:len(values[output])] = values[output]
+    return found

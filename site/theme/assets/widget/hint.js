@@ -1,0 +1,57 @@
+// What a mark says under the pointer, or under a finger: the words are made when they are first asked for in a state.
+
+const MARGIN = 24;  // pixels around a point in which it counts as meant
+
+export function bindHints(view) {
+  if (!view.hinted.length) return;
+  const place = view.$("[data-plot]");
+  const note = document.createElement("div");
+  note.className = "widget-hint";
+  note.hidden = true;
+  place.append(note);
+  let of = null, texts = null;
+  const said = (part, row) => {
+    if (of !== view.shown) [of, texts] = [view.shown, view.hints(view.values)];
+    return texts[part][row];
+  };
+  const move = event => {
+    const at = spot(view, event);
+    const found = at && view.hinted.map(part => [part, rowAt(view, part, at)]).findLast(([, row]) => row >= 0);
+    note.hidden = !found;
+    if (found) put(note, place, said(...found), event);
+  };
+  place.addEventListener("pointermove", move);
+  place.addEventListener("pointerdown", move);
+  for (const leaving of ["pointerleave", "pointercancel"]) place.addEventListener(leaving, () => { note.hidden = true; });
+}
+
+// The pointer in the picture's own coordinates; null outside the frame.
+function spot(view, event) {
+  const { frame, el } = view.plot, box = el.getBoundingClientRect();
+  const sx = event.clientX - box.left, sy = event.clientY - box.top;
+  if (!frame.bbox.contains(sx, sy)) return null;
+  return { sx, sy, x: frame.x_scale.invert(sx), y: frame.y_scale.invert(sy), frame };
+}
+
+// The uppermost mark under the pointer: the last of those that hold it, or the nearest of points.
+function rowAt(view, part, { sx, sy, x, y, frame }) {
+  const { left, right, bottom, top, x: xs, y: ys } = view.drawn[part];
+  if (left) {
+    for (let i = left.length - 1; i >= 0; i--) if (left[i] <= x && x <= right[i] && bottom[i] <= y && y <= top[i]) return i;
+    return -1;
+  }
+  let best = -1, least = MARGIN;
+  for (let i = 0; i < xs.length; i++) {
+    const far = Math.hypot(sx - frame.x_scale.compute(xs[i]), sy - frame.y_scale.compute(ys[i]));
+    if (far < least) [best, least] = [i, far];
+  }
+  return best;
+}
+
+// Beside the pointer, inside the picture, never under a finger.
+function put(note, place, text, event) {
+  if (note.textContent !== text) note.textContent = text;
+  const box = place.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+  note.style.left = `${Math.max(0, Math.min(x + 14, box.width - note.offsetWidth))}px`;
+  note.style.top = `${y - note.offsetHeight - 12 < 0 ? y + 20 : y - note.offsetHeight - 12}px`;
+}
