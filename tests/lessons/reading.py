@@ -16,6 +16,7 @@ class Lesson:
     """A lesson's source, and questions about it."""
 
     def __init__(self, name: str):
+        self.name, self.number = name, int(name[:2])
         self.text = (LESSONS / name).read_text(encoding="utf-8")
         self.computed = re.findall(r"`#!n (.+?)`", self.text)
         self.fences = [yaml.load(fence, Loader=yaml.BaseLoader)
@@ -36,12 +37,16 @@ class Lesson:
         """The text under one heading of the second level."""
         return re.search(rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", self.text, re.MULTILINE | re.DOTALL)[1]
 
-    def has_its_parts_in_order(self, number: str, framing: str) -> bool:
-        """The eight parts that every lesson has."""
-        places = [self.text.index(mark) for mark in (
-            number, "{ .question }", '!!! case "Opening case"', f"## {framing}", "!!! rule", '!!! breaks "Where it breaks"',
-            "## On the back of an envelope", "## Exercises", "!!! exercise", "## Takeaway", "## Sources")]
-        return places == sorted(places)
+    def places(self) -> dict[str, int]:
+        """Where each of the parts that every lesson has begins; -1 for one that is missing."""
+        return {mark: self.text.find(mark) for mark in (
+            f"lesson: {self.number}\n", "{ .question }", '!!! case "Opening case"', "\n## ", "!!! rule",
+            '!!! breaks "Where it breaks"', "## On the back of an envelope", "## Exercises", "!!! exercise", "## Takeaway",
+            "## Sources")}
+
+    def places_in_order(self) -> bool:
+        places = list(self.places().values())
+        return -1 not in places and places == sorted(places)
 
     def widgets(self) -> list[str]:
         return [fence["name"] for fence in self.fences]

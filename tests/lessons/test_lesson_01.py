@@ -1,15 +1,14 @@
 """Lesson 01 has the parts of a lesson, its numbers are those worked by hand, and its words agree with them."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from engine import budget, catalog, flops, layout, matmul, memory, models, units, walls
+from tests.lessons.reading import Lesson
 from widgets.kit import prose
 
-TEXT = (Path(__file__).resolve().parents[2] / "lessons" / "01-why-distributed.md").read_text(encoding="utf-8")
-COMPUTED = re.findall(r"`#!n (.+?)`", TEXT)
+LESSON = Lesson("01-why-distributed.md")
 H100, DGX = catalog.gpu("h100-sxm"), catalog.node("dgx-h100")
 CARDS_64 = catalog.cluster("dgx-h100", 8)
 PEAK = H100.bf16_flops_per_s
@@ -60,46 +59,17 @@ BY_HAND = {
 }
 
 
-def section(title: str) -> str:
-    """The text under one heading of the second level."""
-    return re.search(rf"^## {re.escape(title)}$(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)[1]
-
-
 @pytest.mark.parametrize("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
-    found = [expression for expression in COMPUTED if part in expression]
-    assert found, f"the lesson no longer computes {part}"
-    assert prose.evaluate(found[0]) == seen
+    assert LESSON.shows(part) == seen
 
 
-def test_it_has_the_parts_of_a_lesson_in_order():
-    places = [TEXT.index(mark) for mark in (
-        "lesson: 1", "{ .question }", '!!! case "Opening case"', "Distributed is a tax", "!!! rule", "``` widget",
-        '!!! breaks "Where it breaks"', "## On the back of an envelope", "!!! exercise", "## Takeaway", "## Sources")]
-    assert places == sorted(places)
-    assert TEXT.count("!!! rule") >= 7
-
-
-def test_each_of_its_widgets_asks_first():
-    fences = re.findall(r"^``` widget\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    names = [re.search(r"^name: (\w+)$", fence, re.MULTILINE)[1] for fence in fences]
-    assert names == ["memory_stack", "memory_wall", "three_walls", "roofline", "regime_cube"]
-    assert all(f"\n{key}:" in fence for fence in fences for key in ("predict", "answers", "right", "why"))
-
-
-def test_every_exercise_has_a_computed_solution_and_one_is_open():
-    exercises = section("Exercises").split("!!! exercise")[1:]
-    assert len(exercises) >= 6
-    assert all("??? solution" in exercise and "`#!n " in exercise.split("??? solution")[1] for exercise in exercises)
-    assert "Design" in exercises[-1]
-
-
-def test_the_takeaway_is_two_sentences():
-    assert len(re.findall(r"[.?!](?:\s|$)", section("Takeaway").strip())) == 2
+def test_its_widgets_stand_in_this_order():
+    assert LESSON.widgets() == ["memory_stack", "memory_wall", "three_walls", "roofline", "regime_cube"]
 
 
 def test_each_wall_sends_you_somewhere_today_and_to_a_lesson():
-    rows = re.findall(r"^\| (.+) \|$", section("Where each wall sends you"), re.MULTILINE)[1:]
+    rows = re.findall(r"^\| (.+) \|$", LESSON.section("Where each wall sends you"), re.MULTILINE)[1:]
     cells = [[cell.strip() for cell in row.split("|")] for row in rows]
     assert len(rows) >= 8
     assert all(len(row) == 5 and all(row) and re.search(r"\b(0[2-9]|1\d)\b", row[4]) for row in cells)
@@ -133,7 +103,7 @@ def test_its_sum_for_the_opening_case_is_that_of_the_memory_wall():
     model = catalog.model("llama3-70b")
     total = budget.total_bytes(models.parameters(model), model, catalog.recipe("bf16-adam"), 8192, 1, memory.FULL)
     whole = memory.state_bytes(models.parameters(model))
-    shown = prose.evaluate(next(number for number in COMPUTED if "memory.FULL) + max(" in number))
+    shown = prose.evaluate(next(number for number in LESSON.computed if "memory.FULL) + max(" in number))
     assert shown == units.in_unit(total - whole + whole / 64, "GB")
 
 

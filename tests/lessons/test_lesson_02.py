@@ -55,24 +55,8 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
 
-def test_it_has_the_parts_of_a_lesson_in_order():
-    assert LESSON.has_its_parts_in_order("lesson: 2", "Without a collective")
-    assert LESSON.text.count("!!! rule") >= 6
-
-
-def test_each_of_its_widgets_asks_first():
+def test_its_widgets_stand_in_this_order():
     assert LESSON.widgets() == ["collective_primitives", "ring_allreduce", "collective_cost"]
-    assert LESSON.every_widget_asks_first()
-
-
-def test_every_exercise_has_a_computed_solution_and_one_is_open():
-    assert len(LESSON.exercises()) >= 6
-    assert LESSON.every_exercise_is_solved()
-    assert "Design" in LESSON.exercises()[-1]
-
-
-def test_the_takeaway_is_two_sentences():
-    assert LESSON.sentences("Takeaway") == 2
 
 
 def test_all_seven_primitives_stand_in_the_table():
@@ -154,12 +138,6 @@ def test_the_ring_in_numpy_adds_up_and_sends_as_much_as_the_rule_says(count):
     whole = buffers.sum(axis=0)
     assert names["ring_all_reduce"](buffers) == 2 * (count - 1) / count * 28
     assert (buffers == whole).all()
-
-
-def test_every_snippet_is_python():
-    assert len(LESSON.code("python")) >= 2
-    for code in LESSON.code("python"):
-        compile(code, "lesson 02", "exec")
 
 
 def test_small_buffers_take_a_floor_and_the_largest_exceeds_the_wire():

@@ -14,7 +14,6 @@ An unknown widget, control or value stops the build and names file and line.
 
 from __future__ import annotations
 
-import html
 import re
 
 import yaml
@@ -75,8 +74,3 @@ def format(source, language, css_class, options, md, **kwargs) -> str:
         return render(source)
     except BadValue as error:
         raise fault(source, str(error)) from error
-
-
-def label(name: str) -> str:
-    """A widget's title as plain text, for lists and page titles."""
-    return html.unescape(all_widgets()[name].question)

@@ -171,7 +171,7 @@ def _readout(value) -> dict:
 def _rows(view, columns: dict) -> dict:
     """Without the rows at the end that an algorithm had no number for; it has a place for as many as there can be."""
     if isinstance(view, Trace):
-        return javascript.Rows(columns) if view.runs_programs() else columns
+        return javascript.Rows(columns) if view._runs_programs() else columns
     lists = {name: column for name, column in columns.items() if np.ndim(column)}
     numbers = [np.asarray(column, dtype=float) for column in lists.values() if np.asarray(column).dtype.kind not in "US"]
     if not any(np.isnan(column[-1:]).any() for column in numbers):
@@ -201,18 +201,18 @@ class Trace:
     """Stands for ``self`` while a widget is compiled: its controls are symbols, its methods the widget's own."""
 
     def __init__(self, cls, graph: Graph):
-        self._cls, self._graph, self.used = cls, graph, set()
+        self._cls, self._graph, self._used = cls, graph, set()
 
-    def runs_programs(self) -> bool:
+    def _runs_programs(self) -> bool:
         return any(node.op == "program" for node in self._graph.nodes)
 
     def __getattr__(self, name):
         if name in self._cls.controls():
-            self.used.add(name)
+            self._used.add(name)
             return self._cls.controls()[name].symbol(self._graph)
         found = next(vars(base)[name] for base in self._cls.__mro__ if name in vars(base))
         if hasattr(found, "table_of"):
-            return lambda: tabulate.symbols(self._cls, name, self._graph, self.used)
+            return lambda: tabulate.symbols(self._cls, name, self._graph, self._used)
         if isinstance(found, (property, cached_property)):
             return (found.fget if isinstance(found, property) else found.func)(self)
         return found.__get__(self, self._cls) if hasattr(found, "__get__") else found
@@ -235,9 +235,9 @@ def compile_widget(cls) -> Compiled:
         for name, method in cls.methods("part_of").items():
             view = Trace(cls, graph)
             getattr(view, name)()
-            if view.used != set(method.part_of):
+            if view._used != set(method.part_of):
                 raise NotTraceable(f"{cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
-                                   f"but reads {sorted(view.used)}")
+                                   f"but reads {sorted(view._used)}")
         shown, hints = _shown(cls, Trace(cls, graph)), _hints(cls, Trace(cls, graph))
     return Compiled(javascript.function(graph, shown), javascript.function(graph, hints),
                     np.concatenate([np.zeros(0), *(t.ravel() for t in graph.tables)]))
