@@ -145,6 +145,16 @@ def speed_up(alone_s, step_s, ranks):
     return ranks * efficiency(alone_s, step_s)
 
 
+def tree_alpha_s(ranks, alpha_s):
+    """A start-up of a hop with which the ring's 2(N−1) hops start as the 2·⌈log2 N⌉ of a tree would.
+
+    Above some dozens of ranks NCCL takes trees for buckets of this size; their bandwidth term is all but the ring's.
+    """
+    check.whole(ranks=ranks)
+    check.non_negative(alpha_s=alpha_s)
+    return alpha_s * ops.log2_ceil(ranks * 1.0) / ops.maximum(1.0, ranks - 1.0)
+
+
 def bucket_bytes_of(tensor_bytes, bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES):
     """PyTorch's own rule, for whole tensors in the order of the backward pass: a bucket takes tensors until it has
     reached its cap, so that one tensor above the cap is a bucket. Gives lists of places (reducer.cpp)."""
@@ -230,3 +240,57 @@ def slowest_s(ranks, mean_s, deviation_s):
     check.positive(mean_s=mean_s)
     check.non_negative(deviation_s=deviation_s)
     return mean_s + deviation_s * deviations_of_slowest(ranks)
+
+
+# -- what more ranks bring -------------------------------------------------------------------------------------------
+class Shares(NamedTuple):
+    """Where a GPU's time goes in one step; the four add up to 1."""
+
+    useful: np.ndarray              # arithmetic that brings the loss down
+    surplus: np.ndarray             # arithmetic on samples that a smaller batch would not have needed
+    exposed: np.ndarray             # communication that nothing hides
+    waiting: np.ndarray             # for the slowest rank
+
+    @property
+    def computing(self):
+        """What of the time is arithmetic: the efficiency of weak scaling."""
+        return self.useful + self.surplus
+
+
+def shares(at: Step, batch_tokens, ranks, critical_batch, deviation_share=0.0) -> Shares:
+    """One step's time on ``ranks`` ranks, split by what it is worth.
+
+    The slowest rank computes for (1 + d·z_N) times the mean, with deviations d that are drawn anew in each step; of the
+    arithmetic 1/(1 + B/B_crit) is useful. Leaves out that a longer backward pass hides a little more.
+    """
+    check.non_negative(deviation_share=deviation_share)
+    compute_s = at.step_s - at.exposed_s
+    slowest = slowest_s(ranks, compute_s, deviation_share * compute_s)
+    whole_s, worth = slowest + at.exposed_s, useful_share(batch_tokens, critical_batch)
+    computing = compute_s / whole_s
+    return Shares(computing * worth, computing * (1.0 - worth), at.exposed_s / whole_s, (slowest - compute_s) / whole_s)
+
+
+def batch_tokens(ranks, tokens_per_rank):
+    """The global batch: what all ranks take in one step."""
+    check.whole(ranks=ranks)
+    check.positive(tokens_per_rank=tokens_per_rank)
+    return ranks * tokens_per_rank
+
+
+def ranks_at(batch_tokens, tokens_per_rank):
+    """With how many ranks a step takes so many tokens."""
+    check.positive(batch_tokens=batch_tokens, tokens_per_rank=tokens_per_rank)
+    return batch_tokens / tokens_per_rank
+
+
+def progress(useful, ranks, alone=1.0):
+    """How many times one rank's progress toward the loss: N · useful share, over what is useful of one rank's time."""
+    check.positive(alone=alone)
+    check.whole(ranks=ranks)
+    return ranks * useful / alone
+
+
+def most_progress(critical_batch, tokens_per_rank):
+    """The most that any number of ranks can speed up: 1 + B_crit/B_1, if nothing but the batch held them back."""
+    return steps_of_least(tokens_per_rank, critical_batch)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine import ops
+from engine import check, ops
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")
 
@@ -136,6 +136,12 @@ def peak_with_fallback(gpu, precision: str = "bf16"):
     if precision == "fp32":
         return peak
     return ops.where(peak > 0, peak, peak_with_fallback(gpu, WIDER[precision]))
+
+
+def achieved_flops_per_s(gpu, mfu, precision: str = "bf16"):
+    """What a GPU does at that MFU: a share of its peak."""
+    check.share(mfu=mfu)
+    return mfu * peak_with_fallback(gpu, precision)
 
 
 def falls_back(gpu, precision: str = "bf16"):

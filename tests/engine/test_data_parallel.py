@@ -174,6 +174,36 @@ def test_the_slowest_by_hand():
     assert dp.slowest_s(2, 1.0, 0.1) == pytest.approx(1.056, abs=0.003) and dp.slowest_s(1, 1.0, 0.1) == 1.0
 
 
+# -- what more ranks bring -------------------------------------------------------------------------------------------
+def test_the_shares_by_hand():
+    """100 s of arithmetic, 20 exposed; two ranks with 10 % deviation: 0.56 above; at the critical batch half is worth."""
+    found = dp.shares(dp.Step(40.0, 60.0, 30.0, 20.0, 120.0), 4e6, 2, 4e6, 0.1)
+    whole = 100 + 5.6 + 20
+    assert found == pytest.approx((50 / whole, 50 / whole, 20 / whole, 5.6 / whole), abs=3e-3)  # 0.03 of the quantile
+    assert sum(found) == pytest.approx(1) and found.computing == pytest.approx(100 / whole, abs=3e-3)
+
+
+@given(ranks=st.integers(1, 10**5), tokens=st.floats(1, 1e6), critical=st.floats(1e3, 1e9), spread=st.floats(0, 0.3))
+def test_the_shares_add_up_and_progress_stays_below_its_ceiling(ranks, tokens, critical, spread):
+    at = dp.step(8e9, tokens, ranks, 4e14, 50e9, 1e-5)
+    found = dp.shares(at, ranks * tokens, ranks, critical, spread)
+    assert sum(found) == pytest.approx(1) and min(found) >= -1e-12
+    alone = dp.useful_share(tokens, critical)
+    assert dp.progress(found.useful, ranks, alone) <= min(ranks, dp.most_progress(critical, tokens)) * (1 + 1e-9)
+
+
+def test_the_ceiling_of_progress_by_hand():
+    """A batch of 8,000 on one rank, 4 million critical: 501 times at most, half of it (nearly) with 500 ranks."""
+    assert dp.most_progress(4e6, 8000) == 501 and dp.ranks_at(4e6, 8000) == 500
+    assert dp.progress(dp.useful_share(4e6, 4e6), 500, dp.useful_share(8000, 4e6)) == pytest.approx(501 / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 1024, 1000])
+def test_the_trees_start_ups_stand_in_for_the_rings(ranks):
+    rings = collectives.ring_all_reduce_s(0, ranks, 50e9, dp.tree_alpha_s(ranks, 1e-5))
+    assert rings == pytest.approx(collectives.tree_all_reduce_s(0, ranks, 50e9, 1e-5))
+
+
 # -- bad input -------------------------------------------------------------------------------------------------------
 GOOD = dict(params=8e9, micro_batch_tokens=4096, ranks=8, flops_per_s=4e14, wire_bytes_per_s=50e9, alpha_s=1e-5,
             bucket_bytes=1e6, first_bucket_bytes=1e6, bytes_per_gradient=2.0, micro_batches=1)

@@ -120,8 +120,8 @@ def spread(positions, gap):
 
 
 def stacked(heights):
-    """Where slabs that stand on one another begin and end."""
-    tops = np.cumsum(heights)
+    """Where slabs that stand on one another begin and end; with rows of heights, each row stands on the one before."""
+    tops = np.cumsum(heights, axis=0)
     return tops - heights, tops
 
 
