@@ -135,6 +135,7 @@ class DdpScaling(Widget):
     def state(self):
         wall, top = self.height(1.0), self.height(np.minimum(self.held(), MOST_MEMORIES))
         return {"inside": np.minimum(wall, top), "top": np.maximum(wall, top), "wall": wall,
+                "over": np.where(self.held() > 1, 1.0, 0.0),
                 "text": f"state on each GPU, for any N: {show(self.state_bytes(), 'bytes')}",
                 "narrow": f"state, for any N: {show(self.state_bytes(), 'bytes')}",
                 "hbm": f"{choose(self.held() > 1, 'past the ', '')}HBM of one {self.gpu.name}: {show(self.gpu.hbm_bytes, 'bytes')}"}
@@ -155,7 +156,7 @@ class DdpScaling(Widget):
             p.line("ranks", column, source=sources["areas"], line_color=color[ink], line_width=width)
         state = {"left": 1, "right": MOST, "source": sources["state"]}
         p.quad(bottom=FLOOR, top="inside", fill_color=color["hbm"], fill_alpha=0.28, line_color=color["hbm"], **state)
-        p.quad(bottom="wall", top="top", **state, **fig.OVER)
+        p.quad(bottom="wall", top="top", line_alpha="over", **state, **fig.OVER)
         p.segment(1, "wall", MOST, "wall", source=sources["state"], line_color=color["ink"], line_width=2, line_dash=[6, 4])
         for width, column in (("wide", "text"), ("narrow", "narrow")):
             fig.only(width, p.text(1.3, FLOOR, text=column, source=sources["state"], y_offset=-14, **fig.BOLD))
