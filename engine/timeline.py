@@ -2,10 +2,14 @@
 
 It knows what CUDA streams know. A stream runs its tasks one at a time, in the order in which they were issued; a task
 starts once the one before it on its stream and all that it depends on have ended. Nothing is drawn at random.
+
+``schedule`` is that rule on plain lists; an ``engine.program`` may call it, and so may a page. ``simulate`` is the same
+with names, for tests and tables.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,8 +17,84 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import check
+from engine.program import full
 
 
+# -- the rule, for programs ------------------------------------------------------------------------------------------
+def schedule(streams, stream, duration_s, lag_s, after):
+    """(start_s, end_s, waits_for) of tasks that stand in the order of their issue; a list each, one entry for a task.
+
+    ``stream[i]`` is a number below ``streams``, ``after[i]`` a list of the tasks that i needs, issued before it or later.
+    What a task gives is there at once on its own stream, and ``lag_s`` after its end on another. ``waits_for`` is the
+    task whose end let this one start, −1 where it started at once. Tasks that wait in a circle keep NaN.
+    """
+    count = len(stream)
+    head, tail, following = full(streams, -1), full(streams, -1), full(count, -1)
+    for i in range(count):
+        s = stream[i]
+        if head[s] < 0:
+            head[s] = i
+        else:
+            following[tail[s]] = i
+        tail[s] = i
+    start_s, end_s, waits_for = full(count, math.nan), full(count, math.nan), full(count, -1)
+    before = full(streams, -1)
+    moving = True
+    while moving:
+        moving = False
+        for s in range(streams):
+            while head[s] >= 0 and all_ended(after[head[s]], end_s):
+                i = head[s]
+                ready_s = 0.0
+                if before[s] >= 0 and end_s[before[s]] > 0:
+                    ready_s, waits_for[i] = end_s[before[s]], before[s]
+                for j in after[i]:
+                    # on a tie the stream itself is named: it would have been busy anyway
+                    there_s = end_s[j] if stream[j] == s else end_s[j] + lag_s[j]
+                    if there_s > ready_s:
+                        ready_s, waits_for[i] = there_s, j
+                start_s[i], end_s[i] = ready_s, ready_s + duration_s[i]
+                before[s], head[s] = i, following[i]
+                moving = True
+    return start_s, end_s, waits_for
+
+
+def all_ended(tasks, end_s):
+    """Whether all of these tasks have run."""
+    for task in tasks:
+        if math.isnan(end_s[task]):
+            return False
+    return True
+
+
+def uncovered(stream, start_s, end_s, one, behind):
+    """(from_s, to_s, task) of the stretches in which one stream works while the one it should hide behind does not."""
+    from_s, to_s, whose = [], [], []
+    covers = []
+    for i in range(len(stream)):
+        if stream[i] == behind and end_s[i] > start_s[i]:
+            covers.append(i)
+    first = 0
+    for i in range(len(stream)):
+        if stream[i] == one and end_s[i] > start_s[i]:
+            while first < len(covers) and end_s[covers[first]] <= start_s[i]:
+                first += 1
+            free_s, k = start_s[i], first
+            while k < len(covers) and start_s[covers[k]] < end_s[i]:
+                if start_s[covers[k]] > free_s:
+                    from_s.append(free_s)
+                    to_s.append(start_s[covers[k]])
+                    whose.append(i)
+                free_s = end_s[covers[k]]
+                k += 1
+            if free_s < end_s[i]:
+                from_s.append(free_s)
+                to_s.append(end_s[i])
+                whose.append(i)
+    return from_s, to_s, whose
+
+
+# -- with names ------------------------------------------------------------------------------------------------------
 class Task(NamedTuple):
     """Something that keeps a stream busy; ``after`` names the tasks that must have ended before it starts."""
 
@@ -23,6 +103,7 @@ class Task(NamedTuple):
     duration_s: float
     after: tuple[str, ...] = ()
     label: str = ""
+    lag_s: float = 0.0              # until what it gives is there on another stream
 
 
 class Gap(NamedTuple):
@@ -86,17 +167,8 @@ class Timeline:
 
     def exposed(self, stream: str, behind: str) -> list[Gap]:
         """The stretches in which a stream works while the one it should hide behind does not."""
-        cover, found = self.spans(behind), []
-        for span in self.spans(stream):
-            free_s = span.start_s
-            for busy in cover:
-                if busy.end_s > free_s and busy.start_s < span.end_s:
-                    if busy.start_s > free_s:
-                        found.append(Gap(free_s, busy.start_s, span.before))
-                    free_s = busy.end_s
-            if free_s < span.end_s:
-                found.append(Gap(free_s, span.end_s, span.before))
-        return found
+        found = uncovered([task.stream for task in self.tasks], self.start_s, self.end_s, stream, behind)
+        return [Gap(start, end, self.tasks[i].name) for start, end, i in zip(*found)]
 
     def exposed_s(self, stream: str, behind: str) -> float:
         """What of a stream's work does not hide behind another stream."""
@@ -113,30 +185,15 @@ def simulate(tasks) -> Timeline:
     """Run the tasks. ValueError for a name used twice, an unknown one, or tasks that wait in a circle."""
     tasks = tuple(tasks)
     _require_known_names(tasks)
-    queues: dict[str, list[int]] = {}
-    for number, task in enumerate(tasks):
-        queues.setdefault(task.stream, []).append(number)
-    ended: dict[str, float] = {}
-    start_s, end_s, waits_for = [0.0] * len(tasks), [0.0] * len(tasks), [""] * len(tasks)
-    heads = dict.fromkeys(queues, 0)
-    moving = True
-    while moving:
-        moving = False
-        for stream, queue in queues.items():
-            while heads[stream] < len(queue) and all(name in ended for name in tasks[queue[heads[stream]]].after):
-                number = queue[heads[stream]]
-                before = (tasks[queue[heads[stream] - 1]].name,) if heads[stream] else ()
-                # on a tie the stream itself is named: it would have been busy anyway
-                for name in (*before, *tasks[number].after):
-                    if ended[name] > start_s[number]:
-                        start_s[number], waits_for[number] = ended[name], name
-                end_s[number] = ended[tasks[number].name] = start_s[number] + tasks[number].duration_s
-                heads[stream] += 1
-                moving = True
-    stuck = [task.name for task in tasks if task.name not in ended]
+    place = {task.name: number for number, task in enumerate(tasks)}
+    streams = {name: number for number, name in enumerate(dict.fromkeys(task.stream for task in tasks))}
+    start_s, end_s, waits_for = schedule(
+        len(streams), [streams[task.stream] for task in tasks], [task.duration_s for task in tasks],
+        [task.lag_s for task in tasks], [[place[name] for name in task.after] for task in tasks])
+    stuck = [task.name for task, end in zip(tasks, end_s) if math.isnan(end)]
     if stuck:
         raise ValueError(f"tasks must not wait for each other in a circle, got {', '.join(stuck[:8])}")
-    return Timeline(tasks, tuple(start_s), tuple(end_s), tuple(waits_for))
+    return Timeline(tasks, tuple(start_s), tuple(end_s), tuple(tasks[i].name if i >= 0 else "" for i in waits_for))
 
 
 def levels(changes) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +213,7 @@ def _require_known_names(tasks) -> None:
         names = {task.name for task in tasks}
         if len(names) < len(tasks):
             raise ValueError(f"tasks must have names of their own, got {len(tasks)} tasks and {len(names)} names")
-        check.non_negative(duration_s=[task.duration_s for task in tasks])
+        check.non_negative(duration_s=[task.duration_s for task in tasks], lag_s=[task.lag_s for task in tasks])
         for task in tasks:
             for name in task.after:
                 if name not in names:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.timeline import Gap, Task, levels, simulate
+from engine.timeline import Gap, Task, levels, schedule, simulate, uncovered
 
 # compute: a 0-3, b 3-5; network: x after a 3-7, y after b 7-8, so that y waits for x
 SMALL = [Task("a", "compute", 3.0), Task("b", "compute", 2.0), Task("x", "network", 4.0, ("a",)),
@@ -33,6 +33,25 @@ def test_a_task_may_depend_on_one_that_is_issued_later():
     assert line.starts("b") == 2.0
 
 
+def test_what_a_task_gives_travels_to_another_stream():
+    """A message of 2 s: b, on the other stream, starts at 5; c, on the same, at 3, and in place of b's wait nothing."""
+    line = simulate([Task("a", "one", 3.0, lag_s=2.0), Task("c", "one", 1.0, ("a",)), Task("b", "two", 1.0, ("a",))])
+    assert line.start_s == (0.0, 3.0, 5.0) and line.waits_for == ("", "a", "a")
+
+
+def test_the_rule_on_plain_lists_is_the_small_case_again():
+    start_s, end_s, waits_for = schedule(2, [0, 0, 1, 1], [3.0, 2.0, 4.0, 1.0], [0.0] * 4, [[], [], [0], [1]])
+    assert (start_s, end_s, waits_for) == ([0, 3, 3, 7], [3, 5, 7, 8], [-1, 0, 0, 2])
+    assert uncovered([0, 0, 1, 1], start_s, end_s, 1, 0) == ([5, 7], [7, 8], [2, 3])
+    assert uncovered([0, 0, 1, 1], start_s, end_s, 0, 1) == ([0], [3], [0])
+
+
+def test_a_stretch_between_two_covers_is_uncovered():
+    """The wire works from 0 to 10; arithmetic from 1 to 3 and from 5 to 6."""
+    found = uncovered([1, 0, 0], [0.0, 1.0, 5.0], [10.0, 3.0, 6.0], 1, 0)
+    assert found == ([0, 3, 6], [1, 5, 10], [0, 0, 0])
+
+
 def test_columns_are_of_one_length():
     columns = simulate(SMALL).columns()
     assert {len(column) for column in columns.values()} == {4} and columns["label"] == ["a", "b", "x", "y"]
@@ -41,7 +60,8 @@ def test_columns_are_of_one_length():
 @pytest.mark.parametrize("tasks, said", [
     ([Task("a", "s", 1.0), Task("a", "s", 1.0)], "names of their own"), ([Task("a", "s", 1.0, ("z",))], "'z'"),
     ([Task("a", "s", 1.0, ("b",)), Task("b", "t", 1.0, ("a",))], "circle"), ([Task("a", "s", -1.0)], "duration_s"),
-    ([Task("a", "s", 1.0, ("b",)), Task("b", "s", 1.0)], "circle"), ([Task("a", "s", float("nan"))], "duration_s")])
+    ([Task("a", "s", 1.0, ("b",)), Task("b", "s", 1.0)], "circle"), ([Task("a", "s", float("nan"))], "duration_s"),
+    ([Task("a", "s", 1.0, lag_s=-1.0)], "lag_s")])
 def test_bad_tasks_are_refused(tasks, said):
     with pytest.raises(ValueError, match=said):
         simulate(tasks)
@@ -61,6 +81,11 @@ def test_every_wait_has_its_reason(data, count):
         assert line.ends(waited) == start if waited else start == 0.0
         last[task.stream] = end
     for stream in line.streams:
+        for behind in set(line.streams) - {stream}:
+            times = np.unique([*line.start_s, *line.end_s])
+            works, hides = (np.any([(span.start_s <= times[:-1]) & (times[1:] <= span.end_s) for span in line.spans(name)],
+                                   axis=0) for name in (stream, behind))
+            assert line.exposed_s(stream, behind) == np.sum(np.diff(times) * (works & ~hides))
         idle_s = sum(gap.end_s - gap.start_s for gap in line.idle(stream))
         assert line.busy_s(stream) + idle_s == max((s.end_s for s in line.spans(stream)), default=0.0)
 
