@@ -140,6 +140,11 @@ def midpoint(low, high):
     return (low + high) / 2
 
 
+def has_room(low, high, least):
+    """Whether a mark is longer than a label needs."""
+    return high - low > least
+
+
 def revealed(values, frame):
     """The values as they grow in one after the other while an animation's frame runs from 0 to their number."""
     return values * np.clip(frame - np.arange(len(values)), 0.0, 1.0)
