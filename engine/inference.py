@@ -73,7 +73,7 @@ def stored_bytes(at: Machine, weight_precision) -> float:
     return at.chip.operand_bytes if weight_precision is None else BYTES_PER_VALUE[weight_precision]
 
 
-def _products_s(size, rows, tp, weight_bytes, at):
+def products_s(size, rows, tp, weight_bytes, at):
     """Matrix products of all layers for so many rows (tokens), their weights stored in ``weight_bytes`` each."""
     def chain(products, m, batch=1.0):
         return sum(product_s(m, p.n / (1.0 + (tp - 1.0) * p.splits_n), p.k / (1.0 + (tp - 1.0) * p.splits_k), batch,
@@ -89,7 +89,7 @@ def _products_s(size, rows, tp, weight_bytes, at):
     return size.layers * layer_s
 
 
-def _other_s(size, rows, tp, at):
+def other_s(size, rows, tp, at):
     """Norms, activations and rotary embedding, and one launch for every kernel of the step."""
     width = size.ffn * (1.0 - size.moe_share) + size.moe_share * (
         size.top_k * size.expert_ffn + size.shared_experts * size.shared_ffn)
@@ -98,11 +98,12 @@ def _other_s(size, rows, tp, at):
     return size.layers * (stream_s(moved, at) + kernels * at.launch_s)
 
 
-def _communication_s(size, rows, tp, algorithm, net):
+def communication_s(size, rows, tp, algorithm, net):
+    """The AllReduces of all layers."""
     return size.layers * size.all_reduces * reduce_s(rows * size.hidden * 2.0, tp, algorithm, net)
 
 
-def _kv_shards(size, tp):
+def kv_shards(size, tp):
     """Tensor ranks divide the key and value heads; past one head each they hold copies. A latent cache is always
     whole."""
     return ops.where(size.kv_lora > 0.0, 1.0, ops.minimum(tp, size.kv_heads))
@@ -116,13 +117,13 @@ def decode_step(model, at: Machine, tp, batch, context, kv_precision="bf16", all
     size, chip = shape(model), at.chip
     tp, batch, context = tp * 1.0, batch * 1.0, context * 1.0
     with check.trusted():
-        kv_bytes = memory.kv_bytes(size, context, batch, BYTES_PER_VALUE[kv_precision]) / _kv_shards(size, tp)
+        kv_bytes = memory.kv_bytes(size, context, batch, BYTES_PER_VALUE[kv_precision]) / kv_shards(size, tp)
         head_s = product_s(batch, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0, chip)
         return StepTime(
-            _products_s(size, batch, tp, stored_bytes(at, weight_precision), chip) + head_s,
+            products_s(size, batch, tp, stored_bytes(at, weight_precision), chip) + head_s,
             stream_s(kv_bytes, chip),
-            _other_s(size, batch, tp, chip),
-            _communication_s(size, batch, tp, all_reduce, at.wires))
+            other_s(size, batch, tp, chip),
+            communication_s(size, batch, tp, all_reduce, at.wires))
 
 
 def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto", weight_precision=None) -> StepTime:
@@ -136,8 +137,8 @@ def prefill(model, at: Machine, tp, batch, prompt, all_reduce="auto", weight_pre
         head_s = product_s(batch * 1.0, size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s, chip.wide_bytes, 2.0,
                            chip)
         return StepTime(
-            _products_s(size, rows, tp, stored_bytes(at, weight_precision), chip) + head_s, attention_s,
-            _other_s(size, rows, tp, chip), _communication_s(size, rows, tp, all_reduce, at.wires))
+            products_s(size, rows, tp, stored_bytes(at, weight_precision), chip) + head_s, attention_s,
+            other_s(size, rows, tp, chip), communication_s(size, rows, tp, all_reduce, at.wires))
 
 
 def weight_bytes_per_gpu(model, at: Machine, tp, weight_precision=None) -> float:
@@ -155,7 +156,7 @@ def largest_batch(model, at: Machine, serving: Serving) -> int:
     free = at.gpu.hbm_bytes - memory.FRAMEWORK_BYTES - weights
     with check.trusted():
         one = memory.kv_bytes(size, float(serving.prompt + serving.output), 1.0, BYTES_PER_VALUE[serving.kv_precision])
-    return max(0, int(free // (one / _kv_shards(size, float(serving.tp)))))
+    return max(0, int(free // (one / kv_shards(size, float(serving.tp)))))
 
 
 def require_servable(model, serving: Serving) -> None:

@@ -1,0 +1,166 @@
+"""Serving under traffic: what an instance's steps cost, a run of requests, and how two pools should be sized.
+
+The seconds come from ``inference.py``; the run, event by event, from ``serving_events.py``. An instance is ``tp`` GPUs that
+hold one copy of the model.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import check, inference, memory, ops, serving_events
+from engine.inference import BYTES_PER_VALUE
+from engine.matmul import fused_attention_s, product_s, stream_s
+from engine.shape import shape
+
+ROWS = np.array([1.0, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384])
+HEAD_ROWS = 256.0               # rows of the output layer at most: a prompt needs it for its last token alone
+MODES = {"prefill_first": serving_events.PREFILL_FIRST, "chunked": serving_events.CHUNKED,
+         "disaggregated": serving_events.DISAGGREGATED}
+
+
+class Costs(NamedTuple):
+    """What the steps of one instance take."""
+
+    rows: np.ndarray            # tokens that a step computes
+    rows_s: np.ndarray          # … and its seconds without attention over what is cached
+    pair_s: float               # for each pair of a new token and one that it sees
+    cached_s: float             # for reading one cached token
+    capacity: float             # cached tokens that fit beside the weights
+    kv_bytes: float             # of a token, on all GPUs of the instance
+
+
+def costs(model, at, tp, prompt=1024, kv_precision="bf16", weight_precision=None, all_reduce="auto") -> Costs:
+    """An instance's steps. ``prompt`` says for which length the efficiency of attention is taken.
+
+    Leaves out windows shorter than the context, and that a chunk's attention fills the chip less than a whole prompt's.
+    """
+    check.whole(tp=tp)
+    size, chip, tp = shape(model), at.chip, tp * 1.0
+    with check.trusted():
+        head_s = product_s(ops.minimum(ROWS, HEAD_ROWS), size.vocab / tp, size.hidden, 1.0, chip.wide_flops_per_s,
+                           chip.wide_bytes, 2.0, chip)
+        rows_s = (inference.products_s(size, ROWS, tp, inference.stored_bytes(at, weight_precision), chip) + head_s
+                  + inference.other_s(size, ROWS, tp, chip)
+                  + inference.communication_s(size, ROWS, tp, all_reduce, at.wires))
+        pair_s = size.layers * fused_attention_s(size.heads / tp, prompt, size.qk_dim, size.value_dim, 1.0, chip)
+        kv = memory.kv_bytes_per_token(size, BYTES_PER_VALUE[kv_precision])
+        shared = kv / inference.kv_shards(size, tp)
+        weights = inference.weight_bytes_per_gpu(model, at, tp, weight_precision)
+        free = ops.maximum(0.0, at.gpu.hbm_bytes - memory.FRAMEWORK_BYTES - weights)
+        # copies of the key and value heads are not sent twice
+        return Costs(ROWS, rows_s, pair_s, stream_s(shared, chip), ops.floor(free / shared), kv)
+
+
+class Traffic(NamedTuple):
+    """Requests as they come: a Poisson stream with log-normal lengths."""
+
+    requests: int
+    per_s: float
+    prompt: float               # medians, in tokens
+    output: float
+    prompt_spread: float = 0.0  # standard deviation of the logarithm
+    output_spread: float = 0.0
+    seed: int = 0
+
+
+class Service(NamedTuple):
+    """Who serves them, and how."""
+
+    mode: int                   # one of MODES' values
+    instances: int              # all of them
+    prefill_instances: int = 0  # … of which only prefill, where the pools are apart
+    budget: float = 2048        # tokens of a step, at most
+    most_running: float = 256   # sequences that decode together, at most
+    wire_bytes_per_s: float = 50e9      # from instance to instance, all its GPUs together
+
+
+def run(at: Costs, traffic: Traffic, service: Service) -> dict:
+    """Each request's times, and each instance's busy seconds, as columns; see ``serving_events.served``.
+
+    Caches move over a wire one after another, once the whole prompt is through. A request goes to the instance that owes
+    the fewest tokens.
+    """
+    if not check.is_trusted():
+        check.whole(requests=traffic.requests, instances=service.instances)
+        check.between(1, serving_events.MOST_REQUESTS, requests=traffic.requests)
+        check.between(1, serving_events.MOST_INSTANCES, instances=service.instances)
+        check.positive(per_s=traffic.per_s, prompt=traffic.prompt, output=traffic.output, budget=service.budget,
+                       wire_bytes_per_s=service.wire_bytes_per_s, capacity=at.capacity)
+        check.non_negative(prompt_spread=traffic.prompt_spread, output_spread=traffic.output_spread)
+        check.whole(most_running=service.most_running)
+        if service.mode == serving_events.DISAGGREGATED:
+            check.between(1, service.instances - 1, prefill_instances=service.prefill_instances)
+    return serving_events.served(
+        traffic.requests, traffic.per_s, traffic.prompt, traffic.prompt_spread, traffic.output, traffic.output_spread,
+        traffic.seed, at.rows, at.rows_s, at.pair_s, at.cached_s, service.mode, service.instances,
+        service.prefill_instances, service.budget, service.most_running, at.capacity,
+        at.kv_bytes / service.wire_bytes_per_s)
+
+
+class Felt(NamedTuple):
+    """What each request's reader feels; -1 where there is nothing to feel (one token, or refused)."""
+
+    ttft_s: np.ndarray          # time to first token
+    tpot_s: np.ndarray          # time per output token after the first
+    pause_s: np.ndarray         # longest pause between two tokens
+
+
+def felt(columns: dict) -> Felt:
+    """Latencies of a run's requests."""
+    served = columns["last_s"] >= 0
+    more = columns["output"] > 1
+    tpot_s = (columns["last_s"] - columns["first_s"]) / ops.maximum(1.0, columns["output"] - 1.0)
+    return Felt(np.where(served, columns["first_s"] - columns["came_s"], -1.0 + 0 * columns["came_s"]),
+                np.where(served & more, tpot_s, -1.0 + 0 * columns["came_s"]),
+                np.where(served & more, columns["pause_s"], -1.0 + 0 * columns["came_s"]))
+
+
+def percentile(values, share):
+    """The value that a share of them stays below; see ``serving_events.percentile``."""
+    return serving_events.percentile(values, share)["value"]
+
+
+def attained(latencies: Felt, ttft_s, tpot_s, requests):
+    """The share of requests that meet both targets (DistServe's attainment, arXiv:2401.09670 section 2.3)."""
+    check.positive(ttft_s=ttft_s, tpot_s=tpot_s, requests=requests)
+    met = (latencies.ttft_s >= 0) & (latencies.ttft_s <= ttft_s) & (latencies.tpot_s <= tpot_s)
+    return np.sum(np.where(met, 1.0, 0.0)) / requests
+
+
+# -- in closed form --------------------------------------------------------------------------------------------------
+def m_d_1_wait_s(per_s, service_s):
+    """Mean wait before a server of fixed service time: ρ·S/(2·(1 − ρ)), ρ = rate·S below 1 (Pollaczek, Khinchine)."""
+    check.positive(per_s=per_s, service_s=service_s)
+    check.between(0, 1 - 1e-12, load=per_s * service_s)
+    load = per_s * service_s
+    return load * service_s / (2.0 * (1.0 - load))
+
+
+def tokens_per_verification(accepted, drafted):
+    """Expected tokens of one speculative step: (1 − aᵏ⁺¹)/(1 − a), each of k drafted tokens accepted with probability a
+    (Leviathan et al. 2023, arXiv:2211.17192 eq. 1). The token that the large model adds itself is counted."""
+    check.between(0, 1, accepted=accepted)
+    check.non_negative(drafted=drafted)
+    rest = ops.maximum(1e-9, 1.0 - accepted)
+    return ops.where(accepted > 1.0 - 1e-9, drafted + 1.0, (1.0 - accepted ** (drafted + 1.0)) / rest)
+
+
+def speculative_speed_up(accepted, drafted, draft_cost):
+    """… over one token a step, where a draft token costs ``draft_cost`` of a step of the large model (eq. of Theorem 3.8).
+
+    It holds while verifying k + 1 tokens takes no longer than one: in a decode step far below the critical batch.
+    """
+    check.non_negative(draft_cost=draft_cost)
+    return tokens_per_verification(accepted, drafted) / (drafted * draft_cost + 1.0)
+
+
+def prefill_share(prompt_s, output_s):
+    """The share of the GPUs that should prefill when both pools are to be equally busy: work is work.
+
+    ``prompt_s`` are the GPU-seconds of one request's prefill, ``output_s`` those of its decoding in a full batch.
+    """
+    check.positive(prompt_s=prompt_s, output_s=output_s)
+    return prompt_s / (prompt_s + output_s)

@@ -1,0 +1,103 @@
+"""Serving under traffic: the steps of ``costs`` are those of ``inference``, and the closed forms are those of the papers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import catalog, inference, serving
+from engine.inference import Serving, decode_step, prefill
+from engine.layout import machine
+from engine.serving import Service, Traffic
+
+H100, LLAMA = machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b")
+STEPS = serving.costs(LLAMA, H100, 4, prompt=2048)
+
+
+@pytest.mark.parametrize("batch, context", [(1, 500), (8, 2000), (64, 4096), (256, 1000)])
+def test_a_decode_step_is_that_of_inference(batch, context):
+    ours = np.interp(batch, STEPS.rows, STEPS.rows_s) + batch * context * STEPS.cached_s
+    assert ours == pytest.approx(decode_step(LLAMA, H100, 4, batch, context).total_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("prompt", [1024, 2048, 4096])
+def test_a_prefill_is_that_of_inference(prompt):
+    """Within two per cent: the output layer counts 256 rows, and attention the efficiency of 2,048 tokens."""
+    ours = np.interp(prompt, STEPS.rows, STEPS.rows_s) + prompt**2 / 2 * STEPS.pair_s
+    assert ours == pytest.approx(prefill(LLAMA, H100, 4, 1, prompt).total_s, rel=0.02)
+
+
+def test_the_cache_that_fits_is_that_of_inference():
+    """By hand: 80 GB less 2 GB and a quarter of the weights, over 2·80·8·128·2 bytes in four shards."""
+    fitting = inference.largest_batch(LLAMA, H100, Serving(4, prompt=1000, output=1000))
+    assert STEPS.capacity // 2000 == fitting
+    assert STEPS.kv_bytes == 327_680
+
+
+def test_a_run_conserves_tokens_and_says_who_was_busy():
+    traffic = Traffic(200, 6.0, 1500, 200, 0.6, 0.6, seed=2)
+    columns = serving.run(STEPS, traffic, Service(serving.MODES["prefill_first"], 4))
+    served = columns["last_s"][:200]
+    assert (served > 0).all() and columns["put_out"][:200].sum() == 0
+    busy = columns["busy_s"][:4]
+    assert (busy <= served.max()).all() and np.isnan(columns["busy_s"][4:]).all()
+    least = sum(np.interp(p, STEPS.rows, STEPS.rows_s) for p in columns["prompt"][:200])
+    assert columns["prefilling_s"][:4].sum() == pytest.approx(least, rel=0.15)      # prompts that share a step pay once
+
+
+def test_disaggregation_trades_first_tokens_for_steady_ones():
+    """DistServe's point (arXiv:2401.09670 section 3): decoding alone has no pauses; and a third of the GPUs left for
+    prompts answer later."""
+    traffic = Traffic(200, 9.0, 2000, 150, 0.5, 0.5, seed=1)
+    together, apart = (serving.run(STEPS, traffic, Service(serving.MODES[mode], 6, 2)) for mode in
+                       ("prefill_first", "disaggregated"))
+    one, two = serving.felt(together), serving.felt(apart)
+    assert serving.percentile(two.pause_s, 0.5) < serving.percentile(one.pause_s, 0.5) / 2
+    assert serving.percentile(two.ttft_s, 0.9) > serving.percentile(one.ttft_s, 0.9)
+
+
+def test_targets_are_met_by_all_by_some_and_by_none():
+    columns = serving.run(STEPS, Traffic(100, 4.0, 1000, 100, 0.5, 0.5), Service(0, 2))
+    latencies = serving.felt(columns)
+    middle = serving.percentile(latencies.ttft_s, 0.5)
+    assert serving.attained(latencies, 1e9, 1e9, 100) == 1 and serving.attained(latencies, 1e-9, 1e9, 100) == 0
+    assert serving.attained(latencies, middle, 1e9, 100) == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"requests": 241}, "requests must be"), ({"per_s": 0}, "per_s must be"), ({"prompt": -1}, "prompt must be"),
+    ({"prompt_spread": -1}, "prompt_spread must be")])
+def test_bad_traffic_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        serving.run(STEPS, Traffic(10, 1.0, 100, 10)._replace(**change), Service(0, 1))
+
+
+def test_pools_apart_need_one_of_each():
+    with pytest.raises(ValueError, match="prefill_instances must be"):
+        serving.run(STEPS, Traffic(10, 1.0, 100, 10), Service(serving.MODES["disaggregated"], 2, 2))
+
+
+# -- closed forms ----------------------------------------------------------------------------------------------------
+def test_speculative_decoding_by_hand():
+    """a = 0.8, k = 4: 1 + 0.8 + 0.64 + 0.512 + 0.4096 = 3.3616 tokens; at 5 % a draft token 3.3616 / 1.2 = 2.80."""
+    assert serving.tokens_per_verification(0.8, 4) == pytest.approx(3.3616)
+    assert serving.speculative_speed_up(0.8, 4, 0.05) == pytest.approx(3.3616 / 1.2)
+    assert serving.tokens_per_verification(0.0, 4) == 1 and serving.tokens_per_verification(1.0, 4) == 5
+
+
+@given(st.floats(0, 1), st.integers(0, 16))
+def test_speculation_never_gives_less_than_one_token_nor_more_than_were_drafted(accepted, drafted):
+    tokens = serving.tokens_per_verification(accepted, drafted)
+    assert 1 - 1e-9 <= tokens <= drafted + 1 + 1e-6
+    assert tokens == pytest.approx(sum(accepted**i for i in range(drafted + 1)), rel=1e-6)
+
+
+def test_the_queue_by_hand():
+    """Half load on a 50 ms server: 0.5 · 50 / (2 · 0.5) = 25 ms of waiting."""
+    assert serving.m_d_1_wait_s(10, 0.05) == pytest.approx(0.025)
+    with pytest.raises(ValueError, match="load must be"):
+        serving.m_d_1_wait_s(20, 0.05)
+
+
+def test_equal_work_takes_half_of_the_gpus():
+    assert serving.prefill_share(2.0, 2.0) == 0.5 and serving.prefill_share(1.0, 3.0) == 0.25
