@@ -48,6 +48,19 @@ class Sweep:
     checked: str = ""
 
 
+@dataclass(frozen=True)
+class Interruptions:
+    """How often a long run, or a cluster's jobs of one size, was interrupted."""
+
+    key: str
+    name: str
+    gpus: int
+    mtbf_s: float                   # between two interruptions, on average
+    note: str = ""
+    source: str = ""
+    checked: str = ""
+
+
 def _read(path: Path) -> dict:
     with path.open("rb") as file:
         return tomllib.load(file)
@@ -116,6 +129,12 @@ def prices() -> dict[str, Price]:
 def sweeps() -> dict[str, Sweep]:
     """Published measurements of collectives over size, by key."""
     return _load("measured.toml", Sweep)
+
+
+@lru_cache(None)
+def interruptions() -> dict[str, Interruptions]:
+    """Published failure rates of long runs, by key."""
+    return _load("interruptions.toml", Interruptions)
 
 
 def gpu(key: str) -> Gpu:
