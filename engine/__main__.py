@@ -1,7 +1,8 @@
 """The engine at a shell: ``python -m engine estimate | plan | infer | collective | goodput | cost | models | gpus |
 validate``.
 
-Tables by default, ``--json`` for programs. Bad input: one line on standard error and exit status 2.
+Tables by default, ``--json`` for programs. Bad input: one line on standard error and exit status 2. ``cost`` over its
+``--budget``: the bill as always, one line on standard error and exit status 3.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import os
 import sys
 from dataclasses import asdict
 
-from engine import catalog, check, cost, flops, interconnect, models, report
+from engine import catalog, check, cost, flops, interconnect, models, report, units
 from engine.collectives import OPERATIONS, algorithm_bandwidth, bus_bandwidth
 from engine.layout import PRECISIONS, SOFTWARE, Job, Layout, estimate, machine
 from engine.memory import RECOMPUTE
 from engine.pipeline import SCHEDULES
 
-OVER_BUDGET = 1     # exit status of ``cost`` where the guard refuses
+OVER_BUDGET = 3     # exit status of ``cost`` where the guard refuses
 
 
 class Parser(argparse.ArgumentParser):
@@ -119,7 +120,7 @@ def _parser() -> Parser:
     sub.add_argument("--mfu", type=float, default=0.4, help="share of the 16-bit peak (0.4)")
     sub.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
     sub.add_argument("--overhead", type=float, default=0.0, help="storage, network, idle GPUs, as a share (0)")
-    sub.add_argument("--budget", type=float, help="dollars; above it the guard refuses, with exit status 1")
+    sub.add_argument("--budget", type=float, help="dollars; above it the guard refuses, with exit status 3")
     command("models", run_models, "the catalogue's models")
     command("gpus", run_gpus, "the catalogue's accelerators")
     sub = command("validate", run_validate, "the engine against published runs, worst first")
@@ -215,14 +216,29 @@ def run_cost(args):
         raise ValueError("cost needs --hours, or --model and --tokens; got neither")
     price = args.price if args.price is not None else catalog.price(args.gpu).dollars_per_hour
     dollars = float(cost.run_dollars(gpu_hours, price, args.overhead))
-    result = {"gpu": args.gpu, "gpus": args.gpus, "gpu_hours": float(gpu_hours), "hours": float(gpu_hours / args.gpus),
+    result = {"sentence": _priced(gpu, args.gpus, gpu_hours, price, args.overhead, dollars), "gpu": args.gpu, "gpus": args.gpus, "gpu_hours": float(gpu_hours), "hours": float(gpu_hours / args.gpus),
               "dollars_per_gpu_hour": price, "dollars": dollars}
     if args.price is None:
         result["price_date"] = catalog.price(args.gpu).date
     if args.budget is not None:
         over = float(cost.over_budget_dollars(dollars, args.budget))
         result |= {"budget_dollars": args.budget, "over_budget_dollars": over, "within_budget": over <= 0.0}
-    return result, report.lines(result)
+    return result, [result["sentence"], *report.lines({key: result[key] for key in result if key != "sentence"})]
+
+
+def _priced(gpu, gpus, gpu_hours, price, overhead, dollars) -> str:
+    """The sentence with which a run begins."""
+    on_top = f" and {units.human(overhead, 'percent')} on top" if overhead else ""
+    return (f"This run takes {gpus:,} {gpu.name} for {units.human(gpu_hours / gpus * units.HOUR, 'seconds')}, "
+            f"{units.number(gpu_hours)} GPU-hours at {units.human(price, 'dollars')}{on_top}: "
+            f"{units.human(dollars, 'dollars')}.")
+
+
+def _refused(result) -> str:
+    """What the guard says, and by how much."""
+    over = result["over_budget_dollars"]
+    return (f"refused: {units.human(over, 'dollars')} ({units.human(over / result['budget_dollars'], 'percent')}) over the "
+            f"budget of {units.human(result['budget_dollars'], 'dollars')}")
 
 
 def run_models(args):
@@ -271,7 +287,10 @@ def main(arguments=None) -> int:
         print(as_json if args.json else "\n".join(text), flush=True)
     except BrokenPipeError:     # a reader such as head has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return OVER_BUDGET if isinstance(result, dict) and result.get("within_budget") is False else 0
+    if isinstance(result, dict) and result.get("within_budget") is False:
+        print(_refused(result), file=sys.stderr)
+        return OVER_BUDGET
+    return 0
 
 
 if __name__ == "__main__":

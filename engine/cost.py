@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from engine import check, ops
+from engine.units import HOUR
+
+
+def gpu_hours(gpus, duration_s):
+    """GPUs × hours: what is paid for, whether they work or wait."""
+    check.whole(gpus=gpus)
+    check.non_negative(duration_s=duration_s)
+    return gpus * duration_s / HOUR
 
 
 def run_dollars(gpu_hours, dollars_per_gpu_hour, overhead_share=0.0):
@@ -51,3 +59,29 @@ def affordable_gpu_hours(budget_dollars, dollars_per_gpu_hour, overhead_share=0.
     check.positive(budget_dollars=budget_dollars, dollars_per_gpu_hour=dollars_per_gpu_hour)
     check.non_negative(overhead_share=overhead_share)
     return budget_dollars / (dollars_per_gpu_hour * (1 + overhead_share))
+
+
+def affordable_s(budget_dollars, gpus, dollars_per_gpu_hour, overhead_share=0.0):
+    """How long a ceiling pays for so many GPUs."""
+    check.whole(gpus=gpus)
+    return affordable_gpu_hours(budget_dollars, dollars_per_gpu_hour, overhead_share) * HOUR / gpus
+
+
+def affordable_gpus(budget_dollars, duration_s, dollars_per_gpu_hour, overhead_share=0.0):
+    """How many GPUs a ceiling pays for over such a time; 0 where not even one."""
+    check.positive(duration_s=duration_s)
+    return ops.floor(affordable_gpu_hours(budget_dollars, dollars_per_gpu_hour, overhead_share) * HOUR / duration_s)
+
+
+def left_dollars(dollars, budget_dollars):
+    """What the ceiling leaves; 0 where the bill is above it."""
+    check.non_negative(dollars=dollars)
+    check.positive(budget_dollars=budget_dollars)
+    return ops.maximum(budget_dollars - dollars, 0)
+
+
+def against_budget(dollars, budget_dollars):
+    """The bill as a share of the ceiling; above 1 the guard refuses."""
+    check.non_negative(dollars=dollars)
+    check.positive(budget_dollars=budget_dollars)
+    return dollars / budget_dollars

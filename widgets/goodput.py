@@ -15,6 +15,8 @@ INTERVALS = np.geomspace(SHORTEST, LONGEST, 121)
 TICKS = [10.0, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, 4 * DAY]
 RUNS = list(catalog.interruptions().values())
 RAIL, LEADERS, TOP = 1.13, np.array([1.27, 1.27, 1.41]), 1.62
+ON_PANEL = {"background_fill_color": fig.COLOR["panel"], "background_fill_alpha": 0.7}
+NAMES, NAMED_AT = ["useful", "writing", "done again", "coming back"], np.array([1.25, 1.25, 2.7e4, 2.7e4]) * SHORTEST
 THIN = 0.06                             # a band in which its name has no room
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
 EVERY = ("gpus", "checkpoint_s", "interval_s", "restart_s", "per_gpu_year")
@@ -78,21 +80,18 @@ class Goodput(Widget):
 
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
     def names(self):
-        """Each name in the middle of its band, where it is thickest; none where that is thin."""
-        at = np.array([SHORTEST * 1.25, LONGEST / 1.25, LONGEST / 1.25])
-        shares = self.shares(at)
-        ends = np.cumsum(shares, axis=-1)
-        thick = np.stack([shares[i, i + 1] for i in range(3)])
-        middle = np.stack([fig.midpoint(ends[i, i], ends[i, i + 1]) for i in range(3)])
-        names = ["writing", "done again", "coming back"]
-        return {"x": at, "y": middle, "align": ["left", "right", "right"],
-                "name": [choose(thick[i] > THIN, names[i], "") for i in range(3)]}
+        """Each name in the middle of its band at one end; none where it is thin there."""
+        shares = self.shares(NAMED_AT)
+        thick = np.stack([shares[i, i] for i in range(4)])
+        bottom, top = fig.stacked(shares)
+        middle = np.stack([fig.midpoint(bottom[i, i], top[i, i]) for i in range(4)])
+        return {"x": NAMED_AT, "y": middle, "align": ["left", "left", "right", "right"],
+                "name": [choose(thick[i] > THIN, NAMES[i], "") for i in range(4)]}
 
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
     def best(self):
         best_s, useful = np.clip(self.best_s(), SHORTEST, LONGEST), self.best_useful()
-        return {"x": best_s, "y": useful, "name_y": np.where(useful > 0.3, useful, 0.3),
-                "text": f"best: {show(self.best_s(), 'seconds', 2)}"}
+        return {"x": best_s, "y": useful, "text": f"best: {show(self.best_s(), 'seconds')}"}
 
     @part("gpus", "checkpoint_s", "per_gpu_year", shown=False)
     def young(self):
@@ -100,18 +99,27 @@ class Goodput(Widget):
 
     @part(*EVERY, shown=False)
     def chosen(self):
-        return {"x": self.interval_s, "y": self.useful(), "text": f"{show(self.useful(), 'percent')} useful"}
+        return {"x": self.interval_s, "y": self.useful(), "align": choose(self.interval_s > 6 * HOUR, "right", "left"),
+                "shift": np.where(self.interval_s > 6 * HOUR, -8.0, 8.0),
+                "text": f"{show(self.useful(), 'percent')} useful"}
 
     @part(*CLOCK, shown=False)
     def failure(self):
         inside = np.clip(self.mtbf_s(), SHORTEST, LONGEST)
         return {"x": inside, "align": choose(inside > 2 * HOUR, "right", "left"),
                 "shift": np.where(inside > 2 * HOUR, -8.0, 8.0),
-                "text": f"a failure every {show(self.mtbf_s(), 'seconds', 2)}"}
+                "text": f"a failure every {show(self.mtbf_s(), 'seconds')}"}
 
     @part("restart_s", shown=False)
     def restart(self):
-        return {"x": self.restart_s, "text": f"back in {show(self.restart_s, 'seconds', 2)}"}
+        return {"x": self.restart_s, "align": choose(self.restart_s > 3 * MINUTE, "right", "left"), "text": f"back in {show(self.restart_s, 'seconds', 2)}"}
+
+    @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
+    def pile(self):
+        """The time that goes into coming back, marked where that is the wall."""
+        back = self.shares(SHORTEST)[3]
+        wall = reliability.restarts_pile_up(self.restart_s, self.mtbf_s())
+        return {"bottom": np.where(wall, fig.rest(back), 1.0), "seen": np.where(wall, 1.0, 0.0)}
 
     @staticmethod
     def rail(p, sources):
@@ -121,15 +129,14 @@ class Goodput(Widget):
         at, names = [run.mtbf_s for run in RUNS], [f"{run.name}, {run.gpus:,} GPUs" for run in RUNS]
         p.segment(at, RAIL, at, LEADERS, line_color=color["axis"], line_dash=[2, 3])
         p.scatter(at, [RAIL] * len(RUNS), size=9, fill_color=color["panel"], line_color=color["ink"], line_width=1.6)
-        fig.only("wide", p.text(at[:1], LEADERS[:1], text=names[:1], text_align="right", x_offset=4, **fig.LABEL),
+        fig.only("wide", p.text(at[:1], LEADERS[:1], text=names[:1], text_align="right", x_offset=-8, **fig.LABEL),
                  p.text(at[1:], LEADERS[1:], text=names[1:], x_offset=-4, y_offset=-9, **fig.LABEL))
-        fig.only("narrow", p.text(at[:1], LEADERS[:1], text=[RUNS[0].name], text_align="right", **fig.LABEL))
+        fig.only("narrow", p.text(at[:1], LEADERS[:1], text=[RUNS[0].name], text_align="right", x_offset=-5, **fig.LABEL))
         failure, restart = sources["failure"], sources["restart"]
-        p.segment("x", 0, "x", TOP - 0.06, source=failure, line_color=color["over"], line_width=2)
-        p.text("x", TOP - 0.08, text="text", text_align="align", x_offset="shift", source=failure,
-               **fig.BOLD | {"text_color": color["over"]})
+        p.segment("x", 0, "x", TOP - 0.06, source=failure, line_color=color["ink"], line_width=3)
+        p.text("x", TOP - 0.08, text="text", text_align="align", x_offset="shift", source=failure, **fig.BOLD)
         p.segment("x", 0, "x", RAIL + 0.04, source=restart, line_color=color["ink-soft"], line_dash=[2, 4], line_width=2)
-        p.text("x", RAIL + 0.11, text="text", text_align="right", x_offset=4, source=restart, **fig.LABEL)
+        p.text("x", RAIL + 0.11, text="text", text_align="align", source=restart, **fig.LABEL)
 
     def figure(self, sources):
         color = fig.COLOR
@@ -144,20 +151,21 @@ class Goodput(Widget):
                 hatch_pattern="left_diagonal_line", hatch_color=color["compute"], hatch_alpha=0.5, hatch_weight=1,
                 hatch_scale=12)
         p.varea("interval_s", "again", 1, source=bands, **idle)
+        p.quad(left=SHORTEST, right=LONGEST, bottom="bottom", top=1, source=sources["pile"],
+               **fig.OVER | {"line_alpha": "seen"})
         p.line("interval_s", "useful", source=bands, line_color=color["compute"], line_width=2.5)
-        p.text(SHORTEST * 1.25, 0.06, text=value("useful"), **fig.BOLD)
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
         p.segment("x", 0, "x", 1, source=sources["young"], line_color=color["accent"], line_dash=[6, 4], line_width=1.6)
-        p.text("x", 0.06, text=value("√(2δM)"), x_offset=-6, text_align="right", source=sources["young"],
+        p.text("x", 0.07, text=value("√(2δM)"), x_offset=-6, text_align="right", source=sources["young"], **ON_PANEL,
                **fig.TEXT | {"text_color": color["accent"]})
         p.scatter("x", "y", marker="diamond", size=15, source=sources["best"], fill_color=color["panel"],
                   line_color=color["accent"], line_width=2)
-        p.text("x", "name_y", text="text", y_offset=18, x_offset=-8, text_align="right", source=sources["best"],
+        p.text("x", 0.2, text="text", x_offset=-6, text_align="right", source=sources["best"], **ON_PANEL,
                **fig.BOLD | {"text_color": color["accent"]})
         p.segment("x", 0, "x", 1, source=sources["chosen"], line_color=color["ink"], line_width=2)
         p.scatter("x", "y", size=11, source=sources["chosen"], fill_color=color["ink"], line_color=color["panel"],
                   line_width=1.5)
-        p.text("x", "y", text="text", x_offset=9, y_offset=16, source=sources["chosen"], **fig.BOLD)
+        p.text("x", 0.33, text="text", text_align="align", x_offset="shift", source=sources["chosen"], **ON_PANEL, **fig.BOLD)
         self.rail(p, sources)
         return p
 

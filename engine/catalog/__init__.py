@@ -17,6 +17,7 @@ import numpy as np
 from engine.hardware import Cluster, Gpu, Link, Node
 from engine.models import Model
 from engine.recipes import Recipe
+from engine.units import HOUR
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,25 @@ class Price:
     source: str = ""
     checked: str = ""
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run of which GPUs and GPU-hours were published."""
+
+    key: str
+    name: str
+    gpu: str
+    gpus: int
+    gpu_hours: float
+    source: str = ""
+    checked: str = ""
+    note: str = ""
+
+    @property
+    def duration_s(self) -> float:
+        """If all its GPUs had worked all the time."""
+        return self.gpu_hours / self.gpus * HOUR
 
 
 @dataclass(frozen=True)
@@ -129,6 +149,12 @@ def prices() -> dict[str, Price]:
 def sweeps() -> dict[str, Sweep]:
     """Published measurements of collectives over size, by key."""
     return _load("measured.toml", Sweep)
+
+
+@lru_cache(None)
+def runs() -> dict[str, Run]:
+    """Published training runs, by key."""
+    return _load("runs.toml", Run)
 
 
 @lru_cache(None)

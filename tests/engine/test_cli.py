@@ -85,11 +85,25 @@ def test_the_catalogue_is_whole(capsys):
 
 
 def test_the_budget_guard_refuses(capsys):
-    status, out, _ = call("cost --gpu h100-sxm --gpus 1024 --hours 100 --price 3 --budget 300000 --json", capsys)
+    """307,200 dollars against 300,000: 2.4 % over, exit status 3, and the bill is printed all the same."""
+    line = "cost --gpu h100-sxm --gpus {} --hours 100 --price 3 --budget 300000"
+    status, out, err = call(line.format(1024) + " --json", capsys)
     result = json.loads(out)
-    assert status == 1 and not result["within_budget"] and result["over_budget_dollars"] == pytest.approx(7200)
-    status, out, _ = call("cost --gpu h100-sxm --gpus 1000 --hours 100 --price 3 --budget 300000 --json", capsys)
-    assert status == 0 and json.loads(out)["within_budget"]
+    assert status == 3 and not result["within_budget"] and result["over_budget_dollars"] == pytest.approx(7200)
+    assert err == "refused: $7.2k (2.4 %) over the budget of $300k\n"
+    status, out, err = call(line.format(1000) + " --json", capsys)
+    assert (status, err) == (0, "") and json.loads(out)["within_budget"]
+
+
+def test_a_run_begins_with_the_sentence_that_prices_it(capsys):
+    status, out, _ = call("cost --gpu h100-sxm --gpus 512 --hours 504 --price 3 --overhead 0.1", capsys)
+    assert status == 0 and out.splitlines()[0] == (
+        "This run takes 512 H100 SXM for 21 days, 258,048 GPU-hours at $3 and 10 % on top: $852k.")
+    _, out, _ = call("cost --help", capsys)
+    assert "exit status 3" in " ".join(out.split())
+
+
+def test_cost_by_tokens(capsys):
     by_tokens = answer("cost --gpu h100-sxm --model llama3-70b --tokens 15e12 --mfu 0.4 --gpus 1024", capsys)
     assert by_tokens["hours"] == pytest.approx(6 * 70.55e9 * 15e12 / (989e12 * 0.4) / 3600 / 1024, rel=0.001)
 
@@ -172,7 +186,7 @@ def test_no_argument_breaks_it(line, data):
     if status == 2:
         assert out.getvalue() == "" and err.getvalue().count("\n") == 1
     else:
-        assert status in (0, 1) and err.getvalue() == ""
+        assert status in (0, 3) and err.getvalue().count("\n") == (status == 3)
         json.loads(out.getvalue(), parse_constant=lambda constant: pytest.fail(constant))
 
 

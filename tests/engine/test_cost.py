@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import cost, flops
+from engine import catalog, cost, flops
+from engine.units import DAY
 
 dollars = st.floats(0, 1e10)
 shares = st.floats(0.01, 1)
@@ -50,6 +51,24 @@ def test_affordable_hours_cost_the_budget(budget, price, overhead):
     assert cost.run_dollars(hours, price, overhead) == pytest.approx(budget)
 
 
+def test_what_a_ceiling_pays_for_by_hand():
+    """1,000 dollars at 2 an hour and a quarter on top are 400 GPU-hours: 8 GPUs for 50 hours, 33 for 12."""
+    assert cost.gpu_hours(8, 50 * 3600) == 400
+    assert cost.affordable_s(1000, 8, 2, 0.25) == pytest.approx(50 * 3600)
+    assert cost.affordable_gpus(1000, 12 * 3600, 2, 0.25) == 33
+    assert cost.left_dollars(900, 1000) == 100 and cost.left_dollars(1100, 1000) == 0
+    assert cost.against_budget(1100, 1000) == 1.1
+
+
+def test_published_runs_give_their_own_durations():
+    """DeepSeek-V3: 2.788M hours on 2,048 GPUs are 57 days (arXiv:2412.19437 section 1: under two months)."""
+    runs = catalog.runs()
+    assert runs["deepseek-v3"].duration_s / DAY == pytest.approx(56.7, abs=0.1)
+    assert runs["bloom-176b"].duration_s / DAY == pytest.approx(117.5, abs=0.1)
+    for run in runs.values():
+        assert cost.gpu_hours(run.gpus, run.duration_s) == pytest.approx(run.gpu_hours) and run.gpu in catalog.gpus()
+
+
 def test_price_of_tokens():
     """1,000 tokens a second at $3.60 an hour: $0.001 a second, a dollar a million."""
     assert cost.dollars_per_million_tokens(1000, 3.6) == pytest.approx(1.0)
@@ -60,6 +79,9 @@ def test_price_of_tokens():
     (lambda: cost.waste_share(35, 0.5), "mfu must be above 0 and at most 1, got 35"),
     (lambda: cost.waste_share(0.6, 0.5), r"mfu must be at most achievable_mfu \(0.5\), got 0.6"),
     (lambda: cost.over_budget_dollars(1, 0), "budget_dollars must be greater than 0, got 0"),
+    (lambda: cost.gpu_hours(0, 1), "gpus must be a whole number of at least 1, got 0"),
+    (lambda: cost.affordable_gpus(1, 0, 1), "duration_s must be greater than 0, got 0"),
+    (lambda: cost.left_dollars(1, -1), "budget_dollars must be greater than 0"),
     (lambda: cost.dollars_per_million_tokens(0, 1), "tokens_per_s_per_gpu must be greater than 0")])
 def test_bad_input_is_named(call, complaint):
     with pytest.raises(ValueError, match=complaint):

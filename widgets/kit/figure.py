@@ -125,9 +125,21 @@ def stacked(heights):
     return tops - heights, tops
 
 
+def hyperbola_ends(product, x_range, y_range):
+    """(x, y) of the two places where x · y = product, a straight line on logarithmic axes, leaves the picture."""
+    (left, right), (bottom, top) = x_range, y_range
+    return ((np.maximum(left, product / top), np.minimum(top, product / left)),
+            (np.minimum(right, product / bottom), np.maximum(bottom, product / right)))
+
+
 def share_of(whole, share):
     """A length on the picture as a share of the axis it is drawn on."""
     return whole * share
+
+
+def rest(share):
+    """What a share leaves of the whole."""
+    return 1.0 - share
 
 
 def decades_below(top, decades):
