@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import check, collectives, flops, ops, walls
-from engine.timeline import Task, Timeline, simulate
+from engine import check, collectives, flops, models, ops, walls
+from engine.program import program, zeros
+from engine.timeline import schedule
 from engine.units import MIB
 
 BUCKET_BYTES = 25 * MIB             # PyTorch's bucket_cap_mb, which counts in MiB
 FIRST_BUCKET_BYTES = 1 * MIB
-COMPUTE, NETWORK = "compute", "network"
 
 
 # -- when communication hides ----------------------------------------------------------------------------------------
@@ -29,6 +29,12 @@ def tokens_to_hide(ranks, wire_bytes_per_s, peak_flops_per_s, mfu=0.4, gradient_
     """
     return walls.break_even_tokens_per_gpu(ranks, wire_bytes_per_s, peak_flops_per_s, mfu, gradient_bytes,
                                            flops_per_weight=4)
+
+
+def gradient_bytes(params, bytes_per_gradient=2.0):
+    """The gradient of all parameters."""
+    check.positive(params=params, bytes_per_gradient=bytes_per_gradient)
+    return params * bytes_per_gradient
 
 
 # -- buckets ---------------------------------------------------------------------------------------------------------
@@ -85,6 +91,12 @@ def bucket_start_s(index, backward_s, ranks, wire_bytes_per_s, alpha_s, gradient
     return ops.maximum(ready_s(index, backward_s, *cut), ops.where(index > 0, before_s, 0.0))
 
 
+def start_ups_s(buckets, ranks, alpha_s):
+    """What so many AllReduces take before the first byte: 2(N−1)·alpha each."""
+    check.whole(buckets=buckets)
+    return buckets * collectives.ring_all_reduce_s(0.0, ranks, 1.0, alpha_s)
+
+
 def best_bucket_bytes(gradient_bytes, ranks, wire_bytes_per_s, alpha_s):
     """√(G·(N−1)·alpha·W): the bucket with the least of start-ups and of waiting for the end.
 
@@ -132,6 +144,13 @@ def step(params, micro_batch_tokens, ranks, flops_per_s, wire_bytes_per_s, alpha
                 micro_batches * (forward + backward) + exposed)
 
 
+def share(part_s, whole_s):
+    """A part of a time."""
+    check.non_negative(part_s=part_s)
+    check.positive(whole_s=whole_s)
+    return part_s / whole_s
+
+
 def efficiency(alone_s, step_s):
     """What a GPU does with the others beside it, of what it does alone with the same tokens (weak scaling)."""
     check.non_negative(alone_s=alone_s)
@@ -155,38 +174,121 @@ def tree_alpha_s(ranks, alpha_s):
     return alpha_s * ops.log2_ceil(ranks * 1.0) / ops.maximum(1.0, ranks - 1.0)
 
 
-def bucket_bytes_of(tensor_bytes, bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES):
-    """PyTorch's own rule, for whole tensors in the order of the backward pass: a bucket takes tensors until it has
-    reached its cap, so that one tensor above the cap is a bucket. Gives lists of places (reducer.cpp)."""
-    check.positive(tensor_bytes=tensor_bytes, bucket_bytes=bucket_bytes, first_bucket_bytes=first_bucket_bytes)
-    buckets, held, cap = [[]], 0.0, first_bucket_bytes
-    for place, size in enumerate(tensor_bytes):
-        if held >= cap:
-            buckets.append([])
+# -- a step, event by event ------------------------------------------------------------------------------------------
+MOST_LAYERS, MOST_BUCKETS = 84, 642     # what ``overlap`` has room for: the stretches and tensors of 80 layers
+FORWARD_PASS, EMBEDDING = -1, 0         # in place of a layer's number; the output layer is one more than the last
+
+
+def bucket_ends(tensor_bytes, bucket_bytes, first_bucket_bytes):
+    """The place of the last tensor in each bucket, by PyTorch's own rule for whole tensors in the order of the backward
+    pass: a bucket takes tensors until it has reached its cap, so that one above the cap is a bucket (reducer.cpp)."""
+    ends, held, cap = [], 0.0, first_bucket_bytes
+    for place in range(len(tensor_bytes)):
+        held += tensor_bytes[place]
+        if held >= cap or place == len(tensor_bytes) - 1:
+            ends.append(place)
             held, cap = 0.0, bucket_bytes
-        buckets[-1].append(place)
-        held += size
-    return buckets
+    return ends
 
 
-def simulate_step(forward_s, layer_backward_s, layer_bytes, ranks, wire_bytes_per_s, alpha_s,
-                  bucket_bytes=BUCKET_BYTES, first_bucket_bytes=FIRST_BUCKET_BYTES) -> Timeline:
-    """A step of two streams, layer by layer: the same physics as ``step`` without its even flow of gradients.
+@program(layer=MOST_LAYERS, layer_start_s=MOST_LAYERS, layer_end_s=MOST_LAYERS, layer_s=MOST_LAYERS,
+         bucket_bytes=MOST_BUCKETS, bucket_layer=MOST_BUCKETS, bucket_full_s=MOST_BUCKETS, bucket_start_s=MOST_BUCKETS,
+         bucket_end_s=MOST_BUCKETS, bucket_s=MOST_BUCKETS, bucket_waits_s=MOST_BUCKETS,
+         buckets=(), wire_s=(), compute_s=(), exposed_s=(), step_s=())
+def overlap(forward_s, backward_s, layers, layer_bytes, output_bytes, output_work, embedding_bytes, start_up_s,
+            s_per_byte, cap_bytes, first_cap_bytes):
+    """One step of two streams, tensor by tensor: the physics of ``step`` without its even flow of gradients.
 
-    Both lists are in the order of the backward pass, last layer first; a layer's gradient is there at its end, whole.
+    ``layer_bytes`` are the gradients of a layer's tensors (models.layer_tensors). The backward pass takes time in
+    proportion to them (``output_work`` for the output layer). An embedding takes none, for it is looked up, but its
+    gradient comes last, and with it that of an output layer which is the same matrix. An AllReduce of S bytes takes
+    start_up_s + S·s_per_byte.
     """
-    check.positive(forward_s=forward_s, layer_backward_s=layer_backward_s, layer_bytes=layer_bytes)
-    if len(layer_backward_s) != len(layer_bytes):
-        raise ValueError(f"layer_bytes must have one entry for each layer, got {len(layer_bytes)}")
-    layers = len(layer_bytes)
-    names = [f"backward {layers - place}" for place in range(layers)]
-    tasks = [Task("forward", COMPUTE, forward_s)]
-    tasks += [Task(name, COMPUTE, duration) for name, duration in zip(names, layer_backward_s)]
-    for number, places in enumerate(bucket_bytes_of(layer_bytes, bucket_bytes, first_bucket_bytes), start=1):
-        size = sum(layer_bytes[place] for place in places)
-        duration = collectives.ring_all_reduce_s(size, ranks, wire_bytes_per_s, alpha_s)
-        tasks.append(Task(f"AllReduce {number}", NETWORK, float(duration), (names[places[-1]],)))
-    return simulate(tasks)
+    sizes, work, tensor_layer = backward_order(layers, layer_bytes, output_bytes, output_work, embedding_bytes)
+    total = 0.0
+    for amount in work:
+        total += amount
+    stream, duration_s, after, layer = [0], [forward_s], [[]], [FORWARD_PASS]
+    for tensor in range(len(sizes)):
+        stream.append(0)
+        duration_s.append(backward_s * work[tensor] / total)
+        after.append([])
+        layer.append(tensor_layer[tensor])
+    bucket_bytes, bucket_layer, bucket_s, tensor, wire_s = [], [], [], 0, 0.0
+    for last in bucket_ends(sizes, cap_bytes, first_cap_bytes):
+        held = 0.0
+        while tensor <= last:
+            held += sizes[tensor]
+            tensor += 1
+        takes_s = start_up_s + held * s_per_byte
+        bucket_bytes.append(held)
+        bucket_layer.append(tensor_layer[last])
+        bucket_s.append(takes_s)
+        wire_s += takes_s
+        stream.append(1)
+        duration_s.append(takes_s)
+        after.append([last + 1])        # tasks stand one further than tensors, behind the forward pass
+    start_s, end_s, _ = schedule(2, stream, duration_s, zeros(len(stream)), after)
+    shown, layer_start_s, layer_end_s, layer_s = stretches(layer, start_s, end_s)
+    full_s, starts_s, ends_s, waits_s, first = [], [], [], [], len(layer)
+    for i in range(first, len(stream)):
+        filled_s = end_s[after[i][0]]
+        full_s.append(filled_s)
+        starts_s.append(start_s[i])
+        ends_s.append(end_s[i])
+        waits_s.append(start_s[i] - filled_s)
+    compute_s, step_s = end_s[first - 1], end_s[len(end_s) - 1]     # the last bucket is full when the last tensor is
+    return {"layer": shown, "layer_start_s": layer_start_s, "layer_end_s": layer_end_s, "layer_s": layer_s,
+            "bucket_bytes": bucket_bytes, "bucket_layer": bucket_layer, "bucket_full_s": full_s,
+            "bucket_start_s": starts_s, "bucket_end_s": ends_s, "bucket_s": bucket_s, "bucket_waits_s": waits_s,
+            "buckets": len(bucket_bytes), "wire_s": wire_s, "compute_s": compute_s, "exposed_s": step_s - compute_s,
+            "step_s": step_s}
+
+
+def backward_order(layers, layer_bytes, output_bytes, output_work, embedding_bytes):
+    """(bytes, work, layer) of each tensor in the order in which its gradient is there; work in proportion to time."""
+    sizes, work, layer = [output_bytes], [output_work], [int(layers) + 1]
+    for number in range(int(layers), 0, -1):
+        for size in layer_bytes:
+            sizes.append(size)
+            work.append(size)
+            layer.append(number)
+    sizes.append(embedding_bytes)
+    work.append(0.0)
+    layer.append(EMBEDDING)
+    return sizes, work, layer
+
+
+def stretches(layer, start_s, end_s):
+    """(layer, start_s, end_s, length_s) of neighbouring tasks of one layer taken together; nothing for those without
+    length."""
+    shown, from_s, to_s, length_s = [], [], [], []
+    for i in range(len(layer)):
+        last = len(shown) - 1
+        if last >= 0 and shown[last] == layer[i]:
+            to_s[last] = end_s[i]
+            length_s[last] = to_s[last] - from_s[last]
+        elif end_s[i] > start_s[i]:
+            shown.append(layer[i])
+            from_s.append(start_s[i])
+            to_s.append(end_s[i])
+            length_s.append(end_s[i] - start_s[i])
+    return shown, from_s, to_s, length_s
+
+
+def simulate_step(model, tokens, ranks, flops_per_s, wire_bytes_per_s, alpha_s, bucket_bytes=BUCKET_BYTES,
+                  first_bucket_bytes=FIRST_BUCKET_BYTES, bytes_per_gradient=2.0):
+    """``overlap`` for a dense model of the catalogue, by textbook rings: forward 2·P·T, backward 4·P·T."""
+    check.positive(flops_per_s=flops_per_s, bucket_bytes=bucket_bytes, first_bucket_bytes=first_bucket_bytes,
+                   bytes_per_gradient=bytes_per_gradient)
+    params = models.parameters(model)
+    wire = (ranks, wire_bytes_per_s)
+    return overlap(flops.forward_flops(params, tokens) / flops_per_s, flops.backward_flops(params, tokens) / flops_per_s,
+                   model.layers, models.layer_tensors(model) * bytes_per_gradient,
+                   models.head_parameters(model) * bytes_per_gradient, model.vocab * model.hidden * bytes_per_gradient,
+                   models.embedding_parameters(model) * bytes_per_gradient,
+                   collectives.ring_all_reduce_s(0.0, *wire, alpha_s), collectives.ring_all_reduce_s(1.0, *wire, 0.0),
+                   bucket_bytes, first_bucket_bytes)
 
 
 # -- how large a batch still pays ------------------------------------------------------------------------------------

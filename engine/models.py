@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine import check, ops
 
 
@@ -148,6 +150,18 @@ def layer_parameters(model, moe: bool = False, experts=None):
     mlp = _moe_mlp(model, model.experts if experts is None else experts) if moe else _mlp(model, model.ffn)
     return (attention_matrices(model) + _attention_vectors(model) + model.norms_per_layer * _norm(model)
             + model.extra_params_per_layer + mlp)
+
+
+def layer_tensors(model):
+    """Parameters of a dense layer's tensors in the order in which its backward pass ends them, on the last axis:
+    MLP down, up, gate (0 where there is none), output, value, key, query; then biases, norms and what else there is.
+
+    For ordinary attention: a fused projection counts as three.
+    """
+    h, d = model.hidden, model.head_dim
+    tensors = (model.ffn * h, model.ffn * h, model.gated * model.ffn * h, model.heads * d * h, model.kv_heads * d * h,
+               model.kv_heads * d * h, model.heads * d * h)
+    return np.stack([*tensors, layer_parameters(model) - sum(tensors)], axis=-1)
 
 
 def embedding_parameters(model):
