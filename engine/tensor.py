@@ -8,6 +8,7 @@ partial sums, and f of a sum is not the sum of f: they must be joined before f, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from engine.ranks import Run
 COLUMN_ROW, ROW_COLUMN = "column, row", "row, column"
 ORDERS = (COLUMN_ROW, ROW_COLUMN)
 VALUE_BYTES = 2.0
+# X, A and B to look at: whatever the order and the ranks, every number of the product has one digit
+EXAMPLE = (((1, 2, -1, 2), (1, 0, -1, -1)),
+           ((1, 2, 2, -2), (-2, 0, 0, 2), (2, -1, 1, 1), (1, -1, 0, 0)),
+           ((0, -1, 2, 2), (-1, 0, 1, 1), (-1, -1, -1, -2), (-2, 2, -2, 0)))
 
 
 # -- executed --------------------------------------------------------------------------------------------------------
@@ -29,6 +34,7 @@ class Split:
     order: str
     a_pieces: tuple[np.ndarray, ...]        # [rank]
     b_pieces: tuple[np.ndarray, ...]
+    products: tuple[np.ndarray, ...]        # each rank's product with its piece of A, before f and before any join
     inner: tuple[np.ndarray, ...]           # f(X·A), or the columns of it, as each rank has them
     partial: tuple[np.ndarray, ...]         # each rank's product with its piece of B, before the last join
     result: np.ndarray
@@ -41,9 +47,19 @@ class Split:
         return float(np.abs(self.result - self.dense).max())
 
     @property
+    def last_places(self) -> float:
+        """The same in units in the last place of the dense product's largest number."""
+        return self.max_difference / float(np.spacing(np.abs(self.dense).max()))
+
+    @property
     def sent_bytes(self) -> np.ndarray:
         """[rank]: what each rank sent in all joins."""
         return sum(join.sent_bytes for join in self.joins)
+
+
+def relu(values):
+    """The larger of a value and 0."""
+    return np.maximum(values, 0.0)
 
 
 def gelu(values):
@@ -71,30 +87,34 @@ def split_product(x, a, b, ranks, order=COLUMN_ROW, f=gelu, value_bytes=VALUE_BY
 def _column_row(x, a, b, ranks, f, value_bytes, dense) -> Split:
     _require_divides(ranks, "columns of a", a.shape[1])
     a_pieces, b_pieces = np.split(a, ranks, axis=1), np.split(b, ranks, axis=0)
-    inner = [f(x @ piece) for piece in a_pieces]
+    products = [x @ piece for piece in a_pieces]
+    inner = [f(product) for product in products]
     partial = [values @ piece for values, piece in zip(inner, b_pieces)]
     result, join = _summed(partial, value_bytes)
-    return Split(COLUMN_ROW, tuple(a_pieces), tuple(b_pieces), tuple(inner), tuple(partial), result, dense, (join,))
+    return Split(COLUMN_ROW, tuple(a_pieces), tuple(b_pieces), tuple(products), tuple(inner), tuple(partial), result,
+                 dense, (join,))
 
 
 def _row_column(x, a, b, ranks, f, value_bytes, dense) -> Split:
     _require_divides(ranks, "rows of a", a.shape[0])
     _require_divides(ranks, "columns of b", b.shape[1])
     a_pieces, b_pieces = np.split(a, ranks, axis=0), np.split(b, ranks, axis=1)
-    sums, first = _summed([part @ piece for part, piece in zip(np.split(x, ranks, axis=1), a_pieces)], value_bytes)
+    products = [part @ piece for part, piece in zip(np.split(x, ranks, axis=1), a_pieces)]
+    sums, first = _summed(products, value_bytes)
     inner = [f(sums)] * ranks
     partial = [values @ piece for values, piece in zip(inner, b_pieces)]
     # a rank's columns travel as rows: pieces of a buffer stand one after the other
     second = operations.all_gather([part.T.ravel() for part in partial], cell_bytes=value_bytes)
     result = second.results[0].reshape(b.shape[1], x.shape[0]).T
-    return Split(ROW_COLUMN, tuple(a_pieces), tuple(b_pieces), tuple(inner), tuple(partial), result, dense,
-                 (first, second))
+    return Split(ROW_COLUMN, tuple(a_pieces), tuple(b_pieces), tuple(products), tuple(inner), tuple(partial), result,
+                 dense, (first, second))
 
 
 def split_attention(x, wq, wk, wv, wo, heads, ranks, value_bytes=VALUE_BYTES) -> Split:
     """Causal attention with whole heads on each rank: Wq, Wk and Wv by columns, Wo by rows, one AllReduce.
 
-    ``a_pieces`` hold a rank's Wq, Wk and Wv side by side, ``inner`` what its heads put out.
+    ``a_pieces`` hold a rank's Wq, Wk and Wv side by side, ``products`` its queries, keys and values, ``inner`` what its
+    heads put out.
     """
     check.whole(heads=heads)
     _require_divides(ranks, "heads", heads)
@@ -105,7 +125,8 @@ def split_attention(x, wq, wk, wv, wo, heads, ranks, value_bytes=VALUE_BYTES) ->
     inner = [attention(x, *pieces, heads // ranks) for pieces in zip(*cut)]
     partial = [values @ piece for values, piece in zip(inner, b_pieces)]
     result, join = _summed(partial, value_bytes)
-    return Split(COLUMN_ROW, tuple(np.hstack(pieces) for pieces in zip(*cut)), tuple(b_pieces), tuple(inner),
+    a_pieces = [np.hstack(pieces) for pieces in zip(*cut)]
+    return Split(COLUMN_ROW, tuple(a_pieces), tuple(b_pieces), tuple(x @ piece for piece in a_pieces), tuple(inner),
                  tuple(partial), result, dense, (join,))
 
 
@@ -131,6 +152,40 @@ def _require_divides(ranks, what, count) -> None:
         raise ValueError(f"ranks must divide the {count} {what}, got {ranks}")
 
 
+class Held(NamedTuple):
+    """What each rank held in a split product, each piece at its place in the whole matrix, padded to so many ranks."""
+
+    products: np.ndarray            # [rank, row, column]: X·A, before f
+    products_held: np.ndarray       # 1 where the rank has that number
+    inner: np.ndarray               # [row, column]: f(X·A), of all ranks together
+    partial: np.ndarray             # [rank, row, column]: the product with its piece of B
+    partial_held: np.ndarray
+    result: np.ndarray              # [row, column]
+    dense: np.ndarray
+    last_places: np.ndarray         # [0]: how far the result is from dense
+
+
+def held(split: Split, most: int) -> Held:
+    """A split product in arrays of one shape, whatever the order and the ranks."""
+    check.whole(most=most)
+    check.non_negative(ranks_left_over=most - len(split.products))
+    whole = split.order == COLUMN_ROW
+    inner = np.hstack(split.inner) if whole else split.inner[0]
+    products = _placed(split.products, inner.shape[1], most)
+    partial = _placed(split.partial, split.dense.shape[1], most)
+    return Held(*products, inner, *partial, split.result, split.dense, np.array([split.last_places]))
+
+
+def _placed(pieces, width, most):
+    """([rank, row, column] of pieces that are as wide as the whole or lie side by side in it, where they are)."""
+    values, where = np.zeros((2, most, len(pieces[0]), width))
+    for rank, piece in enumerate(pieces):
+        start = 0 if piece.shape[1] == width else rank * piece.shape[1]
+        values[rank, :, start:start + piece.shape[1]] = piece
+        where[rank, :, start:start + piece.shape[1]] = 1
+    return values, where
+
+
 # -- bytes of each order ---------------------------------------------------------------------------------------------
 def column_row_bytes(tokens, hidden, ranks, value_bytes=VALUE_BYTES):
     """Sent by each rank, forward: one AllReduce of Y, 2·(t−1)/t·T·h values."""
@@ -139,14 +194,14 @@ def column_row_bytes(tokens, hidden, ranks, value_bytes=VALUE_BYTES):
     return 2 * (ranks - 1) / ranks * tokens * hidden * value_bytes
 
 
-def row_column_bytes(tokens, hidden, ffn, ranks, value_bytes=VALUE_BYTES):
+def row_column_bytes(tokens, hidden, ffn, ranks, value_bytes=VALUE_BYTES, matrices_of_mlp=2):
     """Sent by each rank, forward: an AllReduce of X·A, F wide, and an AllGather of Y: (t−1)/t·T·(2F + h) values.
 
-    With F = 4h, 4.5 times what column, row sends.
+    With F = 4h, 4.5 times what column, row sends. A gated MLP has three matrices, two of them before f: 4F, not 2F.
     """
-    check.positive(tokens=tokens, hidden=hidden, ffn=ffn, value_bytes=value_bytes)
+    check.positive(tokens=tokens, hidden=hidden, ffn=ffn, value_bytes=value_bytes, matrices_of_mlp=matrices_of_mlp)
     check.whole(ranks=ranks)
-    return (ranks - 1) / ranks * tokens * (2 * ffn + hidden) * value_bytes
+    return (ranks - 1) / ranks * tokens * (2 * (matrices_of_mlp - 1) * ffn + hidden) * value_bytes
 
 
 # -- time of a layer -------------------------------------------------------------------------------------------------

@@ -32,6 +32,33 @@ def test_f_of_the_parts_is_not_f_of_the_sum():
     assert np.array_equal(sum(map(relu, parts)), [[1, 2]]) and np.array_equal(relu(sum(parts)), [[1, 1]])
 
 
+def test_the_example_is_worked_with_one_digit_in_whatever_way_it_is_cut():
+    """X·A = [-3 1 1 1; -2 4 1 -3] by hand, ReLU, times B; no difference, since whole numbers add exactly."""
+    for order in tensor.ORDERS:
+        for ranks in (1, 2, 4):
+            split = tensor.split_product(*tensor.EXAMPLE, ranks, order, tensor.relu)
+            assert split.result.tolist() == [[-4, 1, -2, -1], [-5, -1, 3, 2]] and split.last_places == 0
+            assert all(np.abs(piece).max() <= 9 for piece in (*split.products, *split.inner, *split.partial))
+
+
+def test_what_each_rank_held():
+    x, a, b = (np.array(matrix) for matrix in tensor.EXAMPLE)
+    right, wrong = (tensor.held(tensor.split_product(x, a, b, 2, order, tensor.relu), 4) for order in tensor.ORDERS)
+    assert right.products_held[:, 0].tolist() == [[1, 1, 0, 0], [0, 0, 1, 1], [0] * 4, [0] * 4]
+    assert (right.products.sum(axis=0) == x @ a).all() and (wrong.products.sum(axis=0) == x @ a).all()
+    assert (wrong.products[0] == x[:, :2] @ a[:2]).all() and wrong.products_held[:2].all()
+    assert (right.partial[1] == np.maximum(x @ a, 0)[:, 2:] @ b[2:]).all() and right.partial_held[:2].all()
+    assert wrong.partial_held[:, 0].tolist() == right.products_held[:, 0].tolist()
+    for held in (right, wrong):
+        assert (held.inner == np.maximum(x @ a, 0)).all() and (held.partial.sum(axis=0) == held.dense).all()
+        assert not held.products_held[2:].any() and not held.partial_held[2:].any()
+
+
+def test_no_room_for_the_ranks_is_refused():
+    with pytest.raises(ValueError, match="ranks"):
+        tensor.held(tensor.split_product(*tensor.EXAMPLE, 4), 2)
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 4, 8])
 def test_bytes_sent_equal_the_formulas(ranks):
     pieces = tensor.matrices(4, 8, 16)
@@ -43,6 +70,12 @@ def test_bytes_sent_equal_the_formulas(ranks):
 
 def test_the_wrong_order_sends_four_and_a_half_times_as_much():
     assert tensor.row_column_bytes(1e4, 8192, 4 * 8192, 8) / tensor.column_row_bytes(1e4, 8192, 8) == pytest.approx(4.5)
+
+
+def test_a_gated_mlp_would_have_to_join_two_products_before_f():
+    """F = 3.5h and three matrices: (2·2·3.5 + 1) / 2 = 7.5 times as much."""
+    wrong = tensor.row_column_bytes(1e4, 8192, 28672, 8, matrices_of_mlp=3)
+    assert wrong / tensor.column_row_bytes(1e4, 8192, 8) == pytest.approx(7.5)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
