@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 OUT_OF_SIGHT = -9.0
+ACROSS, CELLS = 8, 4              # nodes in a row of a grid, GPUs in a row of a node
 
 
 class Slots(NamedTuple):
@@ -46,3 +47,35 @@ def slots(parents, children, most: int, margin=0.08) -> Slots:
     middle = (parent + margin / 2) / parents + inner * (index - parent * children + 0.5) / children
     there = index < parents * children
     return Slots(np.where(there, middle, OUT_OF_SIGHT), np.where(there, inner / children / 2, 0.0))
+
+
+class Cells(NamedTuple):
+    """The middle and half the size of each box of a grid, counted from the upper left corner of a unit square."""
+
+    x: object
+    y: object
+    half_width: object
+    half_height: object
+
+    def sides(self) -> dict:
+        """Columns of boxes, with the middle, where a finger means them."""
+        return {"x": self.x, "y": self.y, "left": self.x - self.half_width, "right": self.x + self.half_width,
+                "bottom": self.y - self.half_height, "top": self.y + self.half_height}
+
+
+def grid(count, in_each, most: int, most_gpus: int, gpus_per_node, margin=0.14) -> Cells:
+    """Nodes in rows of ACROSS, and in each of them ``in_each`` boxes in rows of CELLS; ``count`` boxes in all.
+
+    The picture has room for ``most_gpus`` GPUs, so that a GPU is as large however many there are.
+    """
+    index = np.arange(most, dtype=float)
+    node, across = np.floor(index / in_each), np.minimum(in_each, CELLS)
+    own = index - node * in_each
+    rows, down = np.ceil(in_each / across), np.ceil(most_gpus / (ACROSS * gpus_per_node))
+    node_row, own_row = np.floor(node / ACROSS), np.floor(own / across)
+    inner = 1 - margin
+    x = (node - node_row * ACROSS + margin / 2 + inner * (own - own_row * across + 0.5) / across) / ACROSS
+    y = 1 - (node_row + margin / 2 + inner * (own_row + 0.5) / rows) / down
+    there = index < count
+    return Cells(np.where(there, x, OUT_OF_SIGHT), y, np.where(there, inner / across / ACROSS / 2, 0.0),
+                 inner / rows / down / 2 + 0 * index)

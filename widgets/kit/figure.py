@@ -132,6 +132,21 @@ def hyperbola_ends(product, x_range, y_range):
             (np.minimum(right, product / bottom), np.maximum(bottom, product / right)))
 
 
+def last(count):
+    """The number of the last of so many things, of which the first is 0."""
+    return count - 1.0
+
+
+def row_of(table, index):
+    """One row of a table, at an index that may be a symbol."""
+    return np.sum(np.stack([np.where(index == i, 1.0, 0.0) * table[i] for i in range(len(table))]), axis=0)
+
+
+def tone(place, places):
+    """How dark to shade the first, second … of so many places; a single one is hardly shaded."""
+    return 0.03 + 0.27 * place / np.maximum(places - 1.0, 1.0)
+
+
 def share_of(whole, share):
     """A length on the picture as a share of the axis it is drawn on."""
     return whole * share

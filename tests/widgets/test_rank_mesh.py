@@ -1,0 +1,89 @@
+"""rank_mesh by hand: who is lit and in which colour, the table of axes, the boxes, the mistake in red."""
+
+import numpy as np
+import pytest
+
+from widgets.rank_mesh import LETTERS, RankMesh
+
+
+def shown(**texts):
+    widget = RankMesh()
+    widget.set_state(texts)
+    return widget.shown()
+
+
+def part(name, **texts):
+    return shown(**texts)["parts"][name]
+
+
+def lit(letter, **texts):
+    """Ranks that carry a letter."""
+    return [rank for rank, found in enumerate(part("lit", **texts)["letter"]) if str(found) == letter]
+
+
+def test_the_classic_lights_its_peers():
+    """TP 8 × PP 4 × DP 16: seven neighbours, fifteen replicas every eighth GPU, three stages 128 apart."""
+    assert lit("T") == list(range(1, 8)) and lit("P") == [128, 256, 384] and lit("D") == list(range(8, 128, 8))
+    columns = part("lit")
+    assert np.flatnonzero(columns["link"]).tolist() == lit("T") and not columns["over"].any()
+    assert np.flatnonzero(columns["network"]).tolist() == sorted(lit("D") + lit("P"))
+    assert np.flatnonzero(columns["itself"]).tolist() == [0]
+
+
+def test_another_rank_has_other_peers():
+    assert lit("T", rank=300) == [rank for rank in range(296, 304) if rank != 300]
+    assert lit("P", rank=300) == [44, 172, 428]
+
+
+def test_expert_peers_are_marked_among_the_data_peers():
+    assert lit("E", tp="1", ep="8") == list(range(1, 8)) and len(lit("D", tp="1", ep="8")) == 128 - 8
+
+
+@pytest.mark.parametrize("texts, nodes, reason", [
+    ({"tp": "16"}, 2, "because it is larger than a node"), ({"order": "dp-tp-cp-pp"}, 8, "because another axis is further in")])
+def test_tensor_parallelism_across_nodes_is_red_and_said(texts, nodes, reason):
+    found = shown(**texts)
+    assert found["regimes"]["torn"]["met"] and reason in found["regimes"]["torn"]["text"]
+    assert found["readouts"]["tensor_nodes"] == {"text": f"{nodes} nodes", "alarm": True}
+    assert np.flatnonzero(found["parts"]["lit"]["over"]).tolist() == lit("T", **texts)
+    assert str(found["parts"]["axes"]["wire"][0]) == "over"
+    assert not shown()["regimes"]["torn"]["met"] and not shown(tp="16", per_node="64")["regimes"]["torn"]["met"]
+
+
+def test_the_table_of_axes_by_hand():
+    axes = part("axes")
+    assert [str(name) for name in axes["name"]] == ["tensor 8", "context 1", "expert 1", "data 16", "pipeline 4"]
+    assert [str(text) for text in axes["where"]] == [
+        "in one node, side by side", "alone, sends nothing", "alone, sends nothing",
+        "across 16 nodes, every 8th GPU", "across 4 nodes, every 128th GPU"]
+    assert str(part("axes", tp="2")["where"][3]) == "across 16 nodes, every 2nd GPU"
+
+
+@pytest.mark.parametrize("gpus, per_node", [("512", "8"), ("64", "4"), ("256", "16"), ("512", "64"), ("64", "64")])
+def test_each_gpu_has_a_cell_in_its_node_and_none_overlap(gpus, per_node):
+    parts = shown(gpus=gpus, per_node=per_node)["parts"]
+    cells, boxes = parts["cells"], parts["boxes"]
+    there, standing = cells["left"] >= 0, boxes["left"] >= 0
+    assert there.sum() == int(gpus) and standing.sum() == int(gpus) // int(per_node)
+    for rank in (0, int(per_node) - 1, int(gpus) - 1):
+        box = rank // int(per_node)
+        assert boxes["left"][box] <= cells["left"][rank] and cells["right"][rank] <= boxes["right"][box]
+        assert boxes["bottom"][box] <= cells["bottom"][rank] and cells["top"][rank] <= boxes["top"][box]
+    places = {(round(x, 6), round(y, 6)) for x, y in zip(cells["x"][there], cells["y"][there])}
+    assert len(places) == int(gpus) and cells["bottom"][there].min() > -1e-9 and cells["right"].max() < 1
+
+
+def test_a_rank_that_is_not_there_is_the_last_one():
+    assert shown(gpus="64", rank=500)["readouts"]["coordinates"]["text"].startswith("63:")
+
+
+def test_a_gpu_says_its_place_and_what_it_is_to_the_rank_shown():
+    widget = RankMesh()
+    said = widget.hints()["cells"]
+    assert said[8] == "rank 8, node 1\ntp 0 · cp 0 · dp 1 · pp 0\nits data peer" and said[9].endswith("not a peer")
+    assert len(LETTERS) == 7
+
+
+def test_shading_tells_the_places_on_an_axis_apart():
+    tones = part("cells", shade="tp")["tone"]
+    assert len(set(np.round(tones, 6))) == 8 and np.all(np.diff(tones[:8]) > 0) and tones[8] == tones[0]
