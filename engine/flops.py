@@ -82,6 +82,12 @@ def hardware_flops_per_token(model, seq, causal=1, recompute=NO_RECOMPUTE):
     return training_flops_per_token(model, seq, causal) + again
 
 
+def recomputed_share(model, seq, causal=1, recompute=NO_RECOMPUTE):
+    """What recomputation adds to the model FLOPs, as a share of them: about a third for all layers, under full."""
+    model_flops = training_flops_per_token(model, seq, causal)
+    return hardware_flops_per_token(model, seq, causal, recompute) / model_flops - 1
+
+
 # -- conventions of the papers ---------------------------------------------------------------------------------------
 def palm_flops_per_token(params, layers, heads, head_dim, seq):
     """6·N + 12·L·H·Q·T, attention not causal: the convention of PaLM (arXiv:2204.02311 appendix B) and llm-foundry."""

@@ -75,7 +75,7 @@ def adafactor_variance_bytes_per_param(rows, columns):
 
 # -- activations -----------------------------------------------------------------------------------------------------
 def _layer_values(model, moe: bool):
-    """Bytes a token leaves behind in one layer, as (kept whole by every tensor rank, split between them).
+    """Bytes a token leaves behind in one layer: (kept whole by every tensor rank, attention's and MLP's, both split).
 
     Korthikanti et al. section 4.1, generalised: 2-byte inputs of both blocks and both norms and 1-byte dropout masks
     are kept whole (10h); queries, keys, values, the attention's output and the inside of the MLP are split (24h).
@@ -91,7 +91,7 @@ def _layer_values(model, moe: bool):
                + model.shared_experts * inner * model.shared_ffn)
     else:
         mlp = inner * model.ffn
-    return whole, attention + mlp
+    return whole, attention, mlp
 
 
 def _query_and_value_dims(model):
@@ -121,10 +121,29 @@ def kept_per_token(model, seq, tensor, ranks_of_whole, recompute, flash, moe):
     check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
     check.between(0, 2, recompute=recompute)
     check.between(0, 1, flash=flash)
-    whole, split = _layer_values(model, moe)
-    scores = ops.where((recompute == NO_RECOMPUTE) & (flash == 0), (2 + 3 * model.dropout) * model.heads * seq, 0)
-    kept = whole / ranks_of_whole + (split + scores) / tensor
+    whole, attention, mlp = _layer_values(model, moe)
+    scores = _score_bytes(model, seq, recompute, flash)
+    kept = whole / ranks_of_whole + (attention + mlp + scores) / tensor
     return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)
+
+
+def _score_bytes(model, seq, recompute, flash):
+    """Bytes of a token's rows of scores: what the softmax puts out, and with dropout its mask and what it leaves."""
+    return ops.where((recompute == NO_RECOMPUTE) & (flash == 0), (2 + 3 * model.dropout) * model.heads * seq, 0)
+
+
+def layer_activation_slabs(model, seq, micro_batch, tensor=1, context=1, sequence_parallel=0, recompute=NO_RECOMPUTE,
+                           flash=1):
+    """``layer_activation_bytes`` of a dense layer by part, on the last axis: the inputs of both blocks and their norms
+    (under full recompute the layer's input alone), attention, MLP, attention scores."""
+    check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context)
+    check.between(0, 1, sequence_parallel=sequence_parallel, flash=flash)
+    check.between(0, 2, recompute=recompute)
+    tokens, ranks_of_whole = seq * micro_batch / context, ops.where(sequence_parallel, tensor, 1)
+    whole, attention, mlp = _layer_values(model, moe=False)
+    kept = ops.where(recompute == FULL, 0.0, tokens / tensor)
+    inputs = tokens / ranks_of_whole * ops.where(recompute == FULL, 2 * model.hidden, whole)
+    return np.stack([inputs, kept * attention, kept * mlp, kept * _score_bytes(model, seq, recompute, flash)], axis=-1)
 
 
 def activation_bytes(model, seq, micro_batch, tensor=1, context=1, sequence_parallel=0, recompute=NO_RECOMPUTE,
@@ -246,6 +265,15 @@ def against_hbm(total_bytes, gpu, gpus=1):
     check.non_negative(total_bytes=total_bytes)
     check.positive(gpus=gpus, hbm_bytes=gpu.hbm_bytes)
     return total_bytes / (gpus * gpu.hbm_bytes)
+
+
+def hbm_of_each_layer(gpu, layers):
+    """What each layer may keep if activations were all that a GPU holds: HBM / L.
+
+    For any number of pipeline stages: under 1F1B the first of p stages holds L/p layers of p micro-batches.
+    """
+    check.positive(hbm_bytes=gpu.hbm_bytes, layers=layers)
+    return gpu.hbm_bytes / layers
 
 
 def minimum_gpus(total_bytes, gpu, reserved_bytes_per_gpu=0.0):

@@ -117,6 +117,22 @@ def test_korthikanti_figure_1(size, micro_batch, stages, chunks, tp_gib, sp_sele
         assert layers * in_flight / GIB == pytest.approx(published, rel=0.005)
 
 
+def test_the_slabs_of_a_gpt_layer_are_korthikantis_terms():
+    """Section 4.1: inputs, norms and dropout masks 10sbh; attention 8sbh, MLP 16sbh, both split; scores 5as²b."""
+    sbh = 2048 * 12288
+    assert memory.layer_activation_slabs(GPT3, 2048, 1, flash=0).tolist() == [10 * sbh, 8 * sbh, 16 * sbh, 80 * sbh]
+    assert memory.layer_activation_slabs(GPT3, 2048, 1, 8, flash=0).tolist() == [10 * sbh, sbh, 2 * sbh, 10 * sbh]
+    assert memory.layer_activation_slabs(GPT3, 2048, 1, 8, sequence_parallel=1)[0] == 10 * sbh / 8
+    assert memory.layer_activation_slabs(GPT3, 2048, 1, 8, 4, recompute=memory.FULL).tolist() == [2 * sbh / 4, 0, 0, 0]
+
+
+@pytest.mark.parametrize("key", ["gpt3-175b", "llama3.1-405b", "gpt2"])
+@pytest.mark.parametrize("recompute", [0, 1, 2])
+def test_the_slabs_of_a_layer_are_all_of_it(key, recompute):
+    layout = (catalog.model(key), 4096, 2, 4, 2, 1, recompute, 0)
+    assert np.sum(memory.layer_activation_slabs(*layout)) == pytest.approx(memory.layer_activation_bytes(*layout))
+
+
 def test_attention_scores_are_five_a_s_over_h():
     """Section 4.1: 5as/h is 80 for GPT-3 and 64 for MT-NLG, so selective recompute saves 70 % and 65 %."""
     for key, ratio, saved in (("gpt3-175b", 80, 0.70), ("mt-nlg-530b", 64, 0.65)):

@@ -1,0 +1,146 @@
+"""Attention over a sequence that is cut over ranks, executed on numpy: a ring of keys and values, or two AllToAlls.
+
+Ring attention (Liu et al., arXiv:2310.01889): each rank keeps its queries and meets every block of keys and values, one
+a step, while it hands the block it has to the next rank. The running softmax (``online_softmax``) joins the parts.
+Ulysses (Jacobs et al., arXiv:2309.14509): an AllToAll swaps tokens for heads, each rank attends over the whole sequence
+with its heads, and another AllToAll swaps back. Both are held against attention over everything at once.
+
+Arrays are [heads, tokens, dim]; keys and values may have fewer heads, each shared by a group of query heads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from engine import check, context_parallel, online_softmax, ranks
+from engine.online_softmax import Partial
+from engine.ranks_operations import all_to_all
+
+VALUE_BYTES = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class RingRun:
+    """An executed ring. State 0 is before the first block, state k after k of them."""
+
+    positions: np.ndarray                       # [rank, token]: where each rank's tokens stand in the sequence
+    blocks: np.ndarray                          # [step, rank]: whose keys and values a rank uses
+    pairs: np.ndarray                           # [step, rank]: query-key pairs that the mask lets through
+    states: tuple[tuple[Partial, ...], ...]     # [state][rank]
+    sent_bytes: np.ndarray                      # [rank]
+    dense: np.ndarray                           # attention over everything at once
+
+    def output(self, state: int) -> np.ndarray:
+        """What the ranks would put out after so many blocks, in the order of the context_parallel."""
+        out = np.zeros_like(self.dense)
+        for tokens, part in zip(self.positions, self.states[state]):
+            out[:, tokens] = online_softmax.output(part)
+        return out
+
+    @cached_property
+    def differences(self) -> np.ndarray:
+        """[state]: the largest distance of any output from attention over everything."""
+        return np.array([np.abs(self.output(state) - self.dense).max() for state in range(len(self.states))])
+
+
+@dataclass(frozen=True, eq=False)
+class UlyssesRun:
+    """Attention by AllToAll: the result, and what each rank sent."""
+
+    result: np.ndarray
+    dense: np.ndarray
+    sent_bytes: np.ndarray                      # [rank]
+
+    @property
+    def max_difference(self) -> float:
+        """The largest distance of any output from attention over everything."""
+        return float(np.abs(self.result - self.dense).max())
+
+
+def example(heads, tokens, dim=4, kv_heads=None):
+    """Queries, keys and values of small numbers to look at: scores are halves, values digits from 1 to 9."""
+    check.whole(heads=heads, tokens=tokens, dim=dim)
+    kv_heads = heads if kv_heads is None else kv_heads
+
+    def digits(count, width, shift):
+        return ranks.example(count * tokens + shift, width)[shift:].reshape(count, tokens, width).astype(float)
+
+    return digits(heads, dim, 0) % 5 - 2, digits(kv_heads, dim, 3) % 5 - 2, digits(kv_heads, 1, 7)
+
+
+def attention(q, k, v, causal=True):
+    """Every query meets every key that it may see, at once: what the runs are held against."""
+    tokens = q.shape[1]
+    seen = np.tri(tokens, dtype=bool) if causal else np.ones((tokens, tokens), dtype=bool)
+    return online_softmax.output(online_softmax.of_keys(q, _for_each(q, k), _for_each(q, v), seen))
+
+
+def ring(q, k, v, ring_ranks, order=context_parallel.ZIGZAG, value_bytes=VALUE_BYTES) -> RingRun:
+    """Ring attention in one of ``context_parallel.ORDERS``; ``context_parallel.FULL`` has no mask."""
+    check.one_of(context_parallel.ORDERS, order=order)
+    check.positive(value_bytes=value_bytes)
+    tokens = q.shape[1]
+    _require_divides(2 * ring_ranks if order == context_parallel.ZIGZAG else ring_ranks, "tokens", tokens)
+    block = tokens // ring_ranks
+    here = np.arange(ring_ranks)
+    positions = context_parallel.position(here[:, None], np.arange(block), ring_ranks, block, order)
+    held = list(here)                           # whose block each rank has in hand
+    parts = [online_softmax.nothing(q.shape[0], block, v.shape[-1]) for _ in here]
+    states, blocks, pairs, sent = [tuple(parts)], [], [], np.zeros(ring_ranks)
+    for step in range(ring_ranks):
+        blocks.append(list(held))
+        pairs.append([])
+        for rank in here:
+            mine, theirs = positions[rank], positions[held[rank]]
+            seen = (theirs <= mine[:, None]) | (order == context_parallel.FULL)
+            pairs[-1].append(seen.sum())
+            keys, values = _for_each(q, k[:, theirs]), _for_each(q, v[:, theirs])
+            parts[rank] = online_softmax.joined(
+                parts[rank], online_softmax.of_keys(q[:, mine], keys, values, seen))
+        states.append(tuple(parts))
+        if step < ring_ranks - 1:               # every block has been everywhere after ranks − 1 hops
+            sent += [(k[:, positions[owner]].size + v[:, positions[owner]].size) * value_bytes for owner in held]
+            held = held[-1:] + held[:-1]
+    return RingRun(positions, np.array(blocks), np.array(pairs), tuple(states), sent,
+                   attention(q, k, v, order != context_parallel.FULL))
+
+
+def ulysses(q, k, v, ring_ranks, causal=True, value_bytes=VALUE_BYTES) -> UlyssesRun:
+    """Two AllToAlls around attention: tokens for heads, and back. The ranks must divide all heads."""
+    check.whole(ranks=ring_ranks)
+    _require_divides(ring_ranks, "tokens", q.shape[1])
+    _require_divides(ring_ranks, "heads", q.shape[0])
+    _require_divides(ring_ranks, "kv_heads", k.shape[0])
+    by_heads, sent = [], np.zeros(ring_ranks)
+    for tensor in (q, k, v):
+        pieces, bytes_sent = _swapped(np.split(tensor, ring_ranks, axis=1), 0, 1, value_bytes)
+        by_heads.append(pieces)
+        sent += bytes_sent
+    outputs = [attention(*pieces, causal) for pieces in zip(*by_heads)]
+    by_tokens, bytes_sent = _swapped(outputs, 1, 0, value_bytes)
+    return UlyssesRun(np.concatenate(by_tokens, axis=1), attention(q, k, v, causal), sent + bytes_sent)
+
+
+def _swapped(tensors, cut_axis, join_axis, value_bytes):
+    """(each rank's tensor with one axis cut and another whole, what each rank sent): an AllToAll of the pieces."""
+    count = len(tensors)
+    shape = np.split(tensors[0], count, axis=cut_axis)[0].shape
+    run = all_to_all([np.concatenate([piece.ravel() for piece in np.split(tensor, count, axis=cut_axis)])
+                      for tensor in tensors], cell_bytes=value_bytes)
+    received = [result.reshape(count, *shape) for result in run.results]
+    return [np.concatenate(list(pieces), axis=join_axis) for pieces in received], run.sent_bytes
+
+
+def _for_each(q, shared):
+    """Keys or values once for each query head that shares them."""
+    _require_divides(len(shared), "heads", len(q))
+    return np.repeat(shared, len(q) // len(shared), axis=0)
+
+
+def _require_divides(divisor, what, count) -> None:
+    check.whole(ranks=divisor)
+    if count % divisor:
+        raise ValueError(f"{what} must be a multiple of {divisor}, got {count}")
