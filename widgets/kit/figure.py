@@ -72,8 +72,13 @@ def two_scales(axis, values_of: dict) -> None:
 
 def named_rows(axis, places: dict) -> None:
     """A name at each place of an axis, without ticks: {name: place}."""
-    axis.ticker = FixedTicker(ticks=[float(place) for place in places.values()])
-    axis.major_label_overrides = {float(place): name for name, place in places.items()}
+    named_places(axis, {place: name for name, place in places.items()})
+
+
+def named_places(axis, names: dict) -> None:
+    """The same where a name may stand at several places: {place: name}."""
+    axis.ticker = FixedTicker(ticks=[float(place) for place in names])
+    axis.major_label_overrides = {float(place): name for place, name in names.items()}
     axis.axis_line_color = axis.major_tick_line_color = None
 
 
@@ -87,6 +92,12 @@ def only(width, *models) -> None:
     """Show these glyphs or axes on a ``"wide"`` picture alone, or on a ``"narrow"`` one (a phone: under 520 pixels)."""
     for model in models:
         model.tags = [*model.tags, {"only": width}]
+
+
+def still_height(p) -> dict:
+    """For glyphs whose height is a share of the picture, from 0 to 1, wherever the axis is: what to pass them."""
+    p.extra_y_ranges["still"] = Range1d(0, 1)
+    return {"y_range_name": "still"}
 
 
 def same_scales(p, half_width, half_height) -> None:
