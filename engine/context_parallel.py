@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine import check, ops
+from engine.calibration import DEFAULT
 
 FULL, CONTIGUOUS, ZIGZAG = 0, 1, 2      # no mask; a causal mask over blocks in order; the same in zig-zag order
 ORDERS = (FULL, CONTIGUOUS, ZIGZAG)
@@ -29,10 +30,46 @@ def position(rank, token, ranks, block, order):
     return found.astype(int) if isinstance(found, np.ndarray) else found
 
 
+def block_tokens(seq, ranks):
+    """How many tokens each rank has."""
+    check.positive(seq=seq)
+    check.whole(ranks=ranks)
+    return seq / ranks
+
+
 def block_owner(rank, step, ranks):
     """Whose keys and values a rank uses in a step, counted from 0: its own first, then those of the rank before, …"""
     check.whole(ranks=ranks)
     return np.mod(rank - step, ranks)
+
+
+def user_of(owner, step, ranks):
+    """Which rank uses a rank's keys and values in a step: the inverse of ``block_owner``."""
+    check.whole(ranks=ranks)
+    return np.mod(owner + step, ranks)
+
+
+def step_of(rank, owner, ranks):
+    """In which step a rank uses another's keys and values."""
+    check.whole(ranks=ranks)
+    return np.mod(rank - owner, ranks)
+
+
+def is_last_step(step, ranks):
+    """Whether a step, counted from 0, is the last: it uses a block and hands nothing on."""
+    check.whole(ranks=ranks)
+    return step >= ranks - 1
+
+
+def used_share(moment, rank, owner, ranks):
+    """How much of a block a rank has used at a moment, counted in steps: 0 before its step, 1 after it."""
+    return np.clip(moment - step_of(rank, owner, ranks), 0.0, 1.0)
+
+
+def is_seen(rank, token, owner, key, ranks, block, order):
+    """Whether a rank's token may look at another rank's, by the mask; False for ranks that there are not."""
+    later = position(owner, key, ranks, block, order) > position(rank, token, ranks, block, order)
+    return (rank < ranks) & (owner < ranks) & ((order == FULL) | ~later)
 
 
 def block_pairs(rank, step, ranks, block, order):
@@ -46,12 +83,19 @@ def block_pairs(rank, step, ranks, block, order):
     earlier = ops.where(block_owner(rank, step, ranks) < rank, block * block, 0.0)
     contiguous = ops.where(step == 0, own, earlier)
     zigzag = ops.where(step == 0, own, block * block / 2)
-    return ops.where(order == FULL, block * block, ops.where(order == ZIGZAG, zigzag, contiguous))
+    return np.where(order == FULL, block * block, np.where(order == ZIGZAG, zigzag, contiguous))
 
 
 def step_pairs(step, ranks, block, order):
     """Pairs of the busiest rank in a step: all wait for it. With contiguous blocks the last rank is always busy."""
     return block_pairs(ranks - 1, step, ranks, block, order)
+
+
+def mean_pairs(ranks, block, order):
+    """Pairs that the mask lets through, for each rank on average."""
+    check.whole(ranks=ranks)
+    check.positive(block=block)
+    return block * ops.where(order == FULL, ranks * block, (ranks * block + 1) / 2)
 
 
 def ring_busy_share(ranks, block, order):
@@ -61,10 +105,8 @@ def ring_busy_share(ranks, block, order):
     """
     check.whole(ranks=ranks)
     check.positive(block=block)
-    seq = ranks * block
-    pairs = ops.where(order == FULL, seq * seq, seq * (seq + 1) / 2)
     waited = step_pairs(0, ranks, block, order) + (ranks - 1) * step_pairs(1, ranks, block, order)
-    return pairs / (ranks * waited)
+    return mean_pairs(ranks, block, order) / waited
 
 
 # -- overlap ----------------------------------------------------------------------------------------------------------
@@ -73,6 +115,12 @@ def attention_s(pairs, heads, head_dim, flops_per_s):
     check.non_negative(pairs=pairs)
     check.positive(heads=heads, head_dim=head_dim, flops_per_s=flops_per_s)
     return 4 * pairs * heads * head_dim / flops_per_s
+
+
+def flash_flops_per_s(peak_flops_per_s, head_dim, calibration=DEFAULT):
+    """What fused attention reaches over long blocks: share · d/(d + d0) of the peak (``matmul.fused_attention_s``)."""
+    check.positive(peak_flops_per_s=peak_flops_per_s, head_dim=head_dim)
+    return peak_flops_per_s * calibration.attention_share * head_dim / (head_dim + calibration.attention_softmax_d)
 
 
 def kv_block_bytes(block, kv_heads, head_dim, value_bytes=2.0):
@@ -93,11 +141,32 @@ def hidden_from_tokens(heads, kv_heads, flops_per_s, bytes_per_s, order, value_b
     return ops.where(order == ZIGZAG, 2 * full, full)
 
 
+def message_s(block_bytes, bytes_per_s, latency_s):
+    """One block to the next rank: alpha and its bytes (Hockney 1994)."""
+    check.non_negative(block_bytes=block_bytes, latency_s=latency_s)
+    check.positive(bytes_per_s=bytes_per_s)
+    return latency_s + block_bytes / bytes_per_s
+
+
 def ring_step_s(step, ranks, attention_of_step_s, message_s):
     """A step lasts as long as the busiest rank computes, or as the next block needs to come; the last has no next."""
     check.whole(ranks=ranks)
     check.non_negative(attention_of_step_s=attention_of_step_s, message_s=message_s)
-    return ops.where(step < ranks - 1, np.maximum(attention_of_step_s, message_s), attention_of_step_s)
+    longer = np.maximum(attention_of_step_s, ops.where(step < ranks - 1, message_s, 0.0))
+    return ops.where(step < ranks, longer, 0.0)
+
+
+def ring_axis_s(ranks, whole_block_s, message_s):
+    """The longest that any order and mask could take: every block whole, or every step as long as its message."""
+    check.whole(ranks=ranks)
+    return ranks * np.maximum(whole_block_s, message_s)
+
+
+def share_of_time(useful_s, total_s):
+    """The share of a ring's time that its ranks compute, on average."""
+    check.non_negative(useful_s=useful_s)
+    check.positive(total_s=total_s)
+    return useful_s / total_s
 
 
 # -- bytes ------------------------------------------------------------------------------------------------------------

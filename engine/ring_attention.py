@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,6 +123,49 @@ def ulysses(q, k, v, ring_ranks, causal=True, value_bytes=VALUE_BYTES) -> Ulysse
     outputs = [attention(*pieces, causal) for pieces in zip(*by_heads)]
     by_tokens, bytes_sent = _swapped(outputs, 1, 0, value_bytes)
     return UlyssesRun(np.concatenate(by_tokens, axis=1), attention(q, k, v, causal), sent + bytes_sent)
+
+
+# -- frames of an animation --------------------------------------------------------------------------------------------
+class Frames(NamedTuple):
+    """A ring's running softmax padded to ``most`` ranks, for one head and values one wide; flat arrays."""
+
+    maximum: np.ndarray             # [state, rank, token]; 0 where no key has been seen
+    total: np.ndarray               # [state, rank, token]; 0 there
+    output: np.ndarray              # [state, rank, token]
+    dense: np.ndarray               # [rank, token]: attention over everything
+    differences: np.ndarray         # [state]
+
+
+def frames(run: RingRun, most: int) -> Frames:
+    """The run as arrays for ``most`` ranks; states after its last show the last."""
+    block = run.positions.shape[1]
+    found = np.zeros((3, most + 1, most, block))
+    for state in range(most + 1):
+        for rank, part in enumerate(run.states[min(state, len(run.states) - 1)]):
+            seen = part.total[0] > 0
+            found[:, state, rank] = (np.where(seen, part.maximum[0], 0.0), part.total[0],
+                                     online_softmax.output(part)[0, :, 0])
+    dense = np.zeros((most, block))
+    dense[:len(run.positions)] = run.dense[0, run.positions, 0]
+    differences = np.concatenate([run.differences, np.full(most + 1 - len(run.states), run.differences[-1])])
+    return Frames(*(column.ravel() for column in (*found, dense, differences)))
+
+
+def example_frames(ring_ranks, block, order, most) -> Frames:
+    """A ring over the example, with so many tokens on each rank."""
+    return frames(ring(*example(1, ring_ranks * block), ring_ranks, order), most)
+
+
+def row_at(column, most: int, block: int, state, token):
+    """[rank]: what a column of ``frames`` holds after so many blocks, for one token of each rank. Takes symbols too."""
+    rows = np.reshape(column, (most + 1, most, block))
+    here = np.arange(most + 1)[:, None, None] == state
+    return np.sum(np.sum(np.where(here & (np.arange(block) == token), rows, 0.0), axis=2), axis=0)
+
+
+def dense_at(column, most: int, block: int, token):
+    """[rank]: attention over everything, for one token of each rank."""
+    return np.sum(np.where(np.arange(block) == token, np.reshape(column, (most, block)), 0.0), axis=1)
 
 
 def _swapped(tensors, cut_axis, join_axis, value_bytes):

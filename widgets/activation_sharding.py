@@ -19,7 +19,9 @@ BAR_KEPT, BAR_SP = np.repeat([0, 1, 2], 2), np.tile([0, 1], 3)
 BARS = ["TP", "+ SP"] * 3
 BAR_X = np.array([0.5, 1.4, 2.9, 3.8, 5.3, 6.2])
 MIDDLES = np.array([0.95, 3.35, 5.75])
-HALF, BAND = 0.4, 1.05
+HALF = 0.4
+LEFT, RIGHT = BAR_X - HALF, BAR_X + HALF
+BAND_LEFT, BAND_RIGHT = MIDDLES - 1.05, MIDDLES + 1.05
 X = (-0.25, 6.95)
 ALPHAS = np.array([0.62, 0.4, 0.22, 0.06])
 LEGEND_X, LEGEND_Y = np.array([0.15, 2.25, 3.95, 5.2]), 0.965
@@ -38,7 +40,8 @@ class ActivationSharding(Widget):
     model = Choice("Model", [catalog.model(key) for key in MODELS], "llama3.1-405b", more=True)
     gpu = Choice("GPU", [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")], "h100-sxm", more=True)
 
-    presets = {"405B, 8k": {}, "405B, 128k, no CP": {"seq": 131072}, "405B, 128k, CP 16": {"seq": 131072, "context": "16"},
+    presets = {"405B, 8k": {}, "405B, 128k, no CP": {"seq": 131072},
+               "405B, 128k, CP 16": {"seq": 131072, "context": "16"},
                "GPT-3, 2k, as in 2022": {"model": "gpt3-175b", "seq": 2048, "kept": "scores", "gpu": "a100-80"},
                "8B, 1M tokens": {"model": "llama3-8b", "seq": 2**20, "context": "64"}}
     break_it = "Take the 405B model to 128k tokens without context parallelism."
@@ -46,15 +49,15 @@ class ActivationSharding(Widget):
         "Bytes of one dense layer in bf16 for one micro-batch, by Korthikanti et al.; the plain bar is tensor "
         "parallelism alone, + SP adds sequence parallelism over the same ranks. The dashed line is all of a GPU's HBM "
         "over the model's layers: whatever the number of pipeline stages, the first holds that many layers' "
-        "activations under 1F1B. Left out: weights and optimizer, logits, what stands rebuilt under full recompute, and "
-        "FlashAttention's row statistics.")
+        "activations under 1F1B. Left out: weights and optimizer, logits, what stands rebuilt under full recompute, "
+        "and FlashAttention's row statistics.")
     formula = (
         "$$M = s\\,b\\,h\\left(10 + \\frac{24}{t} + \\frac{5\\,a\\,s}{h\\,t}\\right) \\;\\xrightarrow{SP}\\; "
-        "\\frac{s\\,b\\,h}{t}\\left(34 + \\frac{5\\,a\\,s}{h}\\right) \\;\\xrightarrow{CP}\\; \\frac{1}{c}(\\dots)$$\n\n"
-        "for a GPT with dropout: $s$ tokens, $b$ sequences, width $h$, $a$ heads, $t$ tensor and $c$ context ranks "
-        "(Korthikanti et al., arXiv:2205.05198, Table 2). Selective recompute and FlashAttention drop the term with "
-        "$a$; full recompute keeps $2\\,sbh$. Llama has no dropout, fewer keys and a third MLP matrix, and its own "
-        "coefficients.")
+        "\\frac{s\\,b\\,h}{t}\\left(34 + \\frac{5\\,a\\,s}{h}\\right) \\;\\xrightarrow{CP}\\; "
+        "\\frac{1}{c}(\\dots)$$\n\nfor a GPT with dropout: $s$ tokens, $b$ sequences, width $h$, $a$ heads, $t$ "
+        "tensor and $c$ context ranks (Korthikanti et al., arXiv:2205.05198, Table 2). Selective recompute and "
+        "FlashAttention drop the term with $a$; full recompute keeps $2\\,sbh$. Llama has no dropout, fewer keys and "
+        "a third MLP matrix, and its own coefficients.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def layout(self):
@@ -99,14 +102,14 @@ class ActivationSharding(Widget):
     def parts(self):
         bottom, top = (np.minimum(edge, self.cut()) for edge in fig.stacked(self.slabs()))
         return {"part": np.repeat(PARTS, 6), "bar": np.tile(BARS, 4), "bytes": np.ravel(self.slabs()),
-                "left": np.tile(BAR_X - HALF, 4), "right": np.tile(BAR_X + HALF, 4), "bottom": np.ravel(bottom),
+                "left": np.tile(LEFT, 4), "right": np.tile(RIGHT, 4), "bottom": np.ravel(bottom),
                 "top": np.ravel(top), "alpha": np.repeat(ALPHAS, 6)}
 
     @part(*SEQ, "gpu", shown=False)
     def totals(self):
         whole, top = self.bars(), self.cut()
         drawn = np.minimum(whole, top)
-        crowded = np.repeat(drawn[::2] <= drawn[1::2] + fig.share_of(self.view_bytes(), 0.06), 2)
+        crowded = np.repeat(fig.reaches(drawn[::2], drawn[1::2], fig.share_of(self.view_bytes(), 0.06)), 2)
         return {"x": BAR_X, "y": drawn, "shift": np.where(crowded & (BAR_SP == 0), -25.0, -10.0),
                 "text": [f"{choose(whole[i] > top, '▲ ', '')}{show(whole[i], 'bytes')}" for i in range(6)],
                 "narrow": [show(whole[i], "bytes", 2) for i in range(6)]}
@@ -115,14 +118,13 @@ class ActivationSharding(Widget):
     def over(self):
         whole = self.bars()
         pierced = (BAR_KEPT == self.kept) & (whole > self.ceiling())
-        return {"bar": BARS, "left": BAR_X - HALF, "right": BAR_X + HALF, "bottom": np.minimum(self.ceiling(), whole),
+        return {"bar": BARS, "left": LEFT, "right": RIGHT, "bottom": np.minimum(self.ceiling(), whole),
                 "top": np.minimum(whole, self.cut()), "fill": np.where(pierced, fig.OVER["fill_alpha"], 0.0),
                 "line": np.where(pierced, 1.0, 0.0), "hatch": np.where(pierced, fig.OVER["hatch_alpha"], 0.0)}
 
     @part("kept", shown=False)
     def band(self):
-        middle = lookup(MIDDLES, self.kept)
-        return {"left": middle - BAND, "right": middle + BAND}
+        return {"left": lookup(BAND_LEFT, self.kept), "right": lookup(BAND_RIGHT, self.kept)}
 
     @part("model", "gpu")
     def limit(self):
@@ -156,8 +158,8 @@ class ActivationSharding(Widget):
                                    y_offset=shift, **fig.BOLD))
             fig.only(width, p.text(X[1], "y", text=column, source=sources["named"], text_align="right", y_offset=-10,
                                    **fig.LABEL))
-        p.segment(X[0], "hbm_for_a_layer", X[1], "hbm_for_a_layer", source=sources["limit"], line_color=color["ink"], line_width=2,
-                  line_dash=[6, 4])
+        p.segment(X[0], "hbm_for_a_layer", X[1], "hbm_for_a_layer", source=sources["limit"], line_color=color["ink"],
+                  line_width=2, line_dash=[6, 4])
         self.legend(p, still)
         return p
 
@@ -209,7 +211,7 @@ class ActivationSharding(Widget):
 
     def summary(self):
         return (f"One layer of {self.model.name} keeps {show(self.chosen(0), 'bytes')} on each GPU under "
-                f"{show(self.tensor, 'count')}-way tensor parallelism and {show(self.chosen(1), 'bytes')} with sequence "
-                f"parallelism, for {show(self.seq, 'tokens')} over {show(self.context, 'count')} context "
-                f"{choose(self.context > 1, 'ranks', 'rank')}; all its layers take {show(self.against(), 'percent')} of "
-                f"the HBM of one {self.gpu.name}.")
+                f"{show(self.tensor, 'count')}-way tensor parallelism and {show(self.chosen(1), 'bytes')} with "
+                f"sequence parallelism, for {show(self.seq, 'tokens')} over {show(self.context, 'count')} context "
+                f"{choose(self.context > 1, 'ranks', 'rank')}; all its layers take {show(self.against(), 'percent')} "
+                f"of the HBM of one {self.gpu.name}.")

@@ -30,7 +30,7 @@ def by_hand(q, k, v, causal):
     return out
 
 
-# -- the running softmax ------------------------------------------------------------------------------------------------
+# -- the running softmax ---------------------------------------------------------------------------------------------
 def test_two_keys_by_hand():
     """Scores 0 and ln 3, values 4 and 8: weights 1/4 and 3/4, so 7; relative to the larger score 1/3 and 1, sum 4/3."""
     q, seen = np.array([[1.0]]), np.array([[True]])
@@ -73,7 +73,7 @@ def test_attention_at_once_is_the_softmax_written_out():
         assert np.allclose(ring_attention.attention(*arrays(), causal), by_hand(*arrays(), causal), atol=SAME)
 
 
-# -- the ring -----------------------------------------------------------------------------------------------------------
+# -- the ring --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("order", context_parallel.ORDERS)
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 def test_a_ring_equals_attention_over_everything(count, order):
@@ -115,7 +115,7 @@ def test_contiguous_causal_blocks_idle_half_the_ring_and_zigzag_none_of_it():
     assert context_parallel.ring_busy_share(16, 4096, ZIGZAG) == 1 == context_parallel.ring_busy_share(16, 4096, FULL)
 
 
-# -- Ulysses ------------------------------------------------------------------------------------------------------------
+# -- Ulysses ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("count, kv_heads", [(1, 1), (2, 2), (4, 4), (4, 8)])
 def test_ulysses_equals_attention_over_everything(count, kv_heads, causal):
@@ -140,9 +140,9 @@ def test_a_ring_sends_n_over_two_times_as_much_and_less_with_few_key_heads():
     assert context_parallel.ring_over_ulysses(16, LLAMA.heads, LLAMA.kv_heads) == pytest.approx(16 / 17)
 
 
-# -- overlap ------------------------------------------------------------------------------------------------------------
+# -- overlap ---------------------------------------------------------------------------------------------------------
 def test_what_hides_a_block_by_hand():
-    """989 TFLOP/s over 50 GB/s: 19,780 tokens for full blocks; 16 queries to a key head divide it, zig-zag doubles it."""
+    """989 TFLOP/s over 50 GB/s: 19,780 tokens for full blocks; 16 queries a key head divide it, zig-zag doubles it."""
     assert context_parallel.hidden_from_tokens(96, 96, 989e12, 50e9, FULL) == pytest.approx(19780)
     assert context_parallel.hidden_from_tokens(128, 8, 989e12, 50e9, FULL) == pytest.approx(19780 / 16)
     assert context_parallel.hidden_from_tokens(128, 8, 989e12, 50e9, ZIGZAG) == pytest.approx(19780 / 8)

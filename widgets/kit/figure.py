@@ -200,6 +200,11 @@ def end_to_end(lengths):
     return end - lengths, end
 
 
+def after(start, *lengths):
+    """Where marks end that begin together and are so long."""
+    return tuple(start + length for length in lengths)
+
+
 def past_wall(ratio, decade=0.5):
     """Where a ratio stands on an axis that is linear up to a wall at 1 and logarithmic beyond, so that 40 % still reads
     as four tenths of the way and 1,000× still fits: each further factor of ten is ``decade`` long."""
@@ -222,6 +227,11 @@ def wall_ticks(p, ratios_of: dict, decade=0.5) -> None:
 def clear_of(place, mark, room):
     """A label's place, moved past a mark that the label would cross for standing closer than ``room`` before it."""
     return np.where((place < mark) & (place > mark - room), mark, place)
+
+
+def reaches(top, other, room):
+    """Whether a mark ends so close over another, or lower, that its label would meet the other's."""
+    return top <= other + room
 
 
 def filled(amount, whole):

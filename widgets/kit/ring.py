@@ -74,6 +74,16 @@ def before(rank, ranks):
     return np.where(rank > 0, rank - 1, ranks - 1)
 
 
+def hops(row, ranks, way, edge):
+    """(place, 1 to 0 how plainly it is seen) of what goes down a grid from row to row, for each twice: from the last
+    row it leaves by ``edge`` of a row below, and its double comes in on top."""
+    last = row >= ranks - 1
+    down = row + np.where(last, edge, 1.0) * way
+    in_on_top = np.where(last, (way - 1) * edge, 0.0)
+    return (np.concatenate([down, in_on_top]),
+            np.concatenate([np.where(last, 1 - way, 1.0), np.where(last, way, 0.0)]))
+
+
 def at_most_last(index, count):
     """The index, or the last there is."""
     return np.minimum(index, count - 1)

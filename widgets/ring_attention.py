@@ -1,0 +1,369 @@
+"""Ring attention as it runs: keys and values go round, running softmaxes take them in, the mask decides who waits."""
+
+from functools import cache
+
+import numpy as np
+from bokeh.core.properties import value
+
+from engine import catalog, context_parallel, hardware, ranks_frames, ring_attention
+from engine.ring_attention import Frames
+from widgets.kit import figure as fig
+from widgets.kit import ring
+from widgets.kit.controls import Choice, Number, Player
+from widgets.kit.symbolic import lookup
+from widgets.kit.text import choose, select, show
+from widgets.kit.widget import Widget, executed, part, readout, regime
+
+MOST, BLOCK = 8, 4                               # ranks, and tokens of each in the executed run
+RANKS = np.arange(MOST)
+ROW, COLUMN = np.divmod(np.arange(MOST * MOST), MOST)         # of a block: whose queries, whose keys
+CELL = np.indices((MOST, BLOCK, MOST, BLOCK)).reshape(4, -1)  # of a pair: rank and token of the query, of the key
+ORDERS = {"full": ("no mask", context_parallel.FULL),
+          "contiguous": ("causal, contiguous", context_parallel.CONTIGUOUS),
+          "zigzag": ("causal, zig-zag", context_parallel.ZIGZAG)}
+MODELS = ("gpt3-175b", "llama3-8b", "llama3-70b", "llama3.1-405b")
+ACROSS, UP = (0.125, 0.6), (0.475, 0.9)          # the score matrix
+TIME, LANES = (0.125, 0.985), (0.06, 0.325)      # when each rank works
+WIDE_AT, NARROW_AT = (0.7, 0.79, 0.88, 0.985), (0.71, 0.85, 0.99)       # the table's columns
+GAP, EDGE = 0.94, 0.35                           # of a row: what a block takes, and how far it leaves the matrix
+TOKENS = ["first", "second", "third", "fourth"]
+NAMES = ["m", "ℓ", "out", "full"]
+NUMBERS = ["m", "l", "out", "full"]
+HEAD_AT, NAMES_AT, LANES_HEAD_AT, FINISH_AT = 0.975, 0.925, 0.365, 0.025
+MARK = (0.116, 0.121)                            # of the query that is followed
+FEW = 4                                          # up to so many the columns have their full names
+DOWN = np.pi                                     # turned by so much, a triangle points down
+SAME = 1e-14                                     # a few units in the last place of an output below ten
+
+
+@cache
+def played(ranks: int, order: int) -> Frames:
+    """The executed ring over one head of small numbers."""
+    return ring_attention.example_frames(ranks, BLOCK, order, MOST)
+
+
+class RingAttention(Widget):
+    question = "How does a query meet every key when no rank holds the whole sequence?"
+    ranks = Number("Ranks", 4, 2, MOST, stops=list(range(2, MOST + 1)), whole=True)
+    order = Choice("Mask and order", ORDERS, "contiguous")
+    seq = Number("Sequence", 131072, 4096, 2**20, family="tokens", stops=[k * 2**n for n in range(12, 20) for k in (
+        1, 1.125, 1.25, 1.5, 1.75)] + [2**20], whole=True)
+    follow = Choice("Query of each rank", {name: (name, float(i)) for i, name in enumerate(TOKENS)}, "second",
+                    more=True)
+    model = Choice("Model", [catalog.model(key) for key in MODELS], "llama3.1-405b", more=True)
+    gpu = Choice("GPU", [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "b200")], "h100-sxm", more=True)
+    link = Choice("Link", [catalog.link(key) for key in ("nvlink4", "ib-ndr", "ib-hdr")], "ib-ndr", more=True)
+    play = Player("Pass the blocks round", frames=MOST, seconds_per_frame=1.6, default=1.5)
+
+    presets = {"Contiguous": {}, "Zig-zag": {"order": "zigzag"}, "No mask": {"order": "full"},
+               "8 ranks": {"ranks": 8}, "16k tokens, GPT-3": {"seq": 16384, "model": "gpt3-175b", "order": "zigzag"}}
+    break_it = ("Take zig-zag, then idle half of the ring again. Then, in zig-zag, shorten the sequence until the "
+                "messages lie bare.")
+    assumptions = (
+        "Above, executed on real arrays: four tokens a rank, one head, scores in halves, values from 1 to 9. A "
+        "block's cell fills while the rank uses it and hands it on; hatched pairs are hidden by the mask. The table "
+        "follows one query of each rank, marked at its left. Below, one layer's forward attention at the length you "
+        "choose, all heads on each rank: FlashAttention at the rate that the engine is calibrated to, beside messages "
+        "of $\\alpha + S/B$. A step ends when the busiest rank is done and the next block is there. Tensor "
+        "parallelism divides both alike.")
+    formula = (
+        "$$m' = \\max(m, m_j) \\qquad \\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j \\qquad o' = e^{m-m'}o + "
+        "e^{m_j-m'}o_j$$\n\nfor each block $j$ of keys and values: its largest score $m_j$, its sum of weights "
+        "$\\ell_j$, its weighted sum of values $o_j$; in the end $o/\\ell$ (FlashAttention, arXiv:2205.14135, section "
+        "3.1). The next block hides behind $c$ tokens' attention when $c \\ge \\kappa\\,\\frac{g}{a}\\cdot"
+        "\\frac{C}{B}$, with $g$ key heads for $a$ query heads, $C$ FLOP/s, $B$ bytes per second, and $\\kappa = 1$ "
+        "for whole blocks (Ring Attention, arXiv:2310.01889, section 3), 2 for zig-zag ones.")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    @executed("ranks", "order")
+    def run(self):
+        return played(int(self.ranks), int(self.order))._asdict()
+
+    def frames(self):
+        return Frames(**self.run())
+
+    def moment(self):
+        return np.minimum(self.play, self.ranks)
+
+    def state(self):
+        """How many blocks each rank has taken in."""
+        return ranks_frames.state_of(self.moment())
+
+    def way(self):
+        return ranks_frames.way_made(self.moment())
+
+    def done(self):
+        return self.state() >= self.ranks
+
+    def sent(self):
+        """Whether every block has been everywhere: the last step passes nothing on."""
+        return context_parallel.is_last_step(self.state(), self.ranks)
+
+    def of_query(self, column):
+        """[rank]: a column of the run for the query that is followed."""
+        return ring_attention.row_at(column, MOST, BLOCK, self.state(), self.follow)
+
+    def difference(self):
+        return lookup(self.frames().differences, self.state())
+
+    def block(self):
+        return context_parallel.block_tokens(self.seq, self.ranks)
+
+    def rate(self):
+        return context_parallel.flash_flops_per_s(hardware.peak_with_fallback(self.gpu), self.model.head_dim)
+
+    def seconds(self, pairs):
+        return context_parallel.attention_s(pairs, self.model.heads, self.model.head_dim, self.rate())
+
+    def busiest_s(self, step):
+        return self.seconds(context_parallel.step_pairs(step, self.ranks, self.block(), self.order))
+
+    def message_s(self):
+        kv_bytes = context_parallel.kv_block_bytes(self.block(), self.model.kv_heads, self.model.head_dim)
+        return context_parallel.message_s(kv_bytes, self.link.bytes_per_s, self.link.latency_s)
+
+    def steps_s(self):
+        """[step]: how long each lasts."""
+        return context_parallel.ring_step_s(RANKS, self.ranks, self.busiest_s(RANKS), self.message_s())
+
+    def total_s(self):
+        return np.sum(self.steps_s())
+
+    def useful_s(self):
+        """What a rank computes, on average."""
+        return self.seconds(context_parallel.mean_pairs(self.ranks, self.block(), self.order))
+
+    def busy_share(self):
+        return context_parallel.share_of_time(self.useful_s(), self.total_s())
+
+    def busy_if_free(self):
+        """The same if traffic were free: what the mask and the order leave."""
+        return context_parallel.ring_busy_share(self.ranks, self.block(), self.order)
+
+    def hidden_from(self):
+        return context_parallel.hidden_from_tokens(self.model.heads, self.model.kv_heads, self.rate(),
+                                                   self.link.bytes_per_s, self.order)
+
+    def exposed(self):
+        return self.message_s() > self.busiest_s(1)
+
+    def on_time_axis(self, seconds):
+        whole_s = self.seconds(context_parallel.block_pairs(0, 0, self.ranks, self.block(), context_parallel.FULL))
+        axis_s = context_parallel.ring_axis_s(self.ranks, whole_s, self.message_s())
+        return fig.between(*TIME, fig.filled(seconds, axis_s))
+
+    def order_words(self):
+        return select(self.order, [words for words, _ in ORDERS.values()])
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    @part("ranks", shown=False)
+    def grid(self):
+        """The blocks of the score matrix: hatched, and what the mask lets through is painted over."""
+        left, right = ring.column(COLUMN, self.ranks, *ACROSS, share=GAP)
+        bottom, top = ring.row(ROW, self.ranks, *UP, share=GAP)
+        there = np.where((ROW < self.ranks) & (COLUMN < self.ranks), 1.0, 0.0)
+        return {"left": left, "right": right, "bottom": bottom, "top": top, "seen": there,
+                "fill": fig.share_of(there, 0.12), "hatch": fig.share_of(there, 0.4)}
+
+    @part("ranks", "order", "play", shown=False)
+    def pairs(self):
+        """Query-key pairs that the mask lets through, darker once computed."""
+        rank, token, owner, key = CELL
+        seen = context_parallel.is_seen(rank, token, owner, key, self.ranks, BLOCK, self.order)
+        left, right = ring.column(key, BLOCK, *ring.column(owner, self.ranks, *ACROSS, share=GAP), share=1.0)
+        bottom, top = ring.row(token, BLOCK, *ring.row(rank, self.ranks, *UP, share=GAP), share=1.0)
+        used = context_parallel.used_share(self.moment(), rank, owner, self.ranks)
+        seen = np.where(seen, 1.0, 0.0)
+        return {"left": left, "right": right, "bottom": bottom, "top": top, "seen": seen,
+                "tint": np.minimum(seen, fig.share_of(used, 0.62))}
+
+    @part("ranks", "play", shown=False)
+    def held(self):
+        """Where each block of keys and values is: at the rank that uses it, and on its way to the next."""
+        row = context_parallel.user_of(RANKS, self.state(), self.ranks)
+        left, right = ring.column(RANKS, self.ranks, *ACROSS, share=GAP)
+        bottom, top = ring.row(row, self.ranks, *UP, share=GAP)
+        seen = np.where((RANKS < self.ranks) & ~self.done(), 1.0, 0.0)
+        return {"left": left, "right": right, "bottom": bottom, "top": top, "seen": seen}
+
+    @part("ranks", "play", shown=False)
+    def moving(self):
+        """Each block's way down its column; from the last row it leaves below and comes in on top."""
+        row = context_parallel.user_of(RANKS, self.state(), self.ranks)
+        travels = (RANKS < self.ranks) & (self.way() > 0) & ~self.sent()
+        place, seen = ring.hops(row, self.ranks, ring.eased(self.way()), EDGE)
+        seen = np.where(np.concatenate([travels, travels]), seen, 0.0)
+        left, right = (np.concatenate([edge, edge]) for edge in ring.column(RANKS, self.ranks, *ACROSS, share=GAP))
+        bottom, top = ring.row(place, self.ranks, *UP, share=GAP)
+        return {"left": left, "right": right, "bottom": bottom, "top": top, "x": fig.midpoint(left, right),
+                "seen": seen, "tint": fig.share_of(seen, 0.3)}
+
+    @part("ranks", "order", shown=False)
+    def names(self):
+        """Of the rows and the columns."""
+        there = RANKS < self.ranks
+        places = [context_parallel.position(RANKS, at, self.ranks, BLOCK, self.order) for at in range(BLOCK)]
+        a, b, c, d = ([show(place[i], "count") for i in RANKS] for place in places)
+        apart = self.order == context_parallel.ZIGZAG
+        tokens = [choose(apart, f"{a[i]}, {b[i]}, {c[i]}, {d[i]}", f"{a[i]} to {d[i]}") for i in RANKS]
+        return {"row_y": fig.midpoint(*ring.row(RANKS, self.ranks, *UP)),
+                "column_x": fig.midpoint(*ring.column(RANKS, self.ranks, *ACROSS, share=GAP)),
+                "lane_y": fig.midpoint(*ring.row(RANKS, self.ranks, *LANES)),
+                "rank": [choose(there[i], f"{i}", "") for i in RANKS],
+                "tokens": [choose(there[i], tokens[i], "") for i in RANKS],
+                "column": [choose(there[i] & (self.ranks <= FEW), f"K/V {i}", choose(there[i], f"{i}", ""))
+                           for i in RANKS]}
+
+    @part("ranks", "order", "play", "follow")
+    def accumulators(self):
+        """The running softmax of the query that is followed, on each rank."""
+        run = self.frames()
+        maximum, total, output = (self.of_query(column) for column in (run.maximum, run.total, run.output))
+        dense = ring_attention.dense_at(run.dense, MOST, BLOCK, self.follow)
+        there = RANKS < self.ranks
+
+        def written(column, known):
+            return [choose(known[i], show(column[i], "count"), choose(there[i], "–", "")) for i in RANKS]
+
+        known = there & (total > 0)
+        bottom, top = ring.row(self.follow, BLOCK, *ring.row(RANKS, self.ranks, *UP, share=GAP), share=1.0)
+        return {"rank": RANKS, "m": written(maximum, known), "l": written(total, known), "out": written(output, known),
+                "full": written(dense, there), "y": fig.midpoint(*ring.row(RANKS, self.ranks, *UP)), "bottom": bottom,
+                "top": np.where(there, top, bottom)}
+
+    @part("play", "ranks", shown=False)
+    def progress(self):
+        state = show(self.state(), "count")
+        return {"text": f"after {state} of {show(self.ranks, 'count')} blocks"}
+
+    @part("ranks", "order", "seq", "model", "gpu", "link")
+    def lanes(self):
+        """When each rank works in each step, waits for others, and waits for the next block."""
+        rank, step = ROW, COLUMN
+        there = (rank < self.ranks) & (step < self.ranks)
+        pairs = context_parallel.block_pairs(rank, step, self.ranks, self.block(), self.order)
+        work_s = np.where(there, self.seconds(pairs), 0.0)
+        start_s, lasts_s, busiest_s = (column[step] for column in (
+            fig.end_to_end(self.steps_s())[0], self.steps_s(), self.busiest_s(RANKS)))
+        marks = (start_s, *fig.after(start_s, work_s, busiest_s, lasts_s))
+        left, worked, waited, ended = (self.on_time_axis(np.where(there, mark, 0.0)) for mark in marks)
+        bottom, top = ring.row(rank, self.ranks, *LANES, share=0.78)
+        return {"rank": rank, "step": step, "work_s": work_s, "step_s": np.where(there, lasts_s, 0.0), "left": left,
+                "worked": worked, "waited": waited, "ended": ended, "bottom": bottom, "top": top,
+                "seen": np.where(there, 1.0, 0.0)}
+
+    @part("ranks", "order", "seq", "model", "gpu", "link", shown=False)
+    def finish(self):
+        return {"x": self.on_time_axis(self.total_s()), "text": show(self.total_s(), "seconds")}
+
+    @part("ranks", "order", "play", "seq", "model", "gpu", "link", shown=False)
+    def now(self):
+        return {"x": self.on_time_axis(np.sum(fig.revealed(self.steps_s(), self.moment())))}
+
+    def ends(self):
+        return {"play": self.ranks}
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((0, 1), (0, 1), height=580)
+        fig.hide(p.xaxis[0])
+        fig.hide(p.yaxis[0])
+        p.grid.grid_line_color = None
+        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+        p.quad(**box, source=sources["grid"], **fig.IDLE | {
+            "fill_alpha": "fill", "hatch_alpha": "hatch", "line_alpha": "hatch"})
+        p.quad(**box, source=sources["pairs"], fill_color=color["panel"], fill_alpha="seen", line_color=None)
+        p.quad(**box, source=sources["pairs"], fill_color=color["compute"], fill_alpha="tint", line_color=None)
+        p.quad(**box, source=sources["held"], fill_color=None, line_color=color["hbm"], line_width=2.5,
+               line_alpha="seen")
+        p.quad(**box, source=sources["moving"], fill_color=color["hbm"], fill_alpha="tint", line_color=color["hbm"],
+               line_alpha="seen", line_width=2)
+        p.scatter("x", "bottom", angle=DOWN, marker="triangle", size=11, source=sources["moving"],
+                  fill_color=color["hbm"], line_color=None, fill_alpha="seen")
+        self.draw_lanes(p, sources)
+        self.write(p, sources)
+        return p
+
+    def draw_lanes(self, p, sources):
+        color, lanes = fig.COLOR, sources["lanes"]
+        edges = {"bottom": "bottom", "top": "top", "source": lanes}
+        p.quad(left="worked", right="waited", **edges, **fig.IDLE)
+        p.quad(left="waited", right="ended", **edges, **fig.IDLE | {
+            "fill_color": color["network"], "line_color": None, "hatch_color": color["network"],
+            "hatch_pattern": "dot"})
+        p.quad(left="left", right="worked", **edges, fill_color=color["compute"], fill_alpha=0.62,
+               line_color=color["panel"])
+        p.segment("x", LANES[0], "x", LANES[1], source=sources["finish"], line_color=color["ink"], line_dash=[2, 4],
+                  line_width=1.5)
+        p.segment("x", LANES[0], "x", LANES[1], source=sources["now"], line_color=color["ink"], line_width=2)
+
+    def write(self, p, sources):
+        """Names and numbers."""
+        center, right = {"text_align": "center"}, {"text_align": "right"}
+        names, numbers = sources["names"], sources["accumulators"]
+        p.text(fig.midpoint(*ACROSS), HEAD_AT, text=value("keys and values of rank"), **fig.LABEL | center)
+        p.text(ACROSS[0], NAMES_AT, text=value("rank"), x_offset=-10, **fig.LABEL | right)
+        p.quad(left=MARK[0], right=MARK[1], bottom="bottom", top="top", source=numbers, fill_color=fig.COLOR["ink"],
+               line_color=None)
+        p.text("column_x", NAMES_AT, text="column", source=names, **fig.BOLD | center)
+        for width, offset in (("wide", -8), ("narrow", 0)):
+            fig.only(width, p.text(ACROSS[0], "row_y", text="rank", source=names, x_offset=-10, y_offset=offset,
+                                   **fig.BOLD | right))
+        fig.only("wide", p.text(ACROSS[0], "row_y", text="tokens", source=names, x_offset=-10, y_offset=9,
+                                **fig.LABEL | right))
+        p.text(ACROSS[0], "lane_y", text="rank", source=names, x_offset=-10, **fig.BOLD | right)
+        for width, places in (("wide", WIDE_AT), ("narrow", NARROW_AT)):
+            for place, name, column in zip(places, NAMES, NUMBERS):
+                head = p.text(place, NAMES_AT, text=value(name), **fig.BOLD | right)
+                fig.only(width, head, p.text(place, "y", text=column, source=numbers, **fig.TEXT | right))
+        p.text(TIME[1], HEAD_AT, text="text", source=sources["progress"], **fig.LABEL | right)
+        p.text(TIME[0], LANES_HEAD_AT, text=value("when each rank computes; hatched: it waits"), **fig.LABEL)
+        p.text("x", FINISH_AT, text="text", source=sources["finish"], **fig.BOLD | right)
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Off full attention by")
+    def off(self):
+        return choose(self.difference() < SAME, "under 10⁻¹⁴", show(self.difference(), "count"))
+
+    @readout("Ranks compute for")
+    def computing(self):
+        return show(self.busy_share(), "percent"), self.busy_share() < 0.7
+
+    @readout("A layer's attention")
+    def takes(self):
+        return show(self.total_s(), "seconds")
+
+    @readout("Busiest rank, a step")
+    def busiest(self):
+        return show(self.busiest_s(1), "seconds")
+
+    @readout("Next block takes")
+    def message(self):
+        return show(self.message_s(), "seconds"), self.exposed()
+
+    @readout("Hidden from, a rank")
+    def hidden(self):
+        return show(self.hidden_from(), "tokens"), self.exposed()
+
+    @regime(target=True)
+    def idle(self):
+        return self.busy_if_free() < 0.7, (
+            "Half of the ring idles: under a causal mask a rank with early tokens has nothing to do with later keys, "
+            f"so {show(self.ranks, 'count')} ranks with contiguous blocks compute for "
+            f"{show(self.busy_if_free(), 'percent')} of the time at best, towards a half as they get more. First "
+            "response: zig-zag order, which gives each rank an early and a late chunk.")
+
+    @regime()
+    def bare_messages(self):
+        return self.exposed(), (
+            f"Messages lie bare: passing a block on takes {show(self.message_s(), 'seconds')}, using one "
+            f"{show(self.busiest_s(1), 'seconds')}. The {show(self.block(), 'tokens')} of each rank are too few; "
+            f"{show(self.hidden_from(), 'tokens')} would hide it. First response: fewer ranks for this length, a "
+            "faster wire, or fewer key heads.")
+
+    def summary(self):
+        return (f"{show(self.ranks, 'count')} ranks with {show(self.block(), 'tokens')} each, {self.order_words()}: after "
+                f"{show(self.state(), 'count')} of {show(self.ranks, 'count')} blocks the executed ring's output is "
+                f"off full attention by {self.off()}; at full length a layer's attention takes "
+                f"{show(self.total_s(), 'seconds')}, and the ranks compute for {show(self.busy_share(), 'percent')} "
+                "of it.")
