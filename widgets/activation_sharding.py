@@ -24,7 +24,7 @@ LEFT, RIGHT = BAR_X - HALF, BAR_X + HALF
 BAND_LEFT, BAND_RIGHT = MIDDLES - 1.05, MIDDLES + 1.05
 X = (-0.25, 6.95)
 ALPHAS = np.array([0.62, 0.4, 0.22, 0.06])
-LEGEND_X, LEGEND_Y = np.array([0.15, 2.25, 3.95, 5.2]), 0.965
+LEGEND_X, LEGEND_Y = np.array([0.0, 2.5, 4.25, 5.45]), 0.98
 VIEWS_BYTES = [10e6, 30e6, 100e6, 300e6, 1e9, 2e9, 4e9, 10e9, 30e9, 100e9, 300e9, 1e12, 3e12, 10e12]
 SEQ = ("model", "seq", "micro_batch", "tensor", "context")
 
@@ -91,11 +91,11 @@ class ActivationSharding(Widget):
 
     def view_bytes(self):
         """High enough for the ceiling and for all bars that keep no scores; those with scores may be cut off."""
-        return fig.fitting_view(np.maximum(self.bars()[2], self.ceiling()), VIEWS_BYTES, headroom=1.25)
+        return fig.fitting_view(np.maximum(self.bars()[2], self.ceiling()), VIEWS_BYTES, headroom=1.2)
 
     def cut(self):
         """Where a bar is cut off that would leave the picture."""
-        return fig.share_of(self.view_bytes(), 0.87)
+        return fig.share_of(self.view_bytes(), 0.85)
 
     # -- the picture ------------------------------------------------------------------------------------------------
     @part(*SEQ, "gpu")

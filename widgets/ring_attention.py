@@ -317,7 +317,7 @@ class RingAttention(Widget):
                 head = p.text(place, NAMES_AT, text=value(name), **fig.BOLD | right)
                 fig.only(width, head, p.text(place, "y", text=column, source=numbers, **fig.TEXT | right))
         p.text(TIME[1], HEAD_AT, text="text", source=sources["progress"], **fig.LABEL | right)
-        p.text(TIME[0], LANES_HEAD_AT, text=value("when each rank computes; hatched: it waits"), **fig.LABEL)
+        p.text(TIME[0], LANES_HEAD_AT, text=value("computes; hatched: waits; dotted: next block late"), **fig.LABEL)
         p.text("x", FINISH_AT, text="text", source=sources["finish"], **fig.BOLD | right)
 
     # -- the words --------------------------------------------------------------------------------------------------
