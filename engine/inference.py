@@ -73,11 +73,16 @@ def stored_bytes(at: Machine, weight_precision) -> float:
     return at.chip.operand_bytes if weight_precision is None else BYTES_PER_VALUE[weight_precision]
 
 
-def products_s(size, rows, tp, weight_bytes, at):
-    """Matrix products of all layers for so many rows (tokens), their weights stored in ``weight_bytes`` each."""
+def products_s(size, rows, tp, weight_bytes, at, flops_per_s=None):
+    """Matrix products of all layers for so many rows (tokens), their weights stored in ``weight_bytes`` each.
+
+    With another rate than the chip's, say an endless one, what remains is the reading.
+    """
+    rate = at.matmul_flops_per_s if flops_per_s is None else flops_per_s
+
     def chain(products, m, batch=1.0):
         return sum(product_s(m, p.n / (1.0 + (tp - 1.0) * p.splits_n), p.k / (1.0 + (tp - 1.0) * p.splits_k), batch,
-                             at.matmul_flops_per_s, weight_bytes, 2.0, at) for p in products)
+                             rate, weight_bytes, 2.0, at) for p in products)
 
     layer_s = chain(size.attention, rows)
     if size.mlp:

@@ -1,0 +1,112 @@
+"""A decode step split by what it waits for, at many tensor degrees at once, and the users whose cache fits beside it.
+
+The same sums as ``inference.decode_step``; what is chosen there by name is a number here, so that a page can choose.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import check, inference, memory, ops
+from engine.interconnect import ranks_per_node
+from engine.matmul import product_s, stream_s
+from engine.shape import shape
+
+ENDLESS = 1e30                  # a rate at which arithmetic takes no time
+ALL_REDUCES = inference.ALGORITHMS              # "auto" and its candidates: a choice is a place in this list
+
+
+class Split(NamedTuple):
+    """Seconds of one decode step."""
+
+    weights_s: float            # reading the weights
+    cache_s: float              # reading keys and values
+    compute_s: float            # what the products take beyond the reading
+    launch_s: float             # kernels that do little but start: norms, rotary, adds
+    communication_s: float      # AllReduces
+
+    @property
+    def total_s(self):
+        """All of it."""
+        return self.weights_s + self.cache_s + self.compute_s + self.launch_s + self.communication_s
+
+
+def reduce_s(message_bytes, tp, choice, net):
+    """One AllReduce by the algorithm at this place of ``ALL_REDUCES``."""
+    per_node = ranks_per_node(tp, 1.0, net.gpus_per_node)
+    found = inference.reduce_s(message_bytes, tp, "auto", net)
+    for place, name in enumerate(ALL_REDUCES[1:], start=1):
+        found = ops.where(choice == place, inference.ALL_REDUCES[name](message_bytes, tp, per_node, net), found)
+    return found
+
+
+def split(model, at, tp, batch, context, kv_value_bytes=2.0, weight_bytes=2.0, all_reduce=0) -> Split:
+    """One token for each of ``batch`` sequences of ``context`` tokens, on ``tp`` GPUs (one degree or several)."""
+    if not check.is_trusted():
+        check.whole(tp=tp, batch=batch)
+        check.non_negative(context=context)
+        check.positive(kv_value_bytes=kv_value_bytes, weight_bytes=weight_bytes)
+    size, chip, tp = shape(model), at.chip, tp * 1.0
+    with check.trusted():
+        def products_s(flops_per_s, wide_flops_per_s):
+            head_s = product_s(batch, size.vocab / tp, size.hidden, 1.0, wide_flops_per_s, chip.wide_bytes, 2.0, chip)
+            return inference.products_s(size, batch, tp, weight_bytes, chip, flops_per_s) + head_s
+        reading_s = products_s(ENDLESS, ENDLESS)
+        cache = memory.kv_bytes(size, context, batch, kv_value_bytes) / inference.kv_shards(size, tp)
+        messages = size.layers * size.all_reduces
+        return Split(
+            reading_s, stream_s(cache, chip) + 0.0 * tp,    # a latent cache is the same at every degree
+            ops.maximum(0.0, products_s(chip.matmul_flops_per_s, chip.wide_flops_per_s) - reading_s),
+            inference.other_s(size, batch, tp, chip),
+            messages * reduce_s(batch * size.hidden * 2.0, tp, all_reduce, at.wires))
+
+
+class Room(NamedTuple):
+    """Bytes on each GPU of a group that holds one copy of a model."""
+
+    weights_bytes: float
+    user_bytes: float           # of one user's cache
+    users: float                # whose caches fit
+
+
+def room(model, gpu, tp, context, kv_value_bytes=2.0, weight_bytes=2.0, embedding_bytes=2.0, head_copies=1.0) -> Room:
+    """``head_copies`` > 1 asks what the cache would take with so many times the key and value heads (1 of each query
+    head's own: ``heads / kv_heads``); a latent cache is the same on every rank."""
+    if not check.is_trusted():
+        check.whole(tp=tp)
+        check.positive(context=context, kv_value_bytes=kv_value_bytes, weight_bytes=weight_bytes)
+    size, tp = shape(model), tp * 1.0
+    embeddings = size.embedding_params + size.head_params
+    weights = ((size.total_params - embeddings) * weight_bytes + embeddings * embedding_bytes) / tp
+    with check.trusted():
+        shards = ops.minimum(inference.kv_shards(size, tp) * head_copies, tp)
+        user = head_copies * memory.kv_bytes(size, context, 1.0, kv_value_bytes) / shards
+    free = gpu.hbm_bytes - memory.FRAMEWORK_BYTES - weights
+    return Room(weights, user, ops.maximum(0.0, ops.floor(free / user)))
+
+
+def own_heads(model):
+    """How many times its cache a model would keep without sharing: every query head its own keys and values. For a
+    latent cache, against 2·heads·head size."""
+    size = shape(model)
+    return 2.0 * size.heads * np.maximum(size.value_dim, size.qk_dim) / size.kv_values
+
+
+def critical_batch(chip, weight_bytes=2.0):
+    """Sequences from which a step's products take longer than reading their weights: C·b/(2·W), 2 FLOPs a weight."""
+    return chip.matmul_flops_per_s * weight_bytes / (2.0 * chip.memory_bytes_per_s)
+
+
+def tokens_per_s_per_gpu(batch, step_s, tp):
+    """What a group brings in tokens for each of its GPUs: the figure that replicas multiply."""
+    check.positive(batch=batch, step_s=step_s)
+    check.whole(tp=tp)
+    return batch / (step_s * tp)
+
+
+def against_half(step_s):
+    """Each degree's step over that of half the GPUs, in a list of doubling degrees; 1 for the first. Above 1, more GPUs are
+    slower."""
+    return step_s / np.concatenate([step_s[:1], step_s[:-1]])

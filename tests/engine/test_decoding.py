@@ -1,0 +1,55 @@
+"""The split of a decode step adds up to inference's own, and the cache that fits is the one worked by hand."""
+
+import numpy as np
+import pytest
+
+from engine import catalog, decoding, inference
+from engine.inference import Serving, decode_step
+from engine.layout import machine
+
+H100 = machine(catalog.gpu("h100-sxm"))
+LLAMA70, DSV3, MIXTRAL = catalog.model("llama3-70b"), catalog.model("deepseek-v3"), catalog.model("mixtral-8x7b")
+
+
+@pytest.mark.parametrize("model", [LLAMA70, DSV3, MIXTRAL], ids=lambda m: m.key)
+@pytest.mark.parametrize("place, name", list(enumerate(decoding.ALL_REDUCES)))
+def test_the_parts_add_up_to_the_step(model, place, name):
+    tp = np.array([1.0, 2, 4, 8, 16])
+    ours = decoding.split(model, H100, tp, 24.0, 3000.0, all_reduce=place)
+    whole = [decode_step(model, H100, int(t), 24, 3000, all_reduce=name).total_s for t in tp]
+    np.testing.assert_allclose(ours.total_s, whole, rtol=1e-12)
+    assert all((part >= 0).all() for part in ours)
+
+
+def test_stored_narrow_the_weights_are_read_faster_and_computed_no_faster():
+    wide, narrow = (decoding.split(LLAMA70, H100, 8, 1.0, 0.0, weight_bytes=b) for b in (2.0, 1.0))
+    assert narrow.weights_s == pytest.approx(wide.weights_s / 2, rel=0.02)          # the output layer stays in 16 bits
+    full = decode_step(LLAMA70, H100, 8, 512, 0, weight_precision="fp8").total_s
+    assert decoding.split(LLAMA70, H100, 8, 512.0, 0.0, weight_bytes=1.0).total_s == pytest.approx(full)
+
+
+def test_users_by_hand():
+    """Llama 3 70B on 8 × H100: 80 − 2 − 141.1/8 = 60.4 GB free on each, and 8k tokens take 327,680 · 8,192 / 8 = 336 MB:
+    179 users; at 128k 11. In fp8 both ways 69 GB are free and each takes half: about 410."""
+    assert decoding.room(LLAMA70, H100.gpu, 8, 8192).users == 179
+    assert decoding.room(LLAMA70, H100.gpu, 8, 131072).users == 11
+    assert decoding.room(LLAMA70, H100.gpu, 8, 8192, 1.0, 1.0).users == pytest.approx(410, abs=3)
+    for tp in (4, 8, 16):
+        ours = decoding.room(LLAMA70, H100.gpu, tp, 4096).users
+        assert ours == inference.largest_batch(LLAMA70, H100, Serving(tp, prompt=4000, output=96))
+
+
+def test_heads_of_their_own_by_hand():
+    """64 query heads share 8 pairs: eight times the cache. DeepSeek-V3 keeps 576 values where 2·128·192 would stand."""
+    assert decoding.own_heads(LLAMA70) == 8
+    assert decoding.own_heads(DSV3) == pytest.approx(2 * 128 * 192 / 576)
+    shared, own = (decoding.room(LLAMA70, H100.gpu, 8, 8192, head_copies=c) for c in (1.0, 8.0))
+    assert own.user_bytes == pytest.approx(8 * shared.user_bytes)
+    alone, copied = (decoding.room(LLAMA70, H100.gpu, 16, 8192, head_copies=c) for c in (1.0, 8.0))
+    assert copied.user_bytes == pytest.approx(4 * alone.user_bytes)     # 16 ranks hold 8 heads twice, or 64 once
+
+
+def test_the_critical_batch_is_the_ridge_over_two_bytes():
+    chip = H100.chip
+    assert decoding.critical_batch(chip) == pytest.approx(chip.matmul_flops_per_s / chip.memory_bytes_per_s)
+    assert decoding.critical_batch(chip, 1.0) == pytest.approx(decoding.critical_batch(chip) / 2)

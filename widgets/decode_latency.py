@@ -1,0 +1,190 @@
+"""The time of one decode step on 1 to 32 GPUs, split by what it waits for: where another GPU stops helping."""
+
+import numpy as np
+from bokeh.transform import factor_hatch
+
+from engine import catalog, decoding
+from engine.layout import machine
+from widgets.kit import figure as fig
+from widgets.kit.controls import Choice, Number
+from widgets.kit.symbolic import lookup, over
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, hint, part, readout, regime
+
+DEGREES = np.array([1.0, 2, 4, 8, 16, 32])
+ROWS = np.arange(6.0)[::-1]
+MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "qwen3-32b", "llama3-70b", "llama3.1-405b",
+                                         "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3")]
+GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x", "l40s")]
+PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce, in the node", "AllReduce, network"]
+HUES = dict(zip(PARTS, ("hbm", "hbm", "compute", "idle", "link", "network")))
+HATCHES = [" ", "right_diagonal_line", " ", "horizontal_line", " ", "vertical_line"]
+VIEWS_S = [m * 10.0**e for e in range(-4, 2) for m in (1.5, 2.9, 5.9, 9.9)]
+ALGORITHMS = {"auto": ("the fastest", 0), "ring": ("ring", 1), "tree": ("tree", 2), "nvls": ("in the switch (NVLS)", 3),
+              "one_shot": ("one shot", 4)}
+WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
+EVERY = ("model", "batch", "context", "gpu", "all_reduce", "weights", "cache")
+
+
+class DecodeLatency(Widget):
+    question = "How much sooner comes the next token on more GPUs?"
+    model = Choice("Model", MODELS, "llama3-70b")
+    batch = Number("Sequences at once", 8, 1, 1024, stops=48, whole=True, marks=(1, 8, 64, 256))
+    tp = Choice("GPUs that share it", {f"{d:.0f}": (f"{d:.0f}", place) for place, d in enumerate(DEGREES)}, "8")
+    context = Number("Context", 4096, 256, 2**20, family="tokens", stops=49, whole=True, marks=(4096, 8192, 32768, 131072),
+                     more=True, help="Tokens that each sequence holds")
+    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
+    all_reduce = Choice("AllReduce", ALGORITHMS, "auto", more=True)
+    weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
+    cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
+
+    presets = {
+        "70B on 8 H100s": {},
+        "1B over a ring": {"model": "llama3.2-1b", "batch": 1, "all_reduce": "ring", "context": 1024},
+        "70B on 4, fp8 weights": {"weights": "fp8", "tp": "4"},
+        "70B at 128k": {"context": 131072, "batch": 16},
+        "405B on two nodes": {"model": "llama3.1-405b", "tp": "16", "batch": 32},
+        "DeepSeek-V3 on 16 H200s": {"model": "deepseek-v3", "gpu": "h200", "tp": "16", "weights": "fp8", "batch": 64},
+    }
+    break_it = "Find a model, a batch and an AllReduce for which eight GPUs answer later than four."
+    assumptions = ("One replica in a steady state, every kernel launched on its own, AllReduces not hidden. Weights stored narrow "
+                   "are widened on the way to a bf16 product. Leaves out sampling, the scheduler and CUDA graphs (lesson 19).")
+    formula = ("$$t = \\frac{\\text{weights}}{t_p W} + \\frac{\\text{cache}}{\\min(t_p, h_{kv})\\, W} + t_{launch} + "
+               "2L \\, t_{AllReduce}$$\n\nfor $t_p$ GPUs of HBM bandwidth $W$ and $L$ layers. Each product takes the longer of "
+               "its reading and its arithmetic; what is beyond the reading is drawn apart. Past $h_{kv}$ key and value heads "
+               "the ranks hold copies; a latent cache (MLA) is whole on every rank.")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    def split(self):
+        at = over(machine, self.gpu)
+        return over(lambda model: decoding.split(model, at, DEGREES, self.batch, self.context, self.cache, self.weights,
+                                                 self.all_reduce), self.model)
+
+    def step_s(self):
+        split = self.split()
+        return np.sum(np.stack([split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s]), axis=0)
+
+    def users(self):
+        return over(lambda model: decoding.room(model, self.gpu, DEGREES, self.context, self.cache, self.weights),
+                    self.model).users
+
+    def fits(self):
+        return self.users() >= self.batch
+
+    def chosen(self, values):
+        return lookup(values, self.tp)
+
+    def per_gpu(self):
+        return decoding.tokens_per_s_per_gpu(self.batch, self.step_s(), DEGREES)
+
+    def view_s(self):
+        return fig.fitting_view(np.max(self.step_s()), VIEWS_S, headroom=1.02)
+
+    def crosses_nodes(self):
+        return DEGREES > self.gpu.gpus_per_node
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    def segments(self):
+        """Start and end of each part of each degree's bar, and which part it is."""
+        split = self.split()
+        lengths = np.stack([split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s])
+        start, end = fig.stacked_along(lengths)
+        wire = np.where(self.crosses_nodes(), 5.0, 4.0)
+        kinds = np.stack([np.full(6, float(i)) for i in range(4)] + [wire])
+        return np.ravel(start), np.ravel(end), np.ravel(kinds)
+
+    @part(*EVERY)
+    def bars(self):
+        start, end, kinds = self.segments()
+        rows = np.tile(ROWS, 5)
+        return {"gpus": np.tile(DEGREES, 5), "part": [select(kinds[i], PARTS) for i in range(30)], "left": start, "right": end,
+                "bottom": rows - 0.3, "top": rows + 0.3}
+
+    @hint("bars")
+    def said(self):
+        start, end, kinds = self.segments()
+        return phrase("{part}: {time} of a step on {gpus} GPU(s)", part=select(kinds, PARTS),
+                      time=show(fig.length(start, end), "seconds"), gpus=show(np.tile(DEGREES, 5), "count"))
+
+    @part(*EVERY)
+    def totals(self):
+        step_s, users, fits, per_gpu = self.step_s(), self.users(), self.fits(), self.per_gpu()
+        return {"y": ROWS, "end": step_s, "start": np.zeros(6), "past": np.where(fits, 0.0, step_s),
+                "time": [show(step_s[i], "seconds") for i in range(6)],
+                "label": [choose(fits[i], f"{show(step_s[i], 'seconds')}   {show(per_gpu[i], 'count')} tokens/s per GPU",
+                                 choose(users[i] > 0, f"the cache of {show(users[i], 'count')} sequences fits",
+                                        "the weights do not fit")) for i in range(6)]}
+
+    @part("tp")
+    def marked(self):
+        row = self.chosen(ROWS)
+        return {"y": row, "bottom": row - 0.44, "top": row + 0.44}
+
+    def ranges(self):
+        return {"x": [0.0, fig.share_of(self.view_s(), 1.45)]}
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Time per token")
+    def time(self):
+        return show(self.chosen(self.step_s()), "seconds")
+
+    @readout("Each user reads")
+    def speed(self):
+        return f"{show(decoding.tokens_per_s_per_gpu(1.0, self.chosen(self.step_s()), 1.0), 'count')} tokens/s"
+
+    @readout("Tokens/s per GPU")
+    def throughput(self):
+        return show(self.chosen(self.per_gpu()), "count")
+
+    @readout("Users that fit")
+    def room(self):
+        users = self.chosen(self.users())
+        return show(users, "count"), users < self.batch
+
+    @readout("Against half the GPUs")
+    def against_half(self):
+        ratio = self.chosen(decoding.against_half(self.step_s()))
+        return f"{show(ratio, 'times')} the time", ratio > 1
+
+    @regime(target=True)
+    def too_many(self):
+        split, ratio = self.split(), self.chosen(decoding.against_half(self.step_s()))
+        return (ratio > 1) & (self.chosen(DEGREES) > 1), (
+            f"You found where sharing stops paying: {show(self.chosen(DEGREES), 'count')} GPUs take {show(ratio, 'times')} the time of "
+            f"half as many, {show(self.chosen(split.communication_s), 'seconds')} of it in AllReduces that wait for latency. First "
+            "response: an AllReduce of one hop, or fewer GPUs a replica and more replicas.")
+
+    @regime()
+    def full_cache(self):
+        users = self.chosen(self.users())
+        return ~self.chosen(self.fits()), (
+            f"Beside the weights the HBM holds the cache of {show(users, 'count')} sequences of {show(self.context, 'tokens')}, not of "
+            f"{show(self.batch, 'count')}. First response: a narrower cache, more GPUs, or a shorter queue (kv_cache below).")
+
+    @regime()
+    def computing(self):
+        split = self.split()
+        return self.chosen(split.compute_s) > self.chosen(split.weights_s), (
+            "The batch is past the critical one: arithmetic takes longer than reading the weights, so more sequences now make "
+            "everyone wait, as in training.")
+
+    def summary(self):
+        split = self.split()
+        return (f"{self.model.name} answers {show(self.batch, 'count')} sequences of {show(self.context, 'tokens')} on "
+                f"{show(self.chosen(DEGREES), 'count')} {self.gpu.name} in {self.time()} a token: "
+                f"{show(self.chosen(split.weights_s), 'seconds')} reading weights, {show(self.chosen(split.cache_s), 'seconds')} "
+                f"reading keys and values, {show(self.chosen(split.communication_s), 'seconds')} in AllReduces.")
+
+    def figure(self, sources):
+        p = fig.plot((0, 0.08), (-0.6, 7.3), height=430)
+        fig.moving_ticks(p.xaxis[0], "seconds")
+        fig.named_rows(p.yaxis[0], {f"{d:.0f} GPU{'s' if d > 1 else ''}": row for d, row in zip(DEGREES, ROWS)})
+        p.quad(left=0, right=1e3, bottom="bottom", top="top", source=sources["marked"], fill_color=fig.COLOR["accent"], fill_alpha=0.1,
+               line_color=None)
+        p.quad(left="left", right="right", bottom="bottom", top="top", source=sources["bars"], fill_color=fig.hues("part", HUES),
+               fill_alpha=0.45, line_color=fig.hues("part", HUES), hatch_pattern=factor_hatch("part", HATCHES, PARTS),
+               hatch_color=fig.hues("part", HUES), hatch_alpha=0.7, hatch_scale=10)
+        p.hbar(y="y", left="start", right="past", height=0.6, source=sources["totals"], **fig.OVER)
+        fig.only("wide", p.text("end", "y", text="label", x_offset=8, source=sources["totals"], **fig.TEXT))
+        fig.only("narrow", p.text("end", "y", text="time", x_offset=6, source=sources["totals"], **fig.TEXT))
+        return p
