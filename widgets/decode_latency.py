@@ -16,10 +16,10 @@ ROWS = np.arange(6.0)[::-1]
 MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "qwen3-32b", "llama3-70b", "llama3.1-405b",
                                          "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3")]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x", "l40s")]
-PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce, in the node", "AllReduce, network"]
+PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce (node)", "AllReduce (network)"]
 HUES = dict(zip(PARTS, ("hbm", "hbm", "compute", "idle", "link", "network")))
 HATCHES = [" ", "right_diagonal_line", " ", "horizontal_line", " ", "vertical_line"]
-VIEWS_S = [m * 10.0**e for e in range(-4, 2) for m in (1.5, 2.9, 5.9, 9.9)]
+VIEWS_S = [m * 10.0**e for e in range(-4, 2) for m in (1.2, 1.9, 2.9, 3.9, 5.9, 7.9)]
 ALGORITHMS = {"auto": ("the fastest", 0), "ring": ("ring", 1), "tree": ("tree", 2), "nvls": ("in the switch (NVLS)", 3),
               "one_shot": ("one shot", 4)}
 WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
@@ -29,7 +29,7 @@ EVERY = ("model", "batch", "context", "gpu", "all_reduce", "weights", "cache")
 class DecodeLatency(Widget):
     question = "How much sooner comes the next token on more GPUs?"
     model = Choice("Model", MODELS, "llama3-70b")
-    batch = Number("Sequences at once", 8, 1, 1024, stops=48, whole=True, marks=(1, 8, 64, 256))
+    batch = Number("Sequences", 8, 1, 1024, stops=48, whole=True, marks=(1, 8, 64, 256))
     tp = Choice("GPUs that share it", {f"{d:.0f}": (f"{d:.0f}", place) for place, d in enumerate(DEGREES)}, "8")
     context = Number("Context", 4096, 256, 2**20, family="tokens", stops=49, whole=True, marks=(4096, 8192, 32768, 131072),
                      more=True, help="Tokens that each sequence holds")
@@ -78,7 +78,8 @@ class DecodeLatency(Widget):
         return decoding.tokens_per_s_per_gpu(self.batch, self.step_s(), DEGREES)
 
     def view_s(self):
-        return fig.fitting_view(np.max(self.step_s()), VIEWS_S, headroom=1.02)
+        fitting = np.where(self.fits(), self.step_s(), 0.0)
+        return fig.fitting_view(np.max(fitting), VIEWS_S, headroom=1.35)
 
     def crosses_nodes(self):
         return DEGREES > self.gpu.gpus_per_node
@@ -88,7 +89,7 @@ class DecodeLatency(Widget):
         """Start and end of each part of each degree's bar, and which part it is."""
         split = self.split()
         lengths = np.stack([split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s])
-        start, end = fig.stacked_along(lengths)
+        start, end = fig.stacked(np.where(self.fits(), lengths, 0.0))
         wire = np.where(self.crosses_nodes(), 5.0, 4.0)
         kinds = np.stack([np.full(6, float(i)) for i in range(4)] + [wire])
         return np.ravel(start), np.ravel(end), np.ravel(kinds)
@@ -98,30 +99,30 @@ class DecodeLatency(Widget):
         start, end, kinds = self.segments()
         rows = np.tile(ROWS, 5)
         return {"gpus": np.tile(DEGREES, 5), "part": [select(kinds[i], PARTS) for i in range(30)], "left": start, "right": end,
-                "bottom": rows - 0.3, "top": rows + 0.3}
+                **fig.rows_of(rows, 0.3)}
 
     @hint("bars")
     def said(self):
         start, end, kinds = self.segments()
-        return phrase("{part}: {time} of a step on {gpus} GPU(s)", part=select(kinds, PARTS),
+        return phrase("{part}: {time} of a step, GPUs: {gpus}", part=select(kinds, PARTS),
                       time=show(fig.length(start, end), "seconds"), gpus=show(np.tile(DEGREES, 5), "count"))
 
     @part(*EVERY)
     def totals(self):
         step_s, users, fits, per_gpu = self.step_s(), self.users(), self.fits(), self.per_gpu()
-        return {"y": ROWS, "end": step_s, "start": np.zeros(6), "past": np.where(fits, 0.0, step_s),
-                "time": [show(step_s[i], "seconds") for i in range(6)],
+        stub = np.where(fits, 0.0, fig.share_of(self.view_s(), 0.02))
+        return {"y": ROWS, "end": np.where(fits, step_s, stub), "start": np.zeros(6), "past": stub,
+                "time": [choose(fits[i], show(step_s[i], "seconds"), "does not fit") for i in range(6)],
                 "label": [choose(fits[i], f"{show(step_s[i], 'seconds')}   {show(per_gpu[i], 'count')} tokens/s per GPU",
                                  choose(users[i] > 0, f"the cache of {show(users[i], 'count')} sequences fits",
                                         "the weights do not fit")) for i in range(6)]}
 
     @part("tp")
     def marked(self):
-        row = self.chosen(ROWS)
-        return {"y": row, "bottom": row - 0.44, "top": row + 0.44}
+        return fig.rows_of(self.chosen(ROWS), 0.44)
 
     def ranges(self):
-        return {"x": [0.0, fig.share_of(self.view_s(), 1.45)]}
+        return {"x": [0.0, self.view_s()]}
 
     # -- the words --------------------------------------------------------------------------------------------------
     @readout("Time per token")
@@ -170,13 +171,15 @@ class DecodeLatency(Widget):
 
     def summary(self):
         split = self.split()
-        return (f"{self.model.name} answers {show(self.batch, 'count')} sequences of {show(self.context, 'tokens')} on "
+        return (f"{self.model.name} answers {show(self.batch, 'count')} sequence{choose(self.batch > 1, 's', '')} of "
+                f"{show(self.context, 'tokens')} on "
                 f"{show(self.chosen(DEGREES), 'count')} {self.gpu.name} in {self.time()} a token: "
                 f"{show(self.chosen(split.weights_s), 'seconds')} reading weights, {show(self.chosen(split.cache_s), 'seconds')} "
                 f"reading keys and values, {show(self.chosen(split.communication_s), 'seconds')} in AllReduces.")
 
     def figure(self, sources):
-        p = fig.plot((0, 0.08), (-0.6, 7.3), height=430)
+        p = fig.plot((0, 0.08), (-0.6, 7.4), height=400)
+        p.ygrid.visible = False
         fig.moving_ticks(p.xaxis[0], "seconds")
         fig.named_rows(p.yaxis[0], {f"{d:.0f} GPU{'s' if d > 1 else ''}": row for d, row in zip(DEGREES, ROWS)})
         p.quad(left=0, right=1e3, bottom="bottom", top="top", source=sources["marked"], fill_color=fig.COLOR["accent"], fill_alpha=0.1,
@@ -187,4 +190,5 @@ class DecodeLatency(Widget):
         p.hbar(y="y", left="start", right="past", height=0.6, source=sources["totals"], **fig.OVER)
         fig.only("wide", p.text("end", "y", text="label", x_offset=8, source=sources["totals"], **fig.TEXT))
         fig.only("narrow", p.text("end", "y", text="time", x_offset=6, source=sources["totals"], **fig.TEXT))
+        fig.key(p, HUES, wide=6.1, narrow=(7.1, 6.5, 5.9), hatches=HATCHES)
         return p

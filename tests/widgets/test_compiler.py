@@ -351,8 +351,8 @@ class Listed(Tried):
     @hint("bars")
     def said(self):
         rows = counted(self.size)
-        return phrase("{kind} {n} of {size}", kind=select(rows["kind"], ["Even", "Odd"]), n=show(rows["at"], "count"),
-                      size=show(self.size, "count"))
+        return phrase("{kind} {n} of {size}{end}", kind=select(rows["kind"], ["Even", "Odd"]), n=show(rows["at"], "count"),
+                      size=show(self.size, "count"), end=["."] * 7 + ["!"])
 
 
 def test_rows_end_with_the_algorithm_and_say_what_they_are(script):
@@ -364,4 +364,4 @@ def test_rows_end_with_the_algorithm_and_say_what_they_are(script):
         assert page["parts"]["bars"] == {k: v.tolist() for k, v in here.shown()["parts"]["bars"].items()}
         assert page["parts"]["bars"]["right"] == list(range(1, n + 1))
         assert said["bars"][:n] == here.hints()["bars"][:n]
-        assert said["bars"][n - 1] == f"{('Even', 'Odd')[(n - 1) % 2]} {n - 1 or 0} of {n}"
+        assert said["bars"][n - 1] == f"{('Even', 'Odd')[(n - 1) % 2]} {n - 1 or 0} of {n}{'!' if n == 8 else '.'}"

@@ -250,3 +250,29 @@ def cut_open(p, rows, cut, half_height=0.22) -> None:
     for place, ink, width in ((midpoint(left, right), "panel", 7), (left, "ink-soft", 1.2), (right, "ink-soft", 1.2)):
         p.segment(np.full(len(rows), place), rows - half_height, np.full(len(rows), place * 1.6), rows + half_height,
                   line_color=COLOR[ink], line_width=width)
+
+
+def rows_of(places, half):
+    """The columns of marks that lie around these places of an axis."""
+    return {"bottom": places - half, "top": places + half}
+
+
+def length(start, end):
+    """How long a mark is."""
+    return end - start
+
+
+def key(p, entries: dict, wide: float, narrow: tuple, hatches=()) -> None:
+    """What each hue and pattern means, in a row at the height ``wide``, on a phone two abreast at the heights ``narrow``:
+    {name: token}. For marks too small to carry their names."""
+    p.extra_x_ranges = {**p.extra_x_ranges, "key": Range1d(0, 1)}
+    names, patterns = list(entries), list(hatches) or [" "] * len(entries)
+    places = {"wide": [(i / len(names), wide) for i in range(len(names))],
+              "narrow": [(0.5 * (i % 2), narrow[i // 2]) for i in range(len(names))]}
+    for width, spots in places.items():
+        for name, (x, y), pattern in zip(names, spots, patterns):
+            color = COLOR[entries[name]]
+            only(width, p.scatter([x], [y], marker="square", size=13, x_range_name="key", fill_color=color, fill_alpha=0.45,
+                                  line_color=color, hatch_pattern=pattern, hatch_color=color, hatch_alpha=0.7, hatch_scale=8,
+                                  level="overlay"),
+                 p.text([x], [y], text=[name], x_offset=13, x_range_name="key", **TEXT))

@@ -121,6 +121,9 @@ class Writer:
         index, *texts = (self.name(a) for a in node.args)
         return f"each({index},(texts=>i=>texts[i])([{','.join(texts)}]))" if node.shape else f"[{','.join(texts)}][+({index})]"
 
+    def _texts(self, node: Node) -> str:
+        return json.dumps(node.data, ensure_ascii=False)
+
     def _phrase(self, node: Node) -> str:
         pieces = [self.name(a) + ("[i]" if self.graph.nodes[a].shape else "") for a in node.args]
         rows = next(self.name(a) for a in node.args if self.graph.nodes[a].shape)

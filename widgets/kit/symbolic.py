@@ -152,9 +152,14 @@ class Graph:
         picked = self.add("pick_text", [index.id, *(self.text(t).id for t in texts)], None, index.shape)
         return Texts(self, picked, index.shape) if index.shape else Text(self, picked)
 
+    def texts(self, known: list[str]) -> Texts:
+        """A column of texts that are the same in every state."""
+        return Texts(self, self.add("texts", data=tuple(known), shape=(len(known),)), (len(known),))
+
     def phrased(self, pieces) -> Texts:
         """Texts row by row, from pieces that are texts for each row or one for all."""
-        pieces = [piece if isinstance(piece, Texts) else self.text(piece) for piece in pieces]
+        pieces = [piece if isinstance(piece, Texts) else self.texts(piece) if isinstance(piece, list) else self.text(piece)
+                  for piece in pieces]
         shape = next(piece.shape for piece in pieces if isinstance(piece, Texts))
         return Texts(self, self.add("phrase", [piece.id for piece in pieces], None, shape), shape)
 
