@@ -110,3 +110,31 @@ def against_half(step_s):
     """Each degree's step over that of half the GPUs, in a list of doubling degrees; 1 for the first. Above 1, more GPUs are
     slower."""
     return step_s / np.concatenate([step_s[:1], step_s[:-1]])
+
+
+def doubled(gpus):
+    """Twice as many."""
+    return gpus * 2.0
+
+
+def rooms(model, gpu, context, cases) -> Room:
+    """``room`` in several cases at once: (GPUs, bytes of a cached value, of a weight, 1 where every head keeps its own)."""
+    found = [room(model, gpu, tp, context, kv, weight, head_copies=1.0 + own * (own_heads(model) - 1.0))
+             for tp, kv, weight, own in cases]
+    return Room(*(np.stack([column * 1.0 for column in columns]) for columns in zip(*found)))
+
+
+def filled_bytes(held: Room, users):
+    """What stands on each GPU with so many users."""
+    check.non_negative(users=users)
+    return held.weights_bytes + users * held.user_bytes
+
+
+def token_bytes(model, kv_value_bytes=2.0):
+    """Cache of one token, on all GPUs together."""
+    return memory.kv_bytes_per_token(shape(model), kv_value_bytes)
+
+
+def user_bytes(model, context, kv_value_bytes=2.0):
+    """Cache of one user, on all GPUs together; windowed layers keep their window alone."""
+    return memory.kv_bytes(shape(model), context, 1.0, kv_value_bytes)

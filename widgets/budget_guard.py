@@ -16,7 +16,6 @@ RUNS = list(catalog.runs().values())
 DEEPSEEK, LLAMA = catalog.runs()["deepseek-v3"], catalog.runs()["llama3.1-405b"]
 SIDE = {"llama3.1-405b": ("right", -4, -15), "deepseek-v3": ("left", 8, 10), "bloom-176b": ("right", -8, -10),
         "nanochat": ("left", 9, -8)}           # where a dot's name stands
-ON_PANEL = {"background_fill_color": fig.COLOR["panel"], "background_fill_alpha": 0.85}
 RATE = ("price", "overhead")
 EVERY = ("gpus", "duration_s", "ceiling", *RATE)
 
@@ -102,15 +101,15 @@ class BudgetGuard(Widget):
         p.varea("gpus", "longest_s", DURATIONS_S[1], source=sources["limit"], **over)
         p.segment("x0", "y0", "x1", "y1", source=sources["bills"], line_color=color["axis"], line_alpha=0.5,
                   line_dash=[2, 4])
-        p.text("x0", "y0", text="text", source=sources["bills"], x_offset=5, y_offset=16, **ON_PANEL, **fig.LABEL)
+        p.text("x0", "y0", text="text", source=sources["bills"], x_offset=5, y_offset=16, **fig.ON_PANEL, **fig.LABEL)
         p.line("gpus", "longest_s", source=sources["limit"], line_color=color["over"], line_width=2)
-        p.text("x", "y", text="text", source=sources["limit_name"], text_align="align", y_offset=-22, **ON_PANEL,
+        p.text("x", "y", text="text", source=sources["limit_name"], text_align="align", y_offset=-22, **fig.ON_PANEL,
                **fig.BOLD | {"text_color": color["over"]})
         at = [run.gpus for run in RUNS], [run.duration_s for run in RUNS]
         p.scatter(*at, size=8, fill_color=color["panel"], line_color=color["ink-soft"], line_width=1.6)
         for run, x, y in zip(RUNS, *at):
             p.text(x, y, text=[run.name], text_align=SIDE[run.key][0], x_offset=SIDE[run.key][1],
-                   y_offset=SIDE[run.key][2], **ON_PANEL, **fig.LABEL)
+                   y_offset=SIDE[run.key][2], **fig.ON_PANEL, **fig.LABEL)
         run = sources["run"]
         p.segment("gpus", DURATIONS_S[0], "gpus", "duration_s", source=run, line_color=color["ink"], line_dash=[3, 3])
         p.segment(GPUS[0], "duration_s", "gpus", "duration_s", source=run, line_color=color["ink"], line_dash=[3, 3])

@@ -15,7 +15,6 @@ INTERVALS = np.geomspace(SHORTEST, LONGEST, 121)
 TICKS = [10.0, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, 4 * DAY]
 RUNS = list(catalog.interruptions().values())
 RAIL, LEADERS, TOP = 1.13, np.array([1.27, 1.27, 1.41]), 1.62
-ON_PANEL = {"background_fill_color": fig.COLOR["panel"], "background_fill_alpha": 0.7}
 NAMES, NAMED_AT = ["useful", "writing", "done again", "coming back"], np.array([1.25, 1.25, 2.7e4, 2.7e4]) * SHORTEST
 THIN = 0.06                             # a band in which its name has no room
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
@@ -156,16 +155,16 @@ class Goodput(Widget):
         p.line("interval_s", "useful", source=bands, line_color=color["compute"], line_width=2.5)
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
         p.segment("x", 0, "x", 1, source=sources["young"], line_color=color["accent"], line_dash=[6, 4], line_width=1.6)
-        p.text("x", 0.07, text=value("√(2δM)"), x_offset=-6, text_align="right", source=sources["young"], **ON_PANEL,
+        p.text("x", 0.07, text=value("√(2δM)"), x_offset=-6, text_align="right", source=sources["young"], **fig.ON_PANEL,
                **fig.TEXT | {"text_color": color["accent"]})
         p.scatter("x", "y", marker="diamond", size=15, source=sources["best"], fill_color=color["panel"],
                   line_color=color["accent"], line_width=2)
-        p.text("x", 0.2, text="text", x_offset=-6, text_align="right", source=sources["best"], **ON_PANEL,
+        p.text("x", 0.2, text="text", x_offset=-6, text_align="right", source=sources["best"], **fig.ON_PANEL,
                **fig.BOLD | {"text_color": color["accent"]})
         p.segment("x", 0, "x", 1, source=sources["chosen"], line_color=color["ink"], line_width=2)
         p.scatter("x", "y", size=11, source=sources["chosen"], fill_color=color["ink"], line_color=color["panel"],
                   line_width=1.5)
-        p.text("x", 0.33, text="text", text_align="align", x_offset="shift", source=sources["chosen"], **ON_PANEL, **fig.BOLD)
+        p.text("x", 0.33, text="text", text_align="align", x_offset="shift", source=sources["chosen"], **fig.ON_PANEL, **fig.BOLD)
         self.rail(p, sources)
         return p
 

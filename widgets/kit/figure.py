@@ -20,6 +20,7 @@ FONT = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue',
 TEXT = {"text_font": value(FONT), "text_font_size": "13px", "text_color": COLOR["ink"], "text_baseline": "middle"}
 BOLD = TEXT | {"text_font_style": "bold"}
 LABEL = TEXT | {"text_color": COLOR["ink-soft"]}
+ON_PANEL = {"background_fill_color": COLOR["panel"], "background_fill_alpha": 0.8}   # a label over marks
 OVER = {"fill_color": COLOR["over"], "line_color": COLOR["over"], "fill_alpha": 0.13, "line_width": 1.5,
         "hatch_pattern": "right_diagonal_line", "hatch_color": COLOR["over"], "hatch_alpha": 0.32, "hatch_weight": 1,
         "hatch_scale": 16}
