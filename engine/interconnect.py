@@ -39,12 +39,12 @@ def wires(gpu, gpus_per_node=None, nic_bytes_per_s=None, oversubscription=1.0, c
     check.whole(gpus_per_node=per_node)
     check.positive(nic_bytes_per_s=nic)
     _at_least_one(oversubscription)
-    link = gpu.link_bytes_per_s if gpu.link_bytes_per_s else nic
+    link = ops.where(gpu.link_bytes_per_s > 0, gpu.link_bytes_per_s, nic)
     return Wires(
-        gpus_per_node=float(per_node),
-        link_bytes_per_s=float(link) * calibration.link_share,
-        nic_bytes_per_s=float(nic) * calibration.network_share / oversubscription,
-        switch_bytes_per_s=gpu.sums_in_switch * float(link) * calibration.switch_share,
+        gpus_per_node=1.0 * per_node,
+        link_bytes_per_s=link * calibration.link_share,
+        nic_bytes_per_s=nic * calibration.network_share / oversubscription,
+        switch_bytes_per_s=gpu.sums_in_switch * link * calibration.switch_share,
         link_hop_s=calibration.link_hop_s,
         network_hop_s=calibration.network_hop_s,
         start_s=calibration.collective_start_s,

@@ -205,6 +205,22 @@ def row_column_bytes(tokens, hidden, ffn, ranks, value_bytes=VALUE_BYTES, matric
 
 
 # -- time of a layer -------------------------------------------------------------------------------------------------
+class Layer(NamedTuple):
+    """One layer of a transformer and what passes through it, by the ratios that models have in common."""
+
+    tokens: float
+    hidden: float
+    ffn: float
+    seq: float
+    heads: float
+
+
+def layer(hidden, ffn_ratio, batch, seq, head_dim=128) -> Layer:
+    """A layer of width h with F = ratio·h and heads of 128, and ``batch`` sequences of ``seq`` tokens in it."""
+    check.positive(hidden=hidden, ffn_ratio=ffn_ratio, batch=batch, seq=seq, head_dim=head_dim)
+    return Layer(batch * seq, hidden, ffn_ratio * hidden, seq, ops.floor(hidden / head_dim))
+
+
 def layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp=2):
     """Forward and backward of one layer: 6·T·(4h² + m·h·F) and causal attention's 6·T·s·h. Full-width keys and values;
     leaves out norms and everything else that is no product."""
@@ -232,6 +248,13 @@ def layer_s(tokens, hidden, ffn, seq, ranks, flops_per_s, net: Wires, matrices_o
     """compute/t + 4 AllReduces."""
     return (layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp)
             + layer_all_reduces_s(tokens, hidden, ranks, net))
+
+
+def efficiency(compute_s, all_reduces_s):
+    """The share of the time that is arithmetic: one rank's time over that of t ranks, times 1/t."""
+    check.positive(compute_s=compute_s)
+    check.non_negative(all_reduces_s=all_reduces_s)
+    return compute_s / (compute_s + all_reduces_s)
 
 
 def largest_useful_ranks(ffn, bytes_per_s, flops_per_s, value_bytes=VALUE_BYTES, matrices_of_mlp=2):

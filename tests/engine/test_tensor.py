@@ -120,6 +120,15 @@ def test_one_rank_pays_no_traffic_and_the_nodes_edge_is_a_cliff():
         tensor.layer_compute_s(8192.0, 8192.0, 28672.0, 4096.0, 1.0, 4e14) / 8 + eight)
 
 
+def test_a_layer_by_its_ratios():
+    assert tensor.layer(8192, 3.5, 2, 4096) == (8192, 8192, 28672, 4096, 64)
+
+
+def test_efficiency_is_one_ranks_time_over_t_times_that_of_t():
+    compute_s, sent_s = 8e-3 / 8, 1e-3
+    assert tensor.efficiency(compute_s, sent_s) == 0.5 == 8e-3 / (8 * (compute_s + sent_s))
+
+
 def test_which_ranks_get_whole_heads():
     assert [float(tensor.legal_ranks(64, 8, t)) for t in (1, 2, 3, 8, 16, 64, 128)] == [1, 1, 0, 1, 1, 1, 0]
 
