@@ -212,8 +212,9 @@ class TpScaling(Widget):
     def beyond_the_node(self):
         inside_s, sent_s = self.sent_s(np.minimum(self.ranks, self.per_node)), self.sent_s(self.ranks)
         return self.outside(self.ranks), (
-            f"Over the node's edge: the AllReduces take {show(sent_s, 'seconds')}, inside a node of "
-            f"{show(self.per_node, 'count')} {show(inside_s, 'seconds')}; the arithmetic is all that still shrinks. "
+            f"Over the node's edge: the AllReduces take {show(sent_s, 'seconds')}, where in a node of "
+            f"{show(self.per_node, 'count')} GPUs they would take {show(inside_s, 'seconds')}; the arithmetic is all "
+            "that still shrinks. "
             "First response: tensor ranks at most as many as a node has GPUs, innermost (lesson 03).")
 
     @regime()
