@@ -121,7 +121,8 @@ def simulate_step(layers, prefetch, forward_s, backward_s, gather_s, scatter_s, 
 
     Tasks in the order of their issue, each with what it waits for (−1: nothing); the stretches in which the wire works
     and the arithmetic waits, with the task that is waited for; and from each ``level_s`` on what stands in memory
-    beside the sharded state. Every layer is gathered twice, 3Ψ in all; PyTorch may keep the last one from forward to backward.
+    beside the sharded state. Every layer is gathered twice, 3Ψ in all; PyTorch may keep the last one from
+    forward to backward.
     """
     kind, layer, after = issued(int(layers), int(prefetch))
     lasts_s = [gather_s, forward_s, backward_s, scatter_s]

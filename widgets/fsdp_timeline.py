@@ -65,9 +65,9 @@ class FsdpTimeline(Widget):
         r"T > \frac{u\,C}{W}\cdot\frac{N-1}{N}$$" "\n\n"
         r"for a layer of $P$ parameters, $T$ tokens on each of $N$ GPUs, a wire $W$, a peak $C$ and an MFU $u$. The "
         r"third says when a gather is shorter than the forward pass that hides it; a gather and a reduce-scatter "
-        r"against the backward pass give the same. With $d$ layers ahead at most $d+1$ stand gathered. The picture is a simulation "
-        r"of two streams (FSDP, arXiv:2304.11277, section 3.3): a task starts when the one before it on its stream and "
-        r"all that it needs have ended.")
+        r"against the backward pass give the same. With $d$ layers ahead at most $d+1$ stand gathered. "
+        r"The picture is a simulation of two streams (FSDP, arXiv:2304.11277, section 3.3): a task starts when the one "
+        r"before it on its stream and all that it needs have ended.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def flops_per_s(self):
@@ -258,8 +258,8 @@ class FsdpTimeline(Widget):
         return self.wire_bound(), (
             f"You found it: the wire sets the pace. It works for {show(step['network_s'], 'seconds')} and the "
             f"arithmetic for {show(step['compute_s'], 'seconds')}; {show(step['exposed_s'], 'seconds')} are exposed, "
-            f"and a deeper prefetch costs memory and wins nothing. First response: {self.needed()[0]} or more in a micro-batch, or "
-            "a shard group on a faster wire (HSDP).")
+            f"and a deeper prefetch costs memory and wins nothing. First response: {self.needed()[0]} or more in a "
+            "micro-batch, or a shard group on a faster wire (HSDP).")
 
     @regime()
     def nothing_ahead(self):

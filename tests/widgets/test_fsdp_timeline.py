@@ -32,7 +32,7 @@ def met(**texts):
 
 
 def test_the_default_by_hand():
-    """A layer of 218.1M: forward 2 · P · 4,096 over 396 TFLOP/s, a gather of 2 · P · 63/64 bytes over 200 GB/s, 63 hops."""
+    """A layer's forward pass: 2 · P · 4,096 over 396 TFLOP/s; a gather: 2 · P · 63/64 bytes over 200 GB/s, 63 hops."""
     params = models.layer_parameters(catalog.model("llama3-8b"))
     gather_s = 2 * params * 63 / 64 / 200e9 + 63 * catalog.link("ib-ndr").latency_s
     compute_s = 8 * 6 * params * 4096 / (0.4 * 989e12)
