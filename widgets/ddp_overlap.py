@@ -153,6 +153,7 @@ class DdpOverlap(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((0, 1.5), (-0.42, 2.62), height=330, x_title="time from the start of the step")
+        p.min_border_left = p.min_border_right = 20         # half of the first and of the last tick's words
         fig.moving_ticks(p.xaxis[0], "seconds")
         fig.hide(p.yaxis[0])
         p.ygrid.grid_line_color = None
@@ -178,10 +179,6 @@ class DdpOverlap(Widget):
     @readout("Exposed")
     def exposed(self):
         return show(self.run()["exposed_s"], "seconds"), self.exposed_share() > 0.1
-
-    @readout("Buckets")
-    def bucket_count(self):
-        return show(self.run()["buckets"], "count")
 
     @readout("Spent on start-ups")
     def start_ups(self):

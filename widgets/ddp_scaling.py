@@ -188,10 +188,6 @@ class DdpScaling(Widget):
     def loss_speed_up(self):
         return f"{show(self.progress(), 'times')}"
 
-    @readout("At most, for any N")
-    def ceiling(self):
-        return show(data_parallel.most_progress(self.critical_batch, self.step_tokens), "times")
-
     @readout("Global batch")
     def batch(self):
         tokens = self.batch_tokens(self.ranks)
@@ -212,7 +208,8 @@ class DdpScaling(Widget):
         batch = self.batch_tokens(self.ranks)
         return batch > self.critical_batch, (
             f"Past the critical batch: of the arithmetic {show(data_parallel.useful_share(batch, self.critical_batch), 'percent', 2)} "
-            f"is useful. First response: fewer tokens on each GPU, as far as the wire allows, or other axes (lesson 10).")
+            f"is useful, and no number of GPUs passes {show(data_parallel.most_progress(self.critical_batch, self.step_tokens), 'times')}. "
+            "First response: fewer tokens on each GPU, as far as the wire allows, or other axes (lesson 10).")
 
     @regime()
     def on_the_wire(self):
