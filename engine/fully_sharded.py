@@ -2,20 +2,23 @@
 
 FSDP's rule of one wire: gathers and scatters go one after the other on one NCCL stream, in the order in which they were
 issued; a layer's gather is issued so many layers ahead (Zhao et al., arXiv:2304.11277 section 3.3). Memory per GPU is
-in ``memory.sharded_state_bytes``.
+in ``memory.sharded_state_bytes``, ZeRO's stages as a whole in ``zero``.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
+from engine import check, collectives, memory, models, ops, walls
+from engine.program import full, program, zeros
+from engine.timeline import schedule, uncovered
 
-from engine import check, collectives, ops, walls
-from engine.timeline import Task, Timeline, levels, simulate
-
-COMPUTE, NETWORK = "compute", "network"
-FORWARD, BACKWARD, GATHER, SCATTER = "forward", "backward", "gather", "reduce-scatter"
+KINDS = ("gather", "forward pass", "backward pass", "reduce-scatter")
+GATHER, FORWARD, BACKWARD, SCATTER = range(4)
+COMPUTE, NETWORK = range(2)         # the two streams
+MOST_LAYERS = 32
+TASKS, LEVELS = 5 * MOST_LAYERS, 7 * MOST_LAYERS + 1        # the most that a step of so many layers has
 
 
 # -- traffic ---------------------------------------------------------------------------------------------------------
@@ -68,85 +71,159 @@ class Layer:
     weight_bytes: float             # whole, as gathered
     gradient_bytes: float           # whole, before it is scattered
     activation_bytes: float         # from its forward pass to its backward pass
+    rebuilt_bytes: float = 0.0      # more, during its backward pass: what recomputation brings back
 
 
 def layer(params, tokens, ranks, flops_per_s, wire_bytes_per_s, alpha_s, activation_bytes, weight_bytes=2.0,
-          gradient_bytes=2.0) -> Layer:
-    """A layer of so many parameters: forward 2·P·T, backward 4·P·T, gather and scatter by textbook rings.
+          gradient_bytes=2.0, recompute=0, rebuilt_bytes=0.0) -> Layer:
+    """A layer of so many parameters: forward 2·P·T, backward 4·P·T, with ``recompute`` 1 a second forward pass inside
+    it; gather and scatter by textbook rings.
 
     ``weight_bytes`` and ``gradient_bytes`` are those of a value. Leaves out attention over the sequence.
     """
     check.positive(params=params, tokens=tokens, flops_per_s=flops_per_s, weight_bytes=weight_bytes,
                    gradient_bytes=gradient_bytes)
-    check.non_negative(activation_bytes=activation_bytes)
+    check.non_negative(activation_bytes=activation_bytes, rebuilt_bytes=rebuilt_bytes)
+    check.between(0, 1, recompute=recompute)
+    forward_s = 2 * params * tokens / flops_per_s
 
     def half_ring_s(size):
         return collectives.ring_all_reduce_s(size, ranks, wire_bytes_per_s, alpha_s) / 2
 
-    return Layer(2 * params * tokens / flops_per_s, 4 * params * tokens / flops_per_s,
-                 half_ring_s(params * weight_bytes), half_ring_s(params * gradient_bytes), params * weight_bytes,
-                 params * gradient_bytes, activation_bytes)
+    return Layer(forward_s, (2 + recompute) * forward_s, half_ring_s(params * weight_bytes),
+                 half_ring_s(params * gradient_bytes), params * weight_bytes, params * gradient_bytes,
+                 activation_bytes, rebuilt_bytes)
 
 
-@dataclass(frozen=True)
-class ShardedStep:
-    """A simulated step: lanes and memory on one axis of time."""
-
-    timeline: Timeline
-    frees: tuple[tuple[str, float], ...]        # (use, time): when its gathered weights are dropped
-    times_s: np.ndarray
-    gathered_bytes: np.ndarray                  # from each time on
-    gradients_bytes: np.ndarray                 # whole ones that are not scattered yet
-    activations_bytes: np.ndarray
-
-    @property
-    def total_bytes(self) -> np.ndarray:
-        """All three, beside the sharded state."""
-        return self.gathered_bytes + self.gradients_bytes + self.activations_bytes
-
-    @property
-    def exposed_s(self) -> float:
-        """Traffic with no arithmetic beside it."""
-        return self.timeline.exposed_s(NETWORK, COMPUTE)
+def transformer_layer(model, tokens, ranks, flops_per_s, wire_bytes_per_s, alpha_s, recompute=0) -> Layer:
+    """``layer`` for one of a model's dense layers, in bf16 and with FlashAttention; ``recompute`` 1 keeps its input
+    alone and rebuilds the rest (``memory.kept_per_token``)."""
+    kept = tokens * memory.kept_per_token(model, 1, 1, 1, memory.FULL * recompute, 1, False)
+    whole = tokens * memory.kept_per_token(model, 1, 1, 1, memory.NO_RECOMPUTE, 1, False)
+    return layer(models.layer_parameters(model), tokens, ranks, flops_per_s, wire_bytes_per_s, alpha_s, kept,
+                 recompute=recompute, rebuilt_bytes=recompute * whole)
 
 
-def simulate_step(at: Layer, layers: int, prefetch: int = 1) -> ShardedStep:
+def state_bytes(model, layers, ranks):
+    """Training state of so many of a model's dense layers on one of the GPUs that share it."""
+    check.whole(layers=layers)
+    return memory.sharded_state_bytes(layers * models.layer_parameters(model), None, ranks, 3)
+
+
+@program(**dict.fromkeys(("kind", "layer", "start_s", "end_s", "last_s", "waits_kind", "waits_layer"), TASKS),
+         **dict.fromkeys(("idle_from_s", "idle_to_s", "idle_s", "idle_kind", "idle_layer"), TASKS),
+         **dict.fromkeys(("level_s", "gathered_bytes", "gradients_bytes", "activations_bytes"), LEVELS),
+         total_s=(), compute_s=(), network_s=(), exposed_s=(), exposed_share=(), peak_bytes=())
+def simulate_step(layers, prefetch, forward_s, backward_s, gather_s, scatter_s, weight_bytes, gradient_bytes,
+                  activation_bytes, rebuilt_bytes):
     """One micro-batch through all layers and back. With ``prefetch`` d at most d + 1 layers stand gathered: a gather
     waits until the use d + 1 before it is done; with 0 nothing overlaps with the next layer's gather.
 
-    Every layer is gathered twice, 3Ψ in all; PyTorch may keep the last one from forward to backward.
+    Tasks in the order of their issue, each with what it waits for (−1: nothing); the stretches in which the wire works
+    and the arithmetic waits, with the task that is waited for; and from each ``level_s`` on what stands in memory
+    beside the sharded state. Every layer is gathered twice, 3Ψ in all; PyTorch may keep the last one from
+    forward to backward.
     """
+    kind, layer, after = issued(int(layers), int(prefetch))
+    lasts_s = [gather_s, forward_s, backward_s, scatter_s]
+    stream = [NETWORK if kind[i] == GATHER or kind[i] == SCATTER else COMPUTE for i in range(len(kind))]
+    duration_s = [lasts_s[kind[i]] for i in range(len(kind))]
+    start_s, end_s, waits = schedule(2, stream, duration_s, zeros(len(kind)), after)
+    idle_from_s, idle_to_s, idle = uncovered(stream, start_s, end_s, NETWORK, COMPUTE)
+    level_s, gathered, gradients, activations = memory_levels(kind, start_s, end_s, weight_bytes, gradient_bytes,
+                                                              activation_bytes, rebuilt_bytes)
+    total_s = max(end_s)
+    compute_s = layers * (forward_s + backward_s)
+    return {"kind": kind, "layer": layer, "start_s": start_s, "end_s": end_s, "last_s": duration_s,
+            "waits_kind": [kind[waits[i]] if waits[i] >= 0 else -1 for i in range(len(kind))],
+            "waits_layer": [layer[waits[i]] if waits[i] >= 0 else 0 for i in range(len(kind))],
+            "idle_from_s": idle_from_s, "idle_to_s": idle_to_s,
+            "idle_s": [idle_to_s[i] - idle_from_s[i] for i in range(len(idle))],
+            "idle_kind": [kind[idle[i]] for i in range(len(idle))],
+            "idle_layer": [layer[idle[i]] for i in range(len(idle))],
+            "level_s": level_s, "gathered_bytes": gathered, "gradients_bytes": gradients,
+            "activations_bytes": activations, "total_s": total_s, "compute_s": compute_s,
+            "network_s": layers * (2 * gather_s + scatter_s), "exposed_s": total_s - compute_s,
+            "exposed_share": 1 - compute_s / total_s,
+            "peak_bytes": max([gathered[i] + gradients[i] + activations[i] for i in range(len(level_s))])}
+
+
+def issued(layers, prefetch):
+    """(kind, layer, after) of the tasks in the order of their issue: the gathers ahead, the arithmetic, and after a
+    backward pass the scatter. ``after`` are the tasks that each needs."""
+    kind, layer, after = [], [], []
+    uses, gathers = 2 * layers, 0
+    gather_of, done = full(uses, -1), full(uses, -1)
+    for use in range(uses):
+        while gathers < uses and gathers <= use + prefetch:
+            room = gathers - prefetch - 1           # the use whose weights must have gone to make room
+            gather_of[gathers] = len(kind)
+            kind.append(GATHER)
+            layer.append(gathers + 1 if gathers < layers else uses - gathers)
+            after.append([done[room]] if room >= 0 else [])
+            gathers += 1
+        done[use] = len(kind)
+        kind.append(FORWARD if use < layers else BACKWARD)
+        layer.append(use + 1 if use < layers else uses - use)
+        after.append([gather_of[use]])
+        if use >= layers:
+            kind.append(SCATTER)
+            layer.append(uses - use)
+            after.append([done[use]])
+    return kind, layer, after
+
+
+def memory_levels(kind, start_s, end_s, weight_bytes, gradient_bytes, activation_bytes, rebuilt_bytes):
+    """(times, gathered, gradients, activations): bytes from each time on.
+
+    Weights come with a gather's start and go with the end of their use; a gradient stands from the start of its
+    backward pass to the end of its scatter. What comes and goes at one instant counts as one change.
+    """
+    # four lists of changes, each in order of time: gathers, scatters, starts and ends of the arithmetic
+    times, weights, gradients, activations = [[], [], [], []], [[], [], [], []], [[], [], [], []], [[], [], [], []]
+    for i in range(len(kind)):
+        back = kind[i] == BACKWARD
+        if kind[i] == GATHER:
+            note(times[0], weights[0], gradients[0], activations[0], start_s[i], weight_bytes, 0.0, 0.0)
+        elif kind[i] == SCATTER:
+            note(times[1], weights[1], gradients[1], activations[1], end_s[i], 0.0, -gradient_bytes, 0.0)
+        else:
+            note(times[2], weights[2], gradients[2], activations[2], start_s[i], 0.0, gradient_bytes if back else 0.0,
+                 rebuilt_bytes if back else activation_bytes)
+            note(times[3], weights[3], gradients[3], activations[3], end_s[i], -weight_bytes, 0.0,
+                 -activation_bytes - rebuilt_bytes if back else 0.0)
+    level_s, gathered, held, kept = [], [], [], []
+    weight, gradient, activation = 0.0, 0.0, 0.0
+    head, first = full(4, 0), 0
+    while first >= 0:
+        first, earliest_s = -1, math.inf
+        for q in range(4):
+            if head[q] < len(times[q]) and times[q][head[q]] < earliest_s:
+                first, earliest_s = q, times[q][head[q]]
+        if first >= 0:
+            weight += weights[first][head[first]]
+            gradient += gradients[first][head[first]]
+            activation += activations[first][head[first]]
+            head[first] += 1
+            last = len(level_s) - 1
+            if last >= 0 and level_s[last] == earliest_s:
+                gathered[last], held[last], kept[last] = weight, gradient, activation
+            else:
+                note(level_s, gathered, held, kept, earliest_s, weight, gradient, activation)
+    return level_s, gathered, held, kept
+
+
+def note(times, weights, gradients, activations, time_s, weight_bytes, gradient_bytes, activation_bytes):
+    """One more line in four columns."""
+    times.append(time_s)
+    weights.append(weight_bytes)
+    gradients.append(gradient_bytes)
+    activations.append(activation_bytes)
+
+
+def run(at: Layer, layers, prefetch=1) -> dict:
+    """``simulate_step`` of such layers."""
     check.whole(layers=layers)
     check.whole(at_least=0, prefetch=prefetch)
-    uses = [f"{FORWARD} {n}" for n in range(1, layers + 1)] + [f"{BACKWARD} {n}" for n in range(layers, 0, -1)]
-    line = simulate(_tasks(at, uses, prefetch))
-    frees = tuple((use, line.ends(use)) for use in uses)
-    backward = uses[layers:]
-    gathered = [(line.starts(f"{GATHER}, {use}"), at.weight_bytes) for use in uses]
-    gathered += [(time, -at.weight_bytes) for _, time in frees]
-    gradients = [(line.starts(use), at.gradient_bytes) for use in backward]
-    gradients += [(line.ends(f"{SCATTER}, {use}"), -at.gradient_bytes) for use in backward]
-    activations = [(line.starts(use), at.activation_bytes) for use in uses[:layers]]
-    activations += [(line.ends(use), -at.activation_bytes) for use in backward]
-    parts = (gathered, gradients, activations)
-    times = [time for part in parts for time, _ in part]
-    # every part gets all the times, so that they can be stacked
-    stacked = [levels(part + [(time, 0.0) for time in times]) for part in parts]
-    return ShardedStep(line, frees, stacked[0][0], *(level for _, level in stacked))
-
-
-def _tasks(at: Layer, uses, prefetch: int) -> list[Task]:
-    """In the order of issue: the gather of a layer ahead, the arithmetic, and after a backward pass the scatter."""
-    tasks, issued = [], 0
-    for place, use in enumerate(uses):
-        for ahead in range(issued, min(place + prefetch + 1, len(uses))):
-            room = ahead - prefetch - 1         # the use whose weights must have gone to make room
-            after = (uses[room],) if room >= 0 else ()
-            tasks.append(Task(f"{GATHER}, {uses[ahead]}", NETWORK, at.gather_s, after, GATHER))
-            issued = ahead + 1
-        kind = FORWARD if use.startswith(FORWARD) else BACKWARD
-        duration = at.forward_s if kind == FORWARD else at.backward_s
-        tasks.append(Task(use, COMPUTE, duration, (f"{GATHER}, {use}",), kind))
-        if kind == BACKWARD:
-            tasks.append(Task(f"{SCATTER}, {use}", NETWORK, at.scatter_s, (use,), SCATTER))
-    return tasks
+    return simulate_step(layers, prefetch, at.forward_s, at.backward_s, at.gather_s, at.scatter_s, at.weight_bytes,
+                         at.gradient_bytes, at.activation_bytes, at.rebuilt_bytes)

@@ -89,6 +89,11 @@ def moving_ticks(axis, family) -> None:
     axis.tags = [{"ticks": family}]
 
 
+def second_scale(p, name) -> None:
+    """Another vertical axis of that name, not drawn, for glyphs with ``y_range_name``; ``ranges()`` says where it rests."""
+    p.extra_y_ranges = {**p.extra_y_ranges, name: Range1d(0, 1, name=name)}
+
+
 def only(width, *models) -> None:
     """Show these glyphs or axes on a ``"wide"`` picture alone, or on a ``"narrow"`` one (a phone: under 520 pixels)."""
     for model in models:

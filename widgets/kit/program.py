@@ -247,7 +247,9 @@ class Function:
         if isinstance(value, (bool, np.bool_)):
             return "true" if value else "false"
         if isinstance(value, (int, float, np.number)):
-            return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN" if value != value else literal(value))
+            if math.isfinite(value):
+                return literal(value)
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         if isinstance(value, (tuple, list, np.ndarray)):
             return f"[{','.join(self.constant(node, v) for v in value)}]"
         self.refuse(node, ast.unparse(node))

@@ -30,19 +30,26 @@ function spot(view, event) {
   const { frame, el } = view.plot, box = el.getBoundingClientRect();
   const sx = event.clientX - box.left, sy = event.clientY - box.top;
   if (!frame.bbox.contains(sx, sy)) return null;
-  return { sx, sy, x: frame.x_scale.invert(sx), y: frame.y_scale.invert(sy), frame };
+  return { sx, sy, frame };
+}
+
+// The scale of the vertical axis that a part is drawn on: the picture may have several.
+function upwards(view, part, frame) {
+  const drawn = view.plot.model.renderers.find(renderer => renderer.data_source?.name === part);
+  return frame.y_scales.get(drawn?.y_range_name) ?? frame.y_scale;
 }
 
 // The uppermost mark under the pointer: the last of those that hold it, or the nearest of points.
-function rowAt(view, part, { sx, sy, x, y, frame }) {
+function rowAt(view, part, { sx, sy, frame }) {
   const { left, right, bottom, top, x: xs, y: ys } = view.drawn[part];
+  const scale = upwards(view, part, frame), x = frame.x_scale.invert(sx), y = scale.invert(sy);
   if (left) {
     for (let i = left.length - 1; i >= 0; i--) if (left[i] <= x && x <= right[i] && bottom[i] <= y && y <= top[i]) return i;
     return -1;
   }
   let best = -1, least = MARGIN;
   for (let i = 0; i < xs.length; i++) {
-    const far = Math.hypot(sx - frame.x_scale.compute(xs[i]), sy - frame.y_scale.compute(ys[i]));
+    const far = Math.hypot(sx - frame.x_scale.compute(xs[i]), sy - scale.compute(ys[i]));
     if (far < least) [best, least] = [i, far];
   }
   return best;

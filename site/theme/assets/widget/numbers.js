@@ -14,7 +14,7 @@ export function join(pieces) {
     if (typeof piece === "object") for (const value of piece) flat.push(+value);
     else flat.push(+piece);
   }
-  return flat;
+  return Float64Array.from(flat);
 }
 
 export const gather = (source, index) => vec(index.length, i => source[index[i]]);
