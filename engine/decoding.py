@@ -138,3 +138,60 @@ def token_bytes(model, kv_value_bytes=2.0):
 def user_bytes(model, context, kv_value_bytes=2.0):
     """Cache of one user, on all GPUs together; windowed layers keep their window alone."""
     return memory.kv_bytes(shape(model), context, 1.0, kv_value_bytes)
+
+
+# -- many layouts of a fleet at once ---------------------------------------------------------------------------------
+class Steady(NamedTuple):
+    """A replica that is kept full: every user's next token, and what each GPU brings."""
+
+    batch: float                # users at once: as many as asked for, or as the cache holds
+    token_s: float              # from one of a user's tokens to the next
+    tokens_per_s_per_gpu: float
+    first_s: float              # prefill of one prompt on an idle replica
+
+
+def steady(model, at, tp, batch, prompt, output, kv_value_bytes=2.0, weight_bytes=2.0) -> Steady:
+    """Continuous batching in its steady state, as ``inference.infer`` counts it: contexts are on average prompt +
+    output/2, and every token's step also pays its share of the prefills that refill the batch, batch · prefill / output.
+
+    Where not one user fits, nothing is served.
+    """
+    if not check.is_trusted():
+        check.positive(prompt=prompt, output=output)
+    with check.trusted():
+        held = room(model, at.gpu, tp, prompt + output, kv_value_bytes, weight_bytes).users
+        batch = ops.maximum(1.0, ops.minimum(batch, held))
+        first = inference.prefill(model, at, tp, 1, prompt, weight_precision=weight_bytes)
+        step = split(model, at, tp, batch, prompt + output / 2.0, kv_value_bytes, weight_bytes)
+        token_s = step.total_s + batch * first.total_s / output
+        brings = ops.where(held >= 1.0, batch / (token_s * tp), 0.0)
+        return Steady(batch + 0.0 * brings, token_s + 0.0 * brings, brings, first.total_s + 0.0 * tp)
+
+
+def best_within(target_s, token_s, brings):
+    """For each target, the most that any layout brings whose tokens come within it; 0 where none does."""
+    target_s = np.reshape(target_s, (-1, 1))
+    meets = np.reshape(token_s, (1, -1)) <= target_s
+    return np.max(np.where(meets, np.reshape(brings, (1, -1)), 0.0), axis=1)
+
+
+def dollars_per_million(price_per_hour, tokens_per_s_per_gpu):
+    """Dollars for 10⁶ tokens at a price for a GPU-hour."""
+    check.positive(price_per_hour=price_per_hour, tokens_per_s_per_gpu=tokens_per_s_per_gpu)
+    return price_per_hour / 3600.0 / tokens_per_s_per_gpu * 1e6
+
+
+def gpus_for(traffic_tokens_per_s, tokens_per_s_per_gpu, tp):
+    """GPUs, in whole replicas of ``tp``, that bring so much."""
+    check.positive(traffic_tokens_per_s=traffic_tokens_per_s, tokens_per_s_per_gpu=tokens_per_s_per_gpu)
+    return tp * ops.ceil(traffic_tokens_per_s / (tokens_per_s_per_gpu * tp))
+
+
+def replicas(gpus, tp):
+    """Whole replicas of ``tp`` that a fleet holds."""
+    return ops.floor(gpus / tp)
+
+
+def fleet_tokens_per_s(gpus, tp, tokens_per_s_per_gpu):
+    """What the whole replicas of a fleet bring; GPUs left over bring nothing."""
+    return replicas(gpus, tp) * tp * tokens_per_s_per_gpu

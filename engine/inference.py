@@ -68,9 +68,11 @@ def experts_touched(experts, top_k, tokens):
     return experts * (1.0 - (1.0 - top_k / ops.maximum(experts, 1.0)) ** tokens)
 
 
-def stored_bytes(at: Machine, weight_precision) -> float:
-    """Bytes of a stored weight: the machine's precision unless another is named."""
-    return at.chip.operand_bytes if weight_precision is None else BYTES_PER_VALUE[weight_precision]
+def stored_bytes(at: Machine, weight_precision):
+    """Bytes of a stored weight: the machine's precision unless another is named, or its bytes are given."""
+    if weight_precision is None:
+        return at.chip.operand_bytes
+    return BYTES_PER_VALUE[weight_precision] if isinstance(weight_precision, str) else weight_precision
 
 
 def products_s(size, rows, tp, weight_bytes, at, flops_per_s=None):

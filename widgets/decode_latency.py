@@ -9,7 +9,7 @@ from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number
 from widgets.kit.symbolic import lookup, over
 from widgets.kit.text import choose, phrase, select, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 DEGREES = np.array([1.0, 2, 4, 8, 16, 32])
 ROWS = np.arange(6.0)[::-1]
@@ -55,15 +55,18 @@ class DecodeLatency(Widget):
                "the ranks hold copies; a latent cache (MLA) is whole on every rank.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
+    @once
     def split(self):
         at = over(machine, self.gpu)
         return over(lambda model: decoding.split(model, at, DEGREES, self.batch, self.context, self.cache, self.weights,
                                                  self.all_reduce), self.model)
 
+    @once
     def step_s(self):
         split = self.split()
         return np.sum(np.stack([split.weights_s, split.cache_s, split.compute_s, split.launch_s, split.communication_s]), axis=0)
 
+    @once
     def users(self):
         return over(lambda model: decoding.room(model, self.gpu, DEGREES, self.context, self.cache, self.weights),
                     self.model).users

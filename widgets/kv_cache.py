@@ -7,7 +7,7 @@ from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number
 from widgets.kit.symbolic import over
 from widgets.kit.text import choose, phrase, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 MODELS = [catalog.model(key) for key in ("llama2-7b", "llama3-8b", "qwen3-32b", "llama3-70b", "qwen2.5-72b", "llama3.1-405b",
                                          "mixtral-8x22b", "gemma3-27b", "gpt-oss-120b", "deepseek-v3")]
@@ -49,6 +49,7 @@ class KvCache(Widget):
                "with a window keeps no more than its window.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
+    @once
     def rooms(self):
         """What stands on each GPU in each row's case: as it is, then with one thing changed."""
         cases = [(self.gpus, self.cache, self.weights, 0), (self.gpus, np.minimum(self.cache, 1.0), self.weights, 0),

@@ -53,3 +53,39 @@ def test_the_critical_batch_is_the_ridge_over_two_bytes():
     chip = H100.chip
     assert decoding.critical_batch(chip) == pytest.approx(chip.matmul_flops_per_s / chip.memory_bytes_per_s)
     assert decoding.critical_batch(chip, 1.0) == pytest.approx(decoding.critical_batch(chip) / 2)
+
+
+# -- a fleet ---------------------------------------------------------------------------------------------------------
+def test_a_full_replica_is_that_of_inference():
+    """Users as many as asked for: the step at the mean context, and of each prefill one part in ``output``."""
+    ours = decoding.steady(LLAMA70, H100, 4, 16, 2000.0, 400.0)
+    step = decode_step(LLAMA70, H100, 4, 16, 2200).total_s
+    first = inference.prefill(LLAMA70, H100, 4, 1, 2000).total_s
+    assert ours.token_s == pytest.approx(step + 16 * first / 400) and ours.first_s == pytest.approx(first)
+    assert ours.tokens_per_s_per_gpu == pytest.approx(16 / ours.token_s / 4)
+
+
+def test_no_more_users_than_the_cache_holds_and_none_where_the_weights_do_not_fit():
+    fitting = inference.largest_batch(LLAMA70, H100, Serving(4, prompt=8000, output=192))
+    many = decoding.steady(LLAMA70, H100, 4, 1e6, 8000.0, 192.0)
+    assert many.batch == fitting
+    assert decoding.steady(LLAMA70, H100, 1, 8, 8000.0, 192.0).tokens_per_s_per_gpu == 0
+
+
+def test_the_frontier_is_the_best_of_what_meets_each_target():
+    token_s, brings = np.array([[0.01, 0.02], [0.03, 0.04]]), np.array([[5.0, 9.0], [7.0, 20.0]])
+    assert decoding.best_within(np.array([0.005, 0.01, 0.025, 0.035, 1.0]), token_s, brings).tolist() == [0, 5, 9, 9, 20]
+
+
+def test_money_and_gpus_by_hand():
+    """$2.50 an hour at 1,000 tokens/s: 3.6 million tokens, so $0.694 a million. 10,000 tokens/s at 300 a GPU: 34 GPUs, in
+    replicas of 8: 40."""
+    assert decoding.dollars_per_million(2.5, 1000) == pytest.approx(0.694, abs=5e-4)
+    assert decoding.gpus_for(10_000, 300, 8) == 40
+
+
+def test_more_gpus_a_replica_bring_less_each_and_answer_sooner():
+    """Lesson 11's title, for 70B and 64 users a replica."""
+    tp = np.array([4.0, 8.0])
+    ours = decoding.steady(LLAMA70, H100, tp, 64.0, 1000.0, 500.0)
+    assert (np.diff(ours.token_s) < 0).all() and (np.diff(ours.tokens_per_s_per_gpu) < 0).all()

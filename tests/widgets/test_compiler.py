@@ -11,7 +11,7 @@ from engine.program import full, program, zeros
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.symbolic import Graph, NotTraceable, lookup, merge, over
 from widgets.kit.text import choose, phrase, select, show, show_in
-from widgets.kit.widget import Widget, compile_widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, compile_widget, hint, once, part, readout, regime
 
 RUN = """async ([source, states]) => {
   const helpers = await import("/assets/widget/numbers.js");
@@ -254,6 +254,26 @@ def test_a_tabulated_part_reads_its_row(script):
             shown = json.loads(script.evaluate(run, [code, [state], table.tolist()]))[0]["parts"]["bars"]
             assert [v for v in shown["top"] if v is not None] == list(range(steps))  # the padding, NaN, is null in JSON
             assert [t for t in shown["name"] if t] == [("off", "on")[on]] * steps
+
+
+def test_what_several_ask_for_is_asked_once_for_each_state():
+    asked = []
+
+    class Asking(Tried):
+        @once
+        def answer(self):
+            asked.append(self.size)
+            return self.size * 2
+
+        @part("size")
+        def bars(self):
+            return {"top": self.answer(), "bottom": self.answer()}
+
+    widget = Asking(size=4)
+    assert widget.shown()["parts"]["bars"] == {"top": 8, "bottom": 8} and asked == [4]
+    widget.size = 5
+    assert widget.shown()["parts"]["bars"]["top"] == 10 and asked == [4, 5]
+    assert compile_widget(Asking).shown.count("c.size*2") == 1
 
 
 # -- whole algorithms ------------------------------------------------------------------------------------------------------

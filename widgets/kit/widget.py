@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,19 @@ def executed(*controls):
         method.table_of = controls
         return method
     return mark
+
+
+def once(method):
+    """Asked of the engine once for each state, however many parts and words need it."""
+    @wraps(method)
+    def asked(self):
+        if isinstance(self, Trace):         # there equal steps are one step anyway
+            return method(self)
+        state, kept = tuple(self.raw_state().values()), self.__dict__.setdefault("_asked", {})
+        if kept.get(method.__name__, (None,))[0] != state:
+            kept[method.__name__] = state, method(self)
+        return kept[method.__name__][1]
+    return asked
 
 
 def readout(label, help=""):
@@ -257,4 +270,4 @@ def all_widgets() -> dict[str, type[Widget]]:
     return found
 
 
-__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "executed", "hint", "part", "readout", "regime"]
+__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "executed", "hint", "once", "part", "readout", "regime"]

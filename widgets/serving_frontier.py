@@ -1,0 +1,204 @@
+"""Every way to split a fleet into replicas, by how soon a token comes and how many each GPU brings: the frontier."""
+
+import numpy as np
+
+from engine import catalog, decoding
+from engine.layout import machine
+from widgets.kit import figure as fig
+from widgets.kit.controls import Choice, Number
+from widgets.kit.symbolic import lookup, over
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
+
+DEGREES = np.array([1.0, 2, 4, 8, 16, 32])
+USERS = np.unique(np.round(np.geomspace(1, 4096, 37)))
+NAMES = [f"TP {degree:.0f}" for degree in DEGREES]
+TARGETS_S = np.geomspace(1e-3, 1.0, 193)
+VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
+MODELS = [catalog.model(key) for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "llama3.1-405b", "mixtral-8x22b", "gpt-oss-120b",
+                                         "deepseek-v3")]
+GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x")]
+WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
+FLEET = ("model", "fleet", "gpu", "prompt", "output", "weights", "cache")
+
+
+class ServingFrontier(Widget):
+    question = "How should a fleet be split: fewer fast replicas, or many slow ones?"
+    target = Number("Time per token, at most", 0.04, 1e-3, 1.0, family="seconds", stops=73, marks=(0.01, 0.02, 0.04, 0.1))
+    traffic = Number("Tokens to serve, per second", 8000, 100, 1e7, stops=61, marks=(1e3, 8e3, 2e4, 1e5))
+    model = Choice("Model", MODELS, "llama3-70b")
+    fleet = Number("GPUs", 64, 1, 4096, stops=[2**k for k in range(13)], whole=True, more=True)
+    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
+    prompt = Number("Prompt", 2048, 16, 131072, family="tokens", stops=53, whole=True, marks=(2048, 8192), more=True)
+    output = Number("Answer", 256, 16, 16384, family="tokens", stops=41, whole=True, marks=(256, 1024), more=True)
+    weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
+    cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
+    price = Number("Price of a GPU-hour", 2.5, 0.1, 30.0, family="dollars", stops=48, more=True)
+
+    presets = {
+        "70B, a chat": {},
+        "70B, read aloud": {"target": 0.2, "traffic": 1.5e4},
+        "70B, an agent in a hurry": {"target": 0.012, "traffic": 2000},
+        "8B on 8 GPUs": {"model": "llama3-8b", "fleet": 8},
+        "405B in fp8": {"model": "llama3.1-405b", "weights": "fp8", "target": 0.06},
+        "DeepSeek-V3 on H200": {"model": "deepseek-v3", "gpu": "h200", "weights": "fp8", "target": 0.05},
+    }
+    break_it = "Tighten the target until no split of these GPUs meets it."
+    assumptions = ("Every replica kept full by a queue that never runs dry, all users alike, and a token's step paying its share of the "
+                   "prefills. A curve ends where the cache is full. Leaves out bursts and their waiting (lesson 12), speculative "
+                   "decoding, expert parallelism and pipelines.")
+    formula = ("$$t = t_{step}(t_p, u) + \\frac{u \\, t_{prefill}}{n_{out}}, \\qquad X = \\frac{u}{t \\, t_p}$$\n\n$u$ users share a "
+               "replica of $t_p$ GPUs; $t$ is the time from one of a user's tokens to the next, $X$ the tokens that each GPU brings in "
+               "a second. The frontier is the most that any $(t_p, u)$ brings within each $t$.")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    @once
+    def steady(self):
+        at = over(machine, self.gpu)
+        return over(lambda model: decoding.steady(model, at, DEGREES[:, None], USERS[None, :], self.prompt, self.output, self.cache,
+                                                  self.weights), self.model)
+
+    @once
+    def token_s(self):
+        return self.steady().token_s
+
+    @once
+    def brings(self):
+        """Tokens per second and GPU, of replicas no larger than the fleet."""
+        return np.where(DEGREES[:, None] <= self.fleet, self.steady().tokens_per_s_per_gpu, 0.0)
+
+    @once
+    def meeting(self):
+        """… of those alone that meet the target."""
+        return np.where(self.token_s() <= self.target, self.brings(), 0.0)
+
+    def best(self, values):
+        return lookup(np.ravel(values), np.argmax(np.ravel(self.meeting())))
+
+    def best_brings(self):
+        return self.best(self.meeting())
+
+    def none_meets(self):
+        return self.best_brings() <= 0
+
+    def best_degree(self):
+        return self.best(np.broadcast_to(DEGREES[:, None], (6, len(USERS))))
+
+    def best_users(self):
+        return self.best(self.steady().batch)
+
+    def replicas(self):
+        return decoding.replicas(self.fleet, self.best_degree())
+
+    def fleet_brings(self):
+        return decoding.fleet_tokens_per_s(self.fleet, self.best_degree(), self.best_brings())
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    @part(*FLEET)
+    def curves(self):
+        """One line for each degree, its points from one user to a full cache."""
+        shown = np.maximum(self.brings(), 1e-3)
+        return {f"{axis}{i}": values[i] for i in range(6) for axis, values in (("x", self.token_s()), ("y", shown))}
+
+    @part(*FLEET)
+    def names(self):
+        return {"x": self.token_s()[:, -1], "y": np.maximum(self.brings()[:, -1], 1e-3), "name": NAMES}
+
+    @part(*FLEET)
+    def points(self):
+        return {"x": np.ravel(self.token_s()), "y": np.maximum(np.ravel(self.brings()), 1e-3)}
+
+    @hint("points")
+    def said(self):
+        return phrase("{degree}, {users} users a replica: {time} a token, {brings} tokens/s per GPU",
+                      degree=select(np.repeat(np.arange(6.0), len(USERS)), NAMES), users=show(np.ravel(self.steady().batch), "count"),
+                      time=show(np.ravel(self.token_s()), "seconds"), brings=show(np.ravel(self.brings()), "count"))
+
+    @part(*FLEET)
+    def frontier(self):
+        return {"target": TARGETS_S, "most": np.maximum(decoding.best_within(TARGETS_S, self.token_s(), self.brings()), 1e-3)}
+
+    @part("target")
+    def limit(self):
+        return {"x": self.target}
+
+    @part("target", *FLEET)
+    def limit_name(self):
+        top = fig.fitting_view(np.max(self.brings()), VIEWS, headroom=1.6)
+        return {"x": self.target, "label_at": fig.decades_below(top, 0.1), "label": f"target: {show(self.target, 'seconds')}"}
+
+    @part("target", *FLEET)
+    def chosen(self):
+        met = self.best_brings() > 0
+        return {"x": np.where(met, self.best(self.token_s()), self.target), "y": np.maximum(self.best_brings(), 1e-3),
+                "label": choose(met, f"TP {show(self.best_degree(), 'count')}, {show(self.best_users(), 'count')} users each", "")}
+
+    def ranges(self):
+        top = fig.fitting_view(np.max(self.brings()), VIEWS, headroom=1.6)
+        return {"y": [fig.decades_below(top, 2.5), top]}
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Best split")
+    def split(self):
+        none = self.none_meets()
+        return choose(none, "none", f"{show(self.replicas(), 'count')} × TP {show(self.best_degree(), 'count')}"), none
+
+    @readout("Users on each replica")
+    def users(self):
+        return choose(self.none_meets(), "–", show(self.best_users(), "count"))
+
+    @readout("Tokens/s per GPU")
+    def per_gpu(self):
+        return show(self.best_brings(), "count")
+
+    @readout("The fleet brings")
+    def total(self):
+        return f"{show(self.fleet_brings(), 'count')} tokens/s", self.fleet_brings() < self.traffic
+
+    @readout("GPUs for the traffic")
+    def needed(self):
+        brings = np.maximum(self.best_brings(), 1e-9)
+        return choose(self.none_meets(), "no number", show(decoding.gpus_for(self.traffic, brings, self.best_degree()), "count"))
+
+    @readout("A million tokens")
+    def cost(self):
+        brings = np.maximum(self.best_brings(), 1e-9)
+        return choose(self.none_meets(), "–", show(decoding.dollars_per_million(self.price, brings), "dollars"))
+
+    @regime(target=True)
+    def impossible(self):
+        return self.none_meets(), (
+            f"You found a target that no split meets: {show(self.target, 'seconds')} a token is sooner than one user alone is served. First "
+            "response: narrower weights, a faster HBM, or speculative decoding; more replicas change nothing.")
+
+    @regime()
+    def too_little(self):
+        return (self.fleet_brings() < self.traffic) & ~self.none_meets(), (
+            f"The fleet brings {show(self.fleet_brings(), 'count')} of {show(self.traffic, 'count')} tokens/s within the target. First "
+            "response: more replicas of the same split, or a looser target that lets more users share a step.")
+
+    def summary(self):
+        return choose(self.none_meets(),
+                      f"No split of {show(self.fleet, 'count')} {self.gpu.name} serves {self.model.name} at "
+                      f"{show(self.target, 'seconds')} a token.",
+                      f"Within {show(self.target, 'seconds')} a token {show(self.fleet, 'count')} {self.gpu.name} serve {self.model.name} best "
+                      f"as {self.split()[0]}, {self.users()} users each: {show(self.fleet_brings(), 'count')} tokens/s for "
+                      f"{show(self.traffic, 'count')} asked.")
+
+    def figure(self, sources):
+        p = fig.plot((1e-3, 1.0), (1, 2e4), height=430, x_title="time from one token to the next", y_title="tokens/s per GPU",
+                     x_log=True, y_log=True)
+        fig.ticks(p.xaxis[0], [1e-3, 0.01, 0.1, 1], "seconds")
+        fig.ticks(p.yaxis[0], [0.1, 1, 10, 100, 1000, 10_000], "count")
+        color = fig.COLOR
+        p.quad(left="x", right=10, bottom=0.1, top=1e6, source=sources["limit"], **fig.OVER | {"line_color": None, "fill_alpha": 0.05, "hatch_alpha": 0.12})
+        p.line("target", "most", source=sources["frontier"], line_color=color["accent"], line_width=9, line_alpha=0.22)
+        for i in range(6):
+            p.line(f"x{i}", f"y{i}", source=sources["curves"], line_color=color["compute"], line_width=1.6, line_alpha=0.3 + 0.12 * i)
+        p.scatter("x", "y", source=sources["points"], size=3, fill_color=color["compute"], line_color=None, fill_alpha=0.5)
+        fig.only("wide", p.text("x", "y", text="name", x_offset=7, source=sources["names"], **fig.LABEL))
+        p.segment("x", 0.1, "x", 1e6, source=sources["limit"], line_color=color["over"], line_width=2, line_dash=[6, 4])
+        p.text("x", "label_at", text="label", x_offset=6, source=sources["limit_name"], **fig.ON_PANEL, **fig.BOLD)
+        p.scatter("x", "y", source=sources["chosen"], size=13, fill_color=color["compute"], line_color=color["panel"], line_width=2)
+        p.text("x", "y", text="label", x_offset=-12, y_offset=-14, text_align="right", source=sources["chosen"], **fig.ON_PANEL, **fig.BOLD)
+        return p
