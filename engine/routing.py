@@ -1,0 +1,186 @@
+"""A router at work: tokens choose their experts, queues fill up to a capacity, and two ways of evening the load are run.
+
+Expert e draws a share of the first choices that falls as 1/(e + 1)^skew. A token's logit for it is the router's bias,
+-skew·ln(e + 1), plus noise of Gumbel's kind. So the shares of the first choices are exactly the softmax of the biases;
+and exp(bias + noise) is exp(bias) over a draw from the unit exponential, so that a token's softmax costs a division.
+
+The functions keep to the part of Python that ``engine.program`` writes out for the page.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engine import check
+from engine.program import program, zeros
+
+TOKENS = 512                    # routed in all
+EVERY = 8                       # of them, every eighth is followed one by one
+BATCH = 64                      # tokens of one step of balancing, fresh ones in each
+MOST_EXPERTS, MOST_CHOICES = 64, 8
+OFF, AUXILIARY, BIAS = 0, 1, 2  # ways of balancing
+AUXILIARY_RATE = 0.1            # of plain gradient descent, times the experts, since the loss's slope falls as 1/experts
+BIAS_RATE = 0.04                # what a bias moves in one step, up or down
+
+
+def next_state(state):
+    """Lehmer's generator with Park and Miller's revised multiplier (CACM 36:7, 1993): exact in doubles."""
+    return (state * 48271) % 2147483647
+
+
+def first_state(seed):
+    """Far apart for seeds side by side, whose first draws would be alike."""
+    state = (seed * 69621 + 12345) % 2147483647
+    for _ in range(4):
+        state = next_state(state)
+    return state
+
+
+def draw_scores(score, weight, experts, state):
+    """One token's exp(logit) for each expert, into ``score``; gives the generator's next state."""
+    for e in range(experts):
+        state = next_state(state)
+        score[e] = weight[e] / -math.log(state / 2147483647)
+    return state
+
+
+def best_of(score, experts):
+    """The expert with the highest score."""
+    best = 0
+    for e in range(1, experts):
+        if score[e] > score[best]:
+            best = e
+    return best
+
+
+def total_of(score, experts):
+    """The sum of the scores: what a softmax divides by."""
+    total = 0
+    for e in range(experts):
+        total = total + score[e]
+    return total
+
+
+def set_weights(weight, bias, experts):
+    """exp(bias)."""
+    for e in range(experts):
+        weight[e] = math.exp(bias[e])
+
+
+def descend(bias, share, load, experts, top_k):
+    """One step of gradient descent on experts·Σ f·P, with P the mean share and f, the load's part, held constant.
+
+    dp_j/db_i of a token is p_j·(δ_ij - p_i), so the slope along b_i is experts · mean of p_i·(f_i - Σ f·p).
+    """
+    for token in range(BATCH):
+        mean = 0
+        for e in range(experts):
+            mean = mean + share[token * experts + e] * load[e] / (BATCH * top_k)
+        for e in range(experts):
+            slope = experts * share[token * experts + e] * (load[e] / (BATCH * top_k) - mean)
+            bias[e] = bias[e] - AUXILIARY_RATE * experts * slope / BATCH
+
+
+def push(bias, load, experts, top_k):
+    """One step without a loss: the bias of an expert with more than its part falls, that of one with less rises."""
+    for e in range(experts):
+        if load[e] * experts > BATCH * top_k:
+            bias[e] = bias[e] - BIAS_RATE
+        elif load[e] * experts < BATCH * top_k:
+            bias[e] = bias[e] + BIAS_RATE
+
+
+def balance(bias, experts, top_k, seed, way, steps):
+    """Train the biases alone, in place and on fresh tokens: by the auxiliary loss (Lepikhin et al., arXiv:2006.16668,
+    section 2.2; Fedus et al., arXiv:2101.03961, equation 4), or by the rule of Wang et al., arXiv:2408.15664, algorithm
+    1, that DeepSeek-V3 took over.
+
+    The loss that the model is trained for is not there: nothing pulls the router back to its favourites.
+    """
+    score, weight, share = zeros(experts), zeros(experts), zeros(BATCH * experts)
+    state = first_state(seed + 1000)
+    for _ in range(steps):
+        load = zeros(experts)
+        set_weights(weight, bias, experts)
+        for token in range(BATCH):
+            state = draw_scores(score, weight, experts, state)
+            total = total_of(score, experts)
+            for e in range(experts):
+                share[token * experts + e] = score[e] / total
+            for _ in range(top_k):
+                best = best_of(score, experts)
+                load[best] = load[best] + 1
+                score[best] = -1
+        if way == AUXILIARY:
+            descend(bias, share, load, experts, top_k)
+        else:
+            push(bias, load, experts, top_k)
+
+
+@program(load=MOST_EXPERTS, probability=MOST_EXPERTS, bias=MOST_EXPERTS, token=TOKENS // EVERY * MOST_CHOICES,
+         expert=TOKENS // EVERY * MOST_CHOICES, place=TOKENS // EVERY * MOST_CHOICES, loss=())
+def route(experts, top_k, skew, seed, way, steps):
+    """512 tokens choose: the load and mean probability of each expert and the router's biases; of every eighth token the
+    experts it chose and its place in their queues, counted from 0; and the auxiliary loss experts·Σ f·P, 1 at best.
+
+    Tokens queue in their order, the choices of one in the order of their scores.
+    """
+    experts, top_k, steps = int(experts), int(top_k), int(steps)
+    bias, weight, score = zeros(experts), zeros(experts), zeros(experts)
+    for e in range(experts):
+        bias[e] = -skew * math.log(e + 1)
+    if way != OFF:
+        balance(bias, experts, top_k, seed, way, steps)
+    set_weights(weight, bias, experts)
+    load, probability = zeros(experts), zeros(experts)
+    token, expert, place = [], [], []
+    state = first_state(seed)
+    for t in range(TOKENS):
+        state = draw_scores(score, weight, experts, state)
+        total = total_of(score, experts)
+        for e in range(experts):
+            probability[e] = probability[e] + score[e] / total / TOKENS
+        for _ in range(top_k):
+            best = best_of(score, experts)
+            if t % EVERY == 0:
+                token.append(t / EVERY)
+                expert.append(best)
+                place.append(load[best])
+            load[best] = load[best] + 1
+            score[best] = -1
+    loss = 0
+    for e in range(experts):
+        loss = loss + experts * load[e] / (TOKENS * top_k) * probability[e]
+    return {"load": load, "probability": probability, "bias": bias, "token": token, "expert": expert, "place": place,
+            "loss": loss}
+
+
+# -- what a run says -------------------------------------------------------------------------------------------------
+def counted(load):
+    """The loads without the places that no expert fills."""
+    return np.where(np.isfinite(load), load, 0.0)
+
+
+def fullest(load):
+    """Tokens at the expert that most chose."""
+    return np.max(counted(load))
+
+
+def kept(load, capacity_rows):
+    """Of each expert's queue, what its capacity takes."""
+    return np.minimum(load, capacity_rows)
+
+
+def dropped_share(load, capacity_rows):
+    """Choices beyond the capacity, as a share of all choices."""
+    check.positive(capacity_rows=capacity_rows)
+    asked = counted(load)
+    return np.sum(np.maximum(asked - capacity_rows, 0.0)) / np.sum(asked)
+
+
+def imbalance(load, experts):
+    """The fullest expert over the mean: 1 at best, experts/top_k at worst."""
+    check.whole(experts=experts)
+    return fullest(load) * experts / np.sum(counted(load))
