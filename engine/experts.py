@@ -183,6 +183,29 @@ class LayerTime(NamedTuple):
     combine_s: object
 
 
+def total_s(found: LayerTime):
+    """One after the other: nothing overlapped."""
+    return found.dispatch_s + found.experts_s + found.combine_s
+
+
+def wires_s(found: LayerTime):
+    """Both AllToAlls."""
+    return found.dispatch_s + found.combine_s
+
+
+def against(one_s, other_s):
+    """One time over another."""
+    check.non_negative(one_s=one_s)
+    check.positive(other_s=other_s)
+    return one_s / other_s
+
+
+def rows_of(tokens, top_k, imbalance):
+    """Rows that a GPU computes which gets so many times the mean."""
+    check.positive(tokens=tokens, imbalance=imbalance)
+    return imbalance * tokens * top_k
+
+
 def in_a_node(ep, net: Wires):
     """Expert ranks that share a node: a power of two of them."""
     return np.minimum(ep, 2.0 ** np.floor(np.log2(net.gpus_per_node)))
@@ -197,15 +220,27 @@ def layer(model, tokens, ep, machine: Machine, node_limit, once, fp8, imbalance=
     sent = copies(model.top_k, model.experts, ep, per_node, node_limit, once)
     local = model.experts / ep
     rows = imbalance * mean_rows(tokens, model.top_k, local)
-    work_s = []
-    for chip in (machine.narrow, machine.wide):
-        routed_s = experts_s(rows, local, model.hidden, model.expert_ffn, gated, chip)
-        shared_s = experts_s(tokens, 1.0, model.hidden, np.maximum(model.shared_experts * model.shared_ffn, 1.0), gated,
-                             chip)
-        work_s.append(routed_s + np.where(model.shared_experts > 0, shared_s, 0.0))
+    shared_width = np.maximum(model.shared_experts * model.shared_ffn, 1.0)
+    work_s = [experts_s(rows, local, model.hidden, model.expert_ffn, gated, chip)
+              + np.where(model.shared_experts > 0, experts_s(tokens, 1.0, model.hidden, shared_width, gated, chip), 0.0)
+              for chip in (machine.narrow, machine.wide)]
     there_s, back_s = (exchange_s(imbalance * tokens, model.hidden, value_bytes, sent, ep, per_node, net)
                        for value_bytes in (ops.where(fp8, FP8_BYTES, TOKEN_BYTES), TOKEN_BYTES))
     return LayerTime(there_s, ops.where(fp8, *work_s), back_s)
+
+
+def layer_share_of_peak(model, tokens, machine: Machine, fp8, imbalance, experts_time_s):
+    """How much of the peak, in the precision of the products, a GPU's routed and shared experts reach in that time."""
+    gpu = machine.gpu
+    peak = ops.where(fp8, np.maximum(gpu.fp8_flops_per_s, gpu.bf16_flops_per_s), gpu.bf16_flops_per_s)
+    width = imbalance * model.top_k * model.expert_ffn + model.shared_experts * model.shared_ffn
+    return share_of_peak(tokens, 1.0, model.hidden, width, model.gated, experts_time_s, peak)
+
+
+def doublings(ranks):
+    """How often one rank is doubled for so many."""
+    check.positive(ranks=ranks)
+    return np.log2(ranks)
 
 
 def held_bytes(model, ep, bytes_per_param=2.0):

@@ -12,20 +12,28 @@ conditional expressions, min, max, abs, int, float, round, len, math.*, ``zeros(
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import lru_cache, wraps
 
 import numpy as np
 
 
 def program(**outputs):
-    """Mark a function as an algorithm with these outputs; see above."""
+    """Mark a function as an algorithm with these outputs; see above.
+
+    The last few runs are remembered, since every part and readout of a widget asks for the same one: the arrays that
+    come out are not to be written to.
+    """
     def mark(algorithm):
+        @lru_cache(maxsize=8)
+        def remembered(*args):
+            return _filled(algorithm.__name__, outputs, algorithm(*(_thawed(arg) for arg in args)))
+
         @wraps(algorithm)
         def run(*args):
             for arg in args:
                 if hasattr(type(arg), "__run_program__"):
                     return arg.__run_program__(run, args)
-            return _filled(algorithm.__name__, outputs, algorithm(*(_plain(arg) for arg in args)))
+            return dict(remembered(*(_frozen(_plain(arg)) for arg in args)))
         run.algorithm, run.outputs = algorithm, outputs
         return run
     return mark
@@ -47,6 +55,16 @@ def _plain(arg):
     return array.tolist()
 
 
+def _frozen(arg):
+    """Lists as tuples, so that a run can be found again by what it was given."""
+    return tuple(_frozen(item) for item in arg) if isinstance(arg, list) else arg
+
+
+def _thawed(arg):
+    """The lists again, new ones, which the algorithm may write to."""
+    return [_thawed(item) for item in arg] if isinstance(arg, tuple) else arg
+
+
 def _filled(name: str, outputs: dict, values: dict) -> dict:
     if values.keys() != outputs.keys():
         raise ValueError(f"{name} must give {', '.join(outputs)}; got {', '.join(values)}")
@@ -59,4 +77,5 @@ def _filled(name: str, outputs: dict, values: dict) -> dict:
             raise ValueError(f"{output} of {name} must have at most {length} numbers, got {len(values[output])}")
         found[output] = np.full(length, np.nan)
         found[output][:len(values[output])] = values[output]
+        found[output].setflags(write=False)
     return found

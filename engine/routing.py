@@ -163,24 +163,35 @@ def counted(load):
     return np.where(np.isfinite(load), load, 0.0)
 
 
-def fullest(load):
-    """Tokens at the expert that most chose."""
-    return np.max(counted(load))
+def mean_load(load, experts):
+    """Tokens at each expert, were they even."""
+    check.whole(experts=experts)
+    return np.sum(counted(load)) / experts
+
+
+def imbalance(load, experts):
+    """The fullest expert over the mean: 1 at best, experts/top_k at worst."""
+    return np.max(counted(load)) / mean_load(load, experts)
 
 
 def kept(load, capacity_rows):
     """Of each expert's queue, what its capacity takes."""
+    check.positive(capacity_rows=capacity_rows)
     return np.minimum(load, capacity_rows)
 
 
 def dropped_share(load, capacity_rows):
     """Choices beyond the capacity, as a share of all choices."""
-    check.positive(capacity_rows=capacity_rows)
     asked = counted(load)
-    return np.sum(np.maximum(asked - capacity_rows, 0.0)) / np.sum(asked)
+    return np.sum(asked - kept(asked, capacity_rows)) / np.sum(asked)
 
 
-def imbalance(load, experts):
-    """The fullest expert over the mean: 1 at best, experts/top_k at worst."""
-    check.whole(experts=experts)
-    return fullest(load) * experts / np.sum(counted(load))
+def dropped_load(load, capacity_rows):
+    """What the capacity of each expert turns away."""
+    return load - kept(load, capacity_rows)
+
+
+def worked(load, capacity_rows, experts):
+    """(fullest, average): what experts compute after dropping, over the mean that they would if all were even."""
+    done, mean = kept(counted(load), capacity_rows), mean_load(load, experts)
+    return np.max(done) / mean, np.sum(done) / experts / mean

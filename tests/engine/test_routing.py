@@ -129,7 +129,9 @@ def test_overflow_is_what_stands_beyond_the_capacity():
     capacity = forms.capacity_rows(512, 1, 4, 1.0)
     assert capacity == 128 and routing.kept(load, capacity)[:4].tolist() == [128, 100, 80, 32]
     assert routing.dropped_share(load, capacity) == pytest.approx(172 / 512)
-    assert routing.fullest(load) == 300 and routing.imbalance(load, 4) == pytest.approx(300 / 128)
+    assert routing.dropped_load(load, capacity)[:4].tolist() == [172, 0, 0, 0]
+    assert routing.mean_load(load, 4) == 128 and routing.imbalance(load, 4) == pytest.approx(300 / 128)
+    assert routing.worked(load, capacity, 4) == pytest.approx((1.0, 340 / 512))
 
 
 def test_bad_input_is_named():

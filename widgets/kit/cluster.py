@@ -14,6 +14,16 @@ OUT_OF_SIGHT = -9.0
 ACROSS, CELLS = 8, 4              # nodes in a row of a grid, GPUs in a row of a node
 
 
+def middle_of(index, count, margin=0.08):
+    """The middle of one of so many slots side by side, where ``slots(1.0, count, …)`` has it."""
+    return margin / 2 + (1 - margin) * (index + 0.5) / count
+
+
+def behind(index, count, side=1, margin=0.08):
+    """The border between that slot and the next; the one before it for side -1."""
+    return middle_of(index + 0.5 * side, count, margin)
+
+
 class Slots(NamedTuple):
     """The middle and the half width of each slot."""
 

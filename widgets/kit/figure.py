@@ -24,6 +24,7 @@ ON_PANEL = {"background_fill_color": COLOR["panel"], "background_fill_alpha": 0.
 OVER = {"fill_color": COLOR["over"], "line_color": COLOR["over"], "fill_alpha": 0.13, "line_width": 1.5,
         "hatch_pattern": "right_diagonal_line", "hatch_color": COLOR["over"], "hatch_alpha": 0.32, "hatch_weight": 1,
         "hatch_scale": 16}
+OVER_LINES = {"background_fill_color": COLOR["panel"], "background_fill_alpha": 0.8}     # for texts that cross lines
 IDLE = {"fill_color": COLOR["idle"], "line_color": COLOR["idle"], "fill_alpha": 0.12, "hatch_pattern": "left_diagonal_line",
         "hatch_color": COLOR["idle"], "hatch_alpha": 0.45, "hatch_weight": 1, "hatch_scale": 12}
 
@@ -209,6 +210,14 @@ def end_to_end(lengths):
 def after(start, *lengths):
     """Where marks end that begin together and are so long."""
     return tuple(start + length for length in lengths)
+
+
+def waiting(whole, first, middle, last) -> dict:
+    """Columns of bars in three pieces, as shares of the whole: the last piece of each ends with the whole, and before it
+    there is a wait where the others are short."""
+    none = 0 * (first + middle + last)
+    return {"start": none, "sent": none + first / whole, "computed": (first + middle) / whole,
+            "waited": none + (whole - last) / whole, "end": none + 1}
 
 
 def past_wall(ratio, decade=0.5):
