@@ -83,14 +83,6 @@ def bucket_end_s(index, backward_s, ranks, wire_bytes_per_s, alpha_s, gradient_b
     return ops.maximum(start_s, if_waited_for(index * 1.0)) + sent_s(index, *wire, *cut)
 
 
-def bucket_start_s(index, backward_s, ranks, wire_bytes_per_s, alpha_s, gradient_bytes, bucket_bytes=BUCKET_BYTES,
-                   first_bucket_bytes=FIRST_BUCKET_BYTES):
-    """When a bucket's AllReduce starts: once it is full and the one before it is summed."""
-    cut = (gradient_bytes, bucket_bytes, first_bucket_bytes)
-    before_s = bucket_end_s(ops.maximum(0.0, index - 1.0), backward_s, ranks, wire_bytes_per_s, alpha_s, *cut)
-    return ops.maximum(ready_s(index, backward_s, *cut), ops.where(index > 0, before_s, 0.0))
-
-
 def start_ups_s(buckets, ranks, alpha_s):
     """What so many AllReduces take before the first byte: 2(N−1)·alpha each."""
     check.whole(buckets=buckets)
@@ -151,23 +143,10 @@ def share(part_s, whole_s):
     return part_s / whole_s
 
 
-def efficiency(alone_s, step_s):
-    """What a GPU does with the others beside it, of what it does alone with the same tokens (weak scaling)."""
-    check.non_negative(alone_s=alone_s)
-    check.positive(step_s=step_s)
-    return alone_s / step_s
-
-
-def speed_up(alone_s, step_s, ranks):
-    """How many times one GPU's tokens per second: N · efficiency."""
-    check.whole(ranks=ranks)
-    return ranks * efficiency(alone_s, step_s)
-
-
 def tree_alpha_s(ranks, alpha_s):
     """A start-up of a hop with which the ring's 2(N−1) hops start as the 2·⌈log2 N⌉ of a tree would.
 
-    Above some dozens of ranks NCCL takes trees for buckets of this size; their bandwidth term is all but the ring's.
+    NCCL takes double binary trees where they are faster (since 2.4); their bandwidth term is all but the ring's.
     """
     check.whole(ranks=ranks)
     check.non_negative(alpha_s=alpha_s)
@@ -279,6 +258,7 @@ def stretches(layer, start_s, end_s):
 def simulate_step(model, tokens, ranks, flops_per_s, wire_bytes_per_s, alpha_s, bucket_bytes=BUCKET_BYTES,
                   first_bucket_bytes=FIRST_BUCKET_BYTES, bytes_per_gradient=2.0):
     """``overlap`` for a dense model of the catalogue, by textbook rings: forward 2·P·T, backward 4·P·T."""
+    check.between(0, 0, experts=model.experts, kv_lora=model.kv_lora)
     check.positive(flops_per_s=flops_per_s, bucket_bytes=bucket_bytes, first_bucket_bytes=first_bucket_bytes,
                    bytes_per_gradient=bytes_per_gradient)
     params = models.parameters(model)
