@@ -15,7 +15,7 @@ from engine import check, ops
 class Schedule:
     """A schedule as coefficients, so that many of them can be evaluated at once.
 
-    bubble = max(0, stages_share·p − 1) / v · max(0, F + B − weight_gradients·W)
+    bubble = max(0, stages_share·p − 1) / v · max(0, F + backwards·B − weight_gradients·W)
     in flight = min(m, flight_stages·p + flight_warm_up·(p − 1)/v + flight_more)   micro-batches' activations of a stage
     """
 
@@ -24,8 +24,11 @@ class Schedule:
     flight_warm_up: float
     flight_more: float
     stages_share: float = 1.0
+    backwards: float = 1.0
     weight_copies: float = 1.0
     last_flight: float = 1.0        # micro-batches that the last stage holds at most
+    least_per_stage: float = 0.0    # the least micro-batches for which this holds are least_per_stage·p + least_more
+    least_more: float = 0.0
     hides_experts: float = 0.0      # 1.0 where an opposite direction's arithmetic runs beside the AllToAll
     interleaved: bool = False
     source: str = ""
@@ -34,14 +37,15 @@ class Schedule:
 ALL_OF_THEM = 1e12  # GPipe holds every micro-batch of the step
 
 SCHEDULES = {schedule.key: schedule for schedule in (
-    Schedule("gpipe", 0.0, 0.0, ALL_OF_THEM, last_flight=ALL_OF_THEM, source="arXiv:1811.06965 section 2.3"),
-    Schedule("1f1b", 0.0, 0.0, 0.0, source="arXiv:2104.04473 section 2.2.1"),
-    Schedule("interleaved", 0.0, 1.0, 0.0, interleaved=True,
+    Schedule("gpipe", 0.0, 0.0, ALL_OF_THEM, last_flight=ALL_OF_THEM, least_more=1.0,
+             source="arXiv:1811.06965 section 2.3"),
+    Schedule("1f1b", 0.0, 0.0, 0.0, least_more=1.0, source="arXiv:2104.04473 section 2.2.1"),
+    Schedule("interleaved", 0.0, 1.0, 0.0, least_per_stage=1.0, interleaved=True,
              source="arXiv:2104.04473 section 2.2.2; memory: arXiv:2205.05198 section 4.2.3"),
-    Schedule("zb-h1", 2.0, 0.0, 0.0, source="arXiv:2401.10241 Table 2; DualPipe README (ZB1P)"),
-    Schedule("zb-h2", 3.0, 1.0, 0.0, source="arXiv:2401.10241 Table 2"),
-    Schedule("dualpipe", 3.0, 0.0, 1.0, stages_share=0.5, weight_copies=2.0, last_flight=ALL_OF_THEM, hides_experts=1.0,
-             source="DualPipe README"),
+    Schedule("zb-h1", 2.0, 0.0, 0.0, least_per_stage=1.0, source="arXiv:2401.10241 Table 2; DualPipe README (ZB1P)"),
+    Schedule("zb-h2", 3.0, 1.0, 0.0, least_per_stage=2.0, least_more=-1.0, source="arXiv:2401.10241 Table 2"),
+    Schedule("dualpipe", 3.0, 0.0, 1.0, stages_share=0.5, backwards=2.0, weight_copies=2.0, last_flight=ALL_OF_THEM,
+             least_per_stage=2.0, hides_experts=1.0, source="DualPipe README"),
 )}
 
 
@@ -53,16 +57,18 @@ def schedule(key: str) -> Schedule:
 
 def bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
     """Idle time of a stage in one step. GPipe and 1F1B: (p−1)(F+B); interleaved: divided by its v chunks; ZB-H1:
-    (p−1)(F+B−2W); ZB-H2: (p−1)(F+B−3W); DualPipe: (p/2−1)(F+B−3W), all never below zero.
+    (p−1)(F+B−2W); ZB-H2: (p−1)(F+B−3W); DualPipe: (p/2−1)(F&B+B−3W), all never below zero.
 
-    Leaves out what a stage waits for messages (see layout.py) and stages of unequal length (DualPipe's F&B, one forward
-    and one backward run together, is taken as F + B).
+    They hold where there are micro-batches enough (see ``least_micro_batches``). Leaves out what a stage waits for messages
+    (see layout.py) and stages of unequal length. DualPipe's F&B, one forward and one backward run together, is taken as
+    F + B; its formula is exact where a forward takes as long as an input gradient (tests/engine/test_pipeline_schedules).
     """
     if not check.is_trusted():
         check.whole(stages=stages, chunks=chunks)
         check.non_negative(forward_s=forward_s, backward_s=backward_s, weight_gradient_s=weight_gradient_s)
     waiting = ops.maximum(0.0, plan.stages_share * stages - 1.0) / chunks
-    return waiting * ops.maximum(0.0, forward_s + backward_s - plan.weight_gradients * weight_gradient_s)
+    return waiting * ops.maximum(
+        0.0, forward_s + plan.backwards * backward_s - plan.weight_gradients * weight_gradient_s)
 
 
 def bubble_share(stages, micro_batches, chunks=1, backward_over_forward=2.0, key="1f1b"):
@@ -78,6 +84,14 @@ def in_flight(stages, micro_batches, chunks, plan):
     if not check.is_trusted():
         check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
     return ops.minimum(micro_batches, stages + plan.flight_warm_up * (stages - 1.0) / chunks + plan.flight_more)
+
+
+def least_micro_batches(stages, plan):
+    """From how many micro-batches on a schedule's bubble and memory are what the formulas say: with fewer, there is not
+    enough work to fill the waiting with. ZB-H2 needs its 2p − 1 to warm up, DualPipe two for each stage."""
+    if not check.is_trusted():
+        check.whole(stages=stages)
+    return ops.maximum(1.0, plan.least_per_stage * stages + plan.least_more)
 
 
 class StageLayers(NamedTuple):

@@ -47,6 +47,7 @@ class Schedules(NamedTuple):
     flight_warm_up: np.ndarray
     flight_more: np.ndarray
     stages_share: np.ndarray
+    backwards: np.ndarray
     weight_copies: np.ndarray
     last_flight: np.ndarray
     hides_experts: np.ndarray

@@ -19,7 +19,8 @@ def test_bubbles_of_the_papers():
     assert bubble("gpipe", 8) == bubble("1f1b", 8) == 7 * 3
     assert bubble("interleaved", 8, 4) == 7 * 3 / 4
     assert bubble("zb-h1", 8) == 7 * (3 - 2) and bubble("zb-h2", 8) == 0          # arXiv:2401.10241 with F = B = W
-    assert bubble("dualpipe", 8, backward=2.5, weight=0.5) == pytest.approx(3 * (1 + 2.5 - 1.5))    # (p/2−1)(F&B+B−3W)
+    assert bubble("dualpipe", 8) == 3 * (3 + 2 - 3)                                # (p/2−1)(F&B+B−3W), F&B = F + B
+    assert bubble("dualpipe", 8, backward=2.5, weight=0.5) == pytest.approx(3 * (3.5 + 2.5 - 1.5))
     assert bubble_share(16, 16) == pytest.approx(15 / 31)                          # "p = m = 16 idles 48 %"
     assert bubble_share(8, 32, 4, key="interleaved") == pytest.approx(7 / (4 * 32 + 7))
 

@@ -1,0 +1,201 @@
+"""Pipeline schedules, run: when each pass starts, what each stage waits for, and how many activations it holds.
+
+One scheduler for all of them. It is given the order of work of each stage (pipeline_orders) and what each block needs;
+nothing starts before both its stage and its input are there. The closed forms of pipeline.py are held against it.
+"""
+
+from __future__ import annotations
+
+from engine.pipeline_orders import (BACKWARD, BESIDE, DUALPIPE, FORWARD, INPUT, INTERLEAVED, WEIGHT, batch_of, kind_of,
+                                    order, place_of)
+from engine.program import full, program, zeros
+
+STAGES, MICRO_BATCHES, CHUNKS = 16, 64, 4
+BLOCKS = 2 * STAGES * MICRO_BATCHES * CHUNKS
+NOTHING = -1                                    # a block that needs no other; a stage that waits for the step's end
+KEPT_FOR_WEIGHTS = 32 / 34                      # M_W over M_B of arXiv:2401.10241 Table 1, without attention's scores
+
+
+@program(stage=BLOCKS, kind=BLOCKS, batch=BLOCKS, place=BLOCKS, beside=BLOCKS, start_s=BLOCKS, end_s=BLOCKS,
+         idle_stage=BLOCKS, idle_start_s=BLOCKS, idle_end_s=BLOCKS, idle_kind=BLOCKS, idle_batch=BLOCKS,
+         idle_from=BLOCKS, idle_sent=BLOCKS, busy_s=STAGES, held=STAGES, total_s=(), step_s=(), bubble=(),
+         stages=(), micro_batches=())
+def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, together, message_s, first_extra,
+        last_extra, in_step):
+    """One step of training by a schedule of pipeline_orders. Times are those of one micro-batch on a whole stage.
+
+    ``together``: how long a forward and a backward that run side by side take (DualPipe), as a share of one after the
+    other. ``first_extra``, ``last_extra``: what the embedding and the output layer add, in stages. ``in_step``: all
+    stages end a step together (1), as they must for a global norm of the gradients, or each by itself (0).
+
+    For each block: its stage, kind, micro-batch and place, whether another runs beside it (1: the forward, 2: the
+    backward of the pair), its start and end. For each stretch in which a stage idles: kind, micro-batch and stage of the
+    block that it waits for (NOTHING: for the step's end), and whether that was already sent. For each stage: how long it
+    works, and the most micro-batches whose activations it ``held`` at a time. ``total_s`` is the time from the first
+    start to the last end, ``step_s`` what a step costs in a row of them, ``bubble`` the idle share of that. DualPipe
+    runs with the next numbers of stages and micro-batches that it can. Left out: messages that delay each other.
+    """
+    schedule, stages, batches = int(schedule), int(stages), int(micro_batches)
+    chunks = int(chunks) if schedule == INTERLEAVED else 1
+    if schedule == DUALPIPE:
+        stages = even(stages)
+        batches = max(2 * stages, even(batches))
+    work, begins = [], [0]
+    for stage in range(stages):
+        order(work, schedule, stage, stages, batches, chunks)
+        begins.append(len(work))
+
+    stage_of, needs = zeros(len(work)), full(len(work), NOTHING)
+    find_needs(work, begins, stages * chunks, batches, stage_of, needs)
+    lasts_s, lag_s = zeros(len(work)), zeros(len(work))
+    for number in range(len(work)):
+        place = place_of(work[number])
+        extra = (first_extra if place == 0 else 0) + (last_extra if place == stages * chunks - 1 else 0)
+        lasts_s[number] = (1 / chunks + extra) * pass_s(kind_of(work[number]), forward_s, input_s, weight_s)
+        if needs[number] >= 0 and stage_of[needs[number]] != stage_of[number]:
+            lag_s[number] = message_s
+    beside = zeros(len(work))
+    join_pairs(work, together, lasts_s, beside)
+    start_s, end_s = zeros(len(work)), full(len(work), -1)
+    in_order(begins, needs, lag_s, lasts_s, start_s, end_s)
+
+    total_s, step_s, busy_s, held = max(end_s), 0, zeros(stages), zeros(stages)
+    for stage in range(stages):
+        first, last = begins[stage], begins[stage + 1] - 1
+        step_s = total_s if in_step else max(step_s, end_s[last] - start_s[first])
+        for number in range(first, last + 1):
+            busy_s[stage] += lasts_s[number]
+        held[stage] = most_held(work, first, last, chunks)
+    gaps = [[], [], [], [], [], [], []]
+    for stage in range(stages):
+        find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, total_s, step_s, gaps)
+    for number in range(len(work)):
+        if beside[number] == 1:
+            start_s[number], end_s[number] = start_s[number + 1], end_s[number + 1]
+    return {"stage": stage_of, "kind": [plain(kind_of(work[i])) for i in range(len(work))],
+            "batch": [batch_of(work[i]) for i in range(len(work))],
+            "place": [place_of(work[i]) for i in range(len(work))], "beside": beside, "start_s": start_s,
+            "end_s": end_s, "idle_stage": gaps[0], "idle_start_s": gaps[1], "idle_end_s": gaps[2],
+            "idle_kind": gaps[3], "idle_batch": gaps[4], "idle_from": gaps[5], "idle_sent": gaps[6],
+            "busy_s": busy_s, "held": held, "total_s": total_s, "step_s": step_s,
+            "bubble": 1 - sum_of(busy_s) / (stages * step_s), "stages": stages, "micro_batches": batches}
+
+
+def even(count):
+    """The next even number."""
+    return count + count % 2
+
+
+def plain(kind):
+    """The kind, whatever runs beside it."""
+    return FORWARD if kind == BESIDE else kind
+
+
+def sum_of(values):
+    """The sum of a list."""
+    total = 0
+    for value in values:
+        total += value
+    return total
+
+
+def find_needs(work, begins, places, batches, stage_of, needs):
+    """Write down the stage of each block and the block that it needs: a forward, that of the place before; a backward,
+    that of the place behind, or at the last place the forward itself; a weight gradient, its input gradient."""
+    forward_of, backward_of = full(places * batches, NOTHING), full(places * batches, NOTHING)
+    for stage in range(len(begins) - 1):
+        for number in range(begins[stage], begins[stage + 1]):
+            stage_of[number] = stage
+            at, kind = place_of(work[number]) * batches + batch_of(work[number]), kind_of(work[number])
+            if kind == FORWARD or kind == BESIDE:
+                forward_of[at] = number + (1 if kind == BESIDE else 0)  # a pair is done when its second block is
+            elif kind != WEIGHT:
+                backward_of[at] = number
+    for number in range(len(work)):
+        place, batch, kind = place_of(work[number]), batch_of(work[number]), kind_of(work[number])
+        if kind == WEIGHT:
+            needs[number] = backward_of[place * batches + batch]
+        elif kind == BACKWARD or kind == INPUT:
+            last = place == places - 1
+            needs[number] = (forward_of if last else backward_of)[(place if last else place + 1) * batches + batch]
+        elif place > 0:
+            needs[number] = forward_of[(place - 1) * batches + batch]
+
+
+def pass_s(kind, forward_s, input_s, weight_s):
+    """How long a pass of this kind takes; a backward in one piece takes both halves."""
+    if kind == BACKWARD:
+        return input_s + weight_s
+    return forward_s if kind == FORWARD or kind == BESIDE else input_s if kind == INPUT else weight_s
+
+
+def join_pairs(work, together, lasts_s, beside):
+    """Let each pair start and end as one: its forward becomes a gate without duration before the backward."""
+    for number in range(len(work)):
+        if kind_of(work[number]) == BESIDE:
+            lasts_s[number + 1] = together * (lasts_s[number] + lasts_s[number + 1])
+            lasts_s[number] = 0
+            beside[number], beside[number + 1] = 1, 2
+
+
+def in_order(begins, needs, lag_s, lasts_s, start_s, end_s):
+    """Write down when each block starts and ends: after the one before it on its stage, and after what it needs has
+    ended and arrived. ``end_s`` comes filled with −1, and keeps that where blocks wait for each other in a circle."""
+    ahead, moving = [begins[stage] for stage in range(len(begins) - 1)], True
+    while moving:
+        moving = False
+        for stage in range(len(ahead)):
+            number = ahead[stage]
+            free_s = end_s[number - 1] if number > begins[stage] else 0
+            while number < begins[stage + 1] and (needs[number] < 0 or end_s[needs[number]] >= 0):
+                ready_s = end_s[needs[number]] + lag_s[number] if needs[number] >= 0 else 0
+                start_s[number] = max(free_s, ready_s)
+                free_s = start_s[number] + lasts_s[number]
+                end_s[number] = free_s
+                number += 1
+                moving = True
+            ahead[stage] = number
+
+
+def most_held(work, first, last, chunks):
+    """The most micro-batches whose activations a stage holds at a time: from the start of a forward to the end of its
+    backward; of a split one, KEPT_FOR_WEIGHTS of them to the end of the weight gradient."""
+    whole, kept, most = 0, 0, 0
+    for number in range(first, last + 1):
+        kind = kind_of(work[number])
+        if kind == WEIGHT:
+            kept -= 1
+        elif kind == FORWARD or kind == BESIDE:
+            whole += 1
+        else:
+            whole -= 1
+            kept += 1 if kind == INPUT else 0
+        most = max(most, (whole + KEPT_FOR_WEIGHTS * kept) / chunks)
+    return most
+
+
+def find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, total_s, step_s, gaps):
+    """Append the stretches in which a stage idles, between its neighbours' steps on the same stage: the end of the step
+    before reaches into this one's beginning where stages do not wait for each other between steps."""
+    first, last = begins[stage], begins[stage + 1] - 1
+    free_s = max(0, end_s[last] - step_s)
+    for number in range(first, last + 1):
+        if start_s[number] - free_s > 1e-9 * total_s:
+            need = needs[number]
+            note_gap(gaps, stage, free_s, start_s[number], plain(kind_of(work[number])), batch_of(work[number]),
+                     stage_of[need], end_s[need] <= free_s)
+        free_s = end_s[number]
+    ends_s = min(total_s, start_s[first] + step_s)
+    if ends_s - free_s > 1e-9 * total_s:
+        note_gap(gaps, stage, free_s, ends_s, NOTHING, NOTHING, NOTHING, False)
+
+
+def note_gap(gaps, stage, start_s, end_s, kind, batch, waits_for, sent):
+    """One row of seven columns."""
+    gaps[0].append(stage)
+    gaps[1].append(start_s)
+    gaps[2].append(end_s)
+    gaps[3].append(kind)
+    gaps[4].append(batch)
+    gaps[5].append(waits_for)
+    gaps[6].append(1 if sent else 0)

@@ -1,0 +1,198 @@
+"""The schedules, run: the papers' figures, bubbles and memory; every dependency kept, every pass made once."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import pipeline
+from engine.pipeline_orders import BACKWARD, DUALPIPE, FORWARD, INPUT, WEIGHT, batch_of, kind_of, order
+from engine.pipeline_schedules import KEPT_FOR_WEIGHTS, NOTHING, run
+
+KEYS = list(pipeline.SCHEDULES)
+TIMES = [(1.0, 1.0, 1.0), (1.0, 1.3, 0.7), (2.0, 1.5, 1.25), (0.3, 0.31, 0.05)]     # F, B, W: equal and unequal, W ≤ F, B
+EXACT = 1e-9                    # sums of up to 200 such times, in doubles
+
+
+def ran(key, p, m, v=1, times=(1.0, 1.0, 1.0), together=1.0, message_s=0.0, first=0.0, last=0.0, in_step=0):
+    return run(KEYS.index(key), p, m, v, *times, together, message_s, first, last, in_step)
+
+
+def rows(found, *names):
+    count = int(np.isfinite(found[names[0]]).sum())
+    return list(zip(*(found[name][:count] for name in names)))
+
+
+def letters(key, stage, p, m, v=1):
+    """A stage's order as the papers' figures print it, micro-batches from 1."""
+    work = []
+    order(work, KEYS.index(key), stage, p, m, v)
+    return " ".join("FBBWF"[kind_of(w)] + str(batch_of(w) + 1) for w in work)
+
+
+# -- the orders, against the papers' figures -------------------------------------------------------------------------
+def test_1f1b_as_in_megatrons_figure_4():
+    assert letters("1f1b", 0, 4, 8) == "F1 F2 F3 F4 B1 F5 B2 F6 B3 F7 B4 F8 B5 B6 B7 B8"
+    assert letters("1f1b", 3, 4, 3) == "F1 B1 F2 B2 F3 B3"
+    assert letters("gpipe", 2, 4, 3) == "F1 F2 F3 B1 B2 B3"
+
+
+def test_interleaved_as_in_megatrons_figure_4():
+    """arXiv:2104.04473 figure 4, two chunks: the first device's forwards run 1 2 3 4 1 2 3 4 5 6 7 8 before the first
+    backward but one, and the last device turns round after its fifth."""
+    assert letters("interleaved", 0, 4, 8, 2).startswith("F1 F2 F3 F4 F1 F2 F3 F4 F5 F6 F7 B1 F8 B2 F5 B3 F6 B4")
+    assert letters("interleaved", 3, 4, 8, 2).startswith("F1 F2 F3 F4 F1 B1 F2 B2 F3 B3 F4 B4 F5 B1 F6 B2")
+
+
+def test_zero_bubble_as_in_figure_3():
+    """arXiv:2401.10241 figure 3: devices 1 and 4 of both schedules."""
+    assert letters("zb-h1", 0, 4, 8) == ("F1 F2 F3 F4 B1 W1 F5 B2 W2 F6 B3 W3 F7 B4 W4 F8 B5 W5 B6 W6 B7 W7 B8 W8")
+    assert letters("zb-h1", 3, 4, 8) == ("F1 B1 F2 B2 F3 B3 F4 B4 W1 F5 B5 W2 F6 B6 W3 F7 B7 W4 F8 B8 W5 W6 W7 W8")
+    assert letters("zb-h2", 0, 4, 8) == ("F1 F2 F3 F4 F5 F6 F7 B1 W1 F8 B2 W2 B3 W3 B4 W4 B5 W5 B6 W6 B7 W7 B8 W8")
+    assert letters("zb-h2", 3, 4, 8) == ("F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7 W1 F8 B8 W2 W3 W4 W5 W6 W7 W8")
+
+
+def test_dualpipe_as_in_its_published_figure():
+    """DualPipe README: 8 ranks, 20 micro-batches, ten from each end. Rank 0 begins with seven of its own and meets the
+    first of the other direction; the middle ranks take the directions in turn."""
+    assert letters("dualpipe", 0, 8, 20).startswith("F1 F2 F3 F4 F5 F6 F7 F11 B11 W11 F12 B12 W12 F13 B13 W13 F14 F8 B14")
+    assert letters("dualpipe", 3, 8, 20).startswith("F1 F11 F2 F12 F3 F13 F4 F14 F5 B11 F15 B1 F6 B12")
+    assert letters("dualpipe", 7, 8, 20) == letters("dualpipe", 0, 8, 20).translate(str.maketrans({})).replace(
+        "", "")[:0] + " ".join(w[0] + str((int(w[1:]) + 9) % 20 + 1) for w in letters("dualpipe", 0, 8, 20).split())
+
+
+# -- bubbles and memory, against the closed forms --------------------------------------------------------------------
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("key", [k for k in KEYS if k != "dualpipe"])
+def test_the_published_bubble_and_memory(key, times):
+    """arXiv:2104.04473 section 2.2, arXiv:2401.10241 Table 2; p to 16, m to 64, from the least that the formulas hold for."""
+    forward_s, input_s, weight_s = times
+    plan = pipeline.SCHEDULES[key]
+    for p, v in [(1, 1), (2, 2), (3, 1), (4, 4), (8, 2), (16, 3)]:
+        v = v if plan.interleaved else 1
+        least = int(pipeline.least_micro_batches(p, plan))
+        for m in sorted({least, least + 1, 2 * least + 3, 48, 64} & set(range(least, 65))):
+            found = ran(key, p, m, v, times)
+            idle_s = found["step_s"] - m * sum(times)
+            expected_s = pipeline.bubble_s(float(p), float(v), forward_s, input_s + weight_s, weight_s, plan)
+            assert idle_s == pytest.approx(expected_s, abs=EXACT * m), (key, p, m, v)
+            assert found["bubble"] == pytest.approx(expected_s / found["step_s"], abs=EXACT)
+            if m % p == 0 or not plan.interleaved:      # with uneven groups the first is larger, and so is its memory
+                assert found["held"][0] == pytest.approx(pipeline.in_flight(p, m, v, plan))
+
+
+@pytest.mark.parametrize("p, m", [(2, 4), (4, 8), (8, 20), (16, 32), (16, 64)])
+def test_dualpipe_published_bubble_and_memory(p, m):
+    """(p/2 − 1)(F&B + B − 3W) and p + 1 of its README, exact where a forward takes as long as an input gradient."""
+    plan = pipeline.SCHEDULES["dualpipe"]
+    for weight_s in (1.0, 0.8, 0.5):
+        found = ran("dualpipe", p, m, 1, (1.0, 1.0, weight_s))
+        expected_s = pipeline.bubble_s(float(p), 1.0, 1.0, 1.0 + weight_s, weight_s, plan)
+        assert found["step_s"] - m * (2.0 + weight_s) == pytest.approx(expected_s, abs=EXACT)
+        assert np.nanmax(found["held"]) == pipeline.in_flight(p, m, 1, plan) == p + 1
+
+
+def test_dualpipe_off_its_formula_by_little():
+    """Where they differ, no formula is published; the run stays near it while F and the input gradient do."""
+    for times in [(1.0, 1.2, 1.0), (1.2, 1.0, 1.0), (1.0, 1.3, 0.7)]:
+        found = ran("dualpipe", 8, 32, 1, times)
+        forward_s, input_s, weight_s = times
+        published_s = pipeline.bubble_s(8.0, 1.0, forward_s, input_s + weight_s, weight_s, pipeline.SCHEDULES["dualpipe"])
+        assert abs(found["step_s"] - 32 * sum(times) - published_s) <= 3 * abs(forward_s - input_s) + EXACT
+
+
+def test_the_course_s_one_number():
+    assert ran("1f1b", 16, 16, times=(1, 1, 1))["bubble"] == pytest.approx(15 / 31)          # 48 %
+    assert ran("gpipe", 4, 8)["step_s"] == ran("1f1b", 4, 8)["step_s"]                      # the bubble is no smaller
+    assert (ran("gpipe", 4, 8)["held"][0], ran("1f1b", 4, 8)["held"][0]) == (8, 4)          # the memory is
+
+
+def test_memory_of_every_stage():
+    """1F1B: p − s. ZB-H1: (p − s) M_B + s M_W, ZB-H2: (2(p − s) − 1) M_B + 2s M_W (arXiv:2401.10241 section 2.3)."""
+    p, kept = 6, KEPT_FOR_WEIGHTS
+    assert list(ran("1f1b", p, 20)["held"][:p]) == [6, 5, 4, 3, 2, 1]
+    assert np.allclose(ran("zb-h1", p, 20)["held"][:p], [p - s + s * kept for s in range(p)])
+    assert np.allclose(ran("zb-h2", p, 20)["held"][:p], [2 * (p - s) - 1 + 2 * s * kept for s in range(p)])
+
+
+def test_zero_bubble_needs_stages_that_end_their_step_alone():
+    """Where all stages wait for a global norm, ZB-H2 has its fill and its drain back: (p − 1) F; 1F1B loses nothing."""
+    p, m = 8, 32
+    alone, together = ran("zb-h2", p, m), ran("zb-h2", p, m, in_step=1)
+    assert alone["bubble"] == pytest.approx(0.0, abs=EXACT)
+    assert together["step_s"] - alone["step_s"] == pytest.approx(p - 1)
+    assert ran("1f1b", p, m)["step_s"] == ran("1f1b", p, m, in_step=1)["step_s"]
+
+
+# -- by hand ---------------------------------------------------------------------------------------------------------------
+def test_two_stages_two_micro_batches_by_hand():
+    """F = 1, B = 2. Stage 0: F 0-1, 1-2; stage 1: F 1-2, B 2-4, F 4-5, B 5-7; stage 0: B 4-6, B 7-9."""
+    found = ran("1f1b", 2, 2, times=(1.0, 1.0, 1.0))
+    assert rows(found, "stage", "kind", "batch", "start_s", "end_s") == [
+        (0, 0, 0, 0, 1), (0, 0, 1, 1, 2), (0, 1, 0, 4, 6), (0, 1, 1, 7, 9),
+        (1, 0, 0, 1, 2), (1, 1, 0, 2, 4), (1, 0, 1, 4, 5), (1, 1, 1, 5, 7)]
+    assert rows(found, "idle_stage", "idle_start_s", "idle_end_s", "idle_kind", "idle_batch", "idle_from") == [
+        (0, 2, 4, BACKWARD, 0, 1), (0, 6, 7, BACKWARD, 1, 1), (1, 0, 1, FORWARD, 0, 0),
+        (1, 7, 9, NOTHING, NOTHING, NOTHING)]
+    assert found["total_s"] == 9 and found["bubble"] == pytest.approx(1 - 12 / 18)
+
+
+def test_messages_lengthen_fill_drain_and_every_turn():
+    """One micro-batch goes down and up once: 2 (p − 1) messages; the wait for one that was sent says so."""
+    found = ran("1f1b", 4, 1, message_s=0.25)
+    assert found["total_s"] == 4 * 3 + 2 * 3 * 0.25
+    late = ran("1f1b", 2, 2, message_s=0.25)
+    assert (1, 1.0) in [(stage, sent) for stage, sent in rows(late, "idle_stage", "idle_sent")]
+
+
+def test_the_slowest_stage_sets_the_pace():
+    """A last stage that takes half as long again: every further micro-batch costs 1.5 (F + B)."""
+    more = [ran("1f1b", 4, m, last=0.5)["total_s"] for m in (16, 17)]
+    assert more[1] - more[0] == pytest.approx(1.5 * 3)
+    even = ran("1f1b", 4, 16)
+    assert ran("1f1b", 4, 16, last=0.5)["bubble"] > 2 * even["bubble"] - even["bubble"] ** 2
+
+
+# -- properties ------------------------------------------------------------------------------------------------------------
+@settings(max_examples=150, deadline=None)
+@given(key=st.sampled_from(KEYS), p=st.integers(1, 16), m=st.integers(1, 64), v=st.integers(1, 4),
+       times=st.tuples(*[st.integers(1, 6)] * 3), message_s=st.integers(0, 3), extras=st.tuples(*[st.integers(0, 2)] * 2),
+       together=st.sampled_from([1.0, 0.75]))
+def test_every_pass_once_and_nothing_before_its_time(key, p, m, v, times, message_s, extras, together):
+    found = ran(key, p, m, v, tuple(map(float, times)), together, float(message_s), *map(float, extras))
+    p, m, v = int(found["stages"]), int(found["micro_batches"]), v if key == "interleaved" else 1
+    start, end, stage_of, made = {}, {}, {}, {}
+    for stage, kind, batch, place, begin, finish in rows(found, "stage", "kind", "batch", "place", "start_s", "end_s"):
+        kind, batch, place = int(kind), int(batch), int(place)
+        made.setdefault((place, batch), []).append(kind)
+        kind = BACKWARD if kind == INPUT else kind
+        assert (place, batch, kind) not in start, "a pass made twice"
+        start[place, batch, kind], end[place, batch, kind], stage_of[place, batch] = begin, finish, stage
+    assert len(made) == p * v * m
+    assert {tuple(sorted(kinds)) for kinds in made.values()} <= {(FORWARD, BACKWARD), (FORWARD, INPUT, WEIGHT)}
+    for (place, batch, kind), begin in start.items():
+        before = {FORWARD: (place - 1, batch, FORWARD), WEIGHT: (place, batch, BACKWARD),
+                  BACKWARD: (place + 1, batch, BACKWARD) if place < p * v - 1 else (place, batch, FORWARD)}[kind]
+        if before in end:
+            lag = message_s if stage_of[before[:2]] != stage_of[place, batch] else 0
+            assert begin >= end[before] + lag - EXACT
+        else:
+            assert kind == FORWARD and place == 0
+    assert_no_stage_does_two_things(found, p)
+
+
+def assert_no_stage_does_two_things(found, p):
+    """Passes (pairs counted once) and idle stretches tile each stage's step."""
+    for stage in range(p):
+        spans = {(begin, finish) for at, begin, finish in rows(found, "stage", "start_s", "end_s") if at == stage}
+        spans |= {(begin, finish) for at, begin, finish in rows(found, "idle_stage", "idle_start_s", "idle_end_s")
+                  if at == stage}
+        spans = sorted(spans)
+        assert all(first[1] == pytest.approx(second[0]) for first, second in zip(spans, spans[1:]))
+        assert sum(b - a for a, b in spans) == pytest.approx(min(found["step_s"], found["total_s"]), rel=EXACT)
+
+
+def test_dualpipe_runs_with_the_next_numbers_that_it_can():
+    found = run(DUALPIPE, 7, 9, 1, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0)
+    assert (found["stages"], found["micro_batches"]) == (8, 16)
+    assert {INPUT, BACKWARD} <= set(found["kind"][np.isfinite(found["kind"])])
