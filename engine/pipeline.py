@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine import check, ops
+from engine import pipeline_orders as orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class Schedule:
     """
 
     key: str
+    name: str
+    order: int                      # how pipeline_orders runs it
     weight_gradients: float
     flight_warm_up: float
     flight_more: float
@@ -28,7 +31,7 @@ class Schedule:
     weight_copies: float = 1.0
     last_flight: float = 1.0        # micro-batches that the last stage holds at most
     least_per_stage: float = 0.0    # the least micro-batches for which this holds are least_per_stage·p + least_more
-    least_more: float = 0.0
+    least_more: float = 0.0         # (one at the very least)
     hides_experts: float = 0.0      # 1.0 where an opposite direction's arithmetic runs beside the AllToAll
     interleaved: bool = False
     source: str = ""
@@ -37,15 +40,17 @@ class Schedule:
 ALL_OF_THEM = 1e12  # GPipe holds every micro-batch of the step
 
 SCHEDULES = {schedule.key: schedule for schedule in (
-    Schedule("gpipe", 0.0, 0.0, ALL_OF_THEM, last_flight=ALL_OF_THEM, least_more=1.0,
+    Schedule("gpipe", "GPipe", orders.GPIPE, 0.0, 0.0, ALL_OF_THEM, last_flight=ALL_OF_THEM,
              source="arXiv:1811.06965 section 2.3"),
-    Schedule("1f1b", 0.0, 0.0, 0.0, least_more=1.0, source="arXiv:2104.04473 section 2.2.1"),
-    Schedule("interleaved", 0.0, 1.0, 0.0, least_per_stage=1.0, interleaved=True,
+    Schedule("1f1b", "1F1B", orders.ONE_F_ONE_B, 0.0, 0.0, 0.0, source="arXiv:2104.04473 section 2.2.1"),
+    Schedule("interleaved", "interleaved 1F1B", orders.INTERLEAVED, 0.0, 1.0, 0.0, least_per_stage=1.0, interleaved=True,
              source="arXiv:2104.04473 section 2.2.2; memory: arXiv:2205.05198 section 4.2.3"),
-    Schedule("zb-h1", 2.0, 0.0, 0.0, least_per_stage=1.0, source="arXiv:2401.10241 Table 2; DualPipe README (ZB1P)"),
-    Schedule("zb-h2", 3.0, 1.0, 0.0, least_per_stage=2.0, least_more=-1.0, source="arXiv:2401.10241 Table 2"),
-    Schedule("dualpipe", 3.0, 0.0, 1.0, stages_share=0.5, backwards=2.0, weight_copies=2.0, last_flight=ALL_OF_THEM,
-             least_per_stage=2.0, hides_experts=1.0, source="DualPipe README"),
+    Schedule("zb-h1", "ZB-H1", orders.ZB_H1, 2.0, 0.0, 0.0, least_per_stage=1.0,
+             source="arXiv:2401.10241 Table 2; DualPipe README (ZB1P)"),
+    Schedule("zb-h2", "ZB-H2", orders.ZB_H2, 3.0, 1.0, 0.0, least_per_stage=2.0, least_more=-1.0,
+             source="arXiv:2401.10241 Table 2"),
+    Schedule("dualpipe", "DualPipe", orders.DUALPIPE, 3.0, 0.0, 1.0, stages_share=0.5, backwards=2.0, weight_copies=2.0,
+             last_flight=ALL_OF_THEM, least_per_stage=2.0, hides_experts=1.0, source="DualPipe README"),
 )}
 
 
@@ -59,9 +64,10 @@ def bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
     """Idle time of a stage in one step. GPipe and 1F1B: (p−1)(F+B); interleaved: divided by its v chunks; ZB-H1:
     (p−1)(F+B−2W); ZB-H2: (p−1)(F+B−3W); DualPipe: (p/2−1)(F&B+B−3W), all never below zero.
 
-    They hold where there are micro-batches enough (see ``least_micro_batches``). Leaves out what a stage waits for messages
-    (see layout.py) and stages of unequal length. DualPipe's F&B, one forward and one backward run together, is taken as
-    F + B; its formula is exact where a forward takes as long as an input gradient (tests/engine/test_pipeline_schedules).
+    They hold where there are micro-batches enough (see ``least_micro_batches``). Leaves out what a stage waits for
+    messages (see layout.py) and stages of unequal length. DualPipe's F&B, one forward and one backward run together, is taken as
+    F + B; its formula is exact where a forward takes as long as an input gradient, and the zero-bubble ones where a
+    weight gradient takes no longer than a forward or an input gradient (tests/engine/test_pipeline_schedules.py).
     """
     if not check.is_trusted():
         check.whole(stages=stages, chunks=chunks)
@@ -71,12 +77,25 @@ def bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
         0.0, forward_s + plan.backwards * backward_s - plan.weight_gradients * weight_gradient_s)
 
 
+def step_s(stages, micro_batches, chunks, forward_s, backward_s, weight_gradient_s, plan):
+    """A step with equal stages: m·(F + B) of work and the bubble."""
+    if not check.is_trusted():
+        check.whole(micro_batches=micro_batches)
+    idle_s = bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan)
+    return micro_batches * (forward_s + backward_s) + idle_s
+
+
+def idle_share(stages, micro_batches, chunks, forward_s, backward_s, weight_gradient_s, plan):
+    """The bubble as a share of the whole step; 1F1B: (p−1)/(m+p−1), interleaved (p−1)/(v·m+p−1)."""
+    idle_s = bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan)
+    return idle_s / step_s(stages, micro_batches, chunks, forward_s, backward_s, weight_gradient_s, plan)
+
+
 def bubble_share(stages, micro_batches, chunks=1, backward_over_forward=2.0, key="1f1b"):
-    """The bubble as a share of the whole step, for equal stages; 1F1B: (p−1)/(m+p−1), interleaved (p−1)/(v·m+p−1)."""
-    check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
+    """The same for a schedule by its key, with half of the backward in weight gradients."""
     check.positive(backward_over_forward=backward_over_forward)
-    idle = bubble_s(stages * 1.0, chunks * 1.0, 1.0, backward_over_forward, backward_over_forward / 2, schedule(key))
-    return idle / (idle + micro_batches * (1.0 + backward_over_forward))
+    return idle_share(stages * 1.0, micro_batches * 1.0, chunks * 1.0, 1.0, backward_over_forward,
+                      backward_over_forward / 2, schedule(key))
 
 
 def in_flight(stages, micro_batches, chunks, plan):
@@ -92,6 +111,33 @@ def least_micro_batches(stages, plan):
     if not check.is_trusted():
         check.whole(stages=stages)
     return ops.maximum(1.0, plan.least_per_stage * stages + plan.least_more)
+
+
+class Passes(NamedTuple):
+    """How long a stage takes for one micro-batch: forward, backward, and the backward's two halves."""
+
+    forward_s: float
+    backward_s: float
+    input_s: float
+    weight_s: float
+
+
+def passes(forward_s, backward_over_forward, weight_share) -> Passes:
+    """From a forward, its ratio to a backward, and the share of the backward that computes weight gradients."""
+    if not check.is_trusted():
+        check.positive(forward_s=forward_s, backward_over_forward=backward_over_forward, weight_share=weight_share)
+    backward_s = forward_s * backward_over_forward
+    return Passes(forward_s, backward_s, backward_s * (1.0 - weight_share), backward_s * weight_share)
+
+
+def imbalance(slowest_s, all_s, stages):
+    """How long the busiest stage works, over the average of all: what every further micro-batch costs too much."""
+    return slowest_s * stages / all_s
+
+
+def against_1f1b(held, stages, micro_batches):
+    """The activations that a stage holds over those of 1F1B's first stage."""
+    return held / in_flight(stages, micro_batches, 1.0, SCHEDULES["1f1b"])
 
 
 class StageLayers(NamedTuple):

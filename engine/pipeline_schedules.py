@@ -6,34 +6,41 @@ nothing starts before both its stage and its input are there. The closed forms o
 
 from __future__ import annotations
 
+import math
+
 from engine.pipeline_orders import (BACKWARD, BESIDE, DUALPIPE, FORWARD, INPUT, INTERLEAVED, WEIGHT, batch_of, kind_of,
                                     order, place_of)
 from engine.program import full, program, zeros
+from engine.timeline import schedule as run_tasks
 
 STAGES, MICRO_BATCHES, CHUNKS = 16, 64, 4
-BLOCKS = 2 * STAGES * MICRO_BATCHES * CHUNKS
-NOTHING = -1                                    # a block that needs no other; a stage that waits for the step's end
+BLOCKS, NUMBERS = 2 * STAGES * MICRO_BATCHES * CHUNKS, 1600
+NOTHING = -1                                    # where there is no block
+STEP_END = 4                                    # in place of a kind: the stage is done, and waits for the step's end
 KEPT_FOR_WEIGHTS = 32 / 34                      # M_W over M_B of arXiv:2401.10241 Table 1, without attention's scores
 
 
 @program(stage=BLOCKS, kind=BLOCKS, batch=BLOCKS, place=BLOCKS, beside=BLOCKS, start_s=BLOCKS, end_s=BLOCKS,
          idle_stage=BLOCKS, idle_start_s=BLOCKS, idle_end_s=BLOCKS, idle_kind=BLOCKS, idle_batch=BLOCKS,
-         idle_from=BLOCKS, idle_sent=BLOCKS, busy_s=STAGES, held=STAGES, total_s=(), step_s=(), bubble=(),
-         stages=(), micro_batches=())
+         idle_from=BLOCKS, idle_wire_s=BLOCKS, other_stage=2 * STAGES, other_start_s=2 * STAGES, other_end_s=2 * STAGES,
+         other_next=2 * STAGES, number_batch=NUMBERS, number_stage=NUMBERS, number_beside=NUMBERS, number_at_s=NUMBERS,
+         busy_s=STAGES, held=STAGES, total_s=(), step_s=(), bubble=(), stages=(), micro_batches=())
 def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, together, message_s, first_extra,
-        last_extra, in_step):
+        last_extra, in_step, legible_s):
     """One step of training by a schedule of pipeline_orders. Times are those of one micro-batch on a whole stage.
 
     ``together``: how long a forward and a backward that run side by side take (DualPipe), as a share of one after the
     other. ``first_extra``, ``last_extra``: what the embedding and the output layer add, in stages. ``in_step``: all
     stages end a step together (1), as they must for a global norm of the gradients, or each by itself (0).
+    DualPipe runs with the next numbers of stages and micro-batches that it can.
 
-    For each block: its stage, kind, micro-batch and place, whether another runs beside it (1: the forward, 2: the
-    backward of the pair), its start and end. For each stretch in which a stage idles: kind, micro-batch and stage of the
-    block that it waits for (NOTHING: for the step's end), and whether that was already sent. For each stage: how long it
-    works, and the most micro-batches whose activations it ``held`` at a time. ``total_s`` is the time from the first
-    start to the last end, ``step_s`` what a step costs in a row of them, ``bubble`` the idle share of that. DualPipe
-    runs with the next numbers of stages and micro-batches that it can. Left out: messages that delay each other.
+    A row for each block: its stage, kind, micro-batch and place, whether another runs beside it (1: the forward, 2: the
+    backward of the pair), its start and end; ``number_…`` is about those that last ``legible_s``. A row for each stretch
+    in which a stage idles: kind, micro-batch and stage of the block that it waits for, and how long of that for the
+    message; kind STEP_END and no more where it is done. ``other_…``: where the step before or the next one (1) reaches
+    into this one's time. For each stage: how long it works, and the most micro-batches whose activations it holds at a
+    time. ``total_s`` is the time from the first start to the last end, ``step_s`` what a step costs in a row of them,
+    ``bubble`` the idle share of that. Left out: messages that delay each other.
     """
     schedule, stages, batches = int(schedule), int(stages), int(micro_batches)
     chunks = int(chunks) if schedule == INTERLEAVED else 1
@@ -44,20 +51,15 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
     for stage in range(stages):
         order(work, schedule, stage, stages, batches, chunks)
         begins.append(len(work))
-
-    stage_of, needs = zeros(len(work)), full(len(work), NOTHING)
+    stage_of, needs = zeros(len(work)), [[] for _ in range(len(work))]
     find_needs(work, begins, stages * chunks, batches, stage_of, needs)
-    lasts_s, lag_s = zeros(len(work)), zeros(len(work))
+    lasts_s, beside = zeros(len(work)), zeros(len(work))
     for number in range(len(work)):
         place = place_of(work[number])
         extra = (first_extra if place == 0 else 0) + (last_extra if place == stages * chunks - 1 else 0)
         lasts_s[number] = (1 / chunks + extra) * pass_s(kind_of(work[number]), forward_s, input_s, weight_s)
-        if needs[number] >= 0 and stage_of[needs[number]] != stage_of[number]:
-            lag_s[number] = message_s
-    beside = zeros(len(work))
     join_pairs(work, together, lasts_s, beside)
-    start_s, end_s = zeros(len(work)), full(len(work), -1)
-    in_order(begins, needs, lag_s, lasts_s, start_s, end_s)
+    start_s, end_s, _ = run_tasks(stages, stage_of, lasts_s, full(len(work), message_s), needs)
 
     total_s, step_s, busy_s, held = max(end_s), 0, zeros(stages), zeros(stages)
     for stage in range(stages):
@@ -66,18 +68,23 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
         for number in range(first, last + 1):
             busy_s[stage] += lasts_s[number]
         held[stage] = most_held(work, first, last, chunks)
-    gaps = [[], [], [], [], [], [], []]
+    gaps, others, numbers = [[], [], [], [], [], [], []], [[], [], [], []], [[], [], [], []]
     for stage in range(stages):
-        find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, total_s, step_s, gaps)
+        find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, message_s, total_s, step_s, gaps, others)
     for number in range(len(work)):
         if beside[number] == 1:
             start_s[number], end_s[number] = start_s[number + 1], end_s[number + 1]
+        if end_s[number] - start_s[number] >= legible_s:
+            note(numbers, batch_of(work[number]), stage_of[number], beside[number],
+                 (start_s[number] + end_s[number]) / 2)
     return {"stage": stage_of, "kind": [plain(kind_of(work[i])) for i in range(len(work))],
             "batch": [batch_of(work[i]) for i in range(len(work))],
             "place": [place_of(work[i]) for i in range(len(work))], "beside": beside, "start_s": start_s,
             "end_s": end_s, "idle_stage": gaps[0], "idle_start_s": gaps[1], "idle_end_s": gaps[2],
-            "idle_kind": gaps[3], "idle_batch": gaps[4], "idle_from": gaps[5], "idle_sent": gaps[6],
-            "busy_s": busy_s, "held": held, "total_s": total_s, "step_s": step_s,
+            "idle_kind": gaps[3], "idle_batch": gaps[4], "idle_from": gaps[5], "idle_wire_s": gaps[6],
+            "other_stage": others[0], "other_start_s": others[1], "other_end_s": others[2], "other_next": others[3],
+            "number_batch": numbers[0], "number_stage": numbers[1], "number_beside": numbers[2],
+            "number_at_s": numbers[3], "busy_s": busy_s, "held": held, "total_s": total_s, "step_s": step_s,
             "bubble": 1 - sum_of(busy_s) / (stages * step_s), "stages": stages, "micro_batches": batches}
 
 
@@ -114,12 +121,12 @@ def find_needs(work, begins, places, batches, stage_of, needs):
     for number in range(len(work)):
         place, batch, kind = place_of(work[number]), batch_of(work[number]), kind_of(work[number])
         if kind == WEIGHT:
-            needs[number] = backward_of[place * batches + batch]
+            needs[number].append(backward_of[place * batches + batch])
         elif kind == BACKWARD or kind == INPUT:
             last = place == places - 1
-            needs[number] = (forward_of if last else backward_of)[(place if last else place + 1) * batches + batch]
+            needs[number].append((forward_of if last else backward_of)[(place if last else place + 1) * batches + batch])
         elif place > 0:
-            needs[number] = forward_of[(place - 1) * batches + batch]
+            needs[number].append(forward_of[(place - 1) * batches + batch])
 
 
 def pass_s(kind, forward_s, input_s, weight_s):
@@ -136,25 +143,6 @@ def join_pairs(work, together, lasts_s, beside):
             lasts_s[number + 1] = together * (lasts_s[number] + lasts_s[number + 1])
             lasts_s[number] = 0
             beside[number], beside[number + 1] = 1, 2
-
-
-def in_order(begins, needs, lag_s, lasts_s, start_s, end_s):
-    """Write down when each block starts and ends: after the one before it on its stage, and after what it needs has
-    ended and arrived. ``end_s`` comes filled with −1, and keeps that where blocks wait for each other in a circle."""
-    ahead, moving = [begins[stage] for stage in range(len(begins) - 1)], True
-    while moving:
-        moving = False
-        for stage in range(len(ahead)):
-            number = ahead[stage]
-            free_s = end_s[number - 1] if number > begins[stage] else 0
-            while number < begins[stage + 1] and (needs[number] < 0 or end_s[needs[number]] >= 0):
-                ready_s = end_s[needs[number]] + lag_s[number] if needs[number] >= 0 else 0
-                start_s[number] = max(free_s, ready_s)
-                free_s = start_s[number] + lasts_s[number]
-                end_s[number] = free_s
-                number += 1
-                moving = True
-            ahead[stage] = number
 
 
 def most_held(work, first, last, chunks):
@@ -174,28 +162,36 @@ def most_held(work, first, last, chunks):
     return most
 
 
-def find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, total_s, step_s, gaps):
-    """Append the stretches in which a stage idles, between its neighbours' steps on the same stage: the end of the step
-    before reaches into this one's beginning where stages do not wait for each other between steps."""
-    first, last = begins[stage], begins[stage + 1] - 1
-    free_s = max(0, end_s[last] - step_s)
+def find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, message_s, total_s, step_s, gaps, others):
+    """Note the stretches in which a stage idles. Where stages do not wait for each other between steps, the one before
+    reaches into this one's beginning, and the next one begins before this one's end."""
+    first, last, least_s = begins[stage], begins[stage + 1] - 1, 1e-9 * total_s
+    free_s, ends_s = max(0, end_s[last] - step_s), min(total_s, start_s[first] + step_s)
+    if free_s > least_s:
+        note(others, stage, 0, free_s, 0)
+    if total_s - ends_s > least_s:
+        note(others, stage, ends_s, total_s, 1)
     for number in range(first, last + 1):
-        if start_s[number] - free_s > 1e-9 * total_s:
-            need = needs[number]
-            note_gap(gaps, stage, free_s, start_s[number], plain(kind_of(work[number])), batch_of(work[number]),
-                     stage_of[need], end_s[need] <= free_s)
+        if start_s[number] - free_s > least_s:
+            need = needs[number][0]
+            note(gaps, stage, free_s, start_s[number], plain(kind_of(work[number])))
+            note_cause(gaps, batch_of(work[number]), stage_of[need], min(message_s, start_s[number] - free_s))
         free_s = end_s[number]
-    ends_s = min(total_s, start_s[first] + step_s)
-    if ends_s - free_s > 1e-9 * total_s:
-        note_gap(gaps, stage, free_s, ends_s, NOTHING, NOTHING, NOTHING, False)
+    if ends_s - free_s > least_s:
+        note(gaps, stage, free_s, ends_s, STEP_END)
+        note_cause(gaps, math.nan, math.nan, 0)
 
 
-def note_gap(gaps, stage, start_s, end_s, kind, batch, waits_for, sent):
-    """One row of seven columns."""
-    gaps[0].append(stage)
-    gaps[1].append(start_s)
-    gaps[2].append(end_s)
-    gaps[3].append(kind)
-    gaps[4].append(batch)
-    gaps[5].append(waits_for)
-    gaps[6].append(1 if sent else 0)
+def note(columns, first, second, third, fourth):
+    """A row of four columns."""
+    columns[0].append(first)
+    columns[1].append(second)
+    columns[2].append(third)
+    columns[3].append(fourth)
+
+
+def note_cause(columns, batch, stage, wire_s):
+    """The other three of a gap's row."""
+    columns[4].append(batch)
+    columns[5].append(stage)
+    columns[6].append(wire_s)

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from engine import pipeline
 from engine.pipeline_orders import BACKWARD, DUALPIPE, FORWARD, INPUT, WEIGHT, batch_of, kind_of, order
-from engine.pipeline_schedules import KEPT_FOR_WEIGHTS, NOTHING, run
+from engine.pipeline_schedules import KEPT_FOR_WEIGHTS, STEP_END, run
 
 KEYS = list(pipeline.SCHEDULES)
 TIMES = [(1.0, 1.0, 1.0), (1.0, 1.3, 0.7), (2.0, 1.5, 1.25), (0.3, 0.31, 0.05)]     # F, B, W: equal and unequal, W ≤ F, B
 EXACT = 1e-9                    # sums of up to 200 such times, in doubles
 
 
-def ran(key, p, m, v=1, times=(1.0, 1.0, 1.0), together=1.0, message_s=0.0, first=0.0, last=0.0, in_step=0):
-    return run(KEYS.index(key), p, m, v, *times, together, message_s, first, last, in_step)
+def ran(key, p, m, v=1, times=(1.0, 1.0, 1.0), together=1.0, message_s=0.0, first=0.0, last=0.0, in_step=0, legible_s=1e9):
+    return run(KEYS.index(key), p, m, v, *times, together, message_s, first, last, in_step, legible_s)
 
 
 def rows(found, *names):
@@ -57,8 +57,8 @@ def test_dualpipe_as_in_its_published_figure():
     first of the other direction; the middle ranks take the directions in turn."""
     assert letters("dualpipe", 0, 8, 20).startswith("F1 F2 F3 F4 F5 F6 F7 F11 B11 W11 F12 B12 W12 F13 B13 W13 F14 F8 B14")
     assert letters("dualpipe", 3, 8, 20).startswith("F1 F11 F2 F12 F3 F13 F4 F14 F5 B11 F15 B1 F6 B12")
-    assert letters("dualpipe", 7, 8, 20) == letters("dualpipe", 0, 8, 20).translate(str.maketrans({})).replace(
-        "", "")[:0] + " ".join(w[0] + str((int(w[1:]) + 9) % 20 + 1) for w in letters("dualpipe", 0, 8, 20).split())
+    mirrored = [w[0] + str((int(w[1:]) + 9) % 20 + 1) for w in letters("dualpipe", 0, 8, 20).split()]
+    assert letters("dualpipe", 7, 8, 20).split() == mirrored        # the other end does the same with the other ten
 
 
 # -- bubbles and memory, against the closed forms --------------------------------------------------------------------
@@ -131,18 +131,33 @@ def test_two_stages_two_micro_batches_by_hand():
     assert rows(found, "stage", "kind", "batch", "start_s", "end_s") == [
         (0, 0, 0, 0, 1), (0, 0, 1, 1, 2), (0, 1, 0, 4, 6), (0, 1, 1, 7, 9),
         (1, 0, 0, 1, 2), (1, 1, 0, 2, 4), (1, 0, 1, 4, 5), (1, 1, 1, 5, 7)]
-    assert rows(found, "idle_stage", "idle_start_s", "idle_end_s", "idle_kind", "idle_batch", "idle_from") == [
-        (0, 2, 4, BACKWARD, 0, 1), (0, 6, 7, BACKWARD, 1, 1), (1, 0, 1, FORWARD, 0, 0),
-        (1, 7, 9, NOTHING, NOTHING, NOTHING)]
+    assert rows(found, "idle_stage", "idle_start_s", "idle_end_s", "idle_kind") == [
+        (0, 2, 4, BACKWARD), (0, 6, 7, BACKWARD), (1, 0, 1, FORWARD), (1, 7, 9, STEP_END)]
+    np.testing.assert_array_equal(rows(found, "idle_stage", "idle_batch", "idle_from"),
+                                  [(0, 0, 1), (0, 1, 1), (1, 0, 0), (1, np.nan, np.nan)])
     assert found["total_s"] == 9 and found["bubble"] == pytest.approx(1 - 12 / 18)
+
+
+def test_blocks_that_are_long_enough_get_a_number():
+    found = ran("1f1b", 2, 2, legible_s=1.5)
+    assert rows(found, "number_stage", "number_batch", "number_at_s") == [(0, 0, 5), (0, 1, 8), (1, 0, 3), (1, 1, 6)]
+
+
+def test_where_stages_end_alone_the_neighbouring_steps_are_seen():
+    """ZB-H2 at F = B = W: stage s starts s later, and leaves as much to the step before and to the next one."""
+    p, m = 4, 8
+    found = ran("zb-h2", p, m)
+    assert sorted(rows(found, "other_stage", "other_start_s", "other_end_s", "other_next")) == sorted(
+        [(s, 0, s, 0) for s in range(1, p)] + [(s, 3 * m + s, 3 * m + p - 1, 1) for s in range(p - 1)])
+    assert not rows(found, "idle_stage")
 
 
 def test_messages_lengthen_fill_drain_and_every_turn():
     """One micro-batch goes down and up once: 2 (p − 1) messages; the wait for one that was sent says so."""
     found = ran("1f1b", 4, 1, message_s=0.25)
     assert found["total_s"] == 4 * 3 + 2 * 3 * 0.25
-    late = ran("1f1b", 2, 2, message_s=0.25)
-    assert (1, 1.0) in [(stage, sent) for stage, sent in rows(late, "idle_stage", "idle_sent")]
+    assert set(found["idle_wire_s"][:8]) == {0.25, 0.0}          # each wait has one message in it, the step's end none
+    assert np.nansum(ran("1f1b", 4, 8)["idle_wire_s"]) == 0.0
 
 
 def test_the_slowest_stage_sets_the_pace():
@@ -182,17 +197,20 @@ def test_every_pass_once_and_nothing_before_its_time(key, p, m, v, times, messag
 
 
 def assert_no_stage_does_two_things(found, p):
-    """Passes (pairs counted once) and idle stretches tile each stage's step."""
+    """Passes (pairs counted once) and idle stretches tile each stage's time, from its last step's end to its next one's start."""
     for stage in range(p):
         spans = {(begin, finish) for at, begin, finish in rows(found, "stage", "start_s", "end_s") if at == stage}
         spans |= {(begin, finish) for at, begin, finish in rows(found, "idle_stage", "idle_start_s", "idle_end_s")
                   if at == stage}
         spans = sorted(spans)
         assert all(first[1] == pytest.approx(second[0]) for first, second in zip(spans, spans[1:]))
-        assert sum(b - a for a, b in spans) == pytest.approx(min(found["step_s"], found["total_s"]), rel=EXACT)
+        works = [(begin, finish) for at, begin, finish in rows(found, "stage", "start_s", "end_s") if at == stage]
+        first, last = min(works)[0], max(finish for _, finish in works)
+        assert spans[0][0] == pytest.approx(max(0.0, last - found["step_s"]))
+        assert spans[-1][1] == pytest.approx(min(found["total_s"], first + found["step_s"]))
 
 
 def test_dualpipe_runs_with_the_next_numbers_that_it_can():
-    found = run(DUALPIPE, 7, 9, 1, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0)
+    found = run(DUALPIPE, 7, 9, 1, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0, 9.0)
     assert (found["stages"], found["micro_batches"]) == (8, 16)
     assert {INPUT, BACKWARD} <= set(found["kind"][np.isfinite(found["kind"])])
