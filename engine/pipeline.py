@@ -43,8 +43,8 @@ SCHEDULES = {schedule.key: schedule for schedule in (
     Schedule("gpipe", "GPipe", orders.GPIPE, 0.0, 0.0, ALL_OF_THEM, last_flight=ALL_OF_THEM,
              source="arXiv:1811.06965 section 2.3"),
     Schedule("1f1b", "1F1B", orders.ONE_F_ONE_B, 0.0, 0.0, 0.0, source="arXiv:2104.04473 section 2.2.1"),
-    Schedule("interleaved", "interleaved 1F1B", orders.INTERLEAVED, 0.0, 1.0, 0.0, least_per_stage=1.0, interleaved=True,
-             source="arXiv:2104.04473 section 2.2.2; memory: arXiv:2205.05198 section 4.2.3"),
+    Schedule("interleaved", "interleaved 1F1B", orders.INTERLEAVED, 0.0, 1.0, 0.0, least_per_stage=1.0,
+             interleaved=True, source="arXiv:2104.04473 section 2.2.2; memory: arXiv:2205.05198 section 4.2.3"),
     Schedule("zb-h1", "ZB-H1", orders.ZB_H1, 2.0, 0.0, 0.0, least_per_stage=1.0,
              source="arXiv:2401.10241 Table 2; DualPipe README (ZB1P)"),
     Schedule("zb-h2", "ZB-H2", orders.ZB_H2, 3.0, 1.0, 0.0, least_per_stage=2.0, least_more=-1.0,
@@ -65,8 +65,8 @@ def bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
     (p−1)(F+B−2W); ZB-H2: (p−1)(F+B−3W); DualPipe: (p/2−1)(F&B+B−3W), all never below zero.
 
     They hold where there are micro-batches enough (see ``least_micro_batches``). Leaves out what a stage waits for
-    messages (see layout.py) and stages of unequal length. DualPipe's F&B, one forward and one backward run together, is taken as
-    F + B; its formula is exact where a forward takes as long as an input gradient, and the zero-bubble ones where a
+    messages (see layout.py) and stages of unequal length. DualPipe's F&B, one forward and one backward run together, is
+    taken as F + B; its formula is exact where a forward takes as long as an input gradient, and the zero-bubble ones where a
     weight gradient takes no longer than a forward or an input gradient (tests/engine/test_pipeline_schedules.py).
     """
     if not check.is_trusted():

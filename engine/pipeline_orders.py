@@ -74,8 +74,8 @@ def one_path(work, stage, micro_batches, warm_up, lag, split):
 
 def interleaved(work, stage, stages, micro_batches, chunks):
     """Interleaved 1F1B (arXiv:2104.04473 section 2.2.2): a group of p micro-batches through the first chunk, the same
-    through the next one, and so on; backwards the same from the last chunk. Where p does not divide m, the groups are as
-    equal as can be (torch.distributed.pipelining has such rounds, too), the larger ones first.
+    through the next one, and so on; backwards the same from the last chunk. Where p does not divide m, the groups are
+    as equal as can be (torch.distributed.pipelining has such rounds, too), the larger ones first.
     """
     groups = max(1, micro_batches // stages)
     size, larger = micro_batches // groups, micro_batches % groups
@@ -106,8 +106,8 @@ def within(turn, first, size, chunks):
 
 def dualpipe(work, stage, stages, micro_batches):
     """DualPipe (arXiv:2412.19437 section 3.2.1), in the eight steps of its published code (deepseek-ai/DualPipe,
-    dualpipe.py, ``step``). Half of the micro-batches enter at stage 0, the others at stage p − 1. For a stage, direction
-    0 is the one that enters nearer to it. p must be even, m even and at least 2p.
+    dualpipe.py, ``step``). Half of the micro-batches enter at stage 0, the others at stage p − 1. For a stage,
+    direction 0 is the one that enters nearer to it. p must be even, m even and at least 2p.
     """
     half, per_direction = stages // 2, micro_batches // 2
     near = min(stage, stages - 1 - stage)
@@ -133,7 +133,7 @@ def dualpipe(work, stage, stages, micro_batches):
         step(work, BACKWARD, 1, place, first, backward)
         step(work, BESIDE, 1, place, first, forward)
         step(work, BACKWARD, 0, place, first, backward)
-    whole = near + 1                            # of the last 2·(near + 1) backwards the first half, rounded up, is whole
+    whole = near + 1            # so many of the last 2·(near + 1) backwards are in one piece
     for turn in range(2 * (near + 1)):
         if turn < whole:
             step(work, BACKWARD, 1 - turn % 2, place, first, backward)

@@ -14,7 +14,7 @@ from engine.program import full, program, zeros
 from engine.timeline import schedule as run_tasks
 
 STAGES, MICRO_BATCHES, CHUNKS = 16, 64, 4
-BLOCKS, NUMBERS = 2 * STAGES * MICRO_BATCHES * CHUNKS, 1600
+BLOCKS, NUMBERS, SEEN = 2 * STAGES * MICRO_BATCHES * CHUNKS, 1600, 4096
 NOTHING = -1                                    # where there is no block
 STEP_END = 4                                    # in place of a kind: the stage is done, and waits for the step's end
 KEPT_FOR_WEIGHTS = 32 / 34                      # M_W over M_B of arXiv:2401.10241 Table 1, without attention's scores
@@ -24,9 +24,10 @@ KEPT_FOR_WEIGHTS = 32 / 34                      # M_W over M_B of arXiv:2401.102
          idle_stage=BLOCKS, idle_start_s=BLOCKS, idle_end_s=BLOCKS, idle_kind=BLOCKS, idle_batch=BLOCKS,
          idle_from=BLOCKS, idle_wire_s=BLOCKS, other_stage=2 * STAGES, other_start_s=2 * STAGES, other_end_s=2 * STAGES,
          other_next=2 * STAGES, number_batch=NUMBERS, number_stage=NUMBERS, number_beside=NUMBERS, number_at_s=NUMBERS,
+         weight_stage=SEEN, weight_start_s=SEEN, weight_end_s=SEEN, gap_stage=SEEN, gap_start_s=SEEN, gap_end_s=SEEN,
          busy_s=STAGES, held=STAGES, total_s=(), step_s=(), bubble=(), stages=(), micro_batches=())
 def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, together, message_s, first_extra,
-        last_extra, in_step, legible_s):
+        last_extra, in_step, legible_s, visible_s):
     """One step of training by a schedule of pipeline_orders. Times are those of one micro-batch on a whole stage.
 
     ``together``: how long a forward and a backward that run side by side take (DualPipe), as a share of one after the
@@ -35,7 +36,8 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
     DualPipe runs with the next numbers of stages and micro-batches that it can.
 
     A row for each block: its stage, kind, micro-batch and place, whether another runs beside it (1: the forward, 2: the
-    backward of the pair), its start and end; ``number_…`` is about those that last ``legible_s``. A row for each stretch
+    backward of the pair), its start and end; ``number_…`` is about those that last ``legible_s``,
+    ``weight_…`` and ``gap_…`` are weight gradients and idle stretches that last ``visible_s``. A row for each stretch
     in which a stage idles: kind, micro-batch and stage of the block that it waits for, and how long of that for the
     message; kind STEP_END and no more where it is done. ``other_…``: where the step before or the next one (1) reaches
     into this one's time. For each stage: how long it works, and the most micro-batches whose activations it holds at a
@@ -68,15 +70,22 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
         for number in range(first, last + 1):
             busy_s[stage] += lasts_s[number]
         held[stage] = most_held(work, first, last, chunks)
-    gaps, others, numbers = [[], [], [], [], [], [], []], [[], [], [], []], [[], [], [], []]
+    gaps, others = [[], [], [], [], [], [], []], [[], [], [], []]
+    numbers, weights, wide = [[], [], [], []], [[], [], []], [[], [], []]
     for stage in range(stages):
         find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, message_s, total_s, step_s, gaps, others)
     for number in range(len(work)):
         if beside[number] == 1:
             start_s[number], end_s[number] = start_s[number + 1], end_s[number + 1]
         if end_s[number] - start_s[number] >= legible_s:
-            note(numbers, batch_of(work[number]), stage_of[number], beside[number],
-                 (start_s[number] + end_s[number]) / 2)
+            note(numbers, [batch_of(work[number]), stage_of[number], beside[number],
+                           (start_s[number] + end_s[number]) / 2])
+        if kind_of(work[number]) == WEIGHT and end_s[number] - start_s[number] >= visible_s:
+            note(weights, [stage_of[number], start_s[number], end_s[number]])
+    for number in range(len(gaps[0])):
+        if gaps[2][number] - gaps[1][number] >= visible_s:
+            note(wide, [gaps[0][number], gaps[1][number], gaps[2][number]])
+    share = 1 - sum_of(busy_s) / (stages * step_s)
     return {"stage": stage_of, "kind": [plain(kind_of(work[i])) for i in range(len(work))],
             "batch": [batch_of(work[i]) for i in range(len(work))],
             "place": [place_of(work[i]) for i in range(len(work))], "beside": beside, "start_s": start_s,
@@ -84,8 +93,10 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
             "idle_kind": gaps[3], "idle_batch": gaps[4], "idle_from": gaps[5], "idle_wire_s": gaps[6],
             "other_stage": others[0], "other_start_s": others[1], "other_end_s": others[2], "other_next": others[3],
             "number_batch": numbers[0], "number_stage": numbers[1], "number_beside": numbers[2],
-            "number_at_s": numbers[3], "busy_s": busy_s, "held": held, "total_s": total_s, "step_s": step_s,
-            "bubble": 1 - sum_of(busy_s) / (stages * step_s), "stages": stages, "micro_batches": batches}
+            "number_at_s": numbers[3], "weight_stage": weights[0], "weight_start_s": weights[1],
+            "weight_end_s": weights[2], "gap_stage": wide[0], "gap_start_s": wide[1], "gap_end_s": wide[2], "busy_s": busy_s, "held": held,
+            "total_s": total_s, "step_s": step_s,
+            "bubble": share if share > 1e-9 else 0, "stages": stages, "micro_batches": batches}
 
 
 def even(count):
@@ -124,7 +135,7 @@ def find_needs(work, begins, places, batches, stage_of, needs):
             needs[number].append(backward_of[place * batches + batch])
         elif kind == BACKWARD or kind == INPUT:
             last = place == places - 1
-            needs[number].append((forward_of if last else backward_of)[(place if last else place + 1) * batches + batch])
+            needs[number].append(forward_of[place * batches + batch] if last else backward_of[(place + 1) * batches + batch])
         elif place > 0:
             needs[number].append(forward_of[(place - 1) * batches + batch])
 
@@ -168,30 +179,20 @@ def find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, message_s, t
     first, last, least_s = begins[stage], begins[stage + 1] - 1, 1e-9 * total_s
     free_s, ends_s = max(0, end_s[last] - step_s), min(total_s, start_s[first] + step_s)
     if free_s > least_s:
-        note(others, stage, 0, free_s, 0)
+        note(others, [stage, 0, free_s, 0])
     if total_s - ends_s > least_s:
-        note(others, stage, ends_s, total_s, 1)
+        note(others, [stage, ends_s, total_s, 1])
     for number in range(first, last + 1):
         if start_s[number] - free_s > least_s:
             need = needs[number][0]
-            note(gaps, stage, free_s, start_s[number], plain(kind_of(work[number])))
-            note_cause(gaps, batch_of(work[number]), stage_of[need], min(message_s, start_s[number] - free_s))
+            note(gaps, [stage, free_s, start_s[number], plain(kind_of(work[number])), batch_of(work[number]),
+                        stage_of[need], min(message_s, start_s[number] - free_s) if message_s > 0 else math.nan])
         free_s = end_s[number]
     if ends_s - free_s > least_s:
-        note(gaps, stage, free_s, ends_s, STEP_END)
-        note_cause(gaps, math.nan, math.nan, 0)
+        note(gaps, [stage, free_s, ends_s, STEP_END, math.nan, math.nan, math.nan])
 
 
-def note(columns, first, second, third, fourth):
-    """A row of four columns."""
-    columns[0].append(first)
-    columns[1].append(second)
-    columns[2].append(third)
-    columns[3].append(fourth)
-
-
-def note_cause(columns, batch, stage, wire_s):
-    """The other three of a gap's row."""
-    columns[4].append(batch)
-    columns[5].append(stage)
-    columns[6].append(wire_s)
+def note(columns, row):
+    """Append a row to columns."""
+    for place in range(len(row)):
+        columns[place].append(row[place])

@@ -1,4 +1,4 @@
-"""One step of a pipeline, block by block: who works on which micro-batch, who waits for whom, and what each stage holds."""
+"""One step of a pipeline, block by block: who works on which micro-batch, who waits for whom, and what a stage holds."""
 
 import numpy as np
 from bokeh.core.properties import value
@@ -16,17 +16,27 @@ SCHEDULES = {key: (plan.name, plan) for key, plan in pipeline.SCHEDULES.items()}
 KINDS = ["forward", "backward", "input gradient", "weight gradient"]
 MESSAGES_S = [0.0, *(a * 10.0**k for k in range(-6, -1) for a in (1, 1.5, 2, 3, 5, 7)), 0.1]
 WAITS = "waits for stage "
-LEGIBLE = 0.021                                     # of the chart's width: what a number of two figures takes
+LEGIBLE, VISIBLE = 0.021, 0.006                     # of the chart's width: what two figures take, and a hatch
 RUN = ["schedule", "stages", "micro_batches", "chunks", "forward_s", "ratio", "weight_share", "together", "message_s",
        "first_extra", "last_extra", "in_step"]
 STARVED, HEAVY, UNEVEN = 0.45, 1.25, 1.1            # from where on a regime is named; p = m = 16 idles 48 %
+
+BLOCK = {"fill_color": fig.COLOR["compute"], "line_color": fig.COLOR["panel"], "line_width": 0.6}
+HATCH = {"fill_color": None, "line_color": None, "hatch_pattern": "right_diagonal_line",
+         "hatch_color": fig.COLOR["compute"], "hatch_alpha": 0.6, "hatch_scale": 8, "hatch_weight": 1.2}
+
+OTHER = {"fill_color": fig.COLOR["compute"], "fill_alpha": 0.05, "line_color": fig.COLOR["axis"], "line_dash": [2, 3]}
+KEY = [(0.0, "forward", "F", [BLOCK | {"fill_alpha": 0.16}]), (0.15, "backward", "B", [BLOCK | {"fill_alpha": 0.6}]),
+       (0.31, "weight gradient", "W", [BLOCK | {"fill_alpha": 0.3}, HATCH]), (0.53, "idle", "idle", [fig.IDLE]),
+       (0.65, "another step", "next", [OTHER])]
 
 
 class PipelineTimeline(Widget):
     question = "What does each stage of a pipeline wait for, and what does it have to hold meanwhile?"
     schedule = Choice("Schedule", SCHEDULES, "1f1b")
     stages = Number("Stages", 4, 2, STAGES, stops=range(2, STAGES + 1), log=False, whole=True)
-    micro_batches = Number("Micro-batches", 8, 1, MICRO_BATCHES, stops=range(1, MICRO_BATCHES + 1), log=False, whole=True)
+    micro_batches = Number("Micro-batches", 8, 1, MICRO_BATCHES, stops=range(1, MICRO_BATCHES + 1), log=False,
+                           whole=True)
     chunks = Number("Chunks on a stage", 2, 1, CHUNKS, stops=range(1, CHUNKS + 1), log=False, whole=True, more=True,
                     help="Stretches of layers that an interleaved schedule gives each stage")
     ratio = Number("Backward over forward", 2, 1, 3, family="times", stops=41, log=False, more=True)
@@ -48,22 +58,22 @@ class PipelineTimeline(Widget):
         "The same, GPipe": {"schedule": "gpipe"},
         "The same, ZB-H2": {"schedule": "zb-h2"},
         "p = m = 16": {"stages": 16, "micro_batches": 16},
-        "Llama 3 405B": {"schedule": "interleaved", "stages": 16, "micro_batches": 16, "chunks": 4, "forward_s": 0.13,
-                         "message_s": 7e-4},
+        "Llama 3 405B, v = 4": {"schedule": "interleaved", "stages": 16, "micro_batches": 16, "chunks": 4,
+                                "forward_s": 0.106, "message_s": 7e-4},
         "DualPipe, as published": {"schedule": "dualpipe", "stages": 8, "micro_batches": 20},
     }
     break_it = "Starve the pipeline: 16 stages and 16 micro-batches, or fewer micro-batches than stages."
     assumptions = (
-        "Each stage makes its passes in the order of the schedule; a pass starts when its input has arrived. Messages take "
-        "a fixed time and do not get in each other's way. The embedding and the output layer lengthen all passes of their "
-        "stage. Bars: the most micro-batches whose activations a stage holds at a time, each counted as a whole stage's; "
-        "after an input gradient 32/34 of it stays for the weight gradient (arXiv:2401.10241, Table 1).")
+        "Each stage makes its passes in the order of the schedule; a pass starts when its input has arrived. Messages "
+        "take a fixed time and do not get in each other's way. The embedding and the output layer lengthen all passes of "
+        "their stage. Bars: the most micro-batches whose activations a stage holds at a time, each counted as a whole "
+        "stage's; after an input gradient 32/34 of it stays for the weight gradient (arXiv:2401.10241, Table 1).")
     formula = (
         "$$\\text{bubble} = \\frac{(p-1)(F+B)}{(m+p-1)(F+B)} = \\frac{p-1}{m+p-1}$$\n\n"
-        "for GPipe and 1F1B: $p$ stages, $m$ micro-batches, a forward of $F$ and a backward of $B$, of which $W$ are weight "
-        "gradients. Instead of $(p-1)(F+B)$ a step waits $(p-1)(F+B)/v$ when interleaved, $(p-1)(F+B-2W)$ under ZB-H1, "
-        "$(p-1)(F+B-3W)$ under ZB-H2 and $(p/2-1)(F\\&B+B-3W)$ under DualPipe. The picture does not use them: it runs the "
-        "schedule.")
+        "for GPipe and 1F1B: $p$ stages, $m$ micro-batches, a forward of $F$ and a backward of $B$, of which $W$ are "
+        "weight gradients. Instead of $(p-1)(F+B)$ a step waits $(p-1)(F+B)/v$ when interleaved, $(p-1)(F+B-2W)$ under ZB-H1, "
+        "$(p-1)(F+B-3W)$ under ZB-H2 and $(p/2-1)(F\\&B+B-3W)$ under DualPipe. The picture does not use them: it runs "
+        "the schedule.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def passes(self):
@@ -79,7 +89,8 @@ class PipelineTimeline(Widget):
         times = self.passes()
         return run(self.schedule.order, self.stages, self.micro_batches, self.chunks, times.forward_s, times.input_s,
                    times.weight_s, self.together, self.message_s, self.first_extra, self.last_extra,
-                   np.where(self.in_step, 1.0, 0.0), fig.share_of(self.textbook_s(), LEGIBLE))
+                   np.where(self.in_step, 1.0, 0.0), fig.share_of(self.textbook_s(), LEGIBLE),
+                   fig.share_of(self.textbook_s(), VISIBLE))
 
     def width_s(self):
         return np.maximum(self.found()["total_s"], self.textbook_s())
@@ -123,7 +134,7 @@ class PipelineTimeline(Widget):
         kind = found["kind"]
         strength = np.where(kind == FORWARD, 0.16, np.where(kind == WEIGHT, 0.3, 0.6))
         return {**self.marks(found["stage"], found["start_s"], found["end_s"], found["beside"]), "strength": strength,
-                "hatch": np.where(kind == WEIGHT, 0.7, 0.0), "start_s": found["start_s"], "end_s": found["end_s"]}
+                "start_s": found["start_s"], "end_s": found["end_s"]}
 
     @hint("blocks")
     def about_block(self):
@@ -144,14 +155,27 @@ class PipelineTimeline(Widget):
     @hint("idle")
     def about_idle(self):
         found = self.found()
-        return phrase("Stage {stage} idles for {time}: it {waits}{other}{what}{batch}{wire}",
+        wire_s = found["idle_wire_s"]
+        sent = np.where(wire_s > 0, 0.0, wire_s)        # no number, and so no text, where nothing is on its way
+        return phrase("Stage {stage} idles for {time}: it {waits}{other}{what}{batch}{comma}{wire}{sent}",
                       stage=show(lanes.from_one(found["idle_stage"]), "count"),
                       time=show(lanes.lasting(found["idle_start_s"], found["idle_end_s"]), "seconds"),
                       waits=select(found["idle_kind"], [WAITS, WAITS, WAITS, WAITS, "has done its part of this step"]),
                       other=show(lanes.from_one(found["idle_from"]), "count"),
                       what=select(found["idle_kind"], [f"’s {name} of micro-batch " for name in KINDS] + [""]),
                       batch=show(lanes.from_one(found["idle_batch"]), "count"),
-                      wire=choose(found["idle_wire_s"] > 0, ", which is on its way", ""))
+                      comma=select(sent, [", "]), wire=show(wire_s, "seconds"),
+                      sent=select(sent, [" of it for the message"]))
+
+    @part(*RUN, shown=False)
+    def weights(self):
+        found = self.found()
+        return self.marks(found["weight_stage"], found["weight_start_s"], found["weight_end_s"])
+
+    @part(*RUN, shown=False)
+    def gaps(self):
+        found = self.found()
+        return self.marks(found["gap_stage"], found["gap_start_s"], found["gap_end_s"])
 
     @part(*RUN, shown=False)
     def others(self):
@@ -161,7 +185,8 @@ class PipelineTimeline(Widget):
     @hint("others")
     def about_others(self):
         found = self.found()
-        return phrase("Stage {stage} works on the {which} step", stage=show(lanes.from_one(found["other_stage"]), "count"),
+        return phrase("Stage {stage} works on the {which} step",
+                      stage=show(lanes.from_one(found["other_stage"]), "count"),
                       which=select(found["other_next"], ["previous", "next"]))
 
     @part(*RUN, shown=False)
@@ -176,59 +201,52 @@ class PipelineTimeline(Widget):
         found = self.found()
         held = found["held"]
         stage = np.where(held > 0, np.arange(STAGES), held)
-        bottom, top = lanes.edges(stage, found["stages"])
+        bottom, top = lanes.edges(stage, found["stages"], filled=0.5)
         return {"y": lanes.within(stage, found["stages"]), "bottom": bottom, "top": top,
-                "right": lanes.bar_end(held, np.maximum(self.most_held(), found["stages"])), "held": held,
-                "busy_s": found["busy_s"], "number": show(lanes.from_one(stage), "count"),
+                "right": lanes.bar_end(held, np.maximum(self.most_held(), fig.share_of(found["stages"], 2))),
+                "held": held, "busy_s": found["busy_s"], "number": show(lanes.from_one(stage), "count"),
                 "name": phrase("stage {n}", n=show(lanes.from_one(stage), "count")), "amount": show(held, "count", 2)}
 
     @part(*RUN, shown=False)
     def step_end(self):
-        at = lanes.share(self.found()["total_s"], self.width_s())
+        found = self.found()
+        at = lanes.share(found["step_s"], self.width_s())
+        alone = found["step_s"] < found["total_s"]
         return {"x": at, "middle": fig.midpoint(0.0, at),
-                "text": f"{self.schedule.name}: {show(self.found()['total_s'], 'seconds')}",
+                "text": f"{self.schedule.name}: {choose(alone, 'a step every ', '')}{show(found['step_s'], 'seconds')}",
                 "seen": np.where(at < 0.97, 0.8, 0.0),
                 "ghost": choose(at < 0.97, f"1F1B: {show(self.textbook_s(), 'seconds')}", "")}
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((-0.095, 1.25), (-0.13, 1.12), height=450)
+        p = fig.plot((-0.095, 1.29), (-0.13, 1.12), height=450)
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.visible = False
-        compute = {"fill_color": color["compute"], "line_color": color["panel"], "line_width": 0.6,
-                   "hatch_pattern": "right_diagonal_line", "hatch_color": color["compute"], "hatch_scale": 7, "hatch_weight": 1.4}
         block = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**block, source=sources["others"], fill_color=color["compute"], fill_alpha=0.05, line_color=color["axis"],
-               line_dash=[2, 3])
-        p.quad(**block, source=sources["idle"], **fig.IDLE)
-        p.quad(**block, source=sources["blocks"], fill_alpha="strength", hatch_alpha="hatch", **compute)
+        p.quad(**block, source=sources["others"], **OTHER)
+        p.quad(**block, source=sources["idle"], fill_color=color["idle"], fill_alpha=0.12, line_color=None)
+        p.quad(**block, source=sources["gaps"], **fig.IDLE | {"fill_color": None})
+        p.quad(**block, source=sources["blocks"], fill_alpha="strength", **BLOCK)
+        p.quad(**block, source=sources["weights"], **HATCH)
         fig.only("wide", p.text("x", "y", text="text", source=sources["numbers"], text_align="center", **fig.TEXT))
         rows = sources["stage_rows"]
         fig.only("wide", p.text(-0.012, "y", text="name", source=rows, text_align="right", **fig.LABEL))
         fig.only("narrow", p.text(-0.02, "y", text="number", source=rows, text_align="right", **fig.LABEL))
-        p.quad(left=lanes.BARS, right="right", bottom="bottom", top="top", source=rows, fill_color=color["hbm"], fill_alpha=0.3,
+        p.quad(**block | {"left": lanes.BARS}, source=rows, fill_color=color["hbm"], fill_alpha=0.3,
                line_color=color["hbm"])
         p.text("right", "y", text="amount", source=rows, x_offset=5, **fig.TEXT)
-        fig.only("wide", p.text(lanes.BARS, 1.07, text=value("activations held"), **fig.TEXT | {"text_color": color["hbm"]}))
-        fig.only("narrow", p.text(lanes.BARS, 1.07, text=value("held"), **fig.TEXT | {"text_color": color["hbm"]}))
+        for width, words in (("wide", "activations held"), ("narrow", "held")):
+            fig.only(width, p.text(lanes.BARS, 1.07, text=value(words), **fig.TEXT | {"text_color": color["hbm"]}))
         end = sources["step_end"]
-        p.segment(1, 0, 1, 1, source=end, line_color=color["ink-faint"], line_alpha="seen", line_dash=[2, 4], line_width=2)
+        p.segment(1, 0, 1, 1, source=end, line_color=color["ink-faint"], line_alpha="seen", line_dash=[2, 4],
+                  line_width=2)
         p.segment(0, -0.03, "x", -0.03, source=end, line_color=color["ink"], line_width=1.5)
         for place in (0, "x"):
             p.segment(place, -0.05, place, -0.01, source=end, line_color=color["ink"], line_width=1.5)
         p.text("middle", -0.03, text="text", source=end, text_align="center", y_offset=14, **fig.BOLD)
-        p.text(1, -0.03, text="ghost", source=end, text_align="right", y_offset=14, **fig.LABEL)
-        return self.key(p, compute)
-
-    def key(self, p, compute):
-        """The three kinds of passes and idleness, with their names."""
-        for left, name, strength, hatch in ((0.0, "forward", 0.16, 0.0), (0.16, "backward", 0.6, 0.0),
-                                            (0.34, "weight gradient", 0.3, 0.7)):
-            p.quad(left=left, right=left + 0.025, bottom=1.045, top=1.095, fill_alpha=strength, hatch_alpha=hatch, **compute)
-            fig.only("wide", p.text(left + 0.033, 1.07, text=value(name), **fig.LABEL))
-        p.quad(left=0.6, right=0.625, bottom=1.045, top=1.095, **fig.IDLE)
-        fig.only("wide", p.text(0.633, 1.07, text=value("idle"), **fig.LABEL))
+        fig.only("wide", p.text(1, -0.03, text="ghost", source=end, text_align="right", y_offset=14, **fig.LABEL))
+        lanes.key(p, KEY)
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
@@ -255,32 +273,35 @@ class PipelineTimeline(Widget):
         found = self.found()
         return found["bubble"] > STARVED, (
             f"You starved the pipeline: with {show(found['micro_batches'], 'count')} micro-batches for "
-            f"{show(found['stages'], 'count')} stages, a stage idles {show(found['bubble'], 'percent')} of the step. First "
-            "response: more micro-batches (a larger batch, or smaller ones), then interleaving; or fewer stages (lesson 10).")
+            f"{show(found['stages'], 'count')} stages, a stage idles {show(found['bubble'], 'percent')} of the step. "
+            "First response: more micro-batches (a larger batch, or smaller ones), then interleaving; or fewer stages "
+            "(lesson 10).")
 
     @regime()
     def heavy(self):
         more = self.times_1f1b()
         return more > HEAVY, (
-            f"Memory is the price: the fullest stage holds the activations of {show(self.most_held(), 'count')} micro-batches, "
-            f"{show(more, 'times')} what 1F1B holds. First response: 1F1B or ZB-H1; or recompute activations (lesson 05).")
+            f"Memory is the price: the fullest stage holds the activations of {show(self.most_held(), 'count')} "
+            f"micro-batches, {show(more, 'times')} what 1F1B holds. First response: 1F1B or ZB-H1; or recompute "
+            "activations (lesson 05).")
 
     @regime()
     def uneven(self):
         return self.slowest() > UNEVEN, (
-            f"Uneven stages: the busiest works {show(self.slowest(), 'times')} as long as the average, and all others wait for "
-            "it in every turn. First response: take layers off it, as Llama 3 did with one at each end.")
+            f"Uneven stages: the busiest works {show(self.slowest(), 'times')} as long as the average, and all others "
+            "wait for it in every turn. First response: take layers off it, as Llama 3 did with one at each end.")
 
     @regime()
     def paired(self):
         found = self.found()
         return (found["stages"] > self.stages) | (found["micro_batches"] > self.micro_batches), (
-            f"DualPipe sends micro-batches from both ends: it needs an even number of stages and two micro-batches for each. It is "
-            f"drawn with {show(found['stages'], 'count')} stages and {show(found['micro_batches'], 'count')} micro-batches.")
+            "DualPipe sends micro-batches from both ends: it needs an even number of stages and two micro-batches for "
+            f"each. It is drawn with {show(found['stages'], 'count')} stages and "
+            f"{show(found['micro_batches'], 'count')} micro-batches.")
 
     def summary(self):
         found = self.found()
         return (f"Under {self.schedule.name}, {show(found['stages'], 'count')} stages with "
-                f"{show(found['micro_batches'], 'count')} micro-batches take {show(found['step_s'], 'seconds')} for a step and "
-                f"idle {show(found['bubble'], 'percent')} of it; the fullest stage holds the activations of "
+                f"{show(found['micro_batches'], 'count')} micro-batches take {show(found['step_s'], 'seconds')} for a step "
+                f"and idle {show(found['bubble'], 'percent')} of it; the fullest stage holds the activations of "
                 f"{show(self.most_held(), 'count')} micro-batches.")

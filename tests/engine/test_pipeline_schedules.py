@@ -10,12 +10,13 @@ from engine.pipeline_orders import BACKWARD, DUALPIPE, FORWARD, INPUT, WEIGHT, b
 from engine.pipeline_schedules import KEPT_FOR_WEIGHTS, STEP_END, run
 
 KEYS = list(pipeline.SCHEDULES)
-TIMES = [(1.0, 1.0, 1.0), (1.0, 1.3, 0.7), (2.0, 1.5, 1.25), (0.3, 0.31, 0.05)]     # F, B, W: equal and unequal, W ≤ F, B
+TIMES = [(1.0, 1.0, 1.0), (1.0, 1.3, 0.7), (2.0, 1.5, 1.25), (0.3, 0.31, 0.05)]      # F, B, W; W is never the longest
 EXACT = 1e-9                    # sums of up to 200 such times, in doubles
 
 
-def ran(key, p, m, v=1, times=(1.0, 1.0, 1.0), together=1.0, message_s=0.0, first=0.0, last=0.0, in_step=0, legible_s=1e9):
-    return run(KEYS.index(key), p, m, v, *times, together, message_s, first, last, in_step, legible_s)
+def ran(key, p, m, v=1, times=(1.0, 1.0, 1.0), together=1.0, message_s=0.0, first=0.0, last=0.0, in_step=0,
+        legible_s=1e9, visible_s=1e9):
+    return run(KEYS.index(key), p, m, v, *times, together, message_s, first, last, in_step, legible_s, visible_s)
 
 
 def rows(found, *names):
@@ -55,7 +56,7 @@ def test_zero_bubble_as_in_figure_3():
 def test_dualpipe_as_in_its_published_figure():
     """DualPipe README: 8 ranks, 20 micro-batches, ten from each end. Rank 0 begins with seven of its own and meets the
     first of the other direction; the middle ranks take the directions in turn."""
-    assert letters("dualpipe", 0, 8, 20).startswith("F1 F2 F3 F4 F5 F6 F7 F11 B11 W11 F12 B12 W12 F13 B13 W13 F14 F8 B14")
+    assert letters("dualpipe", 0, 8, 20).startswith("F1 F2 F3 F4 F5 F6 F7 F11 B11 W11 F12 B12 W12 F13 B13 W13 F14 F8")
     assert letters("dualpipe", 3, 8, 20).startswith("F1 F11 F2 F12 F3 F13 F4 F14 F5 B11 F15 B1 F6 B12")
     mirrored = [w[0] + str((int(w[1:]) + 9) % 20 + 1) for w in letters("dualpipe", 0, 8, 20).split()]
     assert letters("dualpipe", 7, 8, 20).split() == mirrored        # the other end does the same with the other ten
@@ -65,7 +66,7 @@ def test_dualpipe_as_in_its_published_figure():
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("key", [k for k in KEYS if k != "dualpipe"])
 def test_the_published_bubble_and_memory(key, times):
-    """arXiv:2104.04473 section 2.2, arXiv:2401.10241 Table 2; p to 16, m to 64, from the least that the formulas hold for."""
+    """arXiv:2104.04473 section 2.2, arXiv:2401.10241 Table 2; p to 16, m to 64, from the least for which they hold."""
     forward_s, input_s, weight_s = times
     plan = pipeline.SCHEDULES[key]
     for p, v in [(1, 1), (2, 2), (3, 1), (4, 4), (8, 2), (16, 3)]:
@@ -97,7 +98,8 @@ def test_dualpipe_off_its_formula_by_little():
     for times in [(1.0, 1.2, 1.0), (1.2, 1.0, 1.0), (1.0, 1.3, 0.7)]:
         found = ran("dualpipe", 8, 32, 1, times)
         forward_s, input_s, weight_s = times
-        published_s = pipeline.bubble_s(8.0, 1.0, forward_s, input_s + weight_s, weight_s, pipeline.SCHEDULES["dualpipe"])
+        published_s = pipeline.bubble_s(8.0, 1.0, forward_s, input_s + weight_s, weight_s,
+                                        pipeline.SCHEDULES["dualpipe"])
         assert abs(found["step_s"] - 32 * sum(times) - published_s) <= 3 * abs(forward_s - input_s) + EXACT
 
 
@@ -124,7 +126,7 @@ def test_zero_bubble_needs_stages_that_end_their_step_alone():
     assert ran("1f1b", p, m)["step_s"] == ran("1f1b", p, m, in_step=1)["step_s"]
 
 
-# -- by hand ---------------------------------------------------------------------------------------------------------------
+# -- by hand -------------------------------------------------------------------------------------------------------
 def test_two_stages_two_micro_batches_by_hand():
     """F = 1, B = 2. Stage 0: F 0-1, 1-2; stage 1: F 1-2, B 2-4, F 4-5, B 5-7; stage 0: B 4-6, B 7-9."""
     found = ran("1f1b", 2, 2, times=(1.0, 1.0, 1.0))
@@ -141,6 +143,11 @@ def test_two_stages_two_micro_batches_by_hand():
 def test_blocks_that_are_long_enough_get_a_number():
     found = ran("1f1b", 2, 2, legible_s=1.5)
     assert rows(found, "number_stage", "number_batch", "number_at_s") == [(0, 0, 5), (0, 1, 8), (1, 0, 3), (1, 1, 6)]
+    seen = ran("zb-h1", 3, 4, times=(1.0, 1.0, 1.0), visible_s=1.0)
+    assert len(rows(seen, "weight_stage")) == 3 * 4
+    idle = set(rows(seen, "idle_stage", "idle_start_s", "idle_end_s"))
+    assert idle == set(rows(seen, "gap_stage", "gap_start_s", "gap_end_s"))
+    assert not rows(ran("zb-h1", 3, 4, visible_s=1.5), "weight_stage")
 
 
 def test_where_stages_end_alone_the_neighbouring_steps_are_seen():
@@ -156,8 +163,9 @@ def test_messages_lengthen_fill_drain_and_every_turn():
     """One micro-batch goes down and up once: 2 (p − 1) messages; the wait for one that was sent says so."""
     found = ran("1f1b", 4, 1, message_s=0.25)
     assert found["total_s"] == 4 * 3 + 2 * 3 * 0.25
-    assert set(found["idle_wire_s"][:8]) == {0.25, 0.0}          # each wait has one message in it, the step's end none
-    assert np.nansum(ran("1f1b", 4, 8)["idle_wire_s"]) == 0.0
+    ends = found["idle_kind"] == STEP_END
+    assert set(found["idle_wire_s"][np.isfinite(found["idle_stage"]) & ~ends]) == {0.25}    # one message in each wait
+    assert np.isnan(found["idle_wire_s"][ends]).all() and np.isnan(ran("1f1b", 4, 8)["idle_wire_s"]).all()
 
 
 def test_the_slowest_stage_sets_the_pace():
@@ -168,11 +176,11 @@ def test_the_slowest_stage_sets_the_pace():
     assert ran("1f1b", 4, 16, last=0.5)["bubble"] > 2 * even["bubble"] - even["bubble"] ** 2
 
 
-# -- properties ------------------------------------------------------------------------------------------------------------
+# -- properties ----------------------------------------------------------------------------------------------------
 @settings(max_examples=150, deadline=None)
 @given(key=st.sampled_from(KEYS), p=st.integers(1, 16), m=st.integers(1, 64), v=st.integers(1, 4),
-       times=st.tuples(*[st.integers(1, 6)] * 3), message_s=st.integers(0, 3), extras=st.tuples(*[st.integers(0, 2)] * 2),
-       together=st.sampled_from([1.0, 0.75]))
+       times=st.tuples(*[st.integers(1, 6)] * 3), message_s=st.integers(0, 3),
+       extras=st.tuples(*[st.integers(0, 2)] * 2), together=st.sampled_from([1.0, 0.75]))
 def test_every_pass_once_and_nothing_before_its_time(key, p, m, v, times, message_s, extras, together):
     found = ran(key, p, m, v, tuple(map(float, times)), together, float(message_s), *map(float, extras))
     p, m, v = int(found["stages"]), int(found["micro_batches"]), v if key == "interleaved" else 1
@@ -197,7 +205,7 @@ def test_every_pass_once_and_nothing_before_its_time(key, p, m, v, times, messag
 
 
 def assert_no_stage_does_two_things(found, p):
-    """Passes (pairs counted once) and idle stretches tile each stage's time, from its last step's end to its next one's start."""
+    """Passes (pairs counted once) and idle stretches tile each stage's time from the step before to the next one."""
     for stage in range(p):
         spans = {(begin, finish) for at, begin, finish in rows(found, "stage", "start_s", "end_s") if at == stage}
         spans |= {(begin, finish) for at, begin, finish in rows(found, "idle_stage", "idle_start_s", "idle_end_s")
@@ -211,6 +219,6 @@ def assert_no_stage_does_two_things(found, p):
 
 
 def test_dualpipe_runs_with_the_next_numbers_that_it_can():
-    found = run(DUALPIPE, 7, 9, 1, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0, 9.0)
+    found = run(DUALPIPE, 7, 9, 1, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0, 9.0, 9.0)
     assert (found["stages"], found["micro_batches"]) == (8, 16)
     assert {INPUT, BACKWARD} <= set(found["kind"][np.isfinite(found["kind"])])

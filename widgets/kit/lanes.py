@@ -1,11 +1,14 @@
 """Places on a chart of lanes: one row for each stage, from the top, in a square whose sides are 0 and 1.
 
-Time is drawn as a share of a whole, so that the chart fills its place at any length of the step and any number of stages.
+Time is drawn as a share of a whole, so that the chart fills its place however long a step and however many the stages.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from bokeh.core.properties import value
+
+from widgets.kit import figure as fig
 
 FILLED = 0.84                   # of a row's height
 BARS, BARS_END = 1.035, 1.2     # where bars stand beside the chart
@@ -21,9 +24,9 @@ def middle(lane, lanes):
     return 1 - (lane + 0.5) / lanes
 
 
-def edges(lane, lanes, half=0):
+def edges(lane, lanes, half=0, filled=FILLED):
     """(bottom, top) of a lane's marks; of the upper half alone for 1, of the lower for 2."""
-    centre, reach = middle(lane, lanes), FILLED / 2 / lanes
+    centre, reach = middle(lane, lanes), filled / 2 / lanes
     return np.where(half == 1, centre, centre - reach), np.where(half == 2, centre, centre + reach)
 
 
@@ -46,3 +49,12 @@ def lasting(start, end):
 def bar_end(value, longest):
     """Where a bar beside the chart ends."""
     return BARS + (BARS_END - BARS) * value / longest
+
+
+def key(p, entries) -> None:
+    """Above the chart, how each kind of block looks: (where it begins, its name, a short one for phones, its looks)."""
+    for left, name, short, looks in entries:
+        for look in looks:
+            p.quad(left=left, right=left + 0.025, bottom=1.045, top=1.095, **look)
+        for width, words in (("wide", name), ("narrow", short)):
+            fig.only(width, p.text(left + 0.033, 1.07, text=value(words), **fig.LABEL))
