@@ -66,8 +66,8 @@ def bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
 
     They hold where there are micro-batches enough (see ``least_micro_batches``). Leaves out what a stage waits for
     messages (see layout.py) and stages of unequal length. DualPipe's F&B, one forward and one backward run together, is
-    taken as F + B; its formula is exact where a forward takes as long as an input gradient, and the zero-bubble ones where a
-    weight gradient takes no longer than a forward or an input gradient (tests/engine/test_pipeline_schedules.py).
+    taken as F + B; its formula is exact where a forward takes as long as an input gradient, and the zero-bubble ones
+    where a weight gradient takes no longer than a forward or an input gradient (test_pipeline_schedules.py).
     """
     if not check.is_trusted():
         check.whole(stages=stages, chunks=chunks)

@@ -94,8 +94,8 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
             "other_stage": others[0], "other_start_s": others[1], "other_end_s": others[2], "other_next": others[3],
             "number_batch": numbers[0], "number_stage": numbers[1], "number_beside": numbers[2],
             "number_at_s": numbers[3], "weight_stage": weights[0], "weight_start_s": weights[1],
-            "weight_end_s": weights[2], "gap_stage": wide[0], "gap_start_s": wide[1], "gap_end_s": wide[2], "busy_s": busy_s, "held": held,
-            "total_s": total_s, "step_s": step_s,
+            "weight_end_s": weights[2], "gap_stage": wide[0], "gap_start_s": wide[1], "gap_end_s": wide[2],
+            "busy_s": busy_s, "held": held, "total_s": total_s, "step_s": step_s,
             "bubble": share if share > 1e-9 else 0, "stages": stages, "micro_batches": batches}
 
 
@@ -135,7 +135,8 @@ def find_needs(work, begins, places, batches, stage_of, needs):
             needs[number].append(backward_of[place * batches + batch])
         elif kind == BACKWARD or kind == INPUT:
             last = place == places - 1
-            needs[number].append(forward_of[place * batches + batch] if last else backward_of[(place + 1) * batches + batch])
+            here, behind = place * batches + batch, (place + 1) * batches + batch
+            needs[number].append(forward_of[here] if last else backward_of[behind])
         elif place > 0:
             needs[number].append(forward_of[(place - 1) * batches + batch])
 

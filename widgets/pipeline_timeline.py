@@ -1,4 +1,4 @@
-"""One step of a pipeline, block by block: who works on which micro-batch, who waits for whom, and what a stage holds."""
+"""One step of a pipeline, block by block: who works on which micro-batch, who waits for whom, what a stage holds."""
 
 import numpy as np
 from bokeh.core.properties import value
@@ -65,15 +65,15 @@ class PipelineTimeline(Widget):
     break_it = "Starve the pipeline: 16 stages and 16 micro-batches, or fewer micro-batches than stages."
     assumptions = (
         "Each stage makes its passes in the order of the schedule; a pass starts when its input has arrived. Messages "
-        "take a fixed time and do not get in each other's way. The embedding and the output layer lengthen all passes of "
-        "their stage. Bars: the most micro-batches whose activations a stage holds at a time, each counted as a whole "
-        "stage's; after an input gradient 32/34 of it stays for the weight gradient (arXiv:2401.10241, Table 1).")
+        "take a fixed time and do not get in each other's way. The embedding and the output layer lengthen all passes "
+        "of their stage. Bars: the most micro-batches whose activations a stage holds at a time, each counted as a "
+        "whole stage's; after an input gradient 32/34 of it stays for the weight gradient (arXiv:2401.10241, Table 1).")
     formula = (
         "$$\\text{bubble} = \\frac{(p-1)(F+B)}{(m+p-1)(F+B)} = \\frac{p-1}{m+p-1}$$\n\n"
         "for GPipe and 1F1B: $p$ stages, $m$ micro-batches, a forward of $F$ and a backward of $B$, of which $W$ are "
-        "weight gradients. Instead of $(p-1)(F+B)$ a step waits $(p-1)(F+B)/v$ when interleaved, $(p-1)(F+B-2W)$ under ZB-H1, "
-        "$(p-1)(F+B-3W)$ under ZB-H2 and $(p/2-1)(F\\&B+B-3W)$ under DualPipe. The picture does not use them: it runs "
-        "the schedule.")
+        "weight gradients. Instead of $(p-1)(F+B)$ a step waits $(p-1)(F+B)/v$ when interleaved, $(p-1)(F+B-2W)$ under "
+        "ZB-H1, $(p-1)(F+B-3W)$ under ZB-H2 and $(p/2-1)(F\\&B+B-3W)$ under DualPipe. The picture does not use them: "
+        "it runs the schedule.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def passes(self):
@@ -302,6 +302,6 @@ class PipelineTimeline(Widget):
     def summary(self):
         found = self.found()
         return (f"Under {self.schedule.name}, {show(found['stages'], 'count')} stages with "
-                f"{show(found['micro_batches'], 'count')} micro-batches take {show(found['step_s'], 'seconds')} for a step "
-                f"and idle {show(found['bubble'], 'percent')} of it; the fullest stage holds the activations of "
+                f"{show(found['micro_batches'], 'count')} micro-batches take {show(found['step_s'], 'seconds')} for a "
+                f"step and idle {show(found['bubble'], 'percent')} of it; the fullest stage holds the activations of "
                 f"{show(self.most_held(), 'count')} micro-batches.")
