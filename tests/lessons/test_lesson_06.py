@@ -1,0 +1,126 @@
+"""Lesson 06: its numbers are those worked by hand, and its words agree with the engine."""
+
+import numpy as np
+import pytest
+
+from engine import catalog, interconnect, layout, memory, models, tensor
+from tests.lessons.reading import Lesson
+from widgets.kit import prose
+
+LESSON = Lesson("06-tensor-parallel.md")
+H100, LLAMA = catalog.gpu("h100-sxm"), catalog.model("llama3-70b")
+NET, REACHED = interconnect.wires(H100), 0.6 * 989e12
+
+# worked by hand from 8,192 tokens, h = 8,192, F = 28,672, 450 GB/s: a part of the expression -> what the reader must see
+BY_HAND = {
+    "16384 * 8192 | tokens": "134M tokens",
+    "memory.weight_bytes(70e9) / gpu": "41.8 ms",                                 # 140 / 3,350
+    "49152, 2) / tensor.column_row_bytes(2048, 12288, 2)": "4.5×",                # (2·4 + 1) / 2
+    'model("llama3-70b").vocab * 4': "4.2 GB",                                    # 8,192 · 128,256 · 4
+    "3 * 8192 * 4": "98.3 kB",
+    '1 + 2 * 8192 * link("nvlink4")': "8.45",                                     # 1 + 7.45
+    'model("llama3-70b").ffn / 16': "1,792",
+    'models.parameters(model("llama3-70b")) / 8 | params': "8.82B",
+    'memory.state_bytes(models.parameters(model("llama3-70b")) / 8)': "141 GB",   # 16 · 8.82
+    "memory.sharded_state_bytes": "48.5 GB",                                      # (4 + 12/8) · 8.82
+    "tensor.layer_flops": "51.1 TFLOP",
+    "8192 * 8192 * 2 | MB": "134 MB",
+    "tensor.column_row_bytes(8192, 8192, 8) | MB": "235 MB",                      # 7/4 · 134
+    '4 * tensor.column_row_bytes(8192, 8192, 8) / link("nvlink4")': "2.09 ms",    # 4 · 235 / 450
+    "tensor.layer_compute_s(8192, 8192, 28672, 8192, 8": "10.8 ms",               # 51.1 / 8 / 593
+    "80 * 4 * 8 * tensor.column_row_bytes": "601 GB",
+    '3 * 7 / 8 * memory.weight_bytes(models.parameters(model("llama3-70b"))) | GB': "370 GB",    # 2.625 · 141
+    "tensor.column_row_bytes(1, 8192, 8)) | tokens": "40.4k tokens",              # 370 / (320 · 28,672 bytes)
+    "matrices_of_mlp=3) | GB": "1.76 GB",                                         # 7/8 · 8,192 · (4F + h) · 2
+    "matrices_of_mlp=3) / tensor.column_row_bytes": "7.5×",                       # (2·2·3.5 + 1) / 2
+    "2 * 8192 * 3 * 8192 * 28672 / 8": "1.46 ms",
+}
+
+
+@pytest.mark.parametrize("part, seen", BY_HAND.items())
+def test_the_numbers_are_those_worked_by_hand(part, seen):
+    assert LESSON.shows(part) == seen
+
+
+def test_its_widgets_and_their_answers():
+    assert LESSON.widgets() == ["tensor_split", "tp_scaling"]
+    assert [int(eval(right, prose.namespace())) for right in LESSON.right_answers()] == [2, 1]
+
+
+def layer_s(ranks, wires=NET):
+    return float(tensor.layer_s(8192.0, 8192.0, 28672.0, 8192.0, ranks, REACHED, wires, 3))
+
+
+def test_sixteen_gpus_of_two_nodes_take_about_seventy_per_cent():
+    assert layer_s(16.0) / layer_s(8.0) == pytest.approx(0.7, abs=0.03)
+
+
+def test_the_limit_fell_by_half_from_a100_to_h100_and_stays_under_four_on_pcie():
+    a100, h100, pcie, alone = (tensor.largest_useful_ranks(LLAMA.ffn, catalog.link(wire).bytes_per_s,
+                                                           catalog.gpu(gpu).bf16_flops_per_s)
+                               for gpu, wire in (("a100-80", "nvlink3"), ("h100-sxm", "nvlink4"), ("h100-pcie", "pcie5"),
+                                                 ("h100-sxm", "ib-ndr")))
+    assert (h100 - 1) / (a100 - 1) == pytest.approx(0.5, abs=0.05)
+    assert h100 > 8 and 3 < pcie < 4 and 2 < alone < 3
+
+
+def test_at_the_limit_half_of_the_time_is_lost_and_at_a_ninth_of_it_a_tenth():
+    """Forward, one MLP of two matrices: 4·n·h·F/(t·C) of arithmetic against 4·n·h·(t−1)/(t·W)."""
+    for share_of_limit, lost in ((1.0, 0.5), (1 / 9, 0.1)):
+        more = share_of_limit * (tensor.largest_useful_ranks(28672, 450e9, 989e12) - 1)
+        compute_s, sent_s = 28672 / 989e12, more / 450e9
+        assert sent_s / (compute_s + sent_s) == pytest.approx(lost)
+
+
+def test_in_a_rack_of_72_sixteen_ranks_pay_no_more_than_eight():
+    rack = interconnect.wires(catalog.gpu("gb200"), 72)
+    eight, sixteen = (float(tensor.layer_all_reduces_s(8192.0, 8192.0, t, rack)) for t in (8.0, 16.0))
+    assert sixteen == pytest.approx(eight, rel=0.01)
+
+
+def test_relu_of_a_sum_is_not_the_sum_of_relus():
+    """The lesson's parts are 3 and -2: 1 against 3."""
+    assert tensor.relu(3.0 - 2.0) == 1 and tensor.relu(3.0) + tensor.relu(-2.0) == 3
+
+
+def test_the_backward_pass_of_the_pieces_is_that_of_the_whole():
+    """dA and dB stay on their rank, and dX is the sum over ranks, as the lesson derives it."""
+    draw = np.random.default_rng(6).standard_normal
+    x, a, b, dy = draw((3, 4)), draw((4, 8)), draw((8, 4)), draw((3, 4))
+    mask = (x @ a > 0).astype(float)                                              # f = ReLU
+    whole_dx, whole_da = ((dy @ b.T) * mask) @ a.T, x.T @ ((dy @ b.T) * mask)
+    dx = np.zeros_like(x)
+    for a_r, b_r, da_r in zip(np.split(a, 2, axis=1), np.split(b, 2), np.split(whole_da, 2, axis=1)):
+        inner = (dy @ b_r.T) * (x @ a_r > 0)
+        assert np.allclose(x.T @ inner, da_r)
+        dx += inner @ a_r.T
+    assert np.allclose(dx, whole_dx)
+
+
+def test_three_numbers_a_token_give_the_cross_entropy_of_a_cut_vocabulary():
+    """The largest logit, the sum of the exponentials, and the right logit, each joined over four ranks."""
+    logits, right = np.random.default_rng(6).normal(size=16) * 5, 11
+    cut = np.split(logits, 4)
+    largest = max(part.max() for part in cut)
+    total = sum(np.exp(part - largest).sum() for part in cut)
+    mine = sum(part[right - 4 * r] if 0 <= right - 4 * r < 4 else 0.0 for r, part in enumerate(cut))
+    assert np.log(total) + largest - mine == pytest.approx(-np.log(np.exp(logits)[right] / np.exp(logits).sum()))
+
+
+def estimate(tp, zero, recompute="none"):
+    return layout.estimate(LLAMA, layout.machine(H100), layout.Job(32, 8192),
+                           layout.Layout(64, tp=tp, zero=zero, recompute=recompute))
+
+
+def test_the_design_exercise_is_met_and_its_words_hold():
+    best = estimate(4, 3)
+    assert best.fits and best.mfu() >= 0.4
+    assert not estimate(2, 3).fits and estimate(2, 3, "full").fits
+    assert estimate(8, 1).fits and 0.4 <= estimate(8, 1).mfu() < best.mfu()
+    assert estimate(16, 1).mfu() < 0.4
+    assert estimate(2, 3, "full").mfu() < best.mfu() < estimate(2, 3).mfu()
+
+
+def test_the_state_of_tp_8_alone_does_not_fit_and_zero_1_over_eight_nodes_does():
+    share = models.parameters(LLAMA) / 8
+    assert memory.state_bytes(share) > H100.hbm_bytes > memory.sharded_state_bytes(share, ranks=8, stage=1)
