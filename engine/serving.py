@@ -164,3 +164,53 @@ def prefill_share(prompt_s, output_s):
     """
     check.positive(prompt_s=prompt_s, output_s=output_s)
     return prompt_s / (prompt_s + output_s)
+
+
+# -- reading a run ---------------------------------------------------------------------------------------------------
+class Phases(NamedTuple):
+    """When each request came, was begun, spoke first, had its cache moved, and was through, ascending; and its pause."""
+
+    came_s: np.ndarray
+    started_s: np.ndarray
+    first_s: np.ndarray
+    moved_s: np.ndarray
+    last_s: np.ndarray
+    paused_s: np.ndarray        # where its longest pause between two tokens begins, past its cache's way over a wire …
+    resumed_s: np.ndarray       # … and ends
+
+
+def phases(columns: dict) -> Phases:
+    """The times of a run's requests; what did not happen (a cache that was not moved, a refusal) takes no time."""
+    came = columns["came_s"]
+    started = np.maximum(came, columns["started_s"])
+    first = np.maximum(started, columns["first_s"])
+    moved = np.maximum(first, columns["moved_s"])
+    resumed = np.maximum(moved, columns["pause_end_s"])
+    paused = np.maximum(moved, columns["pause_end_s"] - columns["pause_s"])
+    return Phases(came, started, first, moved, np.maximum(moved, columns["last_s"]), np.minimum(paused, resumed), resumed)
+
+
+def moving_s(columns: dict):
+    """Seconds from a request's first token until its cache has been moved; -1 where it was not."""
+    return np.where(columns["moved_s"] >= 0, columns["moved_s"] - columns["first_s"], -1.0)
+
+
+def late_over_early(values, count):
+    """(mean of the last quarter, mean of the first) of so many values in order of arrival: does a queue grow?"""
+    quarter = count // 4
+    return np.sum(values[count - quarter:count]) / quarter, np.sum(values[:quarter]) / quarter
+
+
+def at_least_one_left(some, all_of_them):
+    """So many, but not all."""
+    return np.minimum(some, all_of_them - 1.0)
+
+
+def others(all_of_them, some):
+    """The rest."""
+    return all_of_them - some
+
+
+def times(factor, value):
+    """So many times a value."""
+    return factor * value

@@ -107,8 +107,8 @@ def with_first(one, others):
 def serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, mode, instances, prefill_instances, budget,
           most_running, capacity, transfer_s):
     """Serve requests that came at ``came_s``. Gives, for each, when its prefill started, its first and its last token,
-    when its cache had been moved, where it was prefilled and decoded, its longest pause between two tokens and how often
-    it was put out; -1 for a time that there was not. A request that no cache could ever hold is refused.
+    when its cache had been moved, where it was prefilled and decoded, its longest pause between two tokens and when that
+    ended, and how often it was put out; -1 for a time that there was not. A request that no cache could ever hold is refused.
 
     ``rows_s`` are the seconds of a step over ``rows`` tokens without attention; ``pair_s`` those of attention for each
     pair of a new token and one it sees; ``cached_s`` those for reading a cached token; ``budget`` the tokens of a step;
@@ -117,6 +117,7 @@ def serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, mode, instan
     count, apart = len(came_s), mode == DISAGGREGATED
     started, first, last, moved, pause = full(count, -1), full(count, -1), full(count, -1), full(count, -1), zeros(count)
     put_out, prefilled_at, at, made, done = zeros(count), full(count, -1), full(count, -1), zeros(count), zeros(count)
+    pause_end = full(count, -1)
     waiting, running = [[] for i in range(instances)], [[] for i in range(instances)]
     clock, wire, owed, held = zeros(instances), zeros(instances), zeros(instances), zeros(instances)
     busy, prefilling = zeros(instances), zeros(instances)
@@ -212,7 +213,10 @@ def serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, mode, instan
         if decoding > 0:
             still = []
             for r in running[who]:
-                pause[r] = max(pause[r], now + step_s - last[r], (step_s + more_s * (steps - 1)) if steps > 1 else 0)
+                if now + step_s - last[r] > pause[r]:
+                    pause[r], pause_end[r] = now + step_s - last[r], now + step_s
+                if steps > 1 and step_s + more_s * (steps - 1) > pause[r]:
+                    pause[r], pause_end[r] = step_s + more_s * (steps - 1), end
                 last[r] = end
                 made[r] += steps
                 held[who] += steps
@@ -226,8 +230,8 @@ def serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, mode, instan
         for r in joined:
             if first[r] < 0:
                 first[r] = end
-            else:
-                pause[r] = max(pause[r], end - last[r])
+            elif end - last[r] > pause[r]:
+                pause[r], pause_end[r] = end - last[r], end
             last[r] = end
             made[r] += 1
             if prefills_only:
@@ -259,12 +263,12 @@ def serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, mode, instan
             else:
                 done[r] = 0
             waiting[who] = with_first(r, waiting[who])
-    return {"started": started, "first": first, "last": last, "moved": moved, "pause": pause, "put_out": put_out,
+    return {"started": started, "first": first, "last": last, "moved": moved, "pause": pause, "pause_end": pause_end, "put_out": put_out,
             "prefilled_at": prefilled_at, "at": at, "busy": busy, "prefilling": prefilling}
 
 
 @program(came_s=MOST_REQUESTS, prompt=MOST_REQUESTS, output=MOST_REQUESTS, started_s=MOST_REQUESTS, first_s=MOST_REQUESTS,
-         last_s=MOST_REQUESTS, moved_s=MOST_REQUESTS, pause_s=MOST_REQUESTS, put_out=MOST_REQUESTS,
+         last_s=MOST_REQUESTS, moved_s=MOST_REQUESTS, pause_s=MOST_REQUESTS, pause_end_s=MOST_REQUESTS, put_out=MOST_REQUESTS,
          prefilled_at=MOST_REQUESTS, at=MOST_REQUESTS, busy_s=MOST_INSTANCES, prefilling_s=MOST_INSTANCES)
 def served(count, rate, prompt, prompt_spread, output, output_spread, seed, rows, rows_s, pair_s, cached_s, mode, instances,
            prefill_instances, budget, most_running, capacity, transfer_s):
@@ -275,7 +279,7 @@ def served(count, rate, prompt, prompt_spread, output, output_spread, seed, rows
     run = serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, int(mode), int(instances), int(prefill_instances),
                 budget, most_running, capacity, transfer_s)
     return {"came_s": came_s, "prompt": prompts, "output": outputs, "started_s": run["started"], "first_s": run["first"],
-            "last_s": run["last"], "moved_s": run["moved"], "pause_s": run["pause"], "put_out": run["put_out"],
+            "last_s": run["last"], "moved_s": run["moved"], "pause_s": run["pause"], "pause_end_s": run["pause_end"], "put_out": run["put_out"],
             "prefilled_at": run["prefilled_at"], "at": run["at"], "busy_s": run["busy"], "prefilling_s": run["prefilling"]}
 
 

@@ -65,7 +65,8 @@ def test_one_request_by_hand():
     assert found["started"][0] == 1.0 and found["first"][0] == pytest.approx(1.0 + prefill)
     decode = 9 * 0.01 + sum(range(65, 74)) * 1e-5
     assert found["last"][0] == pytest.approx(1.0 + prefill + decode)
-    assert found["pause"][0] == pytest.approx(0.01 + 73e-5) and found["busy"][0] == pytest.approx(prefill + decode)
+    assert found["pause"][0] == pytest.approx(0.01 + 73e-5) and found["pause_end"][0] == found["last"][0]
+    assert found["busy"][0] == pytest.approx(prefill + decode)
 
 
 def test_a_moved_cache_comes_after_its_wire():
@@ -82,6 +83,7 @@ def test_the_prompt_of_another_makes_a_pause_and_chunks_make_it_shorter():
     chunked = run(came, prompts, outputs, CHUNKED, budget=512)
     apart = run(came, prompts, outputs, DISAGGREGATED, 2, 1)
     assert first["pause"][0] == pytest.approx(0.4 + 0.01, abs=0.011)
+    assert first["pause_end"][0] == pytest.approx(1.0 + 0.4, abs=0.03)
     assert apart["pause"][0] < 0.013 < chunked["pause"][0] < 0.08
     assert chunked["first"][1] > first["first"][1]               # what the one gains, the other pays
 

@@ -280,7 +280,7 @@ def length(start, end):
 def key(p, entries: dict, wide: float, narrow: tuple, hatches=()) -> None:
     """What each hue and pattern means, in a row at the height ``wide``, on a phone two abreast at the heights ``narrow``:
     {name: token}. For marks too small to carry their names."""
-    p.extra_x_ranges = {**p.extra_x_ranges, "key": Range1d(0, 1)}
+    p.extra_x_ranges = {**p.extra_x_ranges, "key": Range1d(-0.02, 1)}
     names, patterns = list(entries), list(hatches) or [" "] * len(entries)
     places = {"wide": [(i / len(names), wide) for i in range(len(names))],
               "narrow": [(0.5 * (i % 2), narrow[i // 2]) for i in range(len(names))]}
