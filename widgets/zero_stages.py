@@ -5,8 +5,8 @@ import numpy as np
 from engine import catalog, hardware, memory, zero
 from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number
-from widgets.kit.text import choose, select, show
-from widgets.kit.widget import Widget, part, readout, regime
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, hint, part, readout, regime
 
 STAGES = np.arange(4.0)
 NAMES = ["data parallel", "stage 1", "stage 2", "stage 3"]
@@ -14,6 +14,8 @@ SHARED = ["shares nothing", "optimizer", "+ gradients", "+ weights"]
 SLABS, SHORT = ["weights", "gradients", "optimizer"] * 4, ["weights", "grads", "optim."] * 4
 SENT, SENT_SHORT = ["gather weights", "sum gradients", "sum across"] * 4, ["gather", "sum", "across"] * 4
 HALF = 0.34                                     # half a column's width
+SIDES = {"left": np.repeat(STAGES - HALF, 3), "right": np.repeat(STAGES + HALF, 3)}
+COLUMN = {"of": list(np.repeat(NAMES, 3)), "x": np.repeat(STAGES, 3)} | SIDES
 TOP = 1.7                                       # how many HBMs of a stack are in view …
 ROOT, WALL, DEEPEST = -0.42, -1.62, 1.25        # … and under it the traffic: where it starts, the arithmetic, its times
 LOW, HIGH = -2.2, 1.92
@@ -111,7 +113,8 @@ class ZeroStages(Widget):
         bottom, top = (np.minimum(np.concatenate(side), TOP) for side in zip(*sides))
         room = fig.has_room(bottom, top, THIN)
         name, short = ([choose(room[i], words[i], "") for i in range(12)] for words in (SLABS, SHORT))
-        return {"stage": np.repeat(NAMES, 3), "what": SLABS, "x": np.repeat(STAGES, 3), "bottom": bottom, "top": top,
+        return COLUMN | {
+                "what": SLABS, "bottom": bottom, "top": top,
                 "middle": fig.midpoint(bottom, np.where(bottom < CROSSED, np.minimum(top, 1.0), top)),
                 "alpha": np.repeat(self.emphasis(), 3), "name": name, "short": short,
                 "amount": [show(held[i, j], "bytes") for i in range(4) for j in range(3)]}
@@ -134,7 +137,8 @@ class ZeroStages(Widget):
         room = fig.has_room(bottom, top, THIN)
         name, short = ([choose(room[i], words[i], "") for i in range(12)] for words in (SENT, SENT_SHORT))
         inside = np.where(self.shared() <= self.gpu.gpus_per_node, 1, 0)
-        return {"stage": np.repeat(NAMES, 3), "what": SENT, "x": np.repeat(STAGES, 3), "top": top, "bottom": bottom,
+        return COLUMN | {
+                "what": SENT, "top": top, "bottom": bottom,
                 "middle": fig.midpoint(bottom, top), "alpha": np.repeat(self.emphasis(), 3), "name": name,
                 "short": short,
                 "wire": [select(at, ["network", wire]) for at in inside for wire in ("link", "link", "network")],
@@ -164,6 +168,18 @@ class ZeroStages(Widget):
         return {"label": f"arithmetic of the step, {show(self.arithmetic_s(), 'seconds')}",
                 "short": f"arithmetic, {show(self.arithmetic_s(), 'seconds')}"}
 
+    @hint("slabs")
+    def of_a_slab(self):
+        return phrase("{column}: {amount} of {what} on each GPU", column=COLUMN["of"], what=SLABS,
+                      amount=show(np.ravel(self.parts_bytes()), "bytes"))
+
+    @hint("roots")
+    def of_traffic(self):
+        sent = self.traffic()
+        amounts, times = (np.ravel(np.stack(half, axis=-1)) for half in (sent[:3], sent[3:]))
+        return phrase("{column}, {what}: {amount} sent by each GPU in {time}", column=COLUMN["of"], what=SENT,
+                      amount=show(amounts, "bytes"), time=show(times, "seconds"))
+
     def figure(self, sources):
         p = fig.plot((-0.5, 3.5), (LOW, HIGH), height=540)
         fig.hide(p.xaxis[0])
@@ -172,12 +188,10 @@ class ZeroStages(Widget):
         color, stacks, columns = fig.COLOR, sources["stacks"], sources["columns"]
         p.vbar(x="x", width=0.92, bottom=LOW, top=HIGH, source=sources["chosen"], fill_color=color["ink"],
                fill_alpha=0.05, line_color=None)
-        slab = {"x": "x", "width": 2 * HALF, "fill_alpha": "alpha"}
-        p.vbar(**slab, bottom="bottom", top="top", source=sources["slabs"], fill_color=color["hbm"],
-               line_color=color["hbm"], line_width=1.2)
+        slab = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "fill_alpha": "alpha"}
+        p.quad(**slab, source=sources["slabs"], fill_color=color["hbm"], line_color=color["hbm"], line_width=1.2)
         hue = fig.hues("wire", {"link": "link", "network": "network"})
-        p.vbar(**slab, bottom="bottom", top="top", source=sources["roots"], fill_color=hue, line_color=hue,
-               line_width=1.2)
+        p.quad(**slab, source=sources["roots"], fill_color=hue, line_color=hue, line_width=1.2)
         for source, start, end in ((stacks, "wall", "top"), (columns, "end", "wall")):
             p.vbar(x="x", width=2 * HALF, bottom=start, top=end, source=source, **fig.OVER | {"line_alpha": "past"})
         for name in ("slabs", "roots"):
@@ -253,7 +267,8 @@ class ZeroStages(Widget):
             f"The state does not fit: {self.stage_name()} keeps {show(self.held(), 'bytes')} on a GPU of "
             f"{show(self.gpu.hbm_bytes, 'bytes')}. First response: "
             + choose(needed < 1, "a higher stage, since this one would not fit on any number of GPUs.",
-                     f"share each copy among at least {show(needed, 'count')} GPUs, or take a higher stage."))
+                     f"share each copy among at least {show(needed, 'count')} GPUs"
+                     + choose(self.stage < 3, ", or take a higher stage.", ".")))
 
     def summary(self):
         held = [show(amount, "bytes") for amount in self.state_bytes()]

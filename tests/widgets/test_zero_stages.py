@@ -60,6 +60,12 @@ def test_past_a_wall_it_is_red_and_past_the_edge_it_says_so():
     assert list(columns["time"])[3] == "↓ 111 ms"
 
 
+def test_marks_say_what_they_are():
+    hints = ZeroStages().hints()
+    assert hints["slabs"][5] == "stage 1: 1.41 GB of optimizer on each GPU"
+    assert hints["roots"][9] == "stage 3, gather weights: 29.5 GB sent by each GPU in 73.8 ms"
+
+
 def test_the_chosen_stage_is_lit_and_spoken_of():
     lit = part("slabs", stage="1")["alpha"].reshape(4, 3)
     assert (lit[1] > lit[[0, 2, 3]]).all() and len(set(lit[[0, 2, 3]].ravel())) == 1
