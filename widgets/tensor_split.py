@@ -69,10 +69,10 @@ class TensorSplit(Widget):
         "Executed on real arrays, two tokens and h = F = 4, so that you can check every number by hand; a model's F is "
         "three to four times its h. The bars take the widths of the model chosen under *more*: bf16, one MLP, forward, "
         "what a rank sends by a ring. A gated MLP such as Llama's has two matrices before f, both cut like A.")
-    formula = (r"$$f(XA)\,B = \sum_r f(X A_r)\,B_r \qquad f(XA) = f\Big(\sum_r X_r A_r\Big)$$" "\n\n"
-               r"By columns, then rows, a rank sends $2\frac{t-1}{t}\,T h$ values; by rows, then columns, "
-               r"$\frac{t-1}{t}\,T\,(2F + h)$. On the left, $A_r$ are rank $r$'s columns of $A$ and $B_r$ the same "
-               r"rows of $B$; on the right, $X_r$ are its columns of $X$ and $A_r$ the same rows of $A$. There "
+    formula = (r"$$f(XA)\,B = \sum_r f(X A_r)\,B_r$$" "\n\n" r"$$f(XA) = f\Big(\sum_r X_r A_r\Big)$$" "\n\n"
+               r"By columns, then rows, a rank sends $2\frac{t-1}{t}\,n\,h$ values for $n$ tokens; by rows, then "
+               r"columns, $\frac{t-1}{t}\,n\,(2F + h)$. In the first, $A_r$ are rank $r$'s columns of $A$ and $B_r$ "
+               r"the same rows of $B$; in the second, $X_r$ are its columns of $X$ and $A_r$ the same rows of $A$. There "
                "$f$ stands outside of the sum (Shoeybi et al., arXiv:1909.08053, section 3).")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
