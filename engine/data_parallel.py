@@ -263,8 +263,9 @@ def simulate_step(model, tokens, ranks, flops_per_s, wire_bytes_per_s, alpha_s, 
                    bytes_per_gradient=bytes_per_gradient)
     params = models.parameters(model)
     wire = (ranks, wire_bytes_per_s)
-    return overlap(flops.forward_flops(params, tokens) / flops_per_s, flops.backward_flops(params, tokens) / flops_per_s,
-                   model.layers, models.layer_tensors(model) * bytes_per_gradient,
+    return overlap(flops.forward_flops(params, tokens) / flops_per_s,
+                   flops.backward_flops(params, tokens) / flops_per_s, model.layers,
+                   models.layer_tensors(model) * bytes_per_gradient,
                    models.head_parameters(model) * bytes_per_gradient, model.vocab * model.hidden * bytes_per_gradient,
                    models.embedding_parameters(model) * bytes_per_gradient,
                    collectives.ring_all_reduce_s(0.0, *wire, alpha_s), collectives.ring_all_reduce_s(1.0, *wire, 0.0),

@@ -24,7 +24,7 @@ from engine.program import full
 def schedule(streams, stream, duration_s, lag_s, after):
     """(start_s, end_s, waits_for) of tasks that stand in the order of their issue; a list each, one entry for a task.
 
-    ``stream[i]`` is a number below ``streams``, ``after[i]`` a list of the tasks that i needs, issued before it or later.
+    ``stream[i]`` is a number below ``streams``, ``after[i]`` a list of the tasks that i needs, issued before or later.
     What a task gives is there at once on its own stream, and ``lag_s`` after its end on another. ``waits_for`` is the
     task whose end let this one start, −1 where it started at once. Tasks that wait in a circle keep NaN.
     """

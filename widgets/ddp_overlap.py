@@ -8,7 +8,7 @@ from engine.units import MIB
 from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number
 from widgets.kit.text import choose, phrase, select, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 VIEWS_S = [step * 10.0**power for power in range(-2, 3) for step in (1, 1.5, 2, 3, 5, 7.5)]
 COMPUTE, NETWORK = (1.2, 1.95), (0.0, 0.75)         # bottom and top of the two lanes
@@ -46,35 +46,38 @@ class DdpOverlap(Widget):
     }
     break_it = "Put a small batch on slow Ethernet: 1,024 tokens on 12.5 GB/s. Which bucket saves it?"
     assumptions = (
-        "Forward $2PT$ and backward $4PT$ FLOPs at the MFU, spread over the layers by their weights; an embedding takes no "
-        "time. Tensors become ready one by one and fill buckets by PyTorch's rule, the first of 1 MiB. Each bucket is "
-        "one ring AllReduce, and they go one after the other. Left out: what NCCL takes from the arithmetic, the "
-        "optimizer, trees (fewer start-ups for many GPUs). Thin lines lead from a full bucket to its AllReduce.")
+        "Forward $2PT$ and backward $4PT$ FLOPs at the MFU, spread over the layers by their weights; an embedding "
+        "takes no time. Tensors become ready one by one and fill buckets by PyTorch's rule, the first of 1 MiB. Each "
+        "bucket is one ring AllReduce, and they go one after the other. Left out: what NCCL takes from the arithmetic, "
+        "the optimizer, trees (fewer start-ups for many GPUs). Thin lines lead from a full bucket to its AllReduce.")
     formula = (
         r"$$T_{AllReduce}(S) = 2(N-1)\,\alpha + \frac{2(N-1)}{N}\frac{S}{W} \qquad tokens > \frac{u\,C}{W} \cdot "
         r"\frac{N-1}{N} \cdot \frac{g}{2}$$" "\n\n"
-        "The right one says when the bytes alone fit behind the backward pass: $W$ is the wire, $C$ the peak, $u$ the MFU, $g$ "
-        r"the bytes of a gradient. The best bucket is near $\sqrt{G (N-1)\,\alpha W}$ for a gradient of $G$ bytes. "
-        "The picture is neither formula but a simulation of two CUDA streams: a task starts when the one before it on its stream and "
-        "all that it needs have ended.")
+        "The right one says when the bytes alone fit behind the backward pass: $W$ is the wire, $C$ the peak, $u$ the "
+        r"MFU, $g$ the bytes of a gradient. The best bucket is near $\sqrt{G (N-1)\,\alpha W}$ for a gradient of $G$ "
+        "bytes. The picture is neither formula but a simulation of two CUDA streams: a task starts when the one before "
+        "it on its stream and all that it needs have ended.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def flops_per_s(self):
         return hardware.achieved_flops_per_s(self.gpu, self.mfu)
 
+    @once
     def run(self):
-        return data_parallel.simulate_step(self.model, self.tokens, self.ranks, self.flops_per_s(), self.wire_bytes_per_s,
-                                           self.alpha_s, self.bucket, bytes_per_gradient=self.gradient_bytes)
+        return data_parallel.simulate_step(
+            self.model, self.tokens, self.ranks, self.flops_per_s(), self.wire_bytes_per_s, self.alpha_s, self.bucket,
+            bytes_per_gradient=self.gradient_bytes)
 
     def needed_tokens(self):
-        return data_parallel.tokens_to_hide(self.ranks, self.wire_bytes_per_s, hardware.peak_with_fallback(self.gpu), self.mfu,
-                                            self.gradient_bytes)
+        peak = hardware.peak_with_fallback(self.gpu)
+        return data_parallel.tokens_to_hide(self.ranks, self.wire_bytes_per_s, peak, self.mfu, self.gradient_bytes)
 
     def all_gradient_bytes(self):
         return data_parallel.gradient_bytes(models.parameters(self.model), self.gradient_bytes)
 
     def best_bucket(self):
-        return data_parallel.best_bucket_bytes(self.all_gradient_bytes(), self.ranks, self.wire_bytes_per_s, self.alpha_s)
+        return data_parallel.best_bucket_bytes(self.all_gradient_bytes(), self.ranks, self.wire_bytes_per_s,
+                                               self.alpha_s)
 
     def start_ups_s(self):
         return data_parallel.start_ups_s(self.run()["buckets"], self.ranks, self.alpha_s)
@@ -87,23 +90,24 @@ class DdpOverlap(Widget):
     @part(*EVERY)
     def layers(self):
         found = self.run()
-        return {"left": found["layer_start_s"], "right": found["layer_end_s"], "bottom": np.full_like(found["layer"], COMPUTE[0]),
-                "top": np.full_like(found["layer"], COMPUTE[1]), "duration_s": found["layer_s"], "layer": found["layer"],
-                "alpha": np.where(found["layer"] == FORWARD_PASS, 0.14, 0.42)}
+        layer = found["layer"]
+        return {"left": found["layer_start_s"], "right": found["layer_end_s"], "duration_s": found["layer_s"],
+                "bottom": np.full_like(layer, COMPUTE[0]), "top": np.full_like(layer, COMPUTE[1]), "layer": layer,
+                "alpha": np.where(layer == FORWARD_PASS, 0.14, 0.42)}
 
     @part(*EVERY)
     def buckets(self):
         found = self.run()
-        return {"left": found["bucket_start_s"], "right": found["bucket_end_s"], "bottom": np.full_like(found["bucket_s"], NETWORK[0]),
-                "top": np.full_like(found["bucket_s"], NETWORK[1]), "duration_s": found["bucket_s"], "full_s": found["bucket_full_s"],
-                "bucket_bytes": found["bucket_bytes"]}
+        length_s = found["bucket_s"]
+        return {"left": found["bucket_start_s"], "right": found["bucket_end_s"], "duration_s": length_s,
+                "bottom": np.full_like(length_s, NETWORK[0]), "top": np.full_like(length_s, NETWORK[1]),
+                "full_s": found["bucket_full_s"], "bucket_bytes": found["bucket_bytes"]}
 
     @part(*EVERY)
     def idle(self):
         found = self.run()
         seen = found["exposed_s"] > 0
-        view_s = self.view_s()
-        near_end = found["step_s"] > fig.share_of(view_s, 0.8)
+        near_end = found["step_s"] > fig.share_of(self.view_s(), 0.8)
         return {"left": found["compute_s"], "right": found["step_s"], "bottom": COMPUTE[0], "top": COMPUTE[1],
                 "floor": NETWORK[0], "at": np.where(near_end, found["step_s"], found["compute_s"]),
                 "align": choose(near_end, "right", "left"),
@@ -112,11 +116,12 @@ class DdpOverlap(Widget):
     @part(*EVERY)
     def titles(self):
         found = self.run()
+        compute, wire = show(found["compute_s"], "seconds"), show(found["wire_s"], "seconds")
+        buckets = show(found["buckets"], "count")
         return {"y": np.array([COMPUTE[1], NETWORK[0]]), "shift": np.array([-14.0, 14.0]),
-                "text": [f"compute stream: forward, then backward from the last layer, {show(found['compute_s'], 'seconds')}",
-                         f"communication stream: {show(found['buckets'], 'count')} AllReduces, {show(found['wire_s'], 'seconds')}"],
-                "narrow": [f"compute: {show(found['compute_s'], 'seconds')}",
-                           f"{show(found['buckets'], 'count')} AllReduces: {show(found['wire_s'], 'seconds')}"]}
+                "text": [f"compute stream: forward, then backward from the last layer, {compute}",
+                         f"communication stream: {buckets} AllReduces, {wire}"],
+                "narrow": [f"compute: {compute}", f"{buckets} AllReduces: {wire}"]}
 
     def view_s(self):
         return fig.fitting_view(self.run()["step_s"], VIEWS_S, headroom=1.02)
@@ -128,7 +133,8 @@ class DdpOverlap(Widget):
         """A layer's name, for columns of numbers as the simulation gives them."""
         kind = np.where(layer == EMBEDDING, 1.0, np.where(layer == FORWARD_PASS, 2.0, 0.0))
         kind = np.where(layer > self.model.layers, 3.0, kind)
-        return phrase("{kind}{number}", kind=select(kind, ["layer ", "the embedding", "all layers", "the output layer"]),
+        kinds = ["layer ", "the embedding", "all layers", "the output layer"]
+        return phrase("{kind}{number}", kind=select(kind, kinds),
                       number=select(np.where(kind == 0.0, layer, 0.0), NUMBERS))
 
     @hint("layers")
@@ -148,7 +154,8 @@ class DdpOverlap(Widget):
         return phrase("AllReduce of {size}: {time}. Full with {layer} at {full}; starts {later} later{why}.",
                       size=show(found["bucket_bytes"], "bytes"), time=show(found["bucket_s"], "seconds"),
                       layer=self.named(found["bucket_layer"]), full=show(found["bucket_full_s"], "seconds"),
-                      later=show(found["bucket_waits_s"], "seconds"), why=select(waits, ["", ", after the one before it"]))
+                      later=show(found["bucket_waits_s"], "seconds"),
+                      why=select(waits, ["", ", after the one before it"]))
 
     def figure(self, sources):
         color = fig.COLOR
@@ -168,7 +175,8 @@ class DdpOverlap(Widget):
         p.segment("left", "floor", "left", "top", source=sources["idle"], line_color=color["ink"], line_dash=[4, 4])
         p.text("at", "top", text="text", text_align="align", y_offset=-36, source=sources["idle"], **fig.BOLD)
         for width, column in (("wide", "text"), ("narrow", "narrow")):
-            fig.only(width, p.text(0, "y", text=column, source=sources["titles"], y_offset="shift", x_offset=2, **fig.TEXT))
+            fig.only(width, p.text(0, "y", text=column, source=sources["titles"], y_offset="shift", x_offset=2,
+                                   **fig.TEXT))
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
@@ -196,21 +204,22 @@ class DdpOverlap(Widget):
     def wire_bound(self):
         needed = self.needed_tokens()
         return needed > self.tokens, (
-            f"You found the wire's wall: at {show(self.wire_bytes_per_s, 'bytes_per_s')} the bytes alone need {show(needed, 'tokens')} on "
-            f"each GPU to hide, and there are {show(self.tokens, 'tokens')}. No bucket helps. First response: more tokens for each "
-            "AllReduce, by a larger micro-batch or by accumulating gradients under no_sync.")
+            f"You found the wire's wall: at {show(self.wire_bytes_per_s, 'bytes_per_s')} the bytes alone need "
+            f"{show(needed, 'tokens')} on each GPU to hide, and there are {show(self.tokens, 'tokens')}. No bucket "
+            "helps. First response: more tokens for each AllReduce, by a larger micro-batch or by accumulating "
+            "gradients under no_sync.")
 
     @regime()
     def too_many(self):
         found = self.run()
         many = data_parallel.share(self.start_ups_s(), found["wire_s"])
         return (many > 0.2) & (found["exposed_s"] > 0), (
-            f"Start-ups are {show(many, 'percent', 2)} of the wire's time: {show(found['buckets'], 'count')} buckets are too many. First "
-            f"response: larger ones, about {show(self.best_bucket(), 'bytes_binary')}.")
+            f"Start-ups are {show(many, 'percent', 2)} of the wire's time: {show(found['buckets'], 'count')} buckets "
+            f"are too many. First response: larger ones, about {show(self.best_bucket(), 'bytes_binary')}.")
 
     def summary(self):
         found = self.run()
-        return (f"With {show(self.tokens, 'tokens')} on each of {show(self.ranks, 'count')} GPUs, a step of {self.model.name} computes for "
-                f"{show(found['compute_s'], 'seconds')} and sends {show(self.all_gradient_bytes(), 'bytes')} of gradients in "
-                f"{show(found['buckets'], 'count')} buckets for {show(found['wire_s'], 'seconds')}, of which "
-                f"{show(found['exposed_s'], 'seconds')} are exposed.")
+        return (f"With {show(self.tokens, 'tokens')} on each of {show(self.ranks, 'count')} GPUs, a step of "
+                f"{self.model.name} computes for {show(found['compute_s'], 'seconds')} and sends "
+                f"{show(self.all_gradient_bytes(), 'bytes')} of gradients in {show(found['buckets'], 'count')} buckets "
+                f"for {show(found['wire_s'], 'seconds')}, of which {show(found['exposed_s'], 'seconds')} are exposed.")

@@ -50,12 +50,12 @@ class DdpScaling(Widget):
         "Each GPU keeps its tokens per step as others are added (weak scaling); bf16 gradients in buckets of 25 MiB "
         "behind the backward pass. A sample of a batch $B$ is worth $1/(1 + B/B_{crit})$ of one in a tiny batch; the "
         "critical batch grows as the loss falls, and four million tokens is about Kaplan's fit at a loss of 2.3 nats. "
-        "Step times spread normally, anew in each step. State of bf16 mixed Adam, without activations; the memory bar is linear "
-        "up to the HBM and logarithmic beyond.")
+        "Step times spread normally, anew in each step. State of bf16 mixed Adam, without activations; the memory bar "
+        "is linear up to the HBM and logarithmic beyond.")
     formula = (
         r"$$\text{share} = \frac{T_1}{T_{slowest} + T_{exposed}} \cdot \frac{1}{1 + B/B_{crit}}, \qquad B = N \cdot "
-        r"tokens$$" "\n\n$T_1$ is the computing time, the same for any $N$; $T_{slowest} = T_1 (1 + d\\,z_N)$ with $z_N "
-        r"\approx \sqrt{2 \ln N}$; $T_{exposed}$ is what of the AllReduce ends after the backward pass. Steps and "
+        r"tokens$$" "\n\n" r"$T_1$ is the computing time, the same for any $N$; $T_{slowest} = T_1 (1 + d\,z_N)$ with "
+        r"$z_N \approx \sqrt{2 \ln N}$; $T_{exposed}$ is what of the AllReduce ends after the backward pass. Steps and "
         r"samples to a loss trade as $S/S_{min} = 1 + B_{crit}/B$ (McCandlish et al., arXiv:1812.06162, eq. 2.11); "
         "$B_{crit}$ by Kaplan et al., arXiv:2001.08361, eq. 1.4. State: $16P$ bytes, whatever $N$.")
 
@@ -109,7 +109,8 @@ class DdpScaling(Widget):
         lengths = np.stack(self.shares(NAMED_AT))
         bottom, top = (np.stack([ends[i][i] for i in range(4)]) for ends in fig.stacked(lengths))
         middle, seen = fig.midpoint(bottom, top), [lengths[i][i] > THIN for i in range(4)]
-        return {"ranks": NAMED_AT, "y": middle, "align": ["left", "right", "right", "right"], "shift": [0.0, -8.0, -8.0, -8.0],
+        return {"ranks": NAMED_AT, "y": middle, "align": ["left", "right", "right", "right"],
+                "shift": [0.0, -8.0, -8.0, -8.0],
                 "name": [choose(seen[i], name, "") for i, name in enumerate(NAMES)],
                 "narrow": [choose(seen[i], name, "") for i, name in enumerate(SHORT)]}
 
@@ -138,7 +139,8 @@ class DdpScaling(Widget):
                 "over": np.where(self.held() > 1, 1.0, 0.0),
                 "text": f"state on each GPU, for any N: {show(self.state_bytes(), 'bytes')}",
                 "narrow": f"state, for any N: {show(self.state_bytes(), 'bytes')}",
-                "hbm": f"{choose(self.held() > 1, 'past the ', '')}HBM of one {self.gpu.name}: {show(self.gpu.hbm_bytes, 'bytes')}"}
+                "hbm": f"{choose(self.held() > 1, 'past the ', '')}HBM of one {self.gpu.name}: "
+                       f"{show(self.gpu.hbm_bytes, 'bytes')}"}
 
     def figure(self, sources):
         color = fig.COLOR
@@ -152,15 +154,18 @@ class DdpScaling(Widget):
                 hatch_color=color["compute"], hatch_alpha=0.35, hatch_scale=8, **areas)
         p.varea(y1="computing", y2="sending", fill_color=color["network"], fill_alpha=0.42, **areas)
         p.varea(y1="sending", y2="whole", **areas, **_area(fig.IDLE))
-        for column, ink, width in (("useful", "compute", 2.5), ("computing", "compute", 1.2), ("sending", "network", 1.2)):
+        for column, ink, width in (("useful", "compute", 2.5), ("computing", "compute", 1.2),
+                                   ("sending", "network", 1.2)):
             p.line("ranks", column, source=sources["areas"], line_color=color[ink], line_width=width)
         state = {"left": 1, "right": MOST, "source": sources["state"]}
         p.quad(bottom=FLOOR, top="inside", fill_color=color["hbm"], fill_alpha=0.28, line_color=color["hbm"], **state)
         p.quad(bottom="wall", top="top", line_alpha="over", **state, **fig.OVER)
-        p.segment(1, "wall", MOST, "wall", source=sources["state"], line_color=color["ink"], line_width=2, line_dash=[6, 4])
+        p.segment(1, "wall", MOST, "wall", source=sources["state"], line_color=color["ink"], line_width=2,
+                  line_dash=[6, 4])
         for width, column in (("wide", "text"), ("narrow", "narrow")):
             fig.only(width, p.text(1.3, FLOOR, text=column, source=sources["state"], y_offset=-14, **fig.BOLD))
-        p.text(MOST, "top", text="hbm", source=sources["state"], text_align="right", x_offset=-8, y_offset=-12, **fig.TEXT)
+        p.text(MOST, "top", text="hbm", source=sources["state"], text_align="right", x_offset=-8, y_offset=-12,
+               **fig.TEXT)
         p.segment("ranks", 0, "ranks", 1, source=sources["critical"], line_color=color["ink-faint"], line_alpha="seen",
                   line_dash=[2, 4], line_width=2)
         p.segment("ranks", 0, "ranks", "roof", source=sources["chosen"], line_color=color["ink"], line_width=1.5)
@@ -168,7 +173,8 @@ class DdpScaling(Widget):
             aside = {"text": column, "text_align": "align", "x_offset": "shift"}
             fig.only(width, p.text("ranks", 0, source=sources["critical"], y_offset=12, **aside, **fig.TEXT),
                      p.text("ranks", "roof", source=sources["chosen"], y_offset=-12, **aside, **fig.BOLD))
-        p.scatter("ranks", "useful", source=sources["chosen"], size=11, fill_color=color["compute"], line_color=color["panel"])
+        p.scatter("ranks", "useful", source=sources["chosen"], size=11, fill_color=color["compute"],
+                  line_color=color["panel"])
         for width, column in (("wide", "name"), ("narrow", "narrow")):
             fig.only(width, p.text("ranks", "y", text=column, source=sources["names"], text_align="align",
                                    x_offset="shift", **fig.TEXT))
@@ -200,15 +206,18 @@ class DdpScaling(Widget):
     @regime(target=True)
     def memory_wall(self):
         return self.held() > 1, (
-            f"You found the wall that no N removes: every GPU keeps a whole copy of {show(self.state_bytes(), 'bytes')}, and one "
-            f"{self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. First response: stop keeping copies (FSDP and ZeRO, lesson 05).")
+            f"You found the wall that no N removes: every GPU keeps a whole copy of "
+            f"{show(self.state_bytes(), 'bytes')}, and one {self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. "
+            "First response: stop keeping copies (FSDP and ZeRO, lesson 05).")
 
     @regime()
     def past_critical(self):
         batch = self.batch_tokens(self.ranks)
+        worth = data_parallel.useful_share(batch, self.critical_batch)
+        most = data_parallel.most_progress(self.critical_batch, self.step_tokens)
         return batch > self.critical_batch, (
-            f"Past the critical batch: of the arithmetic {show(data_parallel.useful_share(batch, self.critical_batch), 'percent', 2)} "
-            f"is useful, and no number of GPUs passes {show(data_parallel.most_progress(self.critical_batch, self.step_tokens), 'times')}. "
+            f"Past the critical batch: of the arithmetic {show(worth, 'percent', 2)} is useful, and no number of GPUs "
+            f"passes {show(most, 'times')}. "
             "First response: fewer tokens on each GPU, as far as the wire allows, or other axes (lesson 10).")
 
     @regime()
@@ -221,9 +230,9 @@ class DdpScaling(Widget):
     def summary(self):
         found = self.shares(self.ranks)
         return (f"On {show(self.ranks, 'count')} GPUs with {show(self.step_tokens, 'tokens')} each a step takes "
-                f"{show(self.batch_tokens(self.ranks), 'tokens')}; {show(found.computing, 'percent', 2)} of a GPU's time is arithmetic and "
-                f"{show(found.useful, 'percent', 2)} useful arithmetic, so that they do the work of {show(self.progress(), 'count')}, "
-                f"while each keeps {show(self.state_bytes(), 'bytes')} of state.")
+                f"{show(self.batch_tokens(self.ranks), 'tokens')}; {show(found.computing, 'percent', 2)} of a GPU's "
+                f"time is arithmetic and {show(found.useful, 'percent', 2)} useful arithmetic, so that they do the work of "
+                f"{show(self.progress(), 'count')}, while each keeps {show(self.state_bytes(), 'bytes')} of state.")
 
 
 def _area(style):

@@ -97,8 +97,8 @@ def known(found, name):
 
 
 def test_a_step_of_whole_tensors_by_hand():
-    """Forward 3 s; output layer, layers 2 and 1 of 2, 4 and 4 bytes in 10 s; then an embedding of 2 bytes. Buckets of 4,
-    the first of 1, so that each is alone; 1 s + 1 s/byte. The third is full at 13 but waits for the second until 14."""
+    """Forward 3 s; output layer, layers 2 and 1 of 2, 4 and 4 bytes in 10 s; then an embedding of 2 bytes. Buckets of
+    4, the first of 1, so that each is alone; 1 s + 1 s/byte. The third is full at 13, the second ends at 14."""
     found = dp.overlap(3.0, 10.0, 2, [4.0], 2.0, 2.0, 2.0, 1.0, 1.0, 4.0, 1.0)
     assert known(found, "layer") == [dp.FORWARD_PASS, 3, 2, 1]
     assert known(found, "layer_start_s") == [0, 3, 5, 9] and known(found, "layer_end_s") == [3, 5, 9, 13]
@@ -106,14 +106,15 @@ def test_a_step_of_whole_tensors_by_hand():
     assert known(found, "bucket_bytes") == [2, 4, 4, 2] and known(found, "bucket_layer") == [3, 2, 1, dp.EMBEDDING]
     assert known(found, "bucket_full_s") == [5, 9, 13, 13] and known(found, "bucket_waits_s") == [0, 0, 1, 6]
     assert known(found, "bucket_start_s") == [5, 9, 14, 19] and known(found, "bucket_end_s") == [8, 14, 19, 22]
-    assert (found["buckets"], found["wire_s"], found["compute_s"], found["exposed_s"], found["step_s"]) == (4, 16, 13, 9, 22)
+    assert [found[name] for name in ("buckets", "wire_s", "compute_s", "exposed_s", "step_s")] == [4, 16, 13, 9, 22]
 
 
 def test_a_step_of_whole_tensors_is_the_same_with_names():
     """The bare scheduler's lanes against Timeline's."""
     found = dp.overlap(3.0, 10.0, 2, [4.0], 2.0, 2.0, 2.0, 1.0, 1.0, 4.0, 1.0)
-    named = simulate([Task("f", "compute", 3.0), *(Task(f"b{i}", "compute", length) for i, length in enumerate([2.0, 4.0, 4.0])),
-                      *(Task(f"r{i}", "network", size + 1, (f"b{min(i, 2)}",)) for i, size in enumerate([2.0, 4.0, 4.0, 2.0]))])
+    passes = [Task(f"b{i}", "compute", length) for i, length in enumerate([2.0, 4.0, 4.0])]
+    sums = [Task(f"r{i}", "network", size + 1, (f"b{min(i, 2)}",)) for i, size in enumerate([2.0, 4.0, 4.0, 2.0])]
+    named = simulate([Task("f", "compute", 3.0), *passes, *sums])
     assert [span.start_s for span in named.spans("network")] == known(found, "bucket_start_s")
     assert named.exposed_s("network", "compute") == found["exposed_s"]
 
@@ -131,7 +132,8 @@ def test_whole_tensors_meet_the_closed_form_where_they_are_equal_and_many():
 def test_the_tensors_of_a_layer_by_hand():
     """Llama 3 8B: 14336·4096 three times, 4096², 1024·4096 twice, 4096², two norms; GPT-2 has no gate."""
     mlp, wide, narrow = 14336 * 4096, 4096 * 4096, 1024 * 4096
-    assert models.layer_tensors(catalog.model("llama3-8b")).tolist() == [mlp, mlp, mlp, wide, narrow, narrow, wide, 8192]
+    llama = models.layer_tensors(catalog.model("llama3-8b"))
+    assert llama.tolist() == [mlp, mlp, mlp, wide, narrow, narrow, wide, 8192]
     gpt2 = models.layer_tensors(catalog.model("gpt2"))
     assert gpt2[2] == 0 and gpt2.sum() == models.layer_parameters(catalog.model("gpt2"))
 
@@ -213,7 +215,7 @@ def test_the_slowest_by_hand():
 
 # -- what more ranks bring -------------------------------------------------------------------------------------------
 def test_the_shares_by_hand():
-    """100 s of arithmetic, 20 exposed; two ranks with 10 % deviation: 0.56 above; at the critical batch half is worth."""
+    """100 s of arithmetic, 20 exposed; two ranks with 10 % deviation: 0.56 above; at the critical batch half counts."""
     found = dp.shares(dp.Step(40.0, 60.0, 30.0, 20.0, 120.0), 4e6, 2, 4e6, 0.1)
     whole = 100 + 5.6 + 20
     assert found == pytest.approx((50 / whole, 50 / whole, 20 / whole, 5.6 / whole), abs=3e-3)  # 0.03 of the quantile

@@ -83,8 +83,8 @@ def test_every_wait_has_its_reason(data, count):
     for stream in line.streams:
         for behind in set(line.streams) - {stream}:
             times = np.unique([*line.start_s, *line.end_s])
-            works, hides = (np.any([(span.start_s <= times[:-1]) & (times[1:] <= span.end_s) for span in line.spans(name)],
-                                   axis=0) for name in (stream, behind))
+            works, hides = (np.any([(span.start_s <= times[:-1]) & (times[1:] <= span.end_s)
+                                    for span in line.spans(name)], axis=0) for name in (stream, behind))
             assert line.exposed_s(stream, behind) == np.sum(np.diff(times) * (works & ~hides))
         idle_s = sum(gap.end_s - gap.start_s for gap in line.idle(stream))
         assert line.busy_s(stream) + idle_s == max((s.end_s for s in line.spans(stream)), default=0.0)

@@ -18,7 +18,7 @@ def readouts(found):
 
 
 def test_the_default_by_hand():
-    """8.03B, 8,192 tokens, 0.4 · 989 TFLOP/s: 998 ms. 162 buckets of 126 · 9.6 µs and 2 · 63/64 · 16.06 GB / 50 GB/s."""
+    """8.03B, 8,192 tokens, 0.4 · 989 TFLOP/s: 998 ms. 162 buckets of 126 · 9.6 µs; 2 · 63/64 · 16.06 GB / 50 GB/s."""
     said = readouts(shown())
     assert said["start_ups"] == "196 ms" and "162 buckets" in shown()["summary"]    # 5 a layer, and one at each end
     wire_s = 162 * 126 * 9.6e-6 + 2 * 63 / 64 * 16.06e9 / 50e9
@@ -29,12 +29,12 @@ def test_the_default_by_hand():
 
 
 def test_the_last_to_come_is_exposed_in_full():
-    """A wire fast enough for all else: what sticks out are the embedding and the query matrix before it, 1.05 and 0.03 GB
-    times 2 · 63/64 / 400 GB/s, and their starts."""
+    """A wire fast enough for all else: what sticks out are the embedding and the query matrix before it, 1.05 and 0.03
+    GB times 2 · 63/64 / 400 GB/s, and their starts."""
     found = shown(wire_bytes_per_s="400e9", alpha_s="1e-6", tokens="32768")
     exposed = (1.0507e9 + 33.6e6) * 126 / 64 / 400e9 + 2 * 126e-6
     idle = found["parts"]["idle"]
-    assert idle["right"] - idle["left"] == pytest.approx(exposed, rel=2e-2)     # a key and a value matrix may be late too
+    assert idle["right"] - idle["left"] == pytest.approx(exposed, rel=2e-2)   # a key and a value matrix may be late too
 
 
 def test_a_pass_longer_than_the_bytes_is_not_the_wires_fault():
@@ -70,6 +70,7 @@ def test_the_pointer_is_told_what_how_long_and_for_what_it_waits():
     assert hints["layers"][0] == "Forward pass, all layers: 333 ms. Waits for nothing."
     assert hints["layers"][1].endswith("the output layer: 46.6 ms. Waits for the loss.")
     assert hints["layers"][2] == "Backward pass, layer 32: 19.3 ms. Waits for the layer above."
-    assert hints["buckets"][0] == "AllReduce of 1.05 GB: 42.6 ms. Full with the output layer at 379 ms; starts 0 s later."
+    assert hints["buckets"][0] == ("AllReduce of 1.05 GB: 42.6 ms. Full with the output layer at 379 ms; starts 0 s "
+                                   "later.")
     assert "layer 32" in hints["buckets"][1] and hints["buckets"][1].endswith("later, after the one before it.")
     assert "the embedding" in hints["buckets"][161]
