@@ -231,8 +231,8 @@ class DdpScaling(Widget):
         found = self.shares(self.ranks)
         return (f"On {show(self.ranks, 'count')} GPUs with {show(self.step_tokens, 'tokens')} each a step takes "
                 f"{show(self.batch_tokens(self.ranks), 'tokens')}; {show(found.computing, 'percent', 2)} of a GPU's "
-                f"time is arithmetic and {show(found.useful, 'percent', 2)} useful arithmetic, so that they do the work of "
-                f"{show(self.progress(), 'count')}, while each keeps {show(self.state_bytes(), 'bytes')} of state.")
+                f"time is arithmetic and {show(found.useful, 'percent', 2)} useful arithmetic, so that they do the work "
+                f"of {show(self.progress(), 'count')}, while each keeps {show(self.state_bytes(), 'bytes')} of state.")
 
 
 def _area(style):
