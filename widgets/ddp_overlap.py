@@ -10,7 +10,8 @@ from widgets.kit.controls import Choice, Number
 from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
-VIEWS_S = [step * 10.0**power for power in range(-2, 3) for step in (1, 1.5, 2, 3, 5, 7.5)]
+VIEWS_S = [step * 10.0**power for power in (-2, -1, 0) for step in (1, 1.5, 2, 3, 5, 7.5)]
+VIEWS_S += [10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0]
 COMPUTE, NETWORK = (1.2, 1.95), (0.0, 0.75)         # bottom and top of the two lanes
 EVERY = ["model", "tokens", "wire_bytes_per_s", "bucket", "ranks", "alpha_s", "gpu", "mfu", "gradient_bytes"]
 NUMBERS = ["", *map(str, range(1, data_parallel.MOST_LAYERS))]

@@ -15,7 +15,8 @@ FLOOR, CEILING, ROOF = -0.74, -0.24, 1.13           # the memory's band stands b
 MOST_MEMORIES, WORST = 100.0, 2.0                   # the band ends at a state of so many GPUs' memory: fig.past_wall
 NAMES = ["useful arithmetic", "arithmetic past the critical batch", "exposed AllReduce", "waiting for the slowest"]
 SHORT = ["useful", "past critical", "exposed", "waiting"]
-NAMED_AT = np.array([2.0, MOST, MOST, MOST])        # where the areas' names stand, in the order of NAMES
+NAMED_AT = np.array([1.3, MOST, MOST, MOST])        # where the areas' names stand, in the order of NAMES …
+NAMED_FOR = np.array([8.0, MOST, MOST, MOST])       # … and where the areas must be thick enough for them
 THIN = 0.06
 MODEL = ["size", "step_tokens", "wire_bytes_per_s", "gpu", "mfu", "critical_batch", "deviation", "algorithm", "alpha_s"]
 NETWORK = catalog.link("ib-ndr")
@@ -90,6 +91,9 @@ class DdpScaling(Widget):
     def state_bytes(self):
         return memory.state_bytes(self.size)
 
+    def gpus(self):
+        return choose(self.ranks > 1, f"{show(self.ranks, 'count')} GPUs do", "1 GPU does")
+
     def held(self):
         return memory.against_hbm(self.state_bytes(), self.gpu)
 
@@ -106,7 +110,7 @@ class DdpScaling(Widget):
 
     @part(*MODEL, shown=False)
     def names(self):
-        lengths = np.stack(self.shares(NAMED_AT))
+        lengths = np.stack(self.shares(NAMED_FOR))
         bottom, top = (np.stack([ends[i][i] for i in range(4)]) for ends in fig.stacked(lengths))
         middle, seen = fig.midpoint(bottom, top), [lengths[i][i] > THIN for i in range(4)]
         return {"ranks": NAMED_AT, "y": middle, "align": ["left", "right", "right", "right"],
@@ -119,7 +123,7 @@ class DdpScaling(Widget):
         found = self.shares(self.ranks)
         left = self.ranks > 200
         return {"ranks": self.ranks, "useful": found.useful, "roof": 1.0,
-                "text": f"{show(self.ranks, 'count')} GPUs do the work of {show(self.progress(), 'count')}",
+                "text": f"{self.gpus()} the work of {show(self.progress(), 'count')}",
                 "narrow": f"the work of {show(self.progress(), 'count')}",
                 "align": choose(left, "right", "left"), "shift": np.where(left, -8.0, 8.0)}
 
@@ -229,10 +233,10 @@ class DdpScaling(Widget):
 
     def summary(self):
         found = self.shares(self.ranks)
-        return (f"On {show(self.ranks, 'count')} GPUs with {show(self.step_tokens, 'tokens')} each a step takes "
-                f"{show(self.batch_tokens(self.ranks), 'tokens')}; {show(found.computing, 'percent', 2)} of a GPU's "
-                f"time is arithmetic and {show(found.useful, 'percent', 2)} useful arithmetic, so that they do the work "
-                f"of {show(self.progress(), 'count')}, while each keeps {show(self.state_bytes(), 'bytes')} of state.")
+        return (f"{self.gpus()} a step of {show(self.batch_tokens(self.ranks), 'tokens')}, "
+                f"{show(self.step_tokens, 'tokens')} on each; {show(found.computing, 'percent', 2)} of the time is arithmetic "
+                f"and {show(found.useful, 'percent', 2)} useful arithmetic, the work of {show(self.progress(), 'count')}, "
+                f"and each keeps {show(self.state_bytes(), 'bytes')} of state.")
 
 
 def _area(style):
