@@ -38,15 +38,15 @@ def products_s(products, rows, tp, batch, rate, fused: bool, at: Chip):
             rows, k, n, batch, rate, at.operand_bytes, GRADIENT_SUM_BYTES, at)
         if not fused:
             weight_s = weight_s + stream_s(GRADIENT_SUM_BYTES * batch * k * n, at)
-        forward = forward + forward_s + cast_s * k
-        backward = backward + input_s + weight_s + cast_s * n
-        weight = weight + weight_s
+        forward = forward + p.there * (forward_s + cast_s * k)
+        backward = backward + p.there * (input_s + weight_s + cast_s * n)
+        weight = weight + p.there * weight_s
     return forward, backward, weight
 
 
 def seen_per_query(shape, seq, causal: float):
     """Keys that a query meets, averaged over layers: half the sequence under a causal mask, less in a window."""
-    window = ops.minimum(seq, shape.span_window if shape.windowed_share else seq)
+    window = ops.minimum(seq, ops.where(shape.windowed_share > 0.0, shape.span_window, seq))
     full = seq * (1.0 - 0.5 * causal)
     inside = window - causal * (window * window / (2.0 * seq))
     return full + shape.windowed_share * (inside - full)
@@ -89,12 +89,12 @@ def layer(shape, tokens, seq, tp, whole_ranks, ep, expert_tp, imbalance, flash: 
         f, b, w = products_s(shape.mlp, tokens, tp, 1.0, rate, fused, at)
         dense_f, dense_b, dense_w = dense_f + share * f, dense_b + share * b, dense_w + share * w
     experts_f = 0.0
-    if shape.experts:
+    if shape.expert:
         experts_f, experts_b, experts_w, routed = _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at)
         dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
         width = width + routed
     moved_f, moved_b = streamed_bytes(shape, tp, whole_ranks, width)
-    kernels = 2.0 * (len(shape.attention) + len(shape.mlp) + len(shape.expert) + len(shape.shared)) + 8.0
+    kernels = 2.0 * shape.products + 8.0
     forward_s = ops.maximum(dense_f + attention_f + stream_s(tokens * moved_f, at), kernels * at.launch_s)
     backward_s = ops.maximum(dense_b + attention_b + stream_s(tokens * moved_b, at), 2.0 * kernels * at.launch_s)
     return LayerTime(forward_s, backward_s, dense_w, attention_f, experts_f)
@@ -110,7 +110,7 @@ def streamed_bytes(shape, tp, whole_ranks, width):
     """
     hidden = shape.hidden / whole_ranks
     heads = (4.0 * (shape.heads + 2.0 * shape.kv_heads)
-             + (0.0 if shape.max_positions else 4.0 * (shape.heads + shape.kv_heads))) * shape.qk_dim / tp
+             + ops.where(shape.max_positions > 0.0, 0.0, 4.0 * (shape.heads + shape.kv_heads))) * shape.qk_dim / tp
     return ((20.0 + 2.0 * shape.dropout) * hidden + heads + (4.0 + 2.0 * shape.gated) * width / tp,
             (32.0 + 10.0 * shape.dropout) * hidden + heads + (6.0 + 4.0 * shape.gated) * width / tp)
 
@@ -119,7 +119,7 @@ def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
     """Routed and shared experts of an average layer: forward, backward, weight gradients, and the MLP width that their
     activation functions cover (for the whole tensor group, as a dense MLP's would)."""
     share = shape.moe_share
-    local = shape.experts / ep
+    local = ops.maximum(1.0, shape.experts / ep)    # at least one, also where it is not known yet whether there are any
     rows = imbalance * tokens * shape.top_k * expert_tp / tp / local
     f, b, w = products_s(shape.expert, rows, expert_tp, local, at.matmul_flops_per_s, fused, at)
     width = shape.top_k * shape.expert_ffn * imbalance

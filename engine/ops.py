@@ -13,6 +13,16 @@ import math
 import numpy as np
 
 
+def number(value):
+    """A plain number as a float; what only stands for one, as it is."""
+    return float(value) if isinstance(value, (int, float, np.number)) else value
+
+
+def is_zero(value) -> bool:
+    """Whether a value is known to be zero: what only stands for a number is not."""
+    return value.__class__ is float and value == 0.0
+
+
 def where(condition, yes, no):
     """``yes`` where the condition holds, else ``no``."""
     if condition is True:

@@ -8,6 +8,7 @@ digit as ``estimate``'s.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -62,6 +63,7 @@ class Plan:
     layouts: int                    # legal ones, all evaluated
     fitting: int
     seconds: float
+    free_s: float = math.nan        # the fastest step of all, whether it fits or not
 
     def as_dict(self) -> dict:
         """The plan as the command line prints it with --json."""
@@ -117,6 +119,16 @@ def _along(values, axis: int):
     return np.asarray(values, dtype=float).reshape([-1 if i == axis else 1 for i in range(5)])
 
 
+def legal(a: Axes, layers, is_1f1b):
+    """What ``require_legal`` asks beyond a legal split, and of equal layouts one: (the micro-batch divides, the schedule
+    can be had and there is a pipeline for it, there are replicas for ZeRO)."""
+    sequences = a.global_batch / a.dp
+    dualpipe = a.plan.weight_copies > 1.0
+    schedule = np.where(a.pp > 1.0, a.chunks * a.pp <= layers, is_1f1b > 0.0)
+    schedule = schedule & (~dualpipe | ((a.pp % 2.0 == 0.0) & (sequences / a.micro_batch >= 2.0 * a.pp)))
+    return sequences % a.micro_batch == 0.0, schedule, (a.zero == 0.0) | (a.dp * a.cp > 1.0)
+
+
 class Block:
     """Some of the splits, and every micro-batch, recomputation, ZeRO stage and schedule that one of them can have."""
 
@@ -144,14 +156,9 @@ class Block:
             _along([chunks for _, chunks in self.schedules], 4))
 
     def legal(self, a: Axes):
-        """What ``require_legal`` lets through, and of equal layouts one: no ZeRO without replicas, no schedule without
-        a pipeline."""
-        sequences = a.global_batch / a.dp
-        dualpipe = a.plan.weight_copies > 1.0
-        alone = _along([key == "1f1b" for key, _ in self.schedules], 4) > 0.0
-        schedule = np.where(a.pp > 1.0, a.chunks * a.pp <= self.model.layers, alone)
-        schedule = schedule & (~dualpipe | ((a.pp % 2.0 == 0.0) & (sequences / a.micro_batch >= 2.0 * a.pp)))
-        return (sequences % a.micro_batch == 0.0) & schedule & ((a.zero == 0.0) | (a.dp * a.cp > 1.0))
+        """Which places of the grid are legal layouts."""
+        batch, schedule, replicas = legal(a, self.model.layers, _along([key == "1f1b" for key, _ in self.schedules], 4))
+        return batch & schedule & replicas
 
     def layout(self, row: int, cell: int) -> Layout:
         """The layout at one place of the grid."""
@@ -208,12 +215,13 @@ def plan(model, at: Machine, job: Job, gpus: int, top: int = 5) -> Plan:
     check.whole(gpus=gpus, top=top)
     check.between(1, MOST_GPUS, gpus=gpus)
     started = time.perf_counter()
-    fastest, leanest, legal_count, fitting_count = [], [], 0, 0
+    fastest, leanest, legal_count, fitting_count, free_s = [], [], 0, 0, math.inf
     for block in blocks(model, job, int(gpus)):
         seconds, total_bytes, legal = evaluate(block, at)
         fitting = legal & (total_bytes <= at.gpu.hbm_bytes)
         legal_count += int(np.count_nonzero(legal))
         fitting_count += int(np.count_nonzero(fitting))
+        free_s = min(free_s, np.min(np.broadcast_to(seconds, block.shape), where=legal, initial=math.inf))
         fastest += least_of_each_split(block, seconds, fitting)
         if not fastest:
             leanest += least_of_each_split(block, total_bytes, legal)
@@ -223,4 +231,4 @@ def plan(model, at: Machine, job: Job, gpus: int, top: int = 5) -> Plan:
                          f"got {gpus}")
     elapsed_s = time.perf_counter() - started
     first, *others = (estimate(model, at, job, f.layout) for f in found)
-    return Plan(first, tuple(others), legal_count, fitting_count, elapsed_s)
+    return Plan(first, tuple(others), legal_count, fitting_count, elapsed_s, float(free_s))

@@ -123,7 +123,7 @@ def expert_exposed_s(shape, job, net, a: Axes, tokens, forward_s):
     """Two AllToAlls (dispatch and combine) in each layer with experts and direction; tokens that reach experts split
     over expert_tp are gathered there, and their results scattered. DualPipe runs them beside the arithmetic of the
     opposite direction (arXiv:2412.19437 section 3.2.1)."""
-    if not shape.experts:
+    if not shape.expert:
         return 0.0
     sent_bytes = job.imbalance * tokens / a.tp * shape.top_k * shape.hidden * experts.TOKEN_BYTES
     traffic_s = 2.0 * shape.moe_share * (experts.dispatch_s(sent_bytes, a.ep, a.expert_tp, net)
@@ -139,17 +139,17 @@ def data_exposed_s(shape, job, recipe, net, a: Axes, layers, dense, routed, laye
     still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide behind (all m where there
     are fewer).
     """
-    groups = [(dense, a.dp * a.cp, a.tp)]
-    if shape.experts:
-        groups.append((routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp))
+    groups = [(dense, a.dp * a.cp, a.tp, 1.0)]
+    if shape.expert:
+        groups.append((routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp, shape.has_experts))
     forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
 
     def traffic(pieces):
         scatter = gather = replicas = 0.0
-        for params, ranks, stride in groups:
+        for params, ranks, stride, there in groups:
             shard = ops.minimum(a.shard, ranks) if a.shard else ranks
-            scatter = scatter + sharding.scatter_s(params, shard, stride, recipe, pieces, net)
-            gather = gather + sharding.gather_s(params, shard, stride, recipe, pieces, net)
+            scatter = scatter + there * sharding.scatter_s(params, shard, stride, recipe, pieces, net)
+            gather = gather + there * sharding.gather_s(params, shard, stride, recipe, pieces, net)
             if a.shard:
                 left = params / ops.where(a.zero >= 1.0, shard, 1.0)
                 replicas = replicas + sharding.across_replicas_s(left, ranks / shard, stride * shard, recipe, net)
@@ -230,7 +230,7 @@ def kept_bytes(shape, job, a: Axes, tokens, whole_ranks, recompute):
     """Activations that an average layer keeps of one micro-batch."""
     kept = 0.0
     for moe, share in ((False, 1.0 - shape.moe_share), (True, shape.moe_share)):
-        if share:
+        if not ops.is_zero(share):
             kept = kept + share * memory.kept_per_token(shape, a.seq, a.tp, whole_ranks, recompute, job.flash, moe)
     return kept * tokens
 

@@ -103,6 +103,12 @@ class Writer:
         self.programs |= program.functions
         return f"{program.name}({','.join(self.name(a) for a in node.args)})"
 
+    def _sweep(self, node: Node) -> str:
+        from widgets.kit.sweep import Loops     # it writes as this class does
+        name, loops = f"sweep{len(self.programs)}", Loops(self, node.data.sweep)
+        self.programs[name] = loops.function(name)
+        return f"{name}({','.join(loops.arguments)})"
+
     def _output(self, node: Node) -> str:
         return f"{self.name(node.args[0])}.{node.data}"
 

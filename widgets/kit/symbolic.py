@@ -188,6 +188,10 @@ class Symbol:
                                "add it to widgets/kit/symbolic.py")
         return self.graph.elementwise(template, inputs)
 
+    def __run_sweep__(self, rows, dimensions, measure):
+        from widgets.kit import sweep
+        return sweep.traced(self.graph, rows, dimensions, measure)
+
     def __run_program__(self, run, args):
         return self.graph.program(run, args)
 

@@ -64,6 +64,19 @@ export function rows(columns) {
   return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, cut(column)]));
 }
 
+// A function that keeps its last answer, for a long search that most moves of a slider do not change.
+export function remembered(compute) {
+  const equal = (a, b) => a === b || (typeof a === "object" && a.length === b.length && a.every((value, i) => Object.is(value, b[i])));
+  let last = null, answer = null;
+  return (...args) => {
+    if (!last || !args.every((arg, i) => equal(arg, last[i]))) {
+      answer = compute(...args);
+      last = args;
+    }
+    return answer;
+  };
+}
+
 // A text for each row; none where there is no number.
 export const each = (values, write) => Array.from(values, value => Number.isNaN(value) ? "" : write(value));
 

@@ -1,0 +1,85 @@
+"""The planner: its two searches agree to the last digit, and what it says of a layout is what the estimate says."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from engine import catalog, check, planner, search
+from engine.layout import Job, Layout, estimate, machine
+from engine.memory import RECOMPUTE
+from engine.sweep import sweep
+
+H100 = machine(catalog.gpu("h100-sxm"))
+JOBS = {                                    # model, GPUs, sequences of a step, tokens of each
+    "dense": ("llama3-70b", 512, 1024, 8192),
+    "one GPU": ("gpt2", 1, 32, 1024),
+    "nothing fits": ("llama3.1-405b", 8, 8, 8192),
+    "experts": ("mixtral-8x7b", 64, 256, 4096),
+    "latent attention": ("deepseek-v2-lite", 32, 96, 4096),
+    "long context": ("llama3.1-8b", 64, 64, 131072),
+    "windows, odd counts": ("gemma3-12b", 96, 768, 8192),
+    "no legal layout": ("llama3-8b", 7, 5, 1024),
+}
+
+
+def case(name) -> planner.Case:
+    key, gpus, batch, seq = JOBS[name]
+    return planner.Case(catalog.model(key), H100.chip, H100.wires, H100.gpu.hbm_bytes, catalog.recipe("bf16-adam"), gpus,
+                        batch, seq)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_page_s_search_finds_what_the_plan_finds(name):
+    """Programs and a sweep instead of one broadcast: the same layouts, counts and times, ties included."""
+    with check.trusted():
+        here, page = planner.found(case(name)), planner._found_on_page(case(name))
+    for column, ours, theirs in zip(planner.Layouts._fields, page.layouts, here.layouts, strict=True):
+        np.testing.assert_array_equal(ours, theirs, err_msg=column)
+    assert (page.legal, page.fitting) == (here.legal, here.fitting)
+    np.testing.assert_array_equal(page.free_s, here.free_s)
+
+
+@pytest.mark.parametrize("name", [name for name in JOBS if name != "no legal layout"])
+def test_what_a_layout_costs_is_what_the_estimate_says(name):
+    key, gpus, batch, seq = JOBS[name]
+    job, plan = Job(batch, seq), search.plan(catalog.model(key), H100, Job(batch, seq), gpus)
+    with check.trusted(), np.errstate(invalid="ignore"):
+        layouts = planner.found(case(name)).layouts
+        terms, parts = planner.terms(case(name), layouts), planner.memory_bytes(case(name), layouts)
+    for i, theirs in enumerate((plan.best, *plan.runners_up)):
+        assert {f: np.broadcast_to(v, 5)[i] for f, v in terms._asdict().items()} == theirs.terms._asdict()
+        memory = theirs.memory_bytes
+        assert [part[i] for part in parts] == [memory[name] for name in parts._fields]
+        assert planner.framework_bytes() == memory["overhead"]
+        again = Layout(gpus, *(int(layouts._asdict()[n][i]) for n in ("tp", "pp", "cp", "ep", "zero", "micro_batch")),
+                       {v: k for k, v in RECOMPUTE.items()}[int(layouts.recompute[i])],
+                       planner.SCHEDULE_KEYS[int(layouts.schedule[i])], int(layouts.chunks[i]), int(layouts.expert_tp[i]))
+        assert estimate(catalog.model(key), H100, job, again).step_s == theirs.step_s
+
+
+def test_splits_are_those_of_the_search():
+    for name in JOBS:
+        key, gpus, batch, seq = JOBS[name]
+        model = catalog.model(key)
+        rows = planner.legal_splits(gpus, batch, seq, model.heads, model.layers, model.experts)
+        rows = np.stack([rows[column] for column in search.Split._fields], axis=1)
+        assert [search.Split(*map(int, row)) for row in rows[~np.isnan(rows[:, 0])]] == sorted(
+            search.splits(model, Job(batch, seq), gpus)), name
+
+
+def test_a_sweep_is_every_combination_tried_one_by_one():
+    rows, dimensions = {"x": [1.0, 2.0, 7.0, np.nan]}, [{"y": (3.0, 4.0)}, {"z": (0.5, 2.0, 2.5), "w": (1.0, 0.0, 1.0)}]
+
+    def measure(point):
+        return [point["x"] != point["y"] + 3.0, point["w"] > 0.0], {
+            "near": (abs(point["x"] - point["y"] * point["z"]), point["x"] > 1.0)}
+
+    near = sweep(rows, dimensions, measure)["near"]
+    for i, x in enumerate(rows["x"][:3]):
+        tried = [(abs(x - y * z), cell) for cell, (y, (z, w)) in enumerate(itertools.product((3.0, 4.0), zip(*dimensions[1].values())))
+                 if x != y + 3 and w > 0 and x > 1]
+        assert near.count[i] == len(tried)
+        expected = min(tried, default=(np.nan, np.nan))
+        np.testing.assert_array_equal((near.cost[i], near.cell[i]), expected)
+    assert np.isnan(near.cost[3]) and near.count[0] == 0
