@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import check, ops, search
+from engine import flops, ops, search
 from engine.hardware import Gpu
 from engine.interconnect import Wires
 from engine.layout import Job, Machine
@@ -21,9 +21,11 @@ from engine.matmul import Chip
 from engine.memory import RECOMPUTE
 from engine.models import Model
 from engine.pipeline import SCHEDULES
+from engine.own import scaled_chip, scaled_wires
 from engine.program import program
 from engine.search import INTERLEAVES, LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
 from engine.shape import shape
+from engine.units import HOUR
 from engine.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_bytes, step
 from engine.sweep import sweep
 
@@ -34,6 +36,7 @@ RECOMPUTES = tuple(float(value) for key, value in RECOMPUTE.items() if key != "s
 # every (schedule, chunks of layers a stage), in the order of ``search.schedules``
 SCHEDULE_KEYS = tuple(key for key in SCHEDULES if key != "interleaved") + ("interleaved",) * len(INTERLEAVES)
 CHUNKS = (1,) * (len(SCHEDULES) - 1) + INTERLEAVES
+SCHEDULE_NAMES = tuple(f"{key} × {chunks}" if chunks > 1 else key for key, chunks in zip(SCHEDULE_KEYS, CHUNKS))
 IS_1F1B = tuple(float(key == "1f1b") for key in SCHEDULE_KEYS)
 COEFFICIENTS = {name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS) for name in Schedules._fields}
 
@@ -240,3 +243,134 @@ def memory_bytes(case: Case, layouts: Layouts) -> StageBytes:
 def framework_bytes() -> float:
     """What the software holds beside the model."""
     return overhead_bytes(MODERN, None)
+
+
+# -- what a reader asks of them --------------------------------------------------------------------------------------
+TERMS = tuple(name for name in Terms._fields if name not in ("step_s", "total_bytes"))
+MEMORY = len(TERMS)             # index of what a layout loses by that does not fit
+RESOURCES = ("arithmetic", "memory_bandwidth", "link", "network")
+FACTORS = np.round(np.geomspace(1.05, 8.0, 64), 3)      # times a resource that are tried
+FASTER = 1.1                    # what they are tried for
+NEVER = 1e9                     # no amount of it is enough
+
+
+class Outcome(NamedTuple):
+    """A search's layouts and all that follows from them. Columns have a place for each layout, the winner's first."""
+
+    found: Found
+    step_s: object              # of each layout
+    times_s: object             # by layout and TERMS
+    total_bytes: object
+    parts_bytes: object         # of each layout's fullest stage, by memory PARTS
+    slower_by: object           # than the winner
+    lost_by: object             # index of the term, or MEMORY
+    mfu: object                 # of the winner
+    hfu: object
+    tokens_per_s: object
+    needed: object              # times each of RESOURCES that makes the winner FASTER, or NEVER
+
+
+PARTS = ("framework", *StageBytes._fields)
+
+
+def sequences(batch_tokens, seq):
+    """Whole sequences in a batch of so many tokens; at least one."""
+    return ops.maximum(1.0, ops.floor(batch_tokens * 1.0 / seq))
+
+
+def outcome(case: Case, peak_flops_per_s) -> Outcome:
+    """Search, and cost what was found."""
+    if hasattr(type(case.gpus), "__run_sweep__"):
+        return _outcome(case, peak_flops_per_s)
+    return _kept(case, float(peak_flops_per_s))
+
+
+@lru_cache(32)
+def _kept(case: Case, peak_flops_per_s) -> Outcome:
+    with np.errstate(invalid="ignore"):     # where there is no layout there are no numbers
+        return _outcome(case, peak_flops_per_s)
+
+
+def _outcome(case: Case, peak_flops_per_s) -> Outcome:
+    best = found(case)
+    cost = terms(case, best.layouts)
+    nothing = 0.0 * best.layouts.tp         # a term that no axis changes is one number; here it is a column
+    times_s = np.stack([getattr(cost, name) + nothing for name in TERMS], axis=-1)
+    total_bytes = cost.total_bytes + nothing
+    parts = np.stack([part + nothing for part in (framework_bytes(), *memory_bytes(case, best.layouts))], axis=-1)
+    model_flops, hardware_flops = _flops_per_token(case, best.layouts.recompute[0])
+    tokens_per_s = case.global_batch * case.seq / cost.step_s[0]
+    per_peak = tokens_per_s / (case.gpus * peak_flops_per_s)
+    return Outcome(
+        best, cost.step_s + nothing, times_s, total_bytes, parts, cost.step_s / cost.step_s[0] - 1.0,
+        np.where(total_bytes > case.hbm_bytes, float(MEMORY), np.argmax(times_s - times_s[:1], axis=-1)),
+        model_flops * per_peak, hardware_flops * per_peak, tokens_per_s, needed(case, best.layouts))
+
+
+def _flops_per_token(case: Case, recompute):
+    size = shape(case.model)
+    return (flops.training_flops_per_token(size, case.seq),
+            flops.hardware_flops_per_token(size, case.seq, 1, recompute))
+
+
+def needed(case: Case, layouts: Layouts):
+    """How many times each of RESOURCES the first layout needs to be FASTER, with all else as it is; NEVER where none of
+    FACTORS is enough."""
+    winner = Layouts(*(column[0] for column in layouts))
+    before_s = terms(case, winner).step_s
+    found_at = []
+    for at in range(len(RESOURCES)):
+        faster, wider, link, nic = (FACTORS if at == i else 1.0 for i in range(len(RESOURCES)))
+        better = case._replace(chip=scaled_chip(case.chip, faster, wider), wires=scaled_wires(case.wires, link, nic))
+        enough = terms(better, winner).step_s * FASTER <= before_s
+        found_at.append(np.min(np.where(enough, FACTORS, NEVER)))
+    return np.stack(found_at)
+
+
+def run_time_s(tokens, tokens_per_s):
+    """How long a run over so many tokens takes, without interruptions."""
+    return tokens / tokens_per_s
+
+
+def gpu_hours(run_s, gpus):
+    """What is paid for."""
+    return run_s * gpus / HOUR
+
+
+def crosses(case: Case, layouts: Layouts) -> list:
+    """How the winner's pipeline, context × data and tensor groups send: 0 inside a node, 1 across nodes, 2 not at all."""
+    a, per_node = layouts, case.wires.gpus_per_node
+    groups = [(a.pp, a.tp * a.cp * a.dp * a.pp), (a.cp * a.dp, a.tp * a.cp * a.dp), (a.tp, a.tp)]
+    return [np.where(size[0] > 1, np.where(reach[0] > per_node, 1.0, 0.0), 2.0) for size, reach in groups]
+
+
+def binding(found: Outcome):
+    """Index of the winner's longest term; MEMORY where nothing fits, one more where nothing is legal."""
+    return np.where(found.found.legal < 1, MEMORY + 1.0, np.where(found.found.fitting < 1, float(MEMORY),
+                                                                 np.argmax(found.times_s[0])))
+
+
+def binding_share(found: Outcome):
+    """What the longest term takes of the step."""
+    return np.max(found.times_s[0]) / found.step_s[0]
+
+
+def waiting_share(found: Outcome):
+    """What is neither arithmetic nor the optimizer of the winner's step; 0 where nothing is legal."""
+    busy_s = found.times_s[0][TERMS.index("compute_s")] + found.times_s[0][TERMS.index("optimizer_s")]
+    return np.where(found.found.legal < 1, 0.0, 1.0 - busy_s / found.step_s[0])
+
+
+def lost_to_memory(found: Outcome):
+    """How much shorter the best step would be if everything fitted, as a share; 0 where nothing is legal."""
+    return np.where(found.found.legal < 1, 0.0, 1.0 - found.found.free_s / found.step_s[0])
+
+
+def replicas(layouts: Layouts):
+    """Micro-batches that are worked on side by side in a stage: context × data ranks."""
+    return layouts.cp * layouts.dp
+
+
+def any_before(needs, place: int):
+    """Whether one of the entries before this place is not NEVER."""
+    return np.any(needs[:place] < NEVER) if place else 0.0 > 1.0

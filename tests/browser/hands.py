@@ -94,7 +94,7 @@ class Hand:
         role = {"number": "slider", "player": "slider", "choice": "combobox", "switch": "switch"}[control.kind]
         found = self.figure.get_by_role(role, name=control.label, exact=True)
         if getattr(control, "more", False) and not found.is_visible():
-            self.figure.locator("summary", has_text="more").click()
+            self.figure.locator(f'details:has([data-control="{name}"]) > summary').click()
         return found
 
     def field(self, name: str) -> Locator:

@@ -65,7 +65,7 @@ def differences(cls, page: dict, python: dict) -> list[str]:
         elif ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=0)):
             found.append(f"{name}: the page has {ours}, Python {theirs}")
 
-    for group in ("parts", "readouts", "regimes", "ranges", "ends", "hints"):
+    for group in ("parts", "readouts", "regimes", "documents", "ranges", "ends", "hints"):
         texts(f"the names of the {group}", sorted(page[group]), sorted(python[group]))
     for part, columns in python["parts"].items():
         texts(f"the columns of {part}", sorted(page["parts"][part]), sorted(columns))
@@ -84,6 +84,8 @@ def differences(cls, page: dict, python: dict) -> list[str]:
     for name, regime in python["regimes"].items():
         texts(f"regime {name} met", bool(page["regimes"][name]["met"]), bool(regime["met"]))
         texts(f"regime {name}", page["regimes"][name]["text"], regime["text"])
+    for name, text in python["documents"].items():
+        texts(f"document {name}", page["documents"][name], text)
     for name, ends in python["ranges"].items():
         numbers(f"range {name}", page["ranges"][name], ends)
     for name, end in python["ends"].items():

@@ -213,7 +213,7 @@ def test_a_widget_is_compiled(script):
     assert table.size == 0 and "return {}" in hints
     shown = json.loads(script.evaluate(RUN, [code, [{"size": 6, "kind": 1, "on": 1}]]))[0]
     assert shown == {"parts": {"bars": {"top": 12}}, "readouts": {"size_shown": {"text": "6", "alarm": False}},
-                     "regimes": {"large": {"met": True, "text": "Large."}}, "ranges": {}, "ends": {}, "summary": "On."}
+                     "regimes": {"large": {"met": True, "text": "Large."}}, "documents": {}, "ranges": {}, "ends": {}, "summary": "On."}
 
 
 @pytest.mark.parametrize("declared", [("size",), ("size", "kind", "on"), ("kind",)])

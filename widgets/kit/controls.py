@@ -17,7 +17,8 @@ class BadValue(ValueError):
 
 
 class Control:
-    """What all controls share. ``more`` folds a control away under *more*; ``kind`` names its element on the page."""
+    """What all controls share. ``more`` folds a control away under *more*, or under the title that it gives; ``kind`` names
+    its element on the page."""
 
     kind = ""
 

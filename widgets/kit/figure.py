@@ -202,8 +202,8 @@ def fitting_view(value, views, headroom=1.15):
 
 
 def end_to_end(lengths):
-    """(start, end) of marks that are laid one behind the other."""
-    end = np.cumsum(lengths)
+    """(start, end) of marks that are laid one behind the other, in each row if there are several."""
+    end = np.cumsum(lengths, axis=-1)
     return end - lengths, end
 
 

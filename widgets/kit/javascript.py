@@ -105,7 +105,7 @@ class Writer:
 
     def _sweep(self, node: Node) -> str:
         from widgets.kit.sweep import Loops     # it writes as this class does
-        name, loops = f"sweep{len(self.programs)}", Loops(self, node.data.sweep)
+        name, loops = f"sweep{len(self.programs)}", Loops(self, node.data)
         self.programs[name] = loops.function(name)
         return f"{name}({','.join(loops.arguments)})"
 

@@ -42,6 +42,15 @@ def _control(id: str, control, raw) -> Markup:
     return Markup(_templates().get_template("control.html").render(**fields))
 
 
+def _folds(cls) -> dict[str, list]:
+    """Title -> the controls that are folded away under it."""
+    folds = {}
+    for control in cls.controls().values():
+        if control.kind != "player" and control.more:
+            folds.setdefault("more" if control.more is True else control.more, []).append(control)
+    return dict(sorted(folds.items(), key=lambda fold: fold[0] != "more"))
+
+
 def figure(widget, id: str, predict: dict | None = None) -> Markup:
     """The widget's ``<figure>`` in its present state."""
     cls, shown, raw = type(widget), widget.shown(), widget.raw_state()
@@ -50,11 +59,13 @@ def figure(widget, id: str, predict: dict | None = None) -> Markup:
     return Markup(_templates().get_template("widget.html").render(
         id=id, slug=cls.slug(), widget=widget, version=export.version(cls),
         initial=json.dumps({name: value for name, value in raw.items() if value != home[name]}),
-        predict=predict, presets=list(cls.presets), controls=list(cls.controls().values()),
+        predict=predict, presets=list(cls.presets), controls=list(cls.controls().values()), folds=_folds(cls),
         element=lambda control: _control(id, control, raw[control.name]),
         height=export.height(cls),
         readouts=[(key, labels[key], value["text"], bool(value["alarm"])) for key, value in shown["readouts"].items()],
         actions=[(name, method.action_label) for name, method in cls.methods("action_label").items()],
+        documents=[(key, method.document_label, method.document_file, shown["documents"][key])
+                   for key, method in cls.methods("document_label").items()],
         summary=shown["summary"],
         regimes=[(key, value["text"]) for key, value in shown["regimes"].items() if value["met"]],
         assumptions=rich_line(widget.assumptions), formula=rich(widget.formula) if widget.formula else "",

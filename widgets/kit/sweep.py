@@ -12,37 +12,35 @@ from typing import NamedTuple
 
 from engine.sweep import Least
 from widgets.kit.javascript import Writer
-from widgets.kit.symbolic import Graph, Node, Symbol
-
+from widgets.kit.symbolic import Graph
 
 
 class Sweep(NamedTuple):
-    """What a node needs to be written out."""
+    """What a node needs to be written out. Steps of the graph by their numbers, so that equal sweeps are one node."""
 
-    rows: dict[str, Symbol]
-    dimensions: list[dict]
-    conditions: list[Symbol]
-    contests: dict[str, tuple[Symbol, Symbol]]      # name -> (cost, takes part)
+    length: int                                                 # rows at most
+    rows: tuple[tuple[str, int], ...]                           # (column, step)
+    dimensions: tuple[tuple[tuple[str, tuple[float, ...]], ...], ...]   # of each: (column, values)
+    conditions: tuple[int, ...]
+    contests: tuple[tuple[str, int, int], ...]                  # (name, cost, takes part)
 
-
-class Held:
-    """A sweep in a node: each is like itself alone."""
-
-    def __init__(self, sweep: Sweep):
-        self.sweep = sweep
+    def sizes(self) -> list[int]:
+        """Entries of each dimension."""
+        return [len(dimension[0][1]) for dimension in self.dimensions]
 
 
 def traced(graph: Graph, rows: dict, dimensions: list[dict], measure) -> dict[str, Least]:
     """The contests of ``engine.sweep.sweep`` as symbols."""
-    serial = len(graph.nodes)
-    point = {name: graph.symbol("loop", data=(serial, axis, name))
+    point = {name: graph.symbol("loop", data=(axis, name))
              for axis, columns in enumerate((rows, *dimensions)) for name in columns}
     conditions, contests = measure(point)
-    sweep = Sweep({name: graph.lift(column) for name, column in rows.items()}, dimensions,
-                  [graph.lift(condition) for condition in conditions],
-                  {name: (graph.lift(cost), graph.lift(part)) for name, (cost, part) in contests.items()})
-    node = graph.add("sweep", [column.id for column in sweep.rows.values()], Held(sweep))
-    shape = next(iter(sweep.rows.values())).shape
+    columns = {name: graph.lift(column) for name, column in rows.items()}
+    shape = next(iter(columns.values())).shape
+    node = graph.add("sweep", [column.id for column in columns.values()], Sweep(
+        shape[0], tuple((name, column.id) for name, column in columns.items()),
+        tuple(tuple((name, tuple(map(float, values))) for name, values in dimension.items()) for dimension in dimensions),
+        tuple(graph.lift(condition).id for condition in conditions),
+        tuple((name, graph.lift(cost).id, graph.lift(part).id) for name, (cost, part) in contests.items())))
     return {name: Least(*(graph.symbol("output", [node], f"{name}_{what}", shape) for what in Least._fields))
             for name in contests}
 
@@ -53,58 +51,58 @@ class Loops(Writer):
     def __init__(self, outside: Writer, sweep: Sweep):
         super().__init__(outside.graph)
         self.outside, self.sweep, self.arguments, self.axes = outside, sweep, {}, {}
-        self.wanted = [*sweep.conditions, *(symbol for contest in sweep.contests.values() for symbol in contest)]
-        for symbol in self.wanted:
-            self.axes_of(symbol.id)
+        for step in (*sweep.conditions, *(step for _, *steps in sweep.contests for step in steps)):
+            self.axes_of(step)
         dependents = [sum(axis in axes for axes in self.axes.values()) for axis in range(len(sweep.dimensions) + 1)]
         inner = sorted(range(1, len(dependents)), key=lambda axis: -dependents[axis])
         self.order = [0, *inner]                                # axes from the outermost loop to the innermost
         self.body: list[list[str]] = [[] for _ in self.order]
 
-    def axes_of(self, node_id: int) -> frozenset:
+    def axes_of(self, step: int) -> frozenset:
         """The loops that a step's value changes with."""
-        if node_id not in self.axes:
-            node = self.graph.nodes[node_id]
-            own = {node.data[1]} if node.op == "loop" else ()
-            self.axes[node_id] = frozenset(own).union(*map(self.axes_of, node.args))
-        return self.axes[node_id]
+        if step not in self.axes:
+            node = self.graph.nodes[step]
+            own = {node.data[0]} if node.op == "loop" else ()
+            self.axes[step] = frozenset(own).union(*map(self.axes_of, node.args))
+        return self.axes[step]
 
-    def depth(self, node_id: int) -> int:
+    def depth(self, step: int) -> int:
         """The outermost loop that knows all that a step needs; −1 outside of all."""
-        return max((self.order.index(axis) for axis in self.axes_of(node_id)), default=-1)
+        return max((self.order.index(axis) for axis in self.axes_of(step)), default=-1)
 
     def argument(self, outer: str) -> str:
+        """The name in here of what is computed outside."""
         return self.arguments.setdefault(outer, f"a{len(self.arguments)}")
 
-    def name(self, node_id: int) -> str:
-        if node_id not in self.names:
-            node, depth = self.graph.nodes[node_id], self.depth(node_id)
+    def name(self, step: int) -> str:
+        """The name of a step's value, which is written into its loop when it is first asked for."""
+        if step not in self.names:
+            node, depth = self.graph.nodes[step], self.depth(step)
             if node.op == "loop":
-                self.names[node_id] = f"x_{node.data[2]}"
+                self.names[step] = f"x_{node.data[1]}"
             elif depth < 0:
-                outer = self.outside.name(node_id)
-                self.names[node_id] = outer if node.op == "number" else self.argument(outer)
+                outer = self.outside.name(step)
+                self.names[step] = outer if node.op == "number" else self.argument(outer)
             else:
                 code = getattr(self, f"_{node.op}")(node)
-                self.names[node_id] = f"s{node_id}"
-                self.body[depth].append(f"const s{node_id}={code};")
-        return self.names[node_id]
+                self.names[step] = f"s{step}"
+                self.body[depth].append(f"const s{step}={code};")
+        return self.names[step]
 
     def function(self, name: str) -> str:
         """The text of the function, which gives each contest's columns."""
-        sweep, length = self.sweep, next(iter(self.sweep.rows.values())).shape[0]
-        columns = {column: self.argument(self.outside.name(symbol.id)) for column, symbol in sweep.rows.items()}
+        sweep = self.sweep
+        columns = {column: self.argument(self.outside.name(step)) for column, step in sweep.rows}
         first = next(iter(columns.values()))
-        for condition in sorted(sweep.conditions, key=lambda symbol: self.depth(symbol.id)):
-            name_of_it = self.name(condition.id)
-            self.body[max(0, self.depth(condition.id))].append(f"if(!{name_of_it})continue;")
-        contests = {contest: (self.name(cost.id), self.name(part.id)) for contest, (cost, part) in sweep.contests.items()}
+        for condition in sorted(sweep.conditions, key=self.depth):
+            met = self.name(condition)
+            self.body[max(0, self.depth(condition))].append(f"if(!{met})continue;")
+        contests = {contest: (self.name(cost), self.name(part)) for contest, cost, part in sweep.contests}
         outputs = [f"{contest}_{what}" for contest in contests for what in Least._fields]
         lines = [f"const {name}=remembered(({','.join(self.arguments.values())})=>{{"]
-        lines += [f"const {output}=new Float64Array({length}).fill(NaN);" for output in outputs]
-        lines += [f"const d_{column}={self.outside.value(list(map(float, values)))};"
-                  for dimension in sweep.dimensions for column, values in dimension.items()]
-        lines += [f"for(let i0=0;i0<{length}&&{first}[i0]==={first}[i0];i0++){{"]
+        lines += [f"const {output}=new Float64Array({sweep.length}).fill(NaN);" for output in outputs]
+        lines += [f"const d_{column}={self.outside.value(values)};" for dimension in sweep.dimensions for column, values in dimension]
+        lines += [f"for(let i0=0;i0<{sweep.length}&&{first}[i0]==={first}[i0];i0++){{"]
         lines += [f"const x_{column}={outer}[i0];" for column, outer in columns.items()]
         lines += [f"let {c}_low=Infinity,{c}_at=NaN,{c}_n=0;" for c in contests]
         lines += ["do{", *self.loops(contests), "}while(false);"]   # a row that is left early is noted all the same
@@ -113,12 +111,12 @@ class Loops(Writer):
 
     def loops(self, contests: dict) -> list[str]:
         """The body of the loop over the rows."""
-        sizes = [len(next(iter(dimension.values()))) for dimension in self.sweep.dimensions]
+        sizes = self.sweep.sizes()
         strides = [*itertools.accumulate(sizes[:0:-1], lambda a, b: a * b, initial=1)][::-1]
         text = [*self.body[0]]
         for depth, axis in enumerate(self.order[1:], 1):
             text.append(f"for(let i{axis}=0;i{axis}<{sizes[axis - 1]};i{axis}++){{")
-            text += [f"const x_{column}=d_{column}[i{axis}];" for column in self.sweep.dimensions[axis - 1]]
+            text += [f"const x_{column}=d_{column}[i{axis}];" for column, _ in self.sweep.dimensions[axis - 1]]
             text += self.body[depth]
         text.append(f"const cell={'+'.join(f'i{axis}*{stride}' for axis, stride in enumerate(strides, 1))};")
         for c, (cost, part) in contests.items():

@@ -64,6 +64,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     known: dict = field(default_factory=dict)
     tables: list[np.ndarray] = field(default_factory=list)  # laid end to end in one file beside the module
+    results: dict = field(default_factory=dict)             # what a widget's methods gave, by name
 
     def add(self, op, args=(), data=None, shape=()) -> int:
         fingerprint = data.tobytes() if isinstance(data, np.ndarray) else data

@@ -8,6 +8,7 @@ seen, and ``figure`` draws glyphs once over the parts' sources. It computes noth
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from functools import cache, cached_property, wraps
 from typing import NamedTuple
@@ -82,6 +83,14 @@ def hint(part):
     """
     def mark(method):
         method.hint_of = part
+        return method
+    return mark
+
+
+def document(label, file):
+    """A text to take along, such as another program's settings: shown under its label, to be copied or saved as a file."""
+    def mark(method):
+        method.document_label, method.document_file = label, file
         return method
     return mark
 
@@ -204,6 +213,7 @@ def _shown(cls, view) -> dict:
         "parts": {name: _rows(view, getattr(view, name)()) for name in cls.methods("part_of")},
         "readouts": {name: _readout(getattr(view, name)()) for name in cls.methods("readout_label")},
         "regimes": {name: dict(zip(("met", "text"), getattr(view, name)())) for name in cls.methods("regime_target")},
+        "documents": {name: getattr(view, name)() for name in cls.methods("document_label")},
         "ranges": view.ranges(),
         "ends": view.ends(),
         "summary": view.summary(),
@@ -217,7 +227,7 @@ class Trace:
         self._cls, self._graph, self._used = cls, graph, set()
 
     def _runs_programs(self) -> bool:
-        return any(node.op == "program" for node in self._graph.nodes)
+        return any(node.op in ("program", "sweep") for node in self._graph.nodes)
 
     def __getattr__(self, name):
         if name in self._cls.controls():
@@ -228,7 +238,18 @@ class Trace:
             return lambda: tabulate.symbols(self._cls, name, self._graph, self._used)
         if isinstance(found, (property, cached_property)):
             return (found.fget if isinstance(found, property) else found.func)(self)
+        if inspect.isfunction(found) and found.__code__.co_argcount == 1:
+            return lambda: self._once(name, found)
         return found.__get__(self, self._cls) if hasattr(found, "__get__") else found
+
+    def _once(self, name, method):
+        """What a method without arguments gives: the same each time it is asked for, so it is traced once."""
+        if name not in self._graph.results:
+            view = Trace(self._cls, self._graph)
+            self._graph.results[name] = method(view), view._used
+        result, used = self._graph.results[name]
+        self._used |= used
+        return result
 
 
 class Compiled(NamedTuple):
@@ -270,4 +291,5 @@ def all_widgets() -> dict[str, type[Widget]]:
     return found
 
 
-__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "executed", "hint", "once", "part", "readout", "regime"]
+__all__ = ["Symbol", "Widget", "action", "all_widgets", "compile_widget", "document", "executed", "hint", "once", "part", "readout",
+           "regime"]

@@ -53,3 +53,30 @@ export function tableFile(parts, slug) {
   }
   save(new Blob([lines.join("\n") + "\n"], { type: "text/csv" }), `${slug}.csv`);
 }
+
+// Texts to take along, such as another program's settings: shown, copied or saved as a file.
+export function showDocuments(element, documents) {
+  for (const [name, text] of Object.entries(documents)) {
+    const place = element.querySelector(`[data-document="${name}"] code`);
+    if (place.textContent !== text) place.textContent = text;
+  }
+}
+
+export function bindDocuments(element) {
+  for (const box of element.querySelectorAll("[data-document]")) {
+    const text = () => box.querySelector("code").textContent;
+    const copy = box.querySelector("[data-copy-document]");
+    copy.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(text());
+        copy.textContent = "copied";
+      } catch {  // a browser that forbids it: the text is selected instead
+        getSelection().selectAllChildren(box.querySelector("code"));
+        copy.textContent = "selected";
+      }
+      setTimeout(() => { copy.textContent = "copy"; }, 1600);
+    });
+    box.querySelector("[data-save-document]").addEventListener("click",
+      () => save(new Blob([text()], { type: "text/plain" }), box.dataset.file));
+  }
+}

@@ -8,7 +8,7 @@ import { fitWidth, retick } from "./layout.js";
 import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
 import { bindHints } from "./hint.js";
-import { pictureFile, tableFile, tables } from "./take.js";
+import { bindDocuments, pictureFile, showDocuments, tableFile, tables } from "./take.js";
 
 const here = new URL("..", import.meta.url);
 let bokeh = null;
@@ -166,6 +166,7 @@ export class View {
     const summary = this.$("[data-summary]");
     if (summary.textContent !== out.summary) summary.textContent = out.summary;
     for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, text);
+    showDocuments(this.element, out.documents);
     for (const [name, end] of Object.entries(out.ends)) this.bound[name].limit(end);
     this.ranges = out.ranges;
     this.shown = out;
@@ -279,6 +280,7 @@ export class View {
     bindTaps(this);
     bindHints(this);
     bindActions(this);
+    bindDocuments(this.element);
     this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
     this.onPaper = () => this.wear("light");

@@ -1,0 +1,67 @@
+"""The controls for a model and a cluster of one's own, for the widgets that take any job: a base class of them."""
+
+from __future__ import annotations
+
+from engine import own, planner
+from widgets.kit.controls import Choice, Number, Switch
+from widgets.kit.widget import Widget
+
+MODEL, CLUSTER = "own model", "own cluster"     # the folds that hold them
+PRECISIONS = {"bf16": ("bf16", own.Precision("bf16")), "fp8": ("fp8, where the chip has it", own.Precision("fp8"))}
+
+
+def _count(label, default, low, high, **options) -> Number:
+    return Number(label, default, low, high, stops=25, whole=True, more=MODEL, **options)
+
+
+def _rate(label, default, low, high, family) -> Number:
+    return Number(label, default, low, high, family=family, stops=33, more=CLUSTER)
+
+
+class OwnJob(Widget):
+    """A model and a GPU of the catalogue, or one's own; ``model_choice`` and ``gpu_choice`` are the subclass's."""
+
+    layers = _count("Layers", 32, 1, 200)
+    hidden = _count("Hidden width", 4096, 128, 32768, marks=(7168,))
+    heads = _count("Attention heads", 32, 1, 256, marks=(64, 128))
+    kv_heads = _count("KV heads", 8, 1, 256)
+    head_dim = _count("Head width", 128, 16, 512)
+    ffn = _count("FFN width (0: experts alone)", 14336, 0, 131072, log=False)
+    vocab = _count("Vocabulary", 128256, 256, 524288)
+    experts = _count("Experts (0: dense)", 0, 0, 1024, log=False, marks=(8, 64, 256))
+    top_k = _count("Experts a token meets", 0, 0, 32, log=False)
+    expert_ffn = _count("Expert width", 0, 0, 32768, log=False, marks=(2048,))
+    shared_experts = _count("Shared experts", 0, 0, 16, log=False)
+    shared_ffn = _count("Shared expert width", 0, 0, 32768, log=False, marks=(2048,))
+    first_dense_layers = _count("Leading dense layers", 0, 0, 32, log=False)
+    moe_every = _count("Experts in every … layer", 1, 1, 8, log=False)
+    q_lora = _count("Latent query rank", 0, 0, 8192, log=False, marks=(1536,))
+    kv_lora = _count("Latent KV rank (0: ordinary attention)", 0, 0, 4096, log=False, marks=(512,))
+    rope_dim = _count("Rotary part of a latent head", 0, 0, 256, log=False, marks=(64,))
+    nope_dim = _count("Other part of a latent head", 0, 0, 512, log=False, marks=(128,))
+    v_dim = _count("Value width of a latent head", 0, 0, 512, log=False, marks=(128,))
+    window = _count("Attention window", 0, 0, 131072, log=False, marks=(4096,))
+    windowed_layers = _count("Layers with that window", 0, 0, 200, log=False)
+    gated = Switch("Gated MLP", True, more=MODEL)
+    tied = Switch("Tied embeddings", False, more=MODEL)
+    qkv_bias = Switch("Bias on queries, keys, values", False, more=MODEL)
+    own_hbm = _rate("Own HBM", 80e9, 8e9, 2e12, "bytes")
+    own_flops = _rate("Own dense bf16 peak", 989.5e12, 10e12, 50e15, "flops_per_s")
+    own_bandwidth = _rate("Own HBM bandwidth", 3.35e12, 0.2e12, 50e12, "bytes_per_s")
+    own_link = _rate("Own link, one way", 450e9, 10e9, 5e12, "bytes_per_s")
+    own_nic = _rate("Own NIC, one way per GPU", 50e9, 1e9, 1e12, "bytes_per_s")
+    own_node = Number("Own GPUs per node", 8, 1, 1024, whole=True, stops=25, marks=(72,), more=CLUSTER)
+
+    def job_model(self):
+        """The chosen model, or the one in the fields."""
+        fields = {name: getattr(self, name) for name in MODEL_FIELDS}
+        return own.model(self.model, fields)
+
+    def cluster(self):
+        """The chosen GPU with its node, or the figures in the fields."""
+        return own.cluster(self.gpu, self.precision, self.own_hbm, self.own_flops, self.own_bandwidth, self.own_link,
+                           self.own_nic, self.own_node)
+
+
+MODEL_FIELDS = tuple(name for name, control in OwnJob.controls().items() if control.more == MODEL)
+CLUSTER_FIELDS = tuple(name for name, control in OwnJob.controls().items() if control.more == CLUSTER)
