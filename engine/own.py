@@ -48,9 +48,10 @@ class GpuOption:
 
 
 class Precision(NamedTuple):
-    """What the matrix products run in."""
+    """What the matrix products run in; ``narrow`` is 1.0 for fp8."""
 
     key: str
+    narrow: float
 
 
 class Cluster(NamedTuple):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import flops, ops, search
+from engine.export import Run
 from engine.hardware import Gpu
 from engine.interconnect import Wires
 from engine.layout import Job, Machine
@@ -325,6 +326,13 @@ def needed(case: Case, layouts: Layouts):
         enough = terms(better, winner).step_s * FASTER <= before_s
         found_at.append(np.min(np.where(enough, FACTORS, NEVER)))
     return np.stack(found_at)
+
+
+def run(case: Case, layouts: Layouts, tokens, fp8) -> Run:
+    """The first layout as the settings of other programs need it; whole numbers throughout, ones where there is none."""
+    a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
+    return Run(case.model, a.tp, a.pp, a.cp, a.dp, a.ep, a.expert_tp, a.zero, a.micro_batch, a.recompute, a.schedule,
+               a.chunks, SCHEDULE_KEYS, case.global_batch, case.seq, tokens, fp8)
 
 
 def run_time_s(tokens, tokens_per_s):

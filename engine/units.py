@@ -86,6 +86,11 @@ def human(value: float, family: str, digits: int = 3) -> str:
     return PREFIX.get(family, "") + number(value / scale, digits) + text
 
 
+def plain(value: float, _unit: str = "", _digits: int = 0) -> str:
+    """A whole number in digits alone, as other programs read it: 8,192 -> '8192'."""
+    return f"{math.floor(value + 0.5)}"
+
+
 def in_unit(value: float, unit: str, digits: int = 3) -> str:
     """The value in the unit asked for: in_unit(1.12e12, 'GB') -> '1,120 GB'."""
     if unit not in UNITS:

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from engine import catalog, cost, own, planner, units
+from engine import catalog, cost, export, own, planner
 from widgets.kit import figure as fig
+from widgets.kit import text
 from widgets.kit.cluster import slots
 from widgets.kit.controls import Choice, Number
 from widgets.kit.own import CLUSTER_FIELDS, MODEL_FIELDS, PRECISIONS, OwnJob
 from widgets.kit.text import choose, phrase, select, show, show_in
-from widgets.kit.widget import hint, part, readout, regime
+from widgets.kit.widget import document, hint, part, readout, regime
 
 GPU_STOPS = [1, 2, 4, 8, *(m * 2**k for k in range(1, 13) for m in (8, 10, 12))]
 DEEPSEEK_TOKENS = 15360 * 4096
@@ -309,6 +310,24 @@ class LayoutPlanner(OwnJob):
         return share > 0.35, (
             f"Spread too thin: {show(np.where(share > 0, share, 0.0), 'percent')} of even the best step is waiting for "
             "wires and bubbles. First response: more tokens in a step, or fewer GPUs.")
+
+    # -- for other programs -----------------------------------------------------------------------------------------
+    def settings(self, write):
+        """The winner in another program's words."""
+        run = planner.run(self.case(), self.layouts(), self.tokens, self.precision.narrow)
+        return choose(self.none_legal(), "No layout is legal.", write(run, text))
+
+    @document("Megatron-LM arguments", "layout.sh")
+    def megatron(self):
+        return self.settings(export.megatron)
+
+    @document("torchtitan TOML", "layout.toml")
+    def torchtitan(self):
+        return self.settings(export.torchtitan)
+
+    @document("DeepSpeed JSON", "layout.json")
+    def deepspeed(self):
+        return self.settings(export.deepspeed)
 
     def summary(self):
         cluster = f"{show(self.gpus, 'count')} {self.gpu.name}"

@@ -14,7 +14,7 @@ from widgets.kit import figure as fig
 from widgets.kit import tokens
 from widgets.kit.widget import Widget, all_widgets, compile_widget
 
-HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, stop, padded, rows, each, remembered, human, in_unit"
+HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, stop, padded, rows, each, remembered, human, in_unit, plain"
 
 
 @cache

@@ -7,7 +7,7 @@ from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.widget import Widget
 
 MODEL, CLUSTER = "own model", "own cluster"     # the folds that hold them
-PRECISIONS = {"bf16": ("bf16", own.Precision("bf16")), "fp8": ("fp8, where the chip has it", own.Precision("fp8"))}
+PRECISIONS = {"bf16": ("bf16", own.Precision("bf16", 0.0)), "fp8": ("fp8, where the chip has it", own.Precision("fp8", 1.0))}
 
 
 def _count(label, default, low, high, **options) -> Number:

@@ -23,6 +23,11 @@ def show_in(value, unit: str, digits: int = 3):
     return _shown(value, "in_unit", units.in_unit, unit, digits)
 
 
+def plain(value):
+    """A whole number in digits alone, as other programs read it."""
+    return _shown(value, "plain", units.plain, "", 0)
+
+
 def _shown(value, how: str, write, unit: str, digits: int):
     if isinstance(value, Symbol):
         return value.graph.shown(value, how, unit, digits)

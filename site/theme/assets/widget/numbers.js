@@ -117,6 +117,9 @@ export function human(value, family, digits = 3) {
   return (PREFIX[family] ?? "") + number(value / scale, digits) + text;
 }
 
+// A whole number in digits alone, as other programs read it.
+export const plain = value => String(Math.floor(value + 0.5));
+
 export function in_unit(value, unit, digits = 3) {
   const [scale, text] = UNITS[unit];
   return (unit.includes("$") ? "$" : "") + number(value / scale, digits) + text;

@@ -1,0 +1,110 @@
+"""Exports: keys that the programs document, values that come back as the layout, files that their parsers take."""
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from engine import catalog, export, planner
+from engine.planner import SCHEDULE_KEYS
+from tests.conftest import ROOT
+
+DOCUMENTED = json.loads((ROOT / "tests" / "published" / "exports.json").read_text(encoding="utf-8"))
+LLAMA, DEEPSEEK, QWEN, SCOUT = (catalog.model(key) for key in ("llama3-70b", "deepseek-v3", "qwen2.5-7b", "llama4-maverick"))
+RUNS = {    # model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, schedule, chunks, fp8
+    "classic": (LLAMA, 8, 4, 1, 16, 1, 1, 1, 1, 0, "1f1b", 1, 0),
+    "interleaved": (LLAMA, 4, 4, 2, 16, 1, 1, 0, 2, 2, "interleaved", 5, 1),
+    "fsdp": (QWEN, 1, 1, 1, 64, 1, 1, 3, 1, 0, "1f1b", 1, 0),
+    "latent experts": (DEEPSEEK, 1, 16, 1, 128, 64, 1, 2, 1, 2, "dualpipe", 1, 1),
+    "every second layer": (SCOUT, 8, 2, 1, 32, 16, 8, 1, 1, 0, "zb-h1", 1, 0),
+    "zb-h2": (LLAMA, 2, 8, 1, 8, 1, 1, 1, 1, 0, "zb-h2", 1, 0),
+    "gpipe": (LLAMA, 2, 8, 1, 8, 1, 1, 1, 1, 0, "gpipe", 1, 0),
+}
+
+
+def run(name) -> export.Run:
+    model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, schedule, chunks, fp8 = RUNS[name]
+    return export.Run(model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, SCHEDULE_KEYS.index(schedule), chunks,
+                      SCHEDULE_KEYS, 2048, 4096, 1e12, fp8)
+
+
+def arguments(text: str) -> dict:
+    """Flag -> value, or True."""
+    assert text.startswith("ARGS=(\n") and text.endswith(")\n")
+    found = {}
+    for line in text.splitlines()[1:-1]:
+        if not line.startswith("  # "):
+            flag, value = re.fullmatch(r"  --([a-z0-9-]+)(?: (\S+))?", line).groups()
+            assert flag not in found, f"--{flag} stands twice"
+            found[flag] = value or True
+    return found
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_megatron_arguments_are_documented_and_say_the_layout(name):
+    known, here = DOCUMENTED["megatron"], run(name)
+    found = arguments(export.megatron(here))
+    assert not set(found) - set(known["flags"])
+    for flag, choices in known["choices"].items():
+        assert found.get(flag) in (None, *choices)
+    sizes = [int(found[f"{axis}-parallel-size"]) for axis in ("tensor-model", "pipeline-model", "context")]
+    assert sizes == [here.tp, here.pp, here.cp]
+    assert ("sequence-parallel" in found) == (here.tp > 1)
+    assert int(found["micro-batch-size"]) == here.micro_batch and int(found["global-batch-size"]) == 2048
+    assert int(found["train-iters"]) == 119210          # 1e12 / (2048 · 4096) = 119,209.3
+    assert ("num-experts" in found) == bool(here.model.experts) == ("expert-model-parallel-size" in found)
+    assert ("multi-latent-attention" in found) == bool(here.model.kv_lora)
+    first, last = (int(found.get(f"decoder-{end}-pipeline-num-layers", here.model.layers / here.pp)) for end in ("first", "last"))
+    if here.pp > 2:
+        assert (here.model.layers - first - last) % (here.pp - 2) == 0      # what Megatron-LM asks of the stages between
+
+
+def test_what_megatron_cannot_do_is_said():
+    assert "no schedule dualpipe" in export.megatron(run("latent experts")) and "1F1B" in export.megatron(run("every second layer"))
+    assert "#" not in export.megatron(run("classic"))
+    assert '"([0]*3+[1]*58)"' in export.megatron(run("latent experts")) and "--moe-layer-freq 2\n" in export.megatron(run("every second layer"))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_torchtitan_reads_its_file(name):
+    known, here = DOCUMENTED["torchtitan"], run(name)
+    found = tomllib.loads(export.torchtitan(here))
+    float8 = found.pop("quantize", {"linear": {"float8": {}}})["linear"]["float8"]
+    assert not set(float8) - set(known["sections"]["quantize.linear.float8"]) and bool(float8) == bool(here.fp8)
+    for section, settings in found.items():
+        assert not set(settings) - set(known["sections"][section])
+    split, batch = found["parallelism"], found["training"]
+    degrees = [split[f"{axis}_parallel_degree"] for axis in ("tensor", "pipeline", "context")]
+    assert degrees == [here.tp, here.pp, here.cp]
+    assert split["data_parallel_replicate_degree"] * split["data_parallel_shard_degree"] == here.dp
+    assert batch["local_batch_size"] * here.dp == batch["global_batch_size"] == 2048
+    assert split.get("pipeline_parallel_schedule", "1F1B") in known["pipeline_schedules"]
+    assert set(export.TORCH_SCHEDULES) == set(SCHEDULE_KEYS)
+    if here.pp > 1:     # so many stages that every layer has one
+        assert split["pipeline_parallel_layers_per_stage"] * here.pp * max(here.chunks, 1) * 2 >= here.model.layers
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_deepspeed_reads_its_file(name):
+    known, here = DOCUMENTED["deepspeed"]["keys"], run(name)
+    found = json.loads(export.deepspeed(here))
+    assert not set(found) - set(known[""])
+    for section in set(known) - {""}:
+        assert not set(found[section]) - set(known[section])
+    assert found["train_batch_size"] == (
+        found["train_micro_batch_size_per_gpu"] * found["gradient_accumulation_steps"] * here.dp)
+    assert found["zero_optimization"]["stage"] == here.zero
+
+
+def test_the_planner_s_run_is_the_winner():
+    case = planner.Case(LLAMA, *_machine(), catalog.recipe("bf16-adam"), 512, 1024, 8192)
+    layouts = planner.found(case).layouts
+    here = planner.run(case, layouts, 1e12, 0.0)
+    assert here.tp * here.pp * here.cp * here.dp == 512 and here.schedules[int(here.schedule)] == SCHEDULE_KEYS[int(layouts.schedule[0])]
+
+
+def _machine():
+    from engine.layout import machine
+    at = machine(catalog.gpu("h100-sxm"))
+    return at.chip, at.wires, at.gpu.hbm_bytes
