@@ -80,9 +80,10 @@ def gpu_options() -> list[GpuOption]:
 
 def model(option, fields: dict) -> Model:
     """The option's model; with these fields where it is one's own."""
-    base = option.model
-    known = {name: getattr(base, name) for name, kind in Model.__annotations__.items() if kind in ("int", "bool")}
-    own = {name: ops.where(option.own > 0, value, known[name]) for name, value in fields.items()}
+    kinds = {name: kind for name, kind in Model.__annotations__.items() if kind in ("int", "bool")}
+    known = {name: getattr(option.model, name) for name in kinds}
+    given = {name: value > 0 if kinds[name] == "bool" else value for name, value in fields.items()}
+    own = {name: ops.where(option.own > 0, value, known[name]) for name, value in given.items()}
     return Model(key="own", name="own", **known | own)
 
 

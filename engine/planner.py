@@ -252,6 +252,7 @@ MEMORY = len(TERMS)             # index of what a layout loses by that does not 
 RESOURCES = ("arithmetic", "memory_bandwidth", "link", "network")
 FACTORS = np.round(np.geomspace(1.05, 8.0, 64), 3)      # times a resource that are tried
 FASTER = 1.1                    # what they are tried for
+A_TIE = 0.0005                  # less than this share of a step is no difference
 NEVER = 1e9                     # no amount of it is enough
 
 
@@ -264,7 +265,7 @@ class Outcome(NamedTuple):
     total_bytes: object
     parts_bytes: object         # of each layout's fullest stage, by memory PARTS
     slower_by: object           # than the winner
-    lost_by: object             # index of the term, or MEMORY
+    lost_by: object             # index of the term, or MEMORY, or one more for a tie
     mfu: object                 # of the winner
     hfu: object
     tokens_per_s: object
@@ -302,9 +303,11 @@ def _outcome(case: Case, peak_flops_per_s) -> Outcome:
     model_flops, hardware_flops = _flops_per_token(case, best.layouts.recompute[0])
     tokens_per_s = case.global_batch * case.seq / cost.step_s[0]
     per_peak = tokens_per_s / (case.gpus * peak_flops_per_s)
+    slower_by = cost.step_s / cost.step_s[0] - 1.0
+    longest = np.where(slower_by < A_TIE, MEMORY + 1.0, np.argmax(times_s - times_s[:1], axis=-1))
     return Outcome(
-        best, cost.step_s + nothing, times_s, total_bytes, parts, cost.step_s / cost.step_s[0] - 1.0,
-        np.where(total_bytes > case.hbm_bytes, float(MEMORY), np.argmax(times_s - times_s[:1], axis=-1)),
+        best, cost.step_s + nothing, times_s, total_bytes, parts, slower_by,
+        np.where(total_bytes > case.hbm_bytes, float(MEMORY), longest),
         model_flops * per_peak, hardware_flops * per_peak, tokens_per_s, needed(case, best.layouts))
 
 

@@ -23,7 +23,7 @@ TIMES_Y = np.array([4.3, 3.35, 2.4, 1.45, 0.5])
 EACH_Y = np.repeat(TIMES_Y, 8)                  # of each term of each layout
 PARTS = ["framework", "weights", "gradients", "optimizer", "activations"]
 TERMS = ["arithmetic", "tensor traffic", "pipeline bubble", "context traffic", "expert traffic", "data traffic",
-         "optimizer", "stage messages", "memory"]
+         "optimizer", "stage messages", "memory", "a tie"]
 HUES = {"arithmetic": "compute", "tensor traffic": "link", "pipeline bubble": "idle", "context traffic": "link",
         "expert traffic": "network", "data traffic": "network", "optimizer": "hbm", "stage messages": "network"}
 WIRES = {"in the node": "link", "across nodes": "network", "one": "idle"}
@@ -189,7 +189,7 @@ class LayoutPlanner(OwnJob):
         found = self.outcome()
         slower, lost = show(found.slower_by[1:], "percent"), select(found.lost_by[1:], TERMS)
         return {"x": np.minimum(fig.filled(found.step_s[1:], found.step_s[0]), END), "y": TIMES_Y[1:],
-                "label": phrase("+{slower} {lost}", slower=slower, lost=lost), "short": phrase("+{slower}", slower=slower)}
+                "label": phrase("+{slower}: {lost}", slower=slower, lost=lost), "short": phrase("+{slower}", slower=slower)}
 
     def figure(self, sources):
         p = fig.plot((-0.01, 1.66), (0.1, 9.35), height=640)

@@ -48,11 +48,13 @@ def module(cls: type[Widget]) -> str:
         "picture": serialize_json(_picture(cls)[0]),
         "hinted": [method.hint_of for method in cls.methods("hint_of").values()],
         "table": len(compiled.table),
+        "intake": cls.intake and cls.intake.describe(controls),
     }
     return (f"import {{ {HELPERS} }} from \"../widget/numbers.js\";\n"
             f"export const widget = {json.dumps(about, ensure_ascii=False)};\n"
             f"widget.reading = {compiled.shown};\n"
             f"widget.hinting = {compiled.hints};\n"
+            f"widget.readFile = {cls.intake.javascript() if cls.intake else 'null'};\n"
             "widget.compute = widget.table ? null : widget.reading(null);\n")
 
 

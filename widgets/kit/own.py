@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from engine import own, planner
-from widgets.kit.controls import Choice, Number, Switch
+from engine import config_json, own
+from widgets.kit.controls import Number, Switch
+from widgets.kit.intake import Intake
 from widgets.kit.widget import Widget
 
 MODEL, CLUSTER = "own model", "own cluster"     # the folds that hold them
+CONFIG_JSON = Intake(
+    "config.json", "Paste the config.json of a model, or drop the file here: Llama, Mistral, Mixtral, Qwen, DeepSeek and what is "
+    "named like them. It is parsed in this browser and sent nowhere.", config_json.KEYS, config_json.TYPES, "text_config",
+    config_json.fields_of, config_json.FIELDS, config_json.MISSING, config_json.NOT_JSON, config_json.NOT_AN_OBJECT,
+    {"model": "own"})
 PRECISIONS = {"bf16": ("bf16", own.Precision("bf16", 0.0)), "fp8": ("fp8, where the chip has it", own.Precision("fp8", 1.0))}
 
 
@@ -19,7 +25,9 @@ def _rate(label, default, low, high, family) -> Number:
 
 
 class OwnJob(Widget):
-    """A model and a GPU of the catalogue, or one's own; ``model_choice`` and ``gpu_choice`` are the subclass's."""
+    """A model and a GPU of the catalogue, or one's own; the controls ``model``, ``gpu`` and ``precision`` are the subclass's."""
+
+    intake = CONFIG_JSON
 
     layers = _count("Layers", 32, 1, 200)
     hidden = _count("Hidden width", 4096, 128, 32768, marks=(7168,))

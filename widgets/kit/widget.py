@@ -117,6 +117,7 @@ class Widget(param.Parameterized):
     break_it = ""        # the invitation to find the regime in which the strategy fails
     presets: dict[str, dict] = {}
     drag: dict[str, tuple] = {}   # {"x": (control, change per pixel), "y": …}: dragging the picture moves controls
+    intake = None        # an Intake: a file of the reader's from which controls are taken
     tap: dict[str, str] = {}      # {part: choice control}: a click picks the part's nearest point
 
     @classmethod

@@ -5,6 +5,7 @@ import { bindPrediction } from "./predict.js";
 import { addressWith, forget, fromAddress, kept, remember } from "./state.js";
 import { current, inTheme, restyle } from "./theme.js";
 import { fitWidth, retick } from "./layout.js";
+import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
 import { bindHints } from "./hint.js";
@@ -281,6 +282,7 @@ export class View {
     bindHints(this);
     bindActions(this);
     bindDocuments(this.element);
+    bindIntake(this);
     this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
     this.onPaper = () => this.wear("light");

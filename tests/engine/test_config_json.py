@@ -1,0 +1,83 @@
+"""Models from their config.json: the published files' keys give the catalogue's models, parameter for parameter."""
+
+import json
+
+import pytest
+
+from engine import catalog, check, config_json, models, own
+
+# The keys that shape the model, as they stand in the files at Hugging Face
+FILES = {
+    "llama3-70b": {"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672, "num_attention_heads": 64,
+                   "num_hidden_layers": 80, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False},
+    "llama3.2-1b": {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32,
+                    "num_hidden_layers": 16, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
+                    "tie_word_embeddings": True, "rope_scaling": {"factor": 32.0}},
+    "mistral-7b": {"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+                   "num_hidden_layers": 32, "num_key_value_heads": 8, "sliding_window": 4096, "vocab_size": 32000},
+    "mistral-nemo-12b": {"model_type": "mistral", "hidden_size": 5120, "intermediate_size": 14336, "num_attention_heads": 32,
+                         "num_hidden_layers": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072,
+                         "sliding_window": None},
+    "mixtral-8x7b": {"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+                     "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2,
+                     "vocab_size": 32000},
+    "qwen2.5-7b": {"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28,
+                   "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 152064, "sliding_window": 131072,
+                   "use_sliding_window": False, "max_window_layers": 28, "tie_word_embeddings": False},
+    "qwen3-30b-a3b": {"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768,
+                      "num_attention_heads": 32, "num_hidden_layers": 48, "num_key_value_heads": 4, "head_dim": 128,
+                      "num_experts": 128, "num_experts_per_tok": 8, "decoder_sparse_step": 1, "mlp_only_layers": [],
+                      "vocab_size": 151936, "tie_word_embeddings": False, "attention_bias": False},
+    "deepseek-v2-lite": {"model_type": "deepseek_v2", "hidden_size": 2048, "intermediate_size": 10944,
+                         "moe_intermediate_size": 1408, "num_attention_heads": 16, "num_key_value_heads": 16,
+                         "num_hidden_layers": 27, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+                         "first_k_dense_replace": 1, "moe_layer_freq": 1, "q_lora_rank": None, "kv_lora_rank": 512,
+                         "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 102400},
+    "deepseek-v3": {"model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+                    "num_attention_heads": 128, "num_key_value_heads": 128, "num_hidden_layers": 61, "n_routed_experts": 256,
+                    "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3, "moe_layer_freq": 1,
+                    "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+                    "v_head_dim": 128, "vocab_size": 129280, "quantization_config": {"fmt": "e4m3"}},
+    "gpt2-xl": {"model_type": "gpt2", "n_embd": 1600, "n_head": 25, "n_layer": 48, "vocab_size": 50257},
+    "llama4-maverick": {"model_type": "llama4", "text_config": {
+        "model_type": "llama4_text", "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+        "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 48,
+        "num_local_experts": 128, "num_experts_per_tok": 1, "interleave_moe_layer_step": 2, "vocab_size": 202048,
+        "tie_word_embeddings": False}},
+}
+
+
+@pytest.mark.parametrize("key", FILES)
+def test_a_file_gives_the_model_of_the_catalogue(key):
+    fields, known = config_json.read(json.dumps(FILES[key])), catalog.model(key)
+    with check.trusted():
+        here = own.model(own.model_options()[0], fields)
+        ours = models.parameters(here)
+    # left out: learned positions, LayerNorm's and linear biases (GPT-2), query and key norms (Qwen 3), the router's bias, vision
+    assert ours == pytest.approx(models.parameters(known) - known.extra_params, rel=2e-3)
+    for name in config_json.FIELDS:
+        if name not in ("head_dim", "rope_dim", "nope_dim", "v_dim", "qkv_bias", "window", "windowed_layers", "kv_heads"):
+            assert fields[name] == getattr(known, name), name
+    if not known.kv_lora:
+        assert (fields["head_dim"], fields["kv_heads"]) == (known.head_dim, known.kv_heads)
+    if known.windowed_layers and key.startswith("mistral"):
+        assert (fields["window"], fields["windowed_layers"]) == (known.window, known.windowed_layers)
+
+
+@pytest.mark.parametrize("missing, words", [
+    ("num_hidden_layers", "no num_hidden_layers (nor n_layer, num_layers, n_layers)"), ("hidden_size", "no hidden_size"),
+    ("num_attention_heads", "no num_attention_heads"), ("vocab_size", "no vocab_size."), ("intermediate_size", "no intermediate_size"),
+    ("num_experts_per_tok", "no num_experts_per_tok")])
+def test_a_missing_key_is_named(missing, words):
+    config = {key: value for key, value in FILES["mixtral-8x7b"].items() if key != missing}
+    with pytest.raises(ValueError) as refused:
+        config_json.read(json.dumps(config))
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("text, words", [("", "not JSON"), ("{", "not JSON"), ("[]", "one object"), ("3", "one object"),
+                                         ("{}", "no num_hidden_layers"), ('{"num_hidden_layers": "32"}', "no num_hidden_layers"),
+                                         ("__import__('os')", "not JSON")])
+def test_another_file_is_refused_in_words(text, words):
+    with pytest.raises(ValueError, match=words):
+        config_json.read(text)
