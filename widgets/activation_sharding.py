@@ -207,7 +207,7 @@ class ActivationSharding(Widget):
         return (self.chosen(0) > self.ceiling()) & (self.against() <= 1), (
             "Sequence parallelism makes the difference: under tensor parallelism alone every rank keeps the whole of "
             f"the block inputs and norms, and {show(self.chosen(0), 'bytes')} a layer do not fit; shared out over the "
-            f"same ranks, {show(self.chosen(1), 'bytes')} do, for no more bytes on the wire.")
+            f"same ranks, {show(self.chosen(1), 'bytes')} do, for hardly more on the wire.")
 
     def summary(self):
         return (f"One layer of {self.model.name} keeps {show(self.chosen(0), 'bytes')} on each GPU under "

@@ -22,14 +22,14 @@ ORDERS = {"full": ("no mask", context_parallel.FULL),
           "contiguous": ("causal, contiguous", context_parallel.CONTIGUOUS),
           "zigzag": ("causal, zig-zag", context_parallel.ZIGZAG)}
 MODELS = ("gpt3-175b", "llama3-8b", "llama3-70b", "llama3.1-405b")
-ACROSS, UP = (0.125, 0.6), (0.475, 0.9)          # the score matrix
+ACROSS, UP = (0.125, 0.6), (0.475, 0.89)         # the score matrix
 TIME, LANES = (0.125, 0.985), (0.06, 0.325)      # when each rank works
 WIDE_AT, NARROW_AT = (0.7, 0.79, 0.88, 0.985), (0.71, 0.85, 0.99)       # the table's columns
-GAP, EDGE = 0.94, 0.35                           # of a row: what a block takes, and how far it leaves the matrix
+GAP, EDGE = 0.94, 0.2                            # of a row: what a block takes, and how far it leaves the matrix
 TOKENS = ["first", "second", "third", "fourth"]
 NAMES = ["m", "ℓ", "out", "full"]
 NUMBERS = ["m", "l", "out", "full"]
-HEAD_AT, NAMES_AT, LANES_HEAD_AT, FINISH_AT = 0.975, 0.925, 0.365, 0.025
+HEAD_AT, NAMES_AT, LANES_HEAD_AT, FINISH_AT = 0.978, 0.933, 0.365, 0.025
 MARK = (0.116, 0.121)                            # of the query that is followed
 FEW = 4                                          # up to so many the columns have their full names
 DOWN = np.pi                                     # turned by so much, a triangle points down
@@ -67,12 +67,13 @@ class RingAttention(Widget):
         "of $\\alpha + S/B$. A step ends when the busiest rank is done and the next block is there. Tensor "
         "parallelism divides both alike.")
     formula = (
-        "$$m' = \\max(m, m_j) \\qquad \\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j \\qquad o' = e^{m-m'}o + "
-        "e^{m_j-m'}o_j$$\n\nfor each block $j$ of keys and values: its largest score $m_j$, its sum of weights "
-        "$\\ell_j$, its weighted sum of values $o_j$; in the end $o/\\ell$ (FlashAttention, arXiv:2205.14135, section "
-        "3.1). The next block hides behind $c$ tokens' attention when $c \\ge \\kappa\\,\\frac{g}{a}\\cdot"
-        "\\frac{C}{B}$, with $g$ key heads for $a$ query heads, $C$ FLOP/s, $B$ bytes per second, and $\\kappa = 1$ "
-        "for whole blocks (Ring Attention, arXiv:2310.01889, section 3), 2 for zig-zag ones.")
+        "$$m' = \\max(m, m_j) \\qquad \\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j \\qquad "
+        "u' = e^{m-m'}u + e^{m_j-m'}u_j$$\n\nfor each block $j$ of keys and values: its largest score $m_j$, its sum "
+        "of weights $\\ell_j$, its weighted sum of values $u_j$; in the end $u/\\ell$ (FlashAttention, arXiv:2205.14135, "
+        "section 3.1). The next block hides behind $c$ tokens' attention when "
+        "$c \\ge \\kappa\\,\\frac{g}{a}\\cdot\\frac{C}{B}$, with $g$ key heads for $a$ query heads, $C$ FLOP/s, $B$ "
+        "bytes per second, and $\\kappa = 1$ for whole blocks (Ring Attention, arXiv:2310.01889, section 3), 2 for "
+        "zig-zag ones.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     @executed("ranks", "order")
@@ -362,8 +363,8 @@ class RingAttention(Widget):
             "faster wire, or fewer key heads.")
 
     def summary(self):
-        return (f"{show(self.ranks, 'count')} ranks with {show(self.block(), 'tokens')} each, {self.order_words()}: after "
-                f"{show(self.state(), 'count')} of {show(self.ranks, 'count')} blocks the executed ring's output is "
-                f"off full attention by {self.off()}; at full length a layer's attention takes "
+        return (f"{show(self.ranks, 'count')} ranks with {show(self.block(), 'tokens')} each, {self.order_words()}: "
+                f"after {show(self.state(), 'count')} of {show(self.ranks, 'count')} blocks the executed ring's output "
+                f"is off full attention by {self.off()}; at full length a layer's attention takes "
                 f"{show(self.total_s(), 'seconds')}, and the ranks compute for {show(self.busy_share(), 'percent')} "
                 "of it.")
