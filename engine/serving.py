@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import check, inference, memory, ops, serving_events
+from engine import check, decoding, inference, memory, ops, serving_events
 from engine.inference import BYTES_PER_VALUE
 from engine.matmul import fused_attention_s, product_s, stream_s
 from engine.shape import shape
 
 ROWS = np.array([1.0, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384])
+NEVER_S = 1e30                  # the time of what cannot be
 HEAD_ROWS = 256.0               # rows of the output layer at most: a prompt needs it for its last token alone
 MODES = {"prefill_first": serving_events.PREFILL_FIRST, "chunked": serving_events.CHUNKED,
          "disaggregated": serving_events.DISAGGREGATED}
@@ -214,3 +215,67 @@ def others(all_of_them, some):
 def times(factor, value):
     """So many times a value."""
     return factor * value
+
+
+# -- two pools, in closed form ---------------------------------------------------------------------------------------
+def prefill_rate(prefill_s, ttft_s):
+    """Requests a second that one replica prefills with a mean wait that leaves the target: S + ρ·S/(2(1−ρ)) = T, so
+    ρ = 2(T−S)/(2(T−S)+S), and ρ/S of them (M/D/1). None where a prompt alone takes longer than the target."""
+    check.positive(prefill_s=prefill_s, ttft_s=ttft_s)
+    spare_s = ops.maximum(0.0, ttft_s - prefill_s)
+    return 2.0 * spare_s / (2.0 * spare_s + prefill_s) / prefill_s
+
+
+def answer_rate(users, token_s, output, tpot_s):
+    """Answers a second of one replica with so many users, 0 where their tokens come later than the target; the most of
+    them over the last axis."""
+    check.positive(users=users, token_s=token_s, output=output, tpot_s=tpot_s)
+    return np.max(np.where(token_s <= tpot_s, users / (token_s * output), 0.0), axis=-1)
+
+
+def wire_rate(cache_bytes, wire_bytes_per_s):
+    """Caches a second that one replica sends, one after another."""
+    check.positive(cache_bytes=cache_bytes, wire_bytes_per_s=wire_bytes_per_s)
+    return wire_bytes_per_s / cache_bytes
+
+
+class Pools(NamedTuple):
+    """Requests a second that each split of the replicas could take, and what bounds it."""
+
+    prefill_per_s: np.ndarray
+    wire_per_s: np.ndarray
+    decode_per_s: np.ndarray
+    goodput_per_s: np.ndarray   # the least of the three
+
+
+def pools(prefillers, replicas, prefill_per_s, wire_per_s, decode_per_s) -> Pools:
+    """``prefillers`` of ``replicas`` read prompts and send their caches, the others answer; rates are one replica's."""
+    check.positive(replicas=replicas)
+    ours = (prefillers * prefill_per_s, prefillers * wire_per_s, ops.maximum(0.0, replicas - prefillers) * decode_per_s)
+    return Pools(*ours, ops.minimum(ops.minimum(ours[0], ours[1]), ours[2]))
+
+
+class Rates(NamedTuple):
+    """Requests a second of one replica under its targets, in each of its possible roles."""
+
+    prefill_per_s: float
+    wire_per_s: float
+    decode_per_s: float
+    shared_per_s: float         # prompts and answers on the same GPUs
+    prefill_s: float
+    cache_bytes: float          # of one prompt
+
+
+def rates(model, at, tp, users, prompt, output, ttft_s, tpot_s, wire_bytes_per_s) -> Rates:
+    """What one replica can do alone in each role, for requests that are all alike; ``users`` are the batches to try."""
+    with check.trusted():
+        held = decoding.room(model, at.gpu, tp, prompt + output).users
+        step_s = decoding.split(model, at, tp, users, prompt + output / 2.0).total_s
+        fitting = np.where(users <= held, step_s, NEVER_S)
+        shared = decoding.steady(model, at, tp, users, prompt, output)
+        prefill_s = inference.prefill(model, at, tp, 1, prompt).total_s
+        cache_bytes = decoding.user_bytes(model, prompt)
+        return Rates(prefill_rate(prefill_s, ttft_s), wire_rate(cache_bytes, wire_bytes_per_s),
+                     answer_rate(users, fitting, output, tpot_s),
+                     np.where(prefill_s <= ttft_s, np.max(np.where(shared.token_s <= tpot_s, shared.tokens_per_s_per_gpu, 0.0)), 0.0)
+                     * tp / output, prefill_s, cache_bytes)

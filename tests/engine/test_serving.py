@@ -101,3 +101,42 @@ def test_the_queue_by_hand():
 
 def test_equal_work_takes_half_of_the_gpus():
     assert serving.prefill_share(2.0, 2.0) == 0.5 and serving.prefill_share(1.0, 3.0) == 0.25
+
+
+# -- two pools -------------------------------------------------------------------------------------------------------
+def test_a_prefilling_replica_by_hand():
+    """S = 0.2 s, T = 0.5 s: ρ = 0.6/0.8 = 0.75, 3.75 requests a second; the wait is 0.75·0.2/(2·0.25) = 0.3 s."""
+    assert serving.prefill_rate(0.2, 0.5) == pytest.approx(3.75)
+    assert serving.m_d_1_wait_s(3.75, 0.2) == pytest.approx(0.3)
+    assert serving.prefill_rate(0.6, 0.5) == 0
+
+
+def test_an_answering_replica_takes_as_many_users_as_the_target_lets_it():
+    users, token_s = np.array([1.0, 8, 64]), np.array([0.02, 0.025, 0.06])
+    assert serving.answer_rate(users, token_s, 100.0, 0.05) == pytest.approx(8 / 2.5)
+    assert serving.answer_rate(users, token_s, 100.0, 0.01) == 0
+
+
+def test_the_best_split_is_where_two_lines_cross():
+    """Two prompts a second against one answer: a third of the replicas should prefill."""
+    split = serving.pools(np.arange(1.0, 12), 12.0, 2.0, 1e9, 1.0)
+    assert np.argmax(split.goodput_per_s) + 1 == 4 and split.goodput_per_s.max() == 8
+    assert serving.prefill_share(0.5, 1.0) == pytest.approx(4 / 12)
+    assert serving.pools(np.array([4.0]), 12.0, 2.0, 0.5, 1.0).goodput_per_s[0] == 2        # a narrow wire
+
+
+def test_the_closed_form_is_near_what_the_events_say():
+    """Pools run at four fifths of the closed form's rate meet their targets; at one and a half times they do not. The form
+    takes mean waits and equal lengths, and a run of 240 starts idle: that is the fifth."""
+    steps = serving.costs(LLAMA, H100, 4, prompt=2000)
+    prefill_s = float(np.interp(2000, steps.rows, steps.rows_s) + 2000**2 / 2 * steps.pair_s)
+    users = steps.rows[:11]
+    token_s = steps.rows_s[:11] + users * 2100 * steps.cached_s
+    split = serving.pools(np.array([3.0]), 6.0, serving.prefill_rate(prefill_s, 1.0), 1e9,
+                          serving.answer_rate(users, token_s, 200.0, 0.05))
+    met = {}
+    for share in (0.8, 1.5):
+        traffic = Traffic(240, share * float(split.goodput_per_s[0]), 2000, 200, 0.0, 0.0, seed=3)
+        latencies = serving.felt(serving.run(steps, traffic, Service(2, 6, 3, 2048, wire_bytes_per_s=1e12)))
+        met[share] = serving.attained(latencies, 1.0, 0.05, 240)
+    assert met[0.8] > 0.9 > met[1.5] + 0.2

@@ -277,9 +277,12 @@ def length(start, end):
     return end - start
 
 
-def key(p, entries: dict, wide: float, narrow: tuple, hatches=()) -> None:
+def key(p, entries: dict, wide: float, narrow: tuple, hatches=(), own_heights=False) -> None:
     """What each hue and pattern means, in a row at the height ``wide``, on a phone two abreast at the heights ``narrow``:
-    {name: token}. For marks too small to carry their names."""
+    {name: token}. For marks too small to carry their names. ``own_heights``: from 0 to 1 of the frame, where its axis moves."""
+    axes = {"x_range_name": "key"} | ({"y_range_name": "key"} if own_heights else {})
+    if own_heights:
+        p.extra_y_ranges = {**p.extra_y_ranges, "key": Range1d(0, 1)}
     p.extra_x_ranges = {**p.extra_x_ranges, "key": Range1d(-0.02, 1)}
     names, patterns = list(entries), list(hatches) or [" "] * len(entries)
     places = {"wide": [(i / len(names), wide) for i in range(len(names))],
@@ -287,7 +290,7 @@ def key(p, entries: dict, wide: float, narrow: tuple, hatches=()) -> None:
     for width, spots in places.items():
         for name, (x, y), pattern in zip(names, spots, patterns):
             color = COLOR[entries[name]]
-            only(width, p.scatter([x], [y], marker="square", size=13, x_range_name="key", fill_color=color, fill_alpha=0.45,
+            only(width, p.scatter([x], [y], marker="square", size=13, fill_color=color, fill_alpha=0.45,
                                   line_color=color, hatch_pattern=pattern, hatch_color=color, hatch_alpha=0.7, hatch_scale=8,
-                                  level="overlay"),
-                 p.text([x], [y], text=[name], x_offset=13, x_range_name="key", **TEXT))
+                                  level="overlay", **axes),
+                 p.text([x], [y], text=[name], x_offset=13, **axes, **TEXT))
