@@ -234,9 +234,9 @@ class DdpScaling(Widget):
     def summary(self):
         found = self.shares(self.ranks)
         return (f"{self.gpus()} a step of {show(self.batch_tokens(self.ranks), 'tokens')}, "
-                f"{show(self.step_tokens, 'tokens')} on each; {show(found.computing, 'percent', 2)} of the time is arithmetic "
-                f"and {show(found.useful, 'percent', 2)} useful arithmetic, the work of {show(self.progress(), 'count')}, "
-                f"and each keeps {show(self.state_bytes(), 'bytes')} of state.")
+                f"{show(self.step_tokens, 'tokens')} on each; {show(found.computing, 'percent', 2)} of the time is "
+                f"arithmetic and {show(found.useful, 'percent', 2)} useful arithmetic, the work of "
+                f"{show(self.progress(), 'count')}, and each keeps {show(self.state_bytes(), 'bytes')} of state.")
 
 
 def _area(style):
