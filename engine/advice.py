@@ -12,12 +12,13 @@ The rules, in order of what they rule out:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from engine import check, search
-from engine.layout import Estimate, Job, Layout, Machine, divisors, estimate, require_legal
+from engine import catalog, check, search
+from engine.layout import Estimate, Job, Layout, Machine, divisors, estimate, machine, require_legal
 from engine.memory import FULL, NO_RECOMPUTE, RECOMPUTE
 
 BUBBLES = (0.04, 0.15, 0.3, float("inf"))   # of the arithmetic: what is allowed at first, and where nothing fits
@@ -179,3 +180,15 @@ def written(layout: Layout) -> str:
     """A layout as people say it: TP 8 × PP 4 × DP 16."""
     axes = [("TP", layout.tp), ("CP", layout.cp), ("PP", layout.pp), ("EP", layout.ep), ("DP", layout.dp)]
     return " × ".join(f"{name} {size}" for name, size in axes if size > 1) or "one GPU"
+
+
+def tuned(model, gpus: int, global_batch: int, seq: int, tools: str = "context", only: Split | None = None,
+          gpu: str = "h100-sxm") -> Estimate:
+    """``fastest`` by the names of things: for a lesson's tables."""
+    return fastest(catalog.model(model), machine(catalog.gpu(gpu)), Job(global_batch, seq), gpus, TOOLS[tools], only)
+
+
+@lru_cache(64)
+def judged(model: str, gpus: int, global_batch: int, seq: int, tools: str = "context", gpu: str = "h100-sxm") -> Verdict:
+    """``verdict`` by the names of things."""
+    return verdict(catalog.model(model), machine(catalog.gpu(gpu)), Job(global_batch, seq), gpus, TOOLS[tools])

@@ -26,7 +26,8 @@ WORDS = ["bytes?", "bits?", r"(?:nano|micro|milli)?seconds?", "minutes?", "hours
 UNITS = sorted({re.escape(text.strip()) for family in MEASURED for _, text in units.FAMILIES[family]}, key=len, reverse=True)
 NUMBER = r"[−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?:\s?(?:thousand|million|billion|trillion))?"
 GAP = r"(?:\s|&nbsp;| | |-)?"
-QUANTITY = re.compile(rf"(?<![\w.])(?:\$\s?{NUMBER}[kMB]?|(?!\d+B\b){NUMBER}{GAP}(?:{'|'.join(UNITS + WORDS)}))(?![\w/])")
+DEGREE = "".join(f"(?<!{axis} )" for axis in ("TP", "CP", "EP", "DP", "PP"))     # TP 8 × PP 4 names a layout
+QUANTITY = re.compile(rf"(?<![\w.]){DEGREE}(?:\$\s?{NUMBER}[kMB]?|(?!\d+B\b){NUMBER}{GAP}(?:{'|'.join(UNITS + WORDS)}))(?![\w/])")
 CITED = re.compile(r"\[\^|\]\(https?://|<https?://|arXiv|\bet al\.|\b(?:Table|Figure|Fig\.|Section|section|Sec\.|§|Equation|equation|"
                    r"eq\.|Chapter|Appendix|data sheet|datasheet)\s?[A-Z\d(]")
 MARKED = re.compile(r"<!--\s*figure:\s*\S.*?-->", re.DOTALL)
@@ -109,7 +110,7 @@ def test_a_loose_number_is_seen(text, numbers):
 
 @pytest.mark.parametrize("text", [
     "It holds `#!n gpu(\"h100-sxm\").hbm_bytes | GB` and `80 GB`.",
-    "A model of 70B parameters on 64 GPUs sees 15T tokens in 2026, lesson 05, 8 nodes of 8.",
+    "TP 8 × PP 4 × DP 16.", "A model of 70B parameters on 64 GPUs sees 15T tokens in 2026, lesson 05, 8 nodes of 8.",
     "The state is $16 \\text{ GB}$ large.", "$$\nM = 80\\,GB\n$$",
     "```\n80 GB\n```", "~~~ text\nOOM: 80 GB\n~~~", "    \n", "[a page](80-GB.md)",
     "They report 38 % (Korthikanti et al. 2022).", "It is 80 GB [^1].", "At 52 % ([report](https://example.org/x)).",
