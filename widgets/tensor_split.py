@@ -57,9 +57,10 @@ class TensorSplit(Widget):
     question = "How do you cut two matrix products so that the ranks must talk only once?"
     order = Choice("Cut", CUTS, "column-row")
     ranks = Choice("Ranks", {"2": ("2", 2), "4": ("4", 4)}, "2")
+    tokens = Number("Tokens", 2048, 1, 131072, family="tokens", whole=True, marks=(8192,),
+                    help="For the bars and the bytes; the matrices above have two")
     function = Choice("Function f", FUNCTIONS, "relu", more=True)
     model = Choice("Bytes of", MODELS, "gpt3-175b", more=True)
-    tokens = Number("Tokens", 2048, 1, 131072, family="tokens", whole=True, marks=(8192,), more=True)
     play = Player("Cut, multiply, join", frames=5, seconds_per_frame=1.6)
 
     presets = {"Columns, then rows": {}, "Rows first": {"order": "row-column"}, "4 ranks": {"ranks": "4"},
