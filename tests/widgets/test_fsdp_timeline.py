@@ -66,8 +66,7 @@ def test_every_layer_has_its_five_tasks(layers):
 
 
 def test_nothing_ahead_exposes_every_gather():
-    """16 gathers and 8 scatters, of which only the scatters of 7 layers run beside arithmetic; here before the next
-    gather, which waits for them: 66 ms in all."""
+    """Nothing overlaps: 16 gathers and 8 scatters of 2.75 ms in a row with the arithmetic, 66 ms."""
     step = FsdpTimeline()
     step.set_state({"prefetch": 0})
     run = step.run()
