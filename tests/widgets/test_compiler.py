@@ -61,6 +61,8 @@ NUMBERS = {
     "where": lambda x, y, n, on: np.where(x > y, x, y) + np.where(on, 1, row(x, y)),
     "finite": lambda x, y, n, on: np.where(np.isfinite(x), x, 0.0),
     "broadcasting": lambda x, y, n, on: row(x, y)[:, None] * TABLE[None, :] + x,
+    "broadcasting in the middle": lambda x, y, n, on: (row(x, y)[:, None, None] + TABLE[None, :3, None] * row(y, x)[None, None, :])
+        * (row(x, 1.0)[:3, None] * np.stack([x]))[None, :, :] + np.stack([y])[None, None, :] + (GRID * x).T[:, :, None],
     "constants": lambda x, y, n, on: x * TABLE + GRID[1, 2],
     "sums": lambda x, y, n, on: np.sum(row(x, y)) + row(x, y).sum() + np.mean(row(x, y)) + np.prod(row(x, 2.0)),
     "sums along an axis": lambda x, y, n, on: np.sum(GRID * x, axis=0),

@@ -51,10 +51,11 @@ class Writer:
         return f"c.{node.data}"
 
     def _map(self, node: Node) -> str:
+        template, places = node.data
         if node.shape == ():
-            return node.data.format(*(self.name(a) for a in node.args))
-        items = [self.name(a) + ("[i]" if self.graph.nodes[a].shape else "") for a in node.args]
-        return f"vec({int(np.prod(node.shape))},i=>{node.data.format(*items)})"
+            return template.format(*(self.name(a) for a in node.args))
+        items = [self.name(a) + (f"[{place}]" if self.graph.nodes[a].shape else "") for a, place in zip(node.args, places)]
+        return f"vec({int(np.prod(node.shape))},i=>{template.format(*items)})"
 
     def _gather(self, node: Node) -> str:
         names = [self.name(a) for a in node.args]

@@ -57,6 +57,21 @@ class Node:
     shape: tuple[int, ...] = ()
 
 
+def place_in(shape: tuple[int, ...], whole: tuple[int, ...]) -> str:
+    """Where number ``i`` of a result finds its own in an operand of a smaller shape, written out; "" where that is no plain
+    sum (the operand must be laid out in full)."""
+    if shape in ((), whole):
+        return "i"
+    shape = (1,) * (len(whole) - len(shape)) + shape
+    wide = [axis for axis, length in enumerate(shape) if length > 1]
+    first, last = (wide[0], wide[-1] + 1) if wide else (0, 0)
+    if shape[first:last] != whole[first:last]:
+        return ""
+    after, size = int(np.prod(whole[last:])), int(np.prod(shape))
+    row = f"(i/{after}|0)" if after > 1 else "i"
+    return "0" if size == 1 else row if size * after == int(np.prod(whole)) else f"{row}%{size}"
+
+
 @dataclass
 class Graph:
     """Every step once: two equal steps are the same node."""
@@ -94,8 +109,9 @@ class Graph:
     def elementwise(self, template: str, values) -> Symbol:
         symbols = [self.lift(v) for v in values]
         shape = np.broadcast_shapes(*(s.shape for s in symbols))
-        aligned = [s if s.shape in ((), shape) else np.broadcast_to(s, shape) for s in symbols]
-        return self.symbol("map", [s.id for s in aligned], template, shape)
+        places = [place_in(s.shape, shape) for s in symbols]
+        aligned = [np.broadcast_to(s, shape) if place == "" else s for s, place in zip(symbols, places)]
+        return self.symbol("map", [s.id for s in aligned], (template, tuple(place or "i" for place in places)), shape)
 
     def gather(self, sources, index: np.ndarray) -> Symbol:
         """Numbers picked from the sources laid end to end."""
