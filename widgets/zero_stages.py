@@ -253,12 +253,13 @@ class ZeroStages(Widget):
     @regime(target=True)
     def little_work(self):
         ratio = self.of_stage(self.ratios())
+        more = choose(self.group < self.ranks, "spread only what crosses between the groups",
+                      "do not help, since each gathers anew")
         return (self.stage >= 3) & (ratio > 1), (
             "You found it: there is too little work behind each gather. Stage 3 keeps the wires busy for "
             f"{show(self.wire_s(), 'seconds')} and the GPU computes for {show(self.arithmetic_s(), 'seconds')}; no "
             f"prefetch hides the rest. First response: more tokens in a micro-batch, {self.hides_from()} at least; "
-            "more micro-batches do not help, since each gathers anew. Or a smaller shard group on faster wires (HSDP), "
-            "or stage 1 where it fits.")
+            f"more micro-batches {more}. Or a smaller shard group on faster wires (HSDP), or stage 1 where it fits.")
 
     @regime()
     def too_large(self):

@@ -82,6 +82,8 @@ def test_the_target_is_reached_by_dragging_the_tokens_below_the_formula():
 
 def test_more_micro_batches_do_not_help_stage_three_and_help_stage_one():
     assert "little_work" in met(tokens=512, micro_batches=32)
+    assert "do not help" in shown(tokens=512)["regimes"]["little_work"]["text"]
+    assert "spread only" in shown(tokens=512, group="8")["regimes"]["little_work"]["text"]
     one, many = (ratio(part("columns", tokens=512, micro_batches=m)["end"][1]) for m in (1, 32))
     assert many < one / 20
 
