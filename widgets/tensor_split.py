@@ -57,7 +57,7 @@ class TensorSplit(Widget):
     question = "How do you cut two matrix products so that the ranks must talk only once?"
     order = Choice("Cut", CUTS, "column-row")
     ranks = Choice("Ranks", {"2": ("2", 2), "4": ("4", 4)}, "2")
-    tokens = Number("Tokens", 2048, 1, 131072, family="tokens", whole=True, marks=(8192,),
+    tokens = Number("Tokens", 2048, 1, 131072, whole=True, marks=(8192,),
                     help="For the bars and the bytes; the matrices above have two")
     function = Choice("Function f", FUNCTIONS, "relu", more=True)
     model = Choice("Bytes of", MODELS, "gpt3-175b", more=True)

@@ -29,7 +29,7 @@ class TpScaling(Widget):
     ranks = Choice("Tensor ranks", {f"{t:.0f}": (f"{t:.0f}", float(t)) for t in RANKS}, "8")
     hidden = Number("Hidden width h", 8192, 1024, 32768, stops=list(range(1024, 32769, 512)), whole=True)
     gpu = Choice("GPU", [catalog.gpu(key) for key in CHIPS], "h100-sxm")
-    seq = Number("Sequence", 8192, 128, 131072, family="tokens", whole=True, marks=(2048, 4096, 32768), more=True)
+    seq = Number("Tokens of a sequence", 8192, 128, 131072, whole=True, marks=(2048, 4096, 32768), more=True)
     batch = Number("Sequences at once", 1, 1, 64, whole=True, more=True)
     per_node = Number("GPUs in a node", 8, 1, 72, stops=PER_NODE, whole=True, more=True)
     nic_bytes_per_s = Number("Network for each GPU", 50e9, 1e9, 400e9, family="bytes_per_s",

@@ -32,7 +32,7 @@ BY_HAND = {
     '3 * 7 / 8 * memory.weight_bytes(models.parameters(model("llama3-70b"))) | GB': "370 GB",    # 2.625 · 141
     "tensor.column_row_bytes(1, 8192, 8)) | tokens": "40.4k tokens",              # 370 / (320 · 28,672 bytes)
     "matrices_of_mlp=3) | GB": "1.76 GB",                                         # 7/8 · 8,192 · (4F + h) · 2
-    "matrices_of_mlp=3) / tensor.column_row_bytes": "7.5×",                       # (2·2·3.5 + 1) / 2
+    'matrices_of_mlp=3) / link("nvlink4")': "3.91 ms",                            # 1.76 / 450
     "2 * 8192 * 3 * 8192 * 28672 / 8": "1.46 ms",
 }
 
