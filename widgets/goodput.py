@@ -82,7 +82,7 @@ class Goodput(Widget):
         """Each name in the middle of its band at one end; none where it is thin there."""
         shares = self.shares(NAMED_AT)
         thick = np.stack([shares[i, i] for i in range(4)])
-        bottom, top = fig.stacked(shares)
+        bottom, top = fig.stacked(shares.T)
         middle = np.stack([fig.midpoint(bottom[i, i], top[i, i]) for i in range(4)])
         return {"x": NAMED_AT, "y": middle, "align": ["left", "left", "right", "right"],
                 "name": [choose(thick[i] > THIN, NAMES[i], "") for i in range(4)]}
@@ -98,8 +98,8 @@ class Goodput(Widget):
 
     @part(*EVERY, shown=False)
     def chosen(self):
-        return {"x": self.interval_s, "y": self.useful(), "align": choose(self.interval_s > 6 * HOUR, "right", "left"),
-                "shift": np.where(self.interval_s > 6 * HOUR, -8.0, 8.0),
+        return {"x": self.interval_s, "y": self.useful(), "align": choose(self.interval_s > 3 * MINUTE, "right", "left"),
+                "shift": np.where(self.interval_s > 3 * MINUTE, -8.0, 8.0),
                 "text": f"{show(self.useful(), 'percent')} useful"}
 
     @part(*CLOCK, shown=False)
