@@ -7,7 +7,7 @@ from engine.fully_sharded import BACKWARD, FORWARD, GATHER, MOST_LAYERS, SCATTER
 from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.text import choose, phrase, select, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 ROUND = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0)
 VIEWS_S = [m * 10.0**e for e in range(-3, 3) for m in ROUND]
@@ -78,9 +78,11 @@ class FsdpTimeline(Widget):
         return fully_sharded.transformer_layer(self.model, self.tokens, self.ranks, self.flops_per_s(),
                                                self.wire_bytes_per_s, self.alpha_s, again)
 
+    @once
     def run(self):
         return fully_sharded.run(self.layer(), self.layers, self.prefetch)
 
+    @once
     def without_prefetch(self):
         return fully_sharded.run(self.layer(), self.layers, 0)
 
