@@ -168,7 +168,7 @@ class TpScaling(Widget):
         p.segment("ranks", "bottom", "ranks", "layer_s", source=sources["chosen"], line_color=color["ink"])
         p.scatter("ranks", "layer_s", source=sources["chosen"], size=12, fill_color=color["ink"],
                   line_color=color["panel"])
-        p.text("ranks", "layer_s", text="text", source=sources["chosen"], x_offset=8, y_offset=-12, **fig.BOLD)
+        p.text("ranks", "layer_s", text="text", source=sources["chosen"], x_offset=3, y_offset=-19, **fig.BOLD)
         over_lines = {"text_align": "center", "background_fill_color": color["panel"], "background_fill_alpha": 0.85}
         p.text("ranks", "y", text="text", source=sources["efficiencies"], **fig.TEXT | over_lines)
         for width, column, row in (("wide", "text", "efficiency"), ("narrow", "narrow", "eff.")):
