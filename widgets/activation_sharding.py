@@ -6,8 +6,8 @@ from engine import catalog, flops, memory
 from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number
 from widgets.kit.symbolic import lookup
-from widgets.kit.text import choose, show
-from widgets.kit.widget import Widget, part, readout, regime
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, hint, part, readout, regime
 
 MODELS = ("gpt3-175b", "llama3-8b", "llama3-70b", "llama3.1-405b")
 PARTS = ["inputs, norms", "attention", "MLP", "scores"]
@@ -104,6 +104,12 @@ class ActivationSharding(Widget):
         return {"part": np.repeat(PARTS, 6), "bar": np.tile(BARS, 4), "bytes": np.ravel(self.slabs()),
                 "left": np.tile(LEFT, 4), "right": np.tile(RIGHT, 4), "bottom": np.ravel(bottom),
                 "top": np.ravel(top), "alpha": np.repeat(ALPHAS, 6)}
+
+    @hint("parts")
+    def of_a_part(self):
+        return phrase("{part}: {bytes} a layer, {bar}, {group}", part=select(np.repeat(range(4), 6), PARTS),
+                      bytes=show(np.ravel(self.slabs()), "bytes"), group=select(np.tile(BAR_KEPT, 4), GROUPS),
+                      bar=select(np.tile(BAR_SP, 4), ["tensor parallel", "tensor and sequence parallel"]))
 
     @part(*SEQ, "gpu", shown=False)
     def totals(self):

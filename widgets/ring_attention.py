@@ -11,8 +11,8 @@ from widgets.kit import figure as fig
 from widgets.kit import ring
 from widgets.kit.controls import Choice, Number, Player
 from widgets.kit.symbolic import lookup
-from widgets.kit.text import choose, select, show
-from widgets.kit.widget import Widget, executed, part, readout, regime
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, executed, hint, part, readout, regime
 
 MOST, BLOCK = 8, 4                               # ranks, and tokens of each in the executed run
 RANKS = np.arange(MOST)
@@ -31,7 +31,8 @@ NAMES = ["m", "ℓ", "out", "full"]
 NUMBERS = ["m", "l", "out", "full"]
 HEAD_AT, NAMES_AT, LANES_HEAD_AT, FINISH_AT = 0.978, 0.933, 0.365, 0.025
 MARK = (0.116, 0.121)                            # of the query that is followed
-FEW = 4                                          # up to so many the columns have their full names
+COUNTED = [str(n) for n in range(MOST + 1)]
+FEW, SPACED = 4, 5                               # up to so many columns have full names, and rows name their tokens
 DOWN = np.pi                                     # turned by so much, a triangle points down
 SAME = 1e-14                                     # a few units in the last place of an output below ten
 
@@ -69,8 +70,8 @@ class RingAttention(Widget):
     formula = (
         "$$m' = \\max(m, m_j) \\qquad \\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j \\qquad "
         "u' = e^{m-m'}u + e^{m_j-m'}u_j$$\n\nfor each block $j$ of keys and values: its largest score $m_j$, its sum "
-        "of weights $\\ell_j$, its weighted sum of values $u_j$; in the end $u/\\ell$ (FlashAttention, arXiv:2205.14135, "
-        "section 3.1). The next block hides behind $c$ tokens' attention when "
+        "of weights $\\ell_j$, its weighted sum of values $u_j$; in the end $u/\\ell$ (FlashAttention, "
+        "arXiv:2205.14135, section 3.1). The next block hides behind $c$ tokens' attention when "
         "$c \\ge \\kappa\\,\\frac{g}{a}\\cdot\\frac{C}{B}$, with $g$ key heads for $a$ query heads, $C$ FLOP/s, $B$ "
         "bytes per second, and $\\kappa = 1$ for whole blocks (Ring Attention, arXiv:2310.01889, section 3), 2 for "
         "zig-zag ones.")
@@ -166,6 +167,14 @@ class RingAttention(Widget):
         return {"left": left, "right": right, "bottom": bottom, "top": top, "seen": there,
                 "fill": fig.share_of(there, 0.12), "hatch": fig.share_of(there, 0.4)}
 
+    @hint("grid")
+    def of_a_block(self):
+        step = context_parallel.step_of(ROW, COLUMN, self.ranks)
+        pairs = context_parallel.block_pairs(ROW, step, self.ranks, BLOCK, self.order)
+        return phrase("queries of rank {row}, keys of rank {column}: {pairs} of 16 pairs, in step {step}",
+                      row=select(ROW, COUNTED), column=select(COLUMN, COUNTED), pairs=show(pairs, "count"),
+                      step=select(step, COUNTED[1:]))
+
     @part("ranks", "order", "play", shown=False)
     def pairs(self):
         """Query-key pairs that the mask lets through, darker once computed."""
@@ -211,7 +220,8 @@ class RingAttention(Widget):
                 "column_x": fig.midpoint(*ring.column(RANKS, self.ranks, *ACROSS, share=GAP)),
                 "lane_y": fig.midpoint(*ring.row(RANKS, self.ranks, *LANES)),
                 "rank": [choose(there[i], f"{i}", "") for i in RANKS],
-                "tokens": [choose(there[i], tokens[i], "") for i in RANKS],
+                "tokens": [choose(there[i] & (self.ranks <= SPACED), tokens[i], "") for i in RANKS],
+                "lift": np.broadcast_to(np.where(self.ranks <= SPACED, -8.0, 0.0), (MOST,)),
                 "column": [choose(there[i] & (self.ranks <= FEW), f"K/V {i}", choose(there[i], f"{i}", ""))
                            for i in RANKS]}
 
@@ -250,8 +260,20 @@ class RingAttention(Widget):
         left, worked, waited, ended = (self.on_time_axis(np.where(there, mark, 0.0)) for mark in marks)
         bottom, top = ring.row(rank, self.ranks, *LANES, share=0.78)
         return {"rank": rank, "step": step, "work_s": work_s, "step_s": np.where(there, lasts_s, 0.0), "left": left,
-                "worked": worked, "waited": waited, "ended": ended, "bottom": bottom, "top": top,
-                "seen": np.where(there, 1.0, 0.0)}
+                "worked": worked, "waited": waited, "right": ended, "bottom": bottom, "top": top}
+
+    @hint("lanes")
+    def of_a_step(self):
+        lane = self.lanes()
+        hidden = np.where(lane["work_s"] > 0, 0.0, 1.0)
+        waits = np.where(lane["waited"] > lane["worked"], 1.0, 0.0)
+        late = np.where(lane["right"] > lane["waited"], 1.0, 0.0)
+        owner = context_parallel.block_owner(ROW, COLUMN, self.ranks)
+        return phrase("rank {rank}, step {step}, keys of rank {owner}: {work} of work{hidden}{waits}{late}",
+                      rank=select(ROW, COUNTED), step=select(COLUMN, COUNTED[1:]), owner=select(owner, COUNTED),
+                      work=show(lane["work_s"], "seconds"), hidden=select(hidden, ["", ", the mask hides them"]),
+                      waits=select(waits, ["", "; waits for the busiest rank"]),
+                      late=select(late, ["", "; waits for the next block"]))
 
     @part("ranks", "order", "seq", "model", "gpu", "link", shown=False)
     def finish(self):
@@ -289,7 +311,7 @@ class RingAttention(Widget):
         color, lanes = fig.COLOR, sources["lanes"]
         edges = {"bottom": "bottom", "top": "top", "source": lanes}
         p.quad(left="worked", right="waited", **edges, **fig.IDLE)
-        p.quad(left="waited", right="ended", **edges, **fig.IDLE | {
+        p.quad(left="waited", right="right", **edges, **fig.IDLE | {
             "fill_color": color["network"], "line_color": None, "hatch_color": color["network"],
             "hatch_pattern": "dot"})
         p.quad(left="left", right="worked", **edges, fill_color=color["compute"], fill_alpha=0.62,
@@ -307,7 +329,7 @@ class RingAttention(Widget):
         p.quad(left=MARK[0], right=MARK[1], bottom="bottom", top="top", source=numbers, fill_color=fig.COLOR["ink"],
                line_color=None)
         p.text("column_x", NAMES_AT, text="column", source=names, **fig.BOLD | center)
-        for width, offset in (("wide", -8), ("narrow", 0)):
+        for width, offset in (("wide", "lift"), ("narrow", 0)):
             fig.only(width, p.text(ACROSS[0], "row_y", text="rank", source=names, x_offset=-10, y_offset=offset,
                                    **fig.BOLD | right))
         fig.only("wide", p.text(ACROSS[0], "row_y", text="tokens", source=names, x_offset=-10, y_offset=9,

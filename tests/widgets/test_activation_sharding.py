@@ -67,3 +67,8 @@ def test_full_recompute_costs_a_third_of_the_layers():
     """GPT-3's vocabulary is computed once: 33 % but for it."""
     assert shown(**GPT3 | {"kept": "full"})["readouts"]["again"]["text"] == "33.2 %"
     assert shown(**GPT3)["readouts"]["again"]["text"] == "0 %"
+
+
+def test_the_hints_say_what_a_slab_is():
+    """Of Llama 405B's layer: 131,072 bytes for each of 8,192 tokens."""
+    assert ActivationSharding().hints()["parts"][2] == "inputs, norms: 1.07 GB a layer, tensor parallel, no scores"

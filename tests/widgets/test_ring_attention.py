@@ -24,7 +24,7 @@ def executed(ranks, order):
 
 
 def test_the_default_by_hand():
-    """4 ranks, contiguous: 10, 16, 16 and 16 of 16 pairs, so 4·58 = 232 waited for and 136 computed, 4/7 for long blocks.
+    """4 ranks, contiguous: 10, 16, 16 and 16 of 16 pairs, so 4·58 = 232 waited for and 136 computed; 4/7 if long.
     Llama 405B at 131,072: 4 · 32,768² · 128 · 128 FLOP at 989 · 0.85 · 128/168 = 640.5 TFLOP/s are 110 ms a block."""
     found = shown()
     assert found["readouts"]["computing"] == {"text": "57.1 %", "alarm": True}
@@ -114,7 +114,18 @@ def test_a_short_sequence_leaves_messages_bare():
     found = shown(**state, seq=65536)
     assert found["regimes"]["bare_messages"]["met"] and found["readouts"]["message"]["alarm"]
     lanes = found["parts"]["lanes"]
-    assert (lanes["ended"] - lanes["waited"]).max() > GAP
+    assert (lanes["right"] - lanes["waited"]).max() > GAP
+
+
+def test_the_hints_say_what_a_step_and_a_block_are():
+    widget = RingAttention()
+    steps, blocks = widget.hints()["lanes"], widget.hints()["grid"]
+    assert steps[0] == "rank 0, step 1, keys of rank 0: 54.9 ms of work"
+    assert steps[1] == ("rank 0, step 2, keys of rank 3: 0 s of work, the mask hides them; waits for the busiest "
+                        "rank")
+    assert blocks[MOST] == "queries of rank 1, keys of rank 0: 16 of 16 pairs, in step 2"
+    widget.set_state({"model": "gpt3-175b", "order": "zigzag", "seq": 65536})
+    assert widget.hints()["lanes"][1].endswith("ms of work; waits for the next block")
 
 
 def test_the_names_say_whose_tokens_stand_where():
