@@ -10,7 +10,7 @@ from widgets.kit.cluster import behind, middle_of, slots
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.symbolic import lookup
 from widgets.kit.text import choose, phrase, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 RANKS = 2.0 ** np.arange(9)
 MODELS = [catalog.model(key) for key in ("deepseek-v3", "mixtral-8x22b", "llama4-maverick", "qwen3-235b-a22b",
@@ -77,6 +77,7 @@ class AlltoallCost(Widget):
         return experts.layer(self.model, self.tokens, ranks, self.machine, self.way.nodes, self.way.once, self.fp8,
                              self.imbalance)
 
+    @once
     def here(self):
         return self.layer(self.ranks())
 

@@ -7,7 +7,7 @@ from widgets.kit import figure as fig
 from widgets.kit.cluster import middle_of, slots
 from widgets.kit.controls import Choice, Number
 from widgets.kit.text import choose, phrase, select, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 MODELS = [catalog.model(key) for key in ("mixtral-8x7b", "gpt-oss-20b", "llama4-scout", "deepseek-v2-lite")]
 MACHINES = [experts.Machine.of(catalog.node(key)) for key in ("dgx-a100", "dgx-h100", "dgx-b200", "gb200-nvl72")]
@@ -70,9 +70,11 @@ class MoeRouting(Widget):
     def capacity(self):
         return experts.capacity_rows(routing.TOKENS, self.top_k, self.experts, self.capacity_factor)
 
+    @once
     def dropped(self):
         return routing.dropped_share(self.load(), self.capacity())
 
+    @once
     def imbalance(self):
         return routing.imbalance(self.load(), self.experts)
 
@@ -81,6 +83,7 @@ class MoeRouting(Widget):
         block = experts.block(self.model, self.experts, self.top_k)
         return experts.layer(block, self.tokens, self.experts, self.machine, self.experts, False, False, imbalance)
 
+    @once
     def layers(self):
         """(of the fullest GPU, of an average one)."""
         return [self.layer(share) for share in routing.worked(self.load(), self.capacity(), self.experts)]

@@ -1,0 +1,148 @@
+"""Lesson 09 has the parts of a lesson, its numbers are those worked by hand, and its words agree with the engine."""
+
+import numpy as np
+import pytest
+
+from engine import catalog, compute, executed_experts, experts, matmul, models, routing
+from engine.shape import shape
+from tests.lessons.reading import Lesson
+from widgets.kit import prose
+
+LESSON = Lesson("09-expert-parallel.md")
+V3 = catalog.model("deepseek-v3")
+H100, H800 = (experts.Machine.of(catalog.node(key)) for key in ("dgx-h100", "h800-8"))
+
+# worked by hand: a part of the expression -> what the reader must see
+BY_HAND = {
+    "memory.state_bytes(models.parameters(model(\"deepseek-v3\"))) | TB": "10.7 TB",                # 671B · 16
+    'memory.minimum_gpus(memory.state_bytes(models.parameters(model("deepseek-v3"': "135",          # 10.74 TB / 80 GB
+    'experts.held_bytes(model("deepseek-v3"), 8)': "163 GB",                # 58 · 32 · 44.04M · 2
+    "experts.mean_rows(512, 2, 8)": "128",
+    "experts.capacity_rows(512, 2, 8, 1.25)": "160",
+    'hiding_width(7 / 8, gpu("h100-sxm").bf16_flops_per_s, link("nvlink4").bytes_per_s)': "1,282",  # 2/3 · 7/8 · 989/0.45
+    'hiding_width(7 / 8, gpu("h100-sxm").bf16_flops_per_s, link("ib-ndr").bytes_per_s)': "11,538",
+    'models.moe_layers(model("deepseek-v3")) * 256': "14,848",
+    'models.expert_parameters(model("deepseek-v3")) | params': "44M",       # 3 · 7,168 · 2,048
+    'models.expert_parameters(model("deepseek-v3")) / 1024 | params': "639M",
+    'models.expert_parameters(model("deepseek-v3")) / 1024) | GB': "10.2 GB",
+    "copies(8, 256, 64, 8, 4, True).link": "1.15 ms",                       # 29.4 MB · 6.44 / 164 GB/s
+    "180e3 * units.HOUR": "35.2 %",                                         # 6 · 37.6e21 / (180e3 · 3,600 · 989e12)
+    "3 * 4096 * 14336 | params": "176M",
+    'models.parameters(model("mixtral-8x7b")) - 8': "1.61B",
+    "experts.capacity_rows(8192, 1, 64, 1.25)": "160",
+    "16 * 4096 * 2 | kB": "131 kB",
+    "14336 / experts.hiding_width": "11.2×",
+    "1792 / experts.hiding_width": "1.4×",
+    "3 * 32 * 9 * 7000 / 50e9 | µs": "120.96 µs",                           # as printed in arXiv:2505.09343
+    "61 * 2 * 3 * 32 * 9 * 7000 / 50e9 | ms": "14.8 ms",                    # 14.76 there
+    "1 / (61 * 2 * 3 * 32 * 9 * 7000 / 50e9)": "67.8",                      # 67 there
+    "48 * 64 * 3 * 4096 * 2048 | params": "77.3B",
+    "4 * 48 * 8 * 3 * 4096 * 2048 | GB": "38.7 GB",
+    "12 * 48 * 8 * 3 * 4096 * 2048 / 8 | GB": "14.5 GB",
+    "experts.mean_rows(8 * 8192, 4, 64)": "4,096",
+}
+
+
+@pytest.mark.parametrize("part, seen", BY_HAND.items())
+def test_the_numbers_are_those_worked_by_hand(part, seen):
+    assert LESSON.shows(part) == seen
+
+
+def test_it_has_the_parts_of_a_lesson_in_order():
+    assert LESSON.has_its_parts_in_order("lesson: 9", "More parameters, the same arithmetic")
+    assert LESSON.text.count("!!! rule") >= 3 and "!!! property" in LESSON.text and "**Sparsity.**" in LESSON.text
+
+
+def test_each_of_its_widgets_asks_first():
+    assert LESSON.widgets() == ["moe_routing", "alltoall_cost"]
+    assert LESSON.every_widget_asks_first()
+
+
+def test_every_exercise_has_a_computed_solution_and_one_is_open():
+    assert len(LESSON.exercises()) >= 6
+    assert LESSON.every_exercise_is_solved()
+    assert "Design" in LESSON.exercises()[-1]
+
+
+def test_the_takeaway_is_two_sentences():
+    assert LESSON.sentences("Takeaway") == 2
+
+
+def test_every_snippet_is_python():
+    assert LESSON.code("python")
+    for code in LESSON.code("python"):
+        compile(code, "lesson 09", "exec")
+
+
+def test_a_prediction_is_right_where_the_engine_says_so():
+    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [2, 2]
+
+
+# -- what the words claim --------------------------------------------------------------------------------------------
+def balanced(way, steps, seed=1):
+    return routing.imbalance(routing.route(8, 2, 0.8, seed, way, steps)["load"], 8)
+
+
+def test_chance_alone_puts_the_fullest_about_a_tenth_above_the_mean():
+    even = [routing.imbalance(routing.route(8, 2, 0.0, seed, routing.OFF, 0)["load"], 8) for seed in range(1, 21)]
+    assert np.mean(even) == pytest.approx(1.1, abs=0.04)
+
+
+def test_both_ways_of_balancing_end_near_chance():
+    for way in (routing.AUXILIARY, routing.BIAS):
+        assert balanced(way, 60) < balanced(way, 10) < balanced(routing.OFF, 0) and balanced(way, 60) < 1.25
+
+
+def test_the_average_gpu_idles_for_more_than_half():
+    assert 1 / balanced(routing.OFF, 0) < 0.5
+
+
+def test_up_to_some_hundred_rows_the_time_is_that_of_reading_weights():
+    few, hundred, many = (experts.experts_s(rows, 32, 7168, 2048, 1, H100.wide) for rows in (16, 128, 1024))
+    assert hundred < 1.3 * few and many > 3 * hundred
+
+
+def test_a_larger_group_gives_an_expert_as_many_times_the_rows():
+    assert experts.mean_rows(4096, 8, 256 / 8) == 8 * experts.mean_rows(4096, 8, 256)
+
+
+def test_the_opening_case_doubles_nothing_but_the_wires():
+    inside, outside = (experts.layer(V3, 4096, ep, H100, 32, False, False) for ep in (8, 16))
+    assert inside.experts_s == pytest.approx(outside.experts_s)
+    assert experts.wires_s(inside) < inside.experts_s < experts.wires_s(outside)
+
+
+def test_once_saves_a_third_and_both_half_and_a_limit_alone_nothing():
+    plain, limit, once, both = (experts.copies(8, 256, 64, 8, nodes, at_once).nic
+                                for nodes, at_once in ((8, False), (4, False), (8, True), (4, True)))
+    assert limit == plain and once / plain == pytest.approx(2 / 3, abs=0.02) and both / plain == pytest.approx(1 / 2)
+
+
+def test_the_table_of_executed_rows_is_the_closed_form():
+    choices = [[(5 * t + 8 * c) % 16 for c in range(2)] for t in range(64)]
+    square = executed_experts.Experts(np.ones((16, 4, 4)), np.ones((16, 4, 4)))
+    for ranks in (1, 2, 4, 8):
+        run = executed_experts.execute(np.ones((64, 4)), np.ones((64, 4)), choices, np.ones((64, 2)), square, ranks)
+        assert run.moved_bytes(1).sum() / ranks == 4 * 64 / ranks * 2 * (1 - 1 / ranks)
+
+
+def test_computing_and_communicating_stand_near_one_to_one():
+    """arXiv:2412.19437, section 3.2.1: about 1:1. A quarter either way is what "about" is taken to mean."""
+    layer_s = compute.layer(shape(V3), 4096.0, 4096.0, 1.0, 1.0, 64.0, 1.0, 1.0, True, True, H800.narrow).forward_s
+    assert experts.wires_s(experts.layer(V3, 4096, 64, H800, 4, True, True)) / layer_s == pytest.approx(1, abs=0.25)
+
+
+def test_nvlink_keeps_up_with_the_card():
+    at = experts.copies(8, 256, 64, 8, 4, True)
+    assert at.link / H800.net.link_bytes_per_s < at.nic / H800.net.nic_bytes_per_s
+
+
+def test_at_two_nodes_once_is_the_whole_answer_and_at_eight_not():
+    two, eight = (experts.layer(V3, 4096, ep, H100, 8, True, False) for ep in (16, 64))
+    assert experts.wires_s(two) < two.experts_s and experts.wires_s(eight) > eight.experts_s
+
+
+def test_the_design_has_about_eighty_billion_parameters_and_ten_for_a_token():
+    attention, expert = 48 * 4 * 4096**2, 48 * 3 * 4096 * 2048
+    assert attention + 65 * expert == pytest.approx(80e9, rel=0.05) and attention + 5 * expert == pytest.approx(10e9, rel=0.1)
+    assert models.parameters(V3) / models.active_parameters(V3) == pytest.approx(18, abs=0.5)
