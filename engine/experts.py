@@ -113,9 +113,16 @@ def copies(top_k, experts, ep, per_node, node_limit, once) -> Copies:
     allowed = np.minimum(nodes, node_limit)
     plain = Copies(top_k * (per_node - 1.0) / ep, top_k * (ep - per_node) / ep)
     gpus = distinct_groups(top_k, experts * allowed / nodes, allowed * per_node)
-    visited = np.minimum(allowed, distinct_groups(top_k, experts, nodes))
-    shared = Copies(gpus * (per_node - 1.0) / per_node, visited * (nodes - 1.0) / nodes)
+    met = np.minimum(allowed, distinct_groups(top_k, experts, nodes))
+    shared = Copies(gpus * (per_node - 1.0) / per_node, met * (nodes - 1.0) / nodes)
     return Copies(*(ops.where(once, a, b) for a, b in zip(shared, plain)))
+
+
+def visited(top_k, experts, ep, per_node, node_limit):
+    """Where a token's row is wanted, its own place included: nodes, or GPUs where all ranks share one node."""
+    nodes = ep / per_node
+    few = np.minimum(np.minimum(nodes, node_limit), distinct_groups(top_k, experts, nodes))
+    return ops.where(nodes > 1.0, few, distinct_groups(top_k, experts, ep))
 
 
 def exchange_s(tokens, hidden, value_bytes, at: Copies, ep, per_node, net: Wires):

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from engine import check
-from engine.program import program, zeros
+from engine.program import full, program, zeros
 
 TOKENS = 512                    # routed in all
 EVERY = 8                       # of them, every eighth is followed one by one
@@ -46,13 +46,16 @@ def draw_scores(score, weight, experts, state):
     return state
 
 
-def best_of(score, experts):
-    """The expert with the highest score."""
-    best = 0
-    for e in range(1, experts):
-        if score[e] > score[best]:
-            best = e
-    return best
+def choose(chosen, score, experts, top_k):
+    """The experts with the highest scores, the best first, into ``chosen``: each moves up past the worse ones."""
+    for e in range(experts):
+        place = min(e, top_k)
+        while place > 0 and score[e] > score[chosen[place - 1]]:
+            if place < top_k:
+                chosen[place] = chosen[place - 1]
+            place = place - 1
+        if place < top_k:
+            chosen[place] = e
 
 
 def total_of(score, experts):
@@ -99,7 +102,7 @@ def balance(bias, experts, top_k, seed, way, steps):
 
     The loss that the model is trained for is not there: nothing pulls the router back to its favourites.
     """
-    score, weight, share = zeros(experts), zeros(experts), zeros(BATCH * experts)
+    score, weight, share, chosen = zeros(experts), zeros(experts), zeros(BATCH * experts), full(top_k, 0)
     state = first_state(seed + 1000)
     for _ in range(steps):
         load = zeros(experts)
@@ -109,10 +112,9 @@ def balance(bias, experts, top_k, seed, way, steps):
             total = total_of(score, experts)
             for e in range(experts):
                 share[token * experts + e] = score[e] / total
-            for _ in range(top_k):
-                best = best_of(score, experts)
-                load[best] = load[best] + 1
-                score[best] = -1
+            choose(chosen, score, experts, top_k)
+            for rank in range(top_k):
+                load[chosen[rank]] = load[chosen[rank]] + 1
         if way == AUXILIARY:
             descend(bias, share, load, experts, top_k)
         else:
@@ -128,7 +130,7 @@ def route(experts, top_k, skew, seed, way, steps):
     Tokens queue in their order, the choices of one in the order of their scores.
     """
     experts, top_k, steps = int(experts), int(top_k), int(steps)
-    bias, weight, score = zeros(experts), zeros(experts), zeros(experts)
+    bias, weight, score, chosen = zeros(experts), zeros(experts), zeros(experts), full(top_k, 0)
     for e in range(experts):
         bias[e] = -skew * math.log(e + 1)
     if way != OFF:
@@ -142,14 +144,14 @@ def route(experts, top_k, skew, seed, way, steps):
         total = total_of(score, experts)
         for e in range(experts):
             probability[e] = probability[e] + score[e] / total / TOKENS
-        for _ in range(top_k):
-            best = best_of(score, experts)
+        choose(chosen, score, experts, top_k)
+        for rank in range(top_k):
+            e = chosen[rank]
             if t % EVERY == 0:
                 token.append(t / EVERY)
-                expert.append(best)
-                place.append(load[best])
-            load[best] = load[best] + 1
-            score[best] = -1
+                expert.append(e)
+                place.append(load[e])
+            load[e] = load[e] + 1
     loss = 0
     for e in range(experts):
         loss = loss + experts * load[e] / (TOKENS * top_k) * probability[e]

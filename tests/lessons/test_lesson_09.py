@@ -48,33 +48,8 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
 
-def test_it_has_the_parts_of_a_lesson_in_order():
-    assert LESSON.has_its_parts_in_order("lesson: 9", "More parameters, the same arithmetic")
-    assert LESSON.text.count("!!! rule") >= 3 and "!!! property" in LESSON.text and "**Sparsity.**" in LESSON.text
-
-
-def test_each_of_its_widgets_asks_first():
+def test_its_widgets_and_the_right_predictions():
     assert LESSON.widgets() == ["moe_routing", "alltoall_cost"]
-    assert LESSON.every_widget_asks_first()
-
-
-def test_every_exercise_has_a_computed_solution_and_one_is_open():
-    assert len(LESSON.exercises()) >= 6
-    assert LESSON.every_exercise_is_solved()
-    assert "Design" in LESSON.exercises()[-1]
-
-
-def test_the_takeaway_is_two_sentences():
-    assert LESSON.sentences("Takeaway") == 2
-
-
-def test_every_snippet_is_python():
-    assert LESSON.code("python")
-    for code in LESSON.code("python"):
-        compile(code, "lesson 09", "exec")
-
-
-def test_a_prediction_is_right_where_the_engine_says_so():
     assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [2, 2]
 
 
@@ -124,6 +99,13 @@ def test_the_table_of_executed_rows_is_the_closed_form():
     for ranks in (1, 2, 4, 8):
         run = executed_experts.execute(np.ones((64, 4)), np.ones((64, 4)), choices, np.ones((64, 2)), square, ranks)
         assert run.moved_bytes(1).sum() / ranks == 4 * 64 / ranks * 2 * (1 - 1 / ranks)
+
+
+def test_measured_and_ours_differ_as_the_words_say():
+    for ep, there, back, most in ((8, 153e9, 158e9, 0.2), (16, 43e9, 43e9, 0.2), (32, 58e9, 57e9, 0.02), (64, 51e9, 50e9, 0.02)):
+        found, rows = experts.layer(V3, 4096, ep, H800, 4, True, True), experts.visited(8, 256, ep, 8, 4) * 4096 * 7168
+        faster = [1 - found.dispatch_s / (rows * (1 + 4 / 128) / there), 1 - found.combine_s / (rows * 2 / back)]
+        assert max(map(abs, faster)) <= most and (most == 0.02 or min(faster) > 0.1)
 
 
 def test_computing_and_communicating_stand_near_one_to_one():
