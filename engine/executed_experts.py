@@ -1,8 +1,8 @@
-"""A layer of experts executed on ranks: rows really move to their experts and back, forward and backward, and are counted.
+"""A layer of experts executed on ranks: rows move to their experts and back, forward and backward, and are counted.
 
-Each rank has its tokens and its experts. Dispatch sends a row for each choice to the rank that holds the expert, combine
-sends the results back, and the token adds them up by its gate weights. Backward, the gradient of combine is a dispatch and
-that of dispatch a combine. The result is the one of a single machine that holds every expert (``dense``).
+Each rank has its tokens and its experts. Dispatch sends a row for each choice to the rank that holds the expert,
+combine sends the results back, and the token adds them up by its gate weights. Backward, the gradient of combine is a
+dispatch and that of dispatch a combine. The result is the one of a single machine that holds every expert (``dense``).
 """
 
 from __future__ import annotations

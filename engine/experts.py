@@ -90,7 +90,7 @@ class Copies(NamedTuple):
 def distinct_groups(top_k, experts, groups):
     """In how many of so many equal groups of experts a token's choices lie, on average, if all are alike.
 
-    groups · (1 - Π_{j<k} (E - E/groups - j)/(E - j)): a group is missed if each choice, without putting back, misses it.
+    groups · (1 - Π_{j<k} (E - E/groups - j)/(E - j)): a group is missed if each choice, none put back, misses it.
     """
     check.positive(groups=groups)
     check.between(1, MOST_CHOICES, top_k=top_k)

@@ -1,4 +1,4 @@
-"""A router at work: tokens choose their experts, queues fill up to a capacity, and two ways of evening the load are run.
+"""A router at work: tokens choose their experts, queues fill to a capacity, and two ways of evening the load are run.
 
 Expert e draws a share of the first choices that falls as 1/(e + 1)^skew. A token's logit for it is the router's bias,
 -skew·ln(e + 1), plus noise of Gumbel's kind. So the shares of the first choices are exactly the softmax of the biases;
@@ -21,7 +21,7 @@ EVERY = 8                       # of them, every eighth is followed one by one
 BATCH = 64                      # tokens of one step of balancing, fresh ones in each
 MOST_EXPERTS, MOST_CHOICES = 64, 8
 OFF, AUXILIARY, BIAS = 0, 1, 2  # ways of balancing
-AUXILIARY_RATE = 0.1            # of plain gradient descent, times the experts, since the loss's slope falls as 1/experts
+AUXILIARY_RATE = 0.1            # of gradient descent, times the experts, since the loss's slope falls as 1/experts
 BIAS_RATE = 0.04                # what a bias moves in one step, up or down
 
 
@@ -124,7 +124,7 @@ def balance(bias, experts, top_k, seed, way, steps):
 @program(load=MOST_EXPERTS, probability=MOST_EXPERTS, bias=MOST_EXPERTS, token=TOKENS // EVERY * MOST_CHOICES,
          expert=TOKENS // EVERY * MOST_CHOICES, place=TOKENS // EVERY * MOST_CHOICES, loss=())
 def route(experts, top_k, skew, seed, way, steps):
-    """512 tokens choose: the load and mean probability of each expert and the router's biases; of every eighth token the
+    """512 tokens choose: load and mean probability of each expert, and the router's biases; of every eighth token the
     experts it chose and its place in their queues, counted from 0; and the auxiliary loss experts·Σ f·P, 1 at best.
 
     Tokens queue in their order, the choices of one in the order of their scores.

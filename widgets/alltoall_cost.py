@@ -1,4 +1,4 @@
-"""A layer of experts over the number of expert ranks: its two AllToAlls against its arithmetic, and the edge of the node."""
+"""A layer of experts over its number of ranks: its two AllToAlls against its arithmetic, and the edge of the node."""
 
 from typing import NamedTuple
 
@@ -56,17 +56,17 @@ class AlltoallCost(Widget):
     tap = {"places": "ep"}
     break_it = "Let the expert ranks leave the node, until the AllToAlls take longer than the experts."
     assumptions = (
-        "One MoE layer, forward, with 16-bit rows unless FP8 is on (then dispatch has 8 bits and combine 16). All choices "
-        "are as likely as any; a limit on nodes is taken as used up. NVLink and NICs work at once, at measured shares of "
-        "their rates; nothing is overlapped with arithmetic, no packet waits for another. The experts of a GPU are one "
-        "grouped product, with padded tiles and every expert's weights read; the shared expert and the activation are "
-        "in it, attention is not. Weights are those of all layers: pipeline stages would divide them.")
+        "One MoE layer, forward, with 16-bit rows unless FP8 is on (then dispatch has 8 bits and combine 16). All "
+        "choices are as likely as any; a limit on nodes is taken as used up. NVLink and NICs work at once, at measured "
+        "shares of their rates; nothing is overlapped with arithmetic, no packet waits for another. The experts of a "
+        "GPU are one grouped product, with padded tiles and every expert's weights read; the shared expert and the "
+        "activation are in it, attention is not. Weights are those of all layers: pipeline stages would divide them.")
     formula = (
         r"$$T_{A2A} = \frac{(b_d + b_c)\,c\,T\,h}{W} \qquad T_{experts} = \frac{6\,T\,k\,h\,f}{C} \qquad "
         r"f^* = \frac{b_d + b_c}{6}\cdot\frac{c}{k}\cdot\frac{C}{W}$$" "\n\n"
         "$T$ tokens of width $h$, $c$ copies of each over a wire of $W$ bytes a second, $b_d$ and $b_c$ bytes a value "
-        "there and back; $k$ experts of width $f$ with a gate, at $C$ FLOP/s. At the width $f^*$ both take equally long. "
-        "With $g$ of $n$ ranks in a node, $c = k\\,(1 - g/n)$ copies leave it.")
+        "there and back; $k$ experts of width $f$ with a gate, at $C$ FLOP/s. At the width $f^*$ both take equally "
+        "long. With $g$ of $n$ ranks in a node, $c = k\\,(1 - g/n)$ copies leave it.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def ranks(self):
@@ -136,7 +136,8 @@ class AlltoallCost(Widget):
     @part("machine")
     def edge(self):
         index = experts.doublings(self.per_node())
-        return {"x": behind(index, SLOTS, margin=0.0), "text": f"nodes of {show(self.machine.net.gpus_per_node, 'count')} end here"}
+        return {"x": behind(index, SLOTS, margin=0.0),
+                "text": f"nodes of {show(self.machine.net.gpus_per_node, 'count')} end here"}
 
     def ranges(self):
         found = self.layer(RANKS)
@@ -154,8 +155,8 @@ class AlltoallCost(Widget):
                line_color=None, **fixed)
         p.segment("x", 0, "x", 1, source=edge, line_color=color["ink"], line_dash=[6, 4], **fixed)
         p.text("x", 0.96, text="text", source=edge, x_offset=7, **fixed, **fig.LABEL | fig.OVER_LINES)
-        p.quad(left="work_left", right="work_right", bottom="bottom", top="work", source=bars, fill_color=color["compute"],
-               fill_alpha=0.35, line_color=color["compute"], line_width=1.2)
+        p.quad(left="work_left", right="work_right", bottom="bottom", top="work", source=bars, fill_alpha=0.35,
+               fill_color=color["compute"], line_color=color["compute"], line_width=1.2)
         wires = {"left": "left", "right": "right", "source": bars}
         p.quad(bottom="bottom", top="top", **wires, fill_color=hue, fill_alpha=0.4, line_color=hue, line_width=1.2)
         p.quad(bottom="hidden", top="top", **wires, **fig.OVER | {"line_alpha": "over"})
@@ -193,26 +194,28 @@ class AlltoallCost(Widget):
     @regime(target=True)
     def off_node(self):
         return self.leaves() & (self.ratio() > 1), (
-            f"The experts have left the node: dispatch and combine take {show(experts.wires_s(self.here()), 'seconds')}, "
-            f"{show(self.ratio(), 'times')} the experts' {show(self.here().experts_s, 'seconds')}. First response: send a "
-            "token once to each node and to few nodes, in fewer bits; then overlap with another micro-batch.")
+            f"The experts have left the node: dispatch and combine take "
+            f"{show(experts.wires_s(self.here()), 'seconds')}, {show(self.ratio(), 'times')} the experts' "
+            f"{show(self.here().experts_s, 'seconds')}. First response: send a token once to each "
+            "node and to few nodes, in fewer bits; then overlap with another micro-batch.")
 
     @regime()
     def too_large(self):
         return self.held() > self.machine.gpu.hbm_bytes, (
             f"The experts do not fit: {show(self.held(), 'bytes')} of bf16 weights for a GPU of "
-            f"{show(self.machine.gpu.hbm_bytes, 'bytes')}. First response: more expert ranks, or pipeline stages, which "
-            "divide the layers (lesson 07).")
+            f"{show(self.machine.gpu.hbm_bytes, 'bytes')}. First response: more expert ranks, or pipeline stages, "
+            "which divide the layers (lesson 07).")
 
     @regime()
     def starved(self):
         return self.efficiency() < 0.2, (
-            f"The experts starve: their products reach {show(self.efficiency(), 'percent')} of the peak, since so few rows "
-            "reach each that reading its weights takes longer. First response: more tokens, or more expert ranks, so that "
-            "each expert sees those of more GPUs.")
+            f"The experts starve: their products reach {show(self.efficiency(), 'percent')} of the peak, since so few "
+            "rows reach each that reading its weights takes longer. First response: more tokens, or more expert ranks, "
+            "so that each expert sees those of more GPUs.")
 
     def summary(self):
         found = self.here()
-        return (f"With {show(self.ranks(), 'count')} expert ranks of {self.machine.name} and {show(self.tokens, 'count')} tokens "
-                f"on each, a layer of {self.model.name} dispatches for {show(found.dispatch_s, 'seconds')}, computes its "
-                f"experts for {show(found.experts_s, 'seconds')} and combines for {show(found.combine_s, 'seconds')}.")
+        return (f"With {show(self.ranks(), 'count')} expert ranks of {self.machine.name} and "
+                f"{show(self.tokens, 'count')} tokens on each, a layer of {self.model.name} dispatches for "
+                f"{show(found.dispatch_s, 'seconds')}, computes its experts for "
+                f"{show(found.experts_s, 'seconds')} and combines for {show(found.combine_s, 'seconds')}.")

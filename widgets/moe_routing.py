@@ -29,8 +29,8 @@ class MoeRouting(Widget):
                   help="Of first choices the e-th most popular expert draws a share that falls as 1/e to this power")
     capacity_factor = Number("Capacity factor", 1.25, 0.5, 8, family="times", stops=64, marks=(1.0, 2.0, 4.0),
                              help="What an expert takes at most, over what it would get if all were even")
-    balancing = Choice("Balancing", {"off": ("off", 0), "loss": ("auxiliary loss", 1), "bias": ("bias, without a loss", 2)},
-                       "off")
+    balancing = Choice("Balancing", {"off": ("off", routing.OFF), "loss": ("auxiliary loss", routing.AUXILIARY),
+                                     "bias": ("bias, without a loss", routing.BIAS)}, "off")
     experts = Choice("Experts", {str(n): (str(n), float(n)) for n in (8, 16, 32, 64)}, "8", more=True)
     top_k = Number("Experts of each token", 2, 1, 8, stops=8, log=False, whole=True, more=True)
     steps = Number("Steps of balancing", 60, 0, 120, stops=121, log=False, whole=True, more=True)
@@ -45,17 +45,18 @@ class MoeRouting(Widget):
                "gpt-oss-20b: 4 of 32": {"experts": "32", "top_k": 4, "model": "gpt-oss-20b"},
                "DeepSeek-V2-Lite: 6 of 64": {"experts": "64", "top_k": 6, "model": "deepseek-v2-lite",
                                              "balancing": "loss", "capacity_factor": 4.0}}
-    break_it = "Make the router drop more than a quarter of what the tokens asked for. Then let it keep everything, and see who waits."
+    break_it = ("Make the router drop more than a quarter of what the tokens asked for. Then let it keep everything, "
+                "and see who waits.")
     assumptions = (
         "512 tokens are routed by a router whose taste is a bias for each expert and random noise; lines show every "
-        "eighth of them. They queue in order, and a full expert takes no more: that choice is dropped, and the token goes "
-        "on without it. Balancing first trains the biases on other tokens, 64 in a step, by the auxiliary loss or by "
-        "DeepSeek's rule, with nothing that pulls back; what unevenness is left is chance. The times are of one layer's "
-        "forward pass with one expert on each GPU and the loads in these proportions, bf16, every choice a message, "
-        "nothing overlapped. No shared expert.")
+        "eighth of them. They queue in order, and a full expert takes no more: that choice is dropped, and the token "
+        "goes on without it. Balancing first trains the biases on other tokens, 64 in a step, by the auxiliary loss or "
+        "by DeepSeek's rule, with nothing that pulls back; what unevenness is left is chance. The times are of one "
+        "layer's forward pass with one expert on each GPU and the loads in these proportions, bf16, every choice a "
+        "message, nothing overlapped. No shared expert.")
     formula = (
         r"$$C = \left\lceil c\,\frac{k\,T}{E}\right\rceil \qquad L_{aux} = E \sum_{e} f_e\,P_e$$" "\n\n"
-        "$C$ tokens is an expert's capacity, $c$ the capacity factor, $T$ tokens with $k$ choices each among $E$ experts "
+        "$C$ tokens is an expert's capacity, $c$ the capacity factor, $T$ tokens with $k$ choices among $E$ experts "
         "(Fedus et al., arXiv:2101.03961, section 2.2). $f_e$ is the expert's part of the choices, $P_e$ its mean "
         "probability. The loss is 1 where all are even. $f_e$ is a count and has no slope; the router descends along "
         "$P_e$ and pays most for the experts with the largest $f_e$.")
@@ -112,7 +113,8 @@ class MoeRouting(Widget):
         return {**slots(1.0, self.experts, routing.MOST_EXPERTS).narrowed(0.72).sides(),
                 "middle": middle_of(np.arange(float(routing.MOST_EXPERTS)), self.experts), "tokens": load,
                 "bottom": fig.share_of(load, 0.0), "kept": fig.filled(routing.kept(load, self.capacity()), mean),
-                "top": fig.filled(load, mean), "over": np.where(load > self.capacity(), 1.0, 0.0), "name": show(number, "count"), "amount": show(load, "count"),
+                "top": fig.filled(load, mean), "over": np.where(load > self.capacity(), 1.0, 0.0),
+                "name": show(number, "count"), "amount": show(load, "count"),
                 "named": fig.share_of(np.isfinite(load), named)}
 
     @hint("bars")
@@ -128,7 +130,8 @@ class MoeRouting(Widget):
         over = found["place"] >= self.capacity()
         drawn = np.isfinite(found["place"])
         return {"from": middle_of(found["token"], SEEN), "to": middle_of(found["expert"], self.experts),
-                "kept": np.where(drawn & ~over, np.where(self.top_k > 4, 0.2, 0.45), 0.0), "dropped": np.where(over, 0.9, 0.0)}
+                "kept": np.where(drawn & ~over, np.where(self.top_k > 4, 0.2, 0.45), 0.0),
+                "dropped": np.where(over, 0.9, 0.0)}
 
     @part("experts", "top_k", "capacity_factor")
     def limits(self):
@@ -136,7 +139,8 @@ class MoeRouting(Widget):
         return {"y": np.stack([self.capacity_factor, 1.0]),
                 "text": [f"capacity {show(self.capacity(), 'count')}", f"even {show(even, 'count')}"],
                 "short": [f"cap {show(self.capacity(), 'count')}", f"even {show(even, 'count')}"],
-                "shift": np.where(self.capacity_factor < 1.0, APART[::-1], np.where(self.capacity_factor < 1.5, APART, 0.0))}
+                "shift": np.where(self.capacity_factor < 1.0, APART[::-1],
+                                  np.where(self.capacity_factor < 1.5, APART, 0.0))}
 
     @part(*TIMED)
     def times(self):
@@ -210,33 +214,35 @@ class MoeRouting(Widget):
     def loss(self):
         return show(self.run()["loss"], "count")
 
-    @readout("Of the peak, at the fullest expert", help="What its matrix products reach: few rows for each expert starve them")
+    @readout("Of the peak, at the fullest expert", help="What its products reach: few rows for each expert starve them")
     def reached(self):
         return show(self.efficiency(), "percent"), self.efficiency() < 0.2
 
     @regime(target=True)
     def overflow(self):
         return self.dropped() > 0.25, (
-            f"The queues overflow: {show(self.dropped(), 'percent')} of the choices are dropped, and the tokens go on without "
-            "what those experts know. First response: balance the router, then raise the capacity.")
+            f"The queues overflow: {show(self.dropped(), 'percent')} of the choices are dropped, and the tokens go on "
+            "without what those experts know. First response: balance the router, then raise the capacity.")
 
     @regime()
     def straggler(self):
         return self.slower() > 1.5, (
-            f"The fullest expert sets the time: {show(self.layer_s(), 'seconds')} instead of {show(self.even_s(), 'seconds')} "
-            "if all were even, and the other GPUs wait. First response: balance the router; a lower capacity trades the "
-            "time for dropped tokens.")
+            f"The fullest expert sets the time: {show(self.layer_s(), 'seconds')} instead of "
+            f"{show(self.even_s(), 'seconds')} if all were even, and the other GPUs wait. First response: balance the "
+            "router; a lower capacity trades the time for dropped tokens.")
 
     @regime()
     def starved(self):
         return self.efficiency() < 0.2, (
-            f"The experts starve: so few rows reach one that even the fullest works at {show(self.efficiency(), 'percent')} of "
-            "the GPU's peak. First response: more tokens for each expert, or several experts in one grouped product.")
+            f"The experts starve: so few rows reach one that even the fullest works at "
+            f"{show(self.efficiency(), 'percent')} of the GPU's peak. First response: more tokens for each "
+            "expert, or several experts in one grouped product.")
 
     def summary(self):
         way = select(self.balancing, WAYS)
         return (f"With a skew of {show(self.skew, 'count')} and {way}, "
-                f"{show(self.top_k, 'count')} of {show(self.experts, 'count')} experts for each of 512 tokens and a capacity "
-                f"of {show(self.capacity(), 'count')}, the fullest expert is asked by {show(self.imbalance(), 'times')} the "
-                f"mean, {show(self.dropped(), 'percent')} of the choices are dropped, and the layer takes "
-                f"{show(self.layer_s(), 'seconds')} instead of {show(self.even_s(), 'seconds')}.")
+                f"{show(self.top_k, 'count')} of {show(self.experts, 'count')} experts for each of 512 tokens and a "
+                f"capacity of {show(self.capacity(), 'count')}, the fullest expert is asked by "
+                f"{show(self.imbalance(), 'times')} the mean, {show(self.dropped(), 'percent')} of the choices are "
+                f"dropped, and the layer takes {show(self.layer_s(), 'seconds')} instead of "
+                f"{show(self.even_s(), 'seconds')}.")

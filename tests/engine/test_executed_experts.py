@@ -1,4 +1,4 @@
-"""Experts on ranks equal experts on one machine, forward and backward, and their rows are counted against the formulas."""
+"""Experts on ranks equal experts on one machine, forward and backward; their rows are counted against the formulas."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,8 @@ def test_the_gradients_are_those_of_the_output():
     for place in [(0, 0), (17, 3), (63, 1)]:
         nudge = np.zeros_like(X)
         nudge[place] = step
-        assert found.input_gradient[place] == pytest.approx((objective(X + nudge) - objective(X - nudge)) / (2 * step), abs=1e-6)
+        slope = (objective(X + nudge) - objective(X - nudge)) / (2 * step)
+        assert found.input_gradient[place] == pytest.approx(slope, abs=1e-6)
     for place in [(0, 0, 0), (5, 2, 4)]:
         nudge = np.zeros_like(LAYER.up)
         nudge[place] = step
@@ -77,7 +78,7 @@ def test_even_choices_send_the_bytes_of_the_closed_form():
 
 @pytest.mark.parametrize("node_limit, once", [(8, False), (8, True), (4, True), (2, True), (4, False)])
 def test_copies_on_the_wires_are_those_expected(node_limit, once):
-    """4,096 tokens with even random scores: the standard error of a mean is below 0.03. With a limit, the form takes it as
+    """4,096 tokens with even random scores: the standard error of a mean is below 0.03. A limit is taken by the form as
     used up, which is 1 % too many."""
     scores = np.random.default_rng(1).normal(size=(4096, 256))
     choices = executed.limited_choices(scores, 8, 8, node_limit)

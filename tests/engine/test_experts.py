@@ -93,15 +93,16 @@ def test_a_limit_alone_saves_nothing():
 
 
 def test_thirteen_experts_cost_what_eight_do():
-    """arXiv:2412.19437, section 3.2.2: NVLink at 160 GB/s is 3.2 times InfiniBand at 50, so a token may meet 3.2 experts
-    on each of its 4 nodes before NVLink takes longer: 13."""
-    nvlink_over_ib = 160e9 / 50e9
-    assert round(4 * nvlink_over_ib) == 13
+    """arXiv:2412.19437, section 3.2.2: with NVLink at 160 GB/s and InfiniBand at 50, a token may meet 3.2 experts on
+    each of its 4 nodes, 13 in all, before NVLink takes longer. Two on one GPU share a row here: it takes some more."""
+    for top_k, keeps_up in ((8, True), (13, True), (20, False)):
+        at = experts.copies(top_k, 256, 64, 8, 4, True)
+        assert (at.link / 160e9 < at.nic / 50e9) == keeps_up
 
 
 def test_decoding_by_the_published_arithmetic():
-    """arXiv:2505.09343, section 2.3.2: 32 tokens a GPU, one expert a GPU, 9 experts each, 7,000 values, 1 byte there and
-    2 back, 50 GB/s: 120.96 µs for both AllToAlls."""
+    """arXiv:2505.09343, section 2.3.2: 32 tokens a GPU, one expert a GPU, 9 experts each, 7,000 values, 1 byte there
+    and 2 back, 50 GB/s: 120.96 µs for both AllToAlls."""
     at = experts.Copies(0.0, 9.0)
     both_s = sum(experts.exchange_s(32, 7000, size, at, 256, 8, BARE) for size in (1.0, 2.0))
     assert both_s == pytest.approx(120.96e-6)
@@ -158,8 +159,9 @@ def test_the_fullest_gpu_takes_proportionally_longer():
     (8, 153e9, 158e9, 0.2), (16, 43e9, 43e9, 0.2),      # NVLink is the limit: our share of its rate is that of rings
     (32, 58e9, 57e9, 0.05), (64, 51e9, 50e9, 0.05)])    # the card is the limit
 def test_deepep_s_measured_times(ep, dispatch_bytes_per_s, combine_bytes_per_s, tolerance):
-    """DeepEP docs/legacy.md: H800, 4,096 tokens of 7,168, top-4 groups, top-8, FP8 there and bf16 back. Its test_internode.py
-    counts a row for each node visited (its own too; test_intranode.py for each GPU), with a scale of 4 bytes for 128."""
+    """DeepEP docs/legacy.md: H800, 4,096 tokens of 7,168, top-4 groups, top-8, FP8 there and bf16 back. What it counts
+    is in its test_internode.py: a row for each node visited, its own too (for each GPU in test_intranode.py), with a scale
+    of 4 bytes for 128 values."""
     rows = experts.visited(8, 256, ep, 8, 4) * 4096 * 7168
     found = experts.layer(V3, 4096, ep, H800, 4, True, True)
     assert found.dispatch_s == pytest.approx(rows * (1 + 4 / 128) / dispatch_bytes_per_s, rel=tolerance)
@@ -172,7 +174,7 @@ def test_what_a_rank_holds():
     assert experts.held_bytes(V3, 64) == pytest.approx(20.4e9, rel=2e-3)
 
 
-@given(st.floats(1, 1e5), st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128, 256]), st.integers(1, 32), st.booleans(), st.booleans())
+@given(st.floats(1, 1e5), st.sampled_from([2**i for i in range(9)]), st.integers(1, 32), st.booleans(), st.booleans())
 def test_a_layer_is_finite_positive_and_longer_with_more_tokens(tokens, ep, limit, once, fp8):
     one, two = (experts.layer(V3, n, ep, H100, limit, once, fp8) for n in (tokens, 2 * tokens))
     assert all(np.isfinite(v) and v >= 0 for v in one) and sum(two) >= sum(one)

@@ -20,7 +20,7 @@ def ratio(found, experts):
 # -- choosing --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("skew", [0.0, 0.7, 1.4])
 def test_the_first_choices_follow_the_softmax_of_the_biases(skew):
-    """1/(e+1)^skew over its sum. Over 20 seeds of 512 tokens the share of an expert has a standard error below 0.005."""
+    """1/(e+1)^skew over its sum. Over 20 seeds of 512 tokens an expert's share has a standard error below 0.005."""
     expected = np.arange(1, 9) ** -skew / np.sum(np.arange(1, 9) ** -skew)
     loads = np.mean([run(top_k=1, skew=skew, seed=seed)["load"][:8] for seed in range(1, 21)], axis=0)
     assert loads / routing.TOKENS == pytest.approx(expected, abs=4 * 0.005)

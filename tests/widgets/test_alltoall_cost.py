@@ -31,7 +31,8 @@ def test_bars_are_the_layer_at_each_number_of_ranks():
     for i, ranks in enumerate(RANKS):
         found = experts.layer(widget.model, 4096, ranks, widget.machine, 256, False, False)
         assert bars["work"][i] == pytest.approx(found.experts_s)
-        assert bars["top"][i] == pytest.approx(experts.wires_s(found)) and bars["dispatch"][i] == pytest.approx(found.dispatch_s)
+        assert bars["top"][i] == pytest.approx(experts.wires_s(found))
+        assert bars["dispatch"][i] == pytest.approx(found.dispatch_s)
     assert bars["wire"] == ["link"] * 4 + ["network"] * 5
     assert bars["over"].tolist() == [0] * 4 + [1] * 5
 

@@ -88,7 +88,8 @@ def test_few_tokens_starve_the_experts():
 
 def test_a_mark_says_what_it_is():
     widget = MoeRouting()
-    assert widget.hints()["bars"][0] == f"expert 1: {LOAD[0]:.0f} tokens choose it, {LOAD[0] - 160:.0f} of them are dropped"
+    asked = LOAD[0]
+    assert widget.hints()["bars"][0] == f"expert 1: {asked:.0f} tokens choose it, {asked - 160:.0f} of them are dropped"
     assert widget.hints()["bars"][7].endswith(" 0 of them are dropped")
 
 
