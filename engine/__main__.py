@@ -198,7 +198,9 @@ def run_goodput(args):
     run = reliability.run(args.gpus, args.checkpoint_s, args.restart_s, interval_s=args.interval_s, **known)
     result = {"gpus": run.gpus, "checkpoint_s": args.checkpoint_s, "restart_s": args.restart_s,
               "mean_time_between_failures_s": run.mtbf_s, "interval_s": run.interval_s, "wasted_share": run.wasted,
-              "goodput": run.goodput, "failures_per_day": run.failures_per_day}
+              "goodput": run.goodput, "failures_per_day": run.failures_per_day,
+              "best_interval_s": float(reliability.best_interval_s(args.checkpoint_s, run.mtbf_s)),
+              "useful_share": float(reliability.useful_share(run.interval_s, args.checkpoint_s, run.mtbf_s, args.restart_s))}
     return result, report.lines(result)
 
 

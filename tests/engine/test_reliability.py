@@ -21,6 +21,15 @@ def test_llama_3_failed_every_three_hours():
     assert LLAMA3_FAILURES_PER_GPU_S * DAY * 8 * 1000 == pytest.approx(3.79, rel=0.005)
 
 
+@pytest.mark.parametrize("checkpoint_s, interval_s, waste", [(10, 472, 0.0963), (30, 817, 0.1273), (60, 1156, 0.1577),
+                                                             (120, 1635, 0.2007)])
+def test_llama_3s_interval_and_waste_by_hand(checkpoint_s, interval_s, waste):
+    """√(2 · δ · 11,135 s), and 2·√(δ/2M) + 600/M; as printed, to half of the last digit."""
+    mtbf_s = mean_time_between_failures_s(16384)
+    assert young_interval_s(checkpoint_s, mtbf_s) == pytest.approx(interval_s, abs=0.5)
+    assert wasted_share(young_interval_s(checkpoint_s, mtbf_s), checkpoint_s, mtbf_s, 600) == pytest.approx(waste, abs=5e-5)
+
+
 def test_projection_of_the_research_clusters():
     """6.5 failures per 1000 node-days of 8 GPUs: 0.23 h at 131,072 GPUs (arXiv:2410.21680)."""
     rate = 6.5e-3 / DAY / 8
