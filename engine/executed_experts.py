@@ -92,30 +92,94 @@ def within_capacity(choices, experts, capacity_rows):
 def execute(tokens, gradient, choices, gates, experts: Experts, ranks) -> Layer:
     """Forward and backward on ``ranks``, each with an equal part of the tokens and of the experts, in order.
 
-    ``gates`` [token, k] weigh the results; dropped choices add nothing. Leaves out the gradient of the gates.
+    A rank reads its own tokens and experts and what was sent to it, nothing else. ``gates`` [token, k] weigh the
+    results; dropped choices add nothing. Leaves out the gradient of the gates.
     """
-    tokens, gradient = np.asarray(tokens, dtype=float), np.asarray(gradient, dtype=float)
+    check.whole(ranks=ranks)
     for name, count in (("tokens", len(tokens)), ("experts", len(experts))):
-        check.whole(ranks=ranks)
         if count % ranks:
             raise ValueError(f"ranks must divide the {count} {name}, got {ranks}")
-    rows = _sent_rows(choices, len(tokens) // ranks, len(experts) // ranks)
-    moved = np.zeros((ranks, ranks), dtype=int)
-    for row in rows:
-        moved[row.source, row.destination] += 1
-    output, input_gradient = np.zeros_like(tokens), np.zeros_like(tokens)
-    up, down = np.zeros_like(experts.up), np.zeros_like(experts.down)
-    for expert in range(len(experts)):
-        queue = [row for row in rows if row.expert == expert]
-        if not queue:
-            continue
-        at, gate = [row.token for row in queue], np.array([[gates[row.token][row.choice]] for row in queue])
-        arrived = tokens[at]                                    # dispatch
-        result, inner = experts.forward(expert, arrived)
-        np.add.at(output, at, gate * result)                    # combine
-        back, up[expert], down[expert] = experts.backward(expert, arrived, inner, gate * gradient[at])
-        np.add.at(input_gradient, at, back)
-    return Layer(output, input_gradient, up, down, (moved, moved.T, moved, moved.T))
+    local = len(experts) // ranks
+    own = [np.split(np.asarray(each), ranks) for each in (tokens, gradient, choices, gates)]
+    senders = [_Sender(x, dy, _sent(chosen, local, ranks), gate) for x, dy, chosen, gate in zip(*own)]
+    weights = zip(np.split(experts.up, ranks), np.split(experts.down, ranks))
+    keepers = [_Keeper(Experts(up, down)) for up, down in weights]
+    which, _ = exchange([[expert for _, _, expert in sender.sent] for sender in senders])
+    arrived, dispatched = exchange([sender.rows() for sender in senders])
+    results, combined = exchange([keeper.answer(*each) for keeper, *each in zip(keepers, arrived, which)])
+    slopes, dispatched_back = exchange([sender.slopes() for sender in senders])
+    returned, combined_back = exchange([keeper.learn(each) for keeper, each in zip(keepers, slopes)])
+    return Layer(np.concatenate([sender.add_up(each, weigh=True) for sender, each in zip(senders, results)]),
+                 np.concatenate([sender.add_up(each, weigh=False) for sender, each in zip(senders, returned)]),
+                 np.concatenate([keeper.up_gradient for keeper in keepers]),
+                 np.concatenate([keeper.down_gradient for keeper in keepers]),
+                 (dispatched, combined, dispatched_back, combined_back))
+
+
+def exchange(outboxes):
+    """An AllToAll of unequal parts: what rank s has for rank d, [s][d], arrives as [d][s]; and how many rows, [s, d]."""
+    return ([[outbox[rank] for outbox in outboxes] for rank in range(len(outboxes))],
+            np.array([[len(part) for part in outbox] for outbox in outboxes]))
+
+
+def _sent(chosen, local, ranks):
+    """For each rank what is sent there: (tokens, choices, experts by that rank's numbers), in order of the experts."""
+    found = []
+    for rank in range(ranks):
+        token, choice = np.nonzero((chosen >= rank * local) & (chosen < (rank + 1) * local))
+        order = np.argsort(chosen[token, choice], kind="stable")
+        found.append((token[order], choice[order], chosen[token, choice][order] - rank * local))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Sender:
+    """A rank as the home of its tokens."""
+
+    tokens: np.ndarray
+    gradient: np.ndarray
+    sent: list
+    gates: np.ndarray
+
+    def rows(self):
+        return [self.tokens[token] for token, _, _ in self.sent]
+
+    def slopes(self):
+        """What the results' gradients are, behind the gates."""
+        return [self.gates[token, choice, None] * self.gradient[token] for token, choice, _ in self.sent]
+
+    def add_up(self, came, weigh):
+        total = np.zeros(self.tokens.shape)
+        for (token, choice, _), rows in zip(self.sent, came):
+            np.add.at(total, token, self.gates[token, choice, None] * rows if weigh else rows)
+        return total
+
+
+class _Keeper:
+    """A rank as the home of its experts. It keeps what came and what it computed until the gradients come."""
+
+    def __init__(self, experts: Experts):
+        self.experts, self.kept = experts, []
+        self.up_gradient, self.down_gradient = np.zeros_like(experts.up), np.zeros_like(experts.down)
+
+    def answer(self, arrived, which):
+        """Each source's rows through their experts."""
+        answers = [np.zeros_like(rows, dtype=float) for rows in arrived]
+        for e in range(len(self.experts)):
+            for source, (rows, expert) in enumerate(zip(arrived, which)):
+                at = np.flatnonzero(expert == e)
+                answers[source][at], inner = self.experts.forward(e, rows[at])
+                self.kept.append((e, source, at, rows[at], inner))
+        return answers
+
+    def learn(self, slopes):
+        """The gradients of the rows, to be sent home; those of the weights stay."""
+        back = [np.zeros_like(rows, dtype=float) for rows in slopes]
+        for e, source, at, rows, inner in self.kept:
+            back[source][at], up, down = self.experts.backward(e, rows, inner, slopes[source][at])
+            self.up_gradient[e] += up
+            self.down_gradient[e] += down
+        return back
 
 
 def dense(tokens, choices, gates, experts: Experts):
@@ -125,20 +189,6 @@ def dense(tokens, choices, gates, experts: Experts):
         if choices[token][choice] != NOWHERE:
             weight[token, choices[token][choice]] += gates[token][choice]
     return sum(weight[:, [e]] * experts.forward(e, np.asarray(tokens, dtype=float))[0] for e in range(len(experts)))
-
-
-@dataclass(frozen=True)
-class _Row:
-    token: int
-    choice: int
-    expert: int
-    source: int
-    destination: int
-
-
-def _sent_rows(choices, tokens_per_rank, experts_per_rank) -> list[_Row]:
-    return [_Row(token, choice, int(expert), token // tokens_per_rank, int(expert) // experts_per_rank)
-            for (token, choice), expert in np.ndenumerate(choices) if expert != NOWHERE]
 
 
 # -- copies on the wires ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 
 from engine import catalog, experts
 from widgets.kit import figure as fig
-from widgets.kit.cluster import behind, middle_of, slots
+from widgets.kit.cluster import OUT_OF_SIGHT, behind, middle_of, slots
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.symbolic import lookup
 from widgets.kit.text import choose, phrase, show
@@ -122,7 +122,7 @@ class AlltoallCost(Widget):
     def places(self):
         """Where a click chooses."""
         at = middle_of(np.arange(SLOTS), SLOTS, margin=0.0)
-        return {"x": np.where(RANKS <= self.model.experts, at, -9.0), "y": np.zeros(9)}
+        return {"x": np.where(RANKS <= self.model.experts, at, OUT_OF_SIGHT)}
 
     @part(*EACH)
     def chosen(self):
@@ -161,7 +161,7 @@ class AlltoallCost(Widget):
         p.quad(bottom="bottom", top="top", **wires, fill_color=hue, fill_alpha=0.4, line_color=hue, line_width=1.2)
         p.quad(bottom="hidden", top="top", **wires, **fig.OVER | {"line_alpha": "over"})
         p.segment("left", "dispatch", "right", "dispatch", source=bars, line_color=hue, line_dash=[2, 2])
-        p.scatter("x", "y", source=sources["places"], size=1, fill_alpha=0, line_alpha=0)
+        p.scatter("x", 0, source=sources["places"], size=1, fill_alpha=0, line_alpha=0)
         p.text("x", "top", text="text", source=chosen, text_align="center", y_offset=-26, **fig.BOLD | fig.OVER_LINES)
         p.text("x", "top", text="work", source=chosen, text_align="center", y_offset=-10, **fig.TEXT | fig.OVER_LINES)
         return p

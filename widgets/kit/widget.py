@@ -118,7 +118,7 @@ class Widget(param.Parameterized):
     presets: dict[str, dict] = {}
     drag: dict[str, tuple] = {}   # {"x": (control, change per pixel), "y": …}: dragging the picture moves controls
     intake = None        # an Intake: a file of the reader's from which controls are taken
-    tap: dict[str, str] = {}      # {part: choice control}: a click picks the part's nearest point
+    tap: dict[str, str] = {}      # {part: choice control}: a click picks the nearest point, or column if the part has no y
 
     @classmethod
     def slug(cls) -> str:

@@ -34,12 +34,14 @@ export function bindTaps(view) {
   }
 }
 
+// Within reach of the pointer; points without a height are columns, the nearest of which is meant at any height.
 function nearestPoint(view, part, event) {
   const frame = view.plot.frame, box = view.plot.el.getBoundingClientRect();
   const { x, y } = view.drawn[part];
-  let best = null, least = 40;
+  let best = null, least = y ? 40 : Infinity;
   for (let i = 0; i < x.length; i++) {
-    const far = Math.hypot(event.clientX - box.left - frame.x_scale.compute(x[i]), event.clientY - box.top - frame.y_scale.compute(y[i]));
+    const across = event.clientX - box.left - frame.x_scale.compute(x[i]);
+    const far = y ? Math.hypot(across, event.clientY - box.top - frame.y_scale.compute(y[i])) : Math.abs(across);
     if (far < least) [best, least] = [i, far];
   }
   return best;
