@@ -154,6 +154,7 @@ class BudgetGuard(Widget):
     def summary(self):
         verdict = choose(self.refused(), f"{show(self.over(), 'dollars')} over the ceiling, and refused",
                          f"{show(cost.left_dollars(self.bill(), self.ceiling), 'dollars')} under the ceiling, and allowed")
-        return (f"This run takes {show(self.gpus, 'count')} GPUs for {show(self.duration_s, 'seconds')}, "
+        gpus = f"{show(self.gpus, 'count')}{choose(self.gpus > 1, ' GPUs', ' GPU')}"
+        return (f"This run takes {gpus} for {show(self.duration_s, 'seconds')}, "
                 f"{show(self.gpu_hours(), 'count')} GPU-hours at {show(self.price, 'dollars')} and "
                 f"{show(self.overhead, 'percent')} on top, and costs {show(self.bill(), 'dollars')}: {verdict}.")

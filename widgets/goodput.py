@@ -16,6 +16,7 @@ TICKS = [10.0, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, 4 * DAY]
 RUNS = list(catalog.interruptions().values())
 RAIL, LEADERS, TOP = 1.13, np.array([1.27, 1.27, 1.41]), 1.62
 NAMES, NAMED_AT = ["useful", "writing", "done again", "coming back"], np.array([1.25, 1.25, 2.7e4, 2.7e4]) * SHORTEST
+HOPELESS = 0.1                      # of useful time at best: no advice on intervals is worth giving
 THIN = 0.06                             # a band in which its name has no room
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
 EVERY = ("gpus", "checkpoint_s", "interval_s", "restart_s", "per_gpu_year")
@@ -201,16 +202,21 @@ class Goodput(Widget):
             "First response: restart what failed and not the job (spare nodes, state from a neighbour's memory); "
             "checkpoints cannot help here.")
 
+    def far(self):
+        """Above 0 where the interval is too long, below where too short; 0 where it hardly matters, or nothing helps."""
+        far = reliability.far_from_best(self.interval_s, self.best_s(), self.useful(), self.best_useful())
+        return np.where(self.best_useful() > HOPELESS, far, 0.0)
+
     @regime()
     def seldom(self):
-        return reliability.far_from_best(self.interval_s, self.best_s(), self.useful(), self.best_useful()) > 0, (
+        return self.far() > 0, (
             f"You write too seldom: each failure throws away half of {show(self.interval_s, 'seconds')} on average. First "
             f"response: every {show(self.best_s(), 'seconds', 2)}, {show(self.best_useful(), 'percent')} useful instead "
             f"of {show(self.useful(), 'percent')}.")
 
     @regime()
     def often(self):
-        return reliability.far_from_best(self.interval_s, self.best_s(), self.useful(), self.best_useful()) < 0, (
+        return self.far() < 0, (
             f"You write too often: {show(self.checkpoint_s, 'seconds')} for every {show(self.interval_s, 'seconds')} of "
             f"work. First response: every {show(self.best_s(), 'seconds', 2)}, {show(self.best_useful(), 'percent')} "
             f"useful instead of {show(self.useful(), 'percent')}; or write in the background.")

@@ -52,6 +52,7 @@ def test_more_gpus_lead_to_the_wall_and_fast_recovery_away_from_it():
 
 def test_too_often_and_just_right():
     assert met(interval_s=60) == {"often"} and met(interval_s=1100) == set()
+    assert met(gpus=1_000_000, checkpoint_s=3600) == {"wall"}
 
 
 def test_a_name_stands_in_its_band_or_nowhere():
