@@ -98,11 +98,28 @@ def bubble_share(stages, micro_batches, chunks=1, backward_over_forward=2.0, key
                       backward_over_forward / 2, schedule(key))
 
 
+def micro_batches_for(share, stages, chunks, forward_s, backward_s, weight_gradient_s, plan):
+    """The least micro-batches with a bubble I/(m(F+B)+I) of at most this share, and enough for the formula to hold."""
+    if not check.is_trusted():
+        check.share(share=share)
+    idle_s = bubble_s(stages, chunks, forward_s, backward_s, weight_gradient_s, plan)
+    needed = idle_s * (1.0 - share) / (share * (forward_s + backward_s))
+    return ops.maximum(ops.ceil(needed - 1e-9), least_micro_batches(stages, plan))
+
+
 def in_flight(stages, micro_batches, chunks, plan):
     """Micro-batches whose activations the first stage holds at once (for all of its layers)."""
     if not check.is_trusted():
         check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
     return ops.minimum(micro_batches, stages + plan.flight_warm_up * (stages - 1.0) / chunks + plan.flight_more)
+
+
+def first_stage_bytes(stages, micro_batches, chunks, activation_bytes, plan):
+    """Activations on the first stage at its fullest: its p-th part of what one micro-batch leaves in all layers
+    (``activation_bytes``), for each micro-batch in flight. Under 1F1B that is the whole of one, for any p up to m."""
+    if not check.is_trusted():
+        check.non_negative(activation_bytes=activation_bytes)
+    return in_flight(stages, micro_batches, chunks, plan) * activation_bytes / stages
 
 
 def least_micro_batches(stages, plan):

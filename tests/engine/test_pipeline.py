@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import memory
-from engine.pipeline import SCHEDULES, bubble_s, bubble_share, in_flight, schedule, stage_layers
+from engine.pipeline import (SCHEDULES, against_1f1b, bubble_s, bubble_share, first_stage_bytes, imbalance, in_flight,
+                             least_micro_batches, micro_batches_for, passes, schedule, stage_layers, step_s)
 
 stages = st.integers(1, 128).map(float)
 
@@ -40,6 +41,32 @@ def test_activations_in_flight():
     assert in_flight(8.0, 100.0, 4.0, SCHEDULES["interleaved"]) == pytest.approx(8 * (1 + 7 / (8 * 4)))
     assert in_flight(8.0, 100.0, 4.0, SCHEDULES["interleaved"]) == pytest.approx(
         memory.in_flight_micro_batches(8, 100, 0, 4))                              # the same formula as memory's
+
+
+def test_1f1b_holds_one_micro_batch_of_the_whole_model_whatever_p():
+    held = {key: first_stage_bytes(16, 64, 4 if plan.interleaved else 1, 1e9, plan) for key, plan in SCHEDULES.items()}
+    assert held["1f1b"] == held["zb-h1"] == first_stage_bytes(4, 64, 1, 1e9, SCHEDULES["1f1b"]) == 1e9
+    assert held["gpipe"] == 4e9 and held["zb-h2"] == 1e9 * 31 / 16 and held["dualpipe"] == 1e9 * 17 / 16
+    assert held["interleaved"] == 1e9 * (1 + 15 / 64)
+    assert first_stage_bytes(16, 4, 1, 1e9, SCHEDULES["1f1b"]) == 1e9 / 4           # fewer micro-batches than stages
+
+
+def test_the_least_micro_batches():
+    assert {key: least_micro_batches(8, plan) for key, plan in SCHEDULES.items()} == {
+        "gpipe": 1, "1f1b": 1, "interleaved": 8, "zb-h1": 8, "zb-h2": 15, "dualpipe": 16}
+
+
+def test_micro_batches_for_a_bubble():
+    """1F1B: (p−1)/(m+p−1) ≤ 5 % from m = 19 (p−1) on; four for each stage leave less than a fifth."""
+    assert micro_batches_for(0.05, 16, 1, 1.0, 2.0, 1.0, SCHEDULES["1f1b"]) == 19 * 15
+    assert micro_batches_for(0.05, 16, 1, 1.0, 2.0, 1.0, SCHEDULES["zb-h2"]) == 31       # its warm-up, no bubble at all
+    assert bubble_share(16, 64) < 0.2
+
+
+def test_passes_and_what_is_said_of_them():
+    assert passes(0.02, 2.0, 0.25) == pytest.approx((0.02, 0.04, 0.03, 0.01))
+    assert step_s(4.0, 8.0, 1.0, 1.0, 2.0, 1.0, SCHEDULES["1f1b"]) == 11 * 3
+    assert imbalance(3.0, 8.0, 4) == 1.5 and against_1f1b(20.0, 4, 8) == 5
 
 
 def test_layers_that_do_not_divide_come_off_the_ends():

@@ -41,6 +41,21 @@ def share(value, whole):
     return value / whole
 
 
+def doublings(value):
+    """A place on an axis on which each doubling is as long as any other."""
+    return np.log2(value)
+
+
+def raised(place, by):
+    """A place on the upper one of two pictures."""
+    return place + by
+
+
+def around(centre, reach):
+    """(start, end) of a mark about its centre."""
+    return centre - reach, centre + reach
+
+
 def lasting(start, end):
     """How long something lasts."""
     return end - start
