@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from engine import check, pipeline
 from engine.pipeline_orders import (BACKWARD, BESIDE, DUALPIPE, FORWARD, INPUT, INTERLEAVED, WEIGHT, batch_of, kind_of,
                                     order, place_of)
 from engine.program import full, program, zeros
@@ -197,3 +198,17 @@ def note(columns, row):
     """Append a row to columns."""
     for place in range(len(row)):
         columns[place].append(row[place])
+
+
+def by_key(key, stages, micro_batches, chunks=1, forward_s=1.0, input_s=1.0, weight_s=1.0, together=1.0, message_s=0.0,
+           first_extra=0.0, last_extra=0.0, in_step=0, legible_s=math.inf, visible_s=math.inf):
+    """``run`` for a schedule by its key; each pass takes a second unless told otherwise."""
+    check.one_of(pipeline.SCHEDULES, key=key)
+    check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
+    check.between(1, STAGES, stages=stages)
+    check.between(1, MICRO_BATCHES, micro_batches=micro_batches)
+    check.between(1, CHUNKS, chunks=chunks)
+    check.positive(forward_s=forward_s, input_s=input_s, weight_s=weight_s, together=together)
+    check.non_negative(message_s=message_s, first_extra=first_extra, last_extra=last_extra)
+    return run(pipeline.SCHEDULES[key].order, stages, micro_batches, chunks, forward_s, input_s, weight_s, together,
+               message_s, first_extra, last_extra, in_step, legible_s, visible_s)

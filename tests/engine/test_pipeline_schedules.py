@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine import pipeline
 from engine.pipeline_orders import BACKWARD, DUALPIPE, FORWARD, INPUT, WEIGHT, batch_of, kind_of, order
-from engine.pipeline_schedules import KEPT_FOR_WEIGHTS, STEP_END, run
+from engine.pipeline_schedules import KEPT_FOR_WEIGHTS, STEP_END, by_key, run
 
 KEYS = list(pipeline.SCHEDULES)
 TIMES = [(1.0, 1.0, 1.0), (1.0, 1.3, 0.7), (2.0, 1.5, 1.25), (0.3, 0.31, 0.05)]      # F, B, W; W is never the longest
@@ -16,7 +16,7 @@ EXACT = 1e-9                    # sums of up to 200 such times, in doubles
 
 def ran(key, p, m, v=1, times=(1.0, 1.0, 1.0), together=1.0, message_s=0.0, first=0.0, last=0.0, in_step=0,
         legible_s=1e9, visible_s=1e9):
-    return run(KEYS.index(key), p, m, v, *times, together, message_s, first, last, in_step, legible_s, visible_s)
+    return by_key(key, p, m, v, *times, together, message_s, first, last, in_step, legible_s, visible_s)
 
 
 def rows(found, *names):
@@ -222,3 +222,12 @@ def test_dualpipe_runs_with_the_next_numbers_that_it_can():
     found = run(DUALPIPE, 7, 9, 1, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0, 9.0, 9.0)
     assert (found["stages"], found["micro_batches"]) == (8, 16)
     assert {INPUT, BACKWARD} <= set(found["kind"][np.isfinite(found["kind"])])
+
+
+@pytest.mark.parametrize("given, words", [
+    ({"key": "pipedream"}, "key must be one of gpipe"), ({"stages": 17}, "stages must be between 1 and 16, got 17"),
+    ({"micro_batches": 0}, "micro_batches must be a whole number"), ({"chunks": 5}, "chunks must be between 1 and 4"),
+    ({"forward_s": 0.0}, "forward_s must be greater than 0"), ({"message_s": -1.0}, "message_s must be at least 0")])
+def test_bad_input_is_named(given, words):
+    with pytest.raises(ValueError, match=words):
+        by_key(**{"key": "1f1b", "stages": 4, "micro_batches": 8} | given)
