@@ -133,8 +133,9 @@ class PipelineTimeline(Widget):
         found = self.found()
         kind = found["kind"]
         strength = np.where(kind == FORWARD, 0.16, np.where(kind == WEIGHT, 0.3, 0.6))
-        return {**self.marks(found["stage"], found["start_s"], found["end_s"], found["beside"]), "strength": strength,
-                "start_s": found["start_s"], "end_s": found["end_s"]}
+        return {"stage": lanes.from_one(found["stage"]), "micro_batch": lanes.from_one(found["batch"]),
+                "pass": select(kind, KINDS), **self.marks(found["stage"], found["start_s"], found["end_s"],
+                                                          found["beside"]), "strength": strength, "start_s": found["start_s"], "end_s": found["end_s"]}
 
     @hint("blocks")
     def about_block(self):
@@ -149,7 +150,8 @@ class PipelineTimeline(Widget):
     @part(*RUN)
     def idle(self):
         found = self.found()
-        return {**self.marks(found["idle_stage"], found["idle_start_s"], found["idle_end_s"]),
+        return {"stage": lanes.from_one(found["idle_stage"]),
+                **self.marks(found["idle_stage"], found["idle_start_s"], found["idle_end_s"]),
                 "start_s": found["idle_start_s"], "end_s": found["idle_end_s"]}
 
     @hint("idle")
