@@ -114,8 +114,8 @@ class BubbleMap(Widget):
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((-1.3, 9.55), (0.3, 14.7), height=540, x_title="Micro-batches m")
-        fig.named_places(p.xaxis[0], {np.log2(m): str(m) for m in MICRO_BATCHES})
+        p = fig.plot((-1.3, 9.55), (-0.8, 14.7), height=540)
+        fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.visible = False
         block = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "line_color": color["panel"]}
@@ -135,6 +135,9 @@ class BubbleMap(Widget):
                 y = np.log2(count) + rise
                 fig.only("wide", p.text(-0.62, y, text=value(f"p = {count}"), text_align="right", **fig.LABEL))
                 fig.only("narrow", p.text(-0.62, y, text=value(str(count)), text_align="right", **fig.LABEL))
+        for count in MICRO_BATCHES:
+            p.text(np.log2(count), 0.15, text=value(str(count)), text_align="center", **fig.LABEL)
+        p.text(4.5, -0.5, text=value("micro-batches m"), text_align="center", **fig.LABEL)
         p.quad(left="left", right="right", bottom="bottom", top="top", source=sources["chosen"], fill_color=None,
                line_color=color["accent"], line_width=3)
         for width, column in (("wide", "text"), ("narrow", "narrow")):
@@ -167,19 +170,19 @@ class BubbleMap(Widget):
         held = self.held_bytes(self.stages, self.micro_batches)
         return self.over(), (
             f"You found what a small bubble costs: {self.schedule.name} holds {show(held, 'bytes')} of activations on "
-            f"the first stage, and one {self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. First response: 1F1B or "
-            f"ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; else recompute "
+            f"the first stage, and one {self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. First response: 1F1B "
+            f"or ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; else recompute "
             "(lesson 05).")
 
     @regime()
     def starving(self):
         share = self.bubble(self.stages, self.micro_batches)
         return share > STARVED, (
-            f"The bubble eats {show(share, 'percent')} of the step. First response: more micro-batches, until there are "
-            "four for each stage; then interleaving.")
+            f"The bubble eats {show(share, 'percent')} of the step. First response: more micro-batches, until there "
+            "are four for each stage; then interleaving.")
 
     def summary(self):
         at = self.stages, self.micro_batches
         return (f"Under {self.schedule.name}, {show(self.stages, 'count')} stages with "
-                f"{show(self.micro_batches, 'count')} micro-batches idle {show(self.bubble(*at), 'percent')} of a step, "
-                f"and the first stage holds up to {show(self.held_bytes(*at), 'bytes')} of activations.")
+                f"{show(self.micro_batches, 'count')} micro-batches idle {show(self.bubble(*at), 'percent')} of a "
+                f"step, and the first stage holds up to {show(self.held_bytes(*at), 'bytes')} of activations.")

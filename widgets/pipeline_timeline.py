@@ -134,8 +134,8 @@ class PipelineTimeline(Widget):
         kind = found["kind"]
         strength = np.where(kind == FORWARD, 0.16, np.where(kind == WEIGHT, 0.3, 0.6))
         return {"stage": lanes.from_one(found["stage"]), "micro_batch": lanes.from_one(found["batch"]),
-                "pass": select(kind, KINDS), **self.marks(found["stage"], found["start_s"], found["end_s"],
-                                                          found["beside"]), "strength": strength, "start_s": found["start_s"], "end_s": found["end_s"]}
+                "pass": select(kind, KINDS), "start_s": found["start_s"], "end_s": found["end_s"], "strength": strength,
+                **self.marks(found["stage"], found["start_s"], found["end_s"], found["beside"])}
 
     @hint("blocks")
     def about_block(self):
