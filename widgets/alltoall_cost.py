@@ -215,7 +215,7 @@ class AlltoallCost(Widget):
 
     def summary(self):
         found = self.here()
-        return (f"With {show(self.ranks(), 'count')} expert ranks of {self.machine.name} and "
+        return (f"With {show(self.ranks(), 'count')} expert ranks ({self.machine.name}) and "
                 f"{show(self.tokens, 'count')} tokens on each, a layer of {self.model.name} dispatches for "
                 f"{show(found.dispatch_s, 'seconds')}, computes its experts for "
                 f"{show(found.experts_s, 'seconds')} and combines for {show(found.combine_s, 'seconds')}.")

@@ -12,7 +12,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 MODELS = [catalog.model(key) for key in ("mixtral-8x7b", "gpt-oss-20b", "llama4-scout", "deepseek-v2-lite")]
 MACHINES = [experts.Machine.of(catalog.node(key)) for key in ("dgx-a100", "dgx-h100", "dgx-b200", "gb200-nvl72")]
 WAYS = ["no balancing", "the auxiliary loss", "a bias"]
-VIEWS = [2.5, 4.0, 8.0, 16.0, 32.0, 64.0]     # loads over the mean that fit on the upper half of the picture
+VIEWS = [2.5, 4.0, 6.0, 9.0, 14.0, 20.0, 30.0, 64.0]     # loads over the mean that fit on the upper half of the picture
 NUMBERS = np.arange(1.0, routing.MOST_EXPERTS + 1)
 SEEN = routing.TOKENS // routing.EVERY
 NAMED = 16.0                                # up to so many experts have room for their numbers

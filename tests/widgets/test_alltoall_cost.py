@@ -96,4 +96,4 @@ def test_presets_say_what_they_are():
     found = dict(zip(AlltoallCost.presets, states.presets(AlltoallCost)))
     assert found["Experts in one node"] == states.default(AlltoallCost)
     trained = shown(**AlltoallCost.presets["DeepSeek-V3 as trained"])
-    assert "64 expert ranks of 8 H800" in trained["summary"]
+    assert "64 expert ranks (8 H800" in trained["summary"]
