@@ -29,16 +29,15 @@ def powers(*values):
 class RankMesh(Widget):
     question = "Which GPUs talk to which, and over which wire?"
     tp = Choice("Tensor ranks", powers(1, 2, 4, 8, 16, 32), "8")
-    pp = Choice("Pipeline stages", powers(1, 2, 4, 8, 16, 32), "4")
     order = Choice("Order, innermost first", list(mesh.ORDERS), mesh.USUAL.key)
+    rank = Number("Rank shown", 0, 0, MOST_GPUS - 1, stops=MOST_GPUS, log=False, whole=True, help="Or touch a GPU")
+    pp = Choice("Pipeline stages", powers(1, 2, 4, 8, 16, 32), "4", more=True)
     cp = Choice("Context ranks", powers(1, 2, 4, 8, 16), "1", more=True)
     ep = Choice("Expert ranks", powers(1, 2, 4, 8, 16, 32, 64), "1", more=True,
                 help="Neighbours among the data ranks, which also hold different experts")
     gpus = Choice("GPUs", powers(64, 128, 256, 512), "512", more=True)
     per_node = Choice("GPUs in a node", powers(4, 8, 16, 32, 64), "8", more=True)
     shade = Choice("Shaded by place on", AXES, "pp", more=True)
-    rank = Number("Rank shown", 0, 0, MOST_GPUS - 1, stops=MOST_GPUS, log=False, whole=True, more=True,
-                  help="Or touch a GPU")
 
     tap = {"cells": "rank"}
     presets = {"70B on 512: TP 8 × PP 4 × DP 16": {}, "Data innermost": {"order": "dp-tp-cp-pp"},
@@ -173,11 +172,14 @@ class RankMesh(Widget):
         nodes = self.nodes().tp
         return f"{show(nodes, 'count')}{choose(nodes > 1, ' nodes', ' node')}", nodes > 1
 
-    @readout("The rank shown")
-    def coordinates(self):
+    def place(self):
         at = mesh.coordinates(self.picked(), self.sizes(), self.order)
         return (f"{show(self.picked(), 'count')}: tp {show(at.tp, 'count')}, cp {show(at.cp, 'count')}, "
                 f"dp {show(at.dp, 'count')}, pp {show(at.pp, 'count')}")
+
+    @readout("The rank shown")
+    def coordinates(self):
+        return self.place()
 
     @regime(target=True)
     def torn(self):
@@ -208,4 +210,4 @@ class RankMesh(Widget):
                 f"inside out: groups of {show(sizes.tp, 'count')} tensor ranks stand "
                 f"{select(self.way(sizes.tp, nodes.tp), WHERE)}, {show(sizes.pp, 'count')} pipeline stages "
                 f"{select(self.way(sizes.pp, nodes.pp), WHERE)}, {show(sizes.dp, 'count')} data ranks "
-                f"{select(self.way(sizes.dp, nodes.dp), WHERE)}.")
+                f"{select(self.way(sizes.dp, nodes.dp), WHERE)}; rank {self.place()}.")
