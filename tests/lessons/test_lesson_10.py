@@ -92,6 +92,7 @@ def test_fifty_of_sixty_splits_agree():
     assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 10
     text = " ".join(LESSON.section("A decision tree").split())
     assert "On fifteen runs and four sets of tools, fifty of sixty splits" in text
+    assert len(test_advice.UNSEEN) == 10 and "28 of 40 splits" in text     # counted by tests/engine/test_advice.py
 
 
 def test_the_tree_of_the_text_names_the_engines_thresholds():
