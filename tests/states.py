@@ -34,6 +34,13 @@ def around(cls) -> list[dict]:
     return [home | {name: value} for name, control in cls.controls().items() for value in values_of(control)]
 
 
+def likely_to_differ(cls) -> list[dict]:
+    """The default, the presets, one control at its ends, then everything around the default and random states on stops."""
+    ends = [default(cls) | {name: end} for name, control in cls.controls().items()
+            for end in (values_of(control)[0], values_of(control)[-1])]
+    return [default(cls), *presets(cls), *ends, *around(cls), *scattered(cls, 300, between_stops=False)]
+
+
 def typed(control, random) -> float:
     """A value between the stops, as a reader may type it."""
     low, high = control.bounds

@@ -329,6 +329,23 @@ def test_an_algorithm_runs_on_the_page_as_it_does_here(script):
             np.testing.assert_allclose(ours, np.atleast_1d(expected), rtol=1e-12, err_msg=f"{name} at {state}")
 
 
+@program(twice=3)
+def doubled_in_place(values):
+    """It writes to what it is given."""
+    for i in range(3):
+        values[i] *= 2
+    return {"twice": values}
+
+
+def test_an_algorithm_does_not_change_what_it_is_given(script):
+    graph = Graph()
+    given = np.stack([graph.control("x"), graph.control("y"), graph.control("x")])
+    twice = doubled_in_place(given)["twice"]
+    code = javascript.function(graph, {"twice": twice, "again": doubled_in_place(given * 1)["twice"], "given": given})
+    page = json.loads(script.evaluate(RUN, [code, [{"x": 1, "y": 2}]]))[0]
+    assert page == {"twice": [2, 4, 2], "again": [2, 4, 2], "given": [1, 2, 1]}
+
+
 def refused_algorithms():
     """Functions with one thing in each that has no counterpart on the page."""
     def a_slice(x): return {"y": [x, x][0:1]}

@@ -100,14 +100,16 @@ def test_the_target_can_be_reached_and_left(slug, cls):
     assert cls.break_it.strip().endswith((".", "?"))
     targets = [name for name, method in cls.methods("regime_target").items() if method.regime_target]
     assert len(targets) == 1, "the break-it line is about one regime"
-    met = []
-    for state in [states.default(cls), *states.around(cls), *states.scattered(cls, 300, between_stops=False)]:
+    met = set()
+    for state in states.likely_to_differ(cls):
         widget = cls()
         widget.set_raw(state)
         with check.trusted():
-            met.append(bool(getattr(widget, targets[0])()[0]))
-    assert any(met), f"no state of the grid meets {targets[0]}"
-    assert not all(met), f"every state of the grid meets {targets[0]}"
+            met.add(bool(getattr(widget, targets[0])()[0]))
+        if len(met) == 2:
+            break
+    assert True in met, f"no state of the grid meets {targets[0]}"
+    assert False in met, f"every state of the grid meets {targets[0]}"
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------------

@@ -62,7 +62,15 @@ class Function:
     def text(self, name: str) -> str:
         """The whole function."""
         declared = f"let {','.join(map(safe, self.locals))};" if self.locals else ""
-        return f"function {name}({','.join(map(safe, self.arguments))}){{{declared}\n{self.block(self.tree.body)}}}"
+        # a program's own lists are its caller's no longer: elsewhere they are written to on purpose
+        own = "".join(f"{safe(a)}={safe(a)}.slice();" for a in self.written_arguments()) if self.outputs else ""
+        return f"function {name}({','.join(map(safe, self.arguments))}){{{declared}{own}\n{self.block(self.tree.body)}}}"
+
+    def written_arguments(self) -> list[str]:
+        """Arguments of which an element is assigned."""
+        stored = {node.value.id for node in ast.walk(self.tree) if isinstance(node, ast.Subscript)
+                  and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)}
+        return [argument for argument in self.arguments if argument in stored]
 
     def refuse(self, node, what: str):
         path = inspect.getsourcefile(self.function)
