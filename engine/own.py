@@ -16,6 +16,7 @@ from engine.interconnect import Wires, wires
 from engine.matmul import Chip, chip, supported_precision
 from engine.models import Model
 
+KINDS = {name: kind for name, kind in Model.__annotations__.items() if kind in ("int", "bool")}  # a model's numbers
 LIKE = "h100-sxm"       # whose shares of peak and bandwidth an own GPU reaches
 
 
@@ -80,11 +81,17 @@ def gpu_options() -> list[GpuOption]:
 
 def model(option, fields: dict) -> Model:
     """The option's model; with these fields where it is one's own."""
-    kinds = {name: kind for name, kind in Model.__annotations__.items() if kind in ("int", "bool")}
-    known = {name: getattr(option.model, name) for name in kinds}
-    given = {name: value > 0 if kinds[name] == "bool" else value for name, value in fields.items()}
+    known = {name: getattr(option.model, name) for name in KINDS}
+    given = {name: value > 0 if KINDS[name] == "bool" else value for name, value in fields.items()}
     own = {name: ops.where(option.own > 0, value, known[name]) for name, value in given.items()}
     return Model(key="own", name="own", **known | own)
+
+
+def as_model(thing) -> Model:
+    """A model whose numbers may be symbols, from one that is not known yet; a model as it is."""
+    if isinstance(thing, Model):
+        return thing
+    return Model(key="own", name="own", **{name: getattr(thing, name) for name in KINDS})
 
 
 def cluster(option, precision, hbm_bytes, flops_per_s, hbm_bytes_per_s, link_bytes_per_s, nic_bytes_per_s,

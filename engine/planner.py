@@ -212,15 +212,15 @@ def _found_on_page(case: Case) -> Found:
 def axes(case: Case, layouts: Layouts) -> Axes:
     """Job and layouts as ``step`` reads them."""
     a = layouts
-    plan = Schedules(*(_coefficient(name, a.schedule) for name in Schedules._fields))
+    plan = Schedules(*(_entry(COEFFICIENTS[name], a.schedule) for name in Schedules._fields))
     return Axes(case.seq, case.global_batch, a.tp, a.pp, a.cp, a.dp, a.ep, a.expert_tp, a.zero, 0.0, a.micro_batch,
                 a.recompute, plan, a.chunks)
 
 
-def _coefficient(name: str, schedule):
-    """The entry of COEFFICIENTS at an index that may be a symbol."""
+def _entry(table, schedule):
+    """The entry of a table at an index that may be a symbol; 0 where it has none."""
     chosen = 0.0
-    for index, value in enumerate(COEFFICIENTS[name]):
+    for index, value in enumerate(table):
         if value:
             chosen = ops.where(schedule == float(index), value, chosen)
     return chosen
@@ -300,7 +300,8 @@ def _outcome(case: Case, peak_flops_per_s) -> Outcome:
     times_s = np.stack([getattr(cost, name) + nothing for name in TERMS], axis=-1)
     total_bytes = cost.total_bytes + nothing
     parts = np.stack([part + nothing for part in (framework_bytes(), *memory_bytes(case, best.layouts))], axis=-1)
-    model_flops, hardware_flops = _flops_per_token(case, best.layouts.recompute[0])
+    model_flops = model_flops_per_token(case)
+    hardware_flops = flops.hardware_flops_per_token(shape(case.model), case.seq, 1, best.layouts.recompute[0])
     tokens_per_s = case.global_batch * case.seq / cost.step_s[0]
     per_peak = tokens_per_s / (case.gpus * peak_flops_per_s)
     slower_by = cost.step_s / cost.step_s[0] - 1.0
@@ -311,10 +312,9 @@ def _outcome(case: Case, peak_flops_per_s) -> Outcome:
         model_flops * per_peak, hardware_flops * per_peak, tokens_per_s, needed(case, best.layouts))
 
 
-def _flops_per_token(case: Case, recompute):
-    size = shape(case.model)
-    return (flops.training_flops_per_token(size, case.seq),
-            flops.hardware_flops_per_token(size, case.seq, 1, recompute))
+def model_flops_per_token(case: Case):
+    """What MFU counts: forward and backward, attention causal."""
+    return flops.training_flops_per_token(shape(case.model), case.seq)
 
 
 def needed(case: Case, layouts: Layouts):
@@ -385,3 +385,8 @@ def replicas(layouts: Layouts):
 def any_before(needs, place: int):
     """Whether one of the entries before this place is not NEVER."""
     return np.any(needs[:place] < NEVER) if place else 0.0 > 1.0
+
+
+def chunks_of(schedule):
+    """Chunks of layers a stage, by the index into SCHEDULE_KEYS."""
+    return _entry(CHUNKS, schedule)

@@ -146,7 +146,7 @@ class LayoutPlanner(OwnJob):
     def over(self):
         share = fig.filled(self.outcome().total_bytes[0], self.cluster().hbm_bytes)
         share = np.where(self.none_legal(), 0.0, share)
-        return {"left": 1.0, "right": np.where(share > 1, np.minimum(share, END), 1.0)}
+        return {"left": 1.0, "right": np.where(share > 1, np.minimum(share, END), 1.0), "red": np.where(share > 1, 1.0, 0.0)}
 
     @part(*JOB)
     def times(self):
@@ -203,7 +203,8 @@ class LayoutPlanner(OwnJob):
                    fill_alpha=0.25, line_color=hue)
         p.quad(left="left", right="right", bottom=MEMORY_Y - 0.2, top=MEMORY_Y + 0.2, source=sources["memory"],
                fill_color=color["hbm"], fill_alpha=0.25, line_color=color["hbm"], line_width=1.5)
-        p.quad(left="left", right="right", bottom=MEMORY_Y - 0.2, top=MEMORY_Y + 0.2, source=sources["over"], **fig.OVER)
+        p.quad(left="left", right="right", bottom=MEMORY_Y - 0.2, top=MEMORY_Y + 0.2, source=sources["over"],
+               **fig.OVER | {"line_alpha": "red"})
         p.segment(1, MEMORY_Y - 0.32, 1, MEMORY_Y + 0.32, line_color=color["ink"], line_width=2, line_dash=[6, 4])
         hue = fig.hues("term", HUES)
         p.quad(left="left", right="right", bottom="bottom", top="top", source=sources["times"], fill_color=hue, fill_alpha=0.3,
@@ -270,7 +271,7 @@ class LayoutPlanner(OwnJob):
         words = select(planner.binding(self.outcome()), [f"{term}, {share} of the step" for term in TERMS[:8]] + ["memory", "–"])
         return words, self.none_fits()
 
-    @readout("10 % faster takes")
+    @readout("A tenth faster takes")
     def ten_percent(self):
         needs = self.outcome().needed
         texts = [choose(needs[i] < planner.NEVER, f"{show(np.minimum(needs[i], 9.0), 'times')} the {RESOURCES[i]}", "") for i in range(4)]

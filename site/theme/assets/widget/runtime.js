@@ -1,6 +1,7 @@
 // Finds the widgets of a page, brings each to life when it nears the view, and lets go of them when the page is left.
 import { View } from "./view.js";
 import { closeLink } from "./live.js";
+import { bindMissions } from "./missions.js";
 
 const views = new Map();
 const near = new IntersectionObserver(entries => {
@@ -28,6 +29,7 @@ function scan() {
       views.delete(element);
     }
   }
+  bindMissions();
   const found = document.querySelectorAll("figure.widget");
   for (const element of found) {
     if (views.has(element)) continue;

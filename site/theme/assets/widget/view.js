@@ -171,7 +171,20 @@ export class View {
     for (const [name, end] of Object.entries(out.ends)) this.bound[name].limit(end);
     this.ranges = out.ranges;
     this.shown = out;
+    this.tell(out);
     if (this.sheet) this.sheet.replaceChildren(...tables(this.readable()));
+  }
+
+  // For scripts of the page: what is shown, and a state to go to (controls not named go back to their defaults).
+  tell({ regimes }) {
+    const state = Object.fromEntries(this.controls.map(control => [control.name, write(control, this.values[control.name])]));
+    const met = Object.keys(regimes).filter(name => regimes[name].met);
+    this.element.dispatchEvent(new CustomEvent("widget-shown", { detail: { state, met, moved: this.moved } }));
+  }
+
+  setTexts(texts) {
+    const values = this.controls.filter(control => control.name in texts).map(control => [control.name, read(control, texts[control.name])]);
+    this.set({ ...this.home, ...Object.fromEntries(values.filter(([, value]) => value !== null)) }, true);
   }
 
   // What the data drawer and the CSV give: the parts that say something, not the places where they are drawn.
@@ -283,6 +296,7 @@ export class View {
     bindActions(this);
     bindDocuments(this.element);
     bindIntake(this);
+    this.element.addEventListener("widget-set", event => this.setTexts(event.detail));
     this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
     this.onPaper = () => this.wear("light");
