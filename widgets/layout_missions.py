@@ -6,7 +6,7 @@ from engine import missions, planner
 from widgets.kit import figure as fig
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.text import choose, phrase, select, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 ALL = list(missions.missions().values())
 GOALS_Y, MEMORY_Y, TIME_Y = np.array([3.5, 2.6, 1.7]), 4.6, 0.5
@@ -38,7 +38,8 @@ class LayoutMissions(Widget):
 
     presets = {"A first try": {}, "The textbook's 70B": {"mission": "classic-70b", "tp": 8, "pp": 4},
                "Llama 3's own 405B": {"mission": "llama3-405b", "tp": 8, "pp": 16},
-               "DeepSeek's own": {"mission": "deepseek-v3", "pp": 16, "ep": 64, "schedule": "dualpipe"}}
+               "DeepSeek's own": {"mission": "deepseek-v3", "pp": 16, "ep": 64, "schedule": "dualpipe"},
+               "Mixtral, experts cut": {"mission": "mixtral", "tp": 2, "pp": 2, "ep": 8, "split": "on"}}
     break_it = "Fill the memory past the line: which single choice does it on any mission?"
     assumptions = (
         "The same model of a step as the planner's, for one layout: the data ranks are what the other axes leave of the GPUs. "
@@ -53,9 +54,11 @@ class LayoutMissions(Widget):
         return planner.Layouts(self.tp, self.pp, self.cp, self.ep, expert_tp, 1.0, self.zero, self.micro_batch, self.recompute,
                                self.schedule, chunks)
 
+    @once
     def verdict(self):
         return missions.judge(self.mission, self.layout())
 
+    @once
     def ratios(self):
         return missions.ratios(self.mission, self.verdict())
 

@@ -9,7 +9,7 @@ from widgets.kit.cluster import slots
 from widgets.kit.controls import Choice, Number
 from widgets.kit.own import CLUSTER_FIELDS, MODEL_FIELDS, PRECISIONS, OwnJob
 from widgets.kit.text import choose, phrase, select, show, show_in
-from widgets.kit.widget import document, hint, part, readout, regime
+from widgets.kit.widget import document, hint, once, part, readout, regime
 
 GPU_STOPS = [1, 2, 4, 8, *(m * 2**k for k in range(1, 13) for m in (8, 10, 12))]
 DEEPSEEK_TOKENS = 15360 * 4096
@@ -70,11 +70,13 @@ class LayoutPlanner(OwnJob):
         "MFU counts model FLOPs with causal attention; HFU adds what is computed again.")
 
     # -- the engine -------------------------------------------------------------------------------------------------
+    @once
     def case(self):
         machines = self.cluster()
         return planner.Case(self.job_model(), machines.chip, machines.wires, machines.hbm_bytes, self.recipe, self.gpus,
                             planner.sequences(self.batch_tokens, self.seq), self.seq)
 
+    @once
     def outcome(self):
         return planner.outcome(self.case(), self.cluster().peak_flops_per_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine import config_json, own
 from widgets.kit.controls import Number, Switch
 from widgets.kit.intake import Intake
-from widgets.kit.widget import Widget
+from widgets.kit.widget import Widget, once
 
 MODEL, CLUSTER = "own model", "own cluster"     # the folds that hold them
 CONFIG_JSON = Intake(
@@ -65,6 +65,7 @@ class OwnJob(Widget):
         fields = {name: getattr(self, name) for name in MODEL_FIELDS}
         return own.model(self.model, fields)
 
+    @once
     def cluster(self):
         """The chosen GPU with its node, or the figures in the fields."""
         return own.cluster(self.gpu, self.precision, self.own_hbm, self.own_flops, self.own_bandwidth, self.own_link,

@@ -52,6 +52,12 @@ def once(method):
     def asked(self):
         if isinstance(self, Trace):         # there equal steps are one step anyway
             return method(self)
+        showing = self.__dict__.get("_showing", {})     # while everything is shown, the state stands still
+        if method.__name__ not in showing:
+            showing[method.__name__] = of_state(self)
+        return showing[method.__name__]
+
+    def of_state(self):
         state, kept = tuple(self.raw_state().values()), self.__dict__.setdefault("_asked", {})
         if kept.get(method.__name__, (None,))[0] != state:
             kept[method.__name__] = state, method(self)
@@ -178,7 +184,11 @@ class Widget(param.Parameterized):
     def shown(self) -> dict:
         """Everything the widget shows for its present state, as plain values."""
         with check.trusted():
-            return _shown(type(self), self)
+            self._showing = {}
+            try:
+                return _shown(type(self), self)
+            finally:
+                del self._showing
 
     def hints(self) -> dict:
         """Part -> what each of its marks says."""
