@@ -19,7 +19,7 @@ from pathlib import Path
 import bokeh
 from jinja2 import Environment, FileSystemLoader
 
-from widgets.kit import export, markup, tokens
+from widgets.kit import export, kept, markup, tokens
 from widgets.kit.widget import all_widgets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,6 +91,8 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="empty the output first")
     options = parser.parse_args()
     began = time.perf_counter()
+    os.environ["KEEP_COMPILED"] = str(OUT.parent / "compiled")      # for mkdocs too, which runs in a process of its own
+    kept.forget_older()
     if options.fresh:
         shutil.rmtree(OUT, ignore_errors=True)
     try:

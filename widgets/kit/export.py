@@ -12,6 +12,7 @@ from bokeh.embed import json_item
 from engine import units
 from widgets.kit import figure as fig
 from widgets.kit import tokens
+from widgets.kit.kept import kept
 from widgets.kit.widget import Widget, all_widgets, compile_widget
 
 HELPERS = "vec, gather, join, reduce, cumsum, mod, rint, square, stop, padded, rows, each, remembered, human, in_unit, plain"
@@ -26,14 +27,19 @@ def _picture(cls: type[Widget]):
     return json_item(plot), plot.height
 
 
+@cache
 def height(cls: type[Widget]) -> int:
     """The picture's height in pixels, kept free for it on the page so that nothing jumps."""
-    return _picture(cls)[1]
+    return int(kept(f"{cls.slug()}.height", lambda: b"%d" % _picture(cls)[1]))
 
 
 @cache
 def module(cls: type[Widget]) -> str:
     """The text of the widget's module."""
+    return kept(f"{cls.slug()}.js", lambda: _module(cls).encode()).decode()
+
+
+def _module(cls: type[Widget]) -> str:
     controls, compiled = cls.controls(), compile_widget(cls)
     presets = {}
     for name, texts in cls.presets.items():
@@ -70,9 +76,10 @@ def shared() -> str:
     return "".join(f"export const {name} = {json.dumps(table, ensure_ascii=False)};\n" for name, table in tables.items())
 
 
+@cache
 def table(cls: type[Widget]) -> bytes:
     """The numbers of the widget's tabulated parts, as little-endian doubles; empty where it has none."""
-    return compile_widget(cls).table.astype("<f8").tobytes()
+    return kept(f"{cls.slug()}.table", lambda: compile_widget(cls).table.astype("<f8").tobytes())
 
 
 def files() -> dict[str, bytes]:
