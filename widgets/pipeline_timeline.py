@@ -28,7 +28,7 @@ HATCH = {"fill_color": None, "line_color": None, "hatch_pattern": "right_diagona
 OTHER = {"fill_color": fig.COLOR["compute"], "fill_alpha": 0.05, "line_color": fig.COLOR["axis"], "line_dash": [2, 3]}
 KEY = [(0.0, "forward", "F", [BLOCK | {"fill_alpha": 0.16}]), (0.15, "backward", "B", [BLOCK | {"fill_alpha": 0.6}]),
        (0.31, "weight gradient", "W", [BLOCK | {"fill_alpha": 0.3}, HATCH]), (0.53, "idle", "idle", [fig.IDLE]),
-       (0.65, "another step", "next", [OTHER])]
+       (0.68, "another step", "next", [OTHER])]
 
 
 class PipelineTimeline(Widget):
