@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from functools import cache
 
 from bokeh.core.json_encoder import serialize_json
@@ -25,6 +26,13 @@ def _picture(cls: type[Widget]):
     for name, (start, end) in widget.ranges().items():
         plot.select_one({"name": name}).update(start=float(start), end=float(end))
     return json_item(plot), plot.height
+
+
+def _with_ids_of_its_own(slug: str, picture: str) -> str:
+    """Bokeh numbers models through a whole process; here each picture's count from one, so that a module is the same
+    whichever others were made before it."""
+    known: dict[str, str] = {}
+    return re.sub(r'"p(\d{4,})"', lambda id: f'"{known.setdefault(id[1], f"{slug}-{len(known) + 1}")}"', picture)
 
 
 @cache
@@ -51,7 +59,7 @@ def _module(cls: type[Widget]) -> str:
         "geometry": [name for name, method in cls.methods("part_of").items() if not method.part_shown],
         "drag": cls.drag,
         "tap": cls.tap,
-        "picture": serialize_json(_picture(cls)[0]),
+        "picture": _with_ids_of_its_own(cls.slug(), serialize_json(_picture(cls)[0])),
         "hinted": [method.hint_of for method in cls.methods("hint_of").values()],
         "table": len(compiled.table),
         "intake": cls.intake and cls.intake.describe(controls),
