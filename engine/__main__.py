@@ -200,7 +200,8 @@ def run_goodput(args):
               "mean_time_between_failures_s": run.mtbf_s, "interval_s": run.interval_s, "wasted_share": run.wasted,
               "goodput": run.goodput, "failures_per_day": run.failures_per_day,
               "best_interval_s": float(reliability.best_interval_s(args.checkpoint_s, run.mtbf_s)),
-              "useful_share": float(reliability.useful_share(run.interval_s, args.checkpoint_s, run.mtbf_s, args.restart_s))}
+              "useful_share": float(reliability.useful_share(run.interval_s, args.checkpoint_s, run.mtbf_s,
+                                                             args.restart_s))}
     return result, report.lines(result)
 
 
@@ -218,7 +219,8 @@ def run_cost(args):
         raise ValueError("cost needs --hours, or --model and --tokens; got neither")
     price = args.price if args.price is not None else catalog.price(args.gpu).dollars_per_hour
     dollars = float(cost.run_dollars(gpu_hours, price, args.overhead))
-    result = {"sentence": _priced(gpu, args.gpus, gpu_hours, price, args.overhead, dollars), "gpu": args.gpu, "gpus": args.gpus, "gpu_hours": float(gpu_hours), "hours": float(gpu_hours / args.gpus),
+    result = {"sentence": _priced(gpu, args.gpus, gpu_hours, price, args.overhead, dollars), "gpu": args.gpu,
+              "gpus": args.gpus, "gpu_hours": float(gpu_hours), "hours": float(gpu_hours / args.gpus),
               "dollars_per_gpu_hour": price, "dollars": dollars}
     if args.price is None:
         result["price_date"] = catalog.price(args.gpu).date
@@ -239,8 +241,8 @@ def _priced(gpu, gpus, gpu_hours, price, overhead, dollars) -> str:
 def _refused(result) -> str:
     """What the guard says, and by how much."""
     over = result["over_budget_dollars"]
-    return (f"refused: {units.human(over, 'dollars')} ({units.human(over / result['budget_dollars'], 'percent')}) over the "
-            f"budget of {units.human(result['budget_dollars'], 'dollars')}")
+    return (f"refused: {units.human(over, 'dollars')} ({units.human(over / result['budget_dollars'], 'percent')}) over "
+            f"the budget of {units.human(result['budget_dollars'], 'dollars')}")
 
 
 def run_models(args):

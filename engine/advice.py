@@ -189,6 +189,7 @@ def tuned(model, gpus: int, global_batch: int, seq: int, tools: str = "context",
 
 
 @lru_cache(64)
-def judged(model: str, gpus: int, global_batch: int, seq: int, tools: str = "context", gpu: str = "h100-sxm") -> Verdict:
+def judged(model: str, gpus: int, global_batch: int, seq: int, tools: str = "context",
+           gpu: str = "h100-sxm") -> Verdict:
     """``verdict`` by the names of things."""
     return verdict(catalog.model(model), machine(catalog.gpu(gpu)), Job(global_batch, seq), gpus, TOOLS[tools])

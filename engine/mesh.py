@@ -1,4 +1,4 @@
-"""The device mesh: which coordinates a rank has on the parallel axes, who its peers are, and what the order of the axes does.
+"""The device mesh: a rank's coordinates on the parallel axes, its peers, and what the order of the axes does.
 
 Ranks are numbered node by node. The innermost axis has stride 1, the next one the innermost's size, and so on: a rank's
 coordinate on an axis is ⌊rank/stride⌋ mod size (``placement``). Expert ranks are neighbours among the data ranks, as in
@@ -50,8 +50,8 @@ USUAL = ORDERS[0]
 
 
 def sizes(gpus, tp=1.0, pp=1.0, cp=1.0, ep=1.0) -> ByAxis:
-    """The axes' sizes for wishes that may be too large: tensor is served first, then pipeline and context; data takes what
-    is left, and the expert ranks are some of it."""
+    """The axes' sizes for wishes that may be too large: tensor is served first, then pipeline and context; data takes
+    what is left, and the expert ranks are some of it."""
     check.whole(gpus=gpus, tp=tp, pp=pp, cp=cp, ep=ep)
     tp = ops.minimum(tp, gpus)
     pp = ops.minimum(pp, gpus / tp)

@@ -70,17 +70,17 @@ def goodput(interval_s, checkpoint_s, mtbf_s, restart_s):
 
 
 def shares(interval_s, checkpoint_s, mtbf_s, restart_s):
-    """Of all the time: useful, writing checkpoints, work that is lost and done again, and coming back; on the last axis.
+    """Of all the time: useful, writing checkpoints, work lost and done again, and coming back; on the last axis.
 
-    Failures strike at any time at the same rate 1/M, also while a checkpoint is written and during a restart, which then
-    begins anew. An interval with its checkpoint, x = (τ+δ)/M, then takes M·e^(R/M)·(eˣ − 1) on average (Daly 2006, FGCS
-    22(3), section 3). The time not spent coming back is e^(−R/M) of all; of that x/(eˣ − 1) is kept, and τ/(τ+δ) of what
-    is kept is useful. Leaves out how long a failure goes unseen: count it as restart.
+    Failures strike at any time at the same rate 1/M, also while a checkpoint is written and during a restart, which
+    then begins anew. An interval with its checkpoint, x = (τ+δ)/M, then takes M·e^(R/M)·(eˣ − 1) on average (Daly
+    2006, FGCS 22(3), section 3). The time not spent coming back is e^(−R/M) of all; of that x/(eˣ − 1) is kept, and
+    τ/(τ+δ) of what is kept is useful. Leaves out how long a failure goes unseen: count it as restart.
     """
     check.positive(interval_s=interval_s, checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
     check.non_negative(restart_s=restart_s)
     cycle_s = interval_s + checkpoint_s
-    x = ops.minimum(cycle_s / mtbf_s, 700.0)            # e^700 is about the largest number there is; less is kept anyway
+    x = ops.minimum(cycle_s / mtbf_s, 700.0)        # e^700 is about the largest number there is
     running = np.exp(-restart_s / mtbf_s)
     kept = running * x / np.expm1(x)
     useful = kept * interval_s / cycle_s
@@ -96,7 +96,8 @@ def best_interval_s(checkpoint_s, mtbf_s):
     """The interval with the largest useful share: the root u = τ/M of u + δ/M + ln(1 − u) = 0, by Newton's method.
 
     The function falls and is concave, so that from a start right of the root each step comes nearer from the same side;
-    both starts, Young's √(2δ/M) and 1 − e^(−1−δ/M), are. Daly's formula is its series (his eq. 37). The restart time has no part in it.
+    both starts, Young's √(2δ/M) and 1 − e^(−1−δ/M), are. Daly's formula is its series (his eq.
+    37). The restart time has no part in it.
     """
     check.positive(checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
     delta = ops.minimum(checkpoint_s / mtbf_s, 30.0)    # beyond, the interval is M in all digits
@@ -113,14 +114,14 @@ def gpus_at(mtbf_s, failures_per_gpu_s=LLAMA3_FAILURES_PER_GPU_S):
 
 
 def restarts_pile_up(restart_s, mtbf_s):
-    """Whether the next failure comes within about two restarts: 1 − e^(−½), two fifths of the time, go into coming back."""
+    """Whether the next failure comes within two restarts: 1 − e^(−½), two fifths of the time, go into coming back."""
     check.positive(mtbf_s=mtbf_s)
     check.non_negative(restart_s=restart_s)
     return 2.0 * restart_s >= mtbf_s
 
 
 def far_from_best(interval_s, best_s, useful, best_useful, far=0.03):
-    """1 where the interval is too long by more than that share of the best's useful time, −1 where too short, else 0."""
+    """1 where the interval is too long by more than that share of the best's useful time, −1 where too short; or 0."""
     check.positive(interval_s=interval_s, best_s=best_s)
     check.between(0, 1, useful=useful, best_useful=best_useful)
     lost = useful < (1.0 - far) * best_useful

@@ -32,21 +32,21 @@ class BudgetGuard(Widget):
 
     presets = {"512 GPUs, three weeks": {},
                "nanochat, $100": {"gpus": 8, "duration_s": 4 * HOUR, "ceiling": 100, "overhead": 0},
-               "DeepSeek-V3 at its own price": {"gpus": DEEPSEEK.gpus, "duration_s": DEEPSEEK.duration_s, "ceiling": 6e6,
-                                                "price": 2, "overhead": 0},
+               "DeepSeek-V3 at its own price": {"gpus": DEEPSEEK.gpus, "duration_s": DEEPSEEK.duration_s,
+                                                "ceiling": 6e6, "price": 2, "overhead": 0},
                "Llama 3.1 405B at $3": {"gpus": LLAMA.gpus, "duration_s": LLAMA.duration_s, "ceiling": 100e6,
                                         "overhead": 0}}
     break_it = "Let the run take a week longer. Does it still start?"
     assumptions = (
-        "Every GPU is paid for all the time, working or not, at one price. Overhead comes on top, as a share. Not in it: "
-        "people, data, the experiments before the run, and the runs that fail. Slanted lines are equal bills; dots are "
-        "published runs by their GPUs and GPU-hours (Llama 3.1 model card; arXiv:2412.19437, Table 1; arXiv:2211.02001, "
-        "Table 1; nanochat's README), not by what was paid.")
+        "Every GPU is paid for all the time, working or not, at one price. Overhead comes on top, as a share. Not in "
+        "it: people, data, the experiments before the run, and the runs that fail. Slanted lines are equal bills; dots "
+        "are published runs by their GPUs and GPU-hours (Llama 3.1 model card; arXiv:2412.19437, Table 1; "
+        "arXiv:2211.02001, Table 1; nanochat's README), not by what was paid.")
     formula = (
         r"$$D = N \cdot t \cdot c \cdot (1 + o), \qquad D \le D_{max}$$" "\n\n"
-        "Dollars are GPUs times hours times the price of a GPU-hour, and the overhead on top. The guard compares before the "
-        "first GPU starts. On axes that are both logarithmic, equal bills are straight lines: twice the GPUs for half the "
-        "time cost the same.")
+        "Dollars are GPUs times hours times the price of a GPU-hour, and the overhead on top. The guard compares "
+        "before the first GPU starts. On axes that are both logarithmic, equal bills are straight lines: twice the "
+        "GPUs for half the time cost the same.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def gpu_hours(self):
@@ -115,7 +115,8 @@ class BudgetGuard(Widget):
         p.segment(GPUS[0], "duration_s", "gpus", "duration_s", source=run, line_color=color["ink"], line_dash=[3, 3])
         p.scatter("gpus", "duration_s", size=15, source=run, fill_color=color["ink"], line_color=color["panel"],
                   line_width=1.5)
-        p.scatter("gpus", "duration_s", size=24, marker="x", source=run, fill_color=None, line_color=color["over"], line_width=4,
+        p.scatter("gpus", "duration_s", size=24, marker="x", source=run, fill_color=None,
+                  line_color=color["over"], line_width=4,
                   line_alpha="red")
         p.text("gpus", "duration_s", text="text", text_align="align", x_offset="shift", y_offset=16, source=run,
                **fig.BOLD)
@@ -147,13 +148,14 @@ class BudgetGuard(Widget):
         fewer = cost.affordable_gpus(self.ceiling, self.duration_s, self.price, self.overhead)
         return self.refused(), (
             f"Refused: {show(self.over(), 'dollars')} over the ceiling of {show(self.ceiling, 'dollars')}, "
-            f"{show(cost.over_budget_share(self.bill(), self.ceiling), 'percent')} too much. First response: stop after "
-            f"{show(self.pays_for_s(), 'seconds')}, or take {show(fewer, 'count')} GPUs for the whole time; before you ask "
-            "for more money, look for lost MFU (lesson 01) and lost goodput (above).")
+            f"{show(cost.over_budget_share(self.bill(), self.ceiling), 'percent')} too much. First response: stop "
+            f"after {show(self.pays_for_s(), 'seconds')}, or take {show(fewer, 'count')} GPUs for the whole time; "
+            "before you ask for more money, look for lost MFU (lesson 01) and lost goodput (above).")
 
     def summary(self):
         verdict = choose(self.refused(), f"{show(self.over(), 'dollars')} over the ceiling, and refused",
-                         f"{show(cost.left_dollars(self.bill(), self.ceiling), 'dollars')} under the ceiling, and allowed")
+                         f"{show(cost.left_dollars(self.bill(), self.ceiling), 'dollars')} under the ceiling, and "
+                         "allowed")
         gpus = f"{show(self.gpus, 'count')}{choose(self.gpus > 1, ' GPUs', ' GPU')}"
         return (f"This run takes {gpus} for {show(self.duration_s, 'seconds')}, "
                 f"{show(self.gpu_hours(), 'count')} GPU-hours at {show(self.price, 'dollars')} and "

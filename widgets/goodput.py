@@ -99,7 +99,8 @@ class Goodput(Widget):
 
     @part(*EVERY, shown=False)
     def chosen(self):
-        return {"x": self.interval_s, "y": self.useful(), "align": choose(self.interval_s > 3 * MINUTE, "right", "left"),
+        return {"x": self.interval_s, "y": self.useful(),
+                "align": choose(self.interval_s > 3 * MINUTE, "right", "left"),
                 "shift": np.where(self.interval_s > 3 * MINUTE, -8.0, 8.0),
                 "text": f"{show(self.useful(), 'percent')} useful"}
 
@@ -134,11 +135,13 @@ class Goodput(Widget):
         p.scatter(at, [RAIL] * len(RUNS), size=9, fill_color=color["panel"], line_color=color["ink"], line_width=1.6)
         fig.only("wide", p.text(at[:1], LEADERS[:1], text=names[:1], text_align="right", x_offset=-8, **fig.LABEL),
                  p.text(at[1:], LEADERS[1:], text=names[1:], x_offset=-4, y_offset=-9, **fig.LABEL))
-        fig.only("narrow", p.text(at[:1], LEADERS[:1], text=[RUNS[0].name], text_align="right", x_offset=-5, **fig.LABEL))
+        fig.only("narrow", p.text(at[:1], LEADERS[:1], text=[RUNS[0].name], text_align="right", x_offset=-5,
+                                  **fig.LABEL))
         failure, restart = sources["failure"], sources["restart"]
         p.segment("x", 0, "x", TOP - 0.06, source=failure, line_color=color["ink"], line_width=3)
         p.text("x", TOP - 0.08, text="text", text_align="align", x_offset="shift", source=failure, **fig.BOLD)
-        p.segment("x", 0, "x", RAIL + 0.04, source=restart, line_color=color["ink-soft"], line_dash=[2, 4], line_width=2)
+        p.segment("x", 0, "x", RAIL + 0.04, source=restart, line_color=color["ink-soft"],
+                  line_dash=[2, 4], line_width=2)
         p.text("x", RAIL + 0.11, text="text", text_align="align", source=restart, **fig.LABEL)
 
     def figure(self, sources):
@@ -159,8 +162,8 @@ class Goodput(Widget):
         p.line("interval_s", "useful", source=bands, line_color=color["compute"], line_width=2.5)
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
         p.segment("x", 0, "x", 1, source=sources["young"], line_color=color["accent"], line_dash=[6, 4], line_width=1.6)
-        p.text("x", 0.07, text=value("√(2δM)"), x_offset=-6, text_align="right", source=sources["young"], **fig.ON_PANEL,
-               **fig.TEXT | {"text_color": color["accent"]})
+        p.text("x", 0.07, text=value("√(2δM)"), x_offset=-6, text_align="right", source=sources["young"],
+               **fig.ON_PANEL, **fig.TEXT | {"text_color": color["accent"]})
         p.scatter("x", "y", marker="diamond", size=15, source=sources["best"], fill_color=color["panel"],
                   line_color=color["accent"], line_width=2)
         p.text("x", 0.2, text="text", x_offset=-6, text_align="right", source=sources["best"], **fig.ON_PANEL,
@@ -168,7 +171,8 @@ class Goodput(Widget):
         p.segment("x", 0, "x", 1, source=sources["chosen"], line_color=color["ink"], line_width=2)
         p.scatter("x", "y", size=11, source=sources["chosen"], fill_color=color["ink"], line_color=color["panel"],
                   line_width=1.5)
-        p.text("x", 0.33, text="text", text_align="align", x_offset="shift", source=sources["chosen"], **fig.ON_PANEL, **fig.BOLD)
+        p.text("x", 0.33, text="text", text_align="align", x_offset="shift", source=sources["chosen"],
+               **fig.ON_PANEL, **fig.BOLD)
         self.rail(p, sources)
         return p
 
@@ -203,26 +207,28 @@ class Goodput(Widget):
             "checkpoints cannot help here.")
 
     def far(self):
-        """Above 0 where the interval is too long, below where too short; 0 where it hardly matters, or nothing helps."""
+        """Above 0 where the interval is too long, below where too short; 0 where it hardly matters or nothing helps."""
         far = reliability.far_from_best(self.interval_s, self.best_s(), self.useful(), self.best_useful())
         return np.where(self.best_useful() > HOPELESS, far, 0.0)
 
     @regime()
     def seldom(self):
         return self.far() > 0, (
-            f"You write too seldom: each failure throws away half of {show(self.interval_s, 'seconds')} on average. First "
-            f"response: every {show(self.best_s(), 'seconds', 2)}, {show(self.best_useful(), 'percent')} useful instead "
-            f"of {show(self.useful(), 'percent')}.")
+            f"You write too seldom: each failure throws away half of {show(self.interval_s, 'seconds')} on average. "
+            f"First response: every {show(self.best_s(), 'seconds', 2)}, {show(self.best_useful(), 'percent')} useful "
+            f"instead of {show(self.useful(), 'percent')}.")
 
     @regime()
     def often(self):
         return self.far() < 0, (
-            f"You write too often: {show(self.checkpoint_s, 'seconds')} for every {show(self.interval_s, 'seconds')} of "
-            f"work. First response: every {show(self.best_s(), 'seconds', 2)}, {show(self.best_useful(), 'percent')} "
-            f"useful instead of {show(self.useful(), 'percent')}; or write in the background.")
+            f"You write too often: {show(self.checkpoint_s, 'seconds')} for every {show(self.interval_s, 'seconds')} "
+            f"of work. First response: every {show(self.best_s(), 'seconds', 2)}, "
+            f"{show(self.best_useful(), 'percent')} useful instead of {show(self.useful(), 'percent')}; or write "
+            "in the background.")
 
     def summary(self):
-        return (f"{show(self.gpus, 'count')} GPUs fail every {show(self.mtbf_s(), 'seconds')} together; with a checkpoint "
-                f"of {show(self.checkpoint_s, 'seconds')} after every {show(self.interval_s, 'seconds')} of work and "
-                f"{show(self.restart_s, 'seconds')} to come back, {show(self.useful(), 'percent')} of the time is useful, "
-                f"at best {show(self.best_useful(), 'percent')} with {show(self.best_s(), 'seconds')} between them.")
+        return (f"{show(self.gpus, 'count')} GPUs fail every {show(self.mtbf_s(), 'seconds')} together; with a "
+                f"checkpoint of {show(self.checkpoint_s, 'seconds')} after every {show(self.interval_s, 'seconds')} of "
+                f"work and {show(self.restart_s, 'seconds')} to come back, {show(self.useful(), 'percent')} of the time "
+                f"is useful, at best {show(self.best_useful(), 'percent')} with {show(self.best_s(), 'seconds')} "
+                "between them.")

@@ -14,10 +14,11 @@ RANKS = np.arange(float(MOST_GPUS))
 ROWS = np.array([-0.1, -0.185, -0.27, -0.355, -0.44])
 LIT = 0.55                          # how strongly a peer is coloured: its letter stays readable in both themes
 LETTERS = ["", "", "T", "C", "E", "D", "P"]
-AXES = {"tp": ("tensor", 0.0), "cp": ("context", 1.0), "ep": ("expert", 2.0), "dp": ("data", 3.0), "pp": ("pipeline", 4.0)}
+AXES = {axis: (name, float(place)) for place, (axis, name) in enumerate(zip(mesh.ByAxis._fields, mesh.NAMES))}
 HUES = {"alone": "idle", "link": "link", "network": "network", "over": "over"}
 LAYOUT = ("tp", "pp", "order", "cp", "ep", "gpus")
 PLACE = (*LAYOUT, "per_node")
+WIDE = "it is larger than a node"
 WHERE = ["alone", "in one node", "across nodes"]
 
 
@@ -46,15 +47,16 @@ class RankMesh(Widget):
                "Experts: EP 8 in the node": {"tp": "1", "ep": "8", "shade": "ep"}}
     break_it = "Find a degree, then an order, that puts a tensor-parallel group on more than one node."
     assumptions = (
-        "Ranks are numbered node by node, as launchers do. Data parallelism takes the GPUs that the other axes leave; wishes "
-        "that do not fit are cut. Expert ranks are neighbours among the data ranks. Letters mark the chosen rank's peers: T "
-        "tensor, C context, E expert, D data, P pipeline; their colour is the wire between them and it, NVLink in the "
-        "node, the network across, red where tensor parallelism leaves its node. Equal shading: equal place on an axis.")
+        "Ranks are numbered node by node, as launchers do. Data parallelism takes the GPUs that the other axes leave; "
+        "wishes that do not fit are cut. Expert ranks are neighbours among the data ranks. Letters mark the chosen "
+        "rank's peers: T tensor, C context, E expert, D data, P pipeline; their colour is the wire between them and "
+        "it, NVLink in the node, the network across, red where tensor parallelism leaves its node. Equal shading: "
+        "equal place on an axis.")
     formula = (
-        r"$$c_a = \left\lfloor \frac{r}{s_a} \right\rfloor \bmod n_a, \qquad s_a = \prod_{b\ \text{inside}\ a} n_b$$" "\n\n"
-        "The coordinate of rank $r$ on axis $a$, whose size is $n_a$: its stride $s_a$ is the product of the sizes further in. "
-        "Two ranks are peers on an axis if they differ in that coordinate alone. A group stays in a node of $g$ GPUs if "
-        r"$n_a s_a \le g$.")
+        r"$$c_a = \left\lfloor \frac{r}{s_a} \right\rfloor \bmod n_a, \qquad s_a = \prod_{b\ \text{inside}\ a} n_b$$"
+        "\n\nThe coordinate of rank $r$ on axis $a$, whose size is $n_a$: its stride $s_a$ is the product of the sizes "
+        "further in. Two ranks are peers on an axis if they differ in that coordinate alone. A group stays in a node "
+        r"of $g$ GPUs if $n_a s_a \le g$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def sizes(self):
@@ -116,8 +118,9 @@ class RankMesh(Widget):
         ways = [self.way(size, over) for size, over in zip(sizes, nodes)]
         wires = [select(way, ["alone", "link", "network"]) for way in ways]
         wires[0] = choose(self.is_across(), "over", wires[0])
-        return {"y": ROWS, "size": np.stack(sizes), "nodes": np.stack(nodes), "stride": np.stack(strides), "wire": wires,
-                "letter": LETTERS[2:], "name": [f"{name} {show(size, 'count')}" for name, size in zip(mesh.NAMES, sizes)],
+        return {"y": ROWS, "size": np.stack(sizes), "nodes": np.stack(nodes), "stride": np.stack(strides),
+                "wire": wires, "letter": LETTERS[2:],
+                "name": [f"{name} {show(size, 'count')}" for name, size in zip(mesh.NAMES, sizes)],
                 "where": [select(way, ["alone, sends nothing",
                                        f"in one node, {self.apart(stride)}",
                                        f"across {show(over, 'count')} nodes, {self.apart(stride)}"])
@@ -127,7 +130,7 @@ class RankMesh(Widget):
 
     @staticmethod
     def apart(stride):
-        """Neighbours, or every so-manieth GPU; a stride is a power of two, so that only 2 and 32 have endings of their own."""
+        """Neighbours, or every so-manieth GPU; of the powers of two only 2 and 32 have endings of their own."""
         ending = choose(stride == 2, "nd", choose(stride == 32, "nd", "th"))
         return choose(stride > 1, f"every {show(stride, 'count')}{ending} GPU", "side by side")
 
@@ -185,29 +188,31 @@ class RankMesh(Widget):
     def torn(self):
         nodes, stride = self.nodes().tp, mesh.strides(self.sizes(), self.order).tp
         return self.is_across(), (
-            f"Tensor parallelism left its node: each group of {show(self.sizes().tp, 'count')} is on {show(nodes, 'count')} "
-            f"nodes, {choose(stride > 1, 'because another axis is further in', 'because it is larger than a node')}, and "
-            "four collectives a layer wait for the network. First response: tensor innermost and no larger than a node "
+            f"Tensor parallelism left its node: each group of {show(self.sizes().tp, 'count')} is on "
+            f"{show(nodes, 'count')} nodes, because {choose(stride > 1, 'another axis is further in', WIDE)}, and four "
+            "collectives a layer wait for the network. First response: tensor innermost and no larger than a node "
             "(lessons 03 and 06).")
 
     @regime()
     def context_across(self):
         sizes, nodes = self.sizes(), self.nodes()
         return (sizes.cp > 1) & (nodes.cp > 1), (
-            f"Context parallelism crosses nodes: its ring passes keys and values over the network between {show(nodes.cp, 'count')} "
-            "of them. That is fine while attention over a block lasts longer than its transfer (lesson 08).")
+            f"Context parallelism crosses nodes: its ring passes keys and values over the network between "
+            f"{show(nodes.cp, 'count')} of them. That is fine while attention over a block lasts longer than its "
+            "transfer (lesson 08).")
 
     @regime()
     def experts_across(self):
         sizes, nodes = self.sizes(), self.nodes()
         return (sizes.ep > 1) & (nodes.ep > 1), (
-            f"Expert parallelism crosses nodes: every layer's AllToAll goes over the network between {show(nodes.ep, 'count')} "
-            "of them. First response: fewer expert ranks, or tokens limited to a few nodes (lesson 09).")
+            f"Expert parallelism crosses nodes: every layer's AllToAll goes over the network between "
+            f"{show(nodes.ep, 'count')} of them. First response: fewer expert ranks, or tokens limited to a few "
+            "nodes (lesson 09).")
 
     def summary(self):
         sizes, nodes = self.sizes(), self.nodes()
-        return (f"{show(self.gpus, 'count')} GPUs in nodes of {show(self.per_node, 'count')}, with {self.order.name} from the "
-                f"inside out: groups of {show(sizes.tp, 'count')} tensor ranks stand "
+        return (f"{show(self.gpus, 'count')} GPUs in nodes of {show(self.per_node, 'count')}, with {self.order.name} "
+                f"from the inside out: groups of {show(sizes.tp, 'count')} tensor ranks stand "
                 f"{select(self.way(sizes.tp, nodes.tp), WHERE)}, {show(sizes.pp, 'count')} pipeline stages "
                 f"{select(self.way(sizes.pp, nodes.pp), WHERE)}, {show(sizes.dp, 'count')} data ranks "
                 f"{select(self.way(sizes.dp, nodes.dp), WHERE)}; rank {self.place()}.")

@@ -1,4 +1,4 @@
-"""The rules of thumb against the search that is held to the same tools: where they agree, and why not where they do not."""
+"""The rules of thumb against the search held to the same tools: where they agree, and why not where they do not."""
 
 import pytest
 
@@ -8,8 +8,9 @@ from engine.layout import Job, Layout, machine
 
 H100 = machine(catalog.gpu("h100-sxm"))
 RUNS = {                        # model, GPUs, sequences a step, tokens of each
-    "8B": ("llama3-8b", 64, 512, 8192), "8B wide": ("llama3-8b", 256, 512, 8192), "8B long": ("llama3-8b", 16, 64, 32768),
-    "13B": ("gpt3-13b", 64, 512, 2048), "32B": ("qwen2.5-32b", 128, 512, 4096), "70B small": ("llama3-70b", 128, 512, 8192),
+    "8B": ("llama3-8b", 64, 512, 8192), "8B wide": ("llama3-8b", 256, 512, 8192),
+    "8B long": ("llama3-8b", 16, 64, 32768), "13B": ("gpt3-13b", 64, 512, 2048),
+    "32B": ("qwen2.5-32b", 128, 512, 4096), "70B small": ("llama3-70b", 128, 512, 8192),
     "70B": ("llama3-70b", 512, 512, 8192), "70B short": ("llama3-70b", 512, 1024, 4096),
     "70B large": ("llama3-70b", 2048, 2048, 8192), "70B long": ("llama3-70b", 512, 64, 131072),
     "175B": ("gpt3-175b", 1024, 1536, 2048), "8x7B": ("mixtral-8x7b", 128, 1024, 4096),
@@ -19,14 +20,14 @@ RUNS = {                        # model, GPUs, sequences a step, tokens of each
 DIFFERENCES = {
     ("8B wide", "zero1"): ("compute", 0.01, "two tensor ranks leave room for a micro-batch of 2, whose larger products "
                            "are worth more than the AllReduces cost"),
-    ("70B long", "fsdp"): ("tensor", 0.04, "TP 4 × PP 2 has a bubble of 4.2 %, a hair over the 4 % that are allowed at first"),
+    ("70B long", "fsdp"): ("tensor", 0.04, "TP 4 × PP 2 has a bubble of 4.2 %, a hair over the 4 % allowed at first"),
     ("175B", "context"): ("context", 0.01, "half the stages for two context ranks: a tie"),
-    ("8x7B", "fsdp"): ("compute", 0.01, "four expert ranks and a micro-batch of 2 make larger products than eight and 1"),
+    ("8x7B", "fsdp"): ("compute", 0.01, "four expert ranks, micro-batches of 2: larger products than with eight and 1"),
     ("8x7B", "context"): ("compute", 0.01, "as above"),
-    ("405B small", "3d"): ("compute", 0.15, "whole replicas without recomputation need TP 16, across two nodes; the rules stay "
-                           "in the node and recompute"),
-    ("405B small", "fsdp"): ("tensor", 0.03, "1,024 shards and full recomputation need no other traffic; the rules recompute "
-                             "only where nothing else fits"),
+    ("405B small", "3d"): ("compute", 0.15, "whole replicas without recomputation need TP 16, across two nodes; the "
+                           "rules stay in the node and recompute"),
+    ("405B small", "fsdp"): ("tensor", 0.03, "1,024 shards and full recomputation need no other traffic; the rules "
+                             "recompute only where nothing else fits"),
     ("405B", "3d"): ("compute", 0.25, "as for the small run, with a bubble of 23 % beside it"),
     ("405B", "fsdp"): ("tensor", 0.04, "TP 4 pays for a bubble of 19 %; the rules take the layout with 11 % first"),
     ("405B", "context"): ("tensor", 0.07, "TP 4 × PP 8 has a bubble of 5.5 %, over the 4 % that are allowed at first"),
@@ -52,7 +53,7 @@ def test_the_rules_find_the_searchs_split_or_the_difference_is_explained(run, to
     found = verdict(run, tools)
     assert found.rules.fits and found.search.fits and found.slower_by >= -1e-12
     if (run, tools) not in DIFFERENCES:
-        assert found.agree, f"{written(found.rules.layout)} against {written(found.search.layout)}: +{found.slower_by:.1%}"
+        assert found.agree, f"{written(found.rules.layout)}, not {written(found.search.layout)}: +{found.slower_by:.1%}"
     else:
         term, at_most, why = DIFFERENCES[run, tools]
         assert not found.agree and len(why) > 5

@@ -15,7 +15,8 @@ powers = st.sampled_from([1.0, 2.0, 4.0, 8.0])
 
 def members(rank, size=CLASSIC, order=USUAL):
     """The peers of a rank on each axis, by number."""
-    return {axis: np.flatnonzero(same).tolist() for axis, same in mesh.peers(RANKS, rank, size, order)._asdict().items()}
+    found = mesh.peers(RANKS, rank, size, order)._asdict()
+    return {axis: np.flatnonzero(same).tolist() for axis, same in found.items()}
 
 
 def test_the_classic_by_hand():

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import catalog, reliability
-from engine.reliability import (LLAMA3_FAILURES_PER_GPU_S, best_interval_s, daly_interval_s, failures_per_gpu_s, goodput,
-                                gpus_at, mean_time_between_failures_s, run, shares, useful_share, wasted_share,
+from engine.reliability import (LLAMA3_FAILURES_PER_GPU_S, best_interval_s, daly_interval_s, failures_per_gpu_s,
+                                goodput, gpus_at, mean_time_between_failures_s, run, shares, useful_share, wasted_share,
                                 young_interval_s)
 from engine.units import DAY, HOUR, YEAR
 
@@ -27,7 +27,8 @@ def test_llama_3s_interval_and_waste_by_hand(checkpoint_s, interval_s, waste):
     """√(2 · δ · 11,135 s), and 2·√(δ/2M) + 600/M; as printed, to half of the last digit."""
     mtbf_s = mean_time_between_failures_s(16384)
     assert young_interval_s(checkpoint_s, mtbf_s) == pytest.approx(interval_s, abs=0.5)
-    assert wasted_share(young_interval_s(checkpoint_s, mtbf_s), checkpoint_s, mtbf_s, 600) == pytest.approx(waste, abs=5e-5)
+    best_s = young_interval_s(checkpoint_s, mtbf_s)
+    assert wasted_share(best_s, checkpoint_s, mtbf_s, 600) == pytest.approx(waste, abs=5e-5)
 
 
 def test_projection_of_the_research_clusters():
@@ -121,7 +122,7 @@ def test_no_interval_is_better_than_the_best(ratio, mtbf_s):
 
 
 def test_the_best_interval_is_the_root_and_daly_its_series():
-    """(1 − u)·e^(u + δ/M) = 1, to 1e-9 from δ a millionth of M to ten times M; Daly within 2 % up to δ = M, Young not."""
+    """(1 − u)·e^(u + δ/M) = 1, to 1e-9 from δ a millionth of M to ten times M; Daly within 2 % to δ = M, Young not."""
     for ratio in (1e-6, 1e-3, 0.1, 0.5, 1.0, 10.0):
         u = best_interval_s(ratio, 1.0)
         assert (1 - u) * np.exp(u + ratio) == pytest.approx(1, rel=1e-9)
@@ -136,7 +137,7 @@ def test_gpus_at_inverts_the_time_between_failures():
 
 
 def test_llama_3_is_the_catalogues_first_run_and_an_interval_exists_that_gives_its_share():
-    """Over 90 % effective training time (section 3.3.4): out of reach at a minute a checkpoint and ten minutes a restart
+    """Over 90 % effective training time (section 3.3.4): out of reach at a minute a checkpoint and ten a restart
     (85 %), in reach at ten seconds and three minutes."""
     llama = catalog.interruptions()["llama3"]
     assert mean_time_between_failures_s(llama.gpus) == pytest.approx(llama.mtbf_s, rel=1e-4)

@@ -39,7 +39,8 @@ def test_every_place_on_the_line_costs_the_ceiling():
 
 
 @pytest.mark.parametrize("preset, bill, allowed", [
-    ("nanochat, $100", "$96", True), ("DeepSeek-V3 at its own price", "$5.58M", True), ("Llama 3.1 405B at $3", "$92.5M", True)])
+    ("nanochat, $100", "$96", True), ("DeepSeek-V3 at its own price", "$5.58M", True),
+    ("Llama 3.1 405B at $3", "$92.5M", True)])
 def test_presets_cost_what_was_published(preset, bill, allowed):
     found = shown(**BudgetGuard.presets[preset])
     assert found["readouts"]["total"]["text"] == bill and found["regimes"]["refusal"]["met"] is not allowed

@@ -61,7 +61,8 @@ def test_a_name_stands_in_its_band_or_nowhere():
     assert [str(name) for name in shown(gpus=400_000)["parts"]["names"]["name"]][3] == "coming back"
     for texts in ({}, {"gpus": 400_000}, {"gpus": 8}):
         parts = shown(**texts)["parts"]
-        tops = np.stack([np.zeros(121), *(parts["bands"][name] for name in ("useful", "writing", "again")), np.ones(121)])
+        bands = [parts["bands"][name] for name in ("useful", "writing", "again")]
+        tops = np.stack([np.zeros(121), *bands, np.ones(121)])
         for band, (at, y) in enumerate(zip(parts["names"]["x"], parts["names"]["y"])):
             low, high = (np.interp(np.log(at), np.log(INTERVALS), tops[edge]) for edge in (band, band + 1))
             assert low - 1e-3 <= y <= high + 1e-3, parts["names"]["name"][band]

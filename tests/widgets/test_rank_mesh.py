@@ -40,7 +40,8 @@ def test_expert_peers_are_marked_among_the_data_peers():
 
 
 @pytest.mark.parametrize("texts, nodes, reason", [
-    ({"tp": "16"}, 2, "because it is larger than a node"), ({"order": "dp-tp-cp-pp"}, 8, "because another axis is further in")])
+    ({"tp": "16"}, 2, "because it is larger than a node"),
+    ({"order": "dp-tp-cp-pp"}, 8, "because another axis is further in")])
 def test_tensor_parallelism_across_nodes_is_red_and_said(texts, nodes, reason):
     found = shown(**texts)
     assert found["regimes"]["torn"]["met"] and reason in found["regimes"]["torn"]["text"]
