@@ -229,6 +229,6 @@ class Goodput(Widget):
     def summary(self):
         return (f"{show(self.gpus, 'count')} GPUs fail every {show(self.mtbf_s(), 'seconds')} together; with a "
                 f"checkpoint of {show(self.checkpoint_s, 'seconds')} after every {show(self.interval_s, 'seconds')} of "
-                f"work and {show(self.restart_s, 'seconds')} to come back, {show(self.useful(), 'percent')} of the time "
-                f"is useful, at best {show(self.best_useful(), 'percent')} with {show(self.best_s(), 'seconds')} "
+                f"work and {show(self.restart_s, 'seconds')} to come back, {show(self.useful(), 'percent')} of the "
+                f"time is useful, at best {show(self.best_useful(), 'percent')} with {show(self.best_s(), 'seconds')} "
                 "between them.")
