@@ -88,10 +88,9 @@ def room(model, gpu, tp, context, kv_value_bytes=2.0, weight_bytes=2.0, embeddin
 
 
 def own_heads(model):
-    """How many times its cache a model would keep without sharing: every query head its own keys and values. For a
-    latent cache, against 2·heads·head size."""
+    """How many times its cache a model would keep without sharing: every query head its own key and its own value."""
     size = shape(model)
-    return 2.0 * size.heads * np.maximum(size.value_dim, size.qk_dim) / size.kv_values
+    return size.heads * (size.qk_dim + size.value_dim) / size.kv_values
 
 
 def critical_batch(chip, weight_bytes=2.0):

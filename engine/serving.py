@@ -158,6 +158,19 @@ def speculative_speed_up(accepted, drafted, draft_cost):
     return tokens_per_verification(accepted, drafted) / (drafted * draft_cost + 1.0)
 
 
+def speculative_gain(model, draft, at, tp, batch, context, accepted, drafted):
+    """The same for ``batch`` sequences at once, with a draft model on the same GPUs, by the steps' own times.
+
+    A check computes batch·(k + 1) tokens, and reads each cache once for all k + 1 of its own. Above 1 it pays. Leaves out
+    sampling, and how unevenly the sequences of a batch come on.
+    """
+    tokens = tokens_per_verification(accepted, drafted)
+    checked = drafted + 1.0
+    plain_s = decoding.split(model, at, tp, batch, context).total_s
+    check_s = decoding.split(model, at, tp, batch * checked, context / checked).total_s
+    return tokens * plain_s / (drafted * decoding.split(draft, at, tp, batch, context).total_s + check_s)
+
+
 def prefill_share(prompt_s, output_s):
     """The share of the GPUs that should prefill when both pools are to be equally busy: work is work.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from engine import catalog, flops, inference, interconnect, layout, matmul, memory, models, reliability, report
+from engine import catalog, check, flops, inference, interconnect, layout, matmul, memory, models, reliability, report
 from engine.calibration import DEFAULT
 from engine.models import Model
 from engine.units import DAY
@@ -199,6 +199,22 @@ def rows_of(case: dict, calibration=DEFAULT) -> list[Row]:
     return [Row(case["id"], case["group"], quantity, value, predicted[quantity],
                 quantity in fitted if isinstance(fitted, list) else fitted, case.get("note", ""))
             for quantity, value in case["measured"].items()]
+
+
+@lru_cache(None)
+def row(case_id: str) -> Row:
+    """The first published number of one case, beside the engine's."""
+    found = {case["id"]: case for case in load()}
+    check.one_of(found, case_id=case_id)
+    return rows_of(found[case_id])[0]
+
+
+@lru_cache(None)
+def mean_error(group: str) -> float:
+    """How far off the engine is in a group of cases, without sign."""
+    found = [row for case in load() if case["group"] == group for row in rows_of(case)]
+    check.positive(rows=len(found))
+    return _mean(found)
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,10 @@ def test_users_by_hand():
 
 
 def test_heads_of_their_own_by_hand():
-    """64 query heads share 8 pairs: eight times the cache. DeepSeek-V3 keeps 576 values where 2·128·192 would stand."""
+    """64 query heads share 8 pairs: eight times the cache. DeepSeek-V3 keeps 576 values where 128 keys of
+    192 and values of 128 would stand."""
     assert decoding.own_heads(LLAMA70) == 8
-    assert decoding.own_heads(DSV3) == pytest.approx(2 * 128 * 192 / 576)
+    assert decoding.own_heads(DSV3) == pytest.approx(128 * (192 + 128) / 576)
     shared, own = (decoding.room(LLAMA70, H100.gpu, 8, 8192, head_copies=c) for c in (1.0, 8.0))
     assert own.user_bytes == pytest.approx(8 * shared.user_bytes)
     alone, copied = (decoding.room(LLAMA70, H100.gpu, 16, 8192, head_copies=c) for c in (1.0, 8.0))

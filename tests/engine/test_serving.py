@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import catalog, inference, serving
+from engine import catalog, decoding, inference, serving
 from engine.inference import Serving, decode_step, prefill
 from engine.layout import machine
 from engine.serving import Service, Traffic
@@ -140,3 +140,17 @@ def test_the_closed_form_is_near_what_the_events_say():
         latencies = serving.felt(serving.run(steps, traffic, Service(2, 6, 3, 2048, wire_bytes_per_s=1e12)))
         met[share] = serving.attained(latencies, 1.0, 0.05, 240)
     assert met[0.8] > 0.9 > met[1.5] + 0.2
+
+
+def test_a_lone_users_speculation_is_the_formulas_and_a_full_batchs_is_none():
+    """One user checks four tokens in about the time of one: the formula, with the draft's own share of a step. With 256 users
+    1,024 tokens are checked, four critical batches, and nothing is gained."""
+    draft = catalog.model("llama3.2-1b")
+    share = decoding.split(draft, H100, 8, 1.0, 2048.0).total_s / decoding.split(LLAMA, H100, 8, 1.0, 2048.0).total_s
+    gains = [serving.speculative_gain(LLAMA, draft, H100, 8, users, 2048.0, 0.7, 3) for users in (1.0, 64.0, 128.0, 256.0)]
+    assert gains[0] == pytest.approx(serving.speculative_speed_up(0.7, 3, share), rel=0.05)     # AllReduces of four rows
+    assert gains == sorted(gains, reverse=True) and gains[-1] < 1
+
+
+def test_a_draft_that_is_never_right_only_costs():
+    assert serving.speculative_gain(LLAMA, catalog.model("llama3.2-1b"), H100, 8, 1.0, 1000.0, 0.0, 4) < 1

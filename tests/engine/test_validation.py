@@ -78,3 +78,15 @@ def test_no_cases_is_an_error(tmp_path):
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match="cases must be valid JSON"):
         validation.load(tmp_path)
+
+
+def test_a_row_and_a_groups_error_are_those_of_the_whole_report():
+    row = validation.row("nim_llama3_70b_fp8_itl")
+    assert row in OUTCOME.rows and row.measured == 0.01154
+    for summary in OUTCOME.summaries:
+        if summary.group == "saturated throughput":
+            assert validation.mean_error("saturated throughput") == pytest.approx(summary.mean)
+    with pytest.raises(ValueError, match="case_id must be one of"):
+        validation.row("no_such_case")
+    with pytest.raises(ValueError, match="rows must be"):
+        validation.mean_error("no such group")
