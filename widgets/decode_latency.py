@@ -16,7 +16,7 @@ ROWS = np.arange(6.0)[::-1]
 MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "qwen3-32b", "llama3-70b", "llama3.1-405b",
                                          "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3")]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x", "l40s")]
-PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce (node)", "AllReduce (network)"]
+PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce, node", "AllReduce, network"]
 HUES = dict(zip(PARTS, ("hbm", "hbm", "compute", "idle", "link", "network")))
 HATCHES = [" ", "right_diagonal_line", " ", "horizontal_line", " ", "vertical_line"]
 VIEWS_S = [m * 10.0**e for e in range(-4, 2) for m in (1.2, 1.9, 2.9, 3.9, 5.9, 7.9)]
@@ -193,5 +193,5 @@ class DecodeLatency(Widget):
         p.hbar(y="y", left="start", right="past", height=0.6, source=sources["totals"], **fig.OVER)
         fig.only("wide", p.text("end", "y", text="label", x_offset=8, source=sources["totals"], **fig.TEXT))
         fig.only("narrow", p.text("end", "y", text="time", x_offset=6, source=sources["totals"], **fig.TEXT))
-        fig.key(p, HUES, wide=6.1, narrow=(7.1, 6.5, 5.9), hatches=HATCHES)
+        fig.key(p, HUES, wide=6.4, narrow=(7.1, 6.5, 5.9), hatches=HATCHES)
         return p
