@@ -16,12 +16,12 @@ SCHEDULES = {key: (plan.name, plan) for key, plan in pipeline.SCHEDULES.items()}
 KINDS = ["forward", "backward", "input gradient", "weight gradient"]
 MESSAGES_S = [0.0, *(a * 10.0**k for k in range(-6, -1) for a in (1, 1.5, 2, 3, 5, 7)), 0.1]
 WAITS = "waits for stage "
-LEGIBLE, VISIBLE = 0.021, 0.006                     # of the chart's width: what two figures take, and a hatch
+LEGIBLE, VISIBLE, HAIR = 0.021, 0.006, 0.0014       # of the chart's width: what two figures take, a hatch, a gap
 RUN = ["schedule", "stages", "micro_batches", "chunks", "forward_s", "ratio", "weight_share", "together", "message_s",
        "first_extra", "last_extra", "in_step"]
 STARVED, HEAVY, UNEVEN = 0.45, 1.25, 1.1            # from where on a regime is named; p = m = 16 idles 48 %
 
-BLOCK = {"fill_color": fig.COLOR["compute"], "line_color": fig.COLOR["panel"], "line_width": 0.6}
+BLOCK = {"fill_color": fig.COLOR["compute"], "line_color": None}
 HATCH = {"fill_color": None, "line_color": None, "hatch_pattern": "right_diagonal_line",
          "hatch_color": fig.COLOR["compute"], "hatch_alpha": 0.6, "hatch_scale": 8, "hatch_weight": 1.2}
 
@@ -135,7 +135,8 @@ class PipelineTimeline(Widget):
         strength = np.where(kind == FORWARD, 0.16, np.where(kind == WEIGHT, 0.3, 0.6))
         return {"stage": lanes.from_one(found["stage"]), "micro_batch": lanes.from_one(found["batch"]),
                 "pass": select(kind, KINDS), "start_s": found["start_s"], "end_s": found["end_s"], "strength": strength,
-                **self.marks(found["stage"], found["start_s"], found["end_s"], found["beside"])}
+                **self.marks(found["stage"], found["start_s"], lanes.apart(
+                    found["start_s"], found["end_s"], fig.share_of(self.width_s(), HAIR)), found["beside"])}
 
     @hint("blocks")
     def about_block(self):

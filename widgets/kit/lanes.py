@@ -46,6 +46,11 @@ def doublings(value):
     return np.log2(value)
 
 
+def apart(start, end, gap):
+    """Where a mark ends that leaves a gap to the next one, unless it is too short for that."""
+    return np.where(end - start > 4 * gap, end - gap, end)
+
+
 def raised(place, by):
     """A place on the upper one of two pictures."""
     return place + by
