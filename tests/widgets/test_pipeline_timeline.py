@@ -18,7 +18,7 @@ def test_the_textbook_picture():
     now, hints = shown()
     assert now["readouts"]["bubble"]["text"] == now["readouts"]["by_formula"]["text"] == "27.3 %"
     blocks = now["parts"]["blocks"]
-    assert len(blocks["left"]) == 2 * 4 * 8 and np.max(blocks["right"]) == pytest.approx(1.0, abs=HAIR)
+    assert len(blocks["left"]) == 2 * 4 * 8 and np.max(blocks["right"]) == pytest.approx(1.0 - HAIR)
     assert np.min(blocks["bottom"]) > 0 and np.max(blocks["top"]) < 1
     drawn = np.sum(blocks["right"] - blocks["left"] + HAIR)      # each block leaves a hair to the next one
     assert drawn / 4 == pytest.approx(8 / 11)
