@@ -93,6 +93,7 @@ def idle_share(stages, micro_batches, chunks, forward_s, backward_s, weight_grad
 
 def bubble_share(stages, micro_batches, chunks=1, backward_over_forward=2.0, key="1f1b"):
     """The same for a schedule by its key, with half of the backward in weight gradients."""
+    check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
     check.positive(backward_over_forward=backward_over_forward)
     return idle_share(stages * 1.0, micro_batches * 1.0, chunks * 1.0, 1.0, backward_over_forward,
                       backward_over_forward / 2, schedule(key))

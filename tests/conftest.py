@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE, DONE = ROOT / "build" / "static", ROOT / "build" / "static.done"
@@ -20,6 +21,11 @@ NO_BROWSER = ("The browser tests need Chromium and found none. Get one with `apt
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
              # whatever a page asks of another host fails, as it would without a network
              "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+
+
+# a busy machine is no failure
+settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("course")
 
 
 # -- the site ------------------------------------------------------------------------------------------------------------

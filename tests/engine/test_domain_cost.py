@@ -16,7 +16,10 @@ from engine import (catalog, collectives, compute, experts, interconnect, matmul
 from engine.shape import shape
 
 MODULES = (interconnect, matmul, compute, sharding, sequence, experts, pipeline, reliability)
-NOT_NUMBERS = {"wires", "chip", "machine", "schedule", "algorithm", "supported_precision", "run"}   # tested by name
+NOT_NUMBERS = {"wires", "chip", "machine", "schedule", "algorithm", "supported_precision", "run",
+               # of experts and pipelines: what takes things or another's results; tested in their own files
+               "block", "layer", "layer_share_of_peak", "total_s", "wires_s", "against", "exchange_s", "copies", "visited",
+               "share_of_peak", "imbalance", "far_from_best", "shares"}
 FUNCTIONS = [f for module in MODULES for name, f in vars(module).items()
              if inspect.isfunction(f) and f.__module__ == module.__name__ and not name.startswith("_")
              and name not in NOT_NUMBERS]
@@ -47,7 +50,12 @@ DOMAIN = dict(
     backward_over_forward=st.floats(0.1, 10), key=st.sampled_from(list(pipeline.SCHEDULES)),
     plan=st.sampled_from(list(pipeline.SCHEDULES.values())), gpus=st.integers(1, 10**6), failures=whole,
     failures_per_gpu_s=st.floats(1e-12, 1e-3), duration_s=seconds, checkpoint_s=seconds, mtbf_s=seconds,
-    restart_s=seconds, interval_s=seconds)
+    restart_s=seconds, interval_s=seconds, top_k=st.sampled_from([1.0, 2.0, 8.0]), experts=st.sampled_from([8.0, 64.0, 256.0]),
+    capacity_factor=st.floats(0.1, 10), hidden=whole, gated=st.sampled_from([0.0, 1.0]), local=few, groups=few,
+    copies_per_choice=st.floats(0.01, 1), bytes_per_s=st.floats(1e9, 1e13), both_ways_bytes=st.sampled_from([3.0, 4.0]),
+    matrices=st.sampled_from([2.0, 3.0]), bytes_per_param=st.sampled_from([1.0, 2.0]), share=st.floats(0.01, 0.99),
+    model=st.sampled_from([catalog.model(key) for key in ("mixtral-8x7b", "deepseek-v3")]), activation_bytes=size,
+    weight_share=st.floats(0.01, 0.9), held=whole, per_year=st.floats(1e-3, 1e3), useful=st.floats(0, 1))
 NUMBERS = {"buffer_bytes", "sent_bytes", "message_bytes", "kv_bytes", "moved_bytes", "params", "ranks", "m", "k",
            "rows", "tiles", "tokens", "stages", "layers", "checkpoint_s", "mtbf_s", "gpus", "score_pairs", "memory_bytes_per_s",
            "communication_s"}
