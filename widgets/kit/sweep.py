@@ -104,9 +104,9 @@ class Loops(Writer):
         lines += [f"const d_{column}={self.outside.value(values)};" for dimension in sweep.dimensions for column, values in dimension]
         lines += [f"for(let i0=0;i0<{sweep.length}&&{first}[i0]==={first}[i0];i0++){{"]
         lines += [f"const x_{column}={outer}[i0];" for column, outer in columns.items()]
-        lines += [f"let {c}_low=Infinity,{c}_at=NaN,{c}_n=0;" for c in contests]
+        lines += [f"let {c}_low=Infinity,{c}_at=-1,{c}_n=0;" for c in contests]
         lines += ["do{", *self.loops(contests), "}while(false);"]   # a row that is left early is noted all the same
-        lines += [f"{c}_cost[i0]={c}_at==={c}_at?{c}_low:NaN;{c}_cell[i0]={c}_at;{c}_count[i0]={c}_n;" for c in contests]
+        lines += [f"if({c}_at>=0){{{c}_cost[i0]={c}_low;{c}_cell[i0]={c}_at;}}{c}_count[i0]={c}_n;" for c in contests]
         return "\n".join([*lines, "}", f"return {{{','.join(outputs)}}};", "});"])
 
     def loops(self, contests: dict) -> list[str]:
