@@ -10,7 +10,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 ALL = list(missions.missions().values())
 GOALS_Y, MEMORY_Y, TIME_Y = np.array([3.5, 2.6, 1.7]), 4.6, 0.5
-END = 1.45
+END = 1.3
 PARTS = ["framework", "weights", "gradients", "optimizer", "activations"]
 TERMS = ["arithmetic", "tensor traffic", "pipeline bubble", "context traffic", "expert traffic", "data traffic", "optimizer",
          "stage messages"]
@@ -38,7 +38,7 @@ class LayoutMissions(Widget):
 
     presets = {"A first try": {}, "The textbook's 70B": {"mission": "classic-70b", "tp": 8, "pp": 4},
                "Llama 3's own 405B": {"mission": "llama3-405b", "tp": 8, "pp": 16},
-               "DeepSeek's own": {"mission": "deepseek-v3", "pp": 16, "ep": 64, "schedule": "dualpipe"},
+               "DeepSeek-V3's axes": {"mission": "deepseek-v3", "pp": 16, "ep": 64, "schedule": "dualpipe", "recompute": "full"},
                "Mixtral, experts cut": {"mission": "mixtral", "tp": 2, "pp": 2, "ep": 8, "split": "on"}}
     break_it = "Fill the memory past the line: which single choice does it on any mission?"
     assumptions = (
@@ -98,15 +98,17 @@ class LayoutMissions(Widget):
         limits = [f"at least {show(m.least_mfu, 'percent')}", f"at most {show(m.most_days, 'count')}",
                   f"at most {show(m.most_dollars, 'dollars')}"]
         return {"y": GOALS_Y, "right": np.minimum(ratios, 1.0), "taken": ratios,
-                "name": ["MFU asked over MFU reached", "Days", "Dollars"],
-                "label": [choose(asked[i], f"{values[i]}, {limits[i]}", f"{values[i]}, no limit") for i in range(3)]}
+                "name": ["MFU, asked over reached", "Days", "Dollars"],
+                "label": [choose(asked[i], f"{values[i]}, {limits[i]}", f"{values[i]}, no limit") for i in range(3)],
+                "short": values}
 
     @part(*ALL_CONTROLS)
     def room(self):
         share = self.ratios()[0]
         size = np.sum(self.verdict().parts_bytes)
         return {"x": np.maximum(np.minimum(share, END), 1.0),
-                "label": f"{self.said(size, 'bytes')} of {show(self.mission.hbm_bytes, 'bytes')}"}
+                "label": f"{self.said(size, 'bytes')} of {show(self.mission.hbm_bytes, 'bytes')}",
+                "short": self.said(size, "bytes")}
 
     @part(*ALL_CONTROLS)
     def step(self):
@@ -136,22 +138,25 @@ class LayoutMissions(Widget):
                line_color=None)
         p.hbar(y="y", left="left", right="right", height=0.4, source=sources["over"],
                **fig.OVER | {"line_alpha": "red"})
-        p.segment(1, GOALS_Y[-1] - 0.35, 1, MEMORY_Y + 0.35, line_color=color["ink"], line_width=2, line_dash=[6, 4])
+        rows = np.append(MEMORY_Y, GOALS_Y)
+        p.segment(np.ones(4), rows - 0.27, np.ones(4), rows + 0.27, line_color=color["ink"], line_width=2)
         hue = fig.hues("term", HUES)
         p.quad(left="left", right="right", bottom=TIME_Y - 0.2, top=TIME_Y + 0.2, source=sources["step"], fill_color=hue,
                fill_alpha=0.3, line_color=hue)
         p.text([0, 0], [MEMORY_Y, TIME_Y], text=["Memory of the fullest GPU", "The step"], y_offset=-26, **fig.BOLD)
         p.text(0, "y", text="name", source=sources["goals"], y_offset=-24, **fig.BOLD)
-        for name, x, y in (("room", "x", MEMORY_Y), ("length", "x", TIME_Y)):
-            p.text(x, y, text="label", source=sources[name], x_offset=8, **fig.BOLD)
-        p.text("x", "y", text="label", source=sources["beside"], x_offset=8, **fig.TEXT)
+        p.text("x", TIME_Y, text="label", source=sources["length"], x_offset=8, **fig.BOLD)
+        for width, label in (("wide", "label"), ("narrow", "short")):
+            fig.only(width, p.text("x", MEMORY_Y, text=label, source=sources["room"], x_offset=8, **fig.BOLD),
+                     p.text("x", "y", text=label, source=sources["beside"], x_offset=8, **fig.TEXT))
         fig.only("wide", p.text("middle", MEMORY_Y, text="name", source=sources["memory"], text_align="center", **fig.TEXT),
                  p.text("x", TIME_Y, text="name", source=sources["step"], text_align="center", **fig.TEXT))
         return p
 
     @part(*ALL_CONTROLS)
     def beside(self):
-        return {"x": np.maximum(np.minimum(self.ratios()[1:], END), 1.0), "y": GOALS_Y, "label": self.goals()["label"]}
+        return {"x": np.maximum(np.minimum(self.ratios()[1:], END), 1.0), "y": GOALS_Y, "label": self.goals()["label"],
+                "short": self.goals()["short"]}
 
     # -- the words --------------------------------------------------------------------------------------------------
     @readout("Data ranks")

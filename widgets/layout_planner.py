@@ -5,7 +5,7 @@ import numpy as np
 from engine import catalog, cost, export, own, planner
 from widgets.kit import figure as fig
 from widgets.kit import text
-from widgets.kit.cluster import slots
+from widgets.kit.cluster import OUT_OF_SIGHT, slots
 from widgets.kit.controls import Choice, Number
 from widgets.kit.own import CLUSTER_FIELDS, MODEL_FIELDS, PRECISIONS, OwnJob
 from widgets.kit.text import choose, phrase, select, show, show_in
@@ -142,7 +142,7 @@ class LayoutPlanner(OwnJob):
     def room(self):
         share = np.where(self.none_legal(), 0.0, fig.filled(self.outcome().total_bytes[0], self.cluster().hbm_bytes))
         return {"x": np.maximum(np.minimum(share, END), 1.0),
-                "label": f"{self.fullest()[0]} of {show(self.cluster().hbm_bytes, 'bytes')}"}
+                "label": f"{self.fullest()[0]} of {show(self.cluster().hbm_bytes, 'bytes')}", "short": self.fullest()[0]}
 
     @part(*JOB)
     def over(self):
@@ -190,8 +190,18 @@ class LayoutPlanner(OwnJob):
     def runners_up(self):
         found = self.outcome()
         slower, lost = show(found.slower_by[1:], "percent"), select(found.lost_by[1:], TERMS)
-        return {"x": np.minimum(fig.filled(found.step_s[1:], found.step_s[0]), END), "y": TIMES_Y[1:],
+        end = np.minimum(fig.filled(found.step_s[1:], found.step_s[0]), END)
+        return {"x": np.where(self.none_fits(), OUT_OF_SIGHT, end), "y": TIMES_Y[1:], "slower_by": found.slower_by[1:],
                 "label": phrase("+{slower}: {lost}", slower=slower, lost=lost), "short": phrase("+{slower}", slower=slower)}
+
+    @part(*JOB)
+    def too_large(self):
+        """Where nothing fits the rows are ranked by what they need."""
+        found = self.outcome()
+        end = np.minimum(fig.filled(found.step_s[1:], found.step_s[0]), END)
+        need = show(found.total_bytes[1:], "bytes")
+        return {"x": np.where(self.none_fits(), end, OUT_OF_SIGHT), "y": TIMES_Y[1:], "total_bytes": found.total_bytes[1:],
+                "label": phrase("needs {need}", need=need), "short": need}
 
     def figure(self, sources):
         p = fig.plot((-0.01, 1.66), (0.1, 9.35), height=640)
@@ -213,11 +223,13 @@ class LayoutPlanner(OwnJob):
                line_color=hue)
         p.segment(1, TIMES_Y[-1] - 0.3, 1, TIMES_Y[0] + 0.3, line_color=color["axis"], line_dash="dotted")
         p.text(0, MEMORY_Y, text=["Memory of the fullest GPU"], y_offset=-26, **fig.BOLD)
-        p.text("x", MEMORY_Y, text="label", source=sources["room"], x_offset=8, **fig.BOLD)
+        for width, label in (("wide", "label"), ("narrow", "short")):
+            fig.only(width, p.text("x", MEMORY_Y, text=label, source=sources["room"], x_offset=8, **fig.BOLD))
         for width, label, short, loss in (("wide", "label", "layout", "label"), ("narrow", "short", "short", "short")):
             fig.only(width, p.text(0, "y", text=label, source=sources["mesh"], y_offset=-24, **fig.BOLD),
                      p.text(0, "y", text=short, source=sources["rows"], y_offset=-23, **fig.LABEL),
-                     p.text("x", "y", text=loss, source=sources["runners_up"], x_offset=8, **fig.TEXT))
+                     p.text("x", "y", text=loss, source=sources["runners_up"], x_offset=8, **fig.TEXT),
+                     p.text("x", "y", text=loss, source=sources["too_large"], x_offset=8, **fig.TEXT))
         p.text("x", "y", text="label", source=sources["winner"], x_offset=8, **fig.BOLD)
         fig.only("wide", p.text("middle", MEMORY_Y, text="name", source=sources["memory"], text_align="center", **fig.TEXT),
                  p.text("x", TIMES_Y[0], text="name", source=sources["winner_terms"], text_align="center", **fig.TEXT))
@@ -334,9 +346,12 @@ class LayoutPlanner(OwnJob):
 
     def summary(self):
         cluster = f"{show(self.gpus, 'count')} {self.gpu.name}"
+        no_fit = (f"None of {show(self.outcome().found.legal, 'count')} layouts for {self.model.name} fits {cluster}: the leanest, "
+                  f"{self.layout()}, needs {self.fullest()[0]} of {show(self.cluster().hbm_bytes, 'bytes')} on the fullest GPU.")
         return choose(
             self.none_legal(), f"No layout of a step of {show(self.batch_tokens, 'tokens')} on {cluster} is legal.",
-            f"On {cluster} the best of {show(self.outcome().found.legal, 'count')} layouts for {self.model.name} is {self.layout()}: "
-            f"a step of {show(self.batch_tokens, 'tokens')} takes {self.step()} at {self.mfu()} MFU, {self.fullest()[0]} on the "
-            f"fullest GPU of {show(self.cluster().hbm_bytes, 'bytes')}, and {show(self.tokens, 'tokens')} take "
-            f"{self.duration()} and {self.bill()}.")
+            choose(self.none_fits(), no_fit, (
+                f"On {cluster} the best of {show(self.outcome().found.legal, 'count')} layouts for {self.model.name} is "
+                f"{self.layout()}: a step of {show(self.batch_tokens, 'tokens')} takes {self.step()} at {self.mfu()} MFU, "
+                f"{self.fullest()[0]} on the fullest GPU of {show(self.cluster().hbm_bytes, 'bytes')}, and "
+                f"{show(self.tokens, 'tokens')} take {self.duration()} and {self.bill()}.")))

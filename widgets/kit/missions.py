@@ -43,7 +43,7 @@ def state(mission, a: Layouts) -> dict[str, str]:
 
 def _asks(mission) -> str:
     asked = [f"{units.human(mission.gpus, 'count')} × {mission.gpu.name}",
-             f"{units.human(mission.batch, 'count')} sequences of {units.human(mission.seq, 'tokens')} a step"]
+             f"{units.human(mission.batch, 'count')} sequences of {units.human(mission.seq, 'count')} tokens a step"]
     if mission.least_mfu:
         asked.append(f"at least {units.human(mission.least_mfu, 'percent')} MFU")
     if mission.most_days < missions.NO_CEILING:
