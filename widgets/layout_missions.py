@@ -76,7 +76,7 @@ class LayoutMissions(Widget):
         share = fig.filled(size, self.mission.hbm_bytes)
         left, right = fig.end_to_end(share)
         return {"left": np.minimum(left, END), "right": np.minimum(right, END), "middle": fig.midpoint(left, np.minimum(right, END)),
-                "bytes": size, "part": PARTS, "name": [choose((share[i] < 0.13) | (left[i] > END), "", PARTS[i]) for i in range(5)]}
+                "bytes": size, "part": PARTS, "name": [choose((share[i] < 0.17) | (left[i] > END), "", PARTS[i]) for i in range(5)]}
 
     @hint("memory")
     def memory_said(self):
@@ -116,7 +116,7 @@ class LayoutMissions(Widget):
         share = np.where(self.broken(), 0.0, fig.filled(v.times_s, v.step_s))
         left, right = fig.end_to_end(share)
         return {"left": left, "right": right, "x": fig.midpoint(left, right), "seconds": np.where(self.broken(), 0.0, v.times_s),
-                "term": TERMS, "name": [choose(share[i] < 0.16, "", TERMS[i]) for i in range(8)]}
+                "term": TERMS, "name": [choose(share[i] < 0.2, "", TERMS[i]) for i in range(8)]}
 
     @hint("step")
     def step_said(self):

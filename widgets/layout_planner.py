@@ -129,7 +129,7 @@ class LayoutPlanner(OwnJob):
     def memory(self):
         size, hbm = self.outcome().parts_bytes[0], self.cluster().hbm_bytes
         left, right = fig.end_to_end(fig.filled(size, hbm))
-        thin = fig.filled(size, hbm) < 0.13
+        thin = fig.filled(size, hbm) < 0.17
         return {"left": np.minimum(left, END), "right": np.minimum(right, END), "middle": fig.midpoint(left, right),
                 "bytes": size, "part": PARTS, "name": [choose(thin[i], "", PARTS[i]) for i in range(5)]}
 
@@ -169,7 +169,7 @@ class LayoutPlanner(OwnJob):
         share = fig.filled(self.outcome().times_s[0], self.outcome().step_s[0])
         left, right = fig.end_to_end(share)
         return {"x": fig.midpoint(left, right), "seconds": self.outcome().times_s[0],
-                "name": [choose(share[i] < 0.15, "", TERMS[i]) for i in range(8)]}
+                "name": [choose(share[i] < 0.2, "", TERMS[i]) for i in range(8)]}
 
     @part(*JOB)
     def rows(self):

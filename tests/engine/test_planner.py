@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from engine import catalog, check, planner, search
+from engine import catalog, check, own, planner, search
 from engine.layout import Job, Layout, estimate, machine
 from engine.memory import RECOMPUTE
 from engine.sweep import sweep
@@ -83,3 +83,52 @@ def test_a_sweep_is_every_combination_tried_one_by_one():
         expected = min(tried, default=(np.nan, np.nan))
         np.testing.assert_array_equal((near.cost[i], near.cell[i]), expected)
     assert np.isnan(near.cost[3]) and near.count[0] == 0
+
+
+@pytest.mark.parametrize("name", ["dense", "experts", "long context"])
+def test_what_the_others_lost_by_is_what_the_search_says(name):
+    key, gpus, batch, seq = JOBS[name]
+    plan = search.plan(catalog.model(key), H100, Job(batch, seq), gpus)
+    with check.trusted():
+        found = planner.outcome(case(name), H100.peak_flops_per_s)
+    assert found.mfu == pytest.approx(plan.best.mfu(), rel=1e-12) and found.hfu == pytest.approx(plan.best.hfu(), rel=1e-12)
+    assert found.tokens_per_s == pytest.approx(plan.best.tokens_per_s, rel=1e-12)
+    for i, other in enumerate(plan.runners_up, 1):
+        why = search.lost_by(plan.best, other)
+        assert found.slower_by[i] == pytest.approx(why["slower_by"], abs=1e-12)
+        if why["slower_by"] >= planner.A_TIE:
+            assert planner.TERMS[int(found.lost_by[i])] == why["lost_by"] + "_s"
+        else:
+            assert found.lost_by[i] == planner.MEMORY + 1
+
+
+def test_a_tenth_faster_is_a_tenth_faster():
+    """The factor makes the winner's layout that much faster, a smaller one does not, and NEVER is never."""
+    with check.trusted():
+        here, found = case("dense"), planner.outcome(case("dense"), H100.peak_flops_per_s)
+        winner = planner.Layouts(*(column[0] for column in found.found.layouts))
+        before_s = planner.terms(here, winner).step_s
+
+        def step_s(resource, factor):
+            faster, wider, link, nic = (factor if resource == i else 1.0 for i in range(4))
+            better = here._replace(chip=own.scaled_chip(here.chip, faster, wider), wires=own.scaled_wires(here.wires, link, nic))
+            return planner.terms(better, winner).step_s
+
+        assert len(found.needed) == len(planner.RESOURCES)
+        for resource, factor in enumerate(found.needed):
+            if factor == planner.NEVER:
+                assert step_s(resource, planner.FACTORS[-1]) * planner.FASTER > before_s
+            else:
+                place = list(planner.FACTORS).index(factor)
+                assert step_s(resource, factor) * planner.FASTER <= before_s
+                assert place == 0 or step_s(resource, planner.FACTORS[place - 1]) * planner.FASTER > before_s
+        assert found.needed[0] < 1.3 and found.needed[1] > 2      # 99 % arithmetic: a faster chip, and not its memory
+
+
+def test_an_own_cluster_of_the_catalogue_s_figures_is_the_catalogue_s():
+    option = next(one for one in own.gpu_options() if one.own)
+    mine = own.cluster(option, own.Precision("bf16", 0.0), 80e9, 989e12, 3.35e12, 450e9, 50e9, 8.0)
+    assert mine.chip == H100.chip and mine.wires == H100.wires and mine.peak_flops_per_s == H100.peak_flops_per_s
+    twice = own.cluster(option, own.Precision("bf16", 0.0), 160e9, 2 * 989e12, 3.35e12, 450e9, 100e9, 8.0)
+    assert twice.chip.matmul_flops_per_s == 2 * mine.chip.matmul_flops_per_s and twice.hbm_bytes == 160e9
+    assert twice.wires.nic_bytes_per_s == 2 * mine.wires.nic_bytes_per_s

@@ -54,7 +54,7 @@ class OwnJob(Widget):
     tied = Switch("Tied embeddings", False, more=MODEL)
     qkv_bias = Switch("Bias on queries, keys, values", False, more=MODEL)
     own_hbm = _rate("Own HBM", 80e9, 8e9, 2e12, "bytes")
-    own_flops = _rate("Own dense bf16 peak", 989.5e12, 10e12, 50e15, "flops_per_s")
+    own_flops = _rate("Own dense bf16 peak", 989e12, 10e12, 50e15, "flops_per_s")
     own_bandwidth = _rate("Own HBM bandwidth", 3.35e12, 0.2e12, 50e12, "bytes_per_s")
     own_link = _rate("Own link, one way", 450e9, 10e9, 5e12, "bytes_per_s")
     own_nic = _rate("Own NIC, one way per GPU", 50e9, 1e9, 1e12, "bytes_per_s")
