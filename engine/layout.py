@@ -16,7 +16,7 @@ from engine.hardware import Gpu
 from engine.interconnect import Wires, wires
 from engine.matmul import Chip, chip
 from engine.memory import RECOMPUTE
-from engine.pipeline import SCHEDULES
+from engine.pipeline import SCHEDULES, least_micro_batches
 from engine.recipes import Recipe
 from engine.shape import shape
 from engine.step import Axes, Terms, overhead_bytes, sizes, stages_bytes, step
@@ -173,13 +173,15 @@ def _require_legal_schedule(job: Job, a: Layout) -> None:
     if SCHEDULES[a.schedule].interleaved and (a.interleave < 2 or a.pp < 2):
         raise ValueError("schedule interleaved must have pp and interleave of at least 2, got "
                          f"pp {a.pp} and interleave {a.interleave}; nearest legal: schedule 1f1b")
-    if a.schedule == "dualpipe":
-        if a.pp % 2:
-            _refuse("pp", a.pp, "be even under schedule dualpipe", [a.pp - 1, a.pp + 1][a.pp < 2:])
+    if a.schedule == "dualpipe" and a.pp % 2:
+        _refuse("pp", a.pp, "be even under schedule dualpipe", [a.pp - 1, a.pp + 1][a.pp < 2:])
+    schedule = SCHEDULES[a.schedule]
+    if schedule.least_per_stage and a.pp > 1:
+        least = int(least_micro_batches(float(a.pp), schedule))
         micro_batches = job.global_batch // (a.dp * a.micro_batch)
-        if micro_batches < 2 * a.pp:
-            raise ValueError(f"schedule dualpipe must have at least 2 × pp = {2 * a.pp} micro-batches a step, got "
-                             f"{micro_batches}; nearest legal: global_batch {2 * a.pp * a.dp * a.micro_batch}")
+        if micro_batches < least:
+            raise ValueError(f"schedule {a.schedule} must have at least {least} micro-batches a step for {a.pp} stages, got "
+                             f"{micro_batches}; nearest legal: global_batch {least * a.dp * a.micro_batch}")
 
 
 def _require_legal_experts(model, a: Layout) -> None:

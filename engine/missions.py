@@ -19,6 +19,7 @@ from engine.hardware import Gpu
 from engine.layout import Machine, machine
 from engine.models import Model
 from engine.own import as_model
+from engine.pipeline import least_micro_batches
 from engine.planner import Case, Layouts
 from engine.recipes import Recipe
 from engine.units import DAY
@@ -30,7 +31,7 @@ PLAIN_SCHEDULE = float(planner.SCHEDULE_KEYS.index("1f1b"))
 FAULTS = ("tensor must divide the attention heads", "pipeline × chunks must leave each chunk a layer",
           "tensor × pipeline × context must divide the GPUs", "the data ranks that are left must divide the batch",
           "the micro-batch must divide what a data rank gets", "context must cut the sequence into 2 × context equal pieces",
-          "interleaving needs a pipeline", "DualPipe needs an even pipeline and 2 × pipeline micro-batches",
+          "interleaving needs a pipeline", "DualPipe needs an even pipeline, it and ZB-H2 about 2 × pipeline micro-batches",
           "expert must divide the model's experts", "expert × its tensor ranks must divide the GPUs of a stage")
 
 
@@ -126,7 +127,7 @@ def faults(mission, a: Layouts):
     return np.stack([
         mission.model.heads % a.tp != 0, a.pp * a.chunks > mission.model.layers, dp % 1 != 0, mission.batch % dp != 0,
         sequences % a.micro_batch != 0, (a.cp > 1) & (mission.seq % (2 * a.cp) != 0), interleaved & (a.pp < 2),
-        dualpipe & ((a.pp % 2 != 0) | (sequences / a.micro_batch < 2 * a.pp)),
+        (dualpipe & (a.pp % 2 != 0)) | (sequences / a.micro_batch < least_micro_batches(a.pp, schedule)),
         experts % a.ep != 0, (mission.gpus / a.pp) % (a.ep * a.expert_tp) != 0])
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from engine import check
 from engine.layout import Estimate, Job, Layout, Machine, divisors, estimate, recipe_of
 from engine.memory import RECOMPUTE
-from engine.pipeline import SCHEDULES
+from engine.pipeline import SCHEDULES, least_micro_batches
 from engine.shape import shape
 from engine.step import Axes, step
 
@@ -52,6 +52,8 @@ class Schedules(NamedTuple):
     weight_copies: np.ndarray
     last_flight: np.ndarray
     hides_experts: np.ndarray
+    least_per_stage: np.ndarray
+    least_more: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def legal(a: Axes, layers, is_1f1b):
     sequences = a.global_batch / a.dp
     dualpipe = a.plan.weight_copies > 1.0
     schedule = np.where(a.pp > 1.0, a.chunks * a.pp <= layers, is_1f1b > 0.0)
-    schedule = schedule & (~dualpipe | ((a.pp % 2.0 == 0.0) & (sequences / a.micro_batch >= 2.0 * a.pp)))
+    schedule = schedule & (~dualpipe | (a.pp % 2.0 == 0.0))
+    schedule = schedule & (sequences / a.micro_batch >= least_micro_batches(a.pp, a.plan))
     return sequences % a.micro_batch == 0.0, schedule, (a.zero == 0.0) | (a.dp * a.cp > 1.0)
 
 

@@ -20,7 +20,6 @@ RUNS = {                        # model, GPUs, sequences a step, tokens of each
 DIFFERENCES = {
     ("8B wide", "zero1"): ("compute", 0.01, "two tensor ranks leave room for a micro-batch of 2, whose larger products "
                            "are worth more than the AllReduces cost"),
-    ("70B long", "fsdp"): ("tensor", 0.04, "TP 4 × PP 2 has a bubble of 4.2 %, a hair over the 4 % allowed at first"),
     ("175B", "context"): ("context", 0.01, "half the stages for two context ranks: a tie"),
     ("8x7B", "fsdp"): ("compute", 0.01, "four expert ranks, micro-batches of 2: larger products than with eight and 1"),
     ("8x7B", "context"): ("compute", 0.01, "as above"),
@@ -29,7 +28,6 @@ DIFFERENCES = {
     ("405B small", "fsdp"): ("tensor", 0.03, "1,024 shards and full recomputation need no other traffic; the rules "
                              "recompute only where nothing else fits"),
     ("405B", "3d"): ("compute", 0.25, "as for the small run, with a bubble of 23 % beside it"),
-    ("405B", "fsdp"): ("tensor", 0.04, "TP 4 pays for a bubble of 19 %; the rules take the layout with 11 % first"),
     ("405B", "context"): ("tensor", 0.07, "TP 4 × PP 8 has a bubble of 5.5 %, over the 4 % that are allowed at first"),
 }
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine import catalog, models
 from engine.hardware import PRECISIONS
 from engine.layout import Estimate, Job, Layout, estimate, machine, require_legal
-from engine.pipeline import SCHEDULES
+from engine.pipeline import SCHEDULES, least_micro_batches
 from engine.shape import shape
 
 SLOW = [HealthCheck.too_slow]        # a busy machine is no failure
@@ -43,7 +43,7 @@ def steps(draw):
         expert_tp = draw(st.sampled_from(divisors(tp)))
         ep = draw(st.sampled_from([d for d in divisors(model.experts) if stage % (d * expert_tp) == 0]))
     micro_batch = draw(st.sampled_from([1, 2, 7]))
-    micro_batches = draw(st.integers(2 * pp if key == "dualpipe" else 1, 4 * pp + 3))
+    micro_batches = draw(st.integers(int(least_micro_batches(pp, SCHEDULES[key])) if pp > 1 else 1, 4 * pp + 3))
     layout = Layout(stage * pp, tp, pp, cp, ep, draw(st.integers(0, 3)), micro_batch,
                     draw(st.sampled_from(["none", "selective", "full"])), key, interleave, expert_tp,
                     draw(st.sampled_from([0, 1, dp])))
@@ -188,7 +188,7 @@ def test_dualpipe_hides_tokens_on_their_way():
     (replace(CLASSIC, schedule="dualpipe", pp=1), JOB,
      "pp must be even under schedule dualpipe, got 1; nearest legal: 2"),
     (replace(CLASSIC, schedule="dualpipe"), Job(64, 8192),
-     "at least 2 × pp = 8 micro-batches a step, got 4; nearest legal: global_batch 128"),
+     "at least 8 micro-batches a step for 4 stages, got 4; nearest legal: global_batch 128"),
     (replace(CLASSIC, ep=2), JOB, "ep and expert_tp must be 1 for a model without experts"),
     (replace(CLASSIC, shard=3), JOB, "shard must divide the 16 data-parallel ranks, got 3; nearest legal: 2 and 4"),
     (replace(CLASSIC, zero=4), JOB, "zero must be one of 0, 1, 2, 3; got 4"),
