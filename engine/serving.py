@@ -131,6 +131,43 @@ def attained(latencies: Felt, ttft_s, tpot_s, requests):
     return np.sum(np.where(met, 1.0, 0.0)) / requests
 
 
+class Outcome(NamedTuple):
+    """A run of requests in a few numbers; "most" is what nine of ten stay within."""
+
+    ttft_median_s: float
+    ttft_most_s: float
+    tpot_median_s: float
+    tpot_most_s: float
+    pause_median_s: float       # of each reader's longest pause between two tokens
+    pause_most_s: float
+    moving_median_s: float      # of a cache, from the first token until it has arrived; 0 where none moves
+
+
+def outcome(columns: dict) -> Outcome:
+    """What the readers of a run feel."""
+    latencies = felt(columns)
+    return Outcome(*(percentile(values, share) for values in latencies for share in (0.5, 0.9)),
+                   percentile(moving_s(columns), 0.5))
+
+
+def trial(model, at, tp, traffic: Traffic, service: Service) -> Outcome:
+    """A run on instances of ``tp`` GPUs, in a few numbers; attention at the efficiency of prompts of 2,048 tokens."""
+    return outcome(run(costs(model, at, tp, 2048.0), traffic, service))
+
+
+def whole_or_in_chunks_s(at: Costs, prompt, chunk):
+    """Seconds of a prompt that is read alone, at most ``chunk`` tokens in a step: every chunk pays for its own products and
+    for attention to all that came before it. Leaves out that attention reads what is cached again for each chunk, which
+    the products of a chunk of some hundreds of tokens hide."""
+    check.whole(prompt=prompt, chunk=chunk)
+    seconds, done = 0.0, 0
+    while done < prompt:
+        tokens = min(chunk, prompt - done)
+        seconds += serving_events.interpolated(tokens, at.rows, at.rows_s) + tokens * (done + tokens / 2) * at.pair_s
+        done += tokens
+    return seconds
+
+
 # -- in closed form --------------------------------------------------------------------------------------------------
 def m_d_1_wait_s(per_s, service_s):
     """Mean wait before a server of fixed service time: ρ·S/(2·(1 − ρ)), ρ = rate·S below 1 (Pollaczek, Khinchine)."""
@@ -252,6 +289,17 @@ def wire_rate(cache_bytes, wire_bytes_per_s):
     return wire_bytes_per_s / cache_bytes
 
 
+def exposed_transfer_s(cache_bytes, wire_bytes_per_s, prefill_s, layers):
+    """Seconds that a cache sent layer by layer arrives after the prefill's end: the last layer's share, or, on a wire slower
+    than the prefill, all that has not left by then: max(c/(L·W), S/L + c/W − S) (Splitwise, arXiv:2311.18677 section 4.3).
+
+    Leaves out the cost of starting each layer's transfer.
+    """
+    check.positive(cache_bytes=cache_bytes, wire_bytes_per_s=wire_bytes_per_s, prefill_s=prefill_s, layers=layers)
+    sending_s = cache_bytes / wire_bytes_per_s
+    return ops.maximum(sending_s / layers, prefill_s / layers + sending_s - prefill_s)
+
+
 class Pools(NamedTuple):
     """Requests a second that each split of the replicas could take, and what bounds it."""
 
@@ -292,3 +340,19 @@ def rates(model, at, tp, users, prompt, output, ttft_s, tpot_s, wire_bytes_per_s
                      answer_rate(users, fitting, output, tpot_s),
                      np.where(prefill_s <= ttft_s, np.max(np.where(shared.token_s <= tpot_s, shared.tokens_per_s_per_gpu, 0.0)), 0.0)
                      * tp / output, prefill_s, cache_bytes)
+
+
+class Split(NamedTuple):
+    """Replicas that prefill, and the requests a second that they and the others take together."""
+
+    prefillers: float
+    goodput_per_s: float
+
+
+def best_split(of_one: Rates, replicas: int) -> Split:
+    """The best of all splits with at least one replica on each side."""
+    check.whole(replicas=replicas)
+    check.between(2, 1e6, replicas=replicas)
+    prefillers = np.arange(1.0, replicas)
+    goodput = pools(prefillers, replicas, of_one.prefill_per_s, of_one.wire_per_s, of_one.decode_per_s).goodput_per_s
+    return Split(prefillers[np.argmax(goodput)], np.max(goodput))

@@ -77,7 +77,72 @@ def test_pools_apart_need_one_of_each():
         serving.run(STEPS, Traffic(10, 1.0, 100, 10), Service(serving.MODES["disaggregated"], 2, 2))
 
 
+def test_a_trial_is_a_run_in_a_few_numbers():
+    traffic, service = Traffic(60, 6.0, 1500, 200, 0.6, 0.6, seed=2), Service(serving.MODES["disaggregated"], 4, 2)
+    found, columns = serving.trial(LLAMA, H100, 4, traffic, service), serving.run(STEPS, traffic, service)
+    wait_s = (columns["first_s"] - columns["came_s"])[:60]
+    assert found.ttft_median_s == pytest.approx(np.percentile(wait_s, 50))
+    assert found.ttft_most_s == pytest.approx(np.percentile(wait_s, 90))
+    assert found.pause_median_s > found.tpot_most_s > found.tpot_median_s and found.moving_median_s > 0
+
+
+# -- in chunks -------------------------------------------------------------------------------------------------------
+def test_a_prompt_in_one_chunk_is_a_prefill_and_chunks_see_every_pair_once():
+    whole = serving.whole_or_in_chunks_s(STEPS, 2048, 4096)
+    assert whole == pytest.approx(np.interp(2048, STEPS.rows, STEPS.rows_s) + 2048**2 / 2 * STEPS.pair_s)
+    four = serving.whole_or_in_chunks_s(STEPS, 2048, 512)
+    assert four - whole == pytest.approx(4 * np.interp(512, STEPS.rows, STEPS.rows_s) - np.interp(2048, STEPS.rows, STEPS.rows_s))
+
+
+@given(st.integers(1, 20_000), st.integers(64, 8192))
+def test_chunks_never_make_a_prompt_faster(prompt, chunk):
+    assert serving.whole_or_in_chunks_s(STEPS, prompt, chunk) >= serving.whole_or_in_chunks_s(STEPS, prompt, prompt) * 0.999
+
+
+@pytest.mark.parametrize("prompt", [2048, 4096, 8192])
+def test_chunks_cost_what_sarathi_serve_measured(prompt):
+    """Yi-34B on two A100s: chunks of 512 tokens add at most about 25 %, chunks of 2,048 almost nothing (arXiv:2403.02310
+    section 5.4.1, Figure 14). Ours within five points of the first and ten per cent for the second."""
+    steps = serving.costs(catalog.model("yi-34b"), machine(catalog.gpu("a100-80")), 2, prompt=2048)
+    whole = serving.whole_or_in_chunks_s(steps, prompt, prompt)
+    assert 1.1 < serving.whole_or_in_chunks_s(steps, prompt, 512) / whole < 1.30
+    assert 1.0 <= serving.whole_or_in_chunks_s(steps, prompt, 2048) / whole < 1.1
+
+
+# -- published -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("gpu, prompt, seconds", [("h100-sxm", 1500, 0.095), ("h100-sxm", 1020, 0.084),
+                                                  ("a100-80", 1500, 0.185), ("a100-80", 1020, 0.155)])
+def test_prompts_take_what_splitwise_measured(gpu, prompt, seconds):
+    """Llama 2 70B on a DGX without batching, medians over a trace whose median prompt is 1,500 or 1,020 tokens
+    (arXiv:2311.18677 Table IV). A median request is not a request of median length: within 30 %."""
+    ours = prefill(catalog.model("llama2-70b"), machine(catalog.gpu(gpu)), 8, 1, prompt).total_s
+    assert ours == pytest.approx(seconds, rel=0.3)
+
+
+@pytest.mark.parametrize("prompt, output, prefillers", [(1500, 13, 35), (1020, 129, 25)])
+def test_pools_are_sized_as_splitwise_sized_them(prompt, output, prefillers):
+    """BLOOM-176B on 40 DGX-H100: 35 machines for prompts and 5 for tokens on the coding trace, 25 and 15 on conversations
+    (section 6.2). By medians, with the 64 users at which its memory is full (section 3.4): three machines off at most."""
+    bloom = catalog.model("bloom-176b")
+    prompt_s = prefill(bloom, H100, 8, 1, prompt).total_s
+    output_s = output * decode_step(bloom, H100, 8, 64, prompt).total_s / 64
+    assert 40 * serving.prefill_share(prompt_s, output_s) == pytest.approx(prefillers, abs=3)
+
+
 # -- closed forms ----------------------------------------------------------------------------------------------------
+def test_a_cache_sent_layer_by_layer_by_hand():
+    """Ten layers of 10 ms: over a wire that takes 50 ms for all, 5 ms are left; over one that takes 300 ms, the first layer
+    leaves after 10 ms and the last arrives at 310 ms, 210 ms after the prefill."""
+    assert serving.exposed_transfer_s(5e9, 1e11, 0.1, 10) == pytest.approx(0.005)
+    assert serving.exposed_transfer_s(3e9, 1e10, 0.1, 10) == pytest.approx(0.21)
+
+
+def test_the_best_split_by_hand():
+    """DistServe's example (arXiv:2401.09670 section 1): 5.6 prompts/s and 10 answers/s of one GPU each: two to one, 3.3 a GPU."""
+    best = serving.best_split(serving.Rates(5.6, 1e9, 10.0, 1.6, 0.1, 1e9), 3)
+    assert best == (2.0, 10.0)
+
+
 def test_speculative_decoding_by_hand():
     """a = 0.8, k = 4: 1 + 0.8 + 0.64 + 0.512 + 0.4096 = 3.3616 tokens; at 5 % a draft token 3.3616 / 1.2 = 2.80."""
     assert serving.tokens_per_verification(0.8, 4) == pytest.approx(3.3616)
