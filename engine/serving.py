@@ -17,6 +17,7 @@ from engine.shape import shape
 
 ROWS = np.array([1.0, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384])
 NEVER_S = 1e30                  # the time of what cannot be
+USERS = np.unique(np.round(np.geomspace(1, 1024, 121)))         # batches to choose from
 HEAD_ROWS = 256.0               # rows of the output layer at most: a prompt needs it for its last token alone
 MODES = {"prefill_first": serving_events.PREFILL_FIRST, "chunked": serving_events.CHUNKED,
          "disaggregated": serving_events.DISAGGREGATED}
@@ -331,13 +332,14 @@ def rates(model, at, tp, users, prompt, output, ttft_s, tpot_s, wire_bytes_per_s
     """What one replica can do alone in each role, for requests that are all alike; ``users`` are the batches to try."""
     with check.trusted():
         held = decoding.room(model, at.gpu, tp, prompt + output).users
-        step_s = decoding.split(model, at, tp, users, prompt + output / 2.0).total_s
-        fitting = np.where(users <= held, step_s, NEVER_S)
+        together = ops.maximum(1.0, ops.minimum(users, held))       # at most as many as the caches leave room for
+        step_s = decoding.split(model, at, tp, together, prompt + output / 2.0).total_s
+        fitting = np.where(held >= 1.0, step_s, NEVER_S)
         shared = decoding.steady(model, at, tp, users, prompt, output)
         prefill_s = inference.prefill(model, at, tp, 1, prompt).total_s
         cache_bytes = decoding.user_bytes(model, prompt)
         return Rates(prefill_rate(prefill_s, ttft_s), wire_rate(cache_bytes, wire_bytes_per_s),
-                     answer_rate(users, fitting, output, tpot_s),
+                     answer_rate(together, fitting, output, tpot_s),
                      np.where(prefill_s <= ttft_s, np.max(np.where(shared.token_s <= tpot_s, shared.tokens_per_s_per_gpu, 0.0)), 0.0)
                      * tp / output, prefill_s, cache_bytes)
 
@@ -356,3 +358,23 @@ def best_split(of_one: Rates, replicas: int) -> Split:
     prefillers = np.arange(1.0, replicas)
     goodput = pools(prefillers, replicas, of_one.prefill_per_s, of_one.wire_per_s, of_one.decode_per_s).goodput_per_s
     return Split(prefillers[np.argmax(goodput)], np.max(goodput))
+
+
+class Bargain(NamedTuple):
+    """The same replicas shared and split, under the same targets."""
+
+    users_sharing: float        # answers at once on one replica …
+    users_apart: float
+    sharing_per_s: float        # … and requests a second of them all
+    apart_per_s: float
+
+
+def bargain(model, at, tp, prompt, output, ttft_s, tpot_s, replicas, wire_bytes_per_s=50e9) -> Bargain:
+    """What a split brings: t(u) ≤ T lets a decoding replica take more users than t(u) + u·S/n ≤ T lets one that shares."""
+    found = rates(model, at, tp, USERS, prompt, output, ttft_s, tpot_s, wire_bytes_per_s)
+    shared = decoding.steady(model, at, tp, USERS, prompt, output)
+    users = np.minimum(USERS, decoding.room(model, at.gpu, tp, prompt + output).users)
+    step_s = decoding.split(model, at, tp, np.maximum(1.0, users), prompt + output / 2.0).total_s
+    return Bargain(np.max(np.where(shared.token_s <= tpot_s, shared.batch, 0.0)),
+                   np.max(np.where(step_s <= tpot_s, users, 0.0)),
+                   replicas * found.shared_per_s, best_split(found, replicas).goodput_per_s)

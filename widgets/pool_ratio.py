@@ -12,7 +12,6 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 MOST = 64
 PREFILLERS = np.arange(1.0, MOST)
-USERS = np.unique(np.round(np.geomspace(1, 1024, 31)))
 MODELS = [catalog.model(key) for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "gpt-oss-120b", "deepseek-v3")]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 VIEWS = [m * 10.0**e for e in range(-2, 4) for m in (1, 1.5, 2, 3, 4, 6, 8)]
@@ -57,7 +56,7 @@ class PoolRatio(Widget):
     def rates(self):
         """(prefill, wire, decode) requests a second of one replica, and of one that shares."""
         at = self.at()
-        return over(lambda model: serving.rates(model, at, self.tp, USERS, self.prompt, self.answer, self.ttft, self.tpot, self.wire),
+        return over(lambda model: serving.rates(model, at, self.tp, serving.USERS, self.prompt, self.answer, self.ttft, self.tpot, self.wire),
                     self.model)
 
     @once

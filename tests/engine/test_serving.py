@@ -219,3 +219,14 @@ def test_a_lone_users_speculation_is_the_formulas_and_a_full_batchs_is_none():
 
 def test_a_draft_that_is_never_right_only_costs():
     assert serving.speculative_gain(LLAMA, catalog.model("llama3.2-1b"), H100, 8, 1.0, 1000.0, 0.0, 4) < 1
+
+
+def test_pools_apart_buy_a_larger_batch_and_no_capacity():
+    """Under a tight target the split serves more, with more answers at once; under none, sharing does: both spend S + n·t(u)/u
+    of a replica on a request, and a split cannot keep every replica busy."""
+    tight, loose = (serving.bargain(LLAMA, H100, 4, 2000, 300, 1.0, tpot_s, 16) for tpot_s in (0.03, 10.0))
+    assert tight.users_apart > 4 * tight.users_sharing and tight.apart_per_s > 1.5 * tight.sharing_per_s
+    assert loose.users_apart == loose.users_sharing and loose.apart_per_s < loose.sharing_per_s
+    prompt_s = prefill(LLAMA, H100, 4, 1, 2000).total_s
+    work_s = prompt_s + 300 * decode_step(LLAMA, H100, 4, loose.users_sharing, 2150).total_s / loose.users_sharing
+    assert loose.sharing_per_s == pytest.approx(16 / work_s)
