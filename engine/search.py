@@ -221,10 +221,11 @@ def plan(model, at: Machine, job: Job, gpus: int, top: int = 5) -> Plan:
     fastest, leanest, legal_count, fitting_count, free_s = [], [], 0, 0, math.inf
     for block in blocks(model, job, int(gpus)):
         seconds, total_bytes, legal = evaluate(block, at)
+        seconds = np.where(legal, seconds, np.inf)
         fitting = legal & (total_bytes <= at.gpu.hbm_bytes)
         legal_count += int(np.count_nonzero(legal))
         fitting_count += int(np.count_nonzero(fitting))
-        free_s = min(free_s, np.min(np.broadcast_to(seconds, block.shape), where=legal, initial=math.inf))
+        free_s = min(free_s, float(seconds.min()))
         fastest += least_of_each_split(block, seconds, fitting)
         if not fastest:
             leanest += least_of_each_split(block, total_bytes, legal)
@@ -234,4 +235,4 @@ def plan(model, at: Machine, job: Job, gpus: int, top: int = 5) -> Plan:
                          f"got {gpus}")
     elapsed_s = time.perf_counter() - started
     first, *others = (estimate(model, at, job, f.layout) for f in found)
-    return Plan(first, tuple(others), legal_count, fitting_count, elapsed_s, float(free_s))
+    return Plan(first, tuple(others), legal_count, fitting_count, elapsed_s, free_s)
