@@ -1,8 +1,8 @@
-"""A model from the config.json that Hugging Face keeps beside its weights: Llama, Mistral, Mixtral, Qwen, DeepSeek, Kimi,
-Gemma, GPT-2 and what is named like them. The file is parsed as JSON and never executed.
+"""A model from the config.json that Hugging Face keeps beside its weights: Llama, Mistral, Mixtral, Qwen, DeepSeek,
+Kimi, Gemma, GPT-2 and what is named like them. The file is parsed as JSON and never executed.
 
-``numbers`` takes the known keys out of the file, and ``fields_of`` makes a model's fields of them. The second is a program,
-so a page without Python reads a dropped file by the same rules.
+``numbers`` takes the known keys out of the file, and ``fields_of`` makes a model's fields of them. The second is a
+program, so a page without Python reads a dropped file by the same rules.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import math
 from engine.program import program
 
 KEYS = ("model_type", "num_hidden_layers", "n_layer", "num_layers", "n_layers", "hidden_size", "n_embd", "d_model",
-        "num_attention_heads", "n_head", "n_heads", "num_key_value_heads", "head_dim", "intermediate_size", "n_inner", "ffn_dim",
-        "intermediate_size_mlp", "vocab_size", "num_local_experts", "num_experts", "n_routed_experts", "num_experts_per_tok",
-        "moe_intermediate_size", "n_shared_experts", "shared_expert_intermediate_size", "first_k_dense_replace",
+        "num_attention_heads", "n_head", "n_heads", "num_key_value_heads", "head_dim", "intermediate_size", "n_inner",
+        "ffn_dim", "intermediate_size_mlp", "vocab_size", "num_local_experts", "num_experts", "n_routed_experts",
+        "num_experts_per_tok", "moe_intermediate_size", "n_shared_experts", "shared_expert_intermediate_size", "first_k_dense_replace",
         "decoder_sparse_step", "interleave_moe_layer_step", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim",
         "qk_nope_head_dim", "v_head_dim", "tie_word_embeddings", "attention_bias", "sliding_window", "use_sliding_window",
         "max_window_layers", "sliding_window_pattern")
 # of texts, the place in this list is their number; a text that is not in it counts as not given
-TYPES = ("gpt2", "gpt_neox", "bloom", "opt", "falcon", "gemma", "gemma2", "gemma3_text", "qwen2", "qwen2_moe", "llama4_text")
+TYPES = ("gpt2", "gpt_neox", "bloom", "opt", "falcon", "gemma", "gemma2", "gemma3_text", "qwen2", "qwen2_moe",
+         "llama4_text")
 PLAIN_MLP = 5               # the types before this place have no gate
 TIED = (0, 2, 3, 5, 6, 7)   # those whose embeddings are tied unless the file says otherwise
 QKV_BIAS = (8, 9)
@@ -30,8 +31,8 @@ FIELDS = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "
           "shared_experts", "shared_ffn", "first_dense_layers", "moe_every", "q_lora", "kv_lora", "rope_dim", "nope_dim",
           "v_dim", "window", "windowed_layers", "gated", "tied", "qkv_bias")
 # what a model cannot do without: any one key of each group
-LAYERS, HIDDEN, HEADS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers"), ("hidden_size", "n_embd", "d_model"), (
-    "num_attention_heads", "n_head", "n_heads")
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+HIDDEN, HEADS = ("hidden_size", "n_embd", "d_model"), ("num_attention_heads", "n_head", "n_heads")
 FFN, EXPERTS = ("intermediate_size", "n_inner", "ffn_dim"), ("num_local_experts", "num_experts", "n_routed_experts")
 NEEDED = (LAYERS, HIDDEN, HEADS, ("vocab_size",), FFN, ("num_experts_per_tok",))
 
@@ -41,12 +42,12 @@ def _places(*names) -> tuple[int, ...]:
 
 
 AT_LAYERS, AT_HIDDEN, AT_HEADS, AT_FFN, AT_EXPERTS = (_places(*names) for names in (LAYERS, HIDDEN, HEADS, FFN, EXPERTS))
-(TYPE, KV_HEADS, HEAD_DIM, DENSE_FFN, VOCAB, TOP_K, EXPERT_FFN, SHARED, SHARED_FFN, FIRST_DENSE, SPARSE_STEP, MOE_STEP, Q_LORA,
- KV_LORA, ROPE, NOPE, V_DIM, TIE, BIAS, WINDOW, USE_WINDOW, MAX_WINDOW, PATTERN) = _places(
+(TYPE, KV_HEADS, HEAD_DIM, DENSE_FFN, VOCAB, TOP_K, EXPERT_FFN, SHARED, SHARED_FFN, FIRST_DENSE, SPARSE_STEP, MOE_STEP,
+ Q_LORA, KV_LORA, ROPE, NOPE, V_DIM, TIE, BIAS, WINDOW, USE_WINDOW, MAX_WINDOW, PATTERN) = _places(
     "model_type", "num_key_value_heads", "head_dim", "intermediate_size_mlp", "vocab_size", "num_experts_per_tok",
     "moe_intermediate_size", "n_shared_experts", "shared_expert_intermediate_size", "first_k_dense_replace",
-    "decoder_sparse_step", "interleave_moe_layer_step", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim",
-    "v_head_dim", "tie_word_embeddings", "attention_bias", "sliding_window", "use_sliding_window", "max_window_layers",
+    "decoder_sparse_step", "interleave_moe_layer_step", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim",
+    "qk_nope_head_dim", "v_head_dim", "tie_word_embeddings", "attention_bias", "sliding_window", "use_sliding_window", "max_window_layers",
     "sliding_window_pattern")
 
 
@@ -120,9 +121,9 @@ def fields_of(given):
     window_layers = windowed(given, kind, layers)
     kv_lora = first(given, [KV_LORA], 0)
     return {"fields": [
-        layers, hidden, heads, first(given, [KV_HEADS], heads), first(given, [HEAD_DIM], math.floor(hidden / max(1, heads))),
-        ffn, vocab, experts, top_k, expert_ffn, shared, shared_ffn, first_dense, every, first(given, [Q_LORA], 0), kv_lora,
-        first(given, [ROPE], 64), first(given, [NOPE], 128), first(given, [V_DIM], 128),
+        layers, hidden, heads, first(given, [KV_HEADS], heads),
+        first(given, [HEAD_DIM], math.floor(hidden / max(1, heads))), ffn, vocab, experts, top_k, expert_ffn, shared,
+        shared_ffn, first_dense, every, first(given, [Q_LORA], 0), kv_lora, first(given, [ROPE], 64), first(given, [NOPE], 128), first(given, [V_DIM], 128),
         given[WINDOW] if window_layers > 0 else 0, window_layers, 0 if kind >= 0 and kind < PLAIN_MLP else 1,
         first(given, [TIE], among(kind, TIED)), first(given, [BIAS], among(kind, QKV_BIAS))], "missing": missing}
 

@@ -92,7 +92,8 @@ def megatron(run: Run, words=Words) -> str:
                           f"  # Megatron-LM has no schedule {key}: this runs 1F1B, and slower than planned\n", "")
              for key in NOT_IN_MEGATRON]
     uneven = (run.pp > 1) & (run.model.layers % (run.pp * run.chunks) != 0) & (run.chunks > 1)
-    lines.append(words.choose(uneven, "  # layers that chunks do not divide also need --pipeline-model-parallel-layout\n", ""))
+    lines.append(words.choose(
+        uneven, "  # layers that chunks do not divide also need --pipeline-model-parallel-layout\n", ""))
     for setting in (*_megatron_model(run, words.plain), *_megatron_layout(run, words.plain)):
         text = f"  --{setting.key}\n" if setting.value is None else f"  --{setting.key} {setting.value}\n"
         lines.append(text if setting.when is True else words.choose(setting.when, text, ""))
@@ -101,7 +102,7 @@ def megatron(run: Run, words=Words) -> str:
 
 def _megatron_model(run: Run, n) -> list[Setting]:
     model = run.model
-    latent, experts = model.kv_lora > 0, model.experts > 0
+    latent, experts, dense = model.kv_lora > 0, model.experts > 0, model.first_dense_layers
     return [
         Setting("num-layers", n(model.layers)), Setting("hidden-size", n(model.hidden)),
         Setting("ffn-hidden-size", n(ops.where(model.ffn > 0, model.ffn, model.expert_ffn))),
@@ -112,15 +113,16 @@ def _megatron_model(run: Run, n) -> list[Setting]:
         Setting("seq-length", n(run.seq)), Setting("max-position-embeddings", n(run.seq)),
         Setting("swiglu", when=model.gated > 0), Setting("add-qkv-bias", when=model.qkv_bias > 0),
         Setting("untie-embeddings-and-output-weights", when=model.tied < 1),
-        Setting("multi-latent-attention", when=latent), Setting("q-lora-rank", n(model.q_lora), latent & (model.q_lora > 0)),
+        Setting("multi-latent-attention", when=latent),
+        Setting("q-lora-rank", n(model.q_lora), latent & (model.q_lora > 0)),
         Setting("kv-lora-rank", n(model.kv_lora), latent), Setting("qk-head-dim", n(model.nope_dim), latent),
         Setting("qk-pos-emb-head-dim", n(model.rope_dim), latent), Setting("v-head-dim", n(model.v_dim), latent),
         Setting("num-experts", n(model.experts), experts), Setting("moe-router-topk", n(model.top_k), experts),
         Setting("moe-ffn-hidden-size", n(model.expert_ffn), experts),
         Setting("moe-shared-expert-intermediate-size", n(model.shared_experts * model.shared_ffn),
                 experts & (model.shared_experts * model.shared_ffn > 0)),
-        Setting("moe-layer-freq", f'"([0]*{n(model.first_dense_layers)}+[1]*{n(model.layers - model.first_dense_layers)})"',
-                experts & (model.first_dense_layers > 0) & (model.moe_every < 2)),
+        Setting("moe-layer-freq", f'"([0]*{n(dense)}+[1]*{n(model.layers - dense)})"',
+                experts & (dense > 0) & (model.moe_every < 2)),
         Setting("moe-layer-freq", n(model.moe_every), experts & (model.moe_every > 1)),
     ]
 
@@ -157,11 +159,12 @@ def torchtitan(run: Run, words=Words) -> str:
     reader's to name."""
     n, names = words.plain, [f'"{TORCH_SCHEDULES[key]}"' for key in run.schedules]
     replicated = run.zero < 1
-    looped = ops.where(run.is_schedule("zb-h1", "zb-h2", "dualpipe"), 2.0, run.chunks)     # stages that a rank holds there
+    looped = ops.where(run.is_schedule("zb-h1", "zb-h2", "dualpipe"), 2.0, run.chunks)  # stages that a rank holds there
     sections = {
         "training": [
-            Setting("local_batch_size", n(run.global_batch / run.dp)), Setting("global_batch_size", n(run.global_batch)),
-            Setting("seq_len", n(run.seq)), Setting("steps", n(run.steps)), Setting("mixed_precision_param", '"bfloat16"')],
+            Setting("local_batch_size", n(run.global_batch / run.dp)),
+            Setting("global_batch_size", n(run.global_batch)), Setting("seq_len", n(run.seq)),
+            Setting("steps", n(run.steps)), Setting("mixed_precision_param", '"bfloat16"')],
         "parallelism": [
             Setting("data_parallel_replicate_degree", n(ops.where(replicated, run.dp, 1.0))),
             Setting("data_parallel_shard_degree", n(ops.where(replicated, 1.0, run.dp))),
@@ -169,12 +172,13 @@ def torchtitan(run: Run, words=Words) -> str:
             Setting("tensor_parallel_degree", n(run.tp)), Setting("context_parallel_degree", n(run.cp)),
             Setting("pipeline_parallel_degree", n(run.pp)),
             Setting("pipeline_parallel_schedule", words.select(run.schedule, names), run.pp > 1),
-            Setting("pipeline_parallel_layers_per_stage", n(ops.ceil(run.model.layers / (run.pp * looped))), run.pp > 1),
+            Setting("pipeline_parallel_layers_per_stage", n(ops.ceil(run.model.layers / (run.pp * looped))),
+                    run.pp > 1),
             Setting("pipeline_parallel_microbatch_size", n(run.micro_batch), run.pp > 1),
             Setting("expert_parallel_degree", n(run.ep), run.model.experts > 0),
             Setting("expert_tensor_parallel_degree", n(run.expert_tp), run.model.experts > 0)],
         "activation_checkpoint": [Setting("mode", words.choose(run.recompute == memory.FULL, '"full"', '"none"'))],
-        "quantize.linear.float8": [Setting("recipe_name", words.choose(run.fp8 > 0, '"tensorwise"', '""'), run.fp8 > 0)],
+        "quantize.linear.float8": [Setting("recipe_name", '"tensorwise"', run.fp8 > 0)],
     }
     lines = ["# [model] name, flavor and hf_assets_path are yours\n"]
     for section, settings in sections.items():

@@ -106,8 +106,8 @@ def _mission(key: str, entry: dict) -> Mission:
 
 def case(mission) -> Case:
     """The mission's job as the planner takes it."""
-    return Case(as_model(mission.model), mission.at.chip, mission.at.wires, mission.hbm_bytes, mission.recipe, mission.gpus,
-                mission.batch, mission.seq)
+    return Case(as_model(mission.model), mission.at.chip, mission.at.wires, mission.hbm_bytes, mission.recipe,
+                mission.gpus, mission.batch, mission.seq)
 
 
 def answer(mission: Mission) -> Layouts:
@@ -166,7 +166,8 @@ def data_ranks(mission, layout: Layouts):
     return mission.gpus / (layout.tp * layout.pp * layout.cp)
 
 
-def by_hand(key: str, tp=1, pp=1, cp=1, ep=1, expert_tp=1, zero=1, micro_batch=1, recompute=0, schedule="1f1b") -> Verdict:
+def by_hand(key: str, tp=1, pp=1, cp=1, ep=1, expert_tp=1, zero=1, micro_batch=1, recompute=0,
+            schedule="1f1b") -> Verdict:
     """The verdict on a layout of a mission, in plain numbers."""
     with check.trusted():
         index = planner.SCHEDULE_NAMES.index(schedule)

@@ -1,7 +1,7 @@
 """The planner's search, here and on a page: the fastest layouts of a job, their costs, and what would make them faster.
 
-With numbers ``found`` is ``search.plan``. With symbols it lists the splits by a program and measures every layout of each
-by a sweep, so that a page without Python searches the same space by the same ``step``.
+With numbers ``found`` is ``search.plan``. With symbols it lists the splits by a program and measures every layout of
+each by a sweep, so that a page without Python searches the same space by the same ``step``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from engine.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_b
 from engine.sweep import sweep
 
 TOP = 5                 # layouts that are shown: the winner and the best of the other splits
-MOST_SPLITS = 12_288    # of one job that a page has room for: 32,768 GPUs, 384 experts and contexts of 131,072 have 11,908
+MOST_SPLITS = 12_288    # of one job that a page has room for: 24,576 GPUs, 384 experts, sequences of 131,072 have 11,908
 MODERN = Job(1, 1)      # today's software; a case has its own sizes
 RECOMPUTES = tuple(float(value) for key, value in RECOMPUTE.items() if key != "selective")  # flash drops it anyway
 # every (schedule, chunks of layers a stage), in the order of ``search.schedules``
@@ -39,7 +39,8 @@ SCHEDULE_KEYS = tuple(key for key in SCHEDULES if key != "interleaved") + ("inte
 CHUNKS = (1,) * (len(SCHEDULES) - 1) + INTERLEAVES
 SCHEDULE_NAMES = tuple(f"{key} × {chunks}" if chunks > 1 else key for key, chunks in zip(SCHEDULE_KEYS, CHUNKS))
 IS_1F1B = tuple(float(key == "1f1b") for key in SCHEDULE_KEYS)
-COEFFICIENTS = {name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS) for name in Schedules._fields}
+COEFFICIENTS = {name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS)
+                for name in Schedules._fields}
 
 
 class Case(NamedTuple):
@@ -188,8 +189,9 @@ def every_layout(case: Case):
 
     def measure(point):
         schedule = Schedules(*(point[name] for name in Schedules._fields))
-        a = Axes(case.seq, case.global_batch, *(point[name] for name in ("tp", "pp", "cp", "dp", "ep", "expert_tp", "zero")),
-                 0.0, point["micro_batch"], point["recompute"], schedule, point["chunks"])
+        split = (point[name] for name in ("tp", "pp", "cp", "dp", "ep", "expert_tp", "zero"))
+        a = Axes(case.seq, case.global_batch, *split, 0.0, point["micro_batch"], point["recompute"], schedule,
+                 point["chunks"])
         terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
         return search.legal(a, case.model.layers, point["is_1f1b"]), {
             "fastest": (terms.step_s, terms.total_bytes <= case.hbm_bytes),
@@ -203,8 +205,8 @@ def every_layout(case: Case):
 def _found_on_page(case: Case) -> Found:
     splits, contests = every_layout(case)
     fastest, leanest = contests["fastest"], contests["leanest"]
-    best = ranked(*splits.values(), fastest.cost, fastest.cell, fastest.count, leanest.cost, leanest.cell, leanest.count,
-                  contests["free"].cost)
+    best = ranked(*splits.values(), fastest.cost, fastest.cell, fastest.count, leanest.cost, leanest.cell,
+                  leanest.count, contests["free"].cost)
     return Found(Layouts(*(best[name] for name in Layouts._fields)), best["legal"], best["fitting"], best["free_s"])
 
 

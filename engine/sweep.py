@@ -1,13 +1,13 @@
 """The least of some costs over every combination of some values: how a search runs here and on a page alike.
 
 ``sweep(rows, dimensions, measure)`` calls ``measure`` with one combination (column name -> value) of a row and of one
-entry of each dimension. It gives the conditions under which the combination counts, and contests: name -> (cost, whether
-it takes part). For each row and contest the answer is the least cost, the cell where it is (an index into the
+entry of each dimension. It gives the conditions under which the combination counts, and contests: name -> (cost,
+whether it takes part). For each row and contest the answer is the least cost, the cell where it is (an index into the
 dimensions' combinations, the last running fastest; the first of equal ones) and how many took part.
 
-Here all combinations of some rows are one call of ``measure`` on arrays. Where a row's value only stands for a number (it
-has ``__run_sweep__``), ``measure`` is called once with such values and written out as nested loops, in which everything is
-computed in the outermost loop that knows what it needs: widgets/kit/sweep.py.
+Here all combinations of some rows are one call of ``measure`` on arrays. Where a row's value only stands for a number
+(it has ``__run_sweep__``), ``measure`` is called once with such values and written out as nested loops, in which
+everything is computed in the outermost loop that knows what it needs: widgets/kit/sweep.py.
 """
 
 from __future__ import annotations
