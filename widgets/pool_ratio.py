@@ -100,16 +100,17 @@ class PoolRatio(Widget):
 
     @part(*WORK)
     def sharing(self):
-        return {"y": self.together(), "x": self.replicas, "label": f"sharing: {show(self.together(), 'count')} requests/s"}
+        return {"y": self.together(), "x": self.replicas, "label": f"sharing: {show(self.together(), 'count')}"}
 
     @part(*WORK)
     def winner(self):
         place = self.best()
         x = lookup(PREFILLERS, place)
         left, right = x < fig.share_of(self.replicas, 0.35), x > fig.share_of(self.replicas, 0.65)
-        return {"align": choose(left, "left", choose(right, "right", "center")), "x": lookup(np.minimum(PREFILLERS, self.replicas), place), "y": self.best_goodput(),
-                "label": choose(self.best_goodput() > 0, f"best: {show(lookup(PREFILLERS, place), 'count')} prefill, "
-                                f"{show(self.best_goodput(), 'count')} requests/s", "")}
+        return {"align": choose(left, "left", choose(right, "right", "center")),
+                "x": lookup(np.minimum(PREFILLERS, self.replicas), place), "y": self.best_goodput(),
+                "label": choose(self.best_goodput() > 0, f"best: {show(lookup(PREFILLERS, place), 'count')} of "
+                                f"{show(self.replicas, 'count')}", "")}
 
     @part("prefillers", *WORK)
     def mine(self):
