@@ -23,8 +23,9 @@ serve: site
 site: $(READY)
 	@$(BIN)/python site/build.py
 
+# All of it on all cores; make test PYTEST="tests/engine -k roofline" for some, in one process.
 test: $(READY)
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest $(or $(PYTEST),--numprocesses auto)
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "The other engines could not be installed; they are left out."

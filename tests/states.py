@@ -28,10 +28,17 @@ def presets(cls) -> list[dict]:
     return found
 
 
-def around(cls) -> list[dict]:
-    """The default with one control moved to each of its stops."""
+def around(cls, most: int = 10**9) -> list[dict]:
+    """The default with one control moved to each of its stops, or to so many of them, the ends among them."""
     home = default(cls)
-    return [home | {name: value} for name, control in cls.controls().items() for value in values_of(control)]
+    return [home | {name: value} for name, control in cls.controls().items() for value in some(values_of(control), most)]
+
+
+def some(values: list, most: int) -> list:
+    """At most so many of the values, evenly, with the first and the last."""
+    if len(values) <= most:
+        return values
+    return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
 
 
 def likely_to_differ(cls) -> list[dict]:
@@ -83,5 +90,6 @@ def shown(cls, state: dict) -> str:
         return str(widget.shown())
 
 
-def sample(cls, count: int = 200) -> list[dict]:
-    return [default(cls), *presets(cls), *around(cls), *scattered(cls, count)]
+def sample(cls, count: int = 150) -> list[dict]:
+    """What the page and Python are compared at."""
+    return [default(cls), *presets(cls), *around(cls, most=12), *scattered(cls, count)]
