@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from engine import catalog, inference, layout, serving
+from engine import catalog, inference, layout, serving, serving_events
+from tests.engine.test_serving_events import run
 from tests.lessons.reading import Lesson
 from widgets.kit import prose
 from widgets.prefill_decode import REQUESTS, WHOLE_PROMPTS, PrefillDecode
@@ -83,6 +84,14 @@ def test_the_wait_s_knee_is_where_it_says():
         return serving.m_d_1_wait_s(load, 1.0)
     assert wait(2 / 3) == pytest.approx(1.0) and wait(0.9) / wait(0.8) > 2 and wait(0.95) / wait(0.9) > 2
     assert (1 + wait(0.85 * 1.1)) / (1 + wait(0.85)) == pytest.approx(2, rel=0.15)
+
+
+def test_near_the_knee_one_in_ten_waits_more_than_twice_the_mean():
+    """Executed, at ρ = 0.9; an exponential wait would make it ln 10 = 2.3."""
+    count, service_s = 50_000, 0.05
+    came = serving_events.arrivals(count, 0.9 / service_s, 5)
+    wait_s = run(came, [100] * count, [1] * count, budget=100, rows=[1, 100], rows_s=[0.001, service_s])["started"] - came
+    assert 2 < np.percentile(wait_s, 90) / wait_s.mean() < 3
 
 
 def test_deepseek_s_day_adds_up():
