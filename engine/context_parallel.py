@@ -141,6 +141,19 @@ def hidden_from_tokens(heads, kv_heads, flops_per_s, bytes_per_s, order, value_b
     return ops.where(order == ZIGZAG, 2 * full, full)
 
 
+def hidden_from_tokens_with_latency(heads, kv_heads, head_dim, flops_per_s, bytes_per_s, latency_s, order,
+                                    value_bytes=2.0):
+    """The same with start-up: the positive root of k·c² = m·c + α, for the heads that one rank really has.
+
+    k is a full block's attention over c², halved in zig-zag order; m is the time on the wire of one token.
+    """
+    check.non_negative(latency_s=latency_s)
+    check.positive(bytes_per_s=bytes_per_s)
+    pair_s = attention_s(1.0, heads, head_dim, flops_per_s) * ops.where(order == ZIGZAG, 0.5, 1.0)
+    token_s = kv_block_bytes(1.0, kv_heads, head_dim, value_bytes) / bytes_per_s
+    return (token_s + ops.sqrt(token_s * token_s + 4 * pair_s * latency_s)) / (2 * pair_s)
+
+
 def message_s(block_bytes, bytes_per_s, latency_s):
     """One block to the next rank: alpha and its bytes (Hockney 1994)."""
     check.non_negative(block_bytes=block_bytes, latency_s=latency_s)

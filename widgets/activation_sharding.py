@@ -48,9 +48,11 @@ class ActivationSharding(Widget):
     assumptions = (
         "Bytes of one dense layer in bf16 for one micro-batch, by Korthikanti et al.; the plain bar is tensor "
         "parallelism alone, + SP adds sequence parallelism over the same ranks. The dashed line is all of a GPU's HBM "
-        "over the model's layers: whatever the number of pipeline stages, the first holds that many layers' "
-        "activations under 1F1B. Left out: weights and optimizer, logits, what stands rebuilt under full recompute, "
-        "and FlashAttention's row statistics.")
+        "over the model's layers: with at least as many micro-batches as pipeline stages, the first holds that many "
+        "layers' activations under 1F1B. Left out: weights and optimizer, logits, what stands rebuilt under full "
+        "recompute, "
+        "and FlashAttention's row statistics. Selective recompute repeats both products of attention; FlashAttention "
+        "repeats one: half of the share shown for all but the scores.")
     formula = (
         "$$M = s\\,b\\,h\\left(10 + \\frac{24}{t} + \\frac{5\\,a\\,s}{h\\,t}\\right) \\;\\xrightarrow{SP}\\; "
         "\\frac{s\\,b\\,h}{t}\\left(34 + \\frac{5\\,a\\,s}{h}\\right) \\;\\xrightarrow{CP}\\; "
@@ -192,11 +194,11 @@ class ActivationSharding(Widget):
     def of_hbm(self):
         return show(self.against(), "percent"), self.against() > 1
 
-    @readout("Context ranks to fit")
+    @readout("Ranks for activations alone")
     def needed(self):
         return f"at least {show(self.ranks_needed(), 'count')}", self.ranks_needed() > self.context
 
-    @readout("Computed twice")
+    @readout("Recomputed, unfused")
     def again(self):
         return show(flops.recomputed_share(self.model, self.seq, recompute=self.kept), "percent")
 
@@ -205,7 +207,8 @@ class ActivationSharding(Widget):
         return self.against() > 1, (
             f"You found the activation wall: {show(self.all_layers(), 'bytes')} of activations, "
             f"{show(self.against(), 'times')} the HBM of one {self.gpu.name}, before a single weight. First response: "
-            f"{show(self.ranks_needed(), 'count')} context ranks or more, each with its share of the sequence; or "
+            f"{show(self.ranks_needed(), 'count')} context ranks or more for activations alone, and "
+            "more for the weights and optimizer beside them; or "
             f"recompute more and pay for it in time (lesson 05).")
 
     @regime()

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 from bokeh.core.properties import value
 
-from engine import catalog, context_parallel, hardware, ranks_frames, ring_attention
+from engine import catalog, context_parallel, hardware, ops, ranks_frames, ring_attention
 from engine.ring_attention import Frames
 from widgets.kit import figure as fig
 from widgets.kit import ring
@@ -143,8 +143,10 @@ class RingAttention(Widget):
         return context_parallel.ring_busy_share(self.ranks, self.block(), self.order)
 
     def hidden_from(self):
-        return context_parallel.hidden_from_tokens(self.model.heads, self.model.kv_heads, self.rate(),
-                                                   self.link.bytes_per_s, self.order)
+        """Whole tokens, start-up included, as in the timeline."""
+        return ops.ceil(context_parallel.hidden_from_tokens_with_latency(
+            self.model.heads, self.model.kv_heads, self.model.head_dim, self.rate(), self.link.bytes_per_s,
+            self.link.latency_s, self.order))
 
     def exposed(self):
         return self.message_s() > self.busiest_s(1)
@@ -366,7 +368,7 @@ class RingAttention(Widget):
 
     @readout("Hidden from, a rank")
     def hidden(self):
-        return show(self.hidden_from(), "tokens"), self.exposed()
+        return f"{show(self.hidden_from(), 'count')} tokens", self.exposed()
 
     @regime(target=True)
     def idle(self):
@@ -380,8 +382,8 @@ class RingAttention(Widget):
     def bare_messages(self):
         return self.exposed(), (
             f"Messages lie bare: passing a block on takes {show(self.message_s(), 'seconds')}, using one "
-            f"{show(self.busiest_s(1), 'seconds')}. The {show(self.block(), 'tokens')} of each rank are too few; "
-            f"{show(self.hidden_from(), 'tokens')} would hide it. First response: fewer ranks for this length, a "
+            f"{show(self.busiest_s(1), 'seconds')}. The {show(self.block(), 'count')} tokens of each rank are too "
+            f"few; {show(self.hidden_from(), 'count')} would hide it. First response: fewer ranks for this length, a "
             "faster wire, or fewer key heads.")
 
     def summary(self):

@@ -156,6 +156,20 @@ def test_at_the_threshold_attention_is_as_long_as_the_message(order):
     assert compute_s == pytest.approx(context_parallel.kv_block_bytes(block, 8, 128) / 46e9)
 
 
+@pytest.mark.parametrize("order", [FULL, ZIGZAG])
+def test_at_the_threshold_with_latency_attention_is_as_long_as_the_whole_message(order):
+    block = context_parallel.hidden_from_tokens_with_latency(128, 8, 128, 600e12, 46e9, 20e-6, order)
+    compute_s = context_parallel.attention_s(context_parallel.block_pairs(3, 1, 16, block, order), 128, 128, 600e12)
+    kv_bytes = context_parallel.kv_block_bytes(block, 8, 128)
+    assert compute_s == pytest.approx(context_parallel.message_s(kv_bytes, 46e9, 20e-6))
+    assert block > context_parallel.hidden_from_tokens(128, 8, 600e12, 46e9, order)
+
+
+def test_without_latency_the_two_thresholds_agree():
+    block = context_parallel.hidden_from_tokens_with_latency(128, 8, 128, 989e12, 50e9, 0.0, ZIGZAG)
+    assert block == pytest.approx(19780 / 8)
+
+
 def test_a_step_waits_for_the_longer_and_the_last_for_no_message():
     assert context_parallel.ring_step_s(np.arange(3), 3, 2.0, 5.0).tolist() == [5.0, 5.0, 2.0]
     assert context_parallel.ring_step_s(np.arange(3), 3, 5.0, 2.0).tolist() == [5.0, 5.0, 5.0]

@@ -107,9 +107,9 @@ def test_the_line_for_now_reaches_the_end_with_the_run():
 
 
 def test_a_short_sequence_leaves_messages_bare():
-    """GPT-3 has a key head for each query head: 2 · 640.5e12 / 50e9 = 25,600 tokens a rank under zig-zag."""
+    """GPT-3 has a key head for each query head: 2 · 640.5e12 / 50e9 = 25,620 tokens a rank under zig-zag, and start-up."""
     state = {"model": "gpt3-175b", "order": "zigzag"}
-    assert shown(**state)["readouts"]["hidden"]["text"] == "25.6k tokens"
+    assert shown(**state)["readouts"]["hidden"]["text"] == "25,630 tokens"
     assert not shown(**state, seq=131072)["regimes"]["bare_messages"]["met"]
     found = shown(**state, seq=65536)
     assert found["regimes"]["bare_messages"]["met"] and found["readouts"]["message"]["alarm"]
