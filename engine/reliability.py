@@ -87,6 +87,16 @@ def shares(interval_s, checkpoint_s, mtbf_s, restart_s):
     return np.stack(np.broadcast_arrays(useful, kept - useful, running - kept, 1.0 - running), axis=-1)
 
 
+def lost_per_failure_s(interval_s, checkpoint_s, mtbf_s):
+    """M − (τ+δ)/(eˣ − 1), x = (τ+δ)/M: the mean time from the last checkpoint to a failure that strikes before the next.
+
+    Half an interval while intervals are short against M; never more than M, however seldom one writes.
+    """
+    check.positive(interval_s=interval_s, checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
+    x = ops.minimum((interval_s + checkpoint_s) / mtbf_s, 700.0)
+    return mtbf_s * (1.0 - x / np.expm1(x))
+
+
 def useful_share(interval_s, checkpoint_s, mtbf_s, restart_s):
     """The first of ``shares``: e^(−R/M) · x/(eˣ − 1) · τ/(τ+δ), with x = (τ+δ)/M. To first order it is ``goodput``."""
     return shares(interval_s, checkpoint_s, mtbf_s, restart_s)[..., 0]

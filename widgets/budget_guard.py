@@ -97,19 +97,20 @@ class BudgetGuard(Widget):
         fig.ticks(p.xaxis[0], [1, 10, 100, 1000, 1e4], "count")
         fig.ticks(p.yaxis[0], [HOUR, 10 * HOUR, 4 * DAY, 40 * DAY, 2 * YEAR], "seconds")
         p.grid.grid_line_color = None
-        over = {key: fig.OVER[key] for key in fig.OVER if not key.startswith("line")}
+        over = {key: fig.OVER[key] for key in fig.OVER if not key.startswith("line")} | {"hatch_scale": 28}
+        on_panel = fig.ON_PANEL | {"background_fill_alpha": 1.0}       # labels stand on the hatching
         p.varea("gpus", "longest_s", DURATIONS_S[1], source=sources["limit"], **over)
         p.segment("x0", "y0", "x1", "y1", source=sources["bills"], line_color=color["axis"], line_alpha=0.5,
                   line_dash=[2, 4])
-        p.text("x0", "y0", text="text", source=sources["bills"], x_offset=5, y_offset=16, **fig.ON_PANEL, **fig.LABEL)
+        p.text("x0", "y0", text="text", source=sources["bills"], x_offset=5, y_offset=16, **on_panel, **fig.LABEL)
         p.line("gpus", "longest_s", source=sources["limit"], line_color=color["over"], line_width=2)
-        p.text("x", "y", text="text", source=sources["limit_name"], text_align="align", y_offset=-22, **fig.ON_PANEL,
+        p.text("x", "y", text="text", source=sources["limit_name"], text_align="align", y_offset=-22, **on_panel,
                **fig.BOLD | {"text_color": color["over"]})
         at = [run.gpus for run in RUNS], [run.duration_s for run in RUNS]
         p.scatter(*at, size=8, fill_color=color["panel"], line_color=color["ink-soft"], line_width=1.6)
         for run, x, y in zip(RUNS, *at):
             p.text(x, y, text=[run.name], text_align=SIDE[run.key][0], x_offset=SIDE[run.key][1],
-                   y_offset=SIDE[run.key][2], **fig.ON_PANEL, **fig.LABEL)
+                   y_offset=SIDE[run.key][2], **on_panel, **fig.LABEL)
         run = sources["run"]
         p.segment("gpus", DURATIONS_S[0], "gpus", "duration_s", source=run, line_color=color["ink"], line_dash=[3, 3])
         p.segment(GPUS[0], "duration_s", "gpus", "duration_s", source=run, line_color=color["ink"], line_dash=[3, 3])
@@ -119,7 +120,7 @@ class BudgetGuard(Widget):
                   line_color=color["over"], line_width=4,
                   line_alpha="red")
         p.text("gpus", "duration_s", text="text", text_align="align", x_offset="shift", y_offset=16, source=run,
-               **fig.BOLD)
+               **on_panel, **fig.BOLD)
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ RUNS = list(catalog.interruptions().values())
 RAIL, LEADERS, TOP = 1.13, np.array([1.27, 1.27, 1.41]), 1.62
 NAMES, NAMED_AT = ["useful", "writing", "done again", "coming back"], np.array([1.25, 1.25, 2.7e4, 2.7e4]) * SHORTEST
 HOPELESS = 0.1                      # of useful time at best: no advice on intervals is worth giving
+MUCH = 0.1                          # of the time: a loss worth a sentence
 THIN = 0.06                             # a band in which its name has no room
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
 EVERY = ("gpus", "checkpoint_s", "interval_s", "restart_s", "per_gpu_year")
@@ -46,8 +47,8 @@ class Goodput(Widget):
         "many GPUs as stand beside them: OPT-175B's logbook and Meta's RSC-1 (arXiv:2410.21680) count failures of all "
         "causes. Left out: planned stops, stragglers, and what a step itself wastes.")
     formula = (
-        r"$$G = e^{-R/M}\cdot\frac{x}{e^x-1}\cdot\frac{\tau}{\tau+\delta}, \qquad x = \frac{\tau+\delta}{M}, \qquad "
-        r"M = \frac{1}{N\,\lambda}, \qquad \tau_{best} \approx \sqrt{2\,\delta\,M}$$" "\n\n"
+        r"$$G = e^{-R/M}\cdot\frac{x}{e^x-1}\cdot\frac{\tau}{\tau+\delta}$$" "\n\n"
+        r"$$x = \frac{\tau+\delta}{M}, \quad M = \frac{1}{N\,\lambda}, \quad \tau_{best} \approx \sqrt{2\,\delta\,M}$$" "\n\n"
         "The share of the time not spent coming back, of it the share that is kept, of that the share not spent on "
         r"writing. $N$ GPUs fail at a rate of $\lambda$ each; $\tau$ is the interval, $\delta$ the time to write, $R$ "
         "the time to come back (Daly 2006). For rare failures it is the textbook's "
@@ -68,6 +69,9 @@ class Goodput(Widget):
 
     def best_useful(self):
         return self.shares(self.best_s())[0]
+
+    def lost_s(self):
+        return reliability.lost_per_failure_s(self.interval_s, self.checkpoint_s, self.mtbf_s())
 
     def young_s(self):
         return reliability.young_interval_s(self.checkpoint_s, self.mtbf_s())
@@ -160,6 +164,7 @@ class Goodput(Widget):
         p.quad(left=SHORTEST, right=LONGEST, bottom="bottom", top=1, source=sources["pile"],
                **fig.OVER | {"line_alpha": "seen"})
         p.line("interval_s", "useful", source=bands, line_color=color["compute"], line_width=2.5)
+        self.rail(p, sources)           # its lines pass behind the labels
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
         p.segment("x", 0, "x", 1, source=sources["young"], line_color=color["accent"], line_dash=[6, 4], line_width=1.6)
         p.text("x", 0.07, text=value("√(2δM)"), x_offset=-6, text_align="right", source=sources["young"],
@@ -173,7 +178,6 @@ class Goodput(Widget):
                   line_width=1.5)
         p.text("x", 0.33, text="text", text_align="align", x_offset="shift", source=sources["chosen"],
                **fig.ON_PANEL, **fig.BOLD)
-        self.rail(p, sources)
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
@@ -206,6 +210,15 @@ class Goodput(Widget):
             "First response: restart what failed and not the job (spare nodes, state from a neighbour's memory); "
             "checkpoints cannot help here.")
 
+    @regime()
+    def recovery(self):
+        _, writing, again, back = self.shares(self.interval_s)
+        largest = (back > MUCH) & (back > writing) & (back > again)
+        return largest & ~reliability.restarts_pile_up(self.restart_s, self.mtbf_s()), (
+            f"Coming back is the largest loss: {show(self.restart_s, 'seconds')} of every "
+            f"{show(self.mtbf_s(), 'seconds')} between failures, {show(back, 'percent')} of the time. First response: "
+            "spare nodes, and state from a neighbour's memory; the interval is second.")
+
     def far(self):
         """Above 0 where the interval is too long, below where too short; 0 where it hardly matters or nothing helps."""
         far = reliability.far_from_best(self.interval_s, self.best_s(), self.useful(), self.best_useful())
@@ -214,7 +227,7 @@ class Goodput(Widget):
     @regime()
     def seldom(self):
         return self.far() > 0, (
-            f"You write too seldom: each failure throws away half of {show(self.interval_s, 'seconds')} on average. "
+            f"You write too seldom: each failure throws away {show(self.lost_s(), 'seconds')} on average. "
             f"First response: every {show(self.best_s(), 'seconds', 2)}, {show(self.best_useful(), 'percent')} useful "
             f"instead of {show(self.useful(), 'percent')}.")
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from engine import mesh
 from widgets.kit import figure as fig
-from widgets.kit.cluster import grid
+from widgets.kit.cluster import OUT_OF_SIGHT, grid
 from widgets.kit.controls import Choice, Number
 from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, part, readout, regime
@@ -45,7 +45,7 @@ class RankMesh(Widget):
                "TP 16, nodes of 8": {"tp": "16"}, "TP 16, nodes of 64": {"tp": "16", "per_node": "64"},
                "Long context: TP 8 × CP 8": {"cp": "8", "pp": "1"},
                "Experts: EP 8 in the node": {"tp": "1", "ep": "8", "shade": "ep"}}
-    break_it = "Find a degree, then an order, that puts a tensor-parallel group on more than one node."
+    break_it = "Put a tensor-parallel group on more than one node: a degree can do it, and so can an order."
     assumptions = (
         "Ranks are numbered node by node, as launchers do. Data parallelism takes the GPUs that the other axes leave; "
         "wishes that do not fit are cut. Expert ranks are neighbours among the data ranks. Letters mark the chosen "
@@ -75,6 +75,10 @@ class RankMesh(Widget):
     def relation(self):
         return mesh.relation(RANKS, self.picked(), self.sizes(), self.order)
 
+    def torn_peers(self):
+        """The tensor peers, where their group left its node."""
+        return (self.relation() == 2) & self.is_across()
+
     def way(self, size, nodes):
         """Index into WHERE."""
         return np.where(size > 1, np.where(nodes > 1, 2, 1), 0)
@@ -97,11 +101,17 @@ class RankMesh(Widget):
     def lit(self):
         relation, cells = self.relation(), grid(self.gpus, self.per_node, MOST_GPUS, MOST_GPUS, self.per_node)
         near = mesh.node(RANKS, self.per_node) == mesh.node(self.picked(), self.per_node)
-        torn = (relation == 2) & self.is_across()
-        peer = (relation > 1) & ~torn
+        peer = (relation > 1) & ~self.torn_peers()
         return {**cells.sides(), "itself": np.where(relation == 1, 1.0, 0.0), "link": np.where(peer & near, LIT, 0.0),
-                "network": np.where(peer & ~near, LIT, 0.0), "over": np.where(torn, 1.0, 0.0),
+                "network": np.where(peer & ~near, LIT, 0.0),
                 "letter": select(relation, LETTERS)}
+
+    @part(*PLACE, "rank", shown=False)
+    def torn_apart(self):
+        """Cells of their own, so that one pattern serves them all: a hatch that differs by cell costs a canvas each."""
+        torn = self.torn_peers()
+        sides = grid(self.gpus, self.per_node, MOST_GPUS, MOST_GPUS, self.per_node).sides()
+        return {name: np.where(torn, sides[name], OUT_OF_SIGHT) for name in ("left", "right", "bottom", "top")}
 
     @hint("cells")
     def said(self):
@@ -147,8 +157,7 @@ class RankMesh(Widget):
         lit = sources["lit"]
         for name in ("link", "network"):
             p.quad(**box, source=lit, fill_color=color[name], fill_alpha=name, line_color=color[name], line_alpha=name)
-        p.quad(**box, source=lit, **{key: fig.OVER[key] for key in fig.OVER if not key.endswith("alpha")},
-               fill_alpha=0, hatch_alpha="over", line_alpha="over")
+        p.quad(**box, source=sources["torn_apart"], **fig.OVER | {"fill_alpha": 0, "hatch_alpha": 1})
         p.quad(**box, source=lit, fill_color=color["ink"], fill_alpha="itself", line_color=None)
         p.text("x", "y", text="letter", text_align="center", source=lit, **fig.BOLD)
         axes = sources["axes"]
@@ -212,7 +221,11 @@ class RankMesh(Widget):
     def summary(self):
         sizes, nodes = self.sizes(), self.nodes()
         return (f"{show(self.gpus, 'count')} GPUs in nodes of {show(self.per_node, 'count')}, with {self.order.name} "
-                f"from the inside out: groups of {show(sizes.tp, 'count')} tensor ranks stand "
-                f"{select(self.way(sizes.tp, nodes.tp), WHERE)}, {show(sizes.pp, 'count')} pipeline stages "
-                f"{select(self.way(sizes.pp, nodes.pp), WHERE)}, {show(sizes.dp, 'count')} data ranks "
-                f"{select(self.way(sizes.dp, nodes.dp), WHERE)}; rank {self.place()}.")
+                f"from the inside out: {self.stand('tensor ranks', sizes.tp, nodes.tp)}, "
+                f"{self.stand('pipeline stages', sizes.pp, nodes.pp)}, {self.stand('data ranks', sizes.dp, nodes.dp)}; "
+                f"rank {self.place()}.")
+
+    def stand(self, members, size, nodes):
+        """Where the groups of an axis are, if it has any."""
+        return choose(size > 1, f"groups of {show(size, 'count')} {members} {select(self.way(size, nodes), WHERE)}",
+                      f"no groups of {members}")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine import catalog, reliability
 from engine.reliability import (LLAMA3_FAILURES_PER_GPU_S, best_interval_s, daly_interval_s, failures_per_gpu_s,
-                                goodput, gpus_at, mean_time_between_failures_s, run, shares, useful_share, wasted_share,
+                                goodput, gpus_at, lost_per_failure_s, mean_time_between_failures_s, run, shares, useful_share, wasted_share,
                                 young_interval_s)
 from engine.units import DAY, HOUR, YEAR
 
@@ -69,6 +69,19 @@ def test_shares_by_hand():
     useful, writing, again, back = shares(90.0, 10.0, 100.0, 0.0)
     assert (useful, writing, again, back) == pytest.approx((0.52378, 0.05820, 0.41802, 0.0), abs=1e-5)
     assert useful_share(90.0, 10.0, 100.0, 100.0) == pytest.approx(0.52378 / np.e, abs=1e-5)
+
+
+def test_what_a_failure_throws_away_by_hand_and_at_its_limits():
+    """x = 1: 100 − 100/(e − 1) = 41.8; half a short interval, to the x/12 that the series leaves; all of M for a long one."""
+    assert lost_per_failure_s(90.0, 10.0, 100.0) == pytest.approx(41.802, abs=1e-3)
+    assert lost_per_failure_s(9.0, 1.0, 1e5) == pytest.approx(5.0, rel=1e-4)
+    assert lost_per_failure_s(1e6, 1.0, 100.0) == pytest.approx(100.0)
+
+
+@given(st.floats(0.01, 20), st.floats(0.001, 5), st.floats(0, 5))
+def test_failures_times_what_each_throws_away_is_the_share_done_again(interval, checkpoint, restart):
+    _, _, again, back = shares(interval, checkpoint, 1.0, restart)
+    assert (1.0 - back) * lost_per_failure_s(interval, checkpoint, 1.0) == pytest.approx(again, abs=1e-12)
 
 
 @given(times, times, times, st.floats(0, 1e6))

@@ -21,11 +21,16 @@ def lit(letter, **texts):
     return [rank for rank, found in enumerate(part("lit", **texts)["letter"]) if str(found) == letter]
 
 
+def torn_apart(**texts):
+    """Ranks drawn in red."""
+    return np.flatnonzero(part("torn_apart", **texts)["left"] >= 0).tolist()
+
+
 def test_the_classic_lights_its_peers():
     """TP 8 × PP 4 × DP 16: seven neighbours, fifteen replicas every eighth GPU, three stages 128 apart."""
     assert lit("T") == list(range(1, 8)) and lit("P") == [128, 256, 384] and lit("D") == list(range(8, 128, 8))
     columns = part("lit")
-    assert np.flatnonzero(columns["link"]).tolist() == lit("T") and not columns["over"].any()
+    assert np.flatnonzero(columns["link"]).tolist() == lit("T") and not torn_apart()
     assert np.flatnonzero(columns["network"]).tolist() == sorted(lit("D") + lit("P"))
     assert np.flatnonzero(columns["itself"]).tolist() == [0]
 
@@ -46,7 +51,7 @@ def test_tensor_parallelism_across_nodes_is_red_and_said(texts, nodes, reason):
     found = shown(**texts)
     assert found["regimes"]["torn"]["met"] and reason in found["regimes"]["torn"]["text"]
     assert found["readouts"]["tensor_nodes"] == {"text": f"{nodes} nodes", "alarm": True}
-    assert np.flatnonzero(found["parts"]["lit"]["over"]).tolist() == lit("T", **texts)
+    assert torn_apart(**texts) == lit("T", **texts)
     assert str(found["parts"]["axes"]["wire"][0]) == "over"
     assert not shown()["regimes"]["torn"]["met"] and not shown(tp="16", per_node="64")["regimes"]["torn"]["met"]
 
