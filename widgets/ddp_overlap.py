@@ -24,7 +24,8 @@ ETHERNET = catalog.link("eth-100")
 
 class DdpOverlap(Widget):
     question = "Does the AllReduce hide behind the backward pass?"
-    tokens = Number("Tokens per GPU", 8192, 128, 131072, family="tokens", marks=(1024, 2048, 4096, 16384, 32768))
+    tokens = Number("Tokens per GPU", 8192, 128, 131072, family="tokens", marks=(1024, 2048, 4096, 16384, 32768),
+                    help="In one micro-batch")
     wire_bytes_per_s = Number("Wire, one way", WIRE.bytes_per_s, 1.25e9, 450e9, family="bytes_per_s",
                               marks=(12.5e9, 25e9, 100e9, 400e9), help="What a ring has for each GPU")
     bucket = Number("Bucket", 25 * MIB, MIB, LARGEST, family="bytes_binary", stops=BUCKET_STOPS,
@@ -52,8 +53,8 @@ class DdpOverlap(Widget):
         "bucket is one ring AllReduce, and they go one after the other. Left out: what NCCL takes from the arithmetic, "
         "the optimizer, trees (fewer start-ups for many GPUs). Thin lines lead from a full bucket to its AllReduce.")
     formula = (
-        r"$$T_{AllReduce}(S) = 2(N-1)\,\alpha + \frac{2(N-1)}{N}\frac{S}{W} \qquad tokens > \frac{u\,C}{W} \cdot "
-        r"\frac{N-1}{N} \cdot \frac{g}{2}$$" "\n\n"
+        r"$$T_\text{AllReduce}(S) = 2(N-1)\,\alpha + \frac{2(N-1)}{N}\frac{S}{W} \qquad "
+        r"\text{tokens} > \frac{u\,C}{W} \cdot \frac{N-1}{N} \cdot \frac{g}{2}$$" "\n\n"
         "The right one says when the bytes alone fit behind the backward pass: $W$ is the wire, $C$ the peak, $u$ the "
         r"MFU, $g$ the bytes of a gradient. The best bucket is near $\sqrt{G (N-1)\,\alpha W}$ for a gradient of $G$ "
         "bytes. The picture is neither formula but a simulation of two CUDA streams: a task starts when the one before "
@@ -207,8 +208,8 @@ class DdpOverlap(Widget):
         return needed > self.tokens, (
             f"You found the wire's wall: at {show(self.wire_bytes_per_s, 'bytes_per_s')} the bytes alone need "
             f"{show(needed, 'tokens')} on each GPU to hide, and there are {show(self.tokens, 'tokens')}. No bucket "
-            "helps. First response: more tokens for each AllReduce, by a larger micro-batch or by accumulating "
-            "gradients under no_sync.")
+            "helps. First response: a larger micro-batch. Accumulating under no_sync hides no more, but the exposed "
+            "time then comes once in many micro-batches.")
 
     @regime()
     def too_many(self):

@@ -48,17 +48,20 @@ class DdpScaling(Widget):
     }
     break_it = "Enlarge the model until its state no longer fits. Then try to bring it back by adding GPUs."
     assumptions = (
-        "Each GPU keeps its tokens per step as others are added (weak scaling); bf16 gradients in buckets of 25 MiB "
-        "behind the backward pass. A sample of a batch $B$ is worth $1/(1 + B/B_{crit})$ of one in a tiny batch; the "
-        "critical batch grows as the loss falls, and four million tokens is about Kaplan's fit at a loss of 2.3 nats. "
+        "Each GPU keeps its tokens per step as others are added (weak scaling), all in one micro-batch; bf16 gradients "
+        "in buckets of 25 MiB behind the backward pass. A sample of a batch $B$ is worth $1/(1 + B/B_\\text{crit})$ of one in a "
+        "tiny batch; the critical batch grows as the loss falls, and four million tokens is about Kaplan's fit at a "
+        "loss of 2.3 nats. "
         "Step times spread normally, anew in each step. State of bf16 mixed Adam, without activations; the memory bar "
         "is linear up to the HBM and logarithmic beyond.")
     formula = (
-        r"$$\text{share} = \frac{T_1}{T_{slowest} + T_{exposed}} \cdot \frac{1}{1 + B/B_{crit}}, \qquad B = N \cdot "
-        r"tokens$$" "\n\n" r"$T_1$ is the computing time, the same for any $N$; $T_{slowest} = T_1 (1 + d\,z_N)$ with "
-        r"$z_N \approx \sqrt{2 \ln N}$; $T_{exposed}$ is what of the AllReduce ends after the backward pass. Steps and "
-        r"samples to a loss trade as $S/S_{min} = 1 + B_{crit}/B$ (McCandlish et al., arXiv:1812.06162, eq. 2.11); "
-        "$B_{crit}$ by Kaplan et al., arXiv:2001.08361, eq. 1.4. State: $16P$ bytes, whatever $N$.")
+        r"$$\text{share} = \frac{T_1}{T_\text{slowest} + T_\text{exposed}} \cdot \frac{1}{1 + B/B_\text{crit}}, \qquad "
+        r"B = N \cdot \text{tokens}$$" "\n\n" r"$T_1$ is the computing time, the same for any $N$; "
+        r"$T_\text{slowest} = T_1 (1 + d\,z_N)$ with $z_N \approx \Phi^{-1}((N - 3/8)/(N + 1/4))$, the slowest of $N$ "
+        r"normal values in deviations $d$ (Blom 1958); $T_\text{exposed}$ is what of the AllReduce ends after the "
+        r"backward pass. Steps and samples to a loss trade as $S/S_\text{min} = 1 + B_\text{crit}/B$ (McCandlish et "
+        r"al., arXiv:1812.06162, eq. 2.11); $B_\text{crit}$ by Kaplan et al., arXiv:2001.08361, eq. 1.4. State: $16P$ "
+        "bytes, whatever $N$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def wire(self, ranks):
@@ -133,7 +136,7 @@ class DdpScaling(Widget):
         seen = (at >= 1) & (at <= MOST)
         return {"ranks": np.clip(at, 1.0, MOST), "seen": np.where(seen, 1.0, 0.0),
                 "align": choose(at > 200, "right", "left"), "shift": np.where(at > 200, -8.0, 8.0),
-                "text": choose(seen, f"batch = critical at {show(at, 'count')} GPUs", ""),
+                "text": choose(seen, f"batch = critical at N = {show(at, 'count')}", ""),
                 "narrow": choose(seen, "critical batch", "")}
 
     @part("size", "gpu")
@@ -229,7 +232,7 @@ class DdpScaling(Widget):
         exposed = self.shares(self.ranks).exposed
         return exposed > 0.2, (
             f"The wire sets the pace: {show(exposed, 'percent', 2)} of the step is AllReduce that nothing hides. "
-            "First response: more tokens on each GPU and step.")
+            "First response: a larger micro-batch on each GPU.")
 
     def summary(self):
         found = self.shares(self.ranks)

@@ -33,6 +33,12 @@ BY_HAND = {
     "models.embedding_parameters(": "1.05 GB",                                       # 128,256 · 4,096 · 2
     "data_parallel.useful_share(512 * 8192": "48.8 %",
     "memory.state_bytes(3e9)": "48 GB",
+    "data_parallel.deviations_of_slowest(8)": "1.43",                                # the quantile at 7.625/8.25
+    "data_parallel.deviations_of_slowest(1024)": "3.23",                             # … at 1,023.625/1,024.25
+    'link("nvlink4").latency_s | µs': "3.4 µs",
+    'link("nvlink4").bytes_per_s, link("nvlink4").latency_s) | MB': "415 MB",        # √(16.06e9 · 7 · 3.4e-6 · 450e9)
+    "1.1 * 0.5 / data_parallel.slowest_s(1024": "3.3 %",
+    "1.1 * 0.5 / data_parallel.slowest_s(8": "6.9 %",
     "0.01 * data_parallel.deviations_of_slowest(1024)": "3.2 %",
     'flops.training_flops(models.parameters(model("llama3.2-1b")), 8192) | TFLOP': "60.7 TFLOP",
     'gradient_bytes(models.parameters(model("llama3.2-1b"))), 128': "24.5 ms",       # 127/64 · 2.47 / 200
@@ -93,6 +99,19 @@ def test_accumulation_leaves_the_exposed_time_and_shrinks_its_share():
     steps = [data_parallel.step(8e9, 2048, 64, SPEED, 12.5e9, 0.0, micro_batches=count) for count in (1, 64)]
     assert steps[0].exposed_s == steps[1].exposed_s
     assert steps[1].exposed_s / steps[1].step_s < 0.15 < 0.9 < steps[0].exposed_s / steps[0].step_s
+
+
+def test_an_always_slow_rank_costs_a_tenth_alone_and_less_where_others_are_late_too():
+    slow_s = 0.5 / 0.9
+    for ranks in (8, 1024):
+        assert 1 - data_parallel.slowest_s(ranks, 0.5, 0.0) / slow_s == pytest.approx(0.1)
+        assert 1 - data_parallel.slowest_s(ranks, 0.5, 0.01) / slow_s < 0.09
+
+
+def test_a_ring_inside_the_node_needs_770_tokens_and_one_of_eight_cards_nine_times_as_many():
+    """0.4 · 989e12 · 7/8 over 450 and 50 GB/s."""
+    tokens = [data_parallel.tokens_to_hide(8, wire, H100.bf16_flops_per_s) for wire in (450e9, 50e9)]
+    assert tokens == pytest.approx([769, 6923], abs=1)
 
 
 def test_the_optimum_of_buckets_is_flat_and_twenty_times_off_is_not():
