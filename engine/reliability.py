@@ -88,7 +88,7 @@ def shares(interval_s, checkpoint_s, mtbf_s, restart_s):
 
 
 def lost_per_failure_s(interval_s, checkpoint_s, mtbf_s):
-    """M − (τ+δ)/(eˣ − 1), x = (τ+δ)/M: the mean time from the last checkpoint to a failure that strikes before the next.
+    """M − (τ+δ)/(eˣ − 1), x = (τ+δ)/M: mean time from the last checkpoint to a failure that strikes before the next.
 
     Half an interval while intervals are short against M; never more than M, however seldom one writes.
     """

@@ -48,7 +48,8 @@ class Goodput(Widget):
         "causes. Left out: planned stops, stragglers, and what a step itself wastes.")
     formula = (
         r"$$G = e^{-R/M}\cdot\frac{x}{e^x-1}\cdot\frac{\tau}{\tau+\delta}$$" "\n\n"
-        r"$$x = \frac{\tau+\delta}{M}, \quad M = \frac{1}{N\,\lambda}, \quad \tau_{best} \approx \sqrt{2\,\delta\,M}$$" "\n\n"
+        r"$$x = \frac{\tau+\delta}{M}, \quad M = \frac{1}{N\,\lambda}, "
+        r"\quad \tau_{best} \approx \sqrt{2\,\delta\,M}$$" "\n\n"
         "The share of the time not spent coming back, of it the share that is kept, of that the share not spent on "
         r"writing. $N$ GPUs fail at a rate of $\lambda$ each; $\tau$ is the interval, $\delta$ the time to write, $R$ "
         "the time to come back (Daly 2006). For rare failures it is the textbook's "
@@ -221,11 +222,11 @@ class Goodput(Widget):
         return self.recovery_is_worst(), (
             f"Coming back is the largest loss: {show(self.restart_s, 'seconds')} of every "
             f"{show(self.mtbf_s(), 'seconds')} between failures, {show(back, 'percent')} of the time. First response: "
-            "spare nodes, and state from a neighbour's memory. The best interval alone makes "
-            f"{show(self.best_useful(), 'percent')} useful of {show(self.useful(), 'percent')}.")
+            "spare nodes, and state from a neighbour's memory. The best interval alone "
+            f"leaves {show(self.best_useful(), 'percent')} useful, now it is {show(self.useful(), 'percent')}.")
 
     def far(self):
-        """Above 0 where the interval is too long, below where too short; 0 where another loss is larger or nothing helps."""
+        """Above 0 where the interval is too long, below where too short; 0 where it hardly matters."""
         far = reliability.far_from_best(self.interval_s, self.best_s(), self.useful(), self.best_useful())
         return np.where((self.best_useful() > HOPELESS) & ~self.recovery_is_worst(), far, 0.0)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from engine import catalog, reliability
 from engine.reliability import (LLAMA3_FAILURES_PER_GPU_S, best_interval_s, daly_interval_s, failures_per_gpu_s,
-                                goodput, gpus_at, lost_per_failure_s, mean_time_between_failures_s, run, shares, useful_share, wasted_share,
-                                young_interval_s)
+                                goodput, gpus_at, lost_per_failure_s, mean_time_between_failures_s, run, shares,
+                                useful_share, wasted_share, young_interval_s)
 from engine.units import DAY, HOUR, YEAR
 
 times = st.floats(1e-3, 1e7)
@@ -72,7 +72,7 @@ def test_shares_by_hand():
 
 
 def test_what_a_failure_throws_away_by_hand_and_at_its_limits():
-    """x = 1: 100 − 100/(e − 1) = 41.8; half a short interval, to the x/12 that the series leaves; all of M for a long one."""
+    """x = 1: 100 − 100/(e − 1) = 41.8; half a short interval, to the series' x/12; all of M for a long one."""
     assert lost_per_failure_s(90.0, 10.0, 100.0) == pytest.approx(41.802, abs=1e-3)
     assert lost_per_failure_s(9.0, 1.0, 1e5) == pytest.approx(5.0, rel=1e-4)
     assert lost_per_failure_s(1e6, 1.0, 100.0) == pytest.approx(100.0)
