@@ -48,12 +48,11 @@ class DdpScaling(Widget):
     }
     break_it = "Enlarge the model until its state no longer fits. Then try to bring it back by adding GPUs."
     assumptions = (
-        "Each GPU keeps its tokens per step as others are added (weak scaling), all in one micro-batch; bf16 gradients "
-        "in buckets of 25 MiB behind the backward pass. A sample of a batch $B$ is worth $1/(1 + B/B_\\text{crit})$ of "
-        "one in a tiny batch; the critical batch grows as the loss falls, and four million tokens is about Kaplan's fit at a "
-        "loss of 2.3 nats. "
-        "Step times spread normally, anew in each step. State of bf16 mixed Adam, without activations; the memory bar "
-        "is linear up to the HBM and logarithmic beyond.")
+        "Each GPU keeps its tokens per step as others are added (weak scaling), all in one micro-batch; bf16 "
+        "gradients in buckets of 25 MiB behind the backward pass. A sample of a batch $B$ is worth $1/(1 + "
+        "B/B_\\text{crit})$ of one in a tiny batch; the critical batch grows as the loss falls, and four million "
+        "tokens is about Kaplan's fit at a loss of 2.3 nats. Step times spread normally, anew in each step. State of "
+        "bf16 mixed Adam, without activations; the memory bar is linear up to the HBM and logarithmic beyond.")
     formula = (
         r"$$\text{share} = \frac{T_1}{T_\text{slowest} + T_\text{exposed}} \cdot \frac{1}{1 + B/B_\text{crit}}, \qquad "
         r"B = N \cdot \text{tokens}$$" "\n\n" r"$T_1$ is the computing time, the same for any $N$; "
