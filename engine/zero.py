@@ -131,6 +131,54 @@ def against_arithmetic(wire_s, arithmetic_time_s):
     return wire_s / arithmetic_time_s
 
 
+class BehindPasses(NamedTuple):
+    """What the wires do in one pass over a micro-batch, and how long the pass computes."""
+
+    forward_wire_s: object
+    backward_wire_s: object         # of any micro-batch but the last, if it sends at all
+    last_backward_wire_s: object
+    forward_s: object
+    backward_s: object
+
+    @property
+    def pressure(self):
+        """The longest wire time of a pass over the pass's arithmetic; above 1 no schedule hides it all."""
+        return ops.maximum(self.forward_wire_s / self.forward_s, self.last_backward_wire_s / self.backward_s)
+
+
+def behind_passes(traffic, stage, arithmetic_time_s, micro_batches=1) -> BehindPasses:
+    """Each part of a step's traffic, set against the pass it can hide behind: a third of the arithmetic forward, two
+    backward.
+
+    Stage 0 sums gradients in the last backward pass. Stages 1 and 2 gather weights in the next step's first forward
+    pass, stage 3 once in every pass. What crosses between groups follows the last backward pass's scatters.
+    """
+    check.between(0, 3, stage=stage)
+    check.whole(micro_batches=micro_batches)
+    check.positive(arithmetic_time_s=arithmetic_time_s)
+    gather_s = traffic.weights_s / ops.where(stage >= 3, 2.0 * micro_batches, 1.0)
+    scatter_s = traffic.gradients_s / ops.where(stage >= 2, micro_batches * 1.0, 1.0)
+    inside_s = scatter_s + ops.where(stage >= 3, gather_s, 0.0)
+    forward_s = arithmetic_time_s / (3.0 * micro_batches)
+    return BehindPasses(gather_s, ops.where(stage >= 2, inside_s, 0.0), inside_s + traffic.replicas_s,
+                        forward_s, 2.0 * forward_s)
+
+
+def exposed_s(traffic, stage, arithmetic_time_s, micro_batches=1):
+    """What no schedule hides: of each pass's wires, what outlasts its arithmetic."""
+    at = behind_passes(traffic, stage, arithmetic_time_s, micro_batches)
+    gathering = ops.where(stage >= 3, micro_batches * 1.0, 1.0)
+    return (gathering * ops.maximum(0.0, at.forward_wire_s - at.forward_s)
+            + (micro_batches - 1.0) * ops.maximum(0.0, at.backward_wire_s - at.backward_s)
+            + ops.maximum(0.0, at.last_backward_wire_s - at.backward_s))
+
+
+def can_hide_s(traffic, stage, arithmetic_time_s, micro_batches=1):
+    """For how long wires with this mix of collectives may be busy in a step and still hide; without any, all of it."""
+    pressure = behind_passes(traffic, stage, arithmetic_time_s, micro_batches).pressure
+    return ops.where(pressure > 0, traffic.total_s / ops.where(pressure > 0, pressure, 1.0), arithmetic_time_s)
+
+
 def tokens_to_hide(tokens, wire_s, arithmetic_time_s):
     """Tokens in a micro-batch from which the arithmetic, which is proportional to them, is as long as the wires."""
     check.positive(tokens=tokens)

@@ -16,6 +16,7 @@ SENT, SENT_SHORT = ["gather weights", "sum gradients", "sum across"] * 4, ["gath
 HALF = 0.34                                     # half a column's width
 SIDES = {"left": np.repeat(STAGES - HALF, 3), "right": np.repeat(STAGES + HALF, 3)}
 COLUMN = {"of": list(np.repeat(NAMES, 3)), "x": np.repeat(STAGES, 3)} | SIDES
+EDGES = {"from": STAGES - 0.5, "to": STAGES + 0.5}
 TOP = 1.7                                       # how many HBMs of a stack are in view …
 ROOT, WALL, DEEPEST = -0.42, -1.62, 1.25        # … and under it the traffic: where it starts, the arithmetic, its times
 LOW, HIGH = -2.2, 1.92
@@ -58,10 +59,12 @@ class ZeroStages(Widget):
     break_it = "Leave stage 3 with too little work behind each gather."
     assumptions = (
         "Training state alone: no activations, no gathered layers, no fragmentation. Stacks are in units of the GPU's "
-        "HBM, traffic in units of the step's arithmetic at 40 % MFU; what an arrow leads is cut off. Wires run at "
+        "HBM, traffic in units of the step's arithmetic at 40 % MFU; what an arrow leads is cut off. A dashed line is "
+        "where the tightest pass is full: gradients hide behind backward passes, two thirds of the arithmetic, weights "
+        "of stages 1 and 2 behind one forward pass, sums across groups behind the last backward pass. Wires run at "
         "their one-way rates without start-up, a ring through whole nodes with all their NICs. Stages 2 and 3 scatter "
-        "gradients for every micro-batch, stage 3 gathers weights twice for each. A bar within the arithmetic can "
-        "hide, if it is issued early enough; one beyond it cannot.")
+        "gradients for every micro-batch, stage 3 gathers weights twice for each. A bar within "
+        "its line can hide, if it is issued early enough; one beyond it cannot.")
     formula = (
         r"$$M_0 = 16\Psi \qquad M_1 = 4\Psi + \frac{12\Psi}{N} \qquad M_2 = 2\Psi + \frac{14\Psi}{N} \qquad "
         r"M_3 = \frac{16\Psi}{N}$$" "\n\n"
@@ -87,8 +90,12 @@ class ZeroStages(Widget):
     def arithmetic_s(self):
         return zero.arithmetic_s(self.size, self.tokens, hardware.peak_with_fallback(self.gpu), MFU, self.micro_batches)
 
-    def ratios(self):
-        return zero.against_arithmetic(self.traffic().total_s, self.arithmetic_s())
+    def behind(self):
+        return zero.behind_passes(self.traffic(), STAGES, self.arithmetic_s(), self.micro_batches)
+
+    def can_hide_s(self):
+        """Where a stage's wires would be as busy as the passes they can hide behind."""
+        return zero.can_hide_s(self.traffic(), STAGES, self.arithmetic_s(), self.micro_batches)
 
     def lit(self):
         return STAGES == self.stage
@@ -146,11 +153,15 @@ class ZeroStages(Widget):
 
     @part(*TRAFFIC)
     def columns(self):
-        ratio, seconds = self.ratios(), self.traffic().total_s
+        seconds = self.traffic().total_s
+        ratio = zero.against_arithmetic(seconds, self.arithmetic_s())
+        wall = fig.between(ROOT, WALL, np.minimum(zero.against_arithmetic(self.can_hide_s(), self.arithmetic_s()),
+                                                  DEEPEST))
         end = fig.between(ROOT, WALL, np.minimum(ratio, DEEPEST))
         times = [f"{choose(ratio[i] > DEEPEST, '↓ ', '')}{show(seconds[i], 'seconds')}" for i in range(4)]
         return {"stage": NAMES, "shared": SHARED, "x": STAGES, "y": np.full(4, fig.midpoint(0.0, ROOT)), "end": end,
-                "wall": np.maximum(end, WALL), "past": np.where(ratio > 1, 1.0, 0.0), "seconds": seconds,
+                **EDGES, "limit": wall, "wall": np.maximum(end, wall), "seconds": seconds,
+                "past": np.where(self.behind().pressure > 1, 1.0, 0.0),
                 "passes": self.passes_words(), "time": times,
                 "label": [f"{passes} · {time}" for passes, time in zip(self.passes_words(), times)]}
 
@@ -163,10 +174,13 @@ class ZeroStages(Widget):
         return {"label": f"HBM of one {self.gpu.name}, {show(self.gpu.hbm_bytes, 'bytes')}",
                 "short": f"{show(self.gpu.hbm_bytes, 'bytes')} of HBM"}
 
-    @part("size", "tokens", "micro_batches", "gpu")
+    @part(*TRAFFIC)
     def floor(self):
-        return {"label": f"arithmetic of the step, {show(self.arithmetic_s(), 'seconds')}",
-                "short": f"arithmetic, {show(self.arithmetic_s(), 'seconds')}"}
+        """How long each stage's wires may be busy: the passes they can hide behind."""
+        limit = zero.against_arithmetic(self.can_hide_s(), self.arithmetic_s())
+        can_hide = show(self.can_hide_s()[3], "seconds")
+        return {"y": fig.between(ROOT, WALL, np.minimum(limit[3], DEEPEST)),
+                "label": f"what arithmetic can hide, {can_hide}", "short": f"can hide {can_hide}"}
 
     @hint("slabs")
     def of_a_slab(self):
@@ -210,10 +224,12 @@ class ZeroStages(Widget):
 
     @staticmethod
     def walls(p, sources):
-        """The HBM above and the arithmetic below, each one line through all columns."""
+        """The HBM above, one line; below, in each column, the arithmetic that its wires can hide behind."""
         color, over_bars = fig.COLOR, {"background_fill_color": fig.COLOR["panel"], "background_fill_alpha": 0.85}
-        for name, height, hue, offset in (("ceiling", 1.0, "hbm", -10), ("floor", WALL, "compute", 11)):
-            p.segment(-0.5, height, 3.5, height, line_color=color[hue], line_width=2, line_dash=[6, 4])
+        dashed = {"line_width": 2, "line_dash": [6, 4]}
+        p.segment(-0.5, 1.0, 3.5, 1.0, line_color=color["hbm"], **dashed)
+        p.segment("from", "limit", "to", "limit", source=sources["columns"], line_color=color["compute"], **dashed)
+        for name, height, hue, offset in (("ceiling", 1.0, "hbm", -10), ("floor", "y", "compute", 11)):
             for width, column in (("wide", "label"), ("narrow", "short")):
                 style = fig.BOLD | {"text_color": color[hue]} | over_bars
                 fig.only(width, p.text(3.48, height, text=column, source=sources[name], text_align="right",
@@ -244,21 +260,21 @@ class ZeroStages(Widget):
 
     @readout("Wires busy")
     def wires(self):
-        return show(self.wire_s(), "seconds"), self.of_stage(self.ratios()) > 1
+        return show(self.wire_s(), "seconds"), self.of_stage(self.behind().pressure) > 1
 
-    @readout("Could hide from", help="The tokens in a micro-batch at which the arithmetic lasts as long as the traffic")
+    @readout("Could hide from", help="The tokens in a micro-batch at which each pass lasts as long as its traffic")
     def hides_from(self):
-        return show(zero.tokens_to_hide(self.tokens, self.wire_s(), self.arithmetic_s()), "tokens")
+        needed = zero.tokens_to_hide(self.tokens, self.of_stage(self.behind().pressure), 1.0)
+        return show(needed, "tokens")
 
     @regime(target=True)
     def little_work(self):
-        ratio = self.of_stage(self.ratios())
         more = choose(self.group < self.ranks, "spread only what crosses between the groups",
                       "do not help, since each gathers anew")
-        return (self.stage >= 3) & (ratio > 1), (
-            "You found it: there is too little work behind each gather. Stage 3 keeps the wires busy for "
-            f"{show(self.wire_s(), 'seconds')} and the GPU computes for {show(self.arithmetic_s(), 'seconds')}; no "
-            f"prefetch hides the rest. First response: more tokens in a micro-batch, {self.hides_from()} at least; "
+        return (self.stage >= 3) & (self.of_stage(self.behind().pressure) > 1), (
+            "You found it: there is too little work behind the wires. Stage 3 keeps the wires busy for "
+            f"{show(self.wire_s(), 'seconds')} and the GPU computes for {show(self.arithmetic_s(), 'seconds')}; in at "
+            f"least one pass the wires outlast the arithmetic. First response: more tokens in a micro-batch, {self.hides_from()} at least; "
             f"more micro-batches {more}. Or a smaller shard group on faster wires (HSDP), or stage 1 where it fits.")
 
     @regime()

@@ -98,6 +98,34 @@ def test_accumulating_does_not_change_how_stage_three_hides():
     assert once == pytest.approx(four)
 
 
+# -- each part behind its own pass ----------------------------------------------------------------------------------
+def behind(stage, group=64, nic=50e9, tokens=2048, micro_batches=1):
+    traffic = zero.step_traffic(7.5e9, 64, group, stage, ADAM, H100, nic, micro_batches)
+    return traffic, stage, zero.arithmetic_s(7.5e9, tokens, 989e12, 0.4, micro_batches), micro_batches
+
+
+@pytest.mark.parametrize("micro_batches", [1, 8])
+def test_all_stages_hide_from_lesson_fours_tokens(micro_batches):
+    """2Ψ against 4ΨT, Ψ against 2ΨT twice, 2Ψ against 4ΨT: 0.4 · 989e12 / 400e9 · 63/64 = 973.5, accumulated or not."""
+    at = zero.behind_passes(*behind(STAGES, micro_batches=micro_batches))
+    assert 2048 * at.pressure == pytest.approx([0.4 * 989e12 / 400e9 * 63 / 64] * 4)
+
+
+@pytest.mark.parametrize("stage, group, seconds", [(1, 64, 1.8966), (3, 8, 1.8477), (3, 64, 24.6226), (0, 64, 2.0519)])
+def test_exposed_by_hand(stage, group, seconds):
+    """Forward 0.1553, backward 0.3106; a pass over one card 1.18125. Stage 1: 1.18125 - 0.1553 and - 0.3106. HSDP:
+    2.1 + 2 · 0.02917 - 0.3106. Stage 3: 8 · (3 · 1.18125 - 0.4659). Stage 0: 2.3625 - 0.3106."""
+    assert zero.exposed_s(*behind(stage, group, 12.5e9 / 8, 4096, 8)) == pytest.approx(seconds, abs=1e-4)
+
+
+def test_wires_as_busy_as_can_hide_have_a_full_pass():
+    """Stages 0 and 1: 4ΨT and 2 · 2ΨT of 6ΨT; stage 3: all. One GPU sends nothing, and anything could hide."""
+    traffic, stage, arithmetic, _ = behind(STAGES)
+    assert zero.can_hide_s(traffic, stage, arithmetic) / arithmetic == pytest.approx([2 / 3, 2 / 3, 2 / 3, 1])
+    alone = zero.step_traffic(7.5e9, 1, 1, STAGES, ADAM, H100, 50e9)
+    assert zero.can_hide_s(alone, STAGES, 2.0).tolist() == [2, 2, 2, 2]
+
+
 # -- bad input -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
 @pytest.mark.parametrize("call", [

@@ -32,10 +32,13 @@ BY_HAND = {
     "zero.whole_bytes(13e9": "52 GB",
     'ranks_to_fit(13e9, gpu("h100-sxm").hbm_bytes, recipe("bf16-adam"), 1)': "6",   # 156 / 28 = 5.6
     'ranks_to_fit(13e9, gpu("h100-sxm").hbm_bytes, recipe("adam-8bit"), 1)': "3",   # 78 / 28 = 2.8
-    'arithmetic_s(7.5e9, 4096, gpu("h100-sxm").bf16_flops_per_s, 0.4, 8)': "3.73 s",
+    'arithmetic_s(7.5e9, 4096, gpu("h100-sxm").bf16_flops_per_s, 0.4, 8) | s': "3.73 s",
     "7.5e9, 64, 64, 3": "28.3 s",                                                   # 24 · 15 · 63/64 / 12.5
     "7.5e9, 64, 64, 1": "2.36 s",
-    "7.5e9, 64, 8, 3": "2.8 s",                                     # 24 · 15 · 7/8 / 450 + 2 · 7/8 · 15/8 / 1.5625
+    '7.5e9, 64, 8, 3, recipe("bf16-adam"), gpu("h100-sxm"), 12.5e9 / 8, 8).total_s': "2.8 s",  # 24 · 15 · 7/8 / 450 + 2 · 7/8 · 15/8 / 1.5625
+    ".replicas_s": "2.1 s",                                         # 2 · 7/8 · 15/8 / 1.5625
+    'zero.exposed_s(zero.step_traffic(7.5e9, 64, 64, 1': "1.9 s",  # 2 · 1.18125 - 0.1553 - 0.3106
+    "0.4, 8) / 12": "0.311 s",                                      # 3.73 · 2/3 / 8
     '2, 1)["total_s"]': "14 ms",
     '2, 0)["total_s"]': "18 ms",
     'model("llama2-13b")), None, 16, 2)': "37.4 GB",                                # 26.0 + 14/16 · 13.0

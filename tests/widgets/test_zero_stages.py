@@ -80,6 +80,16 @@ def test_the_target_is_reached_by_dragging_the_tokens_below_the_formula():
     assert "little_work" not in met(tokens=100, stage="2"), "it is about stage 3"
 
 
+@pytest.mark.parametrize("stage", ["0", "1", "2", "3"])
+def test_every_stage_hides_from_the_same_tokens_and_its_line_says_so(stage):
+    """Lesson 04's 974: the bar reaches its own line at the tokens of the readout, accumulated or not."""
+    for more in ({}, {"micro_batches": 8}):
+        assert shown(stage=stage, **more)["readouts"]["hides_from"]["text"] == "974 tokens"
+        for tokens, past in ((973, 1), (975, 0)):
+            columns, at = part("columns", tokens=tokens, **more), int(stage)
+            assert columns["past"][at] == past == (columns["end"][at] < columns["limit"][at])
+
+
 def test_more_micro_batches_do_not_help_stage_three_and_help_stage_one():
     assert "little_work" in met(tokens=512, micro_batches=32)
     assert "do not help" in shown(tokens=512)["regimes"]["little_work"]["text"]
