@@ -274,7 +274,8 @@ class ZeroStages(Widget):
         return (self.stage >= 3) & (self.of_stage(self.behind().pressure) > 1), (
             "You found it: there is too little work behind the wires. Stage 3 keeps the wires busy for "
             f"{show(self.wire_s(), 'seconds')} and the GPU computes for {show(self.arithmetic_s(), 'seconds')}; in at "
-            f"least one pass the wires outlast the arithmetic. First response: more tokens in a micro-batch, {self.hides_from()} at least; "
+            f"least one pass the wires outlast the arithmetic. First response: more tokens in a micro-batch, "
+            f"{self.hides_from()} at least; "
             f"more micro-batches {more}. Or a smaller shard group on faster wires (HSDP), or stage 1 where it fits.")
 
     @regime()
