@@ -221,19 +221,19 @@ def layer(hidden, ffn_ratio, batch, seq, head_dim=128) -> Layer:
     return Layer(batch * seq, hidden, ffn_ratio * hidden, seq, ops.floor(hidden / head_dim))
 
 
-def layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp=2):
-    """Forward and backward of one layer: 6·T·(4h² + m·h·F) and causal attention's 6·T·s·h. Full-width keys and values;
-    leaves out norms and everything else that is no product."""
-    check.positive(tokens=tokens, hidden=hidden, ffn=ffn, seq=seq, matrices_of_mlp=matrices_of_mlp)
-    return 6 * tokens * (4 * hidden * hidden + matrices_of_mlp * hidden * ffn) + 6 * tokens * seq * hidden
+def layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp=2, kv_share=1.0):
+    """Forward and backward of one layer: 6·T·((2 + 2k)·h² + m·h·F) and causal attention's 6·T·s·h. ``kv_share`` k is
+    key-value heads over query heads; leaves out norms and everything else that is no product."""
+    check.positive(tokens=tokens, hidden=hidden, ffn=ffn, seq=seq, matrices_of_mlp=matrices_of_mlp, kv_share=kv_share)
+    return 6 * tokens * ((2 + 2 * kv_share) * hidden * hidden + matrices_of_mlp * hidden * ffn) + 6 * tokens * seq * hidden
 
 
-def layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp=2):
+def layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp=2, kv_share=1.0):
     """A layer's arithmetic on one of t ranks. ``flops_per_s`` is what a GPU achieves; thinner pieces achieve less,
     which this leaves out."""
     check.positive(flops_per_s=flops_per_s)
     check.whole(ranks=ranks)
-    return layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp) / ranks / flops_per_s
+    return layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp, kv_share) / ranks / flops_per_s
 
 
 def layer_all_reduces_s(tokens, hidden, ranks, net: Wires, value_bytes=VALUE_BYTES):
@@ -244,9 +244,9 @@ def layer_all_reduces_s(tokens, hidden, ranks, net: Wires, value_bytes=VALUE_BYT
     return 4.0 * all_reduce_s(tokens * hidden * value_bytes, ranks, per_node, net)
 
 
-def layer_s(tokens, hidden, ffn, seq, ranks, flops_per_s, net: Wires, matrices_of_mlp=2):
+def layer_s(tokens, hidden, ffn, seq, ranks, flops_per_s, net: Wires, matrices_of_mlp=2, kv_share=1.0):
     """compute/t + 4 AllReduces."""
-    return (layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp)
+    return (layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp, kv_share)
             + layer_all_reduces_s(tokens, hidden, ranks, net))
 
 
@@ -267,6 +267,15 @@ def largest_useful_ranks(ffn, bytes_per_s, flops_per_s, value_bytes=VALUE_BYTES,
     check.positive(ffn=ffn, bytes_per_s=bytes_per_s, flops_per_s=flops_per_s, value_bytes=value_bytes,
                    matrices_of_mlp=matrices_of_mlp)
     return 1.0 + matrices_of_mlp / value_bytes * ffn * bytes_per_s / flops_per_s
+
+
+def worthwhile_ranks(ranks, compute_s, all_reduces_s):
+    """The largest of these numbers of ranks at which the AllReduces take no longer than the arithmetic; at least 1.
+
+    Each time is that of its own number of ranks, over the wires that so many really meet."""
+    check.positive(compute_s=compute_s)
+    check.non_negative(all_reduces_s=all_reduces_s)
+    return np.max(np.where(all_reduces_s <= compute_s, ranks, 1.0))
 
 
 def legal_ranks(heads, kv_heads, ranks):

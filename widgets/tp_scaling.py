@@ -18,9 +18,10 @@ FLOOR_AT = 2.9                                                  # the row of eff
 NAMED_AT = np.array([2.6, 2.0, 64.0])
 BESIDE = 1.41                                                   # from a number of ranks to halfway to the next
 CHIPS = ("a100-80", "a100-pcie", "h100-sxm", "h100-pcie", "b200", "gb200", "mi300x", "l40s")
+KEYS = {"full": ("one a query head", 1.0), "grouped": ("one for eight", 0.125)}
 MLPS = {"plain": ("two matrices", 2), "gated": ("gated, three", 3)}
 LAYER = ["hidden", "ffn_ratio", "batch", "seq"]
-COMPUTE = [*LAYER, "mlp", "gpu", "share"]
+COMPUTE = [*LAYER, "mlp", "kv_share", "gpu", "share"]
 WIRES = ["gpu", "per_node", "nic_bytes_per_s"]
 
 
@@ -37,6 +38,7 @@ class TpScaling(Widget):
                              help="One way: what its node's cards carry, divided by its GPUs")
     ffn_ratio = Number("F over h", 3.5, 2, 8, stops=49, log=False, marks=(4,), more=True)
     mlp = Choice("MLP", MLPS, "gated", more=True)
+    kv_share = Choice("Key-value heads", KEYS, "grouped", more=True)
     share = Number("Share of the peak reached", 0.6, 0.2, 0.9, family="percent", stops=71, log=False, more=True,
                    help="By the products alone, whatever their width")
 
@@ -45,14 +47,15 @@ class TpScaling(Widget):
                "NVL72": {"gpu": "gb200", "per_node": 72, "ranks": "16"}, "A small model": {"hidden": 2048}}
     break_it = "Add ranks, or make the layer thinner, until a GPU sends for longer than it computes."
     assumptions = (
-        "One layer, forward and backward, causal attention with full keys and values, bf16. Four AllReduces, each by "
+        "One layer, forward and backward, causal attention, bf16. Four AllReduces, each by "
         "the fastest of NCCL's algorithms at measured efficiencies, and none hidden. Ranks fill whole nodes, and a "
         "ring that leaves the node uses all its cards. Thinner pieces reach less of the peak; that is left out, as are "
         "norms and everything else that is no product, so small layers look better here than they are.")
     formula = (
-        r"$$T(t) = \frac{6\,n\,(4h^2 + m\,hF) + 6\,n\,s\,h}{t\,C} + 4\,T_\text{AllReduce}(2\,n\,h \text{ bytes}, t)$$"
-        "\n\n$n$ tokens, $m$ matrices in the MLP, $C$ what a GPU reaches. The rule: by a ring of rate $W$, the MLP "
-        r"computes for longer than its AllReduces up to $t - 1 = \frac{m}{2}\,\frac{F\,W}{C}$ (Shoeybi et al., "
+        r"$$T(t) = \frac{6\,n\,((2 + 2k)\,h^2 + m\,hF) + 6\,n\,s\,h}{t\,C} + 4\,T_\text{AllReduce}(2\,n\,h \text{ bytes}, t)$$"
+        "\n\n$n$ tokens, $m$ matrices in the MLP, $k$ key-value heads for each query head, $C$ what a GPU "
+        "reaches. Worth it up to: the largest $t$ on the axis at which the second term is no longer than the first, over "
+        "the wires that so many ranks meet (Shoeybi et al., "
         "arXiv:1909.08053, section 3, for the four AllReduces).")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
@@ -67,7 +70,8 @@ class TpScaling(Widget):
 
     def compute_s(self, ranks):
         at = self.layer()
-        return tensor.layer_compute_s(at.tokens, at.hidden, at.ffn, at.seq, ranks, self.flops_per_s(), self.mlp)
+        return tensor.layer_compute_s(at.tokens, at.hidden, at.ffn, at.seq, ranks, self.flops_per_s(), self.mlp,
+                                      self.kv_share)
 
     def sent_s(self, ranks):
         at = self.layer()
@@ -75,14 +79,14 @@ class TpScaling(Widget):
 
     def whole_s(self, ranks):
         at = self.layer()
-        return tensor.layer_s(at.tokens, at.hidden, at.ffn, at.seq, ranks, self.flops_per_s(), self.wires(), self.mlp)
+        return tensor.layer_s(at.tokens, at.hidden, at.ffn, at.seq, ranks, self.flops_per_s(), self.wires(), self.mlp,
+                              self.kv_share)
 
     def efficiency(self, ranks):
         return tensor.efficiency(self.compute_s(ranks), self.sent_s(ranks))
 
     def useful_ranks(self):
-        return tensor.largest_useful_ranks(self.layer().ffn, self.wires().link_bytes_per_s, self.flops_per_s(),
-                                           matrices_of_mlp=self.mlp)
+        return tensor.worthwhile_ranks(RANKS, self.compute_s(RANKS), self.sent_s(RANKS))
 
     def outside(self, ranks):
         return ranks > self.per_node
@@ -133,7 +137,7 @@ class TpScaling(Widget):
         seen = (useful > 1) & (useful < 64)
         return {"ranks": np.clip(useful, 1.0, 64.0), "useful_ranks": useful, "seen": np.where(seen, 1.0, 0.0),
                 "bottom": fig.decades_below(self.top(), FLOOR_AT), "y": self.compute_s(np.clip(useful, 1.0, 64.0)),
-                "text": choose(seen, f"rule: t ≈ {show(useful, 'count', 2)}", "")}
+                "text": choose(seen, f"worth it: t ≤ {show(useful, 'count')}", "")}
 
     @part("ranks", *COMPUTE, "per_node", "nic_bytes_per_s", shown=False)
     def chosen(self):
@@ -196,9 +200,9 @@ class TpScaling(Widget):
         share = self.efficiency(self.ranks)
         return show(share, "percent"), share < 0.5
 
-    @readout("Rule: worth it up to")
+    @readout("Worth it up to")
     def rule_says(self):
-        return f"{show(self.useful_ranks(), 'count', 2)} ranks"
+        return f"{show(self.useful_ranks(), 'count')} {choose(self.useful_ranks() > 1, 'ranks', 'rank')}"
 
     @regime(target=True)
     def mostly_traffic(self):
@@ -213,7 +217,7 @@ class TpScaling(Widget):
         inside_s, sent_s = self.sent_s(np.minimum(self.ranks, self.per_node)), self.sent_s(self.ranks)
         return self.outside(self.ranks), (
             f"Over the node's edge: the AllReduces take {show(sent_s, 'seconds')}, where in a node of "
-            f"{show(self.per_node, 'count')} GPUs they would take {show(inside_s, 'seconds')}; the arithmetic is all "
+            f"{show(self.per_node, 'count')} {choose(self.per_node > 1, 'GPUs', 'GPU')} they would take {show(inside_s, 'seconds')}; the arithmetic is all "
             "that still shrinks. "
             "First response: tensor ranks at most as many as a node has GPUs, innermost (lesson 03).")
 

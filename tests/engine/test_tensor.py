@@ -113,6 +113,17 @@ def test_a_layers_flops_are_six_a_parameter():
     assert tensor.layer_flops(1e4, 4096, 16384, 2048) == pytest.approx(72 * 1e4 * 4096**2 * (1 + 2048 / (12 * 4096)))
 
 
+def test_grouped_keys_take_an_eighth_of_two_of_the_four_matrices():
+    """Llama 3 70B: 6·8,192·(2.25·8,192² + 3·8,192·28,672) + 6·8,192³ = 45.4 TFLOP."""
+    assert tensor.layer_flops(8192, 8192, 28672, 8192, 3, 1 / 8) == pytest.approx(45.35e12, rel=1e-3)
+
+
+def test_worthwhile_is_the_last_number_of_ranks_that_sends_no_longer_than_it_computes():
+    ranks = np.array([1.0, 2.0, 4.0, 8.0])
+    assert tensor.worthwhile_ranks(ranks, 8 / ranks, np.array([0.0, 1.0, 2.0, 3.0])) == 4
+    assert tensor.worthwhile_ranks(ranks, 8 / ranks, np.array([0.0, 9.0, 9.0, 9.0])) == 1
+
+
 def test_one_rank_pays_no_traffic_and_the_nodes_edge_is_a_cliff():
     one, eight, sixteen = (tensor.layer_all_reduces_s(8192.0, 8192.0, float(t), NET) for t in (1, 8, 16))
     assert one == 0 and sixteen > 1.3 * eight

@@ -18,16 +18,16 @@ BY_HAND = {
     "49152, 2) / tensor.column_row_bytes(2048, 12288, 2)": "4.5×",                # (2·4 + 1) / 2
     'model("llama3-70b").vocab * 4': "4.2 GB",                                    # 8,192 · 128,256 · 4
     "3 * 8192 * 4": "98.3 kB",
-    '1 + 2 * 8192 * link("nvlink4")': "8.45",                                     # 1 + 7.45
+    '1 + 1.125 * 8192 * link("nvlink4")': "5.19",                                 # 1 + 4.19
     'model("llama3-70b").ffn / 16': "1,792",
     'models.parameters(model("llama3-70b")) / 8 | params': "8.82B",
     'memory.state_bytes(models.parameters(model("llama3-70b")) / 8)': "141 GB",   # 16 · 8.82
     "memory.sharded_state_bytes": "48.5 GB",                                      # (4 + 12/8) · 8.82
-    "tensor.layer_flops": "51.1 TFLOP",
+    "tensor.layer_flops": "45.4 TFLOP",
     "8192 * 8192 * 2 | MB": "134 MB",
     "tensor.column_row_bytes(8192, 8192, 8) | MB": "235 MB",                      # 7/4 · 134
     '4 * tensor.column_row_bytes(8192, 8192, 8) / link("nvlink4")': "2.09 ms",    # 4 · 235 / 450
-    "tensor.layer_compute_s(8192, 8192, 28672, 8192, 8": "10.8 ms",               # 51.1 / 8 / 593
+    "tensor.layer_compute_s(8192, 8192, 28672, 8192, 8": "9.55 ms",               # 45.35 / 8 / 593.4
     "80 * 4 * 8 * tensor.column_row_bytes": "601 GB",
     '3 * 7 / 8 * memory.weight_bytes(models.parameters(model("llama3-70b"))) | GB': "370 GB",    # 2.625 · 141
     "tensor.column_row_bytes(1, 8192, 8)) | tokens": "40.4k tokens",              # 370 / (320 · 28,672 bytes)
@@ -48,7 +48,7 @@ def test_its_widgets_and_their_answers():
 
 
 def layer_s(ranks, wires=NET):
-    return float(tensor.layer_s(8192.0, 8192.0, 28672.0, 8192.0, ranks, REACHED, wires, 3))
+    return float(tensor.layer_s(8192.0, 8192.0, 28672.0, 8192.0, ranks, REACHED, wires, 3, 1 / 8))
 
 
 def test_sixteen_gpus_of_two_nodes_take_about_seventy_per_cent():
