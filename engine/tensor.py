@@ -225,7 +225,8 @@ def layer_flops(tokens, hidden, ffn, seq, matrices_of_mlp=2, kv_share=1.0):
     """Forward and backward of one layer: 6·T·((2 + 2k)·h² + m·h·F) and causal attention's 6·T·s·h. ``kv_share`` k is
     key-value heads over query heads; leaves out norms and everything else that is no product."""
     check.positive(tokens=tokens, hidden=hidden, ffn=ffn, seq=seq, matrices_of_mlp=matrices_of_mlp, kv_share=kv_share)
-    return 6 * tokens * ((2 + 2 * kv_share) * hidden * hidden + matrices_of_mlp * hidden * ffn) + 6 * tokens * seq * hidden
+    weights = (2 + 2 * kv_share) * hidden * hidden + matrices_of_mlp * hidden * ffn
+    return 6 * tokens * weights + 6 * tokens * seq * hidden
 
 
 def layer_compute_s(tokens, hidden, ffn, seq, ranks, flops_per_s, matrices_of_mlp=2, kv_share=1.0):

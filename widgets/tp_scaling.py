@@ -52,7 +52,8 @@ class TpScaling(Widget):
         "ring that leaves the node uses all its cards. Thinner pieces reach less of the peak; that is left out, as are "
         "norms and everything else that is no product, so small layers look better here than they are.")
     formula = (
-        r"$$T(t) = \frac{6\,n\,((2 + 2k)\,h^2 + m\,hF) + 6\,n\,s\,h}{t\,C} + 4\,T_\text{AllReduce}(2\,n\,h \text{ bytes}, t)$$"
+        r"$$T(t) = \frac{6\,n\,((2 + 2k)\,h^2 + m\,hF) + 6\,n\,s\,h}{t\,C} "
+        r"+ 4\,T_\text{AllReduce}(2\,n\,h \text{ bytes}, t)$$"
         "\n\n$n$ tokens, $m$ matrices in the MLP, $k$ key-value heads for each query head, $C$ what a GPU "
         "reaches. Worth it up to: the largest $t$ on the axis at which the second term is no longer than the first, over "
         "the wires that so many ranks meet (Shoeybi et al., "
@@ -217,8 +218,8 @@ class TpScaling(Widget):
         inside_s, sent_s = self.sent_s(np.minimum(self.ranks, self.per_node)), self.sent_s(self.ranks)
         return self.outside(self.ranks), (
             f"Over the node's edge: the AllReduces take {show(sent_s, 'seconds')}, where in a node of "
-            f"{show(self.per_node, 'count')} {choose(self.per_node > 1, 'GPUs', 'GPU')} they would take {show(inside_s, 'seconds')}; the arithmetic is all "
-            "that still shrinks. "
+            f"{show(self.per_node, 'count')} {choose(self.per_node > 1, 'GPUs', 'GPU')} they would "
+            f"take {show(inside_s, 'seconds')}; the arithmetic is all that still shrinks. "
             "First response: tensor ranks at most as many as a node has GPUs, innermost (lesson 03).")
 
     @regime()
