@@ -55,9 +55,8 @@ class TpScaling(Widget):
         r"$$T(t) = \frac{6\,n\,((2 + 2k)\,h^2 + m\,hF) + 6\,n\,s\,h}{t\,C} "
         r"+ 4\,T_\text{AllReduce}(2\,n\,h \text{ bytes}, t)$$"
         "\n\n$n$ tokens, $m$ matrices in the MLP, $k$ key-value heads for each query head, $C$ what a GPU "
-        "reaches. Worth it up to: the largest $t$ on the axis at which the second term is no longer than the first, over "
-        "the wires that so many ranks meet (Shoeybi et al., "
-        "arXiv:1909.08053, section 3, for the four AllReduces).")
+        "reaches. Worth it up to: the largest $t$ on the axis at which the second term is no longer than the first, "
+        "over the wires that so many ranks meet. Four AllReduces: Shoeybi et al., arXiv:1909.08053, section 3.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def layer(self):

@@ -20,7 +20,7 @@ def met(**texts):
 
 
 def test_arithmetic_by_hand():
-    """h = 8,192, F = 28,672, three matrices: 6·8,192·(2.25h² + 3hF) and 6·8,192²·h FLOPs, at 0.6·989 TFLOP/s, over t."""
+    """h = 8,192, F = 28,672, three matrices: 6·8,192·(2.25h² + 3hF) + 6·8,192²·h FLOPs, at 0.6·989 TFLOP/s, over t."""
     flops = 6 * 8192 * (2.25 * 8192**2 + 3 * 8192 * 28672) + 6 * 8192**3
     assert flops / (0.6 * 989e12) == pytest.approx(76.4e-3, rel=1e-3)
     assert shown()["parts"]["times"]["compute_s"] == pytest.approx(flops / (0.6 * 989e12) / RANKS)
