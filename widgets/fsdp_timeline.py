@@ -36,9 +36,9 @@ def by_kind(kind, values):
 
 class FsdpTimeline(Widget):
     question = "When does FSDP gather, when does it wait, and what does it hold?"
-    tokens = Number("Tokens per GPU", 4096, 128, 65536, whole=True, marks=(512, 1024, 2048, 8192, 16384))
-    wire_bytes_per_s = Number("Wire, one way", 200e9, 5e9, 900e9, family="bytes_per_s",
-                              marks=(12.5e9, 50e9, 100e9, 400e9, 450e9),
+    tokens = Number("Tokens per GPU", 2048, 128, 65536, whole=True, marks=(512, 1024, 4096, 8192, 16384))
+    wire_bytes_per_s = Number("Wire, one way", 400e9, 5e9, 900e9, family="bytes_per_s",
+                              marks=(12.5e9, 50e9, 100e9, 200e9, 450e9),
                               help="What a ring through the GPUs that share the state has for each of them")
     prefetch = Number("Prefetch depth", 1, 0, 4, log=False, stops=5, whole=True,
                       help="How many layers ahead of its use a layer is gathered")
