@@ -82,7 +82,7 @@ def test_a_larger_group_gives_an_expert_as_many_times_the_rows():
 
 
 def test_the_opening_case_doubles_nothing_but_the_wires():
-    inside, outside = (experts.layer(V3, 4096, ep, H100, 32, False, False) for ep in (8, 16))
+    inside, outside = (experts.layer(V3, 4096, ep, H100, 32, False, False) for ep in (8, 32))
     assert inside.experts_s == pytest.approx(outside.experts_s)
     assert experts.wires_s(inside) < inside.experts_s < experts.wires_s(outside)
 
