@@ -40,7 +40,7 @@ class BubbleMap(Widget):
                "Llama 3 405B, v = 4": {"schedule": "interleaved", "micro_batches": 16},
                "The same, 1F1B": {"micro_batches": 16}, "GPipe": {"schedule": "gpipe"}, "ZB-H2": {"schedule": "zb-h2"},
                "DualPipe": {"schedule": "dualpipe"}}
-    break_it = "Bring the bubble of 16 stages below five per cent with every schedule. Under which does the GPU burst?"
+    break_it = "Shrink the bubble with more and more micro-batches. Under which schedule does the GPU burst before it is small?"
     assumptions = (
         "Equal stages, messages that take no time, the schedules' closed forms; a dash where a schedule has too few "
         "micro-batches for them. Activations alone: the state comes on top. By default those of Llama 3.1 405B on one "
@@ -169,7 +169,7 @@ class BubbleMap(Widget):
     def burst(self):
         held = self.held_bytes(self.stages, self.micro_batches)
         return self.over(), (
-            f"You found what a small bubble costs: {self.schedule.name} holds {show(held, 'bytes')} of activations on "
+            f"You found a schedule that pays for its bubble in memory: {self.schedule.name} holds {show(held, 'bytes')} of activations on "
             f"the first stage, and one {self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. First response: 1F1B "
             f"or ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; else recompute "
             "(lesson 05).")
