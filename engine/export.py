@@ -93,7 +93,7 @@ def megatron(run: Run, words=Words) -> str:
              for key in NOT_IN_MEGATRON]
     uneven = (run.pp > 1) & (run.model.layers % (run.pp * run.chunks) != 0) & (run.chunks > 1)
     lines.append(words.choose(
-        uneven, "  # layers that chunks do not divide also need --pipeline-model-parallel-layout\n", ""))
+        uneven, "  # chunks do not divide these layers: write the cut as --pipeline-model-parallel-layout\n", ""))
     for setting in (*_megatron_model(run, words.plain), *_megatron_layout(run, words.plain)):
         text = f"  --{setting.key}\n" if setting.value is None else f"  --{setting.key} {setting.value}\n"
         lines.append(text if setting.when is True else words.choose(setting.when, text, ""))
@@ -135,7 +135,9 @@ def _megatron_layout(run: Run, n) -> list[Setting]:
     return [
         Setting("tensor-model-parallel-size", n(run.tp)), Setting("sequence-parallel", when=run.tp > 1),
         Setting("pipeline-model-parallel-size", n(run.pp)),
-        Setting("num-virtual-stages-per-pipeline-rank", n(run.chunks), run.chunks > 1),
+        # Megatron-LM takes either equal chunks or a layout written out, never both
+        Setting("num-virtual-stages-per-pipeline-rank", n(run.chunks),
+                (run.chunks > 1) & (run.model.layers % (run.pp * run.chunks) == 0)),
         Setting("decoder-first-pipeline-num-layers", n(stage.first), uneven),
         Setting("decoder-last-pipeline-num-layers", n(stage.last), uneven),
         Setting("context-parallel-size", n(run.cp)), Setting("cp-comm-type", "p2p", run.cp > 1),
@@ -143,7 +145,7 @@ def _megatron_layout(run: Run, n) -> list[Setting]:
         Setting("expert-tensor-parallel-size", n(run.expert_tp), experts),
         Setting("moe-grouped-gemm", when=experts), Setting("moe-token-dispatcher-type", "alltoall", experts),
         Setting("use-distributed-optimizer", when=run.zero > 0),
-        Setting("use-megatron-fsdp", when=sharded),
+        Setting("use-megatron-fsdp", when=sharded), Setting("ckpt-format", "fsdp_dtensor", sharded),
         Setting("data-parallel-sharding-strategy", "optim_grads", run.zero == 2.0),
         Setting("data-parallel-sharding-strategy", "optim_grads_params", run.zero == ZERO_3),
         Setting("overlap-grad-reduce"), Setting("overlap-param-gather", when=run.zero > 0),
@@ -160,6 +162,10 @@ def torchtitan(run: Run, words=Words) -> str:
     n, names = words.plain, [f'"{TORCH_SCHEDULES[key]}"' for key in run.schedules]
     replicated = run.zero < 1
     looped = ops.where(run.is_schedule("zb-h1", "zb-h2", "dualpipe"), 2.0, run.chunks)  # stages that a rank holds there
+    parts, stages = run.model.layers + 2.0, run.pp * looped     # embedding and output count as a layer each
+    per_stage = ops.ceil(parts / stages)
+    refused = words.choose(ops.ceil(parts / per_stage) == stages, "",
+                           "   # makes too few stages, which torchtitan refuses: name the modules of each stage")
     sections = {
         "training": [
             Setting("local_batch_size", n(run.global_batch / run.dp)),
@@ -172,8 +178,7 @@ def torchtitan(run: Run, words=Words) -> str:
             Setting("tensor_parallel_degree", n(run.tp)), Setting("context_parallel_degree", n(run.cp)),
             Setting("pipeline_parallel_degree", n(run.pp)),
             Setting("pipeline_parallel_schedule", words.select(run.schedule, names), run.pp > 1),
-            Setting("pipeline_parallel_layers_per_stage", n(ops.ceil(run.model.layers / (run.pp * looped))),
-                    run.pp > 1),
+            Setting("pipeline_parallel_layers_per_stage", f"{n(per_stage)}{refused}", run.pp > 1),
             Setting("pipeline_parallel_microbatch_size", n(run.micro_batch), run.pp > 1),
             Setting("expert_parallel_degree", n(run.ep), run.model.experts > 0),
             Setting("expert_tensor_parallel_degree", n(run.expert_tp), run.model.experts > 0)],
@@ -191,12 +196,18 @@ def torchtitan(run: Run, words=Words) -> str:
     return "".join(map(str, lines))
 
 
+NOT_IN_DEEPSPEED = """DeepSpeed's JSON knows data-parallel ranks alone. This layout has tensor, pipeline, context or expert ranks,
+which are built in code there: take the Megatron-LM arguments or the torchtitan file.
+"""
+
+
 def deepspeed(run: Run, words=Words) -> str:
     """What DeepSpeed's JSON holds of a layout: batch, precision and ZeRO stage, counted over the data-parallel ranks.
-    Its other axes are built in code (Megatron-DeepSpeed)."""
+    Its other axes are built in code, and ZeRO 2 and 3 do not go with its pipeline: a layout that has them is not written."""
     n = words.plain
     accumulated = n(run.micro_batches)
-    return f"""{{
+    alone = run.tp * run.pp * run.cp * run.ep <= 1
+    return words.choose(alone, f"""{{
   "train_batch_size": {n(run.global_batch)},
   "train_micro_batch_size_per_gpu": {n(run.micro_batch)},
   "gradient_accumulation_steps": {accumulated},
@@ -209,7 +220,7 @@ def deepspeed(run: Run, words=Words) -> str:
     "contiguous_gradients": true
   }},
   "activation_checkpointing": {{
-    "partition_activations": {words.choose((run.recompute == memory.FULL) & (run.tp > 1), "true", "false")}
+    "partition_activations": false
   }}
 }}
-"""
+""", NOT_IN_DEEPSPEED)

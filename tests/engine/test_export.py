@@ -81,11 +81,31 @@ def test_torchtitan_reads_its_file(name):
     assert batch["local_batch_size"] * here.dp == batch["global_batch_size"] == 2048
     assert split.get("pipeline_parallel_schedule", "1F1B") in known["pipeline_schedules"]
     assert set(export.TORCH_SCHEDULES) == set(SCHEDULE_KEYS)
-    if here.pp > 1:     # so many stages that every layer has one
-        assert split["pipeline_parallel_layers_per_stage"] * here.pp * max(here.chunks, 1) * 2 >= here.model.layers
+    if here.pp > 1:     # torchtitan counts embedding and output as a layer each, and wants so many stages for every rank
+        stages = -(-(here.model.layers + 2) // split["pipeline_parallel_layers_per_stage"])
+        assert stages % here.pp == 0 or "torchtitan refuses" in export.torchtitan(here)
 
 
-@pytest.mark.parametrize("name", RUNS)
+def test_torchtitan_s_own_count_of_stages():
+    """Mixtral's 32 layers and two more on two ranks: 17 a stage. 8 would make five stages, which it refuses."""
+    text = export.torchtitan(run("classic")._replace(model=catalog.model("mixtral-8x7b"), pp=2))
+    assert "pipeline_parallel_layers_per_stage = 17\n" in text
+
+
+def test_megatron_takes_equal_chunks_or_a_written_layout_and_a_checkpoint_of_shards():
+    even, sharded = export.megatron(run("interleaved")), export.megatron(run("latent experts"))
+    assert "--num-virtual-stages-per-pipeline-rank 5\n" in even and "pipeline-model-parallel-layout" not in even
+    uneven = export.megatron(run("interleaved")._replace(chunks=7))
+    assert "--num-virtual-stages-per-pipeline-rank" not in uneven and "--pipeline-model-parallel-layout" in uneven
+    assert "--ckpt-format fsdp_dtensor\n" in sharded and "ckpt-format" not in even
+
+
+@pytest.mark.parametrize("name", ["classic", "interleaved", "latent experts", "zb-h2"])
+def test_deepspeed_says_what_its_file_cannot_hold(name):
+    assert export.deepspeed(run(name)) == export.NOT_IN_DEEPSPEED
+
+
+@pytest.mark.parametrize("name", ["fsdp"])
 def test_deepspeed_reads_its_file(name):
     known, here = DOCUMENTED["deepspeed"]["keys"], run(name)
     found = json.loads(export.deepspeed(here))
