@@ -37,7 +37,7 @@ class LayoutMissions(Widget):
                                             enumerate(planner.SCHEDULE_NAMES)}, "1f1b", more=True)
 
     presets = {"A first try": {}, "The textbook's 70B": {"mission": "classic-70b", "tp": 8, "pp": 4},
-               "Llama 3's own 405B": {"mission": "llama3-405b", "tp": 8, "pp": 16},
+               "Llama 3's own 405B": {"mission": "llama3-405b", "tp": 8, "pp": 16, "schedule": "interleaved×4"},
                "DeepSeek-V3's axes": {"mission": "deepseek-v3", "pp": 16, "ep": 64, "schedule": "dualpipe", "recompute": "full"},
                "Mixtral, experts cut": {"mission": "mixtral", "tp": 2, "pp": 2, "ep": 8, "split": "on"}}
     break_it = "Fill the memory past the line: which single choice does it on any mission?"
