@@ -1,11 +1,11 @@
-# make serve · make test · make site · make bench · make dev      Each sets up .venv by itself; PYTHON= to choose one.
+# make serve · make test · make site · make bench · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 PORT ?= 5006
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help serve test site bench dev clean
+.PHONY: help serve test site bench dev recorder record measure clean
 help:
 	@sed -n '1p' Makefile
 
@@ -30,6 +30,23 @@ test: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "The other engines could not be installed; they are left out."
 	@$(BIN)/python -m bench
+
+# PyTorch and Triton beside the rest: what recording needs, and the tests that hold recordings against a fresh one.
+RECORDER := .venv/.recorder
+$(RECORDER): $(READY)
+	@echo "Adding PyTorch and Triton to .venv (once; several GB where PyTorch brings CUDA) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[record]'
+	@touch $@
+
+recorder: $(RECORDER)
+
+# Records again what a real PyTorch does, for the lessons on one GPU's software: engine/recordings.
+record: $(RECORDER)
+	@$(BIN)/python -m record
+
+# Times launches, allocations and kernels on this machine's NVIDIA GPU: engine/measurements.
+measure: $(RECORDER)
+	@$(BIN)/python -m measure
 
 # Rebuilds on every change of a lesson, a widget, the engine or the theme, and serves the result.
 dev: site

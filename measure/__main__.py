@@ -1,0 +1,62 @@
+"""python -m measure [SUBJECT ...]: times what the lessons say about a GPU, on the NVIDIA GPU of this machine.
+
+A subject is a module of this package with `measure(device, quick) -> dict`, figures in SI units with the unit in their
+name; modules whose name begins with an underscore are shared. All of them go into one file of engine/measurements, named
+after the GPU, with the date and the versions. A machine without a GPU is told so; `--device cpu` runs the same code on
+the CPU, prints what it found and writes nothing: a test does that, so that the code is known to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import json
+import pkgutil
+import re
+import sys
+from pathlib import Path
+
+import measure
+
+SHIPPED = Path(__file__).resolve().parents[1] / "engine" / "measurements"
+
+
+def subjects() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(measure.__path__) if not module.name.startswith("_"))
+
+
+def measured(names: list[str], device: str, quick: bool) -> dict:
+    return {name: importlib.import_module(f"measure.{name}").measure(device, quick) for name in names}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="SUBJECT", help="what to measure; everything when none is named")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="cpu: a rehearsal that writes nothing")
+    parser.add_argument("--quick", action="store_true", help="few repetitions: to see that it runs")
+    given = parser.parse_args(arguments)
+    try:
+        import torch
+    except ImportError:
+        print("measuring needs PyTorch: make measure installs it", file=sys.stderr)
+        return 1
+    if given.device == "cuda" and not torch.cuda.is_available():
+        print("PyTorch sees no NVIDIA GPU on this machine: nothing was measured", file=sys.stderr)
+        return 1
+    found = measured(given.names or subjects(), given.device, given.quick)
+    if given.device == "cpu":
+        print(json.dumps(found, indent=1))
+        return 0
+    device = torch.cuda.get_device_name()
+    path = SHIPPED / (re.sub(r"[^a-z0-9]+", "_", device.lower()).strip("_") + ".json")
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    versions = {"torch": torch.__version__, "cuda": torch.version.cuda}
+    record = before | {"device": device, "date": datetime.date.today().isoformat(), "versions": versions} | found
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(f"{path.relative_to(SHIPPED.parents[1])} written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
