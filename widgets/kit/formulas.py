@@ -56,8 +56,10 @@ class Rule:
 
 @cache
 def _converter() -> Markdown:
+    """As mkdocs converts a lesson, but for what belongs to the lesson: a box's own address, a word's first use."""
     config = load_config(str(LESSONS.parent / "mkdocs.yml"))
-    return Markdown(extensions=config.markdown_extensions, extension_configs=config.mdx_configs)
+    extensions = [name for name in config.markdown_extensions if name not in ("widgets.kit.boxes", "widgets.kit.glossary")]
+    return Markdown(extensions=extensions, extension_configs=config.mdx_configs)
 
 
 def rules(text: str) -> list[Rule]:

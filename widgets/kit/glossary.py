@@ -1,0 +1,154 @@
+"""Markdown extension: a lesson's first use of a word of the glossary leads to its entry there.
+
+The words are the `###` headings of lessons/glossary.md; `data-also="a|b"` names other forms. Capitals within a word
+(AllReduce, MFU) must agree; others need not; a plural counts. Headings, links, code, formulas and boxes' titles are left
+alone. A page that holds the line `<!-- glossary: not linked here -->` is left alone too.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import xml.etree.ElementTree as etree
+from dataclasses import dataclass
+from functools import cache
+
+from markdown import Extension
+from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
+from markdown.util import AtomicString
+
+from widgets.kit.locate import LESSONS
+
+PAGE = LESSONS / "glossary.md"
+NOT_HERE = "<!-- glossary: not linked here -->"
+ENTRY = re.compile(r'^### (?P<word>[^{\n]+?)(?: \{: data-also="(?P<also>[^"]*)" \})?\n\n(?P<text>(?:.+\n)+)', re.MULTILINE)
+LEFT_ALONE = {"a", "code", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "math", "summary", "th", "button", "figure"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One word, its other forms, its anchor on the page and what it says in plain text."""
+
+    word: str
+    also: tuple[str, ...]
+    anchor: str
+    text: str
+
+    @property
+    def pattern(self) -> str:
+        """What is found in a text: longest form first."""
+        forms = sorted({form for name in (self.word, *self.also) for form in (name, name + "s")}, key=len, reverse=True)
+        return "|".join(_either_case(form) for form in forms)
+
+
+def _either_case(form: str) -> str:
+    """The form as it stands; where only its first letter is a capital, or none, either case at its beginning."""
+    first, rest = form[0], r"\s+".join(re.escape(word) for word in form[1:].split(" "))
+    if first.isalpha() and form[1:] == form[1:].lower():
+        return f"[{first.lower()}{first.upper()}]{rest}"
+    return re.escape(first) + rest
+
+
+def slug(word: str) -> str:
+    """The anchor that the table of contents gives a heading."""
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", word).strip().lower())
+
+
+def plain(markdown: str) -> str:
+    """An entry's text without its links to lessons and without marks of formatting."""
+    without_links = re.sub(r",?\s*\[[^\]]*\]\([^)]*\)", "", " ".join(markdown.split()))
+    return re.sub(r"[$*`]|\\(?=[a-z])", "", without_links).strip()
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    """All entries of the glossary, in its order."""
+    return tuple(Entry(found["word"], tuple((found["also"] or "").split("|")) if found["also"] else (), slug(found["word"]), plain(found["text"]))
+                 for found in ENTRY.finditer(PAGE.read_text(encoding="utf-8")))
+
+
+@cache
+def _any_word() -> re.Pattern:
+    """One pattern for all words: the longest form wins where several begin at one place."""
+    named = sorted(((form, number) for number, entry in enumerate(entries()) for form in entry.pattern.split("|")), key=lambda f: -len(f[0]))
+    return re.compile(r"(?<![\w-])(?:" + "|".join(f"(?P<e{i}_{number}>{form})" for i, (form, number) in enumerate(named)) + r")(?![\w-])")
+
+
+class Mark(Preprocessor):
+    """Sees whether the page wants no links."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """The lines as they are."""
+        self.md.glossary_wanted = NOT_HERE not in (line.strip() for line in lines)
+        return lines
+
+
+class Links(Treeprocessor):
+    """Turns the first use of each word into a link."""
+
+    def run(self, root: etree.Element) -> None:
+        """Walk the page in reading order."""
+        if getattr(self.md, "glossary_wanted", True):
+            self.left = set(range(len(entries())))
+            self._within(root)
+
+    def _within(self, element: etree.Element) -> None:
+        if element.tag in LEFT_ALONE or "admonition-title" in element.get("class", "") or "no-terms" in element.get("class", ""):
+            return
+        children = list(element)
+        made = self._linked(element.text)
+        if made:
+            element.text = made[0]
+            for at, link in enumerate(made[1:]):
+                element.insert(at, link)
+        for child in children:
+            self._within(child)
+            made = self._linked(child.tail)
+            if made:
+                child.tail = made[0]
+                at = list(element).index(child)
+                for offset, link in enumerate(made[1:], 1):
+                    element.insert(at + offset, link)
+
+    def _linked(self, text: str | None) -> list | None:
+        """[text before, link, link, …] where each link's tail is the text behind it; None without a word."""
+        if not text or isinstance(text, AtomicString) or not text.strip():
+            return None
+        out, at = [""], 0
+        for found in _any_word().finditer(text):
+            number = int(found.lastgroup.split("_")[1])
+            if number not in self.left:
+                continue
+            self.left.discard(number)
+            entry = entries()[number]
+            link = etree.Element("a", {"class": "term", "href": f"glossary.md#{entry.anchor}", "title": html.escape(entry.text, quote=False)})
+            link.text = found[0]
+            self._append(out, text[at:found.start()])
+            out.append(link)
+            at = found.end()
+        if len(out) == 1:
+            return None
+        self._append(out, text[at:])
+        return out
+
+    @staticmethod
+    def _append(out: list, text: str) -> None:
+        if len(out) == 1:
+            out[0] += text
+        else:
+            out[-1].tail = (out[-1].tail or "") + text
+
+
+class Glossary(Extension):
+    """Registers the links behind the inline patterns and before mkdocs turns links to files into addresses."""
+
+    def extendMarkdown(self, md) -> None:
+        """Hook of Python-Markdown."""
+        md.preprocessors.register(Mark(md), "glossary", 100)
+        md.treeprocessors.register(Links(md), "glossary", 16)
+
+
+def makeExtension(**options) -> Glossary:
+    """Entry point of Python-Markdown."""
+    return Glossary(**options)
