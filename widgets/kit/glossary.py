@@ -63,9 +63,10 @@ def plain(markdown: str) -> str:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """All entries of the glossary, in its order."""
-    return tuple(Entry(found["word"], tuple((found["also"] or "").split("|")) if found["also"] else (), slug(found["word"]), plain(found["text"]))
-                 for found in ENTRY.finditer(PAGE.read_text(encoding="utf-8")))
+    """All entries of the glossary, in its order; none where there is no such page."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    return tuple(Entry(found["word"], tuple(found["also"].split("|")) if found["also"] else (), slug(found["word"]), plain(found["text"]))
+                 for found in ENTRY.finditer(text))
 
 
 @cache
@@ -89,7 +90,7 @@ class Links(Treeprocessor):
 
     def run(self, root: etree.Element) -> None:
         """Walk the page in reading order."""
-        if getattr(self.md, "glossary_wanted", True):
+        if entries() and getattr(self.md, "glossary_wanted", True):
             self.left = set(range(len(entries())))
             self._within(root)
 
