@@ -167,11 +167,51 @@ def steady(model, at, tp, batch, prompt, output, kv_value_bytes=2.0, weight_byte
         return Steady(batch + 0.0 * brings, token_s + 0.0 * brings, brings, first.total_s + 0.0 * tp)
 
 
-def best_within(target_s, token_s, brings):
-    """For each target, the most that any layout brings whose tokens come within it; 0 where none does."""
+# users of a replica: every number where one more matters, then in steps of a twelfth
+USERS = np.unique(np.round(np.concatenate([np.arange(1.0, 97.0), np.geomspace(96, 4096, 48)])))
+
+AROUND = np.arange(-3.0, 5.0)
+
+
+def users_within(target_s, token_s, batch):
+    """For each target and each row of a grid, the users whose tokens come within it: straight lines between the grid's
+    users, 0 where the first of them is already too late. A row of ``token_s`` never falls."""
+    target_s = np.reshape(target_s, (-1, 1, 1))
+    steps_s = token_s[:, 1:] - token_s[:, :-1]
+    done = np.clip((target_s - token_s[None, :, :-1]) / np.where(steps_s > 0, steps_s, 1.0)[None, :, :], 0.0, 1.0)
+    users = batch[:, 0] + np.sum(done * (batch[:, 1:] - batch[:, :-1])[None, :, :], axis=2)
+    return np.where(target_s[:, :, 0] >= token_s[None, :, 0], users, 0.0)
+
+
+def best_within(target_s, token_s, batch, tp):
+    """For each target, the most tokens per second and GPU that any row's users bring within it; 0 where none does.
+
+    ``token_s`` and ``batch`` hold a row for each degree of ``tp``, its users ascending.
+    """
+    users = users_within(target_s, token_s, batch)
     target_s = np.reshape(target_s, (-1, 1))
-    meets = np.reshape(token_s, (1, -1)) <= target_s
-    return np.max(np.where(meets, np.reshape(brings, (1, -1)), 0.0), axis=1)
+    as_many_as_may = np.max(users / (np.minimum(target_s, token_s[None, :, -1]) * tp[None, :]), axis=1)
+    brings = np.ravel(batch / (token_s * tp[:, None]))      # fewer users may bring more, where prompts take the time
+    return np.maximum(as_many_as_may, np.max(np.where(np.ravel(token_s)[None, :] <= target_s, brings[None, :], 0.0), axis=1))
+
+
+def steady_within(target_s, grid: Steady, model, at, tp, prompt, output, kv_value_bytes=2.0, weight_bytes=2.0):
+    """Each degree's best replica within a target: whole users, at most as many as the target allows.
+
+    ``grid`` is ``steady`` for these degrees (rows) and ``USERS``. Between its points straight lines tell how many come in
+    time; a few more and a few less are tried, for the lines may be a few off. Rows that cannot serve bring nothing.
+    """
+    serving = grid.tokens_per_s_per_gpu > 0
+    users = users_within(target_s, grid.token_s, np.where(serving, grid.batch, 0.0))[0]
+    tried = steady(model, at, tp[:, None], ops.maximum(1.0, ops.floor(users)[:, None] + AROUND[None, :]), prompt, output,
+                   kv_value_bytes, weight_bytes)
+    batch, token_s, brings = (np.concatenate([of_grid, of_tried], axis=1)
+                              for of_grid, of_tried in zip(grid[:3], (tried.batch, tried.token_s,
+                                                                     np.where(serving[:, :1], tried.tokens_per_s_per_gpu, 0.0))))
+    brings = np.where(token_s <= target_s, brings, 0.0)
+    most = np.max(brings, axis=1)
+    best = (brings >= most[:, None]) & (brings > 0)
+    return Steady(np.max(np.where(best, batch, 0.0), axis=1), np.max(np.where(best, token_s, 0.0), axis=1), most, grid.first_s[:, 0])
 
 
 def dollars_per_million(price_per_hour, tokens_per_s_per_gpu):

@@ -42,11 +42,11 @@ class DecodeLatency(Widget):
         "70B on 8 H100s": {},
         "1B over a ring": {"model": "llama3.2-1b", "batch": 1, "all_reduce": "ring", "context": 1024},
         "70B on 4, fp8 weights": {"weights": "fp8", "tp": "4"},
-        "70B at 128k": {"context": 131072, "batch": 16},
+        "70B at 128k": {"context": 131072, "batch": 8},
         "405B on two nodes": {"model": "llama3.1-405b", "tp": "16", "batch": 32},
         "DeepSeek-V3 on 16 H200s": {"model": "deepseek-v3", "gpu": "h200", "tp": "16", "weights": "fp8", "batch": 64},
     }
-    break_it = "Find a model, a batch and an AllReduce for which eight GPUs answer later than four."
+    break_it = "Find a model, a batch and an AllReduce for which more GPUs answer later than half as many."
     assumptions = ("One replica in a steady state, every kernel launched on its own, AllReduces not hidden. Weights stored narrow "
                    "are widened on the way to a bf16 product. Leaves out sampling, the scheduler and CUDA graphs (lesson 19).")
     formula = ("$$t = \\frac{\\text{weights}}{t_p W} + \\frac{\\text{cache}}{\\min(t_p, h_{kv})\\, W} + t_{launch} + "
@@ -76,6 +76,10 @@ class DecodeLatency(Widget):
 
     def chosen(self, values):
         return lookup(values, self.tp)
+
+    def unless_full(self, text):
+        """A figure, or that there is none because the sequences do not fit."""
+        return choose(self.chosen(self.fits()), text, "does not fit")
 
     def per_gpu(self):
         return decoding.tokens_per_s_per_gpu(self.batch, self.step_s(), DEGREES)
@@ -117,7 +121,7 @@ class DecodeLatency(Widget):
         return {"y": ROWS, "end": np.where(fits, step_s, stub), "start": np.zeros(6), "past": stub,
                 "time": [choose(fits[i], show(step_s[i], "seconds"), "does not fit") for i in range(6)],
                 "label": [choose(fits[i], f"{show(step_s[i], 'seconds')}   {show(per_gpu[i], 'count')} tokens/s per GPU",
-                                 choose(users[i] > 0, f"the cache of {show(users[i], 'count')} sequences fits",
+                                 choose(users[i] > 0, f"room for {show(users[i], 'count')} sequence{choose(users[i] > 1, 's', '')}",
                                         "the weights do not fit")) for i in range(6)]}
 
     @part("tp")
@@ -130,30 +134,36 @@ class DecodeLatency(Widget):
     # -- the words --------------------------------------------------------------------------------------------------
     @readout("Time per token")
     def time(self):
-        return show(self.chosen(self.step_s()), "seconds")
+        return self.unless_full(show(self.chosen(self.step_s()), "seconds")), ~self.chosen(self.fits())
 
     @readout("Each user reads")
     def speed(self):
-        return f"{show(decoding.tokens_per_s_per_gpu(1.0, self.chosen(self.step_s()), 1.0), 'count')} tokens/s"
+        return self.unless_full(f"{show(decoding.tokens_per_s_per_gpu(1.0, self.chosen(self.step_s()), 1.0), 'count')} tokens/s")
 
     @readout("Tokens/s per GPU")
     def throughput(self):
-        return show(self.chosen(self.per_gpu()), "count")
+        return self.unless_full(show(self.chosen(self.per_gpu()), "count"))
 
     @readout("Users that fit")
     def room(self):
         users = self.chosen(self.users())
         return show(users, "count"), users < self.batch
 
+    @once
+    def half_fits(self):
+        """Whether the sequences fit on half as many GPUs as well, so that there is something to compare with."""
+        return self.chosen(np.concatenate([np.zeros(1), np.where(self.fits(), 1.0, 0.0)[:-1]])) > 0
+
     @readout("Against half the GPUs")
     def against_half(self):
         ratio = self.chosen(decoding.against_half(self.step_s()))
-        return f"{show(ratio, 'times')} the time", ratio > 1
+        words = choose(self.half_fits(), f"{show(ratio, 'times')} the time", choose(self.chosen(DEGREES) > 1, "half do not fit", "–"))
+        return self.unless_full(words), (ratio > 1) & self.half_fits()
 
     @regime(target=True)
     def too_many(self):
         split, ratio = self.split(), self.chosen(decoding.against_half(self.step_s()))
-        return (ratio > 1) & (self.chosen(DEGREES) > 1), (
+        return (ratio > 1) & self.half_fits(), (
             f"You found where sharing stops paying: {show(self.chosen(DEGREES), 'count')} GPUs take {show(ratio, 'times')} the time of "
             f"half as many, {show(self.chosen(split.communication_s), 'seconds')} of it in AllReduces that wait for latency. First "
             "response: an AllReduce of one hop, or fewer GPUs a replica and more replicas.")
@@ -161,9 +171,11 @@ class DecodeLatency(Widget):
     @regime()
     def full_cache(self):
         users = self.chosen(self.users())
-        return ~self.chosen(self.fits()), (
-            f"Beside the weights the HBM holds the cache of {show(users, 'count')} sequences of {show(self.context, 'tokens')}, not of "
-            f"{show(self.batch, 'count')}. First response: a narrower cache, more GPUs, or a shorter queue (kv_cache below).")
+        cache = (f"Beside the weights the HBM holds the cache of {show(users, 'count')} sequence{choose(users > 1, 's', '')} of "
+                 f"{show(self.context, 'tokens')}, not of {show(self.batch, 'count')}. First response: a narrower cache, more GPUs, or "
+                 "a shorter queue (kv_cache below).")
+        return ~self.chosen(self.fits()), choose(
+            users > 0, cache, "Beside the weights there is no room for a single sequence. First response: more GPUs, or narrower weights.")
 
     @regime()
     def computing(self):
@@ -174,11 +186,14 @@ class DecodeLatency(Widget):
 
     def summary(self):
         split = self.split()
-        return (f"{self.model.name} answers {show(self.batch, 'count')} sequence{choose(self.batch > 1, 's', '')} of "
-                f"{show(self.context, 'tokens')} on "
-                f"{show(self.chosen(DEGREES), 'count')} {self.gpu.name} in {self.time()} a token: "
-                f"{show(self.chosen(split.weights_s), 'seconds')} reading weights, {show(self.chosen(split.cache_s), 'seconds')} "
-                f"reading keys and values, {show(self.chosen(split.communication_s), 'seconds')} in AllReduces.")
+        asked = (f"{show(self.batch, 'count')} sequence{choose(self.batch > 1, 's', '')} of {show(self.context, 'tokens')} on "
+                 f"{show(self.chosen(DEGREES), 'count')} {self.gpu.name}")
+        return choose(self.chosen(self.fits()),
+                      f"{self.model.name} answers {asked} in {show(self.chosen(self.step_s()), 'seconds')} a token: "
+                      f"{show(self.chosen(split.weights_s), 'seconds')} reading weights, {show(self.chosen(split.cache_s), 'seconds')} "
+                      f"reading keys and values, {show(self.chosen(split.communication_s), 'seconds')} in AllReduces.",
+                      f"{self.model.name} cannot answer {asked}: beside the weights there is room for "
+                      f"{show(self.chosen(self.users()), 'count')}.")
 
     def figure(self, sources):
         p = fig.plot((0, 0.08), (-0.6, 7.4), height=400)

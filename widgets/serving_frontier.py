@@ -11,7 +11,8 @@ from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 DEGREES = np.array([1.0, 2, 4, 8, 16, 32])
-USERS = np.unique(np.round(np.geomspace(1, 4096, 37)))
+USERS = decoding.USERS
+DOTS = np.searchsorted(USERS, np.unique(np.round(np.geomspace(1, 4096, 37))))      # as many as can be told apart
 NAMES = [f"TP {degree:.0f}" for degree in DEGREES]
 TARGETS_S = np.geomspace(1e-3, 1.0, 193)
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
@@ -24,13 +25,13 @@ FLEET = ("model", "fleet", "gpu", "prompt", "output", "weights", "cache")
 
 class ServingFrontier(Widget):
     question = "How should a fleet be split: fewer fast replicas, or many slow ones?"
-    target = Number("Time per token, at most", 0.04, 1e-3, 1.0, family="seconds", stops=73, marks=(0.01, 0.02, 0.04, 0.1))
+    target = Number("Time per token, at most", 0.03, 1e-3, 1.0, family="seconds", stops=73, marks=(0.01, 0.02, 0.04, 0.05, 0.1))
     traffic = Number("Tokens to serve, per second", 8000, 100, 1e7, stops=61, marks=(1e3, 8e3, 2e4, 1e5))
     model = Choice("Model", MODELS, "llama3-70b")
     fleet = Number("GPUs", 64, 1, 4096, stops=[2**k for k in range(13)], whole=True, more=True)
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
     prompt = Number("Prompt", 2048, 16, 131072, family="tokens", stops=53, whole=True, marks=(2048, 8192), more=True)
-    output = Number("Answer", 256, 16, 16384, family="tokens", stops=41, whole=True, marks=(256, 1024), more=True)
+    output = Number("Answer", 256, 16, 16384, family="tokens", stops=41, whole=True, marks=(256, 512, 1024), more=True)
     weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
     cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
     price = Number("Price of a GPU-hour", 2.5, 0.1, 30.0, family="dollars", stops=48, more=True)
@@ -49,7 +50,7 @@ class ServingFrontier(Widget):
                    "decoding, expert parallelism and pipelines.")
     formula = ("$$t = t_{step}(t_p, u) + \\frac{u \\, t_{prefill}}{n_{out}}, \\qquad X = \\frac{u}{t \\, t_p}$$\n\n$u$ users share a "
                "replica of $t_p$ GPUs; $t$ is the time from one of a user's tokens to the next, $X$ the tokens that each GPU brings in "
-               "a second. The frontier is the most that any $(t_p, u)$ brings within each $t$.")
+               "a second. The frontier is the most that any $(t_p, u)$ brings within each $t$; the best split has whole users.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     @once
@@ -68,24 +69,35 @@ class ServingFrontier(Widget):
         return np.where(DEGREES[:, None] <= self.fleet, self.steady().tokens_per_s_per_gpu, 0.0)
 
     @once
+    def grid_users(self):
+        """Users of each point of the curves; none where the replica does not fit the fleet, or the model the replica."""
+        return np.where(self.brings() > 0, self.steady().batch, 0.0)
+
+    @once
     def meeting(self):
-        """… of those alone that meet the target."""
-        return np.where(self.token_s() <= self.target, self.brings(), 0.0)
+        """Each degree's best replica within the target."""
+        at, grid = over(machine, self.gpu), self.steady()
+        in_fleet = decoding.Steady(grid.batch, grid.token_s, self.brings(), grid.first_s)
+        return over(lambda model: decoding.steady_within(self.target, in_fleet, model, at, DEGREES, self.prompt, self.output, self.cache,
+                                                         self.weights), self.model)
 
     def best(self, values):
-        return lookup(np.ravel(values), np.argmax(np.ravel(self.meeting())))
+        return lookup(values, np.argmax(self.meeting().tokens_per_s_per_gpu))
 
     def best_brings(self):
-        return self.best(self.meeting())
+        return self.best(self.meeting().tokens_per_s_per_gpu)
 
     def none_meets(self):
         return self.best_brings() <= 0
 
     def best_degree(self):
-        return self.best(np.broadcast_to(DEGREES[:, None], (6, len(USERS))))
+        return self.best(DEGREES)
 
     def best_users(self):
-        return self.best(self.steady().batch)
+        return self.best(self.meeting().batch)
+
+    def users_in_words(self):
+        return f"{show(self.best_users(), 'count')} user{choose(self.best_users() > 1, 's', '')}"
 
     def replicas(self):
         return decoding.replicas(self.fleet, self.best_degree())
@@ -102,21 +114,21 @@ class ServingFrontier(Widget):
 
     @part(*FLEET)
     def names(self):
-        return {"x": self.token_s()[:, -1], "y": np.maximum(self.brings()[:, -1], 1e-3), "name": NAMES}
+        return {"x": self.token_s()[:, -1], "y": np.maximum(self.brings()[:, -1], 1e-3), "name": NAMES, "short": [f"{degree:.0f}" for degree in DEGREES]}
 
     @part(*FLEET)
     def points(self):
-        return {"x": np.ravel(self.token_s()), "y": np.maximum(np.ravel(self.brings()), 1e-3)}
+        return {"x": np.ravel(self.token_s()[:, DOTS]), "y": np.maximum(np.ravel(self.brings()[:, DOTS]), 1e-3)}
 
     @hint("points")
     def said(self):
-        return phrase("{degree}, {users} users a replica: {time} a token, {brings} tokens/s per GPU",
-                      degree=select(np.repeat(np.arange(6.0), len(USERS)), NAMES), users=show(np.ravel(self.steady().batch), "count"),
-                      time=show(np.ravel(self.token_s()), "seconds"), brings=show(np.ravel(self.brings()), "count"))
+        return phrase("{degree}, users a replica: {users}; {time} a token, {brings} tokens/s per GPU",
+                      degree=select(np.repeat(np.arange(6.0), len(DOTS)), NAMES), users=show(np.ravel(self.steady().batch[:, DOTS]), "count"),
+                      time=show(np.ravel(self.token_s()[:, DOTS]), "seconds"), brings=show(np.ravel(self.brings()[:, DOTS]), "count"))
 
     @part(*FLEET)
     def frontier(self):
-        return {"target": TARGETS_S, "most": np.maximum(decoding.best_within(TARGETS_S, self.token_s(), self.brings()), 1e-3)}
+        return {"target": TARGETS_S, "most": np.maximum(decoding.best_within(TARGETS_S, self.token_s(), self.grid_users(), DEGREES), 1e-3)}
 
     @part("target")
     def limit(self):
@@ -130,8 +142,8 @@ class ServingFrontier(Widget):
     @part("target", *FLEET)
     def chosen(self):
         met = self.best_brings() > 0
-        return {"x": np.where(met, self.best(self.token_s()), self.target), "y": np.maximum(self.best_brings(), 1e-3),
-                "label": choose(met, f"TP {show(self.best_degree(), 'count')}, {show(self.best_users(), 'count')} users each", "")}
+        return {"x": np.where(met, self.best(self.meeting().token_s), self.target), "y": np.maximum(self.best_brings(), 1e-3),
+                "label": choose(met, f"TP {show(self.best_degree(), 'count')}, {self.users_in_words()}", "")}
 
     def ranges(self):
         top = fig.fitting_view(np.max(self.brings()), VIEWS, headroom=1.6)
@@ -182,7 +194,7 @@ class ServingFrontier(Widget):
                       f"No split of {show(self.fleet, 'count')} {self.gpu.name} serves {self.model.name} at "
                       f"{show(self.target, 'seconds')} a token.",
                       f"Within {show(self.target, 'seconds')} a token {show(self.fleet, 'count')} {self.gpu.name} serve {self.model.name} best "
-                      f"as {self.split()[0]}, {self.users()} users each: {show(self.fleet_brings(), 'count')} tokens/s for "
+                      f"as {self.split()[0]}, {self.users_in_words()} each: {show(self.fleet_brings(), 'count')} tokens/s for "
                       f"{show(self.traffic, 'count')} asked.")
 
     def figure(self, sources):
@@ -191,13 +203,14 @@ class ServingFrontier(Widget):
         fig.ticks(p.xaxis[0], [1e-3, 0.01, 0.1, 1], "seconds")
         fig.ticks(p.yaxis[0], [0.1, 1, 10, 100, 1000, 10_000], "count")
         color = fig.COLOR
-        p.quad(left="x", right=10, bottom=0.1, top=1e6, source=sources["limit"], **fig.OVER | {"line_color": None, "fill_alpha": 0.05, "hatch_alpha": 0.12})
+        p.quad(left="x", right=10, bottom=1e-4, top=1e6, source=sources["limit"], **fig.OVER | {"line_color": None, "fill_alpha": 0.05, "hatch_alpha": 0.12})
         p.line("target", "most", source=sources["frontier"], line_color=color["accent"], line_width=9, line_alpha=0.22)
         for i in range(6):
             p.line(f"x{i}", f"y{i}", source=sources["curves"], line_color=color["compute"], line_width=1.6, line_alpha=0.3 + 0.12 * i)
         p.scatter("x", "y", source=sources["points"], size=3, fill_color=color["compute"], line_color=None, fill_alpha=0.5)
-        fig.only("wide", p.text("x", "y", text="name", x_offset=7, source=sources["names"], **fig.LABEL))
-        p.segment("x", 0.1, "x", 1e6, source=sources["limit"], line_color=color["over"], line_width=2, line_dash=[6, 4])
+        for width, text in (("wide", "name"), ("narrow", "short")):
+            fig.only(width, p.text("x", "y", text=text, x_offset=7, source=sources["names"], **fig.ON_PANEL, **fig.LABEL))
+        p.segment("x", 1e-4, "x", 1e6, source=sources["limit"], line_color=color["over"], line_width=2, line_dash=[6, 4])
         p.text("x", "label_at", text="label", x_offset=6, source=sources["limit_name"], **fig.ON_PANEL, **fig.BOLD)
         p.scatter("x", "y", source=sources["chosen"], size=13, fill_color=color["compute"], line_color=color["panel"], line_width=2)
         p.text("x", "y", text="label", x_offset=-12, y_offset=-14, text_align="right", source=sources["chosen"], **fig.ON_PANEL, **fig.BOLD)

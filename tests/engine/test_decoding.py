@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine import catalog, decoding, inference
+from engine import catalog, decoding, inference, layout
 from engine.inference import Serving, decode_step
 from engine.layout import machine
 
@@ -74,8 +74,30 @@ def test_no_more_users_than_the_cache_holds_and_none_where_the_weights_do_not_fi
 
 
 def test_the_frontier_is_the_best_of_what_meets_each_target():
-    token_s, brings = np.array([[0.01, 0.02], [0.03, 0.04]]), np.array([[5.0, 9.0], [7.0, 20.0]])
-    assert decoding.best_within(np.array([0.005, 0.01, 0.025, 0.035, 1.0]), token_s, brings).tolist() == [0, 5, 9, 9, 20]
+    """Two rows, of one and of two GPUs. At 15 ms the first has 1 + (15 − 10)/(20 − 10) · 2 = 2 users: 133 tokens/s."""
+    token_s, batch, tp = np.array([[0.01, 0.02], [0.03, 0.04]]), np.array([[1.0, 3.0], [10.0, 40.0]]), np.array([1.0, 2.0])
+    most = decoding.best_within(np.array([0.005, 0.01, 0.015, 0.025, 0.04, 1.0]), token_s, batch, tp)
+    assert most == pytest.approx([0, 100, 2 / 0.015, 150, 500, 500])
+    assert decoding.users_within(0.015, token_s, batch) == pytest.approx(np.array([[2.0, 0.0]]))
+
+
+@pytest.mark.parametrize("model, gpu, width", [("llama3-70b", "h100-sxm", 2.0), ("llama3-8b", "a100-80", 2.0), ("deepseek-v3", "h200", 1.0)])
+def test_the_most_users_within_a_target_are_those_that_counting_finds(model, gpu, width):
+    """From the grid's straight lines, then exactly: the same as trying every number of users."""
+    model, at, tp = catalog.model(model), layout.machine(catalog.gpu(gpu)), np.array([2.0, 4.0, 8.0, 16.0])
+    grid, every = decoding.USERS, np.arange(1.0, 2000)
+    case = (2048.0, 256.0, width, width)
+    coarse, fine = (decoding.steady(model, at, tp[:, None], users[None, :], *case) for users in (grid, every))
+    for target_s in (0.012, 0.02, 0.042, 0.08, 0.2):
+        found = decoding.steady_within(target_s, coarse, model, at, tp, *case)
+        most = np.max(np.where(fine.token_s <= target_s, fine.tokens_per_s_per_gpu, 0.0), axis=1)
+        assert found.tokens_per_s_per_gpu == pytest.approx(most, rel=0.01)      # the best may stand between two of its points
+        exact = decoding.steady(model, at, tp, np.maximum(1.0, found.batch), *case)
+        np.testing.assert_allclose(exact.token_s[most > 0], found.token_s[most > 0])
+        assert (found.token_s <= target_s).all()
+        allowed = np.max(np.where((fine.token_s <= target_s) & (fine.tokens_per_s_per_gpu > 0), fine.batch, 0.0), axis=1)
+        estimated = decoding.users_within(target_s, coarse.token_s, coarse.batch * (coarse.tokens_per_s_per_gpu > 0))[0]
+        assert (abs(estimated - allowed) <= np.maximum(4, 0.02 * allowed)).all()
 
 
 def test_money_and_gpus_by_hand():
