@@ -1,0 +1,68 @@
+"""The sweep's picture: numbers of the executed run, tiles by the real SRAM, bytes by the model."""
+
+import numpy as np
+import pytest
+
+from engine import flash_attention, online_softmax, ring_attention
+from widgets.flash_attention import FRAME, ORDERS, TOKENS, FlashAttention
+
+
+def shown(**texts):
+    widget = FlashAttention()
+    widget.set_state(texts)
+    return widget.shown()
+
+
+def test_the_default_by_hand():
+    """8,192 tokens, 32 heads of 128, 228 KiB: tiles of 224, 37 of them; (2 + 74) · Nd and 4·Nd + 4·N² values."""
+    found = shown()
+    nd, n2 = 32 * 8192 * 128 * 2, 32 * 8192**2 * 2
+    texts = {key: each["text"] for key, each in found["readouts"].items()}
+    assert texts["tile_side"] == "224 × 224" and texts["tiles_move"].startswith("5.1 GB") and 76 * nd == pytest.approx(5.1e9, rel=1e-3)
+    assert texts["standard_moves"].startswith("17.4 GB") and 4 * (nd + n2) == pytest.approx(17.4e9, rel=3e-3)
+    assert texts["saved"] == "3.42×" and texts["arithmetic"] == "1.72 ms"
+    assert found["ends"]["play"] == 16                                       # 224 of 64 a token: tiles of three of twelve
+    assert not any(regime["met"] for regime in found["regimes"].values())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_numbers_in_the_table_are_those_of_the_executed_run(order):
+    q, k, v = (matrix[0] for matrix in ring_attention.example(1, TOKENS))
+    run = flash_attention.tiled(q, k, v, 3, 3, ORDERS[order][1])
+    for state in (0, 1, 6, 16):
+        table, part = shown(order=order, play=state)["parts"]["running"], run.states[state]
+        for row in range(TOKENS):
+            if part.total[row] == 0:
+                assert str(table["l"][row]) == "–"
+                continue
+            assert float(str(table["l"][row])) == pytest.approx(part.total[row], abs=0.005)
+            assert float(str(table["out"][row])) == pytest.approx(online_softmax.output(part)[row, 0], abs=0.005)
+            assert float(str(table["m"][row]).replace("−", "-")) == part.maximum[row]
+
+
+@pytest.mark.parametrize("head_dim, steps", [(16, 1), (64, 4), (96, 9), (128, 16), (192, 36), (320, 144), (1024, 144)])
+def test_wider_heads_leave_smaller_tiles_and_every_sweep_ends_at_full_attention(head_dim, steps):
+    found = shown(head_dim=head_dim, play=144)
+    assert found["ends"]["play"] == steps
+    assert found["readouts"]["off"]["text"] == "under 10⁻¹⁴"
+    table = found["parts"]["running"]
+    assert [str(text) for text in table["out"]] == [str(text) for text in table["full"]]
+    assert np.count_nonzero(np.asarray(found["parts"]["scores"]["tint"]) > 0.5) == 1
+
+
+def test_each_regime_where_it_belongs():
+    assert shown(head_dim=256)["regimes"]["too_wide"]["met"] and shown(sram=49152)["regimes"]["too_wide"]["met"]
+    narrow = shown(head_dim=64)["regimes"]
+    assert narrow["compute_bound"]["met"] and not narrow["too_wide"]["met"]
+
+
+def test_no_preset_meets_the_target():
+    for state in FlashAttention.presets.values():
+        assert not shown(**state)["regimes"]["too_wide"]["met"]
+
+
+def test_lines_are_multiples_of_moving_each_matrix_once():
+    traffic = shown()["parts"]["traffic"]
+    assert traffic["once"] == pytest.approx(np.full(41, FRAME.height(1.0)))
+    assert traffic["standard"][0] == pytest.approx(FRAME.height(1 + 1024 / 128))
+    assert traffic["standard_bytes"][0] == pytest.approx(9 * traffic["once_bytes"][0])

@@ -1,0 +1,54 @@
+"""The picture of a chain apart and fused: places by hand, and each regime where it belongs."""
+
+import pytest
+
+from widgets.fusion import ACROSS, FRAME, Fusion
+
+
+def shown(**texts):
+    widget = Fusion()
+    widget.set_state(texts)
+    return widget.shown()
+
+
+def test_the_default_by_hand():
+    """117 M elements of 2 bytes, both ways: 470 MB a kernel, 140 µs at 3.35 TB/s; eight of them 1.12 ms."""
+    found = shown()
+    texts = {key: each["text"] for key, each in found["readouts"].items()}
+    assert texts == {"takes_apart": "1.12 ms", "takes_fused": "140 µs", "faster": "8×", "saved": "87.5 %", "bound": "bytes",
+                     "registers": "47"}
+    assert not any(regime["met"] for regime in found["regimes"].values())
+
+
+def test_eight_kernels_fill_the_width_and_the_fused_one_an_eighth():
+    found = shown()
+    kernels, fused, width = found["parts"]["kernels"], found["parts"]["fused"], ACROSS[1] - ACROSS[0]
+    assert kernels["seen"].sum() == 9 and kernels["left"][0] == ACROSS[0]          # the product, of no length, is the ninth
+    assert kernels["right"][7] == pytest.approx(ACROSS[1]) and kernels["right"][16] == kernels["left"][16]
+    assert fused["right"] - fused["left"] == pytest.approx(width / 8)
+    assert fused["work"] - fused["left"] == pytest.approx(width / 8 * 32 / 80)     # 8 · 4 of the ridge's 80 FLOPs
+
+
+def test_points_stand_on_the_roof():
+    """4 FLOPs for 4 bytes, and 8 times that: both on the slope of HBM."""
+    points = shown()["parts"]["points"]
+    assert points["intensity"] == pytest.approx([1, 8])
+    assert points["rate"] == pytest.approx([3.35e12, 8 * 3.35e12])
+    assert points["x"][0] == pytest.approx(FRAME.right(1.0)) and points["y"][1] == pytest.approx(FRAME.height(26.8e12))
+
+
+@pytest.mark.parametrize("state, met", [
+    ({"flops": 100}, "no_gain"), ({"inner": 16384, "operations": 2}, "no_gain"), ({"kept": 40}, "spilled"),
+    ({"elements": 1e4}, "launch_bound")])
+def test_each_regime_where_it_belongs(state, met):
+    assert shown(**state)["regimes"][met]["met"]
+
+
+def test_one_operation_breaks_nothing():
+    assert not shown(operations=1)["regimes"]["no_gain"]["met"]
+
+
+def test_a_product_in_front_is_drawn_before_its_chain():
+    found = shown(elements=2048 * 49152, operations=2, inner=12288, flops=10)["parts"]["kernels"]
+    assert found["left"][16] == ACROSS[0] and found["left"][0] == pytest.approx(found["right"][16])
+    assert found["right"][1] == pytest.approx(ACROSS[1])

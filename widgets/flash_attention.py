@@ -1,0 +1,317 @@
+"""FlashAttention's sweep over tiles, executed with its running softmax, and the bytes it moves against standard ones."""
+
+from functools import cache
+
+import numpy as np
+from bokeh.core.properties import value
+
+from engine import catalog, flash_attention, ring_attention
+from engine.layout import machine
+from widgets.kit import figure as fig
+from widgets.kit import ring
+from widgets.kit.controls import Choice, Number, Player
+from widgets.kit.log_frame import LogFrame
+from widgets.kit.symbolic import lookup, over
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, hint, part, readout, regime
+
+TOKENS, CELL = 12, 64                   # of the executed head, and the real tokens that one of them stands for
+SIDES = (1, 2, 3, 4, 6, 12)
+QUERY, KEY = np.divmod(np.arange(TOKENS * TOKENS), TOKENS)
+ROWS = np.arange(TOKENS)
+ORDERS = {"queries": ("queries outside (FlashAttention-2)", flash_attention.QUERIES_OUTSIDE),
+          "keys": ("keys outside (the first one)", flash_attention.KEYS_OUTSIDE)}
+GPUS = [catalog.gpu(key) for key in ("a100-40", "a100-80", "h100-sxm", "h200", "b200")]
+KIB = 1024
+SRAM_STOPS = [2**n * k * KIB for n in range(4, 10) for k in (1, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75)] + [167936, 233472, 2**20]
+ACROSS, UP = (0.1, 0.56), (0.46, 0.9)   # the scores
+STRIP = 0.022
+TABLE_WIDE, TABLE_NARROW = (0.68, 0.78, 0.88, 0.985), (0.71, 0.85, 0.99)
+NAMES = ["m", "ℓ", "out", "full"]
+FRAME = LogFrame((1024, 2**20), (0.5, 3e5), (0.1, 0.97), (0.085, 0.385))
+TICKS = ([1024, 8192, 65536, 2**20], 10.0**np.arange(0, 6))
+LENGTHS = np.geomspace(1024, 2**20, 41)
+HEAD_AT, NAMES_AT = 0.985, 0.945
+SAME = 1e-14                            # a few units in the last place of an output below ten
+
+
+@cache
+def sweeps() -> flash_attention.Sweeps:
+    """The executed runs over one head of small numbers."""
+    q, k, v = (matrix[0] for matrix in ring_attention.example(1, TOKENS))
+    return flash_attention.sweeps(q, k, v, SIDES)
+
+
+class FlashAttention(Widget):
+    question = "How does attention avoid writing its scores out?"
+    seq = Number("Sequence", 8192, 1024, 2**20, family="tokens", whole=True, stops=[
+        k * 2**n for n in range(10, 20) for k in (1, 1.25, 1.5, 1.75)] + [2**20])
+    head_dim = Number("Head dimension", 128, 16, 1024, whole=True, stops=[*range(16, 128, 8), *range(128, 256, 16),
+                                                                         *range(256, 512, 32), *range(512, 1025, 32)])
+    sram = Number("SRAM", 233472, 16 * KIB, 2**20, family="bytes_binary", stops=sorted(set(SRAM_STOPS)))
+    order = Choice("Loops", ORDERS, "queries", more=True)
+    heads = Number("Heads in all sequences", 32, 1, 1024, whole=True, marks=(16, 32, 64, 128), more=True)
+    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
+    play = Player("Sweep the tiles", frames=TOKENS * TOKENS, seconds_per_frame=0.6, default=6, tween=1)
+
+    presets = {"Llama 3 8B": {},
+               "GPT-2 medium, batch 64": {"seq": 1024, "head_dim": 64, "sram": 167936, "heads": 1024, "gpu": "a100-40",
+                                          "order": "keys", "play": 4},
+               "Llama 3 8B, 128k": {"seq": 131072},
+               "GPT-2 medium, H100": {"seq": 1024, "head_dim": 64, "heads": 1024}}
+    break_it = "Find a head too wide for its SRAM: one for which the tiles move more bytes than writing all scores out."
+    assumptions = (
+        "Above, executed on real arrays: twelve tokens, one head, scores in halves, values from 1 to 9; a token stands for "
+        f"{CELL} real ones, and the tile is the real tile's side in that measure. Below, one layer's forward pass in bf16, "
+        "without a mask, for all heads. The SRAM holds one tile each of Q, K, V and O, and whatever is not in it counts as "
+        "HBM: the L2 cache catches many repeated reads, and real kernels keep O and the scores in registers. Dotted: each "
+        "matrix moved once.")
+    formula = (
+        "$$\\text{standard} = 4Nd + 4N^2 \\qquad \\text{tiled} = \\left(2 + 2\\left\\lceil\\frac{N}{B}\\right\\rceil\\right)Nd "
+        "\\qquad B = \\left\\lfloor\\frac{M}{4d}\\right\\rfloor$$\n\nvalues over HBM for $N$ tokens, $d$ values a head and an SRAM "
+        "of $M$ values; 3 for the second 2 with the keys outside. So the tiles move about $8N^2d^2/M$, and save "
+        "while $2d^2 < M$ (FlashAttention, arXiv:2205.14135, Algorithms 0 and 1, Theorem 2). Each tile of keys with largest "
+        "score $m_j$, weights' sum $\\ell_j$ and weighted values $u_j$ updates $m' = \\max(m, m_j)$, "
+        "$\\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j$, and $u$ likewise; in the end $u/\\ell$.")
+
+    # -- the engine, asked ---------------------------------------------------------------------------------------------
+    def chip(self):
+        return over(machine, self.gpu).chip
+
+    def tile(self):
+        return flash_attention.tile_rows(self.sram, self.head_dim)
+
+    def all_heads(self, one_head_bytes):
+        return fig.share_of(one_head_bytes, self.heads)
+
+    def standard(self, seq):
+        return self.all_heads(flash_attention.standard_bytes(seq, self.head_dim))
+
+    def tiled(self, seq):
+        return self.all_heads(flash_attention.tiled_bytes(seq, self.head_dim, self.tile(), self.order))
+
+    def once(self, seq):
+        return self.all_heads(flash_attention.once_bytes(seq, self.head_dim))
+
+    def moved(self, seq):
+        return self.standard(seq), self.tiled(seq), self.once(seq)
+
+    def heights(self, moved):
+        """Their places on the chart, whose scale is what moving each matrix once takes."""
+        return [FRAME.height(fig.filled(one, moved[2])) for one in moved]
+
+    def arithmetic_s(self):
+        return flash_attention.tiled_arithmetic_s(self.seq, self.head_dim, self.heads, self.chip())
+
+    def memory_s(self):
+        return flash_attention.tiled_memory_s(self.tiled(self.seq), 1.0, self.chip())
+
+    def standard_s(self):
+        return flash_attention.standard_s(self.seq, self.head_dim, self.heads, self.chip())
+
+    def side_at(self):
+        return sweeps().side_of(fig.filled(self.tile(), CELL))
+
+    def side(self):
+        """Tokens along a tile of the executed run."""
+        return lookup(np.array(SIDES, dtype=float), self.side_at())
+
+    def tiles(self):
+        return flash_attention.tiles_of(TOKENS, self.side())
+
+    def steps(self):
+        return flash_attention.steps_of(self.tiles())
+
+    def state(self):
+        return np.minimum(np.floor(self.play), self.steps())
+
+    def run(self):
+        return sweeps().run(self.order, self.side_at())
+
+    def of_queries(self, column):
+        """[query]: a column of the run at this state."""
+        return lookup(column, sweeps().rows(lookup(sweeps().starts, self.run()), self.state()))
+
+    def difference(self):
+        return lookup(sweeps().differences, fig.after(lookup(sweeps().difference_starts, self.run()), self.state())[0])
+
+    def now(self):
+        """(query tile, key tile) that was swept last."""
+        return flash_attention.swept(self.tiles(), self.order, np.maximum(fig.last(self.state()), 0.0))
+
+    # -- the picture ---------------------------------------------------------------------------------------------------
+    @part("sram", "head_dim", "order", "play", shown=False)
+    def scores(self):
+        """Each tile of the scores: written nowhere, darker once computed, darkest the last."""
+        there = (QUERY < self.tiles()) & (KEY < self.tiles())
+        step = flash_attention.step_of(QUERY, KEY, self.tiles(), self.order)
+        left, right = ring.column(KEY, self.tiles(), *ACROSS, share=0.96)
+        bottom, top = ring.row(QUERY, self.tiles(), *UP, share=0.96)
+        last = step == fig.last(self.state())
+        tint = np.where(last, 0.7, np.where(step < self.state(), 0.26, 0.0))
+        return {"left": np.where(there, left, ACROSS[0]), "right": np.where(there, right, ACROSS[0]),
+                "bottom": np.where(there, bottom, UP[1]), "top": np.where(there, top, UP[1]),
+                "tint": np.where(there, tint, 0.0), "line": np.where(there, 0.5, 0.0), "step": step}
+
+    @hint("scores")
+    def of_a_tile(self):
+        step = flash_attention.step_of(QUERY, KEY, self.tiles(), self.order)
+        done = np.where(step < self.state(), 1.0, 0.0)
+        first, last = fig.after(step, 1.0)[0], fig.share_of(self.side(), np.ones(TOKENS * TOKENS))
+        return phrase("tile {step}, {side} tokens along: {done}", step=show(first, "count"), side=show(last, "count"),
+                      done=select(done, ["not yet", "computed, used and forgotten"]))
+
+    @part("sram", "head_dim", "order", "play", shown=False)
+    def held(self):
+        """What of Q, K and V is in the SRAM now: strips beside the scores and above them."""
+        query, key = self.now()
+        started = np.where(self.state() > 0, 0.75, 0.0)
+        bottom, top = ring.row(query, self.tiles(), *UP, share=0.96)
+        left, right = ring.column(key, self.tiles(), *ACROSS, share=0.96)
+        rim, roof = fig.after(ACROSS[0], -0.01)[0], fig.after(UP[1], 0.01)[0]
+        return {"left": np.stack([fig.after(rim, -STRIP)[0], left]), "right": np.stack([rim, right]),
+                "bottom": np.stack([bottom, roof]), "top": np.stack([top, fig.after(roof, STRIP)[0]]),
+                "tint": np.stack([started, started])}
+
+    @part("sram", "head_dim", "order", "play")
+    def running(self):
+        """The running softmax of every query, and full attention beside it."""
+        run = sweeps()
+        maximum, total, output = (self.of_queries(column) for column in (run.maximum, run.total, run.output))
+        known = total > 0
+
+        def written(column, seen):
+            return [choose(seen[i], show(column[i], "count"), "–") for i in ROWS]
+
+        query, _ = self.now()
+        mine = (np.floor(fig.filled(ROWS, self.side())) == query) & (self.state() > 0)
+        bottom, top = ring.row(ROWS, TOKENS, *UP, share=1.0)
+        return {"query": ROWS, "m": written(maximum, known), "l": written(total, known), "out": written(output, known),
+                "full": [show(full, "count") for full in run.dense], "y": fig.midpoint(bottom, top), "bottom": bottom,
+                "top": top, "tint": np.where(mine, 0.12, 0.0)}
+
+    @part("sram", "head_dim", "play", shown=False)
+    def progress(self):
+        return {"text": f"tile {show(self.state(), 'count')} of {show(self.steps(), 'count')}"}
+
+    @part("head_dim", "sram", "order", "heads")
+    def traffic(self):
+        """Bytes over the sequence, and where each line stands."""
+        moved = self.moved(LENGTHS)
+        places = self.heights(moved)
+        return {"tokens": LENGTHS, "standard_bytes": moved[0], "tiled_bytes": moved[1], "once_bytes": moved[2],
+                "x": FRAME.right(LENGTHS), "standard": places[0], "tiled": places[1], "once": places[2]}
+
+    @part("seq", "head_dim", "sram", "order", "heads", shown=False)
+    def here(self):
+        """The three at the sequence chosen."""
+        x = np.stack([FRAME.right(self.seq)] * 3)
+        return {"x": x, "y": np.stack(self.heights(self.moved(self.seq))), "floor": np.full(3, FRAME.up[0])}
+
+    @hint("here")
+    def of_the_three(self):
+        return phrase("{name}: {moved}", name=["standard", "in tiles", "each matrix once"],
+                      moved=show(np.stack(self.moved(self.seq)), "bytes"))
+
+    @part("head_dim", "sram", "order", "heads", shown=False)
+    def line_names(self):
+        """At the right end, apart from one another."""
+        ends = self.heights(self.moved(LENGTHS[-1]))
+        crossed = ends[1] > ends[0]
+        placed = fig.spread([ends[2], np.minimum(ends[0], ends[1]), np.maximum(ends[0], ends[1])], 0.045)
+        names = ["each once", choose(crossed, "standard", "in tiles"), choose(crossed, "in tiles", "standard")]
+        return {"y": placed, "text": names}
+
+    def ends(self):
+        return {"play": self.steps()}
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((0, 1), (0, 1), height=660)
+        fig.hide(p.xaxis[0])
+        fig.hide(p.yaxis[0])
+        p.grid.grid_line_color = None
+        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+        p.quad(left=TABLE_WIDE[0] - 0.09, right=1, bottom="bottom", top="top", source=sources["running"],
+               fill_color=color["hbm"], fill_alpha="tint", line_color=None)
+        p.quad(**box, source=sources["scores"], fill_color=color["compute"], fill_alpha="tint", line_color=color["idle"],
+               line_alpha="line", line_dash=[2, 2])
+        left, right = ACROSS
+        p.quad(left=[left - 0.01 - STRIP, left], right=[left - 0.01, right], bottom=[UP[0], UP[1] + 0.01],
+               top=[UP[1], UP[1] + 0.01 + STRIP], fill_color=color["hbm"], fill_alpha=0.1, line_color=color["hbm"])
+        p.quad(**box, source=sources["held"], fill_color=color["hbm"], fill_alpha="tint", line_color=None)
+        self.write(p, sources)
+        self.draw_traffic(p, sources)
+        return p
+
+    def write(self, p, sources):
+        """The running softmax, query by query."""
+        right = {"text_align": "right"}
+        p.text(ACROSS[0] - 0.01 - STRIP, fig.midpoint(*UP), text=value("Q"), x_offset=-8, **fig.BOLD | right)
+        p.text(ACROSS[1], HEAD_AT, text=value("keys and values: K, V"), **fig.LABEL | right)
+        p.text(1, HEAD_AT, text="text", source=sources["progress"], **fig.BOLD | right)
+        numbers = sources["running"]
+        for width, places in (("wide", TABLE_WIDE), ("narrow", TABLE_NARROW)):
+            for place, name, column in zip(places, NAMES, ("m", "l", "out", "full")):
+                fig.only(width, p.text(place, NAMES_AT, text=value(name), **fig.BOLD | right),
+                         p.text(place, "y", text=column, source=numbers, **fig.TEXT | right))
+
+    def draw_traffic(self, p, sources):
+        """Bytes over the length of the sequence."""
+        color, traffic = fig.COLOR, sources["traffic"]
+        FRAME.draw(p, *TICKS, "count", "times", "tokens")
+        for column, ink, dash, width in (("standard", "ink", [7, 4], 2.2), ("tiled", "hbm", "solid", 3), ("once", "ink-soft", [2, 4], 2)):
+            p.line("x", column, source=traffic, line_color=color[ink], line_dash=dash, line_width=width)
+        p.segment("x", "floor", "x", "y", source=sources["here"], line_color=color["ink-faint"])
+        p.scatter("x", "y", source=sources["here"], size=9, fill_color=color["panel"], line_color=color["ink"], line_width=2)
+        p.text(FRAME.across[0], FRAME.up[1], text=value("bytes of a layer, each matrix moved once: 1×"), y_offset=-10, **fig.LABEL)
+        p.text(FRAME.across[1], "y", text="text", source=sources["line_names"], x_offset=-4, text_align="right",
+               **fig.ON_PANEL, **fig.BOLD)
+
+    # -- the words -----------------------------------------------------------------------------------------------------
+    @readout("Off full attention by")
+    def off(self):
+        return choose(self.difference() < SAME, "under 10⁻¹⁴", show(self.difference(), "count"))
+
+    @readout("Tile")
+    def tile_side(self):
+        return f"{show(self.tile(), 'count')} × {show(self.tile(), 'count')}"
+
+    @readout("Standard moves")
+    def standard_moves(self):
+        return f"{show(self.standard(self.seq), 'bytes')}, {show(self.standard_s(), 'seconds')}"
+
+    @readout("Tiles move")
+    def tiles_move(self):
+        return f"{show(self.tiled(self.seq), 'bytes')}, {show(self.memory_s(), 'seconds')}", self.moves_more()
+
+    @readout("Arithmetic of either")
+    def arithmetic(self):
+        return show(self.arithmetic_s(), "seconds")
+
+    @readout("Less traffic by")
+    def saved(self):
+        return show(fig.filled(self.standard(self.seq), self.tiled(self.seq)), "times"), self.moves_more()
+
+    def moves_more(self):
+        return self.tiled(self.seq) > self.standard(self.seq)
+
+    @regime(target=True)
+    def too_wide(self):
+        return self.moves_more(), (
+            f"You found a head too wide for its SRAM: {show(self.head_dim, 'count')} values a row leave tiles of "
+            f"{show(self.tile(), 'count')} rows, and K and V pass so often that the tiles move "
+            f"{show(self.tiled(self.seq), 'bytes')}, the scores written out {show(self.standard(self.seq), 'bytes')}. First "
+            "response: keep O and the scores in registers, share K and V between blocks through L2, or narrower heads.")
+
+    @regime()
+    def compute_bound(self):
+        return (self.memory_s() < self.arithmetic_s()) & (self.tiled(self.seq) <= self.standard(self.seq)), (
+            f"Compute-bound: the bytes take {show(self.memory_s(), 'seconds')}, the arithmetic "
+            f"{show(self.arithmetic_s(), 'seconds')}. A larger tile would save bytes that nobody waits for.")
+
+    def summary(self):
+        return (f"{show(self.seq, 'tokens')} in {show(self.heads, 'count')} heads of {show(self.head_dim, 'count')}, tiles of "
+                f"{show(self.tile(), 'count')} rows: they move {show(self.tiled(self.seq), 'bytes')} over HBM, standard "
+                f"attention {show(self.standard(self.seq), 'bytes')}; after tile {show(self.state(), 'count')} of "
+                f"{show(self.steps(), 'count')} the executed sweep is off full attention by {self.off()}.")
