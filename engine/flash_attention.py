@@ -262,6 +262,16 @@ def steps_of(tiles):
     return tiles * tiles
 
 
+def state_at(moment, tiles):
+    """Whole tiles swept at a moment; the last state once all are. Takes symbols too."""
+    return ops.minimum(ops.floor(moment), steps_of(tiles))
+
+
+def tile_of(token, side):
+    """The tile that a token is in."""
+    return ops.floor(token / side)
+
+
 def swept(tiles, order, step):
     """(query tile, key tile) of a step of a sweep over tiles × tiles. Takes symbols too."""
     outer = ops.floor(step / tiles)

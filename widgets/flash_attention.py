@@ -25,8 +25,9 @@ GPUS = [catalog.gpu(key) for key in ("a100-40", "a100-80", "h100-sxm", "h200", "
 KIB = 1024
 SRAM_STOPS = [2**n * k * KIB for n in range(4, 10) for k in (1, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75)] + [167936, 233472, 2**20]
 ACROSS, UP = (0.1, 0.56), (0.46, 0.9)   # the scores
-STRIP = 0.022
+STRIP_AT, ROOF_AT = (0.068, 0.09), (0.91, 0.932)      # Q beside them, K and V above
 TABLE_WIDE, TABLE_NARROW = (0.68, 0.78, 0.88, 0.985), (0.71, 0.85, 0.99)
+TABLE_FROM = 0.59
 NAMES = ["m", "ℓ", "out", "full"]
 FRAME = LogFrame((1024, 2**20), (0.5, 3e5), (0.1, 0.97), (0.085, 0.385))
 TICKS = ([1024, 8192, 65536, 2**20], 10.0**np.arange(0, 6))
@@ -123,7 +124,7 @@ class FlashAttention(Widget):
         return flash_attention.steps_of(self.tiles())
 
     def state(self):
-        return np.minimum(np.floor(self.play), self.steps())
+        return flash_attention.state_at(self.play, self.tiles())
 
     def run(self):
         return sweeps().run(self.order, self.side_at())
@@ -168,9 +169,8 @@ class FlashAttention(Widget):
         started = np.where(self.state() > 0, 0.75, 0.0)
         bottom, top = ring.row(query, self.tiles(), *UP, share=0.96)
         left, right = ring.column(key, self.tiles(), *ACROSS, share=0.96)
-        rim, roof = fig.after(ACROSS[0], -0.01)[0], fig.after(UP[1], 0.01)[0]
-        return {"left": np.stack([fig.after(rim, -STRIP)[0], left]), "right": np.stack([rim, right]),
-                "bottom": np.stack([bottom, roof]), "top": np.stack([top, fig.after(roof, STRIP)[0]]),
+        return {"left": np.stack([STRIP_AT[0], left]), "right": np.stack([STRIP_AT[1], right]),
+                "bottom": np.stack([bottom, ROOF_AT[0]]), "top": np.stack([top, ROOF_AT[1]]),
                 "tint": np.stack([started, started])}
 
     @part("sram", "head_dim", "order", "play")
@@ -184,7 +184,7 @@ class FlashAttention(Widget):
             return [choose(seen[i], show(column[i], "count"), "–") for i in ROWS]
 
         query, _ = self.now()
-        mine = (np.floor(fig.filled(ROWS, self.side())) == query) & (self.state() > 0)
+        mine = (flash_attention.tile_of(ROWS, self.side()) == query) & (self.state() > 0)
         bottom, top = ring.row(ROWS, TOKENS, *UP, share=1.0)
         return {"query": ROWS, "m": written(maximum, known), "l": written(total, known), "out": written(output, known),
                 "full": [show(full, "count") for full in run.dense], "y": fig.midpoint(bottom, top), "bottom": bottom,
@@ -232,13 +232,12 @@ class FlashAttention(Widget):
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(left=TABLE_WIDE[0] - 0.09, right=1, bottom="bottom", top="top", source=sources["running"],
+        p.quad(left=TABLE_FROM, right=1, bottom="bottom", top="top", source=sources["running"],
                fill_color=color["hbm"], fill_alpha="tint", line_color=None)
         p.quad(**box, source=sources["scores"], fill_color=color["compute"], fill_alpha="tint", line_color=color["idle"],
                line_alpha="line", line_dash=[2, 2])
         left, right = ACROSS
-        p.quad(left=[left - 0.01 - STRIP, left], right=[left - 0.01, right], bottom=[UP[0], UP[1] + 0.01],
-               top=[UP[1], UP[1] + 0.01 + STRIP], fill_color=color["hbm"], fill_alpha=0.1, line_color=color["hbm"])
+        p.quad(left=[STRIP_AT[0], left], right=[STRIP_AT[1], right], bottom=[UP[0], ROOF_AT[0]], top=[UP[1], ROOF_AT[1]], fill_color=color["hbm"], fill_alpha=0.1, line_color=color["hbm"])
         p.quad(**box, source=sources["held"], fill_color=color["hbm"], fill_alpha="tint", line_color=None)
         self.write(p, sources)
         self.draw_traffic(p, sources)
@@ -247,7 +246,7 @@ class FlashAttention(Widget):
     def write(self, p, sources):
         """The running softmax, query by query."""
         right = {"text_align": "right"}
-        p.text(ACROSS[0] - 0.01 - STRIP, fig.midpoint(*UP), text=value("Q"), x_offset=-8, **fig.BOLD | right)
+        p.text(STRIP_AT[0], fig.midpoint(*UP), text=value("Q"), x_offset=-8, **fig.BOLD | right)
         p.text(ACROSS[1], HEAD_AT, text=value("keys and values: K, V"), **fig.LABEL | right)
         p.text(1, HEAD_AT, text="text", source=sources["progress"], **fig.BOLD | right)
         numbers = sources["running"]
