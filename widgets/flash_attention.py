@@ -237,7 +237,8 @@ class FlashAttention(Widget):
         p.quad(**box, source=sources["scores"], fill_color=color["compute"], fill_alpha="tint", line_color=color["idle"],
                line_alpha="line", line_dash=[2, 2])
         left, right = ACROSS
-        p.quad(left=[STRIP_AT[0], left], right=[STRIP_AT[1], right], bottom=[UP[0], ROOF_AT[0]], top=[UP[1], ROOF_AT[1]], fill_color=color["hbm"], fill_alpha=0.1, line_color=color["hbm"])
+        p.quad(left=[STRIP_AT[0], left], right=[STRIP_AT[1], right], bottom=[UP[0], ROOF_AT[0]], top=[UP[1], ROOF_AT[1]],
+               fill_color=color["hbm"], fill_alpha=0.1, line_color=color["hbm"])
         p.quad(**box, source=sources["held"], fill_color=color["hbm"], fill_alpha="tint", line_color=None)
         self.write(p, sources)
         self.draw_traffic(p, sources)

@@ -1,0 +1,98 @@
+"""Lesson 16 has the parts of a lesson, its numbers are those worked by hand, its snippets run, its words agree with the engine."""
+
+import contextlib
+import io
+
+import pytest
+
+from engine import catalog, flash_attention, fusion, matmul
+from tests.lessons.reading import Lesson
+from widgets.kit import prose
+
+LESSON = Lesson("16-custom-kernels-and-fusion.md")
+H100 = catalog.gpu("h100-sxm")
+AT = matmul.chip(H100)
+
+# worked by hand: a part of the expression -> what the reader must see
+BY_HAND = {
+    "32 * 32768**2 * 2 | GB": "68.7 GB",
+    "32 * flash_attention.standard_bytes(32768, 128) | GB": "276 GB",                  # 8 · 32,768 · 32,896 · 32
+    "32 * flash_attention.flops(32768, 128)": "17.8 ms",                               # 17.6 TFLOP / 989
+    "32 * flash_attention.standard_bytes(32768, 128) / gpu": "82.4 ms",
+    'break_even_flops_per_element(gpu("h100-sxm"))': "80",                             # 4 · 67 / 3.35
+    'break_even_flops_per_element(gpu("a100-80"))': "38.3",                            # 4 · 19.5 / 2.039
+    'break_even_flops_per_element(gpu("b200"))': "37.5",                               # 4 · 75 / 8
+    "chain_bytes(1, 2, 2)) / fusion.fused_bytes(1)": "9×",                             # 18 passes, 2
+    'launch_bound_elements(gpu("h100-sxm")) | params': "3.18M",                        # 3.8 µs · 3.35e12 / 4
+    "np.floor(np.sqrt(gpu(\"h100-sxm\")": "241",                                       # √58,368
+    "np.floor(np.sqrt(gpu(\"a100-80\")": "204",                                        # √41,984
+    "2 / (2 * 64**2) | times": "10.3×",                                                # 83,968 / 8,192
+    "(5 + 7 * 4)": "4.43 GB",                                                          # 33 · 134 MB
+    "7 / 6 - 1": "16.7 %",
+    'noncausal_16384").measured / 128': "5.91 TB/s",                                   # 756 / 128
+    "2 * 16384 * 256 * 2 | MB": "16.8 MB",
+    "15 / 9": "1.67×",
+}
+
+
+@pytest.mark.parametrize("part, seen", BY_HAND.items())
+def test_the_numbers_are_those_worked_by_hand(part, seen):
+    assert LESSON.shows(part) == seen
+
+
+def test_its_figures_in_order_and_their_predictions():
+    assert LESSON.widgets() == ["fusion", "flash_attention"]
+    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [1, 2]
+
+
+def run(code: str) -> tuple[dict, str]:
+    names, printed = {}, io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, LESSON.name, "exec"), names)
+    return names, printed.getvalue()
+
+
+def test_pytorch_launches_eight_kernels_and_18_passes_for_a_gelu_by_hand():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    names, printed = run(LESSON.code("python")[0])
+    assert printed == "8 36.0\n1 4.0\n"                                                # what the comments say
+    assert names["by_hand"].bytes == 1e6 * (fusion.chain_bytes(1, 6) + fusion.chain_bytes(1, 2, 2))
+    assert names["fused"].bytes == fusion.fused_bytes(1e6)
+    x = torch.linspace(-4, 4, 101)
+    torch.testing.assert_close(names["gelu_by_hand"](x), torch.nn.functional.gelu(x, approximate="tanh"))
+
+
+@pytest.mark.parametrize("tokens, rows", [(256, 64), (100, 32), (7, 64)])
+def test_the_tiled_attention_is_pytorch_s(tokens, rows):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    names, _ = run(LESSON.code("python")[1])
+    q, k, v = torch.randn(3, tokens, 16, generator=torch.Generator().manual_seed(0))
+    expected = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+    torch.testing.assert_close(names["tiled_attention"](q, k, v, rows), expected)
+
+
+def test_what_is_measured_here_is_the_lesson_s_gelu():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    from measure.fusion import gelu_by_hand, standard_attention
+    names, _ = run(LESSON.code("python")[0])
+    x = torch.linspace(-4, 4, 11)
+    torch.testing.assert_close(gelu_by_hand(x), names["gelu_by_hand"](x), rtol=0, atol=0)
+    q, k, v = torch.randn(3, 1, 2, 8, 4)
+    torch.testing.assert_close(standard_attention(q, k, v), torch.nn.functional.scaled_dot_product_attention(q, k, v))
+
+
+def test_epilogues_bring_less_the_wider_the_product():
+    gains = [fusion.gain(fusion.compared(2048 * 49152, 2, 10, 2, k, H100)) for k in (16, 128, 1024, 4096, 12288)]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 2.5 and gains[-1] < 1.12
+
+
+def test_attention_has_most_of_the_envelope_s_gain():
+    attention_s = flash_attention.standard_s(8192, 128, 32, AT) - flash_attention.tiled_arithmetic_s(8192, 128, 32, AT)
+    rest_s = matmul.stream_s(8192 * (8192 * 32 + 14336 * 4 + 5120 * 16), AT)
+    assert attention_s > 2 * rest_s
+
+
+def test_the_tiles_are_not_held_up_by_their_bytes():
+    """Figure 2 of the paper: a bandwidth's worth of bytes is well under half of the measured time."""
+    hbm = catalog.gpu("a100-40").hbm_bytes_per_s
+    assert 4.4e9 / hbm < 0.45 * 7.3e-3 and 40.3e9 / hbm > 0.6 * 41.7e-3
