@@ -264,7 +264,8 @@ class FlashAttention(Widget):
             p.line("x", column, source=traffic, line_color=color[ink], line_dash=dash, line_width=width)
         p.segment("x", "floor", "x", "y", source=sources["here"], line_color=color["ink-faint"])
         p.scatter("x", "y", source=sources["here"], size=9, fill_color=color["panel"], line_color=color["ink"], line_width=2)
-        p.text(FRAME.across[0], FRAME.up[1], text=value("bytes of a layer, each matrix moved once: 1×"), y_offset=-10, **fig.LABEL)
+        p.text(FRAME.across[0], FRAME.up[1], text=value("bytes of a layer, each matrix moved once: 1×"), y_offset=-10,
+               **fig.LABEL)
         p.text(FRAME.across[1], "y", text="text", source=sources["line_names"], x_offset=-4, text_align="right",
                **fig.ON_PANEL, **fig.BOLD)
 

@@ -24,7 +24,8 @@ SMALL_GAIN = 1.1                        # too little to write a kernel for
 class Fusion(Widget):
     question = "What does a round trip over HBM between two kernels cost?"
     operations = Number("Operations", 8, 1, MOST, stops=[*range(1, MOST + 1)], log=False, whole=True)
-    elements = Number("Elements", 8192 * 14336, 1e3, 2e9, family="params", stops=61, marks=(2048 * 49152, 8192 * 14336, 8192 * 28672), whole=True)
+    elements = Number("Elements", 8192 * 14336, 1e3, 2e9, family="params", stops=61, whole=True,
+                      marks=(2048 * 49152, 8192 * 14336, 8192 * 28672))
     flops = Number("FLOPs an element", 4, 1, 2000, stops=49, marks=(2, 4, 10, 100), help="Of each operation")
     inner = Number("Matrix product in front, inner width", 0, 0, 16384, whole=True, more=True, stops=[
         0, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384],
@@ -108,11 +109,11 @@ class Fusion(Widget):
     @part("operations", "elements", "flops", "inner", "kept", "launch", "gpu", shown=False)
     def names(self):
         found = self.found()
-        trips = show(self.operations, "count")
         front = choose(self.inner > 0, "product, then ", "")
         kernels = choose(self.operations > 1, "kernels", "kernel")
         return {"x": [ACROSS[0]] * 2, "y": [APART_NAME_AT, FUSED_NAME_AT],
-                "text": [f"apart: {front}{trips} {kernels}, {show(found.apart_bytes, 'bytes')} in {show(found.apart_s, 'seconds')}",
+                "text": [f"apart: {front}{show(self.operations, 'count')} {kernels}, {show(found.apart_bytes, 'bytes')} in "
+                         f"{show(found.apart_s, 'seconds')}",
                          f"fused: one kernel, {show(found.fused_bytes, 'bytes')} in {show(found.fused_s, 'seconds')}"]}
 
     @part("gpu", "inner", shown=False)
@@ -169,14 +170,14 @@ class Fusion(Widget):
         p.text("x", "y", text="text", source=sources["names"], **fig.BOLD)
         p.text([ACROSS[1]] * 2, [APART_NAME_AT, FUSED_NAME_AT], text=value("HBM"), text_align="right", **fig.LABEL)
         self.draw_roof(p, sources)
-        fig.key(p, {"bytes over HBM": "hbm", "arithmetic": "compute", "waits": "idle"}, wide=0.975, narrow=(0.98, 0.945), hatches=[" ", " ", "left_diagonal_line"],
-                own_heights=True)
+        fig.key(p, {"bytes over HBM": "hbm", "arithmetic": "compute", "waits": "idle"}, wide=0.975, narrow=(0.98, 0.945),
+                hatches=[" ", " ", "left_diagonal_line"], own_heights=True)
         return p
 
     def draw_roof(self, p, sources):
         """Both as points under the roof of the fp32 units and of the tensor cores."""
         color, roof, points = fig.COLOR, sources["roof"], sources["points"]
-        FRAME.draw(p, *TICKS, "count", "flops_per_s", "FLOPs for each byte over HBM")
+        FRAME.draw(p, *TICKS, "params", "flops_per_s", "FLOPs for each byte over HBM")
         p.line("x", "y", source=roof, line_color=color["compute"], line_width=2.5)
         p.line("x", "vector", source=roof, line_color=color["compute"], line_width=2, line_dash=[6, 4])
         p.text("x", "y", text="text", y_offset="down", x_offset=-4, text_align="right", source=sources["roof_names"],
@@ -241,6 +242,7 @@ class Fusion(Widget):
 
     def summary(self):
         found = self.found()
-        return (f"{show(self.operations, 'count')} elementwise operations on {show(self.elements, 'params')} elements of one "
+        word = choose(self.operations > 1, "operations", "operation")
+        return (f"{show(self.operations, 'count')} elementwise {word} on {show(self.elements, 'params')} elements of one "
                 f"{self.gpu.name} move {show(found.apart_bytes, 'bytes')} apart and take {show(found.apart_s, 'seconds')}, fused "
                 f"{show(found.fused_bytes, 'bytes')} and {show(found.fused_s, 'seconds')}, bound by {self.bound_words(found.fused)}.")
