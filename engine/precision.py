@@ -1,0 +1,223 @@
+"""Number formats bit by bit: what a pattern means, which number is nearest, and how far the next one is.
+
+A format has a sign bit, an exponent field and a mantissa field. A field of 0 means a subnormal number, mantissa times the
+smallest gap; otherwise the number is (1 + mantissa / 2^m) times a power of two. Rounding goes to the nearest number and, from
+the middle, to the one whose last bit is 0. What rounds to more than the largest number becomes infinity; E4M3, which has none,
+stops at its largest, as PyTorch does since 2.12 (pull request 178817; NaN before, which OFP8 allows as well). A number that is
+rounded here is a double first, which has room for every number of these formats.
+
+IEEE 754-2019, sections 3.4 and 4.3; OCP 8-bit Floating Point Specification (OFP8), revision 1.0, for the two of 8 bits;
+NVIDIA's A100 white paper for TF32, which has 19 bits and is stored in 32.
+
+The plain functions keep to the part of Python that ``engine.program`` writes out for the page; all arithmetic in them is with
+powers of two, so that it is exact in doubles. ``m`` stands for the bits of a mantissa, ``lowest`` for the smallest exponent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from engine import check
+from engine.program import full, program
+
+ZERO, SUBNORMAL, NORMAL, INFINITE, NAN = range(5)       # kinds of a pattern
+SIGN, EXPONENT, MANTISSA = range(3)                     # what a bit is for
+MOST_BITS, AROUND = 32, 2                               # the longest pattern; neighbours to show on each side
+
+
+@dataclass(frozen=True)
+class Format:
+    """A number format; sizes in bits as they are computed with (TF32: 19)."""
+
+    key: str
+    name: str
+    exponent_bits: int
+    mantissa_bits: int
+    largest: float
+    has_infinity: bool = True
+
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent_bits + self.mantissa_bits
+
+    @property
+    def lowest_exponent(self) -> int:
+        """Of the smallest normal number: 1 less the bias."""
+        return 2 - 2 ** (self.exponent_bits - 1)
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0**self.lowest_exponent
+
+    @property
+    def smallest(self) -> float:
+        """The smallest number above zero, a subnormal one: also the smallest gap."""
+        return 2.0 ** (self.lowest_exponent - self.mantissa_bits)
+
+    @property
+    def epsilon(self) -> float:
+        """The gap above 1."""
+        return 2.0**-self.mantissa_bits
+
+    @property
+    def range_octaves(self) -> float:
+        """How many doublings lie between the smallest number above zero and the largest."""
+        return math.log2(self.largest / self.smallest)
+
+    def round(self, x: float) -> float:
+        """The number of this format that ``x`` becomes: nearest, ties to even, beyond the largest as said above."""
+        check.between(-1e300, 1e300, x=x)
+        near = nearest(x, self.mantissa_bits, self.lowest_exponent)
+        if abs(near) <= self.largest:
+            return math.copysign(near, x)
+        return math.copysign(math.inf if self.has_infinity else self.largest, x)
+
+    def gap(self, x: float) -> float:
+        """The distance from one number to the next around ``x``."""
+        check.between(-self.largest, self.largest, x=x)
+        return gap_at(x, self.mantissa_bits, self.lowest_exponent)
+
+    def encode(self, x: float) -> int:
+        """The pattern of the nearest number, as a whole number."""
+        check.between(-1e300, 1e300, x=x)
+        return int(encoded(x, self.bits, self.mantissa_bits, self.lowest_exponent, self.largest,
+                           self.has_infinity))
+
+    def decode(self, pattern: int) -> float:
+        """The number that a pattern means."""
+        check.whole(at_least=0, pattern=pattern)
+        check.between(0, 2**self.bits - 1, pattern=pattern)
+        sign, magnitude = divmod(int(pattern), 2 ** (self.bits - 1))
+        kind = kind_of(magnitude, self.mantissa_bits, self.lowest_exponent, self.largest, self.has_infinity)
+        number = {INFINITE: math.inf, NAN: math.nan}.get(
+            kind, float(magnitude_value(magnitude, self.mantissa_bits, self.lowest_exponent)))
+        return math.copysign(number, -1 if sign else 1)
+
+
+FP32 = Format("fp32", "fp32", 8, 23, (2 - 2.0**-23) * 2.0**127)
+TF32 = Format("tf32", "tf32", 8, 10, (2 - 2.0**-10) * 2.0**127)
+BF16 = Format("bf16", "bf16", 8, 7, (2 - 2.0**-7) * 2.0**127)
+FP16 = Format("fp16", "fp16", 5, 10, 65504.0)
+E4M3 = Format("e4m3", "fp8 E4M3", 4, 3, 448.0, has_infinity=False)     # all ones is NaN, the other patterns are numbers
+E5M2 = Format("e5m2", "fp8 E5M2", 5, 2, 57344.0)
+FORMATS = (FP32, TF32, BF16, FP16, E4M3, E5M2)
+_M, _LOWEST = tuple(f.mantissa_bits for f in FORMATS), tuple(f.lowest_exponent for f in FORMATS)
+_LARGEST = tuple(f.largest for f in FORMATS)
+
+
+def by_key(key: str) -> Format:
+    """The format of that key."""
+    check.one_of([f.key for f in FORMATS], key=key)
+    return next(f for f in FORMATS if f.key == key)
+
+
+# -- one number ------------------------------------------------------------------------------------------------------------
+def exponent_of(x):
+    """The e for which 2^e <= x < 2^(e+1), of a number above 0. A logarithm may be off by its last bit; this is not."""
+    e = math.floor(math.log2(x))
+    if 2.0 ** (e + 1) <= x:
+        e = e + 1
+    elif 2.0**e > x:
+        e = e - 1
+    return e
+
+
+def gap_at(x, m, lowest):
+    """From one number to the next around x: 2^(e - m), and below the normal numbers as wide as at the smallest of them."""
+    e = lowest
+    if x != 0:
+        e = max(exponent_of(abs(x)), lowest)
+    return 2.0 ** (e - m)
+
+
+def nearest(x, m, lowest):
+    """The nearest number of a format that has no largest one; from the middle to the even one."""
+    gap = gap_at(x, m, lowest)
+    return round(x / gap) * gap
+
+
+def magnitude_code(size, m, lowest):
+    """The pattern without its sign of a number of the format. Patterns count the numbers upwards, from 0."""
+    if size == 0:
+        return 0
+    e = max(exponent_of(size), lowest)
+    return (e - lowest) * 2.0**m + size / 2.0 ** (e - m)
+
+
+def magnitude_value(code, m, lowest):
+    """The number that a pattern without its sign stands for, if it stands for one."""
+    field = math.floor(code / 2.0**m)
+    mantissa = code - field * 2.0**m
+    if field == 0:
+        return mantissa * 2.0 ** (lowest - m)
+    return (2.0**m + mantissa) * 2.0 ** (field - 1 + lowest - m)
+
+
+def encoded(x, bits, m, lowest, largest, has_infinity):
+    """The pattern of x, sign and all. Infinity's is the one that follows the largest number's."""
+    size = magnitude_code(min(nearest(abs(x), m, lowest), 2.0 * largest), m, lowest)
+    most = magnitude_code(largest, m, lowest) + (1 if has_infinity else 0)
+    return min(size, most) + (2.0 ** (bits - 1) if x < 0 else 0)
+
+
+def kind_of(code, m, lowest, largest, has_infinity):
+    """Zero, subnormal, normal, infinite or NaN: what a pattern without its sign is."""
+    beyond = code - magnitude_code(largest, m, lowest)
+    if beyond > 0:
+        return INFINITE if beyond == 1 and has_infinity else NAN
+    if code == 0:
+        return ZERO
+    return SUBNORMAL if code < 2.0**m else NORMAL
+
+
+def bit_of(code, place):
+    """The bit at a place, counted from 0 at the right."""
+    return math.floor(code / 2.0**place) % 2
+
+
+# -- what an explorer of formats shows -----------------------------------------------------------------------------------------
+@program(bit=MOST_BITS, role=MOST_BITS, turned=MOST_BITS, around=2 * AROUND + 1, size=(), kind=(), gap=(), sign=(), turns=(),
+         pattern=())
+def explored(value, flips, exponent_bits, m, largest, has_infinity):
+    """The pattern of a number with some bits flipped (bit i of ``flips`` flips bit i), and what it means then.
+
+    ``size`` is the number without its sign; ``around`` are the numbers beside it, down to the left.
+    """
+    bits = int(1 + exponent_bits + m)
+    lowest = 2 - 2.0 ** (exponent_bits - 1)
+    code = encoded(value, bits, m, lowest, largest, has_infinity)
+    bit, role, turned = full(bits, 0), full(bits, MANTISSA), full(bits, 0)
+    pattern, turns = 0, 0
+    for i in range(bits):
+        place = bits - 1 - i
+        turned[i] = bit_of(flips, place)
+        bit[i] = abs(bit_of(code, place) - turned[i])
+        pattern = pattern + bit[i] * 2.0**place
+        turns = turns + turned[i]
+        if i == 0:
+            role[i] = SIGN
+        elif i <= exponent_bits:
+            role[i] = EXPONENT
+    magnitude = pattern - bit[0] * 2.0 ** (bits - 1)
+    kind = kind_of(magnitude, m, lowest, largest, has_infinity)
+    size = magnitude_value(magnitude, m, lowest)
+    around = full(2 * AROUND + 1, 0)
+    for i in range(2 * AROUND + 1):
+        there = magnitude + i - AROUND
+        around[i] = magnitude_value(abs(there), m, lowest) * (1 if there >= 0 else -1)
+    return {"bit": bit, "role": role, "turned": turned, "around": around, "size": size, "kind": kind,
+            "gap": gap_at(size, m, lowest), "sign": 1 - 2 * bit[0], "turns": turns, "pattern": pattern}
+
+
+@program(size=len(FORMATS), error=len(FORMATS), kind=len(FORMATS))
+def in_every_format(value):
+    """A number above zero as each format has it, the relative error, and its kind; sizes of what overflows are the largest."""
+    size, error, kind = full(len(_M), 0), full(len(_M), 0), full(len(_M), 0)
+    for i in range(len(_M)):
+        near = nearest(value, _M[i], _LOWEST[i])
+        over = near > _LARGEST[i]
+        size[i] = _LARGEST[i] if over else near
+        error[i] = size[i] / value - 1
+        kind[i] = INFINITE if over else ZERO if near == 0 else SUBNORMAL if near < 2.0 ** _LOWEST[i] else NORMAL
+    return {"size": size, "error": error, "kind": kind}

@@ -1,0 +1,196 @@
+"""Arithmetic in a format, executed step by step: a weight that is trained in it, a sum that is gathered in it.
+
+Every result is rounded as the format rounds it (``engine.precision``). The functions keep to the part of Python that
+``engine.program`` writes out for the page.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engine import check, precision
+from engine.precision import exponent_of, gap_at, nearest
+from engine.program import full, program, zeros
+from engine.routing import first_state, next_state
+
+SHOWN, MOST_STEPS = 161, 4000       # points of a curve, and steps that a curve may stand for
+START, TARGET = 1.0, 2.0
+MOST = 2147483647                   # of the generator's states
+
+
+def either_side(x, m, lowest, draw):
+    """Stochastic rounding: up or down with the odds of the distance, so that the mean is x. ``draw`` is even in [0, 1)."""
+    gap = gap_at(x, m, lowest)
+    return math.floor(x / gap + draw) * gap
+
+
+@program(step=SHOWN, exact=SHOWN, plain=SHOWN, stochastic=SHOWN, compensated=SHOWN, master=SHOWN, landed=())
+def trained(exponent_bits, m, rate, steps, seed):
+    """w ← w - rate·(w - 2) from w = 1, ``steps`` times: gradient descent on (w - 2)²/2.
+
+    ``exact`` in doubles. ``plain``: weight and update rounded to nearest. ``stochastic``: the sum rounded up or down by
+    chance. ``compensated``: Kahan's second number of the same format gathers what each sum lost (Kahan, CACM 8:1, 1965).
+    ``master``: the sum in fp32, the gradient taken at its copy in the format, which is what is shown. ``landed`` counts the
+    steps that moved the plain weight.
+    """
+    lowest = 2 - 2.0 ** (exponent_bits - 1)
+    exact, plain, stochastic, compensated, kept, master, copy = START, START, START, START, 0.0, START, START
+    step, state, landed = zeros(SHOWN), first_state(seed), 0
+    curves = [zeros(SHOWN), zeros(SHOWN), zeros(SHOWN), zeros(SHOWN), zeros(SHOWN)]
+    done = 0
+    for i in range(SHOWN):
+        until = math.floor(i * steps / (SHOWN - 1))
+        while done < until:
+            done = done + 1
+            exact = exact - rate * (exact - TARGET)
+            before = plain
+            plain = nearest(plain + nearest(rate * (TARGET - plain), m, lowest), m, lowest)
+            landed = landed + (1 if plain != before else 0)
+            state = next_state(state)
+            stochastic = either_side(stochastic + rate * (TARGET - stochastic), m, lowest, state / MOST)
+            update = nearest(nearest(rate * (TARGET - compensated), m, lowest) - kept, m, lowest)
+            before = compensated
+            compensated = nearest(compensated + update, m, lowest)
+            kept = nearest(nearest(compensated - before, m, lowest) - update, m, lowest)
+            master = nearest(master - rate * (copy - TARGET), 23, -126)
+            copy = nearest(master, m, lowest)
+        step[i] = until
+        curves[0][i], curves[1][i], curves[2][i], curves[3][i], curves[4][i] = exact, plain, stochastic, compensated, copy
+    return {"step": step, "exact": curves[0], "plain": curves[1], "stochastic": curves[2], "compensated": curves[3],
+            "master": curves[4], "landed": landed}
+
+
+def stall_distance(gap, rate):
+    """How far from its target a weight stops: rate · distance is half a gap there, and rounds back."""
+    check.positive(gap=gap, rate=rate)
+    return gap / 2 / rate
+
+
+@program(total=(), exact=())
+def gathered(count, product_m, sum_m, block, seed):
+    """The sum of so many products of numbers even in [0, 1), in order: into a sum of ``sum_m`` bits, which every ``block``
+    products is added to one of fp32 and begun anew. ``exact`` is the same sum in doubles, of the same rounded factors."""
+    state, total, part, exact = first_state(seed), 0.0, 0.0, 0.0
+    for i in range(int(count)):
+        state = next_state(state)
+        left = nearest(state / MOST, product_m, -126)
+        state = next_state(state)
+        product = left * nearest(state / MOST, product_m, -126)
+        exact = exact + product
+        part = nearest(part + product, sum_m, -126)
+        if (i + 1) % int(block) == 0 or i + 1 == count:
+            total = nearest(total + part, 23, -126)
+            part = 0.0
+    return {"total": total, "exact": exact}
+
+
+# -- a loss scale ---------------------------------------------------------------------------------------------------------------
+SAMPLES = 2048                          # gradients that are rounded one by one
+VALUES = 1e8                            # gradients in a model, whose largest decides whether a step is skipped
+FIRST_OCTAVE, OCTAVES = -60, 110        # of the histogram
+SCALER_STEPS, MOST_CORNERS = 20_000, 260
+LOST, SMALL, WHOLE, OVER = range(4)
+
+
+def normal_draw(state):
+    """A draw from the standard normal by Box and Muller, from this state and the next."""
+    return math.sqrt(-2 * math.log(state / MOST)) * math.cos(2 * math.pi * next_state(state) / MOST)
+
+
+def upper_quantile(share):
+    """The z that a standard normal exceeds with this small probability: Abramowitz and Stegun 26.2.23, off by 4.5e-4."""
+    t = math.sqrt(-2 * math.log(share))
+    return t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t)
+
+
+def fate(size, m, lowest, largest):
+    """What becomes of a gradient's size: lost (0), subnormal, whole, over."""
+    near = nearest(size, m, lowest)
+    if near == 0:
+        return LOST
+    if near > largest:
+        return OVER
+    return SMALL if near < 2.0**lowest else WHOLE
+
+
+@program(lost=OCTAVES, small=OCTAVES, whole=OCTAVES, over=OCTAVES, shares=4, top=(), best=(), lost_at_best=())
+def scaled(median_octave, spread, scale, exponent_bits, m, largest, seed):
+    """Gradients whose sizes are log-normal (median and standard deviation in powers of two), times the scale, rounded.
+
+    For each octave the share of them there and what becomes of it; ``shares`` of the four fates. ``top`` is the exponent of
+    the largest gradient to expect of VALUES, times the scale; ``best`` the largest power of two that keeps it in range,
+    ``lost_at_best`` the share that is lost then: no scale loses less.
+    """
+    lowest = 2 - 2.0 ** (exponent_bits - 1)
+    bins = [zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES)]
+    shares, state, lost_at_best = zeros(4), first_state(seed), 0
+    top = median_octave + spread * upper_quantile(1 / VALUES)
+    best = math.floor(math.log2(largest) - top)
+    for _ in range(SAMPLES):
+        size = 2.0 ** (median_octave + spread * normal_draw(state))
+        state = next_state(next_state(state))
+        met = fate(size * scale, m, lowest, largest)
+        octave = min(max(exponent_of(size * scale) - FIRST_OCTAVE, 0), OCTAVES - 1)
+        bins[met][octave] = bins[met][octave] + 1 / SAMPLES
+        shares[met] = shares[met] + 1 / SAMPLES
+        lost_at_best = lost_at_best + (1 / SAMPLES if fate(size * 2.0**best, m, lowest, largest) == LOST else 0)
+    return {"lost": bins[0], "small": bins[1], "whole": bins[2], "over": bins[3], "shares": shares,
+            "top": top + math.log2(scale), "best": best, "lost_at_best": lost_at_best}
+
+
+@program(step=MOST_CORNERS, octave=MOST_CORNERS, skipped=(), last=())
+def dynamic_scale(median_octave, spread, largest, first, interval, seed):
+    """torch.amp.GradScaler's own loop for 20,000 steps: halve and skip on an infinity, double after ``interval`` good steps.
+
+    Of each step only its largest gradient matters, which is drawn from its own distribution: of VALUES draws the largest
+    exceeds z with probability 1 - (1 - p(z))^VALUES. ``step`` and ``octave`` are the corners of the scale's path.
+    """
+    steps, octaves = [0], [math.log2(first)]
+    octave, good, skipped, state = math.log2(first), 0, 0, first_state(seed)
+    for i in range(SCALER_STEPS):
+        state = next_state(state)
+        top = median_octave + spread * upper_quantile(-math.log(state / MOST) / VALUES)
+        before = octave
+        if top + octave >= math.log2(largest):
+            octave, good, skipped = octave - 1, 0, skipped + 1
+        else:
+            good = good + 1
+            if good == interval:
+                octave, good = octave + 1, 0
+        if octave != before and len(steps) < MOST_CORNERS - 2:
+            steps.append(i + 1)
+            octaves.append(before)
+            steps.append(i + 1)
+            octaves.append(octave)
+    steps.append(SCALER_STEPS)
+    octaves.append(octave)
+    return {"step": steps, "octave": octaves, "skipped": skipped, "last": octave}
+
+
+# -- scales of fp8 ---------------------------------------------------------------------------------------------------------------
+def with_scales(values, number_format, block, power_of_two=False):
+    """Values through a narrow format, each block with a scale that takes its largest to the format's largest number.
+
+    ``power_of_two``: the scale is rounded up to one, so that nothing exceeds the range (OCP MX keeps scales of that kind, E8M0).
+    Returns the values as they are read again. All-zero blocks stay zero.
+    """
+    values = np.asarray(values, dtype=float)
+    check.whole(block=block)
+    blocks = values.reshape(-1, int(block))
+    scale = np.abs(blocks).max(axis=1, keepdims=True) / number_format.largest
+    scale = np.where(scale > 0, scale, 1.0)
+    scale = 2.0 ** np.ceil(np.log2(scale)) if power_of_two else scale
+    return (np.vectorize(number_format.round)(blocks / scale) * scale).reshape(values.shape)
+
+
+def outlier_test(size, block, power_of_two=False, count=4096):
+    """(root mean square error over that of the values, share lost) of E4M3 with scales, for normal draws with one outlier of so
+    many standard deviations. Neither counts the outlier."""
+    check.positive(size=size)
+    values = np.random.default_rng(1).standard_normal(count)
+    values[0] = size
+    read = with_scales(values, precision.E4M3, block, power_of_two)
+    error = np.sqrt(np.mean((read - values)[1:] ** 2) / np.mean(values[1:] ** 2))
+    return float(error), float(np.mean(read[1:] == 0))

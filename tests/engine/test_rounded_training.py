@@ -1,0 +1,156 @@
+"""Weights, sums and scales by hand, then by the runs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from engine import rounded_training as run
+from engine.precision import BF16, E4M3, E5M2, FP16, FP32
+
+
+def final(number_format, rate, steps, seed=1):
+    found = run.trained(number_format.exponent_bits, number_format.mantissa_bits, rate, steps, seed)
+    return {name: value if name == "landed" else value[-1] for name, value in found.items()}
+
+
+# -- a weight --------------------------------------------------------------------------------------------------------------------
+def test_an_update_of_1e_4_never_arrives_in_bf16_at_1():
+    found = final(BF16, 1e-4, 4000)
+    assert found["plain"] == 1.0 and found["landed"] == 0
+    assert found["exact"] == pytest.approx(2 - (1 - 1e-4) ** 4000)
+
+
+def test_a_weight_stalls_where_its_update_is_half_a_gap():
+    """rate · (2 - w) = 2^-8: w = 2 - 0.390625 at a rate of 0.01; it stops at the first number at or past that, less a gap."""
+    found = final(BF16, 0.01, 4000)
+    assert run.stall_distance(2.0**-7, 0.01) == 0.390625
+    assert abs(found["plain"] - (2 - 0.390625)) <= 2.0**-7
+
+
+def test_rivals_arrive():
+    found = final(BF16, 0.01, 4000)
+    assert found["master"] == 2.0
+    assert found["compensated"] == pytest.approx(2, abs=2 * 2.0**-7)
+    assert found["stochastic"] == pytest.approx(2, abs=6 * 2.0**-7), "it walks about its target"
+
+
+def test_fp32_is_close_to_exact():
+    found = final(FP32, 0.01, 1000)
+    assert found["plain"] == pytest.approx(found["exact"], abs=1e-4), "it stalls too, at 2^-24 / 0.01 = 6e-6"
+
+
+def test_the_stochastic_mean_is_right_where_nearest_never_moves():
+    ends = [final(BF16, 1e-4, 1000, seed)["stochastic"] for seed in range(1, 31)]
+    assert np.mean(ends) == pytest.approx(2 - (1 - 1e-4) ** 1000, abs=0.012), "30 walks of about 12 steps of 2^-7 each"
+
+
+def test_stochastic_rounding_by_hand():
+    assert run.either_side(1 + 0.25 * 2.0**-7, 7, -126, 0.74) == 1.0
+    assert run.either_side(1 + 0.25 * 2.0**-7, 7, -126, 0.75) == 1 + 2.0**-7
+
+
+# -- a sum ------------------------------------------------------------------------------------------------------------------------
+def test_a_sum_in_bf16_stops_growing():
+    """Products average a quarter, and reach 1: where the gap is 2, at 256, none of them can move the sum."""
+    found = run.gathered(4096, 7, 7, 4096, 1)
+    assert found["exact"] == pytest.approx(1024, rel=0.05) and found["total"] <= 256
+    assert run.gathered(4096, 7, 23, 4096, 1)["total"] == pytest.approx(found["exact"], rel=1e-5)
+
+
+def test_blocks_of_128_save_a_sum():
+    whole, blocks = (run.gathered(4096, 3, 13, block, 1) for block in (4096, 128))
+    errors = [abs(found["total"] / found["exact"] - 1) for found in (whole, blocks)]
+    assert errors[1] < errors[0] / 3
+
+
+def test_the_generator_is_parks_and_millers():
+    assert run.next_state(1) == 48271
+
+
+# -- a scale ----------------------------------------------------------------------------------------------------------------------
+MULTIBOX = -28.8, 3.6       # fitted to NVIDIA's figures of a Multibox SSD: 31 and 5.3 per cent; all but 0.1 at 32,768
+
+
+def shares(scale, number_format=FP16, median=MULTIBOX[0], spread=MULTIBOX[1], seed=1):
+    return run.scaled(median, spread, scale, number_format.exponent_bits, number_format.mantissa_bits, number_format.largest, seed)
+
+
+def test_what_is_lost_is_the_published_share():
+    assert shares(1)["shares"][run.LOST] == pytest.approx(31 / 36.3, abs=0.02), "2,048 draws: a standard error of 0.008"
+    assert shares(2.0**15)["shares"][run.LOST] < 0.005
+
+
+def test_shares_add_up_and_stand_in_the_histogram():
+    found = shares(1024)
+    assert sum(found["shares"]) == pytest.approx(1)
+    for i, name in enumerate(("lost", "small", "whole", "over")):
+        assert np.sum(found[name]) == pytest.approx(found["shares"][i])
+
+
+def test_the_best_scale_holds_the_largest_gradient():
+    found = shares(1)
+    assert found["top"] == pytest.approx(-28.8 + 3.6 * 5.612, abs=0.01)          # 1e-8 of a normal lies above 5.612
+    assert found["best"] == math.floor(math.log2(65504) + 28.8 - 3.6 * 5.612)
+    assert found["lost_at_best"] < 0.01 < shares(1, spread=6.0)["lost_at_best"]
+
+
+def test_bf16_needs_no_scale():
+    assert shares(1, BF16)["shares"][run.LOST] == 0
+
+
+def test_quantiles_are_those_of_the_tables():
+    assert run.upper_quantile(0.025) == pytest.approx(1.95996, abs=4.5e-4)
+    assert run.upper_quantile(1e-8) == pytest.approx(5.61200, abs=4.5e-4)
+
+
+def test_a_scaler_backs_off_and_grows_as_torchs_does():
+    """Nearly no spread, the largest gradient at 2^0: the first scale of 2^20 is halved until 2^15 fits, and then for ever
+    doubled after 2,000 steps and halved in the next."""
+    found = run.dynamic_scale(0.0, 1e-6, 65504.0, 2.0**20, 2000, 1)
+    assert found["octave"][:11].tolist() == [20, 20, 19, 19, 18, 18, 17, 17, 16, 16, 15]
+    assert found["skipped"] == 5 + (20_000 - 5) // 2001
+
+
+def test_torchs_scaler_does_the_same():
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Parameter(torch.ones(1))
+    optimizer, scaler = torch.optim.SGD([weight], lr=0.0), torch.amp.GradScaler("cpu", init_scale=2.0**20, growth_interval=50)
+    path = []
+    for _ in range(120):
+        optimizer.zero_grad()
+        weight.grad = (torch.ones(1) * scaler.scale(torch.ones(1))).to(torch.float16).float()
+        scaler.step(optimizer)
+        scaler.update()
+        path.append(math.log2(scaler.get_scale()))
+    ours = run.dynamic_scale(0.0, 1e-6, 65504.0, 2.0**20, 50, 1)
+    seen = [ours["octave"][np.flatnonzero(ours["step"] <= i)[-1]] for i in range(1, 121)]
+    assert path == seen
+    defaults = torch.amp.GradScaler("cpu")
+    assert (defaults.get_scale(), defaults.get_growth_factor(), defaults.get_backoff_factor(),
+            defaults.get_growth_interval()) == (65536.0, 2.0, 0.5, 2000)
+
+
+# -- scales of fp8 ----------------------------------------------------------------------------------------------------------------
+def test_a_block_is_read_again_as_by_hand():
+    read = run.with_scales([448.0, 1.06, 0.0, 2.0**-10 * 0.9, 4480.0, 10.6, 0.0, 0.0], E4M3, 4)
+    assert read[:4].tolist() == [448.0, 1.0, 0.0, 0.0] and read[4:].tolist() == [4480.0, 10.0, 0.0, 0.0]
+    assert run.with_scales(np.zeros(4), E4M3, 2).tolist() == [0, 0, 0, 0]
+
+
+def test_powers_of_two_never_overflow():
+    values = np.random.default_rng(2).lognormal(0, 3, 4096)
+    assert np.isfinite(run.with_scales(values, E4M3, 32, power_of_two=True)).all()
+    assert np.isfinite(run.with_scales(values, E5M2, 32)).all()
+
+
+def test_an_outlier_harms_its_own_block_alone():
+    whole, tiles = run.outlier_test(1e5, 4096), run.outlier_test(1e5, 128)
+    assert whole[1] == pytest.approx(0.1726, abs=0.015), "|z| < 2^-10 · 1e5 / 448 = 0.218, of 4,095 draws"
+    assert tiles[1] < 0.01 and tiles[0] < whole[0] / 3
+
+
+@pytest.mark.parametrize("call", [lambda: run.stall_distance(0, 1), lambda: run.outlier_test(-1, 4), lambda: run.with_scales([1], E4M3, 0)])
+def test_what_is_refused_is_named(call):
+    with pytest.raises(ValueError, match="must be"):
+        call()
