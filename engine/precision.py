@@ -42,6 +42,11 @@ class Format:
         return 1 + self.exponent_bits + self.mantissa_bits
 
     @property
+    def stored_bytes(self) -> float:
+        """In memory, where TF32 is fp32."""
+        return 4.0 if self.bits > 16 else self.bits / 8
+
+    @property
     def lowest_exponent(self) -> int:
         """Of the smallest normal number: 1 less the bias."""
         return 2 - 2 ** (self.exponent_bits - 1)
@@ -59,6 +64,24 @@ class Format:
     def epsilon(self) -> float:
         """The gap above 1."""
         return 2.0**-self.mantissa_bits
+
+    @property
+    def half_gap_at_one(self) -> float:
+        """What an update of a weight of 1 must exceed to move it."""
+        return self.epsilon / 2
+
+    @property
+    def vanishing_octave(self) -> int:
+        """What is no larger than 2 to this becomes 0: half of the smallest number."""
+        return self.lowest_exponent - self.mantissa_bits - 1
+
+    @property
+    def smallest_octave(self) -> int:
+        return self.lowest_exponent - self.mantissa_bits
+
+    @property
+    def largest_octave(self) -> float:
+        return math.log2(self.largest)
 
     @property
     def range_octaves(self) -> float:
@@ -110,6 +133,11 @@ def by_key(key: str) -> Format:
     """The format of that key."""
     check.one_of([f.key for f in FORMATS], key=key)
     return next(f for f in FORMATS if f.key == key)
+
+
+def position(exponent_bits, m):
+    """Where a format of so many exponent and mantissa bits stands in FORMATS."""
+    return sum(i * ((exponent_bits == f.exponent_bits) & (m == f.mantissa_bits)) for i, f in enumerate(FORMATS))
 
 
 # -- one number ------------------------------------------------------------------------------------------------------------
@@ -177,12 +205,13 @@ def bit_of(code, place):
 
 
 # -- what an explorer of formats shows -----------------------------------------------------------------------------------------
-@program(bit=MOST_BITS, role=MOST_BITS, turned=MOST_BITS, around=2 * AROUND + 1, size=(), kind=(), gap=(), sign=(), turns=(),
-         pattern=())
+@program(bit=MOST_BITS, role=MOST_BITS, turned=MOST_BITS, around=2 * AROUND + 1, around_kind=2 * AROUND + 1,
+         place=2 * AROUND + 1, number=(), kind=(), gap=(), turns=(), pattern=(), fits=(), asked=(), error=())
 def explored(value, flips, exponent_bits, m, largest, has_infinity):
     """The pattern of a number with some bits flipped (bit i of ``flips`` flips bit i), and what it means then.
 
-    ``size`` is the number without its sign; ``around`` are the numbers beside it, down to the left.
+    ``around`` are the numbers beside it, those nearer to 0 first, ``place`` where they lie in gaps from it, and ``asked`` where
+    the value lies that was asked for (NaN: out of sight). ``fits``: the value is within the range before anything is flipped.
     """
     bits = int(1 + exponent_bits + m)
     lowest = 2 - 2.0 ** (exponent_bits - 1)
@@ -202,22 +231,32 @@ def explored(value, flips, exponent_bits, m, largest, has_infinity):
     magnitude = pattern - bit[0] * 2.0 ** (bits - 1)
     kind = kind_of(magnitude, m, lowest, largest, has_infinity)
     size = magnitude_value(magnitude, m, lowest)
-    around = full(2 * AROUND + 1, 0)
+    sign, gap = 1 - 2 * bit[0], gap_at(size, m, lowest)
+    around, around_kind, place = [], [], []
     for i in range(2 * AROUND + 1):
         there = magnitude + i - AROUND
-        around[i] = magnitude_value(abs(there), m, lowest) * (1 if there >= 0 else -1)
-    return {"bit": bit, "role": role, "turned": turned, "around": around, "size": size, "kind": kind,
-            "gap": gap_at(size, m, lowest), "sign": 1 - 2 * bit[0], "turns": turns, "pattern": pattern}
+        if kind <= NORMAL:
+            beside = magnitude_value(abs(there), m, lowest) * (1 if there >= 0 else -1)
+            what = kind_of(abs(there), m, lowest, largest, has_infinity)
+            around.append(sign * beside if what <= NORMAL else math.nan)
+            around_kind.append(what)
+            place.append((beside - size) / gap)
+    asked = (value * sign - size) / gap
+    number = sign * size
+    return {"bit": bit, "role": role, "turned": turned, "around": around, "around_kind": around_kind, "place": place,
+            "number": number, "kind": kind, "gap": gap, "turns": turns, "pattern": pattern,
+            "fits": 1 if nearest(value, m, lowest) <= largest else 0,
+            "asked": asked if kind <= NORMAL and abs(asked) <= AROUND else math.nan, "error": number / value - 1}
 
 
 @program(size=len(FORMATS), error=len(FORMATS), kind=len(FORMATS))
 def in_every_format(value):
-    """A number above zero as each format has it, the relative error, and its kind; sizes of what overflows are the largest."""
+    """A number above zero as each format has it, the relative error, and its kind; both NaN where it is beyond the largest."""
     size, error, kind = full(len(_M), 0), full(len(_M), 0), full(len(_M), 0)
     for i in range(len(_M)):
         near = nearest(value, _M[i], _LOWEST[i])
         over = near > _LARGEST[i]
-        size[i] = _LARGEST[i] if over else near
+        size[i] = math.nan if over else near
         error[i] = size[i] / value - 1
         kind[i] = INFINITE if over else ZERO if near == 0 else SUBNORMAL if near < 2.0 ** _LOWEST[i] else NORMAL
     return {"size": size, "error": error, "kind": kind}

@@ -16,7 +16,8 @@ from engine.program import full, program, zeros
 from engine.routing import first_state, next_state
 
 SHOWN, MOST_STEPS = 161, 4000       # points of a curve, and steps that a curve may stand for
-START, TARGET = 1.0, 2.0
+START, TARGET, NEARLY = 1.0, 2.0, 1.98
+MASTER_BYTES = 4.0                  # of an fp32 copy of a weight
 MOST = 2147483647                   # of the generator's states
 
 
@@ -62,10 +63,21 @@ def trained(exponent_bits, m, rate, steps, seed):
             "master": curves[4], "landed": landed}
 
 
+def stall_level(half_gap, rate):
+    """The weight at which that happens here, on its way from 1 up to 2; 1 where it never sets out."""
+    return np.maximum(TARGET - stall_distance(2 * half_gap, rate), START)
+
+
 def stall_distance(gap, rate):
     """How far from its target a weight stops: rate · distance is half a gap there, and rounds back."""
     check.positive(gap=gap, rate=rate)
     return gap / 2 / rate
+
+
+def share_landed(landed, steps):
+    """Of the updates, those that moved the weight."""
+    check.positive(steps=steps)
+    return landed / steps
 
 
 @program(total=(), exact=())
@@ -89,7 +101,11 @@ def gathered(count, product_m, sum_m, block, seed):
 # -- a loss scale ---------------------------------------------------------------------------------------------------------------
 SAMPLES = 2048                          # gradients that are rounded one by one
 VALUES = 1e8                            # gradients in a model, whose largest decides whether a step is skipped
-FIRST_OCTAVE, OCTAVES = -60, 110        # of the histogram
+FIRST_OCTAVE, LAST_OCTAVE = -60, 50     # of the histogram
+OCTAVES = LAST_OCTAVE - FIRST_OCTAVE
+OCTAVE_STARTS, OCTAVE_ENDS = np.arange(FIRST_OCTAVE, LAST_OCTAVE, dtype=float), np.arange(FIRST_OCTAVE, LAST_OCTAVE) + 1.0
+MULTIBOX_MEDIAN, MULTIBOX_SPREAD = -28.8, 3.6       # fitted: see tests/engine/test_rounded_training.py
+FIRST_SCALE = 65536.0                   # torch.amp.GradScaler's init_scale
 SCALER_STEPS, MOST_CORNERS = 20_000, 260
 LOST, SMALL, WHOLE, OVER = range(4)
 
@@ -115,17 +131,17 @@ def fate(size, m, lowest, largest):
     return SMALL if near < 2.0**lowest else WHOLE
 
 
-@program(lost=OCTAVES, small=OCTAVES, whole=OCTAVES, over=OCTAVES, shares=4, top=(), best=(), lost_at_best=())
+@program(lost=OCTAVES, small=OCTAVES, whole=OCTAVES, over=OCTAVES, shares=4, highest=(), top=(), best=(), best_scale=(), lost_at_best=())
 def scaled(median_octave, spread, scale, exponent_bits, m, largest, seed):
     """Gradients whose sizes are log-normal (median and standard deviation in powers of two), times the scale, rounded.
 
     For each octave the share of them there and what becomes of it; ``shares`` of the four fates. ``top`` is the exponent of
     the largest gradient to expect of VALUES, times the scale; ``best`` the largest power of two that keeps it in range,
-    ``lost_at_best`` the share that is lost then: no scale loses less.
+    ``lost_at_best`` the share that is lost then: no scale loses less. ``highest`` is the fullest octave's share.
     """
     lowest = 2 - 2.0 ** (exponent_bits - 1)
     bins = [zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES)]
-    shares, state, lost_at_best = zeros(4), first_state(seed), 0
+    shares, highest, state, lost_at_best = zeros(4), zeros(OCTAVES), first_state(seed), 0
     top = median_octave + spread * upper_quantile(1 / VALUES)
     best = math.floor(math.log2(largest) - top)
     for _ in range(SAMPLES):
@@ -133,14 +149,15 @@ def scaled(median_octave, spread, scale, exponent_bits, m, largest, seed):
         state = next_state(next_state(state))
         met = fate(size * scale, m, lowest, largest)
         octave = min(max(exponent_of(size * scale) - FIRST_OCTAVE, 0), OCTAVES - 1)
+        highest[octave] = highest[octave] + 1 / SAMPLES
         bins[met][octave] = bins[met][octave] + 1 / SAMPLES
         shares[met] = shares[met] + 1 / SAMPLES
         lost_at_best = lost_at_best + (1 / SAMPLES if fate(size * 2.0**best, m, lowest, largest) == LOST else 0)
     return {"lost": bins[0], "small": bins[1], "whole": bins[2], "over": bins[3], "shares": shares,
-            "top": top + math.log2(scale), "best": best, "lost_at_best": lost_at_best}
+            "highest": max(highest), "top": top + math.log2(scale), "best": best, "best_scale": 2.0**best, "lost_at_best": lost_at_best}
 
 
-@program(step=MOST_CORNERS, octave=MOST_CORNERS, skipped=(), last=())
+@program(step=MOST_CORNERS, octave=MOST_CORNERS, skipped=(), last=(), last_scale=())
 def dynamic_scale(median_octave, spread, largest, first, interval, seed):
     """torch.amp.GradScaler's own loop for 20,000 steps: halve and skip on an infinity, double after ``interval`` good steps.
 
@@ -166,7 +183,7 @@ def dynamic_scale(median_octave, spread, largest, first, interval, seed):
             octaves.append(octave)
     steps.append(SCALER_STEPS)
     octaves.append(octave)
-    return {"step": steps, "octave": octaves, "skipped": skipped, "last": octave}
+    return {"step": steps, "octave": octaves, "skipped": skipped, "last": octave, "last_scale": 2.0**octave}
 
 
 # -- scales of fp8 ---------------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ FAMILIES: dict[str, list[tuple[float, str]]] = {
     "tokens": [(1.0, " tokens"), (1e3, "k tokens"), (1e6, "M tokens"), (1e9, "B tokens"), (1e12, "T tokens")],
     "dollars": [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "B")],
     "count": [(1.0, "")],
+    "real": [(1.0, "")],        # any number: with its power of ten where that is far from 0
     "percent": [(0.01, " %")],
     "times": [(1.0, "×")],
     "watts": _decimal("W", "_kM"),
@@ -73,10 +74,21 @@ def number(value: float, digits: int = 3) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
+def real(value: float, digits: int = 3) -> str:
+    """A number that may be tiny or huge: 0.1 -> '0.1', 1.4e-45 -> '1.4e−45'."""
+    rounded = round_significant(value, digits)
+    if rounded == 0 or 1e-3 <= abs(rounded) < 1e6:
+        return number(value, digits)
+    mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
+    return f"{float(mantissa)!r}".removesuffix(".0").replace("-", "−") + f"e{int(exponent)}".replace("-", "−")
+
+
 def human(value: float, family: str, digits: int = 3) -> str:
     """The value in the largest scale of its family that leaves at least 1 in front: 1.12e12 bytes -> '1.12 TB'."""
     if family not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}; got {family!r}")
+    if family == "real":
+        return real(value, digits)
     scale, text = FAMILIES[family][0]
     for candidate in FAMILIES[family]:
         if abs(round_significant(value / candidate[0], digits)) >= 1:

@@ -91,7 +91,7 @@ class Hand:
     def handle(self, name: str) -> Locator:
         """The control's handle, found as assistive technology finds it: by role and label."""
         control = self.cls.controls()[name]
-        role = {"number": "slider", "player": "slider", "choice": "combobox", "switch": "switch"}[control.kind]
+        role = {"number": "slider", "player": "slider", "choice": "combobox", "switch": "switch", "bits": "group"}[control.kind]
         found = self.figure.get_by_role(role, name=control.label, exact=True)
         if getattr(control, "more", False) and not found.is_visible():
             self.figure.locator(f'details:has([data-control="{name}"]) > summary').click()
@@ -140,7 +140,16 @@ class Hand:
     def choose(self, name: str, value: int) -> None:
         """Sets a select or a switch the way a reader does."""
         handle = self.handle(name)
+        if self.cls.controls()[name].kind == "bits":
+            return self.turn(handle, value)
         handle.select_option(index=value) if self.cls.controls()[name].kind == "choice" else handle.set_checked(bool(value))
+
+    def turn(self, row: Locator, value: int) -> None:
+        """Touches each bit of a row that is not yet as the value has it."""
+        for button in row.get_by_role("button").all():
+            wanted = bool(value >> int(button.get_attribute("data-place")) & 1)
+            if (button.get_attribute("aria-pressed") == "true") != wanted:
+                button.click()
 
     def move(self, name: str, value: float) -> None:
         """Brings any control to a value of its grid."""

@@ -139,7 +139,7 @@ def test_the_explorer_shows_pattern_roles_and_neighbours():
     found = precision.explored(1.0, 0, 4, 3, 448.0, 0)
     assert found["bit"][:8].tolist() == [0, 0, 1, 1, 1, 0, 0, 0] and np.isnan(found["bit"][8])
     assert found["role"][:8].tolist() == [0, 1, 1, 1, 1, 2, 2, 2]
-    assert found["around"].tolist() == [0.875, 0.9375, 1.0, 1.125, 1.25], "gaps below a power of two are half as wide"
+    assert found["place"].tolist() == [-1, -0.5, 0, 1, 2] and found["around"].tolist() == [0.875, 0.9375, 1.0, 1.125, 1.25], "gaps below a power of two are half as wide"
 
 
 @given(st.floats(1e-30, 1e30))
@@ -147,6 +147,7 @@ def test_side_by_side_is_one_by_one(x):
     found = precision.in_every_format(x)
     for i, number_format in enumerate(FORMATS):
         near = number_format.round(x)
-        assert found["size"][i] == (near if math.isfinite(near) else number_format.largest)
+        over = found["kind"][i] == precision.INFINITE
+        assert np.isnan(found["size"][i]) if over else found["size"][i] == near
         assert (found["kind"][i] == precision.INFINITE) == (abs(precision.nearest(x, number_format.mantissa_bits,
                                                           number_format.lowest_exponent)) > number_format.largest)

@@ -24,6 +24,7 @@ def test_an_update_of_1e_4_never_arrives_in_bf16_at_1():
 def test_a_weight_stalls_where_its_update_is_half_a_gap():
     """rate · (2 - w) = 2^-8: w = 2 - 0.390625 at a rate of 0.01; it stops at the first number at or past that, less a gap."""
     found = final(BF16, 0.01, 4000)
+    assert run.stall_level(2.0**-8, 0.01) == 2 - 0.390625 and run.stall_level(2.0**-8, 1e-4) == 1
     assert run.stall_distance(2.0**-7, 0.01) == 0.390625
     assert abs(found["plain"] - (2 - 0.390625)) <= 2.0**-7
 
@@ -69,7 +70,7 @@ def test_the_generator_is_parks_and_millers():
 
 
 # -- a scale ----------------------------------------------------------------------------------------------------------------------
-MULTIBOX = -28.8, 3.6       # fitted to NVIDIA's figures of a Multibox SSD: 31 and 5.3 per cent; all but 0.1 at 32,768
+MULTIBOX = run.MULTIBOX_MEDIAN, run.MULTIBOX_SPREAD       # fitted to NVIDIA's figures of a Multibox SSD: 31 and 5.3 per cent; all but 0.1 at 32,768
 
 
 def shares(scale, number_format=FP16, median=MULTIBOX[0], spread=MULTIBOX[1], seed=1):

@@ -105,6 +105,39 @@ class Player(Number):
         return super().describe() | {"frames": self.frames, "seconds": self.seconds}
 
 
+class Bits(Control, param.Number):
+    """A row of bits, each a button: the value holds a 1 for each that is turned, the last bit as 1.
+
+    What a button shows is the widget's: ``faces`` names the part whose columns say, from the first bit on, its ``bit``, what it
+    is for (``role``, an index into ``roles``) and whether it is ``turned``. Bits of a part that has fewer rows are hidden.
+    """
+
+    kind = "bits"
+
+    def __init__(self, label, bits, faces, roles, more=False, help=""):
+        self.bits, self.faces, self.roles, self.more, self.help = bits, faces, roles, more, help
+        super().__init__(default=0, bounds=(0, 2**bits - 1), label=label)
+
+    @property
+    def grid(self) -> np.ndarray:
+        """None turned, or one: what a single touch can reach."""
+        return np.array([0.0, *(2.0**i for i in range(self.bits))])
+
+    def read(self, raw):
+        _, high = self.bounds
+        text = str(raw).removesuffix(".0")
+        if not text.isdecimal() or int(text) > high:
+            raise BadValue(f"{self.name} must be a whole number from 0 to {high}, got {raw!r}")
+        return float(text)
+
+    def write(self, value) -> str:
+        return f"{value:.0f}"
+
+    def describe(self) -> dict:
+        return super().describe() | {"low": 0, "high": self.bounds[1], "whole": True, "default": 0, "faces": self.faces,
+                                     "roles": list(self.roles)}
+
+
 class Choice(Control, param.Selector):
     """One of several things. Options are catalogue entries (with ``key`` and ``name``) or a dict of key -> (label, value)."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from bokeh.core.properties import value
-from bokeh.models import BasicTicker, ColumnDataSource, FixedTicker, Range1d
+from bokeh.models import BasicTicker, CDSView, ColumnDataSource, FixedTicker, IndexFilter, Range1d
 from bokeh.plotting import figure
 from bokeh.transform import factor_cmap
 
@@ -110,6 +110,17 @@ def still_height(p) -> dict:
 def same_scales(p, half_width, half_height) -> None:
     """One unit is as long across as up, whatever the picture's width; at least these halves are seen around (0, 0)."""
     p.tags = [*p.tags, {"reach": [half_width, half_height]}]
+
+
+def of_rows(rows):
+    """A view of these rows of a source."""
+    return CDSView(filter=IndexFilter(rows))
+
+
+def across(p, name, left, right) -> dict:
+    """For glyphs on a horizontal scale of their own, which is not drawn: what to pass them."""
+    p.extra_x_ranges = {**p.extra_x_ranges, name: Range1d(left, right)}
+    return {"x_range_name": name}
 
 
 def hide(axis) -> None:

@@ -20,6 +20,7 @@ const fits = (control, value) => value >= control.low && value <= control.high &
 export function write(control, value) {
   if (control.kind === "choice") return control.keys[value];
   if (control.kind === "switch") return value ? "on" : "off";
+  if (control.kind === "bits") return String(value);
   const plain = String(Number(value.toPrecision(12))), short = Number(plain).toExponential().replace("e+", "e");
   return short.length < plain.length ? short : plain;
 }
@@ -28,7 +29,7 @@ export function write(control, value) {
 // wrong with one that was typed.
 export function bind(root, control, changed, refused) {
   const element = root.querySelector(`[data-control="${control.name}"]`);
-  return { choice: bindSelect, switch: bindSwitch, number: bindSlider, player: bindPlayer }[control.kind](
+  return { choice: bindSelect, switch: bindSwitch, bits: bindBits, number: bindSlider, player: bindPlayer }[control.kind](
     element, control, changed, refused);
 }
 
@@ -42,6 +43,32 @@ function bindSwitch(element, control, changed) {
   const box = element.querySelector("input");
   box.addEventListener("change", () => changed(+box.checked, true));
   return { show: value => { box.checked = !!value; } };
+}
+
+// A row of toggle buttons; `wear` gives them the faces that the widget's own part has for them.
+function bindBits(element, control, changed) {
+  const buttons = [...element.querySelectorAll("button")];
+  let shown = 0, count = 0;
+  buttons.forEach((button, i) => button.addEventListener("click", () => {
+    const weight = 2 ** (count - 1 - i);
+    changed(shown + (Math.floor(shown / weight) % 2 ? -weight : weight), true);
+  }));
+  const wear = ({ bit, role, turned }) => {
+    count = bit.findIndex(Number.isNaN);
+    if (count < 0) count = bit.length;
+    buttons.forEach((button, i) => {
+      button.hidden = i >= count;
+      if (button.hidden) return;
+      const name = control.roles[role[i]], below = role.slice(i + 1, count).filter(other => other === role[i]).length;
+      button.dataset.place = count - 1 - i;
+      button.dataset.role = name;
+      button.dataset.first = role[i] !== role[i - 1];
+      button.textContent = bit[i];
+      button.setAttribute("aria-pressed", String(turned[i] === 1));
+      button.setAttribute("aria-label", `${name} bit ${below}: ${bit[i]}`);
+    });
+  };
+  return { show: value => { shown = value; }, wear };
 }
 
 function bindSlider(element, control, changed, refused) {

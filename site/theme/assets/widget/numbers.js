@@ -110,7 +110,15 @@ export function number(value, digits = 3) {
   return (text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text).replace("-", "−");
 }
 
+// A number that may be tiny or huge: with its power of ten where that is far from 0.
+export function real(value, digits = 3) {
+  const near = rounded(value, digits), size = Math.abs(near);
+  if (!Number.isFinite(value) || size === 0 || (size >= 1e-3 && size < 1e6)) return number(value, digits);
+  return near.toExponential().replace("e+", "e").replace(/-/g, "−");
+}
+
 export function human(value, family, digits = 3) {
+  if (family === "real") return real(value, digits);
   let [scale, text] = FAMILIES[family][0];
   for (const step of FAMILIES[family]) if (Math.abs(rounded(value / step[0], digits)) >= 1) [scale, text] = step;
   if (value === 0 && family === "seconds") [scale, text] = [1, " s"];

@@ -168,6 +168,7 @@ export class View {
     if (summary.textContent !== out.summary) summary.textContent = out.summary;
     for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, text);
     showDocuments(this.element, out.documents);
+    for (const { name, faces } of this.controls) if (faces) this.bound[name].wear(out.parts[faces]);
     for (const [name, end] of Object.entries(out.ends)) this.bound[name].limit(end);
     this.ranges = out.ranges;
     this.shown = out;

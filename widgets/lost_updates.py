@@ -1,0 +1,131 @@
+"""A weight trained in a narrow format: the updates that round away, and three ways to keep them."""
+
+from engine import rounded_training as run
+from engine.precision import FORMATS
+from widgets.kit import figure as fig
+from widgets.kit.controls import Choice, Number
+from widgets.kit.text import choose, phrase, show
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
+
+RIVALS = {"plain": ("to nearest", "compute", "solid", 3), "stochastic": ("by chance", "link", "solid", 1.2),
+          "compensated": ("Kahan", "network", [8, 3], 1.8), "master": ("fp32 master", "hbm", [2, 3], 2.5)}
+TOP, BOTTOM = 2.12, 0.94
+
+
+class LostUpdates(Widget):
+    question = "Which updates arrive in a weight of few bits?"
+    rate = Number("Learning rate", 0.01, 1e-5, 0.5, family="real", stops=80, marks=(1e-4, 1e-3, 0.1))
+    steps = Number("Steps", 1000, 10, run.MOST_STEPS, stops=60, whole=True)
+    format = Choice("Format of the weight", list(FORMATS), "bf16")
+    seed = Number("Seed of the chances", 1, 1, 40, stops=40, log=False, whole=True, more=True)
+
+    presets = {"bf16": {}, "fp16": {"format": "fp16"}, "fp8 E4M3, rate 0.1": {"format": "e4m3", "rate": 0.1, "steps": 100},
+               "fp32, 1e−3": {"format": "fp32", "rate": 1e-3, "steps": 4000}}
+    break_it = "Lower the rate until not one update arrives: the first of them is as large as the rate."
+    assumptions = (
+        "One weight, gradient descent on half the squared distance to 2, from 1: the update is the rate times the distance. "
+        "*To nearest* rounds the update and the sum to the format. *By chance* rounds the sum up or down with the odds of its "
+        "distance. *Kahan* keeps in a second number of the format what each sum has lost. *fp32 master* adds in fp32 and shows the "
+        "copy in the format, at which the gradient is taken. No momentum, no noise: a real gradient's noise hides the stall, and "
+        "does not cure it.")
+    formula = (
+        r"$$w + u \;\to\; w \quad\text{if}\quad |u| < \tfrac12\,2^{\,e-m}$$" "\n\n"
+        "$u$ is an update, $2^e \\le |w| < 2^{e+1}$, $m$ the bits of the mantissa: rounding to the nearest number gives back $w$ "
+        "where the update is under half a gap (from the middle, where $w$'s last bit is 0). With $u = \\eta\\,(2-w)$ descent stalls "
+        "at a distance of $2^{e-m}/(2\\eta)$.")
+
+    @once
+    def found(self):
+        return run.trained(self.format.exponent_bits, self.format.mantissa_bits, self.rate, self.steps, self.seed)
+
+    def stall(self):
+        return run.stall_level(self.format.half_gap_at_one, self.rate)
+
+    def last(self, name):
+        return self.found()[name][run.SHOWN - 1]
+
+    # -- the picture ----------------------------------------------------------------------------------------------------
+    @part("rate", "steps", "format", "seed")
+    def curves(self):
+        found = self.found()
+        return {name: found[name] for name in ("step", "exact", *RIVALS)}
+
+    @hint("curves")
+    def at_a_step(self):
+        found = self.found()
+        return phrase("step {s}: exact {e}, to nearest {n}, by chance {c}, Kahan {k}, fp32 master {m}", s=show(found["step"], "count"),
+                      e=show(found["exact"], "real", 5), n=show(found["plain"], "real", 5), c=show(found["stochastic"], "real", 5),
+                      k=show(found["compensated"], "real", 5), m=show(found["master"], "real", 5))
+
+    @part("rate", "steps", "format", "seed")
+    def end(self):
+        return {"x": self.steps, "y": self.last("plain"), "text": show(self.last("plain"), "real", 4)}
+
+    @part("rate", "format", "steps")
+    def limit(self):
+        out = self.stall() <= run.START
+        return {"x0": 0.0, "x1": self.steps, "y": self.stall(), "at": fig.share_of(self.steps, 0.99),
+                "text": choose(out, "every update is under half a gap", "from here on updates are under half a gap"),
+                "short": "under half a gap"}
+
+    def ranges(self):
+        return {"x": [0.0, fig.share_of(self.steps, 1.12)]}
+
+    def figure(self, sources):
+        p = fig.plot((0, 1120), (BOTTOM, 2.34), height=400, x_title="step")
+        fig.moving_ticks(p.xaxis[0], "count")
+        fig.ticks(p.yaxis[0], [1, 1.25, 1.5, 1.75, 2], "count")
+        color, limit, curves = fig.COLOR, sources["limit"], sources["curves"]
+        p.segment("x0", "y", "x1", "y", source=limit, line_color=color["ink-faint"], line_dash=[6, 4])
+        for width, text in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text("at", "y", text=text, source=limit, text_align="right", y_offset=12, **fig.LABEL | fig.OVER_LINES))
+        p.line("step", "exact", source=curves, line_color=color["ink"], line_width=1.5)
+        for name, (_, token, dash, width) in RIVALS.items():
+            p.line("step", name, source=curves, line_color=color[token], line_dash=dash, line_width=width)
+        p.scatter("x", "y", source=sources["end"], size=8, color=color["compute"])
+        p.text("x", "y", text="text", source=sources["end"], x_offset=8, **fig.BOLD)
+        fig.key(p, {"exact": "ink"} | {label: token for label, token, _, _ in RIVALS.values()}, 2.28, (2.31, 2.24, 2.17))
+        return p
+
+    # -- the words ------------------------------------------------------------------------------------------------------
+    @readout("To nearest, at the end")
+    def nearest(self):
+        return show(self.last("plain"), "real", 5)
+
+    @readout("Exact")
+    def exact(self):
+        return show(self.last("exact"), "real", 5)
+
+    @readout("Steps that moved it")
+    def landed(self):
+        return f"{show(self.found()['landed'], 'count')} of {show(self.steps, 'count')}", self.found()["landed"] == 0
+
+    @readout("First update")
+    def first(self):
+        return show(self.rate, "real")
+
+    @readout("Half a gap at 1")
+    def half_gap(self):
+        return show(self.format.half_gap_at_one, "real")
+
+    @readout("With an fp32 master")
+    def with_master(self):
+        return show(self.last("master"), "real", 5)
+
+    @regime(target=True)
+    def nothing_arrives(self):
+        return self.found()["landed"] == 0, (
+            f"Not one update arrived: {show(self.rate, 'real')} is under {show(self.format.half_gap_at_one, 'real')}, half of "
+            f"the gap at 1 in {self.format.name}, and each sum rounds back to 1. First response: an fp32 master copy of the weights.")
+
+    @regime()
+    def stalled(self):
+        return (self.found()["landed"] > 0) & (self.stall() < run.NEARLY), (
+            f"Training stalls: the closer to the target, the smaller the update, and past about {show(self.stall(), 'real')} it is "
+            "under half a gap. First response: an fp32 master copy; where memory forbids it, rounding by chance.")
+
+    def summary(self):
+        return (f"After {show(self.steps, 'count')} steps at a rate of {show(self.rate, 'real')}, a weight in {self.format.name} that "
+                f"rounds to nearest stands at {show(self.last('plain'), 'real', 4)} instead of {show(self.last('exact'), 'real', 4)}; "
+                f"{show(run.share_landed(self.found()['landed'], self.steps), 'percent')} of its updates moved it, and with an fp32 "
+                f"master copy of {show(run.MASTER_BYTES, 'bytes')} it stands at {show(self.last('master'), 'real', 4)}.")
