@@ -68,6 +68,17 @@ def stall_level(half_gap, rate):
     return np.maximum(TARGET - stall_distance(2 * half_gap, rate), START)
 
 
+def share_lost(rate, deviation, number_format):
+    """Of normal weights around 0, those that an update of the size of ``rate`` does not move: their half gap is larger.
+
+    |w| is past 2^e, the first octave whose half gap 2^(e - m - 1) is more than the rate. Adam's updates are about as large as
+    the rate, whatever the gradient. Leaves out that updates add up where they are kept.
+    """
+    check.positive(rate=rate, deviation=deviation)
+    octave = math.floor(math.log2(rate)) + number_format.mantissa_bits + 2
+    return math.erfc(2.0**octave / deviation / math.sqrt(2))
+
+
 def stall_distance(gap, rate):
     """How far from its target a weight stops: rate · distance is half a gap there, and rounds back."""
     check.positive(gap=gap, rate=rate)

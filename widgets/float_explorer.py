@@ -1,4 +1,4 @@
-"""A number's bits in six formats: flip any of them, and see what it means, how far the next number is, and what all six make of it."""
+"""A number's bits in six formats: flip any of them, and see what it means and how far the next number is."""
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 ROLES = ("sign", "exponent", "mantissa")
 KINDS = ["zero", "subnormal", "normal", "infinite", "not a number"]
 NAMES = [number_format.name for number_format in FORMATS]
+SHORT = [name.split()[-1] for name in NAMES]
 LOWEST = np.array([f.smallest_octave for f in FORMATS], dtype=float)
 NORMAL_FROM = np.array([f.lowest_exponent for f in FORMATS], dtype=float)
 HIGHEST = np.array([f.largest_octave for f in FORMATS])
 ROWS = np.arange(len(FORMATS))[::-1].astype(float)
-AT = {octave: f"2{power}" for octave, power in ((-126, "⁻¹²⁶"), (-64, "⁻⁶⁴"), (-14, "⁻¹⁴"), (16, "¹⁶"), (64, "⁶⁴"), (127, "¹²⁷"))}
+AT = {-126: "2⁻¹²⁶", -64: "2⁻⁶⁴", -14: "2⁻¹⁴", 16: "2¹⁶", 64: "2⁶⁴", 127: "2¹²⁷"}
 LINE, NEAR = 7.6, "near"                        # where the line of neighbours lies, and the name of its scale
 
 
@@ -27,8 +28,8 @@ class FloatExplorer(Widget):
     format = Choice("Format", list(FORMATS), "bf16")
     flips = Bits("Bits of the pattern: press one to flip it", 32, "cells", ROLES)
 
-    presets = {"1.1 in bf16": {}, "0.1 in fp16": {"value": 0.1, "format": "fp16"}, "0.1 in fp8 E4M3": {"value": 0.1, "format": "e4m3"},
-               "A gradient of 2e−8 in fp16": {"value": 2e-8, "format": "fp16"}, "70,000 in fp16": {"value": 70000, "format": "fp16"}}
+    presets = {"1.1 in bf16": {}, "0.1 in fp16": {"value": 0.1, "format": "fp16"},
+               "0.1 in fp8 E4M3": {"value": 0.1, "format": "e4m3"}, "A gradient of 2e−8 in fp16": {"value": 2e-8, "format": "fp16"}, "70,000 in fp16": {"value": 70000, "format": "fp16"}}
     break_it = "Turn a number into no number: flip a single bit of one that fits, so that infinity or NaN is left."
     assumptions = (
         "Rounding goes to the nearest number, from the middle to the even one, as IEEE 754 has it. TF32 is drawn with the 19 bits "
@@ -69,7 +70,7 @@ class FloatExplorer(Widget):
         found = precision.in_every_format(self.value)
         became = phrase("{v}{note}", v=self.number(found["size"]),
                         note=select(found["kind"], [": lost", ", subnormal", "", "too large"]))
-        return {"y": ROWS, "name": NAMES, "low": LOWEST, "normal": NORMAL_FROM, "high": HIGHEST, "became": became,
+        return {"y": ROWS, "name": NAMES, "short": SHORT, "low": LOWEST, "normal": NORMAL_FROM, "high": HIGHEST, "became": became,
                 "error": show(found["error"], "percent"),
                 "over": np.where((found["kind"] == INFINITE) | (found["kind"] == ZERO), 1.0, 0.0)}
 
@@ -93,6 +94,7 @@ class FloatExplorer(Widget):
     def figure(self, sources):
         p = fig.plot((-222, 215), (-0.7, 8.9), height=430)
         fig.hide(p.yaxis[0])
+        p.ygrid.grid_line_color = None
         fig.named_places(p.xaxis[0], AT)
         color, rows = fig.COLOR, sources["formats"]
         p.segment("x", -0.5, "x", 5.5, source=sources["marker"], line_color=color["accent"], line_width=2)
@@ -101,7 +103,8 @@ class FloatExplorer(Widget):
         p.hbar(y="y", left="low", right="normal", height=0.42, source=rows, **fig.IDLE)
         p.hbar(y="y", left="low", right="high", height=0.42, source=sources["chosen"], fill_color=None, line_color=color["ink"],
                line_width=2)
-        p.text(-160, "y", text="name", source=rows, text_align="right", **fig.TEXT)
+        for width, name in (("wide", "name"), ("narrow", "short")):
+            fig.only(width, p.text(-160, "y", text=name, source=rows, text_align="right", **fig.TEXT))
         p.text(135, "y", text="became", source=rows, **fig.TEXT)
         fig.only("wide", p.text([135], [6.05], text=["nearest number"], **fig.LABEL),
                  p.text([-152], [6.05], text=["from the smallest to the largest, subnormal numbers hatched"], **fig.LABEL))
@@ -113,13 +116,13 @@ class FloatExplorer(Widget):
         color = fig.COLOR
         near = fig.across(p, NEAR, -2.9, 2.9)
         p.segment([-2.6], [LINE], [2.6], [LINE], line_color=color["axis"], **near)
-        p.scatter("place", LINE, size=11, marker="dash", angle=np.pi / 2, line_color=color["ink"], line_width=2,
+        p.scatter("place", LINE, size=11, marker="dash", angle=np.pi / 2, fill_color=color["ink"], line_color=color["ink"], line_width=2,
                   source=sources["neighbours"], **near)
         fig.only("wide", p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["neighbours"], **near,
                                 **fig.TEXT))
         fig.only("narrow", p.text("place", LINE, text="text", y_offset=-10, x_offset=4, angle=0.6, source=sources["neighbours"], **near, **fig.TEXT))
         p.scatter([0], [LINE], size=11, fill_color=color["ink"], line_color=color["ink"], **near)
-        p.scatter("place", LINE, size=11, marker="triangle", fill_color=color["accent"], line_color=color["accent"], y_offset=14,
+        p.scatter("place", LINE - 0.42, size=11, marker="triangle", fill_color=color["accent"], line_color=color["accent"],
                   source=sources["asked"], **near)
         p.text("place", LINE, text="text", y_offset=28, text_align="center", source=sources["asked"], **near, **fig.LABEL)
 

@@ -19,7 +19,8 @@ GRADIENTS = ("median", "spread", "scale", "format", "seed")
 class LossScaling(Widget):
     question = "Which gradients does a format hold, and what does a loss scale change?"
     scale = Number("Loss scale", 1, 1, 2.0**40, family="real", stops=[2.0**k for k in range(41)])
-    spread = Number("Spread, standard deviation in octaves", run.MULTIBOX_SPREAD, 1, 9, stops=81, log=False)
+    spread = Number("Spread, in octaves", run.MULTIBOX_SPREAD, 1, 9, stops=81, log=False,
+                    help="Standard deviation of the sizes' powers of two")
     format = Choice("Format of the gradients", [FP16, BF16, E5M2, E4M3], "fp16")
     median = Number("Median gradient, as a power of two", run.MULTIBOX_MEDIAN, -45, 0, family="real", stops=91, log=False, more=True)
     interval = Number("Good steps before the scaler doubles", 2000, 50, 4000, stops=60, marks=(1000,), whole=True, more=True)

@@ -36,6 +36,15 @@ def test_rivals_arrive():
     assert found["stochastic"] == pytest.approx(2, abs=6 * 2.0**-7), "it walks about its target"
 
 
+def test_a_quiet_rate_leaves_most_weights_where_they_are():
+    """8e-5 lies in [2^-14, 2^-13): half gaps of bf16 are wider from 2^-5 on, 1.5625 deviations of 0.02. 8e-7: from 2^-12."""
+    assert run.share_lost(8e-5, 0.02, BF16) == pytest.approx(0.1182, abs=5e-4)
+    assert run.share_lost(8e-7, 0.02, BF16) == pytest.approx(0.9903, abs=5e-4)
+    draws = np.abs(np.random.default_rng(1).normal(0, 0.02, 4000))
+    lost = [BF16.round(BF16.round(w) + 8e-5) == BF16.round(w) for w in draws]
+    assert np.mean(lost) == pytest.approx(run.share_lost(8e-5, 0.02, BF16), abs=0.02)
+
+
 def test_fp32_is_close_to_exact():
     found = final(FP32, 0.01, 1000)
     assert found["plain"] == pytest.approx(found["exact"], abs=1e-4), "it stalls too, at 2^-24 / 0.01 = 6e-6"

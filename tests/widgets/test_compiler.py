@@ -394,6 +394,28 @@ class Listed(Tried):
                       size=show(self.size, "count"), end=["."] * 7 + ["!"])
 
 
+OFFSET = -3                     # a constant with a sign, which must not run into the one before it
+
+
+@program(y=())
+def moved(x):
+    return {"y": x - OFFSET}
+
+
+class Moved(Tried):
+    """A program that takes away a negative constant."""
+
+    @part("size")
+    def bars(self):
+        return {"left": moved(self.size)["y"], "right": self.size}
+
+
+def test_a_negative_constant_keeps_its_distance(script):
+    state = {"size": 2, "kind": 0, "on": 0}
+    shown, = json.loads(script.evaluate(RUN, [compile_widget(Moved).shown, [state]]))
+    assert shown["parts"]["bars"]["left"] == moved(2)["y"] == 5
+
+
 def test_rows_end_with_the_algorithm_and_say_what_they_are(script):
     compiled = compile_widget(Listed)
     states = [{"size": n, "kind": 0, "on": 0} for n in range(1, 9)]

@@ -256,7 +256,7 @@ class Function:
             return "true" if value else "false"
         if isinstance(value, (int, float, np.number)):
             if math.isfinite(value):
-                return literal(value)
+                return literal(value) if value >= 0 else f"({literal(value)})"     # a - -1 must not become a--1
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         if isinstance(value, (tuple, list, np.ndarray)):
             return f"[{','.join(self.constant(node, v) for v in value)}]"

@@ -1,0 +1,85 @@
+"""Lesson 14 has the parts of a lesson, its numbers are those worked by hand, and its code runs."""
+
+import contextlib
+import io
+import re
+
+import numpy as np
+import pytest
+
+from engine import precision, rounded_training
+from tests.lessons.reading import Lesson
+from widgets.kit import prose
+
+LESSON = Lesson("14-mixed-precision.md")
+
+# worked by hand: a part of the expression -> what the reader must see
+BY_HAND = {
+    "memory.weight_bytes(7e9, 4)": "28 GB",
+    "precision.BF16.epsilon / 2 | %": "0.391 %",                        # 2^-8
+    "stall_distance(precision.BF16.epsilon, 0.01)": "0.391",            # 2^-8 / 0.01
+    "precision.FP16.half_gap_at_one": "4.88e−4",                        # 2^-11
+    "precision.FP16.smallest / 2": "2.98e−8",                           # 2^-25
+    "0.31 / (0.31 + 0.053)": "85.4 %",
+    "precision.BF16.gap(256)": "2",
+    "precision.BF16.gap(0.02) | real": "1.22e−4",                       # 2^-13
+    "share_lost(8e-5, 0.02, precision.BF16)": "11.8 %",                 # |z| > 1.5625
+    "share_lost(8e-7, 0.02, precision.BF16)": "99 %",                   # |z| > 0.0122
+    "precision.BF16.encode(0.3)": "16,026",                             # 125 · 128 + 26
+    "precision.E4M3.round(0.3) / 0.3": "4.17 %",                        # 0.3125
+    "1 / 2001": "0.05 %",
+    "dynamic_scale(7.5": "17",                                          # 8 + 19,992 // 2,001
+    "memory.weight_bytes(models.parameters(model(\"llama3.1-405b\")), 4) / 16384 | MB": "99.1 MB",
+}
+
+
+@pytest.mark.parametrize("part, seen", BY_HAND.items())
+def test_the_numbers_are_those_worked_by_hand(part, seen):
+    assert LESSON.shows(part) == seen
+
+
+def test_its_parts():
+    assert LESSON.places_in_order() and LESSON.every_widget_asks_first() and LESSON.every_exercise_is_solved()
+    assert len(LESSON.exercises()) >= 4 and "Design" in LESSON.exercises()[-1] and LESSON.sentences("Takeaway") == 2
+
+
+def test_its_widgets_and_the_right_predictions():
+    assert LESSON.widgets() == ["float_explorer", "lost_updates", "loss_scaling"]
+    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [2, 2, 0]
+
+
+def test_its_code_runs_and_says_what_it_says():
+    pytest.importorskip("torch")
+    for code in LESSON.code("python"):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(code, LESSON.name, "exec"), {})
+        expected = re.findall(r"print\(.*\)\s+# (.+)", code)
+        assert said.getvalue().split("\n")[:-1] == expected
+
+
+# -- what the words claim --------------------------------------------------------------------------------------------
+def test_autocast_on_cuda_is_not_claimed_of_the_cpu():
+    """The lesson's lists are of CUDA; the code beside them runs on the CPU, where a softmax stays narrow."""
+    torch = pytest.importorskip("torch")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.softmax(torch.nn.Linear(4, 4)(torch.randn(2, 4)), -1).dtype == torch.bfloat16
+    assert "On CUDA, matrix products" in LESSON.text
+
+
+def test_a_product_of_two_bf16_numbers_is_exact_in_fp32():
+    draws = np.random.default_rng(1).random((1000, 2))
+    for a, b in ((precision.BF16.round(x), precision.BF16.round(y)) for x, y in draws.tolist()):
+        assert precision.FP32.round(a * b) == a * b
+
+
+def test_outliers_do_little_up_to_ten_thousand_and_ruin_the_tensor_beyond():
+    errors = [rounded_training.outlier_test(size, 4096)[0] for size in (10, 1e4, 1e5)]
+    assert errors[1] < 1.1 * errors[0] and errors[2] > 4 * errors[0]
+
+
+def test_a_count_in_bf16_stops_at_256():
+    count = 0.0
+    for _ in range(1000):
+        count = precision.BF16.round(count + 1)
+    assert count == 256

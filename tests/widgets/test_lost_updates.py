@@ -1,0 +1,47 @@
+"""lost_updates by hand: where a weight stalls, what it takes to move it, and what is said of it."""
+
+import numpy as np
+import pytest
+
+from widgets.lost_updates import LostUpdates
+
+
+def shown(**texts):
+    widget = LostUpdates()
+    widget.set_state(texts)
+    return widget.shown()
+
+
+def met(**texts):
+    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+
+
+def test_the_default_stalls_where_the_limit_is_drawn():
+    parts = shown()["parts"]
+    assert parts["limit"]["y"] == pytest.approx(2 - 0.390625)          # 2^-8 / 0.01 short of 2
+    assert abs(parts["curves"]["plain"][-1] - parts["limit"]["y"]) <= 2**-7 and met() == {"stalled"}
+    assert parts["curves"]["master"][-1] == 2
+
+
+@pytest.mark.parametrize("format_, rate, arrives", [
+    ("bf16", 0.0039, False), ("bf16", 0.004, True), ("fp16", 4.8e-4, False), ("fp16", 5e-4, True),
+    ("e4m3", 0.0624, False), ("e4m3", 0.0626, True), ("e5m2", 0.124, False), ("e5m2", 0.13, True), ("tf32", 4.8e-4, False)])
+def test_the_first_update_arrives_from_half_a_gap_on(format_, rate, arrives):
+    assert ("nothing_arrives" in met(format=format_, rate=rate)) != arrives
+
+
+def test_no_preset_meets_the_target():
+    assert all("nothing_arrives" not in met(**texts) for texts in LostUpdates.presets.values())
+
+
+def test_curves_begin_at_one_and_are_as_long_as_the_run():
+    curves = shown(steps=50)["parts"]["curves"]
+    assert curves["step"][-1] == 50 and all(curves[name][0] == 1 for name in ("exact", "plain", "stochastic", "compensated", "master"))
+    assert np.all(np.diff(curves["exact"]) >= 0)
+
+
+def test_words_agree_with_the_run():
+    out = shown(rate=1e-4)
+    assert out["readouts"]["landed"] == {"text": "0 of 1,000", "alarm": True}
+    assert "stands at 1 instead of 1.095" in out["summary"]
+    assert out["parts"]["limit"]["text"] == "every update is under half a gap"
