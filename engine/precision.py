@@ -18,6 +18,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine import check
 from engine.program import full, program
 
@@ -133,6 +135,11 @@ def by_key(key: str) -> Format:
     """The format of that key."""
     check.one_of([f.key for f in FORMATS], key=key)
     return next(f for f in FORMATS if f.key == key)
+
+
+def octave_of(value):
+    """Where a number lies on an axis of octaves."""
+    return np.log2(value)
 
 
 def position(exponent_bits, m):

@@ -117,7 +117,7 @@ OCTAVES = LAST_OCTAVE - FIRST_OCTAVE
 OCTAVE_STARTS, OCTAVE_ENDS = np.arange(FIRST_OCTAVE, LAST_OCTAVE, dtype=float), np.arange(FIRST_OCTAVE, LAST_OCTAVE) + 1.0
 MULTIBOX_MEDIAN, MULTIBOX_SPREAD = -28.8, 3.6       # fitted: see tests/engine/test_rounded_training.py
 FIRST_SCALE = 65536.0                   # torch.amp.GradScaler's init_scale
-SCALER_STEPS, MOST_CORNERS = 20_000, 260
+SCALER_STEPS, MOST_CORNERS = 20_000, 1700
 LOST, SMALL, WHOLE, OVER = range(4)
 
 
@@ -187,7 +187,7 @@ def dynamic_scale(median_octave, spread, largest, first, interval, seed):
             good = good + 1
             if good == interval:
                 octave, good = octave + 1, 0
-        if octave != before and len(steps) < MOST_CORNERS - 2:
+        if octave != before:
             steps.append(i + 1)
             octaves.append(before)
             steps.append(i + 1)

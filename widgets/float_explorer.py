@@ -18,7 +18,8 @@ NORMAL_FROM = np.array([f.lowest_exponent for f in FORMATS], dtype=float)
 HIGHEST = np.array([f.largest_octave for f in FORMATS])
 ROWS = np.arange(len(FORMATS))[::-1].astype(float)
 AT = {-126: "2⁻¹²⁶", -64: "2⁻⁶⁴", -14: "2⁻¹⁴", 16: "2¹⁶", 64: "2⁶⁴", 127: "2¹²⁷"}
-LINE, NEAR = 7.6, "near"                        # where the line of neighbours lies, and the name of its scale
+LINE, ASKED_AT, NEAR = 7.6, 7.18, "near"       # where the line of neighbours lies and what is under it, and its scale
+UPRIGHT = 1.5708                               # of a dash, in radians
 
 
 class FloatExplorer(Widget):
@@ -65,6 +66,10 @@ class FloatExplorer(Widget):
     def asked(self):
         return {"place": self.found()["asked"], "text": choose(np.isfinite(self.found()["asked"]), "asked", "")}
 
+    @part("value", "format", "flips", shown=False)
+    def here(self):
+        return {"place": 0.0, "text": choose(self.found()["kind"] > 2, f"{self.meaning()}: nothing beside it", "")}
+
     @part("value")
     def formats(self):
         found = precision.in_every_format(self.value)
@@ -89,7 +94,7 @@ class FloatExplorer(Widget):
 
     @part("value", shown=False)
     def marker(self):
-        return {"x": np.log2(self.value)}
+        return {"x": precision.octave_of(self.value)}
 
     def figure(self, sources):
         p = fig.plot((-222, 215), (-0.7, 8.9), height=430)
@@ -116,13 +121,14 @@ class FloatExplorer(Widget):
         color = fig.COLOR
         near = fig.across(p, NEAR, -2.9, 2.9)
         p.segment([-2.6], [LINE], [2.6], [LINE], line_color=color["axis"], **near)
-        p.scatter("place", LINE, size=11, marker="dash", angle=np.pi / 2, fill_color=color["ink"], line_color=color["ink"], line_width=2,
+        p.scatter("place", LINE, size=11, marker="dash", angle=UPRIGHT, fill_color=color["ink"], line_color=color["ink"], line_width=2,
                   source=sources["neighbours"], **near)
         fig.only("wide", p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["neighbours"], **near,
                                 **fig.TEXT))
         fig.only("narrow", p.text("place", LINE, text="text", y_offset=-10, x_offset=4, angle=0.6, source=sources["neighbours"], **near, **fig.TEXT))
-        p.scatter([0], [LINE], size=11, fill_color=color["ink"], line_color=color["ink"], **near)
-        p.scatter("place", LINE - 0.42, size=11, marker="triangle", fill_color=color["accent"], line_color=color["accent"],
+        p.scatter("place", LINE, size=11, fill_color=color["ink"], line_color=color["ink"], source=sources["here"], **near)
+        p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["here"], **near, **fig.TEXT)
+        p.scatter("place", ASKED_AT, size=11, marker="triangle", fill_color=color["accent"], line_color=color["accent"],
                   source=sources["asked"], **near)
         p.text("place", LINE, text="text", y_offset=28, text_align="center", source=sources["asked"], **near, **fig.LABEL)
 

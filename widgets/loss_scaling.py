@@ -11,7 +11,7 @@ from widgets.kit.widget import Widget, once, part, readout, regime
 
 VIEWS = [0.15, 0.3, 0.6]            # shares of the gradients in one octave that fit on the upper half
 NAMED = {-48: "2⁻⁴⁸", -32: "2⁻³²", -16: "2⁻¹⁶", 0: "1", 16: "2¹⁶", 32: "2³²"}
-PATH, SCALES, STEPS = (0.05, 0.30), 48.0, "steps"       # the lower picture: its heights, and the octaves that lie between
+PATH, SCALES, STEPS = (0.05, 0.32), (-12.0, 36.0), "steps"      # the lower picture: its heights, and the scales there
 FATES = {"lost: 0": "idle", "subnormal": "hbm", "normal": "compute", "too large": "over"}
 GRADIENTS = ("median", "spread", "scale", "format", "seed")
 
@@ -19,15 +19,15 @@ GRADIENTS = ("median", "spread", "scale", "format", "seed")
 class LossScaling(Widget):
     question = "Which gradients does a format hold, and what does a loss scale change?"
     scale = Number("Loss scale", 1, 1, 2.0**40, family="real", stops=[2.0**k for k in range(41)])
-    spread = Number("Spread, in octaves", run.MULTIBOX_SPREAD, 1, 9, stops=81, log=False,
-                    help="Standard deviation of the sizes' powers of two")
+    spread = Number("Spread", run.MULTIBOX_SPREAD, 1, 9, stops=81, log=False,
+                    help="In octaves: the standard deviation of the powers of two")
     format = Choice("Format of the gradients", [FP16, BF16, E5M2, E4M3], "fp16")
     median = Number("Median gradient, as a power of two", run.MULTIBOX_MEDIAN, -45, 0, family="real", stops=91, log=False, more=True)
     interval = Number("Good steps before the scaler doubles", 2000, 50, 4000, stops=60, marks=(1000,), whole=True, more=True)
     seed = Number("Seed of the gradients", 1, 1, 40, stops=40, log=False, whole=True, more=True)
 
-    presets = {"Multibox SSD, no scale": {}, "Multibox SSD, times 8": {"scale": 8}, "times 32,768": {"scale": 2**15},
-               "GradScaler's first, 65,536": {"scale": 2**16}, "bf16": {"format": "bf16"}, "fp8 E5M2, 32,768": {"format": "e5m2", "scale": 2**15}}
+    presets = {"Multibox SSD, no scale": {}, "Multibox SSD, times 8": {"scale": 8}, "Multibox SSD, times 32,768": {"scale": 32768},
+               "GradScaler's first, 65,536": {"scale": 65536}, "bf16": {"format": "bf16"}, "fp8 E5M2, 32,768": {"format": "e5m2", "scale": 32768}}
     break_it = ("Find gradients for which no scale serves: what keeps the largest in range loses more than a hundredth of the rest.")
     assumptions = (
         "Sizes of gradients are log-normal. Median and spread of the default were fitted to what NVIDIA's mixed-precision guide says "
@@ -74,15 +74,19 @@ class LossScaling(Widget):
     def largest(self):
         return {"x": self.found()["top"], "text": "largest"}
 
+    def height(self, octave):
+        """Of a scale, in the lower picture."""
+        return fig.between(*PATH, fig.filled(fig.length(SCALES[0], octave), fig.length(*SCALES)))
+
     @part("median", "spread", "format", "interval", "seed")
     def path(self):
         found = self.scaler()
-        return {"step": found["step"], "y": fig.between(*PATH, fig.filled(found["octave"], SCALES)), "octave": found["octave"]}
+        return {"step": found["step"], "y": self.height(found["octave"]), "octave": found["octave"]}
 
     @part("median", "spread", "format", "interval", "seed", shown=False)
     def path_end(self):
         found = self.scaler()
-        return {"step": run.SCALER_STEPS, "y": fig.between(*PATH, fig.filled(found["last"], SCALES)),
+        return {"step": run.SCALER_STEPS, "y": self.height(found["last"]),
                 "text": show(found["last_scale"], "real")}
 
     def ranges(self):
@@ -102,10 +106,10 @@ class LossScaling(Widget):
         p.segment([run.FIRST_OCTAVE], [0.5], [run.LAST_OCTAVE], [0.5], line_color=color["axis"], **still)
         p.text(list(NAMED), [0.47] * len(NAMED), text=list(NAMED.values()), text_align="center", **still, **fig.LABEL)
         window, largest = sources["window"], sources["largest"]
-        p.segment("x", 0.5, "x", 0.86, source=window, line_color=color["ink"], line_dash=[6, 4], **still)
+        p.segment("x", 0.5, "x", 0.91, source=window, line_color=color["ink"], line_dash=[6, 4], **still)
         for name, align, offset in (("below", "right", -6), ("above", "left", 6)):
             view = fig.of_rows([0, 1] if name == "below" else [2])
-            fig.only("wide", p.text("x", 0.83, text="text", source=window, view=view, text_align=align, x_offset=offset, **still, **fig.LABEL))
+            fig.only("wide", p.text("x", 0.885, text="text", source=window, view=view, text_align=align, x_offset=offset, **still, **fig.LABEL))
         p.segment("x", 0.5, "x", 0.68, source=largest, line_color=color["over"], line_width=2, **still)
         p.text("x", 0.70, text="text", source=largest, text_align="center", **still, **fig.BOLD | fig.OVER_LINES)
         fig.key(p, FATES, 0.965, (0.98, 0.925), hatches=("left_diagonal_line", " ", " ", "right_diagonal_line"), own_heights=True)
@@ -114,11 +118,14 @@ class LossScaling(Widget):
 
     def draw_path(self, p, sources, still):
         """The scale that the scaler uses, over its steps."""
-        color, across = fig.COLOR, fig.across(p, STEPS, -600, 22_600) | still
-        p.segment([0], [PATH[0]], [run.SCALER_STEPS], [PATH[0]], line_color=color["axis"], **across)
-        p.text([0], [0.375], text=["the dynamic scale over 20,000 steps, from 65,536"], **across, **fig.LABEL)
+        color, across = fig.COLOR, fig.across(p, STEPS, -600, 21_800) | still
+        for octave in (0.0, 16.0, 32.0):
+            y = self.height(octave)
+            p.segment([0], [y], [run.SCALER_STEPS], [y], line_color=color["grid"], **across)
+            p.text([run.SCALER_STEPS], [y], text=[NAMED[octave]], x_offset=6, **across, **fig.LABEL)
+        p.text([0], [0.385], text=["the dynamic scale over 20,000 steps, from 65,536"], **across, **fig.LABEL)
         p.line("step", "y", source=sources["path"], line_color=color["accent"], line_width=2, **across)
-        p.text("step", "y", text="text", source=sources["path_end"], x_offset=8, **across, **fig.BOLD)
+        p.text("step", "y", text="text", source=sources["path_end"], text_align="right", y_offset=-13, **across, **fig.BOLD)
         p.text([0, run.SCALER_STEPS], [0.02, 0.02], text=["0", "20,000"], text_align="center", **across, **fig.LABEL)
 
     # -- the words ------------------------------------------------------------------------------------------------------
@@ -132,7 +139,7 @@ class LossScaling(Widget):
 
     @readout("The largest gradient")
     def top(self):
-        return choose(self.too_large(), "too large: step skipped", "in range"), self.too_large()
+        return choose(self.too_large(), "too large", "in range"), self.too_large()
 
     @readout("Largest scale that holds it")
     def best(self):

@@ -69,10 +69,10 @@ class LostUpdates(Widget):
                 "short": "under half a gap"}
 
     def ranges(self):
-        return {"x": [0.0, fig.share_of(self.steps, 1.12)]}
+        return {"x": [0.0, fig.share_of(self.steps, 1.03)]}
 
     def figure(self, sources):
-        p = fig.plot((0, 1120), (BOTTOM, 2.34), height=400, x_title="step")
+        p = fig.plot((0, 1030), (BOTTOM, 2.34), height=400, x_title="step")
         fig.moving_ticks(p.xaxis[0], "count")
         fig.ticks(p.yaxis[0], [1, 1.25, 1.5, 1.75, 2], "count")
         color, limit, curves = fig.COLOR, sources["limit"], sources["curves"]
@@ -83,7 +83,7 @@ class LostUpdates(Widget):
         for name, (_, token, dash, width) in RIVALS.items():
             p.line("step", name, source=curves, line_color=color[token], line_dash=dash, line_width=width)
         p.scatter("x", "y", source=sources["end"], size=8, color=color["compute"])
-        p.text("x", "y", text="text", source=sources["end"], x_offset=8, **fig.BOLD)
+        p.text("x", "y", text="text", source=sources["end"], text_align="right", y_offset=-13, **fig.BOLD)
         fig.key(p, {"exact": "ink"} | {label: token for label, token, _, _ in RIVALS.values()}, 2.28, (2.31, 2.24, 2.17))
         return p
 
@@ -115,8 +115,8 @@ class LostUpdates(Widget):
     @regime(target=True)
     def nothing_arrives(self):
         return self.found()["landed"] == 0, (
-            f"Not one update arrived: {show(self.rate, 'real')} is under {show(self.format.half_gap_at_one, 'real')}, half of "
-            f"the gap at 1 in {self.format.name}, and each sum rounds back to 1. First response: an fp32 master copy of the weights.")
+            f"Not one update arrived: rounded to {self.format.name}, {show(self.rate, 'real')} is not more than "
+            f"{show(self.format.half_gap_at_one, 'real')}, half of the gap at 1, and each sum rounds back to 1. First response: an fp32 master copy of the weights.")
 
     @regime()
     def stalled(self):

@@ -122,6 +122,11 @@ def test_a_scaler_backs_off_and_grows_as_torchs_does():
     assert found["skipped"] == 5 + (20_000 - 5) // 2001
 
 
+def test_the_path_has_room_for_the_shortest_interval():
+    found = run.dynamic_scale(-28.8, 9.0, 65504.0, 65536.0, 50, 1)
+    assert np.nanmax(found["step"]) == 20_000 and found["skipped"] > 300
+
+
 def test_torchs_scaler_does_the_same():
     torch = pytest.importorskip("torch")
     weight = torch.nn.Parameter(torch.ones(1))

@@ -61,7 +61,7 @@ def test_what_was_asked_is_marked_where_it_lies():
 
 def test_all_formats_side_by_side():
     rows = shown(value=1e-7)["parts"]["formats"]
-    assert rows["became"][:3] == ["1e−7", "9.99775e−8", "1.00117e−7"]
+    assert rows["became"][:3] == ["1e−7", "1.00001e−7", "1.00117e−7"]
     assert rows["became"][3:] == ["1.19209e−7, subnormal", "0: lost", "0: lost"] and rows["over"].tolist() == [0, 0, 0, 0, 1, 1]
     assert shown(value=1e5)["parts"]["formats"]["became"][3:] == ["too large"] * 3
 
