@@ -17,7 +17,7 @@ from engine.shape import shape
 
 ROWS = np.array([1.0, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384])
 NEVER_S = 1e30                  # the time of what cannot be
-USERS = np.unique(np.round(np.geomspace(1, 1024, 121)))         # batches to choose from
+USERS = np.concatenate([np.arange(1.0, 513.0), np.round(np.geomspace(520, 4096, 60))])        # batches to choose from
 HEAD_ROWS = 256.0               # rows of the output layer at most: a prompt needs it for its last token alone
 MODES = {"prefill_first": serving_events.PREFILL_FIRST, "chunked": serving_events.CHUNKED,
          "disaggregated": serving_events.DISAGGREGATED}
@@ -154,6 +154,21 @@ def outcome(columns: dict) -> Outcome:
 def trial(model, at, tp, traffic: Traffic, service: Service) -> Outcome:
     """A run on instances of ``tp`` GPUs, in a few numbers; attention at the efficiency of prompts of 2,048 tokens."""
     return outcome(run(costs(model, at, tp, 2048.0), traffic, service))
+
+
+class Trials(NamedTuple):
+    """Several runs of the same plan, each with its own seed: means of what the readers feel."""
+
+    felt: Outcome
+    met: tuple                  # the share of requests that meet both targets, for each target of a token's time
+
+
+def trials(model, at, tp, traffic: Traffic, service: Service, ttft_s, tpot_s, seeds=8) -> Trials:
+    """``trial`` for so many seeds from the traffic's own on, in means; ``tpot_s`` are one target or several."""
+    steps = costs(model, at, tp, 2048.0)
+    runs = [run(steps, traffic._replace(seed=traffic.seed + n), service) for n in range(seeds)]
+    met = [[attained(felt(columns), ttft_s, each_s, traffic.requests) for columns in runs] for each_s in np.atleast_1d(tpot_s)]
+    return Trials(Outcome(*np.mean([outcome(columns) for columns in runs], axis=0)), tuple(np.mean(met, axis=1)))
 
 
 def whole_or_in_chunks_s(at: Costs, prompt, chunk):

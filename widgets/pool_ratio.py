@@ -10,7 +10,7 @@ from widgets.kit.symbolic import lookup, over
 from widgets.kit.text import choose, phrase, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
-MOST = 64
+MOST = 24
 PREFILLERS = np.arange(1.0, MOST)
 MODELS = [catalog.model(key) for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "gpt-oss-120b", "deepseek-v3")]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
@@ -27,8 +27,8 @@ class PoolRatio(Widget):
     tp = Choice("GPUs of a replica", {str(n): (str(n), n) for n in (1, 2, 4, 8, 16)}, "4", more=True)
     model = Choice("Model", MODELS, "llama3-70b", more=True)
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
-    wire = Number("Wire out of a replica", 50e9, 0.1e9, 450e9, family="bytes_per_s", stops=61, marks=(1.25e9, 12.5e9, 400e9), more=True,
-                  help="All its GPUs together, one way")
+    wire = Number("Wire between the pools", 50e9, 0.1e9, 450e9, family="bytes_per_s", stops=61, marks=(1.25e9, 12.5e9, 400e9), more=True,
+                  help="Out of each replica, all its GPUs together, one way")
     ttft = Number("First token, at most", 1.0, 0.05, 30.0, family="seconds", stops=49, marks=(0.2, 0.5, 2.0), more=True)
     tpot = Number("Each token, at most", 0.04, 0.005, 1.0, family="seconds", stops=49, marks=(0.02, 0.04, 0.1), more=True)
 
@@ -128,10 +128,13 @@ class PoolRatio(Widget):
         goodput = self.chosen(self.split().goodput_per_s)
         return f"{show(goodput, 'count')} requests/s", goodput < fig.share_of(self.best_goodput(), 0.5)
 
+    def none(self):
+        return self.best_goodput() <= 0
+
     @readout("Best split")
     def best_split(self):
         best = lookup(PREFILLERS, self.best())
-        return f"{show(best, 'count')} : {show(serving.others(self.replicas, best), 'count')}"
+        return choose(self.none(), "none", f"{show(best, 'count')} : {show(serving.others(self.replicas, best), 'count')}"), self.none()
 
     @readout("It serves")
     def best_serves(self):
@@ -156,11 +159,20 @@ class PoolRatio(Widget):
             f"{show(self.best_goodput(), 'count')}. First response: keep prompts and answers together, in chunks where pauses matter.")
 
     @regime()
+    def out_of_reach(self):
+        late = self.rates().prefill_s > self.ttft
+        return self.none(), choose(
+            late, f"One prompt alone takes {show(self.rates().prefill_s, 'seconds')} to read, the target is {show(self.ttft, 'seconds')}: no "
+            "split meets it. First response: more GPUs in a replica that prefills, or a looser target.",
+            f"Not one user is served within {show(self.tpot, 'seconds')} a token: no split meets it. First response: more GPUs in a "
+            "replica, narrower weights, or a looser target.")
+
+    @regime()
     def idle_pool(self):
         split = self.split()
         prompts, answers = self.chosen(split.prefill_per_s), self.chosen(split.decode_per_s)
         bound = choose(prompts < answers, "prompts wait while the others idle", "answers wait while the prompts' replicas idle")
-        return self.chosen(split.goodput_per_s) < fig.share_of(self.best_goodput(), 0.7), (
+        return (self.chosen(split.goodput_per_s) < fig.share_of(self.best_goodput(), 0.7)), (
             f"This split serves {show(self.chosen(split.goodput_per_s), 'count')} of {show(self.best_goodput(), 'count')} requests/s: {bound}. "
             "First response: move replicas to the pool that binds.")
 
@@ -173,10 +185,11 @@ class PoolRatio(Widget):
             "narrower cache, or sharing.")
 
     def summary(self):
-        return (f"Of {show(self.replicas, 'count')} replicas of {self.model.name}, {show(self.front(), 'count')} that prefill serve "
-                f"{show(self.chosen(self.split().goodput_per_s), 'count')} requests/s of {show(self.prompt, 'tokens')} and "
-                f"{show(self.answer, 'count')} back within the targets; the best split is {self.best_split()} with "
-                f"{show(self.best_goodput(), 'count')}, sharing serves {show(self.together(), 'count')}.")
+        asked = f"requests of {show(self.prompt, 'tokens')} and {show(self.answer, 'count')} back within the targets"
+        return choose(self.none(), f"No split of {show(self.replicas, 'count')} replicas of {self.model.name} serves {asked}.",
+                      f"Of {show(self.replicas, 'count')} replicas of {self.model.name}, {show(self.front(), 'count')} that prefill serve "
+                      f"{show(self.chosen(self.split().goodput_per_s), 'count')} {asked} each second; the best split is "
+                      f"{self.best_split()[0]} with {show(self.best_goodput(), 'count')}, sharing serves {show(self.together(), 'count')}.")
 
     def figure(self, sources):
         p = fig.plot((0, 16), (0, 20), height=420, x_title="replicas that prefill", y_title="requests per second")

@@ -50,8 +50,7 @@ class PrefillDecode(Widget):
         "Prompts first": {},
         "… in chunks": {"mode": "chunked"},
         "… pools apart": {"mode": "disaggregated"},
-        "Documents, pools apart": {"mode": "disaggregated", "prompt": 16_000, "rate": 1, "prefillers": 4, "ttft": 5},
-        "… over 10 Gb/s": {"mode": "disaggregated", "wire": 1.25e9},
+        "Documents, pools apart": {"mode": "disaggregated", "prompt": 8000, "rate": 3, "prefillers": 4, "ttft": 5},
         "8B, many chats": {"model": "llama3-8b", "tp": "1", "rate": 40, "prompt": 500},
     }
     break_it = "Move the pools apart, then narrow the wire between them until moving a cache takes longer than it saves."
@@ -174,7 +173,8 @@ class PrefillDecode(Widget):
     @regime(target=True)
     def wire_too_narrow(self):
         apart, together = self.median_pause(self.run()), self.median_pause(self.together())
-        return self.apart() & (apart > together), (
+        stopped = together > serving.times(2.0, serving.percentile(serving.felt(self.together()).tpot_s, 0.5))
+        return self.apart() & stopped & (apart > together), (
             f"You found the wire that eats the saving: half of the readers now wait {show(apart, 'seconds')} or more for a cache on its way, "
             f"where prompts on the same GPUs had stopped them for {show(together, 'seconds')}. First response: a wider wire, a narrower "
             "cache, or chunks instead of pools.")

@@ -294,6 +294,9 @@ def key(p, entries: dict, wide: float, narrow: tuple, hatches=(), own_heights=Fa
     axes = {"x_range_name": "key"} | ({"y_range_name": "key"} if own_heights else {})
     if own_heights:
         p.extra_y_ranges = {**p.extra_y_ranges, "key": Range1d(0, 1)}
+        for width, low in (("wide", wide), ("narrow", min(narrow))):        # lines that leave the frame pass behind it
+            only(width, p.quad(left=[-0.02], right=[1], bottom=[low - 0.05], top=[1], fill_color=COLOR["panel"], line_color=None,
+                               level="guide", x_range_name="key", y_range_name="key"))
     p.extra_x_ranges = {**p.extra_x_ranges, "key": Range1d(-0.02, 1)}
     names, patterns = list(entries), list(hatches) or [" "] * len(entries)
     places = {"wide": [(i / len(names), wide) for i in range(len(names))],
@@ -303,5 +306,5 @@ def key(p, entries: dict, wide: float, narrow: tuple, hatches=(), own_heights=Fa
             color = COLOR[entries[name]]
             only(width, p.scatter([x], [y], marker="square", size=13, fill_color=color, fill_alpha=0.45,
                                   line_color=color, hatch_pattern=pattern, hatch_color=color, hatch_alpha=0.7, hatch_scale=8,
-                                  level="overlay", **axes),
-                 p.text([x], [y], text=[name], x_offset=13, **axes, **TEXT))
+                                  level="annotation", **axes),
+                 p.text([x], [y], text=[name], x_offset=13, level="annotation", **axes, **TEXT))

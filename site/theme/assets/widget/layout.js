@@ -39,7 +39,8 @@ export function fitWidth(plot, document) {
   const models = [...(document.all_models ?? document._all_models.values())].filter(model => tagged(model, "only"));
   const reach = tagged(plot.model, "reach");
   const fit = ({ width, height }) => {
-    const size = width < NARROW ? "narrow" : "wide";
+    // neither while there is no width yet: Bokeh never quite clears the first column of pixels of what was drawn there
+    const size = width && (width < NARROW ? "narrow" : "wide");
     for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
     if (reach && width && height) sameScales(plot.model, value(reach, "reach"), width, height);
   };
