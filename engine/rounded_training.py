@@ -142,7 +142,8 @@ def fate(size, m, lowest, largest):
     return SMALL if near < 2.0**lowest else WHOLE
 
 
-@program(lost=OCTAVES, small=OCTAVES, whole=OCTAVES, over=OCTAVES, shares=4, highest=(), top=(), best=(), best_scale=(), lost_at_best=())
+@program(lost=OCTAVES, small=OCTAVES, whole=OCTAVES, over=OCTAVES, shares=4, highest=(), top=(), best=(), best_scale=(),
+         lost_at_best=())
 def scaled(median_octave, spread, scale, exponent_bits, m, largest, seed):
     """Gradients whose sizes are log-normal (median and standard deviation in powers of two), times the scale, rounded.
 
@@ -165,7 +166,8 @@ def scaled(median_octave, spread, scale, exponent_bits, m, largest, seed):
         shares[met] = shares[met] + 1 / SAMPLES
         lost_at_best = lost_at_best + (1 / SAMPLES if fate(size * 2.0**best, m, lowest, largest) == LOST else 0)
     return {"lost": bins[0], "small": bins[1], "whole": bins[2], "over": bins[3], "shares": shares,
-            "highest": max(highest), "top": top + math.log2(scale), "best": best, "best_scale": 2.0**best, "lost_at_best": lost_at_best}
+            "highest": max(highest), "top": top + math.log2(scale), "best": best, "best_scale": 2.0**best,
+            "lost_at_best": lost_at_best}
 
 
 @program(step=MOST_CORNERS, octave=MOST_CORNERS, skipped=(), last=(), last_scale=())

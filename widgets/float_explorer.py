@@ -30,7 +30,8 @@ class FloatExplorer(Widget):
     flips = Bits("Bits of the pattern: press one to flip it", 32, "cells", ROLES)
 
     presets = {"1.1 in bf16": {}, "0.1 in fp16": {"value": 0.1, "format": "fp16"},
-               "0.1 in fp8 E4M3": {"value": 0.1, "format": "e4m3"}, "A gradient of 2e−8 in fp16": {"value": 2e-8, "format": "fp16"}, "70,000 in fp16": {"value": 70000, "format": "fp16"}}
+               "0.1 in fp8 E4M3": {"value": 0.1, "format": "e4m3"},
+               "A gradient of 2e−8 in fp16": {"value": 2e-8, "format": "fp16"}, "70,000 in fp16": {"value": 70000, "format": "fp16"}}
     break_it = "Turn a number into no number: flip a single bit of one that fits, so that infinity or NaN is left."
     assumptions = (
         "Rounding goes to the nearest number, from the middle to the even one, as IEEE 754 has it. TF32 is drawn with the 19 bits "
@@ -43,8 +44,9 @@ class FloatExplorer(Widget):
 
     @once
     def found(self):
-        return precision.explored(self.value, self.flips, self.format.exponent_bits, self.format.mantissa_bits, self.format.largest,
-                                  self.format.has_infinity)
+        chosen = self.format
+        return precision.explored(self.value, self.flips, chosen.exponent_bits, chosen.mantissa_bits, chosen.largest,
+                                  chosen.has_infinity)
 
     def number(self, value):
         return show(value, "real", 6)
@@ -82,7 +84,8 @@ class FloatExplorer(Widget):
     @hint("formats")
     def of_a_format(self):
         found = precision.in_every_format(self.value)
-        return phrase("{name}: {kind}, off by {error}", name=NAMES, kind=select(found["kind"], [*KINDS[:INFINITE], "beyond the largest"]),
+        return phrase("{name}: {kind}, off by {error}", name=NAMES,
+                      kind=select(found["kind"], [*KINDS[:INFINITE], "beyond the largest"]),
                       error=show(found["error"], "percent"))
 
     @part("format", shown=False)
@@ -125,7 +128,8 @@ class FloatExplorer(Widget):
                   source=sources["neighbours"], **near)
         fig.only("wide", p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["neighbours"], **near,
                                 **fig.TEXT))
-        fig.only("narrow", p.text("place", LINE, text="text", y_offset=-10, x_offset=4, angle=0.6, source=sources["neighbours"], **near, **fig.TEXT))
+        fig.only("narrow", p.text("place", LINE, text="text", y_offset=-10, x_offset=4, angle=0.6,
+                                  source=sources["neighbours"], **near, **fig.TEXT))
         p.scatter("place", LINE, size=11, fill_color=color["ink"], line_color=color["ink"], source=sources["here"], **near)
         p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["here"], **near, **fig.TEXT)
         p.scatter("place", ASKED_AT, size=11, marker="triangle", fill_color=color["accent"], line_color=color["accent"],

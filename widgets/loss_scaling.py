@@ -1,4 +1,4 @@
-"""Gradients against the range of a format: what a loss scale saves, what it costs at the top, and the loop that finds it."""
+"""Gradients against the range of a format: what a loss scale saves and costs, and the loop that finds it."""
 
 import numpy as np
 
@@ -26,8 +26,10 @@ class LossScaling(Widget):
     interval = Number("Good steps before the scaler doubles", 2000, 50, 4000, stops=60, marks=(1000,), whole=True, more=True)
     seed = Number("Seed of the gradients", 1, 1, 40, stops=40, log=False, whole=True, more=True)
 
-    presets = {"Multibox SSD, no scale": {}, "Multibox SSD, times 8": {"scale": 8}, "Multibox SSD, times 32,768": {"scale": 32768},
-               "GradScaler's first, 65,536": {"scale": 65536}, "bf16": {"format": "bf16"}, "fp8 E5M2, 32,768": {"format": "e5m2", "scale": 32768}}
+    presets = {"Multibox SSD, no scale": {}, "Multibox SSD, times 8": {"scale": 8},
+               "Multibox SSD, times 32,768": {"scale": 32768},
+               "GradScaler's first, 65,536": {"scale": 65536}, "bf16": {"format": "bf16"},
+               "fp8 E5M2, 32,768": {"format": "e5m2", "scale": 32768}}
     break_it = ("Find gradients for which no scale serves: what keeps the largest in range loses more than a hundredth of the rest.")
     assumptions = (
         "Sizes of gradients are log-normal. Median and spread of the default were fitted to what NVIDIA's mixed-precision guide says "
@@ -62,13 +64,14 @@ class LossScaling(Widget):
         found = self.found()
         names = ("lost", "small", "whole", "over")
         _, tops = fig.stacked(np.stack([found[name] for name in names]))
-        return {"left": run.OCTAVE_STARTS, "right": run.OCTAVE_ENDS, **{name: tops[i] for i, name in enumerate(names)}, "none": fig.share_of(tops[0], 0.0)}
+        return {"left": run.OCTAVE_STARTS, "right": run.OCTAVE_ENDS,
+                **{name: tops[i] for i, name in enumerate(names)}, "none": fig.share_of(tops[0], 0.0)}
 
     @part("format")
     def window(self):
-        return {"x": np.clip(np.stack([self.format.vanishing_octave, self.format.lowest_exponent, self.format.largest_octave]),
-                             run.FIRST_OCTAVE, run.LAST_OCTAVE),
-                "text": ["below: 0", "below: subnormal", "above: too large"]}
+        ends = np.stack([self.format.vanishing_octave, self.format.lowest_exponent, self.format.largest_octave])
+        return {"x": np.clip(ends, run.FIRST_OCTAVE, run.LAST_OCTAVE),
+                "text": ["below: 0", "normal", "too large"]}
 
     @part(*GRADIENTS)
     def largest(self):
@@ -100,16 +103,18 @@ class LossScaling(Widget):
         p.ygrid.grid_line_color = None
         color, bars, still = fig.COLOR, sources["histogram"], fig.still_height(p)
         styles = {"lost": fig.IDLE, "over": fig.OVER}
-        for low, high, token in (("none", "lost", "idle"), ("lost", "small", "hbm"), ("small", "whole", "compute"), ("whole", "over", "over")):
+        for low, high, token in (("none", "lost", "idle"), ("lost", "small", "hbm"), ("small", "whole", "compute"),
+                                 ("whole", "over", "over")):
             p.quad(left="left", right="right", bottom=low, top=high, source=bars,
                    **styles.get(high, {"fill_color": color[token], "fill_alpha": 0.4}) | {"line_color": None})
         p.segment([run.FIRST_OCTAVE], [0.5], [run.LAST_OCTAVE], [0.5], line_color=color["axis"], **still)
         p.text(list(NAMED), [0.47] * len(NAMED), text=list(NAMED.values()), text_align="center", **still, **fig.LABEL)
         window, largest = sources["window"], sources["largest"]
         p.segment("x", 0.5, "x", 0.91, source=window, line_color=color["ink"], line_dash=[6, 4], **still)
-        for name, align, offset in (("below", "right", -6), ("above", "left", 6)):
-            view = fig.of_rows([0, 1] if name == "below" else [2])
-            fig.only("wide", p.text("x", 0.885, text="text", source=window, view=view, text_align=align, x_offset=offset, **still, **fig.LABEL))
+        for rows, align, offset in (([0], "right", -6), ([1, 2], "left", 6)):
+            label = p.text("x", 0.885, text="text", source=window, view=fig.of_rows(rows), text_align=align, x_offset=offset,
+                           **still, **fig.LABEL)
+            fig.only("wide", label)
         p.segment("x", 0.5, "x", 0.68, source=largest, line_color=color["over"], line_width=2, **still)
         p.text("x", 0.70, text="text", source=largest, text_align="center", **still, **fig.BOLD | fig.OVER_LINES)
         fig.key(p, FATES, 0.965, (0.98, 0.925), hatches=("left_diagonal_line", " ", " ", "right_diagonal_line"), own_heights=True)

@@ -53,8 +53,9 @@ class LostUpdates(Widget):
     @hint("curves")
     def at_a_step(self):
         found = self.found()
-        return phrase("step {s}: exact {e}, to nearest {n}, by chance {c}, Kahan {k}, fp32 master {m}", s=show(found["step"], "count"),
-                      e=show(found["exact"], "real", 5), n=show(found["plain"], "real", 5), c=show(found["stochastic"], "real", 5),
+        return phrase("step {s}: exact {e}, to nearest {n}, by chance {c}, Kahan {k}, fp32 master {m}",
+                      s=show(found["step"], "count"), e=show(found["exact"], "real", 5), n=show(found["plain"], "real", 5),
+                      c=show(found["stochastic"], "real", 5),
                       k=show(found["compensated"], "real", 5), m=show(found["master"], "real", 5))
 
     @part("rate", "steps", "format", "seed")
@@ -84,7 +85,8 @@ class LostUpdates(Widget):
             p.line("step", name, source=curves, line_color=color[token], line_dash=dash, line_width=width)
         p.scatter("x", "y", source=sources["end"], size=8, color=color["compute"])
         p.text("x", "y", text="text", source=sources["end"], text_align="right", y_offset=-13, **fig.BOLD)
-        fig.key(p, {"exact": "ink"} | {label: token for label, token, _, _ in RIVALS.values()}, 2.28, (2.31, 2.24, 2.17))
+        names = {"exact": "ink"} | {label: token for label, token, _, _ in RIVALS.values()}
+        fig.key(p, names, 2.28, (2.31, 2.24, 2.17))
         return p
 
     # -- the words ------------------------------------------------------------------------------------------------------
@@ -116,7 +118,8 @@ class LostUpdates(Widget):
     def nothing_arrives(self):
         return self.found()["landed"] == 0, (
             f"Not one update arrived: rounded to {self.format.name}, {show(self.rate, 'real')} is not more than "
-            f"{show(self.format.half_gap_at_one, 'real')}, half of the gap at 1, and each sum rounds back to 1. First response: an fp32 master copy of the weights.")
+            f"{show(self.format.half_gap_at_one, 'real')}, half of the gap at 1, and each sum rounds back to 1. First "
+            "response: an fp32 master copy of the weights.")
 
     @regime()
     def stalled(self):
