@@ -1,0 +1,151 @@
+"""A recorded training step, replayed through the caching allocator at any length, memory and setting.
+
+What was recorded (record/training_steps.py) are storages made and freed by PyTorch, in order, at two lengths; their bytes
+are a straight line in the length, so that each step can be replayed with a length of its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engine import recordings
+from engine.allocator import (AFTER, ALIVE, ALLOCATED, FIRST, FREE, FREES, KIND, MALLOCS, RESERVED, RETRIES, SIZE, STATE,
+                              UNMAPPED, allocate, largest_free, release)
+from engine.program import full, program
+
+STEPS = 12                      # at most, in one replay
+SAMPLES = 24                    # of a step on the time line
+ROWS = 16                       # of the picture of the GPU's memory
+PIECES, FRAMES = 1000, 600      # places for blocks and for segments on it
+THIN = 0.003                    # of a row: what is shorter is drawn together with its like
+WEIGHTS, OPTIMIZER, STEP, CACHED = range(4)     # what a block holds
+LEFT, RIGHT, ROW, HELD, BYTES, COUNT = range(6)     # columns of a piece of the picture
+LEHMER, PRIME = 48271, 2**31 - 1
+
+
+def trace() -> dict:
+    """The recording as columns: events of three phases, what each storage is for, its bytes as a line in the length."""
+    found = recordings.load("training_steps")
+    events = {phase: np.array(column, dtype=float) for phase, column in found["events"].items()}
+    made, gone = (set(sign * events["first"][sign * events["first"] > 0]) for sign in (1, -1))
+    kinds = np.full(len(found["fixed_bytes"]), float(STEP))
+    kinds[events["setup"].astype(int) - 1] = WEIGHTS
+    kinds[[int(n) - 1 for n in made - gone]] = OPTIMIZER
+    return events | {"fixed_bytes": np.array(found["fixed_bytes"], dtype=float), "kinds": kinds,
+                     "bytes_per_length": np.array(found["bytes_per_length"], dtype=float)}
+
+
+def length_of_step(step, length, spread, seed):
+    """Tokens in the sequences of a step: drawn evenly from length · (1 ± spread), the same for the same seed."""
+    drawn = (seed + 1) * 7919 + 104729 * step
+    for _ in range(4):
+        drawn = drawn * LEHMER % PRIME
+    return max(1, math.floor(length * (1 + spread * (2 * drawn / PRIME - 1)) + 0.5))
+
+
+def lay(pieces, start, end, row_bytes, kind, size, count):
+    """A stretch of memory as pieces of rows."""
+    row = math.floor(start / row_bytes)
+    while start < end:
+        stop = min(end, (row + 1) * row_bytes)
+        pieces[LEFT].append((start - row * row_bytes) / row_bytes)
+        pieces[RIGHT].append((stop - row * row_bytes) / row_bytes)
+        pieces[ROW].append(row)
+        pieces[HELD].append(kind)
+        pieces[BYTES].append(size)
+        pieces[COUNT].append(count)
+        start = stop
+        row += 1
+
+
+def held(blocks, block):
+    """What a block holds, or that it is cached."""
+    return CACHED if blocks[STATE][block] == FREE else blocks[KIND][block]
+
+
+def draw(segments, blocks, row_bytes, pieces, frames):
+    """All that is reserved, segment by segment in the order of their making, wrapped into rows."""
+    thin, place = THIN * row_bytes, 0
+    for segment in range(len(segments[FIRST])):
+        block, began, start, size, count, kind = segments[FIRST][segment], place, place, 0, 0, -1
+        while segments[ALIVE][segment] > 0 and block >= 0:
+            if blocks[STATE][block] != UNMAPPED:
+                alike = held(blocks, block) == kind and (size < thin or blocks[SIZE][block] < thin)
+                if not alike:
+                    lay(pieces, start, place, row_bytes, kind, size, count)
+                    start, size, count, kind = place, 0, 0, held(blocks, block)
+                size += blocks[SIZE][block]
+                count += 1
+                place += blocks[SIZE][block]
+            block = blocks[AFTER][block]
+        lay(pieces, start, place, row_bytes, kind, size, count)
+        if place - began >= thin:
+            lay(frames, began, place, row_bytes, 0, place - began, 1)
+
+
+@program(left=PIECES, right=PIECES, row=PIECES, held=PIECES, bytes=PIECES, count=PIECES, frame_left=FRAMES,
+         frame_right=FRAMES, frame_row=FRAMES, frame_bytes=FRAMES, at=STEPS * SAMPLES + 1,
+         allocated_at_bytes=STEPS * SAMPLES + 1, reserved_at_bytes=STEPS * SAMPLES + 1, allocated_bytes=(),
+         reserved_bytes=(), largest_bytes=(), mallocs=(), frees=(), retries=(), out_of_memory=(), wanted_bytes=(),
+         now=(), length=(), peak_allocated_bytes=(), peak_reserved_bytes=(), reached=(), failed=())
+def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, length, spread, seed, capacity_bytes,
+           expandable, moment):
+    """The allocator after each event of so many steps, and all its blocks at one moment (in steps).
+
+    ``out_of_memory`` says that the run had ended at that moment, ``failed`` that it ends before its last step, at
+    ``reached`` steps. Peaks are those of the whole run.
+    """
+    state = full(7, 0)
+    state[5], state[6] = capacity_bytes, expandable         # CAPACITY, EXPANDABLE
+    segments, blocks, caches = [[], [], []], [[], [], [], [], [], [], [], []], [[], []]
+    pieces, frames = [[], [], [], [], [], []], [[], [], [], [], [], []]
+    at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
+    most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
+    allocated, reserved, largest, mallocs, frees, retries, now, tokens, ended, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    for step in range(int(steps) + 1):
+        events = setup if step == 0 else first if step == 1 else steady
+        tokens = length_of_step(step, length, spread, seed)
+        sample = 1
+        for number in range(len(events)):
+            if failed == 0:
+                tensor = int(abs(events[number])) - 1
+                if events[number] > 0:
+                    asked = fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
+                    held_by[tensor] = allocate(state, segments, blocks, caches, asked, kinds[tensor])
+                    if held_by[tensor] < 0:
+                        failed, wanted = 1, asked
+                else:
+                    release(state, segments, blocks, caches, held_by[tensor])
+                most = max(most, state[ALLOCATED])
+                peak = max(peak, most)
+                peak_reserved = max(peak_reserved, state[RESERVED])
+                share = (number + 1) / len(events)
+                reached = max(0, step - 1 + share) if step > 0 else 0
+                if failed > 0 or (step > 0 and share >= sample / SAMPLES) or (step == 0 and share >= 1):
+                    at.append(reached)
+                    allocated_at.append(most)
+                    reserved_at.append(state[RESERVED])
+                    most = state[ALLOCATED]
+                    sample = math.floor(share * SAMPLES) + 1
+                if shown == 0 and (failed > 0 or (share >= 1 and step == steps) or
+                                   (reached >= moment and (step > 0 or share >= 1))):
+                    shown, ended, now, drawn = 1, failed, reached, tokens
+                    allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
+                    mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
+                    draw(segments, blocks, capacity_bytes / ROWS, pieces, frames)
+    return {"left": pieces[LEFT], "right": pieces[RIGHT], "row": pieces[ROW], "held": pieces[HELD],
+            "bytes": pieces[BYTES], "count": pieces[COUNT], "frame_left": frames[LEFT], "frame_right": frames[RIGHT],
+            "frame_row": frames[ROW], "frame_bytes": frames[BYTES], "at": at, "allocated_at_bytes": allocated_at,
+            "reserved_at_bytes": reserved_at, "allocated_bytes": allocated, "reserved_bytes": reserved,
+            "largest_bytes": largest, "mallocs": mallocs, "frees": frees, "retries": retries, "out_of_memory": ended,
+            "wanted_bytes": wanted, "now": now, "length": drawn, "peak_allocated_bytes": peak,
+            "peak_reserved_bytes": peak_reserved, "reached": reached, "failed": failed}
+
+
+def of_steps(steps, length, spread, seed, capacity_bytes, expandable, moment) -> dict:
+    """The recorded step so many times over."""
+    of = trace()
+    return replay(of["setup"], of["first"], of["steady"], of["kinds"], of["fixed_bytes"], of["bytes_per_length"], steps,
+                  length, spread, seed, capacity_bytes, expandable, moment)
