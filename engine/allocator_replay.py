@@ -7,12 +7,13 @@ are a straight line in the length, so that each step can be replayed with a leng
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
 from engine import recordings
-from engine.allocator import (AFTER, ALIVE, ALLOCATED, FIRST, FREE, FREES, KIND, MALLOCS, RESERVED, RETRIES, SIZE, STATE,
-                              UNMAPPED, allocate, largest_free, release)
+from engine.allocator import (AFTER, ALIVE, ALLOCATED, CAPACITY, EXPANDABLE, FIRST, FREE, FREES, KIND, MALLOCS, RESERVED,
+                              RETRIES, SIZE, STATE, UNMAPPED, allocate, largest_free, release)
 from engine.program import full, program
 
 STEPS = 12                      # at most, in one replay
@@ -25,6 +26,7 @@ LEFT, RIGHT, ROW, HELD, BYTES, COUNT = range(6)     # columns of a piece of the 
 LEHMER, PRIME = 48271, 2**31 - 1
 
 
+@cache
 def trace() -> dict:
     """The recording as columns: events of three phases, what each storage is for, its bytes as a line in the length."""
     found = recordings.load("training_steps")
@@ -45,13 +47,13 @@ def length_of_step(step, length, spread, seed):
     return max(1, math.floor(length * (1 + spread * (2 * drawn / PRIME - 1)) + 0.5))
 
 
-def lay(pieces, start, end, row_bytes, kind, size, count):
+def lay(pieces, start, end, whole, kind, size, count):
     """A stretch of memory as pieces of rows."""
-    row = math.floor(start / row_bytes)
+    row = math.floor(start / whole)
     while start < end:
-        stop = min(end, (row + 1) * row_bytes)
-        pieces[LEFT].append((start - row * row_bytes) / row_bytes)
-        pieces[RIGHT].append((stop - row * row_bytes) / row_bytes)
+        stop = min(end, (row + 1) * whole)
+        pieces[LEFT].append((start - row * whole) / whole)
+        pieces[RIGHT].append((stop - row * whole) / whole)
         pieces[ROW].append(row)
         pieces[HELD].append(kind)
         pieces[BYTES].append(size)
@@ -65,24 +67,24 @@ def held(blocks, block):
     return CACHED if blocks[STATE][block] == FREE else blocks[KIND][block]
 
 
-def draw(segments, blocks, row_bytes, pieces, frames):
+def draw(segments, blocks, whole, pieces, frames):
     """All that is reserved, segment by segment in the order of their making, wrapped into rows."""
-    thin, place = THIN * row_bytes, 0
+    thin, place = THIN * whole, 0
     for segment in range(len(segments[FIRST])):
         block, began, start, size, count, kind = segments[FIRST][segment], place, place, 0, 0, -1
         while segments[ALIVE][segment] > 0 and block >= 0:
             if blocks[STATE][block] != UNMAPPED:
                 alike = held(blocks, block) == kind and (size < thin or blocks[SIZE][block] < thin)
                 if not alike:
-                    lay(pieces, start, place, row_bytes, kind, size, count)
+                    lay(pieces, start, place, whole, kind, size, count)
                     start, size, count, kind = place, 0, 0, held(blocks, block)
                 size += blocks[SIZE][block]
                 count += 1
                 place += blocks[SIZE][block]
             block = blocks[AFTER][block]
-        lay(pieces, start, place, row_bytes, kind, size, count)
+        lay(pieces, start, place, whole, kind, size, count)
         if place - began >= thin:
-            lay(frames, began, place, row_bytes, 0, place - began, 1)
+            lay(frames, began, place, whole, 0, place - began, 1)
 
 
 @program(left=PIECES, right=PIECES, row=PIECES, held=PIECES, bytes=PIECES, count=PIECES, frame_left=FRAMES,
@@ -98,7 +100,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     ``reached`` steps. Peaks are those of the whole run.
     """
     state = full(7, 0)
-    state[5], state[6] = capacity_bytes, expandable         # CAPACITY, EXPANDABLE
+    state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
     segments, blocks, caches = [[], [], []], [[], [], [], [], [], [], [], []], [[], []]
     pieces, frames = [[], [], [], [], [], []], [[], [], [], [], [], []]
     at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
@@ -134,7 +136,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
                     shown, ended, now, drawn = 1, failed, reached, tokens
                     allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
                     mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
-                    draw(segments, blocks, capacity_bytes / ROWS, pieces, frames)
+                    draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
     return {"left": pieces[LEFT], "right": pieces[RIGHT], "row": pieces[ROW], "held": pieces[HELD],
             "bytes": pieces[BYTES], "count": pieces[COUNT], "frame_left": frames[LEFT], "frame_right": frames[RIGHT],
             "frame_row": frames[ROW], "frame_bytes": frames[BYTES], "at": at, "allocated_at_bytes": allocated_at,
@@ -149,3 +151,33 @@ def of_steps(steps, length, spread, seed, capacity_bytes, expandable, moment) ->
     of = trace()
     return replay(of["setup"], of["first"], of["steady"], of["kinds"], of["fixed_bytes"], of["bytes_per_length"], steps,
                   length, spread, seed, capacity_bytes, expandable, moment)
+
+
+def row_bytes(capacity_bytes):
+    """What a row of the picture stands for."""
+    return capacity_bytes / ROWS
+
+
+def unallocated_bytes(reserved_bytes, allocated_bytes):
+    """What the allocator keeps and no tensor uses: free blocks, cached."""
+    return reserved_bytes - allocated_bytes
+
+
+def fits_in_sum(run, capacity_bytes):
+    """Whether the request that failed is smaller than all that no tensor uses, had it been in one piece."""
+    return (run["out_of_memory"] > 0) & (capacity_bytes - run["allocated_bytes"] >= run["wanted_bytes"])
+
+
+def too_much(run, capacity_bytes):
+    """Whether the request that failed would not have fitted however the free memory lay."""
+    return (run["out_of_memory"] > 0) & (capacity_bytes - run["allocated_bytes"] < run["wanted_bytes"])
+
+
+def peak_ratio(run):
+    """What was reserved at the most, over what was ever allocated at once."""
+    return run["peak_reserved_bytes"] / run["peak_allocated_bytes"]
+
+
+def excess(run):
+    """The same as what was reserved beyond it."""
+    return peak_ratio(run) - 1

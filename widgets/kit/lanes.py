@@ -71,10 +71,10 @@ def bar_end(value, longest):
     return BARS + (BARS_END - BARS) * value / longest
 
 
-def key(p, entries) -> None:
-    """Above the chart, how each kind of block looks: (where it begins, its name, a short one for phones, its looks)."""
+def key(p, entries, bottom=1.045, top=1.095) -> None:
+    """Above the chart, or at another height, how each kind of block looks: (where it begins, its name, a short one for phones, its looks)."""
     for left, name, short, looks in entries:
         for look in looks:
-            p.quad(left=left, right=left + 0.025, bottom=1.045, top=1.095, **look)
+            p.quad(left=left, right=left + 0.025, bottom=bottom, top=top, **look)
         for width, words in (("wide", name), ("narrow", short)):
-            fig.only(width, p.text(left + 0.033, 1.07, text=value(words), **fig.LABEL))
+            fig.only(width, p.text(left + 0.033, (bottom + top) / 2, text=value(words), **fig.LABEL))

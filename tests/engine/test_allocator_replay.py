@@ -1,0 +1,107 @@
+"""The recorded step replayed: books that balance, and what lengths and expandable segments do to it."""
+
+import numpy as np
+import pytest
+
+from engine import allocator_replay, recordings
+from engine.allocator_replay import CACHED, OPTIMIZER, ROWS, STEP, WEIGHTS, of_steps
+
+# 6 layers of 12·4096² weights and two norms, one more norm, 50257·4096 for the embedding and for the head
+WEIGHTS_COUNT = 6 * (12 * 4096**2 + 4 * 4096) + 2 * 4096 + 2 * 50257 * 4096
+
+
+def known(column):
+    return column[~np.isnan(column)]
+
+
+def bytes_of(kind, length=0):
+    trace = allocator_replay.trace()
+    sizes = trace["fixed_bytes"] + trace["bytes_per_length"] * length
+    return sizes[trace["kinds"] == kind].sum()
+
+
+def test_the_weights_and_adams_state_are_those_of_the_model():
+    """bf16 weights; two bf16 moments, and for each of the 39 tensors a step counter of four bytes (fp32)."""
+    assert bytes_of(WEIGHTS) == 2 * WEIGHTS_COUNT
+    tensors = len(allocator_replay.trace()["setup"])
+    assert bytes_of(OPTIMIZER) == pytest.approx(4 * WEIGHTS_COUNT, abs=8 * tensors)
+
+
+def test_a_step_gives_back_all_that_it_takes():
+    steady = allocator_replay.trace()["steady"]
+    assert sorted(steady[steady > 0]) == sorted(-steady[steady < 0])
+
+
+def test_the_logits_are_the_largest_tensor_of_a_step_and_grow_with_the_length():
+    """4 sequences, 50,257 scores of two bytes for each token."""
+    trace = allocator_replay.trace()
+    assert trace["bytes_per_length"].max() == 4 * 50257 * 2
+    assert np.all(trace["fixed_bytes"] >= 0)
+
+
+@pytest.mark.parametrize("expandable", [0, 1])
+@pytest.mark.parametrize("moment", [0, 3.2, 12])
+def test_the_picture_holds_what_is_reserved(expandable, moment):
+    run = of_steps(12, 8192, 0.1, 2, 80e9, expandable, moment)
+    widths = known(run["right"]) - known(run["left"])
+    of_row = allocator_replay.row_bytes(80e9)
+    assert widths.sum() * of_row == pytest.approx(run["reserved_bytes"], rel=1e-12)
+    cached = known(run["held"]) == CACHED
+    # short blocks are drawn together with their like alone, so that the sum of each kind is exact
+    assert (widths[~cached].sum() * of_row) == pytest.approx(run["allocated_bytes"], rel=1e-12)
+    assert known(run["row"]).max() < ROWS
+
+
+def test_at_step_zero_there_are_the_weights_alone():
+    run = of_steps(12, 8192, 0.1, 2, 80e9, 0, 0)
+    assert run["now"] == 0 and set(known(run["held"])) <= {WEIGHTS, CACHED}
+    assert run["allocated_bytes"] == pytest.approx(bytes_of(WEIGHTS), rel=1e-4)      # 512 for each small tensor
+
+
+def test_what_is_allocated_does_not_depend_on_how_it_is_cut():
+    """Within the large pool's rule that a rest up to 1 MiB stays with its block."""
+    off, on = (of_steps(12, 8192, 0.2, 3, 180e9, expandable, 12) for expandable in (0, 1))
+    assert off["peak_allocated_bytes"] == pytest.approx(on["peak_allocated_bytes"], rel=0.01)
+    assert on["allocated_bytes"] == pytest.approx(bytes_of(WEIGHTS) + bytes_of(OPTIMIZER), rel=1e-3)
+
+
+def test_one_length_asks_the_driver_for_nothing_after_the_second_step():
+    runs = [of_steps(12, 8192, 0, 1, 180e9, 0, moment) for moment in (2, 12)]
+    assert runs[0]["mallocs"] == runs[1]["mallocs"]
+
+
+def test_lengths_that_vary_reserve_far_more_and_expandable_segments_hardly_more():
+    one, many, grown = (of_steps(12, 8192, spread, 2, 180e9, on, 12) for spread, on in ((0, 0), (0.1, 0), (0.1, 1)))
+    assert allocator_replay.peak_ratio(one) < 1.1 < 1.5 < allocator_replay.peak_ratio(many)
+    assert allocator_replay.peak_ratio(grown) < 1.03
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_out_of_memory_with_gigabytes_free_is_cured_by_the_switch(seed):
+    off, on = (of_steps(12, 6144, 0.35, seed, 48e9, expandable, 12) for expandable in (0, 1))
+    assert on["failed"] == 0
+    if off["failed"]:
+        assert allocator_replay.fits_in_sum(off, 48e9) and not allocator_replay.too_much(off, 48e9)
+        assert off["wanted_bytes"] > off["largest_bytes"]
+
+
+def test_a_memory_too_small_for_the_sum_is_said_to_be_full():
+    run = of_steps(12, 8192, 0, 1, 40e9, 1, 12)
+    assert run["out_of_memory"] and allocator_replay.too_much(run, 40e9) and not allocator_replay.fits_in_sum(run, 40e9)
+
+
+def test_lengths_are_drawn_from_the_range_and_the_same_for_a_seed():
+    drawn = [allocator_replay.length_of_step(step, 1000, 0.2, 5) for step in range(1, 400)]
+    assert min(drawn) >= 800 and max(drawn) <= 1200
+    assert np.mean(drawn) == pytest.approx(1000, abs=3 * 115 / 20)          # three standard errors
+    assert drawn == [allocator_replay.length_of_step(step, 1000, 0.2, 5) for step in range(1, 400)]
+
+
+def test_bytes_are_a_straight_line_in_the_length():
+    """Recorded once more at a third length."""
+    pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    from record import training_steps
+    third, _ = training_steps.steps(1536)
+    shipped = recordings.load("training_steps")
+    line = [a + b * 1536 for a, b in zip(shipped["fixed_bytes"], shipped["bytes_per_length"])]
+    assert third.bytes == line
