@@ -41,8 +41,8 @@ def trace() -> dict:
 
 def length_of_step(step, length, spread, seed):
     """Tokens in the sequences of a step: drawn evenly from length · (1 ± spread), the same for the same seed."""
-    drawn = (seed + 1) * 7919 + 104729 * step
-    for _ in range(4):
+    drawn = (seed + 1) * 7919
+    for _ in range(step + 4):
         drawn = drawn * LEHMER % PRIME
     return max(1, math.floor(length * (1 + spread * (2 * drawn / PRIME - 1)) + 0.5))
 

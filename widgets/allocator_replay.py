@@ -31,7 +31,7 @@ class AllocatorReplay(Widget):
     expandable = Switch("Expandable segments")
     length = Number("Length, mean", 8192, 512, 12288, family="tokens", stops=49, whole=True, more=True,
                     marks=(1024, 2048, 4096, 6144, 8192, 10240))
-    seed = Number("Seed", 2, 1, 40, stops=[*range(1, 41)], log=False, whole=True, more=True)
+    seed = Number("Seed", 8, 1, 40, stops=[*range(1, 41)], log=False, whole=True, more=True)
     moment = Player("Step", frames=STEPS, seconds_per_frame=1.2, default=11.2)
 
     presets = {
