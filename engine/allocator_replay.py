@@ -90,14 +90,15 @@ def draw(segments, blocks, whole, pieces, frames):
 @program(left=PIECES, right=PIECES, row=PIECES, held=PIECES, bytes=PIECES, count=PIECES, frame_left=FRAMES,
          frame_right=FRAMES, frame_row=FRAMES, frame_bytes=FRAMES, at=STEPS * SAMPLES + 1,
          allocated_at_bytes=STEPS * SAMPLES + 1, reserved_at_bytes=STEPS * SAMPLES + 1, allocated_bytes=(),
-         reserved_bytes=(), largest_bytes=(), mallocs=(), frees=(), retries=(), out_of_memory=(), wanted_bytes=(),
-         now=(), length=(), peak_allocated_bytes=(), peak_reserved_bytes=(), reached=(), failed=())
+         reserved_bytes=(), largest_bytes=(), mallocs=(), frees=(), retries=(), now=(), length=(),
+         peak_allocated_bytes=(), peak_reserved_bytes=(), all_frees=(), all_retries=(), reached=(), failed=(),
+         wanted_bytes=(), last_allocated_bytes=(), last_reserved_bytes=(), last_largest_bytes=())
 def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, length, spread, seed, capacity_bytes,
            expandable, moment):
     """The allocator after each event of so many steps, and all its blocks at one moment (in steps).
 
-    ``out_of_memory`` says that the run had ended at that moment, ``failed`` that it ends before its last step, at
-    ``reached`` steps. Peaks are those of the whole run.
+    ``failed`` says that the run ends before its last step, at ``reached`` steps, for want of ``wanted_bytes``; a moment
+    after that shows how it ended. Peaks, all retries and what is last are those of the whole run.
     """
     state = full(7, 0)
     state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
@@ -105,7 +106,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     pieces, frames = [[], [], [], [], [], []], [[], [], [], [], [], []]
     at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
-    allocated, reserved, largest, mallocs, frees, retries, now, tokens, ended, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0
     for step in range(int(steps) + 1):
         events = setup if step == 0 else first if step == 1 else steady
         tokens = length_of_step(step, length, spread, seed)
@@ -133,7 +134,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
                     sample = math.floor(share * SAMPLES) + 1
                 if shown == 0 and (failed > 0 or (share >= 1 and step == steps) or
                                    (reached >= moment and (step > 0 or share >= 1))):
-                    shown, ended, now, drawn = 1, failed, reached, tokens
+                    shown, now, drawn = 1, reached, tokens
                     allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
                     mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
                     draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
@@ -141,9 +142,11 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
             "bytes": pieces[BYTES], "count": pieces[COUNT], "frame_left": frames[LEFT], "frame_right": frames[RIGHT],
             "frame_row": frames[ROW], "frame_bytes": frames[BYTES], "at": at, "allocated_at_bytes": allocated_at,
             "reserved_at_bytes": reserved_at, "allocated_bytes": allocated, "reserved_bytes": reserved,
-            "largest_bytes": largest, "mallocs": mallocs, "frees": frees, "retries": retries, "out_of_memory": ended,
-            "wanted_bytes": wanted, "now": now, "length": drawn, "peak_allocated_bytes": peak,
-            "peak_reserved_bytes": peak_reserved, "reached": reached, "failed": failed}
+            "largest_bytes": largest, "mallocs": mallocs, "frees": frees, "retries": retries, "now": now, "length": drawn,
+            "peak_allocated_bytes": peak, "peak_reserved_bytes": peak_reserved, "all_frees": state[FREES],
+            "all_retries": state[RETRIES], "reached": reached, "failed": failed, "wanted_bytes": wanted,
+            "last_allocated_bytes": state[ALLOCATED], "last_reserved_bytes": state[RESERVED],
+            "last_largest_bytes": largest_free(blocks, caches)}
 
 
 def of_steps(steps, length, spread, seed, capacity_bytes, expandable, moment) -> dict:
@@ -165,12 +168,12 @@ def unallocated_bytes(reserved_bytes, allocated_bytes):
 
 def fits_in_sum(run, capacity_bytes):
     """Whether the request that failed is smaller than all that no tensor uses, had it been in one piece."""
-    return (run["out_of_memory"] > 0) & (capacity_bytes - run["allocated_bytes"] >= run["wanted_bytes"])
+    return (run["failed"] > 0) & (capacity_bytes - run["last_allocated_bytes"] >= run["wanted_bytes"])
 
 
 def too_much(run, capacity_bytes):
     """Whether the request that failed would not have fitted however the free memory lay."""
-    return (run["out_of_memory"] > 0) & (capacity_bytes - run["allocated_bytes"] < run["wanted_bytes"])
+    return (run["failed"] > 0) & (capacity_bytes - run["last_allocated_bytes"] < run["wanted_bytes"])
 
 
 def peak_ratio(run):

@@ -32,7 +32,7 @@ class AllocatorReplay(Widget):
     length = Number("Length, mean", 8192, 512, 12288, family="tokens", stops=49, whole=True, more=True,
                     marks=(1024, 2048, 4096, 6144, 8192, 10240))
     seed = Number("Seed", 8, 1, 40, stops=[*range(1, 41)], log=False, whole=True, more=True)
-    moment = Player("Step", frames=STEPS, seconds_per_frame=1.2, default=11.2)
+    moment = Player("Step", frames=STEPS, seconds_per_frame=1.2, default=5.25)
 
     presets = {
         "H100, lengths vary": {},
@@ -196,18 +196,21 @@ class AllocatorReplay(Widget):
     def message(self):
         """As PyTorch says it."""
         run = self.run()
-        return (f"CUDA out of memory. Tried to allocate {show(run['wanted_bytes'], 'bytes_binary')}. GPU 0 has a total capacity "
-                f"of {show(self.memory, 'bytes_binary')} of which "
-                f"{show(allocator_replay.unallocated_bytes(self.memory, run['reserved_bytes']), 'bytes_binary')} is free. Of the "
-                f"allocated memory {show(run['allocated_bytes'], 'bytes_binary')} is allocated by PyTorch, and "
-                f"{show(self.unallocated(), 'bytes_binary')} is reserved by PyTorch but unallocated.")
+        free, allocated = (allocator_replay.unallocated_bytes(self.memory, run["last_reserved_bytes"]),
+                           run["last_allocated_bytes"])
+        kept = allocator_replay.unallocated_bytes(run["last_reserved_bytes"], allocated)
+        return (f"CUDA out of memory. Tried to allocate {show(run['wanted_bytes'], 'bytes_binary')}. GPU 0 has a total "
+                f"capacity of {show(self.memory, 'bytes_binary')} of which {show(free, 'bytes_binary')} is free. Of the "
+                f"allocated memory {show(allocated, 'bytes_binary')} is allocated by PyTorch, and "
+                f"{show(kept, 'bytes_binary')} is reserved by PyTorch but unallocated.")
 
     @regime(target=True)
     def fragmented(self):
         run = self.run()
         return allocator_replay.fits_in_sum(run, self.memory), (
-            f"You found it. “{self.message()}” In sum there is room for the request, in one piece there is not: the largest "
-            f"free block has {show(run['largest_bytes'], 'bytes_binary')}. First response: expandable segments.")
+            f"You found it. “{self.message()}” In sum there is room for the request, in one piece there is not: the "
+            f"largest free block has {show(run['last_largest_bytes'], 'bytes_binary')}. First response: expandable "
+            "segments.")
 
     @regime()
     def full(self):
@@ -218,18 +221,19 @@ class AllocatorReplay(Widget):
     @regime()
     def thrashing(self):
         run = self.run()
-        return (run["retries"] > 0) & (run["out_of_memory"] == 0), (
-            f"It fits, by giving back: {show(run['retries'], 'count')} times cudaMalloc failed, the GPU was drained, and "
-            f"{show(run['frees'], 'count')} segments went back to the driver. A step that meets this is a slow one. First "
-            "response: expandable segments, or fewer different lengths.")
+        return (run["all_retries"] > 0) & (run["failed"] == 0), (
+            f"It fits, by giving back: {show(run['all_retries'], 'count')} times cudaMalloc failed, the GPU was drained, "
+            f"and in all {show(run['all_frees'], 'count')} free pieces went back to the driver. A step that meets this is "
+            "a slow one. First response: expandable segments, or fewer different lengths.")
 
     @regime()
     def loose(self):
         run = self.run()
-        return (allocator_replay.excess(run) > LOOSE) & (run["out_of_memory"] == 0), (
+        return (allocator_replay.excess(run) > LOOSE) & (run["failed"] == 0), (
             f"No step needed more than {show(run['peak_allocated_bytes'], 'bytes')} at once, and "
             f"{show(run['peak_reserved_bytes'], 'bytes')} are reserved, {show(allocator_replay.excess(run), 'percent')} "
-            "more: holes of sizes that did not come again. First response: expandable segments, or lengths in a few buckets.")
+            "more: holes of sizes that did not come again. First response: expandable segments, or lengths in a few "
+            "buckets.")
 
     def summary(self):
         run = self.run()

@@ -72,7 +72,7 @@ def test_one_length_asks_the_driver_for_nothing_after_the_second_step():
 
 def test_lengths_that_vary_reserve_far_more_and_expandable_segments_hardly_more():
     one, many, grown = (of_steps(12, 8192, spread, 2, 180e9, on, 12) for spread, on in ((0, 0), (0.1, 0), (0.1, 1)))
-    assert allocator_replay.peak_ratio(one) < 1.1 < 1.5 < allocator_replay.peak_ratio(many)
+    assert allocator_replay.peak_ratio(one) < 1.1 < 1.4 < allocator_replay.peak_ratio(many)
     assert allocator_replay.peak_ratio(grown) < 1.03
 
 
@@ -87,7 +87,7 @@ def test_out_of_memory_with_gigabytes_free_is_cured_by_the_switch(seed):
 
 def test_a_memory_too_small_for_the_sum_is_said_to_be_full():
     run = of_steps(12, 8192, 0, 1, 40e9, 1, 12)
-    assert run["out_of_memory"] and allocator_replay.too_much(run, 40e9) and not allocator_replay.fits_in_sum(run, 40e9)
+    assert run["failed"] and allocator_replay.too_much(run, 40e9) and not allocator_replay.fits_in_sum(run, 40e9)
 
 
 def test_lengths_are_drawn_from_the_range_and_the_same_for_a_seed():
