@@ -250,6 +250,8 @@ class FlashAttention(Widget):
         p.text(STRIP_AT[0], fig.midpoint(*UP), text=value("Q"), x_offset=-8, **fig.BOLD | right)
         p.text(ACROSS[1], HEAD_AT, text=value("keys and values: K, V"), **fig.LABEL | right)
         p.text(1, HEAD_AT, text="text", source=sources["progress"], **fig.BOLD | right)
+        fig.only("wide", p.text(TABLE_FROM, HEAD_AT, text=value("what each query keeps"), **fig.LABEL),
+                 p.text(ACROSS[0], HEAD_AT, text=value("scores, never written"), **fig.LABEL))
         numbers = sources["running"]
         for width, places in (("wide", TABLE_WIDE), ("narrow", TABLE_NARROW)):
             for place, name, column in zip(places, NAMES, ("m", "l", "out", "full")):

@@ -18,6 +18,7 @@ APART_HBM, APART_WORK, BAND_APART, APART_NAME_AT = (0.74, 0.785), (0.69, 0.735),
 FUSED_HBM, FUSED_WORK, BAND_FUSED, FUSED_NAME_AT = (0.48, 0.525), (0.43, 0.475), (0.58, 0.6), 0.63
 FRAME = LogFrame((0.1, 1e4), (1e10, 2e15), (0.13, 0.97), (0.085, 0.365))
 TICKS = (10.0**np.arange(-1, 5), 10.0**np.arange(10, 16))
+READ_AT, WRITTEN_AT = 0.14, 0.86        # where a kernel's arrows stand, as shares of its length
 SMALL_GAIN = 1.1                        # too little to write a kernel for
 
 
@@ -37,7 +38,7 @@ class Fusion(Widget):
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
 
     presets = {"Llama 3 8B's MLP, 8k tokens": {},
-               "GPT-3's MLP, epilogue": {"elements": 2048 * 49152, "operations": 2, "inner": 12288, "flops": 10},
+               "Its product's epilogue": {"operations": 2, "inner": 4096, "flops": 10},
                "Decode, one token": {"elements": 14336, "operations": 8},
                "LoRA update on B200": {"elements": 8192 * 14336, "operations": 2, "inner": 16, "flops": 2, "gpu": "b200"}}
     break_it = "Find a chain of at least two operations that fusing makes less than a tenth faster."
@@ -67,7 +68,7 @@ class Fusion(Widget):
     def apart(self):
         """Start, and times of memory, arithmetic and launch, of the chain's kernels and of the product before them."""
         found = self.found()
-        there = np.append(np.where(CHAIN < self.operations, 1.0, 0.0), 1.0)
+        there = np.append(np.where(CHAIN < self.operations, 1.0, 0.0), np.where(self.inner > 0, 1.0, 0.0))
         start = np.append(fig.after(fig.share_of(found.one.takes_s, CHAIN), found.product.takes_s)[0], 0.0)
         columns = [np.append(fig.share_of(of_one, np.ones(MOST)), of_product) for of_one, of_product in zip(
             (*found.one, found.one.takes_s), (*found.product, found.product.takes_s))]
@@ -90,7 +91,7 @@ class Fusion(Widget):
         return {"memory_s": fig.share_of(memory_s, there), "arithmetic_s": fig.share_of(arithmetic_s, there),
                 "takes_s": fig.share_of(takes_s, there), "left": left, "memory": ends[0], "work": ends[1], "right": ends[2],
                 "bottom": np.full(MOST + 1, APART_WORK[0]), "top": np.full(MOST + 1, APART_HBM[1]), "seen": there,
-                "up": np.where(ends[2] > left, there, 0.0)}
+                "read": fig.between(left, ends[2], READ_AT), "written": fig.between(left, ends[2], WRITTEN_AT)}
 
     @hint("kernels")
     def of_a_kernel(self):
@@ -102,9 +103,11 @@ class Fusion(Widget):
     @part("operations", "elements", "flops", "inner", "kept", "launch", "gpu")
     def fused(self):
         kernel = self.found().fused
+        left, right = self.at(0.0), self.at(kernel.takes_s)
         return {"memory_s": kernel.memory_s, "arithmetic_s": kernel.arithmetic_s, "takes_s": kernel.takes_s,
-                "left": self.at(0.0), "memory": self.at(kernel.memory_s), "work": self.at(kernel.arithmetic_s),
-                "right": self.at(kernel.takes_s), "bottom": FUSED_WORK[0], "top": FUSED_HBM[1]}
+                "left": left, "memory": self.at(kernel.memory_s), "work": self.at(kernel.arithmetic_s),
+                "right": right, "bottom": FUSED_WORK[0], "top": FUSED_HBM[1], "seen": 1.0,
+                "read": fig.between(left, right, READ_AT), "written": fig.between(left, right, WRITTEN_AT)}
 
     @part("operations", "elements", "flops", "inner", "kept", "launch", "gpu", shown=False)
     def names(self):
@@ -164,9 +167,10 @@ class Fusion(Widget):
                    fill_alpha=1, line_color=color["panel"])
             p.quad(left="left", right="work", bottom=work[0], top=work[1], source=source, fill_color=color["compute"],
                    fill_alpha=1, line_color=color["panel"])
-            for edge, foot, tip, turn in (("left", band[0], hbm[1], np.pi), ("right", hbm[1], band[0], 0.0)):
-                p.segment(edge, foot, edge, tip, source=source, line_color=color["hbm"], line_width=1.5)
-                p.scatter(edge, tip, source=source, marker="triangle", angle=turn, size=8, fill_color=color["hbm"], line_color=None)
+            for edge, foot, tip, turn in (("read", band[0], hbm[1], np.pi), ("written", hbm[1], band[0], 0.0)):
+                p.segment(edge, foot, edge, tip, source=source, line_color=color["hbm"], line_alpha="seen", line_width=1.5)
+                p.scatter(edge, tip, source=source, marker="triangle", angle=turn, size=8, fill_color=color["hbm"],
+                          fill_alpha="seen", line_color=None)
         p.text("x", "y", text="text", source=sources["names"], **fig.BOLD)
         p.text([ACROSS[1]] * 2, [APART_NAME_AT, FUSED_NAME_AT], text=value("HBM"), text_align="right", **fig.LABEL)
         self.draw_roof(p, sources)

@@ -23,7 +23,7 @@ def test_the_default_by_hand():
 def test_eight_kernels_fill_the_width_and_the_fused_one_an_eighth():
     found = shown()
     kernels, fused, width = found["parts"]["kernels"], found["parts"]["fused"], ACROSS[1] - ACROSS[0]
-    assert kernels["seen"].sum() == 9 and kernels["left"][0] == ACROSS[0]          # the product, of no length, is the ninth
+    assert kernels["seen"].sum() == 8 and kernels["left"][0] == ACROSS[0]
     assert kernels["right"][7] == pytest.approx(ACROSS[1]) and kernels["right"][16] == kernels["left"][16]
     assert fused["right"] - fused["left"] == pytest.approx(width / 8)
     assert fused["work"] - fused["left"] == pytest.approx(width / 8 * 32 / 80)     # 8 · 4 of the ridge's 80 FLOPs
@@ -42,6 +42,11 @@ def test_points_stand_on_the_roof():
     ({"elements": 1e4}, "launch_bound")])
 def test_each_regime_where_it_belongs(state, met):
     assert shown(**state)["regimes"][met]["met"]
+
+
+def test_no_preset_meets_the_target():
+    for state in Fusion.presets.values():
+        assert not shown(**state)["regimes"]["no_gain"]["met"]
 
 
 def test_one_operation_breaks_nothing():
