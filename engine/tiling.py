@@ -1,0 +1,307 @@
+"""A matrix product as a grid of programs, one for each tile of the result: what a tile needs of a multiprocessor, how the
+tiles spread over the chip, and how long that takes.
+
+A program keeps its tile of C in registers and walks along k. At each step it needs a block of A and a block of B in shared
+memory, where several stages of them are on their way while one is used. What bounds the whole is the slowest of the
+arithmetic, the reads through L2, the latency that the stages must cover, and HBM; and all wait for the multiprocessor that
+was given the most tiles. 16-bit operands, sums in fp32.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import catalog, check, matmul, measurements, ops
+from engine.calibration import DEFAULT
+from engine.hierarchy import SMEM_BYTES_PER_CLOCK, WORD_BYTES, hierarchies
+
+ELEMENT_BYTES = 2.0
+LANES = 32.0                        # threads of a warp
+# What one multiprocessor of compute capability 8.0 and 9.0 has (CUDA C++ Programming Guide, technical specifications).
+REGISTERS, MOST_REGISTERS, REGISTER_STEP = 65536.0, 255.0, 8.0      # in all, of one thread, and in steps of so many
+WARPS, PROGRAMS = 64.0, 32.0
+RESERVED_SMEM_BYTES = 1024.0        # kept back for each program
+GROUP_ROWS = 64.0                   # the least rows of a tile for Hopper's instruction of four warps together
+# Registers of a thread: this many for addresses, masks and counters, and a multiple of the sums it holds. On Hopper the
+# operands stay in shared memory, before it they pass through registers. Fitted on engine/recordings/triton_tiles.json.
+BASE_REGISTERS = 32.0
+REGISTERS_A_SUM = {True: 1.35, False: 1.6}
+# What an autotuner tries; of equals the first is taken.
+BLOCKS, INNER_BLOCKS, STAGES, WARP_COUNTS = (128, 256, 64, 32), (64, 32, 128), (3, 4, 2, 5), (8, 4)
+
+
+class Tile(NamedTuple):
+    """What a program computes and how: the constants of a Triton kernel for products. Each may be an array."""
+
+    block_m: float
+    block_n: float
+    block_k: float
+    stages: float
+    warps: float
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A GPU as a kernel's author sees it."""
+
+    key: str
+    name: str
+    multiprocessors: float
+    flops_per_s: float              # the best product measured on this chip
+    hbm_bytes_per_s: float          # what streaming kernels reach
+    l2_bytes: float
+    l2_bytes_per_s: float
+    smem_bytes: float               # of one multiprocessor
+    clock_hz: float
+    load_s: float                   # from asking HBM to having it
+    reads_smem: float               # 1.0 where the matrix units read their operands from shared memory
+    registers_a_sum: float
+
+
+@lru_cache(None)
+def chips() -> dict[str, Chip]:
+    """Those whose compiled kernels are recorded: an Ampere and a Hopper."""
+    return {key: _chip(key, reads_smem) for key, reads_smem in (("a100-80", False), ("h100-sxm", True))}
+
+
+def chip(key: str) -> Chip:
+    check.one_of(chips(), key=key)
+    return chips()[key]
+
+
+def _chip(key: str, reads_smem: bool) -> Chip:
+    gpu, levels = catalog.gpu(key), hierarchies()[key]
+    return Chip(key=key, name=gpu.name, multiprocessors=float(gpu.sms), l2_bytes=gpu.l2_bytes,
+                flops_per_s=gpu.bf16_flops_per_s * matmul.achievable_share(gpu, "bf16"),
+                hbm_bytes_per_s=gpu.hbm_bytes_per_s * DEFAULT.memory_share, l2_bytes_per_s=levels.l2_bytes_per_s,
+                smem_bytes=gpu.smem_bytes_per_sm, clock_hz=levels.clock_hz, load_s=levels.hbm_clocks / levels.clock_hz,
+                reads_smem=float(reads_smem), registers_a_sum=REGISTERS_A_SUM[reads_smem])
+
+
+# -- the grid --------------------------------------------------------------------------------------------------------
+def blocks(size, block):
+    """How many blocks cover a size; the last may stick out."""
+    check.positive(size=size, block=block)
+    return ops.ceil(size / block)
+
+
+def programs(m, n, tile: Tile):
+    """One for each tile of the m×n result."""
+    return blocks(m, tile.block_m) * blocks(n, tile.block_n)
+
+
+def masked_share(m, n, block_m, block_n):
+    """The part of all lanes that a mask switches off: 1 − m·n over what the tiles cover."""
+    return 1.0 - m * n / (blocks(m, block_m) * block_m * blocks(n, block_n) * block_n)
+
+
+def intensity(tile: Tile):
+    """FLOPs for each byte that a step brings into shared memory: 2·bm·bn·bk / (2·bk·(bm + bn)) = bm·bn/(bm + bn)."""
+    return 2.0 * tile.block_m * tile.block_n / (ELEMENT_BYTES * (tile.block_m + tile.block_n))
+
+
+# -- one multiprocessor ----------------------------------------------------------------------------------------------
+def buffers(tile: Tile, at: Chip):
+    """Stages that lie in shared memory. Where the matrix units read registers, the stage in use needs no place there."""
+    from_smem = (at.reads_smem > 0.0) & (tile.block_m >= GROUP_ROWS)
+    return ops.where(from_smem, tile.stages, ops.maximum(tile.stages - 1.0, 1.0))
+
+
+def smem_bytes(tile: Tile, at: Chip):
+    """Of one program: buffers · bk·(bm + bn) elements. As Triton 3.7.1 compiles kernels/matmul.py (recorded: equal)."""
+    return buffers(tile, at) * tile.block_k * (tile.block_m + tile.block_n) * ELEMENT_BYTES
+
+
+def sums(tile: Tile):
+    """Elements of C that each thread holds in registers."""
+    return tile.block_m * tile.block_n / (LANES * tile.warps)
+
+
+def registers_needed(tile: Tile, at: Chip):
+    """Of one thread; beyond MOST_REGISTERS they spill. Within 22 % of what was compiled (REGISTERS_A_SUM)."""
+    return BASE_REGISTERS + at.registers_a_sum * sums(tile)
+
+
+def registers(tile: Tile, at: Chip):
+    """Of one thread, as the chip hands them out."""
+    needed = ops.minimum(registers_needed(tile, at), MOST_REGISTERS)
+    return ops.ceil(needed / REGISTER_STEP) * REGISTER_STEP
+
+
+def spilled(tile: Tile, at: Chip):
+    """Registers of each thread for which there is no room."""
+    return ops.maximum(registers_needed(tile, at) - MOST_REGISTERS, 0.0)
+
+
+def by_smem(tile: Tile, at: Chip):
+    """Programs whose shared memory fits on one multiprocessor."""
+    return ops.floor(at.smem_bytes / (smem_bytes(tile, at) + RESERVED_SMEM_BYTES))
+
+
+def by_registers(tile: Tile, at: Chip):
+    """Programs whose registers fit on one multiprocessor."""
+    return ops.floor(REGISTERS / (registers(tile, at) * LANES * tile.warps))
+
+
+def resident(tile: Tile, at: Chip):
+    """Programs that one multiprocessor holds at a time; 0: the kernel cannot be launched."""
+    by_warps = ops.minimum(ops.floor(WARPS / tile.warps), PROGRAMS)
+    return ops.minimum(ops.minimum(by_smem(tile, at), by_registers(tile, at)), by_warps)
+
+
+def budget_shares(tile: Tile, at: Chip):
+    """What one program takes of a multiprocessor: (of its shared memory, of its registers, of its places for warps)."""
+    return ((smem_bytes(tile, at) + RESERVED_SMEM_BYTES) / at.smem_bytes,
+            registers(tile, at) * LANES * tile.warps / REGISTERS, tile.warps / WARPS)
+
+
+def occupancy(tile: Tile, at: Chip):
+    """Warps that are resident, of the most there can be."""
+    return resident(tile, at) * tile.warps / WARPS
+
+
+# -- the whole chip --------------------------------------------------------------------------------------------------
+def busiest(count, multiprocessors):
+    """Tiles of the multiprocessor that was given the most: ceil(tiles / multiprocessors)."""
+    return ops.ceil(count / multiprocessors)
+
+
+def busy_share(count, multiprocessors):
+    """How much of the chip's time has work, when all tiles take equally long: the tail is the rest.
+
+    tiles / (multiprocessors · ceil(tiles / multiprocessors)): NVIDIA's wave quantization (Matrix Multiplication
+    Background User's Guide, section 3.2) for one program a multiprocessor. Several resident programs share a
+    multiprocessor's units, so that the one with the most tiles still ends last.
+    """
+    check.positive(count=count, multiprocessors=multiprocessors)
+    return count / (busiest(count, multiprocessors) * multiprocessors)
+
+
+def last_wave_tiles(count, multiprocessors):
+    """Tiles that are left for the last wave."""
+    return count - (busiest(count, multiprocessors) - 1.0) * multiprocessors
+
+
+def wanted_intensity(at: Chip):
+    """FLOPs for each byte through L2 at which the arithmetic takes as long as the reads."""
+    return at.flops_per_s / at.l2_bytes_per_s
+
+
+def last_wave_share(count, multiprocessors):
+    """The part of the multiprocessors that have a tile in the last wave."""
+    return last_wave_tiles(count, multiprocessors) / multiprocessors
+
+
+class Times(NamedTuple):
+    """Seconds on the busiest multiprocessor if each were the only bound, and from HBM; ``total_s`` is the estimate."""
+
+    arithmetic_s: float
+    l2_s: float
+    latency_s: float
+    hbm_s: float
+    total_s: float
+
+
+def hbm_bytes(m, n, k, tile: Tile, at: Chip, group):
+    """What HBM must deliver and take: each operand once if both fit in L2, else once for each wave that uses it.
+
+    A wave of W tiles in groups of g rows spans g rows of tiles and W/g columns, (g·bm + W/g·bn)·k elements. Programs of
+    a wave walk along k together, so that a block is read from HBM once a wave. Leaves out what one wave finds of the last.
+    """
+    once = (m * k + k * n) * ELEMENT_BYTES
+    down, across = blocks(m, tile.block_m), blocks(n, tile.block_n)
+    wave = ops.minimum(at.multiprocessors * ops.maximum(resident(tile, at), 1.0), down * across)
+    height = ops.minimum(group, down)
+    groups = ops.maximum(wave / (height * across), 1.0)
+    width = ops.minimum(ops.ceil(wave / height), across)
+    each = (groups * height * tile.block_m + width * tile.block_n) * k * ELEMENT_BYTES
+    read = ops.where(once <= at.l2_bytes, once, ops.maximum(once, down * across / wave * each))
+    return read + m * n * ELEMENT_BYTES
+
+
+def times(m, n, k, tile: Tile, at: Chip, group=8.0) -> Times:
+    """A product of m×k by k×n, and what bounds it.
+
+    A step along k takes the matrix units 2·bm·bn·bk/rate, and L2 2·bk·(bm + bn)/rate, for each of the programs that
+    share the multiprocessor; and it takes no less than (load + step)/stages, since a stage that is asked for now is used
+    stages − 1 steps later. Each program waits for its first load and writes its tile. Spilled registers go out and in
+    through L1 once a step. Leaves out the launch, bank conflicts, clusters, persistent kernels and splits along k.
+    """
+    check.positive(m=m, n=n, k=k, group=group)
+    rate, l2_rate = at.flops_per_s / at.multiprocessors, at.l2_bytes_per_s / at.multiprocessors
+    mine = busiest(programs(m, n, tile), at.multiprocessors)
+    together = ops.maximum(ops.minimum(resident(tile, at), mine), 1.0)
+    spill_s = 2.0 * spilled(tile, at) * WORD_BYTES * LANES * tile.warps / (SMEM_BYTES_PER_CLOCK * at.clock_hz)
+    step_s = 2.0 * tile.block_m * tile.block_n * tile.block_k / rate + spill_s
+    feed_s = (tile.block_m + tile.block_n) * tile.block_k * ELEMENT_BYTES / l2_rate
+    covered_s = (at.load_s + step_s) / tile.stages
+    steps, ends_s = blocks(k, tile.block_k), at.load_s / together + tile.block_m * tile.block_n * ELEMENT_BYTES / l2_rate
+    arithmetic_s, l2_s, latency_s = (mine * (steps * each + ends_s) for each in (step_s, feed_s, covered_s / together))
+    hbm_s = hbm_bytes(m, n, k, tile, at, group) / at.hbm_bytes_per_s
+    return Times(arithmetic_s, l2_s, latency_s, hbm_s,
+                 ops.maximum(ops.maximum(arithmetic_s, l2_s), ops.maximum(latency_s, hbm_s)))
+
+
+def flops_per_s(m, n, k, tile: Tile, at: Chip, group=8.0):
+    """2·m·n·k over the estimated time; 0 for a tile that does not fit on a multiprocessor."""
+    return ops.where(resident(tile, at) >= 1.0, 2.0 * m * n * k / times(m, n, k, tile, at, group).total_s, 0.0)
+
+
+def bound(found: Times):
+    """What the estimate is bound by: 0 arithmetic, 1 L2, 2 latency, 3 HBM."""
+    return np.argmin(np.stack([found.total_s - each for each in found[:4]]))
+
+
+# -- the space that an autotuner tries -------------------------------------------------------------------------------
+@lru_cache(None)
+def space() -> Tile:
+    """All tiles that are tried, as one Tile of arrays."""
+    grid = np.meshgrid(BLOCKS, BLOCKS, INNER_BLOCKS, STAGES, WARP_COUNTS, indexing="ij")
+    return Tile(*(axis.ravel().astype(float) for axis in grid))
+
+
+def tile_at(index) -> Tile:
+    """One tile of the space."""
+    found, columns = index, []
+    for values in reversed((BLOCKS, BLOCKS, INNER_BLOCKS, STAGES, WARP_COUNTS)):
+        place = found - ops.floor(found / len(values)) * len(values)
+        columns.append(sum(ops.where(place == i, float(value), 0.0) for i, value in enumerate(values)))
+        found = ops.floor(found / len(values))
+    return Tile(*reversed(columns))
+
+
+def best(m, n, k, at: Chip, group=8.0) -> Tile:
+    """The tile of the space with the highest estimate."""
+    return tile_at(np.argmax(flops_per_s(m, n, k, space(), at, group)))
+
+
+# -- what was measured -----------------------------------------------------------------------------------------------
+class Product(NamedTuple):
+    """A product that was timed, here or by others."""
+
+    chip: str
+    name: str
+    m: float
+    n: float
+    k: float
+    flops_per_s: float
+
+
+@lru_cache(None)
+def products() -> tuple[Product, ...]:
+    """Those of the catalogue, and those of measure/tile_sweep.py on a chip of ours."""
+    with Path(__file__).with_name("catalog").joinpath("products.toml").open("rb") as file:
+        cited = [Product(key, row["name"], row["m"], row["n"], row["k"], row["flops_per_s"])
+                 for key, rows in tomllib.load(file).items() for row in rows]
+    own = [Product(key, name, row["rows"], found["n"], found["k"], row[figure])
+           for device, found in measurements.of("tile_sweep").items()
+           for key in chips() if chips()[key].name.split()[0] in device
+           for row in found["by_rows"]
+           for name, figure in (("measured: Triton", "flops_per_s"), ("measured: torch", "torch_flops_per_s"))]
+    return (*cited, *own)

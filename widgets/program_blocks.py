@@ -1,0 +1,281 @@
+"""The programs of a matrix product in their order: which blocks each reads, what a mask switches off, what L2 still holds."""
+
+import numpy as np
+from bokeh.core.properties import value
+
+from engine import tile_order, tiling
+from engine.tile_order import FOUND, MOST, READ, RESTING
+from widgets.kit import figure as fig
+from widgets.kit import ring
+from widgets.kit.controls import Choice, Number, Player
+from widgets.kit.text import phrase, select, show
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
+
+CELLS = np.arange(float(MOST))
+A, B, C = ((0.0, 1.0), (0.0, 1.0)), ((1.1, 2.1), (1.1, 2.1)), ((1.1, 2.1), (0.0, 1.0))     # across and up
+WORDS_AT = np.array([1.98, 1.82, 1.66, 1.5, 1.34])      # the lines above A
+KEY_AT, SHARE = -0.13, 0.94             # of a cell, what its block takes
+NUMBERED = 100.0                        # up to so many tiles have room for their numbers
+STATES = ["not in L2", "lies in L2", "was found in L2", "was read from HBM"]
+KEY = [(0.0, "read from HBM", "HBM", 0.75, 0.0), (0.62, "found in L2", "found", 0.3, 0.8), (1.16, "in L2", "in L2", 0.16, 0.0),
+       (1.56, "masked", "masked", None, None)]
+GRID = ("side", "block", "inner")
+ORDER = (*GRID, "group", "at_a_time", "room")
+RAGGED, WASTEFUL = 0.25, 1.5
+
+
+class ProgramBlocks(Widget):
+    question = "Which blocks does each program read, and who finds them in L2?"
+    side = Number("Rows and columns of C", 1152, 128, 1152, stops=range(128, 1153, 16), log=False, whole=True)
+    block = Choice("Block", {str(size): (f"{size} × {size}", float(size)) for size in (64, 128, 256)}, "128")
+    group = Number("Group of rows", 3, 1, 18, stops=range(1, 19), log=False, whole=True,
+                   help="Rows of tiles that are walked together, column by column; 1 is row-major order")
+    inner = Number("Inner size, K", 1152, 64, 1152, stops=range(64, 1153, 16), log=False, whole=True, more=True)
+    at_a_time = Number("Programs at a time", 9, 1, 64, stops=range(1, 65), log=False, whole=True, more=True,
+                       help="One wave: so many start together and walk along K together")
+    room = Number("L2 has room for", 60, 4, 400, stops=64, whole=True, more=True, help="Blocks of A and B")
+    play = Player("Start the programs", frames=MOST, seconds_per_frame=0.5, default=9, tween=1)
+
+    presets = {
+        "Triton's example: 9 × 9 tiles": {},
+        "One program at a time": {"at_a_time": 1, "play": 6},
+        "Ragged: 1,040": {"side": 1040, "inner": 1040},
+        "18 × 18 tiles, 36 at a time": {"block": "64", "group": 6, "at_a_time": 36, "play": 36, "room": 200},
+    }
+    break_it = ("Keep the tiles and change their order alone, until HBM must deliver half as much again as in the best "
+                "order.")
+    assumptions = (
+        "Every block is square, all programs of a wave walk along K together, and a wave starts when the last one is done. L2 "
+        "holds whole blocks and gives up the one that was read longest ago; real ones hold thousands, of smaller pieces. "
+        "Counted by running the order, not by a formula. Writing C is left out.")
+    formula = (
+        r"$$\text{group} = \left\lfloor\frac{p}{G\,t_n}\right\rfloor \qquad h = \min(t_m - G\cdot\text{group},\; G) \qquad "
+        r"\text{row} = G\cdot\text{group} + (p \bmod G\,t_n) \bmod h \qquad "
+        r"\text{column} = \left\lfloor\frac{p \bmod G\,t_n}{h}\right\rfloor$$" "\n\n"
+        "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows (Triton's tutorial 03). A wave of $W$ programs reads "
+        "$(g + W/g)\\,t_k$ blocks if it covers $g$ rows of tiles and $W/g$ columns: the least where it is a square.")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    def tiles(self):
+        return tiling.blocks(self.side, self.block)
+
+    def steps(self):
+        return tiling.blocks(self.inner, self.block)
+
+    @once
+    def count(self):
+        return tiling.programs(self.side, self.side, self.tile())
+
+    def tile(self):
+        return tiling.Tile(self.block, self.block, self.block, 1.0, 1.0)
+
+    def started(self):
+        """How many programs have been started, at least one."""
+        return np.minimum(np.maximum(self.play, 1.0), self.count())
+
+    def program(self):
+        """The number of the one that was started last."""
+        return fig.last(self.started())
+
+    def run(self, group, until):
+        return tile_order.run(self.tiles(), self.tiles(), self.steps(), group, self.at_a_time, self.room, until)
+
+    @once
+    def so_far(self):
+        return self.run(self.group, self.started())
+
+    @once
+    def whole(self):
+        return self.run(self.group, self.count())
+
+    @once
+    def best_read(self):
+        """From HBM in the best order of these: groups of each height that divides few tiles well."""
+        return np.min(np.stack([self.run(float(group), self.count())["read"] for group in (1, 2, 3, 4, 6, 9, 18)]))
+
+    def excess(self):
+        return tile_order.over_best(self.whole()["read"], self.best_read())
+
+    def row(self, number):
+        return tile_order.tile_row(number, self.tiles(), self.tiles(), self.group)
+
+    def column(self, number):
+        return tile_order.tile_column(number, self.tiles(), self.tiles(), self.group)
+
+    def masked(self):
+        return tiling.masked_share(self.side, self.side, self.block, self.block)
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    @staticmethod
+    def boxes(row, column, rows, columns, place, share=SHARE):
+        """Cells of a matrix, padding included."""
+        left, right = ring.column(column, columns, *place[0], share=share)
+        bottom, top = ring.row(row, rows, *place[1], share=share)
+        return {"left": left, "right": right, "bottom": bottom, "top": top}
+
+    def blocks_of(self, state, rows, columns, place):
+        """The blocks of A or B, as dark as they are fresh; no number where there is no block."""
+        row, column = tile_order.cell(np.where(state >= 0, CELLS, state), columns)
+        return {"row": row, "column": column, **self.boxes(row, column, rows, columns, place), "state": state,
+                "fill": np.where(state == READ, 0.75, np.where(state == FOUND, 0.3, np.where(state == RESTING, 0.16, 0.0))),
+                "hatch": np.where(state == FOUND, 0.8, 0.0)}
+
+    @part(*ORDER, "play")
+    def of_a(self):
+        return self.blocks_of(self.so_far()["a_state"], self.tiles(), self.steps(), A)
+
+    @part(*ORDER, "play")
+    def of_b(self):
+        return self.blocks_of(self.so_far()["b_state"], self.steps(), self.tiles(), B)
+
+    @staticmethod
+    def about(name, blocks):
+        return phrase("block {row}, {column} of {name} {state}", row=show(blocks["row"], "count"),
+                      column=show(blocks["column"], "count"), name=select(np.where(blocks["state"] >= 0, 0.0, 0.0), [name]),
+                      state=select(blocks["state"], STATES))
+
+    @hint("of_a")
+    def about_a(self):
+        return self.about("A", self.of_a())
+
+    @hint("of_b")
+    def about_b(self):
+        return self.about("B", self.of_b())
+
+    @part(*ORDER, "play")
+    def of_c(self):
+        state = self.so_far()["c_state"]
+        number = np.where(state >= 0, CELLS, state)
+        row, column = self.row(number), self.column(number)
+        boxes = self.boxes(row, column, self.tiles(), self.tiles(), C)
+        return {"program": number, "row": row, "column": column, **boxes, "x": fig.midpoint(boxes["left"], boxes["right"]),
+                "y": fig.midpoint(boxes["bottom"], boxes["top"]),
+                "fill": np.where(state == 2, 0.62, np.where(state == 1, 0.25, 0.0)),
+                "named": np.where(self.count() <= NUMBERED, fig.share_of(number >= 0, 1.0), 0.0),
+                "text": show(number, "count")}
+
+    @hint("of_c")
+    def about_c(self):
+        tiles = self.of_c()
+        return phrase("program {n}: rows {top} to {bottom}, columns {left} to {right}", n=tiles["text"],
+                      top=show(tile_order.first_element(tiles["row"], self.block), "count"),
+                      bottom=show(tile_order.last_element(tiles["row"], self.block, self.side), "count"),
+                      left=show(tile_order.first_element(tiles["column"], self.block), "count"),
+                      right=show(tile_order.last_element(tiles["column"], self.block, self.side), "count"))
+
+    @part("side", "block", "group", "play", shown=False)
+    def current(self):
+        """The tile of the program that was started last, its strip of A and its strip of B."""
+        row, column = self.row(self.program()), self.column(self.program())
+        tile = self.boxes(row, column, self.tiles(), self.tiles(), C, share=1.0)
+        return {"left": np.stack([tile["left"], A[0][0], tile["left"]]),
+                "right": np.stack([tile["right"], A[0][1], tile["right"]]),
+                "bottom": np.stack([tile["bottom"], tile["bottom"], B[1][0]]),
+                "top": np.stack([tile["top"], tile["top"], B[1][1]])}
+
+    @part("side", "block", "inner", shown=False)
+    def padding(self):
+        """Lanes beyond the matrices' edges: right and below of A, B and C."""
+        side = tile_order.filled_share(self.side, self.tiles(), self.block)
+        inner = tile_order.filled_share(self.inner, self.steps(), self.block)
+        across, up = np.stack([inner, side, side]), np.stack([side, inner, side])
+        left = np.array([place[0][0] for place in (A, B, C)])
+        top = np.array([place[1][1] for place in (A, B, C)])
+        right, bottom = fig.after(left, 1.0, )[0], fig.length(1.0, top)
+        edge, floor = fig.after(left, across)[0], fig.length(up, top)
+        return {"left": np.concatenate([edge, left]), "right": np.concatenate([right, edge]),
+                "bottom": np.concatenate([bottom, bottom]), "top": np.concatenate([top, floor])}
+
+    @part(*ORDER, "play", shown=False)
+    def words(self):
+        row, column, found = self.row(self.program()), self.column(self.program()), self.so_far()
+        row_of_a = f"{show(tile_order.first_element(row, self.block), 'count')}·{show(self.inner, 'count')}"
+        column_of_b = show(tile_order.first_element(column, self.block), "count")
+        short = [f"program {show(self.program(), 'count')}", f"A from {row_of_a}", f"B from {column_of_b}",
+                 f"{show(found['wave_read'], 'count')} blocks from HBM,",
+                 f"{show(tile_order.wave_found(found), 'count')} found in L2"]
+        return {"y": WORDS_AT, "short": short,
+                "text": [f"{short[0]} computes tile ({show(row, 'count')}, {show(column, 'count')})",
+                         f"{short[1]} on, each step {show(self.block, 'count')} further",
+                         f"{short[2]} on, each step {show(self.block, 'count')}·{show(self.side, 'count')} further",
+                         f"its wave reads {short[3]}", f"and {short[4]}"]}
+
+    def ends(self):
+        return {"play": self.count()}
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((-0.03, 2.13), (-0.2, 2.2), height=600)
+        fig.hide(p.xaxis[0])
+        fig.hide(p.yaxis[0])
+        p.grid.visible = False
+        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+        for name in ("of_a", "of_b"):
+            p.quad(**box, source=sources[name], fill_color=color["hbm"], fill_alpha="fill", line_color=color["axis"],
+                   hatch_pattern="right_diagonal_line", hatch_color=color["hbm"], hatch_alpha="hatch", hatch_scale=8)
+        p.quad(**box, source=sources["of_c"], fill_color=color["compute"], fill_alpha="fill", line_color=color["axis"])
+        p.quad(**box, source=sources["padding"], **fig.IDLE | {"fill_color": color["panel"], "fill_alpha": 0.55,
+                                                               "line_color": None})
+        p.quad(**box, source=sources["current"], fill_color=None, line_color=color["ink"], line_width=2)
+        fig.only("wide", p.text("x", "y", text="text", text_alpha="named", source=sources["of_c"], text_align="center",
+                                **fig.TEXT))
+        for width, words in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text(0, "y", text=words, source=sources["words"], **fig.TEXT))
+        for name, (across, up) in (("A", A), ("B", B), ("C", C)):
+            p.text(across[0], up[1], text=value(name), y_offset=-10, **fig.BOLD)
+        self.draw_key(p)
+        return p
+
+    @staticmethod
+    def draw_key(p):
+        color = fig.COLOR
+        for left, name, short, fill, hatch in KEY:
+            box = {"left": left, "right": left + 0.05, "bottom": KEY_AT - 0.03, "top": KEY_AT + 0.03}
+            looks = fig.IDLE if fill is None else {
+                "fill_color": color["hbm"], "fill_alpha": fill, "line_color": color["axis"], "hatch_color": color["hbm"],
+                "hatch_pattern": "right_diagonal_line", "hatch_alpha": hatch, "hatch_scale": 8}
+            p.quad(**box, **looks)
+            for width, words in (("wide", name), ("narrow", short)):
+                fig.only(width, p.text(left + 0.07, KEY_AT, text=value(words), **fig.LABEL))
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("This wave reads", help="Blocks that come from HBM; the others of the wave are found in L2")
+    def wave(self):
+        return f"{show(self.so_far()['wave_read'], 'count')} of {show(self.so_far()['wave_asked'], 'count')} blocks"
+
+    @readout("Whole product, from HBM")
+    def in_all(self):
+        return f"{show(self.whole()['read'], 'count')} blocks", self.excess() >= WASTEFUL
+
+    @readout("In the best order", help="Of groups of 1, 2, 3, 4, 6, 9 and 18 rows")
+    def best(self):
+        return f"{show(self.best_read(), 'count')} blocks"
+
+    @readout("Found in L2")
+    def hits(self):
+        return show(tile_order.found_share(self.whole()), "percent")
+
+    @readout("Lanes of C masked")
+    def off(self):
+        return show(self.masked(), "percent"), self.masked() > RAGGED
+
+    @regime(target=True)
+    def wasteful(self):
+        return self.excess() >= WASTEFUL, (
+            f"The order misses L2: {show(self.whole()['read'], 'count')} blocks come from HBM, "
+            f"{show(self.excess(), 'times')} what the best order reads. A wave that covers a narrow strip of C shares "
+            "little. First response: group the rows, so that a wave is about as high as it is wide.")
+
+    @regime()
+    def ragged(self):
+        return self.masked() > RAGGED, (
+            f"Ragged edges: {show(self.masked(), 'percent')} of the lanes compute what a mask throws away, because "
+            f"{show(self.side, 'count')} is not much more than a multiple of {show(self.block, 'count')}. First "
+            "response: a smaller block, or a size that divides.")
+
+    def summary(self):
+        return (f"C has {show(self.count(), 'count')} tiles of {show(self.block, 'count')} × {show(self.block, 'count')}; in "
+                f"groups of {show(self.group, 'count')} rows, with {show(self.at_a_time, 'count')} programs at a time, HBM "
+                f"delivers {show(self.whole()['read'], 'count')} blocks for the whole product, "
+                f"{show(tile_order.found_share(self.whole()), 'percent')} of all reads are found in L2, and a mask switches "
+                f"off {show(self.masked(), 'percent')} of the lanes.")
