@@ -250,7 +250,8 @@ def times(m, n, k, tile: Tile, at: Chip, group=8.0) -> Times:
 
 def flops_per_s(m, n, k, tile: Tile, at: Chip, group=8.0):
     """2·m·n·k over the estimated time; 0 for a tile that does not fit on a multiprocessor."""
-    return ops.where(resident(tile, at) >= 1.0, 2.0 * m * n * k / times(m, n, k, tile, at, group).total_s, 0.0)
+    fits = ops.where(resident(tile, at) >= 1.0, 1.0, 0.0)
+    return fits * 2.0 * m * n * k / times(m, n, k, tile, at, group).total_s
 
 
 def bound(found: Times):

@@ -16,7 +16,7 @@ A, B, C = ((0.0, 1.0), (0.0, 1.0)), ((1.1, 2.1), (1.1, 2.1)), ((1.1, 2.1), (0.0,
 WORDS_AT = np.array([1.98, 1.82, 1.66, 1.5, 1.34])      # the lines above A
 KEY_AT, SHARE = -0.13, 0.94             # of a cell, what its block takes
 NUMBERED = 100.0                        # up to so many tiles have room for their numbers
-STATES = ["not in L2", "lies in L2", "was found in L2", "was read from HBM"]
+STATES = ["is not in L2", "lies in L2", "was found in L2", "was read from HBM"]
 KEY = [(0.0, "read from HBM", "HBM", 0.75, 0.0), (0.62, "found in L2", "found", 0.3, 0.8), (1.16, "in L2", "in L2", 0.16, 0.0),
        (1.56, "masked", "masked", None, None)]
 GRID = ("side", "block", "inner")

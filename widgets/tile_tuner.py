@@ -53,8 +53,8 @@ class TileTuner(Widget):
         "Two waves exactly, measured": {"m": 4224, "n": 2048, "k": 8192},
         "A100, 1,792²": {"m": 1792, "n": 1792, "k": 1792, "block_m": "256", "block_n": "128", "gpu": "a100-80"},
     }
-    break_it = ("Send nearly half of the chip home: just more tiles than multiprocessors, such as 133 on 132. Then mend it "
-                "with the tile alone.")
+    break_it = ("Send nearly half of the chip home: just more tiles than multiprocessors, such as 133 on 132. Then see how "
+                "far another tile mends it.")
     assumptions = (
         "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best product that was "
         "measured on the chip. Shared memory is what Triton 3.7.1 compiles, registers are fitted to that within 22 %. A "

@@ -59,7 +59,7 @@ def test_a_mark_says_what_it_is():
     hints = widget().hints()
     assert hints["of_c"][8] == "program 8: rows 256 to 383, columns 256 to 383"
     assert hints["of_a"][0] == "block 0, 0 of A was read from HBM"
-    assert hints["of_b"][8] == "block 0, 8 of B not in L2"
+    assert hints["of_b"][8] == "block 0, 8 of B is not in L2"
 
 
 def test_as_many_marks_as_blocks():

@@ -1,0 +1,114 @@
+"""Lesson 17: its numbers are those worked by hand, its snippets are the kernels that run, its words agree with the engine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine import recordings, tile_order, tiling
+from engine.tiling import Tile
+from tests.lessons.reading import Lesson
+from widgets.kit import prose
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSON = Lesson("17-triton.md")
+H100 = tiling.chip("h100-sxm")
+TILE = Tile(128.0, 256.0, 64.0, 3.0, 8.0)
+
+# worked by hand: a part of the expression -> what the reader must see
+BY_HAND = {
+    "tiling.masked_share(1025, 1, 1024, 1)": "50 %",                    # 1 − 1025/2048 = 49.95 %
+    "tiling.masked_share(100, 1, 128, 1)": "21.9 %",                    # 28/128
+    "32768 / (8 * 32)": "128",
+    'tile_order.run(9, 9, 9, 1, 9, 1000, 9)["read"]': "90",             # Triton's tutorial 03
+    'tile_order.run(9, 9, 9, 3, 9, 1000, 9)["read"]': "54",
+    '(tiling.chip("h100-sxm").smem_bytes - 1024) | KiB': "227 KiB",     # CUDA programming guide
+    '(tiling.chip("a100-80").smem_bytes - 1024) | KiB': "163 KiB",
+    "tiling.smem_bytes(tiling.Tile(128, 256, 64, 6, 8)": "288 KiB",     # 6 · 48
+    'tiling.programs(2049, 4096': "272",                                # 17 · 16
+    "tiling.last_wave_tiles(272, 132)": "8",
+    "1 - tiling.busy_share(1321, 132)": "9.02 %",                       # 1 − 1321/1452
+    "272 / 132": "2.06",
+    "64 * 384 * 2 | KiB": "48 KiB",
+    "128 * np.floor(396 / 16)": "3,072",
+    "4096**2 * 2 | MB": "33.6 MB",
+}
+
+
+@pytest.mark.parametrize("part, seen", BY_HAND.items())
+def test_the_numbers_are_those_worked_by_hand(part, seen):
+    assert LESSON.shows(part) == seen
+
+
+def test_its_widgets_stand_in_this_order():
+    assert LESSON.widgets() == ["program_blocks", "tile_tuner"]
+
+
+def test_a_prediction_is_right_where_the_engine_says_so():
+    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [2, 2]
+
+
+# -- the snippets ----------------------------------------------------------------------------------------------------
+def test_each_kernel_is_shown_out_of_the_file_that_runs():
+    shown = [line.split('"')[1] for code in LESSON.code("python") for line in code.splitlines() if line.startswith("--8<--")]
+    assert [name.split(":")[0] for name in shown] == ["kernels/vector_add.py", "kernels/softmax.py", *4 * ["kernels/matmul.py"],
+                                                      "kernels/attention.py"]
+    for name in shown:
+        path, section = name.split(":")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert f"[start:{section}]" in text and f"[end:{section}]" in text
+
+
+def test_the_autotuner_is_made_as_printed():
+    """Under the interpreter, in a process of its own: it is made, not run."""
+    pytest.importorskip("triton", reason="Triton is not installed: make recorder")
+    [code] = [code for code in LESSON.code("python") if "--8<--" not in code]
+    done = subprocess.run([sys.executable, "-c", code + "\nassert len(tuned.configs) == 3"], cwd=ROOT, capture_output=True,
+                          text=True, env=os.environ | {"TRITON_INTERPRET": "1"})
+    assert done.returncode == 0, done.stderr
+
+
+# -- what the words claim --------------------------------------------------------------------------------------------
+def test_one_token_more_is_half_as_long_again():
+    before, after = (tiling.times(m, 4096.0, 4096.0, TILE, H100).total_s for m in (2048.0, 2049.0))
+    assert after / before == pytest.approx(1.5)
+
+
+def test_registers_are_the_sums_and_so_many_more():
+    """30 to 92, and only the tile of 256 × 256 spills."""
+    rows = recordings.load("triton_tiles")["tiles"]["h100-sxm"]
+    more = [row["registers"] - tiling.sums(Tile(*(row[name] for name in Tile._fields))) for row in rows[:-1]]
+    assert min(more) == 30 and max(more) == 92
+    assert [row["spilled_bytes"] > 0 for row in rows] == [False] * (len(rows) - 1) + [True]
+
+
+def test_no_tile_of_the_table_lives_on_hbm_and_small_ones_not_on_l2():
+    worth = tiling.intensity(Tile(256.0, 256.0, 64.0, 3.0, 8.0))
+    assert worth * H100.hbm_bytes_per_s < 0.5 * H100.flops_per_s
+    assert tiling.intensity(Tile(64.0, 64.0, 32.0, 4.0, 4.0)) * H100.l2_bytes_per_s < 0.5 * H100.flops_per_s
+
+
+def test_row_major_order_is_bound_by_hbm_where_c_is_wide():
+    for m, n, k in ((16384.0, 16384.0, 16384.0), (2048.0, 28672.0, 4096.0)):
+        rows, grouped = (tiling.times(m, n, k, TILE, H100, group) for group in (1.0, 16.0))
+        assert tiling.bound(rows) == 3 and tiling.bound(grouped) == 0
+
+
+def test_no_known_tile_is_faster_than_the_one_with_an_eighth_of_the_warps():
+    assert tiling.occupancy(TILE, H100) == 1 / 8
+    best = tiling.best(4096.0, 4096.0, 4096.0, H100)
+    assert tiling.flops_per_s(4096.0, 4096.0, 4096.0, best, H100) == tiling.flops_per_s(4096.0, 4096.0, 4096.0, TILE, H100)
+
+
+def test_a_square_wave_reads_least():
+    """W = 36 over 18 × 18 tiles: groups of 6, as the square root says."""
+    reads = {group: tile_order.run(18, 18, 18, group, 36, 1000, 36)["read"] for group in (1, 2, 3, 6, 9, 18)}
+    assert min(reads, key=reads.get) == 6 and reads[6] == 12 * 18
+
+
+def test_another_tile_does_not_help_3200_tokens():
+    best = tiling.best(3200.0, 4096.0, 4096.0, H100)
+    assert tiling.flops_per_s(3200.0, 4096.0, 4096.0, best, H100) == pytest.approx(
+        tiling.flops_per_s(3200.0, 4096.0, 4096.0, TILE, H100), rel=0.01)
