@@ -71,6 +71,7 @@ def chips() -> dict[str, Chip]:
 
 
 def chip(key: str) -> Chip:
+    """One of them."""
     check.one_of(chips(), key=key)
     return chips()[key]
 

@@ -5,7 +5,6 @@ import triton
 import triton.language as tl
 
 
-# --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, tokens, scale,
                      DIM: tl.constexpr, BLOCK_Q: tl.constexpr,
@@ -32,7 +31,6 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, tokens, scale,
     out = total / weight[:, None]
     tl.store(out_ptr + queries[:, None] * DIM + dims,
              out.to(out_ptr.dtype.element_ty), mask=mine)
-# --8<-- [end:kernel]
 
 
 def attention(q, k, v, block_q=64, block_k=64):

@@ -10,7 +10,7 @@ import triton.language as tl
 def tile_of(program, tiles_m, tiles_n, GROUP: tl.constexpr):
     in_group = GROUP * tiles_n
     first_m = program // in_group * GROUP
-    height = min(tiles_m - first_m, GROUP)      # the last group may be lower
+    height = min(tiles_m - first_m, GROUP)  # the last may be lower
     place = program % in_group
     return first_m + place % height, place // height
 # --8<-- [end:order]
@@ -35,15 +35,18 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, bias_ptr, m, n, k,
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(0, k, BLOCK_K):
         left = start + inner < k
-        a = tl.load(a_block, mask=(rows < m)[:, None] & left[None, :], other=0.0)
-        b = tl.load(b_block, mask=left[:, None] & (columns < n)[None, :], other=0.0)
+        a_inside = (rows < m)[:, None] & left[None, :]
+        b_inside = left[:, None] & (columns < n)[None, :]
+        a = tl.load(a_block, mask=a_inside, other=0.0)
+        b = tl.load(b_block, mask=b_inside, other=0.0)
         total = tl.dot(a, b, total)
         a_block += BLOCK_K
         b_block += BLOCK_K * stride_b
     # --8<-- [end:loop]
     # --8<-- [start:epilogue]
     if BIAS_GELU:
-        total += tl.load(bias_ptr + columns, mask=columns < n, other=0.0)[None, :]
+        bias = tl.load(bias_ptr + columns, mask=columns < n, other=0.0)
+        total += bias[None, :]
         total *= 0.5 * (1.0 + tl.erf(total * 0.7071067811865476))
     c_block = c_ptr + rows[:, None] * stride_c + columns[None, :]
     tl.store(c_block, total.to(c_ptr.dtype.element_ty),

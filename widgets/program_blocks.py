@@ -131,7 +131,7 @@ class ProgramBlocks(Widget):
     @staticmethod
     def about(name, blocks):
         return phrase("block {row}, {column} of {name} {state}", row=show(blocks["row"], "count"),
-                      column=show(blocks["column"], "count"), name=select(np.where(blocks["state"] >= 0, 0.0, 0.0), [name]),
+                      column=show(blocks["column"], "count"), name=select(np.where(blocks["state"] >= 0, 0.0, blocks["state"]), [name]),
                       state=select(blocks["state"], STATES))
 
     @hint("of_a")
@@ -181,7 +181,7 @@ class ProgramBlocks(Widget):
         across, up = np.stack([inner, side, side]), np.stack([side, inner, side])
         left = np.array([place[0][0] for place in (A, B, C)])
         top = np.array([place[1][1] for place in (A, B, C)])
-        right, bottom = fig.after(left, 1.0, )[0], fig.length(1.0, top)
+        right, bottom = fig.after(left, 1.0)[0], fig.length(1.0, top)
         edge, floor = fig.after(left, across)[0], fig.length(up, top)
         return {"left": np.concatenate([edge, left]), "right": np.concatenate([right, edge]),
                 "bottom": np.concatenate([bottom, bottom]), "top": np.concatenate([top, floor])}
@@ -230,13 +230,14 @@ class ProgramBlocks(Widget):
     def draw_key(p):
         color = fig.COLOR
         for left, name, short, fill, hatch in KEY:
-            box = {"left": left, "right": left + 0.05, "bottom": KEY_AT - 0.03, "top": KEY_AT + 0.03}
+            right, words_at = fig.after(left, 0.05, 0.07)
+            box = {"left": left, "right": right, **fig.rows_of(KEY_AT, 0.03)}
             looks = fig.IDLE if fill is None else {
                 "fill_color": color["hbm"], "fill_alpha": fill, "line_color": color["axis"], "hatch_color": color["hbm"],
                 "hatch_pattern": "right_diagonal_line", "hatch_alpha": hatch, "hatch_scale": 8}
             p.quad(**box, **looks)
             for width, words in (("wide", name), ("narrow", short)):
-                fig.only(width, p.text(left + 0.07, KEY_AT, text=value(words), **fig.LABEL))
+                fig.only(width, p.text(words_at, KEY_AT, text=value(words), **fig.LABEL))
 
     # -- the words --------------------------------------------------------------------------------------------------
     @readout("This wave reads", help="Blocks that come from HBM; the others of the wave are found in L2")
