@@ -8,7 +8,7 @@ from engine.tile_order import FOUND, MOST, READ, RESTING
 from widgets.kit import figure as fig
 from widgets.kit import ring
 from widgets.kit.controls import Choice, Number, Player
-from widgets.kit.text import phrase, select, show
+from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 CELLS = np.arange(float(MOST))
@@ -39,7 +39,7 @@ class ProgramBlocks(Widget):
     presets = {
         "Triton's example: 9 × 9 tiles": {},
         "One program at a time": {"at_a_time": 1, "play": 6},
-        "Ragged: 1,040": {"side": 1040, "inner": 1040},
+        "Ragged: 528": {"side": 528, "inner": 528},
         "18 × 18 tiles, 36 at a time": {"block": "64", "group": 6, "at_a_time": 36, "play": 36, "room": 200},
     }
     break_it = ("Keep the tiles and change their order alone, until HBM must deliver half as much again as in the best "
@@ -275,8 +275,9 @@ class ProgramBlocks(Widget):
             "response: a smaller block, or a size that divides.")
 
     def summary(self):
-        return (f"C has {show(self.count(), 'count')} tiles of {show(self.block, 'count')} × {show(self.block, 'count')}; in "
-                f"groups of {show(self.group, 'count')} rows, with {show(self.at_a_time, 'count')} programs at a time, HBM "
+        order = choose(self.group > 1, f"in groups of {show(self.group, 'count')} rows", "in row-major order")
+        return (f"C has {show(self.count(), 'count')} tiles of {show(self.block, 'count')} × {show(self.block, 'count')}; "
+                f"{order}, with {show(self.at_a_time, 'count')} programs at a time, HBM "
                 f"delivers {show(self.whole()['read'], 'count')} blocks for the whole product, "
                 f"{show(tile_order.found_share(self.whole()), 'percent')} of all reads are found in L2, and a mask switches "
                 f"off {show(self.masked(), 'percent')} of the lanes.")

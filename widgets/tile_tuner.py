@@ -122,7 +122,10 @@ class TileTuner(Widget):
 
     @part("m", *SPEED)
     def here(self):
-        return {"rows": self.m, "flops_per_s": self.speed(), "best": self.best_speed()}
+        better = self.best_speed() > self.speed()
+        return {"rows": self.m, "flops_per_s": self.speed(), "best": self.best_speed(),
+                "text": choose(better, f"dashed: {self.named(self.best())}, the best for {show(self.m, 'count')} rows", ""),
+                "short": choose(better, f"dashed: {self.named(self.best())}", "")}
 
     @part("gpu", shown=False)
     def ceiling(self):
@@ -193,6 +196,8 @@ class TileTuner(Widget):
                **fig.BOLD | {"text_color": color["accent"]} | fig.ON_PANEL)
         p.text(MOST_ROWS, 0, text=["rows of A"], text_align="right", y_offset=34, **fig.LABEL)
         here = sources["here"]
+        for width, words in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text(MOST_ROWS, 0, text=words, source=here, text_align="right", y_offset=-14, **fig.LABEL))
         p.segment("rows", 0, "rows", "flops_per_s", source=here, line_color=color["ink-faint"], line_dash=[2, 4])
         p.scatter("rows", "best", source=here, size=10, fill_color=color["panel"], line_color=color["ink"])
         p.scatter("rows", "flops_per_s", source=here, size=13, fill_color=color["compute"], line_color=color["panel"])
