@@ -42,14 +42,20 @@ def hidden_behind(communication_s, arithmetic_s, pieces, overlap):
 
 
 def exposed_once_s(zero, scatter, gather, replicas, forward_s, backward_s, pieces, overlap):
-    """ZeRO 0 to 2, seconds of a step: gradients behind the last backward pass, and from stage 1 weights behind the next
-    forward pass. 2Ψ elements on each wire in all, and over HSDP's replicas once more.
-
-    Stage 2 with several micro-batches is taken to reduce once, as Megatron-FSDP does.
-    """
+    """ZeRO 0 and 1, seconds of a step: gradients behind the last backward pass, and in stage 1 weights behind the next
+    forward pass. 2Ψ elements on each wire in all, and over HSDP's replicas once more."""
     reduce = ops.where(zero >= 1.0, scatter, 2.0 * scatter) + replicas
     return (hidden_behind(reduce, backward_s, pieces, overlap)
             + ops.where(zero >= 1.0, hidden_behind(gather, forward_s, pieces, overlap), 0.0))
+
+
+def exposed_scattering_s(micro_batches, scatter, gather, replicas, forward_s, backward_s, pieces, overlap):
+    """ZeRO-2, seconds of a step: no whole gradient is kept to add to, so every micro-batch scatters its own behind its
+    backward pass (Megatron-FSDP's ``grad_reduce_every_bprop``; DeepSpeed too). What is left of one travels behind the
+    next forward pass, but for the last piece of all. Weights are gathered once, as in stage 1."""
+    scattered = hidden_behind(micro_batches * scatter, micro_batches * backward_s, micro_batches * pieces, overlap)
+    room = ops.maximum(0.0, backward_s - scatter)
+    return scattered + hidden_behind(gather, forward_s, pieces, overlap) + hidden_behind(replicas, room, pieces, overlap)
 
 
 def exposed_each_time_s(micro_batches, scatter, gather, replicas, forward_s, backward_s, pieces, overlap):

@@ -155,14 +155,20 @@ def data_exposed_s(shape, job, recipe, net, a: Axes, layers, dense, routed, laye
                 replicas = replicas + sharding.across_replicas_s(left, ranks / shard, stride * shard, recipe, net)
         return scatter, gather, replicas
 
+    free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
+
     def once():
-        free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
         return sharding.exposed_once_s(a.zero, *traffic(1.0), free * forward_s, free * backward_s, layers, job.overlap)
+
+    def scattering():
+        (scatter, _, replicas), (_, gather, _) = traffic(layers), traffic(1.0)
+        return sharding.exposed_scattering_s(micro_batches, scatter, gather, replicas, free * forward_s, backward_s, layers,
+                                             job.overlap)
 
     def each_time():
         return sharding.exposed_each_time_s(micro_batches, *traffic(layers), forward_s, backward_s, layers, job.overlap)
 
-    return ops.choose(a.zero >= 3.0, each_time, once)
+    return ops.choose(a.zero >= 3.0, each_time, lambda: ops.choose(a.zero >= 2.0, scattering, once))
 
 
 def stage_bytes(shape, recipe, a: Axes, layers, extra_params, shard, expert_shard, kept, extra_bytes) -> StageBytes:

@@ -20,7 +20,10 @@ RUNS = {                        # model, GPUs, sequences a step, tokens of each
 DIFFERENCES = {
     ("8B wide", "zero1"): ("compute", 0.01, "two tensor ranks leave room for a micro-batch of 2, whose larger products "
                            "are worth more than the AllReduces cost"),
-    ("175B", "context"): ("context", 0.01, "half the stages for two context ranks: a tie"),
+    ("70B", "context"): ("compute", 0.01, "two stages for four share the output layer's work better, for two tensor ranks"),
+    ("70B short", "context"): ("compute", 0.03, "as above with four stages for eight: of ten layers the stage with the "
+                               "output layer works 12 % longer than the others, of twenty half as much"),
+    ("70B large", "context"): ("compute", 0.03, "as for the short run"),
     ("8x7B", "fsdp"): ("compute", 0.01, "four expert ranks, micro-batches of 2: larger products than with eight and 1"),
     ("8x7B", "context"): ("compute", 0.01, "as above"),
     ("405B small", "3d"): ("compute", 0.15, "whole replicas without recomputation need TP 16, across two nodes; the "
@@ -28,7 +31,7 @@ DIFFERENCES = {
     ("405B small", "fsdp"): ("tensor", 0.03, "1,024 shards and full recomputation need no other traffic; the rules "
                              "recompute only where nothing else fits"),
     ("405B", "3d"): ("compute", 0.25, "as for the small run, with a bubble of 23 % beside it"),
-    ("405B", "context"): ("tensor", 0.07, "TP 4 × PP 8 has a bubble of 5.5 %, over the 4 % that are allowed at first"),
+    ("405B", "context"): ("tensor", 0.07, "TP 4 × PP 16 has a bubble of 11.7 %, over the 4 % that are allowed at first"),
 }
 
 
@@ -59,19 +62,18 @@ def test_the_rules_find_the_searchs_split_or_the_difference_is_explained(run, to
 
 
 def test_on_runs_they_have_not_seen_the_rules_cost_one_percent():
-    """28 of 40 splits are the search's; 1 % of time lost on average, 8.4 % at worst (what lesson 10 says)."""
+    """30 of 40 splits are the search's; 0.9 % of time lost on average, 8.4 % at worst (what lesson 10 says)."""
     found = [advice.judged(model, gpus, batch, seq, tools, gpu)
              for model, gpus, batch, seq, gpu in UNSEEN for tools in TOOLS]
     slower = [one.slower_by for one in found]
-    assert len(found) == 40 and sum(one.agree for one in found) == 28
-    assert sum(slower) / 40 == pytest.approx(0.010, abs=0.001) and max(slower) == pytest.approx(0.084, abs=0.001)
+    assert len(found) == 40 and sum(one.agree for one in found) == 30
+    assert sum(slower) / 40 == pytest.approx(0.009, abs=0.0005) and max(slower) == pytest.approx(0.084, abs=0.001)
 
 
 @pytest.mark.parametrize("run, tools, layout", [
     ("70B", "3d", "TP 8 × PP 4 × DP 16"),               # the classic
     ("70B", "zero1", "TP 4 × PP 4 × DP 32"),
     ("70B", "fsdp", "TP 4 × DP 128"),
-    ("70B", "context", "CP 8 × PP 4 × DP 16"),
     ("405B", "zero1", "TP 8 × PP 16 × DP 128"),         # Llama 3's own (arXiv:2407.21783 Table 4)
     ("8B", "fsdp", "DP 64"),
     ("175B", "3d", "TP 4 × PP 16 × DP 16")])
@@ -89,7 +91,7 @@ def test_the_whole_search_agrees_with_that_of_the_newest_tools(run):
     assert best.step_s == pytest.approx(verdict(run, "context").search.step_s)
 
 
-@pytest.mark.parametrize("run, at_most", [("405B", 0.001), ("8x22B", 0.04), ("8B", 0.001)])
+@pytest.mark.parametrize("run, at_most", [("405B", 0.003), ("8x22B", 0.04), ("8B", 0.001)])
 def test_what_the_other_schedules_would_add(run, at_most):
     key, gpus, batch, seq = RUNS[run]
     best = search.plan(catalog.model(key), H100, Job(batch, seq), gpus).best
@@ -98,7 +100,7 @@ def test_what_the_other_schedules_would_add(run, at_most):
 
 def test_each_tool_makes_the_70b_faster():
     times = [verdict("70B", tools).search.step_s for tools in TOOLS]
-    assert times == sorted(times, reverse=True) and times[0] / times[-1] == pytest.approx(1.33, abs=0.02)
+    assert times == sorted(times, reverse=True) and times[0] / times[-1] == pytest.approx(1.31, abs=0.02)
 
 
 def test_candidates_are_in_the_order_of_the_rule_and_keep_to_it():

@@ -63,7 +63,7 @@ NUMBERS = {"buffer_bytes", "sent_bytes", "message_bytes", "kv_bytes", "moved_byt
 
 def drawn(data, function) -> dict:
     values = {name: data.draw(DOMAIN[name], name) for name in inspect.signature(function).parameters}
-    if function in (sharding.exposed_once_s, sharding.exposed_each_time_s):
+    if function in (sharding.exposed_once_s, sharding.exposed_scattering_s, sharding.exposed_each_time_s):
         values["replicas"] = data.draw(seconds)     # there the time that they take, not their number
     return values
 

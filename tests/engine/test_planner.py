@@ -122,7 +122,8 @@ def test_a_tenth_faster_is_a_tenth_faster():
                 place = list(planner.FACTORS).index(factor)
                 assert step_s(resource, factor) * planner.FASTER <= before_s
                 assert place == 0 or step_s(resource, planner.FACTORS[place - 1]) * planner.FASTER > before_s
-        assert found.needed[0] < 1.3 and found.needed[1] > 2      # 99 % arithmetic: a faster chip, and not its memory
+        # 97 % arithmetic: a faster chip, and not its memory. Gradients of each micro-batch come out from behind it.
+        assert found.needed[0] < 1.6 and found.needed[1] > 2
 
 
 def test_an_own_cluster_of_the_catalogue_s_figures_is_the_catalogue_s():

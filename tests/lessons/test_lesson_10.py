@@ -85,14 +85,16 @@ def test_the_classic_is_the_smallest_that_fits_without_recomputation():
 
 def test_each_tool_takes_away_an_axis_as_the_text_says():
     found = [advice.judged("llama3-70b", 512, 512, 8192, tools).search.layout for tools in advice.TOOLS]
-    assert [(a.tp, a.pp, a.cp, a.zero) for a in found] == [(8, 4, 1, 0), (4, 4, 1, 1), (4, 1, 1, 3), (1, 4, 8, 2)]
+    assert [(a.tp, a.pp, a.cp, a.zero) for a in found] == [(8, 4, 1, 0), (4, 4, 1, 1), (4, 1, 1, 3), (2, 2, 4, 2)]
+    tree = advice.judged("llama3-70b", 512, 512, 8192)
+    assert tree.rules.layout.tp == 1 and 0 < tree.slower_by < 0.005      # "as good as"
 
 
-def test_fifty_two_of_sixty_splits_agree():
-    assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 8
+def test_fifty_of_sixty_splits_agree():
+    assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 10
     text = " ".join(LESSON.section("A decision tree").split())
-    assert "On fifteen runs and four sets of tools, fifty-two of sixty splits" in text
-    assert len(test_advice.UNSEEN) == 10 and "28 of 40 splits" in text     # counted by tests/engine/test_advice.py
+    assert "On fifteen runs and four sets of tools, fifty of sixty splits" in text
+    assert len(test_advice.UNSEEN) == 10 and "30 of 40 splits" in text     # counted by tests/engine/test_advice.py
 
 
 def test_the_tree_of_the_text_names_the_engines_thresholds():
@@ -101,10 +103,10 @@ def test_the_tree_of_the_text_names_the_engines_thresholds():
 
 
 def test_405b_is_refused_for_its_bubble():
-    """TP 4 × CP 4 × PP 8 leaves 16 micro-batches: 7 / (8 · 16) with eight chunks."""
+    """TP 4 × CP 4 × PP 16 leaves 32 micro-batches: 15 / (4 · 32) with four chunks, and 7 · 16 of 126 layers are the most."""
     found = advice.judged("llama3.1-405b", 16384, 2048, 8192).search.layout
-    assert (found.tp, found.cp, found.pp, found.interleave, 2048 // found.dp) == (4, 4, 8, 8, 16)
-    assert 7 / (8 * 16) > advice.BUBBLES[0]
+    assert (found.tp, found.cp, found.pp, found.interleave, 2048 // found.dp) == (4, 4, 16, 4, 32)
+    assert 15 / (7 * 32) > advice.BUBBLES[0]
 
 
 def test_405b_is_metas_own_layout_and_its_mfu():
