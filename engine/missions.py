@@ -7,7 +7,7 @@ Everything but the reading of the file works on numbers and on symbols.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -54,6 +54,7 @@ class Mission:
     least_mfu: float = 0.0
     most_days: float = NO_CEILING
     most_dollars: float = NO_CEILING
+    start: dict = field(default_factory=dict, hash=False)   # degrees of the first layout that are not one
 
     @property
     def hbm_bytes(self) -> float:
@@ -110,6 +111,12 @@ def case(mission) -> Case:
                 mission.gpus, mission.batch, mission.seq)
 
 
+def first_try(mission: Mission) -> Layouts:
+    """The layout that a reader starts from: the least that can be built, one GPU's whole job where that can."""
+    ones = Layouts(*(1.0,) * len(Layouts._fields))._replace(recompute=0.0, schedule=PLAIN_SCHEDULE)
+    return ones._replace(**{name: float(degree) for name, degree in mission.start.items()})
+
+
 def answer(mission: Mission) -> Layouts:
     """The planner's own layout, as single numbers."""
     with check.trusted():
@@ -119,7 +126,7 @@ def answer(mission: Mission) -> Layouts:
 
 def faults(mission, a: Layouts):
     """Which of FAULTS a layout has."""
-    dp = mission.gpus / (a.tp * a.pp * a.cp)
+    dp = data_ranks(mission, a)
     sequences = mission.batch / dp
     schedule = planner.axes(case(mission), a).plan
     interleaved, dualpipe = a.chunks > 1, schedule.weight_copies > 1
@@ -137,7 +144,7 @@ def judge(mission, layout: Layouts) -> Verdict:
     legal = ~np.any(broken)
     axes = Layouts(*(ops.where(legal, value, 1.0) for value in layout))._replace(
         zero=layout.zero, recompute=layout.recompute, schedule=ops.where(legal, layout.schedule, PLAIN_SCHEDULE))
-    a = axes._replace(dp=mission.gpus / (axes.tp * axes.pp * axes.cp))
+    a = axes._replace(dp=data_ranks(mission, axes))
     job = case(mission)
     cost = planner.terms(job, a)
     parts = np.stack([planner.framework_bytes() + 0.0 * cost.step_s, *planner.memory_bytes(job, a)])
@@ -161,9 +168,14 @@ def ratios(mission, verdict: Verdict):
     return np.where((verdict.fault < 0) & (taken > 1e-9), taken, 0.0)
 
 
+def model_ranks(layout: Layouts):
+    """GPUs that work on one sequence together."""
+    return layout.tp * layout.pp * layout.cp
+
+
 def data_ranks(mission, layout: Layouts):
     """What the other axes leave of the GPUs."""
-    return mission.gpus / (layout.tp * layout.pp * layout.cp)
+    return mission.gpus / model_ranks(layout)
 
 
 def by_hand(key: str, tp=1, pp=1, cp=1, ep=1, expert_tp=1, zero=1, micro_batch=1, recompute=0,

@@ -191,14 +191,20 @@ class LayoutMissions(Widget):
 
     @regime()
     def cannot_be_built(self):
-        fault = np.maximum(self.verdict().fault, 0.0)
-        return self.broken(), f"This cannot be built: {select(fault, missions.FAULTS)}."
+        fault, m = np.maximum(self.verdict().fault, 0.0), self.mission
+        ranks, data = missions.model_ranks(self.layout()), missions.data_ranks(m, self.layout())
+        return self.broken(), (
+            f"This cannot be built: {select(fault, missions.FAULTS)}. Tensor × pipeline × context take "
+            f"{show(ranks, 'count')} of {show(m.gpus, 'count')} GPUs and leave {show(data, 'count')} data ranks for "
+            f"{show(m.batch, 'count')} sequences; the model has {show(m.model.layers, 'count')} layers and "
+            f"{show(m.model.heads, 'count')} heads.")
 
     @regime(target=True)
     def does_not_fit(self):
         return (self.ratios()[0] > 1), (
             f"It does not fit: the fullest GPU needs {self.said(np.sum(self.verdict().parts_bytes), 'bytes')} of "
-            f"{show(self.mission.hbm_bytes, 'bytes')}. First response: a higher ZeRO stage for the state, a finer cut of the "
+            f"{show(self.mission.hbm_bytes, 'bytes')}. First response: "
+            f"{choose(self.zero > 2, 'model ranks', 'a higher ZeRO stage')} for the state, a finer cut of the "
             "sequence for the activations (lessons 05 and 08).")
 
     @regime()

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from engine import missions, planner, search
+from engine import catalog, check, memory, missions, models, planner, search
 from engine.layout import Job, Layout, estimate, require_legal
 from engine.memory import RECOMPUTE
 
@@ -32,8 +32,10 @@ def test_the_planner_s_own_layout_wins_and_its_figures_are_the_estimate_s(key):
 
 @pytest.mark.parametrize("key", ALL)
 def test_a_first_try_loses(key):
-    """One of everything: each mission asks for a choice."""
-    assert not missions.by_hand(key).won
+    """What a reader starts from can be built and does not win: each mission asks for a choice. Ones alone do not either."""
+    with check.trusted():
+        start = missions.judge(ALL[key], missions.first_try(ALL[key]))
+    assert start.fault < 0 and not start.won and not missions.by_hand(key).won
 
 
 @pytest.mark.parametrize("key", ["fit-7b", "gpt3", "mixtral", "deepseek-v3"])
@@ -66,3 +68,50 @@ def test_what_the_list_tells():
     textbook = missions.by_hand("classic-70b", tp=8, pp=4)
     assert textbook.fits and not textbook.won       # the textbook's layout is good, and not the best
     assert missions.FAULTS[int(missions.by_hand("fit-7b", tp=64).fault)].startswith("tensor")
+
+
+@pytest.mark.parametrize("key", [key for key, mission in ALL.items() if mission.gpu.key.startswith("a100")])
+def test_no_more_is_asked_of_an_a100_than_papers_report(key):
+    """41.5 to 56.3 % MFU (arXiv:2205.05198 Table 5), in round numbers up to 57."""
+    assert ALL[key].least_mfu <= 0.57
+
+
+@pytest.mark.parametrize("key, layout", [
+    ("gpt3", {"tp": 8, "pp": 8, "schedule": "interleaved × 6"}), ("gpt3", {"tp": 4, "pp": 8, "schedule": "interleaved × 6"}),
+    ("dense-33b", {"tp": 4, "pp": 4}), ("fit-13b", {"zero": 3, "cp": 4}), ("fit-13b", {"zero": 3, "tp": 4}),
+    ("llama3-405b", {"tp": 4, "pp": 16, "cp": 4, "schedule": "interleaved × 4"}),
+    ("deepseek-v3", {"pp": 16, "ep": 8, "recompute": 2, "schedule": "dualpipe"}),
+    ("deepseek-v3", {"pp": 8, "ep": 16, "recompute": 2, "schedule": "dualpipe"})])
+def test_layouts_that_the_hints_lead_to_win(key, layout):
+    assert missions.by_hand(key, **layout).won
+
+
+@pytest.mark.parametrize("key, layout", [
+    ("gpt3", {"tp": 8, "pp": 8, "recompute": 2}), ("gpt3", {"tp": 8, "pp": 8}), ("dense-33b", {"zero": 3, "recompute": 2}),
+    ("dense-33b", {"tp": 8}), ("fit-13b", {"zero": 3, "recompute": 2}), ("fit-13b", {"tp": 8}),
+    ("llama3-405b", {"tp": 8, "pp": 16, "schedule": "interleaved × 4"}),
+    ("llama3-405b", {"tp": 4, "pp": 8, "cp": 4, "zero": 2, "schedule": "interleaved × 8"}),
+    ("deepseek-v3", {"pp": 16, "ep": 64, "recompute": 2, "schedule": "dualpipe"})])
+def test_layouts_that_fit_and_lose(key, layout):
+    verdict = missions.by_hand(key, **layout)
+    assert verdict.fits and not verdict.won
+
+
+def test_deepseeks_own_layout_by_hand():
+    """Pipeline 16 under DualPipe, expert 64, ZeRO 1 (arXiv:2412.19437 section 3.1). The engine keeps in bf16 what a token
+    leaves in a layer; DeepSeek recompute norms, MLA up-projections and SwiGLU, and keep most of the rest in fp8 (3.2.3, 3.3.3)."""
+    here, model = missions.by_hand("deepseek-v3", pp=16, ep=64, schedule="dualpipe"), catalog.model("deepseek-v3")
+    assert here.total_bytes / 1e9 == pytest.approx(163.6, abs=0.1) and not here.fits
+    with check.trusted():
+        kept = memory.kept_per_token(model, 4096, 1, 1, 0, 1, True)
+    assert kept == 8 * 7168 + 2 * 128 * (192 + 128) * 2 + 9 * 6 * 2048 + 8 * 4 * 7168 == 561152
+    theirs = (2 * 2 * 7168                      # inputs of both blocks, bf16
+              + 2 * (1536 + 512 + 64)           # latent queries, keys and values, bf16
+              + 1.5 * 128 * 128 + 4 * 128       # what attention puts out, in 12 bits, and the softmax's statistics
+              + (8 + 1) * 7168                  # tokens as they reach experts and the shared one, fp8
+              + (8 + 1) * 2 * 2048)             # gate and up, fp8
+    assert theirs == pytest.approx(159e3, rel=0.01)
+    framework, weights, gradients, optimizer, activations = here.parts_bytes / 1e9
+    fp32_gradients, bf16_moments = 2 * gradients, (4 + 2 + 2) / 12 * optimizer
+    assert framework + weights + fp32_gradients + bf16_moments + theirs / kept * activations == pytest.approx(66, abs=1)
+    assert 2.664e6 / 2048 / 24 == pytest.approx(54.2, abs=0.05) and models.parameters(model) == pytest.approx(671e9, rel=0.01)

@@ -27,7 +27,7 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <p><button type="button" data-set="{{ row.take }}">Lay it out</button></p>
 {% for hint in row.hints %}<details><summary>{{ "Hint" if loop.first else "Next hint" }}</summary><p>{{ hint }}</p>
 {% endfor %}<details><summary>The planner's answer</summary><p>{{ row.answer }}</p>
-<p><button type="button" data-set="{{ row.solution }}">Show it in the figure</button></p></details>
+<p><button type="button" data-set="{{ row.solution }}" data-given>Show it in the figure</button></p></details>
 {% for hint in row.hints %}</details>{% endfor %}</li>
 {% endfor %}</ol></div>
 """)
@@ -62,9 +62,10 @@ def _row(mission) -> dict:
              + f", ZeRO {answer.zero:.0f}, micro-batch {answer.micro_batch:.0f}, {planner.SCHEDULE_NAMES[int(answer.schedule)]}, "
              + ("every layer" if answer.recompute else "nothing") + " recomputed: "
              + f"{units.human(float(verdict.mfu), 'percent')} MFU, {units.human(float(verdict.days), 'count')} days, "
-             + f"{units.human(float(verdict.dollars), 'dollars')}. Any layout that reaches the goal wins.")
+             + f"{units.human(float(verdict.dollars), 'dollars')}, {units.human(float(verdict.total_bytes), 'bytes')} of "
+             + f"{units.human(mission.hbm_bytes, 'bytes')} on the fullest GPU. Any layout that reaches the goal wins.")
     return {"key": mission.key, "name": mission.name, "brief": mission.brief, "asks": _asks(mission), "hints": mission.hints,
-            "answer": words, "take": json.dumps({"mission": mission.key}), "solution": json.dumps(state(mission, answer))}
+            "answer": words, "take": json.dumps(state(mission, missions.first_try(mission))), "solution": json.dumps(state(mission, answer))}
 
 
 def format(source, language, css_class, options, md, **kwargs) -> Markup:
