@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import NamedTuple
 
 from engine.program import program
 
@@ -35,6 +36,45 @@ LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 HIDDEN, HEADS = ("hidden_size", "n_embd", "d_model"), ("num_attention_heads", "n_head", "n_heads")
 FFN, EXPERTS = ("intermediate_size", "n_inner", "ffn_dim"), ("num_local_experts", "num_experts", "n_routed_experts")
 NEEDED = (LAYERS, HIDDEN, HEADS, ("vocab_size",), FFN, ("num_experts_per_tok",))
+INNER = "text_config"       # the language model's own part, where there are several
+
+# least and most of a model's fields: what a planner has room for
+BOUNDS = {"layers": (1, 200), "hidden": (128, 32768), "heads": (1, 256), "kv_heads": (1, 256), "head_dim": (16, 512),
+          "ffn": (0, 131072), "vocab": (256, 524288), "experts": (0, 1024), "top_k": (0, 32), "expert_ffn": (0, 32768),
+          "shared_experts": (0, 16), "shared_ffn": (0, 32768), "first_dense_layers": (0, 32), "moe_every": (1, 8),
+          "q_lora": (0, 8192), "kv_lora": (0, 4096), "rope_dim": (0, 256), "nope_dim": (16, 512), "v_dim": (16, 512),
+          "window": (0, 131072), "windowed_layers": (0, 200)}
+HOLDS = {"num_key_value_heads": "kv_heads", "head_dim": "head_dim", "intermediate_size_mlp": "ffn", "vocab_size": "vocab",
+         "num_experts_per_tok": "top_k", "moe_intermediate_size": "expert_ffn", "n_shared_experts": "shared_experts",
+         "shared_expert_intermediate_size": "shared_ffn", "first_k_dense_replace": "first_dense_layers",
+         "decoder_sparse_step": "moe_every", "interleave_moe_layer_step": "moe_every", "q_lora_rank": "q_lora",
+         "kv_lora_rank": "kv_lora", "qk_rope_head_dim": "rope_dim", "qk_nope_head_dim": "nope_dim", "v_head_dim": "v_dim",
+         "max_window_layers": "windowed_layers", "sliding_window_pattern": "windowed_layers", **dict.fromkeys(LAYERS, "layers"),
+         **dict.fromkeys(HIDDEN, "hidden"), **dict.fromkeys(HEADS, "heads"), **dict.fromkeys(FFN, "ffn"),
+         **dict.fromkeys(EXPERTS, "experts")}
+FLAGS = ("tie_word_embeddings", "attention_bias", "use_sliding_window")
+MOST_WINDOW = 10**7         # it may be given and not used
+
+
+class Rule(NamedTuple):
+    """What the value of a key may be; null always counts as not given."""
+
+    kind: str                   # "number", "flag" or "text"
+    least: int
+    most: int
+    allowed: str                # in words
+
+
+def _rule(key: str) -> Rule:
+    if key == "model_type":
+        return Rule("text", 0, 0, "a text in quotes")
+    if key in FLAGS:
+        return Rule("flag", 0, 1, "true or false")
+    least, most = (0, MOST_WINDOW) if key == "sliding_window" else BOUNDS[HOLDS[key]]
+    return Rule("number", least, most, f"a whole number from {least:,} to {most:,}")
+
+
+RULES = tuple(_rule(key) for key in KEYS)
 
 
 def _places(*names) -> tuple[int, ...]:
@@ -81,28 +121,37 @@ def windowed(given, kind, layers):
     return layers
 
 
-@program(fields=len(FIELDS), missing=())
+@program(fields=len(FIELDS), wrong=())
 def fields_of(given):
-    """A model's FIELDS from the numbers of KEYS (NaN: not given), and the place in NEEDED of what is missing, or −1."""
+    """A model's FIELDS from the numbers of KEYS (NaN: not given), and the place in COMPLAINTS of what is wrong, or −1."""
     kind = first(given, [TYPE], -1)
     layers, hidden, heads = first(given, AT_LAYERS, 0), first(given, AT_HIDDEN, 0), first(given, AT_HEADS, 0)
     vocab, ffn = first(given, [VOCAB], 0), first(given, AT_FFN, 4 * hidden if kind == 0 else 0)
     experts, top_k = first(given, AT_EXPERTS, 0), first(given, [TOP_K], 0)
     if experts < 2:
         experts = 0
-    missing = -1
+    kv_heads, kv_lora = first(given, [KV_HEADS], heads), first(given, [KV_LORA], 0)
+    wrong = -1
+    if first(given, [FIRST_DENSE], 0) > layers:
+        wrong = 9
+    if experts > 0 and top_k > experts:
+        wrong = 8
+    if kv_lora == 0 and math.isnan(given[HEAD_DIM]) and heads > 0 and hidden % heads != 0:
+        wrong = 7
+    if kv_lora == 0 and kv_heads > 0 and heads % kv_heads != 0:
+        wrong = 6
     if experts > 0 and top_k < 1:
-        missing = 5
+        wrong = 5
     if ffn < 1 and not (experts > 0 and first(given, [EXPERT_FFN], 0) > 0):
-        missing = 4
+        wrong = 4
     if vocab < 1:
-        missing = 3
+        wrong = 3
     if heads < 1:
-        missing = 2
+        wrong = 2
     if hidden < 1:
-        missing = 1
+        wrong = 1
     if layers < 1:
-        missing = 0
+        wrong = 0
     expert_ffn, shared, shared_ffn, first_dense, every = 0, 0, 0, 0, 1
     if experts > 0:
         expert_ffn = first(given, [EXPERT_FFN], ffn)
@@ -119,46 +168,82 @@ def fields_of(given):
     else:
         top_k = 0
     window_layers = windowed(given, kind, layers)
-    kv_lora = first(given, [KV_LORA], 0)
+    head_dim = first(given, [HEAD_DIM], math.floor(hidden / max(1, heads)) if kv_lora == 0 else 128)
     return {"fields": [
-        layers, hidden, heads, first(given, [KV_HEADS], heads),
-        first(given, [HEAD_DIM], math.floor(hidden / max(1, heads))), ffn, vocab, experts, top_k, expert_ffn, shared,
-        shared_ffn, first_dense, every, first(given, [Q_LORA], 0), kv_lora, first(given, [ROPE], 64), first(given, [NOPE], 128), first(given, [V_DIM], 128),
+        layers, hidden, heads, kv_heads, head_dim, ffn, vocab, experts, top_k, expert_ffn, shared,
+        shared_ffn, first_dense, every, first(given, [Q_LORA], 0), kv_lora, first(given, [ROPE], 64),
+        first(given, [NOPE], 128), first(given, [V_DIM], 128),
         given[WINDOW] if window_layers > 0 else 0, window_layers, 0 if kind >= 0 and kind < PLAIN_MLP else 1,
-        first(given, [TIE], among(kind, TIED)), first(given, [BIAS], among(kind, QKV_BIAS))], "missing": missing}
+        first(given, [TIE], among(kind, TIED)), first(given, [BIAS], among(kind, QKV_BIAS))], "wrong": wrong}
 
 
 # -- what the page's script (assets/widget/intake.js) does too ---------------------------------------------------------
-NOT_JSON = "This is not JSON."
+NOT_JSON = "This is not JSON"
 NOT_AN_OBJECT = "A config.json holds one object in braces."
-MISSING = tuple(f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
-                for names in NEEDED)
+COMPLAINTS = (*(f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
+                for names in NEEDED),
+              "num_key_value_heads must divide the {heads} attention heads, got {kv_heads}.",
+              "hidden_size must be a multiple of the {heads} attention heads where no head_dim is given, got {hidden}.",
+              "num_experts_per_tok must be at most the {experts} experts, got {top_k}.",
+              "first_k_dense_replace must be at most the {layers} layers, got {first_dense_layers}.")
+SHOWN = 40                  # characters of a wrong value that are repeated
+
+
+def _parsed(text: str):
+    """The JSON of a text; Python's own additions to it are refused, and numbers too long for an int are infinite."""
+    def refuse(constant):
+        raise json.JSONDecodeError(constant, text, text.index(constant))
+
+    try:
+        return json.loads(text, parse_constant=refuse,
+                          parse_int=lambda digits: int(digits) if len(digits) < SHOWN else float(digits))
+    except json.JSONDecodeError as wrong:
+        raise ValueError(f"{NOT_JSON}: line {wrong.lineno}, column {wrong.colno}.") from None
+    except RecursionError:
+        raise ValueError(f"{NOT_JSON}.") from None
+
+
+def _written(value) -> str:
+    """A value as the file has it, cut where it is long."""
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return json.dumps(int(value) if whole else value, ensure_ascii=False, separators=(",", ":"))[:SHOWN]
+
+
+def _number(key: str, value, rule: Rule) -> float:
+    """A value of the file as a number; NaN where it is not given, ValueError where it may not be this."""
+    if value is None:
+        return math.nan
+    if rule.kind == "text" and isinstance(value, str):
+        return float(TYPES.index(value)) if value in TYPES else math.nan
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if rule.kind == "flag" and isinstance(value, bool):
+        return float(value)
+    if rule.kind == "number" and is_number and rule.least <= value <= rule.most and value == int(value):
+        return float(value)
+    raise ValueError(f"{key} must be {rule.allowed}, got {_written(value)}.")
 
 
 def numbers(config: dict) -> list[float]:
-    """The numbers of KEYS; NaN for what is not given. The language model's own part where there are several."""
-    inner = config.get("text_config")
-    config = {**config, **inner} if isinstance(inner, dict) else config
-    return [_number(config.get(key)) for key in KEYS]
-
-
-def _number(value) -> float:
-    if isinstance(value, str):
-        return float(TYPES.index(value)) if value in TYPES else math.nan
-    if isinstance(value, (bool, int, float)):
-        return float(value)
-    return math.nan
+    """The numbers of KEYS; NaN for what is not given."""
+    inner = config.get(INNER)
+    if inner is not None and not isinstance(inner, dict):
+        raise ValueError(f"{INNER} must be an object in braces, got {_written(inner)}.")
+    config = {**config, **(inner or {})}
+    return [_number(key, config.get(key), rule) for key, rule in zip(KEYS, RULES)]
 
 
 def read(text: str) -> dict[str, float]:
     """A model's fields from the text of a config.json; ValueError says what is wrong with it."""
-    try:
-        config = json.loads(text)
-    except json.JSONDecodeError:
-        raise ValueError(NOT_JSON) from None
+    config = _parsed(text)
     if not isinstance(config, dict):
         raise ValueError(NOT_AN_OBJECT)
     found = fields_of(numbers(config))
-    if found["missing"] >= 0:
-        raise ValueError(MISSING[int(found["missing"])])
-    return dict(zip(FIELDS, found["fields"].tolist()))
+    fields = dict(zip(FIELDS, found["fields"].tolist()))
+    if found["wrong"] >= 0:
+        raise ValueError(COMPLAINTS[int(found["wrong"])].format(**{name: f"{value:.0f}" for name, value in fields.items()}))
+    for name, (least, most) in BOUNDS.items():
+        if not least <= fields[name] <= most:
+            raise ValueError(f"It gives {name.replace('_', ' ')} as {fields[name]:.0f}, where {least} to {most} is allowed.")
+    return fields

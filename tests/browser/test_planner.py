@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from engine import config_json, missions
 from tests.browser.hands import Hand
-from tests.engine.test_config_json import FILES
+from tests.engine.test_config_json import FILES, NOT_JSON, WRONG
 from widgets.kit.missions import state
 from widgets.kit.widget import all_widgets
 
@@ -80,7 +80,8 @@ def test_a_mission_shown_by_a_link_is_not_won_yet(visit, static):
 def test_the_page_reads_a_config_json_as_python_does(visit, static):
     page = visit().go(f"{static}layout_planner/")
     lacking = [{k: v for k, v in FILES["mixtral-8x7b"].items() if k != key} for key in FILES["mixtral-8x7b"]]
-    texts = [json.dumps(file) for file in (*FILES.values(), *lacking)] + ["", "{", "[]", "3", "{}", "null", '{"hidden_size": "8"}']
+    wrong = [FILES["mixtral-8x7b"] | changes for changes, _ in WRONG]
+    texts = [json.dumps(file) for file in (*FILES.values(), *lacking, *wrong)] + [*NOT_JSON, "", "[]", "3", "{}", "null"]
     for text, answer in zip(texts, page.evaluate(READ, texts), strict=True):
         try:
             assert answer == {"values": config_json.read(text)}, text
@@ -94,10 +95,11 @@ def test_a_pasted_config_becomes_the_own_model_and_its_link_brings_it_back(visit
     hand.figure.locator("[data-intake] summary").click()
     field, said = hand.figure.get_by_label("config.json", exact=True), hand.figure.locator("[data-intake] [data-said]")
     field.fill('{"model_type": "llama", "hidden_size": 4096}')
-    expect(said).to_have_text("This config.json has no num_hidden_layers (nor n_layer, num_layers, n_layers).")
+    expect(said).to_have_text("This config.json has no num_hidden_layers (nor n_layer, num_layers, n_layers). "
+                              "The figure still shows what it did before: Llama 3 70B.")
     hand.says()                                                     # nothing moved
     field.fill(json.dumps(FILES["deepseek-v3"] | {"hidden_size": 99999999}))
-    expect(said).to_contain_text("hidden width as 99999999")
+    expect(said).to_contain_text("hidden_size must be a whole number from 128 to 32,768, got 99999999.")
     text = json.dumps(FILES["qwen2.5-7b"])
     field.fill(text)
     hand.says(**own(text))

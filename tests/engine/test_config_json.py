@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine import catalog, check, config_json, models, own
 
@@ -76,8 +78,82 @@ def test_a_missing_key_is_named(missing, words):
 
 
 @pytest.mark.parametrize("text, words", [("", "not JSON"), ("{", "not JSON"), ("[]", "one object"), ("3", "one object"),
-                                         ("{}", "no num_hidden_layers"), ('{"num_hidden_layers": "32"}', "no num_hidden_layers"),
+                                         ("{}", "no num_hidden_layers"), ('{"vocab_size": 32000}', "no num_hidden_layers"),
                                          ("__import__('os')", "not JSON")])
 def test_another_file_is_refused_in_words(text, words):
     with pytest.raises(ValueError, match=words):
+        config_json.read(text)
+
+WRONG = [                           # what stands in an otherwise good file, and what is said of it
+    ({"hidden_size": "4096"}, 'hidden_size must be a whole number from 128 to 32,768, got "4096".'),
+    ({"num_hidden_layers": -3}, "num_hidden_layers must be a whole number from 1 to 200, got -3."),
+    ({"num_hidden_layers": 32.5}, "num_hidden_layers must be a whole number from 1 to 200, got 32.5."),
+    ({"num_hidden_layers": True}, "num_hidden_layers must be a whole number from 1 to 200, got true."),
+    ({"hidden_size": [4096]}, "hidden_size must be a whole number from 128 to 32,768, got [4096]."),
+    ({"vocab_size": {"all": 32000}}, 'vocab_size must be a whole number from 256 to 524,288, got {"all":32000}.'),
+    ({"hidden_size": 99999999}, "hidden_size must be a whole number from 128 to 32,768, got 99999999."),
+    ({"hidden_size": 10**60}, "hidden_size must be a whole number from 128 to 32,768, got 1e+60."),
+    ({"tie_word_embeddings": "yes"}, 'tie_word_embeddings must be true or false, got "yes".'),
+    ({"tie_word_embeddings": 1}, "tie_word_embeddings must be true or false, got 1."),
+    ({"model_type": 5}, "model_type must be a text in quotes, got 5."),
+    ({"num_key_value_heads": 5}, "num_key_value_heads must divide the 32 attention heads, got 5."),
+    ({"num_attention_heads": 30, "num_key_value_heads": 10},
+     "hidden_size must be a multiple of the 30 attention heads where no head_dim is given, got 4096."),
+    ({"num_experts_per_tok": 9}, "num_experts_per_tok must be at most the 8 experts, got 9."),
+    ({"first_k_dense_replace": 32, "num_hidden_layers": 31}, "first_k_dense_replace must be at most the 31 layers, got 32."),
+    ({"text_config": [1]}, "text_config must be an object in braces, got [1]."),
+    ({"text_config": {"hidden_size": "8"}}, 'hidden_size must be a whole number from 128 to 32,768, got "8".'),
+    ({"hidden_size": "x" * 60}, "hidden_size must be a whole number from 128 to 32,768, got \"" + "x" * 39 + "."),
+    ({"num_attention_heads": 4, "num_key_value_heads": 4}, "It gives head dim as 1024, where 16 to 512 is allowed."),
+    ({"sliding_window": 10**6}, "It gives window as 1000000, where 0 to 131072 is allowed.")]
+
+
+@pytest.mark.parametrize("changes, words", WRONG)
+def test_a_wrong_value_is_named_with_what_is_allowed(changes, words):
+    with pytest.raises(ValueError) as refused:
+        config_json.read(json.dumps(FILES["mixtral-8x7b"] | changes))
+    assert str(refused.value) == words
+
+
+NOT_JSON = {'{"hidden_size": 4096,\n "vocab_size" 32000}': "line 2, column 15", '{\n  "hidden_size": NaN}': "line 2, column 18",
+            '{"a": 1,\n': "line 2, column 1", "{": "line 1, column 2",
+            "": "line 1, column 1", "{} x": "line 1, column 4", '{"a": tru}': "line 1, column 7", '{"a": "b': "line 1, column 7"}
+
+
+@pytest.mark.parametrize("text, place", NOT_JSON.items())
+def test_where_it_is_not_json(text, place):
+    with pytest.raises(ValueError) as refused:
+        config_json.read(text)
+    assert str(refused.value) == f"This is not JSON: {place}."
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"hidden_size": ' + "9" * 5000 + "}", '{"hidden_size": 1e999}', "\ufeff{}", "\0"])
+def test_no_text_ends_in_a_traceback(text):
+    with pytest.raises(ValueError, match=r"\.$"):
+        config_json.read(text)
+
+
+ANYTHING = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+                        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3))
+KEYS = st.sampled_from([*config_json.KEYS, config_json.INNER])
+NEAR = st.sampled_from([0, 1, 2, 3, 7, 8, 16, 31, 32, 64, 128, 256, 1000, 4096, 14336, 32000, 131072])
+
+
+@settings(max_examples=400, deadline=None)
+@given(base=st.sampled_from(list(FILES)), changes=st.dictionaries(KEYS, NEAR | ANYTHING, max_size=4))
+def test_any_file_is_a_model_that_can_be_counted_or_refused_in_words(base, changes):
+    try:
+        fields = config_json.read(json.dumps(FILES[base] | changes))
+    except ValueError as refused:
+        assert str(refused).endswith(".") and len(str(refused)) < 200
+        return
+    with check.trusted():
+        params = models.parameters(own.model(own.model_options()[0], fields))
+    assert 0 < params < 1e15
+    assert all(least <= fields[name] <= most for name, (least, most) in config_json.BOUNDS.items())
+
+
+@given(text=st.text(max_size=40))
+def test_any_text_is_refused_in_words(text):
+    with pytest.raises(ValueError, match=r"\.$"):
         config_json.read(text)

@@ -10,14 +10,14 @@ from widgets.kit.widget import Widget, once
 MODEL, CLUSTER = "own model", "own cluster"     # the folds that hold them
 CONFIG_JSON = Intake(
     "config.json", "Paste the config.json of a model, or drop the file here: Llama, Mistral, Mixtral, Qwen, DeepSeek and what is "
-    "named like them. It is parsed in this browser and sent nowhere.", config_json.KEYS, config_json.TYPES, "text_config",
-    config_json.fields_of, config_json.FIELDS, config_json.MISSING, config_json.NOT_JSON, config_json.NOT_AN_OBJECT,
-    {"model": "own"})
+    "named like them. It is parsed in this browser and sent nowhere.", config_json.KEYS, config_json.TYPES, config_json.INNER,
+    config_json.RULES, config_json.fields_of, config_json.FIELDS, config_json.BOUNDS, config_json.COMPLAINTS,
+    config_json.NOT_JSON, config_json.NOT_AN_OBJECT, config_json.SHOWN, {"model": "own"})
 PRECISIONS = {"bf16": ("bf16", own.Precision("bf16", 0.0)), "fp8": ("fp8, where the chip has it", own.Precision("fp8", 1.0))}
 
 
-def _count(label, default, low, high, **options) -> Number:
-    return Number(label, default, low, high, stops=25, whole=True, more=MODEL, **options)
+def _count(label, default, field, **options) -> Number:
+    return Number(label, default, *config_json.BOUNDS[field], stops=25, whole=True, more=MODEL, **options)
 
 
 def _rate(label, default, low, high, family) -> Number:
@@ -29,27 +29,27 @@ class OwnJob(Widget):
 
     intake = CONFIG_JSON
 
-    layers = _count("Layers", 32, 1, 200)
-    hidden = _count("Hidden width", 4096, 128, 32768, marks=(7168,))
-    heads = _count("Attention heads", 32, 1, 256, marks=(64, 128))
-    kv_heads = _count("KV heads", 8, 1, 256)
-    head_dim = _count("Head width", 128, 16, 512)
-    ffn = _count("FFN width (0: experts alone)", 14336, 0, 131072, log=False)
-    vocab = _count("Vocabulary", 128256, 256, 524288)
-    experts = _count("Experts (0: dense)", 0, 0, 1024, log=False, marks=(8, 64, 256))
-    top_k = _count("Experts a token meets", 0, 0, 32, log=False)
-    expert_ffn = _count("Expert width", 0, 0, 32768, log=False, marks=(2048,))
-    shared_experts = _count("Shared experts", 0, 0, 16, log=False)
-    shared_ffn = _count("Shared expert width", 0, 0, 32768, log=False, marks=(2048,))
-    first_dense_layers = _count("Leading dense layers", 0, 0, 32, log=False)
-    moe_every = _count("Experts in every … layer", 1, 1, 8, log=False)
-    q_lora = _count("Latent query rank", 0, 0, 8192, log=False, marks=(1536,))
-    kv_lora = _count("Latent KV rank (0: ordinary attention)", 0, 0, 4096, log=False, marks=(512,))
-    rope_dim = _count("Rotary part of a latent head", 64, 0, 256, log=False)
-    nope_dim = _count("Other part of a latent head", 128, 16, 512)
-    v_dim = _count("Value width of a latent head", 128, 16, 512)
-    window = _count("Attention window", 0, 0, 131072, log=False, marks=(4096,))
-    windowed_layers = _count("Layers with that window", 0, 0, 200, log=False)
+    layers = _count("Layers", 32, "layers")
+    hidden = _count("Hidden width", 4096, "hidden", marks=(7168,))
+    heads = _count("Attention heads", 32, "heads", marks=(64, 128))
+    kv_heads = _count("KV heads", 8, "kv_heads")
+    head_dim = _count("Head width", 128, "head_dim")
+    ffn = _count("FFN width (0: experts alone)", 14336, "ffn", log=False)
+    vocab = _count("Vocabulary", 128256, "vocab")
+    experts = _count("Experts (0: dense)", 0, "experts", log=False, marks=(8, 64, 256))
+    top_k = _count("Experts a token meets", 0, "top_k", log=False)
+    expert_ffn = _count("Expert width", 0, "expert_ffn", log=False, marks=(2048,))
+    shared_experts = _count("Shared experts", 0, "shared_experts", log=False)
+    shared_ffn = _count("Shared expert width", 0, "shared_ffn", log=False, marks=(2048,))
+    first_dense_layers = _count("Leading dense layers", 0, "first_dense_layers", log=False)
+    moe_every = _count("Experts in every … layer", 1, "moe_every", log=False)
+    q_lora = _count("Latent query rank", 0, "q_lora", log=False, marks=(1536,))
+    kv_lora = _count("Latent KV rank (0: ordinary attention)", 0, "kv_lora", log=False, marks=(512,))
+    rope_dim = _count("Rotary part of a latent head", 64, "rope_dim", log=False)
+    nope_dim = _count("Other part of a latent head", 128, "nope_dim")
+    v_dim = _count("Value width of a latent head", 128, "v_dim")
+    window = _count("Attention window", 0, "window", log=False, marks=(4096,))
+    windowed_layers = _count("Layers with that window", 0, "windowed_layers", log=False)
     gated = Switch("Gated MLP", True, more=MODEL)
     tied = Switch("Tied embeddings", False, more=MODEL)
     qkv_bias = Switch("Bias on queries, keys, values", False, more=MODEL)

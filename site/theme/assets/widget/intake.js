@@ -1,47 +1,77 @@
-// A file of the reader's, pasted or dropped, becomes a widget's controls. It is parsed as JSON and stays in this browser.
+// A file of the reader's, pasted or dropped, becomes a widget's controls. It is parsed as JSON and stays in this browser. What
+// may stand in it, and the words about what may not, are config_json.py's; a test holds the two readers against each other.
 
-const number = (value, words) => typeof value === "boolean" || typeof value === "number" ? +value
-  : typeof value === "string" && words.includes(value) ? words.indexOf(value) : NaN;
+import { faultIn } from "./fault.js";
+
+const written = (value, shown) => (typeof value === "number" ? String(value) : JSON.stringify(value)).slice(0, shown);
+
+function place(text) {
+  try {
+    const [line, column] = faultIn(text);
+    return `: line ${line}, column ${column}`;
+  } catch { return ""; }  // nested deeper than any model's file
+}
+
+// A value of the file as a number; NaN where it is not given, undefined where it may not be this.
+function numberOf(value, { kind, least, most }, words) {
+  if (value === null || value === undefined) return NaN;
+  if (kind === "text" && typeof value === "string") return words.includes(value) ? words.indexOf(value) : NaN;
+  if (kind === "flag" && typeof value === "boolean") return +value;
+  if (kind === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
+  return undefined;
+}
 
 // The controls' values, or words about what is wrong with the text.
 export function read(intake, program, text) {
+  const refused = said => ({ refused: said });
   let file;
-  try { file = JSON.parse(text); } catch { return { refused: intake.not_json }; }
-  if (!file || typeof file !== "object" || Array.isArray(file)) return { refused: intake.not_an_object };
-  const inner = file[intake.inner];
-  if (inner && typeof inner === "object" && !Array.isArray(inner)) file = { ...file, ...inner };
-  const { fields, missing } = program(intake.keys.map(key => Object.hasOwn(file, key) ? number(file[key], intake.words) : NaN));
-  if (missing >= 0) return { refused: intake.complaints[missing] };
-  return { values: Object.fromEntries(intake.controls.map((name, i) => [name, fields[i]])) };
-}
-
-function outOfBounds(controls, values) {
-  for (const { name, label, low, high, whole } of controls) {
-    const value = values[name];
-    if (value === undefined || low === undefined) continue;
-    if (!(value >= low && value <= high) || (whole && !Number.isInteger(value))) {
-      return `It gives ${label.toLowerCase()} as ${value}: the planner takes ${low} to ${high}.`;
+  try { file = JSON.parse(text); } catch { return refused(`${intake.not_json}${place(text)}.`); }
+  if (!file || typeof file !== "object" || Array.isArray(file)) return refused(intake.not_an_object);
+  const inner = file[intake.inner] ?? {};
+  if (typeof inner !== "object" || Array.isArray(inner)) return refused(`${intake.inner} must be an object in braces, got ${written(inner, intake.shown)}.`);
+  file = { ...file, ...inner };
+  const given = [];
+  for (const [i, key] of intake.keys.entries()) {
+    const value = Object.hasOwn(file, key) ? file[key] : null, rule = intake.rules[i];
+    given.push(numberOf(value, rule, intake.words));
+    if (given[i] === undefined) return refused(`${key} must be ${rule.allowed}, got ${written(value, intake.shown)}.`);
+  }
+  const { fields, wrong } = program(given);
+  const values = Object.fromEntries(intake.controls.map((name, place) => [name, fields[place]]));
+  if (wrong >= 0) return refused(intake.complaints[wrong].replace(/\{(\w+)\}/g, (_, name) => values[name]));
+  for (const [name, [least, most]] of Object.entries(intake.bounds)) {
+    if (!(values[name] >= least && values[name] <= most)) {
+      return refused(`It gives ${name.replaceAll("_", " ")} as ${values[name]}, where ${least} to ${most} is allowed.`);
     }
   }
-  return "";
+  return { values };
+}
+
+// What the figure still shows: the names of the options chosen in the controls that a file would set.
+function stillShown(view) {
+  const chosen = view.controls.filter(control => control.kind === "choice" && control.name in view.intake.sets)
+    .map(control => view.element.querySelector(`[data-control="${control.name}"] select`).selectedOptions[0].textContent.trim());
+  return ` The figure still shows what it did before: ${chosen.join(", ")}.`;
 }
 
 export function bindIntake(view) {
   const box = view.$("[data-intake]"), { intake } = view;
   if (!box || !intake) return;
   const place = box.querySelector("textarea"), said = box.querySelector("[data-said]");
+  const say = (words, refused) => {
+    said.textContent = refused ? words + stillShown(view) : words;
+    said.classList.toggle("over", refused);
+  };
   const take = text => {
-    if (!text.trim()) { said.textContent = ""; return; }
-    const found = read(intake, view.readFile, text);
-    const refused = found.refused ?? outOfBounds(view.controls, found.values);
-    said.textContent = refused || "Read: the fields of your own model hold it now.";
-    said.classList.toggle("over", !!refused);
-    if (!refused) view.set({ ...found.values, ...intake.sets }, true);
+    if (!text.trim()) return say("", false);
+    const { values, refused } = read(intake, view.readFile, text);
+    say(refused ?? "Read: the fields of your own model hold it now.", !!refused);
+    if (!refused) view.set({ ...values, ...intake.sets }, true);
   };
   const file = async given => {
     if (!given) return;
     place.value = given.size > 1e6 ? "" : await given.text();
-    if (given.size > 1e6) said.textContent = "A config.json has a few kilobytes; this file is another one.";
+    if (given.size > 1e6) say("A config.json has a few kilobytes; this file is another one.", true);
     else take(place.value);
   };
   place.addEventListener("input", () => take(place.value));

@@ -1,0 +1,33 @@
+// Where a text stops being JSON, as [line, column]. Browsers' own words about it differ, and often leave the place out.
+
+const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const WORD = /true|false|null/y, BLANK = /[ \t\n\r]*/y, COMMA = /,/y, COLON = /:/y;
+
+export function faultIn(text) {
+  let at = 0;
+  const take = pattern => {
+    pattern.lastIndex = at;
+    const found = pattern.test(text);
+    if (found) at = pattern.lastIndex;
+    return found;
+  };
+  const list = (close, item) => {
+    at += 1;
+    take(BLANK);
+    if (text[at] !== close) do { if (!item() || !take(BLANK)) return false; } while (take(COMMA) && take(BLANK));
+    if (text[at] !== close) return false;
+    at += 1;
+    return true;
+  };
+  const pair = () => take(STRING) && take(BLANK) && take(COLON) && value();
+  const value = () => {
+    take(BLANK);
+    if (text[at] === "{") return list("}", pair);
+    if (text[at] === "[") return list("]", value);
+    return take(STRING) || take(NUMBER) || take(WORD);
+  };
+  if (value()) take(BLANK);
+  const before = text.slice(0, at).split("\n");
+  return [before.length, before.at(-1).length + 1];
+}
