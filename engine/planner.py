@@ -272,6 +272,8 @@ class Outcome(NamedTuple):
     hfu: object
     tokens_per_s: object
     needed: object              # times each of RESOURCES that makes the winner FASTER, or NEVER
+    uncovered: object           # index of the term that so much arithmetic would uncover most of …
+    uncovered_s: object         # … and how much of it
 
 
 PARTS = ("framework", *StageBytes._fields)
@@ -308,10 +310,12 @@ def _outcome(case: Case, peak_flops_per_s) -> Outcome:
     per_peak = tokens_per_s / (case.gpus * peak_flops_per_s)
     slower_by = cost.step_s / cost.step_s[0] - 1.0
     longest = np.where(slower_by < A_TIE, MEMORY + 1.0, np.argmax(times_s - times_s[:1], axis=-1))
+    needs = needed(case, best.layouts)
     return Outcome(
         best, cost.step_s + nothing, times_s, total_bytes, parts, slower_by,
         np.where(total_bytes > case.hbm_bytes, float(MEMORY), longest),
-        model_flops * per_peak, hardware_flops * per_peak, tokens_per_s, needed(case, best.layouts))
+        model_flops * per_peak, hardware_flops * per_peak, tokens_per_s, needs,
+        *uncovered(case, best.layouts, needs[0]))
 
 
 def model_flops_per_token(case: Case):
@@ -333,6 +337,16 @@ def needed(case: Case, layouts: Layouts):
     return np.stack(found_at)
 
 
+def uncovered(case: Case, layouts: Layouts, faster):
+    """(index in TERMS, seconds): what no longer hides behind the arithmetic of the first layout when that is so many times
+    faster; by the largest FACTOR where no factor is enough."""
+    winner = Layouts(*(column[0] for column in layouts))
+    before, factor = terms(case, winner), np.minimum(faster, FACTORS[-1])
+    after = terms(case._replace(chip=scaled_chip(case.chip, factor, 1.0)), winner)
+    more_s = np.stack([getattr(after, name) - getattr(before, name) for name in TERMS])
+    return np.argmax(more_s), np.max(more_s)
+
+
 def run(case: Case, layouts: Layouts, tokens, fp8) -> Run:
     """The first layout as the settings of other programs need it; whole numbers throughout, ones where there is none."""
     a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
@@ -351,9 +365,10 @@ def gpu_hours(run_s, gpus):
 
 
 def crosses(case: Case, layouts: Layouts) -> list:
-    """How the winner's pipeline, context × data and tensor groups send: 0 inside a node, 1 across nodes, 2 not at all."""
+    """How the winner's pipeline, data, context and tensor groups send: 0 inside a node, 1 across nodes, 2 not at all. Tensor
+    ranks stand innermost, so a group reaches as far as the axes inside it and its own make."""
     a, per_node = layouts, case.wires.gpus_per_node
-    groups = [(a.pp, a.tp * a.cp * a.dp * a.pp), (a.cp * a.dp, a.tp * a.cp * a.dp), (a.tp, a.tp)]
+    groups = [(a.pp, a.tp * a.cp * a.dp * a.pp), (a.dp, a.tp * a.cp * a.dp), (a.cp, a.tp * a.cp), (a.tp, a.tp)]
     return [np.where(size[0] > 1, np.where(reach[0] > per_node, 1.0, 0.0), 2.0) for size, reach in groups]
 
 
@@ -379,9 +394,9 @@ def lost_to_memory(found: Outcome):
     return np.where(found.found.legal < 1, 0.0, 1.0 - found.found.free_s / found.step_s[0])
 
 
-def replicas(layouts: Layouts):
-    """Micro-batches that are worked on side by side in a stage: context × data ranks."""
-    return layouts.cp * layouts.dp
+def headroom(case: Case, found: Outcome):
+    """What the winner leaves of its fullest GPU's memory."""
+    return case.hbm_bytes - found.total_bytes[0]
 
 
 def any_before(needs, place: int):

@@ -18,7 +18,7 @@ SEQ_STOPS = [2**k for k in range(10, 18)]
 JOB = ("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision", *MODEL_FIELDS, *CLUSTER_FIELDS)
 MOST_BOXES = 48
 END = 1.36                                      # of the bars: what is longer is cut there
-MESH_Y, MEMORY_Y = np.array([8.55, 7.65, 6.75]), 5.6
+MESH_Y, MEMORY_Y = np.array([9.45, 8.55, 7.65, 6.75]), 5.6
 TIMES_Y = np.array([4.3, 3.35, 2.4, 1.45, 0.5])
 EACH_Y = np.repeat(TIMES_Y, 8)                  # of each term of each layout
 PARTS = ["framework", "weights", "gradients", "optimizer", "activations"]
@@ -103,11 +103,15 @@ class LayoutPlanner(OwnJob):
     @part(*JOB)
     def replicas(self):
         a = self.layouts()
-        return self.boxes(1, planner.replicas(a)[0])
+        return self.boxes(1, a.dp[0])
+
+    @part(*JOB)
+    def pieces(self):
+        return self.boxes(2, self.layouts().cp[0])
 
     @part(*JOB)
     def shards(self):
-        return self.boxes(2, self.layouts().tp[0])
+        return self.boxes(3, self.layouts().tp[0])
 
     def boxes(self, row, count):
         """A row of the mesh, as many boxes as there is room for."""
@@ -120,10 +124,13 @@ class LayoutPlanner(OwnJob):
         a, wires = self.layouts(), [select(way, ["in the node", "across nodes", "nothing to send"])
                                     for way in planner.crosses(self.case(), self.layouts())]
         none = self.none_legal()
-        pp, cp, dp, tp = (choose(none, "–", show(np.where(none, 1.0, axis[0]), "count")) for axis in (a.pp, a.cp, a.dp, a.tp))
-        return {"y": MESH_Y, "label": [f"Pipeline {pp}: {wires[0]}", f"in each stage context {cp} × data {dp}: {wires[1]}",
-                                       f"in each replica tensor {tp}: {wires[2]}"],
-                "short": [f"PP {pp} {wires[0]}", f"CP {cp} × DP {dp} {wires[1]}", f"TP {tp} {wires[2]}"]}
+        pp, dp, cp, tp = (choose(none, "–", show(np.where(none, 1.0, axis[0]), "count")) for axis in (a.pp, a.dp, a.cp, a.tp))
+        cuts = [choose(axis[0] > MOST_BOXES, f", {MOST_BOXES} of {size} drawn", "")
+                for axis, size in zip((a.pp, a.dp, a.cp, a.tp), (pp, dp, cp, tp))]
+        names = [f"Pipeline {pp}: ", f"in each stage data {dp}: ", f"in each replica context {cp}: ", f"for each of its pieces tensor {tp}: "]
+        shorts = [f"PP {pp} ", f"DP {dp} ", f"CP {cp} ", f"TP {tp} "]
+        return {"y": MESH_Y, "label": [f"{names[i]}{wires[i]}{cuts[i]}" for i in range(4)],
+                "short": [f"{shorts[i]}{wires[i]}{cuts[i]}" for i in range(4)]}
 
     @part(*JOB)
     def memory(self):
@@ -204,12 +211,12 @@ class LayoutPlanner(OwnJob):
                 "label": phrase("needs {need}", need=need), "short": need}
 
     def figure(self, sources):
-        p = fig.plot((-0.01, 1.66), (0.1, 9.35), height=640)
+        p = fig.plot((-0.01, 1.66), (0.1, 10.25), height=702)
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.visible = False
         color = fig.COLOR
-        for name, y in zip(("stages", "replicas", "shards"), MESH_Y):
+        for name, y in zip(("stages", "replicas", "pieces", "shards"), MESH_Y):
             hue = fig.hues("wire", WIRES)
             p.quad(left="left", right="right", bottom=y - 0.16, top=y + 0.16, source=sources[name], fill_color=hue,
                    fill_alpha=0.25, line_color=hue)
@@ -318,6 +325,24 @@ class LayoutPlanner(OwnJob):
         return (share > 0.02) & ~self.none_fits(), (
             f"Memory costs time here: with room without end the fastest layout would take "
             f"{self.said(found.free_s, 'seconds')} a step, {show(np.where(share > 0, share, 0.0), 'percent')} less.")
+
+    @regime()
+    def tight(self):
+        left, hbm = planner.headroom(self.case(), self.outcome()), self.cluster().hbm_bytes
+        return (fig.filled(self.outcome().total_bytes[0], hbm) > 0.97) & ~self.none_fits() & ~self.none_legal(), (
+            f"Tight: the fullest GPU has {show(np.where(left > 0, left, 0.0), 'bytes')} of {show(hbm, 'bytes')} left, less than "
+            "the estimate can be wrong by. First response: measure it, or take a layout with more room.")
+
+    @regime()
+    def hidden_traffic(self):
+        found = self.outcome()
+        factor = np.minimum(found.needed[0], planner.FACTORS[-1])
+        waits = np.where(found.uncovered_s > 0, found.uncovered_s, 0.0)
+        share = self.said(planner.binding_share(found), "percent")
+        return (factor > 1.3) & (fig.filled(waits, found.step_s[0]) > 0.03) & (planner.binding(found) < 1), (
+            f"More lies behind the arithmetic than shows: it takes {share} of the step, yet a step a tenth shorter "
+            f"{choose(found.needed[0] < planner.NEVER, 'takes', 'is not to be had with')} {show(factor, 'times')} its speed. At "
+            f"that pace {show(waits, 'seconds')} of {select(found.uncovered, TERMS)} no longer hide.")
 
     @regime()
     def too_thin(self):

@@ -133,3 +133,15 @@ def test_an_own_cluster_of_the_catalogue_s_figures_is_the_catalogue_s():
     twice = own.cluster(option, own.Precision("bf16", 0.0), 160e9, 2 * 989e12, 3.35e12, 450e9, 100e9, 8.0)
     assert twice.chip.matmul_flops_per_s == 2 * mine.chip.matmul_flops_per_s and twice.hbm_bytes == 160e9
     assert twice.wires.nic_bytes_per_s == 2 * mine.wires.nic_bytes_per_s
+
+
+def test_what_faster_arithmetic_uncovers():
+    """The term that grows most when the arithmetic alone is as many times faster as a tenth takes; nothing by a factor of one."""
+    with check.trusted():
+        here, found = case("dense"), planner.outcome(case("dense"), H100.peak_flops_per_s)
+        layouts = found.found.layouts
+        winner = planner.Layouts(*(column[0] for column in layouts))
+        faster = here._replace(chip=own.scaled_chip(here.chip, float(found.needed[0]), 1.0))
+        more_s = planner.terms(faster, winner).data_exposed_s - planner.terms(here, winner).data_exposed_s
+        assert planner.TERMS[int(found.uncovered)] == "data_exposed_s" and found.uncovered_s == pytest.approx(more_s) and more_s > 1
+        assert planner.uncovered(here, layouts, 1.0)[1] == 0
