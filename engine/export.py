@@ -94,14 +94,15 @@ def megatron(run: Run, words=Words) -> str:
     uneven = (run.pp > 1) & (run.model.layers % (run.pp * run.chunks) != 0) & (run.chunks > 1)
     lines.append(words.choose(
         uneven, "  # chunks do not divide these layers: write the cut as --pipeline-model-parallel-layout\n", ""))
-    for setting in (*_megatron_model(run, words.plain), *_megatron_layout(run, words.plain)):
+    lines.append(words.choose(run.model.embedding_norm > 0, "  # Megatron-LM has no ALiBi and no norm behind the embedding\n", ""))
+    for setting in (*_megatron_model(run, words), *_megatron_layout(run, words.plain)):
         text = f"  --{setting.key}\n" if setting.value is None else f"  --{setting.key} {setting.value}\n"
         lines.append(text if setting.when is True else words.choose(setting.when, text, ""))
     return "ARGS=(\n" + "".join(map(str, lines)) + ")\n"
 
 
-def _megatron_model(run: Run, n) -> list[Setting]:
-    model = run.model
+def _megatron_model(run: Run, words) -> list[Setting]:
+    model, n = run.model, words.plain
     latent, experts, dense = model.kv_lora > 0, model.experts > 0, model.first_dense_layers
     return [
         Setting("num-layers", n(model.layers)), Setting("hidden-size", n(model.hidden)),
@@ -111,7 +112,11 @@ def _megatron_model(run: Run, n) -> list[Setting]:
         Setting("num-query-groups", n(model.kv_heads), (model.kv_heads < model.heads) & ~latent),
         Setting("kv-channels", n(model.head_dim), ~latent),
         Setting("seq-length", n(run.seq)), Setting("max-position-embeddings", n(run.seq)),
-        Setting("swiglu", when=model.gated > 0), Setting("add-qkv-bias", when=model.qkv_bias > 0),
+        Setting("position-embedding-type", words.choose(
+            model.embedding_norm > 0, "none", words.choose(model.max_positions > 0, "learned_absolute", "rope"))),
+        Setting("normalization", words.choose(model.norm_bias > 0, "LayerNorm", "RMSNorm")),
+        Setting("disable-bias-linear", when=model.biases < 1), Setting("add-qkv-bias", when=model.qkv_bias > 0),
+        Setting("swiglu", when=model.gated > 0),
         Setting("untie-embeddings-and-output-weights", when=model.tied < 1),
         Setting("multi-latent-attention", when=latent),
         Setting("q-lora-rank", n(model.q_lora), latent & (model.q_lora > 0)),

@@ -60,9 +60,22 @@ def test_megatron_arguments_are_documented_and_say_the_layout(name):
         assert (here.model.layers - first - last) % (here.pp - 2) == 0      # what Megatron-LM asks of the stages between
 
 
+@pytest.mark.parametrize("key, flags", [
+    ("llama3-70b", {"normalization": "RMSNorm", "position-embedding-type": "rope", "disable-bias-linear": True, "swiglu": True,
+                    "untie-embeddings-and-output-weights": True}),
+    ("qwen2.5-7b", {"normalization": "RMSNorm", "disable-bias-linear": True, "add-qkv-bias": True}),
+    ("gpt3-175b", {"normalization": "LayerNorm", "position-embedding-type": "learned_absolute"})])
+def test_megatron_s_defaults_are_gpt_2_s_and_other_models_say_what_they_are(key, flags):
+    found = arguments(export.megatron(run("classic")._replace(model=catalog.model(key))))
+    assert {name: found.get(name) for name in flags} == flags
+    assert key != "gpt3-175b" or not {"swiglu", "disable-bias-linear", "untie-embeddings-and-output-weights"} & set(found)
+
+
 def test_what_megatron_cannot_do_is_said():
     assert "no schedule dualpipe" in export.megatron(run("latent experts")) and "1F1B" in export.megatron(run("every second layer"))
     assert "#" not in export.megatron(run("classic"))
+    bloom = export.megatron(run("classic")._replace(model=catalog.model("bloom-176b")))
+    assert "no ALiBi" in bloom and "--position-embedding-type none\n" in bloom
     assert '"([0]*3+[1]*58)"' in export.megatron(run("latent experts")) and "--moe-layer-freq 2\n" in export.megatron(run("every second layer"))
 
 
