@@ -96,20 +96,20 @@ class LayoutPlanner(OwnJob):
         return self.outcome().found.fitting < 1
 
     # -- what is drawn ----------------------------------------------------------------------------------------------
-    @part(*JOB)
+    @part(*JOB, shown=False)
     def stages(self):
         return self.boxes(0, self.layouts().pp[0])
 
-    @part(*JOB)
+    @part(*JOB, shown=False)
     def replicas(self):
         a = self.layouts()
         return self.boxes(1, a.dp[0])
 
-    @part(*JOB)
+    @part(*JOB, shown=False)
     def pieces(self):
         return self.boxes(2, self.layouts().cp[0])
 
-    @part(*JOB)
+    @part(*JOB, shown=False)
     def shards(self):
         return self.boxes(3, self.layouts().tp[0])
 
