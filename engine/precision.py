@@ -213,12 +213,13 @@ def bit_of(code, place):
 
 # -- what an explorer of formats shows -----------------------------------------------------------------------------------------
 @program(bit=MOST_BITS, role=MOST_BITS, turned=MOST_BITS, around=2 * AROUND + 1, around_kind=2 * AROUND + 1,
-         place=2 * AROUND + 1, number=(), kind=(), gap=(), turns=(), pattern=(), fits=(), asked=(), error=())
+         place=2 * AROUND + 1, number=(), kind=(), gap=(), turns=(), pattern=(), fits=(), asked=(), seen=(),
+         error=())
 def explored(value, flips, exponent_bits, m, largest, has_infinity):
     """The pattern of a number with some bits flipped (bit i of ``flips`` flips bit i), and what it means then.
 
     ``around`` are the numbers beside it, those nearer to 0 first, ``place`` where they lie in gaps from it, and ``asked`` where
-    the value lies that was asked for (NaN: out of sight). ``fits``: the value is within the range before anything is flipped.
+    the value lies that was asked for, if it is in sight (``seen``). ``fits``: the value is within the range before anything is flipped.
     """
     bits = int(1 + exponent_bits + m)
     lowest = 2 - 2.0 ** (exponent_bits - 1)
@@ -249,11 +250,12 @@ def explored(value, flips, exponent_bits, m, largest, has_infinity):
             around_kind.append(what)
             place.append((beside - size) / gap)
     asked = (value * sign - size) / gap
+    seen = kind <= NORMAL and abs(asked) <= AROUND
     number = sign * size
     return {"bit": bit, "role": role, "turned": turned, "around": around, "around_kind": around_kind, "place": place,
             "number": number, "kind": kind, "gap": gap, "turns": turns, "pattern": pattern,
             "fits": 1 if nearest(value, m, lowest) <= largest else 0,
-            "asked": asked if kind <= NORMAL and abs(asked) <= AROUND else math.nan, "error": number / value - 1}
+            "asked": asked if seen else 0.0, "seen": 1 if seen else 0, "error": number / value - 1}
 
 
 @program(size=len(FORMATS), error=len(FORMATS), kind=len(FORMATS))

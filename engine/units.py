@@ -79,8 +79,8 @@ def real(value: float, digits: int = 3) -> str:
     rounded = round_significant(value, digits)
     if rounded == 0 or 1e-3 <= abs(rounded) < 1e6:
         return number(value, digits)
-    mantissa, exponent = f"{rounded:.{digits - 1}e}".split("e")
-    return f"{float(mantissa)!r}".removesuffix(".0").replace("-", "−") + f"e{int(exponent)}".replace("-", "−")
+    shortest = Decimal(repr(rounded)).normalize()
+    return f"{shortest:e}".replace("e+", "e").replace("-", "−")
 
 
 def human(value: float, family: str, digits: int = 3) -> str:

@@ -66,7 +66,8 @@ class FloatExplorer(Widget):
 
     @part("value", "format", "flips", shown=False)
     def asked(self):
-        return {"place": self.found()["asked"], "text": choose(np.isfinite(self.found()["asked"]), "asked", "")}
+        found = self.found()
+        return {"place": found["asked"], "seen": found["seen"], "text": choose(found["seen"] > 0, "asked", "")}
 
     @part("value", "format", "flips", shown=False)
     def here(self):
@@ -132,8 +133,8 @@ class FloatExplorer(Widget):
                                   source=sources["neighbours"], **near, **fig.TEXT))
         p.scatter("place", LINE, size=11, fill_color=color["ink"], line_color=color["ink"], source=sources["here"], **near)
         p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["here"], **near, **fig.TEXT)
-        p.scatter("place", ASKED_AT, size=11, marker="triangle", fill_color=color["accent"], line_color=color["accent"],
-                  source=sources["asked"], **near)
+        p.scatter("place", ASKED_AT, size=11, marker="triangle", fill_color=color["accent"], line_color=None,
+                  fill_alpha="seen", source=sources["asked"], **near)
         p.text("place", LINE, text="text", y_offset=28, text_align="center", source=sources["asked"], **near, **fig.LABEL)
 
     # -- the words ------------------------------------------------------------------------------------------------------

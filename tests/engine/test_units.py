@@ -21,6 +21,12 @@ def test_a_value_in_the_unit_asked_for(value, unit, text):
     assert units.in_unit(value, unit) == text
 
 
+@pytest.mark.parametrize("value, text", [(0.1, "0.1"), (0.0, "0"), (65504.0, "65,504"), (1.4e-45, "1.4e−45"), (-3.38953e38, "−3.39e38"),
+                                         (5e-324, "5e−324"), (1e6, "1e6"), (999999.0, "1e6"), (9.996e-4, "0.001"), (2e-8, "2e−8")])
+def test_a_number_that_may_be_tiny_or_huge(value, text):
+    assert units.human(value, "real") == text
+
+
 def test_unknown_families_units_and_values_are_refused():
     with pytest.raises(ValueError, match="family must be one of bytes, .*got 'parsec'"):
         units.human(1, "parsec")
