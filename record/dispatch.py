@@ -1,0 +1,204 @@
+"""What PyTorch's dispatcher does with five small calls: the kernels it visits, the graph that grows, the tensors it keeps.
+
+How it is seen. For each operator and dispatch key with a kernel, torch.library.get_kernel takes the kernel, and a
+function is put in its place that writes the visit down and calls it. So every visit was made. Which keys have no kernel
+and are passed by is read off the dispatcher's tables (torch._C._dispatch_dump_table). Nodes are the results' grad_fn;
+what is kept comes from torch.autograd.graph.saved_tensors_hooks. Shapes are written in letters; recording each case at
+two sizes shows that the letters are right. What a backend's kernel calls inside is counted, not listed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+from functools import cache, partial
+
+import torch
+import torch.nn.functional as F
+from torch.profiler import ProfilerActivity, profile
+
+RUNS_ON = ("torch",)
+KEYS = ("AutocastCPU", "AutogradCPU", "ADInplaceOrView", "CPU")
+SIZES = [{"t": 6, "h": 14, "f": 26, "a": 3, "d": 10}, {"t": 9, "h": 16, "f": 38, "a": 5, "d": 12}]
+MODES = {"grad": contextlib.nullcontext, "no_grad": torch.no_grad, "inference": torch.inference_mode}
+
+
+# -- the calls that are traced ---------------------------------------------------------------------------------------
+def leaf(*shape):
+    return torch.linspace(-1, 1, math.prod(shape)).reshape(shape).requires_grad_()
+
+
+def heads(n):
+    return {name: leaf(1, n["a"], n["t"], n["d"]) for name in ("q", "k", "v")}
+
+
+CASES = {
+    "matmul": (lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["h"], n["f"])}, lambda x, w: torch.matmul(x, w)),
+    "linear_gelu": (lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["f"], n["h"]), "b": leaf(n["f"])},
+                    lambda x, w, b: F.gelu(F.linear(x, w, b))),
+    "layer_norm": (lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["h"]), "b": leaf(n["h"])},
+                   lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b)),
+    "attention": (heads, lambda q, k, v: torch.softmax(q @ k.transpose(-2, -1), -1) @ v),
+    "sdpa": (heads, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0)),
+}
+
+
+# -- the dispatcher's own tables -------------------------------------------------------------------------------------
+@cache
+def kernels(operator: str) -> dict[str, str]:
+    """Key -> kind of kernel that the dispatcher calls there; keys that it passes by are left out."""
+    found = {}
+    for line in torch._C._dispatch_dump_table(operator).splitlines():
+        key, _, rest = line.partition(": ")
+        if key in KEYS and not rest.startswith("fallthrough"):
+            found[key] = rest.rsplit("[", 1)[1].rstrip("]")
+    return found
+
+
+def operators(run) -> list[str]:
+    """Every operator that a call dispatches, all overloads."""
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        run()
+    names = sorted({event.name for event in seen.events() if event.name.startswith("aten::")})
+    return [name if overload == "default" else f"{name}.{overload}" for name in names
+            for overload in getattr(torch.ops.aten, name.removeprefix("aten::")).overloads()]
+
+
+def written(tensor, letters: dict) -> dict:
+    """Shape, in letters, and format of a tensor."""
+    letter = {size: name for name, size in letters.items()}
+    return {"shape": [letter[size] for size in tensor.shape if size > 1], "dtype": str(tensor.dtype).removeprefix("torch.")}
+
+
+def address(tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+# -- one trace -------------------------------------------------------------------------------------------------------
+class Trace:
+    """Writes down what happens between `with` and its end."""
+
+    def __init__(self, inputs: dict, letters: dict):
+        self.inputs, self.letters = inputs, letters
+        self.calls, self.events, self.nodes = [], [], []
+        self._open = []                                 # (call, key, kind) of the visits under way
+        self._kept = []                                 # all results, so that no address is used twice
+        self._called = {address(t): (-1, name) for name, t in inputs.items()}      # storage -> who made it, and a name
+        self._storages, self._number = {}, {}
+
+    def __enter__(self):
+        self.library = torch.library.Library("aten", "IMPL")
+        self.hooks = torch.autograd.graph.saved_tensors_hooks(self.saved, lambda packed: packed)
+        self.hooks.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        self.hooks.__exit__(*error)
+        self.library._destroy()
+
+    def watch(self, wanted: list[str]) -> None:
+        # all kernels are taken before the first is replaced: what one key calls may depend on what stands at another
+        taken = [(operator, key, kind, torch.library.get_kernel(operator, key))
+                 for operator in wanted for key, kind in kernels(operator).items()]
+        for operator, key, kind, kernel in taken:
+            self.library.impl(operator.removeprefix("aten::"), partial(self.visit, operator.split(".")[0], key, kind, kernel),
+                              key, with_keyset=True, allow_override=True)
+
+    def visit(self, name, key, kind, kernel, keyset, *args, **named):
+        if self._open and self._open[-1][1] == "CPU" and self._open[-1][2] != "math kernel":
+            self.calls[self._open[-1][0]]["inside"] += 1        # of a backend's kernel
+            return self.quietly(kernel, keyset, args, named)
+        call = self.entered(name, key, kind)
+        try:
+            result = kernel.call_boxed(keyset, *args, **named)
+        finally:
+            self._open.pop()
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(tensor, torch.Tensor):
+                self.returned(call, tensor, args)
+        return result
+
+    def quietly(self, kernel, keyset, args, named):
+        result = kernel.call_boxed(keyset, *args, **named)
+        self._kept.append(result)
+        return result
+
+    def entered(self, name: str, key: str, kind: str) -> int:
+        """The call that this visit belongs to: the one around it if that is the same operator at an earlier key."""
+        around = self._open[-1] if self._open else None
+        if around and self.calls[around[0]]["op"] == name and KEYS.index(key) > KEYS.index(around[1]):
+            call = around[0]
+        else:
+            call = len(self.calls)
+            self.calls.append({"op": name, "depth": self.calls[around[0]]["depth"] + 1 if around else 0, "inside": 0})
+        self._open.append((call, key, kind))
+        self.events.append({"what": "visit", "call": call, "key": key, "kernel": kind})
+        return call
+
+    def returned(self, call: int, tensor, args) -> None:
+        self._kept.append(tensor)
+        op, at = self.calls[call]["op"].removeprefix("aten::"), address(tensor)
+        if self._called.get(at, (call, ""))[0] >= call:         # made in this call, not merely seen by it
+            copied = op in ("to", "_to_copy")
+            self._called[at] = call, f"copy of {self._called[address(args[0])][1]}" if copied else op
+        if tensor.grad_fn is not None and tensor.grad_fn not in self._number:
+            self.add_node(call, tensor.grad_fn)
+
+    def add_node(self, call: int, node) -> None:
+        self._number[node] = len(self.nodes)
+        self.nodes.append({"name": type(node).__name__, "call": call,
+                           "to": [self.called(earlier) for earlier, _ in node.next_functions if earlier is not None]})
+        self.events.append({"what": "node", "call": call, "node": self._number[node]})
+
+    def called(self, node):
+        """A node's number; the name of the input where its gradient is added up."""
+        if node in self._number:
+            return self._number[node]
+        return next(name for name, tensor in self.inputs.items() if tensor is node.variable)
+
+    def saved(self, tensor):
+        if self._open:
+            storage = self._storages.setdefault(address(tensor), len(self._storages))
+            self._kept.append(tensor)
+            self.events.append({"what": "save", "call": self._open[-1][0], "storage": storage,
+                                "of": self._called.get(address(tensor), (0, "statistic"))[1], **written(tensor, self.letters)})
+        return tensor
+
+
+def graph(tensor) -> list[str]:
+    """The names of the nodes behind a result, each once."""
+    seen, left = {}, [tensor.grad_fn]
+    while left:
+        node = left.pop()
+        if node is not None and node not in seen:
+            seen[node] = type(node).__name__
+            left += [earlier for earlier, _ in node.next_functions]
+    return sorted(name for name in seen.values() if name != "AccumulateGrad")
+
+
+def traced(case: str, autocast: bool, mode: str, letters: dict) -> dict:
+    inputs_of, call = CASES[case]
+    with MODES[mode](), torch.autocast("cpu", torch.bfloat16, enabled=autocast), warnings.catch_warnings():
+        warnings.simplefilter("ignore")                 # that kernels are replaced, which is meant
+        inputs = inputs_of(letters)
+        wanted, unwatched = operators(lambda: call(**inputs)), graph(call(**inputs))
+        torch.clear_autocast_cache()
+        with Trace(inputs, letters) as trace:
+            trace.watch(wanted)
+            watched = graph(call(**inputs))
+    if not watched == unwatched == sorted(node["name"] for node in trace.nodes):
+        raise AssertionError(f"{case}: watching changed the graph from {unwatched} to {watched}")
+    return {"calls": trace.calls, "events": trace.events, "nodes": trace.nodes}
+
+
+def record() -> dict:
+    found = {}
+    for case in CASES:
+        for autocast in (False, True):
+            for mode in MODES:
+                small, large = (traced(case, autocast, mode, letters) for letters in SIZES)
+                if small != large:
+                    raise AssertionError(f"{case}: the trace depends on the sizes in a way that letters do not say")
+                found[f"{case} {'autocast' if autocast else 'fp32'} {mode}"] = small
+    return {"traces": found}
