@@ -1,0 +1,69 @@
+"""Lesson 13 has the parts of a lesson, its numbers are those worked by hand, and its code runs under PyTorch."""
+
+import pytest
+
+from engine import catalog, dispatch, models, recordings, traces
+from tests.lessons.reading import Lesson
+from widgets.kit import prose
+
+LESSON = Lesson("13-pytorch-internals.md")
+ISSUE_S = 12.9e-6
+
+# worked by hand: a part of the expression -> what the reader must see
+BY_HAND = {
+    '512 / gpu("b200").bf16_flops_per_s': "0.562 ms",                   # 2 · 1.236e9 · 512 / 2.25e15
+    'traces.layer_kept_bytes(2048, 1, 12288, 96) | GB': "2.87 GB",      # 2048 · 12288 · 34 + 5 · 96 · 2048²
+    '2 * 4096 * 14336': "117 MB",
+    '16 * traces.layer_operators("inference")': "608",                  # 16 · 38
+    '16 * traces.layer_operators("inference") * 12.9e-6 | ms': "7.84 ms",
+    "dispatch.step_s(2000, 10e-6, 20e-6) | ms": "40 ms",                # 2000 · 20 µs, and 10 µs
+    "dispatch.step_s(2000, 10e-6, 20e-6, 10) | ms": "42 ms",            # and 200 · 10 µs
+    "dispatch.step_s(2000, 10e-6, 5e-6, 10) | ms": "21 ms",
+    "dispatch.step_s(300, 12.9e-6, dispatch.SHORTEST_S)": "3.87 ms",
+}
+
+
+def test_it_has_its_parts_in_order():
+    assert LESSON.places_in_order()
+    assert LESSON.widgets() == ["dispatcher_trace", "eager_overhead"] and LESSON.every_widget_asks_first()
+
+
+@pytest.mark.parametrize("part, seen", BY_HAND.items())
+def test_the_numbers_are_those_worked_by_hand(part, seen):
+    assert LESSON.shows(part) == seen
+
+
+def test_predictions_are_right_where_the_engine_says_so():
+    found = dict(zip(LESSON.widgets(), LESSON.right_answers()))
+    assert {name: eval(right, prose.namespace()) for name, right in found.items()} == {"dispatcher_trace": 2, "eager_overhead": 2}
+
+
+def test_few_tokens_under_autocast_keep_more_than_in_fp32():
+    llama = catalog.model("llama3-8b")
+    assert traces.kept_bytes("linear_gelu", True, "grad", 512, llama) > traces.kept_bytes("linear_gelu", False, "grad", 512, llama)
+    assert traces.kept_bytes("linear_gelu", True, "grad", 8192, llama) < traces.kept_bytes("linear_gelu", False, "grad", 8192, llama)
+
+
+def test_the_envelope_is_near_what_was_measured():
+    """ml-engineering, Llama 3.2 1B on a B200: 8.1 ms eager. Within a tenth, by two machines' CPUs and some luck."""
+    assert 16 * traces.layer_operators("inference") * ISSUE_S == pytest.approx(8.1e-3, rel=0.1)
+    issue_s = 32 * traces.layer_operators("inference") * ISSUE_S         # Llama 3.1 8B, 8,192 tokens: 152.4 ms
+    assert issue_s < 0.2 * 2 * models.parameters(catalog.model("llama3-8b")) * 8192 / catalog.gpu("b200").bf16_flops_per_s / 0.5
+
+
+def test_what_a_layer_starts():
+    """Two norms of pow, mean, add, rsqrt, two products and two casts; two rotations of two products, a sum, a sign and a
+    concatenation; seven matrices, attention, SiLU, its product, two sums."""
+    assert recordings.load("layer_ops")["inference"]["kernels"] == 2 * 8 + 2 * 5 + 7 + 1 + 1 + 1 + 2
+
+
+def test_no_gpu_helps_the_designs_recommender():
+    steps = [dispatch.step_s(300, ISSUE_S, dispatch.matmul_s(512, gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s))
+             for gpu in (catalog.gpu("a100-80"), catalog.gpu("h100-sxm"))]
+    assert steps[0] == pytest.approx(steps[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("code", LESSON.code("python"))
+def test_its_code_runs(code):
+    pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    exec(compile(code, "lesson 13", "exec"), {})

@@ -1,0 +1,250 @@
+"""A call on its way through PyTorch's dispatcher, as recorded: the kernels it visits, the graph that grows, what is kept."""
+
+import numpy as np
+from bokeh.core.properties import value
+
+from engine import catalog, dispatch, recordings, traces
+from widgets.kit import figure as fig
+from widgets.kit import lanes
+from widgets.kit.controls import Choice, Number, Player, Switch
+from widgets.kit.symbolic import lookup
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, executed, hint, once, part, readout, regime
+
+TABLES = traces.tables()
+CASES = {"matmul": "torch.matmul", "linear_gelu": "linear, then GELU", "layer_norm": "layer norm",
+         "attention": "attention, written out", "sdpa": "attention, fused"}
+MODES = {"grad": "training", "no_grad": "torch.no_grad", "inference": "inference_mode"}
+MODELS = [catalog.model(key) for key in ("llama3-8b", "llama3-70b", "llama3.1-405b")]
+EVENTS = int(TABLES.events.max())
+CALLS = np.arange(float(TABLES.calls["op"].shape[1]))
+LEAST = 10                                              # rows: a short trace is not blown up beyond that
+TOP, HEAD_AT = 0.93, 0.97
+SLOTS = (0.905, 0.89)                                   # of the first and the second tensor that an operator keeps
+INDENT = 0.018
+WIDE = {"keys": np.array([0.395, 0.475, 0.555, 0.635]), "graph": 0.735, "kept": 0.99}
+NARROW = {"keys": np.array([0.53, 0.61, 0.69, 0.77]), "kept": 0.995}
+ABBREVIATED = {"wide": ["autocast", "autograd", "views", "CPU"], "narrow": ["AC", "AG", "V", "CPU"]}
+KINDS = ["the CPU's kernel", "made of other operators", "a kernel for every backend", "autograd's kernel", "a fallback"]
+CARD = catalog.gpu("h100-sxm")
+
+
+def brief(word: str) -> str:
+    """An operator's or node's name as it fits into the picture; the whole one is under the pointer."""
+    for long, short in (("aten::", ""), ("scaled_dot_product", "sdpa"), ("_flash_attention_for_cpu", "_flash_cpu"), ("Backward0", "′"),
+                        ("ScaledDotProductFlashAttentionForCpu", "SdpaFlashCpu")):
+        word = word.replace(long, short)
+    return word
+
+
+BRIEF = [brief(word) for word in TABLES.words]
+
+
+def key_at(places, key):
+    """Where the column of a dispatch key stands."""
+    return fig.between(places["keys"][0], places["keys"][-1], dispatch.share(key, fig.last(len(traces.KEYS))))
+
+
+class DispatcherTrace(Widget):
+    question = "What happens between a line of PyTorch and the kernel that does its work?"
+    call = Choice("Call", {key: (words, float(i)) for i, (key, words) in enumerate(CASES.items())}, "linear_gelu")
+    autocast = Switch("Autocast to bf16", True)
+    tokens = Number("Tokens", 8192, 128, 131072, family="tokens", stops=61, whole=True, marks=(2048, 32768))
+    mode = Choice("Mode", {key: (words, float(i)) for i, (key, words) in enumerate(MODES.items())}, "grad", more=True)
+    model = Choice("Sizes of", MODELS, "llama3-8b", more=True)
+    play = Player("Step through the call", frames=EVENTS, seconds_per_frame=0.6, tween=1)
+
+    presets = {"Linear and GELU": {}, "… in fp32": {"autocast": "off"}, "… under no_grad": {"mode": "no_grad"},
+               "… in inference_mode": {"mode": "inference"}, "Attention, written out": {"call": "attention", "autocast": "off"},
+               "Attention, fused": {"call": "sdpa", "autocast": "off"}}
+    break_it = "Make one call keep more for its backward pass than an H100 has memory. Then say which call would not."
+    assumptions = (
+        f"Recorded with {recordings.made_with('dispatch')} on a CPU: every kernel is replaced by a function that notes the visit and calls "
+        "it. So filled marks were seen; keys without a kernel for that operator are passed by, which is read off the dispatcher's tables. "
+        "Operators called inside a backend's kernel are counted, not listed: on a GPU those differ, and keys are called CUDA instead of "
+        "CPU. Kept bytes follow from the recorded shapes; weights are left out, their cast copies are not.")
+    formula = (
+        "$$\\text{kept} = \\sum_{\\text{saved}} \\text{bytes of an item} \\times \\prod \\text{sizes}$$\n\nover the tensors that nodes "
+        "keep, each stretch of memory once. The dispatcher takes the highest key that is in the tensors' key sets or switched on for the "
+        "thread, and not switched off (PyTorch: c10/core/DispatchKeySet.h).")
+
+    # -- the recording, asked ---------------------------------------------------------------------------------------
+    @once
+    def row(self):
+        return traces.index(self.call, np.where(self.autocast, 1.0, 0.0), self.mode)
+
+    @executed("call", "autocast", "mode")
+    def recorded(self):
+        return traces.columns(self.call, self.autocast, self.mode)
+
+    def events(self):
+        return lookup(TABLES.events, self.row())
+
+    def moment(self):
+        return np.minimum(self.play, self.events())
+
+    def happened(self, part):
+        """1 for each row of a part that is there and has had its turn."""
+        return np.where(self.recorded()[f"{part}.event"] < self.moment(), 1.0, 0.0)
+
+    def rows(self):
+        return np.maximum(lookup(TABLES.operators, self.row()), LEAST)
+
+    def height(self, call):
+        return fig.between(0.0, TOP, lanes.middle(call, self.rows()))
+
+    def kept_each(self):
+        kept = {name: self.recorded()[f"kept.{name}"] for name in TABLES.kept}
+        return traces.tensor_bytes(kept, self.tokens, self.model.hidden, self.model.ffn, self.model.heads, self.model.head_dim)
+
+    def kept_by(self, now):
+        """Bytes that count among those kept so far, and by the end."""
+        counted = self.recorded()["kept.counted"]
+        return np.sum(np.where((counted > 0) & (now > 0), self.kept_each(), 0.0))
+
+    def kept_now(self):
+        return self.kept_by(self.happened("kept"))
+
+    def kept_at_end(self):
+        return self.kept_by(np.where(self.recorded()["kept.event"] >= 0, 1.0, 0.0))
+
+    def so_far(self, part):
+        return np.sum(self.happened(part))
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    @part("call", "autocast", "mode", "play")
+    def calls(self):
+        op, depth = self.recorded()["calls.op"], self.recorded()["calls.depth"]
+        return {"y": self.height(np.where(op >= 0, CALLS, op)), "x": fig.share_of(depth, INDENT), "seen": self.happened("calls"),
+                "inside": self.recorded()["calls.inside"], "operator": select(op, TABLES.words), "name": select(op, BRIEF)}
+
+    @hint("calls")
+    def about_call(self):
+        return phrase("{op}; its kernel calls {inside} more", op=select(self.recorded()["calls.op"], TABLES.words),
+                      inside=show(self.recorded()["calls.inside"], "count"))
+
+    @part("call", "autocast", "mode", "play")
+    def visits(self):
+        key, now = self.recorded()["visits.key"], self.happened("visits")
+        solid = np.where(self.recorded()["visits.kernel"] == traces.COMPOSITE, 0.0, now)
+        return {"y": self.height(self.recorded()["visits.call"]), "x": key_at(WIDE, key), "narrow": key_at(NARROW, key),
+                "seen": now, "solid": solid, "operator": select(self.recorded()["visits.op"], TABLES.words),
+                "key": select(key, traces.KEYS)}
+
+    @hint("visits")
+    def about_visit(self):
+        return phrase("{op} at {key}: {kind}", op=select(self.recorded()["visits.op"], TABLES.words),
+                      key=select(self.recorded()["visits.key"], traces.KEYS),
+                      kind=select(self.recorded()["visits.kernel"], KINDS))
+
+    @part("call", "autocast", "mode", "play")
+    def nodes(self):
+        name = self.recorded()["nodes.name"]
+        return {"y": self.height(self.recorded()["nodes.call"]), "x": fig.share_of(np.where(name >= 0, 1.0, name), WIDE["graph"]),
+                "seen": self.happened("nodes"), "node": select(name, TABLES.words), "name": select(name, BRIEF)}
+
+    @hint("nodes")
+    def about_node(self):
+        return phrase("{node}: a node of the backward graph", node=select(self.recorded()["nodes.name"], TABLES.words))
+
+    @part("call", "autocast", "mode", "play", shown=False)
+    def edges(self):
+        start = self.height(self.recorded()["edges.call"])
+        return {"start": start, "end": self.height(self.recorded()["edges.to"]), "seen": self.happened("edges")}
+
+    @part("call", "autocast", "mode", "tokens", "model", "play")
+    def kept(self):
+        """Each tensor that a node keeps; those of one operator stand beside each other."""
+        of, counted = self.recorded()["kept.of"], self.recorded()["kept.counted"]
+        return {"y": self.height(self.recorded()["kept.call"]), "x": fig.between(*SLOTS, self.recorded()["kept.slot"]),
+                "solid": np.where(counted > 0, self.happened("kept"), 0.0), "bytes": self.kept_each(), "seen": self.happened("kept"),
+                "tensor": select(of, TABLES.words), "counted": counted}
+
+    @hint("kept")
+    def about_kept(self):
+        return phrase("keeps {tensor}: {bytes}{how}", tensor=select(self.recorded()["kept.of"], TABLES.words),
+                      bytes=show(self.kept_each(), "bytes"),
+                      how=select(self.recorded()["kept.counted"], [" (a weight, or memory already counted)", ""]))
+
+    @part("call", "autocast", "mode", "tokens", "model", "play", shown=False)
+    def kept_rows(self):
+        """What each operator keeps, and counts."""
+        counted = (self.recorded()["kept.counted"] > 0) & (self.happened("kept") > 0)
+        total = traces.summed(self.recorded()["kept.call"], np.where(counted, self.kept_each(), 0.0), CALLS)
+        return {"y": self.height(CALLS), "text": show(total, "bytes"), "seen": np.where(total > 0, 1.0, 0.0)}
+
+    def ends(self):
+        return {"play": self.events()}
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((0, 1), (0, 1), height=560)
+        fig.hide(p.xaxis[0])
+        fig.hide(p.yaxis[0])
+        p.grid.visible = False
+        calls, visits, nodes = sources["calls"], sources["visits"], sources["nodes"]
+        for width, places, marks in (("wide", WIDE, "x"), ("narrow", NARROW, "narrow")):
+            for place, name in zip(places["keys"], ABBREVIATED[width]):
+                fig.only(width, p.text([place], [HEAD_AT], text=[name], text_align="center", **fig.LABEL),
+                         p.segment([place], [0], [place], [TOP], line_color=color["grid"], line_width=6))
+            fig.only(width, p.segment(places["keys"][0], "y", places["keys"][-1], "y", source=calls, line_color=color["axis"],
+                                      line_alpha="seen", line_dash=[2, 3]),
+                     p.scatter(marks, "y", source=visits, size=12, fill_color=color["panel"], line_color=color["compute"],
+                               fill_alpha="seen", line_alpha="seen", line_width=2),
+                     p.scatter(marks, "y", source=visits, size=12, fill_color=color["compute"], line_color=None, fill_alpha="solid"),
+                     p.text([places["kept"]], [HEAD_AT], text=["keeps"], text_align="right", **fig.BOLD | {"text_color": color["hbm"]}),
+                     p.text(places["kept"], "y", text="text", source=sources["kept_rows"], text_align="right", text_alpha="seen",
+                            **fig.BOLD | {"text_color": color["hbm"]}))
+        p.text([0], [HEAD_AT], text=value("operator"), **fig.LABEL)
+        p.text("x", "y", text="name", source=calls, text_alpha="seen", **fig.TEXT)
+        graph = WIDE["graph"]
+        fig.only("wide", p.scatter("x", "y", source=sources["kept"], marker="square", size=9, fill_color=color["panel"],
+                                   line_color=color["hbm"], fill_alpha="seen", line_alpha="seen", line_width=1.5),
+                 p.scatter("x", "y", source=sources["kept"], marker="square", size=9, fill_color=color["hbm"], line_color=None,
+                           fill_alpha="solid"),
+                 p.text([graph], [HEAD_AT], text=value("backward graph"), **fig.LABEL),
+                 p.bezier(graph, "start", graph, "end", graph - 0.04, "start", graph - 0.04, "end", source=sources["edges"],
+                          line_color=color["ink-soft"], line_alpha="seen", line_width=1.5),
+                 p.scatter("x", "y", source=nodes, marker="square", size=10, fill_color=color["ink-soft"], line_color=None,
+                           fill_alpha="seen"),
+                 p.text("x", "y", text="name", source=nodes, x_offset=12, text_alpha="seen", **fig.TEXT))
+        return p
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Operators called")
+    def operators(self):
+        return show(self.so_far("calls"), "count")
+
+    @readout("Kernels visited", help="One for each key that has one: the dispatcher's hops")
+    def hops(self):
+        return show(self.so_far("visits"), "count")
+
+    @readout("Nodes of the graph")
+    def graph(self):
+        return show(self.so_far("nodes"), "count")
+
+    @readout("Kept for backward")
+    def keeps(self):
+        return show(self.kept_now(), "bytes"), self.kept_now() > CARD.hbm_bytes
+
+    @readout("… a token")
+    def per_token(self):
+        return show(dispatch.share(self.kept_now(), self.tokens), "bytes")
+
+    @regime(target=True)
+    def outgrown(self):
+        return self.kept_at_end() > CARD.hbm_bytes, (
+            f"You found the call that outgrows the GPU: {show(self.tokens, 'count')} tokens make it keep {show(self.kept_at_end(), 'bytes')}, "
+            f"an H100 has {show(CARD.hbm_bytes, 'bytes')}. The scores of {show(self.model.heads, 'count')} heads grow with the square of the "
+            "tokens. First response: fused attention, which keeps a sum for each row instead (lesson 16).")
+
+    @regime()
+    def nothing_kept(self):
+        return (self.kept_at_end() <= 0) & (self.mode > 0), (
+            "Nothing is kept and no node is made. Under no_grad the call still passes autograd's kernels; in inference_mode it does not.")
+
+    def summary(self):
+        words = select(self.call, list(CASES.values()))
+        return (f"The call of {words}, {choose(self.autocast, 'under autocast', 'in fp32')}, {select(self.mode, list(MODES.values()))}: "
+                f"{self.operators()} operators, {self.hops()} kernels visited, {self.graph()} nodes, "
+                f"{show(self.kept_now(), 'bytes')} kept for {show(self.tokens, 'count')} tokens.")
