@@ -13,7 +13,7 @@ import numpy as np
 
 from engine import recordings
 from engine.allocator import (AFTER, ALIVE, ALLOCATED, CAPACITY, EXPANDABLE, FIRST, FREE, FREES, KIND, MALLOCS, RESERVED,
-                              RETRIES, SIZE, STATE, UNMAPPED, allocate, largest_free, release)
+                              RETRIES, SIZE, STATE, UNMAPPED, allocate, largest_free, release, rounded_bytes)
 from engine.program import full, program
 
 STEPS = 12                      # at most, in one replay
@@ -92,13 +92,15 @@ def draw(segments, blocks, whole, pieces, frames):
          allocated_at_bytes=STEPS * SAMPLES + 1, reserved_at_bytes=STEPS * SAMPLES + 1, allocated_bytes=(),
          reserved_bytes=(), largest_bytes=(), mallocs=(), frees=(), retries=(), now=(), length=(),
          peak_allocated_bytes=(), peak_reserved_bytes=(), all_frees=(), all_retries=(), reached=(), failed=(),
-         wanted_bytes=(), last_allocated_bytes=(), last_reserved_bytes=(), last_largest_bytes=())
+         wanted_bytes=(), last_allocated_bytes=(), last_reserved_bytes=(), last_largest_bytes=(),
+         needed_bytes=())
 def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, length, spread, seed, capacity_bytes,
            expandable, moment):
     """The allocator after each event of so many steps, and all its blocks at one moment (in steps).
 
     ``failed`` says that the run ends before its last step, at ``reached`` steps, for want of ``wanted_bytes``; a moment
-    after that shows how it ended. Peaks, all retries and what is last are those of the whole run.
+    after that shows how it ended. Peaks, all retries and what is last are those of the run up to there. ``needed_bytes``
+    is what all its steps would need at once, were the tensors laid end to end, however the run ends.
     """
     state = full(7, 0)
     state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
@@ -107,15 +109,18 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
     allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0
+    live, needed = 0, 0
     for step in range(int(steps) + 1):
         events = setup if step == 0 else first if step == 1 else steady
         tokens = length_of_step(step, length, spread, seed)
         sample = 1
         for number in range(len(events)):
+            tensor = int(abs(events[number])) - 1
+            asked = fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
+            live += rounded_bytes(asked) if events[number] > 0 else -rounded_bytes(asked)
+            needed = max(needed, live)
             if failed == 0:
-                tensor = int(abs(events[number])) - 1
                 if events[number] > 0:
-                    asked = fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
                     held_by[tensor] = allocate(state, segments, blocks, caches, asked, kinds[tensor])
                     if held_by[tensor] < 0:
                         failed, wanted = 1, asked
@@ -146,7 +151,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
             "peak_allocated_bytes": peak, "peak_reserved_bytes": peak_reserved, "all_frees": state[FREES],
             "all_retries": state[RETRIES], "reached": reached, "failed": failed, "wanted_bytes": wanted,
             "last_allocated_bytes": state[ALLOCATED], "last_reserved_bytes": state[RESERVED],
-            "last_largest_bytes": largest_free(blocks, caches)}
+            "last_largest_bytes": largest_free(blocks, caches), "needed_bytes": needed}
 
 
 def of_steps(steps, length, spread, seed, capacity_bytes, expandable, moment) -> dict:
@@ -167,13 +172,13 @@ def unallocated_bytes(reserved_bytes, allocated_bytes):
 
 
 def fits_in_sum(run, capacity_bytes):
-    """Whether the request that failed is smaller than all that no tensor uses, had it been in one piece."""
-    return (run["failed"] > 0) & (capacity_bytes - run["last_allocated_bytes"] >= run["wanted_bytes"])
+    """Whether a run that failed would have had room for all its tensors at any time, laid end to end."""
+    return (run["failed"] > 0) & (run["needed_bytes"] <= capacity_bytes)
 
 
 def too_much(run, capacity_bytes):
-    """Whether the request that failed would not have fitted however the free memory lay."""
-    return (run["failed"] > 0) & (capacity_bytes - run["last_allocated_bytes"] < run["wanted_bytes"])
+    """Whether a run that failed needs more than the GPU has, however it is laid."""
+    return (run["failed"] > 0) & (run["needed_bytes"] > capacity_bytes)
 
 
 def peak_ratio(run):

@@ -25,7 +25,7 @@ LOOSE = 0.25                                        # reserved over allocated, f
 
 class AllocatorReplay(Widget):
     question = "Why does PyTorch run out of memory with gigabytes free?"
-    spread = Number("Spread of lengths ±", 0.1, 0.0, 0.6, family="percent", stops=61, log=False,
+    spread = Number("Length spread ±", 0.1, 0.0, 0.6, family="percent", stops=61, log=False,
                     help="Each step's batch is padded to a length of its own, drawn evenly from this range")
     memory = Number("GPU memory", 80e9, 16e9, 180e9, family="bytes", stops=81, marks=(24e9, 40e9, 48e9, 80e9, 141e9))
     expandable = Switch("Expandable segments")
@@ -208,14 +208,17 @@ class AllocatorReplay(Widget):
     def fragmented(self):
         run = self.run()
         return allocator_replay.fits_in_sum(run, self.memory), (
-            f"You found it. “{self.message()}” In sum there is room for the request, in one piece there is not: the "
-            f"largest free block has {show(run['last_largest_bytes'], 'bytes_binary')}. First response: expandable "
-            "segments.")
+            f"You found it. “{self.message()}” Laid end to end, the tensors of no step take more than "
+            f"{show(run['needed_bytes'], 'bytes_binary')}; the largest free block has "
+            f"{show(run['last_largest_bytes'], 'bytes_binary')}. First response: "
+            f"{choose(self.expandable, 'lengths in a few buckets', 'expandable segments')}.")
 
     @regime()
     def full(self):
-        return allocator_replay.too_much(self.run(), self.memory), (
-            f"The memory is full: “{self.message()}” No allocator helps here. First response: shorter batches, "
+        run = self.run()
+        return allocator_replay.too_much(run, self.memory), (
+            f"The memory is full: “{self.message()}” At its fullest the run needs "
+            f"{show(run['needed_bytes'], 'bytes_binary')}, however it is laid. First response: shorter batches, "
             "recomputation, or sharding (lesson 05).")
 
     @regime()

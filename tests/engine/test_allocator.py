@@ -1,4 +1,4 @@
-"""The caching allocator against hand-worked cases, from the constants of c10/core/AllocatorConfig.h (PyTorch 2.13)."""
+"""The caching allocator by hand, from the constants of c10/core/AllocatorConfig.h (PyTorch 2.13)."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Lesson 15 has the parts of a lesson, its numbers are those worked by hand, its words agree with the engine, its code runs."""
+"""Lesson 15: its numbers are those worked by hand, its words agree with the engine, its code runs."""
 
 import re
 
@@ -42,6 +42,12 @@ def test_how_much_lengths_vary_hardly_matters_that_they_vary_does():
     excess = [allocator_replay.excess(allocator_replay.of_steps(12, 8192, spread, 8, 180e9, 0, 12))
               for spread in (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)]
     assert excess[0] < 0.1 and min(excess[1:]) > 0.35 and max(excess[1:]) < 0.7
+
+
+def test_a_gpu_a_tenth_larger_than_the_need_still_fails():
+    needed = allocator_replay.of_steps(12, 8192, 0.1, 8, 80e9, 0, 12)["needed_bytes"]
+    off, on = (allocator_replay.of_steps(12, 8192, 0.1, 8, 1.1 * needed, expandable, 12) for expandable in (0, 1))
+    assert off["failed"] and not on["failed"]
 
 
 def test_no_preset_meets_the_target_and_the_switch_cures_what_does():
