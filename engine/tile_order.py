@@ -1,7 +1,7 @@
 """The order in which a matrix product's programs run, and what of their blocks is still in L2: counted by executing it.
 
-Programs start in the order of their numbers, so many at a time (a wave), and walk along k together. Each reads a block of A
-and a block of B a step. L2 is a stack of blocks: the one that was read last lies on top, and the bottom one makes room.
+Programs start in the order of their numbers, so many at a time (a wave), and walk along k together. Each reads a block
+of A and a block of B a step. L2 is a stack of blocks: what was read last lies on top, and the bottom one makes room.
 
 The functions keep to the part of Python that ``engine.program`` writes out for the page.
 """
@@ -14,7 +14,7 @@ from engine import check, ops
 from engine.program import full, program
 
 MOST = 18 * 18                      # tiles of C, blocks of A, and of B
-AWAY, RESTING, FOUND, READ = 0, 1, 2, 3     # of a block, in the wave that is shown: not in L2, in L2, found there, from HBM
+AWAY, RESTING, FOUND, READ = 0, 1, 2, 3     # of a block, in the last wave: not in L2, in L2, found there, from HBM
 
 
 def tile_row(number, tiles_m, tiles_n, group):
@@ -75,10 +75,10 @@ def read(block, room, newer, older, state, counts):
 
 @program(a_state=MOST, b_state=MOST, c_state=MOST, asked=(), read=(), wave_asked=(), wave_read=())
 def run(tiles_m, tiles_n, tiles_k, group, at_a_time, room, until):
-    """All waves up to that of the program before ``until``: blocks asked for and read from HBM so far, and in the last wave.
+    """All waves up to that of the program before ``until``: blocks asked for and read from HBM, so far and in the last.
 
-    a_state[row of tiles · tiles_k + step], b_state[step · tiles_n + column] say where each block is at its end, c_state[number
-    of the program] whether it is waiting (0), done (1), or in that wave (2).
+    a_state[row of tiles · tiles_k + step] and b_state[step · tiles_n + column] say where each block is at its end,
+    c_state[number of the program] whether it is waiting (0), done (1), or in that wave (2).
     """
     tiles_m, tiles_n, tiles_k, group = int(tiles_m), int(tiles_n), int(tiles_k), int(group)
     all_a = tiles_m * tiles_k

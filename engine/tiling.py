@@ -1,10 +1,10 @@
-"""A matrix product as a grid of programs, one for each tile of the result: what a tile needs of a multiprocessor, how the
-tiles spread over the chip, and how long that takes.
+"""A matrix product as a grid of programs, one for each tile of the result: what a tile needs of a multiprocessor, how
+the tiles spread over the chip, and how long that takes.
 
-A program keeps its tile of C in registers and walks along k. At each step it needs a block of A and a block of B in shared
-memory, where several stages of them are on their way while one is used. What bounds the whole is the slowest of the
-arithmetic, the reads through L2, the latency that the stages must cover, and HBM; and all wait for the multiprocessor that
-was given the most tiles. 16-bit operands, sums in fp32.
+A program keeps its tile of C in registers and walks along k. At each step it needs a block of A and a block of B in
+shared memory, where several stages of them are on their way while one is used. What bounds the whole is the slowest of
+the arithmetic, the reads through L2, the latency that the stages must cover, and HBM; and all wait for the
+multiprocessor that was given the most tiles. 16-bit operands, sums in fp32.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def intensity(tile: Tile):
 
 # -- one multiprocessor ----------------------------------------------------------------------------------------------
 def buffers(tile: Tile, at: Chip):
-    """Stages that lie in shared memory. Where the matrix units read registers, the stage in use needs no place there."""
+    """Stages that lie in shared memory. Where the matrix units read registers, that in use needs no place there."""
     from_smem = (at.reads_smem > 0.0) & (tile.block_m >= GROUP_ROWS)
     return ops.where(from_smem, tile.stages, ops.maximum(tile.stages - 1.0, 1.0))
 
@@ -213,7 +213,7 @@ def hbm_bytes(m, n, k, tile: Tile, at: Chip, group):
     """What HBM must deliver and take: each operand once if both fit in L2, else once for each wave that uses it.
 
     A wave of W tiles in groups of g rows spans g rows of tiles and W/g columns, (g·bm + W/g·bn)·k elements. Programs of
-    a wave walk along k together, so that a block is read from HBM once a wave. Leaves out what one wave finds of the last.
+    a wave walk along k together, so that a block is read from HBM once a wave. Leaves out what a wave finds of the last.
     """
     once = (m * k + k * n) * ELEMENT_BYTES
     down, across = blocks(m, tile.block_m), blocks(n, tile.block_n)
@@ -230,7 +230,7 @@ def times(m, n, k, tile: Tile, at: Chip, group=8.0) -> Times:
     """A product of m×k by k×n, and what bounds it.
 
     A step along k takes the matrix units 2·bm·bn·bk/rate, and L2 2·bk·(bm + bn)/rate, for each of the programs that
-    share the multiprocessor; and it takes no less than (load + step)/stages, since a stage that is asked for now is used
+    share the multiprocessor; and it takes no less than (load + step)/stages, since what is asked for now is used
     stages − 1 steps later. Each program waits for its first load and writes its tile. Spilled registers go out and in
     through L1 once a step. Leaves out the launch, bank conflicts, clusters, persistent kernels and splits along k.
     """
@@ -242,7 +242,8 @@ def times(m, n, k, tile: Tile, at: Chip, group=8.0) -> Times:
     step_s = 2.0 * tile.block_m * tile.block_n * tile.block_k / rate + spill_s
     feed_s = (tile.block_m + tile.block_n) * tile.block_k * ELEMENT_BYTES / l2_rate
     covered_s = (at.load_s + step_s) / tile.stages
-    steps, ends_s = blocks(k, tile.block_k), at.load_s / together + tile.block_m * tile.block_n * ELEMENT_BYTES / l2_rate
+    ends_s = at.load_s / together + tile.block_m * tile.block_n * ELEMENT_BYTES / l2_rate
+    steps = blocks(k, tile.block_k)
     arithmetic_s, l2_s, latency_s = (mine * (steps * each + ends_s) for each in (step_s, feed_s, covered_s / together))
     hbm_s = hbm_bytes(m, n, k, tile, at, group) / at.hbm_bytes_per_s
     return Times(arithmetic_s, l2_s, latency_s, hbm_s,

@@ -1,4 +1,4 @@
-"""Attention of one head without its score matrix: a block of queries for each program, a running softmax over the keys."""
+"""Attention of one head without its score matrix: a block of queries a program, a running softmax over the keys."""
 
 import torch
 import triton

@@ -31,9 +31,9 @@ def measure(device: str, quick: bool) -> dict:
         a = torch.randn(m, k, device=device, dtype=b.dtype)
         return 2 * m * n * k / _seconds(lambda: product(a, b), device, quick)
 
-    by_tile = [dict(zip(names, tile)) | {"flops_per_s": rate(rows[-1], lambda a, b, t=tile: matmul(a, b, **dict(zip(names, t))))}
-               for tile in tiles]
-    first = dict(zip(names, tiles[0]))
+    tiles = [dict(zip(names, tile)) for tile in tiles]
+    by_tile = [tile | {"flops_per_s": rate(rows[-1], lambda a, b, t=tile: matmul(a, b, **t))} for tile in tiles]
+    first = tiles[0]
     by_rows = [{"rows": m, "flops_per_s": rate(m, lambda a, b: matmul(a, b, **first)),
                 "torch_flops_per_s": rate(m, torch.mm)} for m in rows]
     return {"n": n, "k": k, "by_tile": by_tile, "by_rows": by_rows}

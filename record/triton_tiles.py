@@ -40,7 +40,8 @@ def needs(kernel) -> dict:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         Path(file.name).write_bytes(kernel.asm["cubin"])
         tool = Path(nvidia.__file__).parent / "bin" / "cuobjdump"
-        said = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True,
+                              check=True).stdout
     return {"smem_bytes": kernel.metadata.shared, "registers": int(re.search(r"REG:(\d+)", said)[1]),
             "spilled_bytes": int(re.search(r"STACK:(\d+)", said)[1])}
 

@@ -1,4 +1,4 @@
-"""The programs of a matrix product in their order: which blocks each reads, what a mask switches off, what L2 still holds."""
+"""The programs of a matrix product in their order: what each reads, what a mask switches off, what L2 still holds."""
 
 import numpy as np
 from bokeh.core.properties import value
@@ -17,8 +17,8 @@ WORDS_AT = np.array([1.98, 1.82, 1.66, 1.5, 1.34])      # the lines above A
 KEY_AT, SHARE = -0.13, 0.94             # of a cell, what its block takes
 NUMBERED = 100.0                        # up to so many tiles have room for their numbers
 STATES = ["is not in L2", "lies in L2", "was found in L2", "was read from HBM"]
-KEY = [(0.0, "read from HBM", "HBM", 0.75, 0.0), (0.62, "found in L2", "found", 0.3, 0.8), (1.16, "in L2", "in L2", 0.16, 0.0),
-       (1.56, "masked", "masked", None, None)]
+KEY = [(0.0, "read from HBM", "HBM", 0.75, 0.0), (0.62, "found in L2", "found", 0.3, 0.8),
+       (1.16, "in L2", "in L2", 0.16, 0.0), (1.56, "masked", "masked", None, None)]
 GRID = ("side", "block", "inner")
 ORDER = (*GRID, "group", "at_a_time", "room")
 RAGGED, WASTEFUL = 0.25, 1.5
@@ -45,15 +45,16 @@ class ProgramBlocks(Widget):
     break_it = ("Keep the tiles and change their order alone, until HBM must deliver half as much again as in the best "
                 "order.")
     assumptions = (
-        "Every block is square, all programs of a wave walk along K together, and a wave starts when the last one is done. L2 "
-        "holds whole blocks and gives up the one that was read longest ago; real ones hold thousands, of smaller pieces. "
-        "Counted by running the order, not by a formula. Writing C is left out.")
+        "Every block is square, all programs of a wave walk along K together, and a wave starts when the last one is "
+        "done. L2 holds whole blocks and gives up the one that was read longest ago; real ones hold thousands, of "
+        "smaller pieces. Counted by running the order, not by a formula. Writing C is left out.")
     formula = (
-        r"$$\text{group} = \left\lfloor\frac{p}{G\,t_n}\right\rfloor \qquad h = \min(t_m - G\cdot\text{group},\; G) \qquad "
-        r"\text{row} = G\cdot\text{group} + (p \bmod G\,t_n) \bmod h \qquad "
+        r"$$\text{group} = \left\lfloor\frac{p}{G\,t_n}\right\rfloor \qquad h = \min(t_m - G\cdot\text{group},\; G) "
+        r"\qquad \text{row} = G\cdot\text{group} + (p \bmod G\,t_n) \bmod h \qquad "
         r"\text{column} = \left\lfloor\frac{p \bmod G\,t_n}{h}\right\rfloor$$" "\n\n"
-        "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows (Triton's tutorial 03). A wave of $W$ programs reads "
-        "$(g + W/g)\\,t_k$ blocks if it covers $g$ rows of tiles and $W/g$ columns: the least where it is a square.")
+        "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows (Triton's tutorial 03). A wave of $W$ programs "
+        "reads $(g + W/g)\\,t_k$ blocks if it covers $g$ rows of tiles and $W/g$ columns: the least where it is a "
+        "square.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def tiles(self):
@@ -116,8 +117,9 @@ class ProgramBlocks(Widget):
     def blocks_of(self, state, rows, columns, place):
         """The blocks of A or B, as dark as they are fresh; no number where there is no block."""
         row, column = tile_order.cell(np.where(state >= 0, CELLS, state), columns)
+        older = np.where(state == FOUND, 0.3, np.where(state == RESTING, 0.16, 0.0))
         return {"row": row, "column": column, **self.boxes(row, column, rows, columns, place), "state": state,
-                "fill": np.where(state == READ, 0.75, np.where(state == FOUND, 0.3, np.where(state == RESTING, 0.16, 0.0))),
+                "fill": np.where(state == READ, 0.75, older),
                 "hatch": np.where(state == FOUND, 0.8, 0.0)}
 
     @part(*ORDER, "play")
@@ -130,9 +132,8 @@ class ProgramBlocks(Widget):
 
     @staticmethod
     def about(name, blocks):
-        return phrase("block {row}, {column} of {name} {state}", row=show(blocks["row"], "count"),
-                      column=show(blocks["column"], "count"), name=select(np.where(blocks["state"] >= 0, 0.0, blocks["state"]), [name]),
-                      state=select(blocks["state"], STATES))
+        return phrase(f"block {{row}}, {{column}} of {name} {{state}}", row=show(blocks["row"], "count"),
+                      column=show(blocks["column"], "count"), state=select(blocks["state"], STATES))
 
     @hint("of_a")
     def about_a(self):
@@ -148,8 +149,8 @@ class ProgramBlocks(Widget):
         number = np.where(state >= 0, CELLS, state)
         row, column = self.row(number), self.column(number)
         boxes = self.boxes(row, column, self.tiles(), self.tiles(), C)
-        return {"program": number, "row": row, "column": column, **boxes, "x": fig.midpoint(boxes["left"], boxes["right"]),
-                "y": fig.midpoint(boxes["bottom"], boxes["top"]),
+        return {"program": number, "row": row, "column": column, **boxes,
+                "x": fig.midpoint(boxes["left"], boxes["right"]), "y": fig.midpoint(boxes["bottom"], boxes["top"]),
                 "fill": np.where(state == 2, 0.62, np.where(state == 1, 0.25, 0.0)),
                 "named": np.where(self.count() <= NUMBERED, fig.share_of(number >= 0, 1.0), 0.0),
                 "text": show(number, "count")}
@@ -233,8 +234,9 @@ class ProgramBlocks(Widget):
             right, words_at = fig.after(left, 0.05, 0.07)
             box = {"left": left, "right": right, **fig.rows_of(KEY_AT, 0.03)}
             looks = fig.IDLE if fill is None else {
-                "fill_color": color["hbm"], "fill_alpha": fill, "line_color": color["axis"], "hatch_color": color["hbm"],
-                "hatch_pattern": "right_diagonal_line", "hatch_alpha": hatch, "hatch_scale": 8}
+                "fill_color": color["hbm"], "fill_alpha": fill, "line_color": color["axis"],
+                "hatch_color": color["hbm"], "hatch_pattern": "right_diagonal_line", "hatch_alpha": hatch,
+                "hatch_scale": 8}
             p.quad(**box, **looks)
             for width, words in (("wide", name), ("narrow", short)):
                 fig.only(width, p.text(words_at, KEY_AT, text=value(words), **fig.LABEL))
@@ -276,8 +278,8 @@ class ProgramBlocks(Widget):
 
     def summary(self):
         order = choose(self.group > 1, f"in groups of {show(self.group, 'count')} rows", "in row-major order")
-        return (f"C has {show(self.count(), 'count')} tiles of {show(self.block, 'count')} × {show(self.block, 'count')}; "
-                f"{order}, with {show(self.at_a_time, 'count')} programs at a time, HBM "
+        block = show(self.block, "count")
+        return (f"C has {show(self.count(), 'count')} tiles of {block} × {block}; {order}, with {show(self.at_a_time, 'count')} programs at a time, HBM "
                 f"delivers {show(self.whole()['read'], 'count')} blocks for the whole product, "
-                f"{show(tile_order.found_share(self.whole()), 'percent')} of all reads are found in L2, and a mask switches "
-                f"off {show(self.masked(), 'percent')} of the lanes.")
+                f"{show(tile_order.found_share(self.whole()), 'percent')} of all reads are found in L2, and a mask "
+                f"switches off {show(self.masked(), 'percent')} of the lanes.")

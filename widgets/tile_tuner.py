@@ -1,4 +1,4 @@
-"""Choosing the tile of a matrix product: what fits on a multiprocessor, how the tiles spread, what speed that leaves."""
+"""Choosing the tile of a matrix product: what fits on a multiprocessor, how tiles spread, what speed that leaves."""
 
 import numpy as np
 
@@ -53,20 +53,22 @@ class TileTuner(Widget):
         "Two waves exactly, measured": {"m": 4224, "n": 2048, "k": 8192},
         "A100, 1,792²": {"m": 1792, "n": 1792, "k": 1792, "block_m": "256", "block_n": "128", "gpu": "a100-80"},
     }
-    break_it = ("Send nearly half of the chip home: just more tiles than multiprocessors, such as 133 on 132. Then see how "
-                "far another tile mends it.")
+    break_it = ("Send nearly half of the chip home: just more tiles than multiprocessors, such as 133 on 132. Then see "
+                "how far another tile mends it.")
     assumptions = (
-        "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best product that was "
-        "measured on the chip. Shared memory is what Triton 3.7.1 compiles, registers are fitted to that within 22 %. A "
-        "step is as slow as the arithmetic, the reads through L2, or the latency that the stages leave bare; HBM brings each "
-        "operand once a wave where the two do not fit in L2. Left out: the launch, bank conflicts, clusters, and clocks "
-        "that sink under load.")
+        "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best product that "
+        "was measured on the chip. Shared memory is what Triton 3.7.1 compiles, registers are fitted to that within 22 "
+        "%. A step is as slow as the arithmetic, the reads through L2, or the latency that the stages leave bare; HBM "
+        "brings each operand once a wave where the two do not fit in L2. Left out: the launch, bank conflicts, "
+        "clusters, and clocks that sink under load.")
     formula = (
-        r"$$\text{SMEM} = s\,b_k\,(b_m + b_n)\cdot 2 \qquad \frac{\text{FLOP}}{\text{byte}} = \frac{b_m b_n}{b_m + b_n} "
-        r"\qquad T \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil\frac{2\,b_m b_n k}{\text{rate of an SM}}$$"
-        "\n\n$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes; on an A100 one stage less, since the "
-        "one in use is in registers. The multiprocessor with the most tiles ends last (NVIDIA, Matrix Multiplication "
-        "Background User's Guide, section 3.2). A step takes at least $(\\text{latency} + \\text{step})/s$.")
+        r"$$\text{SMEM} = s\,b_k\,(b_m + b_n)\cdot 2 \qquad \frac{\text{FLOP}}{\text{byte}} = \frac{b_m b_n}{b_m + b_n}$$"
+        "\n\n"
+        r"$$T \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil\frac{2\,b_m b_n k}{\text{rate of an SM}}$$"
+        "\n\n$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes; on an A100 one stage less, since "
+        "the one in use is in registers. The multiprocessor with the most tiles ends last (NVIDIA, Matrix "
+        "Multiplication Background User's Guide, section 3.2). A step takes at least "
+        "$(\\text{latency} + \\text{step})/s$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def tile(self):
@@ -104,6 +106,10 @@ class TileTuner(Widget):
     def idle(self):
         return fig.rest(tiling.busy_share(self.count(), self.gpu.multiprocessors))
 
+    def left_over(self):
+        """How many tiles the last wave has, in words."""
+        return show(tiling.last_wave_tiles(self.count(), self.gpu.multiprocessors), "count")
+
     def kind(self):
         return tiling.bound(self.found())
 
@@ -112,20 +118,23 @@ class TileTuner(Widget):
         return f"{show(tile.block_m, 'count')} × {show(tile.block_n, 'count')} × {show(tile.block_k, 'count')}"
 
     # -- the picture ------------------------------------------------------------------------------------------------
+    def along_rows(self, tile):
+        return {"rows": ROWS, "flops_per_s": tiling.flops_per_s(ROWS, self.n, self.k, tile, self.gpu, self.group)}
+
     @part(*SPEED)
     def curve(self):
-        return {"rows": ROWS, "flops_per_s": tiling.flops_per_s(ROWS, self.n, self.k, self.tile(), self.gpu, self.group)}
+        return self.along_rows(self.tile())
 
     @part("m", "n", "k", "group", "gpu")
     def best_curve(self):
-        return {"rows": ROWS, "flops_per_s": tiling.flops_per_s(ROWS, self.n, self.k, self.best(), self.gpu, self.group)}
+        return self.along_rows(self.best())
 
     @part("m", *SPEED)
     def here(self):
-        better = self.best_speed() > self.speed()
+        better, name = self.best_speed() > self.speed(), f"dashed: {self.named(self.best())}"
         return {"rows": self.m, "flops_per_s": self.speed(), "best": self.best_speed(),
-                "text": choose(better, f"dashed: {self.named(self.best())}, the best for {show(self.m, 'count')} rows", ""),
-                "short": choose(better, f"dashed: {self.named(self.best())}", "")}
+                "text": choose(better, f"{name}, the best for {show(self.m, 'count')} rows", ""),
+                "short": choose(better, name, "")}
 
     @part("gpu", shown=False)
     def ceiling(self):
@@ -144,7 +153,8 @@ class TileTuner(Widget):
         """What one program takes, what all resident ones take, and how much of the chip the last wave uses."""
         tile, at = self.tile(), self.gpu
         smem, registers, _ = tiling.budget_shares(tile, at)
-        last, held = tiling.last_wave_share(self.count(), at.multiprocessors), np.maximum(tiling.resident(tile, at), 1.0)
+        last = tiling.last_wave_share(self.count(), at.multiprocessors)
+        held = np.maximum(tiling.resident(tile, at), 1.0)
         own = np.stack([smem, registers, last])
         every = fig.share_of(own, np.stack([held, held, 1.0]))
         over = np.where(own > 1, 1.0, 0.0)
@@ -159,14 +169,13 @@ class TileTuner(Widget):
         return [f"{show_in(tiling.smem_bytes(tile, at), 'KiB')} a program, of {show_in(at.smem_bytes, 'KiB')}",
                 choose(needed > tiling.MOST_REGISTERS, f"{show(needed, 'count')} a thread, of 255: they spill",
                        f"{show(needed, 'count')} of 255 for each thread"),
-                f"{show(self.count(), 'count')} tiles: wave {show(self.most(), 'count')} has "
-                f"{show(tiling.last_wave_tiles(self.count(), at.multiprocessors), 'count')} of "
+                f"{show(self.count(), 'count')} tiles: wave {show(self.most(), 'count')} has {self.left_over()} of "
                 f"{show(at.multiprocessors, 'count')}"]
 
     def short_words(self):
         tile, at = self.tile(), self.gpu
         return [show_in(tiling.smem_bytes(tile, at), "KiB"), f"{show(tiling.registers_needed(tile, at), 'count')} each",
-                f"wave {show(self.most(), 'count')}: {show(tiling.last_wave_tiles(self.count(), at.multiprocessors), 'count')}"]
+                f"wave {show(self.most(), 'count')}: {self.left_over()}"]
 
     def view(self):
         return np.where(self.gpu.flops_per_s > VIEWS[0], VIEWS[1], VIEWS[0])
@@ -190,14 +199,15 @@ class TileTuner(Widget):
         p.line(**line, source=sources["best_curve"], line_color=color["ink-faint"], line_dash=[6, 4], line_width=1.6)
         p.line(**line, source=sources["curve"], line_color=color["compute"], line_width=2.2)
         measured = sources["measured"]
-        p.scatter(**line, source=measured, size=11, marker="square", fill_color=color["panel"], line_color=color["accent"],
-                  fill_alpha="seen", line_alpha="seen", line_width=2)
+        p.scatter(**line, source=measured, size=11, marker="square", fill_color=color["panel"], fill_alpha="seen",
+                  line_color=color["accent"], line_alpha="seen", line_width=2)
         p.text(**line, text="text", source=measured, y_offset=24, text_align="center",
                **fig.BOLD | {"text_color": color["accent"]} | fig.ON_PANEL)
         p.text(MOST_ROWS, 0, text=["rows of A"], text_align="right", y_offset=34, **fig.LABEL)
         here = sources["here"]
         for width, words in (("wide", "text"), ("narrow", "short")):
-            fig.only(width, p.text(MOST_ROWS, 0, text=words, source=here, text_align="right", y_offset=-14, **fig.LABEL))
+            fig.only(width, p.text(MOST_ROWS, 0, text=words, source=here, text_align="right", y_offset=-14,
+                                   **fig.LABEL))
         p.segment("rows", 0, "rows", "flops_per_s", source=here, line_color=color["ink-faint"], line_dash=[2, 4])
         p.scatter("rows", "best", source=here, size=10, fill_color=color["panel"], line_color=color["ink"])
         p.scatter("rows", "flops_per_s", source=here, size=13, fill_color=color["compute"], line_color=color["panel"])
@@ -211,7 +221,8 @@ class TileTuner(Widget):
         bar = {"y": "y", "height": GAUGE, "source": gauges, "x_range_name": "share"} | fixed
         hue = fig.hues("hue", {"hbm": "hbm", "compute": "compute", "ink": "ink-soft"})
         p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, **fig.IDLE)
-        p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, fill_color=color["panel"], fill_alpha=0.5, line_color=color["axis"])
+        p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, fill_color=color["panel"], fill_alpha=0.5,
+               line_color=color["axis"])
         p.hbar(left=GAUGE_AT, right="all", **bar, fill_color=hue, fill_alpha=0.3, line_color=hue)
         p.hbar(left=GAUGE_AT, right="one", **bar, fill_color=hue, fill_alpha=0.45, line_color=hue)
         p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, **fig.OVER | {name: "over" for name in (
@@ -250,41 +261,40 @@ class TileTuner(Widget):
     @regime(target=True)
     def tail(self):
         return self.fits() & (self.most() > 1) & (self.idle() > TAIL), (
-            f"{show(self.count(), 'count')} tiles on {show(self.gpu.multiprocessors, 'count')} multiprocessors: in the last "
-            f"wave only {show(tiling.last_wave_tiles(self.count(), self.gpu.multiprocessors), 'count')} have work, and "
-            f"{show(self.idle(), 'percent')} of the chip's time is idle. First response: another tile (the best is "
-            f"{self.named(self.best())}), or split the work along k.")
+            f"{show(self.count(), 'count')} tiles on {show(self.gpu.multiprocessors, 'count')} multiprocessors: in the "
+            f"last wave only {self.left_over()} have work, and {show(self.idle(), 'percent')} of the chip's time is "
+            f"idle. First response: another tile (the best is {self.named(self.best())}), or split the work along k.")
 
     @regime()
     def sparse(self):
-        return self.fits() & (tiling.busy_share(self.count(), self.gpu.multiprocessors) < SPARSE) & (self.most() <= 1), (
-            f"Too few tiles: {show(self.count(), 'count')} for {show(self.gpu.multiprocessors, 'count')} multiprocessors. "
-            "First response: smaller tiles, then pieces of k for several programs (split-k).")
+        return self.fits() & (self.idle() > SPARSE) & (self.most() <= 1), (
+            f"Too few tiles: {show(self.count(), 'count')} for {show(self.gpu.multiprocessors, 'count')} "
+            "multiprocessors. First response: smaller tiles, then pieces of k for several programs (split-k).")
 
     @regime()
     def starved(self):
         return self.fits() & (self.kind() == 1) & (tiling.intensity(self.tile()) < 60), (
-            f"The tile is too small to feed the matrix units: {show(tiling.intensity(self.tile()), 'flops_per_byte')} from "
-            f"L2, while the chip wants {show(tiling.wanted_intensity(self.gpu), 'flops_per_byte')}. First response: "
-            "larger tiles.")
+            "The tile is too small to feed the matrix units: "
+            f"{show(tiling.intensity(self.tile()), 'flops_per_byte')} from L2, while the chip wants "
+            f"{show(tiling.wanted_intensity(self.gpu), 'flops_per_byte')}. First response: larger tiles.")
 
     @regime()
     def spills(self):
         return self.fits() & (tiling.spilled(self.tile(), self.gpu) > 0), (
-            f"The sums do not fit in registers: {show(tiling.sums(self.tile()), 'count')} of them for each thread, which "
-            "has 255 registers in all. First response: a smaller tile, or more warps.")
+            f"The sums do not fit in registers: {show(tiling.sums(self.tile()), 'count')} of them for each thread, "
+            "which has 255 registers in all. First response: a smaller tile, or more warps.")
 
     @regime()
     def too_large(self):
         return self.refused(), (
-            f"Triton refuses: a program needs {show_in(tiling.smem_bytes(self.tile(), self.gpu), 'KiB')} of shared memory "
-            f"and a multiprocessor has {show_in(self.gpu.smem_bytes, 'KiB')}, of which one is kept back. First response: "
-            "fewer stages, or a smaller BLOCK_K.")
+            f"Triton refuses: a program needs {show_in(tiling.smem_bytes(self.tile(), self.gpu), 'KiB')} of shared "
+            f"memory, and a multiprocessor has {show_in(self.gpu.smem_bytes, 'KiB')}, of which one is kept back. First "
+            "response: fewer stages, or a smaller BLOCK_K.")
 
     def summary(self):
         rows, columns, inner = (show(size, "count") for size in self.shape())
         speed = choose(self.fits(), f"reach about {show(self.speed(), 'flops_per_s')}, bound by "
                        f"{select(self.kind(), BOUND_BY)}", "do not fit on a multiprocessor")
         return (f"On an {self.gpu.name}, tiles of {self.named(self.tile())} for {rows} × {columns} × {inner} {speed}; "
-                f"{show(self.count(), 'count')} tiles leave {show(self.idle(), 'percent')} of the chip's time idle, and the "
-                f"best tile, {self.named(self.best())}, would reach {show(self.best_speed(), 'flops_per_s')}.")
+                f"{show(self.count(), 'count')} tiles leave {show(self.idle(), 'percent')} of the chip's time idle, "
+                f"and the best tile, {self.named(self.best())}, would reach {show(self.best_speed(), 'flops_per_s')}.")

@@ -1,4 +1,4 @@
-"""Lesson 17: its numbers are those worked by hand, its snippets are the kernels that run, its words agree with the engine."""
+"""Lesson 17: numbers worked by hand, snippets that are the kernels that run, words that agree with the engine."""
 
 import os
 import subprocess
@@ -52,8 +52,9 @@ def test_a_prediction_is_right_where_the_engine_says_so():
 
 # -- the snippets ----------------------------------------------------------------------------------------------------
 def test_each_kernel_is_shown_out_of_the_file_that_runs():
-    shown = [line.split('"')[1] for code in LESSON.code("python") for line in code.splitlines() if line.startswith("--8<--")]
-    assert [name.split(":")[0] for name in shown] == ["kernels/vector_add.py", "kernels/softmax.py", *4 * ["kernels/matmul.py"]]
+    shown = [code.split('"')[1] for code in LESSON.code("python") if code.startswith("--8<--")]
+    files = [name.split(":")[0] for name in shown]
+    assert files == ["kernels/vector_add.py", "kernels/softmax.py", *4 * ["kernels/matmul.py"]]
     for name in shown:
         path, section = name.split(":")
         text = (ROOT / path).read_text(encoding="utf-8")
@@ -64,8 +65,8 @@ def test_the_autotuner_is_made_as_printed():
     """Under the interpreter, in a process of its own: it is made, not run."""
     pytest.importorskip("triton", reason="Triton is not installed: make recorder")
     [code] = [code for code in LESSON.code("python") if "--8<--" not in code]
-    done = subprocess.run([sys.executable, "-c", code + "\nassert len(tuned.configs) == 3"], cwd=ROOT, capture_output=True,
-                          text=True, env=os.environ | {"TRITON_INTERPRET": "1"})
+    done = subprocess.run([sys.executable, "-c", code + "\nassert len(tuned.configs) == 3"], cwd=ROOT,
+                          capture_output=True, text=True, env=os.environ | {"TRITON_INTERPRET": "1"})
     assert done.returncode == 0, done.stderr
 
 
@@ -97,8 +98,9 @@ def test_row_major_order_is_bound_by_hbm_where_c_is_wide():
 
 def test_no_known_tile_is_faster_than_the_one_with_an_eighth_of_the_warps():
     assert tiling.occupancy(TILE, H100) == 1 / 8
-    best = tiling.best(4096.0, 4096.0, 4096.0, H100)
-    assert tiling.flops_per_s(4096.0, 4096.0, 4096.0, best, H100) == tiling.flops_per_s(4096.0, 4096.0, 4096.0, TILE, H100)
+    shape = (4096.0, 4096.0, 4096.0)
+    best = tiling.best(*shape, H100)
+    assert tiling.flops_per_s(*shape, best, H100) == tiling.flops_per_s(*shape, TILE, H100)
 
 
 def test_a_square_wave_reads_least():
