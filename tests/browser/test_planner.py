@@ -132,3 +132,15 @@ def test_settings_can_be_copied_and_saved(visit, static):
         with hand.page.expect_download() as download:
             box.get_by_role("button", name="save").click()
         assert open(download.value.path(), encoding="utf-8").read() == text
+
+
+def test_what_is_cut_on_a_phone_shows_that_there_is_more(visit, static):
+    """Tables, formulas and settings wider than the screen have a shade at the edge; the page itself is never wider."""
+    page = visit(viewport={"width": 390, "height": 844}).go(f"{static}10-nd-parallelism/")
+    Hand(page, "layout_planner")
+    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    cut = page.evaluate("""() => [...document.querySelectorAll(".md-typeset__scrollwrap, .math, .widget-table, .widget-documents code")]
+      .filter(box => box.scrollWidth > box.clientWidth + 2 && box.clientWidth)
+      .map(box => getComputedStyle(box).backgroundImage.split("linear-gradient").length - 1)""")
+    assert len(cut) > 3 and set(cut) == {4}
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
