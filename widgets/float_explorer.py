@@ -51,6 +51,10 @@ class FloatExplorer(Widget):
     def number(self, value):
         return show(value, "real", 6)
 
+    def exact(self, value):
+        """With as many digits as tell neighbours in fp32 apart."""
+        return show(value, "real", 9)
+
     # -- the picture ----------------------------------------------------------------------------------------------------
     @part("value", "format", "flips")
     def cells(self):
@@ -61,7 +65,7 @@ class FloatExplorer(Widget):
     def neighbours(self):
         found = self.found()
         return {"place": found["place"], "kind": found["around_kind"],
-                "text": phrase("{v}{note}", v=self.number(found["around"]),
+                "text": phrase("{v}{note}", v=self.exact(found["around"]),
                                note=select(found["around_kind"], ["", "", "", "infinity", "NaN"]))}
 
     @part("value", "format", "flips", shown=False)
@@ -129,7 +133,7 @@ class FloatExplorer(Widget):
                   source=sources["neighbours"], **near)
         fig.only("wide", p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["neighbours"], **near,
                                 **fig.TEXT))
-        fig.only("narrow", p.text("place", LINE, text="text", y_offset=-10, x_offset=4, angle=0.6,
+        fig.only("narrow", p.text("place", LINE, text="text", y_offset=-10, x_offset=4, angle=0.9,
                                   source=sources["neighbours"], **near, **fig.TEXT))
         p.scatter("place", LINE, size=11, fill_color=color["ink"], line_color=color["ink"], source=sources["here"], **near)
         p.text("place", LINE, text="text", y_offset=-18, text_align="center", source=sources["here"], **near, **fig.TEXT)
@@ -141,7 +145,7 @@ class FloatExplorer(Widget):
     def meaning(self):
         found = self.found()
         infinite = choose(found["number"] > 0, "infinity", "−infinity")
-        return select(found["kind"], [self.number(found["number"])] * INFINITE + [infinite, "not a number"])
+        return select(found["kind"], [self.exact(found["number"])] * INFINITE + [infinite, "not a number"])
 
     @readout("Means")
     def means(self):
