@@ -105,7 +105,7 @@ class FloatExplorer(Widget):
         return {"x": precision.octave_of(self.value)}
 
     def figure(self, sources):
-        p = fig.plot((-222, 215), (-0.7, 8.9), height=430)
+        p = fig.plot((-222, 215), (-0.7, 9.5), height=460)
         fig.hide(p.yaxis[0])
         p.ygrid.grid_line_color = None
         fig.named_places(p.xaxis[0], AT)
