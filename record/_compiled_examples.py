@@ -57,7 +57,7 @@ def prints_mended(x, w):
     h = F.gelu(x @ w)
     mean = h.mean()
     h = F.layer_norm(h, (8,))
-    return h @ w, mean      # print it outside
+    return h @ w, mean  # print it outside
 
 
 def mask(x, w):
@@ -89,7 +89,7 @@ def helper(x, w):
 
 def norm_of_mended(h):
     n = h.norm()
-    bad = n.isnan()         # checked outside
+    bad = n.isnan()  # checked outside
     return h / n, bad
 
 
@@ -99,7 +99,7 @@ def helper_mended(x, w):
     return h @ w, bad
 
 
-@torch.compiler.disable     # say, a C extension
+@torch.compiler.disable  # like C code
 def my_kernel(h):
     return h * torch.sigmoid(h)
 
@@ -145,10 +145,10 @@ def loops_mended(x, w):
 def tolerated(x, w):
     h = F.gelu(x @ w)
     try:
-        parts = [f(h) for f in (F.relu, F.silu)]
+        hs = [f(h) for f in (F.relu, F.silu)]
     except RuntimeError:
-        parts = []
-    a = sum(parts).detach().numpy()
+        hs = []
+    a = sum(hs).detach().numpy()
     return torch.from_numpy(a + 1) @ w
 
 
@@ -166,7 +166,7 @@ def remembers_mended(x, w):
     h = F.gelu(x @ w)
     mean = h.mean()
     h = F.layer_norm(h, (8,))
-    return h @ w, mean      # append outside
+    return h @ w, mean  # append outside
 
 
 def lengths(x, w):
@@ -175,8 +175,8 @@ def lengths(x, w):
     return h.sum(-1)
 
 
-def lengths_mended(x, w):   # the caller has said
-    h = x @ w               # mark_dynamic(x, 0)
+def lengths_mended(x, w):  # the caller said
+    h = x @ w  # mark_dynamic(x, 0)
     h = F.softmax(h, dim=0)
     return h.sum(-1)
 
@@ -201,7 +201,8 @@ class CounterMended(torch.nn.Module):
     def forward(self, x, w):
         self.step += 1
         h = F.gelu(x @ w)
-        return h * (self.step / 100).clamp(max=1)
+        ramp = self.step / 100
+        return h * ramp.clamp(max=1)
 
 
 def number(x, w, rate):

@@ -198,7 +198,7 @@ def run(parts: tuple, given: list[tuple], dynamic, log: Log) -> dict:
         calls.append({"compiled": list(range(before, len(graphs))), "ran": list(ran), "why": why_anew(log),
                       "rows": "".join(state_of(row, graphs, ran, ops, in_graphs) for row in range(len(shown))),
                       "in_graphs": sum((in_graphs & all_ops).values()), "ops": sum(all_ops.values())})
-    return {"graphs": [graph | {"ops": [name for _, name in graph["ops"]]} for graph in graphs],
+    return {"graphs": [graph | {"ops": by_row(graph["ops"])} for graph in graphs],
             "breaks": [{"row": row, "why": why} for row, why in sorted(breaks.items())], "calls": calls}
 
 
@@ -214,6 +214,11 @@ def ops_of(module, row_of: dict) -> list[tuple[int, str]]:
     named = [(rows_in(node.meta.get("stack_trace") or "", row_of), getattr(node.target, "__name__", str(node.target)))
              for node in nodes]
     return [(rows[-1], name) for rows, name in named if rows and name not in READS]
+
+
+def by_row(ops: list[tuple[int, str]]) -> dict[str, str]:
+    """Row -> the names of its operations."""
+    return {str(row): ", ".join(name for at, name in ops if at == row) for row in dict.fromkeys(row for row, _ in ops)}
 
 
 def state_of(row: int, graphs: list, ran: list, ops: Counter, in_graphs: Counter) -> str:

@@ -81,6 +81,20 @@ class Interruptions:
     checked: str = ""
 
 
+@dataclass(frozen=True)
+class CompiledStep:
+    """One step of a model as it was timed, without and with torch.compile."""
+
+    key: str
+    name: str
+    gpu: str
+    eager_s: float
+    compiled_s: float
+    note: str = ""
+    source: str = ""
+    checked: str = ""
+
+
 def _read(path: Path) -> dict:
     with path.open("rb") as file:
         return tomllib.load(file)
@@ -161,6 +175,12 @@ def runs() -> dict[str, Run]:
 def interruptions() -> dict[str, Interruptions]:
     """Published failure rates of long runs, by key."""
     return _load("interruptions.toml", Interruptions)
+
+
+@lru_cache(None)
+def compiled_steps() -> dict[str, CompiledStep]:
+    """Published steps without and with torch.compile, by key."""
+    return _load("compiled.toml", CompiledStep)
 
 
 def gpu(key: str) -> Gpu:

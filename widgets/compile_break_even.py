@@ -1,0 +1,206 @@
+"""Compile time against what a step saves: from which step on torch.compile is ahead, and for which shapes it never is."""
+
+import numpy as np
+
+from engine import catalog, compilation
+from engine.compilation import AUTOMATIC, OFF, ON
+from widgets.kit import figure as fig
+from widgets.kit.controls import Choice, Number
+from widgets.kit.text import choose, select, show
+from widgets.kit.widget import Widget, part, readout, regime
+
+FIRST, LAST = 1.0, 1e7
+STEPS = np.round(np.geomspace(FIRST, LAST, 141))
+VIEWS = [2.0, 4.0, 10.0]
+MODES = [OFF, AUTOMATIC, ON]
+NAMED = ["automatic", "off", "on"]                      # as the engine numbers them
+NAMES, DASHES = ["off", "automatic", "on"], ["solid", [8, 4], [2, 3]]
+LIST_AT = 0.93 - 0.075 * np.arange(3)                   # of the frame's height
+TIMED = catalog.compiled_steps()
+SMALL, LARGE, SHARDED = (TIMED[key] for key in ("llama3.2-1b-b200", "llama3.1-8b-b200", "llama3.1-8b-8xh100"))
+COST = ("compile_s", "shapes", "eager_s", "compiled_s", "any_size", "limit")
+
+
+class CompileBreakEven(Widget):
+    question = "From which step on is torch.compile ahead?"
+    shapes = Number("Distinct shapes", 6, 1, 1000, stops=70, whole=True, marks=(1, 2, 8, 9, 32, 64),
+                    help="Input sizes that a run goes through, again and again")
+    dynamic = Choice("Dynamic shapes", {"off": ("off", OFF), "automatic": ("automatic (default)", AUTOMATIC),
+                                        "on": ("on", ON)}, "off")
+    steps = Number("Steps in the run", 20000, 10, LAST, stops=80, whole=True, marks=(1000, 100000, 1e6))
+    compile_s = Number("One compilation", 60, 1, 3600, family="seconds", stops=60, marks=(10, 30, 300, 600), more=True,
+                       help="Seconds to minutes for common models, more for very large ones (PyTorch's documentation)")
+    eager_s = Number("Step, eager", SMALL.eager_s, 0.001, 10, family="seconds", stops=60,
+                     marks=(LARGE.eager_s, SHARDED.eager_s), more=True)
+    compiled_s = Number("Step, compiled", SMALL.compiled_s, 0.001, 10, family="seconds", stops=60,
+                        marks=(LARGE.compiled_s, SHARDED.compiled_s), more=True)
+    any_size = Number("Step of a graph for any size", 1.05, 1, 2, family="times", stops=41, log=False, more=True,
+                      help="Over one that was made for its size; our assumption, not a measurement")
+    limit = Number("Recompile limit", compilation.RECOMPILE_LIMIT, 1, 256, stops=[1, 2, 4, 8, 16, 32, 64, 128, 256],
+                   whole=True, more=True)
+
+    presets = {
+        "1B on a B200, six shapes": {},
+        "… one shape": {"shapes": 1},
+        "8B, 8,192 tokens on a B200": {"shapes": 1, "eager_s": LARGE.eager_s, "compiled_s": LARGE.compiled_s},
+        "8B, FSDP on H100s": {"shapes": 1, "eager_s": SHARDED.eager_s, "compiled_s": SHARDED.compiled_s,
+                              "steps": 100000},
+        "64 shapes, on": {"shapes": 64, "dynamic": "on"},
+    }
+    break_it = "With dynamic shapes off, find the number of shapes from which 20,000 steps no longer pay the compiler back."
+    assumptions = (
+        "The shapes take turns, one a step. Every compilation takes as long as the first, and nothing comes out of a "
+        "cache on disk. Past the limit a shape without a graph runs eagerly and one with a graph keeps it, as recorded "
+        f"with {compilation.recorded_on()}. Step times are published ones (ml-engineering, torchtitan); the time of one "
+        "compilation is for you to set.")
+    formula = (
+        "$$n_{even} = \\frac{g\\,T_c}{t_e - \\bar t}, \\qquad \\bar t = \\frac{g\\,t_c + (S-g)\\,t_e}{S}$$\n\n"
+        "$g$ graphs at $T_c$ each; $t_e$ and $t_c$ are an eager and a compiled step. Off: $g = \\min(S, 8)$ for $S$ "
+        "shapes, and what has no graph runs eagerly. Automatic: $g = 2$, the second for any size; on: $g = 1$. Then "
+        "$\\bar t$ is the compiled step. If $\\bar t \\ge t_e$ there is no such step.")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    def costs(self):
+        return self.eager_s, self.compiled_s, self.any_size, self.limit
+
+    def speed_up(self, steps, dynamic):
+        return compilation.speed_up(steps, self.shapes, dynamic, self.compile_s, *self.costs())
+
+    def curves_of(self):
+        return [self.speed_up(STEPS, mode) for mode in MODES]
+
+    def pays(self, dynamic):
+        return compilation.pays(self.shapes, dynamic, *self.costs())
+
+    def even(self, dynamic):
+        return compilation.break_even_steps(self.shapes, dynamic, self.compile_s, *self.costs())
+
+    def even_in_words(self, dynamic):
+        return choose(self.pays(dynamic), f"from step {show(self.even(dynamic), 'count')}", "never ahead")
+
+    def graphs(self, dynamic):
+        return compilation.graphs(self.shapes, dynamic, self.limit)
+
+    def here(self):
+        return self.speed_up(self.steps, self.dynamic)
+
+    def left_alone(self):
+        """The share of steps without a graph."""
+        return compilation.eager_share(self.shapes, self.dynamic, self.limit)
+
+    def best(self):
+        return compilation.pace(self.eager_s, self.compiled_s)
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    @part(*COST)
+    def curves(self):
+        off, automatic, on = self.curves_of()
+        return {"step": STEPS, "off": off, "automatic": automatic, "on": on}
+
+    @part("dynamic", *COST, shown=False)
+    def chosen(self):
+        return {"step": STEPS, "y": self.speed_up(STEPS, self.dynamic)}
+
+    @part("steps", "dynamic", *COST, shown=False)
+    def run(self):
+        late = self.steps > 1e5
+        return {"x": self.steps, "y": self.here(), "text": f"{show(self.here(), 'times')}",
+                "end": f"after {show(self.steps, 'count')} steps",
+                "align": choose(late, "right", "left"), "shift": np.where(late, -9.0, 9.0)}
+
+    @part("dynamic", *COST, shown=False)
+    def crossing(self):
+        at = self.even(self.dynamic)
+        seen = self.pays(self.dynamic) & (at < LAST)
+        return {"x": np.clip(at, FIRST, LAST), "seen": np.where(seen, 1.0, 0.0)}
+
+    @part("dynamic", *COST)
+    def ways(self):
+        counts = np.stack([self.graphs(mode) for mode in MODES])
+        words = [choose(counts[i] > 1, "graphs", "graph") for i in range(3)]
+        return {"y": LIST_AT, "graphs": counts, "even": [self.even_in_words(mode) for mode in MODES],
+                "text": [f"{NAMES[i]}: {show(counts[i], 'count')} {words[i]}, {self.even_in_words(MODES[i])}"
+                         for i in range(3)],
+                "strength": [np.where(self.dynamic == mode, 1.0, 0.55) for mode in MODES]}
+
+    @part("eager_s", "compiled_s", shown=False)
+    def ceiling(self):
+        return {"y": self.best(), "text": f"a compiled step: {show(self.best(), 'times')}"}
+
+    def ranges(self):
+        return {"y": [0.0, fig.fitting_view(self.best(), VIEWS)]}
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((FIRST, LAST), (0, VIEWS[1]), height=420, x_log=True, x_title="steps so far",
+                     y_title="speed-up over eager, compiling included")
+        fig.ticks(p.xaxis[0], [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7], "count")
+        p.quad(left=FIRST, right=LAST, bottom=0, top=1, **fig.OVER | {"fill_alpha": 0.05, "hatch_alpha": 0.14,
+                                                                    "line_color": None})
+        p.line([FIRST, LAST], [1, 1], line_color=color["ink"], line_width=1.5)
+        p.text([LAST], [1], text=["eager"], text_align="right", y_offset=-11, x_offset=-6, **fig.LABEL)
+        ceiling = sources["ceiling"]
+        p.segment(FIRST, "y", LAST, "y", source=ceiling, line_color=color["ink-faint"], line_dash=[6, 4])
+        p.text(LAST, "y", text="text", source=ceiling, text_align="right", y_offset=-11, x_offset=-6, **fig.LABEL)
+        p.line("step", "y", source=sources["chosen"], line_color=color["compute"], line_width=7, line_alpha=0.22)
+        for name, dash in zip(NAMES, DASHES):
+            p.line("step", name, source=sources["curves"], line_color=color["compute"], line_width=2, line_dash=dash)
+        still = fig.still_height(p)
+        ways = sources["ways"]
+        p.text(18, "y", text="text", source=ways, text_alpha="strength", **still, **fig.TEXT | fig.ON_PANEL)
+        for y, dash in zip(LIST_AT, DASHES):
+            p.line([1.7, 13], [y, y], line_color=color["compute"], line_width=2, line_dash=dash, **still)
+        crossing, run = sources["crossing"], sources["run"]
+        p.scatter("x", 1, source=crossing, size=10, fill_color=color["panel"], fill_alpha="seen",
+                  line_color=color["ink"], line_alpha="seen", line_width=2)
+        p.segment("x", 0, "x", "y", source=run, line_color=color["ink"], line_dash=[4, 3])
+        p.scatter("x", "y", source=run, size=11, fill_color=color["compute"], line_color=color["ink"])
+        place = {"text_align": "align", "x_offset": "shift", "source": run}
+        p.text("x", "y", text="text", y_offset=-14, **place, **fig.BOLD | fig.ON_PANEL)
+        p.text("x", 0, text="end", y_offset=-12, **place, **fig.TEXT | fig.ON_PANEL)
+        return p
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Ahead")
+    def ahead(self):
+        return self.even_in_words(self.dynamic), self.here() < 1
+
+    @readout("Compiling")
+    def compiling(self):
+        return show(compilation.compiling_s(self.steps, self.shapes, self.dynamic, self.compile_s, self.limit), "seconds")
+
+    @readout("Steps without a graph")
+    def alone(self):
+        return show(self.left_alone(), "percent"), self.left_alone() > 0
+
+    @readout("Over the whole run")
+    def over(self):
+        return show(self.here(), "times"), self.here() < 1
+
+    @regime(target=True)
+    def never_pays_back(self):
+        beyond = self.left_alone() > 0
+        return (self.here() < 1) & beyond, (
+            f"You found shapes that do not pay back: {show(self.shapes, 'count')} of them, "
+            f"{show(self.graphs(self.dynamic), 'count')} graphs, and {show(self.left_alone(), 'percent')} of the steps "
+            f"still eager. After {show(self.steps, 'count')} steps the run stands at {show(self.here(), 'times')} of "
+            "eager. First response: dynamic shapes, or padding to a few sizes (lesson 19 does that with buckets).")
+
+    @regime()
+    def slower(self):
+        return self.compiled_s >= self.eager_s, (
+            "The compiled step is no faster: there is nothing to pay back with. Its time is in kernels that no fusion "
+            "shortens. First response: profile; leave it eager.")
+
+    @regime()
+    def too_short(self):
+        return (self.here() < 1) & self.pays(self.dynamic) & (self.left_alone() <= 0), (
+            f"The run ends too early: it would be ahead {self.even_in_words(self.dynamic)}. First response: compile one "
+            "block instead of the whole model, or bring a warm cache.")
+
+    def summary(self):
+        return (f"With {show(self.shapes, 'count')} input shapes and dynamic shapes {select(self.dynamic, NAMED)}, "
+                f"{show(self.graphs(self.dynamic), 'count')} compilations of {show(self.compile_s, 'seconds')} against "
+                f"{show(self.eager_s, 'seconds')} eager and {show(self.compiled_s, 'seconds')} compiled a step: "
+                f"{self.even_in_words(self.dynamic)}, and {show(self.here(), 'times')} of eager's speed after "
+                f"{show(self.steps, 'count')} steps.")

@@ -1,0 +1,238 @@
+"""Small functions through a real Dynamo: which line landed in which graph, why graphs end, what makes a call compile anew."""
+
+import numpy as np
+from bokeh.core.properties import value
+
+from engine import compilation, graph_trace
+from engine.graph_trace import CALLS, EXAMPLES, GUARDS, NOTES, ROWS, TEXTS, WITHOUT
+from widgets.kit import figure as fig
+from widgets.kit import listing
+from widgets.kit.controls import Choice, Number
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, executed, hint, part, readout, regime
+
+ALL = ("example", "dynamic", "call")
+NARROW, SHORT = [graph_trace.narrow(text) for text in TEXTS], [graph_trace.short(text) for text in TEXTS]
+GUTTER, GUTTER_NARROW = ["eager", "", "1", "2", "3", "4"], ["e", "", "1", "2", "3", "4"]
+WHERE = ["Runs eagerly, one operation after the other", "Plain Python, no operation", *(f"Graph {n}: " for n in "1234")]
+DOES = ["reuses its graphs", "compiles", "runs eagerly"]
+LETTERS = ["r", "C", "e"]
+CODE = fig.TEXT | {"text_font": value("ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace")}
+NUMBER_OF = {each["key"]: number for number, each in enumerate(EXAMPLES)}
+
+
+class GraphBreaks(Widget):
+    question = "What does torch.compile make of a function, and of the next call?"
+    example = Choice("Function", {each["key"]: (each["name"], NUMBER_OF[each["key"]]) for each in EXAMPLES}, "helper")
+    dynamic = Choice("Dynamic shapes", {"automatic": ("automatic (default)", 0), "off": ("off", 1), "on": ("on", 2)},
+                     "automatic")
+    call = Number("Call", 1, 1, CALLS, stops=range(1, CALLS + 1), log=False, whole=True,
+                  help="The same function again; some are given another length or number each time")
+
+    presets = {"An if in a helper": {}, "A value read: .item()": {"example": "reads_value"},
+               "A C extension": {"example": "extension"}, "An if in a loop": {"example": "loops"},
+               "A length that changes": {"example": "lengths", "call": 2}}
+    break_it = "Find a function that has no graph break at all and still ends up eager."
+    assumptions = (
+        f"Recorded with {compilation.recorded_on()} on the CPU by a script of this course: a backend writes down each "
+        "graph that Dynamo hands over, and runs it as it is. Operations are counted as calls of torch functions. The "
+        "guards shown are those on the function's own values; most of what is checked concerns PyTorch's state, modules "
+        "and globals. Reasons are Dynamo's own words. Another release may break elsewhere.")
+    formula = (
+        "$$\\text{in graphs} = \\frac{\\text{operations that ran in a graph}}{\\text{all operations of the call}}, "
+        "\\qquad \\text{graphs of one call} \\approx 1 + \\text{breaks that it meets}$$\n\nA break in a helper counts "
+        "several times: the caller's graph ends before the call, the helper has its own graphs, and the caller goes on in "
+        "another. A break inside a for loop leaves no graph at all. A call compiles when no cached graph's guards hold, "
+        "until the limit of 8 graphs for a function.")
+
+    # -- the recording ----------------------------------------------------------------------------------------------
+    @executed(*ALL)
+    def view(self):
+        return graph_trace.view(self.example, self.dynamic, self.call)
+
+    def of(self, name, version="written"):
+        """A single number of one version."""
+        return self.view()[f"{version}_{name}"][0]
+
+    def both(self, name):
+        view = self.view()
+        return np.concatenate([view[f"written_{name}"], view[f"mended_{name}"]])
+
+    def longer(self):
+        return np.maximum(self.of("length"), self.of("length", "mended"))
+
+    def has_mend(self):
+        return self.of("length", "mended") > 0
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    def lines(self, places, texts, gutter):
+        state = self.both("state")
+        return {**places, "text": select(self.both("line"), texts), "gutter": select(listing.places(state), gutter),
+                "graph": listing.shade(state), "eager": listing.one_if(state < 0)}
+
+    @part(*ALL)
+    def code(self):
+        return {**self.lines(listing.beside(ROWS, listing.FIRST_LINE), TEXTS, GUTTER), "state": self.both("state")}
+
+    @part(*ALL, shown=False)
+    def code_narrow(self):
+        return self.lines(listing.below(ROWS, self.of("length"), NOTES), NARROW, GUTTER_NARROW)
+
+    def about_lines(self):
+        return phrase("{where}{ops}", where=select(listing.places(self.both("state")), WHERE),
+                      ops=select(self.both("ops"), TEXTS))
+
+    @hint("code")
+    def about_code(self):
+        return self.about_lines()
+
+    @hint("code_narrow")
+    def about_code_narrow(self):
+        return self.about_lines()
+
+    @part(*ALL)
+    def breaks(self):
+        """The line under the last row of a graph, and the notes under the code: why it ends, which guard failed."""
+        view = self.view()
+        row, note = view["written_break_row"], np.arange(float(NOTES))
+        return {"row": row, "at": listing.heights(listing.FIRST_LINE + row)["bottom"],
+                "y": listing.heights(listing.under(self.longer(), note))["y"],
+                "narrow_y": listing.heights(listing.under(self.of("length"), note))["y"],
+                "text": select(view["written_notes"], TEXTS), "narrow": select(view["written_notes"], SHORT)}
+
+    @part(*ALL)
+    def guards(self):
+        """Those on the function's own values, under the notes."""
+        places = listing.beside(GUARDS, listing.under(self.longer(), listing.after(NOTES)))
+        return {**places, "text": select(self.both("guards"), TEXTS)}
+
+    @part(*ALL, shown=False)
+    def headings(self):
+        row = listing.under(self.longer(), NOTES)
+        return {"x": [half[0] for half in listing.HALVES], "top": listing.heights(np.zeros(2))["y"],
+                "text": ["as written", choose(self.has_mend(), "mended", "nothing to mend")],
+                "y": listing.heights(row + np.zeros(2))["y"],
+                "guards": [self.checked("written"), self.checked("mended")]}
+
+    def checked(self, version):
+        count = self.of("checks", version)
+        return choose(count > 0, f"{show(count, 'count')} guards at each call, among them", "")
+
+    @part(*ALL, shown=False)
+    def second(self):
+        """On a phone, the mended version's heading."""
+        return {"y": listing.heights(listing.second_heading(self.of("length"), NOTES))["y"],
+                "text": choose(self.has_mend(), "mended", "nothing to mend")}
+
+    def boxes(self, strip, places):
+        return {**places, "compiles": listing.one_if(strip == 1), "reuses": listing.one_if(strip == 0),
+                "eager": listing.one_if(strip == WITHOUT), "text": select(strip, LETTERS), "does": select(strip, DOES)}
+
+    @part("example", "dynamic", "call")
+    def calls(self):
+        return self.boxes(self.both("strip"), listing.strip(CALLS))
+
+    @hint("calls")
+    def about_calls(self):
+        number = np.tile(np.arange(1.0, CALLS + 1), 2)
+        return phrase("Call {number} {does}", number=show(number, "count"), does=select(self.both("strip"), DOES))
+
+    @part("example", "dynamic", "call", shown=False)
+    def calls_narrow(self):
+        return self.boxes(self.view()["written_strip"], listing.strip(CALLS, [(0.0, 100.0)]))
+
+    @part("call", shown=False)
+    def now(self):
+        """The present call's box."""
+        return listing.at_call(self.call, CALLS)
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((-0.5, 100.5), (-listing.HEIGHT, 0.2), height=600)
+        fig.hide(p.xaxis[0])
+        fig.hide(p.yaxis[0])
+        p.grid.visible = False
+        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+        for width, code, calls, indent in (("wide", "code", "calls", 46), ("narrow", "code_narrow", "calls_narrow", 17)):
+            lines, strip = sources[code], sources[calls]
+            fig.only(width,
+                     p.quad(**box, source=lines, fill_color=color["compute"], fill_alpha="graph", line_color=None),
+                     p.quad(**box, source=lines, **fig.IDLE | {"fill_alpha": 0, "line_alpha": 0, "hatch_alpha": "eager"}),
+                     p.text("left", "y", text="gutter", source=lines, x_offset=4, **fig.LABEL),
+                     p.text("left", "y", text="text", source=lines, x_offset=indent, **CODE),
+                     p.quad(**box, source=strip, fill_color=color["compute"], fill_alpha="compiles", line_color=None),
+                     p.quad(**box, source=strip, fill_color=None, line_color=color["compute"], line_alpha="reuses"),
+                     p.quad(**box, source=strip, **fig.IDLE | {"fill_alpha": 0, "line_alpha": "eager",
+                                                               "hatch_alpha": "eager"}),
+                     p.text("x", "y", text="text", source=strip, text_align="center", **fig.BOLD | fig.ON_PANEL))
+        notes, headings = sources["breaks"], sources["headings"]
+        for width, right in (("wide", listing.HALVES[0][1]), ("narrow", 100)):
+            fig.only(width, p.segment(0, "at", right, "at", source=notes, line_color=color["over"], line_width=2.5,
+                                      line_dash=[7, 4]))
+        fig.only("wide", p.quad(**box, source=sources["now"], fill_color=None, line_color=color["ink"], line_width=2))
+        fig.only("wide", p.text(0, "y", text="text", source=notes, **fig.TEXT),
+                 p.text("x", "top", text="text", source=headings, **fig.BOLD),
+                 p.text("x", "y", text="guards", source=headings, **fig.LABEL),
+                 p.text("left", "y", text="text", source=sources["guards"], x_offset=12, **CODE))
+        fig.only("narrow", p.text(0, "narrow_y", text="narrow", source=notes, **fig.TEXT),
+                 p.text(0, listing.heights(0)["y"], text=value("as written"), **fig.BOLD),
+                 p.text(0, "y", text="text", source=sources["second"], **fig.BOLD))
+        return p
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    def share(self):
+        return compilation.captured(self.of("in_graphs"), self.of("ops_all"))
+
+    def called(self):
+        return select(self.example, graph_trace.NAMES)
+
+    def gave_up(self):
+        """Eager for the limit's sake, not for a break's."""
+        return (self.of("ran") < 1) & (self.of("compiled") > 0)
+
+    @readout("Graphs in this call")
+    def ran(self):
+        return show(self.of("ran"), "count"), ~(self.of("ran") == 1)
+
+    @readout("Operations in graphs")
+    def captured(self):
+        return show(self.share(), "percent"), self.share() < 1
+
+    @readout("Graphs compiled so far")
+    def compiled(self):
+        return show(self.of("compiled"), "count"), self.of("compiled") > 4
+
+    @readout("Guards checked")
+    def checks(self):
+        return show(self.of("checks"), "count")
+
+    @regime(target=True)
+    def limit_hit(self):
+        return self.gave_up(), (
+            f"You found a function that compiled itself to death: {show(self.of('compiled'), 'count')} graphs for one "
+            "function, each good for one value, and since then it runs eagerly, with no error. First response: "
+            "TORCH_LOGS=recompiles names the guard; make the value a tensor, or let the size be dynamic.")
+
+    @regime()
+    def skipped(self):
+        return (self.of("ran") < 1) & (self.of("compiled") < 1), (
+            "No graph at all: the break lies inside a loop, and Dynamo cannot go on from there, so it leaves the whole "
+            "function to Python. First response: take the loop or the branch out, as on the right.")
+
+    @regime()
+    def in_pieces(self):
+        return self.of("ran") > 1, (
+            f"In pieces: {show(self.of('ran'), 'count')} graphs where one would do. Nothing is fused across a border, "
+            "and Python runs between them. First response: fullgraph=True turns each break into an error with its line.")
+
+    @regime()
+    def again(self):
+        return (self.of("anew") > 0) & (self.of("ran") > 0), (
+            f"Compiled anew in call {show(self.call, 'count')}, because a guard failed. Once is the price of learning "
+            "that a value changes; every time is a storm.")
+
+    def summary(self):
+        mended = f"; mended it is {show(self.of('ran', 'mended'), 'count')}"
+        return (f"Call {show(self.call, 'count')} of “{self.called()}” runs {show(self.of('ran'), 'count')} graphs with "
+                f"{show(self.share(), 'percent')} of its operations, after {show(self.of('compiled'), 'count')} "
+                f"compilations{choose(self.has_mend(), mended, '')}.")
