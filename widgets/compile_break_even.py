@@ -76,7 +76,7 @@ class CompileBreakEven(Widget):
         return compilation.break_even_steps(self.shapes, dynamic, self.compile_s, *self.costs())
 
     def even_in_words(self, dynamic):
-        return choose(self.pays(dynamic), f"from step {show(self.even(dynamic), 'count')}", "never ahead")
+        return choose(self.pays(dynamic), f"ahead from step {show(self.even(dynamic), 'count')}", "never ahead")
 
     def graphs(self, dynamic):
         return compilation.graphs(self.shapes, dynamic, self.limit)
@@ -121,7 +121,7 @@ class CompileBreakEven(Widget):
         return {"y": LIST_AT, "graphs": counts, "even": [self.even_in_words(mode) for mode in MODES],
                 "text": [f"{NAMES[i]}: {show(counts[i], 'count')} {words[i]}, {self.even_in_words(MODES[i])}"
                          for i in range(3)],
-                "strength": [np.where(self.dynamic == mode, 1.0, 0.55) for mode in MODES]}
+                "strength": [np.where(self.dynamic == mode, 1.0, 0.75) for mode in MODES]}
 
     @part("eager_s", "compiled_s", shown=False)
     def ceiling(self):
@@ -140,16 +140,16 @@ class CompileBreakEven(Widget):
         p.line([FIRST, LAST], [1, 1], line_color=color["ink"], line_width=1.5)
         p.text([LAST], [1], text=["eager"], text_align="right", y_offset=-11, x_offset=-6, **fig.LABEL)
         ceiling = sources["ceiling"]
-        p.segment(FIRST, "y", LAST, "y", source=ceiling, line_color=color["ink-faint"], line_dash=[6, 4])
+        p.segment(3e4, "y", LAST, "y", source=ceiling, line_color=color["ink-faint"], line_dash=[6, 4])
         p.text(LAST, "y", text="text", source=ceiling, text_align="right", y_offset=-11, x_offset=-6, **fig.LABEL)
         p.line("step", "y", source=sources["chosen"], line_color=color["compute"], line_width=7, line_alpha=0.22)
         for name, dash in zip(NAMES, DASHES):
             p.line("step", name, source=sources["curves"], line_color=color["compute"], line_width=2, line_dash=dash)
         still = fig.still_height(p)
         ways = sources["ways"]
-        p.text(18, "y", text="text", source=ways, text_alpha="strength", **still, **fig.TEXT | fig.ON_PANEL)
+        p.text(10, "y", text="text", source=ways, text_alpha="strength", **still, **fig.TEXT | fig.ON_PANEL)
         for y, dash in zip(LIST_AT, DASHES):
-            p.line([1.7, 13], [y, y], line_color=color["compute"], line_width=2, line_dash=dash, **still)
+            p.line([1.7, 7], [y, y], line_color=color["compute"], line_width=2, line_dash=dash, **still)
         crossing, run = sources["crossing"], sources["run"]
         p.scatter("x", 1, source=crossing, size=10, fill_color=color["panel"], fill_alpha="seen",
                   line_color=color["ink"], line_alpha="seen", line_width=2)
@@ -161,7 +161,7 @@ class CompileBreakEven(Widget):
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
-    @readout("Ahead")
+    @readout("Compiled is")
     def ahead(self):
         return self.even_in_words(self.dynamic), self.here() < 1
 
@@ -195,12 +195,12 @@ class CompileBreakEven(Widget):
     @regime()
     def too_short(self):
         return (self.here() < 1) & self.pays(self.dynamic) & (self.left_alone() <= 0), (
-            f"The run ends too early: it would be ahead {self.even_in_words(self.dynamic)}. First response: compile one "
+            f"The run ends too early: it would be {self.even_in_words(self.dynamic)}. First response: compile one "
             "block instead of the whole model, or bring a warm cache.")
 
     def summary(self):
         return (f"With {show(self.shapes, 'count')} input shapes and dynamic shapes {select(self.dynamic, NAMED)}, "
                 f"{show(self.graphs(self.dynamic), 'count')} compilations of {show(self.compile_s, 'seconds')} against "
                 f"{show(self.eager_s, 'seconds')} eager and {show(self.compiled_s, 'seconds')} compiled a step: "
-                f"{self.even_in_words(self.dynamic)}, and {show(self.here(), 'times')} of eager's speed after "
+                f"compiled is {self.even_in_words(self.dynamic)}, and at {show(self.here(), 'times')} of eager's speed after "
                 f"{show(self.steps, 'count')} steps.")

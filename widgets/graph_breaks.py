@@ -17,6 +17,7 @@ GUTTER, GUTTER_NARROW = ["eager", "", "1", "2", "3", "4"], ["e", "", "1", "2", "
 WHERE = ["Runs eagerly, one operation after the other", "Plain Python, no operation", *(f"Graph {n}: " for n in "1234")]
 DOES = ["reuses its graphs", "compiles", "runs eagerly"]
 LETTERS = ["r", "C", "e"]
+LEGEND, LEGEND_NARROW = "calls 1 to 12: C compiles, r reuses its graphs, e runs eagerly", "C compiles, r reuses, e eager"
 CODE = fig.TEXT | {"text_font": value("ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace")}
 NUMBER_OF = {each["key"]: number for number, each in enumerate(EXAMPLES)}
 
@@ -125,7 +126,7 @@ class GraphBreaks(Widget):
                 "text": choose(self.has_mend(), "mended", "nothing to mend")}
 
     def boxes(self, strip, places):
-        return {**places, "compiles": listing.one_if(strip == 1), "reuses": listing.one_if(strip == 0),
+        return {**places, "compiles": fig.share_of(listing.one_if(strip == 1), 0.45), "graph": listing.one_if(strip < WITHOUT),
                 "eager": listing.one_if(strip == WITHOUT), "text": select(strip, LETTERS), "does": select(strip, DOES)}
 
     @part("example", "dynamic", "call")
@@ -146,9 +147,12 @@ class GraphBreaks(Widget):
         """The present call's box."""
         return listing.at_call(self.call, CALLS)
 
+    def ranges(self):
+        return {"y": [-listing.height(self.of("length"), self.of("length", "mended"), NOTES), 0.2]}
+
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((-0.5, 100.5), (-listing.HEIGHT, 0.2), height=600)
+        p = fig.plot((-0.5, 100.5), (-listing.LEAST, 0.2), height=580)
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.visible = False
@@ -160,16 +164,18 @@ class GraphBreaks(Widget):
                      p.quad(**box, source=lines, **fig.IDLE | {"fill_alpha": 0, "line_alpha": 0, "hatch_alpha": "eager"}),
                      p.text("left", "y", text="gutter", source=lines, x_offset=4, **fig.LABEL),
                      p.text("left", "y", text="text", source=lines, x_offset=indent, **CODE),
-                     p.quad(**box, source=strip, fill_color=color["compute"], fill_alpha="compiles", line_color=None),
-                     p.quad(**box, source=strip, fill_color=None, line_color=color["compute"], line_alpha="reuses"),
+                     p.quad(**box, source=strip, fill_color=color["compute"], fill_alpha="compiles", line_color=color["compute"],
+                            line_alpha="graph"),
                      p.quad(**box, source=strip, **fig.IDLE | {"fill_alpha": 0, "line_alpha": "eager",
                                                                "hatch_alpha": "eager"}),
-                     p.text("x", "y", text="text", source=strip, text_align="center", **fig.BOLD | fig.ON_PANEL))
+                     p.text("x", "y", text="text", source=strip, text_align="center", **fig.TEXT))
         notes, headings = sources["breaks"], sources["headings"]
         for width, right in (("wide", listing.HALVES[0][1]), ("narrow", 100)):
             fig.only(width, p.segment(0, "at", right, "at", source=notes, line_color=color["over"], line_width=2.5,
                                       line_dash=[7, 4]))
         fig.only("wide", p.quad(**box, source=sources["now"], fill_color=None, line_color=color["ink"], line_width=2))
+        for width, right, words in (("wide", listing.HALVES[0][1], LEGEND), ("narrow", 100, LEGEND_NARROW)):
+            fig.only(width, p.text(right, listing.heights(0)["y"], text=value(words), text_align="right", **fig.LABEL))
         fig.only("wide", p.text(0, "y", text="text", source=notes, **fig.TEXT),
                  p.text("x", "top", text="text", source=headings, **fig.BOLD),
                  p.text("x", "y", text="guards", source=headings, **fig.LABEL),

@@ -11,7 +11,7 @@ FIRST_LINE = 2.7            # after the heading and the strip of calls
 HALVES = ((0.0, 48.6), (51.4, 100.0))
 GAP = 0.9                   # between what stands under one another
 NEXT = 1.3                  # from the second heading to its first line
-HEIGHT = 30.5               # of the whole picture, in rows
+LEAST = 22.0                # rows of the whole picture, at least
 LINE = 0.92                 # of a row: what a line's mark fills
 
 
@@ -48,6 +48,11 @@ def under(length, row):
 def after(rows):
     """The row after so many and a heading."""
     return rows + 1
+
+
+def height(first, second, notes: int):
+    """Rows that the picture needs on a phone, where it is longest."""
+    return np.maximum(LEAST, second_heading(first, notes) + NEXT + second)
 
 
 def strip(count: int, halves=HALVES) -> dict:
