@@ -73,9 +73,9 @@ def _column(values, length: int) -> np.ndarray:
 def _version(example: dict, version: str, mode: str, call: int) -> dict:
     """One version of a function at one call."""
     if version not in example:
-        lengths = dict(line=ROWS, state=ROWS, ops=ROWS, notes=NOTES, break_row=NOTES, guards=GUARDS, strip=CALLS, ran=1,
-                       compiled=1, anew=1, in_graphs=1, ops_all=1, checks=1)
-        return {name: np.full(length, np.nan) for name, length in lengths.items()} | {"length": 0.0}
+        lengths = dict(line=ROWS, state=ROWS, ops=ROWS, notes=NOTES, break_row=NOTES, guards=GUARDS, strip=CALLS)
+        nothing = dict.fromkeys(("length", "ran", "compiled", "anew", "in_graphs", "ops_all", "checks"), 0.0)
+        return {name: np.full(length, np.nan) for name, length in lengths.items()} | nothing
     source, runs = example[version]["source"], example[version]["runs"]
     run = runs.get(mode, runs["automatic"])
     now = run["calls"][call - 1]

@@ -91,15 +91,18 @@ class GraphBreaks(Widget):
     def about_code_narrow(self):
         return self.about_lines()
 
-    @part(*ALL)
+    @part(*ALL, shown=False)
     def breaks(self):
-        """The line under the last row of a graph, and the notes under the code: why it ends, which guard failed."""
-        view = self.view()
-        row, note = view["written_break_row"], np.arange(float(NOTES))
-        return {"row": row, "at": listing.heights(listing.FIRST_LINE + row)["bottom"],
-                "y": listing.heights(listing.under(self.longer(), note))["y"],
+        """The line under the last row of a graph."""
+        return {"at": listing.heights(listing.line(self.view()["written_break_row"]))["bottom"]}
+
+    @part(*ALL)
+    def notes(self):
+        """Under the code: why a graph ends, which guard failed."""
+        number, note = self.view()["written_notes"], np.arange(float(NOTES))
+        return {"y": listing.heights(listing.under(self.longer(), note))["y"],
                 "narrow_y": listing.heights(listing.under(self.of("length"), note))["y"],
-                "text": select(view["written_notes"], TEXTS), "narrow": select(view["written_notes"], SHORT)}
+                "text": select(number, TEXTS), "narrow": select(number, SHORT)}
 
     @part(*ALL)
     def guards(self):
@@ -112,7 +115,7 @@ class GraphBreaks(Widget):
         row = listing.under(self.longer(), NOTES)
         return {"x": [half[0] for half in listing.HALVES], "top": listing.heights(np.zeros(2))["y"],
                 "text": ["as written", choose(self.has_mend(), "mended", "nothing to mend")],
-                "y": listing.heights(row + np.zeros(2))["y"],
+                "y": listing.heights(np.stack([row, row]))["y"],
                 "guards": [self.checked("written"), self.checked("mended")]}
 
     def checked(self, version):
@@ -169,9 +172,9 @@ class GraphBreaks(Widget):
                      p.quad(**box, source=strip, **fig.IDLE | {"fill_alpha": 0, "line_alpha": "eager",
                                                                "hatch_alpha": "eager"}),
                      p.text("x", "y", text="text", source=strip, text_align="center", **fig.TEXT))
-        notes, headings = sources["breaks"], sources["headings"]
+        notes, headings = sources["notes"], sources["headings"]
         for width, right in (("wide", listing.HALVES[0][1]), ("narrow", 100)):
-            fig.only(width, p.segment(0, "at", right, "at", source=notes, line_color=color["over"], line_width=2.5,
+            fig.only(width, p.segment(0, "at", right, "at", source=sources["breaks"], line_color=color["over"], line_width=2.5,
                                       line_dash=[7, 4]))
         fig.only("wide", p.quad(**box, source=sources["now"], fill_color=None, line_color=color["ink"], line_width=2))
         for width, right, words in (("wide", listing.HALVES[0][1], LEGEND), ("narrow", 100, LEGEND_NARROW)):

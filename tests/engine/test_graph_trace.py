@@ -51,7 +51,7 @@ def test_every_text_can_be_shown(example):
         for name in ("line", "ops", "notes", "guards"):
             shown = found[f"{version}_{name}"]
             assert np.all(np.isnan(shown) | (shown < len(TEXTS)))
-        assert np.isnan(found["mended_ran"]) == ("mended" not in EXAMPLES[example])
+        assert (found["mended_length"] == 0) == ("mended" not in EXAMPLES[example])
 
 
 def test_lines_fit_a_phone():

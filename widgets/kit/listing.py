@@ -50,6 +50,11 @@ def after(rows):
     return rows + 1
 
 
+def line(number):
+    """The row of a line of the first listing; the first is 0."""
+    return FIRST_LINE + number
+
+
 def height(first, second, notes: int):
     """Rows that the picture needs on a phone, where it is longest."""
     return np.maximum(LEAST, second_heading(first, notes) + NEXT + second)
