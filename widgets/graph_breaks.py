@@ -69,7 +69,7 @@ class GraphBreaks(Widget):
     def lines(self, places, texts, gutter):
         state = self.both("state")
         return {**places, "text": select(self.both("line"), texts), "gutter": select(listing.places(state), gutter),
-                "graph": listing.shade(state), "eager": listing.one_if(state < 0)}
+                "graph": listing.shade(state), "eager": fig.share_of(listing.one_if(state < 0), 0.28)}
 
     @part(*ALL)
     def code(self):
