@@ -17,7 +17,7 @@ GUTTER, GUTTER_NARROW = ["eager", "", "1", "2", "3", "4"], ["e", "", "1", "2", "
 WHERE = ["Runs eagerly, one operation after the other", "Plain Python, no operation", *(f"Graph {n}: " for n in "1234")]
 DOES = ["reuses its graphs", "compiles", "runs eagerly"]
 LETTERS = ["r", "C", "e"]
-LEGEND, LEGEND_NARROW = "calls 1 to 12: C compiles, r reuses its graphs, e runs eagerly", "C compiles, r reuses, e eager"
+LEGEND, LEGEND_NARROW = "12 calls: C compiles, r reuses graphs, e runs eagerly", "C compiles, r reuses, e eager"
 CODE = fig.TEXT | {"text_font": value("ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace")}
 NUMBER_OF = {each["key"]: number for number, each in enumerate(EXAMPLES)}
 
