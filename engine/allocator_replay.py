@@ -87,13 +87,24 @@ def draw(segments, blocks, whole, pieces, frames):
             lay(frames, began, place, whole, 0, place - began, 1)
 
 
-@program(left=PIECES, right=PIECES, row=PIECES, held=PIECES, bytes=PIECES, count=PIECES, frame_left=FRAMES,
-         frame_right=FRAMES, frame_row=FRAMES, frame_bytes=FRAMES, at=STEPS * SAMPLES + 1,
-         allocated_at_bytes=STEPS * SAMPLES + 1, reserved_at_bytes=STEPS * SAMPLES + 1, allocated_bytes=(),
-         reserved_bytes=(), largest_bytes=(), mallocs=(), frees=(), retries=(), now=(), length=(),
-         peak_allocated_bytes=(), peak_reserved_bytes=(), all_frees=(), all_retries=(), reached=(), failed=(),
-         wanted_bytes=(), last_allocated_bytes=(), last_reserved_bytes=(), last_largest_bytes=(),
-         needed_bytes=())
+def cached_alone(pieces):
+    """The pieces that hold nothing: hatches are slow to paint, so that no other piece should be drawn with one."""
+    found = [[], [], []]
+    for piece in range(len(pieces[HELD])):
+        if pieces[HELD][piece] == CACHED:
+            found[LEFT].append(pieces[LEFT][piece])
+            found[RIGHT].append(pieces[RIGHT][piece])
+            found[ROW].append(pieces[ROW][piece])
+    return found
+
+
+@program(left=PIECES, right=PIECES, row=PIECES, held=PIECES, bytes=PIECES, count=PIECES, free_left=PIECES,
+         free_right=PIECES, free_row=PIECES, frame_left=FRAMES, frame_right=FRAMES, frame_row=FRAMES,
+         frame_bytes=FRAMES, at=STEPS * SAMPLES + 1, allocated_at_bytes=STEPS * SAMPLES + 1,
+         reserved_at_bytes=STEPS * SAMPLES + 1, allocated_bytes=(), reserved_bytes=(), largest_bytes=(), mallocs=(),
+         frees=(), retries=(), now=(), length=(), peak_allocated_bytes=(), peak_reserved_bytes=(), all_frees=(),
+         all_retries=(), reached=(), failed=(), wanted_bytes=(), last_allocated_bytes=(), last_reserved_bytes=(),
+         last_largest_bytes=(), needed_bytes=())
 def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, length, spread, seed, capacity_bytes,
            expandable, moment):
     """The allocator after each event of so many steps, and all its blocks at one moment (in steps).
@@ -143,8 +154,9 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
                     allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
                     mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
                     draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
+    free = cached_alone(pieces)
     return {"left": pieces[LEFT], "right": pieces[RIGHT], "row": pieces[ROW], "held": pieces[HELD],
-            "bytes": pieces[BYTES], "count": pieces[COUNT], "frame_left": frames[LEFT], "frame_right": frames[RIGHT],
+            "free_left": free[LEFT], "free_right": free[RIGHT], "free_row": free[ROW], "bytes": pieces[BYTES], "count": pieces[COUNT], "frame_left": frames[LEFT], "frame_right": frames[RIGHT],
             "frame_row": frames[ROW], "frame_bytes": frames[BYTES], "at": at, "allocated_at_bytes": allocated_at,
             "reserved_at_bytes": reserved_at, "allocated_bytes": allocated, "reserved_bytes": reserved,
             "largest_bytes": largest, "mallocs": mallocs, "frees": frees, "retries": retries, "now": now, "length": drawn,

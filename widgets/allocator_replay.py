@@ -95,9 +95,7 @@ class AllocatorReplay(Widget):
     @part(*RUN, shown=False)
     def cached(self):
         run = self.run()
-        seen = np.where(run["held"] == allocator_replay.CACHED, 1.0, 0.0)
-        return {**self.on_map(run["left"], run["right"], run["row"]), "fill": fig.share_of(seen, 0.12),
-                "hatch": fig.share_of(seen, 0.55)}
+        return self.on_map(run["free_left"], run["free_right"], run["free_row"])
 
     @part(*RUN, shown=False)
     def segments(self):
@@ -131,8 +129,7 @@ class AllocatorReplay(Widget):
         bottom, top = ring.row(np.arange(ROWS), ROWS, *UP, share=0.8)
         p.quad(left=np.full(ROWS, ACROSS[0]), right=np.full(ROWS, ACROSS[1]), bottom=bottom, top=top, fill_color=None,
                line_color=color["grid"])
-        p.quad(**box, source=sources["cached"], **fig.IDLE | {
-            "line_color": None, "fill_alpha": "fill", "hatch_alpha": "hatch"})
+        p.quad(**box, source=sources["cached"], **fig.IDLE | {"line_color": None})
         p.quad(**box, source=sources["blocks"], fill_color=color["hbm"], fill_alpha="tint", line_color=None)
         p.quad(**box, source=sources["segments"], fill_color=None, line_color=color["ink-faint"], line_width=1)
         now = sources["present"]
