@@ -159,6 +159,8 @@ class TileTuner(Widget):
         every = fig.share_of(own, np.stack([held, held, 1.0]))
         over = np.where(own > 1, 1.0, 0.0)
         return {"y": GAUGES, "one_share": own, "all_share": every, "over": over,
+                "light": fig.share_of(fig.rest(over), 0.3), "strong": fig.share_of(fig.rest(over), 0.45),
+                "over_fill": fig.share_of(over, 0.13), "over_hatch": fig.share_of(over, 0.32),
                 "one": fig.between(GAUGE_AT, GAUGE_ENDS, np.minimum(own, 1.0)),
                 "all": fig.between(GAUGE_AT, GAUGE_ENDS, np.minimum(every, 1.0)),
                 "hue": ["hbm", "compute", "ink"], "short": self.short_words(), "text": self.gauge_words()}
@@ -223,10 +225,10 @@ class TileTuner(Widget):
         p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, **fig.IDLE)
         p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, fill_color=color["panel"], fill_alpha=0.5,
                line_color=color["axis"])
-        p.hbar(left=GAUGE_AT, right="all", **bar, fill_color=hue, fill_alpha=0.3, line_color=hue)
-        p.hbar(left=GAUGE_AT, right="one", **bar, fill_color=hue, fill_alpha=0.45, line_color=hue)
-        p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, **fig.OVER | {name: "over" for name in (
-            "fill_alpha", "hatch_alpha", "line_alpha")})
+        for right, strength in (("all", "light"), ("one", "strong")):
+            p.hbar(left=GAUGE_AT, right=right, **bar, fill_color=hue, fill_alpha=strength, line_color=hue)
+        p.hbar(left=GAUGE_AT, right=GAUGE_ENDS, **bar, **fig.OVER | {
+            "fill_alpha": "over_fill", "hatch_alpha": "over_hatch", "line_alpha": "over"})
         place = {"x_range_name": "share"} | fixed
         names = ["shared memory", "registers", "multiprocessors with a tile in the last wave"]
         p.text(np.full(3, GAUGE_AT), GAUGES, text=names, y_offset=-24, **place, **fig.LABEL)
@@ -240,7 +242,7 @@ class TileTuner(Widget):
 
     @readout("Bound by")
     def bound_by(self):
-        return select(self.kind(), BOUND_BY)
+        return choose(self.fits(), select(self.kind(), BOUND_BY), "its size")
 
     @readout("Best of 384 tiles", help="By the same model, over BLOCK_M, BLOCK_N, BLOCK_K, stages and warps")
     def best_tile(self):
