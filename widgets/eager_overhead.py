@@ -128,6 +128,10 @@ class EagerOverhead(Widget):
     def here(self):
         return {"x": self.side, "y": np.maximum(self.op_s(self.side), self.issue_s), "kernel": self.op_s(self.side)}
 
+    @part("kind", "issue_s", "gpu", "shortest_s", shown=False)
+    def names(self):
+        return {"kernel": self.op_s(SIDES[0]), "issue": self.issue_s}
+
     @part("kind", "issue_s", "gpu", shown=False)
     def turn(self):
         return {"x": self.covering()}
@@ -160,6 +164,10 @@ class EagerOverhead(Widget):
         p.line("side", "slower_s", source=sources["curves"], line_color=color["ink"], line_width=7, line_alpha=0.18)
         for hue, column, dash in (("ink-soft", "issue_s", [6, 3]), ("compute", "kernel_s", [])):
             p.line("side", column, source=sources["curves"], line_color=color[hue], line_width=2, line_dash=dash)
+        p.text(SIDES[0], "kernel", text=value("GPU runs"), source=sources["names"], y_offset=-11,
+               **fig.BOLD | {"text_color": color["compute"]})
+        p.text(SIDES[-1], "issue", text=value("CPU issues"), source=sources["names"], text_align="right", y_offset=12, x_offset=-4,
+               **fig.BOLD | {"text_color": color["ink-soft"]})
         p.segment("x", Y[0], "x", TIME_TICKS[-1], source=sources["turn"], line_color=color["ink-faint"], line_dash=[2, 4])
         p.scatter("side", "seconds", marker="diamond", size=11, source=sources["timed"], fill_color=color["panel"], fill_alpha="seen",
                   line_color=color["ink"], line_alpha="seen")
@@ -179,7 +187,6 @@ class EagerOverhead(Widget):
             p.text([-0.012], [at], text=[name], text_align="right", **place, **fig.BOLD)
         p.text([0], [HEAD_AT], text=value("The first 12 operators; hatched: waits"), **place, **fig.LABEL)
         p.text([0], [TITLE_AT], text=value("The slower of the two sets the pace"), **place, **fig.LABEL)
-        fig.key(p, {"CPU issues": "ink-soft", "GPU runs": "compute"}, wide=0.55, narrow=(0.55,), own_heights=True)
         # the lanes are no part of the logarithmic axes that they stand above
         p.extra_x_scales = {name: LinearScale() for name in p.extra_x_ranges}
         p.extra_y_scales = {name: LinearScale() for name in p.extra_y_ranges}
