@@ -191,3 +191,17 @@ def test_everything_on_a_widget_is_reached_by_keyboard(visit, static):
             reached.append(name)
     in_sight = [name for name, c in hand.cls.controls().items() if c.kind == "player" or not c.more]
     assert [name for name in reached if name in in_sight][:len(in_sight)] == in_sight
+
+
+# -- reference pages -------------------------------------------------------------------------------------------------------
+def test_a_symptom_is_found_by_its_words(visit, static):
+    page = visit().go(f"{static}symptoms/")
+    field, entries = page.get_by_label("What do you see?"), page.locator(".symptom")
+    whole = entries.count()
+    field.fill("loss flattens")
+    expect(page.locator(".symptom:visible")).to_have_count(1)
+    expect(page.locator(".symptom:visible")).to_contain_text("Updates under half a gap")
+    expect(page.locator("[data-filter-count]")).to_have_text(f"1 of {whole}")
+    expect(page.locator("section:has(.symptom):visible")).to_have_count(1)
+    field.fill("")
+    expect(page.locator(".symptom:visible")).to_have_count(whole)

@@ -1,21 +1,21 @@
 """The sheet of formulas holds every boxed rule of every lesson, and each title leads to its place."""
 
 from tests.conftest import ROOT
-from widgets.kit import boxes, formulas
+from widgets.kit import boxes, excerpts
 
 
 def test_no_rule_is_missed():
     for path in sorted((ROOT / "lessons").glob("[0-9]*.md")):
         text = path.read_text(encoding="utf-8")
         titles = [line.split('"')[1] for line in text.splitlines() if line.strip().startswith("!!! rule ")]
-        assert [rule.title for rule in formulas.rules(text)] == [title.removeprefix("Rule: ") for title in titles], path.name
-        assert len({rule.anchor for rule in formulas.rules(text)}) == len(titles), f"{path.name} has two rules of one name"
+        assert [rule.title for rule in excerpts.boxes_in(text, "rule")] == [title.removeprefix("Rule: ") for title in titles], path.name
+        assert len({rule.anchor for rule in excerpts.boxes_in(text, "rule")}) == len(titles), f"{path.name} has two rules of one name"
 
 
 def test_a_rule_is_taken_whole_and_its_links_lead_out_of_the_lesson():
     text = ('before\n\n!!! rule "Rule: half"\n\n    First $a_1$,\n    [see](03-interconnect.md#rule-x).\n\n    ??? note\n\n'
             "        deeper\n\nafter\n")
-    rule, = formulas.rules(text)
+    rule, = excerpts.boxes_in(text, "rule")
     assert rule.source == "First $a_1$,\n[see](03-interconnect.md#rule-x).\n\n??? note\n\n    deeper\n"
     assert 'href="../03-interconnect/#rule-x"' in rule.html and "<math" in rule.html and "after" not in rule.html
 

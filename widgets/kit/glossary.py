@@ -7,7 +7,6 @@ alone. A page that holds the line `<!-- glossary: not linked here -->` is left a
 
 from __future__ import annotations
 
-import html
 import re
 import xml.etree.ElementTree as etree
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ from functools import cache
 from markdown import Extension
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
-from markdown.util import AtomicString
 
+from widgets.kit import running_text
 from widgets.kit.locate import LESSONS
 
 PAGE = LESSONS / "glossary.md"
 NOT_HERE = "<!-- glossary: not linked here -->"
 ENTRY = re.compile(r'^### (?P<word>[^{\n]+?)(?: \{: data-also="(?P<also>[^"]*)" \})?\n\n(?P<text>(?:.+\n)+)', re.MULTILINE)
-LEFT_ALONE = {"a", "code", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "math", "summary", "th", "button", "figure"}
 
 
 @dataclass(frozen=True)
@@ -89,56 +87,19 @@ class Links(Treeprocessor):
     """Turns the first use of each word into a link."""
 
     def run(self, root: etree.Element) -> None:
-        """Walk the page in reading order."""
+        """Words are ticked off in reading order."""
         if entries() and getattr(self.md, "glossary_wanted", True):
             self.left = set(range(len(entries())))
-            self._within(root)
+            running_text.link(root, self.first_uses)
 
-    def _within(self, element: etree.Element) -> None:
-        if element.tag in LEFT_ALONE or "admonition-title" in element.get("class", "") or "no-terms" in element.get("class", ""):
-            return
-        children = list(element)
-        made = self._linked(element.text)
-        if made:
-            element.text = made[0]
-            for at, link in enumerate(made[1:]):
-                element.insert(at, link)
-        for child in children:
-            self._within(child)
-            made = self._linked(child.tail)
-            if made:
-                child.tail = made[0]
-                at = list(element).index(child)
-                for offset, link in enumerate(made[1:], 1):
-                    element.insert(at + offset, link)
-
-    def _linked(self, text: str | None) -> list | None:
-        """[text before, link, link, …] where each link's tail is the text behind it; None without a word."""
-        if not text or isinstance(text, AtomicString) or not text.strip():
-            return None
-        out, at = [""], 0
+    def first_uses(self, text: str):
+        """(start, end, link) of each word that this page has not had yet."""
         for found in _any_word().finditer(text):
             number = int(found.lastgroup.split("_")[1])
-            if number not in self.left:
-                continue
-            self.left.discard(number)
-            entry = entries()[number]
-            link = etree.Element("a", {"class": "term", "href": f"glossary.md#{entry.anchor}", "title": html.escape(entry.text, quote=False)})
-            link.text = found[0]
-            self._append(out, text[at:found.start()])
-            out.append(link)
-            at = found.end()
-        if len(out) == 1:
-            return None
-        self._append(out, text[at:])
-        return out
-
-    @staticmethod
-    def _append(out: list, text: str) -> None:
-        if len(out) == 1:
-            out[0] += text
-        else:
-            out[-1].tail = (out[-1].tail or "") + text
+            if number in self.left:
+                self.left.discard(number)
+                entry = entries()[number]
+                yield *found.span(), etree.Element("a", {"class": "term", "href": f"glossary.md#{entry.anchor}", "title": entry.text})
 
 
 class Glossary(Extension):

@@ -56,6 +56,22 @@
     watcher.observe(end);
   }
 
+  // A field that leaves in sight only what holds all of its words, and the sections that have any of it.
+  function watchFilter() {
+    const field = document.querySelector("[data-filter]");
+    if (!field) return;
+    const entries = [...document.querySelectorAll(field.dataset.filter)];
+    field.addEventListener("input", () => {
+      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+      for (const entry of entries) entry.hidden = !words.every((word) => entry.textContent.toLowerCase().includes(word));
+      for (const section of new Set(entries.map((entry) => entry.closest("section")))) {
+        section.hidden = entries.every((entry) => entry.hidden || entry.closest("section") !== section);
+      }
+      const left = entries.filter((entry) => !entry.hidden).length;
+      document.querySelector("[data-filter-count]").textContent = words.length ? `${left} of ${entries.length}` : "";
+    });
+  }
+
   // A widget that has not even begun after some seconds never will: say so where it stands.
   const PATIENCE_MS = 8000;
   function watchWidgets() {
@@ -116,6 +132,7 @@
     nameLandmarks();
     showTicks();
     watchEnd();
+    watchFilter();
     watchWidgets();
     explainNumbers();
     reachScrollers();
