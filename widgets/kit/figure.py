@@ -283,6 +283,11 @@ def rows_of(places, half):
     return {"bottom": places - half, "top": places + half}
 
 
+def where_known(place, value):
+    """A mark's place, and none where it has no value."""
+    return place + 0 * value
+
+
 def length(start, end):
     """How long a mark is."""
     return end - start

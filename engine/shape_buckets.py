@@ -1,0 +1,177 @@
+"""Which batch sizes to capture: each step runs the smallest captured graph that holds its batch, and pads the rest.
+
+The batches are those of a server under random arrivals, run step by step. The lists are those that servers ship, or the
+best one for the traffic, found by dynamic programming.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import check, decoding
+from engine.program import full, program, zeros
+from engine.serving_events import draw
+
+LARGEST = 128                   # sequences that run at once, at most; the others wait
+STEPS, WARM = 4000, 1000        # counted, and run before that
+ANSWER = 200                    # tokens of an answer, on average
+FAR = 1e300
+POWERS, SHIPPED, BEST, EVERY = range(4)
+"""Plans. SHIPPED is 1, 2, 4, then every eighth: vLLM's list up to 256 (vllm/config/compilation.py), and TensorRT-LLM's up
+to 128 with padding on (tensorrt_llm/llmapi/llm_args.py)."""
+
+
+def captured_sizes(plan):
+    """The sizes of a plan that does not look at the traffic, ascending."""
+    sizes, size = [], 1
+    while size <= LARGEST:
+        sizes.append(size)
+        if plan == EVERY:
+            size += 1
+        elif plan == POWERS or size < 8:
+            size = 2 * size
+        else:
+            size += 8
+    return sizes
+
+
+def batches(load, spread, seed):
+    """How many steps ran with each batch, 0 to LARGEST. Poisson arrivals, ``load`` running on average; answers are
+    log-normal, ``spread`` the standard deviation of their logarithm, and leave when they are through."""
+    change = zeros(WARM + STEPS + 1)
+    state, now = seed * 7919 + 1, 0.0
+    for _ in range(3):
+        state = draw(state)
+    while now < WARM + STEPS:
+        state = draw(state)
+        now = now - math.log(state / 2147483647) * ANSWER / load
+        state = draw(state)
+        radius = math.sqrt(-2 * math.log(state / 2147483647))
+        state = draw(state)
+        normal = radius * math.cos(2 * math.pi * state / 2147483647)
+        tokens = max(1, round(ANSWER * math.exp(spread * normal - spread * spread / 2)))
+        if now < WARM + STEPS:
+            change[int(now)] += 1
+            change[int(min(WARM + STEPS, int(now) + tokens))] -= 1
+    counts, running = zeros(LARGEST + 1), 0
+    for i in range(WARM + STEPS):
+        running += change[i]
+        if i >= WARM:
+            counts[int(min(LARGEST, running))] += 1
+    return counts
+
+
+def best(counts, kept):
+    """The so many sizes, LARGEST among them, that pad the fewest rows.
+
+    Bellman: the fewest for batches up to j with n sizes, j the last of them, is the least over i of the fewest up to i
+    with n − 1 and what batches i + 1 … j lack to j. What they lack comes from running sums.
+    """
+    steps, rows = zeros(LARGEST + 1), zeros(LARGEST + 1)
+    for j in range(1, LARGEST + 1):
+        steps[j] = steps[j - 1] + counts[j]
+        rows[j] = rows[j - 1] + counts[j] * j
+    fewest, cut = full(LARGEST + 1, FAR), []
+    fewest[0] = 0.0
+    for n in range(int(kept)):
+        better, came = full(LARGEST + 1, FAR), zeros(LARGEST + 1)
+        for j in range(n + 1, LARGEST + 1):
+            for i in range(n, j):
+                total = fewest[i] + j * (steps[j] - steps[i]) - (rows[j] - rows[i])
+                if total < better[j]:
+                    better[j] = total
+                    came[j] = i
+        fewest = better
+        cut.append(came)
+    sizes, j = zeros(kept), LARGEST
+    for n in range(int(kept)):
+        place = int(kept) - 1 - n
+        sizes[place] = j
+        j = int(cut[place][j])
+    return sizes
+
+
+def buckets_of(sizes):
+    """For each batch, 0 to LARGEST, the smallest size that holds it; 0 for none."""
+    found, place = zeros(LARGEST + 1), 0
+    for batch in range(1, LARGEST + 1):
+        while place < len(sizes) - 1 and sizes[place] < batch:
+            place += 1
+        found[batch] = sizes[place]
+    return found
+
+
+def padding(counts, bucket):
+    """Rows that were computed for nothing."""
+    total = 0
+    for batch in range(1, LARGEST + 1):
+        total += counts[batch] * (bucket[batch] - batch)
+    return total
+
+
+@program(counts=LARGEST + 1, bucket=LARGEST + 1, sizes=LARGEST, graphs=(), rows=(), padded=(), least=())
+def fit(load, spread, seed, plan, kept):
+    """A plan under traffic: ``least`` are the rows padded by the best list of as many graphs."""
+    counts = batches(load, spread, seed)
+    sizes = best(counts, kept) if plan == BEST else captured_sizes(plan)
+    bucket = buckets_of(sizes)
+    rows = 0
+    for batch in range(1, LARGEST + 1):
+        rows += counts[batch] * batch
+    padded = padding(counts, bucket)
+    least = padded
+    if plan == POWERS or plan == SHIPPED:
+        least = padding(counts, buckets_of(best(counts, len(sizes))))
+    return {"counts": counts, "bucket": bucket, "sizes": sizes, "graphs": len(sizes), "rows": rows, "padded": padded,
+            "least": least}
+
+
+# -- what the graphs cost --------------------------------------------------------------------------------------------------
+class Cost(NamedTuple):
+    """Of all graphs that a server keeps."""
+
+    graphs: float
+    memory_bytes: float
+    capture_s: float
+
+
+def cost(sizes, lengths, graph_bytes, graph_s) -> Cost:
+    """One graph for each batch size and each of ``lengths`` lengths: a second dimension multiplies."""
+    if not check.is_trusted():
+        check.positive(sizes=sizes, lengths=lengths)
+        check.non_negative(graph_bytes=graph_bytes, graph_s=graph_s)
+    graphs = sizes * lengths
+    return Cost(graphs, graphs * graph_bytes, graphs * graph_s)
+
+
+def step_times_s(model, at):
+    """A decode step with each batch, 0 to LARGEST, on one GPU, without its cache: a padded row has none to read."""
+    sizes = np.maximum(1.0, np.arange(LARGEST + 1.0))
+    with check.trusted():
+        return decoding.split(model, at, 1.0, sizes, 0.0).total_s
+
+
+def time_lost(counts, step_s, padded_step_s):
+    """The share by which padding makes the steps longer."""
+    ran = np.where(np.arange(LARGEST + 1) > 0, counts, 0.0)
+    return np.sum(ran * padded_step_s) / np.sum(ran * step_s) - 1.0
+
+
+def room_bytes(model, gpu):
+    """What is left for caches and graphs beside the weights on one GPU."""
+    held = decoding.room(model, gpu, 1, 1.0)
+    return np.maximum(0.0, held.users * held.user_bytes)
+
+
+def lengths_that_fill(share, room, sizes, graph_bytes):
+    """Lengths captured from which on the graphs take this share of the room."""
+    check.positive(share=share, sizes=sizes, graph_bytes=graph_bytes)
+    return share * room / (sizes * graph_bytes)
+
+
+def share(part, whole):
+    """A part of a whole."""
+    return part / whole

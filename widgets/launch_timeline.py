@@ -1,0 +1,245 @@
+"""A decode step on CPU and GPU: call by call, fused, and replayed as a graph; who waits for whom, and from where on nobody."""
+
+import numpy as np
+from bokeh.core.properties import value
+
+from engine import capture, catalog, decoding, recordings
+from engine.layout import machine
+from widgets.kit import figure as fig
+from widgets.kit import lanes
+from widgets.kit.controls import Choice, Number
+from widgets.kit.symbolic import lookup, over
+from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
+
+MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "llama3-70b", "llama3.1-405b")]
+GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
+WAYS = [("eager", 0), ("compiled", 0), ("eager", 1), ("compiled", 1)]
+NAMES = ["eager", "compiled", "eager, in a graph", "compiled, in a graph"]
+SHORT = ["eager", "comp.", "eager, gr.", "comp., gr."]
+LAYERS_SHOWN = 2
+BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))
+VIEWS_S = [m * 10.0**e for e in range(-5, 0) for m in (1, 1.5, 2, 3, 4, 5, 6, 8)]
+HUES = {"small kernel": "compute", "product with weights": "hbm", "attention": "accent", "AllReduce": "link"}
+KINDS = list(HUES)              # in the order of capture.KINDS
+RUN = ("model", "issue", "batch", "gpu", "tp", "context", "small")
+IDLE = fig.IDLE | {"line_color": None}
+
+
+class LaunchTimeline(Widget):
+    question = "Is the GPU waiting for the CPU to say what comes next?"
+    model = Choice("Model", MODELS, "llama3-8b")
+    issue = Number("CPU time to issue a kernel", 12e-6, 1e-6, 40e-6, family="seconds", stops=60, marks=(4e-6, 6e-6, 8e-6, 30e-6),
+                   help="Python, dispatcher and driver together, until the launch is in the queue")
+    batch = Number("Sequences", 1, 1, 1024, stops=48, whole=True, marks=(8, 64, 256))
+    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
+    tp = Choice("GPUs that share the model", {str(n): (str(n), n) for n in (1, 2, 4, 8)}, "1", more=True)
+    context = Number("Context", 1024, 128, 131072, family="tokens", stops=61, whole=True, marks=(1024, 8192, 32768), more=True,
+                     help="Tokens that each sequence holds")
+    small = Number("A small kernel on the GPU", capture.SMALL_S, 1e-6, 6e-6, family="seconds", stops=51, log=False, more=True,
+                   help="One that hardly moves a byte; assumed, it is not published")
+
+    presets = {
+        "8B, one H100": {},
+        "70B on 8 H100s": {"model": "llama3-70b", "tp": "8"},
+        "70B on 8 B200s": {"model": "llama3-70b", "tp": "8", "gpu": "b200"},
+        "1B on a B200": {"model": "llama3.2-1b", "gpu": "b200"},
+        "8B, 64 chats": {"batch": 64, "context": 4096},
+        "8B, a slow host": {"issue": 30e-6, "gpu": "a100-80"},
+    }
+    break_it = "Make the graph worth nothing: bring the eager step within 2 % of the same kernels in a graph. Keep the issue at 12 µs."
+    assumptions = (
+        f"The step's kernels as {recordings.made_with('decode_kernels')} runs them, counted: {capture.kernels_per_layer('eager')} a "
+        f"layer eagerly, {capture.kernels_per_layer('compiled')} after Inductor's fusion (its CPU backend; a GPU's may differ by a "
+        "kernel or two). Fused or not, a launch costs the CPU the same. Every step starts with an idle GPU, as it does when "
+        "the CPU reads the token. 0.9 µs between kernels in a stream, 0.5 µs in a graph (NVIDIA, V100).")
+    formula = (
+        "$$t \\approx \\max\\left[n \\, t_{issue},\\; \\sum_{i=1}^{n} (t_i + g)\\right]$$\n\nfor $n$ kernels of $t_i$ with a gap "
+        "$g$ between them. The CPU stops mattering where the two are equal: $t_{issue} = \\frac{1}{n}\\sum (t_i + g)$. A graph "
+        "replaces $n\\,t_{issue}$ by $2.5\\ \\text{µs} + n \\cdot 1\\ \\text{ns}$. What is drawn is the run of the queue, kernel by kernel.")
+
+    # -- the engine, asked ------------------------------------------------------------------------------------------
+    def found_at(self, way, batch):
+        at = over(machine, self.gpu)
+        return over(lambda model: capture.kernels(way, model, at, self.tp, batch, self.context, self.small), self.model)
+
+    @once
+    def eager(self):
+        return self.found_at("eager", self.batch)
+
+    @once
+    def compiled(self):
+        return self.found_at("compiled", self.batch)
+
+    @once
+    def runs(self):
+        """One run for each of the four ways."""
+        kernels = {"eager": self.eager(), "compiled": self.compiled()}
+        return [capture.run(kernels[way], self.model.layers, self.issue, captured, LAYERS_SHOWN) for way, captured in WAYS]
+
+    def totals(self):
+        return np.stack([run["total_s"] for run in self.runs()])
+
+    @once
+    def gpu_alone(self):
+        """What the GPU needs in each of the four ways when it never waits."""
+        kernels = {"eager": self.eager(), "compiled": self.compiled()}
+        gaps = (capture.STREAM_GAP_S, capture.GRAPH_GAP_S)
+        return np.stack([capture.gpu_s(kernels[way], self.model.layers, gaps[captured]) for way, captured in WAYS])
+
+    @once
+    def enough_batch(self):
+        """The first batch at which the GPU alone needs as long as the CPU; 0 where none does."""
+        found = self.found_at("eager", BATCHES)
+        enough = capture.enough_s(found, self.model.layers, capture.STREAM_GAP_S) >= self.issue
+        return np.where(np.max(np.where(enough, 1.0, 0.0)) > 0, lookup(BATCHES, np.argmax(enough)), 0.0)
+
+    def enough(self):
+        return capture.enough_s(self.eager(), self.model.layers, capture.STREAM_GAP_S)
+
+    def gained(self):
+        """Eager over the same kernels in a graph."""
+        runs = self.runs()
+        return capture.times(runs[0]["total_s"], runs[2]["total_s"])
+
+    def idle_share(self):
+        return capture.idle_share(self.runs()[0])
+
+    def fits(self):
+        return over(lambda model: decoding.room(model, self.gpu, self.tp, self.context), self.model).users >= 1
+
+    def view_s(self):
+        ends = np.stack([np.max(np.where(run["end_s"] > 0, run["end_s"], 0.0)) for run in self.runs()])
+        return fig.fitting_view(np.max(ends), VIEWS_S, headroom=1.01)
+
+    # -- the picture ------------------------------------------------------------------------------------------------
+    def rows(self, start_s, end_s, half):
+        """Where the blocks of the four lanes are drawn: the CPU's in the upper halves, the GPU's in the lower."""
+        lane = np.stack([np.full(capture.MOST_SHOWN, float(i)) for i in range(4)])
+        bottom, top = lanes.edges(lane, 4, half, filled=0.72)
+        return {"left": np.ravel(lanes.share(start_s, self.view_s())), "right": np.ravel(lanes.share(end_s, self.view_s())),
+                "bottom": np.ravel(bottom), "top": np.ravel(top)}
+
+    def column(self, name):
+        return np.stack([run[name] for run in self.runs()])
+
+    @part(*RUN)
+    def gpu_blocks(self):
+        return {**self.rows(self.column("start_s"), self.column("end_s"), 2), "what": select(np.ravel(self.column("what")), KINDS),
+                "start_s": np.ravel(self.column("start_s")), "end_s": np.ravel(self.column("end_s"))}
+
+    @hint("gpu_blocks")
+    def about_kernel(self):
+        start_s, end_s = np.ravel(self.column("start_s")), np.ravel(self.column("end_s"))
+        return phrase("{what}, layer {layer}: {long} on the GPU, from {start}; issued at {issued}",
+                      what=select(np.ravel(self.column("what")), KINDS), layer=show(np.ravel(self.column("layer")), "count"),
+                      long=show(lanes.lasting(start_s, end_s), "seconds"), start=show(start_s, "seconds"),
+                      issued=show(np.ravel(self.column("issued_s")), "seconds"))
+
+    @part(*RUN)
+    def cpu_blocks(self):
+        starts, ends = self.column("began_s"), self.column("issued_s")
+        return {**self.rows(starts, lanes.apart(starts, ends, fig.share_of(self.view_s(), 0.0012)), 1), "end_s": np.ravel(ends)}
+
+    @part(*RUN, shown=False)
+    def ground(self):
+        ends = np.stack([np.max(np.where(run["end_s"] > 0, run["end_s"], 0.0)) for run in self.runs()])
+        bottom, top = lanes.edges(np.arange(4.0), 4, 2, filled=0.72)
+        return {"left": np.zeros(4), "right": lanes.share(ends, self.view_s()), "bottom": bottom, "top": top}
+
+    @part(*RUN)
+    def tokens(self):
+        totals, alone = self.totals(), self.gpu_alone()
+        longest = np.max(totals)
+        bottom, top = lanes.edges(np.arange(4.0), 4, 0, filled=0.5)
+        return {"y": lanes.middle(np.arange(4.0), 4), "bottom": bottom, "top": top, "step_s": totals, "gpu_s": alone,
+                "works": lanes.bar_end(np.minimum(alone, totals), longest), "right": lanes.bar_end(totals, longest),
+                "name": select(np.arange(4.0), NAMES), "short": select(np.arange(4.0), SHORT),
+                "time": show(totals, "seconds")}
+
+    @hint("tokens")
+    def about_token(self):
+        return phrase("{name}: a token every {time}; the GPU alone needs {gpu}", name=select(np.arange(4.0), NAMES),
+                      time=show(self.totals(), "seconds"), gpu=show(self.gpu_alone(), "seconds"))
+
+    @part(*RUN, shown=False)
+    def scale(self):
+        return {"x": np.ones(1), "text": [f"{show(self.view_s(), 'seconds')}: the first two layers"]}
+
+    def figure(self, sources):
+        color = fig.COLOR
+        p = fig.plot((-0.2, 1.32), (-0.14, 1.1), height=440)
+        fig.hide(p.xaxis[0]), fig.hide(p.yaxis[0])
+        p.grid.visible = False
+        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
+        p.quad(**box, source=sources["ground"], **IDLE)
+        p.quad(**box, source=sources["cpu_blocks"], fill_color=color["ink-soft"], fill_alpha=0.55, line_color=None)
+        p.quad(**box, source=sources["gpu_blocks"], fill_color=fig.hues("what", HUES), line_color=None)
+        rows = sources["tokens"]
+        bars = box | {"left": lanes.BARS}
+        p.quad(**bars, source=rows, **IDLE)
+        p.quad(**bars | {"right": "works"}, source=rows, fill_color=color["hbm"], fill_alpha=0.55, line_color=None)
+        p.text("right", "y", text="time", source=rows, x_offset=5, **fig.TEXT)
+        fig.only("wide", p.text(-0.012, "y", text="name", source=rows, text_align="right", **fig.LABEL))
+        fig.only("narrow", p.text(-0.012, "y", text="short", source=rows, text_align="right", **fig.LABEL))
+        for width, words in (("wide", "a token"), ("narrow", "token")):
+            fig.only(width, p.text(lanes.BARS, 1.06, text=value(words), **fig.LABEL))
+        p.segment(0, -0.02, "x", -0.02, source=sources["scale"], line_color=color["ink"], line_width=1.5)
+        p.text("x", -0.02, text="text", source=sources["scale"], text_align="right", y_offset=14, **fig.LABEL)
+        p.text(0, 1.06, text=value("upper: CPU issues, lower: GPU runs"), **fig.LABEL)
+        return p
+
+    # -- the words --------------------------------------------------------------------------------------------------
+    @readout("Eager, a token")
+    def eager_step(self):
+        return show(self.runs()[0]["total_s"], "seconds"), self.idle_share() > 0.3
+
+    @readout("GPU idle, eager")
+    def idle(self):
+        return show(self.idle_share(), "percent"), self.idle_share() > 0.3
+
+    @readout("Compiled, in a graph")
+    def graph_step(self):
+        return show(self.runs()[3]["total_s"], "seconds")
+
+    @readout("Kernels, eager and fused")
+    def kernels(self):
+        runs = self.runs()
+        return f"{show(runs[0]['kernels'], 'count', 4)} and {show(runs[1]['kernels'], 'count', 4)}"
+
+    @readout("The CPU stops mattering", help="Eagerly: the issue time and the batch from which the GPU needs as long as the CPU")
+    def stops(self):
+        batch = self.enough_batch()
+        at = choose(batch > 0, f"from {show(batch, 'count', 4)} sequences", "at no batch up to 2,048")
+        return f"below {show(self.enough(), 'seconds')} a kernel, or {at}"
+
+    @readout("Graph against eager")
+    def speedup(self):
+        return show(self.gained(), "times")
+
+    @regime(target=True)
+    def nothing_gained(self):
+        return (self.gained() < 1.02) & (self.issue >= 11.9e-6), (
+            f"You found where the CPU stops mattering: a batch of {show(self.batch, 'count')} keeps the GPU busy for "
+            f"{show(self.gpu_alone()[0], 'seconds')} a step, longer than the CPU needs to issue its "
+            f"{show(self.runs()[0]['kernels'], 'count', 4)} kernels. A graph gains {show(self.gained(), 'times')}. First response: "
+            "spend the effort on the kernels (lesson 16), not on their launches.")
+
+    @regime()
+    def cpu_bound(self):
+        return self.idle_share() > 0.3, (
+            f"The CPU sets the pace: eagerly the GPU stands still for {show(self.idle_share(), 'percent')} of the step, and a faster "
+            f"one would only wait longer. First response: capture the step.")
+
+    @regime()
+    def too_big(self):
+        return self.fits() == 0, (
+            f"{self.model.name} does not fit: its weights need more than {show(self.tp, 'count')} × {self.gpu.name}. First response: "
+            "share it over more GPUs (lesson 06).")
+
+    def summary(self):
+        runs = self.runs()
+        return (f"One decode step of {self.model.name} with a batch of {show(self.batch, 'count')} on {show(self.tp, 'count')} × "
+                f"{self.gpu.name} takes {show(runs[0]['total_s'], 'seconds')} eagerly, {show(runs[1]['total_s'], 'seconds')} compiled, "
+                f"{show(runs[2]['total_s'], 'seconds')} as a graph of the eager kernels and {show(runs[3]['total_s'], 'seconds')} as a "
+                f"graph of the compiled ones.")
