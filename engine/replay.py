@@ -19,24 +19,24 @@ OTHERS = 7                      # what another tensor of the program holds, wher
 CAPTURED, ARRIVED, COPIED, DOUBLED, ADDED = range(5)    # what has happened
 
 
-def double(memory, rows):
+def run_first(memory, rows):
     """The first kernel, as captured."""
     for i in range(rows):
         memory[SCRATCH + i] = 2 * memory[INPUT + i]
 
 
-def add_one(memory, rows):
+def run_second(memory, rows):
     """The second kernel, as captured."""
     for i in range(rows):
         memory[OUTPUT + i] = memory[SCRATCH + i] + 1
 
 
 @program(memory=CELLS, expected=ROWS, wrong_at=ROWS, spoilt_at=ROWS, wrong=(), spoilt=(), refused=())
-def replay(stage, rows, captured, copied, private):
+def replay(stage, rows, captured, copied, pooled):
     """The memory after so many stages, for a batch of ``rows`` and a graph of ``captured`` rows; NaN where nothing stands.
 
     The graph was captured on 1, 2, 3 …; the new batch is 10, 20, 30 …, a tensor of its own. ``copied``: it is copied into
-    the captured input, which is refused if it is longer. ``private``: the graph's scratch memory is its own; if not, the
+    the captured input, which is refused if it is longer. ``pooled``: the graph's scratch memory is its own; if not, the
     allocator gives it to another tensor in the meantime. ``wrong_at`` are the addresses of answers that are not what the
     batch asks for, ``spoilt_at`` those of the other tensor that no longer hold what was put there.
     """
@@ -44,9 +44,9 @@ def replay(stage, rows, captured, copied, private):
     memory = full(CELLS, math.nan)
     for i in range(captured):
         memory[INPUT + i] = i + 1
-    double(memory, captured)
-    add_one(memory, captured)
-    other = ELSEWHERE if private > 0 else SCRATCH
+    run_first(memory, captured)
+    run_second(memory, captured)
+    other = ELSEWHERE if pooled > 0 else SCRATCH
     refused = 1 if copied > 0 and rows > captured else 0
     if stage >= ARRIVED:
         for i in range(rows):
@@ -58,9 +58,9 @@ def replay(stage, rows, captured, copied, private):
             for i in range(rows):
                 memory[INPUT + i] = memory[NEW + i]
         if stage >= DOUBLED:
-            double(memory, captured)
+            run_first(memory, captured)
         if stage >= ADDED:
-            add_one(memory, captured)
+            run_second(memory, captured)
     expected, wrong_at, spoilt_at = [], [], []
     for i in range(rows):
         expected.append(20 * (i + 1) + 1)

@@ -23,9 +23,10 @@ CROWDED, SLOW_S = 0.1, 600.0    # of the room for caches; of a start
 
 class GraphBuckets(Widget):
     question = "How many batch sizes are worth a graph of their own?"
-    load = Number("Sequences running, on average", 24, 2, 110, stops=60, whole=True, marks=(8, 16, 48, 96))
+    load = Number("Sequences running", 24, 2, 110, stops=60, whole=True, marks=(8, 16, 48, 96),
+                  help="On average; the server takes 128 at most")
     plan = Choice("Captured sizes", PLANS, "shipped")
-    lengths = Number("Lengths captured of each", 1, 1, 512, stops=48, whole=True, marks=(2, 8, 64),
+    lengths = Number("Lengths captured", 1, 1, 512, stops=48, whole=True, marks=(2, 8, 64),
                      help="1 where kernels read the lengths from memory; more where a length is part of the shape")
     kept = Number("Graphs of the best list", 8, 1, 48, stops=range(1, 49), log=False, whole=True, more=True)
     spread = Number("Spread of the answers", 0.8, 0.0, 1.6, stops=33, log=False, more=True,

@@ -16,7 +16,7 @@ MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "llama3-70b
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 WAYS = [("eager", 0), ("compiled", 0), ("eager", 1), ("compiled", 1)]
 NAMES = ["eager", "compiled", "eager, in a graph", "compiled, in a graph"]
-SHORT = ["eager", "comp.", "eager, gr.", "comp., gr."]
+SHORT = ["eager", "comp.", "e., graph", "c., graph"]
 LAYERS_SHOWN = 2
 BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))
 VIEWS_S = [m * 10.0**e for e in range(-5, 0) for m in (1, 1.5, 2, 3, 4, 5, 6, 8)]
@@ -164,11 +164,11 @@ class LaunchTimeline(Widget):
 
     @part(*RUN, shown=False)
     def scale(self):
-        return {"x": np.ones(1), "text": [f"{show(self.view_s(), 'seconds')}: the first two layers"]}
+        return {"x": np.ones(1), "text": [show(self.view_s(), "seconds")]}
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((-0.2, 1.32), (-0.14, 1.1), height=440)
+        p = fig.plot((-0.2, 1.32), (-0.14, 1.4), height=470)
         fig.hide(p.xaxis[0]), fig.hide(p.yaxis[0])
         p.grid.visible = False
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
@@ -177,16 +177,18 @@ class LaunchTimeline(Widget):
         p.quad(**box, source=sources["gpu_blocks"], fill_color=fig.hues("what", HUES), line_color=None)
         rows = sources["tokens"]
         bars = box | {"left": lanes.BARS}
-        p.quad(**bars, source=rows, **IDLE)
+        p.quad(**box | {"left": "works"}, source=rows, **IDLE)
         p.quad(**bars | {"right": "works"}, source=rows, fill_color=color["hbm"], fill_alpha=0.55, line_color=None)
         p.text("right", "y", text="time", source=rows, x_offset=5, **fig.TEXT)
         fig.only("wide", p.text(-0.012, "y", text="name", source=rows, text_align="right", **fig.LABEL))
         fig.only("narrow", p.text(-0.012, "y", text="short", source=rows, text_align="right", **fig.LABEL))
-        for width, words in (("wide", "a token"), ("narrow", "token")):
-            fig.only(width, p.text(lanes.BARS, 1.06, text=value(words), **fig.LABEL))
+        p.text(lanes.BARS, 1.03, text=value("a token"), **fig.LABEL)
         p.segment(0, -0.02, "x", -0.02, source=sources["scale"], line_color=color["ink"], line_width=1.5)
         p.text("x", -0.02, text="text", source=sources["scale"], text_align="right", y_offset=14, **fig.LABEL)
-        p.text(0, 1.06, text=value("upper: CPU issues, lower: GPU runs"), **fig.LABEL)
+        p.text(0, -0.02, text=value("the first two layers"), y_offset=14, **fig.LABEL)
+        fig.key(p, {"the CPU issues": "ink-soft", "product with weights": "hbm", "attention": "accent", "small kernel": "compute",
+                    "AllReduce": "link", "GPU idle": "idle"}, wide=1.2, narrow=(1.34, 1.24, 1.14),
+                hatches=[" ", " ", " ", " ", " ", "left_diagonal_line"])
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
