@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import check, inference, memory, recordings
+from engine.layout import machine
 from engine.matmul import product_s, stream_s
 from engine.program import program
 from engine.shape import shape
@@ -25,6 +26,9 @@ GRAPH_LAUNCH_S, NODE_LAUNCH_S = 2.5e-6, 1e-9
 """Of a graph without branches, and of each of its kernels (NVIDIA, "Constant time launch for straight-line CUDA graphs",
 2024: "2.5 µs + about 1 ns a node")."""
 KINDS = ("small", "product", "attention", "AllReduce")
+ISSUE_S = 12e-6
+"""CPU time of a kernel in eager PyTorch: 8.1 ms for the 658 kernels of Llama 3.2 1B (B200; stas00/ml-engineering,
+training/performance). A matrix product alone takes 11 to 18 µs (NVIDIA/dgxc-benchmarking, cpu_overhead)."""
 SUMMED = (4, 7)                 # products behind which tensor parallelism sums: attention's output and the MLP's
 SMALL_S = 2e-6                  # a kernel that hardly moves a byte: it starts, it ends. Assumed, to be measured
 
@@ -174,10 +178,23 @@ def run(found: Kernels, layers, issue_s, captured, shown=0):
     return step(found.before_s, found.layer_s, found.after_s, found.what, layers, 0.0, issue_s, STREAM_GAP_S, shown)
 
 
-def trial(way, model, at, tp=1, batch=1, context=1024.0, issue_s=12e-6, captured=0, small_s=SMALL_S):
+def trial(way, model, gpu, tp=1, batch=1, context=1024.0, issue_s=ISSUE_S, captured=0, small_s=SMALL_S) -> dict:
     """The same from the names of things, for a lesson."""
-    found = kernels(way, model, at, tp * 1.0, batch * 1.0, context, small_s)
-    return run(found, model.layers, issue_s, captured)
+    return run(kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context, small_s), model.layers, issue_s, captured)
+
+
+def token_s(way, model, gpu, tp=1, batch=1, context=1024.0, issue_s=ISSUE_S, captured=0) -> float:
+    """Seconds of that step: from one token of a sequence to its next."""
+    return trial(way, model, gpu, tp, batch, context, issue_s, captured)["total_s"]
+
+
+def enough_batch(way, model, gpu, tp=1, context=1024.0, issue_s=ISSUE_S) -> int:
+    """The first batch, of powers of two, at which the GPU alone needs as long as the CPU; 0 if none up to 4,096 does."""
+    for batch in (2**k for k in range(13)):
+        found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
+        if enough_s(found, model.layers, STREAM_GAP_S) >= issue_s:
+            return batch
+    return 0
 
 
 # -- what a run shows ----------------------------------------------------------------------------------------------------

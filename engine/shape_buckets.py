@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import check, decoding
+from engine import catalog, check, decoding
+from engine.layout import machine
 from engine.program import full, program, zeros
 from engine.serving_events import draw
 
@@ -175,3 +176,9 @@ def lengths_that_fill(share, room, sizes, graph_bytes):
 def share(part, whole):
     """A part of a whole."""
     return part / whole
+
+
+def lost(model_key, gpu_key, fitted) -> float:
+    """``time_lost`` from the names of a model and a GPU, for a lesson."""
+    step_s = step_times_s(catalog.model(model_key), machine(catalog.gpu(gpu_key)))
+    return time_lost(fitted["counts"], step_s, step_s[fitted["bucket"].astype(int)])

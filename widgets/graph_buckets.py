@@ -166,8 +166,8 @@ class GraphBuckets(Widget):
     @regime()
     def wasteful(self):
         return self.wasted() > 0.25, (
-            f"A row is computed for nothing for every {show(shape_buckets.share(1.0, self.wasted()), 'count', 2)} that are wanted. It costs "
-            f"{show(self.time_lost(), 'percent', 2)} of the time. First response: look at the second figure before adding graphs.")
+            f"Padding adds {show(self.wasted(), 'percent')} to the rows that are computed, and {show(self.time_lost(), 'percent', 2)} to the time. "
+            "First response: look at the second figure before you add graphs.")
 
     def summary(self):
         each = choose(self.lengths > 1, f", each at {show(self.lengths, 'count')} lengths,", "")

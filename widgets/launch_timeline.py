@@ -29,7 +29,7 @@ IDLE = fig.IDLE | {"line_color": None}
 class LaunchTimeline(Widget):
     question = "Is the GPU waiting for the CPU to say what comes next?"
     model = Choice("Model", MODELS, "llama3-8b")
-    issue = Number("CPU time to issue a kernel", 12e-6, 1e-6, 40e-6, family="seconds", stops=60, marks=(4e-6, 6e-6, 8e-6, 30e-6),
+    issue = Number("CPU time to issue a kernel", capture.ISSUE_S, 1e-6, 40e-6, family="seconds", stops=60, marks=(4e-6, 6e-6, 8e-6, 30e-6),
                    help="Python, dispatcher and driver together, until the launch is in the queue")
     batch = Number("Sequences", 1, 1, 1024, stops=48, whole=True, marks=(8, 64, 256))
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)

@@ -5,7 +5,7 @@ import pytest
 
 from engine import capture, catalog, layout, models
 
-H100, A100 = (layout.machine(catalog.gpu(key)) for key in ("h100-sxm", "a100-80"))
+H100 = layout.machine(catalog.gpu("h100-sxm"))
 LLAMA, LLAMA70 = catalog.model("llama3-8b"), catalog.model("llama3-70b")
 
 
@@ -83,13 +83,13 @@ def test_the_products_of_a_step_read_the_weights():
 def test_a_compiled_graph_writes_as_fast_as_was_measured():
     """Llama 7B on an A100 80 GB: 107.0 tokens a second with torch.compile's "reduce-overhead" and a static cache
     (pytorch.org, "Accelerating Generative AI with PyTorch II"). Nothing here was fitted to it."""
-    step = capture.trial("compiled", catalog.model("llama2-7b"), A100, captured=1, context=100.0)
-    assert 1 / step["total_s"] == pytest.approx(107.0, rel=0.05)
+    step_s = capture.token_s("compiled", catalog.model("llama2-7b"), catalog.gpu("a100-80"), captured=1, context=100.0)
+    assert 1 / step_s == pytest.approx(107.0, rel=0.05)
 
 
 def test_the_default_issue_time_is_that_of_a_published_step():
     """Llama 3.2 1B, forward, eager on a B200: 8.1 ms (ml-engineering, torch.compile tables), 658 kernels by our count."""
-    assert 8.1e-3 / capture.kernels_per_step("eager", 16) == pytest.approx(12e-6, rel=0.05)
+    assert 8.1e-3 / capture.kernels_per_step("eager", 16) == pytest.approx(capture.ISSUE_S, rel=0.05)
 
 
 def test_below_enough_the_gpu_is_the_slower_and_above_it_the_cpu():
@@ -100,6 +100,16 @@ def test_below_enough_the_gpu_is_the_slower_and_above_it_the_cpu():
     assert capture.run(found, 32, 0.5 * enough_s, 0)["total_s"] < 1.25 * alone_s
     slow = capture.run(found, 32, 2 * enough_s, 0)["total_s"]
     assert 2 * alone_s <= slow <= 2 * alone_s + found.after_s.max()         # the last product runs after its launch
+
+
+def test_from_the_first_batch_that_is_enough_the_cpu_is_no_longer_slower():
+    """7.2 µs a kernel at batch 1, so at 12 µs no small batch is enough, at 7 the first one is."""
+    h100 = catalog.gpu("h100-sxm")
+    assert capture.enough_batch("eager", LLAMA, h100, issue_s=7e-6) == 1
+    found = capture.enough_batch("eager", LLAMA, h100)
+    alone = [capture.gpu_s(capture.kernels("eager", LLAMA, H100, 1.0, b, 1024.0), 32, capture.STREAM_GAP_S)
+             for b in (found / 2, float(found))]
+    assert alone[0] < 12e-6 * 1298 <= alone[1] and capture.enough_batch("eager", LLAMA, h100, issue_s=1.0) == 0
 
 
 def test_a_step_is_never_shorter_than_either_side():
