@@ -1,0 +1,62 @@
+"""launch_timeline: the lanes are the run, the four ways stand in order, and the CPU can be made to matter no more."""
+
+import numpy as np
+import pytest
+
+from engine import capture
+from widgets.launch_timeline import KINDS, LaunchTimeline
+
+
+def widget(**texts) -> LaunchTimeline:
+    made = LaunchTimeline()
+    made.set_state(texts)
+    return made
+
+
+def met(**texts) -> set[str]:
+    return {name for name, regime in widget(**texts).shown()["regimes"].items() if regime["met"]}
+
+
+def test_the_names_of_kernels_are_in_the_engine_s_order():
+    assert len(KINDS) == len(capture.KINDS) and KINDS[1] == "product with weights" and KINDS[3] == capture.KINDS[3]
+
+
+def test_the_blocks_are_the_kernels_of_the_first_two_layers():
+    blocks = widget().shown()["parts"]["gpu_blocks"]
+    drawn = np.isfinite(blocks["start_s"])
+    per_way = [7 + 2 * 40, 2 * 13, 7 + 2 * 40, 2 * 13]
+    assert drawn.sum() == sum(per_way)
+    assert [what for what, is_drawn in zip(blocks["what"], drawn) if is_drawn].count("attention") == 8
+
+
+def test_a_graph_is_one_launch():
+    begun = [np.isfinite(run["began_s"]).sum() for run in widget().runs()]
+    assert begun == [87, 26, 1, 1]
+
+
+def test_each_cure_helps_and_both_help_most():
+    for model, tp in (("llama3-8b", "1"), ("llama3-70b", "8")):
+        eager, compiled, captured, both = widget(model=model, tp=tp).totals()
+        assert both < compiled < eager and both < captured < eager
+
+
+def test_a_faster_gpu_changes_nothing_until_the_step_is_captured():
+    h100, b200 = (widget(model="llama3-70b", tp="8", gpu=gpu).totals() for gpu in ("h100-sxm", "b200"))
+    assert b200[0] == pytest.approx(h100[0], rel=0.01) and b200[3] < 0.7 * h100[3]
+    assert "cpu_bound" in met(model="llama3-70b", tp="8", gpu="b200")
+
+
+def test_the_cpu_stops_mattering():
+    assert "nothing_gained" not in met()
+    assert "nothing_gained" in met(batch=1024, context=8192, gpu="a100-80")
+    made = widget()
+    assert 64 < made.enough_batch() <= 128 == capture.enough_batch("eager", made.model, made.gpu)
+
+
+def test_weights_that_do_not_fit_are_said():
+    assert "too_big" in met(model="llama3-70b") and "too_big" not in met(model="llama3-70b", tp="8")
+
+
+def test_a_kernel_says_what_it_is():
+    said = [text for text in widget().hints()["gpu_blocks"] if text]
+    assert any(text.startswith("product with weights, layer 1: ") and "issued at" in text for text in said)
