@@ -20,11 +20,11 @@ from engine.shape import shape
 MOST_SHOWN = 100                # kernels whose times are given one by one
 QUEUE = 1024                    # launches that may wait for the GPU; then the CPU waits
 STREAM_GAP_S, GRAPH_GAP_S = 0.9e-6, 0.5e-6
-"""Between one kernel's end and the next one's start, launched one by one and as nodes of a graph: 3.8 and 3.4 µs a kernel
-of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100). The newer the GPU, the shorter; none is published."""
+"""Between one kernel's end and the next one's start, launched one by one and as nodes of a graph: 3.8 and 3.4 µs for a
+kernel of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100). No figure of a newer GPU is published."""
 GRAPH_LAUNCH_S, NODE_LAUNCH_S = 2.5e-6, 1e-9
-"""Of a graph without branches, and of each of its kernels (NVIDIA, "Constant time launch for straight-line CUDA graphs",
-2024: "2.5 µs + about 1 ns a node")."""
+"""Of a graph without branches, and of each of its kernels (NVIDIA, "Constant time launch for straight-line graphs", 2024:
+2.5 µs and about 1 ns a node)."""
 KINDS = ("small", "product", "attention", "AllReduce")
 ISSUE_S = 12e-6
 """CPU time of a kernel in eager PyTorch: 8.1 ms for the 658 kernels of Llama 3.2 1B (B200; stas00/ml-engineering,
@@ -33,7 +33,7 @@ SUMMED = (4, 7)                 # products behind which tensor parallelism sums:
 SMALL_S = 2e-6                  # a kernel that hardly moves a byte: it starts, it ends. Assumed, to be measured
 
 
-# -- kernels -----------------------------------------------------------------------------------------------------------
+# -- kernels ---------------------------------------------------------------------------------------------------------
 class Kernels(NamedTuple):
     """Seconds of each kernel on the GPU, in order; 0 for one that is not there."""
 
@@ -81,8 +81,8 @@ def _products(size, tp):
 
 
 def kernels(way: str, model, at, tp, batch, context, small_s=SMALL_S) -> Kernels:
-    """What each kernel of a decode step takes on the GPU: a product the slower of its bytes and its FLOPs, attention its
-    cache, an AllReduce its message, everything else ``small_s``; nothing takes less.
+    """What each kernel of a decode step takes on the GPU: a product the slower of its bytes and its FLOPs, attention
+    its cache, an AllReduce its message, everything else ``small_s``; nothing takes less.
 
     Leaves out the activations' own bytes, which a small kernel's time covers up to some hundred sequences.
     """
@@ -91,7 +91,8 @@ def kernels(way: str, model, at, tp, batch, context, small_s=SMALL_S) -> Kernels
         check.positive(context=context, small_s=small_s)
     found, size, chip = counted(way), shape(model), at.chip
     with check.trusted():
-        cache_s = stream_s(memory.kv_bytes(size, context, batch, 2.0) / inference.kv_shards(size, tp) / size.layers, chip)
+        cache_bytes = memory.kv_bytes(size, context, batch, 2.0) / (inference.kv_shards(size, tp) * size.layers)
+        cache_s = stream_s(cache_bytes, chip)
         reduce_s = np.where(tp > 1, inference.reduce_s(batch * size.hidden * 2.0, tp, "auto", at.wires), 0.0)
 
         def taken(k, n):
@@ -129,15 +130,17 @@ def enough_s(found: Kernels, layers, gap_s):
     return gpu_s(found, layers, gap_s) / count(found, layers)
 
 
-# -- a step, run ---------------------------------------------------------------------------------------------------------
+# -- a step, run -----------------------------------------------------------------------------------------------------
 @program(began_s=MOST_SHOWN, issued_s=MOST_SHOWN, start_s=MOST_SHOWN, end_s=MOST_SHOWN, layer=MOST_SHOWN,
          what=MOST_SHOWN, total_s=(), cpu_s=(), busy_s=(), kernels=(), full_s=())
 def step(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, shown):
-    """One step from its first launch to its last kernel's end. The CPU issues kernel after kernel, each ``issue_s`` after
-    the one before and the first after ``first_s`` more; a graph is issued at once. The GPU runs them in order, each once it
-    was issued and ``gap_s`` after the last one's end. With ``QUEUE`` launches pending the CPU waits: ``full_s`` of it.
+    """One step from its first launch to its last kernel's end. The CPU issues kernel after kernel, each ``issue_s``
+    after the one before and the first after ``first_s`` more; a graph is issued at once. The GPU runs them in order,
+    each once it was issued and ``gap_s`` after the last one's end. With ``QUEUE`` launches pending the CPU waits:
+    ``full_s`` of it.
 
-    Up to layer ``shown`` it gives each kernel's times (a graph is begun once), its layer (0 before the first) and what it does.
+    Up to layer ``shown`` it gives each kernel's times (a graph is begun once), its layer (0 before the first) and what
+    it does.
     """
     begins, issued, starts, ends, numbers, whats = [], [], [], [], [], []
     begun = []
@@ -180,7 +183,8 @@ def run(found: Kernels, layers, issue_s, captured, shown=0):
 
 def trial(way, model, gpu, tp=1, batch=1, context=1024.0, issue_s=ISSUE_S, captured=0, small_s=SMALL_S) -> dict:
     """The same from the names of things, for a lesson."""
-    return run(kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context, small_s), model.layers, issue_s, captured)
+    found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context, small_s)
+    return run(found, model.layers, issue_s, captured)
 
 
 def token_s(way, model, gpu, tp=1, batch=1, context=1024.0, issue_s=ISSUE_S, captured=0) -> float:
@@ -189,7 +193,7 @@ def token_s(way, model, gpu, tp=1, batch=1, context=1024.0, issue_s=ISSUE_S, cap
 
 
 def enough_batch(way, model, gpu, tp=1, context=1024.0, issue_s=ISSUE_S) -> int:
-    """The first batch, of powers of two, at which the GPU alone needs as long as the CPU; 0 if none up to 4,096 does."""
+    """The first power of two as a batch at which the GPU alone needs as long as the CPU; 0 if none up to 4,096."""
     for batch in (2**k for k in range(13)):
         found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
         if enough_s(found, model.layers, STREAM_GAP_S) >= issue_s:
@@ -197,7 +201,7 @@ def enough_batch(way, model, gpu, tp=1, context=1024.0, issue_s=ISSUE_S) -> int:
     return 0
 
 
-# -- what a run shows ----------------------------------------------------------------------------------------------------
+# -- what a run shows ------------------------------------------------------------------------------------------------
 def times(slower_s, faster_s):
     """How many times as long."""
     return slower_s / faster_s

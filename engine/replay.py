@@ -1,7 +1,8 @@
 """A captured graph at work in a memory of a few cells: it knows addresses, not tensors. Executed, cell by cell.
 
 The graph is y = 2·x + 1 as two kernels, one element a row of the batch: scratch[i] = 2·input[i], then output[i] =
-scratch[i] + 1. Capture wrote down the three addresses and the number of rows; a replay uses them, whatever happened since.
+scratch[i] + 1. Capture wrote down the three addresses and the number of rows; a replay uses them, whatever has happened
+since.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ def run_second(memory, rows):
 
 @program(memory=CELLS, expected=ROWS, wrong_at=ROWS, spoilt_at=ROWS, wrong=(), spoilt=(), refused=())
 def replay(stage, rows, captured, copied, pooled):
-    """The memory after so many stages, for a batch of ``rows`` and a graph of ``captured`` rows; NaN where nothing stands.
+    """The memory after so many stages, for a batch of ``rows`` and a graph of ``captured``; NaN where nothing stands.
 
-    The graph was captured on 1, 2, 3 …; the new batch is 10, 20, 30 …, a tensor of its own. ``copied``: it is copied into
-    the captured input, which is refused if it is longer. ``pooled``: the graph's scratch memory is its own; if not, the
-    allocator gives it to another tensor in the meantime. ``wrong_at`` are the addresses of answers that are not what the
-    batch asks for, ``spoilt_at`` those of the other tensor that no longer hold what was put there.
+    The graph was captured on 1, 2, 3 …; the new batch is 10, 20, 30 …, a tensor of its own. ``copied``: it is copied
+    into the captured input, which is refused if it is longer. ``pooled``: the graph's scratch memory is its own; if
+    not, the allocator gives it to another tensor in the meantime. ``wrong_at`` are the addresses of answers that are
+    not what the batch asks for, ``spoilt_at`` those of the other tensor that no longer hold what was put there.
     """
     rows, captured = int(rows), int(captured)
     memory = full(CELLS, math.nan)
@@ -70,8 +71,8 @@ def replay(stage, rows, captured, copied, pooled):
         for i in range(captured):
             if memory[other + i] != OTHERS:
                 spoilt_at.append(other + i)
-    return {"memory": memory, "expected": expected, "wrong_at": wrong_at, "spoilt_at": spoilt_at, "wrong": len(wrong_at),
-            "spoilt": len(spoilt_at), "refused": refused}
+    return {"memory": memory, "expected": expected, "wrong_at": wrong_at, "spoilt_at": spoilt_at,
+            "wrong": len(wrong_at), "spoilt": len(spoilt_at), "refused": refused}
 
 
 def place(address):

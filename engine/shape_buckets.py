@@ -21,8 +21,8 @@ STEPS, WARM = 4000, 1000        # counted, and run before that
 ANSWER = 200                    # tokens of an answer, on average
 FAR = 1e300
 POWERS, SHIPPED, BEST, EVERY = range(4)
-"""Plans. SHIPPED is 1, 2, 4, then every eighth: vLLM's list up to 256 (vllm/config/compilation.py), and TensorRT-LLM's up
-to 128 with padding on (tensorrt_llm/llmapi/llm_args.py)."""
+"""Plans. SHIPPED is 1, 2, 4, then every eighth: vLLM's list up to 256 (vllm/config/compilation.py), and TensorRT-LLM's
+up to 128 with padding on (tensorrt_llm/llmapi/llm_args.py)."""
 
 
 def captured_sizes(plan):
@@ -130,7 +130,7 @@ def fit(load, spread, seed, plan, kept):
             "least": least}
 
 
-# -- what the graphs cost --------------------------------------------------------------------------------------------------
+# -- what the graphs cost --------------------------------------------------------------------------------------------
 class Cost(NamedTuple):
     """Of all graphs that a server keeps."""
 

@@ -1,9 +1,9 @@
 """How many kernels one decode step of a Llama takes: its PyTorch calls as they are, and as Inductor fuses them.
 
-The decoder below has Llama's layer structure (arXiv:2407.21783) in tiny sizes: sizes change how long a kernel takes, not
-how many there are. Eagerly, every ATen operator that is no view is counted as one kernel. Compiled, the calls in the code
-that Inductor writes are counted; its fusion is decided before any code for a device is written, and here it is its CPU
-backend that writes it, so a GPU may see a kernel more or less a layer.
+The decoder below has Llama's layer structure (arXiv:2407.21783) in tiny sizes: sizes change how long a kernel takes,
+not how many there are. Eagerly, every ATen operator that is no view is counted as one kernel. Compiled, the calls in
+the code that Inductor writes are counted; its fusion is decided before any code for a device is written, and here it
+is its CPU backend that writes it, so a GPU may see a kernel more or less a layer.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ HEAD = HIDDEN // HEADS
 PRODUCTS = 7                    # of a layer: query, key, value, output, gate, up, down
 LAYERS = 3
 NO_WORK = {"_unsafe_view"}      # a view, though its schema does not say so
+ADDED_BY_INDUCTOR = re.compile(r"^(cpp_|extern_kernels\.|torch\.ops\.aten\._?)|_\d+$")
 COMPILED_CALL = re.compile(r"^ {8}(?:\w+ = )?(cpp_fused_\w+|extern_kernels\.\w+|torch\.ops\.aten\.\w+)", re.MULTILINE)
 
 
@@ -56,7 +57,8 @@ class Layer(nn.Module):
 
     def forward(self, x, place, cos, sin, mask):
         h = self.before(x)
-        q, k, v = (product(h).view(BATCH, 1, -1, HEAD).transpose(1, 2) for product in (self.query, self.key, self.value))
+        q, k, v = (product(h).view(BATCH, 1, -1, HEAD).transpose(1, 2)
+                   for product in (self.query, self.key, self.value))
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         self.keys.index_copy_(2, place, k)
         self.values.index_copy_(2, place, v)
@@ -123,7 +125,7 @@ def compiled(layers) -> list[str]:
         torch._dynamo.reset()
         _, [code] = run_and_get_code(torch.compile(model, fullgraph=True), *inputs)
     body = code[code.index("def call("):]
-    return [re.sub(r"^(cpp_|extern_kernels\.|torch\.ops\.aten\._?)|_\d+$", "", call) for call in COMPILED_CALL.findall(body)]
+    return [ADDED_BY_INDUCTOR.sub("", call) for call in COMPILED_CALL.findall(body)]
 
 
 def kinds(names) -> list[str]:
@@ -134,7 +136,7 @@ def kinds(names) -> list[str]:
 def parts(names) -> dict:
     """How many kernels come before the layers, the last layer's, and those behind it: final norm, output, the token.
 
-    A layer reaches from behind one's last product to the next one's last, since compiled norms hold the sum before them.
+    A layer reaches from behind one's last product to the next one's last: compiled norms hold the sum before them.
     """
     products = [place for place, kind in enumerate(kinds(names)) if kind == "product"]
     first, end = products[-2 - PRODUCTS] + 1, products[-2] + 1

@@ -1,4 +1,4 @@
-"""A captured graph replayed on a new batch, cell by cell: it reads and writes the addresses that it was captured with."""
+"""A captured graph replayed on a new batch, cell by cell: it uses the addresses that it was captured with."""
 
 import numpy as np
 from bokeh.core.properties import value
@@ -40,10 +40,13 @@ class CapturedAddresses(Widget):
         "A longer one, handed over": {"rows": 6},
     }
     break_it = "Get every answer right and still do damage."
-    assumptions = ("Two kernels, y = 2·x + 1, one cell a row; capture kept three addresses and a number of rows, as CUDA Graphs do. Run "
-                   "in a memory of forty cells, not drawn. Real graphs differ in scale, not in kind. torch.cuda.graph gives each graph a "
+    assumptions = ("Two kernels, y = 2·x + 1, one cell a row; capture kept three addresses and a number of rows, as "
+                   "CUDA Graphs do. Run "
+                   "in a memory of forty cells, not drawn. Real graphs differ in scale, not in kind. "
+                   "torch.cuda.graph gives each graph a "
                    "private pool; a copy that is too long raises an error in PyTorch.")
-    formula = ("$$\\text{out}[i] = 2\\,\\text{in}[i] + 1 \\quad \\text{for } i < \\text{rows at capture}$$\n\nThe graph stores the "
+    formula = ("$$\\text{out}[i] = 2\\,\\text{in}[i] + 1 \\quad \\text{for } i < \\text{rows at capture}$$\n\nThe "
+               "graph stores the "
                "addresses of $\\text{in}$, of its scratch memory and of $\\text{out}$, not the tensors.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
@@ -74,7 +77,8 @@ class CapturedAddresses(Widget):
 
     @hint("cells")
     def about_cell(self):
-        return phrase("address {place} holds {value}", place=show(ADDRESSES, "count"), value=show(self.run()["memory"], "count"))
+        memory = self.run()["memory"]
+        return phrase("address {place} holds {value}", place=show(ADDRESSES, "count"), value=show(memory, "count"))
 
     @part(*RUN, shown=False)
     def wrong(self):
@@ -87,11 +91,12 @@ class CapturedAddresses(Widget):
     @part(*RUN)
     def wanted(self):
         expected = self.run()["expected"]
-        return {"x": fig.where_known(np.arange(float(ROWS)), expected), "wanted": expected, "text": show(expected, "count")}
+        columns = fig.where_known(np.arange(float(ROWS)), expected)
+        return {"x": columns, "wanted": expected, "text": show(expected, "count")}
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((-2.9, 7.6), (-0.1, 7.2), height=420)
+        p = fig.plot((-2.9, 7.6), (0.0, 6.6), height=390)
         fig.hide(p.xaxis[0]), fig.hide(p.yaxis[0])
         p.grid.visible = False
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
@@ -116,7 +121,8 @@ class CapturedAddresses(Widget):
     @readout("Answers right")
     def right(self):
         found = self.run()
-        return choose(self.ran(), show(replay.right_share(found, self.rows), "percent"), "–"), self.ran() & (found["wrong"] > 0)
+        share = show(replay.right_share(found, self.rows), "percent")
+        return choose(self.ran(), share, "–"), self.ran() & (found["wrong"] > 0)
 
     @readout("Cells of others overwritten")
     def overwritten(self):
@@ -130,21 +136,27 @@ class CapturedAddresses(Widget):
     def damage(self):
         found = self.run()
         return self.ran() & (found["wrong"] == 0) & (found["spoilt"] > 0), (
-            f"You found the bug that no test of the model finds: every answer is right, and {show(found['spoilt'], 'count')} cells of a "
-            "tensor that has nothing to do with it were overwritten by the replay. First response: keep the graph's private pool, and "
+            "You found the bug that no test of the model finds: every answer is right, and "
+            f"{show(found['spoilt'], 'count')} cells of a "
+            "tensor that has nothing to do with it were overwritten by the replay. First response: keep the graph's "
+            "private pool, and "
             "share it only between graphs that never run at the same time.")
 
     @regime()
     def stale(self):
         found = self.run()
         return self.ran() & (found["wrong"] > 0), (
-            f"{show(found['wrong'], 'count')} of {show(self.rows, 'count')} answers are wrong, and no error was raised: the replay read the "
-            "captured input, which still holds the old batch, and wrote as many rows as at capture. First response: copy into "
+            f"{show(found['wrong'], 'count')} of {show(self.rows, 'count')} answers are wrong, and no error was "
+            "raised: the replay read the "
+            "captured input, which still holds the old batch, and wrote as many rows as at capture. First response: "
+            "copy into "
             "the captured input.")
 
     def summary(self):
         found = self.run()
         way = choose(self.way > 0, "copied into the captured input", "handed over as a new tensor")
-        return (f"A batch of {show(self.rows, 'count')} rows, {way} of a graph captured with {show(self.captured, 'count')}: at the stage "
-                f"“{self.now()}” {show(found['wrong'], 'count')} answers are wrong, {show(replay.right_share(found, self.rows), 'percent')} are not, and "
+        return (f"A batch of {show(self.rows, 'count')} rows, {way}, and a graph captured with "
+                f"{show(self.captured, 'count')}: at the stage "
+                f"“{self.now()}” {show(found['wrong'], 'count')} answers are wrong, "
+                f"{show(replay.right_share(found, self.rows), 'percent')} are not, and "
                 f"{show(found['spoilt'], 'count')} cells of another tensor were overwritten.")

@@ -1,4 +1,4 @@
-"""Which batch sizes to capture: what padding wastes against the graphs that are kept, their memory and their start-up time."""
+"""Which batch sizes to capture: what padding wastes, against the graphs that are kept and what they cost."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from widgets.kit import figure as fig
 from widgets.kit import lanes
 from widgets.kit.controls import Choice, Number
 from widgets.kit.symbolic import lookup, over
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, phrase, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 PLANS = {"powers": ("powers of two", POWERS), "shipped": ("1, 2, 4, then every 8th (vLLM)", SHIPPED),
@@ -47,13 +47,19 @@ class GraphBuckets(Widget):
         "Quiet night": {"load": 3, "plan": "powers"},
         "Rush hour": {"load": 96},
     }
-    break_it = "Let shapes multiply: make the graphs take a tenth of the memory that caches live on, or ten minutes of every start."
-    assumptions = (f"A server that runs {LARGEST} sequences at most, {shape_buckets.STEPS:,} decode steps after a warm-up, Poisson arrivals. "
-                   "Each step runs the smallest captured batch that holds it. Memory and time of a graph are per graph whatever its "
-                   "batch, from vLLM's logs (pull requests 11349 and 23184). Time lost: the cost model's decode step without caches.")
+    break_it = ("Let shapes multiply: make the graphs take a tenth of the memory that caches live on, or ten minutes "
+                "of every start.")
+    assumptions = (f"A server that runs {LARGEST} sequences at most, {shape_buckets.STEPS:,} decode steps after a "
+                   "warm-up, Poisson arrivals. "
+                   "Each step runs the smallest captured batch that holds it. Memory and time of a graph are per "
+                   "graph whatever its "
+                   "batch, from vLLM's logs (pull requests 11349 and 23184). Time lost: the cost model's decode step "
+                   "without caches.")
     formula = ("$$\\text{waste} = \\frac{\\sum_b c_b\\,(\\lceil b \\rceil - b)}{\\sum_b c_b\\, b}, \\quad "
-               "\\text{graphs} = |\\text{sizes}| \\times |\\text{lengths}|$$\n\nfor $c_b$ steps with $b$ sequences and $\\lceil b \\rceil$ "
-               "the smallest captured size that holds them. The best list of $n$ sizes: $F_n(j) = \\min_i\\, F_{n-1}(i) + "
+               "\\text{graphs} = |\\text{sizes}| \\times |\\text{lengths}|$$\n\nfor $c_b$ steps with $b$ sequences "
+               "and $\\lceil b \\rceil$ "
+               "the smallest captured size that holds them. The best list of $n$ sizes: $F_n(j) = \\min_i\\, "
+               "F_{n-1}(i) + "
                "\\sum_{b=i+1}^{j} c_b\\,(j - b)$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
@@ -97,9 +103,8 @@ class GraphBuckets(Widget):
     @hint("steps")
     def about_batch(self):
         found = self.fitted()
-        return phrase("{batch} sequences: {count} steps of {all}, run as {bucket}", batch=show(SIZES, "count"),
-                      count=show(found["counts"], "count"), all=select(np.zeros(LARGEST + 1), [f"{shape_buckets.STEPS:,}"]),
-                      bucket=show(found["bucket"], "count"))
+        return phrase("{batch} sequences: {count} of the steps, run as {bucket}", batch=show(SIZES, "count"),
+                      count=show(found["counts"], "count"), bucket=show(found["bucket"], "count"))
 
     @part(*RUN)
     def stairs(self):
@@ -139,7 +144,7 @@ class GraphBuckets(Widget):
     def ideal(self):
         return show(self.least(), "percent")
 
-    @readout("Time lost by padding", help="Of the decode steps: below some hundred rows a step is the reading of the weights")
+    @readout("Time lost by padding", help="Below some hundred rows a step is the reading of the weights")
     def time(self):
         return show(self.time_lost(), "percent", 2)
 
@@ -149,7 +154,8 @@ class GraphBuckets(Widget):
 
     @readout("Their memory")
     def memory(self):
-        return f"{show(self.cost().memory_bytes, 'bytes')}, {show(self.crowding(), 'percent')} of the room", self.crowding() > CROWDED
+        words = f"{show(self.cost().memory_bytes, 'bytes')}, {show(self.crowding(), 'percent')} of the room"
+        return words, self.crowding() > CROWDED
 
     @readout("To capture them")
     def start(self):
@@ -159,19 +165,23 @@ class GraphBuckets(Widget):
     def too_many(self):
         cost = self.cost()
         return (self.crowding() > CROWDED) | (cost.capture_s > SLOW_S), (
-            f"You found too many shapes: {show(cost.graphs, 'count', 4)} graphs take {show(cost.memory_bytes, 'bytes')} and "
-            f"{show(cost.capture_s, 'seconds')} of every start. First response: one dimension of buckets, the other read from "
+            f"You found too many shapes: {show(cost.graphs, 'count', 4)} graphs take "
+            f"{show(cost.memory_bytes, 'bytes')} and "
+            f"{show(cost.capture_s, 'seconds')} of every start. First response: one dimension of buckets, the other "
+            "read from "
             "memory by the kernel, or left out of the graph (piecewise).")
 
     @regime()
     def wasteful(self):
         return self.wasted() > 0.25, (
-            f"Padding adds {show(self.wasted(), 'percent')} to the rows that are computed, and {show(self.time_lost(), 'percent', 2)} to the time. "
+            f"Padding adds {show(self.wasted(), 'percent')} to the rows that are computed, and "
+            f"{show(self.time_lost(), 'percent', 2)} to the time. "
             "First response: look at the second figure before you add graphs.")
 
     def summary(self):
         each = choose(self.lengths > 1, f", each at {show(self.lengths, 'count')} lengths,", "")
-        return (f"With {show(self.load, 'count')} sequences running on average, {show(self.fitted()['graphs'], 'count')} captured sizes"
+        return (f"With {show(self.load, 'count')} sequences running on average, "
+                f"{show(self.fitted()['graphs'], 'count')} captured sizes"
                 f"{each} compute {show(self.wasted(), 'percent')} more rows than "
                 f"wanted, which makes the steps {show(self.time_lost(), 'percent', 2)} longer, and take "
                 f"{show(self.cost().memory_bytes, 'bytes')} and {show(self.cost().capture_s, 'seconds')} to capture.")

@@ -1,4 +1,4 @@
-"""A decode step on CPU and GPU: call by call, fused, and replayed as a graph; who waits for whom, and from where on nobody."""
+"""A decode step on CPU and GPU: call by call, fused, and replayed as a graph; who waits for whom."""
 
 import numpy as np
 from bokeh.core.properties import value
@@ -19,7 +19,7 @@ NAMES = ["eager", "compiled", "eager, in a graph", "compiled, in a graph"]
 SHORT = ["eager", "comp.", "e., graph", "c., graph"]
 LAYERS_SHOWN = 2
 BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))
-VIEWS_S = [m * 10.0**e for e in range(-5, 0) for m in (1, 1.5, 2, 3, 4, 5, 6, 8)]
+VIEWS_S = [m * 10.0**e for e in range(-5, 0) for m in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]
 HUES = {"small kernel": "compute", "product with weights": "hbm", "attention": "accent", "AllReduce": "link"}
 KINDS = list(HUES)              # in the order of capture.KINDS
 RUN = ("model", "issue", "batch", "gpu", "tp", "context", "small")
@@ -29,15 +29,15 @@ IDLE = fig.IDLE | {"line_color": None}
 class LaunchTimeline(Widget):
     question = "Is the GPU waiting for the CPU to say what comes next?"
     model = Choice("Model", MODELS, "llama3-8b")
-    issue = Number("CPU time to issue a kernel", capture.ISSUE_S, 1e-6, 40e-6, family="seconds", stops=60, marks=(4e-6, 6e-6, 8e-6, 30e-6),
-                   help="Python, dispatcher and driver together, until the launch is in the queue")
+    issue = Number("CPU time to issue a kernel", capture.ISSUE_S, 1e-6, 40e-6, family="seconds", stops=60,
+                   marks=(4e-6, 6e-6, 8e-6, 30e-6), help="Python, dispatcher and driver, until the launch is in the queue")
     batch = Number("Sequences", 1, 1, 1024, stops=48, whole=True, marks=(8, 64, 256))
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
     tp = Choice("GPUs that share the model", {str(n): (str(n), n) for n in (1, 2, 4, 8)}, "1", more=True)
-    context = Number("Context", 1024, 128, 131072, family="tokens", stops=61, whole=True, marks=(1024, 8192, 32768), more=True,
-                     help="Tokens that each sequence holds")
-    small = Number("A small kernel on the GPU", capture.SMALL_S, 1e-6, 6e-6, family="seconds", stops=51, log=False, more=True,
-                   help="One that hardly moves a byte; assumed, it is not published")
+    context = Number("Context", 1024, 128, 131072, family="tokens", stops=61, whole=True,
+                     marks=(1024, 8192, 32768), more=True, help="Tokens that each sequence holds")
+    small = Number("A small kernel on the GPU", capture.SMALL_S, 1e-6, 6e-6, family="seconds", stops=51, log=False,
+                   more=True, help="One that hardly moves a byte; assumed, it is not published")
 
     presets = {
         "8B, one H100": {},
@@ -47,16 +47,23 @@ class LaunchTimeline(Widget):
         "8B, 64 chats": {"batch": 64, "context": 4096},
         "8B, a slow host": {"issue": 30e-6, "gpu": "a100-80"},
     }
-    break_it = "Make the graph worth nothing: bring the eager step within 2 % of the same kernels in a graph. Keep the issue at 12 µs."
+    break_it = ("Make the graph worth nothing: bring the eager step within 2 % of the same kernels in a graph. Keep "
+                "the issue at 12 µs.")
     assumptions = (
-        f"The step's kernels as {recordings.made_with('decode_kernels')} runs them, counted: {capture.kernels_per_layer('eager')} a "
-        f"layer eagerly, {capture.kernels_per_layer('compiled')} after Inductor's fusion (its CPU backend; a GPU's may differ by a "
-        "kernel or two). Fused or not, a launch costs the CPU the same. Every step starts with an idle GPU, as it does when "
+        f"The step's kernels as {recordings.made_with('decode_kernels')} runs them, counted: "
+        f"{capture.kernels_per_layer('eager')} a "
+        f"layer eagerly, {capture.kernels_per_layer('compiled')} after Inductor's fusion (its CPU backend; a GPU's "
+        "may differ by a "
+        "kernel or two). Fused or not, a launch costs the CPU the same. Every step starts with an idle GPU, as it "
+        "does when "
         "the CPU reads the token. 0.9 µs between kernels in a stream, 0.5 µs in a graph (NVIDIA, V100).")
     formula = (
-        "$$t \\approx \\max\\left[n \\, t_{issue},\\; \\sum_{i=1}^{n} (t_i + g)\\right]$$\n\nfor $n$ kernels of $t_i$ with a gap "
-        "$g$ between them. The CPU stops mattering where the two are equal: $t_{issue} = \\frac{1}{n}\\sum (t_i + g)$. A graph "
-        "replaces $n\\,t_{issue}$ by $2.5\\ \\text{µs} + n \\cdot 1\\ \\text{ns}$. What is drawn is the run of the queue, kernel by kernel.")
+        "$$t \\approx \\max\\left[n \\, t_{issue},\\; \\sum_{i=1}^{n} (t_i + g)\\right]$$\n\nfor $n$ kernels of "
+        "$t_i$ with a gap "
+        "$g$ between them. The CPU stops mattering where the two are equal: $t_{issue} = \\frac{1}{n}\\sum (t_i + "
+        "g)$. A graph "
+        "replaces $n\\,t_{issue}$ by $2.5\\ \\text{µs} + n \\cdot 1\\ \\text{ns}$. What is drawn is the run of the "
+        "queue, kernel by kernel.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def found_at(self, way, batch):
@@ -75,7 +82,8 @@ class LaunchTimeline(Widget):
     def runs(self):
         """One run for each of the four ways."""
         kernels = {"eager": self.eager(), "compiled": self.compiled()}
-        return [capture.run(kernels[way], self.model.layers, self.issue, captured, LAYERS_SHOWN) for way, captured in WAYS]
+        return [capture.run(kernels[way], self.model.layers, self.issue, captured, LAYERS_SHOWN)
+                for way, captured in WAYS]
 
     def totals(self):
         return np.stack([run["total_s"] for run in self.runs()])
@@ -117,29 +125,32 @@ class LaunchTimeline(Widget):
         """Where the blocks of the four lanes are drawn: the CPU's in the upper halves, the GPU's in the lower."""
         lane = np.stack([np.full(capture.MOST_SHOWN, float(i)) for i in range(4)])
         bottom, top = lanes.edges(lane, 4, half, filled=0.72)
-        return {"left": np.ravel(lanes.share(start_s, self.view_s())), "right": np.ravel(lanes.share(end_s, self.view_s())),
-                "bottom": np.ravel(bottom), "top": np.ravel(top)}
+        left, right = lanes.share(start_s, self.view_s()), lanes.share(end_s, self.view_s())
+        return {"left": np.ravel(left), "right": np.ravel(right), "bottom": np.ravel(bottom), "top": np.ravel(top)}
 
     def column(self, name):
         return np.stack([run[name] for run in self.runs()])
 
     @part(*RUN)
     def gpu_blocks(self):
-        return {**self.rows(self.column("start_s"), self.column("end_s"), 2), "what": select(np.ravel(self.column("what")), KINDS),
-                "start_s": np.ravel(self.column("start_s")), "end_s": np.ravel(self.column("end_s"))}
+        start_s, end_s = self.column("start_s"), self.column("end_s")
+        return {**self.rows(start_s, end_s, 2), "what": select(np.ravel(self.column("what")), KINDS),
+                "start_s": np.ravel(start_s), "end_s": np.ravel(end_s)}
 
     @hint("gpu_blocks")
     def about_kernel(self):
         start_s, end_s = np.ravel(self.column("start_s")), np.ravel(self.column("end_s"))
         return phrase("{what}, layer {layer}: {long} on the GPU, from {start}; issued at {issued}",
-                      what=select(np.ravel(self.column("what")), KINDS), layer=show(np.ravel(self.column("layer")), "count"),
+                      what=select(np.ravel(self.column("what")), KINDS),
+                      layer=show(np.ravel(self.column("layer")), "count"),
                       long=show(lanes.lasting(start_s, end_s), "seconds"), start=show(start_s, "seconds"),
                       issued=show(np.ravel(self.column("issued_s")), "seconds"))
 
     @part(*RUN)
     def cpu_blocks(self):
         starts, ends = self.column("began_s"), self.column("issued_s")
-        return {**self.rows(starts, lanes.apart(starts, ends, fig.share_of(self.view_s(), 0.0012)), 1), "end_s": np.ravel(ends)}
+        apart = lanes.apart(starts, ends, fig.share_of(self.view_s(), 0.0012))
+        return {**self.rows(starts, apart, 1), "end_s": np.ravel(ends)}
 
     @part(*RUN, shown=False)
     def ground(self):
@@ -168,7 +179,7 @@ class LaunchTimeline(Widget):
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((-0.2, 1.32), (-0.14, 1.4), height=470)
+        p = fig.plot((-0.2, 1.32), (-0.13, 1.35), height=450)
         fig.hide(p.xaxis[0]), fig.hide(p.yaxis[0])
         p.grid.visible = False
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
@@ -186,9 +197,9 @@ class LaunchTimeline(Widget):
         p.segment(0, -0.02, "x", -0.02, source=sources["scale"], line_color=color["ink"], line_width=1.5)
         p.text("x", -0.02, text="text", source=sources["scale"], text_align="right", y_offset=14, **fig.LABEL)
         p.text(0, -0.02, text=value("the first two layers"), y_offset=14, **fig.LABEL)
-        fig.key(p, {"the CPU issues": "ink-soft", "product with weights": "hbm", "attention": "accent", "small kernel": "compute",
-                    "AllReduce": "link", "GPU idle": "idle"}, wide=1.2, narrow=(1.34, 1.24, 1.14),
-                hatches=[" ", " ", " ", " ", " ", "left_diagonal_line"])
+        fig.key(p, {"the CPU issues": "ink-soft", "product with weights": "hbm", "attention": "accent",
+                    "small kernel": "compute", "AllReduce": "link", "GPU idle": "idle"}, wide=1.22,
+                narrow=(1.31, 1.22, 1.13), hatches=[" ", " ", " ", " ", " ", "left_diagonal_line"])
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
@@ -209,7 +220,7 @@ class LaunchTimeline(Widget):
         runs = self.runs()
         return f"{show(runs[0]['kernels'], 'count', 4)} and {show(runs[1]['kernels'], 'count', 4)}"
 
-    @readout("The CPU stops mattering", help="Eagerly: the issue time and the batch from which the GPU needs as long as the CPU")
+    @readout("The CPU stops mattering", help="Eagerly: where the GPU needs as long as the CPU")
     def stops(self):
         batch = self.enough_batch()
         at = choose(batch > 0, f"from {show(batch, 'count', 4)} sequences", "at no batch up to 2,048")
@@ -224,24 +235,30 @@ class LaunchTimeline(Widget):
         return (self.gained() < 1.02) & (self.issue >= 11.9e-6), (
             f"You found where the CPU stops mattering: a batch of {show(self.batch, 'count')} keeps the GPU busy for "
             f"{show(self.gpu_alone()[0], 'seconds')} a step, longer than the CPU needs to issue its "
-            f"{show(self.runs()[0]['kernels'], 'count', 4)} kernels. A graph gains {show(self.gained(), 'times')}. First response: "
+            f"{show(self.runs()[0]['kernels'], 'count', 4)} kernels. A graph gains {show(self.gained(), 'times')}. "
+            "First response: "
             "spend the effort on the kernels (lesson 16), not on their launches.")
 
     @regime()
     def cpu_bound(self):
         return self.idle_share() > 0.3, (
-            f"The CPU sets the pace: eagerly the GPU stands still for {show(self.idle_share(), 'percent')} of the step, and a faster "
+            f"The CPU sets the pace: eagerly the GPU stands still for {show(self.idle_share(), 'percent')} of the "
+            "step, and a faster "
             f"one would only wait longer. First response: capture the step.")
 
     @regime()
     def too_big(self):
         return self.fits() == 0, (
-            f"{self.model.name} does not fit: its weights need more than {show(self.tp, 'count')} × {self.gpu.name}. First response: "
+            f"{self.model.name} does not fit: its weights need more than {show(self.tp, 'count')} × {self.gpu.name}. "
+            "First response: "
             "share it over more GPUs (lesson 06).")
 
     def summary(self):
         runs = self.runs()
-        return (f"One decode step of {self.model.name} with a batch of {show(self.batch, 'count')} on {show(self.tp, 'count')} × "
-                f"{self.gpu.name} takes {show(runs[0]['total_s'], 'seconds')} eagerly, {show(runs[1]['total_s'], 'seconds')} compiled, "
-                f"{show(runs[2]['total_s'], 'seconds')} as a graph of the eager kernels and {show(runs[3]['total_s'], 'seconds')} as a "
+        return (f"One decode step of {self.model.name} with a batch of {show(self.batch, 'count')} on "
+                f"{show(self.tp, 'count')} × "
+                f"{self.gpu.name} takes {show(runs[0]['total_s'], 'seconds')} eagerly, "
+                f"{show(runs[1]['total_s'], 'seconds')} compiled, "
+                f"{show(runs[2]['total_s'], 'seconds')} as a graph of the eager kernels and "
+                f"{show(runs[3]['total_s'], 'seconds')} as a "
                 f"graph of the compiled ones.")

@@ -13,7 +13,7 @@ def run(before, layer, after, layers, first, issue, gap, shown=2):
     return capture.step(before, layer, after, [0] * len(layer), layers, first, issue, gap, shown)
 
 
-# -- the queue, by hand --------------------------------------------------------------------------------------------------
+# -- the queue, by hand ----------------------------------------------------------------------------------------------
 def test_short_kernels_wait_for_the_cpu():
     """Ten kernels of 2 µs, issued every 10: the last is issued at 100 and ends at 102; 20 of 102 are work."""
     found = run([0], [2.0] * 5, [0], 2, 0, 10, 1)
@@ -23,7 +23,7 @@ def test_short_kernels_wait_for_the_cpu():
 
 
 def test_long_kernels_wait_for_each_other():
-    """Four of 20 µs, issued every 10, a gap of 1: the first starts at 10, the others 21 later each; the end is at 93."""
+    """Four of 20 µs, issued every 10, a gap of 1: the first starts at 10, each other 21 later; the end is at 93."""
     found = run([0], [20.0] * 2, [0], 2, 0, 10, 1)
     assert found["start_s"][:4].tolist() == [10, 31, 52, 73] and found["total_s"] == 93 and found["cpu_s"] == 40
 
@@ -52,10 +52,10 @@ def test_what_stands_before_and_behind_the_layers_runs_once():
     assert found["total_s"] == 2 + 15 + 7 and found["kernels"] == 6 and found["layer"][:4].tolist() == [0, 0, 1, 2]
 
 
-# -- what was recorded -----------------------------------------------------------------------------------------------------
+# -- what was recorded -----------------------------------------------------------------------------------------------
 def test_a_layer_has_the_kernels_that_its_lines_of_code_ask_for():
-    """Two norms of 8 (to fp32, square, mean, +ε, rsqrt, ·, to bf16, ·), 7 products, two rotations of 5, two writes to the
-    cache, attention, two sums, silu and its product: 16 + 7 + 10 + 2 + 1 + 2 + 2."""
+    """Two norms of 8 (to fp32, square, mean, +ε, rsqrt, ·, to bf16, ·), 7 products, two rotations of 5, two writes to
+    the cache, attention, two sums, silu and its product: 16 + 7 + 10 + 2 + 1 + 2 + 2."""
     assert capture.kernels_per_layer("eager") == 40 and capture.kernels_per_step("eager", 32) == 7 + 32 * 40 + 11
 
 
@@ -71,9 +71,9 @@ def test_two_all_reduces_a_layer_come_with_a_second_gpu():
         assert capture.count(capture.kernels("eager", LLAMA70, H100, float(tp), 1.0, 1024.0), 80) == count
 
 
-# -- on a GPU ----------------------------------------------------------------------------------------------------------------
+# -- on a GPU --------------------------------------------------------------------------------------------------------
 def test_the_products_of_a_step_read_the_weights():
-    """All but the embedding, over the bandwidth that is reached; nothing is shorter than a small kernel, so a bit more."""
+    """All but the embedding, over the bandwidth that is reached."""
     found = capture.kernels("eager", LLAMA, H100, 1.0, 1.0, 1024.0, small_s=1e-9)
     reading_s = 2 * (models.parameters(LLAMA) - models.embedding_parameters(LLAMA)) / H100.chip.memory_bytes_per_s
     products_s = 32 * found.layer_s[found.what == capture.KINDS.index("product")].sum() + found.after_s.max()
@@ -88,7 +88,7 @@ def test_a_compiled_graph_writes_as_fast_as_was_measured():
 
 
 def test_the_default_issue_time_is_that_of_a_published_step():
-    """Llama 3.2 1B, forward, eager on a B200: 8.1 ms (ml-engineering, torch.compile tables), 658 kernels by our count."""
+    """Llama 3.2 1B, forward, eager on a B200: 8.1 ms (ml-engineering, torch.compile tables), 658 kernels by count."""
     assert 8.1e-3 / capture.kernels_per_step("eager", 16) == pytest.approx(capture.ISSUE_S, rel=0.05)
 
 
