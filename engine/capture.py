@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import check, inference, memory, recordings
+from engine import check, dispatch, inference, memory, recordings
 from engine.layout import machine
 from engine.matmul import product_s, stream_s
 from engine.program import program
 from engine.shape import shape
 
 MOST_SHOWN = 100                # kernels whose times are given one by one
-QUEUE = 1024                    # launches that may wait for the GPU; then the CPU waits
+QUEUE = int(dispatch.QUEUE)     # launches that may wait for the GPU; then the CPU waits
 STREAM_GAP_S, GRAPH_GAP_S = 0.9e-6, 0.5e-6
 """Between one kernel's end and the next one's start, launched one by one and as nodes of a graph: 3.8 and 3.4 µs for a
 kernel of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100). No figure of a newer GPU is published."""
@@ -30,7 +30,7 @@ ISSUE_S = 12e-6
 """CPU time of a kernel in eager PyTorch: 8.1 ms for the 658 kernels of Llama 3.2 1B (B200; stas00/ml-engineering,
 training/performance). A matrix product alone takes 11 to 18 µs (NVIDIA/dgxc-benchmarking, cpu_overhead)."""
 SUMMED = (4, 7)                 # products behind which tensor parallelism sums: attention's output and the MLP's
-SMALL_S = 2e-6                  # a kernel that hardly moves a byte: it starts, it ends. Assumed, to be measured
+SMALL_S = dispatch.SHORTEST_S   # a kernel that hardly moves a byte: it starts, it ends
 
 
 # -- kernels ---------------------------------------------------------------------------------------------------------
@@ -136,14 +136,14 @@ def enough_s(found: Kernels, layers, gap_s):
 def step(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, shown):
     """One step from its first launch to its last kernel's end. The CPU issues kernel after kernel, each ``issue_s``
     after the one before and the first after ``first_s`` more; a graph is issued at once. The GPU runs them in order,
-    each once it was issued and ``gap_s`` after the last one's end. With ``QUEUE`` launches pending the CPU waits:
+    each once it was issued and ``gap_s`` after the last one's end. With ``QUEUE`` kernels not done the CPU waits:
     ``full_s`` of it.
 
     Up to layer ``shown`` it gives each kernel's times (a graph is begun once), its layer (0 before the first) and what
     it does.
     """
     begins, issued, starts, ends, numbers, whats = [], [], [], [], [], []
-    begun = []
+    done = []
     now, free, busy, waited = first_s, -gap_s, 0.0, 0.0
     layers = int(layers)
     for part in range(layers + 2):
@@ -155,13 +155,13 @@ def step(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, show
         for i in range(len(row)):
             if row[i] > 0:
                 now = now + issue_s
-                if issue_s > 0 and len(begun) >= QUEUE and begun[len(begun) - QUEUE] > now:
-                    waited = waited + begun[len(begun) - QUEUE] - now
-                    now = begun[len(begun) - QUEUE]
+                if issue_s > 0 and len(done) >= QUEUE and done[len(done) - QUEUE] > now:
+                    waited = waited + done[len(done) - QUEUE] - now
+                    now = done[len(done) - QUEUE]
                 start = max(now, free + gap_s)
                 free = start + row[i]
                 busy = busy + row[i]
-                begun.append(start)
+                done.append(free)
                 if part <= shown and len(starts) < MOST_SHOWN:
                     begins.append(now - issue_s if issue_s > 0 else (0.0 if len(starts) == 0 else math.nan))
                     issued.append(now)
@@ -170,7 +170,7 @@ def step(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, show
                     numbers.append(part)
                     whats.append(what[i] if part > 0 and part <= layers else 0)
     return {"began_s": begins, "issued_s": issued, "start_s": starts, "end_s": ends, "layer": numbers,
-            "what": whats, "total_s": free, "cpu_s": now, "busy_s": busy, "kernels": len(begun), "full_s": waited}
+            "what": whats, "total_s": free, "cpu_s": now, "busy_s": busy, "kernels": len(done), "full_s": waited}
 
 
 def run(found: Kernels, layers, issue_s, captured, shown=0):

@@ -173,11 +173,6 @@ def lengths_that_fill(share, room, sizes, graph_bytes):
     return share * room / (sizes * graph_bytes)
 
 
-def share(part, whole):
-    """A part of a whole."""
-    return part / whole
-
-
 def lost(model_key, gpu_key, fitted) -> float:
     """``time_lost`` from the names of a model and a GPU, for a lesson."""
     step_s = step_times_s(catalog.model(model_key), machine(catalog.gpu(gpu_key)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine import catalog, shape_buckets
+from engine import catalog, dispatch, shape_buckets
 from engine.layout import machine
 from engine.shape_buckets import BEST, EVERY, LARGEST, POWERS, SHIPPED
 from widgets.kit import figure as fig
@@ -68,10 +68,10 @@ class GraphBuckets(Widget):
         return shape_buckets.fit(self.load, self.spread, self.seed, self.plan, self.kept)
 
     def wasted(self):
-        return shape_buckets.share(self.fitted()["padded"], self.fitted()["rows"])
+        return dispatch.share(self.fitted()["padded"], self.fitted()["rows"])
 
     def least(self):
-        return shape_buckets.share(self.fitted()["least"], self.fitted()["rows"])
+        return dispatch.share(self.fitted()["least"], self.fitted()["rows"])
 
     @once
     def time_lost(self):
@@ -87,7 +87,7 @@ class GraphBuckets(Widget):
         return over(lambda model: shape_buckets.room_bytes(model, self.gpu), self.model)
 
     def crowding(self):
-        return shape_buckets.share(self.cost().memory_bytes, self.room())
+        return dispatch.share(self.cost().memory_bytes, self.room())
 
     def most(self):
         return np.max(self.fitted()["counts"])

@@ -41,9 +41,9 @@ def test_a_graph_is_issued_once_and_never_waits_again():
 
 
 def test_the_cpu_waits_where_the_queue_is_full():
-    """1,200 kernels of 100 µs, issued every 1: launch number 1,025 waits for the first one's start, and so on."""
+    """1,200 kernels of 100 µs, issued every 1: launch number 1,025 waits for the first one's end, and so on."""
     found = run([0], [100.0] * 1200, [0], 1, 0, 1, 0, shown=0)
-    assert found["total_s"] == 1 + 1200 * 100 and found["cpu_s"] == 1 + 100 * (1199 - capture.QUEUE)
+    assert found["total_s"] == 1 + 1200 * 100 and found["cpu_s"] == 1 + 100 * (1200 - capture.QUEUE)
     assert found["full_s"] == pytest.approx(found["cpu_s"] - 1200, abs=1)
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from engine import catalog, layout
+from engine import catalog, dispatch, layout
 from engine import shape_buckets as buckets
 from engine.shape_buckets import BEST, EVERY, LARGEST, POWERS, SHIPPED
 
@@ -73,7 +73,7 @@ def test_padding_costs_rows_and_hardly_any_time():
     step_s = buckets.step_times_s(catalog.model("llama3-8b"), layout.machine(catalog.gpu("h100-sxm")))
     found = buckets.fit(24, 0.8, 1, POWERS, 8)
     lost = buckets.time_lost(found["counts"], step_s, step_s[found["bucket"].astype(int)])
-    assert buckets.share(found["padded"], found["rows"]) > 0.2 and 0 < lost < 0.02
+    assert dispatch.share(found["padded"], found["rows"]) > 0.2 and 0 < lost < 0.02
 
 
 def test_room_is_what_the_weights_leave():

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from engine import capture, catalog, shape_buckets
+from engine import capture, catalog, dispatch, shape_buckets
 from tests.lessons.reading import Lesson
 from widgets.kit import prose
 
@@ -72,7 +72,7 @@ def test_tensor_parallelism_buys_nothing_eagerly():
 
 def test_a_third_of_the_rows_and_hardly_any_time():
     powers = shape_buckets.fit(24, 0.8, 1, shape_buckets.POWERS, 8)
-    assert shape_buckets.share(powers["padded"], powers["rows"]) == pytest.approx(1 / 3, abs=0.08)
+    assert dispatch.share(powers["padded"], powers["rows"]) == pytest.approx(1 / 3, abs=0.08)
     assert shape_buckets.lost("llama3-8b", "h100-sxm", powers) < 0.01
 
 
