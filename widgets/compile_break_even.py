@@ -103,7 +103,7 @@ class CompileBreakEven(Widget):
 
     @part("steps", "dynamic", *COST, shown=False)
     def run(self):
-        late = self.steps > 1e5
+        late = self.steps > 2e3
         return {"x": self.steps, "y": self.here(), "text": f"{show(self.here(), 'times')}",
                 "end": f"after {show(self.steps, 'count')} steps",
                 "align": choose(late, "right", "left"), "shift": np.where(late, -9.0, 9.0)}
@@ -121,6 +121,8 @@ class CompileBreakEven(Widget):
         return {"y": LIST_AT, "graphs": counts, "even": [self.even_in_words(mode) for mode in MODES],
                 "text": [f"{NAMES[i]}: {show(counts[i], 'count')} {words[i]}, {self.even_in_words(MODES[i])}"
                          for i in range(3)],
+                "narrow": [f"{NAMES[i]}: {choose(self.pays(MODES[i]), show(self.even(MODES[i]), 'params'), 'never')}"
+                           for i in range(3)],
                 "strength": [np.where(self.dynamic == mode, 1.0, 0.75) for mode in MODES]}
 
     @part("eager_s", "compiled_s", shown=False)
@@ -134,20 +136,23 @@ class CompileBreakEven(Widget):
         color = fig.COLOR
         p = fig.plot((FIRST, LAST), (0, VIEWS[1]), height=420, x_log=True, x_title="steps so far",
                      y_title="speed-up over eager, compiling included")
-        fig.ticks(p.xaxis[0], [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7], "count")
+        fig.ticks(p.xaxis[0], [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7], "params")
         p.quad(left=FIRST, right=LAST, bottom=0, top=1, **fig.OVER | {"fill_alpha": 0.05, "hatch_alpha": 0.14,
                                                                     "line_color": None})
         p.line([FIRST, LAST], [1, 1], line_color=color["ink"], line_width=1.5)
-        p.text([LAST], [1], text=["eager"], text_align="right", y_offset=-11, x_offset=-6, **fig.LABEL)
+        p.text([FIRST], [1], text=["eager"], y_offset=-11, x_offset=6, **fig.LABEL)
         ceiling = sources["ceiling"]
         p.segment(3e4, "y", LAST, "y", source=ceiling, line_color=color["ink-faint"], line_dash=[6, 4])
-        p.text(LAST, "y", text="text", source=ceiling, text_align="right", y_offset=-11, x_offset=-6, **fig.LABEL)
+        fig.only("wide", p.text(LAST, "y", text="text", source=ceiling, text_align="right", y_offset=-11, x_offset=-6,
+                                **fig.LABEL))
         p.line("step", "y", source=sources["chosen"], line_color=color["compute"], line_width=7, line_alpha=0.22)
         for name, dash in zip(NAMES, DASHES):
             p.line("step", name, source=sources["curves"], line_color=color["compute"], line_width=2, line_dash=dash)
         still = fig.still_height(p)
         ways = sources["ways"]
-        p.text(10, "y", text="text", source=ways, text_alpha="strength", **still, **fig.TEXT | fig.ON_PANEL)
+        for width, column in (("wide", "text"), ("narrow", "narrow")):
+            fig.only(width, p.text(10, "y", text=column, source=ways, text_alpha="strength", **still,
+                                   **fig.TEXT | fig.ON_PANEL))
         for y, dash in zip(LIST_AT, DASHES):
             p.line([1.7, 7], [y, y], line_color=color["compute"], line_width=2, line_dash=dash, **still)
         crossing, run = sources["crossing"], sources["run"]
