@@ -73,7 +73,7 @@ class GraphBreaks(Widget):
 
     @part(*ALL)
     def code(self):
-        return {**self.lines(listing.beside(ROWS, listing.FIRST_LINE), TEXTS, GUTTER), "state": self.both("state")}
+        return {**self.lines(listing.beside(ROWS, listing.FIRST_LINE), TEXTS, GUTTER), "state": listing.or_none(self.both("state"))}
 
     @part(*ALL, shown=False)
     def code_narrow(self):
@@ -94,7 +94,8 @@ class GraphBreaks(Widget):
     @part(*ALL, shown=False)
     def breaks(self):
         """The line under the last row of a graph."""
-        return {"at": listing.heights(listing.line(self.view()["written_break_row"]))["bottom"]}
+        row = self.view()["written_break_row"]
+        return {"at": listing.heights(listing.line(listing.or_none(row)))["bottom"], "seen": listing.one_if(row >= 0)}
 
     @part(*ALL)
     def notes(self):
@@ -174,8 +175,8 @@ class GraphBreaks(Widget):
                      p.text("x", "y", text="text", source=strip, text_align="center", **fig.TEXT))
         notes, headings = sources["notes"], sources["headings"]
         for width, right in (("wide", listing.HALVES[0][1]), ("narrow", 100)):
-            fig.only(width, p.segment(0, "at", right, "at", source=sources["breaks"], line_color=color["over"], line_width=2.5,
-                                      line_dash=[7, 4]))
+            fig.only(width, p.segment(0, "at", right, "at", source=sources["breaks"], line_color=color["over"],
+                                      line_alpha="seen", line_width=2.5, line_dash=[7, 4]))
         fig.only("wide", p.quad(**box, source=sources["now"], fill_color=None, line_color=color["ink"], line_width=2))
         for width, right, words in (("wide", listing.HALVES[0][1], LEGEND), ("narrow", 100, LEGEND_NARROW)):
             fig.only(width, p.text(right, listing.heights(0)["y"], text=value(words), text_align="right", **fig.LABEL))

@@ -79,6 +79,11 @@ def one_if(condition):
     return np.where(condition, 1.0, 0.0)
 
 
+def or_none(number):
+    """A number, and 0 where there is none: a figure takes no column with gaps."""
+    return np.where(number >= -1, number, 0.0)
+
+
 def places(state):
     """From a line's state (-1 eager, 0 Python, 1 … the graph's place) to an index, which begins at 0."""
     return state + 1
