@@ -204,8 +204,9 @@ class CompileBreakEven(Widget):
             "block instead of the whole model, or bring a warm cache.")
 
     def summary(self):
-        return (f"With {show(self.shapes, 'count')} input shapes and dynamic shapes {select(self.dynamic, NAMED)}, "
-                f"{show(self.graphs(self.dynamic), 'count')} compilations of {show(self.compile_s, 'seconds')} against "
-                f"{show(self.eager_s, 'seconds')} eager and {show(self.compiled_s, 'seconds')} compiled a step: "
-                f"compiled is {self.even_in_words(self.dynamic)}, and at {show(self.here(), 'times')} of eager's speed after "
-                f"{show(self.steps, 'count')} steps.")
+        made = self.graphs(self.dynamic)
+        return (f"With {show(self.shapes, 'count')} input {choose(self.shapes == 1, 'shape', 'shapes')} and dynamic shapes "
+                f"{select(self.dynamic, NAMED)}, {show(made, 'count')} {choose(made == 1, 'compilation', 'compilations')} "
+                f"of {show(self.compile_s, 'seconds')} against {show(self.eager_s, 'seconds')} eager and "
+                f"{show(self.compiled_s, 'seconds')} compiled a step: compiled is {self.even_in_words(self.dynamic)}, and "
+                f"at {show(self.here(), 'times')} of eager's speed after {show(self.steps, 'count')} steps.")

@@ -242,7 +242,9 @@ class GraphBreaks(Widget):
             "that a value changes; every time is a storm.")
 
     def summary(self):
+        ran, compiled = self.of("ran"), self.of("compiled")
         mended = f"; mended it is {show(self.of('ran', 'mended'), 'count')}"
-        return (f"Call {show(self.call, 'count')} of “{self.called()}” runs {show(self.of('ran'), 'count')} graphs with "
-                f"{show(self.share(), 'percent')} of its operations, after {show(self.of('compiled'), 'count')} "
-                f"compilations{choose(self.has_mend(), mended, '')}.")
+        return (f"Call {show(self.call, 'count')} of “{self.called()}” runs {show(ran, 'count')} "
+                f"{choose(ran == 1, 'graph', 'graphs')} with {show(self.share(), 'percent')} of its operations, after "
+                f"{show(compiled, 'count')} {choose(compiled == 1, 'compilation', 'compilations')}"
+                f"{choose(self.has_mend(), mended, '')}.")
