@@ -36,13 +36,30 @@ def test_every_widget_is_on_a_lesson():
     assert {slug for slugs in lessons().values() for slug in slugs} == set(WIDGETS)
 
 
-@pytest.mark.parametrize("address", lessons())
-def test_a_lesson_brings_every_widget_to_life(visit, origin, address):
-    page = visit().go(origin + address)
-    slugs = lessons()[address]
+def drawn(page, slugs: list[str]) -> None:
+    """Each widget of a lesson shows a picture of its own."""
     assert page.locator("figure.widget").count() == len(slugs)
-    drawn = [Hand(page, slug).pixels() for slug in slugs]
-    assert all(len(pixels) > 2000 for pixels in drawn) and len(set(drawn)) == len(drawn)
+    pictures = [Hand(page, slug).pixels() for slug in slugs]
+    assert all(len(picture) > 2000 for picture in pictures) and len(set(pictures)) == len(pictures)
+
+
+@pytest.mark.parametrize("address", lessons())
+def test_a_lesson_served_brings_every_widget_to_life(visit, served, address):
+    drawn(visit().go(served + address), lessons()[address])
+
+
+@pytest.mark.parametrize("address", lessons())
+def test_a_lesson_lives_takes_its_address_and_answers_predictions(visit, static, address):
+    """One visit: the state in the address is each widget's, all are drawn, and a prediction says why after a choice."""
+    slugs = lessons()[address]
+    wanted = {(slug, sliders(slug)[0]): all_widgets()[slug].controls()[sliders(slug)[0]] for slug in slugs}
+    query = "&".join(f"{slug}.{name}={control.write(control.bounds[1])}" for (slug, name), control in wanted.items())
+    page = visit().go(f"{static}{address}?{query}")
+    for (slug, name), control in wanted.items():
+        assert Hand(page, slug).at(name) == control.bounds[1]
+    assert page.locator("[data-note]:visible").count() == 0
+    drawn(page, slugs)
+    predictions(page, slugs)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +69,7 @@ def table(browser, static):
 
     def hand_on(slug: str) -> Hand:
         if slug not in windows:
-            windows[slug] = Visit(browser)
+            windows[slug] = Visit(browser, permissions=["clipboard-read", "clipboard-write"])
             windows[slug].go(f"{static}{slug}/")
         hand = Hand(windows[slug].page, slug)
         hand.button("reset").click()
@@ -144,10 +161,8 @@ def test_a_typed_value_may_stand_between_the_stops(visit, origin):
 
 # -- the state in the address ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("slug", WIDGETS)
-def test_the_address_holds_the_state_and_brings_it_back(visit, static, slug):
-    """Moved controls appear in the address; the address, opened elsewhere, shows the same; so does the copied link."""
-    window = visit(permissions=["clipboard-read", "clipboard-write"])
-    hand = Hand(window.go(f"{static}{slug}/"), slug)
+def test_the_address_holds_the_state_and_brings_it_back(hand, visit, slug):
+    """Moved controls appear in the address; the copied link, opened elsewhere, shows the same."""
     name, index = telling(slug)
     moved = {name: hand.drag(name, index)}
     for other, control in hand.cls.controls().items():
@@ -163,16 +178,6 @@ def test_the_address_holds_the_state_and_brings_it_back(visit, static, slug):
     copied = hand.page.evaluate("navigator.clipboard.readText()")
     again = Hand(visit().go(copied), slug)
     again.says(**moved)
-
-
-@pytest.mark.parametrize("address", lessons())
-def test_a_lesson_takes_the_state_of_each_widget_from_its_address(visit, static, address):
-    wanted = {(slug, sliders(slug)[0]): all_widgets()[slug].controls()[sliders(slug)[0]] for slug in lessons()[address]}
-    query = "&".join(f"{slug}.{name}={control.write(control.bounds[1])}" for (slug, name), control in wanted.items())
-    page = visit().go(f"{static}{address}?{query}")
-    for (slug, name), control in wanted.items():
-        assert Hand(page, slug).at(name) == control.bounds[1]
-    assert page.locator("[data-note]:visible").count() == 0
 
 
 BAD = {
@@ -250,12 +255,11 @@ def test_the_target_is_found_by_hand(visit, static, slug):
 
 
 # -- prediction --------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("address", lessons())
-def test_a_prediction_reveals_why_after_a_choice(visit, static, address):
-    page = visit().go(static + address)
-    blocks = [Hand(page, slug).figure.locator("[data-predict]") for slug in lessons()[address]]
-    for slug, block in zip(lessons()[address], blocks):
-        assert block.count() == 1, f"{slug} has no prediction on {address}"
+def predictions(page, slugs: list[str]) -> None:
+    """Every widget of a lesson asks first; a choice reveals why, the right one says so, and the page remembers it."""
+    blocks = [Hand(page, slug).figure.locator("[data-predict]") for slug in slugs]
+    for slug, block in zip(slugs, blocks):
+        assert block.count() == 1, f"{slug} has no prediction"
         why, answers = block.locator("[data-why]"), block.get_by_role("group", name="Your prediction").get_by_role("button")
         assert 2 <= answers.count() <= 4 and block.locator("[data-answer=right]").count() == 1
         expect(why).to_be_hidden()

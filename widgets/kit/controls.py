@@ -81,7 +81,9 @@ class Number(Control, param.Number):
         return value
 
     def write(self, value) -> str:
-        return f"{value:.12g}".replace("e+", "e")  # a plus means a space in a link
+        short = f"{value:.12g}"
+        kept = self.bounds[0] <= float(short) <= self.bounds[1]       # rounding must not lead out of bounds
+        return (short if kept else repr(float(value)).removesuffix(".0")).replace("e+", "e")    # a plus means a space in a link
 
     def describe(self) -> dict:
         low, high = self.bounds

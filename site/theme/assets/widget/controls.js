@@ -21,7 +21,8 @@ export function write(control, value) {
   if (control.kind === "choice") return control.keys[value];
   if (control.kind === "switch") return value ? "on" : "off";
   if (control.kind === "bits") return String(value);
-  const plain = String(Number(value.toPrecision(12))), short = Number(plain).toExponential().replace("e+", "e");
+  const rounded = Number(value.toPrecision(12)), kept = rounded >= control.low && rounded <= control.high;
+  const plain = String(kept ? rounded : value), short = Number(plain).toExponential().replace("e+", "e");
   return short.length < plain.length ? short : plain;
 }
 
