@@ -73,7 +73,8 @@ class GraphBreaks(Widget):
 
     @part(*ALL)
     def code(self):
-        return {**self.lines(listing.beside(ROWS, listing.FIRST_LINE), TEXTS, GUTTER), "state": listing.or_none(self.both("state"))}
+        return {**self.lines(listing.beside(ROWS, listing.FIRST_LINE), TEXTS, GUTTER),
+                "state": listing.or_none(self.both("state"))}
 
     @part(*ALL, shown=False)
     def code_narrow(self):
@@ -130,8 +131,9 @@ class GraphBreaks(Widget):
                 "text": choose(self.has_mend(), "mended", "nothing to mend")}
 
     def boxes(self, strip, places):
-        return {**places, "compiles": fig.share_of(listing.one_if(strip == 1), 0.45), "graph": listing.one_if(strip < WITHOUT),
-                "eager": listing.one_if(strip == WITHOUT), "text": select(strip, LETTERS), "does": select(strip, DOES)}
+        return {**places, "compiles": fig.share_of(listing.one_if(strip == 1), 0.45),
+                "graph": listing.one_if(strip < WITHOUT), "eager": listing.one_if(strip == WITHOUT),
+                "text": select(strip, LETTERS), "does": select(strip, DOES)}
 
     @part("example", "dynamic", "call")
     def calls(self):
@@ -168,8 +170,8 @@ class GraphBreaks(Widget):
                      p.quad(**box, source=lines, **fig.IDLE | {"fill_alpha": 0, "line_alpha": 0, "hatch_alpha": "eager"}),
                      p.text("left", "y", text="gutter", source=lines, x_offset=4, **fig.LABEL),
                      p.text("left", "y", text="text", source=lines, x_offset=indent, **CODE),
-                     p.quad(**box, source=strip, fill_color=color["compute"], fill_alpha="compiles", line_color=color["compute"],
-                            line_alpha="graph"),
+                     p.quad(**box, source=strip, fill_color=color["compute"], fill_alpha="compiles",
+                            line_color=color["compute"], line_alpha="graph"),
                      p.quad(**box, source=strip, **fig.IDLE | {"fill_alpha": 0, "line_alpha": "eager",
                                                                "hatch_alpha": "eager"}),
                      p.text("x", "y", text="text", source=strip, text_align="center", **fig.TEXT))
