@@ -15,12 +15,12 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "llama3-70b", "llama3.1-405b")]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 WAYS = [("eager", 0), ("compiled", 0), ("eager", 1), ("compiled", 1)]
-NAMES = ["eager", "compiled", "eager, in a graph", "compiled, in a graph"]
-SHORT = ["eager", "comp.", "e., graph", "c., graph"]
+NAMES = ["eager", "compiled", "eager graph", "compiled graph"]
+SHORT = ["eager", "comp.", "e. graph", "c. graph"]
 LAYERS_SHOWN = 2
 BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))
 VIEWS_S = [m * 10.0**e for e in range(-5, 0) for m in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]
-HUES = {"small kernel": "compute", "product with weights": "hbm", "attention": "accent", "AllReduce": "link"}
+HUES = {"small kernel": "compute", "product": "hbm", "attention": "accent", "AllReduce": "link"}
 KINDS = list(HUES)              # in the order of capture.KINDS
 RUN = ("model", "issue", "batch", "gpu", "tp", "context", "small")
 IDLE = fig.IDLE | {"line_color": None}
@@ -197,7 +197,7 @@ class LaunchTimeline(Widget):
         p.segment(0, -0.02, "x", -0.02, source=sources["scale"], line_color=color["ink"], line_width=1.5)
         p.text("x", -0.02, text="text", source=sources["scale"], text_align="right", y_offset=14, **fig.LABEL)
         p.text(0, -0.02, text=value("the first two layers"), y_offset=14, **fig.LABEL)
-        fig.key(p, {"the CPU issues": "ink-soft", "product with weights": "hbm", "attention": "accent",
+        fig.key(p, {"the CPU issues": "ink-soft", "product": "hbm", "attention": "accent",
                     "small kernel": "compute", "AllReduce": "link", "GPU idle": "idle"}, wide=1.22,
                 narrow=(1.31, 1.22, 1.13), hatches=[" ", " ", " ", " ", " ", "left_diagonal_line"])
         return p
@@ -211,7 +211,7 @@ class LaunchTimeline(Widget):
     def idle(self):
         return show(self.idle_share(), "percent"), self.idle_share() > 0.3
 
-    @readout("Compiled, in a graph")
+    @readout("As a compiled graph")
     def graph_step(self):
         return show(self.runs()[3]["total_s"], "seconds")
 
