@@ -16,7 +16,6 @@ MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "llama3-70b
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 WAYS = [("eager", 0), ("compiled", 0), ("eager", 1), ("compiled", 1)]
 NAMES = ["eager", "compiled", "eager graph", "compiled graph"]
-SHORT = ["eager", "comp.", "e. graph", "c. graph"]
 LAYERS_SHOWN = 2
 BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))
 VIEWS_S = [m * 10.0**e for e in range(-5, 0) for m in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)]
@@ -163,10 +162,9 @@ class LaunchTimeline(Widget):
         totals, alone = self.totals(), self.gpu_alone()
         longest = np.max(totals)
         bottom, top = lanes.edges(np.arange(4.0), 4, 0, filled=0.5)
-        return {"y": lanes.middle(np.arange(4.0), 4), "bottom": bottom, "top": top, "step_s": totals, "gpu_s": alone,
+        return {"y": lanes.middle(np.arange(4.0), 4), "above": lanes.edges(np.arange(4.0), 4, 0, filled=0.72)[1], "bottom": bottom, "top": top, "step_s": totals, "gpu_s": alone,
                 "works": lanes.bar_end(np.minimum(alone, totals), longest), "right": lanes.bar_end(totals, longest),
-                "name": select(np.arange(4.0), NAMES), "short": select(np.arange(4.0), SHORT),
-                "time": show(totals, "seconds")}
+                "name": select(np.arange(4.0), NAMES), "time": show(totals, "seconds")}
 
     @hint("tokens")
     def about_token(self):
@@ -190,10 +188,11 @@ class LaunchTimeline(Widget):
         bars = box | {"left": lanes.BARS}
         p.quad(**box | {"left": "works"}, source=rows, **IDLE)
         p.quad(**bars | {"right": "works"}, source=rows, fill_color=color["hbm"], fill_alpha=0.55, line_color=None)
-        p.text("right", "y", text="time", source=rows, x_offset=5, **fig.TEXT)
-        fig.only("wide", p.text(-0.012, "y", text="name", source=rows, text_align="right", **fig.LABEL))
-        fig.only("narrow", p.text(-0.012, "y", text="short", source=rows, text_align="right", **fig.LABEL))
-        p.text(lanes.BARS, 1.03, text=value("a token"), **fig.LABEL)
+        fig.only("wide", p.text("right", "y", text="time", source=rows, x_offset=5, **fig.TEXT),
+                 p.text(-0.012, "y", text="name", source=rows, text_align="right", **fig.LABEL))
+        fig.only("narrow", p.text(lanes.BARS, "above", text="time", source=rows, y_offset=-2, **fig.TEXT),
+                 p.text(0, "above", text="name", source=rows, y_offset=-7, **fig.LABEL))
+        fig.only("wide", p.text(lanes.BARS, 1.03, text=value("a token"), **fig.LABEL))
         p.segment(0, -0.02, "x", -0.02, source=sources["scale"], line_color=color["ink"], line_width=1.5)
         p.text("x", -0.02, text="text", source=sources["scale"], text_align="right", y_offset=14, **fig.LABEL)
         p.text(0, -0.02, text=value("the first two layers"), y_offset=14, **fig.LABEL)
