@@ -6,7 +6,6 @@ the bytes it moves; how long the CPU needs to issue one is given. ``step`` then 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -131,21 +130,10 @@ def enough_s(found: Kernels, layers, gap_s):
 
 
 # -- a step, run -----------------------------------------------------------------------------------------------------
-@program(began_s=MOST_SHOWN, issued_s=MOST_SHOWN, start_s=MOST_SHOWN, end_s=MOST_SHOWN, layer=MOST_SHOWN,
-         what=MOST_SHOWN, total_s=(), cpu_s=(), busy_s=(), kernels=(), full_s=())
-def step(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, shown):
-    """One step from its first launch to its last kernel's end. The CPU issues kernel after kernel, each ``issue_s``
-    after the one before and the first after ``first_s`` more; a graph is issued at once. The GPU runs them in order,
-    each once it was issued and ``gap_s`` after the last one's end. With ``QUEUE`` kernels not done the CPU waits:
-    ``full_s`` of it.
-
-    Up to layer ``shown`` it gives each kernel's times (a graph is begun once), its layer (0 before the first) and what
-    it does.
-    """
-    begins, issued, starts, ends, numbers, whats = [], [], [], [], [], []
-    done = []
+def played(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, shown):
+    """What ``step`` gives, as lists and numbers in the order of its outputs."""
+    begins, issued, starts, ends, numbers, whats, done = [], [], [], [], [], [], []
     now, free, busy, waited = first_s, -gap_s, 0.0, 0.0
-    layers = int(layers)
     for part in range(layers + 2):
         row = before_s
         if part > layers:
@@ -163,21 +151,94 @@ def step(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, show
                 busy = busy + row[i]
                 done.append(free)
                 if part <= shown and len(starts) < MOST_SHOWN:
-                    begins.append(now - issue_s if issue_s > 0 else (0.0 if len(starts) == 0 else math.nan))
+                    if issue_s > 0 or len(starts) == 0:
+                        begins.append(now - issue_s if issue_s > 0 else 0.0)
                     issued.append(now)
                     starts.append(start)
                     ends.append(free)
                     numbers.append(part)
                     whats.append(what[i] if part > 0 and part <= layers else 0)
-    return {"began_s": begins, "issued_s": issued, "start_s": starts, "end_s": ends, "layer": numbers,
-            "what": whats, "total_s": free, "cpu_s": now, "busy_s": busy, "kernels": len(done), "full_s": waited}
+    return begins, issued, starts, ends, numbers, whats, free, now, busy, len(done), waited
+
+
+@program(began_s=MOST_SHOWN, issued_s=MOST_SHOWN, start_s=MOST_SHOWN, end_s=MOST_SHOWN, layer=MOST_SHOWN,
+         what=MOST_SHOWN, total_s=(), cpu_s=(), busy_s=(), kernels=(), full_s=())
+def step(before_s, layer_s, after_s, what, layers, first_s, issue_s, gap_s, shown):
+    """One step from its first launch to its last kernel's end. The CPU issues kernel after kernel, each ``issue_s``
+    after the one before and the first after ``first_s`` more; a graph is issued at once. The GPU runs them in order,
+    each once it was issued and ``gap_s`` after the last one's end. With ``QUEUE`` kernels not done the CPU waits:
+    ``full_s`` of it.
+
+    Up to layer ``shown`` it gives each kernel's times (a graph is begun once), its layer (0 before the first) and what
+    it does.
+    """
+    begins, issued, starts, ends, numbers, whats, total_s, cpu_s, busy_s, count, full_s = played(
+        before_s, layer_s, after_s, what, int(layers), first_s, issue_s, gap_s, shown)
+    return {"began_s": begins, "issued_s": issued, "start_s": starts, "end_s": ends, "layer": numbers, "what": whats,
+            "total_s": total_s, "cpu_s": cpu_s, "busy_s": busy_s, "kernels": count, "full_s": full_s}
+
+
+@program(lane=4 * MOST_SHOWN, issued_s=4 * MOST_SHOWN, start_s=4 * MOST_SHOWN, end_s=4 * MOST_SHOWN,
+         layer=4 * MOST_SHOWN, what=4 * MOST_SHOWN, cpu_lane=4 * MOST_SHOWN, cpu_from_s=4 * MOST_SHOWN,
+         cpu_to_s=4 * MOST_SHOWN, total_s=4, busy_s=4, kernels=4, last_s=4)
+def four_steps(before_s, layer_s, after_s, what, fused_before_s, fused_layer_s, fused_after_s, fused_what, layers, issue_s,
+               launch_s, fused_launch_s, shown):
+    """The same step four times: eager, compiled, and both as graphs. One row for each kernel shown, its lane from 0;
+    one for each launch on the CPU; and of each step what it took in all, and when the last kernel shown ends."""
+    lane, issued_s, start_s, end_s, layer, kind = [], [], [], [], [], []
+    cpu_lane, cpu_from_s, cpu_to_s = [], [], []
+    total_s, busy_s, kernels_run, last_s = [], [], [], []
+    for way in range(4):
+        each_s = issue_s if way < 2 else 0.0
+        gap_s = STREAM_GAP_S if way < 2 else GRAPH_GAP_S
+        first_s = 0.0
+        if way == 2:
+            first_s = launch_s
+        elif way == 3:
+            first_s = fused_launch_s
+        if way == 0 or way == 2:
+            begins, issued, starts, ends, numbers, whats, total, cpu, busy, count, waited = played(
+                before_s, layer_s, after_s, what, int(layers), first_s, each_s, gap_s, shown)
+        else:
+            begins, issued, starts, ends, numbers, whats, total, cpu, busy, count, waited = played(
+                fused_before_s, fused_layer_s, fused_after_s, fused_what, int(layers), first_s, each_s, gap_s, shown)
+        for i in range(len(starts)):
+            lane.append(way)
+            issued_s.append(issued[i])
+            start_s.append(starts[i])
+            end_s.append(ends[i])
+            layer.append(numbers[i])
+            kind.append(whats[i])
+        for i in range(len(begins)):
+            cpu_lane.append(way)
+            cpu_from_s.append(begins[i])
+            cpu_to_s.append(issued[i])
+        total_s.append(total)
+        busy_s.append(busy)
+        kernels_run.append(count)
+        last_s.append(ends[len(ends) - 1])
+    return {"lane": lane, "issued_s": issued_s, "start_s": start_s, "end_s": end_s, "layer": layer, "what": kind,
+            "cpu_lane": cpu_lane, "cpu_from_s": cpu_from_s, "cpu_to_s": cpu_to_s, "total_s": total_s, "busy_s": busy_s,
+            "kernels": kernels_run, "last_s": last_s}
+
+
+def graph_launch_s(found: Kernels, layers):
+    """CPU time to launch all kernels of a step as one graph."""
+    return GRAPH_LAUNCH_S + NODE_LAUNCH_S * count(found, layers)
+
+
+def four(eager: Kernels, compiled: Kernels, layers, issue_s, shown):
+    """Both sets of kernels, issued one by one and as a graph."""
+    return four_steps(eager.before_s, eager.layer_s, eager.after_s, eager.what, compiled.before_s, compiled.layer_s,
+                      compiled.after_s, compiled.what, layers, issue_s, graph_launch_s(eager, layers),
+                      graph_launch_s(compiled, layers), shown)
 
 
 def run(found: Kernels, layers, issue_s, captured, shown=0):
     """A step whose kernels are issued one by one (``captured`` 0), or replayed from a graph (1)."""
     if captured:
-        launch_s = GRAPH_LAUNCH_S + NODE_LAUNCH_S * count(found, layers)
-        return step(found.before_s, found.layer_s, found.after_s, found.what, layers, launch_s, 0.0, GRAPH_GAP_S, shown)
+        return step(found.before_s, found.layer_s, found.after_s, found.what, layers, graph_launch_s(found, layers), 0.0,
+                    GRAPH_GAP_S, shown)
     return step(found.before_s, found.layer_s, found.after_s, found.what, layers, 0.0, issue_s, STREAM_GAP_S, shown)
 
 

@@ -32,9 +32,10 @@ def run_second(memory, rows):
         memory[OUTPUT + i] = memory[SCRATCH + i] + 1
 
 
-@program(memory=CELLS, expected=ROWS, wrong_at=ROWS, spoilt_at=ROWS, wrong=(), spoilt=(), refused=())
+@program(memory=CELLS, held_at=CELLS, held=CELLS, expected=ROWS, wrong_at=ROWS, spoilt_at=ROWS, wrong=(), spoilt=(), refused=())
 def replay(stage, rows, captured, copied, pooled):
-    """The memory after so many stages, for a batch of ``rows`` and a graph of ``captured``; NaN where nothing stands.
+    """The memory after so many stages, for a batch of ``rows`` and a graph of ``captured``; NaN where nothing stands,
+    and the same without those: ``held_at`` which address, ``held`` what.
 
     The graph was captured on 1, 2, 3 …; the new batch is 10, 20, 30 …, a tensor of its own. ``copied``: it is copied
     into the captured input, which is refused if it is longer. ``pooled``: the graph's scratch memory is its own; if
@@ -71,8 +72,14 @@ def replay(stage, rows, captured, copied, pooled):
         for i in range(captured):
             if memory[other + i] != OTHERS:
                 spoilt_at.append(other + i)
-    return {"memory": memory, "expected": expected, "wrong_at": wrong_at, "spoilt_at": spoilt_at,
-            "wrong": len(wrong_at), "spoilt": len(spoilt_at), "refused": refused}
+    held_at, held = [], []
+    for i in range(CELLS):
+        if not math.isnan(memory[i]):
+            held_at.append(i)
+            held.append(memory[i])
+    return {"memory": memory, "held_at": held_at, "held": held, "expected": expected,
+            "wrong_at": wrong_at, "spoilt_at": spoilt_at, "wrong": len(wrong_at), "spoilt": len(spoilt_at),
+            "refused": refused}
 
 
 def place(address):

@@ -69,16 +69,17 @@ class CapturedAddresses(Widget):
 
     @part(*RUN)
     def cells(self):
-        memory = self.run()["memory"]
-        boxes = self.boxes(ADDRESSES)
-        return {"address": ADDRESSES, **{side: fig.where_known(places, memory) for side, places in boxes.items()},
-                "x": fig.midpoint(boxes["left"], boxes["right"]), "y": fig.midpoint(boxes["bottom"], boxes["top"]),
-                "value": memory, "text": show(memory, "count")}
+        found = self.run()
+        boxes = self.boxes(found["held_at"])
+        return {"address": found["held_at"], **boxes, "x": fig.midpoint(boxes["left"], boxes["right"]),
+                "y": fig.midpoint(boxes["bottom"], boxes["top"]), "value": found["held"],
+                "text": show(found["held"], "count")}
 
     @hint("cells")
     def about_cell(self):
-        memory = self.run()["memory"]
-        return phrase("address {place} holds {value}", place=show(ADDRESSES, "count"), value=show(memory, "count"))
+        found = self.run()
+        return phrase("address {place} holds {value}", place=show(found["held_at"], "count"),
+                      value=show(found["held"], "count"))
 
     @part(*RUN, shown=False)
     def wrong(self):

@@ -79,13 +79,11 @@ class LaunchTimeline(Widget):
 
     @once
     def runs(self):
-        """One run for each of the four ways."""
-        kernels = {"eager": self.eager(), "compiled": self.compiled()}
-        return [capture.run(kernels[way], self.model.layers, self.issue, captured, LAYERS_SHOWN)
-                for way, captured in WAYS]
+        """All four ways, run."""
+        return capture.four(self.eager(), self.compiled(), self.model.layers, self.issue, LAYERS_SHOWN)
 
     def totals(self):
-        return np.stack([run["total_s"] for run in self.runs()])
+        return self.runs()["total_s"]
 
     @once
     def gpu_alone(self):
@@ -106,56 +104,49 @@ class LaunchTimeline(Widget):
 
     def gained(self):
         """Eager over the same kernels in a graph."""
-        runs = self.runs()
-        return capture.times(runs[0]["total_s"], runs[2]["total_s"])
+        return capture.times(self.totals()[0], self.totals()[2])
 
     def idle_share(self):
-        return capture.idle_share(self.runs()[0])
+        return capture.idle_share(self.runs())[0]
 
     def fits(self):
         return over(lambda model: decoding.room(model, self.gpu, self.tp, self.context), self.model).users >= 1
 
     def view_s(self):
-        ends = np.stack([np.max(np.where(run["end_s"] > 0, run["end_s"], 0.0)) for run in self.runs()])
-        return fig.fitting_view(np.max(ends), VIEWS_S, headroom=1.01)
+        return fig.fitting_view(np.max(self.runs()["last_s"]), VIEWS_S, headroom=1.01)
 
     # -- the picture ------------------------------------------------------------------------------------------------
-    def rows(self, start_s, end_s, half):
-        """Where the blocks of the four lanes are drawn: the CPU's in the upper halves, the GPU's in the lower."""
-        lane = np.stack([np.full(capture.MOST_SHOWN, float(i)) for i in range(4)])
+    def rows(self, lane, start_s, end_s, half):
+        """Where blocks are drawn: the CPU's in the upper half of their lane, the GPU's in the lower."""
         bottom, top = lanes.edges(lane, 4, half, filled=0.72)
-        left, right = lanes.share(start_s, self.view_s()), lanes.share(end_s, self.view_s())
-        return {"left": np.ravel(left), "right": np.ravel(right), "bottom": np.ravel(bottom), "top": np.ravel(top)}
-
-    def column(self, name):
-        return np.stack([run[name] for run in self.runs()])
+        return {"left": lanes.share(start_s, self.view_s()), "right": lanes.share(end_s, self.view_s()),
+                "bottom": bottom, "top": top}
 
     @part(*RUN)
     def gpu_blocks(self):
-        start_s, end_s = self.column("start_s"), self.column("end_s")
-        return {**self.rows(start_s, end_s, 2), "what": select(np.ravel(self.column("what")), KINDS),
-                "start_s": np.ravel(start_s), "end_s": np.ravel(end_s)}
+        runs = self.runs()
+        return {**self.rows(runs["lane"], runs["start_s"], runs["end_s"], 2), "what": select(runs["what"], KINDS),
+                "start_s": runs["start_s"], "end_s": runs["end_s"]}
 
     @hint("gpu_blocks")
     def about_kernel(self):
-        start_s, end_s = np.ravel(self.column("start_s")), np.ravel(self.column("end_s"))
+        runs = self.runs()
         return phrase("{what}, layer {layer}: {long} on the GPU, from {start}; issued at {issued}",
-                      what=select(np.ravel(self.column("what")), KINDS),
-                      layer=show(np.ravel(self.column("layer")), "count"),
-                      long=show(lanes.lasting(start_s, end_s), "seconds"), start=show(start_s, "seconds"),
-                      issued=show(np.ravel(self.column("issued_s")), "seconds"))
+                      what=select(runs["what"], KINDS), layer=show(runs["layer"], "count"),
+                      long=show(lanes.lasting(runs["start_s"], runs["end_s"]), "seconds"),
+                      start=show(runs["start_s"], "seconds"), issued=show(runs["issued_s"], "seconds"))
 
     @part(*RUN)
     def cpu_blocks(self):
-        starts, ends = self.column("began_s"), self.column("issued_s")
-        apart = lanes.apart(starts, ends, fig.share_of(self.view_s(), 0.0012))
-        return {**self.rows(starts, apart, 1), "end_s": np.ravel(ends)}
+        runs = self.runs()
+        apart = lanes.apart(runs["cpu_from_s"], runs["cpu_to_s"], fig.share_of(self.view_s(), 0.0012))
+        return {**self.rows(runs["cpu_lane"], runs["cpu_from_s"], apart, 1), "end_s": runs["cpu_to_s"]}
 
     @part(*RUN, shown=False)
     def ground(self):
-        ends = np.stack([np.max(np.where(run["end_s"] > 0, run["end_s"], 0.0)) for run in self.runs()])
         bottom, top = lanes.edges(np.arange(4.0), 4, 2, filled=0.72)
-        return {"left": np.zeros(4), "right": lanes.share(ends, self.view_s()), "bottom": bottom, "top": top}
+        return {"left": np.zeros(4), "right": lanes.share(self.runs()["last_s"], self.view_s()), "bottom": bottom,
+                "top": top}
 
     @part(*RUN)
     def tokens(self):
@@ -204,7 +195,7 @@ class LaunchTimeline(Widget):
     # -- the words --------------------------------------------------------------------------------------------------
     @readout("Eager, a token")
     def eager_step(self):
-        return show(self.runs()[0]["total_s"], "seconds"), self.idle_share() > 0.3
+        return show(self.totals()[0], "seconds"), self.idle_share() > 0.3
 
     @readout("GPU idle, eager")
     def idle(self):
@@ -212,12 +203,12 @@ class LaunchTimeline(Widget):
 
     @readout("As a compiled graph")
     def graph_step(self):
-        return show(self.runs()[3]["total_s"], "seconds")
+        return show(self.totals()[3], "seconds")
 
     @readout("Kernels, eager and fused")
     def kernels(self):
-        runs = self.runs()
-        return f"{show(runs[0]['kernels'], 'count', 4)} and {show(runs[1]['kernels'], 'count', 4)}"
+        kernels = self.runs()["kernels"]
+        return f"{show(kernels[0], 'count', 4)} and {show(kernels[1], 'count', 4)}"
 
     @readout("The CPU stops mattering", help="Eagerly: where the GPU needs as long as the CPU")
     def stops(self):
@@ -234,7 +225,7 @@ class LaunchTimeline(Widget):
         return (self.gained() < 1.02) & (self.issue >= 11.9e-6), (
             f"You found where the CPU stops mattering: a batch of {show(self.batch, 'count')} keeps the GPU busy for "
             f"{show(self.gpu_alone()[0], 'seconds')} a step, longer than the CPU needs to issue its "
-            f"{show(self.runs()[0]['kernels'], 'count', 4)} kernels. A graph gains {show(self.gained(), 'times')}. "
+            f"{show(self.runs()['kernels'][0], 'count', 4)} kernels. A graph gains {show(self.gained(), 'times')}. "
             "First response: "
             "spend the effort on the kernels (lesson 16), not on their launches.")
 
@@ -253,11 +244,11 @@ class LaunchTimeline(Widget):
             "share it over more GPUs (lesson 06).")
 
     def summary(self):
-        runs = self.runs()
+        totals = self.totals()
         return (f"One decode step of {self.model.name} with a batch of {show(self.batch, 'count')} on "
                 f"{show(self.tp, 'count')} × "
-                f"{self.gpu.name} takes {show(runs[0]['total_s'], 'seconds')} eagerly, "
-                f"{show(runs[1]['total_s'], 'seconds')} compiled, "
-                f"{show(runs[2]['total_s'], 'seconds')} as a graph of the eager kernels and "
-                f"{show(runs[3]['total_s'], 'seconds')} as a "
+                f"{self.gpu.name} takes {show(totals[0], 'seconds')} eagerly, "
+                f"{show(totals[1], 'seconds')} compiled, "
+                f"{show(totals[2], 'seconds')} as a graph of the eager kernels and "
+                f"{show(totals[3], 'seconds')} as a "
                 f"graph of the compiled ones.")

@@ -23,15 +23,22 @@ def test_the_names_of_kernels_are_in_the_engine_s_order():
 
 def test_the_blocks_are_the_kernels_of_the_first_two_layers():
     blocks = widget().shown()["parts"]["gpu_blocks"]
-    drawn = np.isfinite(blocks["start_s"])
     per_way = [7 + 2 * 40, 2 * 13, 7 + 2 * 40, 2 * 13]
-    assert drawn.sum() == sum(per_way)
-    assert [what for what, is_drawn in zip(blocks["what"], drawn) if is_drawn].count("attention") == 8
+    assert len(blocks["start_s"]) == sum(per_way) and np.isfinite(blocks["start_s"]).all()
+    assert list(blocks["what"]).count("attention") == 8
 
 
 def test_a_graph_is_one_launch():
-    begun = [np.isfinite(run["began_s"]).sum() for run in widget().runs()]
-    assert begun == [87, 26, 1, 1]
+    lanes = widget().runs()["cpu_lane"]
+    assert [(lanes == lane).sum() for lane in range(4)] == [87, 26, 1, 1]
+
+
+def test_the_four_ways_are_those_of_the_engine_one_by_one():
+    made = widget(model="llama3-70b", tp="8", batch=16)
+    runs = made.runs()
+    for lane, (way, captured) in enumerate((("eager", 0), ("compiled", 0), ("eager", 1), ("compiled", 1))):
+        alone = capture.trial(way, made.model, made.gpu, 8, 16, captured=captured)
+        assert runs["total_s"][lane] == pytest.approx(alone["total_s"]) and runs["busy_s"][lane] == alone["busy_s"]
 
 
 def test_each_cure_helps_and_both_help_most():
