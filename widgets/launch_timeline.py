@@ -153,7 +153,9 @@ class LaunchTimeline(Widget):
         totals, alone = self.totals(), self.gpu_alone()
         longest = np.max(totals)
         bottom, top = lanes.edges(np.arange(4.0), 4, 0, filled=0.5)
-        return {"y": lanes.middle(np.arange(4.0), 4), "above": lanes.edges(np.arange(4.0), 4, 0, filled=0.72)[1], "bottom": bottom, "top": top, "step_s": totals, "gpu_s": alone,
+        _, above = lanes.edges(np.arange(4.0), 4, 0, filled=0.72)
+        return {"y": lanes.middle(np.arange(4.0), 4), "above": above, "bottom": bottom, "top": top,
+                "step_s": totals, "gpu_s": alone,
                 "works": lanes.bar_end(np.minimum(alone, totals), longest), "right": lanes.bar_end(totals, longest),
                 "name": select(np.arange(4.0), NAMES), "time": show(totals, "seconds")}
 
