@@ -12,6 +12,7 @@ import argparse
 import importlib
 import json
 import pkgutil
+import platform
 from importlib import metadata
 from pathlib import Path
 
@@ -29,9 +30,15 @@ def versions(names: tuple[str, ...]) -> dict[str, str]:
     return {name: metadata.version(name).split("+")[0] for name in names}
 
 
+def python() -> str:
+    """Python's own release: Dynamo reads its bytecode, which changes from one to the next."""
+    return ".".join(platform.python_version_tuple()[:2])
+
+
 def recording(name: str) -> dict:
     module = importlib.import_module(f"record.{name}")
-    return {"made_by": f"record/{name}.py", "versions": versions(module.RUNS_ON), **module.record()}
+    made_by = {"made_by": f"record/{name}.py", "versions": versions(module.RUNS_ON), "python": python()}
+    return made_by | module.record()
 
 
 def write(name: str) -> Path:

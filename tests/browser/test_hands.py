@@ -151,6 +151,19 @@ def test_each_preset_shows_its_state_and_reset_goes_back(hand, slug):
     hand.page.wait_for_function("() => location.search === ''")
 
 
+@pytest.mark.parametrize("slug", [slug for slug in WIDGETS if all_widgets()[slug].methods("hint_of")])
+def test_marks_speak_under_the_pointer(hand, slug):
+    """A pointer that wanders over the whole picture meets words that are Python's, and no fault."""
+    box, note, said = hand.figure.locator("[data-plot]").bounding_box(), hand.figure.locator(".widget-hint"), set()
+    for down in range(4, 100, 6):
+        for across in range(2 + down % 5, 100, 8):
+            hand.page.mouse.move(box["x"] + box["width"] * across / 100, box["y"] + box["height"] * down / 100)
+            text = note.evaluate("note => note.hidden ? '' : note.textContent")
+            said |= {text} - {""}
+    texts = {text for column in all_widgets()[slug]().hints().values() for text in column}
+    assert said and said <= texts
+
+
 def test_a_typed_value_may_stand_between_the_stops(visit, origin):
     hand = Hand(visit().go(f"{origin}memory_stack/"), "memory_stack")
     for text, value in (("71.3B", 71.3e9), ("1,234 M", 1.234e9), ("7e10", 7e10), ("0.5T", 5e11)):

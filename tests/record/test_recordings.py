@@ -11,6 +11,8 @@ from record import __main__ as recorder
 
 def missing(name: str) -> str | None:
     """Why this recording cannot be made again here: a library that is not there, or another release of it."""
+    if recorder.python() != (wanted := recordings.load(name)["python"]):
+        return f"this is Python {recorder.python()}, the recording was made on {wanted}"
     for library, wanted in recordings.load(name)["versions"].items():
         try:
             if (there := metadata.version(library).split("+")[0]) != wanted:

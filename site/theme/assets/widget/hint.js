@@ -33,24 +33,39 @@ function spot(view, event) {
   return { sx, sy, frame };
 }
 
-// The scale of the vertical axis that a part is drawn on: the picture may have several.
-function upwards(view, part, frame) {
-  const drawn = view.plot.model.renderers.find(renderer => renderer.data_source?.name === part);
-  return frame.y_scales.get(drawn?.y_range_name) ?? frame.y_scale;
+const SIDES = ["left", "right", "bottom", "top"];
+
+// The marks of a part: [{sides or x and y, one number a row each, scales}]. Columns of these names say where its rows are;
+// where a part has none, what its glyphs are drawn with does.
+function marks(view, part, frame) {
+  const columns = view.drawn[part], renderers = view.plot.model.renderers.filter(each => each.data_source?.name === part);
+  const scales = drawn => ({ across: frame.x_scales.get(drawn?.x_range_name) ?? frame.x_scale,
+                             upwards: frame.y_scales.get(drawn?.y_range_name) ?? frame.y_scale });
+  for (const names of [SIDES, ["x", "y"]]) if (names.every(name => columns[name])) return [{ ...columns, ...scales(renderers[0]) }];
+  const rows = Math.max(...Object.values(columns).map(column => column.length));
+  const given = spec => spec?.field ? columns[spec.field] : Array(rows).fill(spec?.value);
+  return renderers.filter(drawn => drawn.glyph.type !== "Text").flatMap(drawn => {
+    const names = [SIDES, ["left", "right", "y", "height"], ["x", "y"]].find(all => all.every(name => drawn.glyph[name] !== undefined));
+    if (!names) return [];
+    const mark = Object.fromEntries(names.map(name => [name, given(drawn.glyph[name])]));
+    if (mark.height) for (const [side, way] of [["bottom", -1], ["top", 1]]) mark[side] = mark.y.map((y, i) => y + way * mark.height[i] / 2);
+    return [{ ...mark, ...scales(drawn) }];
+  });
 }
 
 // The uppermost mark under the pointer: the last of those that hold it, or the nearest of points.
 function rowAt(view, part, { sx, sy, frame }) {
-  const { left, right, bottom, top, x: xs, y: ys } = view.drawn[part];
-  const scale = upwards(view, part, frame), x = frame.x_scale.invert(sx), y = scale.invert(sy);
-  if (left) {
-    for (let i = left.length - 1; i >= 0; i--) if (left[i] <= x && x <= right[i] && bottom[i] <= y && y <= top[i]) return i;
-    return -1;
-  }
   let best = -1, least = MARGIN;
-  for (let i = 0; i < xs.length; i++) {
-    const far = Math.hypot(sx - frame.x_scale.compute(xs[i]), sy - scale.compute(ys[i]));
-    if (far < least) [best, least] = [i, far];
+  for (const { left, right, bottom, top, x: xs, y: ys, across, upwards } of marks(view, part, frame)) {
+    const x = across.invert(sx), y = upwards.invert(sy);
+    if (left) {
+      for (let i = left.length - 1; i >= 0; i--) if (left[i] <= x && x <= right[i] && bottom[i] <= y && y <= top[i]) return i;
+      continue;
+    }
+    for (let i = 0; i < xs.length; i++) {
+      const far = Math.hypot(sx - across.compute(xs[i]), sy - upwards.compute(ys[i]));
+      if (far < least) [best, least] = [i, far];
+    }
   }
   return best;
 }
