@@ -47,7 +47,7 @@ def test_it_plays_to_the_end_in_its_time(player):
     picture = player.hand.pixels()
     player.play.click()
     expect(player.pause).to_be_visible()
-    seen = player.positions(4)
+    seen = player.positions(4, wait_ms=max(60, 500 * player.control.seconds))
     assert seen == sorted(seen) and seen[0] < seen[-1] < player.end()
     assert player.hand.pixels() != picture
     expect(player.play).to_be_visible(timeout=1000 * player.end() * player.control.seconds + 4000)
