@@ -14,24 +14,41 @@ import numpy as np
 
 from engine import check, online_softmax, ops
 from engine.hardware import Gpu
-from engine.matmul import Chip, product_s, stream_s
+from engine.matmul import Chip, fused_attention_s, product_s, stream_s
 from engine.online_softmax import Partial
 
 QUERIES_OUTSIDE, KEYS_OUTSIDE = 0, 1
 ORDERS = (QUERIES_OUTSIDE, KEYS_OUTSIDE)    # FlashAttention-2 (arXiv:2307.08691) and the first one's Algorithm 1
 SMALLEST_TILE = 16.0                        # rows that a tensor core takes at once
+REGISTER_FILE_BYTES = 262144.0              # of a multiprocessor: 65,536 of 32 bits (CUDA C++ Programming Guide)
 
 
 # -- the model ---------------------------------------------------------------------------------------------------------
 def tile_rows(sram_bytes, head_dim, value_bytes=2.0):
-    """Rows of a tile: ⌊M/4d⌋, so that one tile each of Q, K, V and O fills the SRAM; whole sixteens from 16 upwards.
+    """Rows of a tile of the outer loop: ⌊M/4d⌋, so that one tile each of Q, K, V and O fits the SRAM; whole sixteens
+    from 16 upwards.
 
-    arXiv:2205.14135, Algorithm 1, line 1. Leaves out the registers, where real kernels keep O and the scores, and a
-    second buffer for the next tile of K and V.
+    arXiv:2205.14135, Algorithm 1, line 1. The scores stand in registers (``score_bytes``). Leaves out that real kernels
+    keep O there too, and a second buffer for the next tile of K and V.
     """
     check.positive(sram_bytes=sram_bytes, head_dim=head_dim, value_bytes=value_bytes)
     rows = ops.maximum(ops.floor(sram_bytes / (value_bytes * 4.0 * head_dim)), 1.0)
     return ops.where(rows < SMALLEST_TILE, rows, ops.floor(rows / SMALLEST_TILE) * SMALLEST_TILE)
+
+
+def inner_rows(rows, head_dim):
+    """Rows of a tile of the inner loop: min(B, d), so that its scores are no more values than a tile of Q.
+
+    arXiv:2205.14135, Algorithm 1, line 1. Does not change the traffic, which counts the outer loop's tiles.
+    """
+    check.positive(rows=rows, head_dim=head_dim)
+    return ops.minimum(rows, head_dim)
+
+
+def score_bytes(rows, head_dim, value_bytes=4.0):
+    """The scores of a tile, B × min(B, d), in fp32: what the registers of a multiprocessor hold of them."""
+    check.positive(value_bytes=value_bytes)
+    return rows * inner_rows(rows, head_dim) * value_bytes
 
 
 def tiles_of(seq, rows):
@@ -104,15 +121,9 @@ def standard_s(seq, head_dim, heads, at: Chip):
 
 
 def tiled_arithmetic_s(seq, head_dim, heads, at: Chip):
-    """The products of the one kernel at the rate that fused attention reaches, d/(d + d0) of its best."""
-    check.positive(heads=heads)
-    return heads * flops(seq, head_dim) * (head_dim + at.softmax_d) / (head_dim * at.attention_flops_per_s)
-
-
-def tiled_memory_s(moved_bytes, heads, at: Chip):
-    """The bytes of all heads over HBM."""
-    check.positive(heads=heads)
-    return stream_s(heads * moved_bytes, at)
+    """The products of the one kernel at the rate that fused attention reaches: ``matmul.fused_attention_s``, no mask."""
+    check.positive(heads=heads, seq=seq)
+    return fused_attention_s(heads * seq * seq, seq, head_dim, head_dim, 0.0, at)
 
 
 def sram_bytes(gpu: Gpu):
@@ -151,8 +162,10 @@ class TiledRun:
 
     @cached_property
     def differences(self) -> np.ndarray:
-        """[state]: the largest distance of any output from attention over everything."""
-        return np.array([np.abs(online_softmax.output(state) - self.dense).max() for state in self.states])
+        """[state]: the largest distance from attention over everything, of any query that has met a key; 0 before one has."""
+        off = np.array([np.abs(online_softmax.output(state) - self.dense).max(axis=1) for state in self.states])
+        begun = np.array([state.total > 0 for state in self.states])
+        return np.where(begun, off, 0.0).max(axis=1)
 
 
 @dataclass(eq=False)
@@ -219,11 +232,12 @@ def _tiles(tokens: int, rows: int) -> list[slice]:
 # -- sweeps to look at -------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """Executed sweeps over one small head, in both orders and with tiles of several sides; flat columns, run by run."""
+    """Executed sweeps over one small head, in both orders and with tiles of several sides in the outer and the inner loop;
+    flat columns, run by run."""
 
     sides: np.ndarray                   # tokens along a tile
     tokens: int
-    starts: np.ndarray                  # [order · sides + side]: where a run's first state begins
+    starts: np.ndarray                  # [run's number]: where its first state begins
     maximum: np.ndarray                 # [run, state, query]; 0 before the first key
     total: np.ndarray
     output: np.ndarray
@@ -235,9 +249,9 @@ class Sweeps:
         """The number of the largest side that is not longer; the smallest where all are. Takes symbols too."""
         return ops.maximum(np.sum(np.where(self.sides <= tokens, 1.0, 0.0)) - 1.0, 0.0)
 
-    def run(self, order, side):
-        """The number of a run."""
-        return order * len(self.sides) + side
+    def run(self, order, outer, inner):
+        """The number of a run, by the numbers of its sides; an inner one longer than the outer counts as equal."""
+        return (order * len(self.sides) + outer) * len(self.sides) + inner
 
     def rows(self, start, state):
         """[query]: where a run's state stands in the columns."""
@@ -246,25 +260,28 @@ class Sweeps:
 
 def sweeps(q, k, v, sides) -> Sweeps:
     """Run them all. Values one wide."""
-    runs = [tiled(q, k, v, side, side, order) for order in ORDERS for side in sides]
+    pairs = [(order, outer, inner) for order in ORDERS for outer in sides for inner in sides if inner <= outer]
+    runs = [tiled(q, k, v, *((outer, inner) if order == QUERIES_OUTSIDE else (inner, outer)), order)
+            for order, outer, inner in pairs]
     maximum, total, output = (np.concatenate([np.stack([column(state) for state in run.states]).ravel() for run in runs])
                               for column in (lambda s: np.where(s.total > 0, s.maximum, 0.0), lambda s: s.total,
                                              lambda s: online_softmax.output(s)[:, 0]))
     states = np.array([len(run.states) for run in runs])
-    first = np.cumsum(states) - states
+    first = dict(zip(pairs, (np.cumsum(states) - states).astype(float)))
+    first = np.array([first[order, outer, min(inner, outer)] for order in ORDERS for outer in sides for inner in sides])
     return Sweeps(np.array(sides, dtype=float), len(q), first * float(len(q)), maximum, total, output, runs[0].dense[:, 0],
-                  first.astype(float), np.concatenate([run.differences for run in runs]))
+                  first, np.concatenate([run.differences for run in runs]))
 
 
-def steps_of(tiles):
-    """Tiles of a square sweep."""
-    check.positive(tiles=tiles)
-    return tiles * tiles
+def steps_of(outer_tiles, inner_tiles):
+    """Tiles of a sweep."""
+    check.positive(outer_tiles=outer_tiles, inner_tiles=inner_tiles)
+    return outer_tiles * inner_tiles
 
 
-def state_at(moment, tiles):
+def state_at(moment, steps):
     """Whole tiles swept at a moment; the last state once all are. Takes symbols too."""
-    return ops.minimum(ops.floor(moment), steps_of(tiles))
+    return ops.minimum(ops.floor(moment), steps)
 
 
 def tile_of(token, side):
@@ -272,14 +289,14 @@ def tile_of(token, side):
     return ops.floor(token / side)
 
 
-def swept(tiles, order, step):
-    """(query tile, key tile) of a step of a sweep over tiles × tiles. Takes symbols too."""
-    outer = ops.floor(step / tiles)
-    inner = step - tiles * outer
+def swept(inner_tiles, order, step):
+    """(query tile, key tile) of a step of a sweep. Takes symbols too."""
+    outer = ops.floor(step / inner_tiles)
+    inner = step - inner_tiles * outer
     by_keys = order == KEYS_OUTSIDE
     return ops.where(by_keys, inner, outer), ops.where(by_keys, outer, inner)
 
 
-def step_of(query_tile, key_tile, tiles, order):
+def step_of(query_tile, key_tile, inner_tiles, order):
     """The step in which a tile is computed. Takes symbols too."""
-    return ops.where(order == KEYS_OUTSIDE, key_tile * tiles + query_tile, query_tile * tiles + key_tile)
+    return ops.where(order == KEYS_OUTSIDE, key_tile * inner_tiles + query_tile, query_tile * inner_tiles + key_tile)

@@ -42,6 +42,11 @@ class Fusion(NamedTuple):
     apart_s: float
     fused_s: float
 
+    @property
+    def longest_s(self):
+        """Of the two: spills can make the fused one slower."""
+        return ops.maximum(self.apart_s, self.fused_s)
+
 
 def chain_bytes(elements, operations, reads=1.0, value_bytes=2.0):
     """Each operation a kernel: ``reads`` tensors in and one out, every time."""
@@ -78,7 +83,8 @@ def product_bytes(elements, inner, value_bytes=2.0):
 
 def kernel(moved_bytes, vector_flops, gpu, launch_s=DEFAULT.launch_s, matrix_flops=0.0):
     """Its bytes at the bandwidth; its arithmetic at the peak of the fp32 units and of the tensor cores, one after the
-    other. Leaves out that real kernels reach some nine tenths of either."""
+    other: an epilogue begins when its product is done. Leaves out that real kernels reach some nine tenths of either, and
+    that only a multiply-add counts as two FLOPs: units that add or multiply alone reach half of the peak."""
     check.non_negative(moved_bytes=moved_bytes, vector_flops=vector_flops, launch_s=launch_s, matrix_flops=matrix_flops)
     return Kernel(moved_bytes / gpu.hbm_bytes_per_s,
                   vector_flops / gpu.fp32_flops_per_s + matrix_flops / gpu.bf16_flops_per_s, launch_s)
@@ -109,8 +115,8 @@ def gain(found: Fusion):
 
 
 def break_even_flops_per_element(gpu, passes=2.0, value_bytes=2.0):
-    """FLOPs on each element from which a kernel is bound by arithmetic, not by its passes over HBM: passes · bytes · ridge
-    of the fp32 units."""
+    """FLOPs on each element from which one kernel is bound by arithmetic, not by its passes over HBM: passes · bytes · ridge
+    of the fp32 units. A chain of so many in all gains less from there on; nothing, where each operation has so many."""
     check.positive(passes=passes, value_bytes=value_bytes)
     return passes * value_bytes * gpu.fp32_flops_per_s / gpu.hbm_bytes_per_s
 

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 from bokeh.core.properties import value
 
-from engine import catalog, flash_attention, ring_attention
+from engine import catalog, flash_attention, matmul, ring_attention
 from engine.layout import machine
 from widgets.kit import figure as fig
 from widgets.kit import ring
@@ -53,7 +53,7 @@ class FlashAttention(Widget):
     order = Choice("Loops", ORDERS, "queries", more=True)
     heads = Number("Heads in all sequences", 32, 1, 1024, whole=True, marks=(16, 32, 64, 128), more=True)
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
-    play = Player("Sweep the tiles", frames=TOKENS * TOKENS, seconds_per_frame=0.6, default=6, tween=1)
+    play = Player("Sweep the tiles", frames=TOKENS * TOKENS, seconds_per_frame=0.6, default=9, tween=1)
 
     presets = {"Llama 3 8B": {},
                "GPT-2 medium, batch 64": {"seq": 1024, "head_dim": 64, "sram": 167936, "heads": 1024, "gpu": "a100-40",
@@ -63,14 +63,16 @@ class FlashAttention(Widget):
     break_it = "Find a head too wide for its SRAM: one for which the tiles move more bytes than writing all scores out."
     assumptions = (
         "Above, executed on real arrays: twelve tokens, one head, scores in halves, values from 1 to 9; a token stands for "
-        f"{CELL} real ones, and the tile is the real tile's side in that measure. Below, one layer's forward pass in bf16, "
-        "without a mask, for all heads. The SRAM holds one tile each of Q, K, V and O, and whatever is not in it counts as "
-        "HBM: the L2 cache catches many repeated reads, and real kernels keep O and the scores in registers. Dotted: each "
-        "matrix moved once.")
+        f"{CELL} real ones, and a tile has the real tile's sides in that measure. Below, one layer's forward pass in bf16, "
+        "without a mask, K and V read for every head. The SRAM holds one tile each of Q, K, V and O, in whole sixteens of rows; "
+        "the scores of a tile stand in registers, of which a multiprocessor has 256 KiB. Whatever is in neither counts as HBM, "
+        "though the L2 cache catches many repeated reads. Bytes at the share of the bandwidth that kernels reach, arithmetic at "
+        "the rate of fused attention. Dotted: each matrix moved once.")
     formula = (
         "$$\\text{standard} = 4Nd + 4N^2 \\qquad \\text{tiled} = \\left(2 + 2\\left\\lceil\\frac{N}{B}\\right\\rceil\\right)Nd "
         "\\qquad B = \\left\\lfloor\\frac{M}{4d}\\right\\rfloor$$\n\nvalues over HBM for $N$ tokens, $d$ values a head and an SRAM "
-        "of $M$ values; 3 for the second 2 with the keys outside. So the tiles move about $8N^2d^2/M$, and save "
+        "of $M$ values; 3 for the second 2 with the keys outside. The inner loop takes $\\min(B, d)$ rows, so a tile has no "
+        "more than $Bd$ scores. So the tiles move about $8N^2d^2/M$, and save "
         "while $2d^2 < M$ (FlashAttention, arXiv:2205.14135, Algorithms 0 and 1, Theorem 2). Each tile of keys with largest "
         "score $m_j$, weights' sum $\\ell_j$ and weighted values $u_j$ updates $m' = \\max(m, m_j)$, "
         "$\\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j$, and $u$ likewise; in the end $u/\\ell$.")
@@ -81,6 +83,12 @@ class FlashAttention(Widget):
 
     def tile(self):
         return flash_attention.tile_rows(self.sram, self.head_dim)
+
+    def inner(self):
+        return flash_attention.inner_rows(self.tile(), self.head_dim)
+
+    def score_bytes(self):
+        return flash_attention.score_bytes(self.tile(), self.head_dim)
 
     def all_heads(self, one_head_bytes):
         return fig.share_of(one_head_bytes, self.heads)
@@ -105,29 +113,38 @@ class FlashAttention(Widget):
         return flash_attention.tiled_arithmetic_s(self.seq, self.head_dim, self.heads, self.chip())
 
     def memory_s(self):
-        return flash_attention.tiled_memory_s(self.tiled(self.seq), 1.0, self.chip())
+        return matmul.stream_s(self.tiled(self.seq), self.chip())
 
-    def standard_s(self):
-        return flash_attention.standard_s(self.seq, self.head_dim, self.heads, self.chip())
+    def standard_memory_s(self):
+        return matmul.stream_s(self.standard(self.seq), self.chip())
 
-    def side_at(self):
-        return sweeps().side_of(fig.filled(self.tile(), CELL))
+    def sides_at(self):
+        """The numbers of the sides in the executed run: outer loop, inner loop."""
+        return [sweeps().side_of(fig.filled(rows, CELL)) for rows in (self.tile(), self.inner())]
 
-    def side(self):
-        """Tokens along a tile of the executed run."""
-        return lookup(np.array(SIDES, dtype=float), self.side_at())
+    def loops(self):
+        """(tokens along a tile, tiles) of the outer loop and of the inner one."""
+        sides = [lookup(np.array(SIDES, dtype=float), at) for at in self.sides_at()]
+        return [(side, flash_attention.tiles_of(TOKENS, side)) for side in sides]
 
-    def tiles(self):
-        return flash_attention.tiles_of(TOKENS, self.side())
+    def of_each(self):
+        """The same for the queries and for the keys."""
+        (outer_side, outer), (inner_side, inner) = self.loops()
+        by_keys = self.order == flash_attention.KEYS_OUTSIDE
+        return ((np.where(by_keys, inner_side, outer_side), np.where(by_keys, inner, outer)),
+                (np.where(by_keys, outer_side, inner_side), np.where(by_keys, outer, inner)))
+
+    def inner_tiles(self):
+        return self.loops()[1][1]
 
     def steps(self):
-        return flash_attention.steps_of(self.tiles())
+        return flash_attention.steps_of(self.loops()[0][1], self.inner_tiles())
 
     def state(self):
-        return flash_attention.state_at(self.play, self.tiles())
+        return flash_attention.state_at(self.play, self.steps())
 
     def run(self):
-        return sweeps().run(self.order, self.side_at())
+        return sweeps().run(self.order, *self.sides_at())
 
     def of_queries(self, column):
         """[query]: a column of the run at this state."""
@@ -138,16 +155,17 @@ class FlashAttention(Widget):
 
     def now(self):
         """(query tile, key tile) that was swept last."""
-        return flash_attention.swept(self.tiles(), self.order, np.maximum(fig.last(self.state()), 0.0))
+        return flash_attention.swept(self.inner_tiles(), self.order, np.maximum(fig.last(self.state()), 0.0))
 
     # -- the picture ---------------------------------------------------------------------------------------------------
     @part("sram", "head_dim", "order", "play", shown=False)
     def scores(self):
         """Each tile of the scores: written nowhere, darker once computed, darkest the last."""
-        there = (QUERY < self.tiles()) & (KEY < self.tiles())
-        step = flash_attention.step_of(QUERY, KEY, self.tiles(), self.order)
-        left, right = ring.column(KEY, self.tiles(), *ACROSS, share=0.96)
-        bottom, top = ring.row(QUERY, self.tiles(), *UP, share=0.96)
+        (_, queries), (_, keys) = self.of_each()
+        there = (QUERY < queries) & (KEY < keys)
+        step = flash_attention.step_of(QUERY, KEY, self.inner_tiles(), self.order)
+        left, right = ring.column(KEY, keys, *ACROSS, share=1.0)
+        bottom, top = ring.row(QUERY, queries, *UP, share=1.0)
         last = step == fig.last(self.state())
         tint = np.where(last, 0.7, np.where(step < self.state(), 0.26, 0.0))
         return {"left": np.where(there, left, ACROSS[0]), "right": np.where(there, right, ACROSS[0]),
@@ -156,19 +174,20 @@ class FlashAttention(Widget):
 
     @hint("scores")
     def of_a_tile(self):
-        step = flash_attention.step_of(QUERY, KEY, self.tiles(), self.order)
+        step = flash_attention.step_of(QUERY, KEY, self.inner_tiles(), self.order)
         done = np.where(step < self.state(), 1.0, 0.0)
-        first, last = fig.after(step, 1.0)[0], fig.share_of(self.side(), np.ones(TOKENS * TOKENS))
-        return phrase("tile {step}, {side} tokens along: {done}", step=show(first, "count"), side=show(last, "count"),
-                      done=select(done, ["not yet", "computed, used and forgotten"]))
+        queries, keys = (fig.share_of(side, np.ones(TOKENS * TOKENS)) for side, _ in self.of_each())
+        return phrase("tile {step}, queries times keys {queries} × {keys}: {done}", step=show(fig.after(step, 1.0)[0], "count"),
+                      queries=show(queries, "count"), keys=show(keys, "count"), done=select(done, ["not yet", "computed, used and forgotten"]))
 
     @part("sram", "head_dim", "order", "play", shown=False)
     def held(self):
         """What of Q, K and V is in the SRAM now: strips beside the scores and above them."""
         query, key = self.now()
+        (_, queries), (_, keys) = self.of_each()
         started = np.where(self.state() > 0, 0.75, 0.0)
-        bottom, top = ring.row(query, self.tiles(), *UP, share=0.96)
-        left, right = ring.column(key, self.tiles(), *ACROSS, share=0.96)
+        bottom, top = ring.row(query, queries, *UP, share=1.0)
+        left, right = ring.column(key, keys, *ACROSS, share=1.0)
         return {"left": np.stack([STRIP_AT[0], left]), "right": np.stack([STRIP_AT[1], right]),
                 "bottom": np.stack([bottom, ROOF_AT[0]]), "top": np.stack([top, ROOF_AT[1]]),
                 "tint": np.stack([started, started])}
@@ -184,7 +203,7 @@ class FlashAttention(Widget):
             return [choose(seen[i], show(column[i], "count"), "–") for i in ROWS]
 
         query, _ = self.now()
-        mine = (flash_attention.tile_of(ROWS, self.side()) == query) & (self.state() > 0)
+        mine = (flash_attention.tile_of(ROWS, self.of_each()[0][0]) == query) & (self.state() > 0)
         bottom, top = ring.row(ROWS, TOKENS, *UP, share=1.0)
         return {"query": ROWS, "m": written(maximum, known), "l": written(total, known), "out": written(output, known),
                 "full": [show(full, "count") for full in run.dense], "y": fig.midpoint(bottom, top), "bottom": bottom,
@@ -272,23 +291,26 @@ class FlashAttention(Widget):
                **fig.ON_PANEL, **fig.BOLD)
 
     # -- the words -----------------------------------------------------------------------------------------------------
-    @readout("Off full attention by")
+    @readout("Queries begun are off by")
     def off(self):
-        return choose(self.difference() < SAME, "under 10⁻¹⁴", show(self.difference(), "count"))
+        """Of the queries that have met a key."""
+        met = choose(self.difference() < SAME, "under 10⁻¹⁴", show(self.difference(), "count"))
+        return choose(self.state() > 0, met, "–")
 
-    @readout("Tile")
+    @readout("Tile, its scores")
     def tile_side(self):
-        return f"{show(self.tile(), 'count')} × {show(self.tile(), 'count')}"
+        return (f"{show(self.tile(), 'count')} × {show(self.inner(), 'count')}, {show(self.score_bytes(), 'bytes_binary')}",
+                self.score_bytes() > flash_attention.REGISTER_FILE_BYTES)
 
     @readout("Standard moves")
     def standard_moves(self):
-        return f"{show(self.standard(self.seq), 'bytes')}, {show(self.standard_s(), 'seconds')}"
+        return f"{show(self.standard(self.seq), 'bytes')}, {show(self.standard_memory_s(), 'seconds')}"
 
     @readout("Tiles move")
     def tiles_move(self):
         return f"{show(self.tiled(self.seq), 'bytes')}, {show(self.memory_s(), 'seconds')}", self.moves_more()
 
-    @readout("Arithmetic of either")
+    @readout("Arithmetic in tiles")
     def arithmetic(self):
         return show(self.arithmetic_s(), "seconds")
 
@@ -314,7 +336,8 @@ class FlashAttention(Widget):
             f"{show(self.arithmetic_s(), 'seconds')}. A larger tile would save bytes that nobody waits for.")
 
     def summary(self):
-        return (f"{show(self.seq, 'tokens')} in {show(self.heads, 'count')} heads of {show(self.head_dim, 'count')}, tiles of "
-                f"{show(self.tile(), 'count')} rows: they move {show(self.tiled(self.seq), 'bytes')} over HBM, standard "
+        return (f"{show(self.seq, 'tokens')} in {show(self.heads, 'count')} {choose(self.heads > 1, 'heads', 'head')} of {show(self.head_dim, 'count')}, tiles of "
+                f"{show(self.tile(), 'count')} × {show(self.inner(), 'count')}: they move {show(self.tiled(self.seq), 'bytes')} over HBM, standard "
                 f"attention {show(self.standard(self.seq), 'bytes')}; after tile {show(self.state(), 'count')} of "
-                f"{show(self.steps(), 'count')} the executed sweep is off full attention by {self.off()}.")
+                f"{show(self.steps(), 'count')} the queries that the executed sweep has begun are off full attention by "
+                f"{self.off()}.")

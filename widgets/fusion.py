@@ -16,8 +16,8 @@ GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 ACROSS = (0.02, 0.98)
 APART_HBM, APART_WORK, BAND_APART, APART_NAME_AT = (0.74, 0.785), (0.69, 0.735), (0.84, 0.86), 0.89
 FUSED_HBM, FUSED_WORK, BAND_FUSED, FUSED_NAME_AT = (0.48, 0.525), (0.43, 0.475), (0.58, 0.6), 0.63
-FRAME = LogFrame((0.1, 1e4), (1e10, 2e15), (0.13, 0.97), (0.085, 0.365))
-TICKS = (10.0**np.arange(-1, 5), 10.0**np.arange(10, 16))
+FRAME = LogFrame((1e-3, 1e5), (1e7, 5e15), (0.13, 0.97), (0.085, 0.365))
+TICKS = (10.0**np.arange(-3, 6, 2), 10.0**np.arange(7, 16, 2))
 READ_AT, WRITTEN_AT = 0.14, 0.86        # where a kernel's arrows stand, as shares of its length
 SMALL_GAIN = 1.1                        # too little to write a kernel for
 
@@ -41,12 +41,13 @@ class Fusion(Widget):
                "Its product's epilogue": {"operations": 2, "inner": 4096, "flops": 10},
                "Decode, one token": {"elements": 14336, "operations": 8},
                "LoRA update on B200": {"elements": 8192 * 14336, "operations": 2, "inner": 16, "flops": 2, "gpu": "b200"}}
-    break_it = "Find a chain of at least two operations that fusing makes less than a tenth faster."
+    break_it = "Find a chain of at least two operations that fits its registers and that fusing makes less than a tenth faster."
     assumptions = (
         "Each operation reads one bf16 tensor and writes one; the fused kernel reads the first and writes the last. A kernel "
         "takes the longest of its bytes at the HBM's bandwidth, its arithmetic at the peak of the fp32 units, and a launch. "
-        "Tensors count as too large for the L2 cache. Eight elements a thread; what does not fit 255 registers is written "
-        "and read once more. The unfused chain fills the width, whatever it takes.")
+        "That peak is of multiply-adds: additions alone reach half, exponentials far less. Tensors count as too large for the "
+        "L2 cache. An epilogue begins when its product is done, so their arithmetic adds up. Eight elements a thread; what does "
+        "not fit 255 registers is written and read once more. The slower of the two fills the width, whatever it takes.")
     formula = (
         "$$T_{apart} = k\\,\\max\\left(\\frac{4n}{W},\\; \\frac{f n}{C},\\; \\alpha\\right) \\qquad T_{fused} = "
         "\\max\\left(\\frac{4n}{W},\\; \\frac{k f n}{C},\\; \\alpha\\right)$$\n\nfor $k$ operations on $n$ elements of 2 bytes, "
@@ -62,8 +63,8 @@ class Fusion(Widget):
         return fusion.gain(self.found())
 
     def at(self, seconds):
-        """Where a moment stands, the unfused chain from end to end."""
-        return fig.between(*ACROSS, fig.filled(seconds, self.found().apart_s))
+        """Where a moment stands, the slower of the two from end to end."""
+        return fig.between(*ACROSS, fig.filled(seconds, self.found().longest_s))
 
     def apart(self):
         """Start, and times of memory, arithmetic and launch, of the chain's kernels and of the product before them."""
@@ -132,7 +133,7 @@ class Fusion(Widget):
     @part("gpu", "inner", shown=False)
     def roof_names(self):
         peaks = np.stack([self.gpu.fp32_flops_per_s, self.gpu.bf16_flops_per_s])
-        return {"x": np.stack([FRAME.across[1]] * 2), "y": FRAME.height(peaks), "down": [12, -11],
+        return {"x": np.stack([FRAME.across[1]] * 2), "y": FRAME.height(peaks), "down": [-11, -11],
                 "text": [f"fp32 units {show(peaks[0], 'flops_per_s')}",
                          choose(self.inner > 0, f"tensor cores {show(peaks[1], 'flops_per_s')}", "")]}
 
@@ -222,7 +223,8 @@ class Fusion(Widget):
     @regime(target=True)
     def no_gain(self):
         found = self.found()
-        return (self.gain() < SMALL_GAIN) & (self.operations > 1), (
+        fits = fusion.registers_a_thread(self.kept) <= fusion.REGISTERS_A_THREAD
+        return (self.gain() < SMALL_GAIN) & (self.operations > 1) & fits, (
             f"Nothing to gain: fused, the chain moves {show(found.fused_bytes, 'bytes')} instead of "
             f"{show(found.apart_bytes, 'bytes')} and takes {show(found.fused_s, 'seconds')} instead of "
             f"{show(found.apart_s, 'seconds')}, bound by {self.bound_words(found.fused)}. First response: leave it alone, and look "
@@ -247,6 +249,8 @@ class Fusion(Widget):
     def summary(self):
         found = self.found()
         word = choose(self.operations > 1, "operations", "operation")
+        move = choose(self.operations > 1, "move", "moves")
+        take = choose(self.operations > 1, "take", "takes")
         return (f"{show(self.operations, 'count')} elementwise {word} on {show(self.elements, 'params')} elements of one "
-                f"{self.gpu.name} move {show(found.apart_bytes, 'bytes')} apart and take {show(found.apart_s, 'seconds')}, fused "
+                f"{self.gpu.name} {move} {show(found.apart_bytes, 'bytes')} apart and {take} {show(found.apart_s, 'seconds')}, fused "
                 f"{show(found.fused_bytes, 'bytes')} and {show(found.fused_s, 'seconds')}, bound by {self.bound_words(found.fused)}.")

@@ -25,7 +25,8 @@ def test_a_chain_by_hand():
 
 
 def test_heavy_arithmetic_gains_nothing():
-    """40 FLOPs on each element and pass are the ridge: 2 passes · 2 bytes · 10 FLOP/B. From there the sum of the parts is the whole."""
+    """2 passes · 2 bytes · 10 FLOP/B: 40 FLOPs on each element are the ridge. Five operations of 8 have 40 together, and gain
+    all of 5; from there it shrinks (16 each: 80 together, 2.5), and is nothing where each has 40."""
     assert fusion.break_even_flops_per_element(ROUND) == 40
     assert fusion.gain(compared(flops=40)) == pytest.approx(1) and fusion.gain(compared(flops=8)) == pytest.approx(5)
     assert fusion.gain(compared(flops=16)) == pytest.approx(2.5)
@@ -55,6 +56,7 @@ def test_registers_by_hand():
     assert fusion.registers_a_thread(28) == 255 and fusion.spilled_bytes(1e6, 28) == 0
     assert fusion.spilled_bytes(1e6, 30) == 16e6
     assert compared(kept=40).fused_bytes == 4e9 + 96e9 and fusion.gain(compared(kept=40)) < 1
+    assert compared(kept=40).longest_s == compared(kept=40).fused_s and compared().longest_s == compared().apart_s
 
 
 def test_gelu_written_out():

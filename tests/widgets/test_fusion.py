@@ -29,6 +29,24 @@ def test_eight_kernels_fill_the_width_and_the_fused_one_an_eighth():
     assert fused["work"] - fused["left"] == pytest.approx(width / 8 * 32 / 80)     # 8 · 4 of the ridge's 80 FLOPs
 
 
+def test_a_fused_kernel_that_spills_fills_the_width_itself():
+    """96 values: 799 registers, 68 values of 8 bytes spill. 548 bytes an element against 8 · 4: 17.1 times as long."""
+    found = shown(kept=96)
+    kernels, fused, width = found["parts"]["kernels"], found["parts"]["fused"], ACROSS[1] - ACROSS[0]
+    assert fused["right"] == fused["memory"] == pytest.approx(ACROSS[1])
+    assert kernels["right"][7] - ACROSS[0] == pytest.approx(width * 32 / 548)
+    assert fused["work"] - ACROSS[0] == pytest.approx(width * 32 / (548 * 20))          # 32 FLOPs, at 20 for each byte
+    assert [name for name, regime in found["regimes"].items() if regime["met"]] == ["spilled"]
+
+
+@pytest.mark.parametrize("state", [{}, {"kept": 96}, {"flops": 1, "operations": 1, "kept": 96}, {"flops": 2000, "operations": 16},
+                                   {"elements": 1e3, "flops": 1, "launch": 20e-6}, {"elements": 14336}])
+def test_every_point_is_inside_the_chart_and_not_above_the_roof(state):
+    points = shown(**state)["parts"]["points"]
+    assert (FRAME.x[0] < points["intensity"]).all() and (points["intensity"] < FRAME.x[1]).all()
+    assert (FRAME.y[0] < points["rate"]).all() and (points["rate"] <= 1.0001 * 3.35e12 * points["intensity"]).all()
+
+
 def test_points_stand_on_the_roof():
     """4 FLOPs for 4 bytes, and 8 times that: both on the slope of HBM."""
     points = shown()["parts"]["points"]
