@@ -26,7 +26,7 @@ KIB = 1024
 SRAM_STOPS = [2**n * k * KIB for n in range(4, 10) for k in (1, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75)] + [167936, 233472, 2**20]
 ACROSS, UP = (0.1, 0.56), (0.46, 0.9)   # the scores
 STRIP_AT, ROOF_AT = (0.068, 0.09), (0.91, 0.932)      # Q beside them, K and V above
-TABLE_WIDE, TABLE_NARROW = (0.68, 0.78, 0.88, 0.985), (0.71, 0.85, 0.99)
+TABLE_WIDE, TABLE_NARROW = (0.68, 0.78, 0.88, 0.985), (0.675, 0.78, 0.888, 0.998)
 TABLE_FROM = 0.59
 NAMES = ["m", "ℓ", "out", "full"]
 FRAME = LogFrame((1024, 2**20), (0.5, 3e5), (0.1, 0.97), (0.085, 0.385))
@@ -287,7 +287,7 @@ class FlashAttention(Widget):
         p.scatter("x", "y", source=sources["here"], size=9, fill_color=color["panel"], line_color=color["ink"], line_width=2)
         p.text(FRAME.across[0], FRAME.up[1], text=value("bytes of a layer, each matrix moved once: 1×"), y_offset=-10,
                **fig.LABEL)
-        p.text(FRAME.across[1], "y", text="text", source=sources["line_names"], x_offset=-4, text_align="right",
+        p.text(FRAME.across[1], "y", text="text", source=sources["line_names"], x_offset=-4, y_offset=-11, text_align="right",
                **fig.ON_PANEL, **fig.BOLD)
 
     # -- the words -----------------------------------------------------------------------------------------------------

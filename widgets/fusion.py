@@ -19,6 +19,7 @@ FUSED_HBM, FUSED_WORK, BAND_FUSED, FUSED_NAME_AT = (0.48, 0.525), (0.43, 0.475),
 FRAME = LogFrame((1e-3, 1e5), (1e7, 5e15), (0.13, 0.97), (0.085, 0.365))
 TICKS = (10.0**np.arange(-3, 6, 2), 10.0**np.arange(7, 16, 2))
 READ_AT, WRITTEN_AT = 0.14, 0.86        # where a kernel's arrows stand, as shares of its length
+OUT_OF_SIGHT = -1.0                     # where the kernels stand that a chain does not have
 SMALL_GAIN = 1.1                        # too little to write a kernel for
 
 
@@ -87,7 +88,7 @@ class Fusion(Widget):
     def kernels(self):
         """The unfused ones, the product last in the list: what each takes of HBM and of the arithmetic."""
         there, start, (memory_s, arithmetic_s, _, takes_s) = self.apart()
-        left = self.at(start)
+        left = np.where(there > 0, self.at(start), OUT_OF_SIGHT)
         ends = [np.where(there > 0, self.at(fig.after(start, seconds)[0]), left) for seconds in (memory_s, arithmetic_s, takes_s)]
         return {"memory_s": fig.share_of(memory_s, there), "arithmetic_s": fig.share_of(arithmetic_s, there),
                 "takes_s": fig.share_of(takes_s, there), "left": left, "memory": ends[0], "work": ends[1], "right": ends[2],
