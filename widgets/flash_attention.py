@@ -239,7 +239,7 @@ class FlashAttention(Widget):
         crossed = ends[1] > ends[0]
         placed = fig.spread([ends[2], np.minimum(ends[0], ends[1]), np.maximum(ends[0], ends[1])], 0.045)
         names = ["each once", choose(crossed, "standard", "in tiles"), choose(crossed, "in tiles", "standard")]
-        return {"y": placed, "text": names}
+        return {"y": placed, "text": names, "down": [-11, 27, -11]}
 
     def ends(self):
         return {"play": self.steps()}
@@ -287,7 +287,7 @@ class FlashAttention(Widget):
         p.scatter("x", "y", source=sources["here"], size=9, fill_color=color["panel"], line_color=color["ink"], line_width=2)
         p.text(FRAME.across[0], FRAME.up[1], text=value("bytes of a layer, each matrix moved once: 1×"), y_offset=-10,
                **fig.LABEL)
-        p.text(FRAME.across[1], "y", text="text", source=sources["line_names"], x_offset=-4, y_offset=-11, text_align="right",
+        p.text(FRAME.across[1], "y", text="text", source=sources["line_names"], x_offset=-4, y_offset="down", text_align="right",
                **fig.ON_PANEL, **fig.BOLD)
 
     # -- the words -----------------------------------------------------------------------------------------------------
@@ -297,10 +297,12 @@ class FlashAttention(Widget):
         met = choose(self.difference() < SAME, "under 10⁻¹⁴", show(self.difference(), "count"))
         return choose(self.state() > 0, met, "–")
 
-    @readout("Tile, its scores")
+    @readout("Tile")
     def tile_side(self):
-        return (f"{show(self.tile(), 'count')} × {show(self.inner(), 'count')}, {show(self.score_bytes(), 'bytes_binary')}",
-                self.score_bytes() > flash_attention.REGISTER_FILE_BYTES)
+        return f"{show(self.tile(), 'count')} × {show(self.inner(), 'count')}", self.scores_overflow()
+
+    def scores_overflow(self):
+        return self.score_bytes() > flash_attention.REGISTER_FILE_BYTES
 
     @readout("Standard moves")
     def standard_moves(self):
@@ -327,7 +329,14 @@ class FlashAttention(Widget):
             f"You found a head too wide for its SRAM: {show(self.head_dim, 'count')} values a row leave tiles of "
             f"{show(self.tile(), 'count')} rows, and K and V pass so often that the tiles move "
             f"{show(self.tiled(self.seq), 'bytes')}, the scores written out {show(self.standard(self.seq), 'bytes')}. First "
-            "response: keep O and the scores in registers, share K and V between blocks through L2, or narrower heads.")
+            "response: keep O in registers too, share K and V between blocks through L2, or narrower heads.")
+
+    @regime()
+    def too_many_scores(self):
+        return self.scores_overflow(), (
+            f"Scores that do not fit: a tile has {show(self.score_bytes(), 'bytes_binary')} of them in fp32, a multiprocessor "
+            f"{show(flash_attention.REGISTER_FILE_BYTES, 'bytes_binary')} of registers. First response: fewer keys at a time; the "
+            "traffic stays the same.")
 
     @regime()
     def compute_bound(self):

@@ -14,7 +14,7 @@ MOST = 16
 CHAIN = np.arange(MOST)                 # its kernels; behind them on the picture: the product, and the fused kernel
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 ACROSS = (0.02, 0.98)
-APART_HBM, APART_WORK, BAND_APART, APART_NAME_AT = (0.74, 0.785), (0.69, 0.735), (0.84, 0.86), 0.89
+APART_HBM, APART_WORK, BAND_APART, APART_NAME_AT = (0.74, 0.785), (0.69, 0.735), (0.835, 0.855), 0.879
 FUSED_HBM, FUSED_WORK, BAND_FUSED, FUSED_NAME_AT = (0.48, 0.525), (0.43, 0.475), (0.58, 0.6), 0.63
 FRAME = LogFrame((1e-3, 1e5), (1e7, 5e15), (0.13, 0.97), (0.085, 0.365))
 TICKS = (10.0**np.arange(-3, 6, 2), 10.0**np.arange(7, 16, 2))
@@ -146,7 +146,7 @@ class Fusion(Widget):
         rate = fig.filled(found.flops, np.stack([found.apart_s, found.fused_s]))
         x = FRAME.right(intensity)
         return {"intensity": intensity, "rate": rate, "x": x, "y": FRAME.height(rate), "text": ["apart", "fused"],
-                "down": [14.0, 14.0], "align": ["right", "left"], "beside": [-8.0, 8.0]}
+                "down": [14.0, 14.0], "align": ["right", "left"], "beside": [-4.0, 8.0]}
 
     @hint("points")
     def of_a_point(self):

@@ -19,7 +19,7 @@ def test_the_default_by_hand():
     found = shown()
     nd, n2 = 32 * 8192 * 128 * 2, 32 * 8192**2 * 2
     texts = {key: each["text"] for key, each in found["readouts"].items()}
-    assert texts["tile_side"] == "224 × 128, 112 KiB" and texts["tiles_move"].startswith("5.1 GB") and 76 * nd == pytest.approx(5.1e9, rel=1e-3)
+    assert texts["tile_side"] == "224 × 128" and texts["tiles_move"].startswith("5.1 GB") and 76 * nd == pytest.approx(5.1e9, rel=1e-3)
     assert texts["standard_moves"] == "17.4 GB, 6.94 ms" and 4 * (nd + n2) == pytest.approx(17.4e9, rel=3e-3)
     assert texts["saved"] == "3.42×" and texts["arithmetic"] == "1.74 ms"
     assert found["ends"]["play"] == 24                                       # of 64 a token: three of twelve queries, two keys
@@ -54,7 +54,9 @@ def test_only_queries_that_have_begun_are_off():
 
 def test_scores_that_no_register_file_holds_are_marked():
     assert not shown()["readouts"]["tile_side"]["alarm"]
-    assert shown(sram=2**20)["readouts"]["tile_side"]["alarm"]
+    found = shown(sram=2**20)                                                # 1,024 × 128 of four bytes
+    assert found["readouts"]["tile_side"]["alarm"] and found["regimes"]["too_many_scores"]["met"]
+    assert "512 KiB" in found["regimes"]["too_many_scores"]["text"]
 
 
 @pytest.mark.parametrize("head_dim, steps", [
