@@ -146,7 +146,8 @@ class Fusion(Widget):
         rate = fig.filled(found.flops, np.stack([found.apart_s, found.fused_s]))
         x = FRAME.right(intensity)
         return {"intensity": intensity, "rate": rate, "x": x, "y": FRAME.height(rate), "text": ["apart", "fused"],
-                "down": [14.0, 14.0], "align": ["right", "left"], "beside": [-4.0, 8.0]}
+                "down": [14.0, 14.0], "align": ["right", "left"], "beside": [-8.0, 8.0],
+                "narrow_down": [28.0, 14.0], "narrow_beside": [-6.0, 8.0]}
 
     @hint("points")
     def of_a_point(self):
@@ -190,7 +191,9 @@ class Fusion(Widget):
                **fig.ON_PANEL, **fig.LABEL)
         p.line("x", "y", source=points, line_color=color["ink-faint"], line_dash=[3, 3])
         p.scatter("x", "y", source=points, size=12, fill_color=color["accent"], line_color=color["panel"], line_width=2)
-        p.text("x", "y", text="text", x_offset="beside", y_offset="down", text_align="align", source=points, **fig.ON_PANEL, **fig.BOLD)
+        names = {"x": "x", "y": "y", "text": "text", "source": points} | fig.ON_PANEL | fig.BOLD
+        fig.only("wide", p.text(x_offset="beside", y_offset="down", text_align="align", **names))
+        fig.only("narrow", p.text(x_offset="narrow_beside", y_offset="narrow_down", **names))
 
     # -- the words -----------------------------------------------------------------------------------------------------
     @readout("Apart")
