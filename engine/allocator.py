@@ -275,11 +275,32 @@ def give_back(state, segments, blocks, cached):
     for block in [cached[i] for i in range(len(cached))]:
         if state[EXPANDABLE] > 0:
             unmap(state, segments, blocks, cached, block)
-        elif blocks[BEFORE][block] < 0 and blocks[AFTER][block] < 0:
+        elif returnable_bytes(state, segments, blocks, block) > 0:
             take_out(blocks, cached, block)
             segments[ALIVE][blocks[SEGMENT][block]] = 0
             state[RESERVED] -= blocks[SIZE][block]
             state[FREES] += 1
+
+
+def returnable_bytes(state, segments, blocks, block):
+    """What of a free block could go back to the driver now: all of it, its whole pages, or nothing."""
+    if state[EXPANDABLE] > 0:
+        page = page_bytes(segments[POOL][blocks[SEGMENT][block]])
+        start, end = blocks[START][block], blocks[START][block] + blocks[SIZE][block]
+        return max(0, page * math.floor(end / page) - page * math.ceil(start / page))
+    return blocks[SIZE][block] if blocks[BEFORE][block] < 0 and blocks[AFTER][block] < 0 else 0
+
+
+def stuck_bytes(state, segments, blocks, caches):
+    """Free bytes that cannot go back, since their segment, or their page, has a tenant.
+
+    PyTorch counts them as inactive_split_bytes, in expandable segments not at all.
+    """
+    stuck = 0
+    for pool in range(2):
+        for block in caches[pool]:
+            stuck += blocks[SIZE][block] - returnable_bytes(state, segments, blocks, block)
+    return stuck
 
 
 # -- requests -----------------------------------------------------------------------------------------------------

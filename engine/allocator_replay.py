@@ -13,10 +13,12 @@ import numpy as np
 
 from engine import recordings
 from engine.allocator import (AFTER, ALIVE, ALLOCATED, CAPACITY, EXPANDABLE, FIRST, FREE, FREES, KIND, MALLOCS, RESERVED,
-                              RETRIES, SIZE, STATE, UNMAPPED, allocate, largest_free, release, rounded_bytes)
+                              RETRIES, SIZE, STATE, UNMAPPED, USED, allocate, largest_free, release, rounded_bytes,
+                              stuck_bytes)
 from engine.program import full, program
 
 STEPS = 12                      # at most, in one replay
+SEEDS = 40                      # of the draws of lengths that are compared
 SAMPLES = 24                    # of a step on the time line
 ROWS = 16                       # of the picture of the GPU's memory
 PIECES, FRAMES = 1000, 600      # places for blocks and for segments on it
@@ -87,6 +89,21 @@ def draw(segments, blocks, whole, pieces, frames):
             lay(frames, began, place, whole, 0, place - began, 1)
 
 
+def free_beside(segments, blocks, kind):
+    """Free bytes of the segments in which a block of this kind is in use."""
+    beside = 0
+    for segment in range(len(segments[FIRST])):
+        block, free, tenants = segments[FIRST][segment], 0, 0
+        while segments[ALIVE][segment] > 0 and block >= 0:
+            if blocks[STATE][block] == FREE:
+                free += blocks[SIZE][block]
+            elif blocks[STATE][block] == USED and blocks[KIND][block] == kind:
+                tenants += 1
+            block = blocks[AFTER][block]
+        beside += free if tenants > 0 else 0
+    return beside
+
+
 def cached_alone(pieces):
     """The pieces that hold nothing: hatches are slow to paint, so that no other piece should be drawn with one."""
     found = [[], [], []]
@@ -104,14 +121,15 @@ def cached_alone(pieces):
          reserved_at_bytes=STEPS * SAMPLES + 1, allocated_bytes=(), reserved_bytes=(), largest_bytes=(), mallocs=(),
          frees=(), retries=(), now=(), length=(), peak_allocated_bytes=(), peak_reserved_bytes=(), all_frees=(),
          all_retries=(), reached=(), failed=(), wanted_bytes=(), last_allocated_bytes=(), last_reserved_bytes=(),
-         last_largest_bytes=(), needed_bytes=())
+         last_largest_bytes=(), needed_bytes=(), stuck_bytes=(), last_stuck_bytes=(), last_beside_state_bytes=())
 def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, length, spread, seed, capacity_bytes,
            expandable, moment):
     """The allocator after each event of so many steps, and all its blocks at one moment (in steps).
 
     ``failed`` says that the run ends before its last step, at ``reached`` steps, for want of ``wanted_bytes``; a moment
     after that shows how it ended. Peaks, all retries and what is last are those of the run up to there. ``needed_bytes``
-    is what all its steps would need at once, were the tensors laid end to end, however the run ends.
+    is what all its steps would need at once, were the tensors laid end to end, however the run ends. ``stuck_bytes`` are
+    free and cannot go back to the driver; ``last_beside_state_bytes`` are free in a segment that holds Adam's state.
     """
     state = full(7, 0)
     state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
@@ -120,7 +138,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
     allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0
-    live, needed = 0, 0
+    live, needed, stuck = 0, 0, 0
     for step in range(int(steps) + 1):
         events = setup if step == 0 else first if step == 1 else steady
         tokens = length_of_step(step, length, spread, seed)
@@ -152,18 +170,21 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
                                    (reached >= moment and (step > 0 or share >= 1))):
                     shown, now, drawn = 1, reached, tokens
                     allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
+                    stuck = stuck_bytes(state, segments, blocks, caches)
                     mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
                     draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
     free = cached_alone(pieces)
     return {"left": pieces[LEFT], "right": pieces[RIGHT], "row": pieces[ROW], "held": pieces[HELD],
-            "free_left": free[LEFT], "free_right": free[RIGHT], "free_row": free[ROW], "bytes": pieces[BYTES], "count": pieces[COUNT], "frame_left": frames[LEFT], "frame_right": frames[RIGHT],
-            "frame_row": frames[ROW], "frame_bytes": frames[BYTES], "at": at, "allocated_at_bytes": allocated_at,
+            "free_left": free[LEFT], "free_right": free[RIGHT], "free_row": free[ROW], "bytes": pieces[BYTES],
+            "count": pieces[COUNT], "frame_left": frames[LEFT], "frame_right": frames[RIGHT], "frame_row": frames[ROW], "frame_bytes": frames[BYTES], "at": at, "allocated_at_bytes": allocated_at,
             "reserved_at_bytes": reserved_at, "allocated_bytes": allocated, "reserved_bytes": reserved,
             "largest_bytes": largest, "mallocs": mallocs, "frees": frees, "retries": retries, "now": now, "length": drawn,
             "peak_allocated_bytes": peak, "peak_reserved_bytes": peak_reserved, "all_frees": state[FREES],
             "all_retries": state[RETRIES], "reached": reached, "failed": failed, "wanted_bytes": wanted,
             "last_allocated_bytes": state[ALLOCATED], "last_reserved_bytes": state[RESERVED],
-            "last_largest_bytes": largest_free(blocks, caches), "needed_bytes": needed}
+            "last_largest_bytes": largest_free(blocks, caches), "needed_bytes": needed, "stuck_bytes": stuck,
+            "last_stuck_bytes": stuck_bytes(state, segments, blocks, caches),
+            "last_beside_state_bytes": free_beside(segments, blocks, OPTIMIZER)}
 
 
 def of_steps(steps, length, spread, seed, capacity_bytes, expandable, moment) -> dict:
@@ -171,6 +192,21 @@ def of_steps(steps, length, spread, seed, capacity_bytes, expandable, moment) ->
     of = trace()
     return replay(of["setup"], of["first"], of["steady"], of["kinds"], of["fixed_bytes"], of["bytes_per_length"], steps,
                   length, spread, seed, capacity_bytes, expandable, moment)
+
+
+def longer_than_before(steps, length, spread, seed):
+    """In how many steps the batch is longer than in all before; the first one counts."""
+    lengths = [length_of_step(step, length, spread, seed) for step in range(1, steps + 1)]
+    return sum(longer > max(lengths[:step], default=0) for step, longer in enumerate(lengths))
+
+
+@cache
+def over_seeds(length, spread, capacity_bytes) -> dict:
+    """What the draw of lengths does: peak reserved over peak allocated for each seed, beside how often one was longer."""
+    seeds = range(1, SEEDS + 1)
+    runs = [of_steps(STEPS, length, spread, seed, capacity_bytes, 0, STEPS) for seed in seeds]
+    return {"ratio": np.array([peak_ratio(run) for run in runs]),
+            "longer": np.array([longer_than_before(STEPS, length, spread, seed) for seed in seeds])}
 
 
 def row_bytes(capacity_bytes):
@@ -188,9 +224,19 @@ def fits_in_sum(run, capacity_bytes):
     return (run["failed"] > 0) & (run["needed_bytes"] <= capacity_bytes)
 
 
+def had_room(run, capacity_bytes):
+    """Whether a request that failed found more free than it asked for, in the cache and at the driver together."""
+    return (run["failed"] > 0) & (run["last_allocated_bytes"] + run["wanted_bytes"] <= capacity_bytes)
+
+
+def too_much_later(run, capacity_bytes):
+    """Whether the request that failed had room in sum, and a later one could not have it however all is laid."""
+    return had_room(run, capacity_bytes) & (run["needed_bytes"] > capacity_bytes)
+
+
 def too_much(run, capacity_bytes):
-    """Whether a run that failed needs more than the GPU has, however it is laid."""
-    return (run["failed"] > 0) & (run["needed_bytes"] > capacity_bytes)
+    """Whether the request that failed is more than all that is free."""
+    return (run["failed"] > 0) & (run["needed_bytes"] > capacity_bytes) & (had_room(run, capacity_bytes) == 0)
 
 
 def peak_ratio(run):

@@ -29,6 +29,9 @@ class Heap:
         for cached in self.caches[::-1]:
             allocator.give_back(self.state, self.segments, self.blocks, cached)
 
+    def stuck(self):
+        return allocator.stuck_bytes(self.state, self.segments, self.blocks, self.caches)
+
     def __getitem__(self, column):
         return self.state[column]
 
@@ -102,6 +105,19 @@ def test_blocks_of_two_segments_never_join():
     heap.malloc(2 * MIB)                      # sits in the first segment, which cannot be given back now
     assert heap.malloc(40 * MIB) == -1        # though 38 MiB of 40 are free
     assert heap[RESERVED] == 20 * MIB and heap[FREES] == 1 and heap[RETRIES] == 1
+
+
+@pytest.mark.parametrize("expandable", [0, 1])
+def test_what_is_free_beside_a_tenant_is_stuck_and_a_whole_segment_or_page_is_not(expandable):
+    """Two segments, or two pages of one, of 20 MiB; a tenant of 2 MiB in the first: 18 MiB are stuck, 20 are not."""
+    heap = Heap(expandable=expandable)
+    for block in [heap.malloc(20 * MIB), heap.malloc(20 * MIB)]:
+        heap.free(block)
+    assert heap.stuck() == 0 and heap[RESERVED] == 40 * MIB
+    heap.malloc(2 * MIB)
+    assert heap.stuck() == 18 * MIB and heap[RESERVED] - heap[ALLOCATED] == 38 * MIB
+    heap.empty_cache()
+    assert heap.stuck() == 18 * MIB == heap[RESERVED] - heap[ALLOCATED]        # what is stuck is what stays
 
 
 def test_the_smallest_block_that_fits_is_taken_the_lower_one_of_equals():

@@ -92,6 +92,63 @@ def test_what_is_needed_does_not_depend_on_the_memory_nor_on_the_setting():
     assert of_steps(12, 8192, 0.1, 2, 180e9, 1, 12)["peak_allocated_bytes"] == pytest.approx(needed.pop(), rel=1e-9)
 
 
+def test_the_default_run_keeps_three_scores_for_each_length_that_was_outgrown():
+    """4 · 50,257 scores of two bytes a token, three times: themselves, their log-softmax, its gradient.
+
+    7,653, 7,995, 8,752 and 8,808 tokens are each longer than all before: 3.08, 3.21, 3.52 and 3.54 GB. Three of the last
+    are in use at once; the other nine, 29.4 GB, are more than the whole excess of 25.6 GB.
+    """
+    lengths = [allocator_replay.length_of_step(step, 8192, 0.1, 8) for step in range(1, 13)]
+    longer = [7653, 7995, 8752, 8808]
+    assert [length for step, length in enumerate(lengths) if length > max(lengths[:step], default=0)] == longer
+    assert allocator_replay.longer_than_before(12, 8192, 0.1, 8) == len(longer)
+    run = of_steps(12, 8192, 0.1, 8, 180e9, 0, 12)
+    outgrown = 3 * 4 * 50257 * 2 * sum(longer[:-1])
+    assert outgrown == pytest.approx(29.4e9, rel=2e-3)
+    assert run["peak_reserved_bytes"] - run["peak_allocated_bytes"] == pytest.approx(25.6e9, rel=2e-3)
+    # most of what is cached in the end lies in whole segments: the rest is stuck beside Adam's state alone
+    cached = run["reserved_bytes"] - run["allocated_bytes"]
+    assert run["stuck_bytes"] == pytest.approx(run["last_beside_state_bytes"], rel=0.01)
+    assert cached - run["stuck_bytes"] > outgrown and run["stuck_bytes"] < 0.06 * cached
+
+
+def test_when_a_request_has_failed_all_that_is_still_cached_is_stuck():
+    run = of_steps(12, 10240, 0.5, 8, 80e9, 0, 12)
+    cached = run["last_reserved_bytes"] - run["last_allocated_bytes"]
+    assert run["failed"] and run["last_stuck_bytes"] == cached
+    assert run["last_beside_state_bytes"] < 0.2 * cached          # most of it is beside tensors of the step itself
+
+
+def test_the_excess_goes_with_how_often_a_batch_is_longer_than_all_before_and_not_with_the_seed_alone():
+    found = allocator_replay.over_seeds(8192, 0.1, 180e9)
+    medians = [np.median(found["ratio"][found["longer"] == times]) for times in range(1, 6)]
+    assert medians == sorted(medians) and found["ratio"][found["longer"] == 1].max() < 1.12 < 1.3 < np.median(found["ratio"])
+    assert len(found["ratio"]) == allocator_replay.SEEDS
+
+
+def test_the_order_of_lengths_is_the_seeds_whatever_the_spread():
+    times = {allocator_replay.longer_than_before(12, 8192, spread, 8) for spread in (0.02, 0.1, 0.5)}
+    assert times == {4} and allocator_replay.longer_than_before(12, 8192, 0, 8) == 1
+
+
+def test_a_request_may_fail_with_room_in_sum_where_a_later_one_has_none():
+    """38.6 GiB allocated and 3.7 asked for are 45.4 of 48 GB; the run's largest step needs 54.1 GB."""
+    off, on = (of_steps(12, 8192, 0.3, 8, 48e9, expandable, 12) for expandable in (0, 1))
+    assert allocator_replay.had_room(off, 48e9) and allocator_replay.too_much_later(off, 48e9)
+    assert not allocator_replay.too_much(off, 48e9) and not allocator_replay.fits_in_sum(off, 48e9)
+    assert allocator_replay.too_much(on, 48e9) and not allocator_replay.had_room(on, 48e9)
+
+
+@pytest.mark.parametrize("memory", [40e9, 46e9, 48e9, 52e9, 60e9])
+@pytest.mark.parametrize("spread", [0, 0.1, 0.3])
+def test_a_run_that_fails_does_so_for_one_reason(memory, spread):
+    for expandable in (0, 1):
+        run = of_steps(12, 8192, spread, 8, memory, expandable, 12)
+        reasons = [of(run, memory) for of in (allocator_replay.fits_in_sum, allocator_replay.too_much_later,
+                                              allocator_replay.too_much)]
+        assert sum(map(bool, reasons)) == run["failed"]
+
+
 def test_a_memory_too_small_for_the_sum_is_said_to_be_full():
     run = of_steps(12, 8192, 0, 1, 40e9, 1, 12)
     assert run["failed"] and allocator_replay.too_much(run, 40e9) and not allocator_replay.fits_in_sum(run, 40e9)
