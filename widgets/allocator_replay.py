@@ -113,9 +113,10 @@ class AllocatorReplay(Widget):
     @part(*RUN, shown=False)
     def present(self):
         run = self.run()
+        ended = choose((run["failed"] > 0) & (run["now"] >= run["reached"]), ", where it ended", "")
         return {"x": self.at_step(run["now"]), "head": f"{show(self.memory, 'bytes')} in rows of "
-                f"{show(allocator_replay.row_bytes(self.memory), 'bytes')}, at step {show(run['now'], 'count')}",
-                "short": f"{show(self.memory, 'bytes')}, step {show(run['now'], 'count')}",
+                f"{show(allocator_replay.row_bytes(self.memory), 'bytes')}, at step {show(run['now'], 'count')}{ended}",
+                "short": f"{show(self.memory, 'bytes')}, step {show(run['now'], 'count')}{ended}",
                 "ceiling": show(self.memory, "bytes"),
                 "end": self.at_step(run["reached"]), "failed": run["failed"]}
 
@@ -172,6 +173,11 @@ class AllocatorReplay(Widget):
     def between(self):
         return show(self.unallocated(), "bytes")
 
+    @readout("Of it, stuck", help="Free beside a block in use, so that its segment (or page) cannot go back to the driver: "
+                                  "inactive_split_bytes in torch.cuda.memory_stats()")
+    def stuck(self):
+        return show(self.run()["stuck_bytes"], "bytes")
+
     @readout("Largest free block")
     def largest(self):
         return show(self.run()["largest_bytes"], "bytes")
@@ -211,20 +217,28 @@ class AllocatorReplay(Widget):
             f"{choose(self.expandable, 'lengths in a few buckets', 'expandable segments')}.")
 
     @regime()
+    def fragmented_and_too_small(self):
+        run = self.run()
+        return allocator_replay.too_much_later(run, self.memory), (
+            f"“{self.message()}” Allocated and asked for together are less than the GPU has: this request failed because "
+            f"memory is in pieces. But a later step needs {show(run['needed_bytes'], 'bytes_binary')} however it is laid: no "
+            "setting saves this run. First response: shorter batches, recomputation, or sharding (lesson 05).")
+
+    @regime()
     def full(self):
         run = self.run()
         return allocator_replay.too_much(run, self.memory), (
-            f"The memory is full: “{self.message()}” At its fullest the run needs "
-            f"{show(run['needed_bytes'], 'bytes_binary')}, however it is laid. First response: shorter batches, "
-            "recomputation, or sharding (lesson 05).")
+            f"The memory is full: “{self.message()}” Allocated and asked for together are more than the GPU has. First "
+            "response: shorter batches, recomputation, or sharding (lesson 05).")
 
     @regime()
     def thrashing(self):
         run = self.run()
         return (run["all_retries"] > 0) & (run["failed"] == 0), (
-            f"It fits, by giving back: {show(run['all_retries'], 'count')} times cudaMalloc failed, the GPU was drained, "
-            f"and in all {show(run['all_frees'], 'count')} free pieces went back to the driver. A step that meets this is "
-            "a slow one. First response: expandable segments, or fewer different lengths.")
+            f"It fits, by giving back. Retries: {show(run['all_retries'], 'count')}. In each a request to the driver fails, "
+            f"the GPU is drained, and free memory goes back, {show(run['all_frees'], 'count')} pieces in all. A step that "
+            f"meets this is a slow one. First response: {choose(self.expandable, '', 'expandable segments, or ')}fewer "
+            "different lengths.")
 
     @regime()
     def loose(self):
@@ -232,13 +246,15 @@ class AllocatorReplay(Widget):
         return (allocator_replay.excess(run) > LOOSE) & (run["failed"] == 0), (
             f"No step needed more than {show(run['peak_allocated_bytes'], 'bytes')} at once, and "
             f"{show(run['peak_reserved_bytes'], 'bytes')} are reserved, {show(allocator_replay.excess(run), 'percent')} "
-            "more: holes of sizes that did not come again. First response: expandable segments, or lengths in a few "
-            "buckets.")
+            "more: segments of lengths that were outgrown. On a smaller GPU the whole ones would go back by retries; after "
+            f"the last step {show(run['last_stuck_bytes'], 'bytes')} beside tenants could not. First response: expandable "
+            "segments, or lengths in a few buckets.")
 
     def summary(self):
         run = self.run()
-        return (f"With lengths that vary by {show(self.spread, 'percent')} and "
+        vary = f"lengths that vary by {show(self.spread, 'percent')}"
+        return (f"With {choose(self.spread > 0, vary, 'one length')} and "
                 f"{choose(self.expandable, 'expandable segments', 'a segment for each cudaMalloc')}, "
                 f"{show(run['peak_allocated_bytes'], 'bytes')} allocated at the most need "
                 f"{show(run['peak_reserved_bytes'], 'bytes')} reserved of {show(self.memory, 'bytes')}"
-                f"{choose(run['failed'] > 0, ', and the run ends out of memory', '')}.")
+                f"{choose(run['failed'] > 0, ', and the run ends out of memory', ', and all steps run')}.")

@@ -18,6 +18,7 @@ BY_HAND = {
     "43 * units.MIB | MiB": "43 MiB",                                                   # 45 less a tenant of 2
     "6 * (6 * 12 * 4096**2 + 2 * 50257 * 4096) | GB": "9.72 GB",                        # 6 · 1.6197e9
     "2 * 16 * 4096 | kB": "131 kB",
+    "3 * 8 * 50257 * sum(allocator_replay.length_of_step(step, 8192, 0.1, 8) for step in (1, 2, 3)) | GB": "29.4 GB",
     "6 * 2 * 16 * 4096 + 3 * 2 * 50257 | MB": "1.09 MB",                                # 0.786 + 0.302
     "allocator.rounded_bytes(300e3)": "300,032",                                        # 586 · 512
     "allocator.rounded_bytes(700e3)": "700,416",                                        # 1,368 · 512
@@ -38,10 +39,29 @@ def test_the_opening_case_is_out_of_memory_with_four_times_the_request_free_and_
     assert 80e9 - off["allocated_bytes"] > 4 * off["wanted_bytes"] > 4 * off["largest_bytes"]
 
 
-def test_how_much_lengths_vary_hardly_matters_that_they_vary_does():
+def test_how_far_lengths_vary_matters_less_than_how_often_one_is_longer_than_all_before():
     excess = [allocator_replay.excess(allocator_replay.of_steps(12, 8192, spread, 8, 180e9, 0, 12))
-              for spread in (0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)]
-    assert excess[0] < 0.1 and min(excess[1:]) > 0.35 and max(excess[1:]) < 0.7
+              for spread in (0, 0.02, 0.1, 0.3, 0.5)]
+    assert excess[0] < 0.1 and min(excess[1:]) > 0.35 and excess[1] > excess[-1]      # "at ± 2 % larger than at ± 50 %"
+    draws = allocator_replay.over_seeds(8192, 0.1, 180e9)
+    assert abs(draws["ratio"][draws["longer"] == 1] - 1 - excess[0]).max() < 0.03     # "about that of one length"
+    assert sum(draws["ratio"] > 1 + excess[2]) < len(draws["ratio"]) / 4              # "one of the worse draws"
+
+
+def test_the_first_step_needs_less_than_the_second_by_adams_state():
+    first, second = (allocator_replay.of_steps(steps, 8192, 0, 1, 180e9, 0, steps) for steps in (1, 2))
+    state = 4 * (6 * (12 * 4096**2 + 4 * 4096) + 2 * 4096 + 2 * 50257 * 4096)         # two bf16 moments a weight
+    assert second["peak_allocated_bytes"] - first["peak_allocated_bytes"] == pytest.approx(state, rel=1e-4)
+    assert LESSON.shows('allocator_replay.of_steps(1, 8192, 0, 1, 180e9, 0, 1)["peak_allocated_bytes"]') == "39.5 GB"
+    assert LESSON.shows('of_steps(2, 8192, 0, 1, 180e9, 0, 2)["peak_allocated_bytes"]') == "45.9 GB"
+
+
+def test_the_message_says_fragmented_where_a_later_step_is_too_large():
+    """± 30 % on 48 GB, "Where it breaks": cured of its pieces it fails all the same."""
+    off, on = (allocator_replay.of_steps(12, 8192, 0.3, 8, 48e9, expandable, 12) for expandable in (0, 1))
+    assert allocator_replay.too_much_later(off, 48e9) and allocator_replay.too_much(on, 48e9)
+    widget = AllocatorReplay(spread=0.3, memory=48e9)
+    assert widget.fragmented_and_too_small()[0] and not widget.full()[0] and not widget.fragmented()[0]
 
 
 def test_a_gpu_a_tenth_larger_than_the_need_still_fails():
