@@ -77,6 +77,14 @@ def step_s(ops, issue_s, gpu_s, sync_every=0.0):
     return ops * np.maximum(issue_s, gpu_s) + stretches * np.minimum(issue_s, gpu_s)
 
 
+def pace_s(issue_s, gpu_s, sync_every=0.0):
+    """What each operator adds to a long step: the slower lane, and the shorter one's share when every k-th result is read."""
+    if not check.is_trusted():
+        check.non_negative(issue_s=issue_s, gpu_s=gpu_s, sync_every=sync_every)
+    added = np.where(sync_every > 0, 1 / np.maximum(sync_every, 1), 0.0)
+    return np.maximum(issue_s, gpu_s) + added * np.minimum(issue_s, gpu_s)
+
+
 def gain_of_faster_gpu(ops, issue_s, gpu_s, sync_every=0.0, faster=2.0):
     """How much shorter a step is when each kernel runs so many times as fast."""
     return step_s(ops, issue_s, gpu_s, sync_every) / step_s(ops, issue_s, gpu_s / faster, sync_every)

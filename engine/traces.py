@@ -23,6 +23,8 @@ PARTS = ("calls", "visits", "nodes", "edges", "kept")
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "bool": 1}
 COMPOSITE = KERNELS.index("math kernel")         # an operator that is made of others
 WEIGHTS = ("w", "b")
+WHOSE = ("autocast's kernel", "autograd's kernel", "the kernel that keeps track of views", "the CPU's kernel",      # by KEYS
+         "a composite's kernel: it only calls others", "a kernel for every backend", "autograd's kernel", "a fallback")
 
 
 class Tables(NamedTuple):
@@ -105,6 +107,11 @@ def _padded(columns: list[list]) -> np.ndarray:
     return np.array([[*map(float, column), *[np.nan] * (length - len(column))] for column in columns])
 
 
+def whose(key, kernel):
+    """Which of the words WHOSE says whose kernel a visit met: the key's own, else by its kind."""
+    return np.where(kernel > 0, kernel + len(KEYS) - 1, key)
+
+
 def tensor_bytes(kept: dict, tokens, hidden, ffn, heads, head_dim):
     """The bytes of kept tensors: of an item, times each size as often as the shape has its letter."""
     if not check.is_trusted():
@@ -128,10 +135,11 @@ def kept_bytes(case: str, autocast: bool, mode: str, tokens, model) -> float:
 
 
 def counts(case: str, autocast: bool, mode: str) -> dict[str, int]:
-    """How many operators a trace calls, kernels it visits, nodes it makes and calls there are inside kernels."""
+    """How many operators a trace calls, kernels it visits, composites' among these, nodes it makes, calls inside kernels."""
     trace = recordings.load("dispatch")["traces"][name(case, autocast, mode)]
     what = [event["what"] for event in trace["events"]]
     return {"operators": len(trace["calls"]), "visits": what.count("visit"), "nodes": what.count("node"),
+            "composites": sum(event.get("kernel") == KERNELS[COMPOSITE] for event in trace["events"]),
             "inside": sum(call["inside"] for call in trace["calls"])}
 
 
@@ -150,6 +158,6 @@ def layer_kept_bytes(seq, batch, hidden, heads, written_out=True) -> float:
 
 
 def layer_operators(phase: str) -> int:
-    """Kernels that a Llama-like layer starts, as written out: "inference", "forward", "backward" or "update"."""
+    """Kernels that a layer of Hugging Face's Llama starts: "inference", "forward", "backward" or "update"."""
     check.one_of(("inference", "forward", "backward", "update"), phase=phase)
     return recordings.load("layer_ops")[phase]["kernels"]

@@ -5,6 +5,10 @@ function is put in its place that writes the visit down and calls it. So every v
 and are passed by is read off the dispatcher's tables (torch._C._dispatch_dump_table). Nodes are the results' grad_fn;
 what is kept comes from torch.autograd.graph.saved_tensors_hooks. Shapes are written in letters; recording each case at
 two sizes shows that the letters are right. What a backend's kernel calls inside is counted, not listed.
+
+Autocast is a GPU's. The CPU's leaves softmax and layer norm as they are, CUDA's takes them to fp32 (torch/include/ATen/
+autocast_mode.h: AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE). So what CUDA's kernels do is registered for the CPU, and
+the recorder stops at any other operator that CUDA's autocast has a kernel for and the CPU's has not.
 """
 
 from __future__ import annotations
@@ -44,6 +48,34 @@ CASES = {
 }
 
 
+# -- autocast as on a GPU --------------------------------------------------------------------------------------------
+def narrow(argument) -> bool:
+    return isinstance(argument, torch.Tensor) and argument.dtype in (torch.bfloat16, torch.float16)
+
+
+def wide(operator):
+    """CUDA's kernel at the key of autocast for operators that want fp32: cast what is narrower, call it again."""
+    def kernel(*args):
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
+            return operator(*(each.float() if narrow(each) else each for each in args))
+    return kernel
+
+
+def wide_softmax(x, dim, dtype=None):
+    """The same where the operator has an argument for the format of its result."""
+    with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
+        return torch.ops.aten.softmax.int(x, dim, torch.float32 if dtype is None else dtype)
+
+
+def as_on_a_gpu():
+    """Registers them; until the library that is returned goes."""
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("softmax.int", wide_softmax, "AutocastCPU")
+    library.impl("layer_norm", wide(torch.ops.aten.layer_norm.default), "AutocastCPU")
+    library.impl("native_layer_norm", wide(torch.ops.aten.native_layer_norm.default), "AutocastCPU")
+    return library
+
+
 # -- the dispatcher's own tables -------------------------------------------------------------------------------------
 @cache
 def kernels(operator: str) -> dict[str, str]:
@@ -51,9 +83,11 @@ def kernels(operator: str) -> dict[str, str]:
     found = {}
     for line in torch._C._dispatch_dump_table(operator).splitlines():
         key, _, rest = line.partition(": ")
-        if key in KEYS and not rest.startswith("fallthrough"):
+        if key in (*KEYS, "AutocastCUDA") and not rest.startswith("fallthrough"):
             found[key] = rest.rsplit("[", 1)[1].rstrip("]")
-    return found
+    if "AutocastCPU" not in found and found.pop("AutocastCUDA", None):
+        raise AssertionError(f"{operator}: CUDA's autocast has a kernel, which this recording does not have")
+    return {key: kind for key, kind in found.items() if key in KEYS}
 
 
 def operators(run) -> list[str]:
@@ -193,7 +227,7 @@ def traced(case: str, autocast: bool, mode: str, letters: dict) -> dict:
 
 
 def record() -> dict:
-    found = {}
+    library, found = as_on_a_gpu(), {}
     for case in CASES:
         for autocast in (False, True):
             for mode in MODES:
@@ -201,4 +235,6 @@ def record() -> dict:
                 if small != large:
                     raise AssertionError(f"{case}: the trace depends on the sizes in a way that letters do not say")
                 found[f"{case} {'autocast' if autocast else 'fp32'} {mode}"] = small
+    library._destroy()
+    kernels.cache_clear()
     return {"traces": found}

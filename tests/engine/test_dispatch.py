@@ -48,6 +48,13 @@ def test_the_rule_is_what_the_lanes_do(every, issue_s, gpu_s):
     assert dispatch.step_s(20, issue_s, gpu_s, every) == pytest.approx(lanes(20, issue_s, gpu_s, every)["total_s"])
 
 
+@pytest.mark.parametrize("every, pace_s", [(0, 10e-6), (1, 14e-6), (4, 11e-6)])
+def test_the_pace_of_one_operator(every, pace_s):
+    """10 µs and 4 µs: the slower alone, the sum when each is read, a quarter of the shorter when each fourth is."""
+    assert dispatch.pace_s(I, G, every) == pytest.approx(pace_s) == pytest.approx(dispatch.pace_s(G, I, every))
+    assert dispatch.step_s(4000, I, G, every) / 4000 == pytest.approx(pace_s, rel=1e-3)
+
+
 def test_a_faster_gpu_gives_nothing_to_small_operators():
     """1,000 operators at 10 µs: twice the GPU saves half of one kernel."""
     assert dispatch.step_s(1000, I, G) - dispatch.step_s(1000, I, G / 2) == pytest.approx(2e-6)

@@ -56,6 +56,33 @@ def test_attention_written_out_keeps_the_scores_and_the_fused_one_does_not():
     assert traces.kept_bytes("sdpa", False, "grad", t, LLAMA) == 4 * (4 * t * h + a * t)
 
 
+def test_autocast_is_a_gpus():
+    """CUDA's autocast takes softmax and layer norm to fp32 (autocast_mode.h). So written-out attention keeps bf16 copies of q, k
+    and v, the scores' softmax in fp32, and its bf16 copy for the product: 6 bytes a score, more than fp32's 4."""
+    t, h, a = 2000, 4096, 32
+    assert traces.kept_bytes("attention", True, "grad", t, LLAMA) == 2 * 3 * t * h + (4 + 2) * a * t * t
+    assert visited(trace("layer_norm", True, "grad"), "aten::layer_norm") == ["AutocastCPU", "AutogradCPU"]
+    assert traces.counts("layer_norm", True, "grad")["visits"] == 4 and traces.counts("layer_norm", False, "grad")["visits"] == 3
+
+
+@pytest.mark.parametrize("key, kernel, words", [
+    ("AutocastCPU", "kernel", "autocast's kernel"), ("ADInplaceOrView", "kernel", "the kernel that keeps track of views"),
+    ("CPU", "kernel", "the CPU's kernel"), ("AutogradCPU", "math kernel", "a composite's kernel: it only calls others"),
+    ("AutogradCPU", "autograd kernel", "autograd's kernel"), ("CPU", "default backend kernel", "a kernel for every backend")])
+def test_a_kernel_is_its_keys(key, kernel, words):
+    assert traces.WHOSE[int(traces.whose(traces.KEYS.index(key), traces.KERNELS.index(kernel)))] == words
+
+
+def test_composites_are_counted_apart():
+    """linear under autocast: linear itself and three casts' `to` are composites; gelu, t, addmm and three _to_copy are not."""
+    assert traces.counts("linear_gelu", True, "grad")["composites"] == 4
+
+
+def test_an_update_in_a_loop_starts_eight_kernels_a_weight():
+    """AdamW: decay, lerp of m, scale and addcmul of v, sqrt, div, add of eps, addcdiv; the step's count is on the CPU."""
+    assert traces.layer_operators("update") == 9 * 8
+
+
 @pytest.mark.parametrize("s, b, h, a", [(2048, 1, 12288, 96), (512, 4, 1024, 16)])
 def test_a_real_layer_keeps_what_korthikanti_counts(s, b, h, a):
     """arXiv:2205.05198, equation 1: s·b·h·(34 + 5·a·s/h); and each of two norms a mean and a deviation in bf16."""

@@ -38,6 +38,14 @@ def test_the_other_regimes():
     assert "queue_full" not in met(side="8192", ops="1000")
 
 
+def test_when_each_result_is_read_the_two_add_up():
+    """2,048² on an H100: 12.9 + 21.7 µs, and the curve is drawn there."""
+    page = shown(sync="1")
+    assert page["readouts"]["step"]["text"] == "34.6 ms" and page["parts"]["here"]["y"] == pytest.approx(34.6e-6, rel=2e-3)
+    assert page["parts"]["curves"]["pace_s"] == pytest.approx(page["parts"]["curves"]["kernel_s"] + 12.9e-6)
+    assert "add up" in page["summary"] and "add up" in page["parts"]["names"]["title"]
+
+
 def test_the_lanes_are_the_runs():
     """Every kernel starts when its launch is there and the one before has ended; the GPU's waits fill what is between."""
     parts = shown(side="512")["parts"]
