@@ -126,12 +126,12 @@ def summed(call, amounts, calls):
     return np.sum(np.where(mine, np.expand_dims(amounts, 0), 0.0), axis=1)
 
 
-def kept_bytes(case: str, autocast: bool, mode: str, tokens, model) -> float:
+def kept_bytes(case: str, autocast: bool, mode: str, tokens, model):
     """What a trace keeps for the backward pass at these sizes: each stretch of memory once, without the weights themselves."""
     row = index(CASES.index(case), int(autocast), MODES.index(mode))
-    kept = {column: values[row] for column, values in tables().kept.items()}
-    each = tensor_bytes(kept, tokens, model.hidden, model.ffn, model.heads, model.head_dim)
-    return float(np.nansum(each * kept["counted"]))
+    counts = tables().kept["counted"][row] > 0
+    kept = {column: values[row][counts] for column, values in tables().kept.items()}
+    return np.sum(tensor_bytes(kept, tokens, model.hidden, model.ffn, model.heads, model.head_dim))
 
 
 def counts(case: str, autocast: bool, mode: str) -> dict[str, int]:

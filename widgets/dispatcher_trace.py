@@ -25,7 +25,7 @@ INDENT = 0.018
 WIDE = {"keys": np.array([0.395, 0.475, 0.555, 0.635]), "graph": 0.735, "kept": 0.99}
 NARROW = {"keys": np.array([0.53, 0.61, 0.69, 0.77]), "kept": 0.995}
 ABBREVIATED = {"wide": ["autocast", "autograd", "views", "CPU"], "narrow": ["AC", "AG", "V", "CPU"]}
-KINDS = ["the CPU's kernel", "made of other operators", "a kernel for every backend", "autograd's kernel", "a fallback"]
+FUSED = list(CASES).index("sdpa")
 CARD = catalog.gpu("h100-sxm")
 
 
@@ -60,9 +60,10 @@ class DispatcherTrace(Widget):
     break_it = "Make one call keep more for its backward pass than an H100 has memory. Then say which call would not."
     assumptions = (
         f"Recorded with {recordings.made_with('dispatch')} on a CPU: every kernel is replaced by a function that notes the visit and calls "
-        "it. So filled marks were seen; keys without a kernel for that operator are passed by, which is read off the dispatcher's tables. "
-        "Operators called inside a backend's kernel are counted, not listed: on a GPU those differ, and keys are called CUDA instead of "
-        "CPU. Kept bytes follow from the recorded shapes; weights are left out, their cast copies are not.")
+        "it. So each mark was seen; keys without a kernel for that operator are passed by, which is read off the dispatcher's tables. "
+        "Autocast does what it does on a GPU: softmax and layer norm in fp32, which the CPU's leaves alone. Other things differ there and "
+        "are the CPU's here: the keys' names, the inner operator of fused attention, and what is called inside a backend's kernel, which is "
+        "counted, not listed. Kept bytes follow from the recorded shapes; weights are left out, their cast copies are not.")
     formula = (
         "$$\\text{kept} = \\sum_{\\text{saved}} \\text{bytes of an item} \\times \\prod \\text{sizes}$$\n\nover the tensors that nodes "
         "keep, each stretch of memory once. The dispatcher takes the highest key that is in the tensors' key sets or switched on for the "
@@ -111,6 +112,15 @@ class DispatcherTrace(Widget):
     def so_far(self, part):
         return np.sum(self.happened(part))
 
+    def composite(self):
+        """Of each visit: whether its kernel only calls other operators."""
+        return self.recorded()["visits.kernel"] == traces.COMPOSITE
+
+    def written_out(self):
+        """What the written-out attention keeps, whatever call is shown."""
+        in_bf16, in_fp32 = (traces.kept_bytes("attention", autocast, "grad", self.tokens, self.model) for autocast in (True, False))
+        return np.where(self.autocast, in_bf16, in_fp32)
+
     # -- the picture ------------------------------------------------------------------------------------------------
     @part("call", "autocast", "mode", "play")
     def calls(self):
@@ -126,7 +136,7 @@ class DispatcherTrace(Widget):
     @part("call", "autocast", "mode", "play")
     def visits(self):
         key, now = self.recorded()["visits.key"], self.happened("visits")
-        solid = np.where(self.recorded()["visits.kernel"] == traces.COMPOSITE, 0.0, now)
+        solid = np.where(self.composite(), 0.0, now)
         return {"y": self.height(self.recorded()["visits.call"]), "x": key_at(WIDE, key), "narrow": key_at(NARROW, key),
                 "seen": now, "solid": solid, "operator": select(self.recorded()["visits.op"], TABLES.words),
                 "key": select(key, traces.KEYS)}
@@ -135,7 +145,7 @@ class DispatcherTrace(Widget):
     def about_visit(self):
         return phrase("{op} at {key}: {kind}", op=select(self.recorded()["visits.op"], TABLES.words),
                       key=select(self.recorded()["visits.key"], traces.KEYS),
-                      kind=select(self.recorded()["visits.kernel"], KINDS))
+                      kind=select(traces.whose(self.recorded()["visits.key"], self.recorded()["visits.kernel"]), traces.WHOSE))
 
     @part("call", "autocast", "mode", "play")
     def nodes(self):
@@ -215,9 +225,12 @@ class DispatcherTrace(Widget):
     def operators(self):
         return show(self.so_far("calls"), "count")
 
-    @readout("Kernels visited", help="One for each key that has one: the dispatcher's hops")
+    @readout("Kernels visited", help="All marks. A ring is a composite's kernel, which only calls other operators")
     def hops(self):
-        return show(self.so_far("visits"), "count")
+        return f"{show(self.so_far('visits'), 'count')}, {show(self.rings(), 'count')} of them rings"
+
+    def rings(self):
+        return np.sum(np.where(self.composite(), self.happened("visits"), 0.0))
 
     @readout("Nodes of the graph")
     def graph(self):
@@ -239,6 +252,12 @@ class DispatcherTrace(Widget):
             "tokens. First response: fused attention, which keeps a sum for each row instead (lesson 16).")
 
     @regime()
+    def answered(self):
+        return (self.call == FUSED) & (self.mode <= 0) & (self.written_out() > CARD.hbm_bytes), (
+            f"This is the call that would not: {show(self.kept_at_end(), 'bytes')} for {show(self.tokens, 'count')} tokens, where the "
+            f"written-out attention keeps {show(self.written_out(), 'bytes')}. No score is kept, one number a row is.")
+
+    @regime()
     def nothing_kept(self):
         return (self.kept_at_end() <= 0) & (self.mode > 0), (
             "Nothing is kept and no node is made. Under no_grad the call still passes autograd's kernels; in inference_mode it does not.")
@@ -246,5 +265,5 @@ class DispatcherTrace(Widget):
     def summary(self):
         words = select(self.call, list(CASES.values()))
         return (f"The call of {words}, {choose(self.autocast, 'under autocast', 'in fp32')}, {select(self.mode, list(MODES.values()))}: "
-                f"{self.operators()} operators, {self.hops()} kernels visited, {self.graph()} nodes, "
+                f"operators called: {self.operators()}; kernels visited: {self.hops()}; nodes made: {self.graph()}; "
                 f"{show(self.kept_now(), 'bytes')} kept for {show(self.tokens, 'count')} tokens.")

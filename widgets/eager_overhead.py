@@ -45,8 +45,8 @@ class EagerOverhead(Widget):
                 "the GPU menu alone.")
     assumptions = ("All operators alike, bf16, one stream, from an idle start. A product runs at 80 % of the dense peak or 75 % of "
                    "HBM's rate, whichever is slower, an addition at the latter, and no kernel is shorter than the shortest. CUDA's queue "
-                   "holds 1,024 launches. The first 12 operators are drawn; the words count them all. Diamonds: fp32 products "
-                   "timed by NVIDIA (DGXC sample log), no GPU of ours.")
+                   "holds 1,024 launches. The first 12 operators are drawn; the words count them all. Diamonds: products timed "
+                   "by NVIDIA (DGXC sample log), which names neither GPU nor CPU nor format; they stay where they are for each GPU.")
     formula = ("$$t_{\\text{step}} = n\\,\\max(i, g) + \\min(i, g) \\qquad t_{\\text{synchronized}} = n\\,(i + g)$$\n\nwith $n$ operators, "
                "$i$ to issue one and $g$ to run it. The GPU is the slower one from $g = i$ on: $n^3 = \\tfrac12\\, i\\, C$ for "
                "products at $C$ FLOP/s, $6n^2 = i\\,B$ for additions at $B$ bytes per second. The picture runs the two lanes.")
@@ -58,6 +58,10 @@ class EagerOverhead(Widget):
     @once
     def found(self):
         return dispatch.run(self.ops, self.issue_s, self.op_s(self.side), self.sync, dispatch.QUEUE)
+
+    def sync_row(self):
+        """How often results are read, as a row of SYNCS."""
+        return np.where(self.sync > 0, np.where(self.sync > 1, 1.0, 3.0), 0.0)
 
     def gain(self):
         """Of a GPU that runs each kernel in half the time."""
@@ -118,19 +122,21 @@ class EagerOverhead(Widget):
         return {"x": lanes.share(self.first("launched_s"), self.window_s()),
                 "to": lanes.share(self.first("start_s"), self.window_s())}
 
-    @part("kind", "issue_s", "gpu", "shortest_s")
+    @part("kind", "issue_s", "gpu", "sync", "shortest_s")
     def curves(self):
         kernel_s = self.op_s(SIDES)
         return {"side": SIDES, "issue_s": np.broadcast_to(self.issue_s, SIDES.shape), "kernel_s": kernel_s,
-                "slower_s": np.maximum(kernel_s, self.issue_s)}
+                "pace_s": dispatch.pace_s(self.issue_s, kernel_s, self.sync)}
 
-    @part("kind", "side", "issue_s", "gpu", "shortest_s", shown=False)
+    @part("kind", "side", "issue_s", "gpu", "sync", "shortest_s", shown=False)
     def here(self):
-        return {"x": self.side, "y": np.maximum(self.op_s(self.side), self.issue_s), "kernel": self.op_s(self.side)}
+        return {"x": self.side, "y": dispatch.pace_s(self.issue_s, self.op_s(self.side), self.sync), "kernel": self.op_s(self.side)}
 
-    @part("kind", "issue_s", "gpu", "shortest_s", shown=False)
+    @part("kind", "issue_s", "gpu", "sync", "shortest_s", shown=False)
     def names(self):
-        return {"kernel": self.op_s(SIDES[0]), "issue": self.issue_s}
+        return {"kernel": self.op_s(SIDES[0]), "issue": self.issue_s,
+                "title": select(self.sync_row(), ["The slower of the two sets the pace", *["Each look adds the shorter of the two"] * 2,
+                                                  "Each result is read: the two add up"])}
 
     @part("kind", "issue_s", "gpu", shown=False)
     def turn(self):
@@ -161,7 +167,7 @@ class EagerOverhead(Widget):
 
     def draw_curves(self, p, sources):
         color, here = fig.COLOR, sources["here"]
-        p.line("side", "slower_s", source=sources["curves"], line_color=color["ink"], line_width=7, line_alpha=0.18)
+        p.line("side", "pace_s", source=sources["curves"], line_color=color["ink"], line_width=7, line_alpha=0.18)
         for hue, column, dash in (("ink-soft", "issue_s", [6, 3]), ("compute", "kernel_s", [])):
             p.line("side", column, source=sources["curves"], line_color=color[hue], line_width=2, line_dash=dash)
         p.text(SIDES[0], "kernel", text=value("GPU runs"), source=sources["names"], y_offset=-11,
@@ -186,7 +192,7 @@ class EagerOverhead(Widget):
         for at, name in ((CPU_AT, "CPU"), (GPU_AT, "GPU")):
             p.text([-0.012], [at], text=[name], text_align="right", **place, **fig.BOLD)
         p.text([0], [HEAD_AT], text=value("The first 12 operators; hatched: waits"), **place, **fig.LABEL)
-        p.text([0], [TITLE_AT], text=value("The slower of the two sets the pace"), **place, **fig.LABEL)
+        p.text(0, TITLE_AT, text="title", source=sources["names"], **place, **fig.LABEL)
         # the lanes are no part of the logarithmic axes that they stand above
         p.extra_x_scales = {name: LinearScale() for name in p.extra_x_ranges}
         p.extra_y_scales = {name: LinearScale() for name in p.extra_y_ranges}
@@ -238,6 +244,7 @@ class EagerOverhead(Widget):
 
     def summary(self):
         slower = choose(self.op_s(self.side) >= self.issue_s, "the GPU sets the pace", "the CPU sets the pace")
+        slower = select(self.sync_row(), [slower, slower, slower, "each result is read, so the two add up"])
         return (f"{show(self.ops, 'count')} operators that take {show(self.issue_s, 'seconds')} to issue and "
                 f"{show(self.op_s(self.side), 'seconds')} to run on one {self.gpu.name} need {show(self.found()['total_s'], 'seconds')}: "
                 f"{slower}, and the GPU idles {show(self.idle_share(), 'percent', 2)} of it.")

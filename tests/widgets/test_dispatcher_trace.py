@@ -46,7 +46,10 @@ def test_the_default_keeps_what_the_hand_says():
 
 def test_written_out_attention_outgrows_a_gpu_and_the_fused_one_does_not():
     assert met(call="attention", autocast="off", tokens="25000") == {"outgrown"}
-    assert not met(call="attention", autocast="off", tokens="24000") and not met(call="sdpa", tokens="131072")
+    assert met(call="attention", tokens="21000") == {"outgrown"}            # 6 bytes a score under autocast
+    assert not met(call="attention", autocast="off", tokens="24000") and not met(call="attention", tokens="20000")
+    assert met(call="sdpa", tokens="131072") == {"answered"} and not met(call="sdpa", tokens="20000")
+    assert not met(call="matmul", tokens="131072")
 
 
 def test_no_preset_finds_the_target():
