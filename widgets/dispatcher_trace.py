@@ -23,8 +23,8 @@ TOP, HEAD_AT = 0.93, 0.97
 SLOTS = (0.905, 0.89)                                   # of the first and the second tensor that an operator keeps
 INDENT = 0.018
 WIDE = {"keys": np.array([0.395, 0.475, 0.555, 0.635]), "graph": 0.735, "kept": 0.99}
-NARROW = {"keys": np.array([0.53, 0.61, 0.69, 0.77]), "kept": 0.995}
-ABBREVIATED = {"wide": ["autocast", "autograd", "views", "CPU"], "narrow": ["AC", "AG", "V", "CPU"]}
+NARROW = {"keys": np.array([0.44, 0.55, 0.66, 0.77]), "kept": 0.995}
+ABBREVIATED = {"wide": ["autocast", "autograd", "views", "CPU"], "narrow": ["cast", "grad", "view", "CPU"]}
 FUSED = list(CASES).index("sdpa")
 CARD = catalog.gpu("h100-sxm")
 
@@ -63,7 +63,8 @@ class DispatcherTrace(Widget):
         "it. So each mark was seen; keys without a kernel for that operator are passed by, which is read off the dispatcher's tables. "
         "Autocast does what it does on a GPU: softmax and layer norm in fp32, which the CPU's leaves alone. Other things differ there and "
         "are the CPU's here: the keys' names, the inner operator of fused attention, and what is called inside a backend's kernel, which is "
-        "counted, not listed. Kept bytes follow from the recorded shapes; weights are left out, their cast copies are not.")
+        "counted, not listed. Kept bytes follow from the recorded shapes; weights are left out, their cast copies are not. "
+        "On a narrow screen the nodes of the backward graph stand in the data alone.")
     formula = (
         "$$\\text{kept} = \\sum_{\\text{saved}} \\text{bytes of an item} \\times \\prod \\text{sizes}$$\n\nover the tensors that nodes "
         "keep, each stretch of memory once. The dispatcher takes the highest key that is in the tensors' key sets or switched on for the "
@@ -227,7 +228,7 @@ class DispatcherTrace(Widget):
 
     @readout("Kernels visited", help="All marks. A ring is a composite's kernel, which only calls other operators")
     def hops(self):
-        return f"{show(self.so_far('visits'), 'count')}, {show(self.rings(), 'count')} of them rings"
+        return f"{show(self.so_far('visits'), 'count')} ({show(self.rings(), 'count')} rings)"
 
     def rings(self):
         return np.sum(np.where(self.composite(), self.happened("visits"), 0.0))

@@ -18,6 +18,7 @@ X, Y = (3, 16384), (1e-6, 30.0)                         # of the curves; the lan
 SIDE_TICKS, TIME_TICKS = (16, 128, 1024, 8192), (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 CPU_AT, GPU_AT, HALF = 0.9, 0.74, 0.055                 # of the lanes, as shares of the picture
 HEAD_AT, TITLE_AT = 0.985, 0.615
+ISSUE_NAME_AT = 48                                      # a side: left of where the kernels' curve rises, right of its name
 KINDS = {"matmul": ("matrix product", MATMUL), "add": ("addition", ADD)}
 SYNCS = {"never": ("never", 0), "100": ("every 100", 100), "10": ("every 10", 10), "1": ("after each", 1)}
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "b200")]
@@ -172,7 +173,7 @@ class EagerOverhead(Widget):
             p.line("side", column, source=sources["curves"], line_color=color[hue], line_width=2, line_dash=dash)
         p.text(SIDES[0], "kernel", text=value("GPU runs"), source=sources["names"], y_offset=-11,
                **fig.BOLD | {"text_color": color["compute"]})
-        p.text(SIDES[-1], "issue", text=value("CPU issues"), source=sources["names"], text_align="right", y_offset=12, x_offset=-4,
+        p.text(ISSUE_NAME_AT, "issue", text=value("CPU issues"), source=sources["names"], y_offset=12,
                **fig.BOLD | {"text_color": color["ink-soft"]})
         p.segment("x", Y[0], "x", TIME_TICKS[-1], source=sources["turn"], line_color=color["ink-faint"], line_dash=[2, 4])
         p.scatter("side", "seconds", marker="diamond", size=11, source=sources["timed"], fill_color=color["panel"], fill_alpha="seen",
@@ -182,7 +183,7 @@ class EagerOverhead(Widget):
 
     def draw_lanes(self, p, sources):
         color = fig.COLOR
-        p.extra_x_ranges = {**p.extra_x_ranges, "lanes": Range1d(-0.13, 1.01)}
+        p.extra_x_ranges = {**p.extra_x_ranges, "lanes": Range1d(-0.17, 1.01)}
         place = {"x_range_name": "lanes", **fig.still_height(p)}
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"} | place
         p.quad(**box, source=sources["idle"], **fig.IDLE | {"line_color": None})

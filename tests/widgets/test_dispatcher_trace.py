@@ -24,7 +24,7 @@ def test_at_the_end_it_has_counted_the_whole_trace(case, mode):
     for readout, what in (("operators", "operators"), ("graph", "nodes")):
         assert page["readouts"][readout]["text"] == str(counts[what])
     marks = page["parts"]["visits"]
-    assert page["readouts"]["hops"]["text"] == f"{counts['visits']}, {counts['composites']} of them rings"
+    assert page["readouts"]["hops"]["text"] == f"{counts['visits']} ({counts['composites']} rings)"
     assert np.sum(marks["seen"]) == counts["visits"] and np.sum(marks["seen"] - marks["solid"]) == counts["composites"]
     assert page["ends"]["play"] == len(traces.recordings.load("dispatch")["traces"][traces.name(case, True, mode)]["events"])
 
