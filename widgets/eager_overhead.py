@@ -136,7 +136,7 @@ class EagerOverhead(Widget):
     @part("kind", "issue_s", "gpu", "sync", "shortest_s", shown=False)
     def names(self):
         return {"kernel": self.op_s(SIDES[0]), "issue": self.issue_s,
-                "title": select(self.sync_row(), ["The slower of the two sets the pace", *["Each look adds the shorter of the two"] * 2,
+                "title": select(self.sync_row(), ["The slower of the two sets the pace", *["A look adds the shorter of the two"] * 2,
                                                   "Each result is read: the two add up"])}
 
     @part("kind", "issue_s", "gpu", shown=False)
