@@ -14,7 +14,8 @@ from engine import check, ops
 from engine.program import full, program
 
 MOST = 18 * 18                      # tiles of C, blocks of A, and of B
-AWAY, RESTING, FOUND, READ = 0, 1, 2, 3     # of a block, in the last wave: not in L2, in L2, found there, from HBM
+# Of a block, in the last wave: not in L2, used and put out again, in L2, found there, read from HBM.
+AWAY, PUT_OUT, RESTING, FOUND, READ = 0, 1, 2, 3, 4
 
 
 def tile_row(number, tiles_m, tiles_n, group):
@@ -57,12 +58,12 @@ def put_on_top(newer, older, block):
 def read(block, room, newer, older, state, counts):
     """One block is asked for. counts: how many lie in L2, were asked for, came from HBM."""
     counts[1] = counts[1] + 1
-    if state[block] == AWAY:
+    if state[block] <= PUT_OUT:
         counts[2] = counts[2] + 1
         if counts[0] >= room:
             oldest = newer[0]
             take_out(newer, older, oldest)
-            state[oldest] = AWAY
+            state[oldest] = PUT_OUT if state[oldest] > RESTING else AWAY
             counts[0] = counts[0] - 1
         counts[0] = counts[0] + 1
         state[block] = READ
@@ -91,6 +92,8 @@ def run(tiles_m, tiles_n, tiles_k, group, at_a_time, room, until):
         for block in range(1, blocks + 1):
             if state[block] > RESTING:
                 state[block] = RESTING
+            elif state[block] == PUT_OUT:
+                state[block] = AWAY
         end = min(start + int(at_a_time), tiles_m * tiles_n)
         for step in range(tiles_k):
             for number in range(start, end):
@@ -115,6 +118,11 @@ def run(tiles_m, tiles_n, tiles_k, group, at_a_time, room, until):
 def from_hbm(tiles_m, tiles_n, tiles_k, group, at_a_time, room):
     """Blocks that the whole product reads from HBM."""
     return run(tiles_m, tiles_n, tiles_k, group, at_a_time, room, tiles_m * tiles_n)["read"]
+
+
+def started(position, count):
+    """Programs that have been started when an animation stands there: whole ones, and at least the first."""
+    return np.minimum(np.maximum(ops.floor(position), 1.0), count)
 
 
 def needed_blocks(tiles_m, tiles_n, tiles_k):

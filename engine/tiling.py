@@ -28,10 +28,11 @@ REGISTERS, MOST_REGISTERS, REGISTER_STEP = 65536.0, 255.0, 8.0      # in all, of
 WARPS, PROGRAMS = 64.0, 32.0
 RESERVED_SMEM_BYTES = 1024.0        # kept back for each program
 GROUP_ROWS = 64.0                   # the least rows of a tile for Hopper's instruction of four warps together
-# Registers of a thread: this many for addresses, masks and counters, and a multiple of the sums it holds. On Hopper the
-# operands stay in shared memory, before it they pass through registers. Fitted on engine/recordings/triton_tiles.json.
-BASE_REGISTERS = 32.0
-REGISTERS_A_SUM = {True: 1.35, False: 1.6}
+# Registers of a thread: so many for addresses, masks and counters, and a multiple of the sums it holds. Hopper's matrix
+# units read their operands from shared memory (True), others through registers. Fitted on what was compiled for 22 tiles
+# (engine/recordings/triton_tiles.json), so that as many programs fit by it as by the compiled kernel, for each of them.
+BASE_REGISTERS = {True: 16.0, False: 34.0}
+REGISTERS_A_SUM = {True: 1.46, False: 1.6}
 # What an autotuner tries; of equals the first is taken.
 BLOCKS, INNER_BLOCKS, STAGES, WARP_COUNTS = (128, 256, 64, 32), (64, 32, 128), (3, 4, 2, 5), (8, 4)
 
@@ -61,7 +62,6 @@ class Chip:
     clock_hz: float
     load_s: float                   # from asking HBM to having it
     reads_smem: float               # 1.0 where the matrix units read their operands from shared memory
-    registers_a_sum: float
 
 
 @lru_cache(None)
@@ -82,7 +82,7 @@ def _chip(key: str, reads_smem: bool) -> Chip:
                 flops_per_s=gpu.bf16_flops_per_s * matmul.achievable_share(gpu, "bf16"),
                 hbm_bytes_per_s=gpu.hbm_bytes_per_s * DEFAULT.memory_share, l2_bytes_per_s=levels.l2_bytes_per_s,
                 smem_bytes=gpu.smem_bytes_per_sm, clock_hz=levels.clock_hz, load_s=levels.hbm_clocks / levels.clock_hz,
-                reads_smem=float(reads_smem), registers_a_sum=REGISTERS_A_SUM[reads_smem])
+                reads_smem=float(reads_smem))
 
 
 # -- the grid --------------------------------------------------------------------------------------------------------
@@ -108,10 +108,14 @@ def intensity(tile: Tile):
 
 
 # -- one multiprocessor ----------------------------------------------------------------------------------------------
+def from_smem(tile: Tile, at: Chip):
+    """Whether the matrix units read their operands from shared memory, not from registers."""
+    return (at.reads_smem > 0.0) & (tile.block_m >= GROUP_ROWS)
+
+
 def buffers(tile: Tile, at: Chip):
     """Stages that lie in shared memory. Where the matrix units read registers, that in use needs no place there."""
-    from_smem = (at.reads_smem > 0.0) & (tile.block_m >= GROUP_ROWS)
-    return ops.where(from_smem, tile.stages, ops.maximum(tile.stages - 1.0, 1.0))
+    return ops.where(from_smem(tile, at), tile.stages, ops.maximum(tile.stages - 1.0, 1.0))
 
 
 def smem_bytes(tile: Tile, at: Chip):
@@ -125,8 +129,10 @@ def sums(tile: Tile):
 
 
 def registers_needed(tile: Tile, at: Chip):
-    """Of one thread; beyond MOST_REGISTERS they spill. Within 22 % of what was compiled (REGISTERS_A_SUM)."""
-    return BASE_REGISTERS + at.registers_a_sum * sums(tile)
+    """Of one thread, whole ones; beyond MOST_REGISTERS they spill. Within 20 % of what was compiled."""
+    read_smem = from_smem(tile, at)
+    base = ops.where(read_smem, BASE_REGISTERS[True], BASE_REGISTERS[False])
+    return ops.ceil(base + ops.where(read_smem, REGISTERS_A_SUM[True], REGISTERS_A_SUM[False]) * sums(tile))
 
 
 def registers(tile: Tile, at: Chip):

@@ -4,7 +4,7 @@ import numpy as np
 from bokeh.core.properties import value
 
 from engine import tile_order, tiling
-from engine.tile_order import FOUND, MOST, READ, RESTING
+from engine.tile_order import FOUND, MOST, PUT_OUT, READ, RESTING
 from widgets.kit import figure as fig
 from widgets.kit import ring
 from widgets.kit.controls import Choice, Number, Player
@@ -14,11 +14,16 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 CELLS = np.arange(float(MOST))
 A, B, C = ((0.0, 1.0), (0.0, 1.0)), ((1.1, 2.1), (1.1, 2.1)), ((1.1, 2.1), (0.0, 1.0))     # across and up
 WORDS_AT = np.array([1.98, 1.82, 1.66, 1.5, 1.34])      # the lines above A
+OUT_OF_SIGHT = -1.0
 KEY_AT, SHARE = -0.13, 0.94             # of a cell, what its block takes
-NUMBERED = 100.0                        # up to so many tiles have room for their numbers
-STATES = ["is not in L2", "lies in L2", "was found in L2", "was read from HBM"]
-KEY = [(0.0, "read from HBM", "HBM", 0.75, 0.0), (0.62, "found in L2", "found", 0.3, 0.8),
-       (1.16, "in L2", "in L2", 0.16, 0.0), (1.56, "masked", "masked", None, None)]
+NUMBERED = 100                          # up to so many tiles have room for their numbers
+STATES = ["is not in L2", "was read by this wave and put out of L2 again", "lies in L2", "was found in L2",
+          "was read from HBM"]
+DARK = {READ: 0.75, FOUND: 0.3, RESTING: 0.16, PUT_OUT: 0.0}
+# One pattern for all blocks of a kind: a pattern for each block would be made anew for each, in every frame.
+HATCHES = {FOUND: ("right_diagonal_line", 8), PUT_OUT: ("cross", 8)}
+KEY = [(0.0, "read from HBM", "HBM", READ), (0.5, "found in L2", "found", FOUND), (0.93, "in L2", "in L2", RESTING),
+       (1.22, "read, then put out", "put out", PUT_OUT), (1.82, "masked", "masked", None)]
 GRID = ("side", "block", "inner")
 ORDER = (*GRID, "group", "at_a_time", "room")
 RAGGED, WASTEFUL = 0.25, 1.5
@@ -72,7 +77,7 @@ class ProgramBlocks(Widget):
 
     def started(self):
         """How many programs have been started, at least one."""
-        return np.minimum(np.maximum(self.play, 1.0), self.count())
+        return tile_order.started(self.play, self.count())
 
     def program(self):
         """The number of the one that was started last."""
@@ -108,19 +113,20 @@ class ProgramBlocks(Widget):
 
     # -- the picture ------------------------------------------------------------------------------------------------
     @staticmethod
-    def boxes(row, column, rows, columns, place, share=SHARE):
+    def boxes(row, column, rows, columns, place):
         """Cells of a matrix, padding included."""
-        left, right = ring.column(column, columns, *place[0], share=share)
-        bottom, top = ring.row(row, rows, *place[1], share=share)
+        left, right = ring.column(column, columns, *place[0], share=SHARE)
+        bottom, top = ring.row(row, rows, *place[1], share=SHARE)
         return {"left": left, "right": right, "bottom": bottom, "top": top}
 
     def blocks_of(self, state, rows, columns, place):
         """The blocks of A or B, as dark as they are fresh; no number where there is no block."""
         row, column = tile_order.cell(np.where(state >= 0, CELLS, state), columns)
-        older = np.where(state == FOUND, 0.3, np.where(state == RESTING, 0.16, 0.0))
-        return {"row": row, "column": column, **self.boxes(row, column, rows, columns, place), "state": state,
-                "fill": np.where(state == READ, 0.75, older),
-                "hatch": np.where(state == FOUND, 0.8, 0.0)}
+        boxes = self.boxes(row, column, rows, columns, place)
+        older = np.where(state == FOUND, DARK[FOUND], np.where(state == RESTING, DARK[RESTING], DARK[PUT_OUT]))
+        return {"row": row, "column": column, **boxes, "state": state, "fill": np.where(state == READ, DARK[READ], older),
+                "found": np.where(state == FOUND, boxes["right"], boxes["left"]),
+                "put_out": np.where(state == PUT_OUT, boxes["right"], boxes["left"])}
 
     @part(*ORDER, "play")
     def of_a(self):
@@ -150,10 +156,16 @@ class ProgramBlocks(Widget):
         row, column = self.row(number), self.column(number)
         boxes = self.boxes(row, column, self.tiles(), self.tiles(), C)
         return {"program": number, "row": row, "column": column, **boxes,
-                "x": fig.midpoint(boxes["left"], boxes["right"]), "y": fig.midpoint(boxes["bottom"], boxes["top"]),
-                "fill": np.where(state == 2, 0.62, np.where(state == 1, 0.25, 0.0)),
-                "named": np.where(self.count() <= NUMBERED, fig.share_of(number >= 0, 1.0), 0.0),
-                "text": show(number, "count")}
+                "fill": np.where(state == 2, 0.62, np.where(state == 1, 0.25, 0.0)), "text": show(number, "count")}
+
+    @part("side", "block", "group", shown=False)
+    def numbers(self):
+        """The programs' numbers in their tiles, where there is room for them."""
+        seen = (CELLS[:NUMBERED] < self.count()) & (self.count() <= NUMBERED)
+        number = np.where(seen, CELLS[:NUMBERED], 0.0)
+        tile = self.boxes(self.row(number), self.column(number), self.tiles(), self.tiles(), C)
+        return {"x": np.where(seen, fig.midpoint(tile["left"], tile["right"]), OUT_OF_SIGHT),
+                "y": fig.midpoint(tile["bottom"], tile["top"]), "text": show(number, "count")}
 
     @hint("of_c")
     def about_c(self):
@@ -164,15 +176,17 @@ class ProgramBlocks(Widget):
                       left=show(tile_order.first_element(tiles["column"], self.block), "count"),
                       right=show(tile_order.last_element(tiles["column"], self.block, self.side), "count"))
 
-    @part("side", "block", "group", "play", shown=False)
+    @part(*GRID, "group", "play", shown=False)
     def current(self):
         """The tile of the program that was started last, its strip of A and its strip of B."""
-        row, column = self.row(self.program()), self.column(self.program())
-        tile = self.boxes(row, column, self.tiles(), self.tiles(), C, share=1.0)
+        row, column, last = self.row(self.program()), self.column(self.program()), fig.last(self.steps())
+        tile = self.boxes(row, column, self.tiles(), self.tiles(), C)
+        of_a = self.boxes(row, last, self.tiles(), self.steps(), A)
+        top, bottom = (self.boxes(step, column, self.steps(), self.tiles(), B) for step in (0.0, last))
         return {"left": np.stack([tile["left"], A[0][0], tile["left"]]),
-                "right": np.stack([tile["right"], A[0][1], tile["right"]]),
-                "bottom": np.stack([tile["bottom"], tile["bottom"], B[1][0]]),
-                "top": np.stack([tile["top"], tile["top"], B[1][1]])}
+                "right": np.stack([tile["right"], of_a["right"], tile["right"]]),
+                "bottom": np.stack([tile["bottom"], tile["bottom"], bottom["bottom"]]),
+                "top": np.stack([tile["top"], tile["top"], top["top"]])}
 
     @part("side", "block", "inner", shown=False)
     def padding(self):
@@ -212,14 +226,14 @@ class ProgramBlocks(Widget):
         p.grid.visible = False
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         for name in ("of_a", "of_b"):
-            p.quad(**box, source=sources[name], fill_color=color["hbm"], fill_alpha="fill", line_color=color["axis"],
-                   hatch_pattern="right_diagonal_line", hatch_color=color["hbm"], hatch_alpha="hatch", hatch_scale=8)
+            p.quad(**box, source=sources[name], fill_color=color["hbm"], fill_alpha="fill", line_color=color["axis"])
+            for state, right in ((FOUND, "found"), (PUT_OUT, "put_out")):
+                p.quad(**box | {"right": right}, source=sources[name], **self.hatched(state))
         p.quad(**box, source=sources["of_c"], fill_color=color["compute"], fill_alpha="fill", line_color=color["axis"])
         p.quad(**box, source=sources["padding"], **fig.IDLE | {"fill_color": color["panel"], "fill_alpha": 0.55,
                                                                "line_color": None})
         p.quad(**box, source=sources["current"], fill_color=None, line_color=color["ink"], line_width=2)
-        fig.only("wide", p.text("x", "y", text="text", text_alpha="named", source=sources["of_c"], text_align="center",
-                                **fig.TEXT))
+        fig.only("wide", p.text("x", "y", text="text", source=sources["numbers"], text_align="center", **fig.TEXT))
         for width, words in (("wide", "text"), ("narrow", "short")):
             fig.only(width, p.text(0, "y", text=words, source=sources["words"], **fig.TEXT))
         for name, (across, up) in (("A", A), ("B", B), ("C", C)):
@@ -228,16 +242,23 @@ class ProgramBlocks(Widget):
         return p
 
     @staticmethod
-    def draw_key(p):
+    def hatched(state):
+        """What marks a block beside its fill, so that it is not told by shade alone."""
+        pattern, scale = HATCHES[state]
+        return {"fill_color": None, "line_color": None, "hatch_pattern": pattern, "hatch_color": fig.COLOR["hbm"],
+                "hatch_alpha": 0.8, "hatch_scale": scale}
+
+    def draw_key(self, p):
         color = fig.COLOR
-        for left, name, short, fill, hatch in KEY:
+        for left, name, short, state in KEY:
             right, words_at = fig.after(left, 0.05, 0.07)
             box = {"left": left, "right": right, **fig.rows_of(KEY_AT, 0.03)}
-            looks = fig.IDLE if fill is None else {
-                "fill_color": color["hbm"], "fill_alpha": fill, "line_color": color["axis"],
-                "hatch_color": color["hbm"], "hatch_pattern": "right_diagonal_line", "hatch_alpha": hatch,
-                "hatch_scale": 8}
-            p.quad(**box, **looks)
+            if state is None:
+                p.quad(**box, **fig.IDLE)
+            else:
+                p.quad(**box, fill_color=color["hbm"], fill_alpha=DARK[state], line_color=color["axis"])
+            if state in HATCHES:
+                p.quad(**box, **self.hatched(state))
             for width, words in (("wide", name), ("narrow", short)):
                 fig.only(width, p.text(words_at, KEY_AT, text=value(words), **fig.LABEL))
 

@@ -48,7 +48,7 @@ class TileTuner(Widget):
     presets = {
         "Llama 3 8B, 2,048 tokens": {},
         "128 tokens more": {"m": 2176},
-        "Tiles of 64 × 64": {"block_m": "64", "block_n": "64", "block_k": "32", "stages": 4, "warps": "4"},
+        "Tiles of 64 × 64": {"block_m": "64", "block_n": "64", "block_k": "32", "stages": 3, "warps": "4"},
         "128 tokens": {"m": 128},
         "Two waves exactly, measured": {"m": 4224, "n": 2048, "k": 8192},
         "A100, 1,792²": {"m": 1792, "n": 1792, "k": 1792, "block_m": "256", "block_n": "128", "gpu": "a100-80"},
@@ -57,7 +57,7 @@ class TileTuner(Widget):
                 "how far another tile mends it.")
     assumptions = (
         "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best product that "
-        "was measured on the chip. Shared memory is what Triton 3.7.1 compiles, registers are fitted to that within 22 "
+        "was measured on the chip. Shared memory is what Triton 3.7.1 compiles, registers are fitted to that within 20 "
         "%. A step is as slow as the arithmetic, the reads through L2, or the latency that the stages leave bare; HBM "
         "brings each operand once a wave where the two do not fit in L2. Left out: the launch, bank conflicts, "
         "clusters, and clocks that sink under load.")

@@ -36,9 +36,23 @@ def test_shared_memory_is_what_triton_compiled(at, tile, row):
 
 @pytest.mark.parametrize("at, tile, row", COMPILED)
 def test_registers_are_near_what_was_compiled(at, tile, row):
-    """22 %: a compiler's own choices, such as how far it unrolls, move them that much."""
-    assert min(tiling.registers_needed(tile, at), 255) == pytest.approx(row["registers"], rel=0.22)
+    """20 %: a compiler's own choices, such as how far it unrolls, move them that much."""
+    assert min(tiling.registers_needed(tile, at), 255) == pytest.approx(row["registers"], rel=0.20)
     assert (row["spilled_bytes"] > 100) == bool(tiling.spilled(tile, at))
+
+
+@pytest.mark.parametrize("at, tile, row", COMPILED)
+def test_as_many_programs_fit_as_of_the_compiled_kernel(at, tile, row):
+    """A thread's registers come in eights: 62 of a tile of 64 × 64 on Hopper are 64, and 65,536/(64 · 128) = 8 fit."""
+    compiled = 65536 // (-(-row["registers"] // 8) * 8 * 32 * row["warps"])
+    assert tiling.by_registers(tile, at) == compiled
+
+
+def test_a_small_tile_fits_eight_times():
+    """64 registers: 8 programs. Three stages of 8 KiB and the one kept back: 228/25, nine; with four, 228/33, six."""
+    three, four = (Tile(64.0, 64.0, 32.0, stages, 4.0) for stages in (3.0, 4.0))
+    assert tiling.registers(three, H100) == 64
+    assert [(tiling.by_smem(tile, H100), tiling.resident(tile, H100)) for tile in (three, four)] == [(9, 8), (6, 6)]
 
 
 def test_shares_of_a_budget():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.tile_order import FOUND, READ
+from engine.tile_order import FOUND, PUT_OUT, READ
 from widgets.program_blocks import ProgramBlocks
 
 
@@ -34,10 +34,38 @@ def test_blocks_are_marked_by_where_they_came_from():
     assert (after[:3] == FOUND).all(), "the second wave has the same rows"
 
 
+def test_a_wave_in_row_major_order_shows_all_that_it_reads():
+    """90 blocks were read; 60 fit. The 30 others are marked in the picture, in words and by a pattern of their own."""
+    found = widget(group=1)
+    parts = found.shown()["parts"]
+    states = np.concatenate([parts[name]["state"] for name in ("of_a", "of_b")])
+    assert [(states == state).sum() for state in (READ, PUT_OUT)] == [60, 30]
+    b, hints = parts["of_b"], found.hints()["of_b"]
+    marked = b["put_out"] > b["left"]
+    assert (marked == (b["state"] == PUT_OUT)).all() and marked.sum() == 27
+    assert all(("put out" in hint) == bool(mark) for hint, mark in zip(hints, marked))
+
+
+def test_between_two_positions_the_last_program_that_started_is_shown():
+    found = widget()
+    found.set_raw({"play": 11.1})
+    between, there = found.shown(), shown(play=11)
+    assert between["parts"]["words"]["text"] == there["parts"]["words"]["text"]
+    assert between["parts"]["words"]["text"][0] == "program 10 computes tile (1, 3)"
+
+
+def test_numbers_stand_in_their_tiles_where_there_is_room():
+    parts = shown()["parts"]
+    numbers, tiles = parts["numbers"], parts["of_c"]
+    assert numbers["text"][:81] == tiles["text"][:81] and (numbers["x"][81:] < 0).all()
+    assert ((tiles["left"] < numbers["x"][:81]) & (numbers["x"][:81] < tiles["right"])).all()
+    assert (shown(block="64")["parts"]["numbers"]["x"] < 0).all()
+
+
 def test_the_current_programs_tile_and_strips():
     current, tiles = shown(play=9)["parts"]["current"], shown(play=9)["parts"]["of_c"]
-    assert current["left"][0] <= tiles["x"][8] <= current["right"][0]
-    assert current["bottom"][1] <= tiles["y"][8] <= current["top"][1]
+    assert current["left"][0] <= tiles["left"][8] < tiles["right"][8] <= current["right"][0]
+    assert current["bottom"][1] <= tiles["bottom"][8] < tiles["top"][8] <= current["top"][1]
     assert (tiles["fill"][:9] > 0.5).all() and (tiles["fill"][9:] == 0).all()
 
 
@@ -64,4 +92,4 @@ def test_a_mark_says_what_it_is():
 
 def test_as_many_marks_as_blocks():
     parts = shown(side=300, inner=200)["parts"]
-    assert len(parts["of_c"]["x"]) == 9 and len(parts["of_a"]["left"]) == 6 and np.isfinite(parts["of_b"]["left"]).all()
+    assert len(parts["of_c"]["left"]) == 9 and len(parts["of_a"]["left"]) == 6 and np.isfinite(parts["of_b"]["left"]).all()
