@@ -232,25 +232,34 @@ def hbm_bytes(m, n, k, tile: Tile, at: Chip, group):
     return read + m * n * ELEMENT_BYTES
 
 
+def step_s(tile: Tile, at: Chip):
+    """Arithmetic of a step along k: 2·bm·bn·bk/rate; spilled registers go out and in through L1 once a step."""
+    spill_s = 2.0 * spilled(tile, at) * WORD_BYTES * LANES * tile.warps / (SMEM_BYTES_PER_CLOCK * at.clock_hz)
+    return 2.0 * tile.block_m * tile.block_n * tile.block_k * at.multiprocessors / at.flops_per_s + spill_s
+
+
+def ends_s(tile: Tile, at: Chip, together):
+    """Of a program: it waits for its first load, which others that are resident cover, and writes its tile to L2."""
+    return at.load_s / together + tile.block_m * tile.block_n * ELEMENT_BYTES * at.multiprocessors / at.l2_bytes_per_s
+
+
 def times(m, n, k, tile: Tile, at: Chip, group=8.0) -> Times:
     """A product of m×k by k×n, and what bounds it.
 
-    A step along k takes the matrix units 2·bm·bn·bk/rate, and L2 2·bk·(bm + bn)/rate, for each of the programs that
-    share the multiprocessor; and it takes no less than (load + step)/stages, since what is asked for now is used
-    stages − 1 steps later. Each program waits for its first load and writes its tile. Spilled registers go out and in
-    through L1 once a step. Leaves out the launch, bank conflicts, clusters, persistent kernels and splits along k.
+    A step along k takes the matrix units step_s, and L2 2·bk·(bm + bn)/rate, for each of the programs that share the
+    multiprocessor; and one program's steps take no less than load/(stages − 1), since what is asked for at the start of
+    a step is used stages − 1 steps later (a single stage loads and computes in turn). Each program has its ends_s.
+    Leaves out the launch, bank conflicts, clusters, persistent kernels and splits along k.
     """
     check.positive(m=m, n=n, k=k, group=group)
-    rate, l2_rate = at.flops_per_s / at.multiprocessors, at.l2_bytes_per_s / at.multiprocessors
     mine = busiest(programs(m, n, tile), at.multiprocessors)
     together = ops.maximum(ops.minimum(resident(tile, at), mine), 1.0)
-    spill_s = 2.0 * spilled(tile, at) * WORD_BYTES * LANES * tile.warps / (SMEM_BYTES_PER_CLOCK * at.clock_hz)
-    step_s = 2.0 * tile.block_m * tile.block_n * tile.block_k / rate + spill_s
-    feed_s = (tile.block_m + tile.block_n) * tile.block_k * ELEMENT_BYTES / l2_rate
-    covered_s = (at.load_s + step_s) / tile.stages
-    ends_s = at.load_s / together + tile.block_m * tile.block_n * ELEMENT_BYTES / l2_rate
+    work_s, ends = step_s(tile, at), ends_s(tile, at, together)
+    feed_s = (tile.block_m + tile.block_n) * tile.block_k * ELEMENT_BYTES * at.multiprocessors / at.l2_bytes_per_s
+    ahead = ops.maximum(tile.stages - 1.0, 1.0)
+    covered_s = ops.where(tile.stages > 1.0, at.load_s / ahead, at.load_s + work_s)
     steps = blocks(k, tile.block_k)
-    arithmetic_s, l2_s, latency_s = (mine * (steps * each + ends_s) for each in (step_s, feed_s, covered_s / together))
+    arithmetic_s, l2_s, latency_s = (mine * (steps * each + ends) for each in (work_s, feed_s, covered_s / together))
     hbm_s = hbm_bytes(m, n, k, tile, at, group) / at.hbm_bytes_per_s
     return Times(arithmetic_s, l2_s, latency_s, hbm_s,
                  ops.maximum(ops.maximum(arithmetic_s, l2_s), ops.maximum(latency_s, hbm_s)))

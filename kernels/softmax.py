@@ -22,6 +22,7 @@ def softmax(x):
     rows, columns = x.shape
     y = torch.empty_like(x)
     block = triton.next_power_of_2(columns)
-    softmax_kernel[(rows,)](x, y, columns, x.stride(0), BLOCK=block)
+    softmax_kernel[(rows,)](x, y, columns, x.stride(0), BLOCK=block,
+                            num_warps=8)
     return y
 # --8<-- [end:kernel]

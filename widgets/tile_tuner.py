@@ -64,11 +64,12 @@ class TileTuner(Widget):
     formula = (
         r"$$\text{SMEM} = s\,b_k\,(b_m + b_n)\cdot 2 \qquad \frac{\text{FLOP}}{\text{byte}} = \frac{b_m b_n}{b_m + b_n}$$"
         "\n\n"
-        r"$$T \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil\frac{2\,b_m b_n k}{\text{rate of an SM}}$$"
+        r"$$T \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil\left(\frac{2\,b_m b_n k}{\text{rate of an SM}}"
+        r" + \text{latency} + \frac{2\,b_m b_n}{\text{an SM's share of L2}}\right)$$"
         "\n\n$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes; on an A100 one stage less, since "
         "the one in use is in registers. The multiprocessor with the most tiles ends last (NVIDIA, Matrix "
-        "Multiplication Background User's Guide, section 3.2). A step takes at least "
-        "$(\\text{latency} + \\text{step})/s$.")
+        "Multiplication Background User's Guide, section 3.2). A step of a program takes "
+        "at least $\\text{latency}/(s - 1)$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def tile(self):

@@ -126,6 +126,22 @@ def test_too_few_stages_lay_latency_bare():
     assert tiling.bound(one) == 2 and one.total_s > 128 * H100.load_s > five.total_s / 2
 
 
+@pytest.mark.parametrize("stages, step_ns", [(1.0, 655 / 1.83 + 21.79), (2.0, 655 / 1.83), (3.0, 655 / 1.83 / 2)])
+def test_what_is_asked_for_now_is_used_stages_less_one_steps_later(stages, step_ns):
+    """64 × 32 × 32 on one multiprocessor of H100: 655 clocks of 1.83 GHz to HBM, 2·64·32·32 FLOPs at 794.5e12/132 in
+    21.8 ns. A single stage waits and computes in turn. 5e-4: the figures above are rounded."""
+    tile = Tile(64.0, 32.0, 32.0, stages, 4.0)
+    few, many = (tiling.times(64.0, 32.0, k, tile, H100).latency_s for k in (3200.0, 6400.0))
+    assert (many - few) / 100 == pytest.approx(step_ns * 1e-9, rel=5e-4)
+
+
+def test_what_an_estimate_is_made_of():
+    """The opening case: twice 64 steps of 0.698 µs, 0.36 µs until the first load, 0.88 µs to write the tile: 91.8 µs."""
+    step_s, ends_s = tiling.step_s(BIG, H100), tiling.ends_s(BIG, H100, 1.0)
+    assert step_s == pytest.approx(0.697e-6, rel=2e-3) and ends_s == pytest.approx(0.358e-6 + 0.881e-6, rel=2e-3)
+    assert tiling.times(2048.0, 4096.0, 4096.0, BIG, H100).total_s == pytest.approx(2 * (64 * step_s + ends_s))
+
+
 def test_order_is_worth_traffic_and_time_where_l2_is_small():
     """8192³ in bf16 is 268 MB, five times an H100's L2."""
     rows, grouped = (tiling.hbm_bytes(8192.0, 8192.0, 8192.0, SQUARE, H100, g) for g in (1.0, 16.0))

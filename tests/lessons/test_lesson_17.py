@@ -29,6 +29,14 @@ BY_HAND = {
     "tiling.smem_bytes(tiling.Tile(128, 256, 64, 6, 8)": "288 KiB",     # 6 · 48
     'tiling.programs(2049, 4096': "272",                                # 17 · 16
     "tiling.last_wave_tiles(272, 132)": "8",
+    "tiling.resident(tiling.Tile(64, 64, 32, 3, 4)": "8",               # 65536/(64 · 128)
+    "tiling.masked_share(1025, 1024, 128, 128)": "11 %",                # 127/1152
+    "tiling.masked_share(1025, 1025, 128, 128)": "21 %",                # 1 − (1025/1152)²
+    "132 / 64": "2.06",
+    "(132 * 256 / 128)**0.5": "16.2",
+    "tiling.step_s(": "0.697 µs",                                       # 2·128·256·64 / (794e12/132)
+    "hbm_bytes_per_s * tiling.chip(": "7.03 kB",                        # 2.51e12 · 358e-9 / 128
+    "128 * (64 + 32) * 2": "24.6 kB",
     "1 - tiling.busy_share(1321, 132)": "9.02 %",                       # 1 − 1321/1452
     "272 / 132": "2.06",
     "64 * 384 * 2 | KiB": "48 KiB",
@@ -74,6 +82,24 @@ def test_the_autotuner_is_made_as_printed():
 def test_one_token_more_is_half_as_long_again():
     before, after = (tiling.times(m, 4096.0, 4096.0, TILE, H100).total_s for m in (2048.0, 2049.0))
     assert after / before == pytest.approx(1.5)
+
+
+def test_a_long_thin_tile_is_worth_less_than_its_short_side():
+    assert all(tiling.intensity(Tile(64.0, long, 64.0, 3.0, 8.0)) < 64 for long in (64.0, 256.0, 65536.0))
+
+
+def test_the_best_group_is_where_a_wave_is_square_in_elements():
+    moved = {group: tiling.hbm_bytes(16384.0, 16384.0, 16384.0, TILE, H100, group) for group in (1.0, 4.0, 8.0, 16.0, 32.0)}
+    assert min(moved, key=moved.get) == 16
+    # by hand: 8192/132 waves of (16·128 + ceil(132/16)·256)·16384 elements, and C once; 1e-9: the same terms in one order
+    wave = (16 * 128 + 9 * 256) * 16384 * 2
+    assert moved[16.0] == pytest.approx(8192 / 132 * wave + 16384**2 * 2, rel=1e-9)
+
+
+def test_two_stages_are_enough_for_the_decode_step():
+    """As the last exercise says; with a single one they are not."""
+    one, two, five = (tiling.times(64.0, 4096.0, 4096.0, Tile(64.0, 32.0, 128.0, s, 4.0), H100) for s in (1.0, 2.0, 5.0))
+    assert two.total_s == two.hbm_s == five.total_s < one.total_s
 
 
 def test_registers_are_the_sums_and_so_many_more():
