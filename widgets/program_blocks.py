@@ -22,8 +22,8 @@ STATES = ["is not in L2", "was read by this wave and put out of L2 again", "lies
 DARK = {READ: 0.75, FOUND: 0.3, RESTING: 0.16, PUT_OUT: 0.0}
 # One pattern for all blocks of a kind: a pattern for each block would be made anew for each, in every frame.
 HATCHES = {FOUND: ("right_diagonal_line", 8), PUT_OUT: ("cross", 8)}
-KEY = [(0.0, "read from HBM", "HBM", READ), (0.5, "found in L2", "found", FOUND), (0.93, "in L2", "in L2", RESTING),
-       (1.22, "read, then put out", "put out", PUT_OUT), (1.82, "masked", "masked", None)]
+KEY = [(0.0, "read from HBM", "HBM", READ), (0.44, "found in L2", "found", FOUND), (0.85, "in L2", "in L2", RESTING),
+       (1.2, "read, then put out", "put out", PUT_OUT), (1.71, "masked", "masked", None)]
 GRID = ("side", "block", "inner")
 ORDER = (*GRID, "group", "at_a_time", "room")
 RAGGED, WASTEFUL = 0.25, 1.5
@@ -300,7 +300,8 @@ class ProgramBlocks(Widget):
     def summary(self):
         order = choose(self.group > 1, f"in groups of {show(self.group, 'count')} rows", "in row-major order")
         block = show(self.block, "count")
-        return (f"C has {show(self.count(), 'count')} tiles of {block} × {block}; {order}, with {show(self.at_a_time, 'count')} programs at a time, HBM "
-                f"delivers {show(self.whole()['read'], 'count')} blocks for the whole product, "
+        tiles = choose(self.count() > 1, "tiles", "tile")
+        return (f"C has {show(self.count(), 'count')} {tiles} of {block} × {block}; {order}, with a wave of "
+                f"{show(self.at_a_time, 'count')}, HBM delivers {show(self.whole()['read'], 'count')} blocks for the whole product, "
                 f"{show(tile_order.found_share(self.whole()), 'percent')} of all reads are found in L2, and a mask "
                 f"switches off {show(self.masked(), 'percent')} of the lanes.")
