@@ -83,11 +83,13 @@ def telling_value(cls, name: str, home: dict):
 
 
 def shown(cls, state: dict) -> str:
-    """Everything shown in a state, for comparison."""
+    """Everything shown in a state, for comparison; the words of a regime that is not met are not shown."""
     widget = cls()
     widget.set_raw(state)
+    found = widget.shown()
+    found["regimes"] = {name: regime for name, regime in found["regimes"].items() if regime["met"]}
     with np.printoptions(threshold=10**6, precision=9):
-        return str(widget.shown())
+        return str(found)
 
 
 def sample(cls, count: int = 150) -> list[dict]:
