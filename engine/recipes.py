@@ -9,7 +9,10 @@ SLABS = ("weight", "gradient", "master", "momentum", "variance")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Bytes per parameter of each kind of training state; ``precision`` is what the matrix products run in."""
+    """Bytes per parameter of each kind of training state; ``precision`` is what the matrix products run in.
+
+    ``gradient_sum_bytes`` is the part of ``gradient_bytes`` that a second buffer takes, in which micro-batches are added up.
+    """
 
     key: str
     name: str
@@ -19,6 +22,7 @@ class Recipe:
     master_bytes: float
     momentum_bytes: float
     variance_bytes: float
+    gradient_sum_bytes: float = 0.0
     source: str = ""
     checked: str = ""
     note: str = ""

@@ -118,6 +118,7 @@ OCTAVE_STARTS, OCTAVE_ENDS = np.arange(FIRST_OCTAVE, LAST_OCTAVE, dtype=float), 
 MULTIBOX_MEDIAN, MULTIBOX_SPREAD = -28.8, 3.6       # fitted: see tests/engine/test_rounded_training.py
 FIRST_SCALE = 65536.0                   # torch.amp.GradScaler's init_scale
 SCALER_STEPS, MOST_CORNERS = 20_000, 1700
+HIGHEST_SCALE = 127                     # a scale is an fp32 number: 2^127 is the largest power of two, and torch stops there
 LOST, SMALL, WHOLE, OVER = range(4)
 
 
@@ -148,14 +149,14 @@ def scaled(median_octave, spread, scale, exponent_bits, m, largest, seed):
     """Gradients whose sizes are log-normal (median and standard deviation in powers of two), times the scale, rounded.
 
     For each octave the share of them there and what becomes of it; ``shares`` of the four fates. ``top`` is the exponent of
-    the largest gradient to expect of VALUES, times the scale; ``best`` the largest power of two that keeps it in range,
+    the largest gradient to expect of VALUES, times the scale; ``best`` the largest power of two in fp32 that keeps it in range,
     ``lost_at_best`` the share that is lost then: no scale loses less. ``highest`` is the fullest octave's share.
     """
     lowest = 2 - 2.0 ** (exponent_bits - 1)
     bins = [zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES)]
     shares, highest, state, lost_at_best = zeros(4), zeros(OCTAVES), first_state(seed), 0
     top = median_octave + spread * upper_quantile(1 / VALUES)
-    best = math.floor(math.log2(largest) - top)
+    best = min(math.floor(math.log2(largest) - top), HIGHEST_SCALE)
     for _ in range(SAMPLES):
         size = 2.0 ** (median_octave + spread * normal_draw(state))
         state = next_state(next_state(state))
@@ -188,7 +189,7 @@ def dynamic_scale(median_octave, spread, largest, first, interval, seed):
         else:
             good = good + 1
             if good == interval:
-                octave, good = octave + 1, 0
+                octave, good = min(octave + 1, HIGHEST_SCALE), 0
         if octave != before:
             steps.append(i + 1)
             octaves.append(before)

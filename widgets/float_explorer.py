@@ -25,7 +25,7 @@ UPRIGHT = 1.5708                               # of a dash, in radians
 class FloatExplorer(Widget):
     question = "What do the bits of a number mean, and what do six formats make of it?"
     value = Number("Value", 1.1, 1e-45, 3e38, family="real", stops=168, marks=(0.1, 1.0, 448.0, 65504.0),
-                   help="Type any decimal")
+                   help="Type any positive decimal; its sign is a bit")
     format = Choice("Format", list(FORMATS), "bf16")
     flips = Bits("Bits of the pattern: press one to flip it", 32, "cells", ROLES)
 

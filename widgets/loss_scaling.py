@@ -70,8 +70,17 @@ class LossScaling(Widget):
     @part("format")
     def window(self):
         ends = np.stack([self.format.vanishing_octave, self.format.lowest_exponent, self.format.largest_octave])
-        return {"x": np.clip(ends, run.FIRST_OCTAVE, run.LAST_OCTAVE),
+        inside = (ends >= run.FIRST_OCTAVE) & (ends <= run.LAST_OCTAVE)
+        return {"x": np.clip(ends, run.FIRST_OCTAVE, run.LAST_OCTAVE), "seen": np.where(inside, 1.0, 0.0),
                 "text": ["below: 0", "normal", "too large"]}
+
+    @part("format")
+    def beyond(self):
+        """What of the window goes on past the picture."""
+        low, high = self.format.vanishing_octave < run.FIRST_OCTAVE, self.format.largest_octave > run.LAST_OCTAVE
+        return {"x": [run.FIRST_OCTAVE, run.LAST_OCTAVE],
+                "text": [choose(low, f"← down to {show(self.format.smallest, 'real')}", ""),
+                         choose(high, f"up to {show(self.format.largest, 'real')} →", "")]}
 
     @part(*GRADIENTS)
     def largest(self):
@@ -110,11 +119,13 @@ class LossScaling(Widget):
         p.segment([run.FIRST_OCTAVE], [0.5], [run.LAST_OCTAVE], [0.5], line_color=color["axis"], **still)
         p.text(list(NAMED), [0.47] * len(NAMED), text=list(NAMED.values()), text_align="center", **still, **fig.LABEL)
         window, largest = sources["window"], sources["largest"]
-        p.segment("x", 0.5, "x", 0.91, source=window, line_color=color["ink"], line_dash=[6, 4], **still)
+        p.segment("x", 0.5, "x", 0.91, source=window, line_color=color["ink"], line_alpha="seen", line_dash=[6, 4], **still)
         for rows, align, offset in (([0], "right", -6), ([1, 2], "left", 6)):
-            label = p.text("x", 0.885, text="text", source=window, view=fig.of_rows(rows), text_align=align, x_offset=offset,
-                           **still, **fig.LABEL)
+            label = p.text("x", 0.885, text="text", text_alpha="seen", source=window, view=fig.of_rows(rows), text_align=align,
+                           x_offset=offset, **still, **fig.LABEL)
             fig.only("wide", label)
+        for row, align in ((0, "left"), (1, "right")):
+            p.text("x", 0.885, text="text", source=sources["beyond"], view=fig.of_rows([row]), text_align=align, **still, **fig.LABEL)
         p.segment("x", 0.5, "x", 0.68, source=largest, line_color=color["over"], line_width=2, **still)
         p.text("x", 0.70, text="text", source=largest, text_align="center", **still, **fig.BOLD | fig.OVER_LINES)
         fig.key(p, FATES, 0.965, (0.98, 0.925), hatches=("left_diagonal_line", " ", " ", "right_diagonal_line"), own_heights=True)
@@ -146,7 +157,7 @@ class LossScaling(Widget):
     def top(self):
         return choose(self.too_large(), "too large", "in range"), self.too_large()
 
-    @readout("Largest scale that holds it")
+    @readout("Largest scale that holds it", help="Or the largest that fp32 has")
     def best(self):
         return show(self.found()["best_scale"], "real")
 
@@ -174,8 +185,9 @@ class LossScaling(Widget):
     @regime()
     def underflow(self):
         return self.share(run.LOST) > 0.05, (
-            f"Gradients vanish: {show(self.share(run.LOST), 'percent')} of them are zero in {self.format.name}, and what they would "
-            "teach is not learned; the loss shows no error. First response: a loss scale, or bf16.")
+            f"Gradients vanish: {show(self.share(run.LOST), 'percent')} of them are zero in {self.format.name}, and no error says so. "
+            "It costs what those would have taught: the network of the first preset diverged at a scale of 1, and matched fp32 at 8, "
+            "with about half of its gradients still at zero. First response: a loss scale, or bf16.")
 
     def summary(self):
         return (f"Times {show(self.scale, 'real')}, gradients around 2 to the power of {show(self.median, 'real')} with a spread of "

@@ -268,6 +268,14 @@ def test_bytes_per_parameter_of_the_recipes(key, total):
     assert catalog.recipe(key).bytes_per_param == pytest.approx(total, abs=0.005)
 
 
+@pytest.mark.parametrize("key, gradient, added_up", [("bf16-adam", 2, 0), ("bf16-adam-two-grads", 2, 4), ("fp8-te", 4, 0),
+                                                     ("fp8-deepseek-v3", 2, 4), ("fp8-lm", 1, 2), ("fp8-nanotron", 1, 4)])
+def test_gradients_and_the_sums_they_are_added_to_are_told_apart(key, gradient, added_up):
+    """The columns "Gradients" and "Accumulated gradients" of the Ultra-Scale Playbook's fp8 table."""
+    found = catalog.recipe(key)
+    assert (found.gradient_bytes - found.gradient_sum_bytes, found.gradient_sum_bytes) == (gradient, added_up)
+
+
 def test_adam_state_is_12_bytes_and_16_with_weight_and_gradient():
     adam = catalog.recipe("bf16-adam")
     assert (adam.optimizer_bytes, adam.bytes_per_param) == (12, 16)

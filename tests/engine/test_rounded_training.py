@@ -105,6 +105,13 @@ def test_the_best_scale_holds_the_largest_gradient():
     assert found["lost_at_best"] < 0.01 < shares(1, spread=6.0)["lost_at_best"]
 
 
+def test_a_scale_is_a_number_of_fp32():
+    """bf16 would hold the largest gradient, 2^-8.6, times 2^136; fp32 has no power of two past 2^127."""
+    assert shares(1, BF16)["best"] == 127 and shares(1, BF16)["best_scale"] <= FP32.largest
+    path = run.dynamic_scale(*MULTIBOX, BF16.largest, run.FIRST_SCALE, 50, 1)
+    assert np.nanmax(path["octave"]) == 127 and path["skipped"] == 0, "399 doublings from 2^16 are due, 111 have room"
+
+
 def test_bf16_needs_no_scale():
     assert shares(1, BF16)["shares"][run.LOST] == 0
 

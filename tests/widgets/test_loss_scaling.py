@@ -49,7 +49,24 @@ def test_the_largest_overflows_one_octave_above_the_best_scale():
 
 def test_the_window_is_drawn_where_the_format_ends():
     assert shown()["parts"]["window"]["x"].tolist() == pytest.approx([-25, -14, np.log2(65504)])
-    assert shown(format="bf16")["parts"]["window"]["x"].tolist() == [-60, -60, 50], "beyond the picture: at its edges"
+    assert shown()["parts"]["window"]["seen"].tolist() == [1, 1, 1] and shown()["parts"]["beyond"]["text"] == ["", ""]
+
+
+def test_a_window_that_goes_on_past_the_picture_says_so_instead():
+    """bf16 reaches from 2^-133, 9.18e-41, to nearly 2^128, 3.39e38; the picture from 2^-60 to 2^50."""
+    parts = shown(format="bf16")["parts"]
+    assert parts["window"]["seen"].tolist() == [0, 0, 0]
+    assert parts["beyond"]["text"] == ["← down to 9.18e−41", "up to 3.39e38 →"]
+
+
+def test_the_largest_scale_is_a_number_of_fp32():
+    assert text("best", format="bf16") == "1.7e38"
+
+
+def test_zeros_are_not_said_to_cost_what_they_did_not():
+    """At a scale of 8 NVIDIA's network trained as in fp32, with half of these gradients at zero."""
+    assert percent("lost", scale=8) == pytest.approx(0.55, abs=0.06)
+    assert "matched fp32 at 8" in shown(scale=8)["regimes"]["underflow"]["text"]
 
 
 def test_no_scale_serves_a_spread_of_seven_octaves():

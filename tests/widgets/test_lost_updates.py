@@ -31,6 +31,17 @@ def test_the_first_update_arrives_past_half_a_gap(format_, rate, arrives):
     assert ("nothing_arrives" in met(format=format_, rate=rate)) != arrives
 
 
+def test_a_run_too_short_to_stall_is_not_said_to():
+    """After 10 steps exact arithmetic is at 2 - 0.99^10 = 1.096, the line at 1.609: all ten moved it."""
+    assert met(steps=10) == set() and shown(steps=10)["readouts"]["landed"]["text"] == "10 of 10"
+
+
+def test_e4m3_ends_a_gap_above_its_line_by_a_tie():
+    """Half a gap is 1/16, at a rate of 0.1 the line 2 - 0.625 = 1.375. There 1.375 + 1/16 is the middle, and 1.5 is even."""
+    parts = shown(format="e4m3", rate=0.1, steps=100)["parts"]
+    assert parts["limit"]["y"] == pytest.approx(1.375) and parts["curves"]["plain"][-1] == 1.5
+
+
 def test_no_preset_meets_the_target():
     assert all("nothing_arrives" not in met(**texts) for texts in LostUpdates.presets.values())
 
@@ -44,5 +55,5 @@ def test_curves_begin_at_one_and_are_as_long_as_the_run():
 def test_words_agree_with_the_run():
     out = shown(rate=1e-4)
     assert out["readouts"]["landed"] == {"text": "0 of 1,000", "alarm": True}
-    assert "stands at 1 instead of 1.095" in out["summary"]
+    assert "stands at 1, exact arithmetic at 1.095" in out["summary"]
     assert out["parts"]["limit"]["text"] == "every update is under half a gap"

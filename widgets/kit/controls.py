@@ -111,7 +111,8 @@ class Bits(Control, param.Number):
     """A row of bits, each a button: the value holds a 1 for each that is turned, the last bit as 1.
 
     What a button shows is the widget's: ``faces`` names the part whose columns say, from the first bit on, its ``bit``, what it
-    is for (``role``, an index into ``roles``) and whether it is ``turned``. Bits of a part that has fewer rows are hidden.
+    is for (``role``, an index into ``roles``) and whether it is ``turned``. Bits of a part that has fewer rows are hidden. They
+    belong to one pattern: on the page a move of any other control turns them back.
     """
 
     kind = "bits"

@@ -109,12 +109,18 @@ export class View {
   }
 
   set(changes, settled) {
-    Object.assign(this.values, changes);
-    for (const name of Object.keys(changes)) this.bound[name].show(this.values[name]);
+    const all = { ...this.untouched(), ...changes };
+    Object.assign(this.values, all);
+    for (const name of Object.keys(all)) this.bound[name].show(this.values[name]);
     this.moved = true;
     if (this.noted === "typed") this.note("");
     this.pressPresets();
     this.update(settled);
+  }
+
+  // Bits that a reader turned were those of one pattern: a move of any other control gives another.
+  untouched() {
+    return Object.fromEntries(this.controls.filter(({ kind }) => kind === "bits").map(({ name }) => [name, 0]));
   }
 
   // A preset is pressed while the widget stands in just its state; an animation's position does not count.
