@@ -32,7 +32,8 @@ class LostUpdates(Widget):
     formula = (
         r"$$w + u \;\to\; w \quad\text{if}\quad |u| < \tfrac12\,2^{\,e-m}$$" "\n\n"
         "$u$ is an update, $2^e \\le |w| < 2^{e+1}$, $m$ the bits of the mantissa: rounding to the nearest number gives back $w$ "
-        "where the update is under half a gap (from the middle, where $w$'s last bit is 0). With $u = \\eta\\,(2-w)$ descent stalls "
+        "where the update is under half a gap (from the middle, where $w$'s last bit is 0; from a power of two towards 0 the gap is half "
+        "as wide). With $u = \\eta\\,(2-w)$ descent stalls "
         "at a distance of $2^{e-m}/(2\\eta)$.")
 
     @once

@@ -21,6 +21,13 @@ BY_HAND = {
     "precision.FP16.half_gap_at_one": "4.88e−4",                        # 2^-11
     "precision.FP16.smallest / 2": "2.98e−8",                           # 2^-25
     "0.31 / (0.31 + 0.053)": "85.4 %",
+    "precision.BF16.round(1 + 0.003)": "1",                             # under 2^-8 upwards
+    "precision.BF16.round(1 - 0.003)": "0.9961",                        # over 2^-9 downwards: 1 - 2^-8
+    "1 / 2000 / rounded_training.VALUES": "4.3",                        # 3.6 · (6.81 - 5.61)
+    "4.79 / 4.06))": "1.15×",                                           # 1 / (0.15 + 0.85 / 1.18)
+    "8 - recipe(\"fp8-deepseek-v3\")": "4 B",
+    "bf16-adam-fp32-grads": "18 B",
+    "models.parameters(model(\"llama3.1-405b\")) | params": "406B",
     "precision.BF16.gap(256)": "2",
     "precision.BF16.gap(0.02) | real": "1.22e−4",                       # 2^-13
     "share_lost(8e-5, 0.02, precision.BF16)": "11.8 %",                 # |z| > 1.5625
@@ -65,6 +72,38 @@ def test_autocast_on_cuda_is_not_claimed_of_the_cpu():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.softmax(torch.nn.Linear(4, 4)(torch.randn(2, 4)), -1).dtype == torch.bfloat16
     assert "On CUDA, matrix products" in LESSON.text
+
+
+def movement(optimizer, unscale_first):
+    """How far 200 steps move a layer's weights when its gradients come times 65,536 and are clipped to a norm of 1."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(64, 64)
+    begun, steps = layer.weight.detach().clone(), optimizer(layer.parameters())
+    for _ in range(200):
+        steps.zero_grad()
+        (layer(torch.randn(32, 64)).square().mean() * 65536).backward()
+        for part in ("unscale", "clip") if unscale_first else ("clip", "unscale"):
+            if part == "clip":
+                torch.nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+            else:
+                for weight in layer.parameters():
+                    weight.grad /= 65536
+        steps.step()
+    return (layer.weight - begun).abs().mean().item()
+
+
+def test_clipping_before_unscaling_stops_sgd_and_not_adam():
+    torch = pytest.importorskip("torch")
+    sgd, adam = ([movement(made, first) for first in (True, False)]
+                 for made in (lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=1e-3)))
+    assert sgd[1] < sgd[0] / 1000 and adam[1] == pytest.approx(adam[0], rel=0.3)
+
+
+def test_the_scaler_ends_four_octaves_under_what_a_typical_step_would_bear():
+    multibox = rounded_training.MULTIBOX_MEDIAN, rounded_training.MULTIBOX_SPREAD
+    assert rounded_training.dynamic_scale(*multibox, 65504.0, rounded_training.FIRST_SCALE, 2000, 1)["last"] == 20
+    assert rounded_training.scaled(*multibox, 1.0, 5, 10, 65504.0, 1)["best"] == 24
 
 
 def test_a_product_of_two_bf16_numbers_is_exact_in_fp32():
