@@ -124,8 +124,10 @@ class LossScaling(Widget):
             label = p.text("x", 0.885, text="text", text_alpha="seen", source=window, view=fig.of_rows(rows), text_align=align,
                            x_offset=offset, **still, **fig.LABEL)
             fig.only("wide", label)
-        for row, align in ((0, "left"), (1, "right")):
-            p.text("x", 0.885, text="text", source=sources["beyond"], view=fig.of_rows([row]), text_align=align, **still, **fig.LABEL)
+        for width, y in (("wide", 0.885), ("narrow", 0.43)):
+            for row, align in ((0, "left"), (1, "right")):
+                fig.only(width, p.text("x", y, text="text", source=sources["beyond"], view=fig.of_rows([row]), text_align=align,
+                                       **still, **fig.LABEL))
         p.segment("x", 0.5, "x", 0.68, source=largest, line_color=color["over"], line_width=2, **still)
         p.text("x", 0.70, text="text", source=largest, text_align="center", **still, **fig.BOLD | fig.OVER_LINES)
         fig.key(p, FATES, 0.965, (0.98, 0.925), hatches=("left_diagonal_line", " ", " ", "right_diagonal_line"), own_heights=True)
