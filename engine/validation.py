@@ -54,6 +54,8 @@ class Row:
     predicted: float
     fitted: bool
     note: str = ""
+    kind: str = ""
+    source: str = ""
 
     @property
     def error(self) -> float:
@@ -197,7 +199,7 @@ def rows_of(case: dict, calibration=DEFAULT) -> list[Row]:
     predicted = KINDS[case["kind"]](case, calibration)
     fitted = case["fitted"]     # yes, no, or the quantities that were
     return [Row(case["id"], case["group"], quantity, value, predicted[quantity],
-                quantity in fitted if isinstance(fitted, list) else fitted, case.get("note", ""))
+                quantity in fitted if isinstance(fitted, list) else fitted, case.get("note", ""), case["kind"], case["source"])
             for quantity, value in case["measured"].items()]
 
 
@@ -289,11 +291,15 @@ class Outcome:
 def validate(directory=None, calibration=DEFAULT) -> Outcome:
     """Every published case, worst first."""
     rows = [row for case in load(directory) for row in rows_of(case, calibration)]
+    rows.sort(key=lambda row: -abs(row.error))
+    return Outcome(tuple(rows), summaries(rows))
+
+
+def summaries(rows) -> tuple[Summary, ...]:
+    """The errors of each group and quantity among these rows, worst first."""
     places: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         quantity = "all" if (row.group, "all") in TARGETS else row.quantity
         places.setdefault((row.group, quantity), []).append(row)
-    summaries = [summarise(group, quantity, members) for (group, quantity), members in places.items()]
-    rows.sort(key=lambda row: -abs(row.error))
-    summaries.sort(key=lambda summary: -summary.mean)
-    return Outcome(tuple(rows), tuple(summaries))
+    found = [summarise(group, quantity, members) for (group, quantity), members in places.items()]
+    return tuple(sorted(found, key=lambda summary: -summary.mean))

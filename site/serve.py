@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-WATCHED = ("engine", "widgets", "lessons", "site", "mkdocs.yml")
+WATCHED = ("engine", "widgets", "lessons", "site", "tests/published", "mkdocs.yml")
 
 
 def is_free(port: int) -> bool:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE, DONE = ROOT / "build" / "static", ROOT / "build" / "static.done"
-SOURCES = ("engine", "widgets", "lessons", "site", "mkdocs.yml")
+SOURCES = ("engine", "widgets", "lessons", "site", "tests/published", "mkdocs.yml")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NO_BROWSER = ("The browser tests need Chromium and found none. Get one with `apt-get install chromium` or "
               "`playwright install chromium`, or name yours: CHROMIUM=/path/to/chrome.")

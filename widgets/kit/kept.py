@@ -13,7 +13,7 @@ from pathlib import Path
 import bokeh
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("engine", "widgets", "site/tokens.json")
+SOURCES = ("engine", "widgets", "site/tokens.json", "tests/published")
 
 
 @cache

@@ -1,0 +1,308 @@
+"""How far the engine is off, published number by published number: the rows of ``validation``, sorted by what they measure.
+
+A row is *measured* where hardware was timed or its memory read, and *counted* where the published number is arithmetic too:
+that the engine meets those says that it counts as others do, and nothing about speed. Three rows say yes or no ("does it
+fit"); they have no ratio and are left out here.
+
+Rows that fitted a constant are kept apart. Of the others, those are the harder test whose whole group fitted nothing:
+their neighbours did not help to set the constants either.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import check, units, validation
+from engine.program import program
+from engine.validation import Row
+
+MOST = 1024                                             # rows that a picture has room for
+LABELS, TICKS = 3, 7                                    # the worst groups that it names; marks on its scale, at most
+NAMED_APART = 0.06                                      # of the picture's height: labels stand at least so far apart
+REACH = (0.15, 2.2)                                     # ratios, ours to published, that it shows
+
+
+class Sort(NamedTuple):
+    """What rows measure: a name, how its values are written, whether hardware was measured."""
+
+    name: str
+    family: str
+    unit: str
+    measured: bool
+
+
+SORTS = {
+    "measured": Sort("everything measured", "real", "in s, B, FLOP/s or tokens/s", True),
+    "steps": Sort("training step times", "seconds", "", True),
+    "memory": Sort("training memory", "bytes", "", True),
+    "collectives": Sort("collectives", "seconds", "", True),
+    "latency": Sort("serving latencies", "seconds", "", True),
+    "throughput": Sort("serving throughputs", "count", "in tokens/s", True),
+    "rates": Sort("attention and FLOP rates", "flops_per_s", "", True),
+    "streams": Sort("streaming kernels", "seconds", "", True),
+    "counted": Sort("what is counted, not measured", "real", "in s, B, FLOP or parameters", False),
+}
+KEYS = list(SORTS)
+GROUPS = ("all", "foreign", "fitting")      # every group; those of which no row fitted anything; those of which some did
+STEP = {"step_s": "steps", "total_bytes": "memory", "model_flops_per_gpu_per_s": "rates"}
+KINDS = {"collective": "collectives", "attention": "rates", "stream": "streams"}
+WRITTEN = {"parameters": "params", "active_parameters": "params", "flops": "flops", "wasted": "percent"}
+PER_S = {"tokens_per_s": " tokens/s", "tokens_per_s_per_gpu": " tokens/s for each GPU", "days": " days"}
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------------
+def sort_of(row: Row) -> str:
+    """The key of what a row measures; "" for yes or no."""
+    if isinstance(row.measured, bool):
+        return ""
+    if row.kind == "step":
+        return STEP[row.quantity]
+    if row.kind == "serving":
+        return "throughput" if row.quantity.startswith("tokens_per_s") else "latency"
+    return KINDS.get(row.kind, "counted")
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Every row with a ratio, worst first."""
+    found = tuple(row for row in validation.validate().rows if sort_of(row))
+    check.positive(rows=len(found), room_left=MOST - len(found))
+    return found
+
+
+@cache
+def fitting_groups() -> frozenset[str]:
+    """The groups of which at least one row fitted a constant."""
+    return frozenset(row.group for row in rows() if row.fitted)
+
+
+def is_among(row: Row, sort: str, groups: str = "all") -> bool:
+    """Whether a row belongs to a sort, or to all that are measured, and to the groups asked for."""
+    kept = SORTS[sort_of(row)].measured if sort == "measured" else sort_of(row) == sort
+    return kept and (groups == "all" or (row.group in fitting_groups()) == (groups == "fitting"))
+
+
+@cache
+def among(sort: str = "measured", groups: str = "all", fitted: bool = False) -> tuple[Row, ...]:
+    """The rows of a sort that fitted nothing, or those that fitted something; worst first."""
+    check.one_of(SORTS, sort=sort)
+    check.one_of(GROUPS, groups=groups)
+    return tuple(row for row in rows() if is_among(row, sort, groups) and row.fitted == fitted)
+
+
+def errors(sort: str = "measured", groups: str = "all", fitted: bool = False) -> np.ndarray:
+    """Their errors, relative and with sign."""
+    return np.array([row.error for row in among(sort, groups, fitted)])
+
+
+def _or_zero(reduce, values) -> float:
+    return float(reduce(values)) if len(values) else 0.0
+
+
+def mean_error(sort: str = "measured", groups: str = "all", fitted: bool = False) -> float:
+    """The mean error without sign; 0 where there are no rows."""
+    return _or_zero(np.mean, np.abs(errors(sort, groups, fitted)))
+
+
+def half_within(sort: str = "measured", groups: str = "all") -> float:
+    """The error that half of the rows that fitted nothing stay within: the median."""
+    return _or_zero(np.median, np.abs(errors(sort, groups)))
+
+
+def lean(sort: str = "measured", groups: str = "all") -> float:
+    """The mean error with sign: below 0 where the engine's numbers are too small on the whole."""
+    return _or_zero(np.mean, errors(sort, groups))
+
+
+def share_within(most, sort: str = "measured", groups: str = "all"):
+    """The share of the rows that fitted nothing whose error is at most so much."""
+    found = np.abs(errors(sort, groups))
+    check.positive(rows=len(found))
+    return np.sum(np.where(found <= most, 1.0, 0.0)) / len(found)
+
+
+@cache
+def summaries(*sorts: str) -> tuple[validation.Summary, ...]:
+    """A line for each group of these sorts, worst first."""
+    return validation.summaries([row for row in rows() if sort_of(row) in sorts])
+
+
+# -- words ---------------------------------------------------------------------------------------------------------------
+def written(row: Row, value: float) -> str:
+    """A row's value with its unit."""
+    if row.quantity in PER_S:
+        return units.human(value, "count") + PER_S[row.quantity]
+    ending = next((family for end, family in (("_per_s", "flops_per_s"), ("_s", "seconds"), ("bytes", "bytes"))
+                   if row.quantity.endswith(end)), "real")
+    return units.human(value, WRITTEN.get(row.quantity, ending))
+
+
+def off(error: float) -> str:
+    """An error in words: by how much ours is more or less than what was published."""
+    if abs(error) < 5e-5:
+        return "the same"
+    return f"{units.human(abs(error), 'percent', 2)} {'more' if error > 0 else 'less'}"
+
+
+def told(row: Row) -> str:
+    """What a row is: the run, both numbers, how they differ, and who published it."""
+    fitted = "It fitted a constant." if row.fitted else "It fitted nothing."
+    return (f"{row.group}: {row.case}\nPublished {written(row, row.measured)}, ours {written(row, row.predicted)}: "
+            f"{off(row.error)}. {fitted}\nSource: {row.source.replace('; ', ', ')}")
+
+
+def signed(error: float) -> str:
+    """An error with its sign: "+80 %"."""
+    return ("+" if error > 0 else "") + units.human(error, "percent", 2)
+
+
+def label(row: Row) -> str:
+    """A row's group and error."""
+    return f"{row.group}, {signed(row.error)}"
+
+
+# -- the picture ---------------------------------------------------------------------------------------------------------
+@cache
+def _scale(sort: str) -> tuple[float, float]:
+    """The powers of ten at the ends of a sort's scale: a little beyond its smallest and largest published value."""
+    logs = np.log10([row.measured for row in rows() if is_among(row, sort)])
+    room = max(0.05 * np.ptp(logs), 0.15)
+    return float(logs.min() - room), float(logs.max() + room)
+
+
+def _tick_values(low: float, high: float) -> list[float]:
+    """Round values between two powers of ten: 1, 2, 5 and 10 where they have room, else powers alone, or some of them."""
+    fine = [m * 10.0**power for power in range(math.floor(low), math.ceil(high)) for m in (1, 2, 5)]
+    coarse = [10.0**power for power in range(math.floor(low), math.ceil(high) + 1)]
+    for values in (fine, coarse, coarse[::2], coarse[::3], coarse[::5]):
+        found = [value for value in values if low <= math.log10(value) <= high]
+        if len(found) <= TICKS:
+            return found
+    raise ValueError(f"low and high must span at most {5 * TICKS} powers of ten, got {low:g} and {high:g}")
+
+
+def _ticks(sort: str) -> tuple[list[float], list[str]]:
+    """Places from 0 to 1 and their words, the last repeated to make up the number."""
+    low, high = _scale(sort)
+    values = _tick_values(low, high)
+    values += values[-1:] * (TICKS - len(values))
+    return [(math.log10(value) - low) / (high - low) for value in values], [_tick_word(sort, value) for value in values]
+
+
+def _tick_word(sort: str, value: float) -> str:
+    """In seconds from 1 s on, so that ticks stay round."""
+    family = SORTS[sort].family
+    return units.in_unit(value, "s") if family == "seconds" and value >= 1 else units.human(value, family)
+
+
+def _named(sort: str, groups: str) -> list[int]:
+    """The worst row of each of the worst groups, by number in ``rows``, unless its label would meet another's."""
+    span, found, known = math.log(REACH[1] / REACH[0]), [], set()
+    for i, row in enumerate(rows()):
+        if len(found) == LABELS or row.group in known or row.fitted or not is_among(row, sort, groups):
+            continue
+        known.add(row.group)
+        if all(abs(math.log(_ratio(row) / _ratio(rows()[j]))) > NAMED_APART * span for j in found):
+            found.append(i)
+    return found + [-1] * (LABELS - len(found))
+
+
+def _at(row: Row, sort: str) -> float:
+    """Where a row's published value stands on the scale of a sort."""
+    low, high = _scale(sort)
+    return (math.log10(row.measured) - low) / (high - low)
+
+
+def _ratio(row: Row) -> float:
+    return row.predicted / row.measured
+
+
+@cache
+def columns() -> SimpleNamespace:
+    """The rows as columns of numbers, with their words."""
+    ends = np.array([_scale(sort) for sort in SORTS])
+    return SimpleNamespace(
+        published=np.array([row.measured for row in rows()]), ratio=np.array([_ratio(row) for row in rows()]),
+        error=np.array([abs(row.error) for row in rows()]),
+        sort=np.array([float(KEYS.index(sort_of(row))) for row in rows()]),
+        foreign=np.array([float(row.group not in fitting_groups()) for row in rows()]),
+        fitted=np.array([float(row.fitted) for row in rows()]), told=[told(row) for row in rows()],
+        low=ends[:, 0], high=ends[:, 1])
+
+
+@cache
+def figures() -> SimpleNamespace:
+    """What does not depend on how much error is allowed, for each sort and choice of groups in turn (``place``)."""
+    places = [(sort, groups) for sort in SORTS for groups in GROUPS]
+    named = np.array([_named(*place) for place in places])
+    worst = [among(*place)[:1] for place in places]
+    return SimpleNamespace(
+        count=np.array([float(len(among(*place))) for place in places]),
+        mean=np.array([mean_error(*place) for place in places]), half=np.array([half_within(*place) for place in places]),
+        lean=np.array([lean(*place) for place in places]),
+        fitted=np.array([float(len(among(*place, fitted=True))) for place in places]),
+        fitted_mean=np.array([mean_error(*place, fitted=True) for place in places]),
+        worst=[label(found[0]) if found else "none" for found in worst],
+        labels=[[label(rows()[i]) if i >= 0 else "" for i in line] for line in named.T],
+        short=[[signed(rows()[i].error) if i >= 0 else "" for i in line] for line in named.T],
+        label_x=np.array([[_at(rows()[i], sort) for i in line] for (sort, _), line in zip(places, named)]),
+        label_y=np.array([[_ratio(rows()[i]) for i in line] for line in named]),
+        ticks=np.array([_ticks(sort)[0] for sort in SORTS]).ravel(),
+        tick_words=[word for sort in SORTS for word in _ticks(sort)[1]])
+
+
+def tick_rows(sort):
+    """Where a sort's ticks stand among those of all."""
+    return sort * TICKS + np.arange(float(TICKS))
+
+
+def place(sort, groups):
+    """Where the figures of a sort and a choice of groups stand in ``figures``."""
+    return sort * len(GROUPS) + groups
+
+
+def band(most):
+    """(lowest, highest) ratio that is within an error of so much; the lowest no lower than the picture reaches."""
+    return np.maximum(1.0 - most, REACH[0]), 1.0 + most
+
+
+def share(part, whole):
+    """A share of something that may be nothing."""
+    return part / np.maximum(whole, 1.0)
+
+
+@program(x=MOST, y=MOST, published=MOST, ours=MOST, error=MOST, kind=MOST, row=MOST, within=())
+def seen(sort, groups, most, published, ratio, errors, sorts, foreign, fitted, low, high):
+    """The rows of a sort and of the groups asked for. ``x``: the published value's place on the sort's logarithmic scale;
+    ``kind``: 0 within the error allowed, 1 outside, 2 and 3 the same for rows that fitted a constant; ``within``: how many
+    are within and fitted nothing."""
+    xs = []
+    ys = []
+    values = []
+    predicted = []
+    off_by = []
+    kinds = []
+    places = []
+    within = 0
+    counted = len(low) - 1
+    for i in range(len(ratio)):
+        ours = sorts[i] == sort or (sort == 0 and sorts[i] != counted)
+        if ours and (groups == 0 or foreign[i] == 2 - groups):
+            outside = 1 if errors[i] > most else 0
+            start = low[int(sort)]
+            xs.append((math.log(published[i]) / math.log(10.0) - start) / (high[int(sort)] - start))
+            ys.append(ratio[i])
+            values.append(published[i])
+            predicted.append(published[i] * ratio[i])
+            off_by.append(errors[i])
+            kinds.append(outside + 2 * fitted[i])
+            places.append(i)
+            if outside == 0 and fitted[i] == 0:
+                within = within + 1
+    return {"x": xs, "y": ys, "published": values, "ours": predicted, "error": off_by, "kind": kinds, "row": places,
+            "within": within}
