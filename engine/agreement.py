@@ -54,6 +54,12 @@ KINDS = {"collective": "collectives", "attention": "rates", "stream": "streams"}
 WRITTEN = {"parameters": "params", "active_parameters": "params", "flops": "flops", "wasted": "percent"}
 PER_S = {"tokens_per_s": " tokens/s", "tokens_per_s_per_gpu": " tokens/s for each GPU", "days": " days"}
 
+LEFT_OPEN = ("not in the table", "not printed", "not stated")     # in a row's note
+QUANTITIES = {"step_s": "step time", "total_bytes": "memory", "fits": "does it fit?", "time_s": "time", "bytes": "bytes",
+              "model_flops_per_gpu_per_s": "FLOP/s of a GPU", "all": "latency", "interval_s": "checkpoint interval",
+              "wasted": "share lost", "tokens_per_s": "tokens/s", "tokens_per_s_per_gpu": "tokens/s of a GPU",
+              "flops_per_s": "FLOP/s", "flops": "FLOPs", "active_parameters": "active parameters"}
+
 
 # -- rows ----------------------------------------------------------------------------------------------------------------
 def sort_of(row: Row) -> str:
@@ -114,6 +120,21 @@ def half_within(sort: str = "measured", groups: str = "all") -> float:
     return _or_zero(np.median, np.abs(errors(sort, groups)))
 
 
+def half_apart(sort: str = "measured", groups: str = "all") -> float:
+    """The same once each group's mean is taken out, as when two runs of one group are compared; groups of one are left out."""
+    of_group: dict[tuple[str, str], list[float]] = {}
+    for row in among(sort, groups):
+        of_group.setdefault((row.group, row.quantity), []).append(_ratio(row))
+    rests = [np.abs(ratios / np.mean(ratios) - 1.0) for ratios in of_group.values() if len(ratios) > 1]
+    check.positive(groups=len(rests))
+    return float(np.median(np.concatenate(rests)))
+
+
+def filled_in(sort: str = "measured") -> int:
+    """How many rows that fitted nothing say that their source left something open."""
+    return sum(any(words in row.note for words in LEFT_OPEN) for row in among(sort))
+
+
 def lean(sort: str = "measured", groups: str = "all") -> float:
     """The mean error with sign: below 0 where the engine's numbers are too small on the whole."""
     return _or_zero(np.mean, errors(sort, groups))
@@ -147,6 +168,18 @@ def off(error: float) -> str:
     if abs(error) < 5e-5:
         return "the same"
     return f"{units.human(abs(error), 'percent', 2)} {'more' if error > 0 else 'less'}"
+
+
+def quantity(summary: validation.Summary) -> str:
+    """What a line of the tables is about."""
+    return QUANTITIES.get(summary.quantity, summary.quantity)
+
+
+def span(group: str, quantity: str) -> str:
+    """From the lowest to the highest error of a group's quantity, in words."""
+    found = [row.error for row in rows() if row.group == group and row.quantity == quantity]
+    check.positive(rows=len(found))
+    return f"{signed(min(found))} to {signed(max(found))}"
 
 
 def told(row: Row) -> str:

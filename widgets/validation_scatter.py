@@ -1,7 +1,7 @@
 """The engine against published runs: each number ours to theirs, what an allowed error leaves outside, what was fitted apart."""
 
 import numpy as np
-from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource
 from bokeh.transform import factor_mark
 
 from engine import agreement
@@ -125,17 +125,17 @@ class ValidationScatter(Widget):
         for width, name in (("wide", "name"), ("narrow", "short")):
             fig.only(width, p.text("x", "y", text=name, text_align="align", x_offset="right", source=sources["labels"], **fig.ON_PANEL,
                                    **fig.LABEL))
-        p.scatter("x", "y", source=sources["points"], marker=factor_mark("kind", MARKS, KINDS), size="size",
-                  fill_color=fig.hues("kind", HUES), line_color=fig.hues("kind", HUES), fill_alpha="filled", line_width=1.4,
-                  line_alpha=0.85)
+        looks = {"marker": factor_mark("kind", MARKS, KINDS), "size": "size", "fill_color": fig.hues("kind", HUES),
+                 "line_color": fig.hues("kind", HUES), "fill_alpha": "filled", "line_width": 1.4, "line_alpha": 0.85}
+        p.scatter("x", "y", source=sources["points"], **looks)
         p.text(0, "high", text="name", source=sources["band"], y_offset=-9, **fig.ON_PANEL, **fig.TEXT | {"text_color": color["accent"]})
         p.text("x", TICKS, text="name", source=sources["scale"], text_align="center", **fig.ON_PANEL, **fig.LABEL)
         p.text("x", TITLE, text="name", source=sources["title"], text_align="right", **fig.ON_PANEL, **fig.LABEL)
-        for i, kind in enumerate(KINDS[:3]):
-            looks = {"marker": MARKS[i], "size": SIZES[i] + 2, "fill_alpha": FILLED[i], "fill_color": color[HUES[kind]],
-                     "line_color": color[HUES[kind]], "line_width": 1.3}
-            for width, left in (("wide", 0.4 + 0.16 * i), ("narrow", 0.27 * i)):
-                fig.only(width, p.scatter([left], [KEY], **looks), p.text([left], [KEY], text=value(kind), x_offset=10, **fig.LABEL))
+        for width, left, step in (("wide", 0.4, 0.16), ("narrow", 0.0, 0.27)):
+            entries = ColumnDataSource({"x": left + step * np.arange(3), "y": np.full(3, KEY), "kind": KINDS[:3], "size": SIZES[:3] + 2,
+                                        "filled": FILLED[:3]})
+            fig.only(width, p.scatter("x", "y", source=entries, **looks),
+                     p.text("x", "y", text="kind", x_offset=10, source=entries, **fig.LABEL))
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
