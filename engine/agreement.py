@@ -160,7 +160,12 @@ def written(row: Row, value: float) -> str:
         return units.human(value, "count") + PER_S[row.quantity]
     ending = next((family for end, family in (("_per_s", "flops_per_s"), ("_s", "seconds"), ("bytes", "bytes"))
                    if row.quantity.endswith(end)), "real")
-    return units.human(value, WRITTEN.get(row.quantity, ending))
+    return _in_words(value, WRITTEN.get(row.quantity, ending))
+
+
+def _in_words(value: float, family: str) -> str:
+    """With a unit; times from a second on in seconds, so that two of them compare at a glance and ticks stay round."""
+    return units.in_unit(value, "s") if family == "seconds" and value >= 1 else units.human(value, family)
 
 
 def off(error: float) -> str:
@@ -224,13 +229,7 @@ def _ticks(sort: str) -> tuple[list[float], list[str]]:
     low, high = _scale(sort)
     values = _tick_values(low, high)
     values += values[-1:] * (TICKS - len(values))
-    return [(math.log10(value) - low) / (high - low) for value in values], [_tick_word(sort, value) for value in values]
-
-
-def _tick_word(sort: str, value: float) -> str:
-    """In seconds from 1 s on, so that ticks stay round."""
-    family = SORTS[sort].family
-    return units.in_unit(value, "s") if family == "seconds" and value >= 1 else units.human(value, family)
+    return [(math.log10(value) - low) / (high - low) for value in values], [_in_words(value, SORTS[sort].family) for value in values]
 
 
 def _named(sort: str, groups: str) -> list[int]:

@@ -94,7 +94,7 @@ def test_ticks_are_round_and_few():
 
 def test_words_have_the_unit_of_their_row():
     said = {row.quantity: agreement.written(row, row.measured) for row in agreement.rows()}
-    for quantity, ending in {"step_s": ("s", "min"), "total_bytes": ("GB",), "tokens_per_s": ("tokens/s",), "flops_per_s": ("FLOP/s",),
+    for quantity, ending in {"step_s": ("s",), "total_bytes": ("GB",), "tokens_per_s": ("tokens/s",), "flops_per_s": ("FLOP/s",),
                              "parameters": ("B", "T"), "days": ("days",), "wasted": ("%",), "ttft_s": ("s",)}.items():
         assert said[quantity].endswith(ending), said[quantity]
     assert agreement.off(0.0) == "the same" and agreement.off(-0.25) == "25 % less" and agreement.signed(0.804) == "+80 %"

@@ -68,7 +68,7 @@ def test_a_faulty_fence_is_refused_with_its_place(what, tmp_path, monkeypatch):
 def copy(tmp_path_factory):
     """A copy of what a build needs, with a single lesson."""
     folder = tmp_path_factory.mktemp("course")
-    for name in ("engine", "widgets", "site"):
+    for name in ("engine", "widgets", "site", "tests/published"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "mkdocs.yml", folder)
     settings = (folder / "mkdocs.yml").read_text(encoding="utf-8")

@@ -47,7 +47,7 @@ def test_a_mark_is_outside_where_its_height_leaves_the_band():
 
 def test_a_mark_names_its_run_both_numbers_and_its_source():
     said = next(text for text in ValidationScatter().hints()["points"] if "sc21_t2_174.6B_zero3_1536" in text)
-    assert "Published 1.11 min, ours 13.9 s: 79 % less." in said and "It fitted nothing." in said and "2104.04473" in said
+    assert "Published 66.8 s, ours 13.9 s: 79 % less." in said and "It fitted nothing." in said and "2104.04473" in said
 
 
 def test_labels_name_the_worst_of_each_group():
