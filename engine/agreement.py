@@ -229,7 +229,8 @@ def _ticks(sort: str) -> tuple[list[float], list[str]]:
     low, high = _scale(sort)
     values = _tick_values(low, high)
     values += values[-1:] * (TICKS - len(values))
-    return [(math.log10(value) - low) / (high - low) for value in values], [_in_words(value, SORTS[sort].family) for value in values]
+    words = [_in_words(value, SORTS[sort].family) for value in values]
+    return [(math.log10(value) - low) / (high - low) for value in values], words
 
 
 def _named(sort: str, groups: str) -> list[int]:

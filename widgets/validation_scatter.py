@@ -13,9 +13,11 @@ from widgets.kit.text import choose, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 NAMES = [sort.name for sort in SORTS.values()]
-OFFERED = {key: (sort.name[0].upper() + sort.name[1:], float(i)) for i, (key, sort) in enumerate(SORTS.items()) if key != "streams"}
+OFFERED = {key: (sort.name[0].upper() + sort.name[1:], float(i)) for i, (key, sort) in enumerate(SORTS.items())
+           if key != "streams"}     # a single row, seen with everything measured
 TITLES = [f"published, {sort.unit}".removesuffix(", ") for sort in SORTS.values()]
-GROUPS = {"all": ("all", 0.0), "foreign": ("of which nothing was fitted", 1.0), "fitting": ("of which some rows were fitted", 2.0)}
+GROUPS = {"all": ("all", 0.0), "foreign": ("of which nothing was fitted", 1.0),
+          "fitting": ("of which some rows were fitted", 2.0)}
 OF_GROUPS = ["", " in groups of which nothing was fitted", " in groups of which some rows were fitted"]
 KINDS = ["within", "outside", "fitted a constant", "fitted, and outside"]
 MARKS = ["circle", "triangle", "diamond", "diamond"]
@@ -38,20 +40,20 @@ class ValidationScatter(Widget):
                "All that was measured": {"quantity": "measured", "most": 0.25}}
     break_it = "Allow so little error that fewer than half of the rows are within it."
     assumptions = (
-        "Each point is one published number; its height is the engine's divided by it. Hollow diamonds set a constant of the engine, "
-        "so they stay out of every share and mean. Times below the line are too short, rates below it too low. What a "
+        "Each point is one published number; its height is the engine's divided by it. Hollow diamonds set a constant of "
+        "the engine, so they stay out of every share and mean. Times below the line are too short, rates below it too low. What a "
         "source leaves open (a micro-batch, the virtual stages) was filled in here. Numbers that are arithmetic in the source "
         "as well are counted, not measured, and stand apart.")
-    formula = ("$$e = \\frac{\\text{ours}}{\\text{published}} - 1, \\qquad \\bar e = \\frac{1}{n} \\sum_{i=1}^{n} |e_i|$$\n\nA row is within "
-               "an error of $m$ when $|e| \\le m$: between $1 - m$ and $1 + m$ on the picture. The sum runs over the rows that "
+    formula = ("$$e = \\frac{\\text{ours}}{\\text{published}} - 1, \\qquad \\bar e = \\frac{1}{n} \\sum_{i=1}^{n} |e_i|$$\n\n"
+               "A row is within an error of $m$ when $|e| \\le m$: between $1 - m$ and $1 + m$ on the picture. The sum runs over the rows that "
                "fitted nothing.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     @once
     def seen(self):
         rows = agreement.columns()
-        return agreement.seen(self.quantity, self.groups, self.most, rows.published, rows.ratio, rows.error, rows.sort, rows.foreign,
-                              rows.fitted, rows.low, rows.high)
+        return agreement.seen(self.quantity, self.groups, self.most, rows.published, rows.ratio, rows.error, rows.sort,
+                              rows.foreign, rows.fitted, rows.low, rows.high)
 
     def figure_of(self, name):
         """A number of the chosen rows that the allowed error does not move."""
@@ -123,17 +125,18 @@ class ValidationScatter(Widget):
         for edge in ("low", "high"):
             p.segment(-1, edge, 2, edge, source=sources["band"], line_color=color["accent"], line_width=2, line_dash=[7, 4])
         for width, name in (("wide", "name"), ("narrow", "short")):
-            fig.only(width, p.text("x", "y", text=name, text_align="align", x_offset="right", source=sources["labels"], **fig.ON_PANEL,
-                                   **fig.LABEL))
+            fig.only(width, p.text("x", "y", text=name, text_align="align", x_offset="right", source=sources["labels"],
+                                   **fig.ON_PANEL, **fig.LABEL))
         looks = {"marker": factor_mark("kind", MARKS, KINDS), "size": "size", "fill_color": fig.hues("kind", HUES),
                  "line_color": fig.hues("kind", HUES), "fill_alpha": "filled", "line_width": 1.4, "line_alpha": 0.85}
         p.scatter("x", "y", source=sources["points"], **looks)
-        p.text(0, "high", text="name", source=sources["band"], y_offset=-9, **fig.ON_PANEL, **fig.TEXT | {"text_color": color["accent"]})
+        p.text(0, "high", text="name", source=sources["band"], y_offset=-9, **fig.ON_PANEL,
+               **fig.TEXT | {"text_color": color["accent"]})
         p.text("x", TICKS, text="name", source=sources["scale"], text_align="center", **fig.ON_PANEL, **fig.LABEL)
         p.text("x", TITLE, text="name", source=sources["title"], text_align="right", **fig.ON_PANEL, **fig.LABEL)
         for width, left, step in (("wide", 0.4, 0.16), ("narrow", 0.0, 0.27)):
-            entries = ColumnDataSource({"x": left + step * np.arange(3), "y": np.full(3, KEY), "kind": KINDS[:3], "size": SIZES[:3] + 2,
-                                        "filled": FILLED[:3]})
+            entries = ColumnDataSource({"x": left + step * np.arange(3), "y": np.full(3, KEY), "kind": KINDS[:3],
+                                        "size": SIZES[:3] + 2, "filled": FILLED[:3]})
             fig.only(width, p.scatter("x", "y", source=entries, **looks),
                      p.text("x", "y", text="kind", x_offset=10, source=entries, **fig.LABEL))
         return p
@@ -175,8 +178,9 @@ class ValidationScatter(Widget):
     @regime(target=True)
     def half_outside(self):
         return self.some() & (self.share() < 0.5), (
-            f"You found where the engine stops telling two runs apart: within {self.allowed()} are only {show(self.within(), 'count')} of "
-            f"{show(self.figure_of('count'), 'count')} rows of {self.what()}. It takes {show(self.figure_of('half'), 'percent', 2)} to hold half. "
+            f"You found where the engine stops telling two runs apart: within {self.allowed()} are only "
+            f"{show(self.within(), 'count')} of {show(self.figure_of('count'), 'count')} rows of {self.what()}. "
+            f"It takes {show(self.figure_of('half'), 'percent', 2)} to hold half. "
             "First response: when two layouts differ by less than that here, measure both.")
 
     @regime()

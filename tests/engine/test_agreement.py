@@ -48,7 +48,8 @@ def test_neighbours_and_strangers_part_the_rows_that_fitted_nothing():
 
 def test_latencies_by_hand():
     """44 serving latencies, each error worked out from the row's two numbers."""
-    errors = [row.predicted / row.measured - 1 for row in validation.validate().rows if row.group == "latency of decode and prefill"]
+    errors = [row.predicted / row.measured - 1 for row in validation.validate().rows
+              if row.group == "latency of decode and prefill"]
     assert len(errors) == 44
     assert agreement.mean_error("latency") == pytest.approx(sum(map(abs, errors)) / 44)
     assert agreement.lean("latency") == pytest.approx(sum(errors) / 44)
@@ -101,8 +102,10 @@ def test_words_have_the_unit_of_their_row():
 
 
 @pytest.mark.parametrize("call, words", [
-    (lambda: agreement.among("nonsense"), "sort must be one of"), (lambda: agreement.among("steps", "some"), "groups must be one of"),
-    (lambda: agreement.share_within(0.1, "rates", "foreign"), "rows must be"), (lambda: agreement.span("nobody", "step_s"), "rows must be")])
+    (lambda: agreement.among("nonsense"), "sort must be one of"),
+    (lambda: agreement.among("steps", "some"), "groups must be one of"),
+    (lambda: agreement.share_within(0.1, "rates", "foreign"), "rows must be"),
+    (lambda: agreement.span("nobody", "step_s"), "rows must be")])
 def test_what_is_not_there_is_said(call, words):
     with pytest.raises(ValueError, match=words):
         call()
