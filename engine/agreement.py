@@ -121,7 +121,7 @@ def half_within(sort: str = "measured", groups: str = "all") -> float:
 
 
 def half_apart(sort: str = "measured", groups: str = "all") -> float:
-    """The same once each group's mean is taken out, as when two runs of one group are compared; groups of one are left out."""
+    """The same with each group's mean taken out, as between two runs of one group; groups of one row are left out."""
     of_group: dict[tuple[str, str], list[float]] = {}
     for row in among(sort, groups):
         of_group.setdefault((row.group, row.quantity), []).append(_ratio(row))

@@ -1,4 +1,4 @@
-"""The engine against published runs: each number ours to theirs, what an allowed error leaves outside, what was fitted apart."""
+"""The engine against published runs: each number, ours to theirs; what an allowed error leaves outside; fitted ones apart."""
 
 import numpy as np
 from bokeh.models import ColumnDataSource
@@ -41,12 +41,12 @@ class ValidationScatter(Widget):
     break_it = "Allow so little error that fewer than half of the rows are within it."
     assumptions = (
         "Each point is one published number; its height is the engine's divided by it. Hollow diamonds set a constant of "
-        "the engine, so they stay out of every share and mean. Times below the line are too short, rates below it too low. What a "
-        "source leaves open (a micro-batch, the virtual stages) was filled in here. Numbers that are arithmetic in the source "
-        "as well are counted, not measured, and stand apart.")
+        "the engine, so they stay out of every share and mean. Times below the line are too short, rates below it too "
+        "low. What a source leaves open (a micro-batch, the virtual stages) was filled in here. Numbers that are arithmetic "
+        "in the source as well are counted, not measured, and stand apart.")
     formula = ("$$e = \\frac{\\text{ours}}{\\text{published}} - 1, \\qquad \\bar e = \\frac{1}{n} \\sum_{i=1}^{n} |e_i|$$\n\n"
-               "A row is within an error of $m$ when $|e| \\le m$: between $1 - m$ and $1 + m$ on the picture. The sum runs over the rows that "
-               "fitted nothing.")
+               "A row is within an error of $m$ when $|e| \\le m$: between $1 - m$ and $1 + m$ on the picture. The sum runs "
+               "over the rows that fitted nothing.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     @once
@@ -190,8 +190,8 @@ class ValidationScatter(Widget):
     def summary(self):
         count = show(self.figure_of("count"), "count")
         return choose(self.some(),
-                      f"Of {count} published numbers that fitted nothing ({self.what()}) the engine meets {show(self.within(), 'count')} "
-                      f"to {self.allowed()}, which are {show(self.share(), 'percent', 2)}; its mean error is "
+                      f"Of {count} published numbers that fitted nothing ({self.what()}) the engine meets "
+                      f"{show(self.within(), 'count')} to {self.allowed()}, which are {show(self.share(), 'percent', 2)}; its mean error is "
                       f"{show(self.figure_of('mean'), 'percent')}, and the worst is {self.worst()}.",
                       f"No published number that fitted nothing is among these ({self.what()}), so 0 % can be said to be within "
                       f"{self.allowed()}.")
