@@ -114,6 +114,13 @@ class TileTuner(Widget):
     def kind(self):
         return tiling.bound(self.found())
 
+    def few(self):
+        """Less than half of the chip has a tile at all."""
+        return self.fits() & (self.idle() > SPARSE) & (self.most() <= 1)
+
+    def bound_words(self):
+        return choose(self.few() & (self.kind() == 0), "too few tiles", select(self.kind(), BOUND_BY))
+
     @staticmethod
     def named(tile):
         return f"{show(tile.block_m, 'count')} × {show(tile.block_n, 'count')} × {show(tile.block_k, 'count')}"
@@ -243,7 +250,7 @@ class TileTuner(Widget):
 
     @readout("Bound by")
     def bound_by(self):
-        return choose(self.fits(), select(self.kind(), BOUND_BY), "its size")
+        return choose(self.fits(), self.bound_words(), "its size")
 
     @readout("Best of 384 tiles", help="By the same model: BLOCK_M and BLOCK_N of 32 to 256, BLOCK_K of 32, 64 and "
              "128, two to five stages, four or eight warps")
@@ -271,7 +278,7 @@ class TileTuner(Widget):
 
     @regime()
     def sparse(self):
-        return self.fits() & (self.idle() > SPARSE) & (self.most() <= 1), (
+        return self.few(), (
             f"Too few tiles: {show(self.count(), 'count')} for {show(self.gpu.multiprocessors, 'count')} "
             "multiprocessors. First response: smaller tiles, then pieces of k for several programs (split-k).")
 
@@ -298,7 +305,7 @@ class TileTuner(Widget):
     def summary(self):
         rows, columns, inner = (show(size, "count") for size in self.shape())
         speed = choose(self.fits(), f"reach about {show(self.speed(), 'flops_per_s')}, bound by "
-                       f"{select(self.kind(), BOUND_BY)}", "do not fit on a multiprocessor")
+                       f"{self.bound_words()}", "do not fit on a multiprocessor")
         return (f"On an {self.gpu.name}, tiles of {self.named(self.tile())} for {rows} × {columns} × {inner} {speed}; "
                 f"{show(self.count(), 'count')} tiles leave {show(self.idle(), 'percent')} of the chip's time idle, "
                 f"and the best tile, {self.named(self.best())}, would reach {show(self.best_speed(), 'flops_per_s')}.")

@@ -68,5 +68,9 @@ def test_a_measured_product_stands_where_it_was_measured():
     assert there["rows"][0] == 4224
 
 
+def test_a_chip_that_is_mostly_idle_is_not_bound_by_its_arithmetic():
+    assert text("bound_by", m=64) == "too few tiles" and text("bound_by") == "arithmetic"
+
+
 def test_nvidias_example_is_a_preset():
     assert "98 tiles leave" in shown(**TileTuner.presets["A100, 1,792²"])["summary"]
