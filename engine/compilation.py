@@ -21,7 +21,7 @@ def graphs(shapes, dynamic, limit=RECOMPILE_LIMIT):
     """How many graphs are compiled in all.
 
     One for each shape when ``dynamic`` is off, up to the limit. Automatically: one for the first shape, and at the
-    second one that leaves the size open. Always open: one. Leaves out the sizes 0 and 1, which PyTorch treats apart.
+    second one that leaves the size open. Always open: one. Leaves out the sizes 0 and 1, which always get their own.
     Source: PyTorch 2.13, torch.compile's ``dynamic`` and ``recompile_limit``; executed in record/graph_breaks.py.
     """
     check.whole(shapes=shapes, limit=limit)
@@ -36,24 +36,20 @@ def compiled_after(steps, shapes, dynamic, limit=RECOMPILE_LIMIT):
 
 
 # -- who runs what ---------------------------------------------------------------------------------------------------
-def _turns(steps, shapes, first, last):
-    """How many of the steps have a shape from number ``first`` up to, but without, ``last``, counted from 0."""
-    rounds = np.floor(steps / shapes)
-    rest = steps - rounds * shapes
-    return rounds * (last - first) + np.maximum(np.minimum(rest, last) - first, 0)
-
-
 def kinds(steps, shapes, dynamic, limit=RECOMPILE_LIMIT):
     """(steps by a graph for their own size, by one for any size, without any) out of so many steps.
 
-    Beyond the limit a shape that has no graph runs eagerly; those that have one keep it (recorded: the call with a known
-    length after the limit was hit).
+    As soon as there is a graph for any size it serves all steps, those of the first shape as well: the newest graph is
+    tried first. Beyond the limit a shape that has no graph runs eagerly; those that have one keep it. Both recorded.
     """
     check.whole(0, steps=steps)
     made = graphs(shapes, dynamic, limit)
-    own = np.where(dynamic == OFF, made, np.where(dynamic == ON, 0, 1))
-    open_ends = np.where(dynamic == OFF, own, np.where(made > own, shapes, own))
-    return _turns(steps, shapes, 0, own), _turns(steps, shapes, own, open_ends), _turns(steps, shapes, open_ends, shapes)
+    opened = (dynamic == ON) | ((dynamic == AUTOMATIC) & (made > 1))
+    before_it = np.minimum(steps, np.where(dynamic == ON, 0, 1))
+    rounds = np.floor(steps / shapes)
+    own = np.where(opened, before_it, rounds * made + np.minimum(steps - rounds * shapes, made))
+    any_size = np.where(opened, steps - own, 0)
+    return own, any_size, steps - own - any_size
 
 
 def eager_share(shapes, dynamic, limit=RECOMPILE_LIMIT):
@@ -72,7 +68,9 @@ def total_s(steps, shapes, dynamic, compile_s, eager_s, compiled_s, any_size=1.0
 
 def saving_s(shapes, dynamic, eager_s, compiled_s, any_size=1.0, limit=RECOMPILE_LIMIT):
     """What a step saves on average once everything is compiled; below 0 where compiled code is slower."""
-    return eager_s - total_s(shapes, shapes, dynamic, 0.0, eager_s, compiled_s, any_size, limit) / shapes
+    first, both = (total_s(rounds * shapes, shapes, dynamic, 0.0, eager_s, compiled_s, any_size, limit)
+                   for rounds in (1, 2))
+    return eager_s - (both - first) / shapes
 
 
 def pays(shapes, dynamic, eager_s, compiled_s, any_size=1.0, limit=RECOMPILE_LIMIT):
@@ -109,23 +107,35 @@ def pace(eager_s, compiled_s):
 
 
 # -- what a break costs ----------------------------------------------------------------------------------------------
-def break_s(tensor_bytes, hbm_bytes_per_s, launches, launch_s, guards_s):
-    """A graph break's price for each call: the tensor written and read again, kernels launched apart, guards checked.
-
-    Leaves out that a CUDA graph must end there, and what a wait for a value costs when the break reads one.
-    """
-    check.non_negative(tensor_bytes=tensor_bytes, launches=launches, launch_s=launch_s, guards_s=guards_s)
+def break_gpu_s(tensor_bytes, hbm_bytes_per_s):
+    """What a graph break gives the GPU to do: the tensor that crosses it is written and read again."""
+    check.non_negative(tensor_bytes=tensor_bytes)
     check.positive(hbm_bytes_per_s=hbm_bytes_per_s)
-    return 2 * tensor_bytes / hbm_bytes_per_s + launches * launch_s + guards_s
+    return 2 * tensor_bytes / hbm_bytes_per_s
+
+
+def break_cpu_s(launches, launch_s, guards_s):
+    """What it gives the CPU to do: kernels launched apart, Python run and guards checked."""
+    check.non_negative(launches=launches, launch_s=launch_s, guards_s=guards_s)
+    return launches * launch_s + guards_s
+
+
+def step_s(gpu_s, cpu_s):
+    """A step takes the longer of the two: the CPU works ahead of the GPU, so the shorter one hides behind it.
+
+    Leaves out waits: where the CPU reads a value, the two no longer overlap.
+    """
+    check.non_negative(gpu_s=gpu_s, cpu_s=cpu_s)
+    return np.maximum(gpu_s, cpu_s)
 
 
 # -- what was timed --------------------------------------------------------------------------------------------------
 def timed_steps() -> list[SimpleNamespace]:
-    """Steps without and with compilation: as published, then as `make measure` found them, each saying which it is."""
-    cited = [SimpleNamespace(name=step.name, gpu=catalog.gpu(step.gpu).name, eager_s=step.eager_s,
-                             compiled_s=step.compiled_s, origin="cited") for step in catalog.compiled_steps().values()]
-    measured = [SimpleNamespace(name=f"A block, {case['tokens']:,} tokens", gpu=device, eager_s=case["eager_s"],
-                                compiled_s=case["compiled_s"], origin="measured")
+    """Steps without and with compilation: as published, then as measured by this course, which their names say."""
+    cited = [SimpleNamespace(name=step.name, on=step.on, eager_s=step.eager_s, compiled_s=step.compiled_s)
+             for step in catalog.compiled_steps().values()]
+    measured = [SimpleNamespace(name=f"A block, {case['tokens']:,} tokens", on=f"{device}, measured here",
+                                eager_s=case["eager_s"], compiled_s=case["compiled_s"])
                 for device, found in measurements.of("compiled").items() for case in found.values()]
     return cited + measured
 

@@ -53,6 +53,8 @@ EXAMPLES = [
     Example("extension", "A C extension", (examples.my_kernel, examples.extension),
             (examples.my_operator, examples.shape, examples.extension_mended)),
     Example("loops", "An if in a loop", (examples.loops,), (examples.loops_mended,)),
+    Example("layers", "A loop over layers", (examples.layer, examples.layers),
+            (examples.layer_mended, examples.layers_mended)),
     Example("number", "A number that changes", (examples.number,), (examples.number_mended,),
             lambda call: (0.5 + call,), lambda call: (torch.tensor(0.5 + call),), changing=True),
     Example("lengths", "A length that changes", (examples.lengths,), (examples.lengths_mended,), changing=True),

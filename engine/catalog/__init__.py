@@ -87,9 +87,10 @@ class CompiledStep:
 
     key: str
     name: str
-    gpu: str
+    on: str                         # GPU, framework, checkpointing: what two steps may differ in
     eager_s: float
     compiled_s: float
+    cold_s: float = 0.0             # the first step with an empty cache; 0 where nobody says
     note: str = ""
     source: str = ""
     checked: str = ""

@@ -10,8 +10,9 @@ MODES = {"automatic": AUTOMATIC, "off": OFF, "on": ON}
 
 
 def test_one_shape_by_hand():
-    """60 s to compile, 58.8 ms against 18.7 ms: 40.1 ms saved a step, 60 / 0.0401 = 1,496.3 steps."""
+    """60 s to compile, 58.8 ms against 18.7 ms: 40.1 ms saved a step, 60 / 0.0401 = 1,496.3 steps; 22 s: 548.6."""
     assert compilation.break_even_steps(1, OFF, 60.0, 0.0588, 0.0187) == 1497
+    assert compilation.break_even_steps(1, OFF, 22.0, 0.0588, 0.0187) == 549
     assert compilation.total_s(1000, 1, OFF, 60.0, 0.0588, 0.0187) == pytest.approx(60 + 18.7)
     assert compilation.speed_up(1000, 1, OFF, 60.0, 0.0588, 0.0187) == pytest.approx(58.8 / 78.7)
 
@@ -31,9 +32,16 @@ def test_a_limit_of_one_holds_for_automatic_too():
 def test_kinds_by_hand():
     """12 shapes, 30 steps, off: two rounds with 8 compiled of 12, then 6 more, all compiled: 22 and 8."""
     assert compilation.kinds(30, 12, OFF) == (22, 0, 8)
-    assert compilation.kinds(30, 12, AUTOMATIC) == (3, 27, 0)       # steps 1, 13 and 25 have the first shape
+    assert compilation.kinds(30, 12, AUTOMATIC) == (1, 29, 0)       # from the second step on the open graph serves all
+    assert compilation.kinds(30, 1, AUTOMATIC) == (30, 0, 0)
     assert compilation.kinds(30, 12, ON) == (0, 30, 0)
     assert compilation.eager_share(12, OFF) == pytest.approx(4 / 12)
+
+
+def test_automatic_by_hand():
+    """Two compilations of 60 s; then each step takes 18.7 · 1.05 = 19.635 ms: 120 s / 39.165 ms = 3,063.96 steps."""
+    assert compilation.saving_s(6, AUTOMATIC, 0.0588, 0.0187, 1.05) == pytest.approx(0.039165)
+    assert compilation.break_even_steps(6, AUTOMATIC, 60.0, 0.0588, 0.0187, 1.05) == 3064
 
 
 def executed(steps, shapes, dynamic, compile_s, eager_s, compiled_s, any_size, limit):
@@ -44,10 +52,10 @@ def executed(steps, shapes, dynamic, compile_s, eager_s, compiled_s, any_size, l
         if shape not in made and "any" not in made and len(made) < limit:
             made.append("any" if dynamic == ON or dynamic == AUTOMATIC and made else shape)
             total_s += compile_s
-        if shape in made:
-            total_s += compiled_s
-        elif "any" in made:
+        if "any" in made:                       # the newest graph is tried first
             total_s += compiled_s * any_size
+        elif shape in made:
+            total_s += compiled_s
         else:
             total_s += eager_s
     return total_s
@@ -84,8 +92,15 @@ def test_it_broadcasts():
 
 
 def test_a_break_by_hand():
-    """67.1 MB written and read at 3.35 TB/s is 40.1 µs; two launches of 5 µs and 20 µs of guards: 70.1 µs."""
-    assert compilation.break_s(4096 * 8192 * 2, 3.35e12, 2, 5e-6, 20e-6) == pytest.approx(70.07e-6, rel=1e-3)
+    """67.1 MB written and read at 3.35 TB/s is 40.06 µs of GPU; two launches of 5 µs and 20 µs of guards are 30 µs of CPU."""
+    assert compilation.break_gpu_s(4096 * 8192 * 2, 3.35e12) == pytest.approx(40.06e-6, rel=1e-3)
+    assert compilation.break_cpu_s(2, 5e-6, 20e-6) == pytest.approx(30e-6)
+
+
+def test_cpu_time_hides_behind_a_busy_gpu():
+    """133 ms of GPU work do not notice 1 ms more of the CPU; a step that waits for the CPU does."""
+    assert compilation.step_s(0.133, 0.020 + 0.001) == 0.133
+    assert compilation.step_s(0.005, 0.020 + 0.001) == pytest.approx(0.021)
 
 
 @pytest.mark.parametrize("wrong", [dict(shapes=0), dict(shapes=1.5), dict(limit=0), dict(dynamic=7)])
@@ -111,6 +126,18 @@ def test_dynamo_compiled_as_often_as_the_model_says(key, mode):
 def test_past_the_limit_a_known_length_keeps_its_graph_and_a_new_one_runs_eagerly():
     calls = compilation.run("lengths", dynamic="off")["calls"]
     assert [len(call["ran"]) for call in calls] == [1] * 8 + [0, 0, 1, 0]
+
+
+def test_once_there_is_a_graph_for_any_length_it_serves_the_first_length_too():
+    """Call 11 has the length of call 1 again."""
+    assert [call["ran"] for call in compilation.run("lengths")["calls"]] == [[0]] + [[1]] * 11
+
+
+def test_a_loop_with_a_break_leaves_its_own_frame_only():
+    """The if and what it guards run eagerly; the layer that the loop calls is one graph, run three times."""
+    call = compilation.run("layers")["calls"][0]
+    assert call["ran"] == [0, 0, 0] and call["compiled"] == [0]
+    assert (call["in_graphs"], call["ops"]) == (9, 15)                  # matmul, gelu, layer_norm; max, >, and /
 
 
 def test_examples_reach_from_whole_to_nothing():
