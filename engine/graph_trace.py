@@ -43,9 +43,11 @@ def _broken(run: dict, call: dict) -> list[dict]:
 
 
 def _notes(run: dict, call: dict) -> list[str]:
-    """Why graphs end in this call, then which guard made it compile anew, or was the last one to fail."""
+    """Why graphs end in this call, then which guard made it compile anew, or that the limit keeps it from that."""
+    over = bool(run["graphs"]) and not call["ran"]
     return ([f"✂ {broken['why']}" for broken in _broken(run, call)]
-            + [f"guard failed: {call['why']}"] * bool(call["why"]))
+            + [f"guard failed: {call['why']}"] * bool(call["why"])
+            + [f"the guards of all {len(run['graphs'])} graphs failed, and no more may be compiled"] * over)
 
 
 TEXTS = _texts()

@@ -40,11 +40,11 @@ class GraphBreaks(Widget):
         "guards shown are those on the function's own values; most of what is checked concerns PyTorch's state, modules "
         "and globals. Reasons are Dynamo's own words. Another release may break elsewhere.")
     formula = (
-        "$$\\text{in graphs} = \\frac{\\text{operations that ran in a graph}}{\\text{all operations of the call}}, "
-        "\\qquad \\text{graphs of one call} \\approx 1 + \\text{breaks that it meets}$$\n\nA break in a helper counts "
+        "$$\\text{in graphs} = \\frac{\\text{operations in a graph}}{\\text{all operations}}$$\n\n$$"
+        "\\text{graphs of one call} \\approx 1 + \\text{breaks that it meets}$$\n\nA break in a helper counts "
         "several times: the caller's graph ends before the call, the helper has its own graphs, and the caller goes on in "
-        "another. A break inside a for loop leaves no graph at all. A call compiles when no cached graph's guards hold, "
-        "until the limit of 8 graphs for a function.")
+        "another. A break inside a for loop leaves no graph of the function that holds the loop; what it calls is "
+        "captured by itself. A call compiles when no cached graph's guards hold, until the limit of 8 graphs for a function.")
 
     # -- the recording ----------------------------------------------------------------------------------------------
     @executed(*ALL)
@@ -167,7 +167,7 @@ class GraphBreaks(Widget):
             lines, strip = sources[code], sources[calls]
             fig.only(width,
                      p.quad(**box, source=lines, fill_color=color["compute"], fill_alpha="graph", line_color=None),
-                     p.quad(**box, source=lines, **fig.IDLE | {"fill_alpha": 0, "line_alpha": 0, "hatch_alpha": "eager"}),
+                     p.quad(**box, source=lines, fill_color=color["idle"], fill_alpha="eager", line_color=None),
                      p.text("left", "y", text="gutter", source=lines, x_offset=4, **fig.LABEL),
                      p.text("left", "y", text="text", source=lines, x_offset=indent, **CODE),
                      p.quad(**box, source=strip, fill_color=color["compute"], fill_alpha="compiles",
@@ -228,8 +228,9 @@ class GraphBreaks(Widget):
     @regime()
     def skipped(self):
         return (self.of("ran") < 1) & (self.of("compiled") < 1), (
-            "No graph at all: the break lies inside a loop, and Dynamo cannot go on from there, so it leaves the whole "
-            "function to Python. First response: take the loop or the branch out, as on the right.")
+            "No graph at all: the break lies inside a loop, and Dynamo cannot go on from there, so it leaves the function "
+            "that holds the loop to Python. What that function calls is still compiled, if it is Python, too: see “A loop "
+            "over layers”. First response: take the loop or the branch out, as on the right.")
 
     @regime()
     def in_pieces(self):

@@ -11,19 +11,27 @@ def shown(**texts):
 
 
 def test_at_rest_six_graphs_for_six_shapes():
-    """6 · 60 s / 40.1 ms = 8,977.6."""
+    """6 · 22 s / 40.1 ms = 3,291.8; 6 · 22 s = 132 s."""
     found = shown()
-    assert found["readouts"]["ahead"]["text"] == "ahead from step 8,978"
-    assert found["readouts"]["compiling"]["text"] == "6 min"
+    assert found["readouts"]["ahead"]["text"] == "ahead from step 3,292"
+    assert found["readouts"]["compiling"]["text"] == "2.2 min"
     assert found["parts"]["ways"]["graphs"].tolist() == [6, 2, 1]
     assert not any(regime["met"] for regime in found["regimes"].values())
 
 
-def test_the_wall_begins_at_fourteen_shapes():
-    """14 · 60 / 0.0401 = 20,948 steps, more than 20,000; with 13 it is 19,452."""
-    assert not shown(shapes=13)["regimes"]["never_pays_back"]["met"]
-    assert shown(shapes=14)["regimes"]["never_pays_back"]["met"]
-    assert not shown(shapes=14, dynamic="automatic")["regimes"]["never_pays_back"]["met"]
+def test_the_wall_begins_at_thirty_seven_shapes():
+    """37 · 22 / 0.0401 = 20,299 steps, more than 20,000; with 36 it is 19,751."""
+    assert not shown(shapes=36)["regimes"]["never_pays_back"]["met"]
+    assert shown(shapes=37)["regimes"]["never_pays_back"]["met"]
+    assert not shown(shapes=37, dynamic="automatic")["regimes"]["never_pays_back"]["met"]
+
+
+def test_labels_stand_clear_of_the_eager_line():
+    """The 8B step is at 0.946: the run's label above the line at 1, the dashed line's own below it."""
+    parts = shown(**CompileBreakEven.presets["8B, 8,192 tokens on a B200"])["parts"]
+    assert parts["run"]["label"] == 1 and parts["run"]["y"] < 1 and parts["ceiling"]["shift"] > 0
+    parts = shown()["parts"]
+    assert parts["run"]["label"] == parts["run"]["y"] > 1 and parts["ceiling"]["shift"] < 0
 
 
 def test_no_preset_meets_the_wall():

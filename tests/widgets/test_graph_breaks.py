@@ -46,6 +46,18 @@ def test_a_failed_guard_is_quoted():
     assert "guard failed: tensor 'x' size mismatch at index 0. expected 100, actual 37" in texts
 
 
+def test_a_loop_over_layers_is_eager_around_them_only():
+    """3 of 5 operations of each turn are the layer's."""
+    found = shown(example="layers")
+    assert found["readouts"]["captured"]["text"] == "60 %" and not found["regimes"]["skipped"]["met"]
+
+
+@pytest.mark.parametrize("call", [9, 10, 12])
+def test_a_call_past_the_limit_says_why_it_is_eager(call):
+    texts = shown(example="counter", call=call)["parts"]["notes"]["text"]
+    assert "the guards of all 8 graphs failed, and no more may be compiled" in texts
+
+
 def test_a_line_says_its_operations_under_the_pointer():
     widget = GraphBreaks()
     widget.set_state({"example": "reads_value"})

@@ -212,6 +212,11 @@ def fitting_view(value, views, headroom=1.15):
     return lookup(views, np.argmax(fits))
 
 
+def above_line(height, line, view):
+    """Where a label above a mark begins: at a line close above it, which would run through the label, else at the mark."""
+    return np.where((height < line) & (height > line - 0.075 * view), line, height)
+
+
 def end_to_end(lengths):
     """(start, end) of marks that are laid one behind the other, in each row if there are several."""
     end = np.cumsum(lengths, axis=-1)
