@@ -133,7 +133,7 @@ class CompileBreakEven(Widget):
     @part("eager_s", "compiled_s", shown=False)
     def ceiling(self):
         return {"y": self.best(), "text": f"a compiled step: {show(self.best(), 'times')}",
-                "shift": np.where(self.best() < 1, 12.0, -11.0)}
+                "shift": np.where(self.best() < 1, 27.0, -11.0)}
 
     def axis_end(self):
         return fig.fitting_view(self.best(), VIEWS)
@@ -153,7 +153,7 @@ class CompileBreakEven(Widget):
         ceiling = sources["ceiling"]
         p.segment(3e4, "y", LAST, "y", source=ceiling, line_color=color["ink-faint"], line_dash=[6, 4])
         fig.only("wide", p.text(LAST, "y", text="text", source=ceiling, text_align="right", y_offset="shift",
-                                x_offset=-6, **fig.LABEL))
+                                x_offset=-6, **fig.LABEL | fig.ON_PANEL))
         p.line("step", "y", source=sources["chosen"], line_color=color["compute"], line_width=7, line_alpha=0.22)
         for name, dash in zip(NAMES, DASHES):
             p.line("step", name, source=sources["curves"], line_color=color["compute"], line_width=2, line_dash=dash)

@@ -44,7 +44,8 @@ class GraphBreaks(Widget):
         "\\text{graphs of one call} \\approx 1 + \\text{breaks that it meets}$$\n\nA break in a helper counts "
         "several times: the caller's graph ends before the call, the helper has its own graphs, and the caller goes on in "
         "another. A break inside a for loop leaves no graph of the function that holds the loop; what it calls is "
-        "captured by itself. A call compiles when no cached graph's guards hold, until the limit of 8 graphs for a function.")
+        "captured by itself. A call compiles when no cached graph's guards hold, until the limit of 8 graphs for a "
+        "function.")
 
     # -- the recording ----------------------------------------------------------------------------------------------
     @executed(*ALL)
@@ -235,7 +236,7 @@ class GraphBreaks(Widget):
     @regime()
     def in_pieces(self):
         return self.of("ran") > 1, (
-            f"In pieces: {show(self.of('ran'), 'count')} graphs where one would do. Nothing is fused across a border, "
+            f"In pieces: {show(self.of('ran'), 'count')} graphs run where one would do. Nothing is fused across a border, "
             "and Python runs between them. First response: fullgraph=True turns each break into an error with its line.")
 
     @regime()

@@ -92,7 +92,7 @@ def test_it_broadcasts():
 
 
 def test_a_break_by_hand():
-    """67.1 MB written and read at 3.35 TB/s is 40.06 µs of GPU; two launches of 5 µs and 20 µs of guards are 30 µs of CPU."""
+    """67.1 MB written and read at 3.35 TB/s is 40.06 µs of GPU; two launches of 5 µs and 20 µs of guards: 30 of CPU."""
     assert compilation.break_gpu_s(4096 * 8192 * 2, 3.35e12) == pytest.approx(40.06e-6, rel=1e-3)
     assert compilation.break_cpu_s(2, 5e-6, 20e-6) == pytest.approx(30e-6)
 
