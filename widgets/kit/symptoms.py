@@ -25,9 +25,9 @@ SERVING = ("11-", "12-")
 # What is seen -> words of the symptom that tell; the first group that knows one has it.
 GROUPS = {
     "Out of memory": r"\bOOM\b|out of memory|memory\b(?! bandwidth)|reserved|unallocated|OutOfResources|rank 0 dies|num_alloc|nvidia-smi",
-    "It stops, or never starts": r"hangs?\b|watchdog|assertion|always starting|wall clock that",
+    "It stops, or never starts": r"hangs?\b|watchdog|assertion|always starting|wall clock that|error at capture|never end",
     "Wrong, or worse than it should be": r"\bloss\b|quality|drift|differ|does not repeat|do not\s+learn|checkpoint of|results change|"
-                                         r"scale goes|estimate is off",
+                                         r"scale goes|estimate is off|\bwrong\b",
     "Answers come late": None,                                  # what is left of the lessons on serving
     "Too slow": "",                                             # and of the others
 }
