@@ -125,6 +125,10 @@ class CapturedAddresses(Widget):
         share = show(replay.right_share(found, self.rows), "percent")
         return choose(self.ran(), share, "–"), self.ran() & (found["wrong"] > 0)
 
+    @readout("Rows asked for, rows run")
+    def asked(self):
+        return f"{show(self.rows, 'count')}, {show(self.captured, 'count')}", self.rows > self.captured
+
     @readout("Cells of others overwritten")
     def overwritten(self):
         return show(self.run()["spoilt"], "count"), self.run()["spoilt"] > 0
