@@ -302,6 +302,7 @@ class ProgramBlocks(Widget):
         block = show(self.block, "count")
         tiles = choose(self.count() > 1, "tiles", "tile")
         return (f"C has {show(self.count(), 'count')} {tiles} of {block} × {block}; {order}, with a wave of "
-                f"{show(self.at_a_time, 'count')}, HBM delivers {show(self.whole()['read'], 'count')} blocks for the whole product, "
+                f"{show(self.at_a_time, 'count')}, HBM delivers "
+                f"{show(self.whole()['read'], 'count')} blocks for the whole product, "
                 f"{show(tile_order.found_share(self.whole()), 'percent')} of all reads are found in L2, and a mask "
                 f"switches off {show(self.masked(), 'percent')} of the lanes.")

@@ -57,19 +57,20 @@ class TileTuner(Widget):
                 "how far another tile mends it.")
     assumptions = (
         "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best product of a "
-        "published sweep of sizes on the chip. Shared memory is what Triton 3.7.1 compiles, registers are fitted to that within 20 "
-        "%. A step is as slow as the arithmetic, the reads through L2, or the latency that the stages leave bare; HBM "
+        "published sweep of sizes on the chip. Shared memory is what Triton 3.7.1 compiles, registers are fitted to that within "
+        "20 %. A step is as slow as the arithmetic, the reads through L2, or the latency that the stages leave bare; HBM "
         "brings each operand once a wave where the two do not fit in L2. Left out: the launch, bank conflicts, "
         "clusters, and clocks that sink under load.")
     formula = (
-        r"$$\text{SMEM} = s\,b_k\,(b_m + b_n)\cdot 2 \qquad \frac{\text{FLOP}}{\text{byte}} = \frac{b_m b_n}{b_m + b_n}$$"
-        "\n\n"
-        r"$$T \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil\left(\frac{2\,b_m b_n k}{\text{rate of an SM}}"
-        r" + \text{latency} + \frac{2\,b_m b_n}{\text{an SM's share of L2}}\right)$$"
-        "\n\n$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes; on an A100 one stage less, since "
+        r"$$\text{SMEM} = 2\,s\,b_k\,(b_m + b_n)$$" "\n\n"
+        r"$$\frac{\text{FLOP}}{\text{byte}} = \frac{b_m b_n}{b_m + b_n}$$" "\n\n"
+        r"$$T \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil\left(\frac{2\,b_m b_n k}{r} + \ell"
+        r" + \frac{2\,b_m b_n}{q}\right)$$"
+        "\n\n$r$ and $q$ are an SM's share of the chip's FLOP/s and of L2's bytes a second, $\\ell$ the latency of a load. "
+        "$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes; on an A100 one stage less, since "
         "the one in use is in registers. The multiprocessor with the most tiles ends last (NVIDIA, Matrix "
         "Multiplication Background User's Guide, section 3.2). A step of a program takes "
-        "at least $\\text{latency}/(s - 1)$.")
+        "at least $\\ell/(s - 1)$.")
 
     # -- the engine, asked ------------------------------------------------------------------------------------------
     def tile(self):
