@@ -204,7 +204,7 @@ def _readout(value) -> dict:
 def _rows(view, columns: dict) -> dict:
     """Without the rows at the end that an algorithm had no number for; it has a place for as many as there can be."""
     if isinstance(view, Trace):
-        return javascript.Rows(columns) if view._runs_programs() else columns
+        return javascript.Rows(columns) if view._may_end_early() else columns
     lists = {name: column for name, column in columns.items() if np.ndim(column)}
     numbers = [np.asarray(column, dtype=float) for column in lists.values() if np.asarray(column).dtype.kind not in "US"]
     if not any(np.isnan(column[-1:]).any() for column in numbers):
@@ -237,8 +237,10 @@ class Trace:
     def __init__(self, cls, graph: Graph):
         self._cls, self._graph, self._used = cls, graph, set()
 
-    def _runs_programs(self) -> bool:
-        return any(node.op in ("program", "sweep") for node in self._graph.nodes)
+    def _may_end_early(self) -> bool:
+        """Whether columns may have fewer rows than there is room for: an algorithm's, or those of a padded table."""
+        return (any(node.op in ("program", "sweep") for node in self._graph.nodes)
+                or any(np.isnan(table).any() for table in self._graph.tables))
 
     def __getattr__(self, name):
         if name in self._cls.controls():
