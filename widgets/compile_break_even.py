@@ -23,7 +23,7 @@ COST = ("compile_s", "shapes", "eager_s", "compiled_s", "any_size", "limit")
 
 class CompileBreakEven(Widget):
     question = "From which step on is torch.compile ahead?"
-    shapes = Number("Distinct shapes", 6, 1, 1000, stops=70, whole=True, marks=(1, 2, 8, 9, 32, 64),
+    shapes = Number("Distinct shapes", 6, 1, 1000, stops=70, whole=True, marks=(1, 2, 8, 9, 12, 32, 36, 37, 64),
                     help="Input sizes that a run goes through, again and again")
     dynamic = Choice("Dynamic shapes", {"off": ("off", OFF), "automatic": ("automatic (default)", AUTOMATIC),
                                         "on": ("on", ON)}, "off")

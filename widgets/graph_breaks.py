@@ -30,7 +30,7 @@ class GraphBreaks(Widget):
     call = Number("Call", 1, 1, CALLS, stops=range(1, CALLS + 1), log=False, whole=True,
                   help="The same function again; some are given another length or number each time")
 
-    presets = {"An if in a helper": {}, "A value read: .item()": {"example": "reads_value"},
+    presets = {"An if in a helper": {"example": "helper"}, "A value read: .item()": {"example": "reads_value"},
                "A C extension": {"example": "extension"}, "An if in a loop": {"example": "loops"},
                "A length that changes": {"example": "lengths", "call": 2}}
     break_it = "Find a function that has no graph break at all and still ends up eager."
