@@ -268,6 +268,7 @@ def times(slower_s, faster_s):
     return slower_s / faster_s
 
 
-def idle_share(found):
-    """The part of a step in which the GPU runs nothing."""
-    return 1.0 - found["busy_s"] / found["total_s"]
+def waiting_share(found, gap_s=STREAM_GAP_S):
+    """The part of a step in which the GPU waits for a launch. The gaps between kernels are its own: they would be there
+    if every launch came in time."""
+    return 1.0 - (found["busy_s"] + (found["kernels"] - 1.0) * gap_s) / found["total_s"]

@@ -154,14 +154,14 @@ class CapturedAddresses(Widget):
             f"{show(found['wrong'], 'count')} of {show(self.rows, 'count')} answers are wrong, and no error was "
             "raised: the replay read the "
             "captured input, which still holds the old batch, and wrote as many rows as at capture. First response: "
-            "copy into "
-            "the captured input.")
+            f"{choose(self.rows > self.captured, 'capture a graph of more rows', 'copy into the captured input')}.")
 
     def summary(self):
         found = self.run()
         way = choose(self.way > 0, "copied into the captured input", "handed over as a new tensor")
+        answers = choose(self.ran(), f"{show(found['wrong'], 'count')} of {show(self.rows, 'count')} answers are wrong",
+                         "there are no new answers")
         return (f"A batch of {show(self.rows, 'count')} rows, {way}, and a graph captured with "
                 f"{show(self.captured, 'count')}: at the stage "
-                f"“{self.now()}” {show(found['wrong'], 'count')} answers are wrong, "
-                f"{show(replay.right_share(found, self.rows), 'percent')} are not, and "
+                f"“{self.now()}” {answers}, and "
                 f"{show(found['spoilt'], 'count')} cells of another tensor were overwritten.")
