@@ -159,8 +159,9 @@ class CapturedAddresses(Widget):
     def summary(self):
         found = self.run()
         way = choose(self.way > 0, "copied into the captured input", "handed over as a new tensor")
-        answers = choose(self.ran(), f"{show(found['wrong'], 'count')} of {show(self.rows, 'count')} answers are wrong",
-                         "there are no new answers")
+        right = show(replay.right_share(found, self.rows), "percent")
+        answers = choose(self.ran(), f"{show(found['wrong'], 'count')} answers are wrong, {right} are not",
+                         "0 % of the answers are there")
         return (f"A batch of {show(self.rows, 'count')} rows, {way}, and a graph captured with "
                 f"{show(self.captured, 'count')}: at the stage "
                 f"“{self.now()}” {answers}, and "
