@@ -215,7 +215,7 @@ class GraphBreaks(Widget):
     def compiled(self):
         return show(self.of("compiled"), "count"), self.of("compiled") > 4
 
-    @readout("Guards checked")
+    @readout("Guards that held")
     def checks(self):
         return show(self.of("checks"), "count")
 
