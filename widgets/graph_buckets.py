@@ -131,12 +131,12 @@ class GraphBuckets(Widget):
         p.segment(0, 0, LARGEST, LARGEST, line_color=color["ink-faint"], line_dash=[2, 4])
         p.segment("left", "top", "right", "top", source=sources["stairs"], line_color=color["ink"], line_width=1.5)
         p.scatter("x", "y", source=sources["graphs"], size=7, fill_color=color["accent"], line_color=color["panel"])
-        fig.key(p, {"a captured size": "accent", "computed for nothing": "idle", "how often": "hbm"}, wide=LARGEST + 9,
+        fig.key(p, {"a captured size": "accent", "computed for nothing": "idle", "how often, to no scale": "hbm"}, wide=LARGEST + 9,
                 narrow=(LARGEST + 10, LARGEST + 3), hatches=[" ", "left_diagonal_line", " "])
         return p
 
     # -- the words --------------------------------------------------------------------------------------------------
-    @readout("Rows computed for nothing")
+    @readout("Rows computed for nothing", help="Over the rows that were wanted")
     def waste(self):
         return show(self.wasted(), "percent"), self.wasted() > 0.25
 
