@@ -217,7 +217,8 @@ class LaunchTimeline(Widget):
     @readout("The CPU stops mattering", help="Eagerly: where the GPU needs as long as the CPU")
     def stops(self):
         batch = self.enough_batch()
-        at = choose(batch > 0, f"from {show(batch, 'count', 4)} sequences", "at no batch up to 2,048")
+        some = choose(batch > 1, f"from {show(batch, 'count', 4)} sequences", "from the first sequence")
+        at = choose(batch > 0, some, "at no batch up to 2,048")
         return f"below {show(self.enough(), 'seconds')} a kernel, or {at}"
 
     @readout("Graph against eager")
