@@ -8,6 +8,7 @@ from engine.graph_trace import CALLS, EXAMPLES, GUARDS, NOTES, ROWS, TEXTS, WITH
 from widgets.kit import figure as fig
 from widgets.kit import listing
 from widgets.kit.controls import Choice, Number
+from widgets.kit.symbolic import lookup
 from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, executed, hint, part, readout, regime
 
@@ -202,6 +203,11 @@ class GraphBreaks(Widget):
     def gave_up(self):
         """Eager for the limit's sake, not for a break's."""
         return (self.of("ran") < 1) & (self.of("compiled") > 0)
+
+    @readout("This call")
+    def this(self):
+        counted_from_one = np.concatenate([np.zeros(1), self.view()["written_strip"]])
+        return select(lookup(counted_from_one, self.call), DOES), self.gave_up()
 
     @readout("Graphs in this call")
     def ran(self):
