@@ -155,6 +155,10 @@ class GraphBreaks(Widget):
         """The present call's box."""
         return listing.at_call(self.call, CALLS)
 
+    @part("call", shown=False)
+    def now_narrow(self):
+        return listing.at_call(self.call, CALLS, [(0.0, 100.0)])
+
     def ranges(self):
         return {"y": [-listing.height(self.of("length"), self.of("length", "mended"), NOTES), 0.2]}
 
@@ -181,7 +185,8 @@ class GraphBreaks(Widget):
         for width, right in (("wide", listing.HALVES[0][1]), ("narrow", 100)):
             fig.only(width, p.segment(0, "at", right, "at", source=sources["breaks"], line_color=color["over"],
                                       line_alpha="seen", line_width=2.5, line_dash=[7, 4]))
-        fig.only("wide", p.quad(**box, source=sources["now"], fill_color=None, line_color=color["ink"], line_width=2))
+        for width, now in (("wide", "now"), ("narrow", "now_narrow")):
+            fig.only(width, p.quad(**box, source=sources[now], fill_color=None, line_color=color["ink"], line_width=2))
         for width, right, words in (("wide", listing.HALVES[0][1], LEGEND), ("narrow", 100, LEGEND_NARROW)):
             fig.only(width, p.text(right, listing.heights(0)["y"], text=value(words), text_align="right", **fig.LABEL))
         fig.only("wide", p.text(0, "y", text="text", source=notes, **fig.TEXT),

@@ -89,9 +89,9 @@ def places(state):
     return state + 1
 
 
-def at_call(call, count: int) -> dict:
-    """The boxes of one call in both strips."""
-    boxes = strip(count)
-    left = np.stack([start + (call - 1) * (end - start) / count for start, end in HALVES])
-    return {"left": left, "right": left + boxes["right"][0] - boxes["left"][0], "bottom": boxes["bottom"][:2],
-            "top": boxes["top"][:2]}
+def at_call(call, count: int, halves=HALVES) -> dict:
+    """The boxes of one call, one in each strip."""
+    boxes = strip(count, halves)
+    left = np.stack([start + (call - 1) * (end - start) / count for start, end in halves])
+    return {"left": left, "right": left + boxes["right"][0] - boxes["left"][0], "bottom": boxes["bottom"][:len(halves)],
+            "top": boxes["top"][:len(halves)]}
