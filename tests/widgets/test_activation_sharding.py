@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.activation_sharding import PARTS, ActivationSharding
 
 
-def shown(**texts):
-    widget = ActivationSharding()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(ActivationSharding).shown
 
 
 def bars(found):

@@ -5,25 +5,12 @@ import pytest
 
 from engine import experts
 from tests import states
+from tests.widgets.reading import Reader
 from widgets.alltoall_cost import RANKS, AlltoallCost
 
 
-def shown(**texts):
-    widget = AlltoallCost()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def part(name, **texts):
-    return shown(**texts)["parts"][name]
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
-
-
-def text(name, **texts):
-    return shown(**texts)["readouts"][name]["text"]
+READER = Reader(AlltoallCost)
+shown, part, met, text = READER.shown, READER.part, READER.met, READER.text
 
 
 def test_bars_are_the_layer_at_each_number_of_ranks():

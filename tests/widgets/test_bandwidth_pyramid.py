@@ -4,27 +4,18 @@ import numpy as np
 import pytest
 
 from tests import states
+from tests.widgets.reading import Reader
 from widgets.bandwidth_pyramid import BEGIN, END, ROWS, BandwidthPyramid
 
 PEAK = 989e12
 
 
-def shown(**texts):
-    widget = BandwidthPyramid()
-    widget.set_state(texts)
-    return widget.shown()
+READER = Reader(BandwidthPyramid)
+shown, readouts, met = READER.shown, READER.readouts, READER.met
 
 
 def times(**texts):
     return dict(zip(ROWS, shown(**texts)["parts"]["levels"]["took"]))
-
-
-def readouts(**texts):
-    return {key: value["text"] for key, value in shown(**texts)["readouts"].items()}
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
 
 
 def test_a_gigabyte_on_an_h100_by_hand():

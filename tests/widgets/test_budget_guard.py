@@ -2,13 +2,11 @@
 
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.budget_guard import ALONG, BudgetGuard
 
 
-def shown(**texts):
-    widget = BudgetGuard()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(BudgetGuard).shown
 
 
 def test_the_default_is_priced_and_allowed():

@@ -3,17 +3,12 @@
 import numpy as np
 
 from engine import replay
+from tests.widgets.reading import Reader
 from widgets.captured_addresses import CapturedAddresses
 
 
-def widget(**texts) -> CapturedAddresses:
-    made = CapturedAddresses()
-    made.set_state(texts)
-    return made
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in widget(**texts).shown()["regimes"].items() if regime["met"]}
+READER = Reader(CapturedAddresses)
+widget, met = READER.widget, READER.met
 
 
 def test_it_starts_with_the_trap():

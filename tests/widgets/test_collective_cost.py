@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 from engine import catalog
+from tests.widgets.reading import Reader
 from widgets.collective_cost import NAMES, SIZES, CollectiveCost
 
 PUBLISHED = Path(__file__).parents[1] / "published" / "collectives.json"
 
 
-def shown(**texts):
-    widget = CollectiveCost()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(CollectiveCost).shown
 
 
 def readouts(found):

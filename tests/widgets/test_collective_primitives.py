@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 
 from engine import ranks
+from tests.widgets.reading import Reader
 from widgets.collective_primitives import MOST, PRIMITIVES, CollectivePrimitives
 
 KEYS = [primitive.key for primitive in PRIMITIVES]
 MINE = ranks.example(4, 4)
 
 
-def shown(**texts):
-    widget = CollectivePrimitives()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(CollectivePrimitives).shown
 
 
 def block(found, name, count=4):

@@ -1,13 +1,11 @@
 """The break-even figure: what it shows is what the engine says, and the wall is where it was worked out by hand."""
 
 from tests import states
+from tests.widgets.reading import Reader
 from widgets.compile_break_even import CompileBreakEven
 
 
-def shown(**texts):
-    widget = CompileBreakEven()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(CompileBreakEven).shown
 
 
 def test_at_rest_six_graphs_for_six_shapes():

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from engine.units import MIB
+from tests.widgets.reading import Reader
 from widgets.ddp_overlap import DdpOverlap
 
 
-def shown(**texts):
-    widget = DdpOverlap()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(DdpOverlap).shown
 
 
 def readouts(found):

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from engine import units
+from tests.widgets.reading import Reader
 from widgets.ddp_scaling import RANKS, DdpScaling
 
 
-def shown(**texts):
-    widget = DdpScaling()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(DdpScaling).shown
 
 
 def readouts(found):

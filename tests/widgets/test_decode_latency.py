@@ -5,17 +5,12 @@ import pytest
 
 from engine import catalog, inference
 from engine.layout import machine
+from tests.widgets.reading import Reader
 from widgets.decode_latency import DEGREES, PARTS, DecodeLatency
 
 
-def shown(**texts) -> dict:
-    widget = DecodeLatency()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(DecodeLatency)
+shown, met = READER.shown, READER.met
 
 
 def test_the_default_by_hand():

@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 from engine import catalog, traces
+from tests.widgets.reading import Reader
 from widgets.dispatcher_trace import CASES, MODES, DispatcherTrace
 
 
-def shown(**texts) -> dict:
-    widget = DispatcherTrace()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(DispatcherTrace)
+shown, met = READER.shown, READER.met
 
 
 @pytest.mark.parametrize("case", CASES)

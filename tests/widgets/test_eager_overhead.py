@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.eager_overhead import SHOWN, EagerOverhead
 
 
-def shown(**texts) -> dict:
-    widget = EagerOverhead()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(EagerOverhead)
+shown, met = READER.shown, READER.met
 
 
 def test_the_default_by_hand():

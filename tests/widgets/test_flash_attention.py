@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from engine import flash_attention, online_softmax, ring_attention
+from tests.widgets.reading import Reader
 from widgets.flash_attention import FRAME, ORDERS, TOKENS, FlashAttention
 
 
-def shown(**texts):
-    widget = FlashAttention()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(FlashAttention).shown
 
 
 def test_the_default_by_hand():

@@ -3,22 +3,13 @@
 import numpy as np
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.float_explorer import FloatExplorer
 from widgets.kit.controls import BadValue
 
 
-def shown(**texts):
-    widget = FloatExplorer()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def text(name, **texts):
-    return shown(**texts)["readouts"][name]["text"]
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(FloatExplorer)
+shown, text, met = READER.shown, READER.text, READER.met
 
 
 def bits(**texts):

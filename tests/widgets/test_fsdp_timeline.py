@@ -4,31 +4,18 @@ import numpy as np
 import pytest
 
 from engine import catalog, fully_sharded, models
+from tests.widgets.reading import Reader
 from widgets.fsdp_timeline import LANES, FsdpTimeline
 
 
-def shown(**texts):
-    widget = FsdpTimeline()
-    widget.set_state(texts)
-    return widget.shown()
+READER = Reader(FsdpTimeline)
+shown, part, text, met = READER.shown, READER.part, READER.text, READER.met
 
 
 def hints(**texts):
     widget = FsdpTimeline()
     widget.set_state(texts)
     return widget.hints()
-
-
-def part(name, **texts):
-    return shown(**texts)["parts"][name]
-
-
-def text(key, **texts):
-    return shown(**texts)["readouts"][key]["text"]
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
 
 
 def test_the_default_by_hand():

@@ -2,13 +2,11 @@
 
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.fusion import ACROSS, FRAME, Fusion
 
 
-def shown(**texts):
-    widget = Fusion()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(Fusion).shown
 
 
 def test_the_default_by_hand():

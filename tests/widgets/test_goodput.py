@@ -4,21 +4,12 @@ import numpy as np
 import pytest
 
 from engine import reliability
+from tests.widgets.reading import Reader
 from widgets.goodput import INTERVALS, RUNS, Goodput
 
 
-def shown(**texts):
-    widget = Goodput()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
-
-
-def readouts(**texts):
-    return {key: value["text"] for key, value in shown(**texts)["readouts"].items()}
+READER = Reader(Goodput)
+shown, met, readouts = READER.shown, READER.met, READER.readouts
 
 
 def test_the_default_is_llama_3_writing_too_seldom():

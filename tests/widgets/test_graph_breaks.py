@@ -5,14 +5,12 @@ import pytest
 
 from engine import graph_trace
 from engine.graph_trace import EXAMPLES
+from tests.widgets.reading import Reader
 from widgets.graph_breaks import GraphBreaks
 from widgets.kit import listing
 
 
-def shown(**texts):
-    widget = GraphBreaks()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(GraphBreaks).shown
 
 
 def test_at_rest_one_function_in_four_graphs():

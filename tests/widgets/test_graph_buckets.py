@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 from engine import shape_buckets
+from tests.widgets.reading import Reader
 from widgets.graph_buckets import GraphBuckets
 
 
-def widget(**texts) -> GraphBuckets:
-    made = GraphBuckets()
-    made.set_state(texts)
-    return made
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in widget(**texts).shown()["regimes"].items() if regime["met"]}
+READER = Reader(GraphBuckets)
+widget, met = READER.widget, READER.met
 
 
 def test_each_step_stands_over_its_batch():

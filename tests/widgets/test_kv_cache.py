@@ -2,17 +2,12 @@
 
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.kv_cache import ROWS, KvCache
 
 
-def shown(**texts) -> dict:
-    widget = KvCache()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(KvCache)
+shown, met = READER.shown, READER.met
 
 
 def test_the_default_by_hand():

@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 from engine import capture
+from tests.widgets.reading import Reader
 from widgets.launch_timeline import KINDS, LaunchTimeline
 
 
-def widget(**texts) -> LaunchTimeline:
-    made = LaunchTimeline()
-    made.set_state(texts)
-    return made
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in widget(**texts).shown()["regimes"].items() if regime["met"]}
+READER = Reader(LaunchTimeline)
+widget, met = READER.widget, READER.met
 
 
 def test_the_names_of_kernels_are_in_the_engine_s_order():

@@ -4,21 +4,12 @@ import numpy as np
 import pytest
 
 from engine import rounded_training as run
+from tests.widgets.reading import Reader
 from widgets.loss_scaling import LossScaling
 
 
-def shown(**texts):
-    widget = LossScaling()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def text(name, **texts):
-    return shown(**texts)["readouts"][name]["text"]
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(LossScaling)
+shown, text, met = READER.shown, READER.text, READER.met
 
 
 def percent(name, **texts):

@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.lost_updates import LostUpdates
 
 
-def shown(**texts):
-    widget = LostUpdates()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(LostUpdates)
+shown, met = READER.shown, READER.met
 
 
 def test_the_default_stalls_where_the_limit_is_drawn():

@@ -4,24 +4,15 @@ import numpy as np
 import pytest
 
 from tests import states
+from tests.widgets.reading import Reader
 from widgets.memory_wall import CHANGES, ROWS, MemoryWall
 
 HOME = {"size": 3e9, "seq": 8192, "batch": 2}
 VOCAB = 128256
 
 
-def shown(**texts):
-    widget = MemoryWall()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def readouts(**texts):
-    return {key: value["text"] for key, value in shown(**texts)["readouts"].items()}
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(MemoryWall)
+shown, readouts, met = READER.shown, READER.readouts, READER.met
 
 
 def parts(**texts):

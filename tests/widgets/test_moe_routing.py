@@ -5,25 +5,12 @@ import pytest
 
 from engine import experts, routing
 from tests import states
+from tests.widgets.reading import Reader
 from widgets.moe_routing import MoeRouting
 
 
-def shown(**texts):
-    widget = MoeRouting()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def part(name, **texts):
-    return shown(**texts)["parts"][name]
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
-
-
-def text(name, **texts):
-    return shown(**texts)["readouts"][name]["text"]
+READER = Reader(MoeRouting)
+shown, part, met, text = READER.shown, READER.part, READER.met, READER.text
 
 
 LOAD = routing.route(8, 2, 0.8, 1, routing.OFF, 0)["load"][:8]

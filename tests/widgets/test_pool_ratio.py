@@ -5,17 +5,12 @@ import pytest
 
 from engine import inference, catalog
 from engine.layout import machine
+from tests.widgets.reading import Reader
 from widgets.pool_ratio import PREFILLERS, PoolRatio
 
 
-def widget(**texts) -> PoolRatio:
-    made = PoolRatio()
-    made.set_state(texts)
-    return made
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in widget(**texts).shown()["regimes"].items() if regime["met"]}
+READER = Reader(PoolRatio)
+widget, met = READER.widget, READER.met
 
 
 def test_the_default_by_hand():

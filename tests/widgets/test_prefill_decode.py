@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 from engine import serving
+from tests.widgets.reading import Reader
 from widgets.prefill_decode import REQUESTS, SHOWN, PrefillDecode
 
 
-def widget(**texts) -> PrefillDecode:
-    made = PrefillDecode()
-    made.set_state(texts)
-    return made
-
-
-def met(**texts) -> set[str]:
-    return {name for name, regime in widget(**texts).shown()["regimes"].items() if regime["met"]}
+READER = Reader(PrefillDecode)
+widget, met = READER.widget, READER.met
 
 
 def test_the_bars_are_the_first_requests_of_the_run_in_order():

@@ -4,21 +4,12 @@ import numpy as np
 import pytest
 
 from engine.tile_order import FOUND, PUT_OUT, READ
+from tests.widgets.reading import Reader
 from widgets.program_blocks import ProgramBlocks
 
 
-def widget(**texts):
-    found = ProgramBlocks()
-    found.set_state(texts)
-    return found
-
-
-def shown(**texts):
-    return widget(**texts).shown()
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(ProgramBlocks)
+widget, shown, met = READER.widget, READER.shown, READER.met
 
 
 @pytest.mark.parametrize("group, words", [(3, "54 of 162 blocks"), (1, "90 of 162 blocks")])

@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 
+from tests.widgets.reading import Reader
 from widgets.rank_mesh import LETTERS, RankMesh
 
 
-def shown(**texts):
-    widget = RankMesh()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def part(name, **texts):
-    return shown(**texts)["parts"][name]
+READER = Reader(RankMesh)
+shown, part = READER.shown, READER.part
 
 
 def lit(letter, **texts):

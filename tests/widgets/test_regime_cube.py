@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from engine import catalog, models, walls
+from tests.widgets.reading import Reader
 from widgets.regime_cube import KEYS, NAMES, RegimeCube
 
 
-def shown(**texts):
-    widget = RegimeCube()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(RegimeCube).shown
 
 
 def text(shown, name):

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from engine import ranks, ranks_operations
+from tests.widgets.reading import Reader
 from widgets.ring_allreduce import BARS, MOST, PHASES, RingAllreduce
 
 
-def shown(**texts):
-    widget = RingAllreduce()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(RingAllreduce).shown
 
 
 def grid(part, column, count):

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from engine import context_parallel, online_softmax, ring_attention
+from tests.widgets.reading import Reader
 from widgets.ring_attention import BLOCK, CELL, MOST, ORDERS, RingAttention
 
 GAP = 1e-9
 
 
-def shown(**texts):
-    widget = RingAttention()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(RingAttention).shown
 
 
 def texts(column):

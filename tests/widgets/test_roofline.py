@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from engine import measure
+from tests.widgets.reading import Reader
 from widgets.roofline import Roofline
 
 
-def shown(**texts):
-    widget = Roofline()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(Roofline).shown
 
 
 def text(shown, name):

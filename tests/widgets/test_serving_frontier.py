@@ -5,13 +5,11 @@ import pytest
 
 from engine import catalog, decoding
 from engine.layout import machine
+from tests.widgets.reading import Reader
 from widgets.serving_frontier import DEGREES, DOTS, ServingFrontier
 
 
-def shown(**texts) -> dict:
-    widget = ServingFrontier()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(ServingFrontier).shown
 
 
 def best(target: float, fleet: int, model="llama3-70b", gpu="h100-sxm", prompt=2048.0, output=256.0):

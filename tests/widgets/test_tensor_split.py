@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from engine import tensor
+from tests.widgets.reading import Reader
 from widgets.tensor_split import MOST, TensorSplit
 
 X, A, B = (np.array(matrix, dtype=float) for matrix in tensor.EXAMPLE)
@@ -12,10 +13,7 @@ Y = [["−4", "1", "−2", "−1"], ["−5", "−1", "3", "2"]]
 ROWS_FIRST = {"order": "row-column"}
 
 
-def shown(**texts):
-    widget = TensorSplit()
-    widget.set_state(texts)
-    return widget.shown()
+shown = Reader(TensorSplit).shown
 
 
 def blocks(found, name):

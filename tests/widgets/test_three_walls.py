@@ -6,28 +6,19 @@ import pytest
 from engine import catalog
 from engine.units import DAY
 from tests import states
+from tests.widgets.reading import Reader
 from widgets.three_walls import ThreeWalls
 
 PEAK = 989e12
 WALLS = ["memory_wall", "step_wall", "deadline_wall", "budget_wall"]
 
 
-def shown(**texts):
-    widget = ThreeWalls()
-    widget.set_state(texts)
-    return widget.shown()
+READER = Reader(ThreeWalls)
+shown, readouts, met = READER.shown, READER.readouts, READER.met
 
 
 def ratios(**texts):
     return shown(**texts)["parts"]["bars"]["ratio"]
-
-
-def readouts(**texts):
-    return {key: value["text"] for key, value in shown(**texts)["readouts"].items()}
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
 
 
 def test_the_default_by_hand():

@@ -3,23 +3,14 @@
 import pytest
 
 from engine import tiling
+from tests.widgets.reading import Reader
 from widgets.tile_tuner import ROWS, TileTuner
 
 H100 = tiling.chip("h100-sxm")
 
 
-def shown(**texts):
-    widget = TileTuner()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
-
-
-def text(name, **texts):
-    return shown(**texts)["readouts"][name]["text"]
+READER = Reader(TileTuner)
+shown, met, text = READER.shown, READER.met, READER.text
 
 
 def test_one_tile_too_many_is_the_target():

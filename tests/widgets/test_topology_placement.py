@@ -5,27 +5,14 @@ import pytest
 
 from engine import placement
 from tests import states
+from tests.widgets.reading import Reader
 from widgets.topology_placement import WALL, TopologyPlacement
 
 HIDDEN_BYTES = 8192 * 8192 * 2      # one micro-batch of Llama 3 70B between two layers
 
 
-def shown(**texts):
-    widget = TopologyPlacement()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def part(name, **texts):
-    return shown(**texts)["parts"][name]
-
-
-def readouts(**texts):
-    return {key: value["text"] for key, value in shown(**texts)["readouts"].items()}
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(TopologyPlacement)
+shown, part, readouts, met = READER.shown, READER.part, READER.readouts, READER.met
 
 
 def group(**texts):

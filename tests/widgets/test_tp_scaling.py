@@ -4,19 +4,14 @@ import numpy as np
 import pytest
 
 from engine import catalog, interconnect, tensor
+from tests.widgets.reading import Reader
 from widgets.tp_scaling import RANKS, TpScaling
 
 H100 = catalog.gpu("h100-sxm")
 
 
-def shown(**texts):
-    widget = TpScaling()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(TpScaling)
+shown, met = READER.shown, READER.met
 
 
 def test_arithmetic_by_hand():

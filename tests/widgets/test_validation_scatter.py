@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 from engine import agreement, units
+from tests.widgets.reading import Reader
 from widgets.validation_scatter import KINDS, OFFERED, ValidationScatter
 
 
-def shown(**texts) -> dict:
-    widget = ValidationScatter()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def readouts(**texts) -> dict:
-    return {name: readout["text"] for name, readout in shown(**texts)["readouts"].items()}
+READER = Reader(ValidationScatter)
+shown, readouts = READER.shown, READER.readouts
 
 
 @pytest.mark.parametrize("quantity", OFFERED)

@@ -4,21 +4,12 @@ import numpy as np
 import pytest
 
 from engine import catalog, zero
+from tests.widgets.reading import Reader
 from widgets.zero_stages import DEEPEST, ROOT, TOP, WALL, ZeroStages
 
 
-def shown(**texts):
-    widget = ZeroStages()
-    widget.set_state(texts)
-    return widget.shown()
-
-
-def part(name, **texts):
-    return shown(**texts)["parts"][name]
-
-
-def met(**texts):
-    return {name for name, regime in shown(**texts)["regimes"].items() if regime["met"]}
+READER = Reader(ZeroStages)
+shown, part, met = READER.shown, READER.part, READER.met
 
 
 def ratio(place):
