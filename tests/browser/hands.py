@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from playwright.sync_api import Locator, Page, expect
 
 from tests.conftest import ROOT
@@ -40,8 +42,9 @@ def pages() -> list[str]:
     return ["" if name == "index" else f"{name}/" for name in names]
 
 
+@cache
 def expected(slug: str, **values) -> dict:
-    """The words that Python gives for a widget with these controls moved."""
+    """The words that Python gives for a widget with these controls moved; several tests ask for the same."""
     widget = all_widgets()[slug]()
     widget.set_raw(values)
     shown = widget.shown()

@@ -246,4 +246,5 @@ def test_no_control_is_without_an_effect(slug, cls):
     """Each control changes something in the default state or, where it belongs to a case, in a preset or another state."""
     tried = [states.default(cls), *states.presets(cls), *states.scattered(cls, 20, between_stops=False)]
     for name in cls.controls():
-        assert any(states.telling_value(cls, name, state) is not None for state in tried), f"{name} changes nothing"
+        found = (states.telling_value(cls, name, state, ends_alone) for ends_alone in (True, False) for state in tried)
+        assert any(value is not None for value in found), f"{name} changes nothing"
