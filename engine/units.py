@@ -39,6 +39,7 @@ FAMILIES: dict[str, list[tuple[float, str]]] = {
     "watts": _decimal("W", "_kM"),
 }
 PREFIX = {"dollars": "$"}
+ONE = {" days": " day", " years": " year", " tokens": " token", " GPU-hours": " GPU-hour"}  # how a unit in the plural reads after a 1
 
 # a unit that can be asked for by name -> (SI value of one, text behind the number)
 UNITS: dict[str, tuple[float, str]] = {
@@ -95,7 +96,12 @@ def human(value: float, family: str, digits: int = 3) -> str:
             scale, text = candidate
     if value == 0 and family == "seconds":
         scale, text = 1.0, " s"
-    return PREFIX.get(family, "") + number(value / scale, digits) + text
+    return PREFIX.get(family, "") + _counted(number(value / scale, digits), text)
+
+
+def _counted(amount: str, text: str) -> str:
+    """A number and the unit behind it: '2 days', '1 day'."""
+    return amount + (ONE.get(text, text) if amount == "1" else text)
 
 
 def plain(value: float, _unit: str = "", _digits: int = 0) -> str:
@@ -108,4 +114,4 @@ def in_unit(value: float, unit: str, digits: int = 3) -> str:
     if unit not in UNITS:
         raise ValueError(f"unit must be one of {', '.join(UNITS)}; got {unit!r}")
     scale, text = UNITS[unit]
-    return ("$" if "$" in unit else "") + number(value / scale, digits) + text
+    return ("$" if "$" in unit else "") + _counted(number(value / scale, digits), text)

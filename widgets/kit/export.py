@@ -79,7 +79,7 @@ def version(cls: type[Widget]) -> str:
 
 def shared() -> str:
     """What all modules share: the scales of the formatter and the colours of both themes."""
-    tables = {"FAMILIES": units.FAMILIES, "PREFIX": units.PREFIX, "UNITS": units.UNITS, "TOKENS": {
+    tables = {"FAMILIES": units.FAMILIES, "PREFIX": units.PREFIX, "ONE": units.ONE, "UNITS": units.UNITS, "TOKENS": {
         name: {"light": light, "dark": tokens.palette("dark")[name]} for name, light in tokens.palette("light").items()}}
     return "".join(f"export const {name} = {json.dumps(table, ensure_ascii=False)};\n" for name, table in tables.items())
 

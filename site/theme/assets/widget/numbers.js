@@ -1,6 +1,6 @@
 // What the compiled widgets stand on: loops over Float64Arrays and the text of numbers.
 // The scales come from engine/units.py; a browser test holds every text here against Python's.
-import { FAMILIES, PREFIX, UNITS } from "../widgets/shared.js";
+import { FAMILIES, ONE, PREFIX, UNITS } from "../widgets/shared.js";
 
 export function vec(n, f) {
   const out = new Float64Array(n);
@@ -117,12 +117,14 @@ export function real(value, digits = 3) {
   return near.toExponential().replace("e+", "e").replace(/-/g, "−");
 }
 
+const counted = (amount, text) => amount + (amount === "1" ? ONE[text] ?? text : text);
+
 export function human(value, family, digits = 3) {
   if (family === "real") return real(value, digits);
   let [scale, text] = FAMILIES[family][0];
   for (const step of FAMILIES[family]) if (Math.abs(rounded(value / step[0], digits)) >= 1) [scale, text] = step;
   if (value === 0 && family === "seconds") [scale, text] = [1, " s"];
-  return (PREFIX[family] ?? "") + number(value / scale, digits) + text;
+  return (PREFIX[family] ?? "") + counted(number(value / scale, digits), text);
 }
 
 // A whole number in digits alone, as other programs read it.
@@ -130,7 +132,7 @@ export const plain = value => String(Math.floor(value + 0.5));
 
 export function in_unit(value, unit, digits = 3) {
   const [scale, text] = UNITS[unit];
-  return (unit.includes("$") ? "$" : "") + number(value / scale, digits) + text;
+  return (unit.includes("$") ? "$" : "") + counted(number(value / scale, digits), text);
 }
 
 // A typed quantity: "70B", "1.12 TB", "64 KiB", "7e10", "40 %". Null when it is not one, or could be two: a comma that does
@@ -145,7 +147,7 @@ export function parse(text, family) {
   const binary = family === "bytes" ? FAMILIES.bytes_binary : [];
   const steps = [...FAMILIES[family], ...binary].map(([scale, words]) => [scale, words.trim()]);
   if (!unit) return amount * (FAMILIES[family].length === 1 ? FAMILIES[family][0][0] : 1);
-  const same = (a, b) => a === b || a.split(" ")[0] === b;
+  const same = (a, b) => a === b || a.split(" ")[0] === b || ONE[` ${a}`]?.trim() === b;
   const found = steps.find(([, words]) => same(words, unit))
     ?? steps.find(([, words]) => same(words.toLowerCase(), unit.toLowerCase()));
   return found ? amount * found[0] : null;
