@@ -24,11 +24,14 @@ def origin(request):
     return request.getfixturevalue(request.param)
 
 
-class Visit:
-    """A reader's browser window, with nothing kept from others; it notes what a reader must never meet."""
+VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
 
-    def __init__(self, browser, **settings):
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | settings)
+
+class Visit:
+    """A reader's browser window; it notes what a reader must never meet. Nothing is kept from others but by a shared context."""
+
+    def __init__(self, browser, context=None, **settings):
+        self.context = context or browser.new_context(**VIEWPORT | settings)
         self.page = self.context.new_page()
         self.page.set_default_timeout(10_000)
         self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
@@ -36,7 +39,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self.fault("error", str(error)))
         self.page.on("requestfailed", lambda request: self.fault("request failed", f"{request.url} {request.failure}"))
         self.page.on("response", lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url))
-        self.context.on("request", lambda request: self.asked(request.url))
+        (self.page if context else self.context).on("request", lambda request: self.asked(request.url))
         self.page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
 
     def fault(self, kind: str, text: str) -> None:
@@ -72,4 +75,35 @@ def visit(browser):
     yield open_one
     for one in opened:
         one.context.close()
+    assert [fault for one in opened for fault in one.left()] == []
+
+
+@pytest.fixture(scope="session")
+def contexts(browser):
+    """Settings -> one context for all that only look: its cache spares each of them BokehJS."""
+    found = {}
+
+    def context(settings: dict):
+        key = str(sorted(settings.items()))
+        if key not in found:
+            found[key] = browser.new_context(**VIEWPORT | settings)
+        return found[key]
+
+    yield context
+    for each in found.values():
+        each.close()
+
+
+@pytest.fixture
+def glance(browser, contexts):
+    """As ``visit``, for a test that keeps nothing in the browser and asks nothing of what others kept."""
+    opened = []
+
+    def open_one(**settings) -> Visit:
+        opened.append(Visit(browser, contexts(settings)))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.page.close()
     assert [fault for one in opened for fault in one.left()] == []

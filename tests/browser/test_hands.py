@@ -44,8 +44,8 @@ def drawn(page, slugs: list[str]) -> None:
 
 
 @pytest.mark.parametrize("address", lessons())
-def test_a_lesson_served_brings_every_widget_to_life(visit, served, address):
-    drawn(visit().go(served + address), lessons()[address])
+def test_a_lesson_served_brings_every_widget_to_life(glance, served, address):
+    drawn(glance().go(served + address), lessons()[address])
 
 
 @pytest.mark.parametrize("address", lessons())

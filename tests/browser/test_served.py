@@ -61,9 +61,9 @@ def test_the_served_answer_comes_from_python(visit, served):
 
 
 @pytest.mark.parametrize("slug", WIDGETS)
-def test_the_server_says_what_the_page_says(visit, served, slug):
+def test_the_server_says_what_the_page_says(glance, served, slug):
     """For the same states, the answer over the socket and the page's own module."""
-    page = visit().go(f"{served}{slug}/")
+    page = glance().go(f"{served}{slug}/")
     cls = Hand(page, slug).cls
     tried = [states.default(cls), *states.presets(cls), *states.scattered(cls, 10)]
     for state, shown in zip(tried, json.loads(page.evaluate(SHOWN, [slug, tried])), strict=True):

@@ -105,14 +105,14 @@ def fits_a_phone(page) -> None:
 
 
 @pytest.mark.parametrize("address", pages())
-def test_a_phone_never_scrolls_sideways(visit, static, address):
-    fits_a_phone(visit(**PHONE).go(static + address))
+def test_a_phone_never_scrolls_sideways(glance, static, address):
+    fits_a_phone(glance(**PHONE).go(static + address))
 
 
 @pytest.mark.parametrize("slug", WIDGETS)
-def test_a_widget_on_a_phone(visit, static, slug):
+def test_a_widget_on_a_phone(glance, static, slug):
     """It fits; a tap on a slider moves it; every control is at least 44 pixels high, and wide where it stands alone."""
-    hand = Hand(visit(**PHONE).go(f"{static}{slug}/"), slug)
+    hand = Hand(glance(**PHONE).go(f"{static}{slug}/"), slug)
     fits_a_phone(hand.page)
     name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
     slider = hand.handle(name)
@@ -134,8 +134,8 @@ def test_a_widget_on_a_phone(visit, static, slug):
 
 # -- without JavaScript ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("address", lessons())
-def test_a_lesson_is_complete_without_javascript(visit, static, address):
-    window = visit(java_script_enabled=False)
+def test_a_lesson_is_complete_without_javascript(glance, static, address):
+    window = glance(java_script_enabled=False)
     window.forgive(" csp")  # Chromium's word for a script that it was told not to load
     page = window.go(static + address)
     assert page.locator("figure.widget").count() == len(lessons()[address])
@@ -163,9 +163,9 @@ def axe_faults(page, rules: str = "{}") -> list[str]:
 
 
 @pytest.mark.parametrize("address", [*pages(), f"{SLUGS[0]}/"])
-def test_axe_finds_no_serious_fault(visit, static, address):
+def test_axe_finds_no_serious_fault(glance, static, address):
     """All rules in light colours, those about colours in dark ones too. Of a data table the first rows speak for the rest."""
-    page = visit(color_scheme="light").go(static + address)
+    page = glance(color_scheme="light").go(static + address)
     for figure in page.locator("figure.widget").all():
         expect(figure).to_have_attribute("data-state", "live")
     page.evaluate("""() => {
