@@ -1,11 +1,11 @@
-# make serve · make test · make site · make bench · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
+# make serve · make test · make site · make book · make bench · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 PORT ?= 5006
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help serve test site bench dev recorder record measure clean
+.PHONY: help serve test site book bench dev recorder record measure clean
 help:
 	@sed -n '1p' Makefile
 
@@ -22,6 +22,10 @@ serve: site
 
 site: $(READY)
 	@$(BIN)/python site/build.py
+
+# The whole course as a PDF: build/system-ml.pdf. SITE_URL=https://example.org/course/ makes its links lead there.
+book: site
+	@$(BIN)/python site/paper.py
 
 # All of it on all cores; make test PYTEST="tests/engine -k roofline" for some, in one process.
 test: $(READY)

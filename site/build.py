@@ -1,4 +1,4 @@
-"""Write the static course into build/static: the lessons by mkdocs, each widget's module, and a page for each widget.
+"""Write the static course into build/static: the lessons by mkdocs, each widget's module and page, and the book.
 
     python site/build.py            the whole site
     python site/build.py --fresh    after emptying build/ first
@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+import book
 import bokeh
 from jinja2 import Environment, FileSystemLoader
 
@@ -78,12 +79,31 @@ def widgets() -> None:
         write(NEXT / "assets" / "widgets" / name, contents)
     script = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
     shutil.copyfile(script, NEXT / "assets" / "bokeh.min.js")
-    page = Environment(loader=FileSystemLoader(Path(markup.__file__).parent), autoescape=True).get_template("alone.html")
+    page = Environment(loader=FileSystemLoader([Path(markup.__file__).parent, THEME]), autoescape=True).get_template("alone.html")
+    home = book.public_home()
     for slug, cls in all_widgets().items():
-        widget = cls()
+        widget, shown_in = cls(), lessons_with(slug)
+        of_a_lesson = re.match(r"\.\./(\d\d-[\w-]+)/", shown_in[0][0]) if shown_in else None
         write(NEXT / slug / "index.html", page.render(
-            title=widget.question, summary=widget.shown()["summary"], lessons=lessons_with(slug), sheets=ALONE_SHEETS,
+            title=widget.question, description=widget.shown()["summary"], lessons=shown_in, sheets=ALONE_SHEETS,
+            home=home, address=f"{home}{slug}/" if home else "", picture=of_a_lesson[1] if of_a_lesson else "course",
             figure=markup.figure(widget, f"w-{slug}")))
+
+
+def the_book() -> None:
+    """All lessons on one page, made of the pages that mkdocs has written."""
+    for name, contents in book.pages(NEXT).items():
+        write(NEXT / name, contents)
+
+
+def for_robots() -> None:
+    """robots.txt, and the pages that mkdocs knows nothing of: widgets and the book. They have a sitemap of their own, because
+    whatever stands in sitemap.xml is taken for one of Material's pages when a reader goes there."""
+    home = book.settings()["site_url"]
+    listed = "".join(f"  <url><loc>{home}{name}/</loc></url>\n" for name in ("book", *all_widgets()))
+    write(NEXT / "sitemap-more.xml", '<?xml version="1.0" encoding="UTF-8"?>\n'
+          f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{listed}</urlset>\n')
+    write(NEXT / "robots.txt", f"User-agent: *\nAllow: /\nSitemap: {home}sitemap.xml\nSitemap: {home}sitemap-more.xml\n")
 
 
 def main() -> None:
@@ -98,6 +118,8 @@ def main() -> None:
     try:
         lessons()
         widgets()
+        the_book()
+        for_robots()
         publish()
     finally:
         shutil.rmtree(NEXT, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,15 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import browsers
+
 ROOT = Path(__file__).resolve().parents[1]
 SITE, DONE = ROOT / "build" / "static", ROOT / "build" / "static.done"
 SOURCES = ("engine", "widgets", "lessons", "site", "tests/published", "mkdocs.yml")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NO_BROWSER = ("The browser tests need Chromium and found none. Get one with `apt-get install chromium` or "
-              "`playwright install chromium`, or name yours: CHROMIUM=/path/to/chrome.")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
-             # whatever a page asks of another host fails, as it would without a network
-             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
 
 
 # a busy machine is no failure
@@ -66,14 +61,10 @@ def static(site):
 # -- the browser ---------------------------------------------------------------------------------------------------------
 def find_browser(playwrights_own: str) -> str:
     """The path of a Chromium, or a failure that says how to get one."""
-    named = os.environ.get("CHROMIUM")
-    if named:
-        found = shutil.which(named)
-    else:
-        found = next((path for name in BROWSERS if (path := shutil.which(name))), None) or shutil.which(playwrights_own)
-    if not found:
-        pytest.fail(f"CHROMIUM={named} is not a program. {NO_BROWSER}" if named else NO_BROWSER, pytrace=False)
-    return found
+    try:
+        return browsers.find(playwrights_own)
+    except LookupError as error:
+        pytest.fail(f"The browser tests need Chromium. {error}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +72,7 @@ def browser():
     from playwright.sync_api import sync_playwright
     with sync_playwright() as playwright:
         chromium = playwright.chromium
-        opened = chromium.launch(executable_path=find_browser(chromium.executable_path), args=ARGUMENTS)
+        opened = chromium.launch(executable_path=find_browser(chromium.executable_path), args=browsers.ARGUMENTS)
         yield opened
         opened.close()
 

@@ -1,0 +1,24 @@
+"""Where Chromium is on this machine, and how it is started: for the tests and for the PDF of the course."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HOW_TO_GET_ONE = ("Get one with `apt-get install chromium` or `playwright install chromium`, or name yours: CHROMIUM=/path/to/chrome.")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
+             # whatever a page asks of another host fails, as it would without a network
+             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+
+
+def find(playwrights_own: str) -> str:
+    """The path of a Chromium, or a LookupError that says how to get one."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        found = shutil.which(named)
+    else:
+        found = next((path for name in NAMES if (path := shutil.which(name))), None) or shutil.which(playwrights_own)
+    if not found:
+        raise LookupError(f"CHROMIUM={named} is not a program. {HOW_TO_GET_ONE}" if named else f"No Chromium was found. {HOW_TO_GET_ONE}")
+    return found
