@@ -2,56 +2,14 @@
 
 import json
 import re
-from functools import cache
-from html.parser import HTMLParser
+from collections import Counter
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import parse_qsl, unquote, urljoin, urlsplit
 
+import pytest
 
-HERE = "http://course.example/"
-LOADED = {"src", "srcset", "data", "poster", "action"}  # what a browser fetches by itself, or sends
-
-
-class Page(HTMLParser):
-    """The ids of a page and what it points at: (attribute, address, tag)."""
-
-    def __init__(self, path: Path):
-        super().__init__()
-        self.ids, self.links, self.styles = set(), [], []
-        self.in_style = False
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        self.in_style = tag == "style"
-        self.ids |= {given[key] for key in ("id", "name") if given.get(key) and (key == "id" or tag == "a")}
-        if given.get("style"):
-            self.styles.append(given["style"])
-        for key, value in attrs:
-            if value is not None and (key in LOADED and tag != "object" or key in ("href", "xlink:href")):
-                self.links.append((key, value.strip(), tag, given.get("rel", "")))
-
-    def handle_data(self, data):
-        if self.in_style:
-            self.styles.append(data)
-
-
-@cache
-def pages(site: Path) -> dict[Path, Page]:
-    return {path: Page(path) for path in sorted(site.rglob("*.html"))}
-
-
-def address(site: Path, path: Path) -> str:
-    """Where a page of the site stands on a server."""
-    return HERE + path.relative_to(site).as_posix().removesuffix("index.html")
-
-
-def target(site: Path, where: str) -> Path | None:
-    """The file that a server gives out for an address of the site; None if there is none."""
-    file = site / unquote(urlsplit(where).path).lstrip("/")
-    file = file / "index.html" if file.is_dir() else file
-    return file if file.is_file() else None
-
+from tests.lessons.links import HERE, address, faults_of_form, leading_away, pages, same_page, target
+from widgets.kit.widget import all_widgets
 
 def test_there_are_pages_to_look_at(site):
     assert len(pages(site)) >= 4 and sum(len(page.links) for page in pages(site).values()) > 100
@@ -87,13 +45,39 @@ def test_nothing_is_loaded_from_another_host(site):
     assert foreign == []
 
 
-def test_links_that_lead_away_are_well_formed(site):
+def test_a_link_to_a_state_names_controls_and_values(site):
+    """?slug.control=value, wherever it stands: the control is there and takes the value."""
+    widgets, seen, wrong = all_widgets(), 0, []
     for path, page in pages(site).items():
-        for key, link, tag, rel in page.links:
-            parts = urlsplit(link)
-            if parts.netloc:
-                assert re.fullmatch(r"[a-z0-9.-]+\.[a-z]{2,}", parts.netloc), f"{path.relative_to(site)}: {link}"
-                assert " " not in link and not link.endswith((".", ",", ")")) or "(" in link, f"{path.relative_to(site)}: {link}"
+        for _, link, tag, _ in page.links:
+            for name, value in parse_qsl(urlsplit(urljoin(address(site, path), link)).query) if tag == "a" and not urlsplit(link).netloc else ():
+                slug, _, control = name.partition(".")
+                if slug not in widgets or not control:
+                    continue
+                seen += 1
+                try:
+                    widgets[slug]().set_state({control: value})
+                except ValueError as error:
+                    wrong.append(f"{path.relative_to(site)}: {link}: {error}")
+    assert seen and wrong == []
+
+
+def test_links_that_lead_away_are_well_formed(site):
+    links = leading_away(site)
+    assert len(links) > 100
+    assert {link: faults for link in links if (faults := faults_of_form(link))} == {}
+
+
+def test_no_page_elsewhere_is_linked_in_two_ways(site):
+    count = Counter(same_page(link) for link in leading_away(site))
+    assert [link for link in leading_away(site) if count[same_page(link)] > 1] == []
+
+
+@pytest.mark.parametrize("link", ["http://example.org/a", "https://example.org/a?utm_source=x", "https://arxiv.org/pdf/1910.02054",
+                                  "https://arxiv.org/abs/1910.02054v3", "https://example.org/a.", "https://example.org/a)"])
+def test_a_fault_of_form_is_seen(link):
+    assert len(faults_of_form(link)) == 1
+    assert faults_of_form("https://en.wikipedia.org/wiki/Ring_(mathematics)") == []
 
 
 def test_stylesheets_load_only_what_the_site_holds(site):
