@@ -9,6 +9,8 @@ import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
 import { bindHints } from "./hint.js";
+import { bindEmbed, isEmbedded, ownPage } from "./embed.js";
+import { bindPresent } from "./present.js";
 import { bindDocuments, pictureFile, showDocuments, tableFile, tables } from "./take.js";
 
 const here = new URL("..", import.meta.url);
@@ -289,8 +291,8 @@ export class View {
     this.pressPresets();
     const alone = this.$("[data-alone]");
     if (alone) {
-      alone.href = new URL(`../${this.slug}/`, here);
-      alone.addEventListener("click", () => { alone.href = addressWith(this.slug, this.changedFromHome(), new URL(`../${this.slug}/`, here)); });
+      alone.href = ownPage(this);
+      alone.addEventListener("click", () => { alone.href = ownPage(this); });
     }
     const data = this.$("[data-data]");
     data?.addEventListener("toggle", () => {
@@ -303,6 +305,8 @@ export class View {
     bindActions(this);
     bindDocuments(this.element);
     bindIntake(this);
+    bindEmbed(this);
+    bindPresent(this);
     this.element.addEventListener("widget-set", event => this.setTexts(event.detail));
     this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
@@ -322,7 +326,7 @@ export class View {
   }
 
   async copyLink() {
-    const link = addressWith(this.slug, this.changedFromHome(), location.href.split("#")[0]);
+    const link = isEmbedded() ? ownPage(this) : addressWith(this.slug, this.changedFromHome(), location.href.split("#")[0]);
     const button = this.$("[data-copy]");
     try {
       await navigator.clipboard.writeText(link);
