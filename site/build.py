@@ -20,6 +20,7 @@ import book
 import bokeh
 from jinja2 import Environment, FileSystemLoader
 
+import search_index
 from widgets.kit import export, kept, markup, tokens
 from widgets.kit.widget import all_widgets
 
@@ -117,6 +118,7 @@ def main() -> None:
         shutil.rmtree(OUT, ignore_errors=True)
     try:
         lessons()
+        search_index.enrich(NEXT, lessons_with)
         widgets()
         the_book()
         for_robots()
