@@ -1,6 +1,7 @@
 """Each word of the glossary is linked where a lesson first uses it, once, and only in running text."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from markdown import Markdown
@@ -38,6 +39,22 @@ def test_the_longest_form_wins_and_parts_of_words_do_not():
 @pytest.mark.parametrize("text", ["## AllReduce", "`AllReduce`", "[AllReduce](x.md)", glossary.NOT_HERE + "\n\nAllReduce"])
 def test_headings_code_links_and_pages_that_say_so_are_left_alone(text):
     assert linked(text) == []
+
+
+def test_a_word_of_some_lessons_is_linked_in_those_alone():
+    """A tile of lesson 17 is none of lesson 03's; and mkdocs says which lesson it is."""
+    words = {entry.word: number for number, entry in enumerate(glossary.entries())}
+    assert words["Tile"] in glossary.meant_in("17") and words["Tile"] not in glossary.meant_in("03")
+    assert words["AllReduce"] in glossary.meant_in("03") & glossary.meant_in("17")
+    converter = Markdown(extensions=["widgets.kit.glossary"])
+    converter.treeprocessors.register(SimpleNamespace(file=SimpleNamespace(name="03-interconnect"), run=lambda root: None), "relpath", 0)
+    assert "term" not in converter.convert("A tile.") and "term" in converter.convert("A tile over a rail.")
+
+
+def test_an_entry_names_lessons_that_exist():
+    numbers = {path.name[:2] for path in LESSONS}
+    assert all(set(entry.only) <= numbers for entry in glossary.entries())
+    assert sum(bool(entry.only) for entry in glossary.entries()) > 20
 
 
 def test_text_around_links_stays_as_it_was():

@@ -1,8 +1,9 @@
 """Markdown extension: a lesson's first use of a word of the glossary leads to its entry there.
 
-The words are the `###` headings of lessons/glossary.md; `data-also="a|b"` names other forms. Capitals within a word
-(AllReduce, MFU) must agree; others need not; a plural counts. Headings, links, code, formulas and boxes' titles are left
-alone. A page that holds the line `<!-- glossary: not linked here -->` is left alone too.
+The words are the `###` headings of lessons/glossary.md; `data-also="a|b"` names other forms, `data-in="15|17"` the only
+lessons in which a word has this meaning. Capitals within a word (AllReduce, MFU) must agree; others need not; a plural
+counts. Headings, links, code, formulas and boxes' titles are left alone. A page that holds the line
+`<!-- glossary: not linked here -->` is left alone too.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from widgets.kit.locate import LESSONS
 
 PAGE = LESSONS / "glossary.md"
 NOT_HERE = "<!-- glossary: not linked here -->"
-ENTRY = re.compile(r'^### (?P<word>[^{\n]+?)(?: \{: data-also="(?P<also>[^"]*)" \})?\n\n(?P<text>(?:.+\n)+)', re.MULTILINE)
+ENTRY = re.compile(r'^### (?P<word>[^{\n]+?)(?: \{:(?: data-also="(?P<also>[^"]*)")?(?: data-in="(?P<only>[^"]*)")? \})?\n\n(?P<text>(?:.+\n)+)',
+                   re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One word, its other forms, its anchor on the page and what it says in plain text."""
+    """One word, its other forms, the lessons that mean this by it (none named: all), its anchor and what it says in plain text."""
 
     word: str
     also: tuple[str, ...]
+    only: tuple[str, ...]
     anchor: str
     text: str
 
@@ -63,8 +66,17 @@ def plain(markdown: str) -> str:
 def entries() -> tuple[Entry, ...]:
     """All entries of the glossary, in its order; none where there is no such page."""
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    return tuple(Entry(found["word"], tuple(found["also"].split("|")) if found["also"] else (), slug(found["word"]), plain(found["text"]))
+    return tuple(Entry(found["word"], _several(found["also"]), _several(found["only"]), slug(found["word"]), plain(found["text"]))
                  for found in ENTRY.finditer(text))
+
+
+def _several(text: str | None) -> tuple[str, ...]:
+    return tuple(text.split("|")) if text else ()
+
+
+def meant_in(lesson: str) -> set[int]:
+    """The numbers of the entries that a lesson's words may lead to; an unknown page has all of them."""
+    return {number for number, entry in enumerate(entries()) if not (entry.only and lesson) or lesson in entry.only}
 
 
 @cache
@@ -89,8 +101,12 @@ class Links(Treeprocessor):
     def run(self, root: etree.Element) -> None:
         """Words are ticked off in reading order."""
         if entries() and getattr(self.md, "glossary_wanted", True):
-            self.left = set(range(len(entries())))
+            self.left = meant_in(self.lesson())
             running_text.link(root, self.first_uses)
+
+    def lesson(self) -> str:
+        """The first two letters of the file's name, which mkdocs leaves with the converter's links; nothing outside mkdocs."""
+        return self.md.treeprocessors["relpath"].file.name[:2] if "relpath" in self.md.treeprocessors else ""
 
     def first_uses(self, text: str):
         """(start, end, link) of each word that this page has not had yet."""
