@@ -19,7 +19,8 @@ BOOSTS = {"glossary/#symbols": 100}  # the table that says what a letter means c
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "lambda": "λ", "mu": "μ", "sigma": "σ",
          "tau": "τ", "phi": "φ", "Psi": "Ψ", "Phi": "Φ"}
 COMMAND = re.compile(r"\\(?:var)?(" + "|".join(GREEK) + r")(?![a-zA-Z])")
-WITH_INDEX = re.compile(r"([A-Za-z])_\{?(?:\\(?:text|mathrm|rm)\s*)?\{?\s*([A-Za-z]{2,})")
+FORMULA = re.compile(r"\$+([^$]+)\$+")
+WITH_INDEX = re.compile(r"(?<![A-Za-z])([A-Za-z])_\{?(?:\\(?:text|mathrm|rm)\s*)?\{?\s*([A-Za-z]{2,})")
 
 
 def spelled(latex: str) -> list[str]:
@@ -62,7 +63,7 @@ def widget_entries(places) -> list[dict]:
 def rule_entries() -> list[dict]:
     """Each boxed rule where its lesson derives it."""
     return [{"location": f"{lesson.name}/#{rule.anchor}", "title": escape(f"Rule: {rule.title}", quote=False),
-             "text": f"<p>{plain(rule.html)}</p><p>Symbols: {', '.join(spelled(rule.source))}</p>"}
+             "text": f"<p>{plain(rule.html)}</p><p>Symbols: {', '.join(spelled(' '.join(FORMULA.findall(rule.source))))}</p>"}
             for lesson in excerpts.lessons_with("rule") for rule in lesson.boxes]
 
 

@@ -21,7 +21,7 @@ def bibtex() -> str:
     """The BibTeX entry; with an address where the build was told a public one."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     year, author = re.search(r"Copyright \(c\) (\d{4}), (.+)", (ROOT / "LICENSE").read_text(encoding="utf-8")).groups()
-    fields = {"title": "{System ML}: Parallel Training and Inference, from First Principles",
+    fields = {"title": "{System ML}: Parallel Training and Inference,\n             from First Principles",
               "author": f"{{{author[0].upper()}{author[1:]}}}", "year": year, "note": f"Version {version}, CC BY 4.0"}
     if address := os.environ.get("SITE_URL"):
         fields["url"] = address
