@@ -33,7 +33,8 @@ def snippet(hand: Hand, theme: str) -> str:
 
 def test_a_figure_is_embedded_in_its_present_state(visit, course):
     window = visit(permissions=["clipboard-read", "clipboard-write"])
-    window.forgive("sandbox attribute")  # Chromium's word about a frame from the host's own origin, which this one is
+    # Chromium's word about a frame from the host's own origin, which this one is; an icon not yet there when the page is left
+    window.forgive("sandbox attribute", "favicon.svg net::ERR_ABORTED")
     hand = Hand(window.go(f"{course}{LESSON}/"), SLUG)
     code = snippet(hand, "dark")
     assert f'src="{course}{SLUG}/?embed&amp;theme=dark"' in code
@@ -61,7 +62,7 @@ def test_a_figure_is_embedded_in_its_present_state(visit, course):
     expect(frame.locator(".alone-from")).to_contain_text("CC BY 4.0")
     page.wait_for_function("window.told?.type === 'system-ml:height'")
     told = page.evaluate("window.told")
-    assert told["widget"] == SLUG and abs(told["height"] - page.locator("iframe").bounding_box()["height"]) < 60
+    assert told["widget"] == SLUG and 0 <= page.locator("iframe").bounding_box()["height"] - told["height"] < 40
     with page.context.expect_page() as opened:
         back.click()
     assert f"{SLUG}.recipe=" in opened.value.url and opened.value.url.endswith(f"#w-{SLUG}")

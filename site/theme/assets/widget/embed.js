@@ -1,7 +1,7 @@
 // A widget in another site: the snippet that puts it there, and what its page does while it stands there.
 import { addressWith } from "./state.js";
 
-const BESIDES_PX = 70;  // the line below an embedded widget that says where it is from, and the space around the widget
+const BESIDES_PX = 46;  // the line below an embedded widget that says where it is from, and the space around both
 const MAY = 'sandbox="allow-scripts allow-same-origin allow-popups allow-downloads" allow="fullscreen; clipboard-write"';
 const THEMES = { auto: "as the reader's system", light: "light", dark: "dark" };
 const OWN_PAGE = new URL("../../", import.meta.url);  // a widget's own page is this and its slug
@@ -15,10 +15,17 @@ export function ownPage(view) {
 
 const quoted = text => text.replace(/[&"<]/g, sign => ({ "&": "&amp;", '"': "&quot;", "<": "&lt;" })[sign]);
 
+function heightWithout(panel, card) {
+  panel.hidden = true;  // nobody sees it go: it is back before the next picture
+  const height = card.offsetHeight;
+  panel.hidden = false;
+  return height;
+}
+
 function snippet(view, theme) {
   const address = new URL(ownPage(view));
   address.search = `?embed${theme === "auto" ? "" : `&theme=${theme}`}${address.search.replace("?", "&")}`;
-  const height = Math.ceil((view.$(".widget-card").offsetHeight - view.$("[data-embed-panel]").offsetHeight + BESIDES_PX) / 10) * 10;
+  const height = Math.ceil((heightWithout(view.$("[data-embed-panel]"), view.$(".widget-card")) + BESIDES_PX) / 10) * 10;
   const title = `${view.$(".widget-title").textContent} (System ML)`;
   return `<iframe src="${quoted(address.href)}" title="${quoted(title)}" width="100%" height="${height}" style="border: 0" loading="lazy" ${MAY}></iframe>`;
 }
