@@ -85,6 +85,25 @@ def test_the_picture_shows_each_row_at_its_place():
     assert seen["within"] == sum(abs(row.error) <= 0.1 for row in agreement.among("steps"))
 
 
+def test_the_picture_of_all_that_is_measured_and_of_all_that_is_counted_leave_no_row_out():
+    rows = agreement.columns()
+    shown = [agreement.seen(float(agreement.KEYS.index(sort)), 0.0, 0.1, rows.published, rows.ratio, rows.error, rows.sort,
+                            rows.foreign, rows.fitted, rows.low, rows.high)["row"] for sort in ("measured", "counted")]
+    assert sorted(row for some in shown for row in some[~np.isnan(some)]) == list(range(len(agreement.rows())))
+
+
+@pytest.mark.parametrize("sort", agreement.SORTS)
+def test_names_stand_at_the_worst_row_of_each_group_that_fitted_nothing(sort):
+    """Only groups whose worst row lies too near another's go without."""
+    worst = {}
+    for row in agreement.among(sort):
+        worst.setdefault(row.group, row)
+    named = [agreement.rows()[i] for i in agreement._named(sort, "all") if i >= 0]
+    assert named[0] == agreement.among(sort)[0]
+    assert len({row.group for row in named}) == len(named) <= agreement.LABELS
+    assert all(row == worst[row.group] for row in named)
+
+
 def test_ticks_are_round_and_few():
     for sort in agreement.SORTS:
         low, high = agreement._scale(sort)

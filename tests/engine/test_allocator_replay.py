@@ -128,6 +128,7 @@ def test_the_excess_goes_with_how_often_a_batch_is_longer_than_all_before_and_no
 
 def test_the_order_of_lengths_is_the_seeds_whatever_the_spread():
     times = {allocator_replay.longer_than_before(12, 8192, spread, 8) for spread in (0.02, 0.1, 0.5)}
+    assert {allocator_replay.longer_than_before(1, 8192, 0.5, seed) for seed in range(1, 20)} == {1}    # the first one
     assert times == {4} and allocator_replay.longer_than_before(12, 8192, 0, 8) == 1
 
 

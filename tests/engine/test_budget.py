@@ -1,5 +1,7 @@
 """The memory budget of one GPU: its parts against memory's own formulas, the wall, the slider and the ways back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -147,3 +149,10 @@ def test_precision_of_one_recipe_and_moments_of_another():
 def test_bad_input_is_named(name, value):
     with pytest.raises(ValueError, match=name):
         parts(**{name: value})
+
+
+def test_a_cure_is_not_looked_for_among_figures_that_cannot_be():
+    with pytest.raises(ValueError, match="totals"):
+        budget.cheapest_cure(-changes(), H100)
+    with pytest.raises(ValueError, match="hbm_bytes"):
+        budget.cheapest_cure(changes(), replace(H100, hbm_bytes=0.0))

@@ -139,6 +139,22 @@ def test_a_step_is_never_shorter_than_either_side():
     assert capture.times(3.0, 2.0) == 1.5
 
 
+@pytest.mark.parametrize("name", ["tp", "batch", "context", "small_s"])
+def test_a_sweep_is_what_each_of_its_values_gives(name):
+    values = {"tp": [1.0, 8.0], "batch": [1.0, 64.0], "context": [1024.0, 8192.0], "small_s": [2e-6, 4e-6]}[name]
+    given = {"tp": 1.0, "batch": 1.0, "context": 1024.0}
+    swept = capture.kernels("eager", LLAMA, H100, **given | {name: np.array(values)})
+    for i, value in enumerate(values):
+        alone = capture.kernels("eager", LLAMA, H100, **given | {name: value})
+        for column in ("before_s", "layer_s", "after_s"):
+            assert np.array_equal(getattr(swept, column)[:, i], getattr(alone, column))
+
+
+def test_a_run_tells_of_no_layer_unless_asked():
+    found = capture.trial("eager", LLAMA, catalog.gpu("h100-sxm"))
+    assert np.nanmax(found["layer"]) == 0 and np.sum(~np.isnan(found["layer"])) == capture.counted("eager")["before"]
+
+
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="way"):
         capture.counted("fast")

@@ -77,6 +77,32 @@ def test_peak_is_what_the_tensor_cores_can_do(key, fma, cores, mhz):
     assert catalog.gpu(key).bf16_flops_per_s == pytest.approx(2 * fma * cores * mhz * 1e6, rel=2e-3)
 
 
+# of the vendors that publish rates of matrix units with the same ratio between formats on all of a generation
+GPUS_WITH_A_LADDER = [g for g in catalog.gpus().values() if g.vendor in ("NVIDIA", "AMD")]
+GEFORCE, WITHOUT_INT8 = ("rtx3090", "rtx4090", "rtx5090"), ("b300", "gb300")
+
+
+@pytest.mark.parametrize("gpu", GPUS_WITH_A_LADDER, ids=lambda g: g.key)
+def test_each_narrower_format_is_twice_as_fast(gpu):
+    """To 2 %: datasheets round. GeForce's int8 adds up in 32 bits at the rate of fp8 with 16, MI250X knows no faster format
+    than 16 bits, and the B300 gave its int8 units away."""
+    half = gpu.fp16_flops_per_s
+    assert gpu.bf16_flops_per_s in (0, half)
+    assert gpu.tf32_flops_per_s == 0 or gpu.tf32_flops_per_s == pytest.approx(half / 2, rel=0.02)
+    assert gpu.fp8_flops_per_s == 0 or gpu.fp8_flops_per_s == pytest.approx(2 * half, rel=0.02)
+    if gpu.int8_flops_per_s and gpu.key not in WITHOUT_INT8:
+        times = 4 if gpu.key in GEFORCE else 1 if gpu.key == "mi250x" else 2
+        assert gpu.int8_flops_per_s == pytest.approx(times * half, rel=0.02)
+
+
+# KiB of an SM, by compute capability: CUDA C++ programming guide, technical specifications
+@pytest.mark.parametrize("kib, keys", [
+    (96, "v100-16 v100"), (64, "t4"), (164, "a100-40 a100-80 a100-pcie a800"), (100, "a10g rtx3090 l4 l40s rtx4090 rtx5090"),
+    (228, "h100-sxm h100-pcie h100-nvl h800 h20 h200 gh200 b200 gb200 b300 gb300")])
+def test_shared_memory_is_that_of_the_compute_capability(kib, keys):
+    assert {key: catalog.gpu(key).smem_bytes_per_sm for key in keys.split()} == {key: kib * 1024 for key in keys.split()}
+
+
 def test_a_peak_the_chip_lacks_is_refused_and_named():
     a100 = catalog.gpu("a100-80")
     assert a100.peak_flops_per_s("bf16") == 312e12
@@ -114,7 +140,7 @@ def agrees(value: float, printed: str) -> bool:
     return abs(value / 10.0 ** int(exponent or 0) - float(mantissa)) <= half * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("row", PRINTED["gpus"]["rows"], ids=lambda row: row["gpu"])
+@pytest.mark.parametrize("row", PRINTED["gpus"]["rows"] + PRINTED["techpowerup"]["rows"], ids=lambda row: row["id"])
 def test_gpu_agrees_with_the_published_tables(row):
     gpu = catalog.gpu(row["gpu"])
     assert {f: getattr(gpu, f) for f, text in row["printed"].items() if not agrees(getattr(gpu, f), text)} == {}

@@ -1,6 +1,7 @@
 """The engine against published runs: targets, honest halves, and a validation that notices a broken formula."""
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from dataclasses import replace
 
 import pytest
@@ -65,6 +66,28 @@ def test_every_constant_matters():
         moved = validation.validate(calibration=replace(DEFAULT, **{name: getattr(DEFAULT, name) * 0.8}))
         largest = max(abs(row.predicted / base[row.case, row.quantity] - 1) for row in moved.rows if row.predicted)
         assert largest > 0.002, name
+
+
+def misfit(calibration) -> float:
+    """Of the rows that fitted a constant: the squared logarithms, each group weighing the same."""
+    groups = defaultdict(list)
+    for case in CASES:
+        for row in validation.rows_of(case, calibration) if case["fitted"] else []:
+            if row.fitted:
+                groups[row.group].append(math.log(row.predicted / row.measured) ** 2)
+    return sum(sum(group) / len(group) for group in groups.values())
+
+
+@pytest.mark.parametrize("name", sorted(set(names()) - {"launch_s", "network_hop_s"}))
+def test_a_fitted_constant_stands_where_its_rows_want_it(name):
+    """Half as large again or smaller by as much fits worse."""
+    value, least = getattr(DEFAULT, name), misfit(DEFAULT)
+    assert misfit(replace(DEFAULT, **{name: 1.5 * value})) > least < misfit(replace(DEFAULT, **{name: value / 1.5}))
+
+
+def test_what_was_not_fitted_is_what_others_measured():
+    """20 kernels from launch to launch (NVIDIA, "Getting started with CUDA graphs"); NCCL's hwLat of a ring by network, LL."""
+    assert (DEFAULT.launch_s, DEFAULT.network_hop_s) == (3.8e-6, 2.7e-6)
 
 
 def test_a_wrong_constant_is_noticed():
