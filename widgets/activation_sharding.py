@@ -126,9 +126,9 @@ class ActivationSharding(Widget):
     def over(self):
         whole = self.bars()
         pierced = (BAR_KEPT == self.kept) & (whole > self.ceiling())
-        return {"bar": BARS, "left": LEFT, "right": RIGHT, "bottom": np.minimum(self.ceiling(), whole),
-                "top": np.minimum(whole, self.cut()), "fill": np.where(pierced, fig.OVER["fill_alpha"], 0.0),
-                "line": np.where(pierced, 1.0, 0.0), "hatch": np.where(pierced, fig.OVER["hatch_alpha"], 0.0)}
+        return {"bar": BARS, "left": LEFT, "right": fig.right_if(pierced, LEFT, RIGHT),
+                "bottom": np.minimum(self.ceiling(), whole), "top": np.minimum(whole, self.cut()),
+                "line": np.where(pierced, 1.0, 0.0)}
 
     @part("kept", shown=False)
     def band(self):
@@ -159,8 +159,7 @@ class ActivationSharding(Widget):
                fill_alpha=0.1, line_color=None, **still)
         sides = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(**sides, source=sources["parts"], fill_color=color["hbm"], fill_alpha="alpha", line_color=color["hbm"])
-        p.quad(**sides, source=sources["over"], **fig.OVER | {
-            "fill_alpha": "fill", "line_alpha": "line", "hatch_alpha": "hatch"})
+        p.quad(**sides, source=sources["over"], **fig.OVER | {"line_alpha": "line"})
         for width, column, shift in (("wide", "text", -10), ("narrow", "narrow", "shift")):
             fig.only(width, p.text("x", "y", text=column, source=sources["totals"], text_align="center",
                                    y_offset=shift, **fig.BOLD))

@@ -77,7 +77,7 @@ class BubbleMap(Widget):
         share, known = self.bubble(P, M), self.enough(P, M)
         return {"left": LEFT, "right": RIGHT, "bottom": lanes.raised(BOTTOM, UP), "top": lanes.raised(TOP, UP),
                 "stages": P, "micro_batches": M, "x": X, "y": lanes.raised(Y, UP), "share": share,
-                "strength": np.where(known, share, 0.0), "blank": np.where(known, 0.0, 0.35),
+                "strength": np.where(known, share, 0.0), "blank": fig.right_if(~known, LEFT, RIGHT),
                 "text": [choose(known[i], show(share[i], "percent", 2), "–") for i in range(P.size)]}
 
     @hint("bubbles")
@@ -94,7 +94,7 @@ class BubbleMap(Widget):
         return {"left": LEFT, "right": RIGHT, "bottom": BOTTOM, "top": TOP, "stages": P, "micro_batches": M,
                 "x": X, "y": Y, "held_bytes": held,
                 "strength": np.where(known & ~over, fig.share_of(lanes.share(held, self.gpu.hbm_bytes), 0.5), 0.0),
-                "over": np.where(over, 0.2, 0.0), "blank": np.where(known, 0.0, 0.35),
+                "over": fig.right_if(over, LEFT, RIGHT), "blank": fig.right_if(~known, LEFT, RIGHT),
                 "text": [choose(known[i], show(held[i], "bytes", 2), "–") for i in range(P.size)]}
 
     @part("stages", "micro_batches", shown=False)
@@ -121,10 +121,11 @@ class BubbleMap(Widget):
         block = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "line_color": color["panel"]}
         for name, hue in (("bubbles", "idle"), ("memories", "hbm")):
             p.quad(**block, source=sources[name], fill_color=color[hue], fill_alpha="strength")
-            p.quad(**block | {"line_color": None}, source=sources[name], fill_color=color["idle"], fill_alpha="blank",
-                   hatch_pattern="dot", hatch_color=color["idle"], hatch_alpha="blank", hatch_scale=7)
-        p.quad(**block | {"line_color": None}, source=sources["memories"], fill_color=color["over"], fill_alpha="over",
-               hatch_pattern="right_diagonal_line", hatch_color=color["over"], hatch_alpha="over", hatch_scale=12)
+            p.quad(**block | {"right": "blank", "line_color": None}, source=sources[name], fill_color=color["idle"],
+                   fill_alpha=0.35, hatch_pattern="dot", hatch_color=color["idle"], hatch_alpha=0.35, hatch_scale=7)
+        p.quad(**block | {"right": "over", "line_color": None}, source=sources["memories"], fill_color=color["over"],
+               fill_alpha=0.2, hatch_pattern="right_diagonal_line", hatch_color=color["over"], hatch_alpha=0.2,
+               hatch_scale=12)
         for name in ("bubbles", "memories"):
             fig.only("wide", p.text("x", "y", text="text", source=sources[name], text_align="center", **fig.TEXT))
         for rise in (0, UP):

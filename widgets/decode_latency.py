@@ -1,7 +1,6 @@
 """The time of one decode step on 1 to 32 GPUs, split by what it waits for: where another GPU stops helping."""
 
 import numpy as np
-from bokeh.transform import factor_hatch
 
 from engine import catalog, decoding
 from engine.layout import machine
@@ -19,6 +18,7 @@ GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi3
 PARTS = ["weights", "keys and values", "arithmetic", "launches", "AllReduce, node", "AllReduce, network"]
 HUES = dict(zip(PARTS, ("hbm", "hbm", "compute", "idle", "link", "network")))
 HATCHES = [" ", "right_diagonal_line", " ", "horizontal_line", " ", "vertical_line"]
+HATCHED = (1, 3, 5)
 VIEWS_S = [m * 10.0**e for e in range(-4, 2) for m in (1.2, 1.9, 2.9, 3.9, 5.9, 7.9)]
 ALGORITHMS = {"auto": ("the fastest", 0), "ring": ("ring", 1), "tree": ("tree", 2), "nvls": ("in the switch (NVLS)", 3),
               "one_shot": ("one shot", 4)}
@@ -106,7 +106,7 @@ class DecodeLatency(Widget):
         start, end, kinds = self.segments()
         rows = np.tile(ROWS, 5)
         return {"gpus": np.tile(DEGREES, 5), "part": [select(kinds[i], PARTS) for i in range(30)], "left": start, "right": end,
-                **fig.rows_of(rows, 0.3)}
+                **fig.rows_of(rows, 0.3), **{PARTS[kind]: fig.right_if(kinds == kind, start, end) for kind in HATCHED}}
 
     @hint("bars")
     def said(self):
@@ -202,9 +202,11 @@ class DecodeLatency(Widget):
         fig.named_rows(p.yaxis[0], {f"{d:.0f} GPU{'s' if d > 1 else ''}": row for d, row in zip(DEGREES, ROWS)})
         p.quad(left=0, right=1e3, bottom="bottom", top="top", source=sources["marked"], fill_color=fig.COLOR["accent"], fill_alpha=0.1,
                line_color=None)
-        p.quad(left="left", right="right", bottom="bottom", top="top", source=sources["bars"], fill_color=fig.hues("part", HUES),
-               fill_alpha=0.45, line_color=fig.hues("part", HUES), hatch_pattern=factor_hatch("part", HATCHES, PARTS),
-               hatch_color=fig.hues("part", HUES), hatch_alpha=0.7, hatch_scale=10)
+        bars = {"left": "left", "bottom": "bottom", "top": "top", "source": sources["bars"]}
+        p.quad(right="right", **bars, fill_color=fig.hues("part", HUES), fill_alpha=0.45, line_color=fig.hues("part", HUES))
+        for part in (PARTS[kind] for kind in HATCHED):
+            p.quad(right=part, **bars, fill_color=None, line_color=None, hatch_color=fig.COLOR[HUES[part]], hatch_alpha=0.7,
+                   hatch_pattern=HATCHES[PARTS.index(part)], hatch_scale=10)
         p.hbar(y="y", left="start", right="past", height=0.6, source=sources["totals"], **fig.OVER)
         fig.only("wide", p.text("end", "y", text="label", x_offset=8, source=sources["totals"], **fig.TEXT))
         fig.only("narrow", p.text("end", "y", text="time", x_offset=6, source=sources["totals"], **fig.TEXT))

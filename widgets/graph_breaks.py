@@ -134,7 +134,8 @@ class GraphBreaks(Widget):
 
     def boxes(self, strip, places):
         return {**places, "compiles": fig.share_of(listing.one_if(strip == 1), 0.45),
-                "graph": listing.one_if(strip < WITHOUT), "eager": listing.one_if(strip == WITHOUT),
+                "graph": listing.one_if(strip < WITHOUT), "bordered": listing.one_if(strip == WITHOUT),
+                "eager": fig.right_if(strip == WITHOUT, places["left"], places["right"]),
                 "text": select(strip, LETTERS), "does": select(strip, DOES)}
 
     @part("example", "dynamic", "call")
@@ -178,8 +179,8 @@ class GraphBreaks(Widget):
                      p.text("left", "y", text="text", source=lines, x_offset=indent, **CODE),
                      p.quad(**box, source=strip, fill_color=color["compute"], fill_alpha="compiles",
                             line_color=color["compute"], line_alpha="graph"),
-                     p.quad(**box, source=strip, **fig.IDLE | {"fill_alpha": 0, "line_alpha": "eager",
-                                                               "hatch_alpha": "eager"}),
+                     p.quad(**box | {"right": "eager"}, source=strip, **fig.IDLE | {
+                         "fill_alpha": 0, "line_alpha": "bordered", "hatch_alpha": 1.0}),
                      p.text("x", "y", text="text", source=strip, text_align="center", **fig.TEXT))
         notes, headings = sources["notes"], sources["headings"]
         for width, right in (("wide", listing.HALVES[0][1]), ("narrow", 100)):

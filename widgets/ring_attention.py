@@ -165,9 +165,9 @@ class RingAttention(Widget):
         """The blocks of the score matrix: hatched, and what the mask lets through is painted over."""
         left, right = ring.column(COLUMN, self.ranks, *ACROSS, share=GAP)
         bottom, top = ring.row(ROW, self.ranks, *UP, share=GAP)
-        there = np.where((ROW < self.ranks) & (COLUMN < self.ranks), 1.0, 0.0)
-        return {"left": left, "right": right, "bottom": bottom, "top": top, "seen": there,
-                "fill": fig.share_of(there, 0.12), "hatch": fig.share_of(there, 0.4)}
+        there = (ROW < self.ranks) & (COLUMN < self.ranks)
+        return {"left": left, "right": fig.right_if(there, left, right), "bottom": bottom, "top": top,
+                "line": np.where(there, 0.4, 0.0)}
 
     @hint("grid")
     def of_a_block(self):
@@ -295,8 +295,7 @@ class RingAttention(Widget):
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**box, source=sources["grid"], **fig.IDLE | {
-            "fill_alpha": "fill", "hatch_alpha": "hatch", "line_alpha": "hatch"})
+        p.quad(**box, source=sources["grid"], **fig.IDLE | {"hatch_alpha": 0.4, "line_alpha": "line"})
         p.quad(**box, source=sources["pairs"], fill_color=color["panel"], fill_alpha="seen", line_color=None)
         p.quad(**box, source=sources["pairs"], fill_color=color["compute"], fill_alpha="tint", line_color=None)
         p.quad(**box, source=sources["held"], fill_color=None, line_color=color["hbm"], line_width=2.5,

@@ -58,7 +58,7 @@ def test_a_bar_that_leaves_the_picture_is_cut_and_says_so():
 
 def test_red_is_what_of_the_chosen_bars_is_over():
     over = shown(seq=131072, kept="full")["parts"]["over"]
-    assert (over["fill"] > 0).tolist() == [False] * 4 + [True, False]
+    assert (over["right"] > over["left"]).tolist() == [False] * 4 + [True, False]
 
 
 def test_full_recompute_costs_a_third_of_the_layers():

@@ -242,6 +242,15 @@ def test_over_the_limit_is_hatched_too(slug, cls):
             assert getattr(pattern, "value", pattern) or isinstance(pattern, Field), f"{glyph} is red and not hatched"
 
 
+def test_one_hatch_serves_all_marks_of_a_glyph(slug, cls):
+    """A pattern, strength or colour of its own for each mark makes Bokeh draw a canvas for each, in every frame."""
+    for renderer in picture(cls).references():
+        if isinstance(renderer, GlyphRenderer):
+            differing = [name for name in renderer.glyph.properties()
+                         if name.startswith("hatch_") and isinstance(getattr(renderer.glyph, name), Field)]
+            assert not differing, f"{renderer.glyph}: {differing}; let fig.right_if narrow the boxes that have none"
+
+
 def test_no_control_is_without_an_effect(slug, cls):
     """Each control changes something in the default state or, where it belongs to a case, in a preset or another state."""
     tried = [states.default(cls), *states.presets(cls), *states.scattered(cls, 20, between_stops=False)]

@@ -293,6 +293,12 @@ def where_known(place, value):
     return place + 0 * value
 
 
+def right_if(seen, left, right):
+    """The right side of a box that is seen; of the others the left one, so that they have no width. A pattern then serves
+    all boxes of a glyph: one whose strength differs by box is made anew for each of them, in every frame."""
+    return np.where(seen, right, left)
+
+
 def length(start, end):
     """How long a mark is."""
     return end - start
