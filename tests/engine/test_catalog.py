@@ -55,7 +55,7 @@ def test_an_unknown_key_is_named_with_near_ones(find, word):
 # -- GPUs ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("gpu", catalog.gpus().values(), ids=lambda g: g.key)
 def test_gpu_figures_are_of_the_right_size(gpu):
-    assert 15e9 <= gpu.hbm_bytes <= 300e9
+    assert 15e9 <= gpu.hbm_bytes <= 300e9 and 2017 <= gpu.year <= int(gpu.checked[:4] or 2026)
     assert 0.2e12 < gpu.hbm_bytes_per_s <= 8e12
     assert gpu.link_marketing_bytes_per_s == pytest.approx(2 * gpu.link_bytes_per_s)
     assert gpu.nic_bytes_per_s < gpu.link_bytes_per_s < gpu.hbm_bytes_per_s

@@ -1,5 +1,7 @@
 """Closed forms of collectives that are drawn in lesson 02, by hand and against executed runs."""
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -111,3 +113,20 @@ def test_a_chunk_and_a_chain_by_hand():
     assert [collectives.chain_links(members) for members in (1, 2, 8)] == [0, 1, 7]
     run = ranks_operations.broadcast(ranks.example(8, 8))
     assert len(run.steps) == collectives.chain_links(8) + 7, "seven links, and seven pieces behind the first"
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+GOOD = dict(operation="all_reduce", ranks=8, ranks_per_node=4, chunks=16, chunks_per_rank=2, time_s=1.0, alpha_s_only=0.5,
+            times_s=np.ones(3), best_s=1.0, start_share=0.5)
+UNCHECKED = {"pipelined_s", "as_fast"}      # asked for every hop and every mark of a picture, with times that others made
+ARGUMENTS = [(f, name) for f in vars(collectives).values() if inspect.isfunction(f) and f.__module__ == "engine.collectives"
+             and not f.__name__.startswith("_") and f.__name__ not in UNCHECKED for name in inspect.signature(f).parameters]
+
+
+@pytest.mark.parametrize("function, name", ARGUMENTS, ids=lambda v: v if isinstance(v, str) else v.__name__)
+@pytest.mark.parametrize("bad", [-1, float("nan"), "seven"], ids=str)
+def test_bad_input_is_refused_by_name(function, name, bad):
+    good = {name: GOOD.get(name, 1e6) for name in inspect.signature(function).parameters}
+    function(**good)
+    with pytest.raises(ValueError, match=name.removeprefix("link_").removeprefix("nic_")):
+        function(**good | {name: bad})

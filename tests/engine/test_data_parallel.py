@@ -195,6 +195,8 @@ def test_at_the_critical_batch_both_are_doubled():
 def test_the_critical_batch_grows_as_the_loss_falls():
     """2e8 / 2^4.762 = 7.4 million tokens at a loss of 2 nats; 2e8 / 3^4.762 = 1.07 million at 3."""
     assert dp.critical_batch_tokens(2.0) == pytest.approx(7.37e6, rel=2e-3)
+    with pytest.raises(ValueError, match="loss_nats"):
+        dp.critical_batch_tokens(0.0)
     assert dp.critical_batch_tokens(3.0) == pytest.approx(1.07e6, rel=5e-3)
 
 

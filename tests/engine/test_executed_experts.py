@@ -97,6 +97,7 @@ def test_node_limited_routing_meets_no_more_nodes():
 
 
 @pytest.mark.parametrize("call, words", [
+    (lambda: run(ranks=0), "ranks must be a whole number"),
     (lambda: run(ranks=3), "ranks must divide the 64 tokens, got 3"),
     (lambda: run(ranks=16), "ranks must divide the 8 experts, got 16"),
     (lambda: executed.limited_choices(SCORES, 2, 4, 5), "node_limit must be between 1 and 4"),

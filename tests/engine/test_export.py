@@ -76,6 +76,8 @@ def test_what_megatron_cannot_do_is_said():
     assert "#" not in export.megatron(run("classic"))
     bloom = export.megatron(run("classic")._replace(model=catalog.model("bloom-176b")))
     assert "no ALiBi" in bloom and "--position-embedding-type none\n" in bloom
+    kimi = export.megatron(run("latent experts")._replace(model=catalog.model("kimi-k2")))
+    assert '"([0]*1+[1]*60)"' in kimi
     assert '"([0]*3+[1]*58)"' in export.megatron(run("latent experts")) and "--moe-layer-freq 2\n" in export.megatron(run("every second layer"))
 
 
@@ -93,6 +95,7 @@ def test_torchtitan_reads_its_file(name):
     assert split["data_parallel_replicate_degree"] * split["data_parallel_shard_degree"] == here.dp
     assert batch["local_batch_size"] * here.dp == batch["global_batch_size"] == 2048
     assert split.get("pipeline_parallel_schedule", "1F1B") in known["pipeline_schedules"]
+    assert ("pipeline_parallel_schedule" in split) == (here.pp > 1)
     assert set(export.TORCH_SCHEDULES) == set(SCHEDULE_KEYS)
     if here.pp > 1:     # torchtitan counts embedding and output as a layer each, and wants so many stages for every rank
         stages = -(-(here.model.layers + 2) // split["pipeline_parallel_layers_per_stage"])

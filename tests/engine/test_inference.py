@@ -7,12 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine import catalog
+from engine import catalog, inference
 from engine.hardware import PRECISIONS
 from engine.inference import (ALGORITHMS, Serving, decode_step, experts_touched, infer, largest_batch, prefill,
                               weight_bytes_per_gpu)
 from engine.layout import machine
 from engine.memory import BYTES_PER_VALUE
+from engine.shape import shape
 
 SLOW = [HealthCheck.too_slow]        # a busy machine is no failure
 H100, A100 = machine(catalog.gpu("h100-sxm")), machine(catalog.gpu("a100-80"))
@@ -88,6 +89,21 @@ def test_weights_alone_can_be_too_much():
 def test_narrower_weights_are_read_faster():
     wide, narrow = (decode_step(LLAMA70, H100, 4, 1, 100, weight_precision=p).weights_s for p in (None, "int4"))
     assert narrow < 0.35 * wide
+
+
+def test_what_norms_and_activations_move_by_hand():
+    """DeepSeek-V3, each further token: 20h, 4 bytes of 128 queries and 128 keys of 192, and 6 of the MLP's width: 18,432 in
+    3 of 61 layers, 8 experts of 2,048 and a shared one in 58. The last two are cut over 8 ranks."""
+    size, chip = shape(DSV3), H100.chip
+    width = (3 * 18432 + 58 * 9 * 2048) / 61
+    moved = 20 * 7168 + (4 * 256 * 192 + 6 * width) / 8
+    further_s = inference.other_s(size, 2e6, 8.0, chip) - inference.other_s(size, 1e6, 8.0, chip)
+    assert further_s == pytest.approx(61 * 1e6 * moved / chip.memory_bytes_per_s)
+
+
+def test_a_latent_cache_is_whole_on_each_rank_and_heads_are_shared_out():
+    assert [inference.kv_shards(shape(DSV3), tp) for tp in (1.0, 2.0, 8.0)] == [1, 1, 1]
+    assert [inference.kv_shards(shape(LLAMA70), tp) for tp in (1.0, 2.0, 8.0, 16.0)] == [1, 2, 8, 8]
 
 
 def test_how_many_experts_a_batch_touches():

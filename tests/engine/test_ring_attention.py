@@ -192,3 +192,15 @@ def test_the_example_has_scores_in_halves_and_digits_for_values():
     scores = 2 * (q[0] @ k[0].T / 2)
     assert (scores == np.rint(scores)).all() and len(np.unique(scores)) > 8
     assert set(np.unique(v)) <= set(range(1, 10)) and v.shape == (1, 32, 1)
+
+
+@pytest.mark.parametrize("order", [FULL, CONTIGUOUS, ZIGZAG])
+def test_the_mask_shows_as_many_pairs_as_are_counted(order):
+    """Three ranks of four tokens, every query and key asked for one by one, and ranks that there are not."""
+    rank, token, owner, key = np.indices((5, 4, 5, 4))
+    seen = context_parallel.is_seen(rank, token, owner, key, 3, 4, order).sum(axis=(1, 3))
+    assert not seen[3:].any() and not seen[:, 3:].any()
+    for rank in range(3):
+        for step in range(3):
+            owner = int(context_parallel.block_owner(rank, step, 3))
+            assert seen[rank, owner] == context_parallel.block_pairs(rank, step, 3, 4, order)

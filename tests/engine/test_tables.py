@@ -1,11 +1,13 @@
 """The catalogue's small tables against what their sources print: tests/published/catalog/tables.json."""
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from engine import catalog, matmul
+from engine import catalog, dispatch, hierarchy, matmul, tiling
 
 PRINTED = json.loads((Path(__file__).parents[1] / "published" / "catalog" / "tables.json").read_text(encoding="utf-8"))
 BEST = [(precision, key, tflops) for precision in ("bf16", "fp8")
@@ -59,3 +61,82 @@ def test_runs_took_the_hours_reported():
     printed, found = PRINTED["runs"], catalog.runs()
     assert {key: run.gpu_hours for key, run in found.items()} == {k: sum(v) for k, v in printed["gpu_hours"].items()}
     assert {key: run.gpus for key, run in found.items()} == printed["gpus"]
+
+
+def test_launches_took_what_the_log_says():
+    log = {float(side): us * 1e-6 for side, us in PRINTED["launches_us"].items() if side != "source"}
+    found = dispatch.cited()["dgxc"]
+    assert dict(zip(found["sides"], found["seconds"])) == pytest.approx(log)
+
+
+def test_sweeps_are_those_that_the_engine_is_held_against():
+    """Most rows stand among the published cases, of the same chip. The rest is held by its neighbours: twice the bytes take
+    hardly less time, since protocols change, and little more than twice as much."""
+    cases = json.loads((Path(__file__).parents[1] / "published" / "collectives.json").read_text(encoding="utf-8"))
+    published = {(case["gpu"], case["ranks"], case["bytes"], case["measured"]["time_s"]) for case in cases
+                 if case["kind"] == "collective" and "time_s" in case["measured"]}
+    found = {}
+    for key, sweep in catalog.sweeps().items():
+        sizes, times = np.array(sweep.sizes_bytes), np.array(sweep.times_s)
+        growth = times[1:] / times[:-1]
+        assert (sizes[1:] == 2 * sizes[:-1]).all() and ((0.7 < growth) & (growth < 2.1)).all()
+        found[key] = len(published & {(sweep.gpu, sweep.ranks, *row) for row in zip(sweep.sizes_bytes, sweep.times_s)})
+    assert found == {"allreduce-8xa100": 14, "allreduce-8xh100": 21, "allreduce-8xh200": 15, "allreduce-8xb200": 14}
+
+
+def test_latencies_and_rates_on_the_chip_are_those_measured():
+    for key, chip in hierarchy.hierarchies().items():
+        assert [chip.smem_clocks, chip.l2_clocks, chip.hbm_clocks] == PRINTED["latencies_clocks"][key]
+        assert chip.l2_bytes_per_s == pytest.approx(PRINTED["l2_tb_per_s"][key] * 1e12)
+
+
+def test_each_gpu_has_a_drive_on_four_lanes_of_pcie_4():
+    """16 GT/s on 4 lanes with 128 of 130 bits are 7.88 GB/s; Samsung prints 6.9 for its PM9A3. A NAND read takes 50 to 100 µs."""
+    for chip in hierarchy.hierarchies().values():
+        assert chip.storage_bytes_per_s == 6.9e9 < 4 * 16e9 / 8 * 128 / 130
+        assert 50e-6 <= chip.storage_latency_s <= 100e-6
+
+
+def test_a_port_carries_what_its_name_says():
+    """Gb/s over eight; of several ports together. Latencies are NCCL's for the kind of wire, or a torus's microsecond."""
+    ports = 0
+    for link in catalog.links().values():
+        several, one = re.match(r"(\d+) × (\d+) GbE", link.name), re.search(r"(\d+) Gb/s", link.name)
+        if several or one:
+            gbit_per_s = int(several[1]) * int(several[2]) if several else int(one[1])
+            assert link.bytes_per_s == gbit_per_s * 1e9 / 8
+            ports += 1
+        kind = next((kind for kind in ("PCIe", "NVLink", "NeuronLink", "Infinity", "ICI") if link.name.startswith(kind)), "port")
+        assert link.latency_s == {"PCIe": 5.7e-6, "ICI": 1e-6, "port": 9.6e-6}.get(kind, 3.4e-6)
+        assert link.marketing_bytes_per_s in (link.bytes_per_s, 2 * link.bytes_per_s)
+    assert ports == 20
+
+
+@pytest.mark.parametrize("key, generation", [("pcie3", 3), ("pcie4", 4), ("pcie5", 5)])
+def test_sixteen_lanes_of_pcie(key, generation):
+    """8 GT/s a lane in the third generation, twice as much in each after it, 128 of 130 bits."""
+    assert catalog.link(key).bytes_per_s == pytest.approx(16 * 8e9 / 8 * 2 ** (generation - 3) * 128 / 130, rel=2e-3)
+
+
+@pytest.mark.parametrize("key, links, rate", [("if-mi250x", 7, 50e9), ("if-mi300x", 7, 64e9), ("if-mi350x", 7, 76.8e9),
+                                             ("nvlink2", 6, 25e9), ("nvlink3", 12, 25e9), ("nvlink4", 18, 25e9),
+                                             ("nvlink5", 18, 50e9)])
+def test_a_fabric_is_so_many_links(key, links, rate):
+    assert catalog.link(key).bytes_per_s == pytest.approx(links * rate)
+
+
+def test_products_are_those_that_were_timed():
+    product = next(product for product in tiling.products() if product.name == "torch.compile, max-autotune")
+    m, n, k, tflops = PRINTED["products"]["h100-sxm"]
+    assert (product.m, product.n, product.k, product.flops_per_s) == (m, n, k, pytest.approx(tflops * 1e12))
+
+
+@pytest.mark.parametrize("key, printed", [
+    ("bf16-adam", (2, 2, 4, 4, 4)), ("bf16-adam-fp32-grads", (2, 4, 4, 4, 4)), ("bf16-adam-two-grads", (2, 6, 4, 4, 4)),
+    ("fp32-adam", (4, 4, 0, 4, 4)), ("adam-8bit", (2, 2, 4, 1.002, 1.002)), ("adafactor", (2, 2, 4, 0, 0.002)),
+    ("sgd-momentum", (2, 2, 4, 4, 0)), ("fp8-te", (4, 4, 0, 4, 4)), ("fp8-deepseek-v3", (1, 6, 4, 2, 2)),
+    ("fp8-lm", (1, 3, 2, 1, 2)), ("fp8-nanotron", (1, 5, 2, 1, 1))])
+def test_bytes_of_weight_gradient_master_momentum_and_variance(key, printed):
+    """8-bit states carry an absolute maximum of 4 bytes for each block of 2,048 values: 0.002 bytes a value."""
+    found = catalog.recipe(key)
+    assert (found.weight_bytes, found.gradient_bytes, found.master_bytes, found.momentum_bytes, found.variance_bytes) == printed
