@@ -37,12 +37,20 @@ def sweep(rows: dict, dimensions: list[dict], measure) -> dict[str, Least]:
     cells = int(np.prod([_size(dimension) for dimension in dimensions]))
     step, found = max(1, AT_ONCE // cells), []
     count = int(np.count_nonzero(~np.isnan(next(iter(columns.values())))))
+    if not count:
+        return {contest: Least(*np.full((3, length), np.nan)) for contest in _contests(columns, dimensions, measure)}
     for start in range(0, count, step):
         some = {name: column[start:min(count, start + step)] for name, column in columns.items()}
         found.append(_block(some, dimensions, measure))
     padding = np.full((3, length - count), np.nan)
     return {contest: Least(*np.concatenate([*(block[contest] for block in found), padding], axis=1))
-            for contest in (found[0] if found else {})}
+            for contest in found[0]}
+
+
+def _contests(rows: dict, dimensions: list[dict], measure) -> list[str]:
+    """Their names, where there is no row to ask about: of one that is not known."""
+    with np.errstate(invalid="ignore"):
+        return list(_block({name: column[:1] for name, column in rows.items()}, dimensions, measure))
 
 
 def _size(dimension: dict) -> int:

@@ -25,6 +25,15 @@ def test_a_product_counts_two_flops_for_each_of_its_cubes(monkeypatch):
     assert measure.matmul_flops_per_s(100) == pytest.approx(2e9)
 
 
+@pytest.mark.parametrize("cores, threads", [(4, 4), (64, 8)])
+def test_no_more_than_eight_threads_copy(monkeypatch, cores, threads):
+    """A few of them fill the bus, and more get into each other's way."""
+    monkeypatch.setattr(measure.os, "sched_getaffinity", lambda _: range(cores), raising=False)
+    monkeypatch.setattr(measure, "matmul_flops_per_s", lambda: 1e9)
+    monkeypatch.setattr(measure, "copy_bytes_per_s", lambda threads: threads * 1e9)
+    assert measure.machine() == measure.Machine(1e9, threads * 1e9, cores)
+
+
 def test_this_machine_has_a_roofline():
     """A computer that runs the tests does at least a GFLOP and moves a GB a second, and nothing does an exaflop."""
     found = measure.machine_apart(60.0)

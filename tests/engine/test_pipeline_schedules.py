@@ -140,6 +140,13 @@ def test_two_stages_two_micro_batches_by_hand():
     assert found["total_s"] == 9 and found["bubble"] == pytest.approx(1 - 12 / 18)
 
 
+def test_microseconds_idle_as_seconds_do():
+    """What counts as a gap goes with the length of the step."""
+    long, short = ran("1f1b", 4, 8), ran("1f1b", 4, 8, times=(1e-6, 1e-6, 1e-6))
+    assert rows(short, "idle_stage", "idle_kind") == rows(long, "idle_stage", "idle_kind")
+    assert short["idle_end_s"] == pytest.approx(long["idle_end_s"] * 1e-6, nan_ok=True)
+
+
 def test_blocks_that_are_long_enough_get_a_number():
     found = ran("1f1b", 2, 2, legible_s=1.5)
     assert rows(found, "number_stage", "number_batch", "number_at_s") == [(0, 0, 5), (0, 1, 8), (1, 0, 3), (1, 1, 6)]

@@ -19,7 +19,8 @@ JOBS = {                                    # model, GPUs, sequences of a step, 
     "latent attention": ("deepseek-v2-lite", 32, 96, 4096),
     "long context": ("llama3.1-8b", 64, 64, 131072),
     "windows, odd counts": ("gemma3-12b", 96, 768, 8192),
-    "no legal layout": ("llama3-8b", 7, 5, 1024),
+    "a pipeline of seven": ("llama3-8b", 7, 5, 1024),
+    "no legal layout": ("gpt2", 31, 32, 1024),
 }
 
 
@@ -133,6 +134,16 @@ def test_an_own_cluster_of_the_catalogue_s_figures_is_the_catalogue_s():
     twice = own.cluster(option, own.Precision("bf16", 0.0), 160e9, 2 * 989e12, 3.35e12, 450e9, 100e9, 8.0)
     assert twice.chip.matmul_flops_per_s == 2 * mine.chip.matmul_flops_per_s and twice.hbm_bytes == 160e9
     assert twice.wires.nic_bytes_per_s == 2 * mine.wires.nic_bytes_per_s
+    wider = own.cluster(option, own.Precision("bf16", 0.0), 80e9, 989e12, 2 * 3.35e12, 450e9, 50e9, 8.0)
+    assert wider.chip.memory_bytes_per_s == 2 * mine.chip.memory_bytes_per_s
+    assert wider.chip.matmul_flops_per_s == mine.chip.matmul_flops_per_s
+    known = next(one for one in own.gpu_options() if one.key == "a100-80")      # whose figures are not to be moved
+    assert own.cluster(known, own.Precision("bf16", 0.0), 1e9, 1e12, 1e12, 1e9, 1e9, 2.0).chip == machine(catalog.gpu("a100-80")).chip
+
+
+def test_whether_something_comes_before():
+    needs = np.array([planner.NEVER, 1.5, planner.NEVER])
+    assert [bool(planner.any_before(needs, place)) for place in range(4)] == [False, False, True, True]
 
 
 def test_what_faster_arithmetic_uncovers():

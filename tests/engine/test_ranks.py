@@ -358,6 +358,8 @@ def test_a_run_leaves_its_input_alone_and_keeps_every_state():
     (lambda: operations.send_recv([[1]], destination=4), "destination must be one of 0"),
     (lambda: operations.all_reduce([[1]], cell_bytes=0), "cell_bytes must be greater than 0"),
     (lambda: engine_ranks.time_s(operations.all_reduce([[1]]), -1, 1), "alpha_s must be at least 0"),
+    (lambda: engine_ranks.same_node(0, 8), "ranks must be a whole number"),
+    (lambda: engine_ranks.same_node(8, 0.5), "gpus_per_node must be a whole number"),
 ])
 def test_bad_input_is_refused_by_name(call, words):
     with pytest.raises(ValueError, match=words):

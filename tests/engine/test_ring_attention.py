@@ -194,6 +194,18 @@ def test_the_example_has_scores_in_halves_and_digits_for_values():
     assert set(np.unique(v)) <= set(range(1, 10)) and v.shape == (1, 32, 1)
 
 
+def test_the_frames_are_the_states_of_the_run():
+    """Three ranks in room for four: after k blocks what state k holds, after the last what the last holds."""
+    run = ring_attention.ring(*ring_attention.example(1, 3 * 2), 3, CONTIGUOUS)
+    frames = ring_attention.example_frames(3, 2, CONTIGUOUS, 4)
+    total, output = (column.reshape(5, 4, 2) for column in (frames.total, frames.output))
+    for state in range(5):
+        for rank, part in enumerate(run.states[min(state, 3)]):
+            assert (total[state, rank] == part.total[0]).all()
+            assert (output[state, rank] == online_softmax.output(part)[0, :, 0]).all()
+    assert not total[0].any() and total[1, :3].all() and not total[:, 3].any()
+
+
 @pytest.mark.parametrize("order", [FULL, CONTIGUOUS, ZIGZAG])
 def test_the_mask_shows_as_many_pairs_as_are_counted(order):
     """Three ranks of four tokens, every query and key asked for one by one, and ranks that there are not."""

@@ -70,6 +70,15 @@ def test_the_draws_are_those_of_the_published_generator():
 
 
 # -- the loss --------------------------------------------------------------------------------------------------------
+def test_no_seed_is_one_that_the_generator_never_leaves():
+    """0 would be followed by 0 for ever. By hand: seed 0 begins at 12345, and four steps on."""
+    state = 12345
+    for _ in range(4):
+        state = state * 48271 % 2147483647
+    assert routing.first_state(0) == state
+    assert all(0 < routing.first_state(seed) < 2147483647 for seed in range(200))
+
+
 def test_the_loss_is_experts_times_load_times_probability():
     found = run()
     load, probability = found["load"][:8], found["probability"][:8]

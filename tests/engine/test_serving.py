@@ -86,6 +86,23 @@ def test_a_trial_is_a_run_in_a_few_numbers():
     assert found.pause_median_s > found.tpot_most_s > found.tpot_median_s and found.moving_median_s > 0
 
 
+def test_trials_are_the_means_of_single_ones():
+    traffic, service = Traffic(60, 6.0, 1500, 200, 0.6, 0.6), Service(serving.MODES["chunked"], 4)
+    assert traffic.seed == 0
+    single = [serving.trial(LLAMA, H100, 4, traffic._replace(seed=seed), service) for seed in range(3)]
+    found = serving.trials(LLAMA, H100, 4, traffic, service, 1.0, (0.03, 0.1), seeds=3)
+    assert found.felt == pytest.approx(tuple(np.mean(single, axis=0)))
+    assert 0 <= found.met[0] <= found.met[1] <= 1
+
+
+def test_a_single_token_has_no_time_between_tokens_and_a_refused_request_nothing():
+    columns = {name: np.array(values) for name, values in {
+        "came_s": [0.0, 1.0, 2.0], "first_s": [0.5, 2.0, -1.0], "last_s": [0.5, 5.0, -1.0], "output": [1.0, 4.0, 9.0],
+        "pause_s": [0.0, 1.5, -1.0]}.items()}
+    felt = serving.felt(columns)
+    assert (felt.ttft_s.tolist(), felt.tpot_s.tolist(), felt.pause_s.tolist()) == ([0.5, 1, -1], [-1, 1, -1], [-1, 1.5, -1])
+
+
 # -- in chunks -------------------------------------------------------------------------------------------------------
 def test_a_prompt_in_one_chunk_is_a_prefill_and_chunks_see_every_pair_once():
     whole = serving.whole_or_in_chunks_s(STEPS, 2048, 4096)
@@ -215,6 +232,14 @@ def test_a_lone_users_speculation_is_the_formulas_and_a_full_batchs_is_none():
     gains = [serving.speculative_gain(LLAMA, draft, H100, 8, users, 2048.0, 0.7, 3) for users in (1.0, 64.0, 128.0, 256.0)]
     assert gains[0] == pytest.approx(serving.speculative_speed_up(0.7, 3, share), rel=0.05)     # AllReduces of four rows
     assert gains == sorted(gains, reverse=True) and gains[-1] < 1
+
+
+def test_a_check_reads_each_cache_once():
+    """At 131,072 tokens the caches are most of a step; a check of four tokens of each user still takes hardly longer."""
+    draft = catalog.model("llama3.2-1b")
+    plain, own = (decoding.split(model, H100, 8, 4.0, 131072.0).total_s for model in (LLAMA, draft))
+    assert serving.speculative_gain(LLAMA, draft, H100, 8, 4.0, 131072.0, 0.7, 3) == pytest.approx(
+        serving.speculative_speed_up(0.7, 3, own / plain), rel=0.05)
 
 
 def test_a_draft_that_is_never_right_only_costs():

@@ -160,3 +160,17 @@ def test_more_traffic_means_longer_waits(earlier, later):
         came, prompts, outputs = drawn(rate=rate)
         return np.mean(run(came, prompts, outputs)["first"] - came)
     assert wait(earlier) < wait(later)
+
+
+def test_a_gap_of_whole_steps_holds_so_many():
+    """3 · 0.1 is a hair more than 0.3 in floating point, and no fourth step."""
+    assert [events.steps_before(k * 0.1, 0.1, 0.0, 100) for k in (1, 3, 6, 7, 12)] == [1, 3, 6, 7, 12]
+
+
+def test_each_seed_begins_its_streams_at_whole_numbers_of_its_own():
+    for seed in (0, 1, 5):
+        found = events.served(20, 2.0, 500.0, 0.5, 100.0, 0.5, seed, [1.0, 1000.0], [0.01, 0.1], 0.0, 0.0, 0, 1, 0, 2048, 8,
+                              1e9, 0.0)
+        assert found["came_s"][:20].tolist() == list(events.arrivals(20, 2.0, 7919 * (seed + 1)))
+        assert found["prompt"][:20].tolist() == list(events.lengths(20, 500.0, 0.5, 104729 * (seed + 1)))
+        assert found["output"][:20].tolist() == list(events.lengths(20, 100.0, 0.5, 1299709 * (seed + 1)))

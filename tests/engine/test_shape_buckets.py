@@ -40,6 +40,11 @@ def test_the_best_list_is_no_worse_than_any_other():
     assert padded(counts, found) == least == buckets.padding(counts, buckets.buckets_of(found))
 
 
+def test_a_list_begins_where_most_batches_are_even_at_one():
+    """100 steps of a single sequence, ten of 64: a bucket of 1 leaves 10 · 64 rows of padding, one of 64 leaves 100 · 63."""
+    assert buckets.best(counts_of({1: 100, 64: 10, 128: 1}), 2) == [1, 128]
+
+
 def test_the_largest_bucket_is_always_there():
     assert buckets.best(counts_of({5: 1}), 1) == [LARGEST]
 

@@ -1,0 +1,51 @@
+"""Algorithms as plain loops: run on numbers they remember their last runs, and what they give cannot be changed."""
+
+import numpy as np
+import pytest
+
+from engine.program import full, program, zeros
+
+RUNS = []
+
+
+@program(doubled=4, total=())
+def double(values, times):
+    RUNS.append(times)
+    found = zeros(0)
+    for i in range(len(values)):
+        found.append(times * values[i])
+    values[0] = 99.0
+    return {"doubled": found, "total": sum(found)}
+
+
+def test_short_columns_end_in_nan_and_single_numbers_are_floats():
+    given = np.array([1.0, 2.0])
+    found = double(given, 2.0)
+    np.testing.assert_array_equal(found["doubled"], [2, 4, np.nan, np.nan])
+    assert found["total"] == 6.0 and isinstance(found["total"], float)
+    assert given[0] == 1.0, "an algorithm writes to a copy"
+
+
+def test_a_run_is_remembered_and_not_to_be_written_to():
+    first, count = double([1.0, 2.0, 3.0], 3.0), len(RUNS)
+    assert double(np.array([1.0, 2.0, 3.0]), 3.0)["doubled"] is first["doubled"] and len(RUNS) == count
+    with pytest.raises(ValueError, match="read-only"):
+        first["doubled"][0] = 0.0
+
+
+def test_what_does_not_fit_or_is_not_declared_is_said():
+    with pytest.raises(ValueError, match="doubled of double must have at most 4 numbers, got 5"):
+        double([1.0] * 5, 1.0)
+    with pytest.raises(ValueError, match="other must give a; got b"):
+        program(a=())(_other)()
+
+
+def _other():
+    return {"b": 1.0}
+
+
+_other.__name__ = "other"
+
+
+def test_lists_of_one_number():
+    assert zeros(2.0) == [0.0, 0.0] and full(3, 7) == [7, 7, 7]
