@@ -225,9 +225,14 @@ def verdict(tree: Path, mutant: Mutant, plan: list[list[str]], limit_s: float, t
 
 
 def explained() -> dict[tuple[str, str], str]:
-    """Why a change cannot show, by file and change."""
-    entries = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8")) if EQUIVALENTS.exists() else {}
-    return {(entry["path"], entry["change"]): entry["why"] for entry in entries.get("equivalent", [])}
+    """Why a change cannot show, by file and change. An entry whose line is no longer there is an error."""
+    entries = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))["equivalent"]
+    possible = {path: {mutant.change for mutant in mutations.of(path, (ROOT / path).read_text(encoding="utf-8"))}
+                for path in {entry["path"] for entry in entries}}
+    for entry in entries:
+        if entry["change"] not in possible[entry["path"]]:
+            sys.exit(f"{EQUIVALENTS.name} explains what is no mutant of {entry['path']}: {entry['change']}")
+    return {(entry["path"], entry["change"]): entry["why"] for entry in entries}
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

@@ -118,3 +118,8 @@ def test_amounts_are_added_up_by_call():
 def test_an_unknown_phase_is_refused():
     with pytest.raises(ValueError, match="phase"):
         traces.layer_operators("sideways")
+
+
+def test_columns_are_padded_to_the_longest_and_never_empty():
+    np.testing.assert_array_equal(traces._padded([[1, 2], [3]]), [[1, 2], [3, np.nan]])
+    assert np.isnan(traces._padded([[], []])).all() and traces._padded([[], []]).shape == (2, 1)

@@ -113,3 +113,14 @@ def test_a_row_and_a_groups_error_are_those_of_the_whole_report():
         validation.row("no_such_case")
     with pytest.raises(ValueError, match="rows must be"):
         validation.mean_error("no such group")
+
+
+def test_the_short_report_shows_the_two_worst_rows_of_each_quantity_and_the_long_one_all():
+    def cases(lines):
+        return [line.split("  ")[0] for line in lines[lines.index("") + 2:]]
+    places, worst = Counter(), []
+    for row in OUTCOME.rows:
+        places[row.group, row.quantity] += 1
+        worst += [row.case] if places[row.group, row.quantity] <= 2 else []
+    assert cases(OUTCOME.lines()) == worst and max(places.values()) > 2
+    assert cases(OUTCOME.lines(everything=True)) == [row.case for row in OUTCOME.rows]
