@@ -1,6 +1,6 @@
 // What the compiled widgets stand on: loops over Float64Arrays and the text of numbers.
 // The scales come from engine/units.py; a browser test holds every text here against Python's.
-import { FAMILIES, ONE, PREFIX, UNITS } from "../widgets/shared.js";
+import { FAMILIES, ONE, PREFIX, TYPED, UNITS } from "../widgets/shared.js";
 
 export function vec(n, f) {
   const out = new Float64Array(n);
@@ -135,20 +135,32 @@ export function in_unit(value, unit, digits = 3) {
   return (unit.includes("$") ? "$" : "") + counted(number(value / scale, digits), text);
 }
 
-// A typed quantity: "70B", "1.12 TB", "64 KiB", "7e10", "40 %". Null when it is not one, or could be two: a comma that does
-// not part thousands, and "Gb", which is bits to some and bytes to others.
+// A typed quantity, read with the tables and the pattern of engine/typed.py: "70B", "1.12 TB", "3 x 10^9", "40 %".
+const quantity = new RegExp(`^(?:${TYPED.quantity})$`);
+const superscripts = new RegExp(TYPED.superscripts, "g"), group = new RegExp(TYPED.group, "g");
+
+// The amount, the unit behind it and a "$" before it; null where there is no number in front.
+export function split(text) {
+  if (text.length > TYPED.longest) return null;
+  const plain = text.replace(/−/g, "-").replace(superscripts, power => `^${Array.from(power, digit => TYPED.superscript[digit]).join("")}`);
+  const [, dollar, sign, base, power, whole, exponent, ofTen, unit] = quantity.exec(plain) ?? [];
+  if (unit === undefined) return null;
+  const amount = base === "2" ? 2 ** Number(power)
+    : Number(base ? `1e${power}` : `${whole.replace(group, "")}e${exponent ?? ofTen ?? 0}`);
+  return Number.isFinite(amount) ? { amount: sign === "-" ? -amount : amount, unit, dollar } : null;
+}
+
+// What one of a unit is; null for what the family does not take, or what could be two things ("Gb": bits to some).
+export function scaleOf(unit, family) {
+  const words = TYPED.words[family];
+  if (Object.hasOwn(words, unit)) return words[unit];
+  const same = Object.keys(words).find(word => word.toLowerCase() === unit.toLowerCase());
+  return same === undefined ? null : words[same];
+}
+
 export function parse(text, family) {
-  const match = /^\s*\$?\s*([+-]?(?:\d{1,3}(?:,\d{3})+\.?\d*|\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(.*?)\s*$/i.exec(text.replace(/−/g, "-"));
-  if (!match) return null;
-  const amount = Number(match[1].replace(/,/g, "")), unit = match[2];
-  if (!Number.isFinite(amount)) return null;
-  const inBytes = family.startsWith("bytes");
-  if (inBytes && /^[KMGTPE]b/.test(unit)) return null;
-  const binary = family === "bytes" ? FAMILIES.bytes_binary : [];
-  const steps = [...FAMILIES[family], ...binary].map(([scale, words]) => [scale, words.trim()]);
-  if (!unit) return amount * (FAMILIES[family].length === 1 ? FAMILIES[family][0][0] : 1);
-  const same = (a, b) => a === b || a.split(" ")[0] === b || ONE[` ${a}`]?.trim() === b;
-  const found = steps.find(([, words]) => same(words, unit))
-    ?? steps.find(([, words]) => same(words.toLowerCase(), unit.toLowerCase()));
-  return found ? amount * found[0] : null;
+  const found = split(text);
+  if (!found || (found.dollar && family !== "dollars")) return null;
+  const scale = scaleOf(found.unit, family);
+  return scale === null ? null : found.amount * scale;
 }
