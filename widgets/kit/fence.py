@@ -36,6 +36,11 @@ def _read(source: str) -> dict:
     return options
 
 
+def key(question: str) -> str:
+    """What a prediction is remembered by."""
+    return re.sub(r"\W+", "-", question.lower())[:40].strip("-")
+
+
 def _prediction(options: dict) -> dict | None:
     given = [key for key in PREDICTION if key in options]
     if not given:
@@ -51,7 +56,7 @@ def _prediction(options: dict) -> dict | None:
         raise BadValue(f"right must be an index or an expression that gives one: {error}") from None
     if not 0 <= right < len(answers):
         raise BadValue(f"right must be from 0 to {len(answers) - 1}, got {right}")
-    return {"key": re.sub(r"\W+", "-", options["predict"].lower())[:40].strip("-"), "right": right,
+    return {"key": key(options["predict"]), "right": right,
             "question": markup.rich_line(options["predict"]), "answers": [markup.rich_line(a) for a in answers],
             "why": markup.rich_line(options["why"])}
 

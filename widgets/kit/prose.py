@@ -10,13 +10,14 @@ number; text is shown as it is. The page shows the value, and the expression on 
 
 from __future__ import annotations
 
-import html
 import importlib
 import pkgutil
 import re
+import xml.etree.ElementTree as etree
 from functools import cache
 
 import numpy as np
+from markdown.util import AtomicString
 
 import engine
 from engine import units
@@ -25,7 +26,10 @@ from .locate import fault
 
 PLAIN = {"__import__": __import__,  # numpy itself imports lazily, with the builtins of whoever calls it
          "min": min, "max": max, "abs": abs, "sum": sum, "len": len, "round": round, "range": range, "dict": dict}
-FORM = re.compile(r"^(?P<expression>.+?)(?:\s\|\s*(?P<unit>[^|,()]+?)(?:\s*,\s*(?P<digits>[1-9]\d?))?)?\s*$", re.DOTALL)
+FORM = re.compile(r"^(?P<expression>.+?)(?:\s\|\s*(?P<unit>[^|,()?]+?)(?:\s*,\s*(?P<digits>[1-9]\d?))?)?"
+                  r"(?:\s\?\s(?P<asked>.+?)(?:,\s(?P<within>exactly|within\s[\d.]+\s%))?)?\s*$", re.DOTALL)
+
+ASKED = "data-asked"     # on a number that a reader is asked for: its source
 
 
 @cache
@@ -53,22 +57,30 @@ def show(value, unit: str | None, digits: int = 3) -> str:
 
 
 @cache
+def computed(expression: str):
+    """The value of an expression; raises whatever it raises."""
+    return eval(expression, namespace())  # a lesson is this repository's own code
+
+
 def evaluate(source: str) -> str:
     """'memory.state_bytes(70e9) | TB' -> '1.12 TB'; raises whatever the expression or the unit raises."""
     form = FORM.match(source)
-    value = eval(form["expression"], namespace())  # a lesson is this repository's own code
-    return show(value, form["unit"], int(form["digits"] or 3))
+    return show(computed(form["expression"]), form["unit"], int(form["digits"] or 3))
 
 
-def number(source: str, language: str, css_class: str, md) -> str:
+def number(source: str, language: str, css_class: str, md) -> str | etree.Element:
     """The pymdownx inlinehilite formatter of `#!n …`: the shown value, carrying its expression."""
     try:
         shown = evaluate(source)
     except Exception as error:
         raise fault(source, f"cannot compute `{source}`: {type(error).__name__}: {error}") from error
-    expression = html.escape(FORM.match(source)["expression"])
-    shown = html.escape(shown).replace(" ", "&nbsp;")
-    return md.htmlStash.store(f'<span class="n" tabindex="0" role="note" data-expr="{expression}">{shown}</span>')
+    form = FORM.match(source)
+    number = etree.Element("span", {"class": "n", "tabindex": "0", "role": "note", "data-expr": form["expression"]})
+    number.text = AtomicString(shown.replace(" ", "\u00a0"))
+    if form["asked"]:
+        number.set(ASKED, source)
+        return number                       # an element: widgets/kit/answer.py looks for it
+    return md.htmlStash.store(etree.tostring(number, encoding="unicode"))
 
 
 def bar(source: str, language: str, css_class: str, md) -> str:

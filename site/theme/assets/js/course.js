@@ -1,60 +1,6 @@
-/* The shell's own script: what has been read, and how a number was computed. Runs after each instant navigation. */
+/* The shell's own script: how a number was computed, filters, names. Runs after each instant navigation. */
 (() => {
   "use strict";
-
-  // Lessons read, by address, kept in this browser and nowhere else. A private window may refuse to.
-  const KEY = "course.read";
-  const readLessons = () => {
-    try { return new Set(JSON.parse(localStorage.getItem(KEY)) || []); } catch { return new Set(); }
-  };
-  const keep = (lessons) => {
-    try { localStorage.setItem(KEY, JSON.stringify([...lessons])); } catch { /* nothing to do without storage */ }
-  };
-  const address = (href) => new URL(href, location.href).pathname.replace(/index\.html$/, "");
-
-  function showTicks() {
-    const lessons = readLessons();
-    for (const link of document.querySelectorAll("a.md-nav__link:not([href*='#']), a[data-lesson]")) {
-      link.toggleAttribute("data-read", lessons.has(address(link.href)));
-    }
-  }
-
-  function setRead(read) {
-    const lessons = readLessons();
-    if (read) lessons.add(address(location.href)); else lessons.delete(address(location.href));
-    keep(lessons);
-    showTicks();
-  }
-
-  const HURRIED_MS = 60_000;  // who is at the end sooner has jumped there: the button is offered, the tick is not set
-
-  // Reaching the line at the lesson's end counts as having read it; the line says so and offers to take it back.
-  function watchEnd() {
-    const end = document.querySelector("[data-lesson-end]");
-    if (!end) return;
-    end.hidden = false;
-    const opened = performance.now();
-    const say = (read) => {
-      const button = document.createElement("button");
-      button.textContent = read ? "Mark as unread" : "Mark as read";
-      button.addEventListener("click", () => {
-        watcher.disconnect();
-        setRead(!read);
-        say(!read);
-        end.lastChild.focus();
-      });
-      const note = read ? "✓ You have read this lesson. This browser remembers it; nobody else is told. " : "";
-      end.replaceChildren(note, button);
-    };
-    const watcher = new IntersectionObserver(([entry]) => {
-      if (!entry.isIntersecting || performance.now() - opened < HURRIED_MS) return;
-      watcher.disconnect();
-      setRead(true);
-      say(true);
-    });
-    say(readLessons().has(address(location.href)));
-    watcher.observe(end);
-  }
 
   // A field that leaves in sight only what holds all of its words, and the sections that have any of it.
   function watchFilter() {
@@ -130,8 +76,6 @@
 
   document$.subscribe(() => {
     nameLandmarks();
-    showTicks();
-    watchEnd();
     watchFilter();
     watchWidgets();
     explainNumbers();

@@ -16,8 +16,10 @@ export function bindPrediction(element, slug) {
     block.dataset.answered = answers[index].dataset.answer;
   };
   answers.forEach((answer, index) => answer.addEventListener("click", () => {
+    const key = `${slug}.${block.dataset.predict}`;
     reveal(index);
-    kept.set(`predicted.${slug}.${block.dataset.predict}`, index);
+    if (kept.get(`predicted.${key}`) === null) kept.set(`first.${key}`, answer.dataset.answer);
+    kept.set(`predicted.${key}`, index);
   }));
   const before = kept.get(`predicted.${slug}.${block.dataset.predict}`);
   if (before !== null && answers[before]) reveal(Number(before));

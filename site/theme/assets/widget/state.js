@@ -40,8 +40,11 @@ export function forget() {
   pending.clear();
 }
 
-// Small things kept in this browser alone; a browser that forbids it loses nothing else.
+// Small things kept in this browser alone; a browser that forbids it loses nothing else. Who counts them is told of each.
 export const kept = {
   get(key) { try { return localStorage.getItem(`course.${key}`); } catch { return null; } },
-  set(key, value) { try { localStorage.setItem(`course.${key}`, value); } catch { /* private mode */ } },
+  set(key, value) {
+    try { localStorage.setItem(`course.${key}`, value); } catch { /* private mode */ }
+    dispatchEvent(new Event("course-kept"));
+  },
 };

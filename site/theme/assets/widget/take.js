@@ -1,6 +1,6 @@
 // What a reader can take along: the picture as PNG, the columns as a table or CSV.
 
-function save(blob, name) {
+export function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
