@@ -24,7 +24,7 @@ from widgets.kit.widget import all_widgets
 FENCES = re.compile(r"^``` widget\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXERCISES = re.compile(r'^!!! exercise (?P<open>open )?"(?P<title>.+)"\n(?P<body>(?:\n|    .*\n)+)', re.MULTILINE)
 NUMBERS = re.compile(r"`#!n (.+?)`", re.DOTALL)
-COLUMNS = {"read": "Read", "predictions": "Predictions", "first": "Right at first", "targets": "Targets found", "exercises": "Exercises"}
+COLUMNS = {"read": "Read", "predictions": "Predictions", "first": "Right at first", "targets": "Targets", "exercises": "Exercises"}
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="progress" data-progress>
 <table data-progress-table>

@@ -122,7 +122,8 @@ function showTable() {
 
 function fill(row, name, done, all) {
   const cell = row.querySelector(`[data-cell="${name}"]`);
-  cell.textContent = all === 1 ? (done ? "✓" : "–") : all ? of([done, all]) : "–";
+  const isOne = name === "read" && all === 1;
+  cell.textContent = isOne ? (done ? "✓" : "–") : of([done, all]);
   cell.toggleAttribute("data-all", all > 0 && done === all);
 }
 
