@@ -116,6 +116,7 @@ def test_exercises_are_answered_counted_saved_cleared_and_taken_back(visit, stat
     expect(end(page)).to_contain_text("exercises 0 of 7")               # one of two numbers
     answer(page, GPUS, "3")
     expect(end(page)).to_contain_text("exercises 1 of 7")
+    expect(page.locator(".exercise[data-done]")).to_have_count(1)
     page.get_by_label(GPUS, exact=True).fill("4")
     expect(field(page, GPUS)).not_to_have_attribute("data-verdict", "right")
     page.get_by_role("button", name="I have worked this out").click()
@@ -146,7 +147,12 @@ def test_exercises_are_answered_counted_saved_cleared_and_taken_back(visit, stat
     expect(row.locator("[data-cell=exercises]")).to_have_text("1 of 7")
     expect(page.locator("tfoot [data-cell=read]")).to_have_text("1 of 19")
     expect(page.locator("[data-missions-won]")).to_have_text(f"0 of {len(missions.missions())}")
-    page.evaluate("localStorage.setItem('course.exam.2026', JSON.stringify({points: 31, most: 40})); dispatchEvent(new Event('course-kept'))")
+    page.evaluate("""() => {
+      for (const [seed, paper] of [[2026, { points: 31, of: 40 }], [7, { points: 0, of: 40, seen: true }], ["x", 3]]) {
+        localStorage.setItem(`course.exam.${seed}`, JSON.stringify(paper));
+      }
+      dispatchEvent(new Event("course-kept"));
+    }""")
     expect(page.locator("[data-exams]")).to_have_text("seed 2026: 31 of 40 points")
     before, words = kept(page), table(page)
     assert len(before) >= 8
@@ -164,7 +170,7 @@ def test_exercises_are_answered_counted_saved_cleared_and_taken_back(visit, stat
     assert kept(page) == {} and table(page) != words
     for name, text, complaint in [("a.json", "{", "not a file that this page has saved"), ("b.json", '{"course": "System ML", "version": 9}', "version 9"),
                                   ("c.json", '{"course": "System ML", "version": 1, "kept": {"read": [1]}}', "changed since"),
-                                  ("d.json", '{"course": "System ML", "version": 1, "kept": 3}', "no progress"), ("e.json", "x" * 600_000, "larger")]:
+                                  ("d.json", '{"course": "System ML", "version": 1, "kept": 3}', "no progress"), ("e.json", "x" * 1_100_000, "larger")]:
         page.locator("[data-import]").set_input_files({"name": name, "mimeType": "application/json", "buffer": text.encode()})
         expect(page.locator(".progress-said")).to_contain_text(complaint)
         expect(page.locator(".progress-said")).to_contain_text("Nothing was changed")

@@ -61,7 +61,8 @@ def _unit(unit: str | None, shown: str) -> tuple[str, float, str]:
         return family, typed.words(family)[""], HINTS[family]
     if family in units.FAMILIES:                    # a family that picks its own unit: the one that it picked
         unit = shown.split(" ")[-1]
-    return _family(unit), units.UNITS[unit][0], HINTS["percent"] if unit == "%" else f"in {unit}"
+    family = _family(unit) if unit in units.UNITS else family
+    return family, typed.scale_of(unit, family), HINTS["percent"] if unit == "%" else f"in {unit}"
 
 
 def asked(source: str) -> Asked:
@@ -102,7 +103,7 @@ def opener() -> etree.Element:
 
 def answers(solution: etree.Element, is_open: bool) -> etree.Element:
     """The fields of an exercise, in the order of its solution."""
-    group = etree.Element("div", {"class": "answers"})
+    group = etree.Element("div", {"class": "answers", "data-search-exclude": ""})
     for span in solution.iter("span"):
         if prose.ASKED in span.attrib:
             group.append(field(span.attrib.pop(prose.ASKED)))

@@ -13,13 +13,14 @@ function asked(form) {
     label: form.querySelector(".answer-asked").textContent };
 }
 
-function bindField(form, key, offer) {
+function bindField(form, key, offer, tell) {
   const input = form.querySelector("input"), said = form.querySelector(".answer-said"), about = asked(form);
   let tries = 0, checked = null;
   const show = verdict => {
     form.dataset.verdict = verdict.right ? "right" : verdict.counts ? "wrong" : "unread";
     input.setAttribute("aria-invalid", String(!verdict.right));
     said.textContent = verdict.said;
+    if (verdict.right) tell(true);
   };
   form.addEventListener("submit", event => {
     event.preventDefault();
@@ -43,8 +44,11 @@ function bindField(form, key, offer) {
   }
 }
 
-function bindOpen(button, key) {
-  const show = done => { button.setAttribute("aria-pressed", String(done)); };
+function bindOpen(button, key, tell) {
+  const show = done => {
+    button.setAttribute("aria-pressed", String(done));
+    tell(done);
+  };
   button.addEventListener("click", () => {
     const done = button.getAttribute("aria-pressed") !== "true";
     show(done);
@@ -71,12 +75,16 @@ function offering(exercise) {
 function bind() {
   if (!document.querySelector("[data-lesson-end]")) return;  // on other pages that show an exercise it is for reading
   for (const exercise of document.querySelectorAll(".admonition.exercise")) {
-    const group = exercise.querySelector(".answers"), offer = offering(exercise);
+    const group = exercise.querySelector(".answers"), offer = offering(exercise), done = new Set();
     if (group.dataset.bound) continue;
     group.dataset.bound = "yes";
     [...group.children].forEach((part, index) => {
-      if (part.matches("form")) bindField(part, keyOf(exercise, index), offer);
-      else bindOpen(part.querySelector("button"), keyOf(exercise, index));
+      const tell = is => {
+        done[is ? "add" : "delete"](index);
+        exercise.toggleAttribute("data-done", done.size === group.childElementCount);
+      };
+      if (part.matches("form")) bindField(part, keyOf(exercise, index), offer, tell);
+      else bindOpen(part.querySelector("button"), keyOf(exercise, index), tell);
     });
   }
 }

@@ -4,7 +4,7 @@ import { kept } from "../widget/state.js";
 import { save } from "../widget/take.js";
 
 const PREFIX = "course.", COURSE = "System ML", VERSION = 1;
-const LARGEST = 500_000, MOST = 5000, LONGEST = 4000;  // of a file, its entries, one of them: far above what a course leaves
+const LARGEST = 1_000_000, MOST = 5000, LONGEST = 20_000;  // of a file, its entries, one of them: far above what a course leaves
 const HURRIED_MS = 60_000;  // who is at the end sooner has jumped there: the button is offered, the tick is not set
 
 // A lesson's name is the last part of its address, wherever the site is hosted.
@@ -127,11 +127,11 @@ function fill(row, name, done, all) {
   cell.toggleAttribute("data-all", all > 0 && done === all);
 }
 
-// Each result is a small object; whatever else lies there is left out.
+// The papers handed in before their answer was seen; whatever else lies there is left out.
 function examsIn(all) {
-  const results = Object.entries(all).filter(([key]) => key.startsWith("exam.")).map(([key, text]) => [key.slice("exam.".length), parsed(text)]);
-  return results.filter(([, result]) => Number.isFinite(result?.points))
-    .map(([seed, { points, most }]) => `seed ${seed}: ${Number.isFinite(most) ? of([points, most]) : points} points`).join("; ");
+  const papers = Object.entries(all).filter(([key]) => key.startsWith("exam.")).map(([key, text]) => ({ seed: key.slice("exam.".length), ...parsed(text) }));
+  return papers.filter(({ points, of: most, seen }) => Number.isFinite(points) && Number.isFinite(most) && !seen)
+    .map(({ seed, points, of: most }) => `seed ${seed}: ${points} of ${most} points`).join("; ");
 }
 
 function file() {
