@@ -25,7 +25,7 @@ from widgets.kit.widget import all_widgets
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ("symptoms", "numbers", "validation", "formulas", "glossary")  # the appendices: A, B, C …
-SCREEN_ONLY = ("headerlink", "lesson-end", "symptoms-find", "formulas-contents", "on-screen")
+SCREEN_ONLY = ("headerlink", "lesson-end", "answers", "symptoms-find", "formulas-contents", "on-screen")
 TO_PRESS = {"script", "noscript", "button", "input", "textarea", "select", "form", "label"}
 NAMES_AN_ID = ("aria-labelledby", "aria-describedby", "aria-controls", "headers", "for")
 LICENCE = "Text and figures: CC BY 4.0. Code: BSD-3-Clause."
