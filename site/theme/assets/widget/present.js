@@ -7,7 +7,7 @@ const LEAST_BESIDE = 0.7;                     // how far words are made smaller 
 const BESIDE = ".widget-note, .widget-presets, fieldset.widget-controls, .widget-readouts";
 const BELOW = ".control-player, .widget-summary, .widget-regimes";
 const SLACK_PX = 16;
-const LEAST_PICTURE = 0.85;                   // how flat a picture may become; then the slide scrolls
+const LEAST_PICTURE = 0.75;                   // how flat a picture may become; then the slide scrolls
 const IN_PIXELS = /font_size$|line_width$|^size$|_offset$|_standoff$|^hatch_scale$/;
 const WHOLE = /_standoff$/;                    // BokehJS takes no half pixel there
 
@@ -80,19 +80,28 @@ class Slide {
     const beside = innerWidth > SIDE_BY_SIDE * innerHeight, { body } = document;
     body.classList.toggle("beside", beside);
     body.style.setProperty("--larger", by);
-    body.style.setProperty("--beside", by);
     let height = beside ? this.left() : SHRUNK * innerHeight;
-    if (beside) {
-      body.style.setProperty("--beside", by * Math.min(1, Math.max(LEAST_BESIDE, Math.sqrt(height / this.extent(BESIDE)))));
-      height = Math.max(height, this.extent(BESIDE));
+    if (beside) height = Math.max(height, this.fitBeside(by, height));
+    height = Math.floor(Math.max(height, LEAST_PICTURE * by * this.plainHeight()));
+    body.style.setProperty("--picture", `${height}px`);
+    this.scale(by, height);
+  }
+
+  // The words beside the picture, made smaller until they are no higher than this; gives the height that they have then.
+  fitBeside(by, height) {
+    const least = LEAST_BESIDE * by;
+    for (let size = by; ; size = Math.max(least, size * Math.sqrt(height / this.extent(BESIDE)) - 0.01)) {
+      document.body.style.setProperty("--beside", size);
+      const taken = this.extent(BESIDE);
+      if (taken <= height || size === least) return taken;
     }
-    this.scale(by, Math.floor(Math.max(height, LEAST_PICTURE * by * this.plainHeight())));
   }
 
   // What the lines above and below leave of the screen's height.
   left() {
     const { paddingTop, paddingBottom } = getComputedStyle(this.view.$(".widget-card"));
-    return innerHeight - parseFloat(paddingTop) - parseFloat(paddingBottom) - this.extent(".widget-head") - this.extent(BELOW) - SLACK_PX;
+    const around = parseFloat(paddingTop) + parseFloat(paddingBottom) + SLACK_PX;
+    return Math.max(0, innerHeight - around - this.extent(".widget-head") - this.extent(BELOW));
   }
 
   // From the top of the first of these to the bottom of the last, as drawn.
