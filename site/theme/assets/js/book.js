@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const WIDTH_PX = 800;        // of the frame: what stands on paper is a little smaller, and still wide enough for every label
+  const WIDTH_PX = 800;        // of the frame, where the window has that: a little wider than paper, wide enough for every label
   const SHARPNESS = 2;         // of its pixels, whatever the screen's
   const PATIENCE_MS = 60_000;  // a busy machine may take its time
   const AT_ONCE = 2;
