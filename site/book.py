@@ -25,7 +25,7 @@ from widgets.kit.widget import all_widgets
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ("symptoms", "numbers", "validation", "formulas", "glossary")  # the appendices: A, B, C …
-SCREEN_ONLY = ("headerlink", "lesson-end", "answers", "symptoms-find", "formulas-contents", "on-screen")
+SCREEN_ONLY = ("headerlink", "lesson-end", "symptoms-find", "formulas-contents", "answer-open")
 TO_PRESS = {"script", "noscript", "button", "input", "textarea", "select", "form", "label"}
 NAMES_AN_ID = ("aria-labelledby", "aria-describedby", "aria-controls", "headers", "for")
 LICENCE = "Text and figures: CC BY 4.0. Code: BSD-3-Clause."
@@ -115,6 +115,8 @@ def _address(where: str, names: set[str]) -> str:
 
 def take_off_the_screen(article: Element) -> None:
     """What can only be pressed, typed into or hovered has no use on paper; what is folded stands open."""
+    for form in elements.find(article, "answer"):
+        _line_to_write_on(form)
     elements.remove(article, lambda one: one.tag in TO_PRESS or "hidden" in one.attrib or elements.classes(one) & set(SCREEN_ONLY))
     for element in article.iter():
         for key in WORTHLESS_ON_PAPER:
@@ -126,6 +128,14 @@ def take_off_the_screen(article: Element) -> None:
         elif element.tag == "summary":
             element.tag = "p"
             element.set("class", "unfolded-title")
+
+
+def _line_to_write_on(form: Element) -> None:
+    """A field for a number becomes what is asked for, with room for a pencil."""
+    asked, unit = elements.text(elements.first(form, "answer-asked")), next(form.iter("input")).get("placeholder", "")
+    form.clear()
+    form.tag, form.text = "p", f"{asked} ({unit}): "
+    form.set("class", "to-write")
 
 
 def number_headings(chapter: Chapter) -> None:

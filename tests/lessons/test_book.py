@@ -75,7 +75,7 @@ def test_a_chapter_has_what_its_page_has(site, name):
 
 def widget_answers(chapter: str) -> list[str]:
     """What stands at the chapter's end about its widgets; on the page it stands in them."""
-    return re.findall(r'<div class="answer" id="[^"]*--answer-.*?</div>', chapter, re.DOTALL)
+    return re.findall(r'<div class="book-answer" id="[^"]*--answer-.*?</div>', chapter, re.DOTALL)
 
 
 @pytest.mark.parametrize("name", [name for name in CHAPTERS if name not in REFERENCE])
