@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from engine import missions
 from tests.browser.hands import Hand
+from tests.browser.test_text_of_numbers import typed_texts
 
 LESSON = "01-why-distributed"
 STATE, GPUS = "State of 13B", "H100s that hold it"
@@ -69,6 +70,13 @@ def test_a_wrong_answer_is_told_what_it_looks_like_and_never_the_number(script, 
     [verdict] = script.evaluate(JUDGE, [asked, [text]])
     assert words in verdict["said"] and asked["shown"] not in verdict["said"] and not verdict["right"]
     assert verdict["counts"] == (not re.search("; asked is|No number|no unit|first|bits to some", verdict["said"]))
+
+
+@pytest.mark.parametrize("asked", [STATE_BYTES, H100S, DAYS, about(0.0, "count", within=0), about(-0.3, "percent", 0.01)])
+def test_whatever_is_typed_there_are_words_for_it(script, asked):
+    texts = [text for text, _ in typed_texts(600)]
+    said = [verdict["said"] for verdict in script.evaluate(JUDGE, [asked, texts])]
+    assert [(text, words) for text, words in zip(texts, said) if not words or re.search("undefined|NaN|Infinity|null", words)] == []
 
 
 # -- a lesson ----------------------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@
 
             It is `#!n memory.state_bytes(13e9) | GB ? State of 13B`, so … GPUs.
 
-The field asks "State of 13B", and what is right is the solution's own number: nothing is written twice. An exercise that no
-number answers is marked, `!!! exercise open "Design: …"`, and has a button instead; it may ask for numbers as well. One that has
-neither stops the build. The page's script (site/theme/assets/js/answers.js) checks what is typed.
+The field asks "State of 13B", and what is right is the solution's own number: nothing is written twice. An exercise
+that no number answers is marked, `!!! exercise open "Design: …"`, and has a button instead; it may ask for numbers as
+well. One that has neither stops the build. The page's script (site/theme/assets/js/answers.js) checks what is typed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from widgets.kit.locate import fault
 
 WITHIN = 0.05               # what is near enough on the back of an envelope, where a lesson says nothing else
 LONGEST = str(typed.LONGEST)
-WITHOUT_UNIT = ("count", "real", "params", "tokens", "dollars", "times", "percent", "flops_per_byte")  # a number alone is clear
-HINTS = {"count": "a number", "real": "a number", "params": "such as 7B", "tokens": "tokens", "times": "a factor", "percent": "in %",
-         "dollars": "in $", "flops_per_byte": "FLOP/B"}
+# of these a number alone is clear; the others name a unit
+HINTS = {"count": "a number", "real": "a number", "params": "such as 7B", "tokens": "tokens", "times": "a factor",
+         "percent": "in %", "dollars": "in $", "flops_per_byte": "FLOP/B"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _family(unit: str) -> str:
 def _unit(unit: str | None, shown: str) -> tuple[str, float, str]:
     """(family, scale of a number alone, hint) of what stands behind an expression's bar."""
     family = unit or "count"
-    if family in WITHOUT_UNIT:
+    if family in HINTS:
         return family, typed.words(family)[""], HINTS[family]
     if family in units.FAMILIES:                    # a family that picks its own unit: the one that it picked
         unit = shown.split(" ")[-1]
@@ -82,12 +82,13 @@ def field(source: str) -> etree.Element:
     """The form that asks for one number."""
     about = asked(source)
     form = etree.Element("form", {
-        "class": "answer", "data-expected": repr(about.expected), "data-family": about.family, "data-scale": repr(about.scale),
-        "data-within": repr(about.within), "data-shown": about.shown})
+        "class": "answer", "data-expected": repr(about.expected), "data-within": repr(about.within),
+        "data-family": about.family, "data-scale": repr(about.scale), "data-shown": about.shown})
     label = etree.SubElement(form, "label")
     etree.SubElement(label, "span", {"class": "answer-asked"}).text = about.label
-    etree.SubElement(label, "input", {"type": "text", "placeholder": about.hint, "autocomplete": "off", "spellcheck": "false",
-                                      "autocapitalize": "off", "maxlength": LONGEST})
+    etree.SubElement(label, "input", {
+        "type": "text", "placeholder": about.hint, "maxlength": LONGEST,
+        "autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"})
     etree.SubElement(form, "button", {"type": "submit"}).text = "Check"
     etree.SubElement(form, "p", {"class": "answer-said", "role": "status"})
     return form
@@ -125,7 +126,8 @@ class Fields(Treeprocessor):
             group = [] if at is None else answers(box[at], "open" in kinds)
             if not len(group):
                 title = "".join(box[0].itertext())
-                raise fault(f'"{title}"', "an exercise asks for a number of its solution, or is marked open; this one does neither")
+                raise fault(f'"{title}"', "an exercise asks for a number of its solution, or is marked open; "
+                                          "this one does neither")
             box.insert(at, group)
         if lost := next((span.get(prose.ASKED) for span in root.iter("span") if prose.ASKED in span.attrib), None):
             raise fault(lost, "only a number in an exercise's solution can be asked for")

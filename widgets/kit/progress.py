@@ -24,13 +24,15 @@ from widgets.kit.widget import all_widgets
 FENCES = re.compile(r"^``` widget\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXERCISES = re.compile(r'^!!! exercise (?P<open>open )?"(?P<title>.+)"\n(?P<body>(?:\n|    .*\n)+)', re.MULTILINE)
 NUMBERS = re.compile(r"`#!n (.+?)`", re.DOTALL)
-COLUMNS = {"read": "Read", "predictions": "Predictions", "first": "Right at first", "targets": "Targets", "exercises": "Exercises"}
+COLUMNS = {"read": "Read", "predictions": "Predictions", "first": "Right at first", "targets": "Targets",
+           "exercises": "Exercises"}
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="progress" data-progress>
 <table data-progress-table>
 <thead><tr><th>Lesson</th>{% for label in columns.values() %}<th>{{ label }}</th>{% endfor %}</tr></thead>
 <tbody>
-{% for lesson, title, contents in lessons %}<tr data-contents="{{ contents }}"><th scope="row"><a href="../{{ lesson }}/" data-lesson>{{ title }}</a></th>
+{% for lesson, title, contents in lessons %}<tr data-contents="{{ contents }}">
+<th scope="row"><a href="../{{ lesson }}/" data-lesson>{{ title }}</a></th>
 {%- for name in columns %}<td data-cell="{{ name }}">–</td>{% endfor %}</tr>
 {% endfor %}</tbody>
 <tfoot><tr><th scope="row">All</th>{% for name in columns %}<td data-cell="{{ name }}">–</td>{% endfor %}</tr></tfoot>
@@ -76,8 +78,11 @@ def contents(path: Path) -> dict:
 
 def lessons(folder: Path = LESSONS) -> list[tuple[str, str, str]]:
     """(name, title, contents as JSON) of every lesson, by number."""
-    return [(path.stem, f"{path.stem[:2]} {re.search(r'^# (.+)$', path.read_text(encoding='utf-8'), re.MULTILINE)[1]}",
-             json.dumps(contents(path))) for path in sorted(folder.glob("[0-9][0-9]-*.md"))]
+    found = []
+    for path in sorted(folder.glob("[0-9][0-9]-*.md")):
+        title = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)[1]
+        found.append((path.stem, f"{path.stem[:2]} {title}", json.dumps(contents(path))))
+    return found
 
 
 def format(source, language, css_class, options, md, **kwargs) -> Markup:

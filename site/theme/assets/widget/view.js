@@ -42,6 +42,7 @@ export class View {
     this.moved = false;
     element.dataset.state = "loading";
     bindPrediction(element, this.slug);
+    if (kept.get(`broke.${this.slug}`)) this.$("[data-break-it]")?.setAttribute("data-found", "yes");
   }
 
   start() {
