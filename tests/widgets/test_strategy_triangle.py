@@ -1,0 +1,75 @@
+"""The triangle: dots of the engine's loads, the arrow from plain data parallelism, and the wire that binds."""
+
+import numpy as np
+import pytest
+
+from engine import strategy
+from engine.__main__ import main
+from tests.widgets.reading import Reader
+from widgets.kit import triangle
+from widgets.kit.cluster import OUT_OF_SIGHT
+from widgets.strategy_triangle import MODELS, NAMES, REFUSED, RESPONSES, StrategyTriangle
+
+read = Reader(StrategyTriangle)
+
+
+def dot(key, **state):
+    columns = read.part("dots", **state)
+    return {name: column[strategy.KEYS.index(key)] for name, column in columns.items()}
+
+
+def test_a_mark_that_spends_on_one_thing_alone_stands_in_its_corner():
+    x, y = triangle.place(np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1 / 3, 1 / 3, 1 / 3], [0, 0, 0]]))
+    assert np.allclose(np.stack([x, y], axis=1)[:3], triangle.CORNERS)
+    assert np.allclose([x[3], y[3]], triangle.CORNERS.mean(axis=0)) and x[4] == OUT_OF_SIGHT
+    sides = [np.hypot(*(end - start)) for start, end in triangle.EDGES]
+    assert np.allclose(sides, 2.0, atol=1e-3)
+
+
+def test_the_first_state_shows_all_three_corners_and_the_trade():
+    """Eight H100s: data parallelism is near HBM and does not fit; tensor parallelism buys 133 GB with a second of wire."""
+    assert [dot(key)["most"] for key in ("dp", "pp", "tp")] == ["HBM", "compute", "interconnect"]
+    assert dot("dp")["fits"] == "over" and dot("tp")["fits"] == dot("fsdp")["fits"] == "fits"
+    assert read.text("against").startswith("HBM −133 GB") and "wires +1." in read.text("against")
+    assert not read.met()
+    arrow = read.part("trade")
+    assert arrow["x1"] > arrow["x0"] and arrow["y1"] < arrow["y0"]          # to the right and down
+
+
+def test_readouts_are_the_command_lines_figures(capsys):
+    main("estimate --model llama3.1-8b --gpu h100-sxm --gpus 8 --tp 8 --zero 0 --global-batch 32 --seq 4096 --json".split())
+    printed = capsys.readouterr().out
+    import json
+    known = json.loads(printed)
+    assert read.text("hbm").split()[0] == f"{known['memory_bytes']['total'] / 1e9:.3g}"
+    assert read.text("step").split()[0] == f"{known['step_s']:.3g}"
+
+
+@pytest.mark.parametrize("state", [{"gpus": "16"}, {"strategy": "fsdp", "seq": "1024"}, {"strategy": "fsdp", "gpu": "l40s"}])
+def test_the_wire_binds_where_the_figure_says_that_it_can(state):
+    assert "wires_bind" in read.met(**state)
+
+
+def test_from_one_node_to_two_the_dot_leaps_towards_its_corner():
+    near, far = (dot("tp", gpus=gpus) for gpus in ("8", "16"))
+    assert far["x"] > near["x"] and far["y"] < near["y"] and far["interconnect"] > 2 * near["interconnect"]
+
+
+def test_memory_and_what_cannot_be_built_are_said():
+    assert read.met(strategy="dp") == {"does_not_fit"}
+    assert read.met(gpus="64") == {"cannot_be_built"} and read.text("hbm", gpus="64") == "cannot be built"
+    assert dot("tp", gpus="64")["x"] == OUT_OF_SIGHT
+    assert read.met(strategy="ep") == {"cannot_be_built"}
+    assert "cannot_be_built" not in read.met(strategy="ep", model="mixtral-8x7b")
+
+
+def test_every_strategy_has_its_words():
+    assert len(NAMES) == len(RESPONSES) == len(REFUSED)
+    for key in strategy.KEYS:
+        assert read.shown(strategy=key)["summary"].startswith("On 8 × H100 SXM, ")
+
+
+def test_the_smallest_model_needs_none_of_it():
+    """A billion parameters fit with plain data parallelism, whose wires are all but idle: the first answer is the best."""
+    assert "llama3.2-1b" in MODELS and dot("dp", model="llama3.2-1b")["fits"] == "fits"
+    assert dot("dp", model="llama3.2-1b")["interconnect"] < 0.1
