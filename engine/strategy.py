@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import check, memory, ops
-from engine.layout import Job, Layout
+from engine.layout import Job, Layout, default_recipe
 from engine.own import as_model
 from engine.pipeline import SCHEDULES
 from engine.shape import shape
@@ -135,15 +135,33 @@ def shares(asked):
     return asked / np.where(whole > 0, whole, 1.0)
 
 
-class Trade(NamedTuple):
-    """What each strategy takes more of than plain data parallelism; negative where it saves."""
+class Loads(NamedTuple):
+    """The three loads of one strategy."""
 
-    total_bytes: object
-    extra_s: object
-    wire_s: object
+    hbm: float
+    compute: float
+    interconnect: float
+
+
+def loads_of(key: str, model, at, gpus, sequences, seq, recipe=None) -> Loads:
+    """One strategy's loads on GPUs like ``at`` (a ``layout.machine``), for prose."""
+    check.one_of(KEYS, key=key)
+    found = costs(model, at.chip, at.wires, recipe or default_recipe(), gpus, sequences, seq)
+    return Loads(*(float(load) for load in loads(found, at.gpu.hbm_bytes)[KEYS.index(key)]))
+
+
+class Trade(NamedTuple):
+    """What each strategy saves and pays against plain data parallelism."""
+
+    saved_bytes: object
+    paid_s: object                          # the dearer of compute and wires; 0 where neither costs more
+    in_wires: object                        # whether that is the wires
+    is_little: object                       # less than a thousandth of the ideal step
 
 
 def trades(found: Costs) -> Trade:
     """Each strategy against the first."""
-    columns = (found.total_bytes, found.extra_s, found.wire_s)
-    return Trade(*(column - column[START] for column in columns))
+    saved_bytes = found.total_bytes[START] - found.total_bytes
+    extra_s, wire_s = (column - column[START] for column in (found.extra_s, found.wire_s))
+    paid_s = ops.maximum(0.0, ops.maximum(extra_s, wire_s))
+    return Trade(saved_bytes, paid_s, wire_s >= extra_s, paid_s < 1e-3 * found.ideal_s)

@@ -21,7 +21,7 @@ RECIPE = catalog.recipe(memory.DEFAULT_RECIPE)
 PLACES = ["HBM", "compute", "interconnect"]
 HUES = {"HBM": "hbm", "compute": "compute", "interconnect": "link"}
 SHAPES = {"HBM": "circle", "compute": "square", "interconnect": "triangle"}
-SEQ_STOPS = sorted(m * 2**k for k in range(10, 15) for m in (1, 1.25, 1.5, 1.75))
+SEQ_STOPS = sorted({m * 2**k for k in range(7, 13) for m in range(8, 16) if m * 2**k <= 32768})
 JOB = ("model", "gpus", "gpu", "sequences", "seq")
 TITLES = {"HBM": "HBM: bytes held", "compute": "compute: extra and idle", "interconnect": "interconnect: busy wires"}
 SMALL_STEP, SMALL_MICRO_BATCH = ("more tokens a step for each GPU (lesson 04)",
@@ -38,9 +38,9 @@ REFUSED = [NEVER, NEVER, NEVER, "its heads do not divide among so many GPUs", "i
 class StrategyTriangle(Widget):
     question = "What does each parallel strategy spend: HBM, compute or interconnect?"
     strategy = Choice("Strategy", {key: (NAMES[i], float(i)) for i, key in enumerate(strategy.KEYS)}, "tp")
-    model = Choice("Model", [catalog.model(key) for key in MODELS], "llama3.1-8b")
     gpus = Choice("GPUs", {str(n): (str(n), float(n)) for n in (2, 4, 8, 16, 32, 64, 128)}, "8")
-    seq = Number("Sequence, one a micro-batch", 4096, 1024, 28672, stops=SEQ_STOPS, whole=True, family="tokens", more=True)
+    seq = Number("Sequence length", 4096, 1024, 32768, stops=SEQ_STOPS, whole=True, family="tokens")
+    model = Choice("Model", [catalog.model(key) for key in MODELS], "llama3.1-8b", more=True)
     sequences = Number("Sequences for each GPU in a step", 4, 1, 64, whole=True, more=True)
     gpu = Choice("GPU", {key: (catalog.gpu(key).name, layout.machine(catalog.gpu(key))) for key in GPUS}, "h100-sxm", more=True)
 
@@ -53,7 +53,7 @@ class StrategyTriangle(Widget):
     break_it = ("Drive a strategy to the point at which its wires are busy for longer than the step's arithmetic: take tensor "
                 "parallelism out of the node, or give FSDP short sequences.")
     assumptions = (
-        "Each dot is one strategy alone on all GPUs, one sequence a micro-batch, bf16 Adam; it stands where its three loads "
+        "Each dot is one strategy alone on all GPUs, with one sequence a micro-batch and bf16 Adam; it stands where its three loads "
         "balance, and is larger the more they add up to. Wires count whether or not arithmetic hides them. A red ring: it does "
         "not fit the HBM. A strategy that cannot be built is not drawn. Real runs mix strategies (lesson 10).")
     formula = (
@@ -177,14 +177,10 @@ class StrategyTriangle(Widget):
 
     @readout("Against plain data parallelism")
     def against(self):
-        trade = strategy.trades(self.costs())
-        held, extra, wires = (self.signed(column, family) for column, family in zip(trade, ("bytes", "seconds", "seconds")))
-        return self.if_possible(choose(self.strategy == strategy.START, "it is where the others start",
-                                       f"HBM {held}, compute {extra}, wires {wires}"))
-
-    def signed(self, column, family):
-        difference = self.chosen(column)
-        return f"{choose(difference < 0, '−', '+')}{show(np.where(difference < 0, -difference, difference), family)}"
+        trade = strategy.Trade(*(self.chosen(column) for column in strategy.trades(self.costs())))
+        price = f"{show(trade.paid_s, 'seconds')} of {choose(trade.in_wires, 'wire', 'compute')}"
+        words = f"saves {show(trade.saved_bytes, 'bytes')}, pays {choose(trade.is_little, 'next to nothing', price)}"
+        return self.if_possible(choose(self.strategy == strategy.START, "it is where the others start", words))
 
     def if_possible(self, text):
         return choose(self.is_possible(), text, "cannot be built")

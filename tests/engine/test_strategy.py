@@ -99,11 +99,20 @@ def test_what_cannot_be_built_asks_for_nothing():
 
 
 def test_trades_are_differences_from_plain_data_parallelism():
+    """FSDP pays wires, recomputation and the pipeline pay compute, ZeRO-1 next to nothing."""
     found = costs()
     trade = strategy.trades(found)
-    assert of("dp", trade.total_bytes) == of("dp", trade.wire_s) == 0
-    assert of("fsdp", trade.total_bytes) < -100e9 and of("fsdp", trade.wire_s) > 0.3
-    assert of("recompute", trade.extra_s) > 0
+    assert of("dp", trade.saved_bytes) == of("dp", trade.paid_s) == 0
+    assert of("fsdp", trade.saved_bytes) == of("dp", found.total_bytes) - of("fsdp", found.total_bytes) > 100e9
+    assert of("fsdp", trade.paid_s) == of("fsdp", found.wire_s) - of("dp", found.wire_s)
+    assert [bool(of(key, trade.in_wires)) for key in ("fsdp", "tp", "pp", "recompute")] == [True, True, False, False]
+    assert dict(zip(KEYS, trade.is_little))["zero1"] and not of("fsdp", trade.is_little)
+
+
+def test_one_strategy_s_loads_for_prose():
+    assert np.array_equal(strategy.loads_of("tp", MODEL, H100, 8, 4, 4096), of("tp", strategy.loads(costs(), 80e9)))
+    with pytest.raises(ValueError, match="key"):
+        strategy.loads_of("dp2", MODEL, H100, 8, 4, 4096)
 
 
 @pytest.mark.parametrize("wrong", [{"gpus": 0}, {"gpus": 2.5}, {"sequences": 0}, {"seq": -1}, {"seq": float("nan")}])
