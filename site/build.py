@@ -22,6 +22,7 @@ from jinja2 import Environment, FileSystemLoader
 
 import search_index
 from widgets.kit import export, kept, markup, tokens
+from widgets.kit.locate import address
 from widgets.kit.widget import all_widgets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,7 +40,7 @@ def lessons_with(slug: str) -> list[tuple[str, str]]:
         text = path.read_text(encoding="utf-8")
         if re.search(rf"^name: {slug}\s*$", text, re.MULTILINE):
             title = re.search(r"^(?:title: |# )(.+)$", text, re.MULTILINE)
-            found.append((f"../{path.stem}/#w-{slug}", title[1].strip() if title else path.stem))
+            found.append((f"../{address(path.name)}#w-{slug}", title[1].strip() if title else path.stem))
     return found
 
 

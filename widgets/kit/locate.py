@@ -11,6 +11,12 @@ from pymdownx.superfences import SuperFencesException
 LESSONS = Path(__file__).resolve().parents[2] / "lessons"
 
 
+def address(page: str) -> str:
+    """The address of a page of lessons/ on the site, from the home page: '01-why-distributed/', and '' for the home page."""
+    name = page.removesuffix(".md")
+    return "" if name == "index" else f"{name}/"
+
+
 class LessonFault(SuperFencesException, InlineHiliteException, BuildError):
     """A fault in a lesson's text. It stops the build with one line: pymdownx lets it pass, mkdocs prints it."""
 

@@ -27,7 +27,7 @@ from markupsafe import Markup
 
 from widgets.kit import boxes, excerpts, symptoms
 from widgets.kit.controls import BadValue
-from widgets.kit.locate import LESSONS, fault
+from widgets.kit.locate import LESSONS, address, fault
 from widgets.kit.widget import all_widgets
 
 HEADING = re.compile(r"^#{2,3} (?P<text>.+?)(?: \{: .*\})?$", re.MULTILINE)
@@ -102,9 +102,8 @@ def step(to: str, why: str) -> Step:
     whole, section = title_of(parts.path), anchors(parts.path).get(parts.fragment)
     query = f"?{urlencode(parse_qsl(parts.query), quote_via=quote)}" if parts.query else ""
     place = f"#{parts.fragment}" if parts.fragment else ""
-    folder = parts.path.removesuffix(".md").replace("index", "")
-    return Step(f"../{folder}{'/' if folder else ''}{query}{place}", whole if section else "", section or whole,
-                excerpts.line(why), whole[:2].isdigit())
+    return Step(f"../{address(parts.path)}{query}{place}", whole if section else "", section or whole, excerpts.line(why),
+                whole[:2].isdigit())
 
 
 def read(source: str) -> Path:
