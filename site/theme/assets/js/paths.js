@@ -152,6 +152,14 @@
     showLists(path);
   }
 
+  // The line above pushes the page down: whoever came for a place on it is brought there again.
+  function arrive() {
+    show();
+    const sought = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (sought && document.querySelector(".path-line")) sought.scrollIntoView();
+  }
+
   addEventListener("hashchange", show);   // a step further on the same page; bound once, the script is loaded once
-  document$.subscribe(show);
+  addEventListener("course-kept", () => kept() ?? show());    // progress was cleared
+  document$.subscribe(arrive);
 })();
