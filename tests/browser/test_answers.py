@@ -171,6 +171,7 @@ def test_exercises_are_answered_counted_saved_cleared_and_taken_back(visit, stat
     download.value.save_as(saved)
     assert {f"course.{key}": value for key, value in json.loads(saved.read_text())["kept"].items()} == before
     page.get_by_role("button", name="Clear everything").click()
+    expect(page.locator("[data-clear]")).to_be_hidden()
     page.get_by_role("button", name="No, keep").click()
     assert kept(page) == before
     page.get_by_role("button", name="Clear everything").click()
