@@ -85,3 +85,10 @@ def log2_ceil(n):
         mantissa, exponent = math.frexp(n)
         return float(exponent - 1 if mantissa == 0.5 else exponent)
     return np.ceil(np.log2(n) - 1e-9)
+
+
+def pick(index, things):
+    """One of several things, by its place; by what only stands for a place, what stands for the thing."""
+    if hasattr(type(index), "__pick__"):
+        return index.__pick__(things)
+    return things[int(index)]

@@ -41,6 +41,7 @@ SCHEDULE_NAMES = tuple(f"{key} × {chunks}" if chunks > 1 else key for key, chun
 IS_1F1B = tuple(float(key == "1f1b") for key in SCHEDULE_KEYS)
 COEFFICIENTS = {name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS)
                 for name in Schedules._fields}
+EVERY_SCHEDULE = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B}     # a dimension of a sweep
 
 
 class Case(NamedTuple):
@@ -70,6 +71,15 @@ class Layouts(NamedTuple):
     recompute: object
     schedule: object                # index into SCHEDULE_KEYS
     chunks: object
+
+
+class Costs(NamedTuple):
+    """What a step of each of several layouts takes."""
+
+    step_s: object
+    times_s: object                 # by layout and TERMS
+    total_bytes: object             # of the fullest stage
+    parts_bytes: object             # by layout and memory PARTS
 
 
 class Found(NamedTuple):
@@ -186,7 +196,12 @@ def every_layout(case: Case):
     """For each legal split the fastest layout that fits it, the leanest, and the fastest of all: (splits, contests)."""
     splits = legal_splits(case.gpus, case.global_batch, case.seq, case.model.heads, case.model.layers,
                           case.model.experts)
+    return splits, contests(case, splits, [{"micro_batch": MICRO_BATCHES}, {"recompute": RECOMPUTES}, {"zero": ZERO_STAGES},
+                                           EVERY_SCHEDULE])
 
+
+def contests(case: Case, rows: dict, dimensions: list[dict]):
+    """The same for rows that name some of a layout's parts, over dimensions that name the rest."""
     def measure(point):
         schedule = Schedules(*(point[name] for name in Schedules._fields))
         split = (point[name] for name in ("tp", "pp", "cp", "dp", "ep", "expert_tp", "zero"))
@@ -197,9 +212,7 @@ def every_layout(case: Case):
             "fastest": (terms.step_s, terms.total_bytes <= case.hbm_bytes),
             "leanest": (terms.total_bytes, a.tp > 0.0), "free": (terms.step_s, a.tp > 0.0)}
 
-    dimensions = [{"micro_batch": MICRO_BATCHES}, {"recompute": RECOMPUTES}, {"zero": ZERO_STAGES},
-                  {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B}]
-    return splits, sweep(splits, dimensions, measure)
+    return sweep(rows, dimensions, measure)
 
 
 def _found_on_page(case: Case) -> Found:
@@ -246,6 +259,14 @@ def memory_bytes(case: Case, layouts: Layouts) -> StageBytes:
 def framework_bytes() -> float:
     """What the software holds beside the model."""
     return overhead_bytes(MODERN, None)
+
+
+def costs(case: Case, layouts: Layouts) -> Costs:
+    """What a step of each layout takes, cut up."""
+    cost, nothing = terms(case, layouts), 0.0 * layouts.tp      # what no axis changes is one number; here it is a column
+    times_s = np.stack([getattr(cost, name) + nothing for name in TERMS], axis=-1)
+    parts = np.stack([part + nothing for part in (framework_bytes(), *memory_bytes(case, layouts))], axis=-1)
+    return Costs(cost.step_s + nothing, times_s, cost.total_bytes + nothing, parts)
 
 
 # -- what a reader asks of them --------------------------------------------------------------------------------------
@@ -299,20 +320,16 @@ def _kept(case: Case, peak_flops_per_s) -> Outcome:
 
 def _outcome(case: Case, peak_flops_per_s) -> Outcome:
     best = found(case)
-    cost = terms(case, best.layouts)
-    nothing = 0.0 * best.layouts.tp         # a term that no axis changes is one number; here it is a column
-    times_s = np.stack([getattr(cost, name) + nothing for name in TERMS], axis=-1)
-    total_bytes = cost.total_bytes + nothing
-    parts = np.stack([part + nothing for part in (framework_bytes(), *memory_bytes(case, best.layouts))], axis=-1)
+    step_s, times_s, total_bytes, parts = costs(case, best.layouts)
     model_flops = model_flops_per_token(case)
     hardware_flops = flops.hardware_flops_per_token(shape(case.model), case.seq, 1, best.layouts.recompute[0])
-    tokens_per_s = case.global_batch * case.seq / cost.step_s[0]
+    tokens_per_s = case.global_batch * case.seq / step_s[0]
     per_peak = tokens_per_s / (case.gpus * peak_flops_per_s)
-    slower_by = cost.step_s / cost.step_s[0] - 1.0
+    slower_by = step_s / step_s[0] - 1.0
     longest = np.where(slower_by < A_TIE, MEMORY + 1.0, np.argmax(times_s - times_s[:1], axis=-1))
     needs = needed(case, best.layouts)
     return Outcome(
-        best, cost.step_s + nothing, times_s, total_bytes, parts, slower_by,
+        best, step_s, times_s, total_bytes, parts, slower_by,
         np.where(total_bytes > case.hbm_bytes, float(MEMORY), longest),
         model_flops * per_peak, hardware_flops * per_peak, tokens_per_s, needs,
         *uncovered(case, best.layouts, needs[0]))

@@ -4,7 +4,7 @@ import numpy as np
 
 from engine import missions, planner
 from widgets.kit import figure as fig
-from widgets.kit.controls import Choice, Number, Switch
+from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
@@ -15,11 +15,6 @@ PARTS = ["framework", "weights", "gradients", "optimizer", "activations"]
 TERMS = ["arithmetic", "tensor traffic", "pipeline bubble", "context traffic", "expert traffic", "data traffic", "optimizer",
          "stage messages"]
 HUES = dict(zip(TERMS, ("compute", "link", "idle", "link", "network", "network", "hbm", "network")))
-
-
-def degrees(*values) -> dict:
-    """Options of a choice among numbers."""
-    return {str(value): (str(value), float(value)) for value in values}
 
 
 class LayoutMissions(Widget):

@@ -5,7 +5,7 @@ import numpy as np
 from engine import catalog, cost, export, own, planner
 from widgets.kit import figure as fig
 from widgets.kit import text
-from widgets.kit.cluster import OUT_OF_SIGHT, slots
+from widgets.kit.cluster import MOST_BOXES, OUT_OF_SIGHT, WIRES, mesh_row
 from widgets.kit.controls import Choice, Number
 from widgets.kit.own import CLUSTER_FIELDS, MODEL_FIELDS, PRECISIONS, OwnJob
 from widgets.kit.text import choose, phrase, select, show, show_in
@@ -16,7 +16,6 @@ DEEPSEEK_TOKENS = 15360 * 4096
 BATCH_STOPS = sorted([DEEPSEEK_TOKENS, *(m * 2**k for k in range(12, 27) for m in (1, 1.25, 1.5))])
 SEQ_STOPS = [2**k for k in range(10, 18)]
 JOB = ("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision", *MODEL_FIELDS, *CLUSTER_FIELDS)
-MOST_BOXES = 48
 END = 1.36                                      # of the bars: what is longer is cut there
 MESH_Y, MEMORY_Y = np.array([9.45, 8.55, 7.65, 6.75]), 5.6
 TIMES_Y = np.array([4.3, 3.35, 2.4, 1.45, 0.5])
@@ -26,7 +25,6 @@ TERMS = ["arithmetic", "tensor traffic", "pipeline bubble", "context traffic", "
          "optimizer", "stage messages", "memory", "a tie"]
 HUES = {"arithmetic": "compute", "tensor traffic": "link", "pipeline bubble": "idle", "context traffic": "link",
         "expert traffic": "network", "data traffic": "network", "optimizer": "hbm", "stage messages": "network"}
-WIRES = {"in the node": "link", "across nodes": "network", "one": "idle"}
 RESOURCES = ["arithmetic", "HBM bandwidth", "link bandwidth", "network bandwidth"]
 EACH_TERM = TERMS[:8] * 5
 RECOMPUTED = ["nothing recomputed", "", "all recomputed"]
@@ -114,10 +112,7 @@ class LayoutPlanner(OwnJob):
         return self.boxes(3, self.layouts().tp[0])
 
     def boxes(self, row, count):
-        """A row of the mesh, as many boxes as there is room for."""
-        there = np.where(count > 0, count, 1.0)
-        return slots(1.0, np.minimum(there, float(MOST_BOXES)), MOST_BOXES, margin=0.0).sides() | {
-            "wire": [select(planner.crosses(self.case(), self.layouts())[row], list(WIRES))] * MOST_BOXES}
+        return mesh_row(count, planner.crosses(self.case(), self.layouts())[row])
 
     @part(*JOB)
     def mesh(self):

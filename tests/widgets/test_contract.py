@@ -64,7 +64,9 @@ def test_controls_have_labels_of_their_own_and_few_are_in_sight(slug, cls):
     labels = [control.label for control in cls.controls().values()]
     assert all(re.match(r"[A-Z]", label) for label in labels) and len(set(labels)) == len(labels), labels
     in_sight = [c for c in cls.controls().values() if c.kind != "player" and not c.more]
-    assert 2 <= len(in_sight) <= 3, "two or three controls in sight, the rest under more"
+    folds = {c.more for c in cls.controls().values() if c.kind != "player"}
+    assert set(cls.sections) <= folds, "a section that holds no control"
+    assert (1 if cls.sections else 2) <= len(in_sight) <= 3, "two or three controls in sight, the rest under more; a form has sections"
 
 
 def test_a_main_slider_has_stops_enough(slug, cls):

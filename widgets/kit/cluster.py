@@ -10,7 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from widgets.kit.text import select
+
 OUT_OF_SIGHT = -9.0
+MOST_BOXES = 48                   # of an axis of a mesh that are drawn
+WIRES = {"in the node": "link", "across nodes": "network", "one": "idle"}
 ACROSS, CELLS = 8, 4              # nodes in a row of a grid, GPUs in a row of a node
 
 
@@ -89,3 +93,10 @@ def grid(count, in_each, most: int, most_gpus: int, gpus_per_node, margin=0.14) 
     there = index < count
     return Cells(np.where(there, x, OUT_OF_SIGHT), y, np.where(there, inner / across / ACROSS / 2, 0.0),
                  inner / rows / down / 2 + 0 * index)
+
+
+def mesh_row(count, wire) -> dict:
+    """Columns of the boxes of one axis of a mesh, as many as there is room for; ``wire`` is an index into WIRES."""
+    there = np.where(count > 0, count, 1.0)
+    return slots(1.0, np.minimum(there, float(MOST_BOXES)), MOST_BOXES, margin=0.0).sides() | {
+        "wire": [select(wire, list(WIRES))] * MOST_BOXES}

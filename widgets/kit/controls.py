@@ -178,13 +178,18 @@ class Choice(Control, param.Selector):
         return super().describe() | {"keys": self.keys, "labels": self.labels, "default": self.index(self.default)}
 
 
+def degrees(*values) -> dict:
+    """Options of a choice among numbers."""
+    return {str(value): (str(value), float(value)) for value in values}
+
+
 class Switch(Control, param.Boolean):
-    """On or off."""
+    """On or off. ``until`` names a control of which a move on the page turns it off."""
 
     kind = "switch"
 
-    def __init__(self, label, default=False, more=False, help=""):
-        self.more, self.help = more, help
+    def __init__(self, label, default=False, more=False, help="", until=""):
+        self.more, self.help, self.until = more, help, until
         super().__init__(default=default, label=label)
 
     def read(self, raw):
@@ -203,7 +208,7 @@ class Switch(Control, param.Boolean):
         return int(value)
 
     def describe(self) -> dict:
-        return super().describe() | {"default": int(self.default)}
+        return super().describe() | {"default": int(self.default), "until": self.until}
 
 
 def _same(a, b) -> bool:

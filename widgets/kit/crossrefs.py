@@ -24,6 +24,11 @@ def _files() -> dict[str, str]:
     return {path.name[:2]: path.name for path in sorted(LESSONS.glob("[0-9][0-9]-*.md"))}
 
 
+def addresses() -> dict[str, str]:
+    """Number -> the lesson's folder on the site."""
+    return {number: name.removesuffix(".md") for number, name in _files().items()}
+
+
 @cache
 def _title(name: str) -> str:
     return re.search(r"^# (.+)$", (LESSONS / name).read_text(encoding="utf-8"), re.MULTILINE)[1]

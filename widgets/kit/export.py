@@ -12,7 +12,7 @@ from bokeh.embed import json_item
 
 from engine import typed, units
 from widgets.kit import figure as fig
-from widgets.kit import tokens
+from widgets.kit import crossrefs, tokens
 from widgets.kit.kept import kept
 from widgets.kit.widget import Widget, all_widgets, compile_widget
 
@@ -78,11 +78,12 @@ def version(cls: type[Widget]) -> str:
 
 
 def shared() -> str:
-    """What all modules share: the scales of the formatter, how typed quantities are read, the colours of both themes."""
+    """What all modules share: the scales of the formatter, how typed quantities are read, the lessons' addresses, the colours
+    of both themes."""
     tables = {"FAMILIES": units.FAMILIES, "PREFIX": units.PREFIX, "ONE": units.ONE, "UNITS": units.UNITS, "TYPED": {
         "quantity": typed.QUANTITY, "group": typed.GROUP, "superscripts": typed.SUPERSCRIPTS, "superscript": typed.SUPERSCRIPT,
         "longest": typed.LONGEST, "words": {family: typed.words(family) for family in units.FAMILIES},
-    }, "TOKENS": {
+    }, "LESSONS": crossrefs.addresses(), "TOKENS": {
         name: {"light": light, "dark": tokens.palette("dark")[name]} for name, light in tokens.palette("light").items()}}
     return "".join(f"export const {name} = {json.dumps(table, ensure_ascii=False)};\n" for name, table in tables.items())
 

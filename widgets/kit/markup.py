@@ -55,14 +55,16 @@ def figure(widget, id: str, predict: dict | None = None) -> Markup:
     """The widget's ``<figure>`` in its present state."""
     cls, shown, raw = type(widget), widget.shown(), widget.raw_state()
     home = {name: control.describe()["default"] for name, control in cls.controls().items()}
-    labels = {name: method.readout_label for name, method in cls.methods("readout_label").items()}
+    said = cls.methods("readout_label")
+    readouts = [(key, said[key].readout_label, value["text"], bool(value["alarm"])) for key, value in shown["readouts"].items()]
     return Markup(_templates().get_template("widget.html").render(
         id=id, slug=cls.slug(), widget=widget, version=export.version(cls),
         initial=json.dumps({name: value for name, value in raw.items() if value != home[name]}),
         predict=predict, presets=list(cls.presets), controls=list(cls.controls().values()), folds=_folds(cls),
         element=lambda control: _control(id, control, raw[control.name]),
         height=export.height(cls),
-        readouts=[(key, labels[key], value["text"], bool(value["alarm"])) for key, value in shown["readouts"].items()],
+        readouts=[each for each in readouts if not said[each[0]].readout_given],
+        given=[each for each in readouts if said[each[0]].readout_given],
         actions=[(name, method.action_label) for name, method in cls.methods("action_label").items()],
         documents=[(key, method.document_label, method.document_file, shown["documents"][key])
                    for key, method in cls.methods("document_label").items()],

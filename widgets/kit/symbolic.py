@@ -209,6 +209,9 @@ class Symbol:
         from widgets.kit import sweep
         return sweep.traced(self.graph, rows, dimensions, measure)
 
+    def __pick__(self, things):
+        return Picked(self.graph, self, list(things))
+
     def __run_program__(self, run, args):
         return self.graph.program(run, args)
 

@@ -65,10 +65,13 @@ def once(method):
     return asked
 
 
-def readout(label, help=""):
-    """A short value with a label. The method returns a text, or (text, alarm) with the condition that colours it."""
+def readout(label, help="", given=False):
+    """A short value with a label. The method returns a text, or (text, alarm) with the condition that colours it.
+
+    ``given``: it is what the reader is given to work with, and stands in a table above the controls.
+    """
     def mark(method):
-        method.readout_label, method.readout_help = label, help
+        method.readout_label, method.readout_help, method.readout_given = label, help, given
         return method
     return mark
 
@@ -124,6 +127,8 @@ class Widget(param.Parameterized):
     presets: dict[str, dict] = {}
     drag: dict[str, tuple] = {}   # {"x": (control, change per pixel), "y": …}: dragging the picture moves controls
     intake = None        # an Intake: a file of the reader's from which controls are taken
+    sections: tuple = ()          # folds that stand open: the widget is a form, and these are its parts
+    paper = None                  # {"seed": control, "done": switch, …}: papers to draw, hand in and keep (paper.js)
     tap: dict[str, str] = {}      # {part: choice control}: a click picks the nearest point, or column if the part has no y
 
     @classmethod

@@ -11,6 +11,8 @@ import { bindDrag, bindTaps } from "./hands.js";
 import { bindHints } from "./hint.js";
 import { bindEmbed, isEmbedded, ownPage } from "./embed.js";
 import { bindPresent } from "./present.js";
+import { bindPaper } from "./paper.js";
+import { linked } from "./lessons.js";
 import { bindDocuments, pictureFile, showDocuments, tableFile, tables } from "./take.js";
 
 const here = new URL("..", import.meta.url);
@@ -112,7 +114,7 @@ export class View {
   }
 
   set(changes, settled) {
-    const all = { ...this.untouched(), ...changes };
+    const all = { ...this.untouched(changes), ...changes };
     Object.assign(this.values, all);
     for (const name of Object.keys(all)) this.bound[name].show(this.values[name]);
     this.moved = true;
@@ -121,9 +123,11 @@ export class View {
     this.update(settled);
   }
 
-  // Bits that a reader turned were those of one pattern: a move of any other control gives another.
-  untouched() {
-    return Object.fromEntries(this.controls.filter(({ kind }) => kind === "bits").map(({ name }) => [name, 0]));
+  // Bits that a reader turned were those of one pattern: a move of any other control gives another. A switch may be about the
+  // value of one control, and goes off with it.
+  untouched(changes) {
+    const over = ({ kind, until }) => kind === "bits" || until in changes;
+    return Object.fromEntries(this.controls.filter(over).map(({ name }) => [name, 0]));
   }
 
   // A preset is pressed while the widget stands in just its state; an animation's position does not count.
@@ -186,10 +190,10 @@ export class View {
   }
 
   // For scripts of the page: what is shown, and a state to go to (controls not named go back to their defaults).
-  tell({ regimes }) {
+  tell({ regimes, readouts }) {
     const state = Object.fromEntries(this.controls.map(control => [control.name, write(control, this.values[control.name])]));
     const met = Object.keys(regimes).filter(name => regimes[name].met);
-    this.element.dispatchEvent(new CustomEvent("widget-shown", { detail: { state, met, moved: this.moved } }));
+    this.element.dispatchEvent(new CustomEvent("widget-shown", { detail: { state, met, readouts, moved: this.moved } }));
   }
 
   setTexts(texts) {
@@ -227,7 +231,7 @@ export class View {
       if (this.moved && this.targets.includes(key)) this.found();  // crossed by this reader, not met from the start
     }
     if (!met) return line?.remove();
-    if (line.textContent !== text) line.textContent = text;
+    if (line.textContent !== text) line.replaceChildren(...linked(text));
   }
 
   found() {
@@ -308,6 +312,7 @@ export class View {
     bindIntake(this);
     bindEmbed(this);
     bindPresent(this);
+    bindPaper(this);
     this.element.addEventListener("widget-set", event => this.setTexts(event.detail));
     this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
