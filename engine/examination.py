@@ -7,11 +7,12 @@ planner's own model of a step. Everything works on numbers and on symbols.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from engine import catalog, missions, models, ops, planner
+from engine import catalog, check, missions, models, ops, planner
 from engine.layout import Machine, machine
 from engine.memory import FULL
 from engine.missions import NO_CEILING, PLAIN_SCHEDULE
@@ -303,3 +304,15 @@ def binding_points(found: Paper, said):
 def used_bytes(found: Paper):
     """On the fullest GPU of the reader's layout."""
     return np.sum(found.parts_bytes[0])
+
+
+@lru_cache(64)
+def by_hand(seed, tp=1, pp=1, cp=1, ep=1, zero=1, micro_batch=1, recompute=0) -> Paper:
+    """The paper of a spec with a layout, in plain numbers."""
+    with check.trusted(), np.errstate(all="ignore"):    # a layout that cannot be built is costed as well, and not shown
+        return paper(spec(float(seed)), Choice(*map(float, (tp, pp, cp, ep, zero, micro_batch, recompute))), True)
+
+
+def estimate_days(job: Spec, mfu):
+    """What a reader works out: 6 FLOPs for each parameter that a token meets, at that share of the peak."""
+    return 6.0 * job.active_params * job.tokens / (job.gpus * job.at.peak_flops_per_s * mfu) / DAY

@@ -1,0 +1,83 @@
+"""layout_exam: nothing is given away before the examination is handed in, and each lost point has its reason and a lesson."""
+
+import re
+
+import pytest
+
+from engine import planner
+from tests.lessons.reading import LESSONS
+from tests.widgets.reading import Reader
+from widgets.kit.widget import all_widgets
+
+READ = Reader(all_widgets()["layout_exam"])
+GIVEN = {name for name, method in READ.cls.methods("readout_label").items() if method.readout_given}
+ASKED = {"points", "built", "pace", "memory_points", "binding_points", "days_points", "mfu"}
+ANSWERS = {"seed": "1917", "tp": "4", "pp": "2", "ep": "8", "memory": "60e9", "binds": "network", "days": "80"}
+
+
+def preset(name: str) -> dict:
+    return {control: str(text) for control, text in READ.cls.presets[name].items()}
+
+
+def test_before_it_is_handed_in_nothing_is_searched_and_nothing_given_away(monkeypatch):
+    searched = []
+    found = planner.found
+    monkeypatch.setattr(planner, "found", lambda case: searched.append(case.gpus) or found(case))
+    shown = READ.shown(**ANSWERS)
+    assert set(searched) == {0.0}
+    assert {shown["readouts"][name]["text"] for name in ASKED} == {"–"} and not any(shown["readouts"][name]["alarm"] for name in ASKED)
+    assert not any(regime["met"] for regime in shown["regimes"].values())
+    assert not shown["parts"]["memories"]["bytes"].any() and not shown["parts"]["times"]["seconds"].any()
+    assert set(shown["parts"]["rows"]["label"]) == {""} and shown["documents"]["result"] == "Hand in first."
+    assert shown["summary"].endswith("you chose TP 4 × PP 2 × CP 1 × EP 8, ZeRO 1, not handed in.")
+
+
+def test_the_spec_is_a_table():
+    card = {name: text for name, text in READ.readouts(seed="1917").items() if name in GIVEN}
+    assert card == {
+        "model": "137B parameters, 37.5B a token: a mixture of experts", "layers": "60 of width 5,120",
+        "attention": "40 heads of 128, 8 for keys and values", "mlp": "8 gated experts of width 17,920, 2 a token",
+        "vocabulary": "65,536", "cluster": "1,024 × H100 SXM, 8 in a node", "one_gpu": "80 GB of HBM, 989 TFLOP/s dense bf16",
+        "wires": "450 GB/s in the node, 50 GB/s out of it", "a_step": "512 sequences of 4,096: 2.1M tokens",
+        "the_run": "12T tokens, bf16 mixed Adam"}
+
+
+def test_what_is_good_enough_for_all_points():
+    found = READ.readouts(**preset("Worked below: 1917"))
+    assert found["points"] == "30 of 30" and READ.met(**preset("Worked below: 1917")) == {"full_marks"}
+
+
+def test_each_lost_point_has_its_reason_and_a_lesson_that_exists():
+    shown = READ.shown(**preset("Tensor 8 by reflex: 1917"))
+    met = {name: regime["text"] for name, regime in shown["regimes"].items() if regime["met"]}
+    assert set(met) == {"slower", "memory_missed", "binding_missed", "days_missed"}
+    assert met["slower"] == ("Pace, 8 of 10: your step takes 1.18× the planner's. Most of the difference, 99.9 ms, is tensor traffic, which "
+                             "nothing hides (lesson 06).")
+    assert shown["readouts"]["points"]["text"] == "13 of 30"        # 5 + 8, and no estimate within half
+    texts = " ".join(regime["text"] for regime in shown["regimes"].values())
+    assert {number[:2] for number in re.findall(r"\b\d\d\b(?=[),;]| and \d\d)", texts)} <= {path.name[:2] for path in LESSONS.glob("[0-9]*.md")}
+
+
+@pytest.mark.parametrize("state, lost", [
+    ({"tp": "64"}, {"cannot_be_built"}),
+    ({"pp": "2", "ep": "8"}, {"does_not_fit"}),
+    ({"tp": "8", "ep": "8"}, {"slower"}),
+])
+def test_a_layout_loses_by_one_thing(state, lost):
+    """On 1917: 40 heads are not to be cut in 64; two stages with ZeRO 1 hold too much; eight tensor ranks cost seven points."""
+    layout = {"cannot_be_built", "does_not_fit", "slower", "leaves_the_node"}
+    assert READ.met(seed="1917", handed_in="on", **state) & layout == lost
+
+
+def test_tensor_ranks_beyond_the_node_are_named():
+    """2026 has 64 heads and nodes of eight."""
+    met = READ.shown(seed="2026", handed_in="on", tp="16", pp="4", zero="2")["regimes"]["leaves_the_node"]
+    assert met["met"] and met["text"].startswith("Your 16 tensor ranks leave the node of 8")
+
+
+def test_the_result_can_be_copied():
+    assert READ.shown(**preset("Worked below: 1917"))["documents"]["result"].splitlines() == [
+        "System ML, examination 1917: 30 of 30 points",
+        "built and fits 5 of 5 · pace 10 of 10 · memory 5 of 5 · what binds 5 of 5 · days 5 of 5",
+        "mine       TP 4 × PP 2 × CP 1 × DP 128 × EP 8, ZeRO 1, micro-batch 1, dualpipe, nothing recomputed",
+        "planner's  TP 4 × PP 2 × CP 1 × DP 128 × EP 8, ZeRO 1, micro-batch 1, dualpipe, nothing recomputed"]
