@@ -62,7 +62,7 @@ class LayoutExam(Widget):
 
     sections = (LAYOUT, ESTIMATES, HAND_IN)
     paper = {"seed": "seed", "done": "handed_in", "points": "points", "most": exam.FULL_MARKS,
-             "draws": {"Another spec": [exam.WARM_UPS, exam.MOST_SPECS], "A warm-up": [1, exam.WARM_UPS - 1]}}
+             "draws": [("Another spec", exam.WARM_UPS, exam.MOST_SPECS), ("A warm-up", 1, exam.WARM_UPS - 1)]}
     presets = {
         "The class's: spec 2026": {}, "A warm-up: spec 8": {"seed": 8},
         "Tensor 8 by reflex: 1917": {"seed": 1917, "tp": 8, "pp": 4, "ep": 8, "memory": 60e9, "days": 100, "handed_in": "on"},
@@ -182,7 +182,7 @@ class LayoutExam(Widget):
         unbuilt = choose(self.handed_in, "cannot be built", "")
         titles = [choose(self.shows_mine(), f"yours: {self.named(0)}", "yours"),
                   choose(self.handed_in, f"the planner's: {self.named(1)}", "the planner's")]
-        return {"title": titles * 2, "short": ["yours", "the planner's"] * 2, "y": np.append(MEMORY_Y, TIME_Y), "x": np.minimum(np.append(np.maximum(self.share(), 1.0), np.maximum(time_end, 1.0)), END),
+        return {"title": [*titles, "yours", "the planner's"], "short": ["yours", "the planner's"] * 2, "y": np.append(MEMORY_Y, TIME_Y), "x": np.minimum(np.append(np.maximum(self.share(), 1.0), np.maximum(time_end, 1.0)), END),
                 "label": [choose(self.shows_mine(), show(sizes[0], "bytes"), unbuilt), choose(self.handed_in, show(sizes[1], "bytes"), ""),
                           choose(self.shows_mine(), show(steps[0], "seconds"), unbuilt),
                           choose(self.handed_in, show(steps[1], "seconds"), "")]}
@@ -208,7 +208,7 @@ class LayoutExam(Widget):
         hue = fig.hues("term", HUES)
         p.hbar(y="y", left="left", right="right", height=0.4, source=sources["times"], fill_color=hue, fill_alpha=0.3, line_color=hue,
                line_alpha="ink")
-        p.segment(1, MEMORY_Y[1] - 0.28, 1, MEMORY_Y[0] + 0.28, line_color=color["ink"], line_width=2, line_dash=[6, 4])
+        p.segment(1, MEMORY_Y - 0.27, 1, MEMORY_Y + 0.27, line_color=color["ink"], line_width=2, line_dash=[6, 4])
         above = float(MEMORY_Y[0] + 0.8)
         p.scatter("x", above, source=sources["estimate"], marker="inverted_triangle", size=11, color=color["accent"])
         p.text("x", above, text="label", source=sources["estimate"], x_offset=9, **fig.TEXT)

@@ -52,7 +52,7 @@ def test_it_is_sat_to_full_marks_then_shared_and_failed(visit, static):
     expect(hand.figure.locator("[data-paper] [data-said]")).to_contain_text("30 of 30, your first hand-in")
 
     hand.figure.locator('[data-document="result"] summary').click()
-    hand.figure.locator('[data-document="result"]').get_by_role("button", name="copy").click()
+    hand.figure.locator('[data-document="result"]').get_by_role("button", name="copy", exact=True).click()
     expect(hand.figure.locator('[data-document="result"]').get_by_role("button", name="copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").startswith("System ML, examination 1917: 30 of 30 points\n")
     hand.button("Copy the link to this one").click()

@@ -15,10 +15,9 @@ export function bindPaper(view) {
   const said = box.querySelector("[data-said]");
   box.hidden = false;
 
-  const ranges = Object.values(draws);
   for (const button of box.querySelectorAll("[data-draw]")) {
     button.addEventListener("click", () => {
-      const [low, high] = ranges[button.dataset.draw];
+      const [, low, high] = draws[button.dataset.draw];
       view.set({ ...view.home, [seed]: low + Math.floor(Math.random() * (high - low + 1)) }, true);
     });
   }
