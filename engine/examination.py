@@ -59,6 +59,7 @@ def between(dice, low, high, step):
 
 
 def next_power_of_two(value):
+    """The least that is not below a value."""
     power = 1
     while power < value:
         power *= 2

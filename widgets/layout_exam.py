@@ -152,7 +152,8 @@ class LayoutExam(Widget):
     def memories(self):
         size = self.shown_of(self.found().parts_bytes[:2])
         left, right = fig.end_to_end(fig.filled(size, self.job().hbm_bytes))
-        return {**bars(left, right, MEMORY_Y, PARTS), "ink": np.where(np.ravel(size) > 0, 1.0, 0.0), "bytes": np.ravel(size), "part": PARTS * 2, "name": names(left, right, PARTS)}
+        return {**bars(left, right, MEMORY_Y, PARTS), "ink": np.where(np.ravel(size) > 0, 1.0, 0.0), "bytes": np.ravel(size),
+                "part": PARTS * 2, "name": names(left, right, PARTS)}
 
     def share(self):
         """How much of a GPU each layout takes; 0 where it is not shown."""
@@ -172,7 +173,8 @@ class LayoutExam(Widget):
     def times(self):
         seconds = self.shown_of(self.found().times_s[:2])
         left, right = fig.end_to_end(fig.filled(seconds, self.found().step_s[1]))
-        return {**bars(left, right, TIME_Y, TERMS), "ink": np.where(np.ravel(seconds) > 0, 1.0, 0.0), "seconds": np.ravel(seconds), "term": TERMS * 2, "name": names(left, right, TERMS)}
+        return {**bars(left, right, TIME_Y, TERMS), "ink": np.where(np.ravel(seconds) > 0, 1.0, 0.0),
+                "seconds": np.ravel(seconds), "term": TERMS * 2, "name": names(left, right, TERMS)}
 
     @part("seed", *CHOICES, "handed_in")
     def rows(self):
@@ -182,8 +184,11 @@ class LayoutExam(Widget):
         unbuilt = choose(self.handed_in, "cannot be built", "")
         titles = [choose(self.shows_mine(), f"yours: {self.named(0)}", "yours"),
                   choose(self.handed_in, f"the planner's: {self.named(1)}", "the planner's")]
-        return {"title": [*titles, "yours", "the planner's"], "short": ["yours", "the planner's"] * 2, "y": np.append(MEMORY_Y, TIME_Y), "x": np.minimum(np.append(np.maximum(self.share(), 1.0), np.maximum(time_end, 1.0)), END),
-                "label": [choose(self.shows_mine(), show(sizes[0], "bytes"), unbuilt), choose(self.handed_in, show(sizes[1], "bytes"), ""),
+        ends = np.maximum(np.append(self.share(), time_end), 1.0)
+        return {"y": np.append(MEMORY_Y, TIME_Y), "x": np.minimum(ends, END), "title": [*titles, "yours", "the planner's"],
+                "short": ["yours", "the planner's"] * 2,
+                "label": [choose(self.shows_mine(), show(sizes[0], "bytes"), unbuilt),
+                          choose(self.handed_in, show(sizes[1], "bytes"), ""),
                           choose(self.shows_mine(), show(steps[0], "seconds"), unbuilt),
                           choose(self.handed_in, show(steps[1], "seconds"), "")]}
 

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from engine import examination
 from tests.browser.hands import Hand
-from tests.browser.test_shell import AXE, axe_faults
+from tests.browser.test_shell import AXE, PHONE, axe_faults
 from widgets.kit.widget import all_widgets
 
 SLUG = "layout_exam"
@@ -112,7 +112,7 @@ def hand_seed(page) -> int:
 
 def test_it_can_be_sat_on_a_phone_and_served(visit, origin):
     """Nothing is wider than the screen, handed in or not, with Python behind the page or without."""
-    page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark").go(f"{origin}{PAGE}?{SLUG}.seed=8")
+    page = visit(**PHONE, color_scheme="dark").go(f"{origin}{PAGE}?{SLUG}.seed=8")
     hand = Hand(page, SLUG)
     hand.choose("zero", 3)
     for handed_in in (0, 1):

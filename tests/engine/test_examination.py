@@ -50,7 +50,8 @@ def test_a_spec_is_a_model_that_could_be_and_a_cluster_that_is_sold():
     for seed in SEEDS:
         job = examination.spec(seed)
         model, small = job.model, seed < examination.WARM_UPS
-        assert model.hidden == model.heads * examination.HEAD_DIM and 0 < model.top_k <= model.experts / 4 or not model.experts
+        assert model.hidden == model.heads * examination.HEAD_DIM
+        assert 0 < model.top_k <= model.experts / 4 if model.experts else model.top_k == 0
         assert (model.ffn > 0) != (model.experts > 0) and (model.ffn + model.expert_ffn) % 64 == 0
         assert 0.9e9 < job.active_params <= job.params < (13e9 if small else 1e12)
         assert not (small and model.experts)
@@ -129,7 +130,10 @@ def test_a_reader_s_layout_gets_the_fastest_schedule_that_fits(seed, axes, zero)
 
 
 def test_nothing_is_searched_before_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(search, "plan", lambda model, at, job, gpus, top: pytest.fail("searched") if gpus else search.blocks(model, job, 0))
+    def refuse(model, at, job, gpus, top):
+        assert not gpus, "searched"
+        raise ValueError("no GPUs")
+    monkeypatch.setattr(search, "plan", refuse)
     with check.trusted():
         plain = examination.best(examination.spec(4711), False)
     assert (plain.tp, plain.pp, plain.cp, plain.ep) == (1, 1, 1, 1) and plain.dp == examination.spec(4711).gpus
@@ -152,7 +156,7 @@ def test_the_memory_of_a_warm_up():
 
 
 def test_the_days_of_a_mixture():
-    """6 FLOPs for each active parameter and token, over 1,024 peaks of 989 TFLOP/s: 31.7 days at the whole peak. The embedding
+    """6 FLOPs for each active parameter and token, over 1,024 peaks of 989 TFLOP/s: 30.8 days at the whole peak. The embedding
     counts among the active parameters and multiplies nothing, attention multiplies and has none: the two are within 3 % here."""
     job, found = examination.spec(1917), examination.by_hand(1917)
     by_hand = 6 * job.active_params * 12e12 / (1024 * 989.4e12) / 86400
@@ -183,7 +187,8 @@ def test_what_is_computed_again_is_the_hbm_s():
 
 
 # -- points ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("ratio, points", [(1.0, 10), (1.069, 10), (1.07, 9), (1.144, 9), (1.145, 8), (1.18, 8), (1.5, 5), (1.83, 2), (2.0, 0), (9.0, 0)])
+@pytest.mark.parametrize("ratio, points", [(1.0, 10), (1.069, 10), (1.07, 9), (1.144, 9), (1.145, 8), (1.18, 8), (1.5, 5),
+                                           (1.83, 2), (2.0, 0), (9.0, 0)])
 def test_pace(ratio, points):
     """1.07² = 1.1449, so 1.18 has lost two; 1.07⁵ = 1.403 and 1.07⁶ = 1.501, so 1.5 has lost five; 1.07¹⁰ = 1.967."""
     assert examination.pace_points(ratio) == points
