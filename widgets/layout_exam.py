@@ -68,7 +68,7 @@ class LayoutExam(Widget):
         "Tensor 8 by reflex: 1917": {"seed": 1917, "tp": 8, "pp": 4, "ep": 8, "memory": 60e9, "days": 100, "handed_in": "on"},
         "Worked below: 1917": {"seed": 1917, "tp": 4, "pp": 2, "ep": 8, "memory": 55e9, "binds": "in-node link", "days": 65,
                                "handed_in": "on"}}
-    break_it = "Full marks, on a spec that you drew yourself."
+    break_it = "Hand in a layout that never starts: what must the axes divide, and what must one GPU hold?"
     assumptions = (
         "Specs are drawn by a seeded generator, the same in every browser. Both layouts are costed by the planner's model of a step, "
         "with bf16 Adam and fused attention; the schedule, and whether experts are cut by tensor ranks, are the fastest that "
@@ -330,27 +330,25 @@ class LayoutExam(Widget):
         return (f"{' × '.join(axes)}{ep}, ZeRO {show(a.zero[place], 'count')}, micro-batch {show(a.micro_batch[place], 'count')}, "
                 f"{select(a.schedule[place], planner.SCHEDULE_NAMES)}, {select(a.recompute[place], RECOMPUTED)}")
 
-    @regime(target=True)
+    @regime()
     def full_marks(self):
         most = show(exam.FULL_MARKS, "count")
         return self.handed_in & (np.sum(self.marks()) >= exam.FULL_MARKS), (
             f"Full marks, {most} of {most}: {self.named(0)} takes {show(self.found().step_s[0], 'seconds')} a step, "
             f"{show(self.found().ratio, 'times')} the planner's.")
 
-    @regime()
-    def cannot_be_built(self):
-        job = self.job()
-        return self.handed_in & ~self.found().legal, (
-            f"Built, 0 of 2: {select(self.found().fault, missions.FAULTS)}. Your axes leave {show(self.data(), 'count')} data ranks for "
-            f"{show(job.batch, 'count')} sequences; there are {show(job.model.heads, 'count')} heads, "
+    @regime(target=True)
+    def never_starts(self):
+        job, found = self.job(), self.found()
+        unbuilt = (
+            f"It never starts, {self.scored(0, 2)}: {select(found.fault, missions.FAULTS)}. Your axes leave {show(self.data(), 'count')} "
+            f"data ranks for {show(job.batch, 'count')} sequences; there are {show(job.model.heads, 'count')} heads, "
             f"{show(job.model.layers, 'count')} layers and {show(job.gpus, 'count')} GPUs (lesson 10).")
-
-    @regime()
-    def does_not_fit(self):
-        return self.shows_mine() & ~self.found().fits, (
-            f"Fits, 0 of 3: your fullest GPU needs {show(exam.used_bytes(self.found()), 'bytes')} of {show(self.job().hbm_bytes, 'bytes')}. "
-            f"State is cut by {choose(self.zero > 2, 'tensor ranks and stages', 'a higher ZeRO stage')}, activations by context and "
-            "tensor ranks or by recomputing them (lessons 05 and 08).")
+        too_large = (
+            f"It never starts, {self.scored(0, 2)}: your fullest GPU needs {show(exam.used_bytes(found), 'bytes')} of "
+            f"{show(job.hbm_bytes, 'bytes')}. State is cut by {choose(self.zero > 2, 'tensor ranks and stages', 'a higher ZeRO stage')}, "
+            "activations by context and tensor ranks or by recomputing them (lessons 05 and 08).")
+        return self.handed_in & ~found.fits, choose(found.legal, too_large, unbuilt)
 
     @regime()
     def slower(self):
