@@ -1,62 +1,49 @@
 """make bench: the budgets of the project as figures and ratios of one run. Machines are noisy: read the ratios.
 
-    python -m bench            all of it
+    python -m bench            all of it, ten minutes or so on a quiet machine
     python -m bench --quick    without the 200 visits of the memory figure
+    python -m bench parts      one section alone: build, parts, pages, engine
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import time
 
-from bench import cost_model
+from bench import tally
 from bench.servers import ROOT
 
 
 def build() -> None:
-    for name, arguments in (("cold", ["--fresh"]), ("again", [])):
+    """From nothing, and again with the compiled widgets kept, as after a change of one lesson."""
+    shutil.rmtree(ROOT / "build" / "compiled", ignore_errors=True)
+    rows = []
+    for name, arguments, most in (("cold", ["--fresh"], 180), ("one lesson changed", [], 10)):
         began = time.perf_counter()
         subprocess.run([sys.executable, "site/build.py", *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        print(f"Build of the static course, {name}: {time.perf_counter() - began:.1f} s")
-
-
-def parts() -> None:
-    """The slowest part, readout or summary of any widget, computed in Python; and the size of each module."""
-    import gzip
-
-    from engine import check
-    from widgets.kit import export
-    from widgets.kit.widget import all_widgets
-    print("\nWidget            slowest part, ms   everything, ms   module, kB gzip")
-    for slug, cls in all_widgets().items():
-        widget = cls()
-        widget.shown()
-        slowest = 0.0
-        with check.trusted():
-            for name in cls.methods("part_of"):
-                began = time.perf_counter()
-                for _ in range(20):
-                    getattr(widget, name)()
-                slowest = max(slowest, (time.perf_counter() - began) / 20)
-        began = time.perf_counter()
-        for _ in range(20):
-            widget.shown()
-        whole = (time.perf_counter() - began) / 20
-        size = len(gzip.compress(export.module(cls).encode()))
-        print(f"  {slug:16s} {1e3 * slowest:14.2f} {1e3 * whole:16.2f} {size / 1e3:17.1f}")
+        rows.append([name, tally.against(f"build, {name}", time.perf_counter() - began, most, "s")])
+    tally.table("Build of the static course, s", ["build", "seconds"], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Print the project's budgets as figures and ratios.")
+    parser.add_argument("sections", nargs="*", help="build, parts, pages, engine; none: all")
     parser.add_argument("--quick", action="store_true", help="leave out the 200 visits of the memory figure")
     options = parser.parse_args()
-    build()
-    parts()
-    from bench import pages
-    pages.report(0 if options.quick else 200)
-    cost_model.main()
+    from bench import computing, cost_model, pages
+    sections = {"build": build, "parts": computing.report, "pages": lambda: pages.report(20 if options.quick else 200),
+                "engine": cost_model.main}
+    unknown = set(options.sections) - set(sections)
+    if unknown:
+        parser.error(f"no section is called {', '.join(unknown)}; there are {', '.join(sections)}")
+    began = time.perf_counter()
+    for name in options.sections or sections:
+        sections[name]()
+    tally.missed()
+    print(f"\n{time.perf_counter() - began:.0f} s in all")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,28 @@ from __future__ import annotations
 import gzip
 import shutil
 import statistics
+from functools import cache
 from pathlib import Path
+from urllib.parse import urlparse
 
-from bench import servers
 from playwright.sync_api import sync_playwright
 
+from bench import servers
+from bench.tally import against, table
+from tests.browser.hands import lessons
+from widgets.kit.controls import Number, Player
+from widgets.kit.widget import all_widgets
+
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-LESSON = "01-why-distributed/"
+FRAME_MS, OF_IDIOMATIC_STATIC, OF_IDIOMATIC_SERVED = 17.0, 0.25, 0.6
+FIRST_LESSON, DRAWN_STATIC_S, DRAWN_SERVED_S = "01-why-distributed/", 1.2, 2.5
+FIRST_KB, LATER_KB = 1000.0, 150.0
+LESSON_MB, LEFT_MB = 4.0, 20.0
+LIVE = "figure.widget[data-state=live]"
+ALL_DRAWN = """() => { const all = [...document.querySelectorAll('figure.widget')];
+  return document.readyState !== 'loading' && all.length && all.every(f => f.dataset.state === 'live'
+    && f.querySelector('.bk-Canvas, canvas, [data-plot] > *')); }"""
+TAKEN = "() => ['', ...performance.getEntriesByType('resource').map(e => e.name)].map(name => name || location.href)"
 
 # From the pointer's move to the end of the frame in which a canvas was drawn for it.
 WATCH = """
@@ -26,7 +41,11 @@ WATCH = """
       if (moved) {
         const began = moved;
         moved = 0;
-        requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => window.latencies.push(performance.now() - began); c.port2.postMessage(0); });
+        requestAnimationFrame(() => {
+          const c = new MessageChannel();
+          c.port1.onmessage = () => window.latencies.push(performance.now() - began);
+          c.port2.postMessage(0);
+        });
       }
       return plain.apply(this, given);
     };
@@ -36,138 +55,180 @@ WATCH = """
 
 
 def browser_path() -> str | None:
-    return next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
-def handle(page):
-    """The middle of the model-size slider's handle."""
-    slider = page.locator("[data-control=size] input[type=range]")
-    if slider.count():
-        slider.first.scroll_into_view_if_needed()
-        box = slider.first.bounding_box()
-        return box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2, box["width"]
-    box = page.locator(".noUi-handle").first.bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, 300
+# -- a drag ------------------------------------------------------------------------------------------------------------
+def main_slider(slug: str) -> str | None:
+    """The name of the first slider in sight that is no player."""
+    controls = all_widgets()[slug].controls().items()
+    return next((name for name, c in controls if isinstance(c, Number) and not isinstance(c, Player) and not c.more), None)
 
 
-def drag_latencies(context, address: str, ready: str, moves: int = 40) -> list[float]:
+def drag_ms(context, address: str, ready: str, handle: str, moves: int = 24, pause_ms: int = 90) -> list[float]:
     """Milliseconds from each move of a real drag to the end of the frame that shows it."""
     page = context.new_page()
     page.add_init_script(WATCH)
     page.goto(address)
-    page.wait_for_selector(ready, timeout=30000)
-    page.wait_for_timeout(1500)
-    x, y, width = handle(page)
+    page.wait_for_selector(ready, timeout=60000)
+    page.wait_for_timeout(1000)
+    slider = page.locator(handle).first
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    reach = box["width"] * 0.3 if box["width"] > 60 else 90       # noUiSlider's handle stands for itself
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
     page.wait_for_timeout(300)
     page.evaluate("window.latencies.length = 0")
     for i in range(moves):
-        step = width * 0.3 * (i % 20 + 1) / 20
-        page.mouse.move(x - step, y)
-        page.wait_for_timeout(180)
+        page.mouse.move(x - reach * (i % 12 + 1) / 12, y)
+        page.wait_for_timeout(pause_ms)
     page.mouse.up()
     found = page.evaluate("window.latencies")
     page.close()
     return found
 
 
-def drawn_s(browser, address: str) -> tuple[float, int]:
-    """Seconds from an empty cache to all widgets of the lesson live, and how many they are."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+def drags(context, address: str, slugs, pause_ms: int = 90) -> dict[str, list[float]]:
+    """By widget, on the page that it has to itself."""
+    return {slug: found for slug in slugs if (name := main_slider(slug)) and (found := drag_ms(
+        context, f"{address}{slug}/", LIVE, f"[data-control={name}] input[type=range]", pause_ms=pause_ms))}
+
+
+def p95(values: list[float]) -> float:
+    return sorted(values)[int(0.95 * (len(values) - 1))]
+
+
+def report_drags(idiomatic: list[float], still: dict, served: dict) -> None:
+    base = statistics.median(idiomatic)
+    rows = [["idiomatic Panel app (the yardstick)", f"{base:.0f}", f"{p95(idiomatic):.0f}", "1.00", "", ""]]
+    for slug in still:
+        middle = statistics.median(still[slug])
+        row = [slug, against(f"{slug}, drag to paint, static", middle, FRAME_MS, "ms", 0), f"{p95(still[slug]):.0f}",
+               against(f"{slug}, drag to paint, static, of the yardstick", middle / base, OF_IDIOMATIC_STATIC, "×", 2)]
+        if slug in served:
+            asked = statistics.median(served[slug])
+            row += [f"{asked:.0f}", against(f"{slug}, drag to paint, served, of the yardstick", asked / base,
+                                            OF_IDIOMATIC_SERVED, "×", 2)]
+        rows.append(row + [""] * (6 - len(row)))
+    table("From a drag to its paint, ms (static: every widget; served: the first of each lesson)",
+          ["widget", "static, median", "95 %", "of the yardstick", "served, median", "of the yardstick"], rows)
+
+
+# -- a lesson ----------------------------------------------------------------------------------------------------------
+@cache
+def on_the_wire(path: str) -> int:
+    """Bytes of a file as a host sends it: gzip level 6, but for what is compressed already."""
+    file = servers.ROOT / "build" / "static" / path.lstrip("/")
+    file = file / "index.html" if file.is_dir() else file
+    data = file.read_bytes() if file.exists() else b""
+    return len(data) if file.suffix in (".woff2", ".png", ".gz") else len(gzip.compress(data, 6))
+
+
+def opened(context, address: str, lesson: str) -> tuple[float, set[str]]:
+    """Seconds until all widgets of a lesson are drawn, and the paths of what the page took."""
     page = context.new_page()
-    page.goto(address + LESSON, wait_until="commit")
-    page.wait_for_function("""() => { const all = [...document.querySelectorAll('figure.widget')];
-        return document.readyState !== 'loading' && all.length && all.every(f => f.dataset.state === 'live' && f.querySelector('.bk-Canvas, canvas, [data-plot] > *')); }""",
-                           timeout=60000)
-    took, count = page.evaluate("[performance.now() / 1000, document.querySelectorAll('figure.widget').length]")
-    context.close()
-    return took, count
+    page.goto(address + lesson, wait_until="commit")
+    page.wait_for_function(ALL_DRAWN, timeout=60000)
+    took = page.evaluate("performance.now() / 1000")
+    page.wait_for_timeout(400)
+    paths = {urlparse(name).path for name in page.evaluate(TAKEN) if name.startswith(address)}
+    page.close()
+    return took, paths
 
 
-def wire_bytes(browser, address: str) -> tuple[int, int]:
-    """Bytes of a first visit to the lesson, compressed as a host does (gzip level 6), and of the home page after it."""
-    seen: dict[str, int] = {}
-
-    def count(response):
-        if response.url in seen or not response.url.startswith(address):
-            return
-        body = response.body()
-        kind = response.headers.get("content-type", "")
-        seen[response.url] = len(body if "woff" in kind or "image/png" in kind else gzip.compress(body, 6))
-
-    context = browser.new_context()
-    page = context.new_page()
-    page.on("requestfinished", lambda request: count(request.response()))
-    page.goto(address + LESSON)
-    page.wait_for_function("() => [...document.querySelectorAll('figure.widget')].every(f => f.dataset.state === 'live')")
-    page.wait_for_timeout(800)
-    first = sum(seen.values())
-    page.goto(address)
-    page.wait_for_timeout(800)
-    context.close()
-    return first, sum(seen.values()) - first
+def cold(browser, address: str, lesson: str, rounds: int = 1) -> tuple[float, set[str]]:
+    """The same with an empty cache: the median of so many visits."""
+    found = []
+    for _ in range(rounds):
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        found.append(opened(context, address, lesson))
+        context.close()
+    return statistics.median(took for took, _ in found), found[0][1]
 
 
-def resident_bytes(process) -> int:
+def kb(paths) -> float:
+    return sum(map(on_the_wire, paths)) / 1e3
+
+
+def report_lessons(browser, static_address: str, served_address: str) -> None:
+    rows, seen = [], set()
+    for lesson, slugs in sorted(lessons().items()):
+        still_s, paths = cold(browser, static_address, lesson, 3 if lesson == FIRST_LESSON else 1)
+        served_s = cold(browser, served_address, lesson, 3 if lesson == FIRST_LESSON else 1)[0]
+        tables = {path for path in paths if path.startswith("/assets/widgets/")}
+        later = kb(paths - seen - tables)
+        seen |= paths
+        name = lesson.strip("/") or "home"
+        if lesson == FIRST_LESSON:
+            still, served = (against(f"lesson 01 drawn cold, {way}", took, most, "s", 2) for way, took, most in (
+                ("static", still_s, DRAWN_STATIC_S), ("served", served_s, DRAWN_SERVED_S)))
+        else:
+            still, served = f"{still_s:.2f}", f"{served_s:.2f}"
+        rows.append([name, len(slugs), still, served, against(f"{name}, first visit", kb(paths), FIRST_KB, "kB", 0),
+                     f"{later:.0f}" if len(rows) == 0 else against(f"{name} after others", later, LATER_KB, "kB", 0),
+                     f"{kb(tables):.0f}"])
+    table("Lessons, all widgets drawn with an empty cache, and bytes over the wire (gzip)",
+          ["lesson", "widgets", "static, s", "served, s", "first visit, kB", "after others, kB", "of it modules and tables, kB"],
+          rows)
+
+
+# -- memory of the server ------------------------------------------------------------------------------------------------
+def resident_mb(process) -> float:
     for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
+            return int(line.split()[1]) * 1024 / 1e6
     raise RuntimeError("no memory figure for the server")
 
 
-def server_memory(browser, rounds: int = 200, open_at_once: int = 10) -> tuple[float, float]:
-    """Bytes the server takes for one open lesson, and what is left after so many were opened and closed."""
+def live(context, address: str):
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_function("() => [...document.querySelectorAll('figure.widget')].every(f => f.dataset.state === 'live')",
+                           timeout=60000)
+    return page
+
+
+def report_memory(browser, visits: int, at_once: int = 4) -> None:
+    """What the server takes for each open lesson, and what is left after many were opened and closed."""
+    rows = []
     with servers.served() as (address, process):
-        def visit(context):
-            page = context.new_page()
-            page.goto(address + LESSON)
-            page.wait_for_function("() => [...document.querySelectorAll('figure.widget')].every(f => f.dataset.state === 'live')")
-            return page
         context = browser.new_context()
-        visit(context).close()
-        base_page = visit(context)
-        base_page.wait_for_timeout(4000)
-        before = resident_bytes(process)
-        pages = [visit(context) for _ in range(open_at_once)]
-        pages[-1].wait_for_timeout(1500)
-        each = (resident_bytes(process) - before) / open_at_once
-        for page in pages:
-            page.close()
-        for _ in range(rounds):
-            visit(context).close()
-        base_page.wait_for_timeout(5000)
-        left = resident_bytes(process) - before
+        first = live(context, address + FIRST_LESSON)
+        for lesson in sorted(lessons()):
+            live(context, address + lesson).close()     # what the server reads once, whoever asks
+            before = resident_mb(process)
+            pages = [live(context, address + lesson) for _ in range(at_once)]
+            each = (resident_mb(process) - before) / at_once
+            name = lesson.strip("/") or "home"
+            rows.append([name, against(f"{name}, server memory while open", each, LESSON_MB, "MB", 2)])
+            for page in pages:
+                page.close()
+        first.wait_for_timeout(3000)
+        before = resident_mb(process)
+        for _ in range(visits):
+            live(context, address + FIRST_LESSON).close()
+        first.wait_for_timeout(5000)
+        left = resident_mb(process) - before
+        rows.append([f"left after {visits} visits of lesson 01", against("left after the visits", left, LEFT_MB, "MB")])
         context.close()
-        return each, left
+    table("Memory of the server, MB", ["lesson", "each page open"], rows)
 
 
-def quantile(values, share):
-    return statistics.quantiles(values, n=100)[int(share * 100) - 1]
-
-
-def report(memory_rounds: int = 200) -> None:
+def report(visits: int = 200) -> None:
+    order = [slugs[0] for _, slugs in sorted(lessons().items())]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path(), args=FLAGS)
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         with servers.idiomatic() as (address, _):
-            yardstick = drag_latencies(context, address + "panel_app", ".noUi-handle")
-        with servers.static() as (address, _):
-            still = drag_latencies(context, address + "memory_stack/", "figure.widget[data-state=live]")
-            static_drawn = statistics.median(drawn_s(browser, address)[0] for _ in range(3))
-            widgets = drawn_s(browser, address)[1]
-            first, later = wire_bytes(browser, address)
-        with servers.served() as (address, _):
-            served = drag_latencies(context, address + "memory_stack/", "figure.widget[data-state=live]")
-            served_drawn = statistics.median(drawn_s(browser, address)[0] for _ in range(3))
-        base = statistics.median(yardstick)
-        rows = [("idiomatic Panel app (the yardstick)", yardstick), ("static page", still), ("served page", served)]
-        print("\nFrom a drag to its paint, ms           median     p95   against the yardstick")
-        for name, values in rows:
-            print(f"  {name:36s} {statistics.median(values):6.1f}  {quantile(values, 0.95):6.1f}   {statistics.median(values) / base:5.2f}   ({len(values)} moves)")
-        print(f"\nLesson 01, {widgets} widgets drawn, cold cache: static {static_drawn:.2f} s, served {served_drawn:.2f} s")
-        print(f"Over the wire (gzip): first visit {first / 1e3:.0f} kB, the next page {later / 1e3:.0f} kB more")
-        if memory_rounds:
-            each, left = server_memory(browser, memory_rounds)
-            print(f"Server memory: {each / 1e6:.2f} MB for an open lesson; {left / 1e6:.1f} MB left after {memory_rounds} opened and closed")
+            idiomatic = drag_ms(context, address + "panel_app", ".noUi-handle", ".noUi-handle", pause_ms=180)
+        with servers.static() as (static_address, _), servers.served() as (served_address, _):
+            still = drags(context, static_address, all_widgets())
+            served = drags(context, served_address, dict.fromkeys(order), pause_ms=150)
+            report_drags(idiomatic, still, served)
+            context.close()
+            report_lessons(browser, static_address, served_address)
+        report_memory(browser, visits)
         browser.close()
