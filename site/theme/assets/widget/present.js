@@ -58,7 +58,7 @@ class Slide {
   leave() {
     if (document.fullscreenElement) document.exitFullscreen();
     this.on = this.full = false;
-    document.body.classList.remove("presenting");
+    document.body.classList.remove("presenting", "beside");
     this.say();
     this.scale(1);
     this.plain.clear();
