@@ -1,5 +1,6 @@
 """A widget in somebody else's page and on a wall; and what the search gives first."""
 
+import json
 import re
 import subprocess
 import sys
@@ -72,6 +73,14 @@ def test_a_figure_is_embedded_in_its_present_state(visit, course):
     with page.context.expect_page() as opened:
         back.click()
     assert f"{SLUG}.recipe=" in opened.value.url and opened.value.url.endswith(f"#w-{SLUG}")
+
+
+def test_a_figure_that_its_lesson_starts_elsewhere_is_the_same_on_its_own_page(visit, static):
+    hand = Hand(visit().go(f"{static}18-torch-compile/"), "graph_breaks")
+    initial = json.loads(hand.figure.get_attribute("data-initial"))
+    assert initial
+    for address in (hand.figure.locator("[data-alone]").get_attribute("href"), snippet(hand, "auto")):
+        assert all(f"graph_breaks.{name}=" in address for name in initial)
 
 
 # -- presented ---------------------------------------------------------------------------------------------------------------

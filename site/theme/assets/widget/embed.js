@@ -8,9 +8,9 @@ const OWN_PAGE = new URL("../../", import.meta.url);  // a widget's own page is 
 
 export const isEmbedded = () => document.documentElement.dataset.embedded !== undefined;
 
-// The widget's own page in its present state, as somebody else should open it.
+// The widget's own page in its present state. A lesson may start a widget elsewhere than its own page does.
 export function ownPage(view) {
-  return addressWith(view.slug, view.changedFromHome(), new URL(`${view.slug}/`, OWN_PAGE));
+  return addressWith(view.slug, view.changedFrom(view.defaults), new URL(`${view.slug}/`, OWN_PAGE));
 }
 
 const quoted = text => text.replace(/[&"<]/g, sign => ({ "&": "&amp;", '"': "&quot;", "<": "&lt;" })[sign]);

@@ -104,9 +104,13 @@ export class View {
   }
 
   changedFromHome() {
+    return this.changedFrom(this.home);
+  }
+
+  changedFrom(state) {
     const changed = {};
     for (const control of this.controls) {
-      if (control.kind !== "player" && this.values[control.name] !== this.home[control.name]) {
+      if (control.kind !== "player" && this.values[control.name] !== state[control.name]) {
         changed[control.name] = write(control, this.values[control.name]);
       }
     }
