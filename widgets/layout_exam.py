@@ -220,7 +220,7 @@ class LayoutExam(Widget):
         p.text(1, MEMORY_Y[1] - 0.5, text=["its HBM"], text_align="center", **fig.LABEL)
         p.text([0, 0], [MEMORY_Y[0] + 0.8, TIME_Y[0] + 0.8], text=["Memory of the fullest GPU", "One step"], **fig.BOLD)
         for width, title in (("wide", "title"), ("narrow", "short")):
-            fig.only(width, p.text(0, "y", text=title, source=sources["rows"], y_offset=-24, **fig.LABEL))
+            fig.only(width, p.text(0, "y", text=title, source=sources["rows"], y_offset=-26, **fig.LABEL))
         p.text("x", "y", text="label", source=sources["rows"], x_offset=8, **fig.BOLD)
         fig.only("wide", *(p.text("middle", "y", text="name", source=sources[name], text_align="center", **fig.TEXT)
                            for name in ("memories", "times")))
