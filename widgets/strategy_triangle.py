@@ -119,10 +119,11 @@ class StrategyTriangle(Widget):
     def names(self):
         x, y = triangle.place(self.shares())
         side = triangle.sides(self.shares())
-        start, inside = triangle.beside(x, side, 0.17), triangle.beside(x, side, -0.1)
-        return {"x": x, "y": y, "start": start, "at": isometric.apart(start, y, 0.75, 0.085),
-                "name": NAMES, "short": SHORT, "inside": inside, "inside_at": isometric.apart(inside, y, 0.6, 0.11),
-                "align": select(side > 0, ["right", "left"]), "align_inside": select(side > 0, ["left", "right"]),
+        other = triangle.narrow_sides(side, y)
+        start, close = triangle.beside(x, side, 0.17), triangle.beside(x, other, 0.17)
+        return {"x": x, "y": y, "start": start, "at": isometric.apart(start, y, 0.75, 0.085), "close": close,
+                "close_at": isometric.apart(close, y, 0.6, 0.12), "name": NAMES, "short": SHORT,
+                "align": select(side > 0, ["right", "left"]), "align_close": select(other > 0, ["right", "left"]),
                 "style": select(np.arange(len(NAMES)) == self.strategy, ["normal", "bold"])}
 
     @part(*JOB, "strategy", shown=False)
@@ -140,20 +141,22 @@ class StrategyTriangle(Widget):
         p.segment(**triangle.lines(triangle.EDGES), line_color=color["axis"], line_width=1.5)
         p.segment(**triangle.lines(triangle.BORDERS), line_color=color["line"], line_dash=[5, 5])
         for corner, (x, y) in zip(PLACES, triangle.CORNERS):
-            align, down = ("center", -14) if x == 0 else ("left" if x < 0 else "right", 16)
+            align, down = ("center", -34) if x == 0 else ("left" if x < 0 else "right", 16)
             for width, words in (("wide", TITLES[corner]), ("narrow", corner)):
                 fig.only(width, p.text([x], [y], text=[words], text_align=align, y_offset=down, **fig.BOLD))
         p.segment(*ends, source=sources["trade"], line_color=color["ink"], line_width=1.5)
         p.scatter("x1", "y1", source=sources["trade"], marker="triangle", size=10, angle="angle", fill_color=color["ink"],
                   line_color=None)
-        named = fig.TEXT | {"source": sources["names"], "text_font_style": "style"} | fig.ON_PANEL
-        fig.only("wide", p.segment("x", "y", "start", "at", source=sources["names"], line_color=color["ink-faint"], line_alpha=0.6),
-                 p.text("start", "at", text="name", text_align="align", **named))
-        fig.only("narrow", p.text("inside", "inside_at", text="short", text_align="align_inside", **named))
         p.scatter("x", "y", source=sources["over"], marker="circle", size="size", fill_color=None, line_color=color["over"],
                   line_width=6)
         p.scatter("x", "y", source=sources["dots"], marker=factor_mark("most", list(SHAPES.values()), list(SHAPES)), size="size",
                   fill_color=fig.hues("most", HUES), fill_alpha=0.9, line_color=color["panel"])
+        named = fig.TEXT | {"source": sources["names"], "text_font_style": "style"} | fig.ON_PANEL
+        for width, start, at, words, align in (("wide", "start", "at", "name", "align"),
+                                               ("narrow", "close", "close_at", "short", "align_close")):
+            fig.only(width, p.segment("x", "y", start, at, source=sources["names"], line_color=color["ink-faint"], line_alpha=0.6,
+                                      level="underlay"),
+                     p.text(start, at, text=words, text_align=align, **named))
         return p
 
     # -- what is said --------------------------------------------------------------------------------------------------

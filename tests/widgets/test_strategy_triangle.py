@@ -73,3 +73,16 @@ def test_the_smallest_model_needs_none_of_it():
     """A billion parameters fit with plain data parallelism, whose wires are all but idle: the first answer is the best."""
     assert "llama3.2-1b" in MODELS and dot("dp", model="llama3.2-1b")["fits"] == "fits"
     assert dot("dp", model="llama3.2-1b")["interconnect"] < 0.1
+
+
+@pytest.mark.parametrize("preset", StrategyTriangle.presets)
+def test_names_never_meet(preset):
+    """Two names whose columns overlap stand at least a line of 13 px apart: 0.06 of the picture's unit, which is 200 px and more,
+    and on a phone 0.1 of 130 px."""
+    columns = read.part("names", **StrategyTriangle.presets[preset])
+    for start, at, line in (("start", "at", 0.06), ("close", "close_at", 0.1)):
+        seen = [i for i, x in enumerate(columns["x"]) if x != OUT_OF_SIGHT]
+        for i in seen:
+            for j in seen[:seen.index(i)]:
+                beside = abs(columns[start][i] - columns[start][j]) > 0.55
+                assert beside or abs(columns[at][i] - columns[at][j]) > line, (NAMES[i], NAMES[j])

@@ -6,7 +6,7 @@ import numpy as np
 
 from widgets.kit.cluster import OUT_OF_SIGHT
 
-TOP, LEFT, RIGHT = (0.0, 0.88), (-1.0, -0.852), (1.0, -0.852)     # equal sides, in the picture's middle
+TOP, LEFT, RIGHT = (0.0, 0.8), (-1.0, -0.932), (1.0, -0.932)     # equal sides, with room above for a corner full of marks
 CORNERS = np.array([TOP, LEFT, RIGHT])
 EDGES = [(CORNERS[i], CORNERS[(i + 1) % 3]) for i in range(3)]
 BORDERS = [(CORNERS.mean(axis=0), (CORNERS[i] + CORNERS[(i + 1) % 3]) / 2) for i in range(3)]      # where two are equal
@@ -39,6 +39,11 @@ def sides(shares):
     return np.where(shares[:, 1] > shares[:, 2], -1.0, 1.0)
 
 
+def narrow_sides(side, y):
+    """The same on a phone, where there is room outside the slopes above alone: below, names stand inside."""
+    return np.where(y > 0.05, side, -side)
+
+
 def beside(x, side, distance):
     """Places at a distance from marks, on their side."""
     return x + side * distance
@@ -46,4 +51,4 @@ def beside(x, side, distance):
 
 def dot_size(total):
     """A dot whose area grows with what is paid in all, within what can be seen and told apart, in pixels."""
-    return np.minimum(30.0, np.maximum(9.0, 14.0 * np.sqrt(total)))
+    return np.minimum(26.0, np.maximum(9.0, 13.0 * np.sqrt(total)))
