@@ -29,6 +29,7 @@ PATIENCE_MS = 600_000
 # Links to other pages of the course: to the public site, where there is one; on paper alone they are words.
 LEAD_OUT = """address => {
   const home = new URL("..", location);
+  document.title = [".book-name", ".book-subtitle"].map((name) => document.querySelector(name).textContent).join(": ");
   if (address) document.querySelector("[data-public]").textContent = ` The live course: ${address}`;
   for (const link of document.querySelectorAll("a[href]")) {
     if (link.getAttribute("href").startsWith("#") || !link.href.startsWith(home)) continue;
@@ -90,14 +91,14 @@ def with_page_numbers(page) -> bytes:
 def main() -> None:
     if not (SITE / "book" / "index.html").exists():
         sys.exit("There is no built site; run site/build.py first.")
-    public, began = os.environ.get("SITE_URL", ""), time.perf_counter()
+    public, began = os.environ.get("SITE_URL", "").rstrip("/"), time.perf_counter()
     with served(SITE) as address, sync_playwright() as playwright:
         chromium = playwright.chromium
         browser = chromium.launch(executable_path=browsers.find(chromium.executable_path), args=browsers.ARGUMENTS)
         page = browser.new_page()
         page.set_default_timeout(PATIENCE_MS)
         page.goto(f"{address}book/")
-        ready(page, public)
+        ready(page, public and f"{public}/")
         OUT.write_bytes(with_page_numbers(page))
         browser.close()
     print(f"Wrote {OUT.relative_to(ROOT)}, {len(PdfReader(OUT).pages)} pages, {OUT.stat().st_size / 1e6:.1f} MB, in {time.perf_counter() - began:.0f} s")

@@ -31,8 +31,7 @@
     page.body.dataset.mdColorScheme = "default";  // paper is light
     await until(() => page.querySelector("figure.widget")?.dataset.state === "live");
     const { canvas } = [...frame.contentWindow.Bokeh.index.roots][0].export("png");
-    const blob = await new Promise((resolve) => canvas.toBlob(resolve));
-    return Object.assign(new Image(canvas.width / SHARPNESS, canvas.height / SHARPNESS), { src: URL.createObjectURL(blob) });
+    return Object.assign(new Image(canvas.width / SHARPNESS, canvas.height / SHARPNESS), { src: canvas.toDataURL() });
   }
 
   async function draw(figure) {
