@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -30,11 +34,11 @@ def _wait(port: int, process: subprocess.Popen) -> None:
 
 
 @contextlib.contextmanager
-def running(*command: str):
+def running(*command: str, port: int | None = None, env: dict[str, str] | None = None):
     """Run a server whose command names its port as {port}; gives (address, process)."""
-    port = free_port()
+    port = port or free_port()
     process = subprocess.Popen([part.format(port=port) for part in command], cwd=ROOT, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+                               stderr=subprocess.DEVNULL, env=os.environ | (env or {}))
     try:
         _wait(port, process)
         yield f"http://localhost:{port}/", process
@@ -47,9 +51,42 @@ def static():
     return running(sys.executable, "-m", "http.server", "{port}", "--directory", "build/static")
 
 
+SERVE = (sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve", "--port", "{port}",
+         "--unused-session-lifetime", "1000", "--check-unused-sessions", "1000", "--log-level", "error")
+
+
 def served():
-    return running(sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve", "--port", "{port}",
-                   "--unused-session-lifetime", "1000", "--check-unused-sessions", "1000", "--log-level", "error")
+    return running(*SERVE)
+
+
+@contextlib.contextmanager
+def behind_nginx(processes: int = 2):
+    """nginx with the shipped configuration, moved to free ports and a folder of its own, before so many processes of Python.
+    Gives (address, the processes)."""
+    nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
+    if not nginx:
+        raise FileNotFoundError("nginx is not installed: apt-get install nginx-light (or brew install nginx)")
+    with contextlib.ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        port, ports = free_port(), [free_port() for _ in range(processes)]
+        lay_out(folder, port, ports)
+        origin = {"BOKEH_ALLOW_WS_ORIGIN": f"localhost:{port}"}
+        pythons = [opened.enter_context(running(*SERVE, port=one, env=origin))[1] for one in ports]
+        opened.enter_context(running(nginx, "-p", str(folder), "-c", "nginx.conf", port=port))
+        yield f"http://localhost:{port}/", pythons
+
+
+def lay_out(folder: Path, port: int, ports: list[int]) -> None:
+    """The folder that nginx is started in: deploy/nginx with these ports in site.conf, the site and its headers."""
+    shutil.copytree(ROOT / "deploy" / "nginx", folder, dirs_exist_ok=True)
+    shutil.copy(ROOT / "build" / "headers.conf", folder)
+    (folder / "static").symlink_to(ROOT / "build" / "static")
+    (folder / "tmp").mkdir()
+    site = (folder / "site.conf").read_text()
+    line = re.search(r" *server 127\.0\.0\.1:5011(.*)\n", site)
+    servers = "".join(line[0].replace("5011", str(one)) for one in ports)
+    site = re.sub(r"( *server 127\.0\.0\.1:\d+.*\n)+", servers, site).replace("listen 8080", f"listen 127.0.0.1:{port}")
+    (folder / "site.conf").write_text(site)
 
 
 def idiomatic():

@@ -21,7 +21,7 @@ import bokeh
 from jinja2 import Environment, FileSystemLoader
 
 import search_index
-from widgets.kit import export, kept, markup, tokens
+from widgets.kit import export, headers, kept, markup, tokens
 from widgets.kit.locate import address
 from widgets.kit.widget import all_widgets
 
@@ -108,6 +108,18 @@ def for_robots() -> None:
     write(NEXT / "robots.txt", f"User-agent: *\nAllow: /\nSitemap: {home}sitemap.xml\nSitemap: {home}sitemap-more.xml\n")
 
 
+def policies() -> None:
+    """What each page may load and who may frame it: in the pages, and in files for the hosts that send headers."""
+    folders = []
+    for page in sorted(NEXT.rglob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">{headers.META}', 1), encoding="utf-8")
+        if page.name == "index.html":
+            folders.append("/" + page.parent.relative_to(NEXT).as_posix().removeprefix(".") + "/")
+    write(NEXT / "_headers", headers.underscore([folder.replace("//", "/") for folder in folders]))
+    write(OUT.parent / "headers.conf", headers.nginx())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fresh", action="store_true", help="empty the output first")
@@ -123,6 +135,7 @@ def main() -> None:
         widgets()
         the_book()
         for_robots()
+        policies()
         publish()
     finally:
         shutil.rmtree(NEXT, ignore_errors=True)

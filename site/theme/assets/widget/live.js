@@ -6,6 +6,9 @@ export const isServed = () => mark() !== null;
 
 export class Refused extends Error {}  // the server is there and says no
 
+// By the page's own number a host with several processes keeps its questions with one of them (deploy/nginx/site.conf).
+const page = `page=${Math.random().toString(36).slice(2)}`;
+
 let link = null;      // a promise of the open session
 let attempts = 0;
 const waiting = new Map();   // question number -> {resolve, reject}
@@ -14,17 +17,17 @@ let asked = 0;
 
 async function open() {
   const base = new URL(mark().content, location.href);
-  const token = await (await fetch(new URL("live/token", base), { cache: "no-store" })).text();
+  const token = await (await fetch(new URL(`live/token?${page}`, base), { cache: "no-store" })).text();
   const address = new URL("live/ws", base);
   address.protocol = address.protocol.replace("http", "ws");
   const { pull_session } = window.Bokeh.require("client/connection");
-  const session = await pull_session(address.href, token, "");
+  const session = await pull_session(address.href, token, page);
   const model = session.document.roots()[0];
   model.connect(model.properties.answer.change, () => {
-    const { number, refused, ...answer } = model.answer;
+    const { number, refused, text, numbers } = model.answer;
     const asker = waiting.get(number);
     waiting.delete(number);
-    if (refused === undefined) asker?.resolve(answer); else asker?.reject(new Refused(refused));
+    if (refused === undefined) asker?.resolve(unpacked(text, numbers)); else asker?.reject(new Refused(refused));
   });
   session._connection.socket.addEventListener("close", () => lost(session));
   attempts = 0;
@@ -60,18 +63,18 @@ async function converse(question) {
   const number = ++asked;
   const answer = new Promise((resolve, reject) => waiting.set(number, { resolve, reject }));
   model.setv({ question: { number, ...question } });
-  return plain(await answer);
+  return answer;
 }
 
 // What the widget shows for these values.
 export async function askServer(id, widget, values, tell) {
   listeners.set(id, tell);
-  return (await converse({ widget, values: { ...values } })).shown;
+  return converse({ widget, values: { ...values } });
 }
 
 // What one of the widget's actions gave; other questions are answered meanwhile.
 export async function actOnServer(widget, action) {
-  return (await converse({ widget, action })).acted;
+  return converse({ widget, action });
 }
 
 // The page has no widgets any more: close the socket.
@@ -88,12 +91,11 @@ export async function closeLink() {
   } catch { /* it never opened */ }
 }
 
-// Bokeh hands nested dicts over as Maps.
-function plain(value) {
-  if (value instanceof Map) return Object.fromEntries([...value].map(([key, inner]) => [key, plain(inner)]));
-  if (Array.isArray(value)) return value.map(plain);
-  if (value && Object.getPrototypeOf(value) === Object.prototype) {
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
-  }
-  return value;
+// An answer is a text and one run of numbers: {"$": [start, length]} stands for so many of them, {"$": place} for one.
+function unpacked(text, numbers) {
+  const column = (start, length) => new Float64Array(numbers.buffer, numbers.byteOffset + 8 * start, length);
+  return JSON.parse(text, (_, value) => {
+    if (value === null || typeof value !== "object" || !("$" in value)) return value;
+    return Array.isArray(value.$) ? column(...value.$) : numbers[value.$];
+  });
 }

@@ -1,0 +1,290 @@
+"""make load: a hundred readers drag twice a second, first before one ``panel serve``, then before nginx and several of it.
+
+    python -m bench.load [--readers 100] [--seconds 20] [--processes 2] [--write]
+
+Each reader has a lesson open on a socket of its own (bench/reader.py) and drags one slider of one of its widgets; a few
+real browsers do the same meanwhile. The clients run on the same machine and take their share of it. ``--write`` puts what
+was found into bench/RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import re
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tornado.httpclient import AsyncHTTPClient
+
+from bench import servers
+from bench.pages import FLAGS, browser_path
+from bench.reader import Reader
+from widgets.kit.widget import all_widgets
+
+PERIOD_S = 0.5
+BROWSERS = 3
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+# In a page: set a slider to so many of its stops, twice a second; milliseconds from each move to the frame that shows it.
+DRAG = """async ([slug, moves, period]) => {
+  const figure = document.querySelector(`figure[data-widget="${slug}"]`);
+  const slider = figure.querySelector("[data-control] input[type=range]");
+  const found = [], low = +slider.min, high = +slider.max;
+  const painted = () => new Promise(done => requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); }));
+  for (let i = 0; i < moves; i++) {
+    const began = performance.now();
+    const shown = new Promise(done => figure.addEventListener("widget-shown", done, { once: true }));
+    slider.value = low + (i * 7) % (high - low);
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    await shown;
+    await painted();
+    found.push(performance.now() - began);
+    await new Promise(done => setTimeout(done, Math.max(0, period - (performance.now() - began))));
+  }
+  return found;
+}"""
+
+
+@dataclass
+class Found:
+    """What a run of readers found; times in seconds."""
+
+    waits_s: list[float] = field(default_factory=list)
+    opening_s: list[float] = field(default_factory=list)
+    in_browsers_s: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    bytes_in: int = 0
+
+
+# -- what the readers do -------------------------------------------------------------------------------------------------
+def lessons() -> dict[str, list[str]]:
+    """Lesson -> the widgets on its page."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((servers.ROOT / "lessons").glob("[0-9]*.md"))}
+    return {name: re.findall(r"^``` widget\nname: (\w+)", text, re.MULTILINE) for name, text in texts.items()}
+
+
+def sliders(slug: str) -> list[tuple[str, list[float]]]:
+    """Name and stops of the sliders in sight of a widget."""
+    controls = all_widgets()[slug].controls().values()
+    return [(c.name, c.grid.tolist()) for c in controls if c.kind in ("number", "player") and not getattr(c, "more", False)]
+
+
+def states_of(slug: str, own: bool, chance: random.Random):
+    """The states that one reader's drags go through, without end; ``own``: from a place where nobody else starts."""
+    state, found = all_widgets()[slug]().raw_state(), sliders(slug)
+    if own:
+        state |= {name: chance.choice(stops) for name, stops in found}
+    name, stops = chance.choice(found)
+    place = chance.randrange(len(stops))
+    while True:
+        place = (place + chance.choice((-2, -1, 1, 2))) % len(stops)
+        yield state | {name: stops[place]}
+
+
+async def read(address: str, number: int, until: float, own: bool, found: Found) -> Reader | None:
+    """One reader: open a lesson, let each widget ask once as its page does, then drag until the time is over."""
+    chance, reader = random.Random(number), Reader(f"{number}-{time.monotonic_ns()}")
+    lesson, slugs = chance.choice(list(lessons().items()))
+    try:
+        began = time.perf_counter()
+        await AsyncHTTPClient().fetch(f"{address}{lesson}/")
+        await reader.open(address)
+        for slug in slugs:
+            await asked(reader, slug, all_widgets()[slug]().raw_state())
+        found.opening_s.append(time.perf_counter() - began)
+        states = states_of(slug := chance.choice([slug for slug in slugs if sliders(slug)]), own, chance)
+        await asyncio.sleep(chance.random() * PERIOD_S)
+        while time.perf_counter() < until:
+            began = time.perf_counter()
+            await asked(reader, slug, next(states))
+            found.waits_s.append(time.perf_counter() - began)
+            await asyncio.sleep(max(0.0, PERIOD_S - (time.perf_counter() - began)))
+    except Exception as error:      # whatever goes wrong for a reader is what this looks for
+        found.errors.append(f"{lesson}: {error!r}")
+    found.bytes_in += reader.bytes_in
+    return reader
+
+
+async def asked(reader: Reader, slug: str, state: dict) -> None:
+    answer = await reader.ask(slug, state)
+    if "refused" in answer:
+        raise ValueError(f"{slug} refused: {answer['refused']}")
+
+
+async def browse(address: str, seconds: float, found: Found) -> None:
+    """A few real browsers' pages, dragging as the readers do."""
+    from playwright.async_api import async_playwright
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=browser_path(), args=FLAGS)
+
+        async def one(lesson: str, slug: str) -> None:
+            page = await (await browser.new_context()).new_page()
+            page.on("pageerror", lambda error: found.errors.append(f"browser: {error}"))
+            await page.goto(f"{address}{lesson}/")
+            await page.wait_for_selector(f"figure[data-widget={slug}][data-state=live]", timeout=60_000)
+            waits_ms = await page.evaluate(DRAG, [slug, int(seconds / PERIOD_S / 2), 1e3 * PERIOD_S])
+            found.in_browsers_s += [1e-3 * wait for wait in waits_ms]
+
+        with_sliders = [(lesson, slug) for lesson, slugs in lessons().items() for slug in slugs[:1] if sliders(slug)]
+        try:
+            await asyncio.gather(*(one(*place) for place in with_sliders[:BROWSERS]))
+        except Exception as error:
+            found.errors.append(f"browser: {error!r}")
+        await browser.close()
+
+
+async def drive(address: str, readers: int, seconds: float, own: bool = False, browsers: bool = True) -> tuple[Found, list]:
+    """All readers, arriving over five seconds, each dragging until the end; their sockets are still open afterwards."""
+    found, began = Found(), time.perf_counter()
+    AsyncHTTPClient.configure(None, max_clients=readers + 10)
+
+    async def arrive(number: int):
+        await asyncio.sleep(5.0 * number / readers)
+        return await read(address, number, began + 5.0 + seconds, own, found)
+
+    jobs = [arrive(number) for number in range(readers)]
+    done = await asyncio.gather(*jobs, *([browse(address, seconds, found)] if browsers else []))
+    return found, [reader for reader in done if reader]
+
+
+# -- what the servers take -----------------------------------------------------------------------------------------------
+def resident_bytes(processes) -> int:
+    status = [Path(f"/proc/{process.pid}/status").read_text() for process in processes]
+    return sum(int(re.search(r"VmRSS:\s+(\d+)", text)[1]) * 1024 for text in status)
+
+
+def cpu_s(processes) -> float:
+    """Seconds of processor time that the processes have taken so far."""
+    fields = [Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in processes]
+    return sum(int(user) + int(system) for *_, user, system in (found[:13] for found in fields)) / os.sysconf("SC_CLK_TCK")
+
+
+async def settled(processes, seconds: float = 8.0) -> int:
+    """Resident bytes once sessions are discarded and collected, which Panel does some seconds after the last has gone."""
+    await asyncio.sleep(seconds)
+    return resident_bytes(processes)
+
+
+def times(waits_s: list[float]) -> str:
+    if len(waits_s) < 2:
+        return "none"
+    cuts = statistics.quantiles(waits_s, n=100)
+    return f"{1e3 * cuts[49]:.0f} / {1e3 * cuts[94]:.0f} / {1e3 * cuts[98]:.0f}"
+
+
+async def run(name: str, address: str, processes, options, own: bool = False) -> list[str]:
+    """One row of the table."""
+    warm, left = await drive(address, 20, 1.0, browsers=False)
+    for reader in left:
+        reader.close()
+    before = await settled(processes)
+    took_s = cpu_s(processes)
+    found, left = await drive(address, options.readers, options.seconds, own)
+    took_s = cpu_s(processes) - took_s
+    peak = resident_bytes(processes)
+    for reader in left:
+        reader.close()
+    after = await settled(processes)
+    answers = len(found.waits_s)
+    for error in (warm.errors + found.errors)[:5]:
+        print(f"  {name}: {error}")
+    return [name, f"{answers / (options.seconds + 2.5):.0f}", times(found.waits_s), times(found.in_browsers_s), times(found.opening_s),
+            str(len(found.errors)), f"{1e3 * took_s / max(answers, 1):.1f}",
+            f"{before / 1e6:.0f} / {peak / 1e6:.0f} / {after / 1e6:.0f}", f"{(peak - before) / 1e6 / options.readers:.2f}"]
+
+
+async def opened_and_closed(address: str, processes, visits: int) -> float:
+    """Bytes left after so many lessons were opened, dragged in once and left."""
+    async def visit(number: int) -> None:
+        reader = await read(address, number, 0.0, False, Found())
+        reader.close()
+    for number in range(20):
+        await visit(number)
+    before = await settled(processes)
+    for start in range(0, visits, 10):
+        await asyncio.gather(*(visit(number) for number in range(start, start + 10)))
+    return await settled(processes) - before
+
+
+async def requests_per_s(address: str, seconds: float = 4.0, at_once: int = 32) -> float:
+    """Pages of a lesson, its scripts and its styles, asked for over kept connections as packed as the host gives them."""
+    paths = ["01-why-distributed/", "assets/widget/view.js", "assets/widgets/memory_stack.js", "assets/css/lesson.css"]
+    host, port = re.match(r"http://([\w.]+):(\d+)/", address).groups()
+    count, until = 0, time.perf_counter() + seconds
+
+    async def client() -> None:
+        nonlocal count
+        reader, writer = await asyncio.open_connection(host, int(port))
+        while time.perf_counter() < until:
+            path = paths[count % len(paths)]
+            writer.write(f"GET /{path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept-Encoding: gzip\r\n\r\n".encode())
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            assert " 200 " in head.split("\r\n")[0], head
+            if length := re.search(r"content-length: (\d+)", head):
+                await reader.readexactly(int(length[1]))
+            else:
+                while size := int(await reader.readline(), 16):
+                    await reader.readexactly(size + 2)
+                await reader.readexactly(2)
+            count += 1
+        writer.close()
+
+    await asyncio.gather(*(client() for _ in range(at_once)))
+    return count / seconds
+
+
+# -- the report ----------------------------------------------------------------------------------------------------------
+HEAD = ["", "updates/s", "drag → update, ms: p50 / p95 / p99", "the same in browsers, to the paint", "lesson open, ms", "errors",
+        "CPU ms an update", "memory, MB: before / with all / after", "MB a reader"]
+
+
+async def measure(options) -> str:
+    rows = []
+    with servers.served() as (address, process):
+        rows.append(await run("one process", address, [process], options))
+        left = await opened_and_closed(address, [process], options.visits)
+        alone = await requests_per_s(address)
+    with servers.served() as (address, process):
+        rows.append(await run("one process, every state new", address, [process], options, own=True))
+    with contextlib.suppress(FileNotFoundError), servers.behind_nginx(options.processes) as (address, processes):
+        rows.append(await run(f"nginx, {options.processes} processes", address, processes, options))
+        files = await requests_per_s(address)
+    table = "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["--"] * len(HEAD), *rows])
+    busy = os.getloadavg()[0]
+    return (f"{options.readers} readers and {BROWSERS} browsers, each dragging twice a second for {options.seconds:.0f} s; servers and clients "
+            f"on one machine with {os.cpu_count()} cores (load average at the end: {busy:.1f}).\n\n{table}\n\n"
+            f"After {options.visits} lessons were opened and closed again, {left / 1e6:.1f} MB were left in one process.\n"
+            f"Files: {files:,.0f} requests a second from nginx, {alone:,.0f} from one `panel serve` (32 connections, a client in Python).\n")
+
+
+def write(section: str, text: str) -> None:
+    """Put a section into RESULTS.md in place of the one of its name."""
+    old = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else "# Results\n"
+    body = f"## {section}\n\n{text}\n"
+    pattern = rf"## {re.escape(section)}\n.*?(?=\n## |\Z)"
+    new = re.sub(pattern, lambda _: body.rstrip("\n") + "\n", old, flags=re.DOTALL) if re.search(pattern, old, re.DOTALL) else f"{old.rstrip()}\n\n{body}"
+    RESULTS.write_text(new, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--readers", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--processes", type=int, default=2, help="of panel serve behind nginx")
+    parser.add_argument("--visits", type=int, default=200, help="lessons opened and closed for the memory figure")
+    parser.add_argument("--write", action="store_true", help="put the figures into bench/RESULTS.md")
+    options = parser.parse_args()
+    text = f"`make load` on {time.strftime('%Y-%m-%d')}. {asyncio.run(measure(options))}"
+    print(text)
+    if options.write:
+        write("Load", text)
+
+
+if __name__ == "__main__":
+    main()
