@@ -1,11 +1,11 @@
-# make serve · make test · make site · make book · make bench · make mutants · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
+# make serve · make test · make site · make book · make bench · make load · make mutants · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 PORT ?= 5006
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help serve test site book bench mutants dev recorder record measure clean
+.PHONY: help serve test site book bench load mutants dev recorder record measure clean
 help:
 	@sed -n '1p' Makefile
 
@@ -34,6 +34,10 @@ test: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "The other engines could not be installed; they are left out."
 	@$(BIN)/python -m bench
+
+# A hundred readers before one process, then before nginx and several: bench/RESULTS.md. Under five minutes.
+load: site
+	@$(BIN)/python -m bench.load --write
 
 # Breaks the engine in some 250 small ways and shows that its tests notice each; make mutants NAMES="step gpus.toml".
 mutants: $(READY)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import os
 import random
 import re
 import statistics
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tornado.httpclient import AsyncHTTPClient
@@ -59,16 +59,24 @@ class Found:
     opening_s: list[float] = field(default_factory=list)
     in_browsers_s: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    bytes_in: int = 0
+    answers: int = 0        # those to the widgets of a lesson just opened included
 
 
 # -- what the readers do -------------------------------------------------------------------------------------------------
+@cache
 def lessons() -> dict[str, list[str]]:
     """Lesson -> the widgets on its page."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((servers.ROOT / "lessons").glob("[0-9]*.md"))}
     return {name: re.findall(r"^``` widget\nname: (\w+)", text, re.MULTILINE) for name, text in texts.items()}
 
 
+@cache
+def home(slug: str) -> dict:
+    """The state in which a widget is first seen."""
+    return all_widgets()[slug]().raw_state()
+
+
+@cache
 def sliders(slug: str) -> list[tuple[str, list[float]]]:
     """Name and stops of the sliders in sight of a widget."""
     controls = all_widgets()[slug].controls().values()
@@ -77,9 +85,8 @@ def sliders(slug: str) -> list[tuple[str, list[float]]]:
 
 def states_of(slug: str, own: bool, chance: random.Random):
     """The states that one reader's drags go through, without end; ``own``: from a place where nobody else starts."""
-    state, found = all_widgets()[slug]().raw_state(), sliders(slug)
-    if own:
-        state |= {name: chance.choice(stops) for name, stops in found}
+    found = sliders(slug)
+    state = home(slug) | ({name: chance.choice(stops) for name, stops in found} if own else {})
     name, stops = chance.choice(found)
     place = chance.randrange(len(stops))
     while True:
@@ -96,25 +103,25 @@ async def read(address: str, number: int, until: float, own: bool, found: Found)
         await AsyncHTTPClient().fetch(f"{address}{lesson}/")
         await reader.open(address)
         for slug in slugs:
-            await asked(reader, slug, all_widgets()[slug]().raw_state())
+            await asked(reader, slug, home(slug), found)
         found.opening_s.append(time.perf_counter() - began)
         states = states_of(slug := chance.choice([slug for slug in slugs if sliders(slug)]), own, chance)
         await asyncio.sleep(chance.random() * PERIOD_S)
         while time.perf_counter() < until:
             began = time.perf_counter()
-            await asked(reader, slug, next(states))
+            await asked(reader, slug, next(states), found)
             found.waits_s.append(time.perf_counter() - began)
             await asyncio.sleep(max(0.0, PERIOD_S - (time.perf_counter() - began)))
     except Exception as error:      # whatever goes wrong for a reader is what this looks for
         found.errors.append(f"{lesson}: {error!r}")
-    found.bytes_in += reader.bytes_in
     return reader
 
 
-async def asked(reader: Reader, slug: str, state: dict) -> None:
+async def asked(reader: Reader, slug: str, state: dict, found: Found) -> None:
     answer = await reader.ask(slug, state)
     if "refused" in answer:
         raise ValueError(f"{slug} refused: {answer['refused']}")
+    found.answers += 1
 
 
 async def browse(address: str, seconds: float, found: Found) -> None:
@@ -191,11 +198,10 @@ async def run(name: str, address: str, processes, options, own: bool = False) ->
     for reader in left:
         reader.close()
     after = await settled(processes)
-    answers = len(found.waits_s)
     for error in (warm.errors + found.errors)[:5]:
         print(f"  {name}: {error}")
-    return [name, f"{answers / (options.seconds + 2.5):.0f}", times(found.waits_s), times(found.in_browsers_s), times(found.opening_s),
-            str(len(found.errors)), f"{1e3 * took_s / max(answers, 1):.1f}",
+    return [name, f"{len(found.waits_s) / (options.seconds + 2.5):.0f}", times(found.waits_s), times(found.in_browsers_s), times(found.opening_s),
+            str(len(found.errors)), f"{1e3 * took_s / max(found.answers, 1):.1f}",
             f"{before / 1e6:.0f} / {peak / 1e6:.0f} / {after / 1e6:.0f}", f"{(peak - before) / 1e6 / options.readers:.2f}"]
 
 
@@ -241,7 +247,7 @@ async def requests_per_s(address: str, seconds: float = 4.0, at_once: int = 32) 
 
 # -- the report ----------------------------------------------------------------------------------------------------------
 HEAD = ["", "updates/s", "drag → update, ms: p50 / p95 / p99", "the same in browsers, to the paint", "lesson open, ms", "errors",
-        "CPU ms an update", "memory, MB: before / with all / after", "MB a reader"]
+        "CPU ms an answer", "memory, MB: before / with all / after", "MB a reader"]
 
 
 async def measure(options) -> str:
@@ -252,15 +258,18 @@ async def measure(options) -> str:
         alone = await requests_per_s(address)
     with servers.served() as (address, process):
         rows.append(await run("one process, every state new", address, [process], options, own=True))
-    with contextlib.suppress(FileNotFoundError), servers.behind_nginx(options.processes) as (address, processes):
+    with servers.behind_nginx(options.processes) as (address, processes):
         rows.append(await run(f"nginx, {options.processes} processes", address, processes, options))
+        marked = await requests_per_s(address)
+    with servers.behind_nginx(0) as (address, _):
         files = await requests_per_s(address)
     table = "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["--"] * len(HEAD), *rows])
     busy = os.getloadavg()[0]
     return (f"{options.readers} readers and {BROWSERS} browsers, each dragging twice a second for {options.seconds:.0f} s; servers and clients "
             f"on one machine with {os.cpu_count()} cores (load average at the end: {busy:.1f}).\n\n{table}\n\n"
             f"After {options.visits} lessons were opened and closed again, {left / 1e6:.1f} MB were left in one process.\n"
-            f"Files: {files:,.0f} requests a second from nginx, {alone:,.0f} from one `panel serve` (32 connections, a client in Python).\n")
+            f"A lesson's page and three of its files, 32 connections of a client in Python, requests a second: {files:,.0f} from nginx with the "
+            f"static site, {marked:,.0f} from nginx before Python, {alone:,.0f} from one `panel serve`.\n")
 
 
 def write(section: str, text: str) -> None:

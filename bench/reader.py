@@ -25,7 +25,6 @@ class Reader:
     def __init__(self, name: str):
         self.name, self.numbers = name, itertools.count(1)
         self.socket: WebSocketClientConnection | None = None
-        self.bytes_in = 0
 
     async def open(self, address: str, origin: str | None = None) -> None:
         query = urlencode({"page": self.name})
@@ -49,7 +48,6 @@ class Reader:
         found = await self.socket.read_message()
         if found is None:
             raise Lost(f"{self.name}: closed with {self.socket.close_code} {self.socket.close_reason or ''}")
-        self.bytes_in += len(found)
         return found
 
     async def message(self) -> dict:

@@ -61,7 +61,7 @@ def served():
 
 @contextlib.contextmanager
 def behind_nginx(processes: int = 2):
-    """nginx with the shipped configuration, moved to free ports and a folder of its own, before so many processes of Python.
+    """nginx with the shipped configuration before so many processes of Python, or before the files alone where there are none.
     Gives (address, the processes)."""
     nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     if not nginx:
@@ -77,16 +77,18 @@ def behind_nginx(processes: int = 2):
 
 
 def lay_out(folder: Path, port: int, ports: list[int]) -> None:
-    """The folder that nginx is started in: deploy/nginx with these ports in site.conf, the site and its headers."""
+    """The folder that nginx is started in: deploy/nginx with these ports, the site packed, its headers."""
     shutil.copytree(ROOT / "deploy" / "nginx", folder, dirs_exist_ok=True)
     shutil.copy(ROOT / "build" / "headers.conf", folder)
-    (folder / "static").symlink_to(ROOT / "build" / "static")
+    shutil.copytree(ROOT / "build" / "static", folder / "static")
+    packing = re.search(r"^find .*$", (ROOT / "deploy" / "README.md").read_text(), re.MULTILINE)[0]
+    subprocess.run(packing.replace("gzip -9", "gzip -1"), shell=True, cwd=folder, check=True)
     (folder / "tmp").mkdir()
-    site = (folder / "site.conf").read_text()
-    line = re.search(r" *server 127\.0\.0\.1:5011(.*)\n", site)
-    servers = "".join(line[0].replace("5011", str(one)) for one in ports)
-    site = re.sub(r"( *server 127\.0\.0\.1:\d+.*\n)+", servers, site).replace("listen 8080", f"listen 127.0.0.1:{port}")
-    (folder / "site.conf").write_text(site)
+    site = (folder / ("site.conf" if ports else "static.conf")).read_text()
+    if ports:
+        line = re.search(r" *server 127\.0\.0\.1:5011(.*)\n", site)[0]
+        site = re.sub(r"( *server 127\.0\.0\.1:\d+.*\n)+", "".join(line.replace("5011", str(one)) for one in ports), site)
+    (folder / "site.conf").write_text(site.replace("listen 8080", f"listen 127.0.0.1:{port}"))
 
 
 def idiomatic():
