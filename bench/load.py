@@ -36,7 +36,11 @@ DRAG = """async ([slug, moves, period]) => {
   const figure = document.querySelector(`figure[data-widget="${slug}"]`);
   const slider = figure.querySelector("[data-control] input[type=range]");
   const found = [], low = +slider.min, high = +slider.max;
-  const painted = () => new Promise(done => requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); }));
+  const painted = () => new Promise(done => requestAnimationFrame(() => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = done;
+    channel.port2.postMessage(0);
+  }));
   for (let i = 0; i < moves; i++) {
     const began = performance.now();
     const shown = new Promise(done => figure.addEventListener("widget-shown", done, { once: true }));
@@ -200,9 +204,27 @@ async def run(name: str, address: str, processes, options, own: bool = False) ->
     after = await settled(processes)
     for error in (warm.errors + found.errors)[:5]:
         print(f"  {name}: {error}")
-    return [name, f"{len(found.waits_s) / (options.seconds + 2.5):.0f}", times(found.waits_s), times(found.in_browsers_s), times(found.opening_s),
-            str(len(found.errors)), f"{1e3 * took_s / max(found.answers, 1):.1f}",
+    return [name, f"{len(found.waits_s) / (options.seconds + 2.5):.0f}",
+            times(found.waits_s), times(found.in_browsers_s), times(found.opening_s), str(len(found.errors)), f"{1e3 * took_s / max(found.answers, 1):.1f}",
             f"{before / 1e6:.0f} / {peak / 1e6:.0f} / {after / 1e6:.0f}", f"{(peak - before) / 1e6 / options.readers:.2f}"]
+
+
+async def costs(address: str, process) -> str:
+    """What one answer takes when nobody else asks: a state for the first time, and again."""
+    reader, found, words = Reader("alone"), Found(), []
+    await reader.open(address)
+    asked_for = [(slug, home(slug) | {name: stop}) for slug in all_widgets() for name, stops in sliders(slug)[:1]
+                 for stop in stops[::len(stops) // 6 + 1]]
+    for name, times_over in (("a new state", 1), ("one that was asked for before", 4)):
+        took_s, waits_s = cpu_s([process]), []
+        for slug, state in asked_for * times_over:
+            began = time.perf_counter()
+            await asked(reader, slug, state, found)
+            waits_s.append(time.perf_counter() - began)
+        took_s = (cpu_s([process]) - took_s) / len(waits_s)
+        words.append(f"{name}: {1e3 * took_s:.1f} ms of processor time, {1e3 * statistics.median(waits_s):.1f} ms until it is there")
+    reader.close()
+    return "; ".join(words)
 
 
 async def opened_and_closed(address: str, processes, visits: int) -> float:
@@ -253,9 +275,10 @@ HEAD = ["", "updates/s", "drag → update, ms: p50 / p95 / p99", "the same in br
 async def measure(options) -> str:
     rows = []
     with servers.served() as (address, process):
+        alone = await costs(address, process)
         rows.append(await run("one process", address, [process], options))
         left = await opened_and_closed(address, [process], options.visits)
-        alone = await requests_per_s(address)
+        by_python = await requests_per_s(address)
     with servers.served() as (address, process):
         rows.append(await run("one process, every state new", address, [process], options, own=True))
     with servers.behind_nginx(options.processes) as (address, processes):
@@ -265,20 +288,20 @@ async def measure(options) -> str:
         files = await requests_per_s(address)
     table = "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["--"] * len(HEAD), *rows])
     busy = os.getloadavg()[0]
-    return (f"{options.readers} readers and {BROWSERS} browsers, each dragging twice a second for {options.seconds:.0f} s; servers and clients "
-            f"on one machine with {os.cpu_count()} cores (load average at the end: {busy:.1f}).\n\n{table}\n\n"
-            f"After {options.visits} lessons were opened and closed again, {left / 1e6:.1f} MB were left in one process.\n"
-            f"A lesson's page and three of its files, 32 connections of a client in Python, requests a second: {files:,.0f} from nginx with the "
-            f"static site, {marked:,.0f} from nginx before Python, {alone:,.0f} from one `panel serve`.\n")
+    return (f"{options.readers} readers and {BROWSERS} browsers, each dragging twice a second for {options.seconds:.0f} s; "
+            f"servers and clients on one machine with {os.cpu_count()} cores (load average at the end: {busy:.1f}).\n\n{table}\n\n"
+            f"One reader of one process, over all widgets: {alone}.\n\n"
+            f"After {options.visits} lessons were opened and closed again, {left / 1e6:.1f} MB were left in one process.\n\n"
+            f"A lesson's page and three of its files, 32 connections of a client in Python, requests a second: {files:,.0f} "
+            f"from nginx with the static site, {marked:,.0f} from nginx before Python, {by_python:,.0f} from one `panel serve`.\n")
 
 
 def write(section: str, text: str) -> None:
     """Put a section into RESULTS.md in place of the one of its name."""
     old = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else "# Results\n"
-    body = f"## {section}\n\n{text}\n"
-    pattern = rf"## {re.escape(section)}\n.*?(?=\n## |\Z)"
-    new = re.sub(pattern, lambda _: body.rstrip("\n") + "\n", old, flags=re.DOTALL) if re.search(pattern, old, re.DOTALL) else f"{old.rstrip()}\n\n{body}"
-    RESULTS.write_text(new, encoding="utf-8")
+    before, *others = re.split(r"^(?=## )", old, flags=re.MULTILINE)
+    kept = [other for other in others if not other.startswith(f"## {section}\n")]
+    RESULTS.write_text("".join([before.rstrip() + "\n\n", *kept]).rstrip() + f"\n\n## {section}\n\n{text.rstrip()}\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,12 @@ def cluster(site):
 def host(request):
     """The address of each of the two ways to serve."""
     return request.getfixturevalue("cluster")[0] if request.param == "nginx" else request.getfixturevalue("served")
+
+
+def run(coroutine) -> None:
+    """In a thread of its own: Playwright keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, coroutine).result()
 
 
 # -- readers -------------------------------------------------------------------------------------------------------------
@@ -84,27 +90,7 @@ def test_readers_behind_nginx_are_spread_and_stay_where_they_are(cluster):
         assert max(new) >= 6 > min(new) and min(new) <= 1, f"one page's sockets went to several processes: {new}"
         for reader in (*readers, *again):
             reader.close()
-    asyncio.run(meet())
-
-
-def test_a_process_that_dies_takes_no_reader_with_it(site):
-    """Its readers lose their socket, open another and go on: a question holds the whole state."""
-    async def meet(address, processes):
-        readers = await asyncio.gather(*(drag(address, number, 2) for number in range(8)))
-        processes[0].kill()
-        lost = 0
-        for reader in readers:
-            slug, cls = next(iter(all_widgets().items()))
-            try:
-                await reader.ask(slug, states.default(cls))
-            except (Lost, OSError):
-                lost += 1
-                await reader.open(address)
-                assert "text" in await reader.ask(slug, states.default(cls))
-            reader.close()
-        assert 0 < lost < 8
-    with servers.behind_nginx(2) as (address, processes):
-        asyncio.run(meet(address, processes))
+    run(meet())
 
 
 def test_only_the_own_pages_may_open_a_socket(host):
@@ -115,7 +101,7 @@ def test_only_the_own_pages_may_open_a_socket(host):
         friend = Reader("friend")
         await friend.open(host)
         friend.close()
-    asyncio.run(meet())
+    run(meet())
 
 
 def test_a_full_process_says_so():
@@ -137,7 +123,7 @@ def test_a_full_process_says_so():
         with pytest.raises(Lost):       # a question of a megabyte
             await readers[1].ask("x" * 2**20, {})
     with servers.running(*servers.SERVE, env={"COURSE_PAGES": "2"}) as (address, _):
-        asyncio.run(meet(address))
+        run(meet(address))
 
 
 # -- closed doors --------------------------------------------------------------------------------------------------------
@@ -259,6 +245,27 @@ def test_only_a_widgets_own_page_is_shown_inside_another_site(browser, cluster, 
     widget.locator("figure.widget[data-state=live]").wait_for(timeout=20_000)
     assert lesson.locator(".kicker, .md-content").count() == 0
     page.close()
+
+
+def test_a_process_that_dies_takes_no_reader_with_it(cluster):
+    """Its readers lose their socket, open another and go on: a question holds the whole state. (The last with this cluster.)"""
+    address, processes = cluster
+
+    async def meet():
+        readers = await asyncio.gather(*(drag(address, number, 2) for number in range(8)))
+        processes[0].kill()
+        lost = 0
+        for reader in readers:
+            slug, cls = next(iter(all_widgets().items()))
+            try:
+                await reader.ask(slug, states.default(cls))
+            except (Lost, OSError):
+                lost += 1
+                await reader.open(address)
+                assert "text" in await reader.ask(slug, states.default(cls))
+            reader.close()
+        assert 0 < lost < 8
+    run(meet())
 
 
 # -- the files -----------------------------------------------------------------------------------------------------------
