@@ -163,7 +163,7 @@ function clear() {
 }
 
 function bindPage() {
-  const page = document.querySelector("[data-progress]:not([data-lesson-end])");
+  const page = document.querySelector(".progress[data-progress]");
   if (!page || page.dataset.bound) return;
   page.dataset.bound = "yes";
   const part = name => page.querySelector(`[data-${name}]`), said = part("said"), asking = part("asking");
