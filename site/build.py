@@ -89,7 +89,7 @@ def widgets() -> None:
         write(NEXT / slug / "index.html", page.render(
             title=widget.question, description=widget.shown()["summary"], lessons=shown_in, sheets=ALONE_SHEETS,
             home=home, address=f"{home}{slug}/" if home else "", picture=of_a_lesson[1] if of_a_lesson else "course",
-            figure=markup.figure(widget, f"w-{slug}")))
+            figure=markup.figure(widget, f"w-{slug}", level=2)))
 
 
 def the_book() -> None:

@@ -51,14 +51,14 @@ def _folds(cls) -> dict[str, list]:
     return dict(sorted(folds.items(), key=lambda fold: fold[0] != "more"))
 
 
-def figure(widget, id: str, predict: dict | None = None) -> Markup:
-    """The widget's ``<figure>`` in its present state."""
+def figure(widget, id: str, predict: dict | None = None, level: int = 3) -> Markup:
+    """The widget's ``<figure>`` in its present state; its title is a heading of this level."""
     cls, shown, raw = type(widget), widget.shown(), widget.raw_state()
     home = {name: control.describe()["default"] for name, control in cls.controls().items()}
     said = cls.methods("readout_label")
     readouts = [(key, said[key].readout_label, value["text"], bool(value["alarm"])) for key, value in shown["readouts"].items()]
     return Markup(_templates().get_template("widget.html").render(
-        id=id, slug=cls.slug(), widget=widget, version=export.version(cls),
+        id=id, level=level, slug=cls.slug(), widget=widget, version=export.version(cls),
         initial=json.dumps({name: value for name, value in raw.items() if value != home[name]}),
         predict=predict, presets=list(cls.presets), controls=list(cls.controls().values()), folds=_folds(cls),
         element=lambda control: _control(id, control, raw[control.name]),

@@ -72,6 +72,7 @@
   function nameLandmarks() {
     document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
     document.querySelector(".md-path")?.setAttribute("aria-label", "Breadcrumbs");
+    document.querySelectorAll(".md-code__nav").forEach((nav, i) => nav.setAttribute("aria-label", `Code ${i + 1}`));
   }
 
   document$.subscribe(() => {
