@@ -15,7 +15,8 @@ READ = [
     ("1.5 hours", "seconds", 5400.0), ("12 us", "seconds", 12e-6), ("12 μs", "seconds", 12e-6), ("3 weeks", "seconds", 1814400.0),
     ("15T tokens", "tokens", 15e12), ("15T", "tokens", 15e12), ("620 000", "tokens", 620e3), ("600 TFLOPS", "flops_per_s", 600e12),
     ("3·10²⁴ FLOPs", "flops", 3e24), ("295 FLOPs/byte", "flops_per_byte", 295.0), (".5", "count", 0.5), ("−3", "count", -3.0),
-    ("+4", "count", 4.0), ("14×", "times", 14.0), ("14 x", "times", 14.0), ("1e3", "count", 1000.0), ("~ 12k", "count", 12e3),
+    ("+4", "count", 4.0), ("14×", "times", 14.0), ("14 x", "times", 14.0), ("8-fold", "times", 8.0), ("3 fold", "times", 3.0),
+    ("1e3", "count", 1000.0), ("~ 12k", "count", 12e3),
     ("3 x 10^9", "count", 3e9), ("3*10**9", "count", 3e9), ("10^-3 s", "seconds", 1e-3), ("2^30", "count", 2.0**30), ("1'000", "count", 1e3),
 ]
 NOT_READ = [*((text, "params") for text in (
