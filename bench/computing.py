@@ -16,8 +16,8 @@ PART_MS, MODULE_KB = 5.0, 400.0
 
 
 def parts_ms(cls, rounds: int = 9) -> dict[str, float]:
-    """Milliseconds of the processor for each part, the median of some states. Each state is a new one, so that nothing is
-    remembered from the one before; which is what a drag costs a server."""
+    """Milliseconds of the processor for each part, the median of some states. Each state is a new one, so that nothing
+    is remembered from the one before; which is what a drag costs a server."""
     found: dict[str, list[float]] = {}
     for state in states.scattered(cls, rounds):
         widget = cls()
@@ -38,8 +38,9 @@ def report() -> None:
             if took > PART_MS:
                 against(f"{slug}, part {name}, computed in Python", took, PART_MS, "ms")
         slowest = max(found, key=found.get)
-        sizes = [len(gzip.compress(data, 6)) / 1e3 for data in (export.module(cls).encode(), export.table(cls))]
+        files = {"module": export.module(cls).encode(), "table": export.table(cls)}
         rows.append([slug, f"{slowest} {found[slowest]:.2f}", f"{sum(found.values()):.1f}",
-                     *(against(f"{slug}, {kind}", size, MODULE_KB, "kB") for kind, size in zip(("module", "table"), sizes))])
+                     *(against(f"{slug}, {kind}", len(gzip.compress(data, 6)) / 1e3, MODULE_KB, "kB")
+                       for kind, data in files.items())])
     table("Widgets: Python in a new state, and what the page loads (gzip)",
           ["widget", "slowest part, ms", "all parts, ms", "module, kB", "table, kB"], rows)

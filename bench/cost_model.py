@@ -35,8 +35,8 @@ def least_s(call, rounds: int = 300, calls: int = 20) -> float:
 
 
 def import_s(statement: str, rounds: int = 7) -> float:
-    """Seconds of the processor that a statement takes in a fresh interpreter, beyond starting it and importing numpy; the
-    least of a few."""
+    """Seconds of the processor that a statement takes in a fresh interpreter, beyond starting it and importing numpy;
+    the least of a few."""
     def used_s() -> float:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
@@ -119,7 +119,7 @@ def compare(name: str, statement: str, run) -> None:
 
 
 def main() -> None:
-    print("\n### Engine, of the processor (budgets: import 150 ms, estimate 50 µs, search 2 million layouts/s and 100 ms)\n\n```")
+    print("\n### Engine, of the processor\n\nBudgets: import 150 ms, estimate 50 µs, search 2 million layouts/s and 100 ms.\n\n```")
     step_s, call_s = ours()
     everything = "from engine import catalog, layout, search\ncatalog.model('llama3-70b'), catalog.gpu('h100-sxm')"
     imported_s = import_s("from engine import layout, search, inference")

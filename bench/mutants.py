@@ -172,8 +172,8 @@ def module_of(path: str) -> str:
 
 def batches(mutant: Mutant, reach: dict, naming: dict[str, set[str]]) -> list[list[str]]:
     """The tests for a mutant in the order in which they are asked, its module's own and the quickest first: those that
-    reach its function. What is outside of functions, or was kept from an earlier call, is reached by the files that name
-    the module or the table."""
+    reach its function. What is outside of functions, or was kept from an earlier call, is reached by the files that
+    name the module or the table."""
     stem, module = Path(mutant.path).stem, module_of(mutant.path)
     place = f"{mutant.path}:{mutant.function}"
     asked = {test for test, (_, called) in reach.items() if mutant.function and place in called}

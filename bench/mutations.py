@@ -21,7 +21,7 @@ OPPOSITES = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt,
              ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}
 RENAMED = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum", "ceil": "floor", "floor": "ceil",
            "any": "all", "all": "any"}
-SAME_EITHER_WAY = set(RENAMED) | {"zip", "isclose", "isinstance", "getattr", "setattr", "hasattr", "range", "sub", "join"}
+SAME_EITHER_WAY = {*RENAMED, "zip", "isclose", "isinstance", "getattr", "setattr", "hasattr", "range", "sub", "join"}
 SMALLEST_PHYSICS = 1e-7
 WORDS = (ast.JoinedStr, ast.Raise, ast.Assert, ast.Import, ast.ImportFrom)
 

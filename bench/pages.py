@@ -1,4 +1,4 @@
-"""In a real browser: from a drag to its paint, from a click to a drawn lesson, bytes over the wire, memory of the server."""
+"""In a real browser: a drag to its paint, a click to a drawn lesson, bytes over the wire, memory of the server."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ FIRST_LESSON, DRAWN_STATIC_S, DRAWN_SERVED_S = "01-why-distributed/", 1.2, 2.5
 FIRST_KB, LATER_KB = 1000.0, 150.0
 LESSON_MB, LEFT_MB = 4.0, 20.0
 LIVE = "figure.widget[data-state=live]"
+ALL_LIVE = "() => [...document.querySelectorAll('figure.widget')].every(f => f.dataset.state === 'live')"
 ALL_DRAWN = """() => { const all = [...document.querySelectorAll('figure.widget')];
   return document.readyState !== 'loading' && all.length && all.every(f => f.dataset.state === 'live'
     && f.querySelector('.bk-Canvas, canvas, [data-plot] > *')); }"""
@@ -62,8 +63,8 @@ def browser_path() -> str | None:
 # -- a drag ------------------------------------------------------------------------------------------------------------
 def main_slider(slug: str) -> str | None:
     """The name of the first slider in sight that is no player."""
-    controls = all_widgets()[slug].controls().items()
-    return next((name for name, c in controls if isinstance(c, Number) and not isinstance(c, Player) and not c.more), None)
+    return next((name for name, control in all_widgets()[slug].controls().items()
+                 if isinstance(control, Number) and not isinstance(control, Player) and not control.more), None)
 
 
 def drag_ms(context, address: str, ready: str, handle: str, moves: int = 24, pause_ms: int = 90) -> list[float]:
@@ -171,11 +172,11 @@ def report_lessons(browser, static_address: str, served_address: str) -> None:
                      f"{later:.0f}" if len(rows) == 0 else against(f"{name} after others", later, LATER_KB, "kB", 0),
                      f"{kb(tables):.0f}"])
     table("Lessons, all widgets drawn with an empty cache, and bytes over the wire (gzip)",
-          ["lesson", "widgets", "static, s", "served, s", "first visit, kB", "after others, kB", "of it modules and tables, kB"],
+          ["lesson", "widgets", "static, s", "served, s", "first visit, kB", "after others, kB", "modules and tables, kB"],
           rows)
 
 
-# -- memory of the server ------------------------------------------------------------------------------------------------
+# -- memory of the server ----------------------------------------------------------------------------------------------
 def resident_mb(process) -> float:
     for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
@@ -186,8 +187,7 @@ def resident_mb(process) -> float:
 def live(context, address: str):
     page = context.new_page()
     page.goto(address)
-    page.wait_for_function("() => [...document.querySelectorAll('figure.widget')].every(f => f.dataset.state === 'live')",
-                           timeout=60000)
+    page.wait_for_function(ALL_LIVE, timeout=60000)
     return page
 
 

@@ -320,7 +320,8 @@ def key(p, entries: dict, wide: float, narrow: tuple, hatches=(), own_heights=Fa
     for width, spots in places.items():
         for name, (x, y), pattern in zip(names, spots, patterns):
             color = COLOR[entries[name]]
+            hatch = {} if pattern == " " else {      # a blank pattern would be made anew in every frame, too
+                "hatch_pattern": pattern, "hatch_color": color, "hatch_alpha": 0.7, "hatch_scale": 8}
             only(width, p.scatter([x], [y], marker="square", size=13, fill_color=color, fill_alpha=0.45,
-                                  line_color=color, hatch_pattern=pattern, hatch_color=color, hatch_alpha=0.7, hatch_scale=8,
-                                  level="annotation", **axes),
+                                  line_color=color, level="annotation", **hatch, **axes),
                  p.text([x], [y], text=[name], x_offset=13, level="annotation", **axes, **TEXT))
