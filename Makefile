@@ -1,11 +1,11 @@
-# make serve · make test · make site · make book · make bench · make load · make mutants · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
+# make serve · make test · make site · make book · make bench · make load · make mutants · make fuzz · make audit · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 PORT ?= 5006
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help serve test site book bench load mutants dev recorder record measure clean
+.PHONY: help serve test site book bench load mutants fuzz audit dev recorder record measure clean
 help:
 	@sed -n '1p' Makefile
 
@@ -59,6 +59,18 @@ record: $(RECORDER)
 # Times launches, allocations and kernels on this machine's NVIDIA GPU: engine/measurements.
 measure: $(RECORDER)
 	@$(BIN)/python -m measure
+
+# The nonsense that make test tries, thirty times as much of it: some minutes. FUZZ_SEED= gives other cases, FUZZ_TIMES= more.
+FUZZ_SEED ?= $(shell date +%j)
+FUZZ_TIMES ?= 30
+fuzz: $(READY)
+	@echo "Seed $(FUZZ_SEED), $(FUZZ_TIMES) times the cases of make test."
+	@FUZZ_SEED=$(FUZZ_SEED) FUZZ_TIMES=$(FUZZ_TIMES) $(BIN)/python -m pytest tests/fuzz -q -s --numprocesses 0 --durations 0
+
+# Known faults of what is pinned, by pip-audit, where its data can be reached.
+audit: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit || { echo "audit: pip-audit could not be installed; nothing was audited."; exit 1; }
+	@$(BIN)/python -m pip_audit --skip-editable --progress-spinner off || { echo "audit: faults were found, or the data of known faults could not be reached from here (see above)."; exit 1; }
 
 # Rebuilds on every change of a lesson, a widget, the engine or the theme, and serves the result.
 dev: site

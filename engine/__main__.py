@@ -20,14 +20,21 @@ from engine.layout import PRECISIONS, SOFTWARE, Job, Layout, estimate, machine
 from engine.memory import RECOMPUTE
 from engine.pipeline import SCHEDULES
 
-OVER_BUDGET = 3     # exit status of ``cost`` where the guard refuses
+OVER_BUDGET = 3         # exit status of ``cost`` where the guard refuses
+LONGEST_MESSAGE = 1000  # characters
 
 
 class Parser(argparse.ArgumentParser):
     """One line for a bad argument instead of the whole usage."""
 
     def error(self, message):
-        self.exit(2, f"{self.prog}: error: {message}\n")
+        self.exit(2, f"{self.prog}: error: {_line(message)}\n")
+
+
+def _line(message: object) -> str:
+    """A message on one line and of a length to be read, whatever the arguments in it hold."""
+    words = " ".join(str(message).split())
+    return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]} …"
 
 
 # -- arguments -------------------------------------------------------------------------------------------------------
@@ -278,14 +285,20 @@ def _require_finite(result, key="result") -> None:
         raise ValueError(f"arguments must give finite results; {key} would be {result}")
 
 
+def _bad(args, message) -> int:
+    print(f"python -m engine {args.command}: error: {_line(message)}", file=sys.stderr)
+    return 2
+
+
 def main(arguments=None) -> int:
     args = _parser().parse_args(arguments)
     try:
         result, text = args.run(args)
         _require_finite(result)
-    except (ValueError, OverflowError) as error:
-        print(f"python -m engine {args.command}: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    except ArithmeticError as error:    # a number that overflowed, or vanished and was divided by
+        return _bad(args, f"arguments must give finite results, not {error}")
+    except ValueError as error:
+        return _bad(args, error)
     try:
         as_json = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
         print(as_json if args.json else "\n".join(text), flush=True)

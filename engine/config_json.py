@@ -178,6 +178,9 @@ def fields_of(given):
 
 
 # -- what the page's script (assets/widget/intake.js) does too ---------------------------------------------------------
+LONGEST = 10**6             # characters that are read at all
+TOO_LONG = "A config.json has a few kilobytes; this text is another one."
+TOO_DEEP = "something nested very deeply"
 NOT_JSON = "This is not JSON"
 NOT_AN_OBJECT = "A config.json holds one object in braces."
 COMPLAINTS = (*(f"This config.json has no {names[0]}" + (f" (nor {', '.join(names[1:])})" if names[1:] else "") + "."
@@ -208,7 +211,10 @@ def _written(value) -> str:
     if isinstance(value, float) and math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return json.dumps(int(value) if whole else value, ensure_ascii=False, separators=(",", ":"))[:SHOWN]
+    try:
+        return json.dumps(int(value) if whole else value, ensure_ascii=False, separators=(",", ":"))[:SHOWN]
+    except RecursionError:
+        return TOO_DEEP
 
 
 def _number(key: str, value, rule: Rule) -> float:
@@ -236,6 +242,8 @@ def numbers(config: dict) -> list[float]:
 
 def read(text: str) -> dict[str, float]:
     """A model's fields from the text of a config.json; ValueError says what is wrong with it."""
+    if len(text) > LONGEST:
+        raise ValueError(TOO_LONG)
     config = _parsed(text)
     if not isinstance(config, dict):
         raise ValueError(NOT_AN_OBJECT)

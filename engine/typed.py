@@ -6,6 +6,7 @@ instead. The page's script reads with these same tables and patterns (they are e
 
 from __future__ import annotations
 
+import math
 import re
 
 from engine import units
@@ -109,4 +110,4 @@ def parse(text: str, family: str) -> float | None:
     if found is None or (found[2] and family != "dollars"):
         return None
     scale = scale_of(found[1], family)
-    return None if scale is None else found[0] * scale
+    return None if scale is None or math.isinf(found[0] * scale) else found[0] * scale

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from functools import cache
 
 from playwright.sync_api import Locator, Page, expect
@@ -72,6 +74,18 @@ class Hand:
           return { readouts: texts("readout"), regimes: texts("regime"),
                    summary: figure.querySelector("[data-summary]").textContent };
         }""")
+
+    def initial(self) -> dict:
+        """The controls that the lesson's fence sets."""
+        return json.loads(self.figure.get_attribute("data-initial"))
+
+    def slider(self) -> str:
+        """Its first slider."""
+        return next(name for name, control in self.cls.controls().items() if control.kind == "number" and not control.more)
+
+    def note(self) -> Locator:
+        """Where the widget says what is the matter with it."""
+        return self.figure.locator("[data-note]")
 
     def pixels(self) -> str:
         self.page.evaluate(STILL)

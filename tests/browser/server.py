@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from urllib.request import urlopen
 
@@ -16,7 +17,7 @@ class Server:
     def __init__(self, port: int | None = None):
         self.port = port or self.free_port()
         self.address = f"http://localhost:{self.port}/"
-        self.process = None
+        self.process, self.said = None, tempfile.TemporaryFile()   # a pipe that nobody reads would fill and stop the server
 
     @staticmethod
     def free_port() -> int:
@@ -27,16 +28,21 @@ class Server:
     def start(self) -> None:
         command = [sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve",
                    "--port", str(self.port), "--log-level", "warning"]
-        self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=self.said)
         until = time.monotonic() + 30
         while time.monotonic() < until:
-            assert self.process.poll() is None, self.process.stderr.read().decode()
+            assert self.process.poll() is None, self.log()
             try:
                 urlopen(f"{self.address}live/token", timeout=5).read()
                 return
             except OSError:
                 time.sleep(0.1)
         raise TimeoutError("the server did not come up within 30 s")
+
+    def log(self) -> str:
+        """What the server has said."""
+        self.said.seek(0)
+        return self.said.read().decode(errors="replace")
 
     def kill(self) -> None:
         self.process.kill()

@@ -3,21 +3,14 @@
 import json
 
 import pytest
-from playwright.sync_api import expect
 
 from tests import states
 from tests.browser.hands import Hand, lessons
-from tests.browser.server import Server
 from tests.browser.test_equality import differences, in_python
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
 LESSON, SLUGS = next(iter(lessons().items()))
-
-
-def lesson_state(hand: Hand) -> dict:
-    """The controls that the lesson's fence sets."""
-    return json.loads(hand.figure.get_attribute("data-initial"))
 
 
 SHOWN = """async ([slug, states]) => {
@@ -35,7 +28,7 @@ def test_a_page_has_one_socket_for_all_its_widgets(visit, served):
     for slug in SLUGS:
         hand = Hand(page, slug)
         name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
-        hand.says(**lesson_state(hand) | {name: hand.drag(name, 3)})
+        hand.says(**hand.initial() | {name: hand.drag(name, 3)})
     assert len(window.sockets) == 1 and not window.sockets[0].is_closed()
     assert page.evaluate("Bokeh.documents.length") == len(SLUGS) + 1  # theirs and the session's
 
@@ -68,57 +61,6 @@ def test_the_server_says_what_the_page_says(glance, served, slug):
     tried = [states.default(cls), *states.presets(cls), *states.scattered(cls, 10)]
     for state, shown in zip(tried, json.loads(page.evaluate(SHOWN, [slug, tried])), strict=True):
         assert differences(cls, shown | {"hints": {}}, in_python(cls, state) | {"hints": {}}) == []
-
-
-@pytest.fixture
-def mortal(site):
-    """A server of its own for a test that kills it."""
-    server = Server()
-    server.start()
-    yield server
-    server.kill()
-
-
-def opened(visit, address: str, slug: str) -> Hand:
-    """A widget on a page whose server will go: what the browser says of that is no fault."""
-    window = visit()
-    window.forgive("ERR_CONNECTION_REFUSED", "WebSocket", "[bokeh", "Failed to fetch")
-    return Hand(window.go(address), slug)
-
-
-def first_slider(hand) -> str:
-    return next(name for name, control in hand.cls.controls().items() if control.kind == "number")
-
-
-def test_a_lost_server_leaves_the_picture_and_is_found_again(visit, mortal):
-    hand = opened(visit, mortal.address + LESSON, SLUGS[0])
-    name = first_slider(hand)
-    moved = lesson_state(hand) | {name: hand.drag(name, 4)}
-    hand.says(**moved)
-    picture = hand.rested()
-    mortal.kill()
-    hand.wait_for("lost")
-    expect(hand.figure.locator("[data-note]")).to_contain_text("The server is gone")
-    hand.says(**moved)
-    assert hand.pixels() == picture
-    mortal.start()
-    hand.wait_for("live", timeout=20_000)
-    expect(hand.figure.locator("[data-note]")).to_be_hidden()
-    hand.says(**moved)
-    assert hand.at(name) == moved[name]
-    moved |= {name: hand.drag(name, 9)}
-    hand.says(**moved)
-
-
-def test_what_was_moved_while_the_server_was_away_is_shown_when_it_is_back(visit, mortal):
-    hand = opened(visit, f"{mortal.address}{SLUGS[0]}/", SLUGS[0])
-    name = first_slider(hand)
-    mortal.kill()
-    hand.wait_for("lost")
-    value = hand.drag(name, 6)
-    mortal.start()
-    hand.wait_for("live", timeout=20_000)
-    hand.says(**{name: value})
 
 
 @pytest.mark.parametrize("path", ["no-such-page/", "assets/no-such-file.js", "../mkdocs.yml", "%2e%2e/pyproject.toml",

@@ -162,6 +162,12 @@ class Choice(Control, param.Selector):
             raise BadValue(f"{self.name} must be one of {', '.join(self.keys)}; got {raw!r}")
         return self.options[self.keys.index(str(raw))]
 
+    def at(self, index):
+        """The option at a place in the list, which is what the page holds."""
+        if index not in range(len(self.options)):
+            raise BadValue(f"{self.name} must be the place of one of {len(self.options)} options, got {index!r}")
+        return self.options[int(index)]
+
     def write(self, value) -> str:
         return self.keys[self.index(value)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import zlib
 from functools import cache
 
 from bokeh.core.json_encoder import serialize_json
@@ -62,6 +63,7 @@ def _module(cls: type[Widget]) -> str:
         "picture": _with_ids_of_its_own(cls.slug(), serialize_json(_picture(cls)[0])),
         "hinted": [method.hint_of for method in cls.methods("hint_of").values()],
         "table": len(compiled.table),
+        "tableSum": zlib.adler32(table(cls)),
         "intake": cls.intake and cls.intake.describe(controls),
     }
     return (f"import {{ {HELPERS} }} from \"../widget/numbers.js\";\n"

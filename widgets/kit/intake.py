@@ -20,6 +20,8 @@ class Intake(NamedTuple):
     controls: tuple[str, ...]
     bounds: dict                    # least and most of the controls
     complaints: tuple[str, ...]
+    longest: int                    # characters that are read at all
+    too_long: str
     not_json: str
     not_an_object: str
     shown: int                      # characters of a wrong value that are repeated

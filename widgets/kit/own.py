@@ -12,7 +12,7 @@ CONFIG_JSON = Intake(
     "config.json", "Paste the config.json of a model, or drop the file here: Llama, Mistral, Mixtral, Qwen, DeepSeek and what is "
     "named like them. It is parsed in this browser and sent nowhere.", config_json.KEYS, config_json.TYPES, config_json.INNER,
     config_json.RULES, config_json.fields_of, config_json.FIELDS, config_json.BOUNDS, config_json.COMPLAINTS,
-    config_json.NOT_JSON, config_json.NOT_AN_OBJECT, config_json.SHOWN, {"model": "own"})
+    config_json.LONGEST, config_json.TOO_LONG, config_json.NOT_JSON, config_json.NOT_AN_OBJECT, config_json.SHOWN, {"model": "own"})
 PRECISIONS = {"bf16": ("bf16", own.Precision("bf16", 0.0)), "fp8": ("fp8, where the chip has it", own.Precision("fp8", 1.0))}
 
 

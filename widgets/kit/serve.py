@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import gzip
 import hashlib
+import logging
 import mimetypes
 import os
 import re
@@ -27,6 +28,22 @@ SITE = Path(__file__).resolve().parents[2] / "build" / "static"
 MOST_PAGES = int(os.environ.get("COURSE_PAGES", 500))     # open at once in this process; deploy/README.md says why
 TYPES = {".js": "text/javascript", ".table": "application/octet-stream", ".woff2": "font/woff2"}
 PACKED_ALREADY = {".woff2", ".png", ".gz", ".pdf"}
+
+
+class Brief(logging.Filter):
+    """What a stranger's garbage gets in the log: one short line, not a traceback with the garbage in it."""
+
+    def filter(self, record):
+        try:
+            said = record.getMessage()
+        except Exception:       # Bokeh cannot print every message that it was sent
+            said = str(record.msg)
+        record.msg, record.args, record.exc_info = said[:200].encode("ascii", "backslashreplace").decode(), (), None
+        return True
+
+
+for name in ("bokeh.server.views.ws", "bokeh.server.protocol_handler"):
+    logging.getLogger(name).addFilter(Brief())
 
 
 # -- the pages' questions ------------------------------------------------------------------------------------------------

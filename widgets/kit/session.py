@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from threading import Lock, Thread
 
 from bokeh.core.properties import Any
@@ -10,6 +11,7 @@ from bokeh.model import DataModel
 from widgets.kit.answers import Answers, packed
 
 LONGEST_ACTION_S = 20.0
+LONGEST_REFUSAL = 200     # characters: what was sent may be as long as it likes
 ANSWERS = Answers()
 ACTING = Lock()  # one action at a time on this machine: two measurements would measure each other
 
@@ -34,22 +36,26 @@ class Session:
         document.add_root(self.model)
 
     def answer(self, _attribute, _old, question) -> None:
+        """Answer a page, or whoever else has found the socket: whatever was sent, words come back and the session stays well."""
+        number = _number(question)
         try:
             if "action" in question:
-                return self.act(ANSWERS.widget(question["widget"]), question["action"], question["number"])
-            shown = ANSWERS.shown(question["widget"], question["values"])
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            self.model.answer = {"number": question.get("number", 0), "refused": str(error)}
-            return
-        self.model.answer = {"number": question["number"], **shown._asdict()}
+                return self.act(ANSWERS.widget(question["widget"]), question["action"], number)
+            self.model.answer = {"number": number, **ANSWERS.shown(question["widget"], question["values"])._asdict()}
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            self.refuse(number, f"not a question of these pages: {error}")
+        except Exception:  # a fault of ours: the log has it, and the page need not wait for ever
+            logging.exception("no answer to %.300r", question)
+            self.refuse(number, "it cannot be computed")
+
+    def refuse(self, number: int, why: str) -> None:
+        self.model.answer = {"number": number, "refused": why[:LONGEST_REFUSAL]}
 
     def act(self, widget, name: str, number: int) -> None:
         """Start one of the widget's actions in a thread; the answer follows, and other questions go on meanwhile."""
         method = widget.methods("action_label")[name]
         if not ACTING.acquire(blocking=False):
-            busy = "Another reader's run is not over yet. Try again in a few seconds."
-            self.model.answer = {"number": number, "refused": busy}
-            return
+            return self.refuse(number, "Another reader's run is not over yet. Try again in a few seconds.")
 
         def work():
             try:
@@ -61,3 +67,9 @@ class Session:
             self.document.add_next_tick_callback(lambda: setattr(self.model, "answer", answer))
 
         Thread(target=work, daemon=True).start()
+
+
+def _number(question) -> int:
+    """The question's number, by which the page knows the answer again; 0 where there is none."""
+    number = question.get("number") if isinstance(question, dict) else None
+    return number if isinstance(number, int) and abs(number) < 2**53 else 0

@@ -176,10 +176,7 @@ class Widget(param.Parameterized):
         checked = {}
         for name, value in values.items():
             control = controls[name]
-            if control.kind == "choice":
-                checked[name] = control.options[int(value)]
-            else:
-                checked[name] = control.read(value)
+            checked[name] = control.at(value) if control.kind == "choice" else control.read(value)
         self.param.update(**checked)
 
     def raw_state(self) -> dict:

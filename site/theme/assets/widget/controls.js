@@ -1,6 +1,7 @@
 // Sliders, selects, switches and players: native elements, so that labels, keyboard and screen readers work as they should.
 import { human, parse, stop } from "./numbers.js";
 
+const SWITCH = new Map([["on", 1], ["true", 1], ["1", 1], ["off", 0], ["false", 0], ["0", 0]]);  // "__proto__" is none of them
 const SPEEDS = [1, 2, 4, 0.5];
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -10,8 +11,9 @@ export function read(control, text) {
     const index = control.keys.indexOf(text);
     return index < 0 ? null : index;
   }
-  if (control.kind === "switch") return { on: 1, true: 1, 1: 1, off: 0, false: 0, 0: 0 }[text] ?? null;
-  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return null;
+  if (control.kind === "switch") return SWITCH.get(text) ?? null;
+  if (control.kind === "bits" && !/^\d+$/.test(text)) return null;
+  if (!/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text)) return null;
   return fits(control, Number(text)) ? Number(text) : null;
 }
 

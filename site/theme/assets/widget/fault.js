@@ -1,6 +1,6 @@
 // Where a text stops being JSON, as [line, column]. Browsers' own words about it differ, and often leave the place out.
 
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+const OPEN_STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /true|false|null/y, BLANK = /[ \t\n\r]*/y, COMMA = /,/y, COLON = /:/y;
 
@@ -20,14 +20,24 @@ export function faultIn(text) {
     at += 1;
     return true;
   };
-  const pair = () => take(STRING) && take(BLANK) && take(COLON) && value();
+  // One without an end is wrong where it starts; otherwise at the character that may not be in it.
+  const string = () => {
+    const start = at;
+    if (!take(OPEN_STRING)) return false;
+    if (text[at] === '"') return !!(at += 1);
+    if (at >= text.length - (text[at] === "\\")) at = start;
+    else if (text.startsWith("\\u", at)) at += 1;
+    return false;
+  };
+  const pair = () => string() && take(BLANK) && take(COLON) && value();
   const value = () => {
     take(BLANK);
     if (text[at] === "{") return list("}", pair);
     if (text[at] === "[") return list("]", value);
-    return take(STRING) || take(NUMBER) || take(WORD);
+    if (text[at] === '"') return string();
+    return take(NUMBER) || take(WORD);
   };
   if (value()) take(BLANK);
   const before = text.slice(0, at).split("\n");
-  return [before.length, before.at(-1).length + 1];
+  return [before.length, [...before.at(-1)].length + 1];
 }

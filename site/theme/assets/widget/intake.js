@@ -3,7 +3,12 @@
 
 import { faultIn } from "./fault.js";
 
-const written = (value, shown) => (typeof value === "number" ? String(value) : JSON.stringify(value)).slice(0, shown);
+// A value as the file has it, cut where it is long; one nested deeper than any model's file is not spelled out.
+function written(value, shown) {
+  try {
+    return (typeof value === "number" ? String(value) : JSON.stringify(value)).slice(0, shown);
+  } catch { return "something nested very deeply"; }
+}
 
 function place(text) {
   try {
@@ -24,6 +29,7 @@ function numberOf(value, { kind, least, most }, words) {
 // The controls' values, or words about what is wrong with the text.
 export function read(intake, program, text) {
   const refused = said => ({ refused: said });
+  if (text.length > intake.longest) return refused(intake.too_long);
   let file;
   try { file = JSON.parse(text); } catch { return refused(`${intake.not_json}${place(text)}.`); }
   if (!file || typeof file !== "object" || Array.isArray(file)) return refused(intake.not_an_object);
@@ -70,8 +76,8 @@ export function bindIntake(view) {
   };
   const file = async given => {
     if (!given) return;
-    place.value = given.size > 1e6 ? "" : await given.text();
-    if (given.size > 1e6) say("A config.json has a few kilobytes; this file is another one.", true);
+    place.value = given.size > intake.longest ? "" : await given.text().catch(() => "");
+    if (given.size > intake.longest) say(intake.too_long, true);
     else take(place.value);
   };
   place.addEventListener("input", () => take(place.value));

@@ -9,19 +9,34 @@ export class Refused extends Error {}  // the server is there and says no
 // By the page's own number a host with several processes keeps its questions with one of them (deploy/nginx/site.conf).
 const page = `page=${Math.random().toString(36).slice(2)}`;
 
+const OPENING_MS = 10_000;   // a server that has not opened a session by then is taken for lost
+const ANSWER_MS = 40_000;    // and one that has not answered by then; an action alone may take half of it
+
 let link = null;      // a promise of the open session
 let attempts = 0;
 const waiting = new Map();   // question number -> {resolve, reject}
 const listeners = new Map(); // widget id -> told "live" or "lost"
 let asked = 0;
 
+const late = ms => new Promise((_, reject) => setTimeout(reject, ms, new Error("no answer in time")));
+
+async function token(base) {
+  const answer = await fetch(new URL(`live/token?${page}`, base), { cache: "no-store", signal: AbortSignal.timeout(OPENING_MS) });
+  const text = await answer.text();
+  if (!answer.ok || !/^[\w.-]{1,4000}$/.test(text)) throw new Error("no token");  // a proxy's page, or a network's that wants a login
+  return text;
+}
+
 async function open() {
   const base = new URL(mark().content, location.href);
-  const token = await (await fetch(new URL(`live/token?${page}`, base), { cache: "no-store" })).text();
   const address = new URL("live/ws", base);
   address.protocol = address.protocol.replace("http", "ws");
   const { pull_session } = window.Bokeh.require("client/connection");
-  const session = await pull_session(address.href, token, page);
+  const opening = pull_session(address.href, await token(base), page);
+  const session = await Promise.race([opening, late(OPENING_MS)]).catch(error => {
+    opening.then(close, () => {});
+    throw error;
+  });
   const model = session.document.roots()[0];
   model.connect(model.properties.answer.change, () => {
     const { number, refused, text, numbers } = model.answer;
@@ -36,14 +51,16 @@ async function open() {
 }
 
 // Bokeh keeps a list of all documents; that of a session that is over would stay on it.
-function unlist(session) {
-  const index = window.Bokeh.documents.indexOf(session?.document);
+function close(session) {
+  session.over = true;
+  session.close();
+  const index = window.Bokeh.documents.indexOf(session.document);
   if (index >= 0) window.Bokeh.documents.splice(index, 1);
 }
 
 function lost(session) {
-  unlist(session);
-  if (session && session.closing) return;
+  if (session?.over) return;
+  if (session) close(session);
   link = null;
   for (const { reject } of waiting.values()) reject(new Error("server lost"));
   waiting.clear();
@@ -59,11 +76,12 @@ function reconnect() {
 
 async function converse(question) {
   if (!link) reconnect();
-  const { model } = await link;
+  const { session, model } = await link;
   const number = ++asked;
   const answer = new Promise((resolve, reject) => waiting.set(number, { resolve, reject }));
+  const patience = setTimeout(lost, ANSWER_MS, session);  // the connection may be dead without anybody having said so
   model.setv({ question: { number, ...question } });
-  return answer;
+  try { return await answer; } finally { clearTimeout(patience); }
 }
 
 // What the widget shows for these values.
@@ -77,6 +95,11 @@ export async function actOnServer(widget, action) {
   return converse({ widget, action });
 }
 
+// A widget has left the page.
+export function forgetAsker(id) {
+  listeners.delete(id);
+}
+
 // The page has no widgets any more: close the socket.
 export async function closeLink() {
   listeners.clear();
@@ -84,10 +107,7 @@ export async function closeLink() {
   const open = link;
   link = null;
   try {
-    const { session } = await open;
-    session.closing = true;
-    session.close();
-    unlist(session);
+    close((await open).session);
   } catch { /* it never opened */ }
 }
 

@@ -64,6 +64,17 @@ export function rows(columns) {
   return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, cut(column)]));
 }
 
+// The checksum of zlib: whether bytes arrived as they were sent.
+export function adler32(bytes) {
+  let a = 1, b = 0;
+  for (let i = 0; i < bytes.length;) {
+    for (const end = Math.min(i + 3800, bytes.length); i < end; i++) b += a += bytes[i];  // so many never overflow 32 bits
+    a %= 65521;
+    b %= 65521;
+  }
+  return b * 65536 + a;
+}
+
 // A function that keeps its last answer, for a long search that most moves of a slider do not change.
 export function remembered(compute) {
   const equal = (a, b) => a === b || (typeof a === "object" && a.length === b.length && a.every((value, i) => Object.is(value, b[i])));
@@ -162,5 +173,5 @@ export function parse(text, family) {
   const found = split(text);
   if (!found || (found.dollar && family !== "dollars")) return null;
   const scale = scaleOf(found.unit, family);
-  return scale === null ? null : found.amount * scale;
+  return scale === null || !Number.isFinite(found.amount * scale) ? null : found.amount * scale;
 }

@@ -22,5 +22,5 @@ export function bindPrediction(element, slug) {
     kept.set(`predicted.${key}`, index);
   }));
   const before = kept.get(`predicted.${slug}.${block.dataset.predict}`);
-  if (before !== null && answers[before]) reveal(Number(before));
+  if (/^\d$/.test(before) && answers[before]) reveal(Number(before));  // anything may have been written there
 }

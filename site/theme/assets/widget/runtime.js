@@ -1,6 +1,7 @@
 // Finds the widgets of a page, brings each to life when it nears the view, and lets go of them when the page is left.
 import { View } from "./view.js";
-import { closeLink } from "./live.js";
+import { closeLink, forgetAsker } from "./live.js";
+import { letGoOfThePage } from "./leftovers.js";
 import { bindMissions } from "./missions.js";
 
 const views = new Map();
@@ -22,13 +23,16 @@ async function wakeAll() {
   }
 }
 
+function letGo(element, view) {
+  near.unobserve(element);
+  view.dispose();
+  forgetAsker(element.id);
+  views.delete(element);
+}
+
 function scan() {
-  for (const [element, view] of views) {
-    if (!element.isConnected) {
-      view.dispose();
-      views.delete(element);
-    }
-  }
+  for (const [element, view] of views) if (!element.isConnected) letGo(element, view);
+  letGoOfThePage();
   bindMissions();
   const found = document.querySelectorAll("figure.widget");
   for (const element of found) {

@@ -32,7 +32,10 @@ function flush() {
   let address = location.href;
   for (const [slug, changed] of pending) address = addressWith(slug, changed, address);
   pending.clear();
-  if (address !== location.href) history.replaceState(history.state, "", address);
+  if (address === location.href) return;
+  try {
+    history.replaceState(history.state, "", address);
+  } catch { /* some browsers stop a page that does it a hundred times in half a minute: the next rest writes it */ }
 }
 
 export function forget() {

@@ -5,6 +5,8 @@ import { bindPrediction } from "./predict.js";
 import { addressWith, forget, fromAddress, kept, remember } from "./state.js";
 import { current, inTheme, restyle } from "./theme.js";
 import { fitWidth, retick } from "./layout.js";
+import { adler32 } from "./numbers.js";
+import { boundToThePage } from "./leftovers.js";
 import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
@@ -19,17 +21,27 @@ const here = new URL("..", import.meta.url);
 let bokeh = null;
 
 // BokehJS is fetched once, by the first widget that needs it.
-function loadBokeh() {
+function loadBokeh(again) {
   bokeh ??= new Promise((resolve, reject) => {
     if (window.Bokeh) return resolve(window.Bokeh);
     const script = document.createElement("script");
-    script.src = new URL("bokeh.min.js", here);
-    script.onload = () => { window.Bokeh.set_log_level("warn"); resolve(window.Bokeh); };
-    script.onerror = () => reject(new Error("the drawing library could not be loaded"));
+    script.src = new URL(`bokeh.min.js${again}`, here);
+    script.onload = script.onerror = () => {  // a login page in the library's place, or half of it, loads without an error
+      if (window.Bokeh) return resolve(window.Bokeh);
+      bokeh = null;
+      script.remove();
+      reject(new Error("the drawing library could not be loaded"));
+    };
     document.head.append(script);
+  }).then(Bokeh => {
+    Bokeh.set_log_level("warn");
+    boundToThePage(window.visualViewport);
+    return Bokeh;
   });
   return bokeh;
 }
+
+const PATIENCE_MS = 8000;  // after that a reader is told why nothing moves yet
 
 const same = (a, b) => a === b || (a?.length === b?.length && a.length !== undefined && typeof a !== "string"
   && Array.prototype.every.call(a, (value, i) => value === b[i]));
@@ -42,40 +54,69 @@ export class View {
     this.drawn = {};
     this.reach = {};  // what an action's result needs the axes to reach
     this.moved = false;
+    this.tries = 0;   // that failed
     element.dataset.state = "loading";
     bindPrediction(element, this.slug);
     if (kept.get(`broke.${this.slug}`)) this.$("[data-break-it]")?.setAttribute("data-found", "yes");
   }
 
   start() {
-    this.started = this.build().catch(error => {
-      this.element.dataset.state = "still";
-      this.note(`This widget could not start (${error.message}). Its figures above are those of its default state; reload to try again.`);
+    this.slow = setTimeout(() => this.note("Still loading this figure: the connection is slow.", "slow"), PATIENCE_MS);
+    this.started = this.build().catch(error => this.failed(error)).finally(() => {
+      clearTimeout(this.slow);
+      if (this.noted === "slow" && this.element.isConnected) this.note("");
     });
     return this.started;
   }
 
+  // The rest of the page goes on; what could not be had is asked for anew when the reader says so.
+  failed(error) {
+    this.release();
+    if (!this.element.isConnected) return;
+    console.warn(error);
+    this.tries += 1;
+    this.element.dataset.state = "still";
+    this.note(`This figure could not start: ${error.message}. Its words and numbers are those of its first state.`);
+    const again = Object.assign(document.createElement("button"), { type: "button", textContent: "try again" });
+    again.addEventListener("click", () => { this.note(""); this.element.dataset.state = "loading"; this.start(); });
+    this.$("[data-note]").append(" ", again);
+  }
+
+  // Its files' addresses hold their version; one more word at a later try passes by whatever a cache has kept of the first.
+  file(name) {
+    return new URL(`widgets/${name}?v=${this.element.dataset.version}${this.tries ? `&try=${this.tries}` : ""}`, here);
+  }
+
+  async loadModule() {
+    try {
+      return await import(this.file(`${this.slug}.js`));
+    } catch (cause) {
+      throw new Error("its script could not be loaded", { cause });
+    }
+  }
+
   async build() {
-    const module = new URL(`widgets/${this.slug}.js?v=${this.element.dataset.version}`, here);
-    const [made, Bokeh] = await Promise.all([import(module), loadBokeh()]);
+    const [made, Bokeh] = await Promise.all([this.loadModule(), loadBokeh(this.tries ? `?try=${this.tries}` : "")]);
     if (!this.element.isConnected) return;
     Object.assign(this, made.widget);
     const numbers = await this.loadTable();
+    if (!this.element.isConnected) return;
     this.compute ??= this.reading(numbers);
     this.hints = this.hinting(numbers);
     this.defaults = Object.fromEntries(this.controls.map(control => [control.name, control.default]));
     this.home = { ...this.defaults, ...JSON.parse(this.element.dataset.initial ?? "{}") };
     this.values = { ...this.home, ...this.asked() };
+    const first = this.compute(this.values);
     this.theme = current();
     const item = JSON.parse(inTheme(this.picture, this.theme));
-    const views = await Bokeh.embed.embed_item(item, this.$("[data-plot]"));
-    if (!this.element.isConnected) return views.clear?.();
-    this.views = views;
-    this.plot = [...views][0];
+    this.root = item.root_id;
+    this.views = await Bokeh.embed.embed_item(item, this.$("[data-plot]"));
+    this.plot = [...this.views][0];
     this.document = this.plot.model.document;
+    if (!this.element.isConnected) return this.release();
     this.fit = fitWidth(this.plot, this.document);
-    this.bindAll();
-    this.show(this.compute(this.values));
+    if (!this.bound) this.bindAll();
+    this.show(first);
     this.settle(true);
     this.$("[data-controls]").disabled = false;
     this.element.dataset.state = "live";
@@ -84,9 +125,11 @@ export class View {
 
   async loadTable() {
     if (!this.table) return null;
-    const answer = await fetch(new URL(`widgets/${this.slug}.table?v=${this.element.dataset.version}`, here));
-    const numbers = answer.ok ? await answer.arrayBuffer() : new ArrayBuffer(0);
-    if (numbers.byteLength !== 8 * this.table) throw new Error("its table is missing or incomplete");
+    const answer = await fetch(this.file(`${this.slug}.table`)).catch(() => ({ ok: false }));
+    const numbers = answer.ok ? await answer.arrayBuffer().catch(() => null) : null;
+    if (!numbers || numbers.byteLength !== 8 * this.table || adler32(new Uint8Array(numbers)) !== this.tableSum) {
+      throw new Error("its table is missing or damaged");
+    }
     return new Float64Array(numbers);
   }
 
@@ -99,7 +142,8 @@ export class View {
       if (value === null) refused.push(control ? `${control.label} cannot be “${text.slice(0, 40)}”` : `there is no control “${name.slice(0, 40)}”`);
       else values[name] = value;
     }
-    if (refused.length) this.note(`The link asked for something this widget does not take: ${refused.join("; ")}. The default is shown instead.`);
+    const some = refused.length > 4 ? [...refused.slice(0, 3), `and ${refused.length - 3} more`] : refused;
+    if (refused.length) this.note(`The link asked for something this widget does not take: ${some.join("; ")}. The default is shown instead.`);
     return values;
   }
 
@@ -145,7 +189,7 @@ export class View {
 
   update(settled) {
     if (isServed() && this.element.dataset.state === "live") this.ask();
-    else if (this.element.dataset.state === "live") this.show(this.compute(this.values));
+    else if (this.element.dataset.state === "live") this.showHere();
     remember(this.slug, this.changedFromHome());
     if (settled) this.settleSoon();
   }
@@ -171,6 +215,17 @@ export class View {
     this.element.dataset.state = state;
     this.note(state === "lost" ? "The server is gone. The last picture stays; this widget will go on when the server is back." : "");
     if (state === "live") this.ask();
+  }
+
+  // By the page's own arithmetic. A fault in it leaves what was shown, and says so.
+  showHere() {
+    try {
+      this.show(this.compute(this.values));
+      if (this.noted === "fault") this.note("");
+    } catch (error) {
+      console.error(error);
+      this.note("This state cannot be shown: a fault of this figure. What you see is the state before it.", "fault");
+    }
   }
 
   // -- the picture and the words ---------------------------------------------------------------------------------------
@@ -354,12 +409,19 @@ export class View {
     removeEventListener("afterprint", this.offPaper);
     this.fit?.disconnect();
     for (const bound of Object.values(this.bound ?? {})) bound.stop?.();
+    clearTimeout(this.slow);
     clearTimeout(this.settling);
-    if (!this.document) return;
-    this.views.clear();
-    const index = window.Bokeh.documents.indexOf(this.document);
-    if (index >= 0) window.Bokeh.documents.splice(index, 1);
-    this.document.clear();
+    this.release();
+  }
+
+  // Bokeh keeps a list of all documents and what was drawn of them; also of one that it would not draw, for its page was left.
+  release() {
+    const all = window.Bokeh?.documents ?? [];
+    const undrawn = document => !document.views_manager && document.roots()[0]?.id === this.root;
+    const index = this.document ? all.indexOf(this.document) : all.findIndex(undrawn);
+    if (index < 0) return;
+    this.views?.clear();
+    all.splice(index, 1)[0].clear();
     this.document = this.plot = this.views = null;
   }
 }
