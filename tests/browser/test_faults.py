@@ -51,11 +51,11 @@ def test_a_server_killed_during_a_drag_leaves_the_picture_and_is_found_again(vis
 def test_a_login_page_in_the_server_s_place_is_a_lost_server(visit, served):
     window = visit()
     window.forgive(*GONE)
-    window.page.route("**/live/token", lambda route: route.fulfill(body=LOGIN, content_type="text/html"))
+    window.page.route("**/live/token*", lambda route: route.fulfill(body=LOGIN, content_type="text/html"))
     hand = Hand(window.go(f"{served}{WELL}/"), WELL, live=False)
     hand.wait_for("lost")
     hand.says()
-    window.page.unroute("**/live/token")
+    window.page.unroute("**/live/token*")
     hand.wait_for("live", timeout=20_000)
 
 
@@ -245,7 +245,7 @@ def test_back_and_forward_bring_each_page_s_state_along(visit, served):
     name = hand.slider()
     moved = hand.initial() | {name: hand.drag(name, 3)}
     hand.says(**moved)
-    page.wait_for_function("location.search !== ''")
+    page.wait_for_function("() => location.search !== ''")
     follow(page, f"{served}05-fsdp-and-zero/")
     Hand(page, lessons()["05-fsdp-and-zero/"][0])
     page.go_back()
