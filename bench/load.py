@@ -261,6 +261,9 @@ async def requests_per_s(address: str, seconds: float = 4.0, at_once: int = 32) 
                     await reader.readexactly(size + 2)
                 await reader.readexactly(2)
             count += 1
+            if "connection: close" in head:     # nginx ends one after a thousand requests
+                writer.close()
+                reader, writer = await asyncio.open_connection(host, int(port))
         writer.close()
 
     await asyncio.gather(*(client() for _ in range(at_once)))
