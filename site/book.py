@@ -72,7 +72,8 @@ def parts() -> list[tuple[str, list[str]]]:
     sections = [(title, pages) for entry in nav for title, pages in entry.items() if isinstance(pages, list)]
     of_lessons = [(title, [page.removesuffix(".md") for page in pages]) for title, pages in sections
                   if all(re.match(r"\d\d-", page) for page in pages if isinstance(page, str))]
-    return [*of_lessons, ("Reference", list(REFERENCE))]
+    appendices = [name for name in REFERENCE if any(f"{name}.md" in pages for _, pages in sections)]
+    return [(title, pages) for title, pages in (*of_lessons, ("Reference", appendices)) if pages]
 
 
 def read(site: Path, name: str) -> Chapter:
@@ -229,10 +230,9 @@ def gather_solutions(chapter: Chapter) -> None:
 
 # -- the page ------------------------------------------------------------------------------------------------------------
 def sheets(site: Path) -> list[str]:
-    """The style sheets of a lesson's page, in their order."""
-    name = parts()[0][1][0]
-    found = re.findall(r'<link rel="stylesheet" href="([^"]+)"', (site / name / "index.html").read_text(encoding="utf-8"))
-    return [sheet for sheet in found if not sheet.endswith("/home.css")]
+    """The style sheets of the course's pages, in their order, as a page one folder down names them."""
+    found = re.findall(r'<link rel="stylesheet" href="([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
+    return [f"../{sheet}" for sheet in found if not sheet.endswith("/home.css")]
 
 
 def running_heads(chapters: list[Chapter]) -> str:
