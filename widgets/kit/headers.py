@@ -18,7 +18,8 @@ import re
 from widgets.kit.widget import all_widgets
 
 POLICY = "; ".join((
-    "default-src 'none'", "script-src 'self'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data: blob:", "font-src 'self'",
+    "default-src 'self'", "object-src 'none'",     # Firefox fetches the next lesson ahead, which no other directive allows
+    "script-src 'self'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data: blob:", "font-src 'self'",
     "connect-src 'self'", "worker-src 'self'", "frame-src 'self'", "manifest-src 'self'", "base-uri 'none'", "form-action 'none'"))
 FRAMED_BY_NOBODY = "frame-ancestors 'self'"
 ALWAYS = {
