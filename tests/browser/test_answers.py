@@ -27,19 +27,23 @@ FORBIDDEN = """() => {
 }"""
 
 
-def about(expected: float, family: str, scale: float = 1, within: float = 0.05, label: str = "What is asked", shown: str = "the number") -> dict:
-    return {"expected": expected, "family": family, "scale": scale, "within": within, "label": label, "shown": shown}
+def about(expected: float, family: str, scale: float = 1, within: float = 0.05, label: str = "What is asked", shown: str = "the number", **more) -> dict:
+    return {"expected": expected, "family": family, "scale": scale, "within": within, "label": label, "shown": shown} | more
 
 
 STATE_BYTES = about(1.12e12, "bytes", 1e12)
 H100S = about(3, "count", within=0, label=GPUS)
 DAYS = about(86400.0 * 14, "seconds", 86400.0)
+FIT = about(55, "count", label="Users that fit", side="below")
+NEED = about(59, "count", label="Ranks at least", side="above")
+STEP = about(7.49e-3, "seconds", 1e-3, 0.15, trap=4.83e-3, hint="The launches are missing.")
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("asked, texts", [
     (STATE_BYTES, ["1.12 TB", "1120 GB", "1,120,000 MB", "1.12", "1.1 TB", "1.02 TiB", "1.12e12 B", "1.12 x 10^12 bytes", "~1.12TB"]),
-    (H100S, ["3", "3.0", "+3", "3 H100s", "3 h100", "3x"]),
+    (H100S, ["3", "3.0", "+3", "3 H100s", "3 h100", "3x", "3 GPUs", "3 GPU", "3 H100 GPUs", "3 weights"]),
+    (FIT, ["55", "54", "55 users", "53 sequences"]), (NEED, ["59", "61", "60 GPUs"]), (STEP, ["7.49 ms", "6.5", "8.5 ms"]),
     (DAYS, ["14", "14 days", "2 weeks", "336 hours", "1.21e6 s"]),
     (about(0.3, "percent", 0.01), ["30", "30 %", "30 percent", "29"]),
     (about(3e6, "dollars"), ["$3M", "3 M$", "3 million dollars", "3,000,000", "$ 2.9M"]),
@@ -51,12 +55,18 @@ def test_right_however_it_is_written(script, asked, texts):
 
 
 @pytest.mark.parametrize("asked, text, words", [
-    (STATE_BYTES, "1.25 TB", "Close, a little too high: asked is within 5 %"), (STATE_BYTES, "0.95", "Close, a little too low"),
+    (STATE_BYTES, "1.22 TB", "Close, a little too high: asked is within 5 %"), (STATE_BYTES, "1.03", "Close, a little too low"),
+    (STATE_BYTES, "1.25 TB", "Too high, by more than rounding explains."), (STATE_BYTES, "0.95", "Too low, by more than rounding explains."),
+    (STEP, "5.7 ms", "Close, a little too low: asked is within 15 %"), (STEP, "5.5 ms", "Too low, by more than rounding explains."),
+    (STEP, "4.9", "The launches are missing."), (STEP, "7.49 s", "factor of 1,000: look at the prefix of your unit (ms, µs)"),
+    (FIT, "56 users", "Close, a little too high: so many no longer fit"), (FIT, "52", "Close, a little too low: asked"),
+    (FIT, "55.4", "Which way must this one be rounded"), (FIT, "70", "Too high, by more"), (FIT, "55 <b>", "no unit that is known"),
+    (NEED, "58", "Close, a little too low: so few are not enough"), (NEED, "59k ranks", "factor of 1,000: look at the prefix of your unit (k, M, B, T)"),
     (STATE_BYTES, "1.12 GB", "Off by a factor of 1,000: look at the prefix"), (STATE_BYTES, "1.12 PB", "factor of 1,000"),
     (STATE_BYTES, "1120", "factor of 1,000"), (STATE_BYTES, "1.12 MB", "factor of 1,000,000"),
     (STATE_BYTES, "1.23 TiB", "Too high"), (STATE_BYTES, "1.12 TiB", "binary (GiB) where decimal"), (STATE_BYTES, "8.96 TB", "bits, or bytes"),
     (STATE_BYTES, "0.56 TB", "factor of 2"), (STATE_BYTES, "2.24 TB", "factor of 2"), (STATE_BYTES, "-1.12 TB", "sign"),
-    (STATE_BYTES, "40 TB", "Too high, by more than a factor of ten"), (STATE_BYTES, "0.4 TB", "Too low."),
+    (STATE_BYTES, "40 TB", "Too high, by more than a factor of ten"), (STATE_BYTES, "0.4 TB", "Too low, by"),
     (STATE_BYTES, "3 days", "That is a time; asked is an amount of data"), (STATE_BYTES, "3 GB/s", "That is a bandwidth"),
     (STATE_BYTES, "$3M", "That is an amount of money"), (STATE_BYTES, "8 Tb", "bits to some and bytes to others"),
     (STATE_BYTES, "3 parsecs", "no unit that is known"), (STATE_BYTES, "about a lot", "No number"), (STATE_BYTES, " ", "first"),
@@ -64,7 +74,7 @@ def test_right_however_it_is_written(script, asked, texts):
     (H100S, "2.6", "Which way must this one be rounded"), (H100S, "3 GB", "That is an amount of data; asked is a number"), (H100S, "6", "Too high."),
     (about(0.3, "percent", 0.01), "0.3", "Off by a factor of 100"), (DAYS, "14 h", "seconds, minutes, hours or days"),
     (about(1.5, "seconds"), "0.5 s", "forward pass"), (about(100.0, "count"), "800", "node of eight"),
-    (about(100, "count", within=0), "110", "asked exactly"), (about(0, "count", within=0), "5", "Too high"),
+    (about(100, "count", within=0), "104", "asked exactly"), (about(100, "count", within=0), "110", "Too high."), (about(0, "count", within=0), "5", "Too high"),
 ])
 def test_a_wrong_answer_is_told_what_it_looks_like_and_never_the_number(script, asked, text, words):
     [verdict] = script.evaluate(JUDGE, [asked, [text]])

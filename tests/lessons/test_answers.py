@@ -43,6 +43,16 @@ def test_what_stands_behind_the_question_mark(source, label, expected, family, s
     assert (about.expected, about.scale, about.within) == pytest.approx((expected, scale, within))
 
 
+def test_an_answer_may_be_right_on_one_side_only_and_a_wrong_way_may_have_its_words():
+    about = answer.asked("55 ? Users, that fit, within 5 % below, unless 48e9 / 0.5e9: Where are the weights?")
+    assert (about.label, about.within, about.side, about.hint) == ("Users, that fit", 0.05, "below", "a whole number")
+    assert (about.trap, about.hint_of_trap) == (96.0, "Where are the weights?")
+    assert (answer.asked("3e-3 | ms ? Step, unless 2e-3: So.").within, answer.asked("3 ? Steps").side) == (0.05, "")
+    form = answer.field("55 ? Users, within 5 % below, unless 96: Weights?")
+    assert (form.get("data-side"), form.get("data-trap"), form.get("data-hint")) == ("below", "96.0", "Weights?")
+    assert "data-trap" not in answer.field("3 ? Steps").attrib
+
+
 def test_a_field_stands_above_the_solution_and_its_number_in_it():
     out = html(exercise("It is `#!n memory.state_bytes(13e9) | GB ? <b>State</b> & more`, of `#!n 80e9 | GB`."))
     form, solution = out[out.index("<form"):out.index("</form>")], out[out.index("<details"):]
@@ -63,6 +73,7 @@ def test_an_open_exercise_has_a_button_and_may_ask_for_numbers_too():
     ('!!! exercise open "Title"\n\n    Question?\n', "or is marked open"),
     ("Prose asks for `#!n 3 ? Three`.", "only a number in an exercise's solution"),
     (exercise("`#!n 0 ? Nothing`"), "ask for it exactly"),
+    (exercise("`#!n 50 ? Users, unless 51: No.`"), "too near to the 50 that is right"),
 ])
 def test_an_exercise_that_cannot_be_answered_stops_the_build(text, words):
     with pytest.raises(locate.LessonFault, match=re.escape(words)):

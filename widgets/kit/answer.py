@@ -8,7 +8,9 @@
 
             It is `#!n memory.state_bytes(13e9) | GB ? State of 13B`, so … GPUs.
 
-The field asks "State of 13B", and what is right is the solution's own number: nothing is written twice. An exercise
+The field asks "State of 13B", and what is right is the solution's own number: nothing is written twice. A count of what
+fits is `… ? Users that fit, within 5 % below`, for one more does not fit; a count of what is needed is "above". A wrong way
+that many take may have its own words: `… ? Step, unless memory.weight_bytes(8e9) / 3.35e12: Are the launches in it?`. An exercise
 that no number answers is marked, `!!! exercise open "Design: …"`, and has a button instead; it may ask for numbers as
 well. One that has neither stops the build. The page's script (site/theme/assets/js/answers.js) checks what is typed.
 """
@@ -43,7 +45,10 @@ class Asked:
     scale: float            # what a number typed without a unit is in
     hint: str
     within: float           # 0 is exactly
+    side: str               # "below" or "above": only on this side; "" is either
     shown: str              # as the solution shows it
+    trap: float | None      # where a known wrong way leads
+    hint_of_trap: str       # and what is said to it
 
 
 def _family(unit: str) -> str:
@@ -74,8 +79,20 @@ def asked(source: str) -> Asked:
     within = 0.0 if exactly else float(form["within"].split()[1]) / 100 if form["within"] else WITHIN
     if not math.isfinite(value) or (value == 0 and not exactly):
         raise fault(source, f"nobody can type {value} to within a share of it; ask for it exactly, or for another number")
-    whole = exactly and value == round(value) and family == "count"
-    return Asked(form["asked"], value, family, scale, "a whole number" if whole else hint, within, shown)
+    side = form["side"] or ""
+    whole = (exactly or side) and value == round(value) and family == "count"
+    return Asked(form["asked"], value, family, scale, "a whole number" if whole else hint, within, side, shown,
+                 _trap(source, form["trap"], value, within), form["hint"] or "")
+
+
+def _trap(source: str, expression: str | None, expected: float, within: float) -> float | None:
+    """The value of a known wrong way, which must not be a right one."""
+    if expression is None:
+        return None
+    trap = float(prose.computed(expression))
+    if abs(trap - expected) <= 2 * within * abs(expected):
+        raise fault(source, f"the wrong way comes to {trap:g}, too near to the {expected:g} that is right")
+    return trap
 
 
 def field(source: str) -> etree.Element:
@@ -83,7 +100,9 @@ def field(source: str) -> etree.Element:
     about = asked(source)
     form = etree.Element("form", {
         "class": "answer", "data-expected": repr(about.expected), "data-within": repr(about.within),
-        "data-family": about.family, "data-scale": repr(about.scale), "data-shown": about.shown})
+        "data-family": about.family, "data-scale": repr(about.scale), "data-shown": about.shown, "data-side": about.side})
+    if about.trap is not None:
+        form.attrib |= {"data-trap": repr(about.trap), "data-hint": about.hint_of_trap}
     label = etree.SubElement(form, "label")
     etree.SubElement(label, "span", {"class": "answer-asked"}).text = about.label
     etree.SubElement(label, "input", {

@@ -27,7 +27,8 @@ from .locate import fault
 PLAIN = {"__import__": __import__,  # numpy itself imports lazily, with the builtins of whoever calls it
          "min": min, "max": max, "abs": abs, "sum": sum, "len": len, "round": round, "range": range, "dict": dict}
 FORM = re.compile(r"^(?P<expression>.+?)(?:\s\|\s*(?P<unit>[^|,()?]+?)(?:\s*,\s*(?P<digits>[1-9]\d?))?)?"
-                  r"(?:\s\?\s(?P<asked>.+?)(?:,\s(?P<within>exactly|within\s[\d.]+\s%))?)?\s*$", re.DOTALL)
+                  r"(?:\s\?\s(?P<asked>.+?)(?:,\s(?P<within>exactly|within\s[\d.]+\s%)(?:\s(?P<side>below|above))?)?"
+                  r"(?:,\sunless\s(?P<trap>.+?):\s(?P<hint>.+?))?)?\s*$", re.DOTALL)
 
 ASKED = "data-asked"     # on a number that a reader is asked for: its source
 

@@ -8,8 +8,9 @@ const lesson = () => location.pathname.split("/").filter(part => part && part !=
 const keyOf = (exercise, index) => `answer.${lesson()}.${exercise.id}.${index}`;
 
 function asked(form) {
-  const { expected, family, scale, within, shown } = form.dataset;
-  return { expected: Number(expected), family, scale: Number(scale), within: Number(within), shown,
+  const { expected, family, scale, within, side, shown, trap, hint } = form.dataset;
+  return { expected: Number(expected), family, scale: Number(scale), within: Number(within), side, shown,
+    trap: Number(trap), hint,
     label: form.querySelector(".answer-asked").textContent };
 }
 
