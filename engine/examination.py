@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine import catalog, check, missions, models, ops, planner
+from engine import catalog, check, flops, missions, models, ops, planner
 from engine.layout import Machine, machine
 from engine.memory import FULL
 from engine.missions import NO_CEILING, PLAIN_SCHEDULE
@@ -167,9 +167,14 @@ class Choice(NamedTuple):
     recompute: float
 
 
+def mesh_ranks(tp, pp, cp):
+    """GPUs of one replica."""
+    return tp * pp * cp
+
+
 def data_ranks(job: Spec, tp, pp, cp):
-    """What the other axes leave of the GPUs."""
-    return job.gpus / (tp * pp * cp)
+    """What the other axes leave of the GPUs; below one where they ask for more than there are."""
+    return job.gpus / mesh_ranks(tp, pp, cp)
 
 
 def crosses(job: Spec, *axes) -> list:
@@ -212,7 +217,7 @@ def best(job: Spec, asked) -> Layouts:
 
 # -- what they cost ----------------------------------------------------------------------------------------------------
 RESOURCES = ("arithmetic", "HBM", "in-node link", "network", "pipeline bubble")
-LEAST_SHARE = 0.05              # of a step that a resource must cost to bind it before arithmetic
+LEAST_SHARE = 0.05              # of a step that a resource must cost to bind it before arithmetic, which counts as that much
 
 
 class Paper(NamedTuple):
@@ -271,7 +276,8 @@ MOST = (2.0, 3.0, 10.0, 5.0, 5.0, 5.0)
 FULL_MARKS = sum(MOST)
 PACE = 1.07                     # times the planner's step that cost a point
 TOLERANCE = 0.10                # of an estimate that costs a point
-SECOND = 3.0                    # points for the second resource, where it costs half of what the first does
+SECOND = 3.0                    # points for a resource that costs NEAR as much as the first; so near the edge arithmetic has some
+NEAR = 0.5
 
 
 def points(found: Paper, said_bytes, said_binding, said_days):
@@ -295,10 +301,10 @@ def estimate_points(said, true):
 
 
 def binding_points(found: Paper, said):
-    """All for the resource that binds; some for one that costs at least half as much, where one binds before arithmetic."""
-    shares = np.append(0.0, found.losses)
+    """All for the resource that binds; some for one that costs at least NEAR as much, arithmetic as if it cost LEAST_SHARE."""
+    shares = np.append(LEAST_SHARE, found.losses)
     chosen = np.sum(np.where(np.arange(len(RESOURCES)) == said, shares, 0.0))
-    near = (found.binding > 0) & (chosen >= 0.5 * np.max(shares))
+    near = chosen >= NEAR * np.max(shares)
     return ops.where(said == found.binding, MOST[4], ops.where(near, SECOND, 0.0))
 
 
@@ -314,6 +320,17 @@ def by_hand(seed, tp=1, pp=1, cp=1, ep=1, zero=1, micro_batch=1, recompute=0) ->
         return paper(spec(float(seed)), Choice(*map(float, (tp, pp, cp, ep, zero, micro_batch, recompute))), True)
 
 
+def multiplied_params(job: Spec):
+    """That a token is multiplied by: what it meets, less the input embedding, where it looks up a row, and the norms."""
+    return flops.matmul_parameters(job.model)
+
+
+def attention_params(job: Spec):
+    """Parameters that would cost a token what causal attention does: layers × width × sequence, as width is heads × HEAD_DIM."""
+    return flops.attention_flops_per_token(job.model, job.seq) / 2.0
+
+
 def estimate_days(job: Spec, mfu):
-    """What a reader works out: 6 FLOPs for each parameter that a token meets, at that share of the peak."""
-    return 6.0 * job.active_params * job.tokens / (job.gpus * job.at.peak_flops_per_s * mfu) / DAY
+    """What a reader works out: 6 FLOPs for each of those and each token, at that share of the peak."""
+    run_flops = 6.0 * (multiplied_params(job) + attention_params(job)) * job.tokens
+    return run_flops / (job.gpus * job.at.peak_flops_per_s * mfu) / DAY

@@ -26,6 +26,7 @@ LOST_BY = ["arithmetic: recomputed layers, or matrices cut thin (lessons 05 and 
            "keys and values passed around (lesson 08)", "tokens on their way to experts (lesson 09)",
            "data traffic that backward does not hide (lessons 04 and 05)", "the optimizer's reads and writes (lesson 05)",
            "messages between stages (lesson 07)"]
+UNSAID = {"unsaid": ("choose", -1.0)}           # nothing is chosen for the reader, and none of the resources has this place
 BOUND = ["arithmetic (lesson 01)", "the HBM, by what is computed again or updated (lessons 01 and 05)",
          "the link in the node (lessons 06 and 08)", "the network (lessons 03, 04 and 09)", "the pipeline's bubble (lesson 07)"]
 
@@ -55,7 +56,7 @@ class LayoutExam(Widget):
     micro_batch = Choice("Micro-batch", degrees(*planner.MICRO_BATCHES), "1", more=LAYOUT)
     recompute = Choice("Recompute", {"none": ("nothing", 0.0), "full": ("every layer", 2.0)}, "none", more=LAYOUT)
     memory = Number("Memory of your fullest GPU", 40e9, 1e9, 400e9, family="bytes", more=ESTIMATES)
-    binds = Choice("What binds the best layout", {key: (key, float(i)) for i, key in enumerate(exam.RESOURCES)}, "arithmetic",
+    binds = Choice("What binds the best layout", UNSAID | {key: (key, float(i)) for i, key in enumerate(exam.RESOURCES)}, "unsaid",
                    more=ESTIMATES)
     days = Number("Days the best layout takes", 30, 1, 1000, more=ESTIMATES)
     handed_in = Switch("Hand in, and see the planner's answer", more=HAND_IN, until="seed")
@@ -65,7 +66,8 @@ class LayoutExam(Widget):
              "draws": [("Another spec", exam.WARM_UPS, exam.MOST_SPECS), ("A warm-up", 1, exam.WARM_UPS - 1)]}
     presets = {
         "The class's: spec 2026": {}, "A warm-up: spec 8": {"seed": 8},
-        "Tensor 8 by reflex: 1917": {"seed": 1917, "tp": 8, "pp": 4, "ep": 8, "memory": 60e9, "days": 100, "handed_in": "on"},
+        "Tensor 8 by reflex: 1917": {"seed": 1917, "tp": 8, "pp": 4, "ep": 8, "memory": 60e9, "days": 100,
+                                     "binds": "pipeline bubble", "handed_in": "on"},
         "Worked below: 1917": {"seed": 1917, "tp": 4, "pp": 2, "ep": 8, "memory": 55e9, "binds": "in-node link", "days": 65,
                                "handed_in": "on"}}
     break_it = "Hand in a layout that never starts: what must the axes divide, and what must one GPU hold?"
@@ -77,7 +79,7 @@ class LayoutExam(Widget):
         "$$\\text{pace} = 10 - \\left\\lfloor \\frac{\\ln (T_{yours} / T_{planner's})}{\\ln 1.07} \\right\\rfloor, \\qquad "
         "\\text{estimate} = 5 - \\left\\lfloor \\frac{\\max(e/x,\\; x/e) - 1}{0.1} \\right\\rfloor$$\n\nwith your estimate $e$ of "
         "$x$, and nothing below 0. Two points for a layout that can be built, three more if it fits. Five for what binds, three "
-        "for a resource that costs at least half as much.")
+        "for a resource that costs at least half as much, where arithmetic counts as 5 % of the step.")
 
     # -- the engine -------------------------------------------------------------------------------------------------
     @once
@@ -96,7 +98,23 @@ class LayoutExam(Widget):
         return exam.points(self.found(), self.memory, self.binds, self.days)
 
     def data(self):
-        return exam.data_ranks(self.job(), self.tp, self.pp, self.cp)
+        """Whole data ranks: none where the other axes ask for more GPUs than there are."""
+        ranks = exam.data_ranks(self.job(), self.tp, self.pp, self.cp)
+        return np.where(ranks < 1, 0.0, ranks)
+
+    def misfit(self):
+        """What the fault of an illegal layout is in numbers, by ``missions.FAULTS``."""
+        job, count = self.job(), lambda value: show(value, "count")
+        sequences, stages = f"{count(job.batch)} sequences", f"{count(self.pp)} stages"
+        experts = choose(job.model.experts > 0, f"{count(job.model.experts)} experts", "a dense model")
+        return select(self.found().fault, [
+            f"{count(self.tp)} tensor ranks for {count(job.model.heads)} heads", f"{stages} for {count(job.model.layers)} layers",
+            f"axes of {count(exam.mesh_ranks(self.tp, self.pp, self.cp))} ranks for {count(job.gpus)} GPUs",
+            f"{count(self.data())} data ranks for {sequences}",
+            f"micro-batches of {count(self.micro_batch)} for {sequences} on {count(self.data())} data ranks",
+            f"{count(self.cp)} context ranks for {count(job.seq)} tokens", f"chunks for {stages}", f"{sequences} for {stages}",
+            f"{count(self.ep)} expert ranks for {experts}",
+            f"{count(self.ep)} expert ranks for {count(job.gpus)} GPUs in {stages}"])
 
     def shows_mine(self):
         return self.handed_in & self.found().legal
@@ -291,7 +309,8 @@ class LayoutExam(Widget):
     def schedule(self):
         a = self.found().layouts
         cut = choose(a.expert_tp[0] > 1, ", experts cut by tensor ranks", "")
-        return choose(self.found().legal, f"{select(a.schedule[0], planner.SCHEDULE_NAMES)}{cut}", "cannot be built")
+        return choose(self.found().legal, f"{select(a.schedule[0], planner.SCHEDULE_NAMES)}{cut}",
+                      f"cannot be built: {self.misfit()}")
 
     @readout("Points")
     def points(self):
@@ -341,9 +360,7 @@ class LayoutExam(Widget):
     def never_starts(self):
         job, found = self.job(), self.found()
         unbuilt = (
-            f"It never starts, {self.scored(0, 2)}: {select(found.fault, missions.FAULTS)}. Your axes leave {show(self.data(), 'count')} "
-            f"data ranks for {show(job.batch, 'count')} sequences; there are {show(job.model.heads, 'count')} heads, "
-            f"{show(job.model.layers, 'count')} layers and {show(job.gpus, 'count')} GPUs (lesson 10).")
+            f"It never starts, {self.scored(0, 2)}: {select(found.fault, missions.FAULTS)}. You have {self.misfit()} (lesson 10).")
         too_large = (
             f"It never starts, {self.scored(0, 2)}: your fullest GPU needs {show(exam.used_bytes(found), 'bytes')} of "
             f"{show(job.hbm_bytes, 'bytes')}. State is cut by {choose(self.zero > 2, 'tensor ranks and stages', 'a higher ZeRO stage')}, "
@@ -385,7 +402,8 @@ class LayoutExam(Widget):
         job = self.job()
         return self.lost(5, 6), (
             f"Days, {self.scored(5, 6)}: you said {show(self.days, 'count')}, the best layout takes {show(self.found().days, 'count')}. "
-            f"That is 6 × {show(job.active_params, 'params')} × {show(job.tokens, 'tokens')}, and attention, at "
+            f"That is 6 × ({show(exam.multiplied_params(job), 'params')} parameters without the input embedding + "
+            f"{show(exam.attention_params(job), 'params')} for attention) × {show(job.tokens, 'tokens')} at "
             f"{show(self.found().mfu[1], 'percent')} of {show(job.gpus, 'count')} peaks (lesson 01).")
 
     # -- to take along ----------------------------------------------------------------------------------------------

@@ -59,7 +59,11 @@ def test_each_lost_point_has_its_reason_and_a_lesson_that_exists():
 
 
 @pytest.mark.parametrize("state, lost, words", [
-    ({"tp": "64"}, "never_starts", "0 of 5: tensor must divide the attention heads"),
+    ({"tp": "64"}, "never_starts", "0 of 5: tensor must divide the attention heads. You have 64 tensor ranks for 40 heads"),
+    ({"tp": "8", "pp": "32", "cp": "32"}, "never_starts", "You have axes of 8,192 ranks for 1,024 GPUs"),
+    ({}, "never_starts", "You have 1,024 data ranks for 512 sequences"),
+    ({"tp": "4", "micro_batch": "8"}, "never_starts", "You have micro-batches of 8 for 512 sequences on 256 data ranks"),
+    ({"tp": "4", "ep": "16"}, "never_starts", "You have 16 expert ranks for 8 experts"),
     ({"pp": "2", "ep": "8"}, "never_starts", "2 of 5: your fullest GPU needs 87.7 GB of 80 GB. State is cut by a higher ZeRO stage"),
     ({"tp": "8", "ep": "8"}, "slower", "3 of 10: your step takes 1.66× the planner's"),
 ])
@@ -67,6 +71,26 @@ def test_a_layout_loses_by_one_thing(state, lost, words):
     """On 1917: 40 heads are not to be cut in 64; two stages with ZeRO 1 hold too much; eight tensor ranks cost seven points."""
     met = {name: regime["text"] for name, regime in READ.shown(seed="1917", handed_in="on", **state)["regimes"].items() if regime["met"]}
     assert set(met) & {"never_starts", "slower", "leaves_the_node"} == {lost} and words in met[lost]
+
+
+def test_before_it_is_handed_in_a_reader_sees_why_a_layout_cannot_be_built():
+    assert READ.readouts()["schedule"] == "cannot be built: 2,048 data ranks for 1,024 sequences"
+    none_left = READ.readouts(tp="64", pp="64")
+    assert none_left["schedule"] == "cannot be built: axes of 4,096 ranks for 2,048 GPUs" and none_left["data_ranks"] == "0"
+    assert READ.readouts(seed="8", zero="3", ep="8")["schedule"] == "cannot be built: 8 expert ranks for a dense model"
+
+
+def test_days_can_be_worked_out_again_from_their_reason():
+    """6 × (6.42 + 0.30) billion × 200 billion over 64 × 312 TFLOP/s × 0.491 is 9.5 days."""
+    words = READ.shown(seed="333", handed_in="on", days="20")["regimes"]["days_missed"]["text"]
+    assert words.endswith("the best layout takes 9.53. That is 6 × (6.42B parameters without the input embedding + 302M for attention) "
+                          "× 200B tokens at 49.1 % of 64 peaks (lesson 01).")
+
+
+def test_nothing_is_chosen_for_what_binds_and_nothing_earned():
+    found = READ.readouts(seed="8", zero="3", handed_in="on")
+    assert found["binding_points"] == "0 of 5"
+    assert READ.readouts(seed="8", zero="3", handed_in="on", binds="arithmetic")["binding_points"] == "5 of 5"
 
 
 def test_tensor_ranks_beyond_the_node_are_named():
