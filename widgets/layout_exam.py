@@ -309,8 +309,7 @@ class LayoutExam(Widget):
     def schedule(self):
         a = self.found().layouts
         cut = choose(a.expert_tp[0] > 1, ", experts cut by tensor ranks", "")
-        return choose(self.found().legal, f"{select(a.schedule[0], planner.SCHEDULE_NAMES)}{cut}",
-                      f"cannot be built: {self.misfit()}")
+        return choose(self.found().legal, f"{select(a.schedule[0], planner.SCHEDULE_NAMES)}{cut}", "cannot be built")
 
     @readout("Points")
     def points(self):
@@ -424,6 +423,7 @@ class LayoutExam(Widget):
         yours = (f"TP {show(self.tp, 'count')} × PP {show(self.pp, 'count')} × CP {show(self.cp, 'count')} × EP "
                  f"{show(self.ep, 'count')}, ZeRO {show(self.zero, 'count')}")
         steps = choose(self.shows_mine(), f"takes {show(self.found().step_s[0], 'seconds')} a step", "cannot be built")
+        cannot = f"which cannot be built with {self.misfit()}, "
         return choose(self.handed_in, f"{asked}; your {yours} {steps}, the planner's {self.named(1)} "
                       f"{show(self.found().step_s[1], 'seconds')}, and you have {self.scored(0)} points.",
-                      f"{asked}; you chose {yours}, not handed in.")
+                      f"{asked}; you chose {yours}, {choose(self.found().legal, '', cannot)}not handed in.")

@@ -74,10 +74,13 @@ def test_a_layout_loses_by_one_thing(state, lost, words):
 
 
 def test_before_it_is_handed_in_a_reader_sees_why_a_layout_cannot_be_built():
-    assert READ.readouts()["schedule"] == "cannot be built: 2,048 data ranks for 1,024 sequences"
-    none_left = READ.readouts(tp="64", pp="64")
-    assert none_left["schedule"] == "cannot be built: axes of 4,096 ranks for 2,048 GPUs" and none_left["data_ranks"] == "0"
-    assert READ.readouts(seed="8", zero="3", ep="8")["schedule"] == "cannot be built: 8 expert ranks for a dense model"
+    def why(**state):
+        return READ.shown(**state)["summary"].split("ZeRO 1, ")[1]
+    assert READ.readouts()["schedule"] == "cannot be built"
+    assert why() == "which cannot be built with 2,048 data ranks for 1,024 sequences, not handed in."
+    assert why(tp="64", pp="64") == "which cannot be built with axes of 4,096 ranks for 2,048 GPUs, not handed in."
+    assert READ.readouts(tp="64", pp="64")["data_ranks"] == "0"
+    assert why(seed="8", ep="8") == "which cannot be built with 8 expert ranks for a dense model, not handed in."
 
 
 def test_days_can_be_worked_out_again_from_their_reason():
