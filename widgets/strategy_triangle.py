@@ -34,6 +34,28 @@ NEVER = "it always can"
 REFUSED = [NEVER, NEVER, NEVER, "its heads do not divide among so many GPUs", "it has fewer layers than there are GPUs",
            "the sequence does not divide into two pieces a GPU", "it has no experts that divide among so many GPUs", NEVER, NEVER]
 
+# What the default state's ideal step and busy wires are made of, for whoever reckons them again.
+H100, LLAMA = 'gpu("h100-sxm")', 'model("llama3.1-8b")'
+AT, TOKENS = f"layout.machine({H100})", "4 * 4096"
+MODEL_FLOPS = f"flops.training_flops_per_token({LLAMA}, 4096)"
+PRODUCTS_S = f"{TOKENS} * {MODEL_FLOPS} / {AT}.chip.matmul_flops_per_s"
+IDEAL_S = f'strategy.costs({LLAMA}, {AT}.chip, {AT}.wires, recipe("bf16-adam"), 8, 4, 4096).ideal_s'
+PIECE_BYTES = f"4096 * {LLAMA}.hidden * 2"
+GATHER_S = f"interconnect.all_gather_s({PIECE_BYTES}, 8.0, 8.0, {AT}.wires)"
+RATES = (
+    f"Rates: an H100's matrix products sustain `#!n {AT}.chip.matmul_flops_per_s / {H100}.bf16_flops_per_s | %` of its peak, kernels "
+    "between them `#!n calibration.DEFAULT.memory_share | %` of the HBM's rate, rings `#!n calibration.DEFAULT.link_share | %` of NVLink's "
+    "and `#!n calibration.DEFAULT.network_share | %` of a NIC's. So at rest:" "\n\n"
+    f"- $T_0$: `#!n {TOKENS}` tokens a GPU × `#!n {MODEL_FLOPS} | GFLOP` each at `#!n {AT}.chip.matmul_flops_per_s | TFLOP/s` are "
+    f"`#!n {PRODUCTS_S} | s`; norms, activations, the loss and sums of gradients add `#!n {IDEAL_S} - {PRODUCTS_S} | s`: "
+    f"`#!n {IDEAL_S} | s`." "\n"
+    f"- Tensor parallelism's wires: 32 sequences × `#!n {LLAMA}.layers` layers × 8 gathers and scatters of `#!n {PIECE_BYTES} | MB`. Each "
+    f"moves 7/8 of that at `#!n {AT}.wires.link_bytes_per_s | GB/s`, in `#!n 7 / 8 * {PIECE_BYTES} / {AT}.wires.link_bytes_per_s | µs`; "
+    f"with 7 hops of `#!n {AT}.wires.link_hop_s | µs`, cut in the best pieces, that becomes "
+    r"$(\sqrt{t_{hops}} + \sqrt{t_{transfer}})^2$, and with "
+    f"`#!n {AT}.wires.start_s | µs` to start `#!n {GATHER_S} | µs`. Together `#!n 32 * {LLAMA}.layers * 8 * {GATHER_S} | s`, or "
+    f"`#!n 32 * {LLAMA}.layers * 8 * {GATHER_S} / {IDEAL_S} | percent` of $T_0$.")
+
 
 class StrategyTriangle(Widget):
     question = "What does each parallel strategy spend: HBM, compute or interconnect?"
@@ -55,7 +77,8 @@ class StrategyTriangle(Widget):
     assumptions = (
         "Each dot is one strategy alone on all GPUs, with one sequence a micro-batch and bf16 Adam; it stands where its three loads "
         "balance, and is larger the more they add up to. Wires count whether or not arithmetic hides them. A red ring: it does "
-        "not fit the HBM. A strategy that cannot be built is not drawn. Real runs mix strategies (lesson 10).")
+        "not fit the HBM. A strategy that cannot be built is not drawn. Rates are those that runs reach, below the data sheet's: the "
+        "formula has them. Real runs mix strategies (lesson 10).")
     formula = (
         r"$$\ell_{HBM} = \frac{\text{bytes of the fullest GPU}}{\text{bytes of its HBM}}, \qquad "
         r"\ell_{compute} = \frac{T_{arithmetic} + T_{optimizer} + T_{bubble} - T_0}{T_0}, \qquad "
@@ -63,7 +86,7 @@ class StrategyTriangle(Widget):
         "A dot divides the distance to the corners as $\\ell_i / (\\ell_{HBM} + \\ell_{compute} + \\ell_{interconnect})$. $T_0$ is "
         "the arithmetic of the step, evenly divided and with nothing computed twice: that of plain data parallelism. $T_{wires}$ "
         "is how long transfers keep the wires busy, hidden or not: where it passes $T_0$, the excess cannot be hidden. Bytes "
-        "and seconds are those of `python -m engine estimate` for the same layout.")
+        "and seconds are those of `python -m engine estimate` for the same layout." "\n\n" + RATES)
 
     # -- what the engine says ------------------------------------------------------------------------------------------
     @once

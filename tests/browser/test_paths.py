@@ -94,6 +94,30 @@ def test_a_chain_of_lessons_and_what_is_read(visit, static):
     expect(page.locator(LINE)).to_have_count(0)
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_slim_line_cuts_no_link_and_covers_no_place(visit, static, width):
+    """One row; on a wide page the longest link whole, though the path's name gives way; below it the place that was gone to, and
+    the contents mark that very place."""
+    page = visit(viewport={"width": width, "height": 900}).page
+    steps = [{"url": step.href.removeprefix("../"), "title": f"{step.of}: {step.title}"} for step in PATHS["slow"].steps]
+    longest = max(range(1, len(steps)), key=lambda i: len(steps[i]["title"]))
+    steps[longest - 1]["url"] = "05-fsdp-and-zero/#when-it-hides"
+    kept = {"key": "x", "name": "A name that is far too long " * 6, "at": 0, "seen": [], "steps": steps}
+    page.add_init_script(f"localStorage.setItem('course.path', {json.dumps(json.dumps(kept))})")
+    page.goto(f"{static}{steps[longest - 1]['url']}")
+    lead = page.locator(".path-line__lead")
+    expect(lead).to_have_text(f"Next: {steps[longest]['title']}")
+    assert page.locator(LINE).bounding_box()["height"] <= 45
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert width < 1000 or lead.evaluate("lead => lead.scrollWidth <= lead.clientWidth")
+    page.wait_for_function("""() => {
+        const below = document.querySelector("#when-it-hides").getBoundingClientRect().top
+          - document.querySelector(".md-header").getBoundingClientRect().bottom;
+        const marked = [...document.querySelectorAll(".md-nav--secondary .md-nav__link--active")].at(-1);
+        return below >= 0 && below < 40 && marked?.hash === "#when-it-hides";
+    }""")
+
+
 def test_a_pair_that_ends_at_a_figure_in_its_state(visit, static):
     """Two steps of this path are on one page: the second is reached without loading it anew."""
     page = hurried(visit)

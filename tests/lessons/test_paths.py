@@ -88,6 +88,13 @@ def chain(number: int, needs: dict) -> set[int]:
     return {number}.union(*(chain(need, needs) for need in needs[number]))
 
 
+@pytest.mark.parametrize("number, stands_on", [(15, {1}), (16, {1}), (17, {1, 16}), (18, {1, 13, 16}), (19, {1, 13, 16, 18})])
+def test_the_lessons_on_one_gpu_stand_on_no_cluster(number, stands_on):
+    """Whoever wants Triton is not sent through collectives: nothing in these lessons is derived from several GPUs."""
+    needs = {meta["lesson"]: meta["needs"] for meta in map(front_matter, LESSONS.glob("[0-9][0-9]-*.md"))}
+    assert chain(number, needs) == stands_on | {number}
+
+
 def test_the_chains_on_the_page_are_those_of_the_front_matter(site):
     needs = {meta["lesson"]: meta["needs"] for meta in map(front_matter, LESSONS.glob("[0-9][0-9]-*.md"))}
     html = (site / "paths" / "index.html").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """The triangle: dots of the engine's loads, the arrow from plain data parallelism, and the wire that binds."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from engine.__main__ import main
 from tests.widgets.reading import Reader
 from widgets.kit import triangle
 from widgets.kit.cluster import OUT_OF_SIGHT
+from widgets.kit.markup import rich
 from widgets.strategy_triangle import MODELS, NAMES, REFUSED, RESPONSES, StrategyTriangle
 
 read = Reader(StrategyTriangle)
@@ -61,6 +63,17 @@ def test_memory_and_what_cannot_be_built_are_said():
     assert dot("tp", gpus="64")["x"] == OUT_OF_SIGHT
     assert read.met(strategy="ep") == {"cannot_be_built"}
     assert "cannot_be_built" not in read.met(strategy="ep", model="mixtral-8x7b")
+
+
+def test_what_the_formula_reckons_is_what_the_figure_shows():
+    """The rates and parts under the figure lead to its two numbers: an ideal step of 1.43 s, wires busy for 82.4 % of it."""
+    text = " ".join(re.sub(r"<[^>]+>", "", str(rich(StrategyTriangle.formula))).split())
+    parts_s = [float(found) for found in re.findall(r"(?:are|add) ([\d.]+) s\b", text)]
+    assert len(parts_s) == 2 and f"{sum(parts_s):.2f} s" == "1.43 s" and read.text("step").endswith("ideal 1.43 s")
+    piece_s = 7 / 8 * 4096 * 4096 * 2 / (0.82 * 450e9)
+    gather_s = (7e-6 ** 0.5 + piece_s ** 0.5) ** 2 + 10e-6          # lesson 02's pipelined ring, and its start
+    assert 32 * 32 * 8 * gather_s / sum(parts_s) == pytest.approx(dot("tp")["interconnect"], rel=0.005)   # parts: three digits
+    assert f"{100 * dot('tp')['interconnect']:.1f} % of" in text
 
 
 def test_every_strategy_has_its_words():

@@ -57,12 +57,17 @@
   };
   const counted = (path, i) => `step ${i + 1} of ${path.steps.length}`;
 
-  /* The slim line above the page's title. */
-  function lineAbove(path, i) {
-    const last = i === path.steps.length - 1;
-    return element("p", { className: "path-line" }, element("span", {}, `Your path: ${path.name}, ${counted(path, i)}`),
-      last ? element("span", {}, "the last one") : element("span", {}, "Next: ", linkTo(path, i + 1)), button("Leave the path", leave));
+  /* The slim line: a second row of the header, which all that reckons with the header's height then reckons with too. */
+  function slimLine(path, ...leads) {
+    const leaving = button("Leave", leave);
+    leaving.append(element("span", { className: "path-line__rest" }, " the path"));
+    return element("p", { className: "path-line md-grid" }, element("span", { className: "path-line__name" }, `Your path: ${path.name}, `),
+      ...leads, leaving);
   }
+
+  const lead = (...children) => element("span", { className: "path-line__lead" }, ...children);
+  const lineOnStep = (path, i) => slimLine(path, element("span", {}, counted(path, i)),
+    i === path.steps.length - 1 ? lead("the last one") : lead("Next: ", linkTo(path, i + 1)));
 
   /* The box at the page's end. */
   function boxBelow(path, i) {
@@ -82,8 +87,7 @@
   /* On a page that has no step of it: a way back. */
   function wayBack(path) {
     const at = Math.min(path.at ?? 0, path.steps.length - 1);
-    return element("p", { className: "path-line" }, element("span", {}, `Your path: ${path.name}`),
-      element("span", {}, `Go on with ${counted(path, at)}: `, linkTo(path, at)), button("Leave the path", leave));
+    return slimLine(path, lead(`Go on with ${counted(path, at)}: `, linkTo(path, at)));
   }
 
   /* A path from its list on the page. */
@@ -137,7 +141,7 @@
 
   function show() {
     for (const old of document.querySelectorAll(".path-line, .path-next")) old.remove();
-    const path = kept(), article = document.querySelector("article.md-content__inner");
+    const path = kept(), article = document.querySelector("article.md-content__inner"), header = document.querySelector(".md-header");
     chooseChain(path);
     if (path && article) {
       const i = stepHere(path);
@@ -145,9 +149,9 @@
         path.at = i;
         if (!path.seen.includes(i)) path.seen.push(i);
         keep(path);
-        article.prepend(lineAbove(path, i));
+        header.append(lineOnStep(path, i));
         article.append(boxBelow(path, i));
-      } else article.prepend(wayBack(path));
+      } else header.append(wayBack(path));
     }
     showLists(path);
   }
