@@ -1,6 +1,7 @@
 """The pages around the widgets: themes, instant navigation, phones, no JavaScript, accessibility."""
 
 import json
+import re
 from pathlib import Path
 
 import axe_playwright_python
@@ -199,18 +200,35 @@ def test_everything_on_a_widget_is_reached_by_keyboard(visit, static):
 
 
 # -- reference pages -------------------------------------------------------------------------------------------------------
+WAYS = {  # what is typed -> words of an entry that must be left
+    "nan": "the loss spikes", "ttft": "the time to the first token", "nccl timeout": "the job hangs", "hanging": "the job hangs",
+    "OOM fragmentation": "reserved by PyTorch but unallocated", "fragmentation oom": "OOM with gigabytes reported as free",
+    "low mfu": "One GPU is slow and its MFU is low", "oom": "out of memory at the first", "why is my job stuck?": "the job hangs"}
+
+
 def test_a_symptom_is_found_by_its_words(visit, static):
-    """Typed, what one failure's symptom says (in the page's words, whatever a lesson says now) leaves that failure alone."""
+    """Typed, what one failure's symptom says (in the page's words, whatever a lesson says now) leaves that failure in sight."""
     page = visit().go(f"{static}symptoms/")
-    field, entries = page.get_by_label("What do you see?"), page.locator(".symptom")
+    field, count = page.get_by_label("What do you see?"), page.locator("[data-filter-count]")
+    entries, left = page.locator(".symptom, .walls tbody tr"), page.locator(":is(.symptom, .walls tbody tr):visible")
+    everything = entries.count()
+    assert field.bounding_box()["y"] < page.locator(".walls").bounding_box()["y"], "the field stands above all that it filters"
     texts = page.locator(".symptom-seen").all_text_contents()
     only = next(i for i in range(len(texts) // 2, len(texts)) if sum(texts[i] in text for text in texts) == 1)
     field.fill(texts[only])
-    expect(page.locator(".symptom:visible")).to_have_count(1)
-    assert entries.nth(only).is_visible()
-    expect(page.locator("[data-filter-count]")).to_have_text(f"1 of {len(texts)}")
-    expect(page.locator("section:has(.symptom):visible")).to_have_count(1)
-    field.fill("no failure says this")
-    expect(page.locator(".symptom:visible")).to_have_count(0)
+    expect(count).to_have_text(f"1 of {everything}")
+    assert page.locator(".symptom").nth(only).is_visible()
+    expect(page.locator("section:has(.symptom):visible, .walls:visible")).to_have_count(1)
+    for typed, words in WAYS.items():
+        field.fill(typed)
+        expect(left.filter(has_text=re.compile(re.escape(words), re.IGNORECASE)).first, typed).to_be_visible()
+        assert left.count() < everything / 5, f"{typed}: {left.count()} left"
+    field.fill("hang")
+    assert not [text for text in left.all_text_contents() if not re.search(r"\b(hang|timeout|watchdog)", text, re.IGNORECASE)]
+    field.fill("hangs xyzzy")
+    expect(count).to_have_text(re.compile("^None says all of these; [1-9] of"))
+    field.fill("xyzzy")
+    expect(left).to_have_count(0)
+    expect(count).to_have_text(re.compile("^None says this"))
     field.fill("")
-    expect(page.locator(".symptom:visible")).to_have_count(len(texts))
+    expect(left).to_have_count(everything)

@@ -31,3 +31,15 @@ def test_every_group_has_several():
 def test_every_wall_of_lesson_01_stands_first():
     walls = symptoms.walls()
     assert walls.count("<tr>") == 11 and 'href="../02-collectives/"' in walls      # ten rows and the head
+
+
+def test_other_words_for_a_thing_are_words_that_a_failure_uses():
+    """A way of saying it that no failure and no wall has leads nowhere."""
+    said = (" ".join(f"{each.symptom} {each.name}. {each.what} {each.response}" for each in symptoms.failures()) + symptoms.walls()).lower()
+    for typed, meant in symptoms.synonyms():
+        assert any(word in said for word in typed + meant), typed
+        assert [word for word in meant if word not in said] == []
+
+
+def test_a_symptom_begins_with_a_capital_unless_it_begins_with_code():
+    assert symptoms.sentence("the job hangs") == "The job hangs" and symptoms.sentence("`nvidia-smi` shows") == "`nvidia-smi` shows"

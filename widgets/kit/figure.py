@@ -107,9 +107,17 @@ def still_height(p) -> dict:
     return {"y_range_name": "still"}
 
 
-def same_scales(p, half_width, half_height) -> None:
-    """One unit is as long across as up, whatever the picture's width; at least these halves are seen around (0, 0)."""
-    p.tags = [*p.tags, {"reach": [half_width, half_height]}]
+def same_scales(p, half_width, half_height, room_px=0) -> None:
+    """One unit is as long across as up, whatever the picture's width; at least these halves are seen around (0, 0).
+
+    A wide picture keeps so many pixels on either side of them for texts, more where texts are larger (on a slide).
+    """
+    p.tags = [*p.tags, {"reach": [half_width, half_height, room_px]}]
+
+
+def room_left(p, place, room_px) -> None:
+    """A wide picture keeps at least so many pixels left of a place for texts, more where texts are larger (on a slide)."""
+    p.tags = [*p.tags, {"room": [place, room_px]}]
 
 
 def of_rows(rows):

@@ -33,9 +33,9 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <tbody>
 {% for lesson, title, contents in lessons %}<tr data-contents="{{ contents }}">
 <th scope="row"><a href="../{{ lesson }}/" data-lesson>{{ title }}</a></th>
-{%- for name in columns %}<td data-cell="{{ name }}">–</td>{% endfor %}</tr>
+{%- for name, label in columns.items() %}<td data-cell="{{ name }}" data-label="{{ label }}">–</td>{% endfor %}</tr>
 {% endfor %}</tbody>
-<tfoot><tr><th scope="row">All</th>{% for name in columns %}<td data-cell="{{ name }}">–</td>{% endfor %}</tr></tfoot>
+<tfoot><tr><th scope="row">All</th>{% for name, label in columns.items() %}<td data-cell="{{ name }}" data-label="{{ label }}">–</td>{% endfor %}</tr></tfoot>
 </table>
 <p>Missions won on the <a href="../planner/">planner's page</a>: <span data-missions-won="{{ missions }}">–</span>.
 Examinations: <span data-exams>–</span>.</p>

@@ -2,19 +2,46 @@
 (() => {
   "use strict";
 
-  // A field that leaves in sight only what holds all of its words, and the sections that have any of it.
+  // -- a field that leaves in sight what holds its words ------------------------------------------------------------------
+  const beginsWord = (phrase) => new RegExp(`(?<![\\p{L}\\d])${phrase.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&").replace(/\s+/g, "\\s+")}`, "u");
+  const withoutEnding = (word) => word.replace(/(?<=\p{L}{3})(?:(?<=\p{L}{4})ing|(?<!s)s)$/u, "");
+
+  // What is typed -> for each word, or known phrase, the ways of saying it; a word that tells nothing is left out.
+  function terms(text, synonyms, idle) {
+    const known = new Map(synonyms.flatMap(([typed, meant]) => typed.map((phrase) => [phrase, [...typed, ...meant]])));
+    const words = text.toLowerCase().match(/[\p{L}\d_]+(?:[-./][\p{L}\d_]+)*/gu) ?? [];
+    const found = [];
+    while (words.length) {
+      const most = words.findLastIndex((_, i) => known.has(words.slice(0, i + 1).join(" "))) + 1;
+      const phrase = words.splice(0, most || 1).join(" ");
+      if (most || !idle.includes(phrase)) found.push([withoutEnding(phrase), ...(known.get(phrase) ?? known.get(withoutEnding(phrase)) ?? [])]);
+    }
+    return found.map((ways) => ways.map(beginsWord));
+  }
+
+  function told(asked, most, left, all) {
+    if (!asked) return "";
+    if (!most) return asked === 1 ? "None says this. Try another word for it." : "None says any of these. Try another word for it.";
+    return most === asked ? `${left} of ${all}` : `None says all of these; ${left} of ${all} say some.`;
+  }
+
+  // Where nothing holds all of the words, what holds the most of them is left; so are the sections that have any of it.
   function watchFilter() {
     const field = document.querySelector("[data-filter]");
     if (!field) return;
+    const synonyms = JSON.parse(field.dataset.synonyms), idle = JSON.parse(field.dataset.idle);
     const entries = [...document.querySelectorAll(field.dataset.filter)];
+    const texts = entries.map((entry) => entry.textContent.toLowerCase());
     field.addEventListener("input", () => {
-      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-      for (const entry of entries) entry.hidden = !words.every((word) => entry.textContent.toLowerCase().includes(word));
+      const asked = terms(field.value, synonyms, idle);
+      const held = texts.map((text) => asked.filter((ways) => ways.some((way) => way.test(text))).length);
+      const most = Math.max(...held);
+      entries.forEach((entry, i) => { entry.hidden = held[i] < most || (asked.length > 0 && !most); });
       for (const section of new Set(entries.map((entry) => entry.closest("section")))) {
         section.hidden = entries.every((entry) => entry.hidden || entry.closest("section") !== section);
       }
       const left = entries.filter((entry) => !entry.hidden).length;
-      document.querySelector("[data-filter-count]").textContent = words.length ? `${left} of ${entries.length}` : "";
+      document.querySelector("[data-filter-count]").textContent = told(asked.length, most, left, entries.length);
     });
   }
 

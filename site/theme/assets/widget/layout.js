@@ -27,22 +27,33 @@ export function retick(plot, rangeName, start, end) {
   }
 }
 
-// One unit as long across as up, with at least these halves in view around (0, 0).
-function sameScales({ x_range, y_range }, [halfWidth, halfHeight], width, height) {
-  const unit = Math.min(width / halfWidth, height / halfHeight);
+// How much larger a slide's texts are than a lesson's (present.js).
+const larger = () => document.body.classList.contains("presenting") ? parseFloat(document.body.style.getPropertyValue("--larger")) || 1 : 1;
+
+// One unit as long across as up, with at least these halves in view around (0, 0), and beside them room for texts.
+function sameScales({ x_range, y_range }, [halfWidth, halfHeight, room], width, height) {
+  const unit = Math.min((width - 2 * room) / halfWidth, height / halfHeight);
   x_range.setv({ start: -width / unit, end: width / unit });
   y_range.setv({ start: -height / unit, end: height / unit });
 }
 
+// The range begins so far before a place that the texts left of it have their room; never later than the picture's own.
+function leaveRoom({ x_range }, [place, room], own, width) {
+  x_range.start = Math.min(own, (place * width - room * x_range.end) / (width - room));
+}
+
 // Shows and hides what is tagged for one width, now and whenever the width changes sides.
-export function fitWidth(plot, document) {
-  const models = [...(document.all_models ?? document._all_models.values())].filter(model => tagged(model, "only"));
-  const reach = tagged(plot.model, "reach");
+export function fitWidth(plot, drawing) {
+  const models = [...(drawing.all_models ?? drawing._all_models.values())].filter(model => tagged(model, "only"));
+  const reach = tagged(plot.model, "reach"), room = tagged(plot.model, "room"), own = plot.model.x_range.start;
   const fit = ({ width, height }) => {
     // neither while there is no width yet: Bokeh never quite clears the first column of pixels of what was drawn there
     const size = width && (width < NARROW ? "narrow" : "wide");
     for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
-    if (reach && width && height) sameScales(plot.model, value(reach, "reach"), width, height);
+    if (!width || !height) return;
+    const text = size === "wide" ? larger() : 0;
+    if (reach) sameScales(plot.model, value(reach, "reach").map((each, i) => i < 2 ? each : each * text), width, height);
+    if (room) leaveRoom(plot.model, value(room, "room").map((each, i) => i < 1 ? each : each * text), own, width);
   };
   fit(plot.el.getBoundingClientRect());
   const watch = new ResizeObserver(([entry]) => fit(entry.contentRect));
