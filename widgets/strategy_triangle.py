@@ -158,7 +158,7 @@ class StrategyTriangle(Widget):
 
     def figure(self, sources):
         p = fig.plot((-1.6, 1.6), (-1.1, 1.1), height=500)
-        fig.same_scales(p, 1.04, 1.04, room_px=160)
+        fig.same_scales(p, 1.04, 1.04, room_px=145)
         p.grid.visible = False
         for axis in p.axis:
             fig.hide(axis)

@@ -137,6 +137,24 @@ def test_a_link_presents_at_once_and_a_window_that_may_not_fill_the_screen_is_fi
     expect(body).not_to_have_class(re.compile("presenting"))
 
 
+LEFT_OF_THE_LANES = """() => {  // in pixels, of the frame's left edge to where the lanes' names end; and a name's own width
+  const plot = [...Bokeh.documents[0]._all_models.values()].find(model => model.tags?.some(tag => (tag.room ?? tag.get?.("room"))));
+  const tag = plot.tags.find(tag => tag.room ?? tag.get?.("room")), [place] = tag.room ?? tag.get("room");
+  const { start, end } = plot.x_range, width = document.querySelector(".widget-plot").clientWidth;
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${13 * (parseFloat(document.body.style.getPropertyValue("--larger")) || 1)}px system-ui, sans-serif`;
+  return [(place - start) / (end - start) * width, pen.measureText("stage 16").width, start];
+}"""
+
+
+def test_larger_names_have_larger_room(visit, static):
+    page = visit(viewport={"width": 1440, "height": 900}).go(f"{static}pipeline_timeline/?present&pipeline_timeline.stages=16")
+    expect(page.locator("body")).to_have_class(re.compile("presenting"))
+    page.wait_for_function(f"() => {{ const [room, name] = ({LEFT_OF_THE_LANES})(); return room > name; }}")
+    page.keyboard.press("Escape")
+    page.wait_for_function(f"() => ({LEFT_OF_THE_LANES})()[2] === -0.095")  # as in a lesson again
+
+
 # -- found -------------------------------------------------------------------------------------------------------------------
 FIRST = {  # what is typed -> the first section that the search gives
     "bubble": "glossary/#bubble",

@@ -35,7 +35,7 @@ def test_every_wall_of_lesson_01_stands_first():
 
 def test_other_words_for_a_thing_are_words_that_a_failure_uses():
     """A way of saying it that no failure and no wall has leads nowhere."""
-    said = (" ".join(f"{each.symptom} {each.name}. {each.what} {each.response}" for each in symptoms.failures()) + symptoms.walls()).lower()
+    said = (" ".join(f"{each.symptom} {each.name}. {each.what} {each.threshold} {each.response}" for each in symptoms.failures()) + symptoms.walls()).lower()
     for typed, meant in symptoms.synonyms():
         assert any(word in said for word in typed + meant), typed
         assert [word for word in meant if word not in said] == []

@@ -38,7 +38,7 @@ SYNONYMS = {
     "OOM|out of memory|OutOfMemoryError|CUDA out of memory": "OutOfResources|does not fit|memory grows|memory jumps",
     "fragmentation|fragmented": "unallocated",
     "memory leak|leak": "memory grows",
-    "NaN|NaNs|not a number|overflow|underflow": "infinite|infinity|loss scale|loss spikes|fp16",
+    "NaN|NaNs|not a number|overflow|underflow": "infinite|loss scale|loss spikes|fp16",
     "divergence|diverges|diverged|diverging": "loss rises|loss spikes|drift|loss stops",
     "accuracy|quality": "results change|plausible and wrong|loss",
     "TTFT|time to first token|first token": "time to the first token|first token",
@@ -60,7 +60,7 @@ IDLE = "a an and are as at but by do does i in is it my of on or our so that the
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <p class="symptoms-find"><label for="symptom-words">What do you see?</label>
 <input id="symptom-words" type="search" data-filter=".symptom, .walls tbody tr" data-synonyms="{{ synonyms }}" data-idle="{{ idle }}" \
-placeholder="in a word or two: OOM, hangs, NaN, low MFU …" autocomplete="off">
+placeholder="OOM, hangs, NaN, low MFU …" autocomplete="off">
 <span data-filter-count role="status"></span></p>
 <section class="wide walls">
 {{ walls }}
