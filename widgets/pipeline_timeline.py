@@ -223,7 +223,7 @@ class PipelineTimeline(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((-0.095, 1.29), (-0.13, 1.12), height=450)
-        fig.room_left(p, -0.012, 56)
+        fig.room_left(p, -0.012, 60)
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.visible = False
