@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.request import urlopen
 
 from tests.conftest import ROOT
+
+
+def run(coroutine):
+    """Runs it in a thread of its own: Playwright keeps a loop running in a test's."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 class Server:

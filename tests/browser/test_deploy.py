@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from bench import servers
 from bench.reader import Lost, Reader
 from tests import states
 from tests.browser.hands import Hand, lessons
+from tests.browser.server import run
 from tests.conftest import ROOT
 from widgets.kit import headers
 from widgets.kit.answers import packed
@@ -45,12 +45,6 @@ def cluster(site):
 def host(request):
     """The address of each of the two ways to serve."""
     return request.getfixturevalue("cluster")[0] if request.param == "nginx" else request.getfixturevalue("served")
-
-
-def run(coroutine) -> None:
-    """In a thread of its own: Playwright keeps a loop running in this one."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, coroutine).result()
 
 
 # -- readers -------------------------------------------------------------------------------------------------------------

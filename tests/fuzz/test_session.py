@@ -8,6 +8,7 @@ import pytest
 from bokeh.document import Document
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
+from tests.browser.server import run
 from tests.fuzz.cases import anything, cases, changed, text
 from widgets.kit.session import ANSWERS, LONGEST_REFUSAL, Session
 from widgets.kit.widget import all_widgets
@@ -138,5 +139,5 @@ def test_garbage_on_the_wire_disturbs_nobody(served):
             await throw(served, [["x" * TOO_LONG]])
             return before, await other.ask({"number": 2} | asked)
 
-    for answer in asyncio.run(meanwhile()):
+    for answer in run(meanwhile()):
         assert "of training state" in answer
