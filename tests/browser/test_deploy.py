@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -328,7 +329,8 @@ def test_serve_takes_the_next_port_and_ends_without_a_word(site, how):
         taken.listen()
         port = taken.getsockname()[1]
         server = subprocess.Popen([sys.executable, "site/serve.py", "--port", str(port)], cwd=ROOT, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True, start_new_session=True)
+                                  stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                  preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL))  # a job in the background ignores it
         said = ""
         while "is open on" not in said:
             assert server.poll() is None, server.stderr.read()
