@@ -11,6 +11,11 @@ from tests.browser.server import Server
 LESSON = "06-tensor-parallel/"
 ILL, WELL = "tensor_split", "tp_scaling"        # the first has a table, and both stand on that lesson
 GONE = ("ERR_CONNECTION_REFUSED", "WebSocket", "[bokeh", "Failed to fetch", "no token", "no answer in time", "live/token")
+TOLD = """() => new Promise(done => {
+  let told = 0;
+  addEventListener("storage", () => { told++; });
+  setTimeout(() => done(told), 500);
+})"""
 LOGIN = "<!doctype html><title>Welcome</title><p>Please accept our terms to use this network."
 
 
@@ -88,11 +93,11 @@ def test_two_tabs_are_two_readers_with_one_memory(visit, served):
     page = window.context.new_page()
     page.goto(served + LESSON)
     second = Hand(page, WELL)
+    assert page.evaluate(TOLD) == 0, "two tabs at rest keep telling each other something"
     name = first.slider()
     values = [hand.drag(name, stop) for hand, stop in ((first, 2), (second, 5))]
-    for hand, value in zip((first, second), values):
+    for hand, value, slug in zip((first, second), values, (ILL, WELL)):
         hand.says(**hand.initial() | {name: value})
-    for hand, slug in ((first, ILL), (second, WELL)):
         Hand(hand.page, slug).figure.locator("[data-answer=right]").click()
     page.reload()
     for slug in (ILL, WELL):

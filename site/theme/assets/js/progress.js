@@ -18,13 +18,14 @@ function everything() {
   } catch { return {}; }
 }
 
-function remembers() {
+// Tried once: to try it tells other tabs, and were they to try it in answer, two of them would never come to rest.
+const remembering = (() => {
   try {
     localStorage.setItem(`${PREFIX}trial`, "");
     localStorage.removeItem(`${PREFIX}trial`);
     return true;
   } catch { return false; }
-}
+})();
 
 const parsed = text => { try { return JSON.parse(text); } catch { return null; } };
 const list = text => [parsed(text)].flat().filter(entry => typeof entry === "string");
@@ -87,7 +88,7 @@ function watchEnd() {
     const { read, predictions, first, targets, exercises } = counts(contents);
     note.textContent = read[0] ? "✓ You have read this lesson. " : "";
     done.textContent = `Predictions ${of(predictions)}${first[0] ? `, ${first[0]} right at first` : ""}; targets found ${of(targets)}; exercises ${of(exercises)}. `
-      + (remembers() ? "This browser remembers it; nobody else is told. " : "This browser keeps nothing, so it is forgotten when you leave. ");
+      + (remembering ? "This browser remembers it; nobody else is told. " : "This browser keeps nothing, so it is forgotten when you leave. ");
     button.textContent = read[0] ? "Mark as unread" : "Mark as read";
   };
   const watcher = new IntersectionObserver(([entry]) => {
@@ -168,7 +169,7 @@ function bindPage() {
   page.dataset.bound = "yes";
   const part = name => page.querySelector(`[data-${name}]`), said = part("said"), asking = part("asking");
   const say = words => { said.textContent = words; };
-  if (!remembers()) say("This browser does not let pages keep anything, so there is no progress to show. The course works all the same.");
+  if (!remembering) say("This browser does not let pages keep anything, so there is no progress to show. The course works all the same.");
   part("export").addEventListener("click", () => {
     if (!Object.keys(everything()).length) return say("There is nothing to save yet.");
     save(new Blob([file()], { type: "application/json" }), "system-ml-progress.json");
@@ -181,7 +182,7 @@ function bindPage() {
     target.value = "";
     if (found.fault) return say(`${found.fault} Nothing was changed.`);
     take(found.entries);
-    say(remembers() ? "Taken in: what the file has was added to what is here." : "This browser keeps nothing, so it could not be taken in.");
+    say(remembering ? "Taken in: what the file has was added to what is here." : "This browser keeps nothing, so it could not be taken in.");
   });
   const ask = open => {
     asking.hidden = !open;
