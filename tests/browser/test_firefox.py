@@ -43,7 +43,8 @@ def tab(firefox):
     firefox.faults.clear()
     yield opened
     opened.close()
-    assert firefox.faults == []
+    # Firefox fetches the next lesson ahead (rel=next), and stops when the tab is closed first: that is no fault
+    assert [fault for fault in firefox.faults if "NS_BINDING_ABORTED" not in fault] == []
 
 
 def dragged(tab, slug: str, control, value: float) -> float:
