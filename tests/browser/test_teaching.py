@@ -173,7 +173,11 @@ FIRST = {  # what is typed -> the first section that the search gives
 
 
 def test_the_search_finds_words_symbols_rules_and_figures(visit, course):
-    page = visit().go(f"{course}teach/")
+    page = visit().page
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[-1]))
+    page.goto(f"{course}teach/", wait_until="networkidle")
+    assert "search_index.json" not in asked, "a visit that searches nothing pays for the search"
     page.get_by_role("textbox", name="Search").click()
     field, links = page.locator("input.md-search__input"), page.locator(".md-search-result__link[href*='#']")
     for typed, first in FIRST.items():
@@ -183,3 +187,7 @@ def test_the_search_finds_words_symbols_rules_and_figures(visit, course):
         expect(links.first, typed).to_have_attribute("href", re.compile(rf"^{re.escape(course + path)}(\?[^#]*)?#{re.escape(anchor)}$"), timeout=20_000)
     page.locator(".md-search-result__link[href*='#mfu']").click()
     expect(page.locator("#mfu")).to_be_in_viewport()
+    assert asked.count("search_index.json") == 1
+    page.wait_for_load_state("networkidle")
+    page.goto(f"{course}?q=bubble")             # an address that searches by itself
+    expect(links.first).to_be_visible()
