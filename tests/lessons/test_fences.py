@@ -70,7 +70,8 @@ def copy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("course")
     for name in ("engine", "widgets", "site", "tests/published"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "mkdocs.yml", folder)
+    for name in ("mkdocs.yml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder)
     settings = (folder / "mkdocs.yml").read_text(encoding="utf-8")
     one_page = re.sub(r"^nav:\n(?:[ #].*\n|\n)*", "nav:\n  - Home: index.md\n\n", settings, flags=re.MULTILINE)
     (folder / "mkdocs.yml").write_text(one_page, encoding="utf-8")

@@ -20,6 +20,7 @@ import yaml
 
 from widgets.kit import markup, prose
 from widgets.kit.controls import BadValue
+from widgets.kit.kept import kept_text
 from widgets.kit.locate import fault
 from widgets.kit.widget import all_widgets
 
@@ -76,6 +77,6 @@ def render(source: str) -> str:
 def format(source, language, css_class, options, md, **kwargs) -> str:
     """The pymdownx superfences formatter."""
     try:
-        return render(source)
+        return kept_text("fence", source, render)
     except BadValue as error:
         raise fault(source, str(error)) from error

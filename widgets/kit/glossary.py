@@ -24,6 +24,7 @@ PAGE = LESSONS / "glossary.md"
 NOT_HERE = "<!-- glossary: not linked here -->"
 ENTRY = re.compile(r'^### (?P<word>[^{\n]+?)(?: \{:(?: data-also="(?P<also>[^"]*)")?(?: data-in="(?P<only>[^"]*)")? \})?\n\n(?P<text>(?:.+\n)+)',
                    re.MULTILINE)
+FIRST = re.compile(r"[\[\\]?(.)")      # of a form's pattern: its first letter, which may stand in both cases
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,14 @@ def meant_in(lesson: str) -> set[int]:
 
 @cache
 def _any_word() -> re.Pattern:
-    """One pattern for all words: the longest form wins where several begin at one place."""
+    """One pattern for all words: the longest form wins where several begin at one place. Those with one first letter stand
+    behind a look at that letter, since a text is mostly other words."""
     named = sorted(((form, number) for number, entry in enumerate(entries()) for form in entry.pattern.split("|")), key=lambda f: -len(f[0]))
-    return re.compile(r"(?<![\w-])(?:" + "|".join(f"(?P<e{i}_{number}>{form})" for i, (form, number) in enumerate(named)) + r")(?![\w-])")
+    alike: dict[str, list[str]] = {}
+    for i, (form, number) in enumerate(named):
+        alike.setdefault(FIRST.match(form)[1].lower(), []).append(f"(?P<e{i}_{number}>{form})")
+    groups = "|".join(f"(?=(?i:{re.escape(first)}))(?:{'|'.join(forms)})" for first, forms in alike.items())
+    return re.compile(rf"(?<![\w-])(?:{groups})(?![\w-])")
 
 
 class Mark(Preprocessor):

@@ -13,7 +13,7 @@ from pathlib import Path
 import bokeh
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("engine", "widgets", "site/tokens.json", "tests/published")
+SOURCES = ("engine", "widgets", "site/tokens.json", "tests/published", "constraints.txt")
 
 
 @cache
@@ -23,7 +23,7 @@ def state_of_the_sources() -> str:
     for name in SOURCES:
         path = ROOT / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.suffix in (".py", ".toml", ".json", ".html"):
+            if file.suffix in (".py", ".toml", ".json", ".html", ".txt"):
                 digest.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -40,6 +40,12 @@ def kept(name: str, make) -> bytes:
         unfinished.write_bytes(make())
         unfinished.replace(path)                # at once: two processes may be at it
     return path.read_bytes()
+
+
+def kept_text(kind: str, source: str, make) -> str:
+    """The same for a piece of a lesson: what ``make`` makes of this source, and of nothing else but the code."""
+    name = f"{kind}.{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    return kept(name, lambda: make(source).encode()).decode()
 
 
 def forget_older() -> None:

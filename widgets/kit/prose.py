@@ -11,6 +11,7 @@ number; text is shown as it is. The page shows the value, and the expression on 
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 import re
 import xml.etree.ElementTree as etree
@@ -22,6 +23,7 @@ from markdown.util import AtomicString
 import engine
 from engine import units
 
+from .kept import kept_text
 from .locate import fault
 
 PLAIN = {"__import__": __import__,  # numpy itself imports lazily, with the builtins of whoever calls it
@@ -58,9 +60,15 @@ def show(value, unit: str | None, digits: int = 3) -> str:
 
 
 @cache
-def computed(expression: str):
+def computed(expression: str) -> float | str:
     """The value of an expression; raises whatever it raises."""
-    return eval(expression, namespace())  # a lesson is this repository's own code
+    return json.loads(kept_text("value", expression, _value))
+
+
+def _value(expression: str) -> str:
+    """The same, as it is kept."""
+    value = eval(expression, namespace())  # a lesson is this repository's own code
+    return json.dumps(value if isinstance(value, str) else float(value))
 
 
 def evaluate(source: str) -> str:

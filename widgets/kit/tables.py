@@ -22,6 +22,7 @@ import yaml
 
 from engine import units
 from widgets.kit import prose
+from widgets.kit.kept import kept_text
 from widgets.kit.locate import fault
 
 NOTHING = "–"
@@ -75,8 +76,6 @@ def _cell(tag: str, text: str, numeric: bool = False) -> str:
     return f'<{tag} style="{style}">{text}</{tag}>' if style else f"<{tag}>{text}</{tag}>"
 
 
-
-
 def _table(corner: str, head: list[tuple[str, bool]], rows: list[tuple[str, list[tuple[str, bool]]]]) -> str:
     """The HTML, from the headings of columns and rows and the cells; each text comes with whether it is a number.
 
@@ -101,6 +100,6 @@ def render(source: str) -> str:
 def format(source, language, css_class, options, md, **kwargs) -> str:
     """The pymdownx superfences formatter."""
     try:
-        return render(source)
+        return kept_text("table", source, render)
     except Exception as error:
         raise fault(source, f"cannot make this table: {type(error).__name__}: {error}") from error
