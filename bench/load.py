@@ -23,7 +23,7 @@ from pathlib import Path
 from tornado.httpclient import AsyncHTTPClient
 
 from bench import servers
-from bench.pages import FLAGS, browser_path
+from tests import browsers
 from bench.reader import Reader
 from widgets.kit.widget import all_widgets
 
@@ -132,7 +132,7 @@ async def browse(address: str, seconds: float, found: Found) -> None:
     """A few real browsers' pages, dragging as the readers do."""
     from playwright.async_api import async_playwright
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=browser_path(), args=FLAGS)
+        browser = await playwright.chromium.launch(executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS)
 
         async def one(lesson: str, slug: str) -> None:
             page = await (await browser.new_context()).new_page()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 import statistics
 from functools import cache
 from pathlib import Path
@@ -13,11 +12,11 @@ from playwright.sync_api import sync_playwright
 
 from bench import servers
 from bench.tally import against, table
+from tests import browsers
 from tests.browser.hands import lessons
 from widgets.kit.controls import Number, Player
 from widgets.kit.widget import all_widgets
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 FRAME_MS, OF_IDIOMATIC_STATIC, OF_IDIOMATIC_SERVED = 17.0, 0.25, 0.6
 FIRST_LESSON, DRAWN_STATIC_S, DRAWN_SERVED_S = "01-why-distributed/", 1.2, 2.5
 FIRST_KB, LATER_KB = 1000.0, 150.0
@@ -53,11 +52,6 @@ WATCH = """
   }
 })();
 """
-
-
-def browser_path() -> str | None:
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 # -- a drag ------------------------------------------------------------------------------------------------------------
@@ -220,7 +214,7 @@ def report_memory(browser, visits: int, at_once: int = 4) -> None:
 def report(visits: int = 200) -> None:
     order = [slugs[0] for _, slugs in sorted(lessons().items())]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS)
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         with servers.idiomatic() as (address, _):
             idiomatic = drag_ms(context, address + "panel_app", ".noUi-handle", ".noUi-handle", pause_ms=180)

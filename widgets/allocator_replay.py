@@ -123,9 +123,7 @@ class AllocatorReplay(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((0, 1), (0, 1), height=560)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         bottom, top = ring.row(np.arange(ROWS), ROWS, *UP, share=0.8)
         p.quad(left=np.full(ROWS, ACROSS[0]), right=np.full(ROWS, ACROSS[1]), bottom=bottom, top=top, fill_color=None,

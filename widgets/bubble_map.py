@@ -115,9 +115,7 @@ class BubbleMap(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((-1.3, 9.55), (-0.8, 14.7), height=540)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         block = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "line_color": color["panel"]}
         for name, hue in (("bubbles", "idle"), ("memories", "hbm")):
             p.quad(**block, source=sources[name], fill_color=color[hue], fill_alpha="strength")

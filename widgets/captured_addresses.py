@@ -98,8 +98,7 @@ class CapturedAddresses(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((-2.9, 7.6), (0.0, 6.6), height=390)
-        fig.hide(p.xaxis[0]), fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         empty = self.boxes(ADDRESSES)
         p.quad(**{side: list(places) for side, places in empty.items()}, fill_color=None, line_color=color["grid"])

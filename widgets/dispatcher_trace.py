@@ -190,9 +190,7 @@ class DispatcherTrace(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((0, 1), (0, 1), height=560)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         calls, visits, nodes = sources["calls"], sources["visits"], sources["nodes"]
         for width, places, marks in (("wide", WIDE, "x"), ("narrow", NARROW, "narrow")):
             for place, name in zip(places["keys"], ABBREVIATED[width]):

@@ -166,9 +166,7 @@ class GraphBreaks(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((-0.5, 100.5), (-listing.LEAST, 0.2), height=580)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         for width, code, calls, indent in (("wide", "code", "calls", 46), ("narrow", "code_narrow", "calls_narrow", 17)):
             lines, strip = sources[code], sources[calls]

@@ -173,8 +173,7 @@ class LaunchTimeline(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((-0.2, 1.32), (-0.13, 1.35), height=450)
-        fig.hide(p.xaxis[0]), fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(**box, source=sources["ground"], **IDLE)
         p.quad(**box, source=sources["cpu_blocks"], fill_color=color["ink-soft"], fill_alpha=0.55, line_color=None)

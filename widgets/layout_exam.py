@@ -5,7 +5,7 @@ import numpy as np
 from engine import examination as exam
 from engine import missions, planner
 from widgets.kit import figure as fig
-from widgets.kit.cluster import MOST_BOXES, WIRES, mesh_row
+from widgets.kit.cluster import MOST_BOXES, draw_mesh, mesh_row
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.text import choose, phrase, plain, select, show
 from widgets.kit.widget import Widget, document, once, part, readout, regime
@@ -212,14 +212,9 @@ class LayoutExam(Widget):
 
     def figure(self, sources):
         p = fig.plot((-0.01, 1.6), (0.1, 9.4), height=610)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         color = fig.COLOR
-        for name, y in zip(("stages", "replicas", "pieces", "shards"), MESH_Y):
-            hue = fig.hues("wire", WIRES)
-            p.quad(left="left", right="right", bottom=y - 0.16, top=y + 0.16, source=sources[name], fill_color=hue,
-                   fill_alpha=0.25, line_color=hue)
+        draw_mesh(p, sources, MESH_Y)
         for width, label in (("wide", "label"), ("narrow", "short")):
             fig.only(width, p.text(0, "y", text=label, source=sources["mesh"], y_offset=-24, **fig.TEXT))
         for rows in (MEMORY_Y, TIME_Y):         # where the bars will be

@@ -123,9 +123,7 @@ class LayoutMissions(Widget):
 
     def figure(self, sources):
         p = fig.plot((-0.01, 1.9), (0.0, 5.4), height=400)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         color = fig.COLOR
         p.quad(left="left", right="right", bottom=MEMORY_Y - 0.2, top=MEMORY_Y + 0.2, source=sources["memory"],
                fill_color=color["hbm"], fill_alpha=0.25, line_color=color["hbm"], line_width=1.5)

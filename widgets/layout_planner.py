@@ -5,7 +5,7 @@ import numpy as np
 from engine import catalog, cost, export, own, planner
 from widgets.kit import figure as fig
 from widgets.kit import text
-from widgets.kit.cluster import MOST_BOXES, OUT_OF_SIGHT, WIRES, mesh_row
+from widgets.kit.cluster import MOST_BOXES, OUT_OF_SIGHT, draw_mesh, mesh_row
 from widgets.kit.controls import Choice, Number
 from widgets.kit.own import CLUSTER_FIELDS, MODEL_FIELDS, PRECISIONS, OwnJob
 from widgets.kit.text import choose, phrase, select, show, show_in
@@ -207,14 +207,9 @@ class LayoutPlanner(OwnJob):
 
     def figure(self, sources):
         p = fig.plot((-0.01, 1.66), (0.1, 10.25), height=702)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         color = fig.COLOR
-        for name, y in zip(("stages", "replicas", "pieces", "shards"), MESH_Y):
-            hue = fig.hues("wire", WIRES)
-            p.quad(left="left", right="right", bottom=y - 0.16, top=y + 0.16, source=sources[name], fill_color=hue,
-                   fill_alpha=0.25, line_color=hue)
+        draw_mesh(p, sources, MESH_Y)
         p.quad(left="left", right="right", bottom=MEMORY_Y - 0.2, top=MEMORY_Y + 0.2, source=sources["memory"],
                fill_color=color["hbm"], fill_alpha=0.25, line_color=color["hbm"], line_width=1.5)
         p.quad(left="left", right="right", bottom=MEMORY_Y - 0.2, top=MEMORY_Y + 0.2, source=sources["over"],

@@ -224,9 +224,7 @@ class PipelineTimeline(Widget):
         color = fig.COLOR
         p = fig.plot((-0.095, 1.29), (-0.13, 1.12), height=450)
         fig.room_left(p, -0.012, 60)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         block = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(**block, source=sources["others"], **OTHER)
         p.quad(**block, source=sources["idle"], fill_color=color["idle"], fill_alpha=0.12, line_color=None)

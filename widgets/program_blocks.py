@@ -221,9 +221,7 @@ class ProgramBlocks(Widget):
     def figure(self, sources):
         color = fig.COLOR
         p = fig.plot((-0.03, 2.13), (-0.2, 2.2), height=600)
-        fig.hide(p.xaxis[0])
-        fig.hide(p.yaxis[0])
-        p.grid.visible = False
+        fig.bare(p)
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         for name in ("of_a", "of_b"):
             p.quad(**box, source=sources[name], fill_color=color["hbm"], fill_alpha="fill", line_color=color["axis"])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from widgets.kit import figure as fig
 from widgets.kit.text import select
 
 OUT_OF_SIGHT = -9.0
@@ -100,3 +101,11 @@ def mesh_row(count, wire) -> dict:
     there = np.where(count > 0, count, 1.0)
     return slots(1.0, np.minimum(there, float(MOST_BOXES)), MOST_BOXES, margin=0.0).sides() | {
         "wire": [select(wire, list(WIRES))] * MOST_BOXES}
+
+
+def draw_mesh(p, sources, heights) -> None:
+    """The four axes of a layout, a row of boxes each, in the hue of the wires they use; from the top at these heights."""
+    for name, y in zip(("stages", "replicas", "pieces", "shards"), heights):
+        hue = fig.hues("wire", WIRES)
+        p.quad(left="left", right="right", bottom=y - 0.16, top=y + 0.16, source=sources[name], fill_color=hue, fill_alpha=0.25,
+               line_color=hue)

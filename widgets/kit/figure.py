@@ -136,6 +136,12 @@ def hide(axis) -> None:
     axis.visible = False
 
 
+def bare(p) -> None:
+    """Neither axes nor a grid: for drawings, where no position is a figure."""
+    hide(p.xaxis[0]), hide(p.yaxis[0])
+    p.grid.visible = False
+
+
 def sources(widget) -> dict[str, ColumnDataSource]:
     """A data source for each part of a widget, filled with its present columns, and an empty one for each action."""
     parts = {name: columns(part) for name, part in widget.shown()["parts"].items()}
