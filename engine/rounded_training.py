@@ -122,9 +122,9 @@ HIGHEST_SCALE = 127                     # a scale is an fp32 number: 2^127 is th
 LOST, SMALL, WHOLE, OVER = range(4)
 
 
-def normal_draw(state):
-    """A draw from the standard normal by Box and Muller, from this state and the next."""
-    return math.sqrt(-2 * math.log(state / MOST)) * math.cos(2 * math.pi * next_state(state) / MOST)
+def normal_draw(state, following):
+    """A draw from the standard normal by Box and Muller, from two states of the generator."""
+    return math.sqrt(-2 * math.log(state / MOST)) * math.cos(2 * math.pi * following / MOST)
 
 
 def upper_quantile(share):
@@ -133,14 +133,17 @@ def upper_quantile(share):
     return t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t * t * t)
 
 
-def fate(size, m, lowest, largest):
-    """What becomes of a gradient's size: lost (0), subnormal, whole, over."""
-    near = nearest(size, m, lowest)
-    if near == 0:
+def fate(size, half, m, lowest, largest):
+    """What becomes of a gradient's size: lost (0), subnormal, whole, over.
+
+    ``half`` is half of the smallest number above zero: what is no larger rounds to zero, and what is as little below the
+    smallest normal number rounds up to that, since from the middle it goes to the even one.
+    """
+    if size <= half:
         return LOST
-    if near > largest:
-        return OVER
-    return SMALL if near < 2.0**lowest else WHOLE
+    if size < 2.0**lowest - half:
+        return SMALL
+    return OVER if size > largest and nearest(size, m, lowest) > largest else WHOLE
 
 
 @program(lost=OCTAVES, small=OCTAVES, whole=OCTAVES, over=OCTAVES, shares=4, highest=(), top=(), best=(), best_scale=(),
@@ -153,21 +156,27 @@ def scaled(median_octave, spread, scale, exponent_bits, m, largest, seed):
     ``lost_at_best`` the share that is lost then: no scale loses less. ``highest`` is the fullest octave's share.
     """
     lowest = 2 - 2.0 ** (exponent_bits - 1)
+    half = 2.0 ** (lowest - m - 1)
     bins = [zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES), zeros(OCTAVES)]
     shares, highest, state, lost_at_best = zeros(4), zeros(OCTAVES), first_state(seed), 0
     top = median_octave + spread * upper_quantile(1 / VALUES)
     best = min(math.floor(math.log2(largest) - top), HIGHEST_SCALE)
+    best_scale = 2.0**best
     for _ in range(SAMPLES):
-        size = 2.0 ** (median_octave + spread * normal_draw(state))
-        state = next_state(next_state(state))
-        met = fate(size * scale, m, lowest, largest)
-        octave = min(max(exponent_of(size * scale) - FIRST_OCTAVE, 0), OCTAVES - 1)
-        highest[octave] = highest[octave] + 1 / SAMPLES
-        bins[met][octave] = bins[met][octave] + 1 / SAMPLES
-        shares[met] = shares[met] + 1 / SAMPLES
-        lost_at_best = lost_at_best + (1 / SAMPLES if fate(size * 2.0**best, m, lowest, largest) == LOST else 0)
+        following = next_state(state)
+        size = 2.0 ** (median_octave + spread * normal_draw(state, following))
+        state = next_state(following)
+        seen = size * scale
+        octave = min(max(exponent_of(seen) - FIRST_OCTAVE, 0), OCTAVES - 1)
+        bins[fate(seen, half, m, lowest, largest)][octave] += 1 / SAMPLES
+        if size * best_scale <= half:
+            lost_at_best += 1 / SAMPLES
+    for met in range(4):
+        for octave in range(OCTAVES):
+            highest[octave] += bins[met][octave]
+            shares[met] += bins[met][octave]
     return {"lost": bins[0], "small": bins[1], "whole": bins[2], "over": bins[3], "shares": shares,
-            "highest": max(highest), "top": top + math.log2(scale), "best": best, "best_scale": 2.0**best,
+            "highest": max(highest), "top": top + math.log2(scale), "best": best, "best_scale": best_scale,
             "lost_at_best": lost_at_best}
 
 
@@ -176,20 +185,30 @@ def dynamic_scale(median_octave, spread, largest, first, interval, seed):
     """torch.amp.GradScaler's own loop for 20,000 steps: halve and skip on an infinity, double after ``interval`` good steps.
 
     Of each step only its largest gradient matters, which is drawn from its own distribution: of VALUES draws the largest
-    exceeds z with probability 1 - (1 - p(z))^VALUES. ``step`` and ``octave`` are the corners of the scale's path.
+    exceeds z with probability 1 - (1 - p(z))^VALUES. It grows with the state that it is drawn from, so that at one scale most
+    states need no draw: all up to ``fits`` are known to fit, all from ``over`` on to overflow. ``step`` and ``octave`` are the
+    corners of the scale's path.
     """
     steps, octaves = [0], [math.log2(first)]
     octave, good, skipped, state = math.log2(first), 0, 0, first_state(seed)
+    fits, over = 0, MOST
     for i in range(SCALER_STEPS):
         state = next_state(state)
-        top = median_octave + spread * upper_quantile(-math.log(state / MOST) / VALUES)
+        if fits < state < over:
+            top = median_octave + spread * upper_quantile(-math.log(state / MOST) / VALUES)
+            if top + octave >= math.log2(largest):
+                over = state
+            else:
+                fits = state
+        good = good + 1
+        if state < over and good < interval:
+            continue
         before = octave
-        if top + octave >= math.log2(largest):
-            octave, good, skipped = octave - 1, 0, skipped + 1
+        if state >= over:
+            octave, skipped, over = octave - 1, skipped + 1, MOST
         else:
-            good = good + 1
-            if good == interval:
-                octave, good = min(octave + 1, HIGHEST_SCALE), 0
+            octave, fits = min(octave + 1, HIGHEST_SCALE), 0
+        good = 0
         if octave != before:
             steps.append(i + 1)
             octaves.append(before)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine import rounded_training as run
-from engine.precision import BF16, E4M3, E5M2, FP16, FP32
+from engine.precision import BF16, E4M3, E5M2, FORMATS, FP16, FP32, nearest
 
 
 def final(number_format, rate, steps, seed=1):
@@ -98,6 +98,24 @@ def test_shares_add_up_and_stand_in_the_histogram():
         assert np.sum(found[name]) == pytest.approx(found["shares"][i])
 
 
+@pytest.mark.parametrize("of", FORMATS, ids=[f.key for f in FORMATS])
+def test_a_fate_is_what_rounding_makes_of_a_size(of):
+    """At each border, on either side of it, and at random sizes over the whole range."""
+    m, lowest = of.mantissa_bits, of.lowest_exponent
+    beyond = of.largest + of.gap(of.largest) / 2
+    borders = [of.smallest / 2, of.smallest, of.smallest_normal - of.smallest / 2, of.smallest_normal, of.largest, beyond]
+    sizes = [near for size in borders for near in (np.nextafter(size, 0), size, np.nextafter(size, np.inf))]
+    sizes += (2.0 ** np.random.default_rng(1).uniform(lowest - m - 4, of.largest_octave + 2, 2000)).tolist()
+    met = {fate: 0 for fate in range(4)}
+    for size in sizes:
+        near = nearest(size, m, lowest)
+        by_rounding = (run.LOST if near == 0 else run.OVER if near > of.largest
+                       else run.SMALL if near < of.smallest_normal else run.WHOLE)
+        assert run.fate(size, of.smallest / 2, m, lowest, of.largest) == by_rounding, size
+        met[by_rounding] += 1
+    assert min(met.values()) > 5
+
+
 def test_the_best_scale_holds_the_largest_gradient():
     found = shares(1)
     assert found["top"] == pytest.approx(-28.8 + 3.6 * 5.612, abs=0.01)          # 1e-8 of a normal lies above 5.612
@@ -132,6 +150,27 @@ def test_a_scaler_backs_off_and_grows_as_torchs_does():
 def test_the_path_has_room_for_the_shortest_interval():
     found = run.dynamic_scale(-28.8, 9.0, 65504.0, 65536.0, 50, 1)
     assert np.nanmax(found["step"]) == 20_000 and found["skipped"] > 300
+
+
+@pytest.mark.parametrize("median, spread, of, interval, seed", [
+    (-28.8, 3.6, FP16, 2000, 1), (-28.8, 9.0, FP16, 50, 2), (0.0, 9.0, E4M3, 73, 3), (-45.0, 1.0, BF16, 50, 4)])
+def test_a_scaler_that_draws_each_gradient_goes_the_same_way(median, spread, of, interval, seed):
+    """Each step's largest gradient is drawn here; the engine draws only those that it does not know the outcome of."""
+    octave, good, skipped, state, path = 16.0, 0, 0, run.first_state(seed), [16.0]
+    for _ in range(run.SCALER_STEPS):
+        state = run.next_state(state)
+        top = median + spread * run.upper_quantile(-math.log(state / run.MOST) / run.VALUES)
+        if top + octave >= math.log2(of.largest):
+            octave, good, skipped = octave - 1, 0, skipped + 1
+        else:
+            good += 1
+            if good == interval:
+                octave, good = min(octave + 1, 127), 0
+        if octave != path[-1]:
+            path.append(octave)
+    found = run.dynamic_scale(median, spread, of.largest, 65536.0, interval, seed)
+    assert found["octave"][0] == 16 and found["skipped"] == skipped
+    assert found["octave"][2::2][:len(path) - 1].tolist() == path[1:] and found["last"] == octave
 
 
 def test_torchs_scaler_does_the_same():
