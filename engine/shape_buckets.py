@@ -43,7 +43,7 @@ def batches(load, spread, seed):
     """How many steps ran with each batch, 0 to LARGEST. Poisson arrivals, ``load`` running on average; answers are
     log-normal, ``spread`` the standard deviation of their logarithm, and leave when they are through."""
     change = zeros(WARM + STEPS + 1)
-    state, now = seed * 7919 + 1, 0.0
+    state, now = int(seed) * 7919 + 1, 0.0
     for _ in range(3):
         state = draw(state)
     while now < WARM + STEPS:
@@ -70,28 +70,31 @@ def best(counts, kept):
 
     Bellman: the fewest for batches up to j with n sizes, j the last of them, is the least over i of the fewest up to i
     with n − 1 and what batches i + 1 … j lack to j. What they lack comes from running sums.
+
+    Knuth (Acta Informatica 1, 1971) and Yao (STOC 1980): it meets the quadrangle inequality, so that the best i neither
+    falls when j grows nor when n does. The search for it lies between those of (n − 1, j) and (n, j + 1).
     """
     steps, rows = zeros(LARGEST + 1), zeros(LARGEST + 1)
     for j in range(1, LARGEST + 1):
         steps[j] = steps[j - 1] + counts[j]
         rows[j] = rows[j - 1] + counts[j] * j
-    fewest, cut = full(LARGEST + 1, FAR), []
+    fewest, before, cut = full(LARGEST + 1, FAR), full(LARGEST + 1, 0), []
     fewest[0] = 0.0
     for n in range(int(kept)):
-        better, came = full(LARGEST + 1, FAR), zeros(LARGEST + 1)
-        for j in range(n + 1, LARGEST + 1):
-            for i in range(n, j):
+        better, came, last = full(LARGEST + 1, FAR), full(LARGEST + 1, 0), LARGEST
+        for j in range(LARGEST, n, -1):
+            for i in range(max(n, before[j]), min(last, j - 1) + 1):
                 total = fewest[i] + j * (steps[j] - steps[i]) - (rows[j] - rows[i])
                 if total < better[j]:
-                    better[j] = total
-                    came[j] = i
-        fewest = better
+                    better[j], last = total, i
+            came[j] = last
+        fewest, before = better, came
         cut.append(came)
     sizes, j = zeros(kept), LARGEST
     for n in range(int(kept)):
         place = int(kept) - 1 - n
         sizes[place] = j
-        j = int(cut[place][j])
+        j = cut[place][j]
     return sizes
 
 

@@ -40,6 +40,31 @@ def test_the_best_list_is_no_worse_than_any_other():
     assert padded(counts, found) == least == buckets.padding(counts, buckets.buckets_of(found))
 
 
+def all_cuts_tried(counts, kept) -> list[float]:
+    """The same by trying every cut for every batch and number of sizes; of equals the first."""
+    batch = np.arange(LARGEST + 1.0)
+    lack = np.array([[np.dot(counts[i + 1:j + 1], j - batch[i + 1:j + 1]) if i < j else np.inf for i in range(LARGEST + 1)]
+                     for j in range(LARGEST + 1)])
+    fewest, cuts = np.where(batch == 0, 0.0, np.inf), []
+    for _ in range(kept):
+        total = fewest + lack
+        cuts.append(np.argmin(total, axis=1))
+        fewest = np.min(total, axis=1)
+    sizes = [LARGEST]
+    for cut in cuts[:0:-1]:
+        sizes.insert(0, cut[sizes[0]])
+    return sizes
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_search_finds_the_list_that_trying_all_finds(seed):
+    """Ties too: most batches of some seeds never occur, so that many lists pad the same number of rows."""
+    random = np.random.default_rng(seed)
+    counts = np.where(random.random(LARGEST + 1) < [0.05, 0.2, 0.6, 1.0][seed % 4], random.integers(0, 40, LARGEST + 1), 0)
+    for kept in (1, 2, 3, 7, 20, 48):
+        assert buckets.best(counts.tolist(), kept) == all_cuts_tried(counts, kept)
+
+
 def test_a_list_begins_where_most_batches_are_even_at_one():
     """100 steps of a single sequence, ten of 64: a bucket of 1 leaves 10 · 64 rows of padding, one of 64 leaves 100 · 63."""
     assert buckets.best(counts_of({1: 100, 64: 10, 128: 1}), 2) == [1, 128]
