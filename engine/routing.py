@@ -49,13 +49,15 @@ def draw_scores(score, weight, experts, state):
 def choose(chosen, score, experts, top_k):
     """The experts with the highest scores, the best first, into ``chosen``: each moves up past the worse ones."""
     for e in range(experts):
-        place = min(e, top_k)
-        while place > 0 and score[e] > score[chosen[place - 1]]:
-            if place < top_k:
-                chosen[place] = chosen[place - 1]
+        place, mine = e, score[e]
+        if e >= top_k:
+            place = top_k - 1
+            if mine <= score[chosen[place]]:        # most are no better than the worst one chosen
+                continue
+        while place > 0 and mine > score[chosen[place - 1]]:
+            chosen[place] = chosen[place - 1]
             place = place - 1
-        if place < top_k:
-            chosen[place] = e
+        chosen[place] = e
 
 
 def total_of(score, experts):
@@ -77,13 +79,14 @@ def descend(bias, share, load, experts, top_k):
 
     dp_j/db_i of a token is p_j·(δ_ij - p_i), so the slope along b_i is experts · mean of p_i·(f_i - Σ f·p).
     """
+    choices, rate = BATCH * top_k, AUXILIARY_RATE * experts
     for token in range(BATCH):
-        mean = 0
+        mean, first = 0, token * experts
         for e in range(experts):
-            mean = mean + share[token * experts + e] * load[e] / (BATCH * top_k)
+            mean = mean + share[first + e] * load[e] / choices
         for e in range(experts):
-            slope = experts * share[token * experts + e] * (load[e] / (BATCH * top_k) - mean)
-            bias[e] = bias[e] - AUXILIARY_RATE * experts * slope / BATCH
+            slope = experts * share[first + e] * (load[e] / choices - mean)
+            bias[e] = bias[e] - rate * slope / BATCH
 
 
 def push(bias, load, experts, top_k):
@@ -109,9 +112,10 @@ def balance(bias, experts, top_k, seed, way, steps):
         set_weights(weight, bias, experts)
         for token in range(BATCH):
             state = draw_scores(score, weight, experts, state)
-            total = total_of(score, experts)
-            for e in range(experts):
-                share[token * experts + e] = score[e] / total
+            if way == AUXILIARY:
+                total, first = total_of(score, experts), token * experts
+                for e in range(experts):
+                    share[first + e] = score[e] / total
             choose(chosen, score, experts, top_k)
             for rank in range(top_k):
                 load[chosen[rank]] = load[chosen[rank]] + 1
@@ -143,7 +147,7 @@ def route(experts, top_k, skew, seed, way, steps):
         state = draw_scores(score, weight, experts, state)
         total = total_of(score, experts)
         for e in range(experts):
-            probability[e] = probability[e] + score[e] / total / TOKENS
+            probability[e] += score[e] / total
         choose(chosen, score, experts, top_k)
         for rank in range(top_k):
             e = chosen[rank]
@@ -154,6 +158,7 @@ def route(experts, top_k, skew, seed, way, steps):
             load[e] = load[e] + 1
     loss = 0
     for e in range(experts):
+        probability[e] /= TOKENS
         loss = loss + experts * load[e] / (TOKENS * top_k) * probability[e]
     return {"load": load, "probability": probability, "bias": bias, "token": token, "expert": expert, "place": place,
             "loss": loss}

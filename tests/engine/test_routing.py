@@ -61,6 +61,15 @@ def test_an_independent_router_counts_the_same():
     assert run()["place"][:128].tolist() == np.reshape(places, (-1, 2))[::8].ravel().tolist()
 
 
+@pytest.mark.parametrize("experts, top_k", [(1, 1), (4, 4), (8, 1), (8, 2), (64, 8)])
+def test_choosing_is_sorting_and_the_first_of_equals_wins(experts, top_k):
+    random = np.random.default_rng(experts + top_k)
+    for _ in range(200):
+        score, chosen = random.integers(0, experts, experts).tolist(), [0] * top_k
+        routing.choose(chosen, score, experts, top_k)
+        assert chosen == sorted(range(experts), key=lambda e: -score[e])[:top_k]
+
+
 def test_the_draws_are_those_of_the_published_generator():
     """Park and Miller's revised minimal standard from 1: its 10,000th number is 399,268,537."""
     state = 1
