@@ -54,14 +54,16 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
     for stage in range(stages):
         order(work, schedule, stage, stages, batches, chunks)
         begins.append(len(work))
+    kind, place = [kind_of(work[i]) for i in range(len(work))], [place_of(work[i]) for i in range(len(work))]
+    batch, beside = [batch_of(work[i]) for i in range(len(work))], zeros(len(work))
     stage_of, needs = zeros(len(work)), [[] for _ in range(len(work))]
-    find_needs(work, begins, stages * chunks, batches, stage_of, needs)
-    lasts_s, beside = zeros(len(work)), zeros(len(work))
+    find_needs(kind, place, batch, begins, stages * chunks, batches, stage_of, needs)
+    lasts_s = zeros(len(work))
     for number in range(len(work)):
-        place = place_of(work[number])
-        extra = (first_extra if place == 0 else 0) + (last_extra if place == stages * chunks - 1 else 0)
-        lasts_s[number] = (1 / chunks + extra) * pass_s(kind_of(work[number]), forward_s, input_s, weight_s)
-    join_pairs(work, together, lasts_s, beside)
+        extra = ((first_extra if place[number] == 0 else 0) +
+                 (last_extra if place[number] == stages * chunks - 1 else 0))
+        lasts_s[number] = (1 / chunks + extra) * pass_s(kind[number], forward_s, input_s, weight_s)
+    join_pairs(kind, together, lasts_s, beside)
     start_s, end_s, _ = run_tasks(stages, stage_of, lasts_s, full(len(work), message_s), needs)
 
     total_s, step_s, busy_s, held = max(end_s), 0, zeros(stages), zeros(stages)
@@ -70,27 +72,24 @@ def run(schedule, stages, micro_batches, chunks, forward_s, input_s, weight_s, t
         step_s = total_s if in_step else max(step_s, end_s[last] - start_s[first])
         for number in range(first, last + 1):
             busy_s[stage] += lasts_s[number]
-        held[stage] = most_held(work, first, last, chunks)
+        held[stage] = most_held(kind, first, last, chunks)
     gaps, others = [[], [], [], [], [], [], []], [[], [], [], []]
     numbers, weights, wide = [[], [], [], []], [[], [], []], [[], [], []]
     for stage in range(stages):
-        find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, message_s, total_s, step_s, gaps, others)
+        find_gaps(stage, begins, kind, batch, stage_of, needs, start_s, end_s, message_s, total_s, step_s, gaps, others)
     for number in range(len(work)):
         if beside[number] == 1:
             start_s[number], end_s[number] = start_s[number + 1], end_s[number + 1]
         if end_s[number] - start_s[number] >= legible_s:
-            note(numbers, [batch_of(work[number]), stage_of[number], beside[number],
-                           (start_s[number] + end_s[number]) / 2])
-        if kind_of(work[number]) == WEIGHT and end_s[number] - start_s[number] >= visible_s:
+            note(numbers, [batch[number], stage_of[number], beside[number], (start_s[number] + end_s[number]) / 2])
+        if kind[number] == WEIGHT and end_s[number] - start_s[number] >= visible_s:
             note(weights, [stage_of[number], start_s[number], end_s[number]])
     for number in range(len(gaps[0])):
         if gaps[2][number] - gaps[1][number] >= visible_s:
             note(wide, [gaps[0][number], gaps[1][number], gaps[2][number]])
     share = 1 - sum_of(busy_s) / (stages * step_s)
-    return {"stage": stage_of, "kind": [plain(kind_of(work[i])) for i in range(len(work))],
-            "batch": [batch_of(work[i]) for i in range(len(work))],
-            "place": [place_of(work[i]) for i in range(len(work))], "beside": beside, "start_s": start_s,
-            "end_s": end_s, "idle_stage": gaps[0], "idle_start_s": gaps[1], "idle_end_s": gaps[2],
+    return {"stage": stage_of, "kind": [plain(kind[i]) for i in range(len(work))], "batch": batch, "place": place,
+            "beside": beside, "start_s": start_s, "end_s": end_s, "idle_stage": gaps[0], "idle_start_s": gaps[1], "idle_end_s": gaps[2],
             "idle_kind": gaps[3], "idle_batch": gaps[4], "idle_from": gaps[5], "idle_wire_s": gaps[6],
             "other_stage": others[0], "other_start_s": others[1], "other_end_s": others[2], "other_next": others[3],
             "number_batch": numbers[0], "number_stage": numbers[1], "number_beside": numbers[2],
@@ -118,28 +117,29 @@ def sum_of(values):
     return total
 
 
-def find_needs(work, begins, places, batches, stage_of, needs):
+def find_needs(kind, place, batch, begins, places, batches, stage_of, needs):
     """Write down the stage of each block and the block that it needs: a forward, that of the place before; a backward,
     that of the place behind, or at the last place the forward itself; a weight gradient, its input gradient."""
     forward_of, backward_of = full(places * batches, NOTHING), full(places * batches, NOTHING)
     for stage in range(len(begins) - 1):
         for number in range(begins[stage], begins[stage + 1]):
             stage_of[number] = stage
-            at, kind = place_of(work[number]) * batches + batch_of(work[number]), kind_of(work[number])
-            if kind == FORWARD or kind == BESIDE:
-                forward_of[at] = number + (1 if kind == BESIDE else 0)  # a pair is done when its second block is
-            elif kind != WEIGHT:
+            at = place[number] * batches + batch[number]
+            if kind[number] == FORWARD:
+                forward_of[at] = number
+            elif kind[number] == BESIDE:
+                forward_of[at] = number + 1     # a pair is done when its second block is
+            elif kind[number] != WEIGHT:
                 backward_of[at] = number
-    for number in range(len(work)):
-        place, batch, kind = place_of(work[number]), batch_of(work[number]), kind_of(work[number])
-        if kind == WEIGHT:
-            needs[number].append(backward_of[place * batches + batch])
-        elif kind == BACKWARD or kind == INPUT:
-            last = place == places - 1
-            here, behind = place * batches + batch, (place + 1) * batches + batch
-            needs[number].append(forward_of[here] if last else backward_of[behind])
-        elif place > 0:
-            needs[number].append(forward_of[(place - 1) * batches + batch])
+    for number in range(len(kind)):
+        here = place[number] * batches + batch[number]
+        if kind[number] == WEIGHT:
+            needs[number] = [backward_of[here]]
+        elif kind[number] == BACKWARD or kind[number] == INPUT:
+            last = place[number] == places - 1
+            needs[number] = [forward_of[here] if last else backward_of[here + batches]]
+        elif place[number] > 0:
+            needs[number] = [forward_of[here - batches]]
 
 
 def pass_s(kind, forward_s, input_s, weight_s):
@@ -149,33 +149,32 @@ def pass_s(kind, forward_s, input_s, weight_s):
     return forward_s if kind == FORWARD or kind == BESIDE else input_s if kind == INPUT else weight_s
 
 
-def join_pairs(work, together, lasts_s, beside):
+def join_pairs(kind, together, lasts_s, beside):
     """Let each pair start and end as one: its forward becomes a gate without duration before the backward."""
-    for number in range(len(work)):
-        if kind_of(work[number]) == BESIDE:
+    for number in range(len(kind)):
+        if kind[number] == BESIDE:
             lasts_s[number + 1] = together * (lasts_s[number] + lasts_s[number + 1])
             lasts_s[number] = 0
             beside[number], beside[number + 1] = 1, 2
 
 
-def most_held(work, first, last, chunks):
+def most_held(kind, first, last, chunks):
     """The most micro-batches whose activations a stage holds at a time: from the start of a forward to the end of its
     backward; of a split one, KEPT_FOR_WEIGHTS of them to the end of the weight gradient."""
     whole, kept, most = 0, 0, 0
     for number in range(first, last + 1):
-        kind = kind_of(work[number])
-        if kind == WEIGHT:
+        if kind[number] == WEIGHT:
             kept -= 1
-        elif kind == FORWARD or kind == BESIDE:
+        elif kind[number] == FORWARD or kind[number] == BESIDE:
             whole += 1
         else:
             whole -= 1
-            kept += 1 if kind == INPUT else 0
+            kept += 1 if kind[number] == INPUT else 0
         most = max(most, (whole + KEPT_FOR_WEIGHTS * kept) / chunks)
     return most
 
 
-def find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, message_s, total_s, step_s, gaps, others):
+def find_gaps(stage, begins, kind, batch, stage_of, needs, start_s, end_s, message_s, total_s, step_s, gaps, others):
     """Note the stretches in which a stage idles. Where stages do not wait for each other between steps, the one before
     reaches into this one's beginning, and the next one begins before this one's end."""
     first, last, least_s = begins[stage], begins[stage + 1] - 1, 1e-9 * total_s
@@ -187,8 +186,8 @@ def find_gaps(stage, begins, work, stage_of, needs, start_s, end_s, message_s, t
     for number in range(first, last + 1):
         if start_s[number] - free_s > least_s:
             need = needs[number][0]
-            note(gaps, [stage, free_s, start_s[number], plain(kind_of(work[number])), batch_of(work[number]),
-                        stage_of[need], min(message_s, start_s[number] - free_s) if message_s > 0 else math.nan])
+            note(gaps, [stage, free_s, start_s[number], plain(kind[number]), batch[number], stage_of[need],
+                        min(message_s, start_s[number] - free_s) if message_s > 0 else math.nan])
         free_s = end_s[number]
     if ends_s - free_s > least_s:
         note(gaps, [stage, free_s, ends_s, STEP_END, math.nan, math.nan, math.nan])

@@ -5,6 +5,7 @@ On a column they give a text for each row, as what is said of a mark under the p
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -32,7 +33,7 @@ def _shown(value, how: str, write, unit: str, digits: int):
     if isinstance(value, Symbol):
         return value.graph.shown(value, how, unit, digits)
     if np.ndim(value):
-        return ["" if np.isnan(v) else write(float(v), unit, digits) for v in value]
+        return ["" if math.isnan(v) else write(v, unit, digits) for v in np.asarray(value, dtype=float).tolist()]
     return write(float(value), unit, digits)
 
 
@@ -46,7 +47,8 @@ def select(index, texts):
     if isinstance(index, Symbol):
         return index.graph.picked(index, texts)
     if np.ndim(index):
-        return ["" if np.isnan(i) else str(texts[int(i)]) for i in np.asarray(index, dtype=float)]
+        named = [str(text) for text in texts]
+        return ["" if math.isnan(i) else named[int(i)] for i in np.asarray(index, dtype=float).tolist()]
     chosen = texts[int(index)]
     return chosen if isinstance(chosen, Text) else str(chosen)
 
