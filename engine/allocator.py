@@ -19,7 +19,7 @@ LARGE_SEGMENT = 20 * MIB        # large_segment_size: what requests below MIN_OW
 MIN_OWN = 10 * MIB              # kMinLargeAlloc: from here on a request gets a segment of its own size
 ROUND_LARGE = 2 * MIB           # kRoundLarge: rounded up to this
 
-SIZE, START, SEGMENT, BEFORE, AFTER, STATE, KIND, PLACE = range(8)   # columns: of a block
+SIZE, START, SEGMENT, BEFORE, AFTER, STATE, KIND = range(7)          # columns: of a block
 FREE, USED, UNMAPPED = range(3)                                      # its state
 POOL, FIRST, ALIVE = range(3)                                        # columns: of a segment
 RESERVED, ALLOCATED, MALLOCS, FREES, RETRIES, CAPACITY, EXPANDABLE = range(7)    # of the allocator
@@ -68,7 +68,6 @@ def add_block(blocks, size, start, segment, before, after, state):
     blocks[AFTER].append(after)
     blocks[STATE].append(state)
     blocks[KIND].append(0)
-    blocks[PLACE].append(NONE)
     if before >= 0:
         blocks[AFTER][before] = number
     if after >= 0:
@@ -86,20 +85,31 @@ def add_segment(segments, blocks, pool, size, state):
     return block
 
 
+def place_in(blocks, cached, size, segment, start):
+    """Where a free block like this stands in their order, by size, then by address, or would stand."""
+    low, high, sizes = 0, len(cached), blocks[SIZE]
+    while low < high:
+        middle = (low + high) // 2
+        other = sizes[cached[middle]]
+        if other < size or (other == size and is_lower(blocks, cached[middle], segment, start)):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def is_lower(blocks, block, segment, start):
+    """Whether a block has a lower address than this."""
+    if blocks[SEGMENT][block] != segment:
+        return blocks[SEGMENT][block] < segment
+    return blocks[START][block] < start
+
+
 def put_in(blocks, cached, block):
-    """A block is free: into the list of those that may be handed out."""
+    """A block is free: among those that may be handed out."""
     blocks[STATE][block] = FREE
-    blocks[PLACE][block] = len(cached)
-    cached.append(block)
-
-
-def take_out(blocks, cached, block):
-    """The last one of the list takes its place."""
-    place, last = blocks[PLACE][block], cached.pop()
-    if last != block:
-        cached[place] = last
-        blocks[PLACE][last] = place
-    blocks[PLACE][block] = NONE
+    place = place_in(blocks, cached, blocks[SIZE][block], blocks[SEGMENT][block], blocks[START][block])
+    cached.insert(place, block)
 
 
 def swallow(blocks, segments, block, other):
@@ -122,8 +132,8 @@ def join(blocks, segments, cached, block):
     """A block that is free, or unmapped, takes in neighbours of its own state (try_merge_blocks)."""
     for other in [blocks[BEFORE][block], blocks[AFTER][block]]:
         if other >= 0 and blocks[STATE][other] == blocks[STATE][block]:
-            if blocks[PLACE][other] >= 0:
-                take_out(blocks, cached, other)
+            if blocks[STATE][other] == FREE:
+                cached.remove(other)
             swallow(blocks, segments, block, other)
 
 
@@ -135,40 +145,20 @@ def cut(blocks, block, size, state):
     return rest
 
 
-def stands_before(blocks, one, other):
-    """The order of cached blocks: by size, then by address."""
-    if blocks[SIZE][one] != blocks[SIZE][other]:
-        return blocks[SIZE][one] < blocks[SIZE][other]
-    if blocks[SEGMENT][one] != blocks[SEGMENT][other]:
-        return blocks[SEGMENT][one] < blocks[SEGMENT][other]
-    return blocks[START][one] < blocks[START][other]
-
-
 def extent(blocks, block):
     """A block's size with the unmapped space behind it."""
     after = blocks[AFTER][block]
     return blocks[SIZE][block] + (blocks[SIZE][after] if after >= 0 and blocks[STATE][after] == UNMAPPED else 0)
 
 
-def next_fit(blocks, cached, size, least):
-    """The first cached block in their order that has so many bytes and stands behind ``least``; none: -1."""
-    found = NONE
-    for block in cached:
-        if blocks[SIZE][block] >= size and (least < 0 or stands_before(blocks, least, block)):
-            if found < 0 or stands_before(blocks, block, found):
-                found = block
-    return found
-
-
 def best_fit(blocks, cached, size, expandable):
-    """The smallest cached block that is large enough; one that could grow counts with what it could grow to."""
-    found = next_fit(blocks, cached, size, NONE)
-    while expandable > 0 and found >= 0:
-        other = next_fit(blocks, cached, size, found)
-        if other < 0 or extent(blocks, other) >= extent(blocks, found):
-            break
-        found = other
-    return found
+    """The smallest cached block that is large enough, none: -1; one that could grow counts with what it could grow to."""
+    place, last = place_in(blocks, cached, size, NONE, NONE), len(cached) - 1
+    if place > last:
+        return NONE
+    while expandable > 0 and place < last and extent(blocks, cached[place + 1]) < extent(blocks, cached[place]):
+        place += 1
+    return cached[place]
 
 
 # -- the driver ---------------------------------------------------------------------------------------------------
@@ -251,7 +241,7 @@ def unmap(state, segments, blocks, cached, block):
     start, end = blocks[START][block], blocks[START][block] + blocks[SIZE][block]
     low, high = page * math.ceil(start / page), page * math.floor(end / page)
     if low < high:
-        take_out(blocks, cached, block)
+        cached.remove(block)
         unmap_pages(state, segments, blocks, cached, block, low, high)
 
 
@@ -276,7 +266,7 @@ def give_back(state, segments, blocks, cached):
         if state[EXPANDABLE] > 0:
             unmap(state, segments, blocks, cached, block)
         elif returnable_bytes(state, segments, blocks, block) > 0:
-            take_out(blocks, cached, block)
+            cached.remove(block)
             segments[ALIVE][blocks[SEGMENT][block]] = 0
             state[RESERVED] -= blocks[SIZE][block]
             state[FREES] += 1
@@ -318,7 +308,7 @@ def allocate(state, segments, blocks, caches, requested, kind):
         block = fresh(state, segments, blocks, caches[pool], size)
     if block < 0:
         return NONE
-    take_out(blocks, caches[pool], block)
+    caches[pool].remove(block)
     if splits(pool, state[EXPANDABLE], blocks[SIZE][block] - size):
         put_in(blocks, caches[pool], cut(blocks, block, size, FREE))
     blocks[STATE][block] = USED

@@ -135,44 +135,48 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
     segments, blocks, caches = [[], [], []], [[], [], [], [], [], [], [], []], [[], []]
     pieces, frames = [[], [], [], [], [], []], [[], [], [], [], [], []]
-    at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
+    at, allocated_at, reserved_at, held_by, size_of = [], [], [], full(len(kinds), -1), full(len(kinds), 0)
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
     allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0
     live, needed, stuck = 0, 0, 0
     for step in range(int(steps) + 1):
         events = setup if step == 0 else first if step == 1 else steady
         tokens = length_of_step(step, length, spread, seed)
-        sample = 1
+        due = 1 / SAMPLES if step > 0 else 1        # the share of the step at which the time line goes on
         for number in range(len(events)):
             tensor = int(abs(events[number])) - 1
-            asked = fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
-            live += rounded_bytes(asked) if events[number] > 0 else -rounded_bytes(asked)
-            needed = max(needed, live)
-            if failed == 0:
-                if events[number] > 0:
-                    held_by[tensor] = allocate(state, segments, blocks, caches, asked, kinds[tensor])
-                    if held_by[tensor] < 0:
-                        failed, wanted = 1, asked
-                else:
-                    release(state, segments, blocks, caches, held_by[tensor])
-                most = max(most, state[ALLOCATED])
+            if events[number] > 0:
+                asked = fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
+                size_of[tensor] = rounded_bytes(asked)
+                live += size_of[tensor]
+                needed = max(needed, live)
+            else:
+                live -= size_of[tensor]
+            if failed > 0:
+                continue
+            if events[number] < 0:
+                release(state, segments, blocks, caches, held_by[tensor])
+            else:
+                held_by[tensor] = allocate(state, segments, blocks, caches, size_of[tensor], kinds[tensor])
+                if held_by[tensor] < 0:
+                    failed, wanted = 1, asked
+                most, peak_reserved = max(most, state[ALLOCATED]), max(peak_reserved, state[RESERVED])
+            share = (number + 1) / len(events)
+            reached = step - 1 + share if step > 0 else 0
+            if share >= due or failed > 0:
+                at.append(reached)
+                allocated_at.append(most)
+                reserved_at.append(state[RESERVED])
                 peak = max(peak, most)
-                peak_reserved = max(peak_reserved, state[RESERVED])
-                share = (number + 1) / len(events)
-                reached = max(0, step - 1 + share) if step > 0 else 0
-                if failed > 0 or (step > 0 and share >= sample / SAMPLES) or (step == 0 and share >= 1):
-                    at.append(reached)
-                    allocated_at.append(most)
-                    reserved_at.append(state[RESERVED])
-                    most = state[ALLOCATED]
-                    sample = math.floor(share * SAMPLES) + 1
-                if shown == 0 and (failed > 0 or (share >= 1 and step == steps) or
-                                   (reached >= moment and (step > 0 or share >= 1))):
-                    shown, now, drawn = 1, reached, tokens
-                    allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
-                    stuck = stuck_bytes(state, segments, blocks, caches)
-                    mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
-                    draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
+                most = state[ALLOCATED]
+                due = (math.floor(share * SAMPLES) + 1) / SAMPLES
+            if shown == 0 and (failed > 0 or (share >= 1 and step == steps) or
+                               (reached >= moment and (step > 0 or share >= 1))):
+                shown, now, drawn = 1, reached, tokens
+                allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
+                stuck = stuck_bytes(state, segments, blocks, caches)
+                mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
+                draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
     free = cached_alone(pieces)
     return {"left": pieces[LEFT], "right": pieces[RIGHT], "row": pieces[ROW], "held": pieces[HELD],
             "free_left": free[LEFT], "free_right": free[RIGHT], "free_row": free[ROW], "bytes": pieces[BYTES],

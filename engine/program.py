@@ -7,7 +7,8 @@ widgets' compiler takes the whole algorithm along.
 
 The part of Python: assignments, if, while, for over range() or a list, arithmetic, comparisons, and, or, not,
 conditional expressions, min, max, abs, int, float, round, len, math.*, ``zeros(n)``, ``full(n, value)``, lists with
-``append`` and ``pop``, and calls of other functions like that. Whole numbers from a slider are floats: take ``int(n)``.
+``append``, ``pop``, ``insert`` and ``remove``, and calls of other functions like that. Whole numbers from a slider are
+floats: take ``int(n)``.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ def program(**outputs):
     """
     def mark(algorithm):
         @lru_cache(maxsize=8)
-        def remembered(*args):
-            return _filled(algorithm.__name__, outputs, algorithm(*(_thawed(arg) for arg in args)))
+        def remembered(*written):
+            return _filled(algorithm.__name__, outputs, algorithm(*map(_read, written)))
 
         @wraps(algorithm)
         def run(*args):
             for arg in args:
                 if hasattr(type(arg), "__run_program__"):
                     return arg.__run_program__(run, args)
-            return dict(remembered(*(_frozen(_plain(arg)) for arg in args)))
+            return dict(remembered(*map(_written, args)))
         run.algorithm, run.outputs = algorithm, outputs
         return run
     return mark
@@ -49,20 +50,17 @@ def full(count, value) -> list[float]:
     return [value] * int(count)
 
 
-def _plain(arg):
-    """Lists and Python's own numbers: loops over them are several times faster than over numpy's."""
+def _written(arg) -> tuple:
+    """An argument as bytes, which are hashed at once: a run is found again by them."""
     array = np.asarray(arg)
-    return array.tolist()
+    return array.dtype.str, array.shape, array.tobytes()
 
 
-def _frozen(arg):
-    """Lists as tuples, so that a run can be found again by what it was given."""
-    return tuple(_frozen(item) for item in arg) if isinstance(arg, list) else arg
-
-
-def _thawed(arg):
-    """The lists again, new ones, which the algorithm may write to."""
-    return [_thawed(item) for item in arg] if isinstance(arg, tuple) else arg
+def _read(written: tuple):
+    """It again, as Python's own numbers, over which loops are several times faster than over numpy's; a list is a new one,
+    which the algorithm may write to."""
+    kind, shape, data = written
+    return np.frombuffer(data, kind).reshape(shape).tolist()
 
 
 def _filled(name: str, outputs: dict, values: dict) -> dict:

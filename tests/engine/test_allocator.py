@@ -170,6 +170,43 @@ def test_an_expandable_segment_grows_by_what_its_free_end_lacks():
     assert heap[RESERVED] == 60 * MIB                          # 22 MiB more: two pages
 
 
+def fit_by_trying(heap, cached, size):
+    """Of all that are large enough, in the order of size, then address, the first; -1 for none. Where segments grow: a later
+    one, as long as each could grow to less than the one before (get_free_block)."""
+    def order(block):
+        return heap.blocks[SIZE][block], *heap.where(block)
+
+    def could_be(block):
+        after = heap.blocks[AFTER][block]
+        free_behind = after >= 0 and heap.blocks[STATE][after] == UNMAPPED
+        return heap.blocks[SIZE][block] + (heap.blocks[SIZE][after] if free_behind else 0)
+
+    fitting = sorted((block for block in cached if heap.blocks[SIZE][block] >= size), key=order)
+    found = next(iter(fitting), -1)
+    for block in fitting[1:] if heap[EXPANDABLE] else []:
+        if could_be(block) >= could_be(found):
+            break
+        found = block
+    return found
+
+
+@pytest.mark.parametrize("expandable", [0, 1])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_fit_is_that_of_trying_all(expandable, seed):
+    rolls, heap, held = random.Random(seed), Heap(capacity=8 * GIB, expandable=expandable), []
+    found = []
+    for _ in range(1500):
+        if held and rolls.random() < 0.48:
+            heap.free(held.pop(rolls.randrange(len(held))))
+        else:
+            held.append(heap.malloc(512 * rolls.choice([1, 2, 3, 3000, 5000, 30000]) * rolls.randint(1, 3)))
+        for cached in heap.caches:
+            size = 512 * rolls.choice([1, 2, 6, 2500, 9000, 60000])
+            found.append(allocator.best_fit(heap.blocks, cached, size, expandable))
+            assert found[-1] == fit_by_trying(heap, cached, size)
+    assert len(set(found)) > 100 and -1 in found
+
+
 @pytest.mark.parametrize("expandable", [0, 1])
 @pytest.mark.parametrize("seed", range(6))
 def test_books_balance_whatever_is_asked(expandable, seed):

@@ -312,8 +312,10 @@ def wandering(start, count, given):
         turns += 1
         if turns * 2 > count:
             break
+    held.insert(1, turns)
+    held.remove(7)
     held.append(values.pop())
-    total -= held[0] + held[1] + len(held) + new[0][1] + new[1][1] + int(-2.5) + round(2.5)
+    total -= 2 * held[0] + held[1] + len(held) + new[0][1] + new[1][1] + int(-2.5) + round(2.5)
     return {"values": values, "places": places, "total": total, "turns": turns}
 
 

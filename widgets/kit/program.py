@@ -28,6 +28,8 @@ CALLS = {abs: "Math.abs({})", int: "Math.trunc({})", float: "(+{})", round: "rin
          math.sqrt: "Math.sqrt({})", math.exp: "Math.exp({})", math.log: "Math.log({})", math.log2: "Math.log2({})",
          math.log10: "Math.log10({})", math.floor: "Math.floor({})", math.ceil: "Math.ceil({})", math.cos: "Math.cos({})",
          math.sin: "Math.sin({})", math.fabs: "Math.abs({})", math.isnan: "Number.isNaN({})"}
+METHODS = {("append", 1): "{}.push({})", ("pop", 0): "{}.pop()", ("insert", 2): "{}.splice({},0,{})",
+           ("remove", 1): "{0}.splice({0}.indexOf({1}),1)"}
 EXTREMES = {min: "Math.min", max: "Math.max"}
 
 
@@ -217,8 +219,9 @@ class Function:
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.refuse(node, "an argument by name or with a star")
         args = [self.value(a) for a in node.args]
-        if isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "pop") and self.is_local(node.func.value):
-            return f"{self.value(node.func.value)}.{'push' if args else 'pop'}({','.join(args)})"
+        method = getattr(node.func, "attr", ""), len(args)
+        if method in METHODS and self.is_local(node.func.value):
+            return METHODS[method].format(self.value(node.func.value), *args)
         called = self.known(node.func)
         if called in EXTREMES:
             return f"{EXTREMES[called]}({','.join(args) if len(args) > 1 else f'...{args[0]}'})"
