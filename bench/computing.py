@@ -13,6 +13,13 @@ from widgets.kit import export
 from widgets.kit.widget import all_widgets
 
 PART_MS, MODULE_KB = 5.0, 400.0
+SEARCH_MS = 100.0               # what a search over all layouts may take, here as in bench/cost_model.py
+SEARCHES = {("layout_planner", "stages"), ("layout_exam", "memories")}      # the first part that asks runs the whole search
+
+
+def allowed_ms(slug: str, part: str) -> float:
+    """The budget of a part."""
+    return SEARCH_MS if (slug, part) in SEARCHES else PART_MS
 
 
 def parts_ms(cls, rounds: int = 9) -> dict[str, float]:
@@ -35,8 +42,7 @@ def report() -> None:
     for slug, cls in all_widgets().items():
         found = parts_ms(cls)
         for name, took in found.items():
-            if took > PART_MS:
-                against(f"{slug}, part {name}, computed in Python", took, PART_MS, "ms")
+            against(f"{slug}, part {name}, computed in Python", took, allowed_ms(slug, name), "ms")
         slowest = max(found, key=found.get)
         files = {"module": export.module(cls).encode(), "table": export.table(cls)}
         rows.append([slug, f"{slowest} {found[slowest]:.2f}", f"{sum(found.values()):.1f}",

@@ -296,7 +296,11 @@ def stuck_bytes(state, segments, blocks, caches):
 # -- requests -----------------------------------------------------------------------------------------------------
 def allocate(state, segments, blocks, caches, requested, kind):
     """A block for a request, or -1: out of memory."""
-    size = rounded_bytes(requested)
+    return take(state, segments, blocks, caches, rounded_bytes(requested), kind)
+
+
+def take(state, segments, blocks, caches, size, kind):
+    """The same for a size that is rounded already."""
     pool = pool_of(size)
     block = best_fit(blocks, caches[pool], size, state[EXPANDABLE])
     if block < 0:

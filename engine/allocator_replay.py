@@ -13,8 +13,7 @@ import numpy as np
 
 from engine import recordings
 from engine.allocator import (AFTER, ALIVE, ALLOCATED, CAPACITY, EXPANDABLE, FIRST, FREE, FREES, KIND, MALLOCS, RESERVED,
-                              RETRIES, SIZE, STATE, UNMAPPED, USED, allocate, largest_free, release, rounded_bytes,
-                              stuck_bytes)
+                              RETRIES, SIZE, STATE, UNMAPPED, USED, largest_free, release, rounded_bytes, stuck_bytes, take)
 from engine.program import full, program
 
 STEPS = 12                      # at most, in one replay
@@ -115,6 +114,11 @@ def cached_alone(pieces):
     return found
 
 
+def tensors_of(events):
+    """The tensor that each event makes or frees, counted from 0."""
+    return [int(abs(events[i])) - 1 for i in range(len(events))]
+
+
 @program(left=PIECES, right=PIECES, row=PIECES, held=PIECES, bytes=PIECES, count=PIECES, free_left=PIECES,
          free_right=PIECES, free_row=PIECES, frame_left=FRAMES, frame_right=FRAMES, frame_row=FRAMES,
          frame_bytes=FRAMES, at=STEPS * SAMPLES + 1, allocated_at_bytes=STEPS * SAMPLES + 1,
@@ -139,17 +143,20 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
     allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0
     live, needed, stuck = 0, 0, 0
+    phases = [setup, first, steady]
+    tensors = [tensors_of(setup), tensors_of(first), tensors_of(steady)]
     for step in range(int(steps) + 1):
-        events = setup if step == 0 else first if step == 1 else steady
+        events, tensor_of = phases[min(step, 2)], tensors[min(step, 2)]
         tokens = length_of_step(step, length, spread, seed)
-        due = 1 / SAMPLES if step > 0 else 1        # the share of the step at which the time line goes on
+        due = len(events) / SAMPLES if step > 0 else len(events)        # events until the time line goes on
+        to_show = shown == 0 and (moment <= step or step == steps)
         for number in range(len(events)):
-            tensor = int(abs(events[number])) - 1
+            tensor = tensor_of[number]
             if events[number] > 0:
-                asked = fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
-                size_of[tensor] = rounded_bytes(asked)
+                size_of[tensor] = rounded_bytes(fixed_bytes[tensor] + bytes_per_length[tensor] * tokens)
                 live += size_of[tensor]
-                needed = max(needed, live)
+                if live > needed:
+                    needed = live
             else:
                 live -= size_of[tensor]
             if failed > 0:
@@ -157,22 +164,24 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
             if events[number] < 0:
                 release(state, segments, blocks, caches, held_by[tensor])
             else:
-                held_by[tensor] = allocate(state, segments, blocks, caches, size_of[tensor], kinds[tensor])
+                held_by[tensor] = take(state, segments, blocks, caches, size_of[tensor], kinds[tensor])
                 if held_by[tensor] < 0:
-                    failed, wanted = 1, asked
+                    failed, wanted = 1, fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
                 most, peak_reserved = max(most, state[ALLOCATED]), max(peak_reserved, state[RESERVED])
+            if number + 1 < due and failed == 0 and not to_show:
+                continue
             share = (number + 1) / len(events)
             reached = step - 1 + share if step > 0 else 0
-            if share >= due or failed > 0:
+            if number + 1 >= due or failed > 0:
                 at.append(reached)
                 allocated_at.append(most)
                 reserved_at.append(state[RESERVED])
                 peak = max(peak, most)
                 most = state[ALLOCATED]
-                due = (math.floor(share * SAMPLES) + 1) / SAMPLES
+                due = (math.floor(share * SAMPLES) + 1) * len(events) / SAMPLES
             if shown == 0 and (failed > 0 or (share >= 1 and step == steps) or
                                (reached >= moment and (step > 0 or share >= 1))):
-                shown, now, drawn = 1, reached, tokens
+                shown, now, drawn, to_show = 1, reached, tokens, False
                 allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
                 stuck = stuck_bytes(state, segments, blocks, caches)
                 mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
