@@ -197,7 +197,8 @@ def stages_bytes(shape, job, recipe, a: Axes, tokens, micro_batches, stage) -> t
     shard, expert_shard = shards(a)
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
-    working = ops.where(a.recompute == memory.FULL, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0), 0.0)
+    working = ops.choose(a.recompute == memory.FULL, lambda: kept_bytes(shape, job, a, tokens, whole_ranks, 0.0),
+                         lambda: 0.0)
     working = working + ops.where(a.zero >= 3.0, 2.0 * recipe.weight_bytes * (
         shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / (a.ep * a.expert_tp)), 0.0)
     flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan)
