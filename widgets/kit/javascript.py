@@ -10,6 +10,7 @@ import json
 
 import numpy as np
 
+from widgets.kit.fuse import Step, fused
 from widgets.kit.literal import literal
 from widgets.kit.program import Program
 from widgets.kit.symbolic import Graph, Node, Symbol, Text, Texts
@@ -17,6 +18,10 @@ from widgets.kit.symbolic import Graph, Node, Symbol, Text, Texts
 
 def _array(values) -> str:
     return "[" + ",".join(literal(v) for v in np.ravel(values)) + "]"
+
+
+INLINE = ("number", "words", "control")     # written where they are needed
+CONSTANT = "array"                          # the same in every state
 
 
 class Rows(dict):
@@ -27,18 +32,32 @@ class Writer:
     """Gives each node a name, in the order in which they can be computed."""
 
     def __init__(self, graph: Graph):
-        self.graph, self.lines, self.names, self.programs = graph, [], {}, {}
+        self.graph, self.constants, self.steps, self.names, self.programs = graph, [], [], {}, {}
+        self.reading: list[set[int]] = [set()]      # of each step that is being written what it names; first, what the result does
 
     def name(self, node_id: int) -> str:
+        node = self.graph.nodes[node_id]
         if node_id not in self.names:
-            node = self.graph.nodes[node_id]
+            self.reading.append(set())
             code = getattr(self, f"_{node.op}")(node)
-            if node.op in ("number", "words", "control"):
-                self.names[node_id] = code
-            else:
-                self.names[node_id] = f"v{node_id}"
-                self.lines.append(f"const v{node_id}={code};")
+            reads = frozenset(self.reading.pop())
+            self.names[node_id] = code if node.op in INLINE else f"v{node_id}"
+            if node.op == CONSTANT:
+                self.constants.append(f"const v{node_id}={code};")
+            elif node.op not in INLINE:
+                self.steps.append(Step(node_id, code, reads, *self.rows(node)))
+        if node.op not in (*INLINE, CONSTANT):
+            self.reading[-1].add(node_id)
         return self.names[node_id]
+
+    def rows(self, node: Node) -> tuple:
+        """How many rows a step over columns has, and which of its columns it reads in its own row alone."""
+        if node.op != "map" or not node.shape:
+            return ()
+        _, places = node.data
+        own = [a for a, place in zip(node.args, places) if place == "i"]
+        elsewhere = {a for a, place in zip(node.args, places) if place != "i"}
+        return int(np.prod(node.shape)), frozenset(own) - elsewhere
 
     def _number(self, node: Node) -> str:
         text = literal(node.data)
@@ -51,11 +70,13 @@ class Writer:
         return f"c.{node.data}"
 
     def _map(self, node: Node) -> str:
+        return f"vec({int(np.prod(node.shape))},i=>{self.element(node)})" if node.shape else self.element(node)
+
+    def element(self, node: Node, at_hand=()) -> str:
+        """The value of a step in row ``i``, where the loop holds that of some others in ``e…``."""
         template, places = node.data
-        if node.shape == ():
-            return template.format(*(self.name(a) for a in node.args))
-        items = [self.name(a) + (f"[{place}]" if self.graph.nodes[a].shape else "") for a, place in zip(node.args, places)]
-        return f"vec({int(np.prod(node.shape))},i=>{template.format(*items)})"
+        return template.format(*(f"e{a}" if a in at_hand else self.name(a) + (f"[{place}]" if self.graph.nodes[a].shape else "")
+                                 for a, place in zip(node.args, places)))
 
     def _gather(self, node: Node) -> str:
         names = [self.name(a) for a in node.args]
@@ -161,6 +182,5 @@ def function(graph: Graph, outputs: dict) -> str:
     """A JavaScript function that, given the tables, gives a function from the controls' values ``c`` to the outputs."""
     writer = Writer(graph)
     result = writer.value(outputs)
-    constants = [line for line in writer.lines if line.split("=", 1)[1].startswith("Float64Array.from([")]
-    steps = [line for line in writer.lines if line not in set(constants)]
-    return "\n".join(["(table=>{", *writer.programs.values(), *constants, "return c=>{", *steps, f"return {result};", "};", "})"])
+    steps = fused(writer.steps, lambda id, at_hand: writer.element(graph.nodes[id], at_hand), writer.reading[0])
+    return "\n".join(["(table=>{", *writer.programs.values(), *writer.constants, "return c=>{", *steps, f"return {result};", "};", "})"])
