@@ -28,24 +28,28 @@ ALL_DRAWN = """() => { const all = [...document.querySelectorAll('figure.widget'
     && f.querySelector('.bk-Canvas, canvas, [data-plot] > *')); }"""
 TAKEN = "() => ['', ...performance.getEntriesByType('resource').map(e => e.name)].map(name => name || location.href)"
 
-# From the pointer's move to the end of the frame in which a canvas was drawn for it.
+# From the pointer's move to the end of the frame in which a canvas was drawn for it: the frame that is being made, or the next
+# one where something was drawn before it began.
 WATCH = """
 (() => {
-  let moved = 0;
+  let moved = 0, making = false;
   window.latencies = [];
   addEventListener("pointermove", () => { moved = performance.now(); }, true);
   addEventListener("mousemove", () => { moved ||= performance.now(); }, true);
+  const next = window.requestAnimationFrame.bind(window);
+  window.requestAnimationFrame = act => next(now => { making = true; try { act(now); } finally { making = false; } });
+  const afterwards = act => {
+    const c = new MessageChannel();
+    c.port1.onmessage = act;
+    c.port2.postMessage(0);
+  };
   for (const name of ["clearRect", "stroke", "fill", "fillText"]) {
     const plain = CanvasRenderingContext2D.prototype[name];
     CanvasRenderingContext2D.prototype[name] = function (...given) {
       if (moved) {
-        const began = moved;
+        const began = moved, shown = () => afterwards(() => window.latencies.push(performance.now() - began));
         moved = 0;
-        requestAnimationFrame(() => {
-          const c = new MessageChannel();
-          c.port1.onmessage = () => window.latencies.push(performance.now() - began);
-          c.port2.postMessage(0);
-        });
+        if (making) shown(); else next(shown);
       }
       return plain.apply(this, given);
     };

@@ -63,6 +63,9 @@ NUMBERS = {
     "broadcasting": lambda x, y, n, on: row(x, y)[:, None] * TABLE[None, :] + x,
     "broadcasting in the middle": lambda x, y, n, on: (row(x, y)[:, None, None] + TABLE[None, :3, None] * row(y, x)[None, None, :])
         * (row(x, 1.0)[:3, None] * np.stack([x]))[None, :, :] + np.stack([y])[None, None, :] + (GRID * x).T[:, :, None],
+    "loops with a whole column between": lambda x, y, n, on: (2 * row(x, y) + 1) / np.sum(row(x, y) - 1) + np.cumsum(row(x, y) * 3),
+    "more steps than one loop takes": lambda x, y, n, on: np.sum(np.stack([(row(x, y) * 2) / k for k in range(1, 450)]), axis=0),
+    "truths in a loop": lambda x, y, n, on: 2 * (row(x, y) > 1) + ((row(x, y) > 1) == (row(y, x) > 2)) + np.maximum(row(x, y) < 3, 0.5),
     "constants": lambda x, y, n, on: x * TABLE + GRID[1, 2],
     "sums": lambda x, y, n, on: np.sum(row(x, y)) + row(x, y).sum() + np.mean(row(x, y)) + np.prod(row(x, 2.0)),
     "sums along an axis": lambda x, y, n, on: np.sum(GRID * x, axis=0),
@@ -145,6 +148,13 @@ def test_one_of_several_things(script):
 def test_equal_steps_are_computed_once():
     code = on_symbols({"a": lambda x, y, n, on: np.sqrt(x * y), "b": lambda x, y, n, on: np.sqrt(x * y) + 1})
     assert code.count("Math.sqrt") == 1
+
+
+def test_what_only_the_next_step_reads_is_no_array():
+    graph = Graph()
+    column = row(graph.control("x"), graph.control("y"))
+    source = javascript.function(graph, {"out": np.sqrt(column * 2 + 1) / np.sum(column * 3)})
+    assert source.count("rowwise(") == 2 and source.count("new Float64Array(") == 2     # what is summed up, and the result
 
 
 def test_a_constant_keeps_every_bit():

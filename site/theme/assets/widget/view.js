@@ -7,7 +7,7 @@ import { current, inTheme, restyle } from "./theme.js";
 import { fitWidth, retick } from "./layout.js";
 import { adler32 } from "./numbers.js";
 import { boundToThePage } from "./leftovers.js";
-import { restSpareGlyphs } from "./spare.js";
+import { spareBokeh } from "./spare.js";
 import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
@@ -37,7 +37,7 @@ function loadBokeh(again) {
   }).then(Bokeh => {
     Bokeh.set_log_level("warn");
     boundToThePage(window.visualViewport);
-    restSpareGlyphs(Bokeh);
+    spareBokeh(Bokeh);
     return Bokeh;
   });
   return bokeh;
