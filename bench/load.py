@@ -23,8 +23,8 @@ from pathlib import Path
 from tornado.httpclient import AsyncHTTPClient
 
 from bench import servers
-from tests import browsers
 from bench.reader import Reader
+from tests import browsers
 from widgets.kit.widget import all_widgets
 
 PERIOD_S = 0.5

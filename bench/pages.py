@@ -17,7 +17,8 @@ from tests.browser.hands import lessons
 from widgets.kit.controls import Number, Player
 from widgets.kit.widget import all_widgets
 
-FRAME_MS, OF_IDIOMATIC_STATIC, OF_IDIOMATIC_SERVED = 17.0, 0.25, 0.6
+FRAME_MS, NOISE_MS = 17.0, 4.0          # a move comes at any time within a frame, and is painted with the next
+OF_IDIOMATIC_STATIC, OF_IDIOMATIC_SERVED = 0.25, 0.6
 FIRST_LESSON, DRAWN_STATIC_S, DRAWN_SERVED_S = "01-why-distributed/", 1.2, 2.5
 FIRST_KB, LATER_KB = 1000.0, 150.0
 LESSON_MB, LEFT_MB = 4.0, 20.0
@@ -105,7 +106,7 @@ def report_drags(idiomatic: list[float], still: dict, served: dict) -> None:
     rows = [["idiomatic Panel app (the yardstick)", f"{base:.0f}", f"{p95(idiomatic):.0f}", "1.00", "", ""]]
     for slug in still:
         middle = statistics.median(still[slug])
-        row = [slug, against(f"{slug}, drag to paint, static", middle, FRAME_MS, "ms", 0), f"{p95(still[slug]):.0f}",
+        row = [slug, against(f"{slug}, drag to paint, static", middle, FRAME_MS + NOISE_MS, "ms", 0), f"{p95(still[slug]):.0f}",
                against(f"{slug}, drag to paint, static, of the yardstick", middle / base, OF_IDIOMATIC_STATIC, "×", 2)]
         if slug in served:
             asked = statistics.median(served[slug])

@@ -108,12 +108,27 @@ def for_robots() -> None:
     write(NEXT / "robots.txt", f"User-agent: *\nAllow: /\nSitemap: {home}sitemap.xml\nSitemap: {home}sitemap-more.xml\n")
 
 
-def policies() -> None:
-    """What each page may load and who may frame it: in the pages, and in files for the hosts that send headers."""
+def ahead(text: str, up: str) -> str:
+    """Links to all that a page's widgets stand on, so that it is fetched at once while the page is still being read: not when
+    one script after the other asks for it."""
+    versions = re.findall(r'<figure class="widget"[^>]* data-widget="(\w+)"[^>]* data-version="(\w+)"', text)
+    if not versions:
+        return ""
+    kit = [f"assets/widget/{path.name}" for path in sorted((THEME / "assets" / "widget").glob("*.js"))]
+    modules = [*kit, "assets/widgets/shared.js", *(f"assets/widgets/{slug}.js?v={version}" for slug, version in versions)]
+    return f'<link rel="preload" as="script" href="{up}assets/bokeh.min.js">' + "".join(
+        f'<link rel="modulepreload" href="{up}{name}">' for name in modules)
+
+
+def heads() -> None:
+    """What each page may load and who may frame it: in the pages, and in files for the hosts that send headers. And what it
+    will load."""
     folders = []
     for page in sorted(NEXT.rglob("*.html")):
         text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">{headers.META}', 1), encoding="utf-8")
+        up = "../" * (len(page.relative_to(NEXT).parts) - 1)
+        text = text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">{headers.META}', 1)
+        page.write_text(text.replace("</head>", f"{ahead(text, up)}</head>", 1), encoding="utf-8")
         if page.name == "index.html":
             folders.append("/" + page.parent.relative_to(NEXT).as_posix().removeprefix(".") + "/")
     write(NEXT / "_headers", headers.underscore([folder.replace("//", "/") for folder in folders]))
@@ -135,7 +150,7 @@ def main() -> None:
         widgets()
         the_book()
         for_robots()
-        policies()
+        heads()
         publish()
     finally:
         shutil.rmtree(NEXT, ignore_errors=True)
