@@ -33,7 +33,7 @@ test: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "The other engines could not be installed; they are left out."
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench --write
 
 # A hundred readers before one process, then before nginx and several: bench/RESULTS.md. Under five minutes.
 load: site
@@ -41,7 +41,7 @@ load: site
 
 # Breaks the engine in some 250 small ways and shows that its tests notice each; make mutants NAMES="step gpus.toml".
 mutants: $(READY)
-	@$(BIN)/python -m bench.mutants $(NAMES)
+	@$(BIN)/python -m bench.mutants $(or $(NAMES),--write)
 
 # PyTorch and Triton beside the rest: what recording needs, and the tests that hold recordings against a fresh one.
 RECORDER := .venv/.recorder

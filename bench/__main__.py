@@ -1,6 +1,6 @@
 """make bench: the budgets of the project as figures and ratios of one run. Machines are noisy: read the ratios.
 
-    python -m bench            all of it, ten minutes or so on a quiet machine
+    python -m bench            all of it, some 15 minutes on a quiet machine; make bench writes it into RESULTS.md
     python -m bench --quick    without the 200 visits of the memory figure
     python -m bench parts      one section alone: build, parts, pages, engine
 """
@@ -32,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print the project's budgets as figures and ratios.")
     parser.add_argument("sections", nargs="*", help="build, parts, pages, engine; none: all")
     parser.add_argument("--quick", action="store_true", help="leave out the 200 visits of the memory figure")
+    parser.add_argument("--write", action="store_true", help="put the figures into bench/RESULTS.md")
     options = parser.parse_args()
     from bench import computing, cost_model, pages
     sections = {"build": build, "parts": computing.report, "pages": lambda: pages.report(20 if options.quick else 200),
@@ -43,7 +44,10 @@ def main() -> None:
     for name in options.sections or sections:
         sections[name]()
     tally.missed()
-    print(f"\n{time.perf_counter() - began:.0f} s in all")
+    tally.say(f"\n{time.perf_counter() - began:.0f} s in all.")
+    if options.write:
+        tally.write("Budgets", f"`make bench`, {tally.circumstances()}. In bold what is over its budget; the list stands at the end.\n"
+                    + "\n".join(tally.SAID))
 
 
 if __name__ == "__main__":

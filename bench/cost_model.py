@@ -14,7 +14,7 @@ import sys
 import time
 
 from bench.servers import ROOT
-from bench.tally import against
+from bench.tally import against, table
 
 GPUS, TP, PP, CHUNKS, BATCH, SEQ = 512, 4, 8, 12, 1024, 2048
 PUBLISHED_S = 8.42
@@ -49,10 +49,6 @@ def import_s(statement: str, rounds: int = 7) -> float:
             - min(run("import numpy") for _ in range(rounds)))
 
 
-def line(what: str, figure: str, note: str = "") -> None:
-    print(f"  {what:<34} {figure:>14}   {note}".rstrip())
-
-
 # -- this engine -----------------------------------------------------------------------------------------------------
 def ours() -> tuple[float, float]:
     """Seconds of the step and of one estimate of it."""
@@ -63,19 +59,23 @@ def ours() -> tuple[float, float]:
     return estimate(model, at, job, layout).step_s, least_s(lambda: estimate(model, at, job, layout))
 
 
-def searches() -> None:
+def searches() -> list[list[str]]:
+    """A row for each cluster: milliseconds of a whole search, and layouts a second."""
     from engine import catalog, search
     from engine.layout import Job, machine
+    rows = []
     for key, gpu, gpus, batch, seq in PRESETS:
         model, at = catalog.model(key), machine(catalog.gpu(gpu))
         def plan(model=model, at=at, job=Job(batch, seq), gpus=gpus):
             return search.plan(model, at, job, gpus)
         took_s, layouts = least_s(plan, rounds=7, calls=1), plan().layouts
-        name = f"plan {key} on {gpus}"
+        name = f"search: {key} on {gpus:,}"
         rate = layouts / took_s / 1e6
-        line(name, f"{against(name, 1e3 * took_s, 100.0, 'ms')} ms", f"{layouts:,} layouts, {rate:.1f} million/s")
         if layouts > 10_000 and rate < 2.0:     # below, a search is over before it has got going
             against(f"{name}, microseconds a layout", 1 / rate, 0.5, "µs", 2)
+        rows.append([f"{name}, {layouts:,} layouts", f"{against(name, 1e3 * took_s, 100.0, 'ms')} ms, {rate:.1f} million/s",
+                     "100 ms, 2 million/s" if layouts > 10_000 else "100 ms"])
+    return rows
 
 
 # -- others, on the same step ----------------------------------------------------------------------------------------
@@ -106,33 +106,30 @@ def mlsysim() -> tuple[float, float]:
     return call().step_latency_total.to("s").magnitude, least_s(call, rounds=5, calls=2)
 
 
-def compare(name: str, statement: str, run) -> None:
+def compared(name: str, statement: str, run) -> list[str]:
+    """A row: another engine's step, what a call takes and what its import does."""
     try:
         step_s, call_s = run()
     except ImportError:
-        print(f"  {name} is not installed: pip install -e '.[bench]'")
-        return
+        return [name, "not installed: pip install -e '.[bench]'", "", ""]
     except Exception as error:      # another project's release may have changed; the figures of this one still count
-        print(f"  {name} could not run this step: {error!r:.120}")
-        return
-    line(name, f"{1e6 * call_s:,.0f} µs", f"import {1e3 * import_s(statement, 1):,.0f} ms, step {step_s:.2f} s")
+        return [name, f"could not run this step: {error!r:.120}", "", ""]
+    return [name, f"{step_s:.2f} s", f"{1e6 * call_s:,.0f} µs", f"{1e3 * import_s(statement, 1):,.0f} ms"]
 
 
 def main() -> None:
-    print("\n### Engine, of the processor\n\nBudgets: import 150 ms, estimate 50 µs, search 2 million layouts/s and 100 ms.\n\n```")
     step_s, call_s = ours()
     everything = "from engine import catalog, layout, search\ncatalog.model('llama3-70b'), catalog.gpu('h100-sxm')"
-    imported_s = import_s("from engine import layout, search, inference")
-    line("import engine, beyond numpy", f"{against('import of the engine', 1e3 * imported_s, 150.0, 'ms', 0)} ms")
-    line("… and reading the catalogue", f"{1e3 * import_s(everything):.0f} ms")
-    line("one estimate", f"{against('one estimate', 1e6 * call_s, 50.0, 'µs')} µs")
-    searches()
-    print(f"The same step by each: GPT-3 175B on {GPUS} H100, TP {TP} × PP {PP} × DP {GPUS // (TP * PP)}; "
-          f"measured: {PUBLISHED_S} s")
-    line("engine.layout.estimate", f"{1e6 * call_s:,.0f} µs", f"step {step_s:.2f} s")
-    compare("llm-analysis", "import llm_analysis.analysis", llm_analysis)
-    compare("mlsysim", "import mlsysim", mlsysim)
-    print("```")
+    imported_ms = 1e3 * import_s("from engine import layout, search, inference")
+    table("The engine, of the processor", ["figure", "found", "allowed"], [
+        ["import, beyond numpy", f"{against('import of the engine', imported_ms, 150.0, 'ms', 0)} ms", "150 ms"],
+        ["… and reading the catalogue", f"{1e3 * import_s(everything):.0f} ms", ""],
+        ["one estimate", f"{against('one estimate', 1e6 * call_s, 50.0, 'µs')} µs", "50 µs"], *searches()])
+    table(f"The same step by each engine: GPT-3 175B on {GPUS} H100, TP {TP} × PP {PP} × DP {GPUS // (TP * PP)}; measured: {PUBLISHED_S} s",
+          ["engine", "step", "one call, processor", "import"],
+          [["this one", f"{step_s:.2f} s", f"{1e6 * call_s:,.0f} µs", f"{imported_ms:.0f} ms"],
+           compared("llm-analysis", "import llm_analysis.analysis", llm_analysis),
+           compared("mlsysim", "import mlsysim", mlsysim)])
 
 
 if __name__ == "__main__":

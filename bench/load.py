@@ -22,14 +22,13 @@ from pathlib import Path
 
 from tornado.httpclient import AsyncHTTPClient
 
-from bench import servers
+from bench import servers, tally
 from bench.reader import Reader
 from tests import browsers
 from widgets.kit.widget import all_widgets
 
 PERIOD_S = 0.5
 BROWSERS = 3
-RESULTS = Path(__file__).with_name("RESULTS.md")
 
 # In a page: set a slider to so many of its stops, twice a second; milliseconds from each move to the frame that shows it.
 DRAG = """async ([slug, moves, period]) => {
@@ -290,21 +289,12 @@ async def measure(options) -> str:
     with servers.behind_nginx(0) as (address, _):
         files = await requests_per_s(address)
     table = "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["--"] * len(HEAD), *rows])
-    busy = os.getloadavg()[0]
     return (f"{options.readers} readers and {BROWSERS} browsers, each dragging twice a second for {options.seconds:.0f} s; "
-            f"servers and clients on one machine with {os.cpu_count()} cores (load average at the end: {busy:.1f}).\n\n{table}\n\n"
+            f"servers and clients on one machine.\n\n{table}\n\n"
             f"One reader of one process, over all widgets: {alone}.\n\n"
             f"After {options.visits} lessons were opened and closed again, {left / 1e6:.1f} MB were left in one process.\n\n"
             f"A lesson's page and three of its files, 32 connections of a client in Python, requests a second: {files:,.0f} "
             f"from nginx with the static site, {marked:,.0f} from nginx before Python, {by_python:,.0f} from one `panel serve`.\n")
-
-
-def write(section: str, text: str) -> None:
-    """Put a section into RESULTS.md in place of the one of its name."""
-    old = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else "# Results\n"
-    before, *others = re.split(r"^(?=## )", old, flags=re.MULTILINE)
-    kept = [other for other in others if not other.startswith(f"## {section}\n")]
-    RESULTS.write_text("".join([before.rstrip() + "\n\n", *kept]).rstrip() + f"\n\n## {section}\n\n{text.rstrip()}\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -315,10 +305,11 @@ def main() -> None:
     parser.add_argument("--visits", type=int, default=200, help="lessons opened and closed for the memory figure")
     parser.add_argument("--write", action="store_true", help="put the figures into bench/RESULTS.md")
     options = parser.parse_args()
-    text = f"`make load` on {time.strftime('%Y-%m-%d')}. {asyncio.run(measure(options))}"
+    text = asyncio.run(measure(options))
+    text = f"`make load`, {tally.circumstances()}.\n\n{text}"
     print(text)
     if options.write:
-        write("Load", text)
+        tally.write("Load", text)
 
 
 if __name__ == "__main__":

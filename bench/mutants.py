@@ -28,7 +28,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import mutations
+from bench import mutations, tally
 from bench.mutations import Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -302,12 +302,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="modules or tables, such as step or gpus.toml; none: all")
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--each", type=int, help="so many of each; otherwise two to five, by size")
+    parser.add_argument("--write", action="store_true", help="put the table into bench/RESULTS.md")
     options = parser.parse_args()
     began = time.perf_counter()
     verdicts = run(options.names, options.seed, options.each)
     survived = [v for v in verdicts if v.outcome == "survived"]
-    print(f"\n{table(verdicts)}\n\n{len(verdicts)} mutants in {time.perf_counter() - began:.0f} s; "
-          f"{len(survived)} survived.")
+    text = (f"{len(verdicts)} mutants in {time.perf_counter() - began:.0f} s; {len(survived)} survived.\n\n{table(verdicts)}")
+    print(f"\n{text}")
+    if options.write:
+        tally.write("Mutants", f"`make mutants`, {tally.circumstances()}: {text}")
     return bool(survived)
 
 
