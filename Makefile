@@ -27,9 +27,9 @@ site: $(READY)
 book: site
 	@$(BIN)/python site/paper.py
 
-# All of it on all cores; make test PYTEST="tests/engine -k roofline" for some, in one process.
+# All of it on all cores, a core without work taking some from the others; make test PYTEST="tests/engine -k roofline" for some, in one process.
 test: $(READY)
-	@$(BIN)/python -m pytest $(or $(PYTEST),--numprocesses auto)
+	@$(BIN)/python -m pytest $(or $(PYTEST),--numprocesses auto --dist worksteal)
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "The other engines could not be installed; they are left out."
