@@ -109,15 +109,15 @@ def for_robots() -> None:
 
 
 def ahead(text: str, up: str) -> str:
-    """Links to all that a page's widgets stand on, so that it is fetched at once while the page is still being read: not when
-    one script after the other asks for it."""
+    """Links to all that a page's widgets stand on, so that it is fetched while the page is still being read, behind what the page
+    itself needs: not when one script after the other asks for it."""
     versions = re.findall(r'<figure class="widget"[^>]* data-widget="(\w+)"[^>]* data-version="(\w+)"', text)
     if not versions:
         return ""
     kit = [f"assets/widget/{path.name}" for path in sorted((THEME / "assets" / "widget").glob("*.js"))]
     modules = [*kit, "assets/widgets/shared.js", *(f"assets/widgets/{slug}.js?v={version}" for slug, version in versions)]
-    return f'<link rel="preload" as="script" href="{up}assets/bokeh.min.js">' + "".join(
-        f'<link rel="modulepreload" href="{up}{name}">' for name in modules)
+    return f'<link rel="preload" as="script" fetchpriority="low" href="{up}assets/bokeh.min.js">' + "".join(
+        f'<link rel="modulepreload" fetchpriority="low" href="{up}{name}">' for name in modules)
 
 
 def heads() -> None:
