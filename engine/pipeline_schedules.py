@@ -151,7 +151,7 @@ def pass_s(kind, forward_s, input_s, weight_s):
 
 def join_pairs(kind, together, lasts_s, beside):
     """Let each pair start and end as one: its forward becomes a gate without duration before the backward."""
-    for number in range(len(kind)):
+    for number in range(len(kind) - 1):     # the last block of all is never the first of a pair
         if kind[number] == BESIDE:
             lasts_s[number + 1] = together * (lasts_s[number] + lasts_s[number + 1])
             lasts_s[number] = 0

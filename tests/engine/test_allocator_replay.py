@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine import allocator_replay, recordings
+from engine import allocator, allocator_replay, recordings
 from engine.allocator_replay import CACHED, OPTIMIZER, ROWS, WEIGHTS, of_steps
 
 # 6 layers of 12·4096² weights and two norms, one more norm, 50257·4096 for the embedding and for the head
@@ -50,6 +50,28 @@ def test_the_picture_holds_what_is_reserved(expandable, moment):
     # short blocks are drawn together with their like alone, so that the sum of each kind is exact
     assert (widths[~cached].sum() * of_row) == pytest.approx(run["allocated_bytes"], rel=1e-12)
     assert known(run["row"]).max() < ROWS
+
+
+def test_a_thin_block_is_drawn_with_its_like_and_a_thick_one_alone():
+    whole, thick, thin = 1.0, 2 * allocator_replay.THIN, allocator_replay.THIN / 2
+    sizes = [thick, thin, thick, thick, thin, thin]
+    kinds = [WEIGHTS, WEIGHTS, WEIGHTS, OPTIMIZER, OPTIMIZER, WEIGHTS]
+    blocks = [[] for _ in range(8)]
+    for number, (size, kind) in enumerate(zip(sizes, kinds)):
+        allocator.add_block(blocks, size, sum(sizes[:number]), 0, number - 1, allocator.NONE, allocator.USED)
+        blocks[allocator.KIND][number] = kind
+    pieces, frames = [[] for _ in range(6)], [[] for _ in range(6)]
+    allocator_replay.draw([[1], [0], [1]], blocks, whole, pieces, frames)
+    assert pieces[allocator_replay.COUNT] == [2, 1, 2, 1]
+    assert pieces[allocator_replay.HELD] == [WEIGHTS, WEIGHTS, OPTIMIZER, WEIGHTS]
+    assert pieces[allocator_replay.BYTES] == pytest.approx([thick + thin, thick, thick + thin, thin])
+    assert frames[allocator_replay.RIGHT] == pytest.approx([sum(sizes)])
+
+
+def test_a_memory_that_holds_the_sum_to_the_byte_is_not_too_small():
+    run = {"failed": 1, "needed_bytes": 48e9, "last_allocated_bytes": 47e9, "wanted_bytes": 2e9}
+    assert allocator_replay.fits_in_sum(run, 48e9) and not allocator_replay.too_much(run, 48e9)
+    assert allocator_replay.too_much(run, 48e9 - 1) and not allocator_replay.fits_in_sum(run, 48e9 - 1)
 
 
 def test_at_step_zero_there_are_the_weights_alone():

@@ -115,6 +115,21 @@ def test_a_wrong_value_is_named_with_what_is_allowed(changes, words):
     assert str(refused.value) == words
 
 
+@pytest.mark.parametrize("digits, said", [("1e999", "Infinity"), ("-1e999", "-Infinity")])
+def test_a_number_beyond_all_doubles_is_named_with_its_sign(digits, said):
+    text = json.dumps(FILES["mixtral-8x7b"] | {"hidden_size": "here"}).replace('"here"', digits)
+    with pytest.raises(ValueError, match=f", got {said}\\.$"):
+        config_json.read(text)
+
+
+def test_a_width_of_experts_is_none_where_there_are_no_experts():
+    config = FILES["mixtral-8x7b"] | {"num_local_experts": 0, "moe_intermediate_size": 14336}
+    assert config_json.read(json.dumps(config))["ffn"] == FILES["mixtral-8x7b"]["intermediate_size"]
+    del config["intermediate_size"]
+    with pytest.raises(ValueError, match="intermediate_size"):
+        config_json.read(json.dumps(config))
+
+
 NOT_JSON = {'{"hidden_size": 4096,\n "vocab_size" 32000}': "line 2, column 15", '{\n  "hidden_size": NaN}': "line 2, column 18",
             '{"a": 1,\n': "line 2, column 1", "{": "line 1, column 2",
             "": "line 1, column 1", "{} x": "line 1, column 4", '{"a": tru}': "line 1, column 7", '{"a": "b': "line 1, column 7"}

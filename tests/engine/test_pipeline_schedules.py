@@ -238,3 +238,12 @@ def test_dualpipe_runs_with_the_next_numbers_that_it_can():
 def test_bad_input_is_named(given, words):
     with pytest.raises(ValueError, match=words):
         by_key(**{"key": "1f1b", "stages": 4, "micro_batches": 8} | given)
+
+
+def test_weight_gradients_in_sight_are_the_blocks_of_their_kind():
+    found = ran("zb-h1", 4, 8, times=(1.0, 1.3, 0.7), visible_s=0.0)
+    of_kind = found["kind"] == WEIGHT
+    for name in ("stage", "start_s", "end_s"):
+        seen = found[f"weight_{name}"]
+        np.testing.assert_array_equal(seen[~np.isnan(seen)], found[name][of_kind])
+    assert of_kind.sum() == 4 * 8 and np.isnan(ran("zb-h1", 4, 8, times=(1.0, 1.3, 0.7), visible_s=0.71)["weight_stage"]).all()

@@ -156,3 +156,13 @@ def test_what_faster_arithmetic_uncovers():
         more_s = planner.terms(faster, winner).data_exposed_s - planner.terms(here, winner).data_exposed_s
         assert planner.TERMS[int(found.uncovered)] == "data_exposed_s" and found.uncovered_s == pytest.approx(more_s) and more_s > 1
         assert planner.uncovered(here, layouts, 1.0)[1] == 0
+
+
+def test_whether_groups_of_ranks_send_across_nodes():
+    """Eight GPUs a node: eight tensor ranks fill it, so the data ranks and stages behind them are in others."""
+    def sends(**degrees):
+        given = {name: np.ones(1) for name in planner.Layouts._fields} | {name: np.full(1, float(n)) for name, n in degrees.items()}
+        return [float(kind) for kind in planner.crosses(case("dense"), planner.Layouts(**given))]     # pp, dp, cp, tp
+
+    assert sends(tp=8, dp=4, pp=2) == [1, 1, 2, 0] and sends(tp=2, cp=2, dp=2) == [2, 0, 0, 0]
+    assert sends(tp=16) == [2, 2, 2, 1] and sends(tp=2, dp=2, pp=4) == [1, 0, 2, 0] and sends() == [2, 2, 2, 2]

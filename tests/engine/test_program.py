@@ -49,3 +49,12 @@ _other.__name__ = "other"
 
 def test_lists_of_one_number():
     assert zeros(2.0) == [0.0, 0.0] and full(3, 7) == [7, 7, 7]
+
+
+def test_an_argument_that_only_stands_for_a_number_is_asked_instead():
+    class Symbol:
+        def __run_program__(self, program, given):
+            return program, given
+
+    symbol = Symbol()
+    assert double([1.0], symbol) == (double, ([1.0], symbol))
