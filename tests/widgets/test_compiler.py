@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -155,6 +156,37 @@ def test_what_only_the_next_step_reads_is_no_array():
     column = row(graph.control("x"), graph.control("y"))
     source = javascript.function(graph, {"out": np.sqrt(column * 2 + 1) / np.sum(column * 3)})
     assert source.count("rowwise(") == 2 and source.count("new Float64Array(") == 3     # the root, what is summed, the result
+
+
+ONE_BY_ONE = """async ([source, states]) => {
+  const helpers = await import("/assets/widget/numbers.js");
+  const made = new Function(...Object.keys(helpers), `return ${source}`)(...Object.values(helpers));
+  const text = value => JSON.stringify(value, (key, each) => ArrayBuffer.isView(each) ? [...each] : each);
+  const going = made(null), wrong = [];
+  for (const state of states) {
+    const thrower = { ...state, x: state.x + 1, y: { valueOf() { throw new Error("on purpose"); } } };
+    try { going(thrower); wrong.push("nothing was thrown"); } catch { /* what was half computed must not be taken for known */ }
+    for (const each of [state, state]) if (text(going(each)) !== text(made(null)(each))) wrong.push(state);
+  }
+  return wrong;
+}"""
+
+
+def test_what_is_kept_from_the_state_before_is_what_would_be_computed_anew(script):
+    """One control moved at a time, to and fro; the same state twice; and after a state that could not be computed."""
+    home = STATES[0]
+    states = [state | moved for state in (home, STATES[4]) for name in home for value in {other[name] for other in STATES}
+              for moved in ({name: value}, {})]
+    assert script.evaluate(ONE_BY_ONE, [on_symbols(NUMBERS | TEXTS), states]) == []
+
+
+def test_a_step_stands_under_the_controls_that_it_hangs_on():
+    graph = Graph()
+    x, y = graph.control("x"), graph.control("y")
+    source = javascript.function(graph, {"a": np.sqrt(x), "b": np.sqrt(x) + np.log(row(x, y)), "c": np.exp(y)})
+    under = {condition: block for condition, block in re.findall(r"^if\((.*?)\)\{\n(.*?)\n\}$", source, re.MULTILINE | re.DOTALL)}
+    assert {name: [call for call in ("sqrt", "log(", "exp") if call in text] for name, text in under.items()} == {
+        "moved_x": ["sqrt"], "moved_y": ["exp"], "moved_x||moved_y": ["log("]}
 
 
 def test_a_constant_keeps_every_bit():

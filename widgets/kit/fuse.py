@@ -1,8 +1,11 @@
-"""Put steps over columns of one length into one loop.
+"""Put steps over columns of one length into one loop, and leave out what hangs on no control that was moved.
 
 Written one by one, each step of a widget's graph over a column would be a loop and an array of its own, most of them read by
 the next step alone. Here steps are ranked, so that no two of a rank need each other's whole column; those of one rank and
 length share a loop, and only what is read outside of it is laid out as an array.
+
+What a step gives stays until one of its controls has another value: a drag moves a single one. Steps of a rank that hang on
+the same controls stand under one condition; those that hang on fewer come first, since others may read them.
 """
 
 from __future__ import annotations
@@ -14,13 +17,24 @@ MOST = 400  # steps of a loop: browsers leave a function unoptimized that is too
 
 
 class Step(NamedTuple):
-    """A line of the program: what it reads, and of a step that is taken row by row how many rows and where it finds each."""
+    """A line of the program: what it reads, the controls that it hangs on, and of a step that is taken row by row how many rows
+    and where it finds each."""
 
     id: int
     code: str
     reads: frozenset[int]
+    controls: frozenset[str]
     rows: int = 0                            # 0: not row by row
     aligned: frozenset[int] = frozenset()    # of the reads those whose own row is needed alone
+
+
+class Block(NamedTuple):
+    """Steps that are taken together, once one of these controls was moved."""
+
+    rank: int
+    rows: int
+    controls: frozenset[str]
+    steps: list[Step]
 
 
 def ranks(steps: list[Step]) -> dict[int, int]:
@@ -32,27 +46,36 @@ def ranks(steps: list[Step]) -> dict[int, int]:
     return rank
 
 
-def fused(steps: list[Step], element, asked: set[int]) -> list[str]:
-    """The lines of a program whose steps come after what they read. ``element(id, inside)`` is a step's value in a row, where
-    those ``inside`` the loop are at hand; ``asked`` are the steps that the result names."""
-    rank, plain, loops = ranks(steps), defaultdict(list), defaultdict(list)
+def blocks(steps: list[Step]) -> list[Block]:
+    """In an order in which each finds what it reads."""
+    rank, alike = ranks(steps), defaultdict(list)
     for step in steps:
-        (loops[rank[step.id], step.rows] if step.rows else plain[rank[step.id]]).append(step)
-    parts = [(at, rows, members[i:i + MOST]) for (at, rows), members in loops.items() for i in range(0, len(members), MOST)]
-    loop_of = {step.id: number for number, (_, _, members) in enumerate(parts) for step in members}
-    kept = asked | {read for step in steps for read in step.reads if loop_of.get(read) != loop_of.get(step.id)}
-    lines = []
-    for at in sorted({*plain, *(at for at, _ in loops)}):
-        lines += [f"const v{step.id}={step.code};" for step in plain[at]]
-        for own, rows, members in parts:
-            if own == at:
-                lines += loop(rows, members, element, kept)
-    return lines
+        alike[rank[step.id], step.rows, step.controls].append(step)
+    found = [Block(*key, members[i:i + MOST]) for key, members in alike.items() for i in range(0, len(members), MOST)]
+    return sorted(found, key=lambda block: (block.rank, block.rows > 0, len(block.controls), sorted(block.controls)))
 
 
-def loop(rows: int, members: list[Step], element, kept: set[int]) -> list[str]:
-    inside = {step.id for step in members}
-    columns = [step.id for step in members if step.id in kept]
-    return [f"const {','.join(f'v{id}=new Float64Array({rows})' for id in columns)};", f"rowwise({rows},i=>{{",
-            *(f"const e{step.id}={element(step.id, inside)};" for step in members),
+def fused(steps: list[Step], element, asked: set[int]) -> tuple[list[int], list[tuple[frozenset[str], list[str]]]]:
+    """The steps that keep a name, and the lines of the program as (controls, lines). ``element(id, inside)`` is a step's value in
+    a row, where those ``inside`` the loop are at hand; ``asked`` are the steps that the result names."""
+    ordered = blocks(steps)
+    block_of = {step.id: number for number, block in enumerate(ordered) for step in block.steps}
+    kept = asked | {read for step in steps for read in step.reads if block_of.get(read) != block_of.get(step.id)}
+    lines, named = [], []
+    for block in ordered:
+        if block.rows:
+            columns = [step.id for step in block.steps if step.id in kept]
+            text = loop(block, columns, element)
+        else:
+            columns = [step.id for step in block.steps]
+            text = [f"v{step.id}={step.code};" for step in block.steps]
+        named += columns
+        lines.append((block.controls, text))
+    return named, lines
+
+
+def loop(block: Block, columns: list[int], element) -> list[str]:
+    inside = {step.id for step in block.steps}
+    return [*(f"v{id}=new Float64Array({block.rows});" for id in columns), f"rowwise({block.rows},i=>{{",
+            *(f"const e{step.id}={element(step.id, inside)};" for step in block.steps),
             *(f"v{id}[i]=e{id};" for id in columns), "});"]

@@ -34,18 +34,22 @@ class Writer:
     def __init__(self, graph: Graph):
         self.graph, self.constants, self.steps, self.names, self.programs = graph, [], [], {}, {}
         self.reading: list[set[int]] = [set()]      # of each step that is being written what it names; first, what the result does
+        self.hanging: list[set[str]] = [set()]      # the same for the controls behind that
+        self.controls: dict[int, frozenset[str]] = {}
 
     def name(self, node_id: int) -> str:
         node = self.graph.nodes[node_id]
         if node_id not in self.names:
             self.reading.append(set())
+            self.hanging.append({node.data} if node.op == "control" else set())
             code = getattr(self, f"_{node.op}")(node)
-            reads = frozenset(self.reading.pop())
+            reads, self.controls[node_id] = frozenset(self.reading.pop()), frozenset(self.hanging.pop())
             self.names[node_id] = code if node.op in INLINE else f"v{node_id}"
             if node.op == CONSTANT:
                 self.constants.append(f"const v{node_id}={code};")
             elif node.op not in INLINE:
-                self.steps.append(Step(node_id, code, reads, *self.rows(node)))
+                self.steps.append(Step(node_id, code, reads, self.controls[node_id], *self.rows(node)))
+        self.hanging[-1].update(self.controls[node_id])
         if node.op not in (*INLINE, CONSTANT):
             self.reading[-1].add(node_id)
         return self.names[node_id]
@@ -182,5 +186,13 @@ def function(graph: Graph, outputs: dict) -> str:
     """A JavaScript function that, given the tables, gives a function from the controls' values ``c`` to the outputs."""
     writer = Writer(graph)
     result = writer.value(outputs)
-    steps = fused(writer.steps, lambda id, at_hand: writer.element(graph.nodes[id], at_hand), writer.reading[0])
-    return "\n".join(["(table=>{", *writer.programs.values(), *writer.constants, "return c=>{", *steps, f"return {result};", "};", "})"])
+    names, steps = fused(writer.steps, lambda id, at_hand: writer.element(graph.nodes[id], at_hand), writer.reading[0])
+    moved = sorted(set().union(*(controls for controls, _ in steps)))
+    fixed = [line for controls, lines in steps if not controls for line in lines]
+    return "\n".join([
+        "(table=>{", *writer.programs.values(), *writer.constants, f"var {','.join(['was={}', *(f'v{id}' for id in names)])};", *fixed,
+        "return c=>{", *(f"const moved_{name}=c.{name}!==was.{name};" for name in moved),
+        "was={};",                              # should a step throw, nothing counts as known
+        *(line for controls, lines in steps if controls
+          for line in [f"if({'||'.join(f'moved_{name}' for name in sorted(controls))}){{", *lines, "}"]),
+        "was={...c};", f"return {result};", "};", "})"])
