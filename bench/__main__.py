@@ -1,6 +1,6 @@
 """make bench: the budgets of the project as figures and ratios of one run. Machines are noisy: read the ratios.
 
-    python -m bench            all of it, some 15 minutes on a quiet machine; make bench writes it into RESULTS.md
+    python -m bench            all of it, 17 minutes on a quiet machine with two cores; make bench writes it into RESULTS.md
     python -m bench --quick    without the 200 visits of the memory figure
     python -m bench parts      one section alone: build, parts, pages, engine
 """

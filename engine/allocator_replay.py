@@ -137,7 +137,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     """
     state = full(7, 0)
     state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
-    segments, blocks, caches = [[], [], []], [[], [], [], [], [], [], [], []], [[], []]
+    segments, blocks, caches = [[], [], []], [[], [], [], [], [], [], []], [[], []]
     pieces, frames = [[], [], [], [], [], []], [[], [], [], [], [], []]
     at, allocated_at, reserved_at, held_by, size_of = [], [], [], full(len(kinds), -1), full(len(kinds), 0)
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
