@@ -44,7 +44,11 @@ def start(port: int) -> subprocess.Popen:
     command = [sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve", "--port", str(port),
                "--allow-websocket-origin", f"localhost:{port}", "--allow-websocket-origin", f"127.0.0.1:{port}",
                "--unused-session-lifetime", "5000", "--check-unused-sessions", "5000", "--log-level", "warning"]
-    return subprocess.Popen(command, cwd=ROOT)
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)    # Ctrl-C is for this process, which ends the server without a word
+    try:
+        return subprocess.Popen(command, cwd=ROOT)
+    finally:
+        signal.signal(signal.SIGINT, heard)
 
 
 def wait_until_up(port: int, server: subprocess.Popen) -> None:
