@@ -1,6 +1,6 @@
 """Seeded nonsense: what a link, a file, a shell, a field or a stranger's program might send. The same seed gives the same cases.
 
-    make fuzz                          minutes of it, a hundred times as much as `make test` runs
+    make fuzz                          minutes of it, thirty times as much as `make test` runs
     make fuzz FUZZ_SEED=7 FUZZ_TIMES=5
 """
 
