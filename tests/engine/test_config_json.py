@@ -132,7 +132,8 @@ def test_a_width_of_experts_is_none_where_there_are_no_experts():
 
 NOT_JSON = {'{"hidden_size": 4096,\n "vocab_size" 32000}': "line 2, column 15", '{\n  "hidden_size": NaN}': "line 2, column 18",
             '{"a": 1,\n': "line 2, column 1", "{": "line 1, column 2",
-            "": "line 1, column 1", "{} x": "line 1, column 4", '{"a": tru}': "line 1, column 7", '{"a": "b': "line 1, column 7"}
+            "": "line 1, column 1", "{} x": "line 1, column 4", '{"a": tru}': "line 1, column 7", '{"a": "b': "line 1, column 7",
+            '{"a": "\\u2682': "line 1, column 9", '{"a": "\\\\u2682': "line 1, column 7"}
 
 
 @pytest.mark.parametrize("text, place", NOT_JSON.items())

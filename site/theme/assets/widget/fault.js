@@ -2,6 +2,7 @@
 
 const OPEN_STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const CUT_BEHIND_A_CODE = /(?:^|[^\\])(?:\\\\)*\\u[0-9a-fA-F]{4}$/;
 const WORD = /true|false|null/y, BLANK = /[ \t\n\r]*/y, COMMA = /,/y, COLON = /:/y;
 
 export function faultIn(text) {
@@ -25,7 +26,8 @@ export function faultIn(text) {
     const start = at;
     if (!take(OPEN_STRING)) return false;
     if (text[at] === '"') return !!(at += 1);
-    if (at >= text.length - (text[at] === "\\")) at = start;
+    if (at >= text.length && CUT_BEHIND_A_CODE.test(text)) at = text.length - 5;      // Python wants to see what follows it, and names its u
+    else if (at >= text.length - (text[at] === "\\")) at = start;
     else if (text.startsWith("\\u", at)) at += 1;
     return false;
   };
