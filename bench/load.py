@@ -25,6 +25,7 @@ from tornado.httpclient import AsyncHTTPClient
 from bench import servers, tally
 from bench.reader import Reader
 from tests import browsers
+from tests.browser import hands
 from widgets.kit.widget import all_widgets
 
 PERIOD_S = 0.5
@@ -68,9 +69,8 @@ class Found:
 # -- what the readers do -------------------------------------------------------------------------------------------------
 @cache
 def lessons() -> dict[str, list[str]]:
-    """Lesson -> the widgets on its page."""
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((servers.ROOT / "lessons").glob("[0-9]*.md"))}
-    return {name: re.findall(r"^``` widget\nname: (\w+)", text, re.MULTILINE) for name, text in texts.items()}
+    """Address of each numbered lesson -> the widgets on its page."""
+    return {address: slugs for address, slugs in hands.lessons().items() if address[:1].isdigit()}
 
 
 @cache
@@ -103,7 +103,7 @@ async def read(address: str, number: int, until: float, own: bool, found: Found)
     lesson, slugs = chance.choice(list(lessons().items()))
     try:
         began = time.perf_counter()
-        await AsyncHTTPClient().fetch(f"{address}{lesson}/")
+        await AsyncHTTPClient().fetch(f"{address}{lesson}")
         await reader.open(address)
         for slug in slugs:
             await asked(reader, slug, home(slug), found)
@@ -136,7 +136,7 @@ async def browse(address: str, seconds: float, found: Found) -> None:
         async def one(lesson: str, slug: str) -> None:
             page = await (await browser.new_context()).new_page()
             page.on("pageerror", lambda error: found.errors.append(f"browser: {error}"))
-            await page.goto(f"{address}{lesson}/")
+            await page.goto(f"{address}{lesson}")
             await page.wait_for_selector(f"figure[data-widget={slug}][data-state=live]", timeout=60_000)
             waits_ms = await page.evaluate(DRAG, [slug, int(seconds / PERIOD_S / 2), 1e3 * PERIOD_S])
             found.in_browsers_s += [1e-3 * wait for wait in waits_ms]
@@ -164,11 +164,6 @@ async def drive(address: str, readers: int, seconds: float, own: bool = False, b
 
 
 # -- what the servers take -----------------------------------------------------------------------------------------------
-def resident_bytes(processes) -> int:
-    status = [Path(f"/proc/{process.pid}/status").read_text() for process in processes]
-    return sum(int(re.search(r"VmRSS:\s+(\d+)", text)[1]) * 1024 for text in status)
-
-
 def cpu_s(processes) -> float:
     """Seconds of processor time that the processes have taken so far."""
     fields = [Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in processes]
@@ -178,7 +173,7 @@ def cpu_s(processes) -> float:
 async def settled(processes, seconds: float = 8.0) -> int:
     """Resident bytes once sessions are discarded and collected, which Panel does some seconds after the last has gone."""
     await asyncio.sleep(seconds)
-    return resident_bytes(processes)
+    return servers.resident_bytes(processes)
 
 
 def times(waits_s: list[float]) -> str:
@@ -197,7 +192,7 @@ async def run(name: str, address: str, processes, options, own: bool = False) ->
     took_s = cpu_s(processes)
     found, left = await drive(address, options.readers, options.seconds, own)
     took_s = cpu_s(processes) - took_s
-    peak = resident_bytes(processes)
+    peak = servers.resident_bytes(processes)
     for reader in left:
         reader.close()
     after = await settled(processes)

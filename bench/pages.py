@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import statistics
 from functools import cache
-from pathlib import Path
 from urllib.parse import urlparse
 
 from playwright.sync_api import sync_playwright
@@ -177,10 +176,7 @@ def report_lessons(browser, static_address: str, served_address: str) -> None:
 
 # -- memory of the server ----------------------------------------------------------------------------------------------
 def resident_mb(process) -> float:
-    for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("no memory figure for the server")
+    return servers.resident_bytes([process]) / 1e6
 
 
 def live(context, address: str):

@@ -33,6 +33,12 @@ def _wait(port: int, process: subprocess.Popen) -> None:
     raise RuntimeError("the server did not answer in 30 s")
 
 
+def resident_bytes(processes) -> int:
+    """What some processes hold of the machine's memory, together."""
+    status = [Path(f"/proc/{process.pid}/status").read_text() for process in processes]
+    return sum(int(re.search(r"VmRSS:\s+(\d+)", text)[1]) * 1024 for text in status)
+
+
 @contextlib.contextmanager
 def running(*command: str, port: int | None = None, env: dict[str, str] | None = None):
     """Run a server whose command names its port as {port}; gives (address, process)."""

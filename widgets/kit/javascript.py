@@ -182,6 +182,11 @@ class Writer:
         return literal(float(value))
 
 
+def _when_moved(controls: frozenset[str], lines: list[str]) -> list[str]:
+    """Lines that are run when one of the controls has another value than before."""
+    return [f"if({'||'.join(f'moved_{name}' for name in sorted(controls))}){{", *lines, "}"]
+
+
 def function(graph: Graph, outputs: dict) -> str:
     """A JavaScript function that, given the tables, gives a function from the controls' values ``c`` to the outputs."""
     writer = Writer(graph)
@@ -193,6 +198,5 @@ def function(graph: Graph, outputs: dict) -> str:
         "(table=>{", *writer.programs.values(), *writer.constants, f"var {','.join(['was={}', *(f'v{id}' for id in names)])};", *fixed,
         "return c=>{", *(f"const moved_{name}=c.{name}!==was.{name};" for name in moved),
         "was={};",                              # should a step throw, nothing counts as known
-        *(line for controls, lines in steps if controls
-          for line in [f"if({'||'.join(f'moved_{name}' for name in sorted(controls))}){{", *lines, "}"]),
+        *(line for controls, lines in steps if controls for line in _when_moved(controls, lines)),
         "was={...c};", f"return {result};", "};", "})"])
