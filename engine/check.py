@@ -23,9 +23,9 @@ class trusted:
         _TRUSTED.reset(self._before)
 
 
-def is_trusted() -> bool:
-    """Whether the checks are off: lets a function that is called often skip several of them at once."""
-    return _TRUSTED.get()
+# Whether the checks are off: lets a function that is called often skip several of them at once. Not a function of its
+# own, since a step asks some thirty times.
+is_trusted = _TRUSTED.get
 
 
 def _numbers(name: str, value):

@@ -152,7 +152,8 @@ def all_to_all_s(sent_bytes, ranks, per_node, net: Wires):
 
 def send_s(message_bytes, leaves_node, net: Wires):
     """One message to one neighbour: by the link, or by this GPU's share of the NICs where ``leaves_node``."""
-    check.non_negative(message_bytes=message_bytes)
+    if not check.is_trusted():
+        check.non_negative(message_bytes=message_bytes)
     rate = ops.where(leaves_node, net.nic_bytes_per_s, net.link_bytes_per_s)
     hop_s = ops.where(leaves_node, net.network_hop_s, net.link_hop_s)
     return net.start_s + pipelined_s(hop_s, message_bytes / rate)

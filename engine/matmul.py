@@ -7,6 +7,7 @@ memory is.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
@@ -108,6 +109,8 @@ def waves(tiles, k, multiprocessors):
 
 
 def _waves(share, k):
+    if share.__class__ is float and share >= 1.0:       # the usual case by far
+        return float(math.ceil(share))
     return ops.where(share >= 1.0, ops.ceil(share), ops.maximum(share, 1.0 / ops.maximum(1.0, k / SPLIT_K)))
 
 
@@ -125,6 +128,8 @@ def product_s(m, n, k, batch, flops_per_s, operand_bytes, result_bytes, at: Chip
 
 def _filled(rows):
     """The part of a tile that so few rows are padded to; whole tiles from one upwards."""
+    if rows.__class__ is float and rows >= TILE:
+        return 1.0
     return ops.where(rows < TILE, ops.ceil(rows / SMALL_TILE) * (SMALL_TILE / TILE), 1.0)
 
 

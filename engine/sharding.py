@@ -12,21 +12,24 @@ GATHERED_BYTES = 2.0        # … and a weight in at most 16 bits, whatever the 
 def scatter_s(params, ranks, stride, recipe, pieces, net: Wires):
     """ReduceScatter of the gradients of so many parameters, in so many pieces: Ψ elements on each wire. An AllReduce is
     two of them (arXiv:1910.02054 section 7)."""
-    check.non_negative(params=params)
+    if not check.is_trusted():
+        check.non_negative(params=params)
     gradient_bytes = params * ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
     return pieces * all_gather_s(gradient_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net)
 
 
 def gather_s(params, ranks, stride, recipe, pieces, net: Wires):
     """AllGather of as many weights: Ψ elements on each wire."""
-    check.non_negative(params=params)
+    if not check.is_trusted():
+        check.non_negative(params=params)
     weight_bytes = params * ops.minimum(recipe.weight_bytes, GATHERED_BYTES)
     return pieces * all_gather_s(weight_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net)
 
 
 def across_replicas_s(params, replicas, stride, recipe, net: Wires):
     """HSDP: what is left of the gradients after their ReduceScatter is summed over the replicas of the shard group."""
-    check.non_negative(params=params)
+    if not check.is_trusted():
+        check.non_negative(params=params)
     gradient_bytes = params * ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
     return all_reduce_s(gradient_bytes, replicas, ranks_per_node(replicas, stride, net.gpus_per_node), net)
 
@@ -72,7 +75,8 @@ def exposed_each_time_s(micro_batches, scatter, gather, replicas, forward_s, bac
 def optimizer_s(params, recipe, memory_bytes_per_s):
     """One pass of the optimizer over this GPU's share of the state: read and write master copy and moments, read the
     gradient twice (norm, update) and clear it, write the weight."""
-    check.non_negative(params=params)
-    check.positive(memory_bytes_per_s=memory_bytes_per_s)
+    if not check.is_trusted():
+        check.non_negative(params=params)
+        check.positive(memory_bytes_per_s=memory_bytes_per_s)
     moved = 2.0 * recipe.optimizer_bytes + 3.0 * recipe.gradient_bytes + recipe.weight_bytes
     return params * moved / memory_bytes_per_s

@@ -111,6 +111,8 @@ def tensor_exposed_s(shape, job, net, a: Axes, tokens):
 
 def context_exposed_s(shape, job, net, a: Axes, tokens, attention_s):
     """Context parallelism in one layer: forward, and backward, which passes the gradients around too."""
+    if ops.is_zero(a.cp - 1.0):
+        return 0.0, 0.0
     kv_bytes = tokens * shape.kv_width * 2.0 / a.tp
     if job.gather_context:
         forward_s = sequence.gather_s(kv_bytes, a.cp, a.tp, net)
@@ -268,11 +270,11 @@ def step(shape, job, recipe, at, net, a: Axes) -> Terms:
     shard, expert_shard = shards(a)
     optimizer_s = sharding.optimizer_s(ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed),
                                        recipe, at.memory_bytes_per_s)
-    first, second, last = (sum(part) for part in stages_bytes(shape, job, recipe, a, tokens, micro_batches, stage))
+    first, second, last = stages_bytes(shape, job, recipe, a, tokens, micro_batches, stage)
     return Terms(
         compute_s + tensor_s + bubble_s + context_s + expert_s + other_s + optimizer_s + data_s,
         compute_s, tensor_s, bubble_s, context_s, expert_s, data_s, optimizer_s, other_s,
-        ops.maximum(first, ops.maximum(second, last)) + overhead_bytes(job, a))
+        ops.maximum(sum(first), ops.maximum(sum(second), sum(last))) + overhead_bytes(job, a))
 
 
 def messages_s(shape, job, net, a: Axes, tokens, micro_batches):
