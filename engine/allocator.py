@@ -1,14 +1,16 @@
 """PyTorch's caching allocator for CUDA memory, executed: sizes, pools, best fit, splitting, joining, running out.
 
 The policy of c10/cuda/CUDACachingAllocator.cpp with its constants (c10/core/AllocatorConfig.h, PyTorch 2.13), for one
-stream. Written as a program for the page (see engine/program.py): a heap is a list of columns with one number for each
-block, and neighbours in a segment are linked. Leaves out other streams, private pools of CUDA graphs,
+stream. Written as a program for the page (see engine/program.py): a block is a row of numbers, known by its place in the
+list of all blocks, and neighbours in a segment are linked. A pool's cache is two lists in the same order: the free
+blocks' numbers and their sizes. Leaves out other streams, private pools of CUDA graphs,
 max_split_size_mb, garbage collection, and what the CUDA context takes for itself.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from engine.units import MIB
 
@@ -19,8 +21,9 @@ LARGE_SEGMENT = 20 * MIB        # large_segment_size: what requests below MIN_OW
 MIN_OWN = 10 * MIB              # kMinLargeAlloc: from here on a request gets a segment of its own size
 ROUND_LARGE = 2 * MIB           # kRoundLarge: rounded up to this
 
-SIZE, START, SEGMENT, BEFORE, AFTER, STATE, KIND = range(7)          # columns: of a block
+SIZE, START, SEGMENT, BEFORE, AFTER, STATE, KIND = range(7)          # of a block
 FREE, USED, UNMAPPED = range(3)                                      # its state
+NUMBERS, SIZES = range(2)                                            # of the cache of a pool
 POOL, FIRST, ALIVE = range(3)                                        # columns: of a segment
 RESERVED, ALLOCATED, MALLOCS, FREES, RETRIES, CAPACITY, EXPANDABLE = range(7)    # of the allocator
 NONE = -1
@@ -60,18 +63,12 @@ def splits(pool, expandable, remaining_bytes):
 # -- blocks -------------------------------------------------------------------------------------------------------
 def add_block(blocks, size, start, segment, before, after, state):
     """A new block between two neighbours; its number."""
-    number = len(blocks[SIZE])
-    blocks[SIZE].append(size)
-    blocks[START].append(start)
-    blocks[SEGMENT].append(segment)
-    blocks[BEFORE].append(before)
-    blocks[AFTER].append(after)
-    blocks[STATE].append(state)
-    blocks[KIND].append(0)
+    number = len(blocks)
+    blocks.append([size, start, segment, before, after, state, 0])
     if before >= 0:
-        blocks[AFTER][before] = number
+        blocks[before][AFTER] = number
     if after >= 0:
-        blocks[BEFORE][after] = number
+        blocks[after][BEFORE] = number
     return number
 
 
@@ -85,80 +82,84 @@ def add_segment(segments, blocks, pool, size, state):
     return block
 
 
-def place_in(blocks, cached, size, segment, start):
-    """Where a free block like this stands in their order, by size, then by address, or would stand."""
-    low, high, sizes = 0, len(cached), blocks[SIZE]
-    while low < high:
-        middle = (low + high) // 2
-        other = sizes[cached[middle]]
-        if other < size or (other == size and is_lower(blocks, cached[middle], segment, start)):
-            low = middle + 1
+def is_lower(block, other):
+    """Whether a block has a lower address than another."""
+    if block[SEGMENT] != other[SEGMENT]:
+        return block[SEGMENT] < other[SEGMENT]
+    return block[START] < other[START]
+
+
+def put_in(blocks, cached, number):
+    """A block is free: among those that may be handed out, by size, then by address."""
+    block, numbers, sizes = blocks[number], cached[NUMBERS], cached[SIZES]
+    size = block[SIZE]
+    place = bisect_left(sizes, size)
+    while place < len(sizes) and sizes[place] == size and is_lower(blocks[numbers[place]], block):
+        place += 1
+    numbers.insert(place, number)
+    sizes.insert(place, size)
+    block[STATE] = FREE
+
+
+def take_out(blocks, cached, number):
+    """A block may no longer be handed out."""
+    numbers, sizes = cached[NUMBERS], cached[SIZES]
+    place = bisect_left(sizes, blocks[number][SIZE])
+    while numbers[place] != number:
+        place += 1
+    numbers.pop(place)
+    sizes.pop(place)
+
+
+def join(blocks, segments, cached, number):
+    """A block that is free, or unmapped, takes in neighbours of its own state, which no longer exist
+    (try_merge_blocks)."""
+    block = blocks[number]
+    before, after, state = block[BEFORE], block[AFTER], block[STATE]
+    if before >= 0 and blocks[before][STATE] == state:
+        other = blocks[before]
+        if state == FREE:
+            take_out(blocks, cached, before)
+        block[SIZE] += other[SIZE]
+        block[START], block[BEFORE] = other[START], other[BEFORE]
+        if block[BEFORE] >= 0:
+            blocks[block[BEFORE]][AFTER] = number
         else:
-            high = middle
-    return low
+            segments[FIRST][block[SEGMENT]] = number
+    if after >= 0 and blocks[after][STATE] == state:
+        other = blocks[after]
+        if state == FREE:
+            take_out(blocks, cached, after)
+        block[SIZE] += other[SIZE]
+        block[AFTER] = other[AFTER]
+        if block[AFTER] >= 0:
+            blocks[block[AFTER]][BEFORE] = number
 
 
-def is_lower(blocks, block, segment, start):
-    """Whether a block has a lower address than this."""
-    if blocks[SEGMENT][block] != segment:
-        return blocks[SEGMENT][block] < segment
-    return blocks[START][block] < start
-
-
-def put_in(blocks, cached, block):
-    """A block is free: among those that may be handed out."""
-    blocks[STATE][block] = FREE
-    place = place_in(blocks, cached, blocks[SIZE][block], blocks[SEGMENT][block], blocks[START][block])
-    cached.insert(place, block)
-
-
-def swallow(blocks, segments, block, other):
-    """A block takes in its neighbour, which no longer exists."""
-    if blocks[BEFORE][block] == other:
-        blocks[START][block] = blocks[START][other]
-        blocks[BEFORE][block] = blocks[BEFORE][other]
-        if blocks[BEFORE][block] >= 0:
-            blocks[AFTER][blocks[BEFORE][block]] = block
-        else:
-            segments[FIRST][blocks[SEGMENT][block]] = block
-    else:
-        blocks[AFTER][block] = blocks[AFTER][other]
-        if blocks[AFTER][block] >= 0:
-            blocks[BEFORE][blocks[AFTER][block]] = block
-    blocks[SIZE][block] += blocks[SIZE][other]
-
-
-def join(blocks, segments, cached, block):
-    """A block that is free, or unmapped, takes in neighbours of its own state (try_merge_blocks)."""
-    for other in [blocks[BEFORE][block], blocks[AFTER][block]]:
-        if other >= 0 and blocks[STATE][other] == blocks[STATE][block]:
-            if blocks[STATE][other] == FREE:
-                cached.remove(other)
-            swallow(blocks, segments, block, other)
-
-
-def cut(blocks, block, size, state):
+def cut(blocks, number, size, state):
     """What is behind so many bytes of a block becomes a block of its own; its number."""
-    rest = add_block(blocks, blocks[SIZE][block] - size, blocks[START][block] + size, blocks[SEGMENT][block], block,
-                     blocks[AFTER][block], state)
-    blocks[SIZE][block] = size
+    block = blocks[number]
+    rest = add_block(blocks, block[SIZE] - size, block[START] + size, block[SEGMENT], number, block[AFTER], state)
+    block[SIZE] = size
     return rest
 
 
-def extent(blocks, block):
+def extent(blocks, number):
     """A block's size with the unmapped space behind it."""
-    after = blocks[AFTER][block]
-    return blocks[SIZE][block] + (blocks[SIZE][after] if after >= 0 and blocks[STATE][after] == UNMAPPED else 0)
+    block = blocks[number]
+    after = block[AFTER]
+    return block[SIZE] + (blocks[after][SIZE] if after >= 0 and blocks[after][STATE] == UNMAPPED else 0)
 
 
 def best_fit(blocks, cached, size, expandable):
     """The smallest cached block that is large enough, none: -1; one that could grow counts with what it could grow to."""
-    place, last = place_in(blocks, cached, size, NONE, NONE), len(cached) - 1
+    numbers = cached[NUMBERS]
+    place, last = bisect_left(cached[SIZES], size), len(numbers) - 1
     if place > last:
         return NONE
-    while expandable > 0 and place < last and extent(blocks, cached[place + 1]) < extent(blocks, cached[place]):
+    while expandable > 0 and place < last and extent(blocks, numbers[place + 1]) < extent(blocks, numbers[place]):
         place += 1
-    return cached[place]
+    return numbers[place]
 
 
 # -- the driver ---------------------------------------------------------------------------------------------------
@@ -176,15 +177,15 @@ def new_segment(state, segments, blocks, cached, size):
 
 def mapped(state, segments, blocks, cached, block, size):
     """Back the front of an unmapped block with pages; the free block it becomes part of, or -1 without room."""
-    page = page_bytes(segments[POOL][blocks[SEGMENT][block]])
+    page = page_bytes(segments[POOL][blocks[block][SEGMENT]])
     asked = page * math.ceil(size / page)
     if state[RESERVED] + asked > state[CAPACITY]:
         return NONE
     state[RESERVED] += asked
     state[MALLOCS] += 1
-    if asked < blocks[SIZE][block]:
+    if asked < blocks[block][SIZE]:
         cut(blocks, block, asked, UNMAPPED)
-    blocks[STATE][block] = FREE
+    blocks[block][STATE] = FREE
     join(blocks, segments, cached, block)
     put_in(blocks, cached, block)
     return block
@@ -193,9 +194,9 @@ def mapped(state, segments, blocks, cached, block, size):
 def has_room(blocks, block, size):
     """Whether free and unmapped blocks from here on have so many bytes of address space."""
     room = 0
-    while room < size and block >= 0 and blocks[STATE][block] != USED:
-        room += blocks[SIZE][block]
-        block = blocks[AFTER][block]
+    while room < size and block >= 0 and blocks[block][STATE] != USED:
+        room += blocks[block][SIZE]
+        block = blocks[block][AFTER]
     return room >= size
 
 
@@ -204,12 +205,12 @@ def growing_block(segments, blocks, pool, size):
     for segment in range(len(segments[POOL])):
         block = segments[FIRST][segment]
         while segments[POOL][segment] == pool and block >= 0:
-            if blocks[STATE][block] == UNMAPPED:
-                before = blocks[BEFORE][block]
-                start = before if before >= 0 and blocks[STATE][before] == FREE else block
+            if blocks[block][STATE] == UNMAPPED:
+                before = blocks[block][BEFORE]
+                start = before if before >= 0 and blocks[before][STATE] == FREE else block
                 if has_room(blocks, start, size):
                     return start
-            block = blocks[AFTER][block]
+            block = blocks[block][AFTER]
     return NONE
 
 
@@ -220,11 +221,11 @@ def grown(state, segments, blocks, cached, size):
     if block < 0:
         space = LARGE_SEGMENT * math.ceil(1.125 * state[CAPACITY] / LARGE_SEGMENT)
         block = add_segment(segments, blocks, pool, space, UNMAPPED)
-    if blocks[STATE][block] == UNMAPPED:
-        block = mapped(state, segments, blocks, cached, block, min(blocks[SIZE][block], size))
-    while block >= 0 and blocks[SIZE][block] < size:
-        after = blocks[AFTER][block]
-        block = mapped(state, segments, blocks, cached, after, min(size - blocks[SIZE][block], blocks[SIZE][after]))
+    if blocks[block][STATE] == UNMAPPED:
+        block = mapped(state, segments, blocks, cached, block, min(blocks[block][SIZE], size))
+    while block >= 0 and blocks[block][SIZE] < size:
+        after = blocks[block][AFTER]
+        block = mapped(state, segments, blocks, cached, after, min(size - blocks[block][SIZE], blocks[after][SIZE]))
     return block
 
 
@@ -237,24 +238,24 @@ def fresh(state, segments, blocks, cached, size):
 
 def unmap(state, segments, blocks, cached, block):
     """Give back the whole pages inside a free block (unmap_block)."""
-    page = page_bytes(segments[POOL][blocks[SEGMENT][block]])
-    start, end = blocks[START][block], blocks[START][block] + blocks[SIZE][block]
+    page = page_bytes(segments[POOL][blocks[block][SEGMENT]])
+    start, end = blocks[block][START], blocks[block][START] + blocks[block][SIZE]
     low, high = page * math.ceil(start / page), page * math.floor(end / page)
     if low < high:
-        cached.remove(block)
+        take_out(blocks, cached, block)
         unmap_pages(state, segments, blocks, cached, block, low, high)
 
 
 def unmap_pages(state, segments, blocks, cached, block, low, high):
     """Of a block that is nobody's, give back what is between two edges of pages; what is left of it stays cached."""
-    start, end = blocks[START][block], blocks[START][block] + blocks[SIZE][block]
+    start, end = blocks[block][START], blocks[block][START] + blocks[block][SIZE]
     if high < end:
         put_in(blocks, cached, cut(blocks, block, high - start, FREE))
     if low > start:
         front = block
         block = cut(blocks, front, low - start, UNMAPPED)
         put_in(blocks, cached, front)
-    blocks[STATE][block] = UNMAPPED
+    blocks[block][STATE] = UNMAPPED
     state[RESERVED] -= high - low
     state[FREES] += 1
     join(blocks, segments, cached, block)
@@ -262,23 +263,24 @@ def unmap_pages(state, segments, blocks, cached, block, low, high):
 
 def give_back(state, segments, blocks, cached):
     """Return to the driver what is whole: free segments, or free pages (release_cached_blocks)."""
-    for block in [cached[i] for i in range(len(cached))]:
+    numbers = cached[NUMBERS]
+    for block in [numbers[i] for i in range(len(numbers))]:
         if state[EXPANDABLE] > 0:
             unmap(state, segments, blocks, cached, block)
         elif returnable_bytes(state, segments, blocks, block) > 0:
-            cached.remove(block)
-            segments[ALIVE][blocks[SEGMENT][block]] = 0
-            state[RESERVED] -= blocks[SIZE][block]
+            take_out(blocks, cached, block)
+            segments[ALIVE][blocks[block][SEGMENT]] = 0
+            state[RESERVED] -= blocks[block][SIZE]
             state[FREES] += 1
 
 
 def returnable_bytes(state, segments, blocks, block):
     """What of a free block could go back to the driver now: all of it, its whole pages, or nothing."""
     if state[EXPANDABLE] > 0:
-        page = page_bytes(segments[POOL][blocks[SEGMENT][block]])
-        start, end = blocks[START][block], blocks[START][block] + blocks[SIZE][block]
+        page = page_bytes(segments[POOL][blocks[block][SEGMENT]])
+        start, end = blocks[block][START], blocks[block][START] + blocks[block][SIZE]
         return max(0, page * math.floor(end / page) - page * math.ceil(start / page))
-    return blocks[SIZE][block] if blocks[BEFORE][block] < 0 and blocks[AFTER][block] < 0 else 0
+    return blocks[block][SIZE] if blocks[block][BEFORE] < 0 and blocks[block][AFTER] < 0 else 0
 
 
 def stuck_bytes(state, segments, blocks, caches):
@@ -287,9 +289,9 @@ def stuck_bytes(state, segments, blocks, caches):
     PyTorch counts them as inactive_split_bytes, in expandable segments not at all.
     """
     stuck = 0
-    for pool in range(2):
-        for block in caches[pool]:
-            stuck += blocks[SIZE][block] - returnable_bytes(state, segments, blocks, block)
+    for cached in caches:
+        for block in cached[NUMBERS]:
+            stuck += blocks[block][SIZE] - returnable_bytes(state, segments, blocks, block)
     return stuck
 
 
@@ -312,28 +314,30 @@ def take(state, segments, blocks, caches, size, kind):
         block = fresh(state, segments, blocks, caches[pool], size)
     if block < 0:
         return NONE
-    caches[pool].remove(block)
-    if splits(pool, state[EXPANDABLE], blocks[SIZE][block] - size):
+    found = blocks[block]
+    take_out(blocks, caches[pool], block)
+    if splits(pool, state[EXPANDABLE], found[SIZE] - size):
         put_in(blocks, caches[pool], cut(blocks, block, size, FREE))
-    blocks[STATE][block] = USED
-    blocks[KIND][block] = kind
-    state[ALLOCATED] += blocks[SIZE][block]
+    found[STATE] = USED
+    found[KIND] = kind
+    state[ALLOCATED] += found[SIZE]
     return block
 
 
-def release(state, segments, blocks, caches, block):
+def release(state, segments, blocks, caches, number):
     """A tensor is gone: its block is free, and joined to free neighbours. Nothing goes back to the driver."""
-    state[ALLOCATED] -= blocks[SIZE][block]
-    cached = caches[segments[POOL][blocks[SEGMENT][block]]]
-    blocks[STATE][block] = FREE
-    join(blocks, segments, cached, block)
-    put_in(blocks, cached, block)
+    block = blocks[number]
+    cached = caches[segments[POOL][block[SEGMENT]]]
+    state[ALLOCATED] -= block[SIZE]
+    block[STATE] = FREE
+    join(blocks, segments, cached, number)
+    put_in(blocks, cached, number)
 
 
-def largest_free(blocks, caches):
+def largest_free(caches):
     """The largest block that could be handed out without asking the driver."""
     largest = 0
-    for pool in range(2):
-        for block in caches[pool]:
-            largest = max(largest, blocks[SIZE][block])
+    for cached in caches:
+        if len(cached[SIZES]) > 0:
+            largest = max(largest, cached[SIZES][len(cached[SIZES]) - 1])
     return largest

@@ -29,15 +29,18 @@ LEHMER, PRIME = 48271, 2**31 - 1
 
 @cache
 def trace() -> dict:
-    """The recording as columns: events of three phases, what each storage is for, its bytes as a line in the length."""
+    """The recording as columns: events of three phases, what each storage is for, its bytes as a line in the length, and
+    which of a few different lines that is."""
     found = recordings.load("training_steps")
     events = {phase: np.array(column, dtype=float) for phase, column in found["events"].items()}
     made, gone = (set(sign * events["first"][sign * events["first"] > 0]) for sign in (1, -1))
     kinds = np.full(len(found["fixed_bytes"]), float(STEP))
     kinds[events["setup"].astype(int) - 1] = WEIGHTS
     kinds[[int(n) - 1 for n in made - gone]] = OPTIMIZER
-    return events | {"fixed_bytes": np.array(found["fixed_bytes"], dtype=float), "kinds": kinds,
-                     "bytes_per_length": np.array(found["bytes_per_length"], dtype=float)}
+    fixed, per_length = (np.array(found[name], dtype=float) for name in ("fixed_bytes", "bytes_per_length"))
+    several, lines = np.unique([fixed, per_length], axis=1, return_inverse=True)
+    return events | {"fixed_bytes": fixed, "bytes_per_length": per_length, "kinds": kinds, "lines": lines.ravel() * 1.0,
+                     "line_fixed_bytes": several[0], "line_bytes_per_length": several[1]}
 
 
 def length_of_step(step, length, spread, seed):
@@ -65,7 +68,7 @@ def lay(pieces, start, end, whole, kind, size, count):
 
 def held(blocks, block):
     """What a block holds, or that it is cached."""
-    return CACHED if blocks[STATE][block] == FREE else blocks[KIND][block]
+    return CACHED if blocks[block][STATE] == FREE else blocks[block][KIND]
 
 
 def draw(segments, blocks, whole, pieces, frames):
@@ -74,15 +77,15 @@ def draw(segments, blocks, whole, pieces, frames):
     for segment in range(len(segments[FIRST])):
         block, began, start, size, count, kind = segments[FIRST][segment], place, place, 0, 0, -1
         while segments[ALIVE][segment] > 0 and block >= 0:
-            if blocks[STATE][block] != UNMAPPED:
-                alike = held(blocks, block) == kind and (size < thin or blocks[SIZE][block] < thin)
+            if blocks[block][STATE] != UNMAPPED:
+                alike = held(blocks, block) == kind and (size < thin or blocks[block][SIZE] < thin)
                 if not alike:
                     lay(pieces, start, place, whole, kind, size, count)
                     start, size, count, kind = place, 0, 0, held(blocks, block)
-                size += blocks[SIZE][block]
+                size += blocks[block][SIZE]
                 count += 1
-                place += blocks[SIZE][block]
-            block = blocks[AFTER][block]
+                place += blocks[block][SIZE]
+            block = blocks[block][AFTER]
         lay(pieces, start, place, whole, kind, size, count)
         if place - began >= thin:
             lay(frames, began, place, whole, 0, place - began, 1)
@@ -94,11 +97,11 @@ def free_beside(segments, blocks, kind):
     for segment in range(len(segments[FIRST])):
         block, free, tenants = segments[FIRST][segment], 0, 0
         while segments[ALIVE][segment] > 0 and block >= 0:
-            if blocks[STATE][block] == FREE:
-                free += blocks[SIZE][block]
-            elif blocks[STATE][block] == USED and blocks[KIND][block] == kind:
+            if blocks[block][STATE] == FREE:
+                free += blocks[block][SIZE]
+            elif blocks[block][STATE] == USED and blocks[block][KIND] == kind:
                 tenants += 1
-            block = blocks[AFTER][block]
+            block = blocks[block][AFTER]
         beside += free if tenants > 0 else 0
     return beside
 
@@ -119,6 +122,42 @@ def tensors_of(events):
     return [int(abs(events[i])) - 1 for i in range(len(events))]
 
 
+def sizes_at(tokens, fixed_bytes, bytes_per_length):
+    """What a tensor of each line takes of a block, at this length."""
+    return [rounded_bytes(fixed_bytes[line] + bytes_per_length[line] * tokens) for line in range(len(fixed_bytes))]
+
+
+def live_bytes(events, tensor_of, line_of, sizes, live):
+    """The most that is alive at once in these events, and what is so at their end."""
+    most = live
+    for number in range(len(events)):
+        size = sizes[line_of[tensor_of[number]]]
+        if events[number] > 0:
+            live += size
+            most = max(most, live)
+        else:
+            live -= size
+    return most, live
+
+
+def needed_bytes(phases, tensors, line_of, fixed_bytes, bytes_per_length, steps, length, spread, seed):
+    """What is alive at once at the most, over all steps. Of those that begin alike the longest needs the most, since no
+    tensor shrinks with the length."""
+    needed, live, longest = 0, 0, 0
+    for step in range(int(steps) + 1):
+        tokens = length_of_step(step, length, spread, seed)
+        if step < 2:
+            most, live = live_bytes(phases[step], tensors[step], line_of, sizes_at(tokens, fixed_bytes, bytes_per_length),
+                                    live)
+            needed = max(needed, most)
+        else:
+            longest = max(longest, tokens)
+    if longest > 0:
+        most, live = live_bytes(phases[2], tensors[2], line_of, sizes_at(longest, fixed_bytes, bytes_per_length), live)
+        needed = max(needed, most)
+    return needed
+
+
 @program(left=PIECES, right=PIECES, row=PIECES, held=PIECES, bytes=PIECES, count=PIECES, free_left=PIECES,
          free_right=PIECES, free_row=PIECES, frame_left=FRAMES, frame_right=FRAMES, frame_row=FRAMES,
          frame_bytes=FRAMES, at=STEPS * SAMPLES + 1, allocated_at_bytes=STEPS * SAMPLES + 1,
@@ -126,9 +165,10 @@ def tensors_of(events):
          frees=(), retries=(), now=(), length=(), peak_allocated_bytes=(), peak_reserved_bytes=(), all_frees=(),
          all_retries=(), reached=(), failed=(), wanted_bytes=(), last_allocated_bytes=(), last_reserved_bytes=(),
          last_largest_bytes=(), needed_bytes=(), stuck_bytes=(), last_stuck_bytes=(), last_beside_state_bytes=())
-def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, length, spread, seed, capacity_bytes,
+def replay(setup, first, steady, kinds, lines, fixed_bytes, bytes_per_length, steps, length, spread, seed, capacity_bytes,
            expandable, moment):
-    """The allocator after each event of so many steps, and all its blocks at one moment (in steps).
+    """The allocator after each event of so many steps, and all its blocks at one moment (in steps). The bytes of a tensor
+    are one of a few ``lines``: so many fixed ones, and so many for each token of the length.
 
     ``failed`` says that the run ends before its last step, at ``reached`` steps, for want of ``wanted_bytes``; a moment
     after that shows how it ended. Peaks, all retries and what is last are those of the run up to there. ``needed_bytes``
@@ -137,38 +177,36 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
     """
     state = full(7, 0)
     state[CAPACITY], state[EXPANDABLE] = capacity_bytes, expandable
-    segments, blocks, caches = [[], [], []], [[], [], [], [], [], [], []], [[], []]
+    segments, blocks, caches = [[], [], []], [], [[[], []], [[], []]]
     pieces, frames = [[], [], [], [], [], []], [[], [], [], [], [], []]
-    at, allocated_at, reserved_at, held_by, size_of = [], [], [], full(len(kinds), -1), full(len(kinds), 0)
+    at, allocated_at, reserved_at, held_by = [], [], [], full(len(kinds), -1)
     most, peak, peak_reserved, failed, wanted, reached, shown = 0, 0, 0, 0, 0, 0, 0
-    allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn = 0, 0, 0, 0, 0, 0, 0, 0, 0
-    live, needed, stuck = 0, 0, 0
+    allocated, reserved, largest, mallocs, frees, retries, now, tokens, drawn, stuck = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    line_of = [int(lines[i]) for i in range(len(lines))]
     phases = [setup, first, steady]
     tensors = [tensors_of(setup), tensors_of(first), tensors_of(steady)]
     for step in range(int(steps) + 1):
         events, tensor_of = phases[min(step, 2)], tensors[min(step, 2)]
         tokens = length_of_step(step, length, spread, seed)
+        sizes = sizes_at(tokens, fixed_bytes, bytes_per_length)
         due = len(events) / SAMPLES if step > 0 else len(events)        # events until the time line goes on
         to_show = shown == 0 and (moment <= step or step == steps)
+        look = 0 if to_show else due            # until so many events nothing is asked
         for number in range(len(events)):
             tensor = tensor_of[number]
-            if events[number] > 0:
-                size_of[tensor] = rounded_bytes(fixed_bytes[tensor] + bytes_per_length[tensor] * tokens)
-                live += size_of[tensor]
-                if live > needed:
-                    needed = live
-            else:
-                live -= size_of[tensor]
-            if failed > 0:
-                continue
             if events[number] < 0:
                 release(state, segments, blocks, caches, held_by[tensor])
             else:
-                held_by[tensor] = take(state, segments, blocks, caches, size_of[tensor], kinds[tensor])
-                if held_by[tensor] < 0:
-                    failed, wanted = 1, fixed_bytes[tensor] + bytes_per_length[tensor] * tokens
-                most, peak_reserved = max(most, state[ALLOCATED]), max(peak_reserved, state[RESERVED])
-            if number + 1 < due and failed == 0 and not to_show:
+                line = line_of[tensor]
+                block = take(state, segments, blocks, caches, sizes[line], kinds[tensor])
+                held_by[tensor] = block
+                if block < 0:
+                    failed, look, wanted = 1, 0, fixed_bytes[line] + bytes_per_length[line] * tokens
+                if state[ALLOCATED] > most:
+                    most = state[ALLOCATED]
+                if state[RESERVED] > peak_reserved:
+                    peak_reserved = state[RESERVED]
+            if number + 1 < look:
                 continue
             share = (number + 1) / len(events)
             reached = step - 1 + share if step > 0 else 0
@@ -182,10 +220,16 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
             if shown == 0 and (failed > 0 or (share >= 1 and step == steps) or
                                (reached >= moment and (step > 0 or share >= 1))):
                 shown, now, drawn, to_show = 1, reached, tokens, False
-                allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(blocks, caches)
+                allocated, reserved, largest = state[ALLOCATED], state[RESERVED], largest_free(caches)
                 stuck = stuck_bytes(state, segments, blocks, caches)
                 mallocs, frees, retries = state[MALLOCS], state[FREES], state[RETRIES]
                 draw(segments, blocks, row_bytes(capacity_bytes), pieces, frames)
+            look = 0 if to_show else due
+            if failed > 0:
+                break
+        if failed > 0:
+            break
+    needed = needed_bytes(phases, tensors, line_of, fixed_bytes, bytes_per_length, steps, length, spread, seed)
     free = cached_alone(pieces)
     return {"left": pieces[LEFT], "right": pieces[RIGHT], "row": pieces[ROW], "held": pieces[HELD],
             "free_left": free[LEFT], "free_right": free[RIGHT], "free_row": free[ROW], "bytes": pieces[BYTES],
@@ -195,7 +239,7 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
             "peak_allocated_bytes": peak, "peak_reserved_bytes": peak_reserved, "all_frees": state[FREES],
             "all_retries": state[RETRIES], "reached": reached, "failed": failed, "wanted_bytes": wanted,
             "last_allocated_bytes": state[ALLOCATED], "last_reserved_bytes": state[RESERVED],
-            "last_largest_bytes": largest_free(blocks, caches), "needed_bytes": needed, "stuck_bytes": stuck,
+            "last_largest_bytes": largest_free(caches), "needed_bytes": needed, "stuck_bytes": stuck,
             "last_stuck_bytes": stuck_bytes(state, segments, blocks, caches),
             "last_beside_state_bytes": free_beside(segments, blocks, OPTIMIZER)}
 
@@ -203,8 +247,8 @@ def replay(setup, first, steady, kinds, fixed_bytes, bytes_per_length, steps, le
 def of_steps(steps, length, spread, seed, capacity_bytes, expandable, moment) -> dict:
     """The recorded step so many times over."""
     of = trace()
-    return replay(of["setup"], of["first"], of["steady"], of["kinds"], of["fixed_bytes"], of["bytes_per_length"], steps,
-                  length, spread, seed, capacity_bytes, expandable, moment)
+    return replay(of["setup"], of["first"], of["steady"], of["kinds"], of["lines"], of["line_fixed_bytes"],
+                  of["line_bytes_per_length"], steps, length, spread, seed, capacity_bytes, expandable, moment)
 
 
 def longer_than_before(steps, length, spread, seed):

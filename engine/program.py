@@ -6,9 +6,9 @@ An argument that only stands for a number (it has ``__run_program__``) is asked 
 widgets' compiler takes the whole algorithm along.
 
 The part of Python: assignments, if, while, for over range() or a list, arithmetic, comparisons, and, or, not,
-conditional expressions, min, max, abs, int, float, round, len, math.*, ``zeros(n)``, ``full(n, value)``, lists with
-``append``, ``pop``, ``insert`` and ``remove``, and calls of other functions like that. Whole numbers from a slider are
-floats: take ``int(n)``.
+conditional expressions, min, max, abs, int, float, round, len, math.*, bisect_left, ``zeros(n)``, ``full(n, value)``,
+lists with ``append``, ``pop``, ``insert`` and ``remove``, and calls of other functions like that. Whole numbers from a
+slider are floats: take ``int(n)``.
 """
 
 from __future__ import annotations

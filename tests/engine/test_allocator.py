@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from engine import allocator
-from engine.allocator import (AFTER, ALIVE, ALLOCATED, BEFORE, CAPACITY, EXPANDABLE, FIRST, FREE, FREES, MALLOCS, POOL, RESERVED,
-                              RETRIES, SEGMENT, SIZE, START, STATE, UNMAPPED, USED)
+from engine.allocator import (AFTER, ALIVE, ALLOCATED, BEFORE, CAPACITY, EXPANDABLE, FIRST, FREE, FREES, MALLOCS, NUMBERS, POOL,
+                              RESERVED, RETRIES, SEGMENT, SIZE, SIZES, START, STATE, UNMAPPED, USED)
 from engine.units import GIB, MIB
 
 
@@ -17,7 +17,7 @@ class Heap:
     def __init__(self, capacity=GIB, expandable=0):
         self.state = [0] * 7
         self.state[CAPACITY], self.state[EXPANDABLE] = capacity, expandable
-        self.segments, self.blocks, self.caches = [[] for _ in range(3)], [[] for _ in range(8)], [[], []]
+        self.segments, self.blocks, self.caches = [[], [], []], [], [[[], []], [[], []]]
 
     def malloc(self, size):
         return allocator.allocate(self.state, self.segments, self.blocks, self.caches, size, 0)
@@ -37,14 +37,14 @@ class Heap:
 
     def where(self, block):
         """(segment, start) of a block."""
-        return self.blocks[SEGMENT][block], self.blocks[START][block]
+        return self.blocks[block][SEGMENT], self.blocks[block][START]
 
     def layout(self, segment):
         """[(state, bytes)] of a segment from its start."""
         found, block = [], self.segments[FIRST][segment]
         while block >= 0:
-            found.append((self.blocks[STATE][block], self.blocks[SIZE][block]))
-            block = self.blocks[AFTER][block]
+            found.append((self.blocks[block][STATE], self.blocks[block][SIZE]))
+            block = self.blocks[block][AFTER]
         return found
 
 
@@ -56,7 +56,7 @@ def test_sizes_of_blocks_and_of_what_the_driver_is_asked_for(asked, block, segme
     assert allocator.rounded_bytes(asked) == block
     assert allocator.segment_bytes(block) == segment
     heap = Heap()
-    assert heap.blocks[SIZE][heap.malloc(asked)] == (segment if segment - block <= MIB < block else block)
+    assert heap.blocks[heap.malloc(asked)][SIZE] == (segment if segment - block <= MIB < block else block)
     assert heap[RESERVED] == segment and heap[MALLOCS] == 1
 
 
@@ -174,14 +174,14 @@ def fit_by_trying(heap, cached, size):
     """Of all that are large enough, in the order of size, then address, the first; -1 for none. Where segments grow: a later
     one, as long as each could grow to less than the one before (get_free_block)."""
     def order(block):
-        return heap.blocks[SIZE][block], *heap.where(block)
+        return heap.blocks[block][SIZE], *heap.where(block)
 
     def could_be(block):
-        after = heap.blocks[AFTER][block]
-        free_behind = after >= 0 and heap.blocks[STATE][after] == UNMAPPED
-        return heap.blocks[SIZE][block] + (heap.blocks[SIZE][after] if free_behind else 0)
+        after = heap.blocks[block][AFTER]
+        free_behind = after >= 0 and heap.blocks[after][STATE] == UNMAPPED
+        return heap.blocks[block][SIZE] + (heap.blocks[after][SIZE] if free_behind else 0)
 
-    fitting = sorted((block for block in cached if heap.blocks[SIZE][block] >= size), key=order)
+    fitting = sorted((block for block in cached[NUMBERS] if heap.blocks[block][SIZE] >= size), key=order)
     found = next(iter(fitting), -1)
     for block in fitting[1:] if heap[EXPANDABLE] else []:
         if could_be(block) >= could_be(found):
@@ -223,18 +223,21 @@ def test_books_balance_whatever_is_asked(expandable, seed):
         assert sum(size for row in layouts for state, size in row if state != UNMAPPED) == heap[RESERVED]
         assert heap[RESERVED] <= heap[CAPACITY]
         assert all(a[0] != b[0] or a[0] == USED for row in layouts for a, b in zip(row, row[1:]))
-        free = sorted(heap.blocks[SIZE][block] for cached in heap.caches for block in cached)
+        free = sorted(heap.blocks[block][SIZE] for cached in heap.caches for block in cached[NUMBERS])
         assert free == sorted(size for row in layouts for state, size in row if state == FREE)
+        for cached in heap.caches:
+            assert cached[SIZES] == sorted(heap.blocks[block][SIZE] for block in cached[NUMBERS])
+            assert cached[NUMBERS] == sorted(cached[NUMBERS], key=lambda block: (heap.blocks[block][SIZE], *heap.where(block)))
     for block in held:
         heap.free(block)
     heap.empty_cache()
     assert heap[ALLOCATED] == heap[RESERVED] == 0
-    assert all(heap.blocks[BEFORE][heap.segments[FIRST][segment]] == -1 for segment in live)
+    assert all(heap.blocks[heap.segments[FIRST][segment]][BEFORE] == -1 for segment in live)
 
 
 def test_largest_free_is_over_both_pools():
     heap = Heap()
     heap.free(heap.malloc(30 * MIB))
     heap.malloc(1)
-    assert allocator.largest_free(heap.blocks, heap.caches) == 30 * MIB
+    assert allocator.largest_free(heap.caches) == 30 * MIB
     assert np.isclose(heap[RESERVED] - heap[ALLOCATED], 32 * MIB - 512)

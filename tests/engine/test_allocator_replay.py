@@ -56,10 +56,10 @@ def test_a_thin_block_is_drawn_with_its_like_and_a_thick_one_alone():
     whole, thick, thin = 1.0, 2 * allocator_replay.THIN, allocator_replay.THIN / 2
     sizes = [thick, thin, thick, thick, thin, thin]
     kinds = [WEIGHTS, WEIGHTS, WEIGHTS, OPTIMIZER, OPTIMIZER, WEIGHTS]
-    blocks = [[] for _ in range(7)]
+    blocks = []
     for number, (size, kind) in enumerate(zip(sizes, kinds)):
         allocator.add_block(blocks, size, sum(sizes[:number]), 0, number - 1, allocator.NONE, allocator.USED)
-        blocks[allocator.KIND][number] = kind
+        blocks[number][allocator.KIND] = kind
     pieces, frames = [[] for _ in range(6)], [[] for _ in range(6)]
     allocator_replay.draw([[1], [0], [1]], blocks, whole, pieces, frames)
     assert pieces[allocator_replay.COUNT] == [2, 1, 2, 1]

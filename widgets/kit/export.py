@@ -17,7 +17,8 @@ from widgets.kit import crossrefs, tokens
 from widgets.kit.kept import kept
 from widgets.kit.widget import Widget, all_widgets, compile_widget
 
-HELPERS = "vec, rowwise, gather, join, reduce, cumsum, mod, rint, square, stop, padded, rows, each, remembered, human, in_unit, plain"
+HELPERS = ("vec, rowwise, gather, join, reduce, cumsum, mod, rint, square, stop, padded, bisect_left, rows, each, remembered, "
+           "human, in_unit, plain")
 
 
 @cache

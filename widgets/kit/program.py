@@ -10,6 +10,7 @@ import ast
 import inspect
 import math
 import textwrap
+from bisect import bisect_left
 
 import numpy as np
 
@@ -18,18 +19,18 @@ from widgets.kit.literal import literal
 from widgets.kit.symbolic import NotTraceable
 
 RESERVED = {"in", "new", "var", "let", "const", "function", "default", "delete", "switch", "case", "this", "typeof", "void", "with", "do",
-            "catch", "throw", "mod", "rint", "padded", "export", "super", "enum", "static", "package", "interface", "null", "true", "false", "arguments", "eval"}
+            "catch", "throw", "mod", "rint", "padded", "bisect_left", "export", "super", "enum", "static", "package", "interface", "null", "true", "false", "arguments", "eval"}
 BINARY = {ast.Add: "({}+{})", ast.Sub: "({}-{})", ast.Mult: "({}*{})", ast.Div: "({}/{})", ast.Pow: "Math.pow({},{})",
           ast.FloorDiv: "Math.floor({}/{})", ast.Mod: "mod({},{})"}
 COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 UNARY = {ast.USub: "(-{})", ast.UAdd: "(+{})", ast.Not: "(!{})"}
 CALLS = {abs: "Math.abs({})", int: "Math.trunc({})", float: "(+{})", round: "rint({})", len: "{}.length", bool: "(!!{})",
          engine_program.zeros: "new Array(Math.trunc({})).fill(0)", engine_program.full: "new Array(Math.trunc({})).fill({})",
-         math.sqrt: "Math.sqrt({})", math.exp: "Math.exp({})", math.log: "Math.log({})", math.log2: "Math.log2({})",
-         math.log10: "Math.log10({})", math.floor: "Math.floor({})", math.ceil: "Math.ceil({})", math.cos: "Math.cos({})",
+         bisect_left: "bisect_left({},{})", math.sqrt: "Math.sqrt({})", math.exp: "Math.exp({})", math.log: "Math.log({})",
+         math.log2: "Math.log2({})", math.log10: "Math.log10({})", math.floor: "Math.floor({})", math.ceil: "Math.ceil({})", math.cos: "Math.cos({})",
          math.sin: "Math.sin({})", math.fabs: "Math.abs({})", math.isnan: "Number.isNaN({})"}
-METHODS = {("append", 1): "{}.push({})", ("pop", 0): "{}.pop()", ("insert", 2): "{}.splice({},0,{})",
-           ("remove", 1): "{0}.splice({0}.indexOf({1}),1)"}
+METHODS = {("append", 1): "{}.push({})", ("pop", 0): "{}.pop()", ("pop", 1): "{}.splice({},1)[0]",
+           ("insert", 2): "{}.splice({},0,{})", ("remove", 1): "{0}.splice({0}.indexOf({1}),1)"}
 EXTREMES = {min: "Math.min", max: "Math.max"}
 
 

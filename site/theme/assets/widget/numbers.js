@@ -58,6 +58,17 @@ export function padded(values, length) {
   return out;
 }
 
+// The place of the first number of an ascending list that is not below the value; its length where there is none.
+export function bisect_left(ascending, value) {
+  let low = 0, high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ascending[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 // Columns without the rows at the end that some column has no number for.
 export function rows(columns) {
   const lists = Object.values(columns).filter(column => typeof column === "object");
