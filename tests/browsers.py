@@ -7,7 +7,15 @@ import shutil
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOW_TO_GET_ONE = ("Get one with `apt-get install chromium` or `playwright install chromium`, or name yours: CHROMIUM=/path/to/chrome.")
+# Chrome loads the two pages of its address bar's list anew for each window: a second of the processor, for what nobody sees. A list of
+# features takes the place of Playwright's (chromiumSwitches.ts), so that what this one turns off stands here again.
+NOT_NEEDED = ["WebUIOmniboxPopup", "WebUIOmniboxAimPopup"]
+OFF_BY_PLAYWRIGHT = [
+    "AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades", "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay", "MediaRouter", "PaintHolding", "ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect",
+    "TcpPortRandomizationWin", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled", "PreconnectToSearch"]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
+             f"--disable-features={','.join(NOT_NEEDED + OFF_BY_PLAYWRIGHT)}",
              # whatever a page asks of another host fails, as it would without a network
              "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
 
