@@ -18,16 +18,17 @@ from functools import lru_cache, wraps
 import numpy as np
 
 
-def program(**outputs):
+def program(here=None, /, **outputs):
     """Mark a function as an algorithm with these outputs; see above.
 
-    The last few runs are remembered, since every part and readout of a widget asks for the same one: the arrays that
+    ``here`` is the same over numpy's arrays, for the few algorithms whose loops are too long for Python: it runs here, and
+    the loops in the page. A test holds one against the other. The last few runs are remembered, since every part and readout of a widget asks for the same one: the arrays that
     come out are not to be written to.
     """
     def mark(algorithm):
         @lru_cache(maxsize=8)
         def remembered(*written):
-            return _filled(algorithm.__name__, outputs, algorithm(*map(_read, written)))
+            return _filled(algorithm.__name__, outputs, (here or algorithm)(*map(_read, written)))
 
         @wraps(algorithm)
         def run(*args):

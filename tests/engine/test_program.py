@@ -47,6 +47,14 @@ def _other():
 _other.__name__ = "other"
 
 
+def test_what_runs_here_may_be_another_form_of_the_same():
+    @program(lambda values: {"squares": np.square(values)}, squares=3)
+    def squares(values):
+        return {"squares": [value * value for value in values]}
+    np.testing.assert_array_equal(squares([2.0, 3.0])["squares"], [4, 9, np.nan])
+    assert squares.algorithm([2.0, 3.0]) == {"squares": [4.0, 9.0]}
+
+
 def test_lists_of_one_number():
     assert zeros(2.0) == [0.0, 0.0] and full(3, 7) == [7, 7, 7]
 

@@ -1,5 +1,7 @@
 """The router runs: shares that follow from its biases, queues in order, and balancing that descends its own loss."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,32 @@ def test_every_token_makes_its_choices_at_different_experts(experts, top_k):
     chosen = found["expert"][np.isfinite(found["expert"])].reshape(-1, top_k)
     assert len(chosen) == routing.TOKENS / routing.EVERY
     assert all(len(set(row)) == top_k for row in chosen)
+
+
+def test_all_at_once_is_what_token_by_token_is():
+    """The page's loops and Python's arrays, in random settings. numpy may round a logarithm or a sum otherwise in its last
+    place, so that all but counts are equal to a few roundings of 1e-16."""
+    rolls = random.Random(7)
+    for _ in range(60):
+        given = (rolls.choice([8, 16, 32, 64]), rolls.randint(1, 8), rolls.uniform(0, 2), rolls.randint(1, 40),
+                 rolls.choice([routing.OFF, routing.AUXILIARY, routing.BIAS]), rolls.randint(0, 25))
+        loops, arrays = routing.route.algorithm(*given), routing.route(*given)
+        for name, expected in loops.items():
+            found = np.atleast_1d(arrays[name])[:np.size(expected)]
+            if name in ("load", "token", "expert", "place"):
+                assert found.tolist() == expected, (name, given)
+            else:
+                assert found == pytest.approx(np.atleast_1d(expected), rel=1e-12, abs=1e-13), (name, given)
+
+
+def test_states_are_those_of_the_generator_one_by_one():
+    state, expected = routing.first_state(5), []
+    for _ in range(1000):
+        state = routing.next_state(state)
+        expected.append(state)
+    assert routing.next_states(routing.first_state(5), 1000).tolist() == expected
+    ends = np.array([0, 1, routing.PRIME - 1, routing.PRIME, routing.PRIME + 1, (routing.PRIME - 1) ** 2])
+    assert routing.modulo_prime(ends).tolist() == [n % routing.PRIME for n in ends.tolist()]
 
 
 def test_an_independent_router_counts_the_same():
