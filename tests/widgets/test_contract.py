@@ -3,6 +3,7 @@
 import gzip
 import inspect
 import re
+import statistics
 import sys
 
 import pytest
@@ -24,7 +25,7 @@ UNIT_WORDS = sorted({text.strip() for scales in units.FAMILIES.values() for _, t
                     | {"GPU", "GPUs", "parameters", "tokens"}, key=len, reverse=True)
 WITH_UNIT = re.compile(r"(?:\$\d|\d[\d,.]*[  ]?(?:" + "|".join(map(re.escape, UNIT_WORDS)) + r")(?![A-Za-z]))")
 BUSY = 2            # times the budget: what the same steps may take where others share the processor's cores
-LEFT_MS = {("allocator_replay", "blocks"): 15.0}        # over its budget, and left so: bench/RESULTS.md says why
+LEFT_MS = {("allocator_replay", "blocks"): 10.0}        # over its budget, and left so: bench/RESULTS.md says why
 pytestmark = pytest.mark.parametrize("slug, cls", WIDGETS, ids=[slug for slug, _ in WIDGETS])
 
 
@@ -139,7 +140,7 @@ def test_the_columns_of_a_part_are_of_one_length(slug, cls):
 def test_a_part_is_computed_in_time(slug, cls):
     """The median of new states, which nothing remembers, as a drag meets them; of the processor's time."""
     for name, took_ms in computing.parts_ms(cls).items():
-        assert took_ms <= BUSY * LEFT_MS.get((slug, name), computing.allowed_ms(slug, name)), name
+        assert statistics.median(took_ms) <= BUSY * LEFT_MS.get((slug, name), computing.allowed_ms(slug, name)), name
 
 
 def test_the_module_is_at_most_400_kb_on_the_wire(slug, cls):
