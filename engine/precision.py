@@ -160,10 +160,8 @@ def exponent_of(x):
 
 def gap_at(x, m, lowest):
     """From one number to the next around x: 2^(e - m), and below the normal numbers as wide as at the smallest of them."""
-    e = lowest
-    if x != 0:
-        e = max(exponent_of(abs(x)), lowest)
-    return 2.0 ** (e - m)
+    e = exponent_of(abs(x)) if x != 0 else lowest
+    return 2.0 ** ((e if e > lowest else lowest) - m)
 
 
 def nearest(x, m, lowest):

@@ -38,6 +38,7 @@ def trained(exponent_bits, m, rate, steps, seed):
     """
     lowest = 2 - 2.0 ** (exponent_bits - 1)
     exact, plain, stochastic, compensated, kept, master, copy = START, START, START, START, 0.0, START, START
+    plain_was, compensated_was, kept_was, master_was = TARGET, TARGET, 0.0, TARGET      # before the last step
     step, state, landed = zeros(SHOWN), first_state(seed), 0
     curves = [zeros(SHOWN), zeros(SHOWN), zeros(SHOWN), zeros(SHOWN), zeros(SHOWN)]
     done = 0
@@ -46,17 +47,22 @@ def trained(exponent_bits, m, rate, steps, seed):
         while done < until:
             done = done + 1
             exact = exact - rate * (exact - TARGET)
-            before = plain
-            plain = nearest(plain + nearest(rate * (TARGET - plain), m, lowest), m, lowest)
-            landed = landed + (1 if plain != before else 0)
             state = next_state(state)
             stochastic = either_side(stochastic + rate * (TARGET - stochastic), m, lowest, state / MOST)
-            update = nearest(nearest(rate * (TARGET - compensated), m, lowest) - kept, m, lowest)
-            before = compensated
-            compensated = nearest(compensated + update, m, lowest)
-            kept = nearest(nearest(compensated - before, m, lowest) - update, m, lowest)
-            master = nearest(master - rate * (copy - TARGET), 23, -126)
-            copy = nearest(master, m, lowest)
+            # of the others, what one step did not move no later one will
+            if plain != plain_was:
+                plain_was = plain
+                plain = nearest(plain + nearest(rate * (TARGET - plain), m, lowest), m, lowest)
+                landed = landed + (1 if plain != plain_was else 0)
+            if compensated != compensated_was or kept != kept_was:
+                compensated_was, kept_was = compensated, kept
+                update = nearest(nearest(rate * (TARGET - compensated), m, lowest) - kept, m, lowest)
+                compensated = nearest(compensated + update, m, lowest)
+                kept = nearest(nearest(compensated - compensated_was, m, lowest) - update, m, lowest)
+            if master != master_was:
+                master_was = master
+                master = nearest(master - rate * (copy - TARGET), 23, -126)
+                copy = nearest(master, m, lowest)
         step[i] = until
         curves[0][i], curves[1][i], curves[2][i], curves[3][i], curves[4][i] = exact, plain, stochastic, compensated, copy
     return {"step": step, "exact": curves[0], "plain": curves[1], "stochastic": curves[2], "compensated": curves[3],

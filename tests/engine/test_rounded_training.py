@@ -36,6 +36,27 @@ def test_rivals_arrive():
     assert found["stochastic"] == pytest.approx(2, abs=6 * 2.0**-7), "it walks about its target"
 
 
+@pytest.mark.parametrize("rate, bits, m", [(1e-5, 8, 7), (3e-4, 8, 7), (0.03, 8, 7), (0.3, 5, 10), (0.01, 4, 3)])
+def test_what_stands_still_stays_where_every_step_would_leave_it(rate, bits, m):
+    """The rounded weights, step by step to the last, without a thought of whether they still move."""
+    lowest, steps = 2 - 2.0 ** (bits - 1), 700
+    plain, compensated, kept, master, landed = 1.0, 1.0, 0.0, 1.0, 0
+
+    def rounded(x):
+        return nearest(x, m, lowest)
+
+    for _ in range(steps):
+        plain, before = rounded(plain + rounded(rate * (2.0 - plain))), plain
+        landed += plain != before
+        update = rounded(rounded(rate * (2.0 - compensated)) - kept)
+        compensated, before = rounded(compensated + update), compensated
+        kept = rounded(rounded(compensated - before) - update)
+        master = nearest(master - rate * (rounded(master) - 2.0), 23, -126)
+    found = run.trained(bits, m, rate, steps, 1)
+    ends = [found[name][-1] for name in ("plain", "compensated", "master")]
+    assert [*ends, found["landed"]] == [plain, compensated, rounded(master), landed]
+
+
 def test_a_quiet_rate_leaves_most_weights_where_they_are():
     """8e-5 lies in [2^-14, 2^-13): half gaps of bf16 are wider from 2^-5 on, 1.5625 deviations of 0.02. 8e-7: from 2^-12."""
     assert run.share_lost(8e-5, 0.02, BF16) == pytest.approx(0.1182, abs=5e-4)
