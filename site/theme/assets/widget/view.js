@@ -115,6 +115,7 @@ export class View {
     this.views = await Bokeh.embed.embed_item(item, this.$("[data-plot]"));
     this.plot = [...this.views][0];
     this.document = this.plot.model.document;
+    this.sources = {};
     if (!this.element.isConnected) return this.release();
     this.fit = fitWidth(this.plot, this.document);
     if (!this.bound) this.bindAll();
@@ -277,8 +278,8 @@ export class View {
     }
     if (!changed) return;
     this.drawn[name] = data;
-    const source = this.document.get_model_by_name(name);
-    if (source) source.data = data;
+    this.sources[name] ??= this.document.get_model_by_name(name);
+    this.sources[name]?.setv({ data }, { check_eq: false });   // that it is another was seen above
   }
 
   showRegime(key, met, text) {
