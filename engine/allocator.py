@@ -152,14 +152,15 @@ def extent(blocks, number):
 
 
 def best_fit(blocks, cached, size, expandable):
-    """The smallest cached block that is large enough, none: -1; one that could grow counts with what it could grow to."""
+    """The place in the cache of the smallest block that is large enough, none: -1; one that could grow counts with what it
+    could grow to."""
     numbers = cached[NUMBERS]
     place, last = bisect_left(cached[SIZES], size), len(numbers) - 1
     if place > last:
         return NONE
     while expandable > 0 and place < last and extent(blocks, numbers[place + 1]) < extent(blocks, numbers[place]):
         place += 1
-    return numbers[place]
+    return place
 
 
 # -- the driver ---------------------------------------------------------------------------------------------------
@@ -304,20 +305,24 @@ def allocate(state, segments, blocks, caches, requested, kind):
 def take(state, segments, blocks, caches, size, kind):
     """The same for a size that is rounded already."""
     pool = pool_of(size)
-    block = best_fit(blocks, caches[pool], size, state[EXPANDABLE])
-    if block < 0:
-        block = fresh(state, segments, blocks, caches[pool], size)
-    if block < 0:
-        give_back(state, segments, blocks, caches[1])
-        give_back(state, segments, blocks, caches[0])
-        state[RETRIES] += 1
-        block = fresh(state, segments, blocks, caches[pool], size)
-    if block < 0:
-        return NONE
+    cached = caches[pool]
+    place = best_fit(blocks, cached, size, state[EXPANDABLE])
+    if place >= 0:
+        block = cached[NUMBERS].pop(place)
+        cached[SIZES].pop(place)
+    else:
+        block = fresh(state, segments, blocks, cached, size)
+        if block < 0:
+            give_back(state, segments, blocks, caches[1])
+            give_back(state, segments, blocks, caches[0])
+            state[RETRIES] += 1
+            block = fresh(state, segments, blocks, cached, size)
+        if block < 0:
+            return NONE
+        take_out(blocks, cached, block)
     found = blocks[block]
-    take_out(blocks, caches[pool], block)
     if splits(pool, state[EXPANDABLE], found[SIZE] - size):
-        put_in(blocks, caches[pool], cut(blocks, block, size, FREE))
+        put_in(blocks, cached, cut(blocks, block, size, FREE))
     found[STATE] = USED
     found[KIND] = kind
     state[ALLOCATED] += found[SIZE]

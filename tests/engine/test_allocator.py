@@ -202,7 +202,8 @@ def test_the_best_fit_is_that_of_trying_all(expandable, seed):
             held.append(heap.malloc(512 * rolls.choice([1, 2, 3, 3000, 5000, 30000]) * rolls.randint(1, 3)))
         for cached in heap.caches:
             size = 512 * rolls.choice([1, 2, 6, 2500, 9000, 60000])
-            found.append(allocator.best_fit(heap.blocks, cached, size, expandable))
+            place = allocator.best_fit(heap.blocks, cached, size, expandable)
+            found.append(cached[NUMBERS][place] if place >= 0 else -1)
             assert found[-1] == fit_by_trying(heap, cached, size)
     assert len(set(found)) > 100 and -1 in found
 
