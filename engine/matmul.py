@@ -148,10 +148,10 @@ def trained_product_s(rows, k, n, batch, flops_per_s, operand_bytes, sum_bytes, 
         check.non_negative(sum_bytes=sum_bytes)
     tiles_rows, tiles_k, tiles_n = ops.ceil(rows / TILE) * batch, ops.ceil(k / TILE), ops.ceil(n / TILE)
     filled = _filled(rows)
-    common = (batch, flops_per_s, operand_bytes)
-    return (_tiled_product_s(rows, n, k, tiles_rows * tiles_n, filled, *common, 2.0, at),
-            _tiled_product_s(rows, k, n, tiles_rows * tiles_k, filled, *common, 2.0, at),
-            _tiled_product_s(k, n, rows, tiles_k * tiles_n * batch, 1.0, *common, sum_bytes, at))
+    rate, operand = flops_per_s, operand_bytes
+    return (_tiled_product_s(rows, n, k, tiles_rows * tiles_n, filled, batch, rate, operand, 2.0, at),
+            _tiled_product_s(rows, k, n, tiles_rows * tiles_k, filled, batch, rate, operand, 2.0, at),
+            _tiled_product_s(k, n, rows, tiles_k * tiles_n * batch, 1.0, batch, rate, operand, sum_bytes, at))
 
 
 def stream_s(moved_bytes, at: Chip):

@@ -209,13 +209,12 @@ def stages_bytes(shape, job, recipe, a: Axes, tokens, micro_batches, stage) -> t
     before_last = working
     if not job.fused:
         before_last = working + flight * ops.where(alone, 0.0, 2.0 * tokens * shape.hidden)
-    common = (shape, recipe, a)
     return (
-        stage_bytes(*common, stage.first, shape.embedding_params + ops.where(alone, shape.head_params, 0.0),
+        stage_bytes(shape, recipe, a, stage.first, shape.embedding_params + ops.where(alone, shape.head_params, 0.0),
                     shard, expert_shard, kept * flight, before_last + ops.where(alone, logits, 0.0)),
-        stage_bytes(*common, ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, shard, expert_shard,
+        stage_bytes(shape, recipe, a, ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, shard, expert_shard,
                     kept * ops.maximum(1.0, flight - 1.0), before_last),
-        stage_bytes(*common, ops.where(alone, 0.0, stage.last), shape.last_stage_params, shard, expert_shard,
+        stage_bytes(shape, recipe, a, ops.where(alone, 0.0, stage.last), shape.last_stage_params, shard, expert_shard,
                     kept * ops.minimum(flight, a.plan.last_flight), working + logits))
 
 
