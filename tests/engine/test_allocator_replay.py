@@ -114,6 +114,21 @@ def test_what_is_needed_does_not_depend_on_the_memory_nor_on_the_setting():
     assert of_steps(12, 8192, 0.1, 2, 180e9, 1, 12)["peak_allocated_bytes"] == pytest.approx(needed.pop(), rel=1e-9)
 
 
+@pytest.mark.parametrize("steps, length, spread, seed", [(12, 8192, 0.1, 2), (12, 600, 0.6, 31), (2, 5000, 0.5, 4), (1, 5000, 0.5, 4)])
+def test_what_is_needed_is_the_most_alive_at_any_event_of_any_step(steps, length, spread, seed):
+    trace, alive, most = allocator_replay.trace(), {}, 0
+    for step in range(steps + 1):
+        tokens = allocator_replay.length_of_step(step, length, spread, seed)
+        for event in trace[("setup", "first", "steady")[min(step, 2)]]:
+            tensor = int(abs(event)) - 1
+            if event < 0:
+                del alive[tensor]
+            else:
+                alive[tensor] = allocator.rounded_bytes(trace["fixed_bytes"][tensor] + trace["bytes_per_length"][tensor] * tokens)
+                most = max(most, sum(alive.values()))
+    assert of_steps(steps, length, spread, seed, 180e9, 0, 0)["needed_bytes"] == most
+
+
 def test_the_default_run_keeps_three_scores_for_each_length_that_was_outgrown():
     """4 · 50,257 scores of two bytes a token, three times: themselves, their log-softmax, its gradient.
 
