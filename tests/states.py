@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from functools import lru_cache
 
@@ -90,8 +91,13 @@ def shown(cls, **state) -> str:
     widget.set_raw(state)
     found = widget.shown()
     found["regimes"] = {name: regime for name, regime in found["regimes"].items() if regime["met"]}
-    with np.printoptions(threshold=10**6, precision=9):
-        return str(found)
+    return json.dumps(found, default=in_seven_digits)
+
+
+def in_seven_digits(column) -> list | str:
+    """A column to compare, without the digits in which rounding may differ."""
+    column = np.asarray(column)
+    return column.astype(np.float32).tobytes().hex() if column.dtype.kind == "f" else column.tolist()
 
 
 def sample(cls, count: int = 60) -> list[dict]:
