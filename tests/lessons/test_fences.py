@@ -65,10 +65,10 @@ def test_a_faulty_fence_is_refused_with_its_place(what, tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of what a build needs, with a single lesson."""
+def copy(tmp_path_factory, site):
+    """A copy of what a build needs, with a single lesson; the widgets' modules are in it as the site's build compiled them."""
     folder = tmp_path_factory.mktemp("course")
-    for name in ("engine", "widgets", "site", "tests/published"):
+    for name in ("engine", "widgets", "site", "tests/published", "build/compiled"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("mkdocs.yml", "constraints.txt"):
         shutil.copy(ROOT / name, folder)
