@@ -136,6 +136,7 @@ class Widget(param.Parameterized):
         return cls.__module__.rsplit(".", 1)[-1]
 
     @classmethod
+    @cache
     def controls(cls) -> dict[str, Control]:
         """Name -> control, in the order in which the class declares them."""
         found = {name: p for name, p in cls.param.objects(instance=False).items() if isinstance(p, Control)}
