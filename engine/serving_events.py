@@ -11,6 +11,7 @@ something else can happen, their times added up exactly.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 from engine.program import full, program, zeros
 
@@ -53,9 +54,7 @@ def interpolated(at, places, values):
     last = len(places) - 1
     if at >= places[last]:
         return values[last] * at / places[last]
-    i = 1
-    while places[i] < at:
-        i += 1
+    i = max(1, bisect_left(places, at))
     share = max(0.0, (at - places[i - 1]) / (places[i] - places[i - 1]))
     return values[i - 1] + (values[i] - values[i - 1]) * share
 
@@ -131,7 +130,9 @@ def serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, mode, instan
             if len(running[i]) == 0:
                 ready = FAR
                 for r in waiting[i]:
-                    ready = min(ready, moved[r] if i >= front else came_s[r])
+                    comes = moved[r] if i >= front else came_s[r]
+                    if comes < ready:
+                        ready = comes
                 start = max(start, ready)
             if i < front and apart:
                 prefill_next = min(prefill_next, start)
@@ -158,6 +159,9 @@ def serve(came_s, prompts, outputs, rows, rows_s, pair_s, cached_s, mode, instan
         room = budget - (len(running[who]) if mode == CHUNKED else 0)
         fresh, pairs, full_up, joined, kept = 0, 0.0, False, [], []
         for r in waiting[who]:
+            if full_up and not decodes_only:
+                kept.append(r)
+                continue
             new = prompts[r] + made[r] - done[r]            # what was put out prefills its own words again
             takes = 0 if decodes_only else (min(new, max(0, room - fresh)) if mode == CHUNKED else new)
             if decodes_only and moved[r] > now:
