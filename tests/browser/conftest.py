@@ -5,8 +5,11 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.server import Server
+
+expect.set_options(timeout=30_000)      # as long as Playwright waits for all else: a busy machine is no failure
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +36,6 @@ class Visit:
     def __init__(self, browser, context=None, **settings):
         self.context = context or browser.new_context(**VIEWPORT | settings)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
         self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
         self.page.on("console", lambda message: message.type in ("error", "warning") and self.fault("console", message.text))
         self.page.on("pageerror", lambda error: self.fault("error", str(error)))

@@ -63,8 +63,8 @@ class Hand:
         if live:
             self.wait_for("live")
 
-    def wait_for(self, state: str, timeout: float = 10_000) -> None:
-        expect(self.figure).to_have_attribute("data-state", state, timeout=timeout)
+    def wait_for(self, state: str) -> None:
+        expect(self.figure).to_have_attribute("data-state", state)
 
     # -- what is seen ----------------------------------------------------------------------------------------------------
     def words(self) -> dict:

@@ -37,7 +37,7 @@ class Server:
         command = [sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve",
                    "--port", str(self.port), "--log-level", "warning"]
         self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=self.said)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while time.monotonic() < until:
             assert self.process.poll() is None, self.log()
             try:
@@ -45,7 +45,7 @@ class Server:
                 return
             except OSError:
                 time.sleep(0.1)
-        raise TimeoutError("the server did not come up within 30 s")
+        raise TimeoutError("the server did not come up within 60 s")
 
     def log(self) -> str:
         """What the server has said."""

@@ -237,7 +237,7 @@ def test_only_a_widgets_own_page_is_shown_inside_another_site(browser, cluster, 
     page.evaluate("""addresses => { for (const address of addresses) document.body.append(Object.assign(document.createElement("iframe"), { src: address })); }""",
                   [f"{cluster[0]}memory_stack/", f"{cluster[0]}{LESSON}/"])
     widget, lesson = (page.frame_locator(f"iframe >> nth={i}") for i in range(2))
-    widget.locator("figure.widget[data-state=live]").wait_for(timeout=20_000)
+    widget.locator("figure.widget[data-state=live]").wait_for()
     assert lesson.locator(".kicker, .md-content").count() == 0
     page.close()
 

@@ -46,7 +46,7 @@ def test_a_server_killed_during_a_drag_leaves_the_picture_and_is_found_again(vis
     value = hand.drag(name, 2)
     assert (hand.words(), hand.rested()) == (words, picture)
     mortal.start()
-    hand.wait_for("live", timeout=30_000)
+    hand.wait_for("live")
     expect(hand.note()).to_be_hidden()
     hand.says(**home | {name: value})
     assert sum(not socket.is_closed() for socket in window.sockets) == 1
@@ -61,7 +61,7 @@ def test_a_login_page_in_the_server_s_place_is_a_lost_server(visit, served):
     hand.wait_for("lost")
     hand.says()
     window.page.unroute("**/live/token*")
-    hand.wait_for("live", timeout=20_000)
+    hand.wait_for("live")
 
 
 def test_a_server_that_falls_silent_is_taken_for_lost(visit, served):
@@ -158,12 +158,12 @@ def test_a_slow_network_shows_the_page_first_and_says_what_is_loading(visit, sta
     tools.send("Network.enable")
     tools.send("Network.emulateNetworkConditions", {"offline": False, "latency": 150, "downloadThroughput": 300_000, "uploadThroughput": 50_000})
     window.page.goto(static + LESSON, wait_until="commit")
-    expect(window.page.locator("h1")).to_be_visible(timeout=20_000)
+    expect(window.page.locator("h1")).to_be_visible()
     hand = Hand(window.page, ILL, live=False)
     expect(hand.figure.locator("[data-summary]")).to_be_visible()
     tools.send("Network.emulateNetworkConditions", {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
     hand.figure.scroll_into_view_if_needed()
-    hand.wait_for("loading", timeout=30_000)
+    hand.wait_for("loading")
     assert hand.handle(hand.slider()).is_disabled()
     window.page.clock.run_for(9_000)
     expect(hand.note()).to_contain_text("Still loading")

@@ -184,7 +184,7 @@ def test_the_search_finds_words_symbols_rules_and_figures(visit, course):
         field.fill("")
         page.keyboard.type(typed)
         path, anchor = first.split("#")
-        expect(links.first, typed).to_have_attribute("href", re.compile(rf"^{re.escape(course + path)}(\?[^#]*)?#{re.escape(anchor)}$"), timeout=20_000)
+        expect(links.first, typed).to_have_attribute("href", re.compile(rf"^{re.escape(course + path)}(\?[^#]*)?#{re.escape(anchor)}$"))
     page.locator(".md-search-result__link[href*='#mfu']").click()
     expect(page.locator("#mfu")).to_be_in_viewport()
     assert asked.count("search_index.json") == 1
