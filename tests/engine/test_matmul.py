@@ -18,6 +18,16 @@ def rate(m, n, k, at=AT):
     return 2 * m * n * k / product_s(m, n, k, 1.0, at.matmul_flops_per_s, 2.0, 2.0, at)
 
 
+def test_few_rows_are_padded_to_sixteens():
+    """17 rows cost the arithmetic of 32, half of 64's; at a rate so low that memory never counts."""
+    took = {rows: product_s(rows, 8192.0, 8192.0, 1.0, 1e12, 2.0, 2.0, AT) for rows in (17.0, 32.0, 64.0)}
+    assert took[17.0] == took[32.0] == took[64.0] / 2
+
+
+def test_a_value_in_16_bits_is_two_bytes():
+    assert AT.operand_bytes == AT.wide_bytes == 2
+
+
 def test_one_tile_too_many_is_a_wave_too_many():
     assert waves(132.0, 4096.0, 132.0) == 1 and waves(133.0, 4096.0, 132.0) == 2
     wide, wider = rate(128 * 11, 128 * 12, 8192), rate(128 * 7, 128 * 19, 8192)      # 132 and 133 tiles
