@@ -65,6 +65,58 @@ def test_the_system_s_theme_is_followed_from_the_start(visit, static, theme):
         assert not strangers(hand, theme)
 
 
+# -- the shell's scripts wait for the figures --------------------------------------------------------------------------------
+NOTE_THE_SHELL = """new MutationObserver(() => {
+  if (!window.found && document.querySelector("script[src*='/bundle.']")) {
+    window.found = [...document.querySelectorAll("figure.widget")].map(figure => figure.dataset.state);
+  }
+}).observe(document, { childList: true, subtree: true });"""
+
+
+def without_figures(window, address: str):
+    """A page whose figures' modules never arrive."""
+    window.page.add_init_script(NOTE_THE_SHELL)
+    window.page.route("**/assets/widgets/*.js*", lambda route: None)
+    window.page.goto(address, wait_until="commit")
+    expect(window.page.locator("figure.widget[data-state=loading]")).to_have_count(len(SLUGS))
+    return window.page
+
+
+def test_the_shell_comes_when_the_figures_are_drawn(visit, static):
+    window = visit()
+    window.page.add_init_script(NOTE_THE_SHELL)
+    page = window.go(static + LESSON)
+    page.wait_for_function("window.found")
+    assert page.evaluate("window.found") == ["live"] * len(SLUGS)
+
+
+def test_the_shell_comes_at_the_first_touch(visit, static):
+    """Long before its patience ends: a clock that stands still never ends it."""
+    window = visit()
+    window.page.clock.install()
+    window.page.clock.pause_at("2030-01-01")
+    page = without_figures(window, static + LESSON)
+    assert not page.evaluate("window.found")
+    page.keyboard.press("Shift")
+    page.wait_for_function("window.found && window.document$")
+    window.forgive("request failed")        # what never arrived, when the window closes
+
+
+def test_the_shell_waits_for_figures_no_longer_than_a_few_seconds(visit, static):
+    window = visit()
+    page = without_figures(window, static + LESSON)
+    page.wait_for_function("window.found && window.document$")
+    window.forgive("request failed")
+
+
+def test_without_figures_the_shell_is_there_at_once(visit, static):
+    window = visit()
+    window.page.clock.install()
+    window.page.clock.pause_at("2030-01-01")
+    window.go(static + "glossary/")
+    window.page.wait_for_function("window.document$")
+
+
 # -- instant navigation ----------------------------------------------------------------------------------------------------
 def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
     """Home and back, five times: no figure and no document stays behind, one session goes along, and a page without widgets

@@ -10,6 +10,7 @@ from functools import cache
 
 from bokeh.core.json_encoder import serialize_json
 from bokeh.embed import json_item
+from bokeh.models import GlyphRenderer
 
 from engine import typed, units
 from widgets.kit import figure as fig
@@ -27,6 +28,8 @@ def _picture(cls: type[Widget]):
     plot = widget.figure(fig.sources(widget))
     for name, (start, end) in widget.ranges().items():
         plot.select_one({"name": name}).update(start=float(start), end=float(end))
+    for renderer in plot.select({"type": GlyphRenderer}):   # nothing is ever selected or muted: no copies for that
+        renderer.selection_glyph = renderer.nonselection_glyph = renderer.muted_glyph = renderer.glyph
     return json_item(plot), plot.height
 
 

@@ -11,10 +11,11 @@ function __md_set(name, value, store, scope = __md_scope) {
   try { (store ?? localStorage).setItem(`${scope.pathname}.${name}`, JSON.stringify(value)); } catch { /* storage is off */ }
 }
 
+document.documentElement.classList.replace("no-js", "js");    // Material does it later, when it means styling all anew
+
 (() => {
   let colour = __md_get("__palette")?.color;
-  if (!colour) return;
-  if (colour.media === "(prefers-color-scheme)") {    // those of the system
+  if (!colour || colour.media === "(prefers-color-scheme)") {    // nothing chosen, or those of the system
     const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     const data = document.querySelector(`[data-md-color-media="(prefers-color-scheme: ${system})"]`).dataset;
     colour = { media: data.mdColorMedia, scheme: data.mdColorScheme, primary: data.mdColorPrimary, accent: data.mdColorAccent };

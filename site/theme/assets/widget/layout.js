@@ -15,11 +15,11 @@ function roundTicks(start, end) {
 }
 
 export function retick(plot, rangeName, start, end) {
-  const axes = [...plot.model.left, ...plot.model.right, ...plot.model.below, ...plot.model.above];
+  const axes = [...plot.left, ...plot.right, ...plot.below, ...plot.above];
   for (const axis of axes) {
     const tag = tagged(axis, "ticks");
-    const vertical = plot.model.left.includes(axis) || plot.model.right.includes(axis);
-    const range = vertical ? plot.model.y_range : plot.model.x_range;
+    const vertical = plot.left.includes(axis) || plot.right.includes(axis);
+    const range = vertical ? plot.y_range : plot.x_range;
     if (!tag || range.name !== rangeName) continue;
     const ticks = roundTicks(start, end);
     axis.major_label_overrides = new Map(ticks.map(tick => [tick, human(tick, value(tag, "ticks"))]));
@@ -42,21 +42,18 @@ function leaveRoom({ x_range }, [place, room], own, width) {
   x_range.start = Math.min(own, (place * width - room * x_range.end) / (width - room));
 }
 
-// Shows and hides what is tagged for one width, now and whenever the width changes sides.
-export function fitWidth(plot, drawing) {
+// Shows and hides what is tagged for one width, for this one and whenever the size of what is watched changes.
+export function fitWidth(drawing, plot, width) {
   const models = [...(drawing.all_models ?? drawing._all_models.values())].filter(model => tagged(model, "only"));
-  const reach = tagged(plot.model, "reach"), room = tagged(plot.model, "room"), own = plot.model.x_range.start;
+  const reach = tagged(plot, "reach"), room = tagged(plot, "room"), own = plot.x_range.start;
   const fit = ({ width, height }) => {
-    // neither while there is no width yet: Bokeh never quite clears the first column of pixels of what was drawn there
-    const size = width && (width < NARROW ? "narrow" : "wide");
+    const size = width && (width < NARROW ? "narrow" : "wide");     // neither while there is no width yet
     for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
     if (!width || !height) return;
     const text = size === "wide" ? larger() : 0;
-    if (reach) sameScales(plot.model, value(reach, "reach").map((each, i) => i < 2 ? each : each * text), width, height);
-    if (room) leaveRoom(plot.model, value(room, "room").map((each, i) => i < 1 ? each : each * text), own, width);
+    if (reach) sameScales(plot, value(reach, "reach").map((each, i) => i < 2 ? each : each * text), width, height);
+    if (room) leaveRoom(plot, value(room, "room").map((each, i) => i < 1 ? each : each * text), own, width);
   };
-  fit(plot.el.getBoundingClientRect());
-  const watch = new ResizeObserver(([entry]) => fit(entry.contentRect));
-  watch.observe(plot.el);
-  return watch;
+  fit({ width, height: plot.height });
+  return new ResizeObserver(([entry]) => fit(entry.contentRect));
 }

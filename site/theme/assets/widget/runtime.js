@@ -15,12 +15,15 @@ function wake(element) {
   return view?.started ?? view?.start();
 }
 
+const idle = () => new Promise(resolve => (window.requestIdleCallback ?? setTimeout)(resolve, { timeout: 1500 }));
+
 // The rest follow while the browser is idle, so that a fast scroll, a print or a search never meets an empty frame.
 async function wakeAll() {
   for (const element of [...views.keys()]) {
-    await new Promise(resolve => (window.requestIdleCallback ?? setTimeout)(resolve, { timeout: 1500 }));
+    await idle();
     if (element.isConnected) await wake(element);
   }
+  await idle();    // the last of them is painted
 }
 
 function letGo(element, view) {
@@ -40,8 +43,9 @@ function scan() {
     views.set(element, new View(element));
     near.observe(element);
   }
-  if (found.length) wakeAll(); else closeLink();
+  return found.length ? wakeAll() : closeLink();
 }
 
-if (window.document$) window.document$.subscribe(scan);
-else scan();
+// The shell waits for the first page's figures; from then on it tells of each page that a reader goes to.
+addEventListener("shell-ready", () => document$.subscribe(scan));
+Promise.resolve(scan()).then(() => dispatchEvent(new Event("figures-drawn")));

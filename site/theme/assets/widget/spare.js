@@ -1,5 +1,4 @@
-// What Bokeh would work out at each change or paint though no figure here needs it.
-const STEPS = ["set_data", "set_visuals", "after_visuals", "map_data"];
+// What Bokeh works out though no figure here needs it, and one thing that it leaves undone.
 const LOOK = ["hatch_pattern", "hatch_color", "hatch_alpha", "hatch_scale", "hatch_weight"];
 const WIDEST_LINE = 20;  // pixels
 
@@ -17,16 +16,28 @@ export function spareBokeh(Bokeh) {
   sparePatterns(Bokeh.require("core/visuals/hatch").HatchVector.prototype);
   spareTexts(view("Text"));
   spareBoxes(Bokeh.require("models/glyphs/lrtb").LRTBView.prototype);
+  spareFonts(view("Plot"));
+  clearWhole(Bokeh.require("core/util/canvas").CanvasLayer.prototype);
 }
 
-// Every glyph is kept five times: as it is, selected, not selected, muted, thinned out. Nothing here is selected, muted or
-// thinned out, so these four stay idle.
+// A glyph is kept five times: as it is, selected, not selected, muted, thinned out. Nothing here is ever selected, muted or
+// thinned out, so something idle stands for these four.
+class Idle {
+  constructor(model) {
+    this.model = model;
+  }
+}
+for (const step of ["set_base", "set_data", "set_visuals", "after_visuals", "after_lazy_visuals", "map_data", "remove"]) {
+  Idle.prototype[step] = () => {};
+}
+
 function spareGlyphs(renderer) {
-  const build = renderer.build_glyph_view;
+  const { build_glyph_view, children_views } = renderer;
   renderer.build_glyph_view = async function (glyph) {
-    const view = await build.call(this, glyph);
-    if (glyph !== this.model.glyph) for (const step of STEPS) view[step] = () => {};
-    return view;
+    return this.glyph ? new Idle(this.glyph.model) : build_glyph_view.call(this, glyph);
+  };
+  renderer.children_views = function () {
+    return children_views.call(this).filter(view => !(view instanceof Idle));
   };
 }
 
@@ -116,5 +127,18 @@ function spareBoxes(boxes) {
     const { fill, hatch, line } = this.visuals, least = this.renderer.plot_view.frame.bbox.left - WIDEST_LINE;
     const seen = i => Math.max(this.sleft[i], this.sright[i]) > least && (fill.v_doit(i) || hatch.v_doit(i) || line.v_doit(i));
     paint.call(this, ctx, indices.filter(seen), data);
+  };
+}
+
+// No text here depends on the size of the text around its figure: all have theirs in pixels. It is asked for with each tick.
+function spareFonts(plot) {
+  Object.defineProperty(plot, "base_font_size", { get: () => 13 });
+}
+
+// Half a pixel off, Bokeh never quite clears the first column of what was drawn before.
+function clearWhole(layer) {
+  layer.clear = function () {
+    const { width, height } = this.canvas;
+    this.undo_transform(ctx => ctx.clearRect(0, 0, width, height));
   };
 }

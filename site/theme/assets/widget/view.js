@@ -109,21 +109,29 @@ export class View {
     this.home = { ...this.defaults, ...JSON.parse(this.element.dataset.initial ?? "{}") };
     this.values = { ...this.home, ...this.asked() };
     const first = this.compute(this.values);
-    this.theme = current();
-    const item = JSON.parse(inTheme(this.picture, this.theme));
-    this.root = item.root_id;
-    this.views = await Bokeh.embed.embed_item(item, this.$("[data-plot]"));
-    this.plot = [...this.views][0];
-    this.document = this.plot.model.document;
-    this.sources = {};
+    await this.draw(first, Bokeh);
     if (!this.element.isConnected) return this.release();
-    this.fit = fitWidth(this.plot, this.document);
     if (!this.bound) this.bindAll();
     this.show(first);
-    this.settle(true);
     this.$("[data-controls]").disabled = false;
     this.element.dataset.state = "live";
     if (isServed()) this.ask();
+  }
+
+  // The figure gets its data, its ranges and its width before it is drawn, so that it is drawn once.
+  async draw(first, Bokeh) {
+    this.theme = current();
+    const { doc } = JSON.parse(inTheme(this.picture, this.theme)), place = this.$("[data-plot]");
+    this.document = Bokeh.require("document").Document.from_json(doc);
+    this.document.config.notifications = null;
+    this.model = this.document.roots()[0];
+    this.sources = {};
+    this.fill(first);
+    this.settle(true);
+    this.fit = fitWidth(this.document, this.model, place.clientWidth);
+    this.views = await Bokeh.embed.add_document_standalone(this.document, place);
+    this.plot = [...this.views][0];
+    this.fit.observe(this.plot.el);
   }
 
   async loadTable() {
@@ -233,7 +241,7 @@ export class View {
 
   // -- the picture and the words ---------------------------------------------------------------------------------------
   show(out) {
-    for (const [name, columns] of Object.entries(out.parts)) this.showPart(name, columns);
+    this.fill(out);
     for (const [key, { text, alarm }] of Object.entries(out.readouts)) {
       const place = this.$(`[data-readout="${key}"]`);
       if (place.textContent !== text) place.textContent = text;
@@ -245,10 +253,14 @@ export class View {
     showDocuments(this.element, out.documents);
     for (const { name, faces } of this.controls) if (faces) this.bound[name].wear(out.parts[faces]);
     for (const [name, end] of Object.entries(out.ends)) this.bound[name].limit(end);
-    this.ranges = out.ranges;
     this.shown = out;
     this.tell(out);
     if (this.sheet) this.sheet.replaceChildren(...tables(this.readable()));
+  }
+
+  fill({ parts, ranges }) {
+    for (const [name, columns] of Object.entries(parts)) this.showPart(name, columns);
+    this.ranges = ranges;
   }
 
   // For scripts of the page: what is shown, and a state to go to (controls not named go back to their defaults).
@@ -313,7 +325,7 @@ export class View {
     for (const [name, own] of Object.entries(this.ranges ?? {})) {
       const range = this.document.get_model_by_name(name), reach = this.reach[name] ?? own;
       const start = Math.min(own[0], reach[0]), end = Math.max(own[1], reach[1]);
-      retick(this.plot, name, start, end);
+      retick(this.model, name, start, end);
       if (range.start === start && range.end === end) continue;
       if (atOnce || matchMedia("(prefers-reduced-motion: reduce)").matches) range.setv({ start, end });
       else this.glide(range, start, end);
@@ -410,7 +422,6 @@ export class View {
     this.watch?.disconnect();
     removeEventListener("beforeprint", this.onPaper);
     removeEventListener("afterprint", this.offPaper);
-    this.fit?.disconnect();
     for (const bound of Object.values(this.bound ?? {})) bound.stop?.();
     clearTimeout(this.slow);
     clearTimeout(this.settling);
@@ -419,12 +430,12 @@ export class View {
 
   // Bokeh keeps a list of all documents and what was drawn of them; also of one that it would not draw, for its page was left.
   release() {
-    const all = window.Bokeh?.documents ?? [];
-    const undrawn = document => !document.views_manager && document.roots()[0]?.id === this.root;
-    const index = this.document ? all.indexOf(this.document) : all.findIndex(undrawn);
-    if (index < 0) return;
+    if (!this.document) return;
+    const all = window.Bokeh.documents;
+    this.fit?.disconnect();
     this.views?.clear();
-    all.splice(index, 1)[0].clear();
-    this.document = this.plot = this.views = null;
+    all.splice(all.indexOf(this.document), 1)[0].clear();
+    this.document = this.model = this.plot = this.views = this.fit = null;
+    this.drawn = {};
   }
 }
