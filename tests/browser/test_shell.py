@@ -76,7 +76,7 @@ NOTE_THE_SHELL = """new MutationObserver(() => {
 def without_figures(window, address: str):
     """A page whose figures' modules never arrive."""
     window.page.add_init_script(NOTE_THE_SHELL)
-    window.page.route("**/assets/widgets/*.js*", lambda route: None)
+    window.page.route(re.compile(r"/assets/widgets/(?!shared)"), lambda route: None)
     window.page.goto(address, wait_until="commit")
     expect(window.page.locator("figure.widget[data-state=loading]")).to_have_count(len(SLUGS))
     return window.page
@@ -86,7 +86,7 @@ def test_the_shell_comes_when_the_figures_are_drawn(visit, static):
     window = visit()
     window.page.add_init_script(NOTE_THE_SHELL)
     page = window.go(static + LESSON)
-    page.wait_for_function("window.found")
+    page.wait_for_function("() => window.found")
     assert page.evaluate("window.found") == ["live"] * len(SLUGS)
 
 
@@ -98,14 +98,14 @@ def test_the_shell_comes_at_the_first_touch(visit, static):
     page = without_figures(window, static + LESSON)
     assert not page.evaluate("window.found")
     page.keyboard.press("Shift")
-    page.wait_for_function("window.found && window.document$")
+    page.wait_for_function("() => window.found && window.document$")
     window.forgive("request failed")        # what never arrived, when the window closes
 
 
 def test_the_shell_waits_for_figures_no_longer_than_a_few_seconds(visit, static):
     window = visit()
     page = without_figures(window, static + LESSON)
-    page.wait_for_function("window.found && window.document$")
+    page.wait_for_function("() => window.found && window.document$")
     window.forgive("request failed")
 
 
@@ -114,7 +114,7 @@ def test_without_figures_the_shell_is_there_at_once(visit, static):
     window.page.clock.install()
     window.page.clock.pause_at("2030-01-01")
     window.go(static + "glossary/")
-    window.page.wait_for_function("window.document$")
+    window.page.wait_for_function("() => window.document$")
 
 
 # -- instant navigation ----------------------------------------------------------------------------------------------------
@@ -128,6 +128,7 @@ def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
     window.page.route("**/sitemap.xml", lambda route: route.fulfill(
         response=(answer := route.fetch()), body=answer.text().replace("http://localhost:5006/", origin)))
     page = window.go(origin)
+    page.wait_for_function("() => window.document$")
     page.evaluate("window.stays = true")
     home_widgets = page.locator("figure.widget").count()
     served = request.node.callspec.params["origin"] == "served"
