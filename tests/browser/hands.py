@@ -54,6 +54,13 @@ def expected(slug: str, **values) -> dict:
             "regimes": {name: regime["text"] for name, regime in shown["regimes"].items() if regime["met"]}}
 
 
+def enter(page: Page, url: str) -> None:
+    """Go to a page and touch something, so that the shell comes without waiting for the figures; it is there afterwards."""
+    page.goto(url)
+    page.keyboard.press("Shift")
+    page.wait_for_function("() => !document.querySelector('link[data-shell]') || document.documentElement.dataset.shell")
+
+
 class Hand:
     """One widget on a page and what a hand does to it."""
 

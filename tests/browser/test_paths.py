@@ -5,6 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.hands import enter
 from tests.lessons.test_paths import FENCES
 from widgets.kit import paths
 
@@ -21,7 +22,7 @@ def hurried(visit):
 
 def take(page, origin, key, chosen=None):
     """From the home page through a door to a path, and onto it."""
-    page.goto(origin)
+    enter(page, origin)
     door = {"oom": "failure"}.get(key, "synthesis") if chosen is None else "prerequisite"
     page.locator(f".door a[href*='paths/#{door}']").first.click()
     if chosen:
@@ -65,7 +66,7 @@ def test_a_path_from_a_failure_end_to_end(visit, origin):
     page.locator("#oom").get_by_role("button", name="Leave the path").click()
     expect(page.locator(LINE)).to_have_count(0)
     expect(page.locator("#oom li[data-seen]")).to_have_count(0)
-    page.goto(gone[0])
+    enter(page, gone[0])
     expect(page.locator("[data-path], h1").first).to_be_visible()
     expect(page.locator(f"{LINE}, {BOX}")).to_have_count(0)
 
@@ -73,7 +74,7 @@ def test_a_path_from_a_failure_end_to_end(visit, origin):
 def test_a_chain_of_lessons_and_what_is_read(visit, static):
     """Lesson 09 stands on 01, 02 and 03. Who has read 01 begins with 02, and the chain shows the tick."""
     page = hurried(visit)
-    page.goto(f"{static}01-why-distributed/")
+    enter(page, f"{static}01-why-distributed/")
     page.get_by_role("button", name="Mark as read").click()
     take(page, static, "to-09", chosen=True)
     expect(page.locator(LINE)).to_contain_text("Your path: To 09 Expert parallel, step 2 of 4")
@@ -83,10 +84,10 @@ def test_a_chain_of_lessons_and_what_is_read(visit, static):
         assert page.url == f"{static}{lesson}/"
     expect(page.locator(BOX)).to_contain_text("step 4 of 4")
     page.get_by_role("button", name="Mark as read").click()
-    page.goto(f"{static}paths/")
+    enter(page, f"{static}paths/")
     expect(page.get_by_label("I want to reach")).to_have_value("to-09")
     expect(page.locator("#to-09 a[data-read]")).to_have_text(["01 Why distributed at all?", "09 Expert parallel"])
-    page.goto(static)
+    enter(page, static)
     expect(page.locator(LINE)).to_contain_text("Go on with step 4 of 4")        # a page that is not on the path leads back
     expect(page.locator(".map__whole")).to_contain_text("2 of 19 read")
     expect(page.locator(".map__part").first).to_contain_text("1 of 3 read")
@@ -104,7 +105,7 @@ def test_the_slim_line_cuts_no_link_and_covers_no_place(visit, static, width):
     steps[longest - 1]["url"] = "05-fsdp-and-zero/#when-it-hides"
     kept = {"key": "x", "name": "A name that is far too long " * 6, "at": 0, "seen": [], "steps": steps}
     page.add_init_script(f"localStorage.setItem('course.path', {json.dumps(json.dumps(kept))})")
-    page.goto(f"{static}{steps[longest - 1]['url']}")
+    enter(page, f"{static}{steps[longest - 1]['url']}")
     lead = page.locator(".path-line__lead")
     expect(lead).to_have_text(f"Next: {steps[longest]['title']}")
     assert page.locator(LINE).bounding_box()["height"] <= 45
@@ -139,7 +140,7 @@ def test_whatever_is_kept_it_harms_nothing(visit, static, kept):
     """A damaged path is none, and one that was forged leads nowhere but home."""
     page = visit().page
     page.add_init_script(f"localStorage.setItem('course.path', {json.dumps(kept)})")
-    page.goto(f"{static}glossary/")
+    enter(page, f"{static}glossary/")
     expect(page.locator("h1")).to_be_visible()
     assert page.locator(f"{LINE} img").count() == 0
     for link in page.locator(f"{LINE} a, {BOX} a").all():

@@ -85,9 +85,9 @@ def without_figures(window, address: str):
 def test_the_shell_comes_when_the_figures_are_drawn(visit, static):
     window = visit()
     window.page.add_init_script(NOTE_THE_SHELL)
-    page = window.go(static + LESSON)
-    page.wait_for_function("() => window.found")
-    assert page.evaluate("window.found") == ["live"] * len(SLUGS)
+    window.page.goto(static + LESSON)
+    window.page.wait_for_function("() => window.found")
+    assert window.page.evaluate("window.found") == ["live"] * len(SLUGS)
 
 
 def test_the_shell_comes_at_the_first_touch(visit, static):
@@ -98,7 +98,7 @@ def test_the_shell_comes_at_the_first_touch(visit, static):
     page = without_figures(window, static + LESSON)
     assert not page.evaluate("window.found")
     page.keyboard.press("Shift")
-    page.wait_for_function("() => window.found && window.document$")
+    page.wait_for_function("() => window.found")
     window.forgive("request failed")        # what never arrived, when the window closes
 
 
@@ -113,7 +113,7 @@ def test_without_figures_the_shell_is_there_at_once(visit, static):
     window = visit()
     window.page.clock.install()
     window.page.clock.pause_at("2030-01-01")
-    window.go(static + "glossary/")
+    window.page.goto(static + "glossary/")
     window.page.wait_for_function("() => window.document$")
 
 
@@ -128,7 +128,6 @@ def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
     window.page.route("**/sitemap.xml", lambda route: route.fulfill(
         response=(answer := route.fetch()), body=answer.text().replace("http://localhost:5006/", origin)))
     page = window.go(origin)
-    page.wait_for_function("() => window.document$")
     page.evaluate("window.stays = true")
     home_widgets = page.locator("figure.widget").count()
     served = request.node.callspec.params["origin"] == "served"

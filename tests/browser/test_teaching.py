@@ -8,7 +8,7 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.hands import Hand, expected
+from tests.browser.hands import Hand, enter, expected
 from tests.conftest import ROOT
 
 SLUG, LESSON, MOVED = "memory_stack", "01-why-distributed", {"recipe": 4}
@@ -189,5 +189,5 @@ def test_the_search_finds_words_symbols_rules_and_figures(visit, course):
     expect(page.locator("#mfu")).to_be_in_viewport()
     assert asked.count("search_index.json") == 1
     page.wait_for_load_state("networkidle")
-    page.goto(f"{course}?q=bubble")             # an address that searches by itself
+    enter(page, f"{course}?q=bubble")             # an address that searches by itself
     expect(links.first).to_be_visible()

@@ -14,7 +14,10 @@
       script = Object.assign(document.createElement("script"), { src: href, type: dataset.shell, async: false });
       document.head.append(script);
     }
-    script.onload = () => dispatchEvent(new Event("shell-ready"));
+    script.onload = () => {
+      document.documentElement.dataset.shell = "ready";
+      dispatchEvent(new Event("shell-ready"));
+    };
   }
 
   if (document.querySelector("figure.widget")) {
