@@ -15,12 +15,13 @@ function wake(element) {
   return view?.started ?? view?.start();
 }
 
+const turn = () => new Promise(resolve => setTimeout(resolve));     // whatever a reader does meanwhile comes first
 const idle = () => new Promise(resolve => (window.requestIdleCallback ?? setTimeout)(resolve, { timeout: 1500 }));
 
-// The rest follow while the browser is idle, so that a fast scroll, a print or a search never meets an empty frame.
+// The rest follow one by one, so that a fast scroll, a print or a search never meets an empty frame.
 async function wakeAll() {
   for (const element of [...views.keys()]) {
-    await idle();
+    await turn();
     if (element.isConnected) await wake(element);
   }
   await idle();    // the last of them is painted
