@@ -139,7 +139,7 @@ def data_exposed_s(shape, job, recipe, net, a: Axes, layers, dense, routed, laye
 
     Gradients travel behind the last backward pass. A stage of v chunks has all but one of them ready while the others
     still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide behind (all m where there
-    are fewer).
+    are fewer). That such a stage also waits for a slower last one is not counted: a little less is hidden here than is.
     """
     groups = [(dense, a.dp * a.cp, a.tp, 1.0)]
     if shape.expert:

@@ -80,8 +80,10 @@ def test_more_work_takes_longer_and_more_room(case):
     assert twice.terms.total_bytes >= base.terms.total_bytes * (1 - 1e-12)
     if layout.recompute == "none":
         again = estimate(model, at, job, replace(layout, recompute="full"))
-        # recomputing also lengthens the backward pass that traffic hides behind: never a gain, up to rounding
-        assert again.step_s >= base.step_s * (1 - 1e-9) and again.time_s["optimizer"] == base.time_s["optimizer"]
+        # recomputing also lengthens the backward pass that traffic hides behind: no gain, up to rounding, but where a last stage
+        # with little but its head sets the pace, which takes no longer by it (engine.step)
+        apart = again.terms.data_exposed_s - base.terms.data_exposed_s if layout.pp > 1 else 0.0
+        assert again.step_s - apart >= base.step_s * (1 - 1e-9) and again.time_s["optimizer"] == base.time_s["optimizer"]
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
