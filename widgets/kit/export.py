@@ -30,7 +30,9 @@ def _picture(cls: type[Widget]):
         plot.select_one({"name": name}).update(start=float(start), end=float(end))
     for renderer in plot.select({"type": GlyphRenderer}):   # nothing is ever selected or muted: no copies for that
         renderer.selection_glyph = renderer.nonselection_glyph = renderer.muted_glyph = renderer.glyph
-    return json_item(plot), plot.height
+    item = json_item(plot)
+    item["doc"].pop("defs", None)       # where Panel is imported too: its own models, none of which is in a picture
+    return item, plot.height
 
 
 def _with_ids_of_its_own(slug: str, picture: str) -> str:

@@ -15,6 +15,7 @@
       document.head.append(script);
     }
     script.onload = () => {
+      window.document$?.next(document);     // Material waits for the document to be loaded, which it has been for long
       document.documentElement.dataset.shell = "ready";
       dispatchEvent(new Event("shell-ready"));
     };
