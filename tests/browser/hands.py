@@ -54,11 +54,16 @@ def expected(slug: str, **values) -> dict:
             "regimes": {name: regime["text"] for name, regime in shown["regimes"].items() if regime["met"]}}
 
 
+SHELL_IS_THERE = """() => !document.querySelector("link[data-shell]") || (document.documentElement.dataset.shell
+  && performance.getEntriesByType("resource").some(({ name }) => name.endsWith("/sitemap.xml")))"""
+
+
 def enter(page: Page, url: str) -> None:
-    """Go to a page and touch something, so that the shell comes without waiting for the figures; it is there afterwards."""
+    """Go to a page and touch something, so that the shell comes without waiting for the figures. It is there afterwards, and
+    knows the pages that it may navigate to at once."""
     page.goto(url)
     page.keyboard.press("Shift")
-    page.wait_for_function("() => !document.querySelector('link[data-shell]') || document.documentElement.dataset.shell")
+    page.wait_for_function(SHELL_IS_THERE)
 
 
 class Hand:
