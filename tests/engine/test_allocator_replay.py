@@ -207,3 +207,10 @@ def test_bytes_are_a_straight_line_in_the_length():
     shipped = recordings.load("training_steps")
     line = [a + b * 1536 for a, b in zip(shipped["fixed_bytes"], shipped["bytes_per_length"])]
     assert third.bytes == line
+
+
+@pytest.mark.parametrize("moment", [3.37, 3.371, 5.013])
+def test_a_moment_is_shown_at_its_first_event(moment):
+    """Also between two samples of the time line: less than an event later."""
+    shown = allocator_replay.of_steps(12, 4096, 0.3, 1, 80e9, 0, moment)
+    assert 0 <= shown["now"] - moment < 1 / len(allocator_replay.trace()["steady"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine import catalog, compute
+from engine import catalog, compute, matmul
 from engine.shape import shape
 
 
@@ -23,3 +23,11 @@ def test_bytes_between_the_products_of_llama_3_8b_by_hand():
     forward, backward = compute.streamed_bytes(size, 2.0, 2.0, 14336.0)
     assert forward == pytest.approx((20 * 4096 + (4 * 48 + 4 * 40) * 128 + 6 * 14336) / 2)
     assert backward == pytest.approx((32 * 4096 + (4 * 48 + 4 * 40) * 128 + 10 * 14336) / 2)
+
+
+@pytest.mark.parametrize("wrong", ["tokens", "seq", "imbalance"])
+def test_a_layer_takes_only_what_there_is(wrong):
+    amounts = {"tokens": 4096.0, "seq": 4096.0, "imbalance": 1.0} | {wrong: 0.0}
+    with pytest.raises(ValueError, match=wrong):
+        compute.layer(shape(catalog.model("gpt2")), amounts["tokens"], amounts["seq"], 1, 1, 1, 1, amounts["imbalance"], True, True,
+                      matmul.chip(catalog.gpu("h100-sxm")))

@@ -98,6 +98,14 @@ def test_ring_across_nodes_uses_their_nics_together():
     assert alone == pytest.approx(2 * 7 / 8 * size / net.nic_bytes_per_s, rel=0.02)
 
 
+def test_two_levels_send_each_piece_across_once_there_and_once_back():
+    """A terabyte over 2 nodes of 8: 7/8 of it over a GPU's links twice, half of an eighth over its NIC twice. The hops, and what
+    the cutting into chunks costs, are lost in it."""
+    net, size = wires(H100), 2.0**40
+    by_hand_s = 2 * size * (7 / 8) / net.link_bytes_per_s + 2 * (size / 8) * (1 / 2) / net.nic_bytes_per_s
+    assert interconnect.two_level_s(size, 16.0, 8.0, net) == pytest.approx(by_hand_s, rel=0.01)
+
+
 def test_oversubscription_slows_what_leaves_the_node_alone():
     net, thin = wires(H100), wires(H100, oversubscription=4.0)
     assert send_s(1e9, True, thin) > 3.5 * send_s(1e9, True, net)
