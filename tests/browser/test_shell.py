@@ -117,6 +117,22 @@ def test_without_figures_the_shell_is_there_at_once(visit, static):
     window.page.wait_for_function("() => window.document$")
 
 
+# How many pixels a figure's canvas is across.
+ACROSS = """figure => Bokeh.documents.map(doc => [...doc.views_manager][0])
+  .find(plot => figure.contains(plot.el)).canvas.primary.canvas.width"""
+
+
+def test_the_figures_still_follow_a_zoom_when_the_shell_has_come(visit, static):
+    """A zoomed page is drawn with as many pixels as it then has: Bokeh listens for that, until the page is left."""
+    window = visit()
+    hand = Hand(window.go(static + LESSON), SLUGS[0])
+    before = hand.figure.evaluate(ACROSS)
+    tools = window.context.new_cdp_session(window.page)
+    tools.send("Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 2, "mobile": False})
+    window.page.evaluate("() => visualViewport.dispatchEvent(new Event('resize'))")
+    assert hand.figure.evaluate(ACROSS) == 2 * before
+
+
 # -- instant navigation ----------------------------------------------------------------------------------------------------
 def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
     """Home and back, five times: no figure and no document stays behind, one session goes along, and a page without widgets

@@ -47,6 +47,10 @@ function scan() {
   return found.length ? wakeAll() : closeLink();
 }
 
-// The shell waits for the first page's figures; from then on it tells of each page that a reader goes to.
-addEventListener("shell-ready", () => document$.subscribe(scan));
+// The shell waits for the first page's figures; from then on it tells of each page that a reader goes to. Of the first, too: that
+// one is not left by it.
+addEventListener("shell-ready", () => {
+  let arrived = false;
+  document$.subscribe(() => { if (arrived) scan(); arrived = true; });
+});
 Promise.resolve(scan()).then(() => dispatchEvent(new Event("figures-drawn")));

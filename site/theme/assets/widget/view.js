@@ -111,6 +111,8 @@ export class View {
     const first = this.compute(this.values);
     await this.draw(first, Bokeh);
     if (!this.element.isConnected) return this.release();
+    this.plot = [...this.views][0];
+    this.fit.observe(this.plot.el);
     if (!this.bound) this.bindAll();
     this.show(first);
     this.$("[data-controls]").disabled = false;
@@ -129,9 +131,8 @@ export class View {
     this.fill(first);
     this.settle(true);
     this.fit = fitWidth(this.document, this.model, place.clientWidth);
-    this.views = await Bokeh.embed.add_document_standalone(this.document, place);
-    this.plot = [...this.views][0];
-    this.fit.observe(this.plot.el);
+    this.drawing = true;
+    try { this.views = await Bokeh.embed.add_document_standalone(this.document, place); } finally { this.drawing = false; }
   }
 
   async loadTable() {
@@ -429,8 +430,9 @@ export class View {
   }
 
   // Bokeh keeps a list of all documents and what was drawn of them; also of one that it would not draw, for its page was left.
+  // One that is being drawn is let go of afterwards (build).
   release() {
-    if (!this.document) return;
+    if (!this.document || this.drawing) return;
     const all = window.Bokeh.documents;
     this.fit?.disconnect();
     this.views?.clear();
