@@ -6,6 +6,7 @@ import gc
 import gzip
 import statistics
 import time
+from contextlib import contextmanager
 
 from bench.tally import against, table
 from engine import check
@@ -24,21 +25,28 @@ def allowed_ms(slug: str, part: str) -> float:
     return SEARCH_MS if (slug, part) in SEARCHES else PART_MS
 
 
+@contextmanager
+def no_garbage():
+    """No garbage is collected meanwhile, as in timeit: it would fall to one part or another by chance."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def parts_ms(cls, rounds: int = 9) -> dict[str, list[float]]:
     """Milliseconds of the processor for each part in some states. Each state is a new one, so that nothing is remembered
-    from the one before; which is what a drag costs a server. What is read or built once for all was so before, and as in
-    timeit no garbage is collected meanwhile, which would fall to one part or another by chance."""
+    from the one before; which is what a drag costs a server. What is read or built once for all was so before."""
     found: dict[str, list[float]] = {name: [] for name in cls.methods("part_of")}
-    gc.disable()
     for state in [states.default(cls), *states.scattered(cls, rounds)]:
         widget = cls()
         widget.set_raw(state)
-        with check.trusted():
+        with check.trusted(), no_garbage():
             for name in found:
                 began = time.thread_time()
                 getattr(widget, name)()
                 found[name].append(1e3 * (time.thread_time() - began))
-    gc.enable()
     return {name: took[1:] for name, took in found.items()}
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.hands import enter
 from tests.browser.server import Server
 
-AHEAD = ("prefetch", "other")       # what was asked for in case it is needed, and is let go of with the page
+AHEAD = "prefetch"       # what was asked for in case it is needed, and is let go of with the page
 SLOW = "was preloaded using link preload but not used within a few seconds"     # a word on the machine, not on the page
 
 expect.set_options(timeout=30_000)      # as long as Playwright waits for all else: a busy machine is no failure
@@ -44,7 +44,7 @@ class Visit:
         self.scripts = settings.get("java_script_enabled", True)
         self.page.on("console", lambda message: message.type in ("error", "warning") and self.fault("console", message.text))
         self.page.on("pageerror", lambda error: self.fault("error", str(error)))
-        self.page.on("requestfailed", lambda request: request.resource_type not in AHEAD
+        self.page.on("requestfailed", lambda request: request.headers.get("sec-purpose") != AHEAD
                      and self.fault("request failed", f"{request.url} {request.failure}"))
         self.page.on("response", lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url))
         (self.page if context else self.context).on("request", lambda request: self.asked(request.url))

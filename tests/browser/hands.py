@@ -54,7 +54,7 @@ def expected(slug: str, **values) -> dict:
             "regimes": {name: regime["text"] for name, regime in shown["regimes"].items() if regime["met"]}}
 
 
-SHELL_IS_THERE = """() => !document.querySelector("link[data-shell]") || (document.documentElement.dataset.shell
+SHELL_IS_THERE = """() => !document.querySelector("template[data-shell]") || (document.documentElement.dataset.shell
   && performance.getEntriesByType("resource").some(({ name }) => name.endsWith("/sitemap.xml")))"""
 
 

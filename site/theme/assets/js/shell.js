@@ -1,17 +1,25 @@
 /* The shell's scripts, Material's and ours, come once the page's figures are drawn: whoever opens a lesson came for these. They come
-   at once where there is no figure, when a reader touches anything, and where the figures take too long. In main.html's order. */
+   at once where there is no figure, when a reader touches anything, and where the figures take too long. Until then they lie in
+   main.html's template, where no browser runs them. */
 (() => {
   "use strict";
   const PATIENCE_MS = 3000;
   const signs = ["pointerdown", "keydown", "focusin", "figures-drawn"];
+  const scripts = document.querySelector("template[data-shell]").content.querySelectorAll("script");
+  const addressOf = script => new URL(script.getAttribute("src"), document.baseURI);
   let waiting;
+
+  // While the figures are drawn nothing else is asked of the network: time to fetch what is wanted next.
+  for (const script of scripts) {
+    document.head.append(Object.assign(document.createElement("link"), { rel: "prefetch", href: addressOf(script) }));
+  }
 
   function bring() {
     clearTimeout(waiting);
     for (const sign of signs) removeEventListener(sign, bring, true);
-    let script;
-    for (const { href, dataset } of document.querySelectorAll("link[data-shell]")) {
-      script = Object.assign(document.createElement("script"), { src: href, type: dataset.shell, async: false });
+    let script;     // the last one
+    for (const inert of scripts) {
+      script = Object.assign(document.createElement("script"), { src: addressOf(inert), type: inert.type, async: false });
       document.head.append(script);
     }
     script.onload = () => {
