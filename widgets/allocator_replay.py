@@ -25,6 +25,7 @@ LOOSE = 0.25                                        # reserved over allocated, f
 
 class AllocatorReplay(Widget):
     question = "Why does PyTorch run out of memory with gigabytes free?"
+    in_page = True
     spread = Number("Length spread ±", 0.1, 0.0, 0.6, family="percent", stops=61, log=False,
                     help="Each step's batch is padded to a length of its own, drawn evenly from this range")
     memory = Number("GPU memory", 80e9, 16e9, 180e9, family="bytes", stops=81, marks=(24e9, 40e9, 48e9, 80e9, 141e9))

@@ -23,6 +23,7 @@ CROWDED, SLOW_S = 0.1, 600.0    # of the room for caches; of a start
 
 class GraphBuckets(Widget):
     question = "How many batch sizes are worth a graph of their own?"
+    in_page = True
     load = Number("Sequences running", 24, 2, 110, stops=60, whole=True, marks=(8, 16, 48, 96),
                   help="On average; the server takes 128 at most")
     plan = Choice("Captured sizes", PLANS, "shipped")

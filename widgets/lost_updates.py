@@ -14,6 +14,7 @@ TOP, BOTTOM = 2.12, 0.94
 
 class LostUpdates(Widget):
     question = "Which updates arrive in a weight of few bits?"
+    in_page = True
     rate = Number("Learning rate", 0.01, 1e-5, 0.5, family="real", stops=80, marks=(1e-4, 1e-3, 0.1))
     steps = Number("Steps", 1000, 10, run.MOST_STEPS, stops=60, whole=True)
     format = Choice("Format of the weight", list(FORMATS), "bf16")

@@ -25,6 +25,7 @@ TARGETS = ("ttft", "tpot")
 
 class PrefillDecode(Widget):
     question = "Should reading prompts and writing answers share the same GPUs?"
+    in_page = True
     mode = Choice("Prompts and answers", MODES, "prefill_first")
     rate = Number("Requests per second", 8, 0.2, 200, stops=73, marks=(1, 2, 4, 8, 16))
     prompt = Number("Prompt, median", 2000, 50, 64_000, family="tokens", stops=61, whole=True, marks=(500, 2000, 8000, 32000))

@@ -45,6 +45,7 @@ def played(ranks: int, chunks: int) -> Frames:
 
 class RingAllreduce(Widget):
     question = "How does every rank get the sum of all, when each only sends to its neighbour?"
+    in_page = True
     ranks = Number("Ranks", 4, 2, MOST, stops=list(range(2, MOST + 1)), whole=True)
     size = Number("Buffer", 1e9, 1e3, 16e9, family="bytes", marks=(1e6,))
     follow = Number("Follow chunk", 0, 0, MOST - 1, stops=list(range(MOST)), whole=True, more=True)

@@ -53,6 +53,16 @@ def test_the_served_answer_comes_from_python(visit, served):
     hand.says(**{name: hand.drag(name, 2)})
 
 
+@pytest.mark.parametrize("slug", [slug for slug, cls in all_widgets().items() if cls.in_page])
+def test_a_long_algorithm_runs_in_the_page(visit, served, slug):
+    """It shows what Python says, without having asked it: no socket was opened."""
+    window = visit()
+    hand = Hand(window.go(f"{served}{slug}/"), slug)
+    name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
+    hand.says(**hand.initial() | {name: hand.drag(name, 3)})
+    assert not window.sockets
+
+
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_the_server_says_what_the_page_says(glance, served, slug):
     """For the same states, the answer over the socket and the page's own module."""

@@ -66,6 +66,7 @@ def _module(cls: type[Widget]) -> str:
         "geometry": [name for name, method in cls.methods("part_of").items() if not method.part_shown],
         "drag": cls.drag,
         "tap": cls.tap,
+        "inPage": cls.in_page,
         "picture": _with_ids_of_its_own(cls.slug(), serialize_json(_picture(cls)[0])),
         "hinted": [method.hint_of for method in cls.methods("hint_of").values()],
         "table": len(compiled.table),

@@ -129,6 +129,7 @@ class Widget(param.Parameterized):
     intake = None        # an Intake: a file of the reader's from which controls are taken
     sections: tuple = ()          # folds that stand open: the widget is a form, and these are its parts
     paper = None                  # {"seed": control, "done": switch, …}: papers to draw, hand in and keep (paper.js)
+    in_page = False               # an algorithm of thousands of rounds: the page runs it, several times as fast, served or not
     tap: dict[str, str] = {}      # {part: choice control}: a click picks the nearest point, or column if the part has no y
 
     @classmethod

@@ -117,7 +117,7 @@ export class View {
     this.show(first);
     this.$("[data-controls]").disabled = false;
     this.element.dataset.state = "live";
-    if (isServed()) this.ask();
+    if (this.asksPython()) this.ask();
   }
 
   // The figure gets its data, its ranges and its width before it is drawn, so that it is drawn once.
@@ -200,10 +200,13 @@ export class View {
   }
 
   update(settled) {
-    if (isServed() && this.element.dataset.state === "live") this.ask();
-    else if (this.element.dataset.state === "live") this.showHere();
+    if (this.element.dataset.state === "live") this.asksPython() ? this.ask() : this.showHere();
     remember(this.slug, this.changedFromHome());
     if (settled) this.settleSoon();
+  }
+
+  asksPython() {
+    return isServed() && !this.inPage;
   }
 
   // -- with a server: one question at a time, the newest state next ------------------------------------------------------
