@@ -138,9 +138,12 @@ def next_states(state, count):
 
 
 def modulo_prime(products):
-    """The remainders by 2³¹ − 1 without a division, which is slow: 2³¹ counts as 1."""
-    folded = (products & PRIME) + (products >> 31)
-    return np.where(folded >= PRIME, folded - PRIME, folded)
+    """The remainders by 2³¹ − 1, in place, without a division, which is slow: 2³¹ counts as 1."""
+    high = products >> 31
+    products &= PRIME
+    products += high
+    products[products >= PRIME] -= PRIME
+    return products
 
 
 def scores(bias, states):
@@ -152,11 +155,12 @@ def balanced(bias, top_k, seed, way, steps):
     """``balance``, a step's tokens at once; the biases after it."""
     experts = len(bias)
     states = next_states(first_state(seed + 1000), BATCH * experts).reshape(BATCH, experts)
+    jump, each = pow(STEP, BATCH * experts, PRIME), np.ones(BATCH)
     for _ in range(steps):
         score = scores(bias, states)
-        states = modulo_prime(states * pow(STEP, BATCH * experts, PRIME))
+        states = modulo_prime(states * jump)
         worst = np.partition(score, experts - top_k, axis=1)[:, experts - top_k, np.newaxis]
-        part = np.sum(score >= worst, axis=0) / (BATCH * top_k)
+        part = each @ (score >= worst).astype(float) / (BATCH * top_k)      # half the time of a sum over rows
         if way == AUXILIARY:
             share = score / score.sum(axis=1, keepdims=True)
             slope = experts * share * (part - share @ part[:, np.newaxis])
