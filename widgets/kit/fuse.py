@@ -4,6 +4,8 @@ Written one by one, each step of a widget's graph over a column would be a loop 
 the next step alone. Here steps are ranked, so that no two of a rank need each other's whole column; those of one rank and
 length share a loop, and only what is read outside of it is laid out as an array.
 
+A column is written over at each move, so that a drag leaves no garbage: what is shown of it is a copy.
+
 What a step gives stays until one of its controls has another value: a drag moves a single one. Steps of a rank that hang on
 the same controls stand under one condition; those that hang on fewer come first, since others may read them.
 """
@@ -55,8 +57,8 @@ def blocks(steps: list[Step]) -> list[Block]:
     return sorted(found, key=lambda block: (block.rank, block.rows > 0, len(block.controls), sorted(block.controls)))
 
 
-def fused(steps: list[Step], element, asked: set[int]) -> tuple[list[int], list[tuple[frozenset[str], list[str]]]]:
-    """The steps that keep a name, and the lines of the program as (controls, lines). ``element(id, inside)`` is a step's value in
+def fused(steps: list[Step], element, asked: set[int]) -> tuple[list[str], list[tuple[frozenset[str], list[str]]]]:
+    """The names that steps keep, each column's with its array, and the lines of the program as (controls, lines). ``element(id, inside)`` is a step's value in
     a row, where those ``inside`` the loop are at hand; ``asked`` are the steps that the result names."""
     ordered = blocks(steps)
     block_of = {step.id: number for number, block in enumerate(ordered) for step in block.steps}
@@ -66,16 +68,16 @@ def fused(steps: list[Step], element, asked: set[int]) -> tuple[list[int], list[
         if block.rows:
             columns = [step.id for step in block.steps if step.id in kept]
             text = loop(block, columns, element)
+            named += [f"v{id}=new Float64Array({block.rows})" for id in columns]
         else:
-            columns = [step.id for step in block.steps]
             text = [f"v{step.id}={step.code};" for step in block.steps]
-        named += columns
+            named += [f"v{step.id}" for step in block.steps]
         lines.append((block.controls, text))
     return named, lines
 
 
 def loop(block: Block, columns: list[int], element) -> list[str]:
     inside = {step.id for step in block.steps}
-    return [*(f"v{id}=new Float64Array({block.rows});" for id in columns), f"rowwise({block.rows},i=>{{",
+    return [f"rowwise({block.rows},i=>{{",
             *(f"const e{step.id}={element(step.id, inside)};" for step in block.steps),
             *(f"v{id}[i]=e{id};" for id in columns), "});"]

@@ -20,6 +20,7 @@ def _array(values) -> str:
     return "[" + ",".join(literal(v) for v in np.ravel(values)) + "]"
 
 
+WRITTEN_OVER = ("map", "output")            # as columns: what is shown is a copy
 INLINE = ("number", "words", "control")     # written where they are needed
 CONSTANT = "array"                          # the same in every state
 
@@ -127,7 +128,13 @@ class Writer:
     def _program(self, node: Node) -> str:
         program = Program(node.data)
         self.programs |= program.functions
-        return f"{program.name}({','.join(self.name(a) for a in node.args)})"
+        return f"{program.name}({','.join([*(self.name(a) for a in node.args), self.own_columns()])})"
+
+    def own_columns(self) -> str:
+        """Where one call of a program keeps its columns, to write over them the next time."""
+        kept = f"columns{len(self.constants)}"
+        self.constants.append(f"const {kept}={{}};")
+        return kept
 
     def _sweep(self, node: Node) -> str:
         from widgets.kit.sweep import Loops     # it writes as this class does
@@ -164,7 +171,11 @@ class Writer:
     def value(self, value) -> str:
         """Any output: a number, an array, a text, a truth, or lists and dicts of them."""
         if isinstance(value, Rows):
-            return f"rows({self.value(dict(value))})"
+            columns = ((name, self.name(column.id) if isinstance(column, Symbol) else self.value(column))    # rows copies
+                       for name, column in value.items())
+            return f"rows({{{','.join(f'{json.dumps(name)}:{column}' for name, column in columns)}}})"
+        if isinstance(value, Symbol) and self.graph.nodes[value.id].op in WRITTEN_OVER and value.shape:
+            return f"{self.name(value.id)}.slice()"
         if isinstance(value, dict):
             return "{" + ",".join(f"{json.dumps(k)}:{self.value(v)}" for k, v in value.items()) + "}"
         if isinstance(value, (Symbol, Text, Texts)):
@@ -195,7 +206,7 @@ def function(graph: Graph, outputs: dict) -> str:
     moved = sorted(set().union(*(controls for controls, _ in steps)))
     fixed = [line for controls, lines in steps if not controls for line in lines]
     return "\n".join([
-        "(table=>{", *writer.programs.values(), *writer.constants, f"var {','.join(['was={}', *(f'v{id}' for id in names)])};", *fixed,
+        "(table=>{", *writer.programs.values(), *writer.constants, f"var {','.join(['was={}', *names])};", *fixed,
         "return c=>{", *(f"const moved_{name}=c.{name}!==was.{name};" for name in moved),
         "was={};",                              # should a step throw, nothing counts as known
         *(line for controls, lines in steps if controls for line in _when_moved(controls, lines)),

@@ -89,6 +89,10 @@ class Loops(Writer):
                 self.body[depth].append(f"const s{step}={code};")
         return self.names[step]
 
+    def own_columns(self) -> str:
+        """New ones for each round of a loop: another may still be read."""
+        return "{}"
+
     def function(self, name: str) -> str:
         """The text of the function, which gives each contest's columns."""
         sweep = self.sweep

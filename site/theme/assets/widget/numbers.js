@@ -50,12 +50,12 @@ export function cumsum(values, width) {
   return out;
 }
 
-// A column of an algorithm's numbers, as long as it may be at most.
-export function padded(values, length) {
+// A column of an algorithm's numbers, as long as it may be at most; written over what the same call gave before.
+export function padded(values, length, columns, name) {
   if (values.length > length) throw new Error(`an algorithm gave ${values.length} numbers where ${length} are allowed`);
-  const out = new Float64Array(length).fill(NaN);
+  const out = columns[name] ??= new Float64Array(length);
   out.set(values);
-  return out;
+  return out.fill(NaN, values.length);
 }
 
 // The place of the first number of an ascending list that is not below the value; its length where there is none.
@@ -69,13 +69,13 @@ export function bisect_left(ascending, value) {
   return low;
 }
 
-// Columns without the rows at the end that some column has no number for.
+// Copies of columns, without the rows at the end that some column has no number for.
 export function rows(columns) {
   const lists = Object.values(columns).filter(column => typeof column === "object");
   const numbers = lists.filter(ArrayBuffer.isView);
   let n = Math.min(...lists.map(column => column.length));
   while (n && numbers.some(column => Number.isNaN(column[n - 1]))) n--;
-  const cut = column => ArrayBuffer.isView(column) ? column.subarray(0, n) : typeof column === "object" ? column.slice(0, n) : column;
+  const cut = column => typeof column === "object" ? column.slice(0, n) : column;
   return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, cut(column)]));
 }
 
@@ -97,7 +97,7 @@ export function remembered(compute) {
   return (...args) => {
     if (!last || !args.every((arg, i) => equal(arg, last[i]))) {
       answer = compute(...args);
-      last = args;
+      last = args.map(arg => typeof arg === "object" ? arg.slice() : arg);    // columns are written over
     }
     return answer;
   };
@@ -113,7 +113,11 @@ export function stop(value, grid) {
   return best;
 }
 
-export const mod = (a, b) => ((a % b) + b) % b;
+export function mod(a, b) {
+  const rest = a % b;
+  return rest && (rest < 0) !== (b < 0) ? rest + b : rest;
+}
+
 export const square = a => a * a;
 
 export function rint(value) {
