@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from engine import catalog, models
 from engine.hardware import PRECISIONS
-from engine.layout import Estimate, Job, Layout, estimate, machine, require_legal
+from engine.layout import Estimate, Job, Layout, axes, estimate, machine, recipe_of, require_legal
 from engine.pipeline import SCHEDULES, least_micro_batches
 from engine.shape import shape
+from engine.step import sizes, stages_bytes
 
 SLOW = [HealthCheck.too_slow]        # a busy machine is no failure
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -243,3 +244,12 @@ def test_binding_is_memory_where_it_does_not_fit():
     tight = estimate(LLAMA70, H100, Job(8, 8192), Layout(8, zero=0))
     assert isinstance(tight, Estimate) and not tight.fits and tight.binding == "memory"
     assert estimate(LLAMA70, H100, JOB, CLASSIC).binding == "compute"
+
+
+def test_a_stage_in_the_middle_holds_its_layers_and_no_more():
+    """70B over 4 stages and 8 tensor ranks: 20 of 80 layers, each 8192·(2·8192 + 2·1024 + 3·28672) weights and two norms of
+    8,192, in bf16 and nothing of the embedding or the head."""
+    of, a = shape(LLAMA70), axes(JOB, CLASSIC)
+    _, middle, _ = stages_bytes(of, JOB, recipe_of(JOB), a, *sizes(of, a))
+    layer = 8192 * (2 * 8192 + 2 * 1024 + 3 * 28672) + 2 * 8192
+    assert middle.weights == 2 * 20 * layer / 8
