@@ -148,7 +148,8 @@ def modulo_prime(products):
 
 def scores(bias, states):
     """exp(logit) of each token, a row, for each expert."""
-    return np.exp(bias) / -np.log(states / PRIME)
+    drawn = states / PRIME
+    return -np.exp(bias) / np.log(drawn, out=drawn)
 
 
 def balanced(bias, top_k, seed, way, steps):

@@ -33,6 +33,7 @@ KEY = [(0.0, "forward", "F", [BLOCK | {"fill_alpha": 0.16}]), (0.15, "backward",
 
 class PipelineTimeline(Widget):
     question = "What does each stage of a pipeline wait for, and what does it have to hold meanwhile?"
+    in_page = True
     schedule = Choice("Schedule", SCHEDULES, "1f1b")
     stages = Number("Stages", 4, 2, STAGES, stops=range(2, STAGES + 1), log=False, whole=True)
     micro_batches = Number("Micro-batches", 8, 1, MICRO_BATCHES, stops=range(1, MICRO_BATCHES + 1), log=False,
