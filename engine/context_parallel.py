@@ -66,10 +66,22 @@ def used_share(moment, rank, owner, ranks):
     return np.clip(moment - step_of(rank, owner, ranks), 0.0, 1.0)
 
 
-def is_seen(rank, token, owner, key, ranks, block, order):
-    """Whether a rank's token may look at another rank's, by the mask; False for ranks that there are not."""
-    later = position(owner, key, ranks, block, order) > position(rank, token, ranks, block, order)
-    return (rank < ranks) & (owner < ranks) & ((order == FULL) | ~later)
+def seen_keys(rank, token, owner, ranks, block, order):
+    """How many of a rank's keys another's token may look at by the mask: the first, since each rank's tokens are
+    in order. 0 for ranks that there are not."""
+    query, half = position(rank, token, ranks, block, order), block / 2
+
+    def up_to_it(start, tokens):
+        return np.clip(query - start + 1, 0, tokens)
+
+    zigzag = up_to_it(owner * half, half) + up_to_it((2 * ranks - 1 - owner) * half, half)
+    seen = np.where(order == FULL, block, np.where(order == ZIGZAG, zigzag, up_to_it(owner * block, block)))
+    return np.where((rank < ranks) & (owner < ranks), seen, 0.0)
+
+
+def tokens_that_see_fewer(keys, rank, owner, ranks, block, order):
+    """How many of a rank's tokens look at fewer than so many of another's keys: its first; later ones see no less."""
+    return sum(np.where(seen_keys(rank, token, owner, ranks, block, order) < keys, 1.0, 0.0) for token in range(block))
 
 
 def block_pairs(rank, step, ranks, block, order):

@@ -17,7 +17,7 @@ from widgets.kit.widget import Widget, executed, hint, part, readout, regime
 MOST, BLOCK = 8, 4                               # ranks, and tokens of each in the executed run
 RANKS = np.arange(MOST)
 ROW, COLUMN = np.divmod(np.arange(MOST * MOST), MOST)         # of a block: whose queries, whose keys
-CELL = np.indices((MOST, BLOCK, MOST, BLOCK)).reshape(4, -1)  # of a pair: rank and token of the query, of the key
+SEEN, QUERIES, KEYS = np.indices((BLOCK + 1, MOST, MOST)).reshape(3, -1)    # keys seen, whose queries, whose keys
 ORDERS = {"full": ("no mask", context_parallel.FULL),
           "contiguous": ("causal, contiguous", context_parallel.CONTIGUOUS),
           "zigzag": ("causal, zig-zag", context_parallel.ZIGZAG)}
@@ -31,6 +31,7 @@ NAMES = ["m", "ℓ", "out", "full"]
 NUMBERS = ["m", "l", "out", "full"]
 HEAD_AT, NAMES_AT, LANES_HEAD_AT, FINISH_AT = 0.978, 0.933, 0.365, 0.025
 MARK = (0.116, 0.121)                            # of the query that is followed
+BESIDE = -15                                     # pixels from the matrix to the names left of it, clear of that mark
 COUNTED = [str(n) for n in range(MOST + 1)]
 FEW, SPACED = 4, 5                               # up to so many columns have full names, and rows name their tokens
 DOWN = np.pi                                     # turned by so much, a triangle points down
@@ -162,7 +163,7 @@ class RingAttention(Widget):
     # -- the picture ------------------------------------------------------------------------------------------------
     @part("ranks", shown=False)
     def grid(self):
-        """The blocks of the score matrix: hatched, and what the mask lets through is painted over."""
+        """The blocks of the score matrix."""
         left, right = ring.column(COLUMN, self.ranks, *ACROSS, share=GAP)
         bottom, top = ring.row(ROW, self.ranks, *UP, share=GAP)
         there = (ROW < self.ranks) & (COLUMN < self.ranks)
@@ -179,15 +180,18 @@ class RingAttention(Widget):
 
     @part("ranks", "order", "play", shown=False)
     def pairs(self):
-        """Query-key pairs that the mask lets through, darker once computed."""
-        rank, token, owner, key = CELL
-        seen = context_parallel.is_seen(rank, token, owner, key, self.ranks, BLOCK, self.order)
-        left, right = ring.column(key, BLOCK, *ring.column(owner, self.ranks, *ACROSS, share=GAP), share=1.0)
-        bottom, top = ring.row(token, BLOCK, *ring.row(rank, self.ranks, *UP, share=GAP), share=1.0)
-        used = context_parallel.used_share(self.moment(), rank, owner, self.ranks)
-        seen = np.where(seen, 1.0, 0.0)
-        return {"left": left, "right": right, "bottom": bottom, "top": top, "seen": seen,
-                "tint": np.minimum(seen, fig.share_of(used, 0.62))}
+        """In each block, and for each number of its keys, the queries that see so many: left what they see, darker once
+        it is used, right what the mask hides."""
+        block = ring.column(KEYS, self.ranks, *ACROSS, share=GAP)
+        left, seen_to, right = (ring.column(keys, BLOCK, *block, share=1.0)[0] for keys in (0, SEEN, BLOCK))
+        rows = ring.row(QUERIES, self.ranks, *UP, share=GAP)
+        first, end = (context_parallel.tokens_that_see_fewer(keys, QUERIES, KEYS, self.ranks, BLOCK, self.order)
+                      for keys in (SEEN, SEEN + 1))
+        top, bottom = (ring.row(token, BLOCK, *rows, share=1.0)[1] for token in (first, end))
+        there = (QUERIES < self.ranks) & (KEYS < self.ranks)
+        used = context_parallel.used_share(self.moment(), QUERIES, KEYS, self.ranks)
+        return {"left": left, "seen_to": seen_to, "right": fig.right_if(there, seen_to, right), "bottom": bottom,
+                "top": top, "tint": fig.share_of(used, 0.62)}
 
     @part("ranks", "play", shown=False)
     def held(self):
@@ -262,20 +266,19 @@ class RingAttention(Widget):
         left, worked, waited, ended = (self.on_time_axis(np.where(there, mark, 0.0)) for mark in marks)
         bottom, top = ring.row(rank, self.ranks, *LANES, share=0.78)
         return {"rank": rank, "step": step, "work_s": work_s, "step_s": np.where(there, lasts_s, 0.0), "left": left,
-                "worked": worked, "waited": waited, "right": ended, "bottom": bottom, "top": top}
+                "worked": worked, "waited": waited, "right": ended, "bottom": bottom, "top": top,
+                "waits": np.where(waited > worked, 1.0, 0.0), "late": np.where(ended > waited, 1.0, 0.0)}
 
     @hint("lanes")
     def of_a_step(self):
         lane = self.lanes()
         hidden = np.where(lane["work_s"] > 0, 0.0, 1.0)
-        waits = np.where(lane["waited"] > lane["worked"], 1.0, 0.0)
-        late = np.where(lane["right"] > lane["waited"], 1.0, 0.0)
         owner = context_parallel.block_owner(ROW, COLUMN, self.ranks)
         return phrase("rank {rank}, step {step}, keys of rank {owner}: {work} of work{hidden}{waits}{late}",
                       rank=select(ROW, COUNTED), step=select(COLUMN, COUNTED[1:]), owner=select(owner, COUNTED),
                       work=show(lane["work_s"], "seconds"), hidden=select(hidden, ["", ", the mask hides them"]),
-                      waits=select(waits, ["", "; waits for the busiest rank"]),
-                      late=select(late, ["", "; waits for the next block"]))
+                      waits=select(lane["waits"], ["", "; waits for the busiest rank"]),
+                      late=select(lane["late"], ["", "; waits for the next block"]))
 
     @part("ranks", "order", "seq", "model", "gpu", "link", shown=False)
     def finish(self):
@@ -295,9 +298,11 @@ class RingAttention(Widget):
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**box, source=sources["grid"], **fig.IDLE | {"hatch_alpha": 0.4, "line_alpha": "line"})
-        p.quad(**box, source=sources["pairs"], fill_color=color["panel"], fill_alpha="seen", line_color=None)
-        p.quad(**box, source=sources["pairs"], fill_color=color["compute"], fill_alpha="tint", line_color=None)
+        p.quad(**box, source=sources["grid"], fill_color=None, line_color=color["idle"], line_alpha="line")
+        p.quad(**box | {"left": "seen_to"}, source=sources["pairs"],
+               **fig.IDLE | {"hatch_alpha": 0.4, "line_color": None})
+        p.quad(**box | {"right": "seen_to"}, source=sources["pairs"], fill_color=color["compute"], fill_alpha="tint",
+               line_color=None)
         p.quad(**box, source=sources["held"], fill_color=None, line_color=color["hbm"], line_width=2.5,
                line_alpha="seen")
         p.quad(**box, source=sources["moving"], fill_color=color["hbm"], fill_alpha="tint", line_color=color["hbm"],
@@ -311,7 +316,7 @@ class RingAttention(Widget):
     def draw_lanes(self, p, sources):
         color, lanes = fig.COLOR, sources["lanes"]
         edges = {"bottom": "bottom", "top": "top", "source": lanes}
-        p.quad(left="worked", right="waited", **edges, **fig.IDLE)
+        p.quad(left="worked", right="waited", **edges, **fig.IDLE | {"line_alpha": "waits"})
         p.quad(left="waited", right="right", **edges, **fig.IDLE | {
             "fill_color": color["network"], "line_color": None, "hatch_color": color["network"],
             "hatch_pattern": "dot"})
@@ -326,20 +331,20 @@ class RingAttention(Widget):
         center, right = {"text_align": "center"}, {"text_align": "right"}
         names, numbers = sources["names"], sources["accumulators"]
         p.text(fig.midpoint(*ACROSS), HEAD_AT, text=value("keys and values of rank"), **fig.LABEL | center)
-        p.text(ACROSS[0], NAMES_AT, text=value("rank"), x_offset=-10, **fig.LABEL | right)
+        p.text(ACROSS[0], NAMES_AT, text=value("rank"), x_offset=BESIDE, **fig.LABEL | right)
         p.quad(left=MARK[0], right=MARK[1], bottom="bottom", top="top", source=numbers, fill_color=fig.COLOR["ink"],
                line_color=None)
         p.text("column_x", NAMES_AT, text="column", source=names, **fig.BOLD | center)
         for width, offset in (("wide", "lift"), ("narrow", 0)):
-            fig.only(width, p.text(ACROSS[0], "row_y", text="rank", source=names, x_offset=-10, y_offset=offset,
+            fig.only(width, p.text(ACROSS[0], "row_y", text="rank", source=names, x_offset=BESIDE, y_offset=offset,
                                    **fig.BOLD | right))
-        fig.only("wide", p.text(ACROSS[0], "row_y", text="tokens", source=names, x_offset=-10, y_offset=9,
+        fig.only("wide", p.text(ACROSS[0], "row_y", text="tokens", source=names, x_offset=BESIDE, y_offset=9,
                                 **fig.LABEL | right))
-        p.text(ACROSS[0], "lane_y", text="rank", source=names, x_offset=-10, **fig.BOLD | right)
+        p.text(ACROSS[0], "lane_y", text="rank", source=names, x_offset=BESIDE, **fig.BOLD | right)
         for width, places in (("wide", WIDE_AT), ("narrow", NARROW_AT)):
-            for place, name, column in zip(places, NAMES, NUMBERS):
-                head = p.text(place, NAMES_AT, text=value(name), **fig.BOLD | right)
-                fig.only(width, head, p.text(place, "y", text=column, source=numbers, **fig.TEXT | right))
+            fig.only(width, p.text(places, NAMES_AT, text=NAMES[:len(places)], **fig.BOLD | right))
+            for place, column in zip(places, NUMBERS):
+                fig.only(width, p.text(place, "y", text=column, source=numbers, **fig.TEXT | right))
         p.text(TIME[1], HEAD_AT, text="text", source=sources["progress"], **fig.LABEL | right)
         p.text(TIME[0], LANES_HEAD_AT, text=value("computes; hatched: waits; dotted: next block late"), **fig.LABEL)
         p.text("x", FINISH_AT, text="text", source=sources["finish"], **fig.BOLD | right)

@@ -210,9 +210,24 @@ def test_the_frames_are_the_states_of_the_run():
 def test_the_mask_shows_as_many_pairs_as_are_counted(order):
     """Three ranks of four tokens, every query and key asked for one by one, and ranks that there are not."""
     rank, token, owner, key = np.indices((5, 4, 5, 4))
-    seen = context_parallel.is_seen(rank, token, owner, key, 3, 4, order).sum(axis=(1, 3))
+    query_at, key_at = (context_parallel.position(*of, 3, 4, order) for of in ((rank, token), (owner, key)))
+    shown = (rank < 3) & (owner < 3) & ((order == FULL) | (key_at <= query_at))
+    counted = context_parallel.seen_keys(rank, token, owner, 3, 4, order)
+    assert (shown == (key < counted)).all(), "the keys that are seen are the first"
+    seen = counted[..., 0].sum(axis=1)
     assert not seen[3:].any() and not seen[:, 3:].any()
     for rank in range(3):
         for step in range(3):
             owner = int(context_parallel.block_owner(rank, step, 3))
             assert seen[rank, owner] == context_parallel.block_pairs(rank, step, 3, 4, order)
+
+
+@pytest.mark.parametrize("order", [FULL, CONTIGUOUS, ZIGZAG])
+def test_tokens_are_counted_by_what_they_see(order):
+    """The tokens before the n-th see fewer than so many keys, and no other."""
+    rank, token, owner, keys = np.indices((4, 4, 4, 6))
+    sees = context_parallel.seen_keys(rank, token, owner, 4, 4, order)
+    fewer = context_parallel.tokens_that_see_fewer(keys, rank, owner, 4, 4, order)
+    assert ((token < fewer) == (sees < keys)).all()
+    diagonal = [context_parallel.tokens_that_see_fewer(n, 0, 0, 4, 4, CONTIGUOUS) for n in range(6)]
+    assert diagonal == [0, 0, 1, 2, 3, 4], "of a rank's own four keys its tokens see 1, 2, 3 and 4"

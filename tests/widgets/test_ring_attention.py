@@ -5,7 +5,7 @@ import pytest
 
 from engine import context_parallel, online_softmax, ring_attention
 from tests.widgets.reading import Reader
-from widgets.ring_attention import BLOCK, CELL, MOST, ORDERS, RingAttention
+from widgets.ring_attention import BLOCK, KEYS, MOST, ORDERS, QUERIES, RingAttention
 
 GAP = 1e-9
 
@@ -58,17 +58,25 @@ def test_in_the_end_every_output_is_that_of_full_attention(ranks, order):
     assert shown(ranks=ranks, order="full", play=1)["readouts"]["off"]["text"] != "under 10⁻¹⁴"
 
 
-def test_pairs_are_those_of_the_run_and_darken_block_by_block():
-    run = executed(4, "zigzag")
-    rank, _, owner, _ = CELL
+def areas(pairs, left, right):
+    """How many pairs lie between two edges of each box: four ranks' 256 take the whole matrix without its gaps."""
+    whole = shown(order="full")["parts"]["pairs"]
+    unit = ((whole["seen_to"] - whole["left"]) * (whole["top"] - whole["bottom"])).sum() / 256
+    return (pairs[right] - pairs[left]) * (pairs["top"] - pairs["bottom"]) / unit
+
+
+@pytest.mark.parametrize("order", ["contiguous", "zigzag"])
+def test_pairs_are_those_of_the_run_and_darken_block_by_block(order):
+    run = executed(4, order)
     for state in range(5):
-        pairs = shown(order="zigzag", play=state)["parts"]["pairs"]
-        assert pairs["seen"].sum() == run.pairs.sum()
-        assert (pairs["tint"] > 0).sum() == run.pairs[:state].sum()
-    halfway = shown(order="zigzag", play=1.5)["parts"]["pairs"]
-    active = context_parallel.step_of(rank, owner, 4) == 1
-    shades = halfway["tint"][active & (halfway["seen"] > 0)]
-    assert shades == pytest.approx(0.5 * halfway["tint"].max())
+        pairs = shown(order=order, play=state)["parts"]["pairs"]
+        seen = areas(pairs, "left", "seen_to")
+        assert seen.sum() == pytest.approx(run.pairs.sum())
+        assert areas(pairs, "seen_to", "right").sum() == pytest.approx(256 - run.pairs.sum()), "the mask hides the others"
+        assert seen[pairs["tint"] > 0].sum() == pytest.approx(run.pairs[:state].sum())
+    halfway = shown(order=order, play=1.5)["parts"]["pairs"]
+    active = (context_parallel.step_of(QUERIES, KEYS, 4) == 1) & (QUERIES < 4) & (KEYS < 4)
+    assert halfway["tint"][active] == pytest.approx(0.5 * halfway["tint"].max())
 
 
 def test_blocks_go_down_from_row_to_row_and_come_in_again_on_top():

@@ -12,10 +12,15 @@ export function spareBokeh(Bokeh) {
   spareStyles(Bokeh.require("core/visuals/visual").VisualProperties.prototype);
   spareSearch(renderer, glyph, Bokeh.require("models/plots/range_manager").RangeManager.prototype, Indices);
   spareCopies(Indices.prototype);
+  spareLooks(glyph);
+  spareRows(view("CDSView"));
   spareLayout(view("Plot"), renderer);
   sparePatterns(Bokeh.require("core/visuals/hatch").HatchVector.prototype);
-  spareTexts(view("Text"));
+  const { TextBox } = Bokeh.require("core/graphics");
+  spareLabels(view("Text"), TextBox);
+  spareTexts(view("Text"), TextBox.prototype);
   spareBoxes(Bokeh.require("models/glyphs/lrtb").LRTBView.prototype);
+  spareWedges(view("AnnularWedge"));
   spareFonts(view("Plot"));
   clearWhole(Bokeh.require("core/util/canvas").CanvasLayer.prototype);
 }
@@ -88,6 +93,30 @@ function spareCopies(indices) {
   indices.select = function (column) { return this.count === column.length ? column : select.call(this, column); };
 }
 
+// A change of data tells a glyph all of its look anew. What is no column stays as it is, as long as the marks are as many.
+function spareLooks(glyph) {
+  glyph.set_visuals = function (source, indices) {
+    this.worn ??= new Map();
+    for (const property of this._iter_visuals()) {
+      const look = property.get_value(), worn = this.worn.get(property);
+      if (!("field" in look) && worn?.look === look && worn.count === indices.count) continue;
+      this._define_attr(property.attr, property.uniform(source).select(indices));
+      this.worn.set(property, { look, count: indices.count });
+    }
+    for (const visual of this.visuals) visual.update();
+  };
+}
+
+// A glyph that shows all rows still shows all when their values change.
+function spareRows(view) {
+  const compute = view.compute_indices;
+  view.compute_indices = function () {
+    const count = this.parent.data_source.get_value().get_length() ?? 1;
+    if (this.model.filter.type !== "AllIndices" || this.count !== count) compute.call(this);
+    this.count = count;
+  };
+}
+
 // Before each paint the axes' texts are measured, for a longer one needs room. While only data has changed they are as they were.
 function spareLayout(plot, renderer) {
   const measure = plot._invalidate_layout_if_needed;
@@ -109,24 +138,66 @@ function sparePatterns(hatch) {
   hatch.pattern = function (ctx, i) { return this.taken ??= pattern.call(this, ctx, i); };
 }
 
-// A text without a letter is left out. For the others their font is set beforehand: each sets it again, which takes long when it
-// is another than before.
-function spareTexts(texts) {
-  const { _build_labels: build, _paint: paint } = texts;
-  texts._build_labels = function (words) { return build.call(this, Array.from(words, word => word === "" ? null : word)); };
-  texts._paint = function (ctx, indices, data) {
-    ctx.font = this.labels.find(label => label)?.font ?? ctx.font;
-    paint.call(this, ctx, indices, data);
+// A text without a letter is left out, and one that is as it was is not made anew.
+function spareLabels(texts, TextBox) {
+  texts._build_labels = function (words) {
+    const known = this.labels ?? [];
+    return Promise.resolve(Array.from(words, (word, i) =>
+      word === "" ? null : known[i]?.text === word ? known[i] : new TextBox({ text: word })));
   };
 }
 
-// Boxes without a visible colour are left out, and those to the left of the frame, where they wait until they are needed.
+// Each text is measured twice, told its look at each paint, and gets an outline without a colour. Here it is measured when it is
+// made, and a line without a background is drawn where it stands.
+function spareTexts(texts, box) {
+  const { _size: measure } = box, { _paint: paint } = texts;
+  box._size = function () {
+    if (this.measured?.font !== this.font) {
+      const size = measure.call(this);
+      this.measured = { font: this.font, size, ascent: this._text_line(size.metrics).ascent };
+    }
+    return this.measured.size;
+  };
+  texts._paint = function (ctx, indices, data) {
+    if (!isPlain(this)) return paint.call(this, ctx, indices, data);
+    Object.assign(ctx, { textAlign: "left", textBaseline: "alphabetic" });
+    let font = null;
+    for (const i of indices) {
+      const label = this.labels[i], x = this.sx[i] + this.x_offset.get(i), y = this.sy[i] + this.y_offset.get(i);
+      if (!label || !isFinite(x + y) || !this.visuals.text.v_doit(i)) continue;
+      const anchor = this.anchor_.get(i);
+      if (font !== label.font) ctx.font = font = label.font;    // takes long, even if it is the same
+      ctx.fillStyle = label.color;
+      ctx.fillText(label.text, x - anchor.x * this.swidth[i], y - anchor.y * this.sheight[i] + label.measured.ascent);
+    }
+  };
+}
+
+const isZero = uniform => uniform.is_Scalar() && uniform.value === 0;
+
+function isPlain({ visuals: { text, background_fill, background_hatch, border_line }, angle, labels }) {
+  return isZero(angle) && isZero(text.text_outline_color) && !labels.some(label => label?.text.includes("\n"))
+    && ![background_fill, background_hatch, border_line].some(visual => visual.doit);
+}
+
+// Boxes without a visible colour are left out, and those without width or height but for their outline, and those to the left of
+// the frame, where they wait until they are needed.
 function spareBoxes(boxes) {
   const paint = boxes._paint;
   boxes._paint = function (ctx, indices, data) {
-    const { fill, hatch, line } = this.visuals, least = this.renderer.plot_view.frame.bbox.left - WIDEST_LINE;
-    const seen = i => Math.max(this.sleft[i], this.sright[i]) > least && (fill.v_doit(i) || hatch.v_doit(i) || line.v_doit(i));
+    const { sleft, sright, stop, sbottom } = this, least = this.renderer.plot_view.frame.bbox.left - WIDEST_LINE;
+    const { fill, hatch, line } = this.visuals, isWide = i => sleft[i] !== sright[i] && stop[i] !== sbottom[i];
+    const seen = i => Math.max(sleft[i], sright[i]) > least && (line.v_doit(i) || isWide(i) && (fill.v_doit(i) || hatch.v_doit(i)));
     paint.call(this, ctx, indices.filter(seen), data);
+  };
+}
+
+// So are parts of rings without a visible colour.
+function spareWedges(wedges) {
+  const paint = wedges._paint;
+  wedges._paint = function (ctx, indices, data) {
+    const { fill, hatch, line } = this.visuals;
+    paint.call(this, ctx, indices.filter(i => fill.v_doit(i) || hatch.v_doit(i) || line.v_doit(i)), data);
   };
 }
 
