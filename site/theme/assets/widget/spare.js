@@ -93,8 +93,12 @@ function spareCopies(indices) {
   indices.select = function (column) { return this.count === column.length ? column : select.call(this, column); };
 }
 
-// A change of data tells a glyph all of its look anew. What is no column stays as it is, as long as the marks are as many.
+// A change of data tells a glyph all of its look anew. What is no column stays as it is, as long as the marks are as many. Each
+// value becomes a property that another glyph could inherit; here none does.
 function spareLooks(glyph) {
+  const { _iter_visuals: looks } = glyph;
+  glyph._iter_visuals = function () { return this.looks ??= [...looks.call(this)]; };
+  glyph._define_attr = function (name, value) { this[name] = value; };
   glyph.set_visuals = function (source, indices) {
     this.worn ??= new Map();
     for (const property of this._iter_visuals()) {
@@ -181,14 +185,24 @@ function isPlain({ visuals: { text, background_fill, background_hatch, border_li
 }
 
 // Boxes without a visible colour are left out, and those without width or height but for their outline, and those to the left of
-// the frame, where they wait until they are needed.
+// the frame, where they wait until they are needed. None has round corners.
 function spareBoxes(boxes) {
-  const paint = boxes._paint;
-  boxes._paint = function (ctx, indices, data) {
-    const { sleft, sright, stop, sbottom } = this, least = this.renderer.plot_view.frame.bbox.left - WIDEST_LINE;
-    const { fill, hatch, line } = this.visuals, isWide = i => sleft[i] !== sright[i] && stop[i] !== sbottom[i];
-    const seen = i => Math.max(sleft[i], sright[i]) > least && (line.v_doit(i) || isWide(i) && (fill.v_doit(i) || hatch.v_doit(i)));
-    paint.call(this, ctx, indices.filter(seen), data);
+  boxes._paint = function (ctx, indices) {
+    const { sleft, sright, stop, sbottom } = this, { fill, hatch, line } = this.visuals;
+    const least = this.renderer.plot_view.frame.bbox.left - WIDEST_LINE;
+    for (const i of indices) {
+      const left = sleft[i], top = stop[i], width = sright[i] - left, height = sbottom[i] - top;
+      if (!isFinite(left + top + width + height) || Math.max(left, sright[i]) <= least) continue;
+      const isInked = width && height && (fill.v_doit(i) || hatch.v_doit(i)), isOutlined = line.v_doit(i);
+      if (!isInked && !isOutlined) continue;
+      ctx.beginPath();
+      ctx.rect(left, top, width, height);
+      if (isInked) {
+        fill.apply(ctx, i);
+        hatch.apply(ctx, i);
+      }
+      if (isOutlined) line.apply(ctx, i);
+    }
   };
 }
 
