@@ -16,6 +16,7 @@ SCHEDULES = {key: (plan.name, plan) for key, plan in pipeline.SCHEDULES.items()}
 KINDS = ["forward", "backward", "input gradient", "weight gradient"]
 MESSAGES_S = [0.0, *(a * 10.0**k for k in range(-6, -1) for a in (1, 1.5, 2, 3, 5, 7)), 0.1]
 WAITS = "waits for stage "
+COUNTED = [str(n + 1) for n in range(MICRO_BATCHES)]
 LEGIBLE, VISIBLE, HAIR = 0.021, 0.006, 0.0014       # of the chart's width: what two figures take, a hatch, a gap
 RUN = ["schedule", "stages", "micro_batches", "chunks", "forward_s", "ratio", "weight_share", "together", "message_s",
        "first_extra", "last_extra", "in_step"]
@@ -198,7 +199,7 @@ class PipelineTimeline(Widget):
         found = self.found()
         return {"x": lanes.share(found["number_at_s"], self.width_s()),
                 "y": lanes.within(found["number_stage"], found["stages"], found["number_beside"]),
-                "text": show(lanes.from_one(found["number_batch"]), "count")}
+                "text": select(found["number_batch"], COUNTED)}
 
     @part(*RUN)
     def stage_rows(self):

@@ -94,7 +94,7 @@ function spareCopies(indices) {
 }
 
 // A change of data tells a glyph all of its look anew. What is no column stays as it is, as long as the marks are as many. Each
-// value becomes a property that another glyph could inherit; here none does.
+// value is kept as a property that another glyph could inherit; here none does, so it is just kept.
 function spareLooks(glyph) {
   const { _iter_visuals: looks } = glyph;
   glyph._iter_visuals = function () { return this.looks ??= [...looks.call(this)]; };
@@ -151,8 +151,8 @@ function spareLabels(texts, TextBox) {
   };
 }
 
-// Each text is measured twice, told its look at each paint, and gets an outline without a colour. Here it is measured when it is
-// made, and a line without a background is drawn where it stands.
+// Each text is measured at each change and at each paint, told its look anew, and gets an outline without a colour. Here it is
+// measured when it is made, and one of a single line without a background is just drawn where it stands.
 function spareTexts(texts, box) {
   const { _size: measure } = box, { _paint: paint } = texts;
   box._size = function () {
@@ -168,7 +168,7 @@ function spareTexts(texts, box) {
     let font = null;
     for (const i of indices) {
       const label = this.labels[i], x = this.sx[i] + this.x_offset.get(i), y = this.sy[i] + this.y_offset.get(i);
-      if (!label || !isFinite(x + y) || !this.visuals.text.v_doit(i)) continue;
+      if (!label?.measured || !isFinite(x + y) || !this.visuals.text.v_doit(i)) continue;
       const anchor = this.anchor_.get(i);
       if (font !== label.font) ctx.font = font = label.font;    // takes long, even if it is the same
       ctx.fillStyle = label.color;
