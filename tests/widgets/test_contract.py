@@ -12,6 +12,7 @@ from bokeh.core.property.vectorization import Field, Value
 from bokeh.core.validation import check_integrity
 from bokeh.models import Axis, ColorMapper, ColumnDataSource, GlyphRenderer, Grid, Text, Title
 from bokeh.models.annotations import Annotation
+from bokeh.models.glyphs import LRTBGlyph
 
 from bench import computing
 from engine import check, units
@@ -254,6 +255,12 @@ def test_one_hatch_serves_all_marks_of_a_glyph(slug, cls):
             differing = [name for name in renderer.glyph.properties()
                          if name.startswith("hatch_") and isinstance(getattr(renderer.glyph, name), Field)]
             assert not differing, f"{renderer.glyph}: {differing}; let fig.right_if narrow the boxes that have none"
+
+
+def test_no_box_has_round_corners(slug, cls):
+    """The page draws boxes itself, as plain ones (spare.js)."""
+    boxes = [model for model in picture(cls).references() if isinstance(model, LRTBGlyph)]
+    assert not [box for box in boxes if box.border_radius != 0]
 
 
 def test_no_control_is_without_an_effect(slug, cls):
