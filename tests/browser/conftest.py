@@ -35,20 +35,24 @@ VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
 
 
 class Visit:
-    """A reader's browser window; it notes what a reader must never meet. Nothing is kept from others but by a shared context."""
+    """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for another."""
 
-    def __init__(self, browser, context=None, **settings):
-        self.context = context or browser.new_context(**VIEWPORT | settings)
+    def __init__(self, browser, **settings):
+        self.context = browser.new_context(**VIEWPORT | settings)
         self.page = self.context.new_page()
-        self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
         self.scripts = settings.get("java_script_enabled", True)
+        self.begin()
         self.page.on("console", lambda message: message.type in ("error", "warning") and self.fault("console", message.text))
         self.page.on("pageerror", lambda error: self.fault("error", str(error)))
         self.page.on("requestfailed", lambda request: request.headers.get("sec-purpose") != AHEAD
                      and self.fault("request failed", f"{request.url} {request.failure}"))
         self.page.on("response", lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url))
-        (self.page if context else self.context).on("request", lambda request: self.asked(request.url))
+        self.context.on("request", lambda request: self.asked(request.url))
         self.page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
+
+    def begin(self) -> None:
+        """Nothing has gone wrong yet."""
+        self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
 
     def fault(self, kind: str, text: str) -> None:
         if SLOW not in text:
@@ -91,31 +95,33 @@ def visit(browser):
 
 
 @pytest.fixture(scope="session")
-def contexts(browser):
-    """Settings -> one context for all that only look: its cache spares each of them BokehJS."""
-    found = {}
+def windows(browser):
+    """Settings -> one window for all that only look: to open another takes the browser longer than to show a page in it."""
+    opened = {}
 
-    def context(settings: dict):
+    def window(settings: dict) -> Visit:
         key = str(sorted(settings.items()))
-        if key not in found:
-            found[key] = browser.new_context(**VIEWPORT | settings)
-        return found[key]
+        if key not in opened:
+            opened[key] = Visit(browser, **settings)
+        return opened[key]
 
-    yield context
-    for each in found.values():
-        each.close()
+    yield window
+    for each in opened.values():
+        each.context.close()
 
 
 @pytest.fixture
-def glance(browser, contexts):
+def glance(windows):
     """As ``visit``, for a test that keeps nothing in the browser and asks nothing of what others kept."""
     opened = []
 
-    def open_one(**settings) -> Visit:
-        opened.append(Visit(browser, contexts(settings), **settings))
+    def look(**settings) -> Visit:
+        opened.append(windows(settings))
+        opened[-1].begin()
         return opened[-1]
 
-    yield open_one
+    yield look
+    left = [fault for one in opened for fault in one.left()]
     for one in opened:
-        one.page.close()
-    assert [fault for one in opened for fault in one.left()] == []
+        one.page.goto("about:blank")        # what it breaks off is no fault of the next page
+    assert left == []

@@ -34,8 +34,8 @@ class Player:
 
 
 @pytest.fixture
-def player(visit, static, slug, name):
-    return Player(visit().go(f"{static}{slug}/"), slug, name)
+def player(glance, static, slug, name):
+    return Player(glance().go(f"{static}{slug}/"), slug, name)
 
 
 def test_it_waits_until_it_is_asked(player):
@@ -74,8 +74,8 @@ def test_it_pauses_steps_and_is_scrubbed(player):
     assert set(player.positions(4)) == {0.0}
 
 
-def test_less_motion_means_whole_frames(visit, static, slug, name):
-    player = Player(visit(reduced_motion="reduce").go(f"{static}{slug}/"), slug, name)
+def test_less_motion_means_whole_frames(glance, static, slug, name):
+    player = Player(glance(reduced_motion="reduce").go(f"{static}{slug}/"), slug, name)
     start = player.at()  # the default may stand between two frames; from there on it goes by whole ones
     player.play.click()
     seen = set(player.positions(12)) - {start}
