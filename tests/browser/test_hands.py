@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 
 from engine import check
 from tests import states
-from tests.browser.conftest import Visit
 from tests.browser.hands import Hand, expected, lessons
 from widgets.kit.widget import all_widgets
 
@@ -63,13 +62,16 @@ def test_a_lesson_lives_takes_its_address_and_answers_predictions(visit, static,
 
 
 @pytest.fixture(scope="module", params=WIDGETS)
-def window(request, browser, static):
+def window(request, windows, static):
     """A window with one widget's own page; as a module's parameter, so that all that a hand does to one widget comes in turn."""
-    visit = Visit(browser, permissions=["clipboard-read", "clipboard-write"])
+    visit = windows({"permissions": ["clipboard-read", "clipboard-write"]})
+    visit.begin()
     visit.go(f"{static}{request.param}/")
     yield Hand(visit.page, request.param)
-    visit.context.close()
-    assert visit.left() == []
+    left = visit.left()
+    visit.page.evaluate("localStorage.clear()")
+    visit.page.goto("about:blank")
+    assert left == []
 
 
 @pytest.fixture

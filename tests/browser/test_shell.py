@@ -240,7 +240,7 @@ SPEAKERS = """() => {
     places.set(element, places.get(place));
     const look = [places.get(place), color, fontSize, fontWeight].join();
     const writes = element.matches("input, select, textarea") || [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
-    const speaks = writes && element.checkVisibility() && !heard.has(look);
+    const speaks = writes && element.checkVisibility() && element.textContent.trim().length !== 1 && !heard.has(look);
     element.toggleAttribute("data-speaks", speaks);
     if (speaks) heard.add(look);
   }
@@ -249,7 +249,8 @@ SPEAKERS = """() => {
 
 def axe_faults(page, rules: str = "{}") -> list[str]:
     """Contrast, which takes axe a millisecond for each text, is asked of one text of each look in each kind of place: of those that
-    have the same colour and size, and all around which the same elements of the same classes and backgrounds stand."""
+    have the same colour and size, and all around which the same elements of the same classes and backgrounds stand. One letter does
+    not speak: axe judges none."""
     page.evaluate(SPEAKERS)
     found = page.evaluate(f"() => axe.run({{ exclude: [['math']] }}, {{ ...{rules}, resultTypes: ['violations'] }}).then(r => r.violations)")
     return [f"{fault['id']}: {node['target']} {node['failureSummary']}" for fault in found
