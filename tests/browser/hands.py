@@ -64,6 +64,7 @@ def enter(page: Page, url: str) -> None:
     page.goto(url)
     page.keyboard.press("Shift")
     page.wait_for_function(SHELL_IS_THERE)
+    page.evaluate("() => new Promise(done => requestIdleCallback(done))")      # the list of pages has come; now it is read, too
 
 
 class Hand:

@@ -325,9 +325,9 @@ def test_the_unit_starts_the_plain_command():
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_serve_takes_the_next_port_and_ends_without_a_word(site, how):
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        port = 20_000 + os.getpid() % 10_000     # below those that the system gives to whoever asks for any: the next one stays free
+        taken.bind(("127.0.0.1", port))
         taken.listen()
-        port = taken.getsockname()[1]
         server = subprocess.Popen([sys.executable, "site/serve.py", "--port", str(port)], cwd=ROOT, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, start_new_session=True,
                                   preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL))  # a job in the background ignores it
