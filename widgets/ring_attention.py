@@ -267,16 +267,16 @@ class RingAttention(Widget):
         bottom, top = ring.row(rank, self.ranks, *LANES, share=0.78)
         return {"rank": rank, "step": step, "work_s": work_s, "step_s": np.where(there, lasts_s, 0.0), "left": left,
                 "worked": worked, "waited": waited, "right": ended, "bottom": bottom, "top": top,
-                "waits": np.where(waited > worked, 1.0, 0.0), "late": np.where(ended > waited, 1.0, 0.0)}
+                "works": np.where(work_s > 0, 1.0, 0.0), "waits": np.where(waited > worked, 1.0, 0.0),
+                "late": np.where(ended > waited, 1.0, 0.0)}
 
     @hint("lanes")
     def of_a_step(self):
         lane = self.lanes()
-        hidden = np.where(lane["work_s"] > 0, 0.0, 1.0)
         owner = context_parallel.block_owner(ROW, COLUMN, self.ranks)
         return phrase("rank {rank}, step {step}, keys of rank {owner}: {work} of work{hidden}{waits}{late}",
                       rank=select(ROW, COUNTED), step=select(COLUMN, COUNTED[1:]), owner=select(owner, COUNTED),
-                      work=show(lane["work_s"], "seconds"), hidden=select(hidden, ["", ", the mask hides them"]),
+                      work=show(lane["work_s"], "seconds"), hidden=select(lane["works"], [", the mask hides them", ""]),
                       waits=select(lane["waits"], ["", "; waits for the busiest rank"]),
                       late=select(lane["late"], ["", "; waits for the next block"]))
 
@@ -321,7 +321,7 @@ class RingAttention(Widget):
             "fill_color": color["network"], "line_color": None, "hatch_color": color["network"],
             "hatch_pattern": "dot"})
         p.quad(left="left", right="worked", **edges, fill_color=color["compute"], fill_alpha=0.62,
-               line_color=color["panel"])
+               line_color=color["panel"], line_alpha="works")
         p.segment("x", LANES[0], "x", LANES[1], source=sources["finish"], line_color=color["ink"], line_dash=[2, 4],
                   line_width=1.5)
         p.segment("x", LANES[0], "x", LANES[1], source=sources["now"], line_color=color["ink"], line_width=2)

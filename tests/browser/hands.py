@@ -64,7 +64,8 @@ def enter(page: Page, url: str) -> None:
     page.goto(url)
     page.keyboard.press("Shift")
     page.wait_for_function(SHELL_IS_THERE)
-    page.evaluate("() => new Promise(done => requestIdleCallback(done))")      # the list of pages has come; now it is read, too
+    # the list of pages has come, and is read when the page has a moment; a window behind others may get none
+    page.evaluate("() => new Promise(done => requestIdleCallback(done, { timeout: 500 }))")
 
 
 class Hand:
