@@ -65,7 +65,7 @@ def enter(page: Page, url: str) -> None:
     page.keyboard.press("Shift")
     page.wait_for_function(SHELL_IS_THERE)
     # the list of pages has come, and is read when the page has a moment; a window behind others may get none
-    page.evaluate("() => new Promise(done => requestIdleCallback(done, { timeout: 500 }))")
+    page.evaluate("() => new Promise(done => requestIdleCallback(done, { timeout: 100 }))")
 
 
 class Hand:

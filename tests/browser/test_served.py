@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests import states
+from tests.browser.conftest import Visit
 from tests.browser.hands import Hand, lessons
 from tests.browser.test_equality import differences, in_python
 from widgets.kit.widget import all_widgets
@@ -63,13 +64,24 @@ def test_a_long_algorithm_runs_in_the_page(visit, served, slug):
     assert not window.sockets
 
 
+@pytest.fixture(scope="module")
+def session(browser, served):
+    """A page whose session is asked about every widget."""
+    window = Visit(browser)
+    page = window.go(served + LESSON)
+    Hand(page, SLUGS[0])
+    yield page
+    left = window.left()
+    window.context.close()
+    assert left == []
+
+
 @pytest.mark.parametrize("slug", WIDGETS)
-def test_the_server_says_what_the_page_says(glance, served, slug):
-    """For the same states, the answer over the socket and the page's own module."""
-    page = glance().go(f"{served}{slug}/")
-    cls = Hand(page, slug).cls
+def test_the_server_says_what_python_says(session, slug):
+    """For the same states, the answer over the socket and the widget's own methods; of these and the page, test_equality."""
+    cls = all_widgets()[slug]
     tried = [states.default(cls), *states.presets(cls), *states.scattered(cls, 10)]
-    for state, shown in zip(tried, json.loads(page.evaluate(SHOWN, [slug, tried])), strict=True):
+    for state, shown in zip(tried, json.loads(session.evaluate(SHOWN, [slug, tried])), strict=True):
         assert differences(cls, shown | {"hints": {}}, in_python(cls, state) | {"hints": {}}) == []
 
 

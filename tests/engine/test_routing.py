@@ -65,8 +65,6 @@ def test_states_are_those_of_the_generator_one_by_one():
         state = routing.next_state(state)
         expected.append(state)
     assert routing.next_states(routing.first_state(5), 1000).tolist() == expected
-    ends = np.array([0, 1, routing.PRIME - 1, routing.PRIME, routing.PRIME + 1, (routing.PRIME - 1) ** 2])
-    assert routing.modulo_prime(ends).tolist() == [n % routing.PRIME for n in ends.tolist()]
 
 
 def test_an_independent_router_counts_the_same():
