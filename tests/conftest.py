@@ -23,6 +23,7 @@ settings.register_profile("course", deadline=None, suppress_health_check=[Health
 settings.load_profile("course")
 
 
+@pytest.hookimpl(optionalhook=True)     # make mutants runs without xdist
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: a test with a browser waits for it about a third of its time."""
     return (os.cpu_count() or 1) + 1
