@@ -68,10 +68,16 @@ class Found:
 
 # -- what the readers do -------------------------------------------------------------------------------------------------
 @cache
+def asking() -> list[str]:
+    """The widgets that ask Python where they are served."""
+    return [slug for slug, cls in all_widgets().items() if not cls.in_page]
+
+
+@cache
 def lessons() -> dict[str, list[str]]:
     """Address of each numbered lesson -> the widgets on its page that Python answers for."""
-    asking = {address: [slug for slug in slugs if not all_widgets()[slug].in_page] for address, slugs in hands.lessons().items()}
-    return {address: slugs for address, slugs in asking.items() if slugs and address[:1].isdigit()}
+    found = {address: [slug for slug in slugs if slug in asking()] for address, slugs in hands.lessons().items()}
+    return {address: slugs for address, slugs in found.items() if slugs and address[:1].isdigit()}
 
 
 @cache
@@ -208,8 +214,7 @@ async def costs(address: str, process) -> str:
     """What one answer takes when nobody else asks: a state for the first time, and again."""
     reader, found, words = Reader("alone"), Found(), []
     await reader.open(address)
-    asking = [slug for slug, cls in all_widgets().items() if not cls.in_page]
-    asked_for = [(slug, home(slug) | {name: stop}) for slug in asking for name, stops in sliders(slug)[:1]
+    asked_for = [(slug, home(slug) | {name: stop}) for slug in asking() for name, stops in sliders(slug)[:1]
                  for stop in stops[::len(stops) // 6 + 1]]
     for name, times_over in (("a new state", 1), ("one that was asked for before", 4)):
         took_s, waits_s = cpu_s([process]), []

@@ -28,7 +28,7 @@ def test_a_page_has_one_socket_for_all_its_widgets(visit, served):
     page = window.go(served + LESSON)
     for slug in SLUGS:
         hand = Hand(page, slug)
-        name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
+        name = hand.slider()
         hand.says(**hand.initial() | {name: hand.drag(name, 3)})
     assert len(window.sockets) == 1 and not window.sockets[0].is_closed()
     assert page.evaluate("Bokeh.documents.length") == len(SLUGS) + 1  # theirs and the session's
@@ -37,7 +37,7 @@ def test_a_page_has_one_socket_for_all_its_widgets(visit, served):
 def test_a_static_page_asks_no_server(visit, static):
     window = visit()
     hand = Hand(window.go(static + LESSON), SLUGS[0])
-    hand.drag(next(name for name, c in hand.cls.controls().items() if c.kind == "number"), 3)
+    hand.drag(hand.slider(), 3)
     assert not window.sockets
 
 
@@ -50,7 +50,7 @@ def test_the_served_answer_comes_from_python(visit, served):
         response=(answer := route.fetch()), body=answer.text() + "\nconst first = widget.compute; let calls = 0;\n"
         "widget.compute = c => { if (calls++) throw new Error('the page computed'); return first(c); };\n"))
     hand = Hand(window.go(f"{served}{slug}/"), slug)
-    name = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
+    name = hand.slider()
     hand.says(**{name: hand.drag(name, 2)})
 
 
@@ -59,7 +59,7 @@ def test_a_long_algorithm_runs_in_the_page(visit, served, slug):
     """It shows what Python says, without having asked it: no socket was opened."""
     window = visit()
     hand = Hand(window.go(f"{served}{slug}/"), slug)
-    name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
+    name = hand.slider()
     hand.says(**hand.initial() | {name: hand.drag(name, 3)})
     assert not window.sockets
 

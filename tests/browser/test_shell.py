@@ -39,7 +39,7 @@ def strangers(hand: Hand, theme: str) -> set[str]:
 def test_the_toggle_restyles_in_place_and_keeps_the_state(visit, static):
     """One click on Material's own toggle: the same figure in the other theme's colours, the state untouched."""
     hand = Hand(visit().go(static + LESSON), SLUGS[0])
-    control = next(name for name, c in hand.cls.controls().items() if c.kind == "number")
+    control = hand.slider()
     value = hand.drag(control, 5)
     light = hand.rested()
     hand.figure.evaluate("figure => { figure.same = true; }")
@@ -187,7 +187,7 @@ def test_a_widget_on_a_phone(glance, static, slug):
     """It fits; a tap on a slider moves it; every control is at least 44 pixels high, and wide where it stands alone."""
     hand = Hand(glance(**PHONE).go(f"{static}{slug}/"), slug)
     fits_a_phone(hand.page)
-    name = next(name for name, c in hand.cls.controls().items() if c.kind == "number" and not c.more)
+    name = hand.slider()
     slider = hand.handle(name)
     slider.scroll_into_view_if_needed()
     box, picture = slider.bounding_box(), hand.pixels()

@@ -58,8 +58,9 @@ def blocks(steps: list[Step]) -> list[Block]:
 
 
 def fused(steps: list[Step], element, asked: set[int]) -> tuple[list[str], list[tuple[frozenset[str], list[str]]]]:
-    """The names that steps keep, each column's with its array, and the lines of the program as (controls, lines). ``element(id, inside)`` is a step's value in
-    a row, where those ``inside`` the loop are at hand; ``asked`` are the steps that the result names."""
+    """The names that steps keep, each column's with its array, and the lines of the program as (controls, lines).
+    ``element(id, inside)`` is a step's value in a row, where those ``inside`` the loop are at hand; ``asked`` are the steps
+    that the result names."""
     ordered = blocks(steps)
     block_of = {step.id: number for number, block in enumerate(ordered) for step in block.steps}
     kept = asked | {read for step in steps for read in step.reads if block_of.get(read) != block_of.get(step.id)}

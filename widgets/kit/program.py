@@ -67,8 +67,8 @@ class Function:
         declared = f"let {','.join(map(safe, self.locals))};" if self.locals else ""
         # a program's own lists are its caller's no longer: elsewhere they are written to on purpose
         own = "".join(f"{safe(a)}={safe(a)}.slice();" for a in self.written_arguments()) if self.outputs else ""
-        columns = ["columns$={}"] if self.outputs else []
-        return f"function {name}({','.join([*map(safe, self.arguments), *columns])}){{{declared}{own}\n{self.block(self.tree.body)}}}"
+        arguments = [*map(safe, self.arguments), *(["columns$={}"] if self.outputs else [])]
+        return f"function {name}({','.join(arguments)}){{{declared}{own}\n{self.block(self.tree.body)}}}"
 
     def written_arguments(self) -> list[str]:
         """Arguments of which an element is assigned."""
@@ -134,7 +134,8 @@ class Function:
         if not isinstance(node.value, ast.Dict):
             self.refuse(node, "a program's return of anything but a dict")
         found = {k.value: self.value(v) for k, v in zip(node.value.keys, node.value.values)}
-        fields = (f"{k}:+{v}" if self.outputs[k] == () else f"{k}:padded({v},{self.outputs[k]},columns$,'{k}')" for k, v in found.items())
+        fields = (f"{k}:+{v}" if self.outputs[k] == () else f"{k}:padded({v},{self.outputs[k]},columns$,'{k}')"
+                  for k, v in found.items())
         return f"return {{{','.join(fields)}}};"
 
     # -- expressions ------------------------------------------------------------------------------------------------

@@ -9,11 +9,6 @@
   const addressOf = script => new URL(script.getAttribute("src"), document.baseURI);
   let waiting;
 
-  // While the figures are drawn nothing else is asked of the network: time to fetch what is wanted next.
-  for (const script of scripts) {
-    document.head.append(Object.assign(document.createElement("link"), { rel: "prefetch", href: addressOf(script) }));
-  }
-
   function bring() {
     clearTimeout(waiting);
     for (const sign of signs) removeEventListener(sign, bring, true);
@@ -30,6 +25,9 @@
   }
 
   if (document.querySelector("figure.widget")) {
+    for (const script of scripts) {     // what is wanted next can be fetched meanwhile
+      document.head.append(Object.assign(document.createElement("link"), { rel: "prefetch", href: addressOf(script) }));
+    }
     waiting = setTimeout(bring, PATIENCE_MS);
     for (const sign of signs) addEventListener(sign, bring, true);
   } else bring();

@@ -200,7 +200,9 @@ export class View {
   }
 
   update(settled) {
-    if (this.element.dataset.state === "live") this.asksPython() ? this.ask() : this.showHere();
+    if (this.element.dataset.state === "live") {
+      if (this.asksPython()) this.ask(); else this.showHere();
+    }
     remember(this.slug, this.changedFromHome());
     if (settled) this.settleSoon();
   }
