@@ -1,11 +1,11 @@
-# make serve · make test · make site · make book · make bench · make load · make mutants · make fuzz · make audit · make dev · make record · make measure      Each sets up .venv by itself; PYTHON= to choose one.
+# make serve · make test · make lint · make site · make book · make bench · make load · make mutants · make fuzz · make baselines · make audit · make floors · make dev · make record · make measure · make calibrate      Each sets up .venv by itself; PYTHON= to choose one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 PORT ?= 5006
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help serve test site book bench load mutants fuzz audit dev recorder record measure clean
+.PHONY: help serve test lint floors site book bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
 help:
 	@sed -n '1p' Makefile
 
@@ -14,22 +14,35 @@ $(READY): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "System ML needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
 	@echo "Setting up .venv (once, a minute or two) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 serve: site
-	@$(BIN)/python site/serve.py --port $(PORT)
+	@$(BIN)/python -m course.serve --port $(PORT)
 
 site: $(READY)
-	@$(BIN)/python site/build.py
+	@$(BIN)/python -m course.build
 
 # The whole course as a PDF: build/system-ml.pdf. SITE_URL=https://example.org/course/ makes its links lead there.
 book: site
-	@$(BIN)/python site/paper.py
+	@$(BIN)/python -m course.paper
 
 # All of it on all cores, a core without work taking some from the others; make test PYTEST="tests/engine -k roofline" for some, in one process.
 test: $(READY)
 	@$(BIN)/python -m pytest $(or $(PYTEST),--numprocesses auto --dist worksteal)
+
+# What can be said of the code without running it: style, names, types, and who imports whom.
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/lint-imports --no-cache
+
+# Whether the oldest versions that pyproject.toml allows do work: they are resolved anew, installed apart, and the site is
+# built and some tests are run on them. Needs a package index.
+floors: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv || { echo "floors: uv could not be installed; nothing was tried."; exit 1; }
+	@$(BIN)/python tests/floors.py
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]' || echo "The other engines could not be installed; they are left out."
@@ -52,13 +65,19 @@ $(RECORDER): $(READY)
 
 recorder: $(RECORDER)
 
-# Records again what a real PyTorch does, for the lessons on one GPU's software: engine/recordings.
+# Records again what a real PyTorch does, for the lessons on one GPU's software: engine/one_gpu/recordings.
 record: $(RECORDER)
 	@$(BIN)/python -m record
 
-# Times launches, allocations and kernels on this machine's NVIDIA GPU: engine/measurements.
+# Times launches, allocations and kernels on this machine's NVIDIA GPU: engine/one_gpu/measurements.
 measure: $(RECORDER)
 	@$(BIN)/python -m measure
+
+# Fits the constants of engine/calibration on tables of measured operations, and judges the estimate on whole runs: make calibrate MEASUREMENTS=folder.
+calibrate: $(READY)
+	@test -n "$(MEASUREMENTS)" || { echo "make calibrate MEASUREMENTS=folder, with the tables that engine/calibration/README.md describes"; exit 2; }
+	@$(BIN)/python -m engine.calibration.fit "$(MEASUREMENTS)"
+	@$(BIN)/python -m engine.course.runs "$(MEASUREMENTS)"
 
 # The nonsense that make test tries, thirty times as much of it: some minutes. FUZZ_SEED= gives other cases, FUZZ_TIMES= more.
 FUZZ_SEED ?= $(shell date +%j)
@@ -67,14 +86,20 @@ fuzz: $(READY)
 	@echo "Seed $(FUZZ_SEED), $(FUZZ_TIMES) times the cases of make test."
 	@FUZZ_SEED=$(FUZZ_SEED) FUZZ_TIMES=$(FUZZ_TIMES) $(BIN)/python -m pytest tests/fuzz -q -s --numprocesses 0 --durations 0
 
+# What each figure says and where, in every state and at three widths: what stands elsewhere than in tests/browser/baselines
+# is shown; make baselines ACCEPT=1 keeps it (then look at git diff). PYTEST="-k kv_cache" for some. Some minutes.
+baselines: $(READY)
+	@BASELINES=all ACCEPT=$(ACCEPT) $(BIN)/python -m pytest tests/browser/test_texts.py -q -s --numprocesses auto --dist worksteal $(PYTEST)
+
 # Known faults of what is pinned, by pip-audit; without its data on every package it fails, and says so.
 audit: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit || { echo "audit: pip-audit could not be installed; nothing was audited."; exit 1; }
 	@$(BIN)/python -m pip_audit --strict --no-deps --disable-pip --progress-spinner off -r constraints.txt || { echo "audit: a fault was found, or the data of known faults could not be had for a package (see above)."; exit 1; }
 
-# Rebuilds on every change of a lesson, a widget, the engine or the theme, and serves the result.
+# Serves the course, builds what a change touches (a lesson, a widget or a style in seconds), and has open pages load
+# themselves again.
 dev: site
-	@$(BIN)/python site/serve.py --port $(PORT) --watch
+	@$(BIN)/python -m course.serve --port $(PORT) --watch
 
 clean:
 	rm -rf build .venv

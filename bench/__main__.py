@@ -1,6 +1,8 @@
-"""make bench: the budgets of the project as figures and ratios of one run. Machines are noisy: read the ratios.
+"""make bench: the budgets of the project as figures and ratios of one run. Machines are noisy: read the
+ratios.
 
-    python -m bench            all of it, 17 minutes on a quiet machine with two cores; make bench writes it into RESULTS.md
+    python -m bench            all of it, 17 minutes on a quiet machine with two cores
+    python -m bench --write    the same, into RESULTS.md (make bench)
     python -m bench --quick    without the 200 visits of the memory figure
     python -m bench parts      one section alone: build, parts, pages, engine
 """
@@ -18,12 +20,18 @@ from bench.servers import ROOT
 
 
 def build() -> None:
-    """From nothing, and again with the compiled widgets kept, as after a change of one lesson."""
+    """Time the build from scratch, and again with the compiled widgets kept, as after a change of one
+    lesson."""
     shutil.rmtree(ROOT / "build" / "compiled", ignore_errors=True)
     rows = []
-    for name, arguments, most in (("cold", ["--fresh"], 180), ("one lesson changed", [], 10)):
+    for name, arguments, most in (("cold", ["--fresh"], 120), ("one lesson changed", [], 10)):
         began = time.perf_counter()
-        subprocess.run([sys.executable, "site/build.py", *arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "course.build", *arguments],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         rows.append([name, tally.against(f"build, {name}", time.perf_counter() - began, most, "s")])
     tally.table("Build of the static course, s", ["build", "seconds"], rows)
 
@@ -32,22 +40,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print the project's budgets as figures and ratios.")
     parser.add_argument("sections", nargs="*", help="build, parts, pages, engine; none: all")
     parser.add_argument("--quick", action="store_true", help="leave out the 200 visits of the memory figure")
-    parser.add_argument("--write", action="store_true", help="put the figures into bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="write the figures to bench/RESULTS.md")
     options = parser.parse_args()
     from bench import computing, cost_model, pages
-    sections = {"build": build, "parts": computing.report, "pages": lambda: pages.report(20 if options.quick else 200),
-                "engine": cost_model.main}
+
+    sections = {
+        "build": build,
+        "parts": computing.report,
+        "pages": lambda: pages.report(20 if options.quick else 200),
+        "engine": cost_model.main,
+    }
     unknown = set(options.sections) - set(sections)
     if unknown:
         parser.error(f"no section is called {', '.join(unknown)}; there are {', '.join(sections)}")
     began = time.perf_counter()
     for name in options.sections or sections:
+        tally.look_at_the_clock()
         sections[name]()
     tally.missed()
     tally.say(f"\n{time.perf_counter() - began:.0f} s in all.")
     if options.write:
-        tally.write("Budgets", f"`make bench`, {tally.circumstances()}. In bold what is over its budget; the list stands at the end.\n"
-                    + "\n".join(tally.SAID))
+        tally.write(
+            "Budgets",
+            f"`make bench`, {tally.circumstances()}. In bold what is over its budget; the list stands at "
+            "the end.\n" + "\n".join(tally.SAID),
+        )
 
 
 if __name__ == "__main__":

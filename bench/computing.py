@@ -1,4 +1,4 @@
-"""What Python takes for each part of each widget, and how much of it goes over the wire to run in the page instead."""
+"""Python's time for each part of each widget, and how much data is sent to run them in the page instead."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import time
 from contextlib import contextmanager
 
 from bench.tally import against, table
-from engine import check
+from engine.base import check
 from tests import states
-from widgets.kit import export
+from widgets.kit.page import module
 from widgets.kit.widget import all_widgets
 
 PART_MS, MODULE_KB = 5.0, 400.0
-STATES = 40                     # that are tried for each widget
-SEARCH_MS = 100.0               # what a search over all layouts may take, here as in bench/cost_model.py
-SEARCHES = {("layout_planner", "stages"), ("layout_exam", "memories")}      # the first part that asks runs the whole search
+STATES = 40  # states tried for each widget
+SEARCH_MS = 100.0  # allowed time of a search over all layouts, as in bench/cost_model.py
+SEARCHES = {
+    ("layout_planner", "cloud"),
+    ("layout_exam", "memories"),
+}  # the first part that needs it runs the whole search
 
 
 def allowed_ms(slug: str, part: str) -> float:
@@ -27,7 +30,8 @@ def allowed_ms(slug: str, part: str) -> float:
 
 @contextmanager
 def no_garbage():
-    """No garbage is collected meanwhile, as in timeit: it would fall to one part or another by chance."""
+    """Switches garbage collection off meanwhile, as timeit does, because it would hit one part or another at
+    random."""
     gc.disable()
     try:
         yield
@@ -36,8 +40,9 @@ def no_garbage():
 
 
 def parts_ms(cls, rounds: int = 9) -> dict[str, list[float]]:
-    """Milliseconds of the processor for each part in some states. Each state is a new one, so that nothing is remembered
-    from the one before; which is what a drag costs a server. What is read or built once for all was so before."""
+    """Processor milliseconds of each part in some states. Each state is a new one, so that nothing is
+    remembered from the one before, as in a drag on a server. What is read or built only once was done
+    before."""
     found: dict[str, list[float]] = {name: [] for name in cls.methods("part_of")}
     for state in [states.default(cls), *states.scattered(cls, rounds)]:
         widget = cls()
@@ -51,12 +56,15 @@ def parts_ms(cls, rounds: int = 9) -> dict[str, list[float]]:
 
 
 def slower(found: dict[str, float], what: str, cls) -> str:
-    """The slowest part; each one over its budget is put on the list, short of those that nobody asks Python for."""
+    """The slowest part; each one over its budget is listed, except those that are never computed by
+    Python."""
     slowest, slug = max(found, key=found.get), cls.slug()
     if cls.in_page:
         return f"{slowest} {found[slowest]:.1f} (in page)"
-    texts = {name: against(f"{slug}, part {name}, {what}", took, allowed_ms(slug, name), "ms")
-             for name, took in found.items()}
+    texts = {
+        name: against(f"{slug}, part {name}, {what}", took, allowed_ms(slug, name), "ms")
+        for name, took in found.items()
+    }
     return f"{slowest} {texts[slowest]}"
 
 
@@ -65,10 +73,23 @@ def report() -> None:
     for slug, cls in all_widgets().items():
         found = parts_ms(cls, STATES)
         median = {name: statistics.median(took) for name, took in found.items()}
-        files = {"module": export.module(cls).encode(), "table": export.table(cls)}
-        rows.append([slug, slower(median, "computed in Python", cls), f"{sum(median.values()):.1f}",
-                     slower({name: max(took) for name, took in found.items()}, f"the slowest of {STATES} states", cls),
-                     *(against(f"{slug}, {kind}", len(gzip.compress(data, 6)) / 1e3, MODULE_KB, "kB")
-                       for kind, data in files.items())])
-    table("Widgets: Python in a new state, and what the page loads (gzip)",
-          ["widget", "slowest part, ms", "all parts, ms", "slowest state, ms", "module, kB", "table, kB"], rows)
+        files = {"module": module.module(cls).encode(), "table": module.table(cls)}
+        rows.append(
+            [
+                slug,
+                slower(median, "computed in Python", cls),
+                f"{sum(median.values()):.1f}",
+                slower(
+                    {name: max(took) for name, took in found.items()}, f"the slowest of {STATES} states", cls
+                ),
+                *(
+                    against(f"{slug}, {kind}", len(gzip.compress(data, 6)) / 1e3, MODULE_KB, "kB")
+                    for kind, data in files.items()
+                ),
+            ]
+        )
+    table(
+        "Widgets: Python in a new state, and what the page loads (gzip)",
+        ["widget", "slowest part, ms", "all parts, ms", "slowest state, ms", "module, kB", "table, kB"],
+        rows,
+    )

@@ -1,10 +1,11 @@
-"""make load: a hundred readers drag twice a second, first before one ``panel serve``, then before nginx and several of it.
+"""make load: a hundred readers drag twice a second, first against one ``panel serve``, then against nginx and
+several of them.
 
     python -m bench.load [--readers 100] [--seconds 20] [--processes 2] [--write]
 
-Each reader has a lesson open on a socket of its own (bench/reader.py) and drags one slider of one of its widgets; a few
-real browsers do the same meanwhile. The clients run on the same machine and take their share of it. ``--write`` puts what
-was found into bench/RESULTS.md.
+Each reader has a lesson open on its own socket (bench/reader.py) and drags one slider of one of its widgets;
+a few real browsers do the same meanwhile. The clients run on the same machine and take their share of it.
+``--write`` writes the results to bench/RESULTS.md.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from tornado.httpclient import AsyncHTTPClient
 
 from bench import servers, tally
 from bench.reader import Reader
-from tests import browsers
+from course import browsers
 from tests.browser import hands
 from widgets.kit.widget import all_widgets
 
 PERIOD_S = 0.5
 BROWSERS = 3
 
-# In a page: set a slider to so many of its stops, twice a second; milliseconds from each move to the frame that shows it.
+# In a page: set a slider to this many of its stops, twice a second; returns the milliseconds from each move
+# to the frame that shows it.
 DRAG = """async ([slug, moves, period]) => {
   const figure = document.querySelector(`figure[data-widget="${slug}"]`);
   const slider = figure.querySelector("[data-control] input[type=range]");
@@ -57,44 +59,51 @@ DRAG = """async ([slug, moves, period]) => {
 
 @dataclass
 class Found:
-    """What a run of readers found; times in seconds."""
+    """The results of a run of readers; times in seconds."""
 
     waits_s: list[float] = field(default_factory=list)
     opening_s: list[float] = field(default_factory=list)
     in_browsers_s: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    answers: int = 0        # those to the widgets of a lesson just opened included
+    answers: int = 0  # including those to the widgets of a lesson that was just opened
 
 
-# -- what the readers do -------------------------------------------------------------------------------------------------
+# -- the readers ---------------------------------------------------------------------------------------------
 @cache
 def asking() -> list[str]:
-    """The widgets that ask Python where they are served."""
+    """The widgets that query Python when they are served."""
     return [slug for slug, cls in all_widgets().items() if not cls.in_page]
 
 
 @cache
 def lessons() -> dict[str, list[str]]:
     """Address of each numbered lesson -> the widgets on its page that Python answers for."""
-    found = {address: [slug for slug in slugs if slug in asking()] for address, slugs in hands.lessons().items()}
+    found = {
+        address: [slug for slug in slugs if slug in asking()] for address, slugs in hands.lessons().items()
+    }
     return {address: slugs for address, slugs in found.items() if slugs and address[:1].isdigit()}
 
 
 @cache
 def home(slug: str) -> dict:
-    """The state in which a widget is first seen."""
+    """The initial state of a widget."""
     return all_widgets()[slug]().raw_state()
 
 
 @cache
 def sliders(slug: str) -> list[tuple[str, list[float]]]:
-    """Name and stops of the sliders in sight of a widget."""
+    """Name and stops of a widget's visible sliders."""
     controls = all_widgets()[slug].controls().values()
-    return [(c.name, c.grid.tolist()) for c in controls if c.kind in ("number", "player") and not getattr(c, "more", False)]
+    return [
+        (c.name, c.grid.tolist())
+        for c in controls
+        if c.kind in ("number", "player") and not getattr(c, "more", False)
+    ]
 
 
 def states_of(slug: str, own: bool, chance: random.Random):
-    """The states that one reader's drags go through, without end; ``own``: from a place where nobody else starts."""
+    """The endless sequence of states that one reader's drags go through; ``own``: starting where no other
+    reader starts."""
     found = sliders(slug)
     state = home(slug) | ({name: chance.choice(stops) for name, stops in found} if own else {})
     name, stops = chance.choice(found)
@@ -105,7 +114,8 @@ def states_of(slug: str, own: bool, chance: random.Random):
 
 
 async def read(address: str, number: int, until: float, own: bool, found: Found) -> Reader | None:
-    """One reader: open a lesson, let each widget ask once as its page does, then drag until the time is over."""
+    """One reader: open a lesson, let each widget query once as its page does, then drag until the time is
+    over."""
     chance, reader = random.Random(number), Reader(f"{number}-{time.monotonic_ns()}")
     lesson, slugs = chance.choice(list(lessons().items()))
     try:
@@ -122,7 +132,7 @@ async def read(address: str, number: int, until: float, own: bool, found: Found)
             await asked(reader, slug, next(states), found)
             found.waits_s.append(time.perf_counter() - began)
             await asyncio.sleep(max(0.0, PERIOD_S - (time.perf_counter() - began)))
-    except Exception as error:      # whatever goes wrong for a reader is what this looks for
+    except Exception as error:  # whatever goes wrong for a reader is what this measures
         found.errors.append(f"{lesson}: {error!r}")
     return reader
 
@@ -137,18 +147,24 @@ async def asked(reader: Reader, slug: str, state: dict, found: Found) -> None:
 async def browse(address: str, seconds: float, found: Found) -> None:
     """A few real browsers' pages, dragging as the readers do."""
     from playwright.async_api import async_playwright
+
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS)
+        browser = await playwright.chromium.launch(
+            executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS
+        )
 
         async def one(lesson: str, slug: str) -> None:
             page = await (await browser.new_context()).new_page()
+            await page.add_init_script(hands.NOT_COVERED)
             page.on("pageerror", lambda error: found.errors.append(f"browser: {error}"))
             await page.goto(f"{address}{lesson}")
             await page.wait_for_selector(f"figure[data-widget={slug}][data-state=live]", timeout=60_000)
             waits_ms = await page.evaluate(DRAG, [slug, int(seconds / PERIOD_S / 2), 1e3 * PERIOD_S])
             found.in_browsers_s += [1e-3 * wait for wait in waits_ms]
 
-        with_sliders = [(lesson, slug) for lesson, slugs in lessons().items() for slug in slugs[:1] if sliders(slug)]
+        with_sliders = [
+            (lesson, slug) for lesson, slugs in lessons().items() for slug in slugs[:1] if sliders(slug)
+        ]
         try:
             await asyncio.gather(*(one(*place) for place in with_sliders[:BROWSERS]))
         except Exception as error:
@@ -156,8 +172,11 @@ async def browse(address: str, seconds: float, found: Found) -> None:
         await browser.close()
 
 
-async def drive(address: str, readers: int, seconds: float, own: bool = False, browsers: bool = True) -> tuple[Found, list]:
-    """All readers, arriving over five seconds, each dragging until the end; their sockets are still open afterwards."""
+async def drive(
+    address: str, readers: int, seconds: float, own: bool = False, browsers: bool = True
+) -> tuple[Found, list]:
+    """All readers, arriving over five seconds, each dragging until the end; their sockets are still open
+    afterwards."""
     found, began = Found(), time.perf_counter()
     AsyncHTTPClient.configure(None, max_clients=readers + 10)
 
@@ -170,15 +189,20 @@ async def drive(address: str, readers: int, seconds: float, own: bool = False, b
     return found, [reader for reader in done if reader]
 
 
-# -- what the servers take -----------------------------------------------------------------------------------------------
+# -- the servers' resources ----------------------------------------------------------------------------------
 def cpu_s(processes) -> float:
     """Seconds of processor time that the processes have taken so far."""
-    fields = [Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in processes]
-    return sum(int(user) + int(system) for *_, user, system in (found[:13] for found in fields)) / os.sysconf("SC_CLK_TCK")
+    fields = [
+        Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in processes
+    ]
+    return sum(int(user) + int(system) for *_, user, system in (found[:13] for found in fields)) / os.sysconf(
+        "SC_CLK_TCK"
+    )
 
 
 async def settled(processes, seconds: float = 8.0) -> int:
-    """Resident bytes once sessions are discarded and collected, which Panel does some seconds after the last has gone."""
+    """Resident bytes once sessions are discarded and collected, which Panel does some seconds after the last
+    reader has left."""
     await asyncio.sleep(seconds)
     return servers.resident_bytes(processes)
 
@@ -205,17 +229,29 @@ async def run(name: str, address: str, processes, options, own: bool = False) ->
     after = await settled(processes)
     for error in (warm.errors + found.errors)[:5]:
         print(f"  {name}: {error}")
-    return [name, f"{len(found.waits_s) / (options.seconds + 2.5):.0f}",
-            times(found.waits_s), times(found.in_browsers_s), times(found.opening_s), str(len(found.errors)), f"{1e3 * took_s / max(found.answers, 1):.1f}",
-            f"{before / 1e6:.0f} / {peak / 1e6:.0f} / {after / 1e6:.0f}", f"{(peak - before) / 1e6 / options.readers:.2f}"]
+    return [
+        name,
+        f"{len(found.waits_s) / (options.seconds + 2.5):.0f}",
+        times(found.waits_s),
+        times(found.in_browsers_s),
+        times(found.opening_s),
+        str(len(found.errors)),
+        f"{1e3 * took_s / max(found.answers, 1):.1f}",
+        f"{before / 1e6:.0f} / {peak / 1e6:.0f} / {after / 1e6:.0f}",
+        f"{(peak - before) / 1e6 / options.readers:.2f}",
+    ]
 
 
 async def costs(address: str, process) -> str:
-    """What one answer takes when nobody else asks: a state for the first time, and again."""
+    """The time of one answer without other load: for a new state, and for the same one again."""
     reader, found, words = Reader("alone"), Found(), []
     await reader.open(address)
-    asked_for = [(slug, home(slug) | {name: stop}) for slug in asking() for name, stops in sliders(slug)[:1]
-                 for stop in stops[::len(stops) // 6 + 1]]
+    asked_for = [
+        (slug, home(slug) | {name: stop})
+        for slug in asking()
+        for name, stops in sliders(slug)[:1]
+        for stop in stops[:: len(stops) // 6 + 1]
+    ]
     for name, times_over in (("a new state", 1), ("one that was asked for before", 4)):
         took_s, waits_s = cpu_s([process]), []
         for slug, state in asked_for * times_over:
@@ -223,16 +259,21 @@ async def costs(address: str, process) -> str:
             await asked(reader, slug, state, found)
             waits_s.append(time.perf_counter() - began)
         took_s = (cpu_s([process]) - took_s) / len(waits_s)
-        words.append(f"{name}: {1e3 * took_s:.1f} ms of processor time, {1e3 * statistics.median(waits_s):.1f} ms until it is there")
+        words.append(
+            f"{name}: {1e3 * took_s:.1f} ms of processor time, {1e3 * statistics.median(waits_s):.1f} ms "
+            "until it is there"
+        )
     reader.close()
     return "; ".join(words)
 
 
 async def opened_and_closed(address: str, processes, visits: int) -> float:
-    """Bytes left after so many lessons were opened, dragged in once and left."""
+    """Bytes left after this many lessons were opened, dragged in once and closed."""
+
     async def visit(number: int) -> None:
         reader = await read(address, number, 0.0, False, Found())
         reader.close()
+
     for number in range(20):
         await visit(number)
     before = await settled(processes)
@@ -242,8 +283,14 @@ async def opened_and_closed(address: str, processes, visits: int) -> float:
 
 
 async def requests_per_s(address: str, seconds: float = 4.0, at_once: int = 32) -> float:
-    """Pages of a lesson, its scripts and its styles, asked for over kept connections as packed as the host gives them."""
-    paths = ["01-why-distributed/", "assets/widget/view.js", "assets/widgets/memory_stack.js", "assets/css/lesson.css"]
+    """Requests for pages of a lesson, its scripts and its styles, over kept-alive connections, compressed as
+    the host sends them."""
+    paths = [
+        "01-why-distributed/",
+        "assets/widget/view.js",
+        "assets/widgets/memory_stack.js",
+        "assets/css/lesson.css",
+    ]
     host, port = re.match(r"http://([\w.]+):(\d+)/", address).groups()
     count, until = 0, time.perf_counter() + seconds
 
@@ -252,7 +299,9 @@ async def requests_per_s(address: str, seconds: float = 4.0, at_once: int = 32) 
         reader, writer = await asyncio.open_connection(host, int(port))
         while time.perf_counter() < until:
             path = paths[count % len(paths)]
-            writer.write(f"GET /{path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept-Encoding: gzip\r\n\r\n".encode())
+            writer.write(
+                f"GET /{path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept-Encoding: gzip\r\n\r\n".encode()
+            )
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             assert " 200 " in head.split("\r\n")[0], head
             if length := re.search(r"content-length: (\d+)", head):
@@ -262,7 +311,7 @@ async def requests_per_s(address: str, seconds: float = 4.0, at_once: int = 32) 
                     await reader.readexactly(size + 2)
                 await reader.readexactly(2)
             count += 1
-            if "connection: close" in head:     # nginx ends one after a thousand requests
+            if "connection: close" in head:  # nginx closes a connection after a thousand requests
                 writer.close()
                 reader, writer = await asyncio.open_connection(host, int(port))
         writer.close()
@@ -271,9 +320,18 @@ async def requests_per_s(address: str, seconds: float = 4.0, at_once: int = 32) 
     return count / seconds
 
 
-# -- the report ----------------------------------------------------------------------------------------------------------
-HEAD = ["", "updates/s", "drag → update, ms: p50 / p95 / p99", "the same in browsers, to the paint", "lesson open, ms", "errors",
-        "CPU ms an answer", "memory, MB: before / with all / after", "MB a reader"]
+# -- the report ----------------------------------------------------------------------------------------------
+HEAD = [
+    "",
+    "updates/s",
+    "drag → update, ms: p50 / p95 / p99",
+    "the same in browsers, to the paint",
+    "lesson open, ms",
+    "errors",
+    "CPU ms an answer",
+    "memory, MB: before / with all / after",
+    "MB a reader",
+]
 
 
 async def measure(options) -> str:
@@ -291,21 +349,29 @@ async def measure(options) -> str:
     with servers.behind_nginx(0) as (address, _):
         files = await requests_per_s(address)
     table = "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["--"] * len(HEAD), *rows])
-    return (f"{options.readers} readers and {BROWSERS} browsers, each dragging twice a second for {options.seconds:.0f} s; "
-            f"servers and clients on one machine.\n\n{table}\n\n"
-            f"One reader of one process, over all widgets: {alone}.\n\n"
-            f"After {options.visits} lessons were opened and closed again, {left / 1e6:.1f} MB were left in one process.\n\n"
-            f"A lesson's page and three of its files, 32 connections of a client in Python, requests a second: {files:,.0f} "
-            f"from nginx with the static site, {marked:,.0f} from nginx before Python, {by_python:,.0f} from one `panel serve`.\n")
+    return (
+        f"{options.readers} readers and {BROWSERS} browsers, each dragging twice a second for "
+        f"{options.seconds:.0f} s; "
+        f"servers and clients on one machine.\n\n{table}\n\n"
+        f"One reader of one process, over all widgets: {alone}.\n\n"
+        f"After {options.visits} lessons were opened and closed again, {left / 1e6:.1f} MB were left in one "
+        "process.\n\n"
+        "A lesson's page and three of its files, 32 connections of a client in Python, requests a second: "
+        f"{files:,.0f} "
+        f"from nginx with the static site, {marked:,.0f} from nginx before Python, {by_python:,.0f} from "
+        "one `panel serve`.\n"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--readers", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--processes", type=int, default=2, help="of panel serve behind nginx")
-    parser.add_argument("--visits", type=int, default=200, help="lessons opened and closed for the memory figure")
-    parser.add_argument("--write", action="store_true", help="put the figures into bench/RESULTS.md")
+    parser.add_argument("--processes", type=int, default=2, help="panel serve processes behind nginx")
+    parser.add_argument(
+        "--visits", type=int, default=200, help="lessons opened and closed for the memory figure"
+    )
+    parser.add_argument("--write", action="store_true", help="write the figures to bench/RESULTS.md")
     options = parser.parse_args()
     text = asyncio.run(measure(options))
     text = f"`make load`, {tally.circumstances()}.\n\n{text}"

@@ -1,7 +1,7 @@
-"""Where a source can be broken, and how: one small change each, of the kind a slip of the hand makes.
+"""Where a source can be broken, and how: one small change each, like a slip of the hand.
 
-Left alone are words (docstrings, messages, annotations, decorators) and numbers too small to be more than a guard
-against rounding, since no test should notice those.
+Left alone are words (docstrings, messages, annotations, decorators) and numbers so small that they only guard
+against rounding, because no test should notice those.
 """
 
 from __future__ import annotations
@@ -14,25 +14,63 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Div,
-              ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
+ARITHMETIC = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
 BOUNDARIES = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
-OPPOSITES = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-             ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is}
-RENAMED = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum", "ceil": "floor", "floor": "ceil",
-           "any": "all", "all": "any"}
-SAME_EITHER_WAY = {*RENAMED, "zip", "isclose", "isinstance", "getattr", "setattr", "hasattr", "range", "sub", "join"}
+OPPOSITES = {
+    ast.Lt: ast.GtE,
+    ast.LtE: ast.Gt,
+    ast.Gt: ast.LtE,
+    ast.GtE: ast.Lt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+RENAMED = {
+    "max": "min",
+    "min": "max",
+    "maximum": "minimum",
+    "minimum": "maximum",
+    "ceil": "floor",
+    "floor": "ceil",
+    "any": "all",
+    "all": "any",
+}
+SAME_EITHER_WAY = {
+    *RENAMED,
+    "zip",
+    "isclose",
+    "isinstance",
+    "getattr",
+    "setattr",
+    "hasattr",
+    "range",
+    "sub",
+    "join",
+}
 SMALLEST_PHYSICS = 1e-7
 WORDS = (ast.JoinedStr, ast.Raise, ast.Assert, ast.Import, ast.ImportFrom)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file: what it was, what it became, and the whole of the file then."""
+    """One change of one file: the text before, the text after, and the whole changed file."""
 
     path: str
     line: int
-    function: int       # the first line of the innermost function around it; 0 outside of any
+    function: int  # the first line of the innermost function around it; 0 outside of any
     kind: str
     before: str
     after: str
@@ -43,9 +81,9 @@ class Mutant:
         return f"{self.before.strip()}  ->  {self.after.strip()}"
 
 
-# -- Python ----------------------------------------------------------------------------------------------------------
+# -- Python --------------------------------------------------------------------------------------------------
 def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """(kind, the node that takes its place) for each slip at this node."""
+    """(kind, replacement node) for each possible slip at this node."""
     if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         yield "arithmetic", _with(node, op=ARITHMETIC[type(node.op)]())
         if isinstance(node.op, (ast.Add, ast.Sub)):
@@ -109,7 +147,7 @@ def _alike(a: ast.AST, b: ast.AST) -> bool:
 
 
 def _nodes(node: ast.AST, function: int = 0) -> Iterator[tuple[ast.AST, int]]:
-    """(node, first line of the function around it), less what is only words."""
+    """(node, first line of the function around it), without nodes that are only words."""
     if isinstance(node, WORDS) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
         return
     if isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "__all__" for t in node.targets):
@@ -128,7 +166,8 @@ def _nodes(node: ast.AST, function: int = 0) -> Iterator[tuple[ast.AST, int]]:
 
 
 def python(path: str, source: str) -> list[Mutant]:
-    """Every mutant of a module. A node's own text is replaced, so that the rest of the file stays as it is written."""
+    """Every mutant of a module. Only a node's own text is replaced, so that the rest of the file stays as
+    written."""
     lines, found = source.splitlines(keepends=True), []
     starts = [0]
     for line in lines:
@@ -137,39 +176,61 @@ def python(path: str, source: str) -> list[Mutant]:
     for node, function in _nodes(ast.parse(source)):
         if not hasattr(node, "lineno"):
             continue
-        begin, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+        begin, end = (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[node.end_lineno - 1] + node.end_col_offset,
+        )
         before = raw[begin:end].decode()
         for kind, other in changes(node):
             text = ast.unparse(ast.fix_missing_locations(other))
             if isinstance(other, (ast.BinOp, ast.BoolOp, ast.IfExp, ast.Compare, ast.UnaryOp)):
                 text = f"({text})"
-            found.append(Mutant(path, node.lineno, function, kind, _around(raw, begin, end, before),
-                                _around(raw, begin, end, text), (raw[:begin] + text.encode() + raw[end:]).decode()))
+            found.append(
+                Mutant(
+                    path,
+                    node.lineno,
+                    function,
+                    kind,
+                    _around(raw, begin, end, before),
+                    _around(raw, begin, end, text),
+                    (raw[:begin] + text.encode() + raw[end:]).decode(),
+                )
+            )
     return found
 
 
 def _around(raw: bytes, begin: int, end: int, text: str) -> str:
-    """The lines that hold a change, as one, with ``text`` in its place."""
-    head = raw[raw.rfind(b"\n", 0, begin) + 1:begin].decode()
+    """The lines around a change, joined, with ``text`` in its place."""
+    head = raw[raw.rfind(b"\n", 0, begin) + 1 : begin].decode()
     newline = raw.find(b"\n", end)
-    return re.sub(r"\s+", " ", head + text + raw[end:newline if newline >= 0 else len(raw)].decode())
+    return re.sub(r"\s+", " ", head + text + raw[end : newline if newline >= 0 else len(raw)].decode())
 
 
-# -- catalogue -------------------------------------------------------------------------------------------------------
+# -- catalogue -----------------------------------------------------------------------------------------------
 FIGURE = re.compile(r"(?<![\w.-])(-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?|true|false)(?=[\s,\]]|$)")
 
-FIGURES = re.compile(r"(\w+ = )?[\s\[\],\d.e_+-]*(true|false)?\s*")       # a line of them, and of nothing else
+FIGURES = re.compile(r"(\w+ = )?[\s\[\],\d.e_+-]*(true|false)?\s*")  # a line of them, and of nothing else
 
 
 def data(path: str, source: str) -> list[Mutant]:
-    """A wrong figure in a TOML table: a number half as large again (whole ones stay whole), a truth turned."""
+    """Wrong figures in a TOML table: a number increased by half (whole ones stay whole), a truth value
+    inverted."""
     found, entry, begin = [], "", 0
     for number, line in enumerate(source.splitlines(keepends=True), 1):
         entry = line.strip() if line.startswith("[") else entry
         for figure in FIGURE.finditer(line) if FIGURES.fullmatch(line) else ():
-            changed = line[:figure.start()] + _wrong(figure[0]) + line[figure.end():]
-            found.append(Mutant(path, number, 0, "datum", f"{entry} {line}", f"{entry} {changed}",
-                                source[:begin] + changed + source[begin + len(line):]))
+            changed = line[: figure.start()] + _wrong(figure[0]) + line[figure.end() :]
+            found.append(
+                Mutant(
+                    path,
+                    number,
+                    0,
+                    "datum",
+                    f"{entry} {line}",
+                    f"{entry} {changed}",
+                    source[:begin] + changed + source[begin + len(line) :],
+                )
+            )
         begin += len(line)
     return found
 
@@ -181,19 +242,23 @@ def _wrong(figure: str) -> str:
     return str(value + max(1, value // 2) if isinstance(value, int) else 1.5 * value or 1.0)
 
 
-# -- choice ----------------------------------------------------------------------------------------------------------
+# -- choice --------------------------------------------------------------------------------------------------
 def of(path: str, source: str) -> list[Mutant]:
     return data(path, source) if path.endswith(".toml") else python(path, source)
 
 
 def chosen(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many of them by lot, different kinds and different functions before a second of the same."""
+    """A random choice of this many, with different kinds and functions before repeating one."""
     left = sorted(mutants, key=lambda m: (m.line, m.kind, m.after))
     random.Random(f"{seed} {left[0].path if left else ''}").shuffle(left)
     taken: list[Mutant] = []
     while left and len(taken) < count:
-        best = min(left, key=lambda m: sum((m.kind == t.kind) + (m.function == t.function) + 3 * (m.line == t.line)
-                                           for t in taken))
+        best = min(
+            left,
+            key=lambda m: sum(
+                (m.kind == t.kind) + (m.function == t.function) + 3 * (m.line == t.line) for t in taken
+            ),
+        )
         left.remove(best)
         taken.append(best)
     return sorted(taken, key=lambda m: (m.line, m.kind))

@@ -1,6 +1,7 @@
-"""The yardstick: the same stack of training state as an idiomatic Panel app. Sliders, pn.bind, one Bokeh figure.
+"""The baseline: the same stack of training state as an idiomatic Panel app, with sliders, pn.bind and one
+Bokeh figure.
 
-The figure is kept and its source replaced on each event, which is the faster of the two ways that Panel's guide shows.
+The figure is kept and its source replaced on each event, the faster of the two ways in Panel's guide.
 """
 
 import numpy as np
@@ -8,14 +9,20 @@ import panel as pn
 from bokeh.models import ColumnDataSource
 from bokeh.plotting import figure
 
-from engine import catalog, memory
+from engine import catalog
+from engine.mechanism import memory
 
 pn.extension()
 
 size = pn.widgets.EditableFloatSlider(name="Model size", start=0.1, end=2000, value=1000, step=0.1)
-gpu = pn.widgets.Select(name="GPU", options={g.name: g for g in catalog.gpus().values()}, value=catalog.gpu("h100-sxm"))
-recipe = pn.widgets.Select(name="Recipe", options={r.name: r for r in catalog.recipes().values()},
-                           value=catalog.recipe("bf16-adam"))
+gpu = pn.widgets.Select(
+    name="GPU", options={g.name: g for g in catalog.all_gpus().values()}, value=catalog.gpu("h100-sxm")
+)
+recipe = pn.widgets.Select(
+    name="Recipe",
+    options={r.name: r for r in catalog.all_recipes().values()},
+    value=catalog.recipe("bf16-adam"),
+)
 
 
 def columns(size, recipe):
@@ -26,7 +33,9 @@ def columns(size, recipe):
 
 source = ColumnDataSource(columns(size.value, recipe.value))
 ceiling = ColumnDataSource({"y": [gpu.value.hbm_bytes]})
-plot = figure(height=400, sizing_mode="stretch_width", x_range=(0, 10), y_range=(0, 1.4e12), toolbar_location=None)
+plot = figure(
+    height=400, sizing_mode="stretch_width", x_range=(0, 10), y_range=(0, 1.4e12), toolbar_location=None
+)
 plot.quad(left="left", right="right", bottom="bottom", top="top", source=source, fill_alpha=0.3)
 plot.segment(0.2, "y", 6.6, "y", source=ceiling, line_dash="dashed")
 
@@ -37,4 +46,6 @@ def update(size, gpu, recipe):
     return f"**{memory.state_bytes(size * 1e9, recipe) / 1e12:.3g} TB**"
 
 
-pn.Column(size, gpu, recipe, pn.pane.Bokeh(plot), pn.pane.Markdown(pn.bind(update, size, gpu, recipe))).servable()
+pn.Column(
+    size, gpu, recipe, pn.pane.Bokeh(plot), pn.pane.Markdown(pn.bind(update, size, gpu, recipe))
+).servable()

@@ -1,6 +1,7 @@
-"""A reader without a browser: Bokeh's protocol over a real websocket, spoken as the page's live.js does, and little else.
+"""A reader without a browser: Bokeh's protocol over a real websocket, used as the page's live.js does, and
+little else.
 
-It is light, so that a hundred of them beside a server on one machine leave the machine to the server.
+It is light, so that a hundred of them on the server's machine leave most of it to the server.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ class Lost(Exception):
 
 
 class Reader:
-    """One open page: ``await open(address)``, then ``await ask(slug, values)`` gives what the widget shows."""
+    """One open page: ``await open(address)``, then ``await ask(slug, values)`` returns what the widget
+    shows."""
 
     def __init__(self, name: str):
         self.name, self.numbers = name, itertools.count(1)
@@ -32,7 +34,7 @@ class Reader:
         url = f"{address.replace('http', 'ws', 1)}live/ws?{query}"
         request = HTTPRequest(url, headers={"Origin": origin or address.rstrip("/")})
         self.socket = await websocket_connect(request, subprotocols=["bokeh", token])
-        self.socket.protocol.set_nodelay(True)      # as browsers do
+        self.socket.protocol.set_nodelay(True)  # as browsers do
         assert (await self.message())["msgtype"] == "ACK"
         await self.send("PULL-DOC-REQ", {})
         self.model = self.content["doc"]["roots"][0]["id"] if await self.message() else None
@@ -55,15 +57,29 @@ class Reader:
         header = json.loads(await self.fragment())
         await self.fragment()
         self.content = json.loads(await self.fragment())
-        self.buffers = {json.loads(await self.fragment())["id"]: await self.fragment() for _ in range(header.get("num_buffers", 0))}
+        self.buffers = {
+            json.loads(await self.fragment())["id"]: await self.fragment()
+            for _ in range(header.get("num_buffers", 0))
+        }
         return header
 
     async def ask(self, slug: str, values: dict, wait_s: float = 30.0):
-        """The answer as the protocol carries it; its number is the question's."""
+        """The answer in the protocol's form; it has the question's number."""
         number = next(self.numbers)
         question = {"number": number, "widget": slug, "values": values}
-        await self.send("PATCH-DOC", {"events": [
-            {"kind": "ModelChanged", "model": {"id": self.model}, "attr": "question", "new": plain_map(question)}]})
+        await self.send(
+            "PATCH-DOC",
+            {
+                "events": [
+                    {
+                        "kind": "ModelChanged",
+                        "model": {"id": self.model},
+                        "attr": "question",
+                        "new": plain_map(question),
+                    }
+                ]
+            },
+        )
         async with asyncio.timeout(wait_s):
             while True:
                 if (await self.message())["msgtype"] != "PATCH-DOC":

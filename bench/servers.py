@@ -1,4 +1,4 @@
-"""The three things that are compared: the static files, the served course, the idiomatic Panel app."""
+"""The three things that are compared: the static files, the served course, and the idiomatic Panel app."""
 
 from __future__ import annotations
 
@@ -34,17 +34,22 @@ def _wait(port: int, process: subprocess.Popen) -> None:
 
 
 def resident_bytes(processes) -> int:
-    """What some processes hold of the machine's memory, together."""
+    """The memory that some processes use together."""
     status = [Path(f"/proc/{process.pid}/status").read_text() for process in processes]
     return sum(int(re.search(r"VmRSS:\s+(\d+)", text)[1]) * 1024 for text in status)
 
 
 @contextlib.contextmanager
 def running(*command: str, port: int | None = None, env: dict[str, str] | None = None):
-    """Run a server whose command names its port as {port}; gives (address, process)."""
+    """Run a server whose command contains its port as {port}; yields (address, process)."""
     port = port or free_port()
-    process = subprocess.Popen([part.format(port=port) for part in command], cwd=ROOT, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, env=os.environ | (env or {}))
+    process = subprocess.Popen(
+        [part.format(port=port) for part in command],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | (env or {}),
+    )
     try:
         _wait(port, process)
         yield f"http://localhost:{port}/", process
@@ -57,8 +62,23 @@ def static():
     return running(sys.executable, "-m", "http.server", "{port}", "--directory", "build/static")
 
 
-SERVE = (sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve", "--port", "{port}",
-         "--unused-session-lifetime", "1000", "--check-unused-sessions", "1000", "--log-level", "error")
+SERVE = (
+    sys.executable,
+    "-m",
+    "panel",
+    "serve",
+    "site/live.py",
+    "--plugins",
+    "widgets.kit.server.plugin",
+    "--port",
+    "{port}",
+    "--unused-session-lifetime",
+    "1000",
+    "--check-unused-sessions",
+    "1000",
+    "--log-level",
+    "error",
+)
 
 
 def served():
@@ -67,8 +87,8 @@ def served():
 
 @contextlib.contextmanager
 def behind_nginx(processes: int = 2):
-    """nginx with the shipped configuration before so many processes of Python, or before the files alone where there are none.
-    Gives (address, the processes)."""
+    """nginx with the shipped configuration in front of this many Python processes, or in front of the files
+    alone if there are none. Yields (address, the processes)."""
     nginx = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
     if not nginx:
         raise FileNotFoundError("nginx is not installed: apt-get install nginx-light (or brew install nginx)")
@@ -83,7 +103,8 @@ def behind_nginx(processes: int = 2):
 
 
 def lay_out(folder: Path, port: int, ports: list[int]) -> None:
-    """The folder that nginx is started in: deploy/nginx with these ports, the site packed, its headers."""
+    """The folder that nginx is started in: deploy/nginx with these ports, the compressed site, its
+    headers."""
     shutil.copytree(ROOT / "deploy" / "nginx", folder, dirs_exist_ok=True)
     shutil.copy(ROOT / "build" / "headers.conf", folder)
     shutil.copytree(ROOT / "build" / "static", folder / "static")
@@ -93,9 +114,23 @@ def lay_out(folder: Path, port: int, ports: list[int]) -> None:
     site = (folder / ("site.conf" if ports else "static.conf")).read_text()
     if ports:
         line = re.search(r" *server 127\.0\.0\.1:5011(.*)\n", site)[0]
-        site = re.sub(r"( *server 127\.0\.0\.1:\d+.*\n)+", "".join(line.replace("5011", str(one)) for one in ports), site)
+        site = re.sub(
+            r"( *server 127\.0\.0\.1:\d+.*\n)+",
+            "".join(line.replace("5011", str(one)) for one in ports),
+            site,
+        )
     (folder / "site.conf").write_text(site.replace("listen 8080", f"listen 127.0.0.1:{port}"))
 
 
 def idiomatic():
-    return running(sys.executable, "-m", "panel", "serve", "bench/panel_app.py", "--port", "{port}", "--log-level", "error")
+    return running(
+        sys.executable,
+        "-m",
+        "panel",
+        "serve",
+        "bench/panel_app.py",
+        "--port",
+        "{port}",
+        "--log-level",
+        "error",
+    )

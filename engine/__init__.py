@@ -1,4 +1,101 @@
 """The numbers behind System ML: pure functions over floats or numpy arrays, SI units inside.
 
-Knows no lesson, widget or colour. Import the mechanism you need: ``from engine import memory``.
+Knows no widget and no colour; what only the lessons ask is in ``engine.course``. The most common
+questions have plain names::
+
+    import engine
+
+    machine = engine.Machine.of("h100-sxm", precision="fp8")
+    job = engine.Job(global_batch=1024, seq=8192)
+    best = engine.plan("llama3-70b", machine, job, gpus=512).best
+    print(best.layout, best.step_s, best.mfu())
+
+Behind these names are packages that can be used directly: ``from engine.mechanism import memory``. Each name
+is loaded on first use, so that a program pays only for the parts it needs.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.api import (
+        Bill,
+        Collective,
+        Deployment,
+        Deployments,
+        Estimate,
+        Goodput,
+        Gpu,
+        Job,
+        Layout,
+        Link,
+        Machine,
+        Model,
+        Node,
+        Plan,
+        Recipe,
+        Report,
+        Served,
+        Validation,
+        check_launch,
+        collective,
+        cost,
+        deploy,
+        estimate,
+        goodput,
+        gpu,
+        link,
+        model,
+        node,
+        plan,
+        recipe,
+        serve,
+        validate,
+    )
+
+__all__ = [
+    "Bill",
+    "Collective",
+    "Deployment",
+    "Deployments",
+    "Estimate",
+    "Goodput",
+    "Gpu",
+    "Job",
+    "Layout",
+    "Link",
+    "Machine",
+    "Model",
+    "Node",
+    "Plan",
+    "Recipe",
+    "Report",
+    "Served",
+    "Validation",
+    "check_launch",
+    "collective",
+    "cost",
+    "deploy",
+    "estimate",
+    "goodput",
+    "gpu",
+    "link",
+    "model",
+    "node",
+    "plan",
+    "recipe",
+    "serve",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        return getattr(import_module("engine.api"), name)
+    raise AttributeError(f"module 'engine' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

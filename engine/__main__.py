@@ -1,280 +1,299 @@
-"""The engine at a shell: ``python -m engine estimate | plan | infer | collective | goodput | cost | models | gpus |
-validate``.
+"""The engine on the command line: ``python -m engine estimate | plan | infer | deploy | check | collective |
+goodput | cost | models | gpus | validate | puzzle``.
 
-Tables by default, ``--json`` for programs. Bad input: one line on standard error and exit status 2. ``cost`` over its
-``--budget``: the bill as always, one line on standard error and exit status 3.
+Prints tables by default and JSON for programs with ``--json``. Bad input gives one line on standard error and
+exit status 2. A ``cost`` above its ``--budget`` prints the bill as usual, one line on standard error, and
+exits with status 3; so does a ``check`` of what does not fit or cannot start. A ``puzzle`` that is not right
+yet exits with status 1.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
 import sys
+from argparse import Namespace
 from dataclasses import asdict
+from pathlib import Path
 
-from engine import catalog, check, cost, flops, interconnect, models, report, units
-from engine.collectives import OPERATIONS, algorithm_bandwidth, bus_bandwidth
-from engine.layout import PRECISIONS, SOFTWARE, Job, Layout, estimate, machine
-from engine.memory import RECOMPUTE
-from engine.pipeline import SCHEDULES
+from engine import api, catalog
+from engine.arguments import one_line, parser
+from engine.base import units
+from engine.catalog import models
+from engine.catalog.models import Model
+from engine.course import accuracy, puzzle_files, puzzles, report
+from engine.launch import shown
+from engine.launch.verdict import ILLEGAL, TOO_LARGE
+from engine.step import own
+from engine.step.layout import SOFTWARE, Job, Layout, Machine
 
-OVER_BUDGET = 3         # exit status of ``cost`` where the guard refuses
-LONGEST_MESSAGE = 1000  # characters
-
-
-class Parser(argparse.ArgumentParser):
-    """One line for a bad argument instead of the whole usage."""
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: error: {_line(message)}\n")
-
-
-def _line(message: object) -> str:
-    """A message on one line and of a length to be read, whatever the arguments in it hold."""
-    words = " ".join(str(message).split())
-    return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]} …"
+NOT_YET = 1  # exit status of ``puzzle --check`` where the answer is not right
+OVER_BUDGET = 3  # exit status of ``cost`` when the budget guard refuses, and of ``check`` for what cannot run
+LARGEST_FILE = 4 * 10**6  # bytes of a text to check: four for each character that is read
 
 
-# -- arguments -------------------------------------------------------------------------------------------------------
-def _add_model(parser):
-    one = parser.add_mutually_exclusive_group(required=True)
-    one.add_argument("--model", help="key of the catalogue: python -m engine models")
-    one.add_argument("--model-file", metavar="TOML", help="a model of your own, in the catalogue's keys")
+# -- commands ------------------------------------------------------------------------------------------------
+Result = tuple[dict | list, list[str]]  # for --json, and the lines of the table
 
 
-def _add_machine(parser):
-    parser.add_argument("--gpu", required=True, help="key of the catalogue: python -m engine gpus")
-    parser.add_argument("--precision", default="bf16", choices=(*PRECISIONS, "int8", "fp4"),
-                        help="of the matrix products (bf16)")
-    parser.add_argument("--gpus-per-node", type=int, help="that share a scale-up link (the GPU's usual number)")
-    parser.add_argument("--nic-bytes-per-s", type=float, help="one way and per GPU (the GPU's usual NIC)")
-    parser.add_argument("--oversubscription", type=float, default=1.0, help="of the network between nodes (1)")
-
-
-def _add_job(parser):
-    parser.add_argument("--gpus", type=int, required=True)
-    parser.add_argument("--global-batch", type=int, required=True, help="sequences of a step")
-    parser.add_argument("--seq", type=int, required=True, help="tokens of a sequence")
-    parser.add_argument("--recipe", default="bf16-adam", help="bytes of training state (bf16-adam)")
-    parser.add_argument("--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean")
-    parser.add_argument("--software", choices=tuple(SOFTWARE), help=(
-        "what the next four switches are unless said otherwise: modern, all on; 2022, as in Korthikanti et al. (no "
-        "fused attention, no overlap); 2021, as in Megatron-LM's SC21 paper (all off). Without it modern, but for "
-        "selective recomputation, which is made for attention that is not fused"))
-    for flag, text in (("sequence-parallel", "norms and dropout sharded over the tensor ranks"),
-                       ("flash", "fused attention"), ("overlap", "data-parallel traffic behind arithmetic"),
-                       ("fused", "weight gradients summed inside their product, stage outputs freed once sent")):
-        parser.add_argument(f"--{flag}", action=argparse.BooleanOptionalAction, help=text)
-    parser.add_argument("--gather-context", action="store_true", help="context parallelism by AllGather, not a ring")
-
-
-def _add_layout(parser):
-    for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
-        parser.add_argument(f"--{axis}", type=int, default=1, help=f"{text} parallel ranks (1)")
-    parser.add_argument("--expert-tp", type=int, default=1, help="GPUs that share an expert (1)")
-    parser.add_argument("--zero", type=int, default=1, help="ZeRO stage, 3 is FSDP (1)")
-    parser.add_argument("--shard", type=int, default=0, help="HSDP: GPUs that share one copy of the state (all)")
-    parser.add_argument("--micro-batch", type=int, default=1)
-    parser.add_argument("--recompute", default="none", help=f"{', '.join(RECOMPUTE)} (none)")
-    parser.add_argument("--schedule", default="1f1b", help=f"{', '.join(SCHEDULES)} (1f1b)")
-    parser.add_argument("--interleave", type=int, default=1, help="chunks of layers a stage (1)")
-
-
-def _parser() -> Parser:
-    parser = Parser(prog="python -m engine", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="command")
-
-    def command(name, run, text, *groups):
-        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        sub.add_argument("--json", action="store_true", help="for programs")
-        for add in groups:
-            add(sub)
-        sub.set_defaults(run=run)
-        return sub
-
-    command("estimate", run_estimate, "time and memory of one training step",
-            _add_model, _add_machine, _add_job, _add_layout)
-    sub = command("plan", run_plan, "the fastest layout of all, and what the others lose by",
-                  _add_model, _add_machine, _add_job)
-    sub.add_argument("--top", type=int, default=5, help="how many splits to show (5)")
-    sub = command("infer", run_infer, "latency and throughput of serving", _add_model, _add_machine)
-    sub.add_argument("--tp", type=int, default=1)
-    sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
-    sub.add_argument("--prompt", type=int, default=1024, help="tokens (1024)")
-    sub.add_argument("--output", type=int, default=128, help="tokens (128)")
-    sub.add_argument("--weight-precision", help="as stored, where it is not that of the products (int4, int8, fp8, …)")
-    sub.add_argument("--kv-precision", help="of the cache (16 bits)")
-    sub.add_argument("--all-reduce", default="auto", help="auto, ring, tree, nvls or one_shot (auto)")
-    sub = command("collective", run_collective, "time and bandwidth of one collective operation", _add_machine)
-    sub.add_argument("--op", required=True, help=", ".join(OPERATIONS))
-    sub.add_argument("--ranks", type=int, required=True)
-    sub.add_argument("--bytes", type=float, required=True, help="of the whole buffer")
-    sub.add_argument("--per-node", type=int, help="of the ranks (as many as a node holds)")
-    sub = command("goodput", run_goodput, "what failures leave of a long run")
-    sub.add_argument("--gpus", type=int, required=True)
-    sub.add_argument("--checkpoint-s", type=float, default=60.0, help="that writing one takes (60)")
-    sub.add_argument("--restart-s", type=float, default=600.0, help="from a failure to the next step (600)")
-    sub.add_argument("--failures-per-gpu-year", type=float, help="(Llama 3's: 0.17)")
-    sub.add_argument("--interval-s", type=float, help="between checkpoints (Young's optimum)")
-    sub = command("cost", run_cost, "what a run costs, and whether the budget allows it")
-    sub.add_argument("--gpu", required=True)
-    sub.add_argument("--gpus", type=int, default=1)
-    sub.add_argument("--hours", type=float, help="of the run; or --model and --tokens")
-    sub.add_argument("--model", help="key of the catalogue")
-    sub.add_argument("--tokens", type=float, help="that the model is trained on")
-    sub.add_argument("--mfu", type=float, default=0.4, help="share of the 16-bit peak (0.4)")
-    sub.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
-    sub.add_argument("--overhead", type=float, default=0.0, help="storage, network, idle GPUs, as a share (0)")
-    sub.add_argument("--budget", type=float, help="dollars; above it the guard refuses, with exit status 3")
-    command("models", run_models, "the catalogue's models")
-    command("gpus", run_gpus, "the catalogue's accelerators")
-    sub = command("validate", run_validate, "the engine against published runs, worst first")
-    sub.add_argument("--cases", metavar="DIR", help="the published cases (tests/published of the repository)")
-    sub.add_argument("--all", action="store_true", help="every row, not only each group's worst")
-    return parser
-
-
-# -- commands --------------------------------------------------------------------------------------------------------
-def _model(args):
+def _model(args: Namespace) -> Model:
     return catalog.model_from_file(args.model_file) if args.model_file else catalog.model(args.model)
 
 
-def _machine(args):
-    return machine(catalog.gpu(args.gpu), args.precision, args.gpus_per_node, args.nic_bytes_per_s,
-                   args.oversubscription)
+def _machine(args: Namespace) -> Machine:
+    return Machine.of(
+        args.gpu, args.precision, args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription
+    )
 
 
-def _job(args) -> Job:
+def _job(args: Namespace) -> Job:
     switches = dict(SOFTWARE[args.software or "modern"])
     if args.software is None and getattr(args, "recompute", None) == "selective":
         switches["flash"] = False
     switches |= {name: getattr(args, name) for name in switches if getattr(args, name) is not None}
-    return Job(args.global_batch, args.seq, catalog.recipe(args.recipe), **switches, gather_context=args.gather_context,
-               imbalance=args.imbalance)
+    return Job(
+        args.global_batch,
+        args.seq,
+        catalog.recipe(args.recipe),
+        **switches,
+        overlap_tensor=args.overlap_tensor,
+        gather_context=args.gather_context,
+        imbalance=args.imbalance,
+        kernels=args.kernels,
+        loss=args.loss,
+        loss_chunks=args.loss_chunks,
+        mtp=args.mtp,
+    )
 
 
-def run_estimate(args):
-    layout = Layout(args.gpus, args.tp, args.pp, args.cp, args.ep, args.zero, args.micro_batch, args.recompute,
-                    args.schedule, args.interleave, args.expert_tp, args.shard)
-    result = estimate(_model(args), _machine(args), _job(args), layout).as_dict()
+def run_estimate(args: Namespace) -> Result:
+    layout = Layout(
+        args.gpus,
+        args.tp,
+        args.pp,
+        args.cp,
+        args.ep,
+        args.zero,
+        args.micro_batch,
+        args.recompute,
+        args.schedule,
+        args.interleave,
+        args.expert_tp,
+        args.shard,
+        args.recompute_layers,
+        args.first_layers,
+        args.last_layers,
+    )
+    result = api.estimate(_model(args), _machine(args), _job(args), layout).as_dict()
     return result, report.lines(result)
 
 
-def run_plan(args):
-    from engine import search
-    result = search.plan(_model(args), _machine(args), _job(args), args.gpus, args.top).as_dict()
+def run_plan(args: Namespace) -> Result:
+    result = api.plan(_model(args), _machine(args), _job(args), args.gpus, top=args.top).as_dict()
     columns = [*result["best"]["layout"], "step_s", "mfu", "total_bytes", "fits", "slower_by", "lost_by"]
-    rows = [{**row["layout"], **row, "total_bytes": row["memory_bytes"]["total"]}
-            for row in [{**result["best"], "slower_by": 0.0, "lost_by": "-"}, *result["runners_up"]]]
-    counts = {key: result[key] for key in ("layouts", "fitting", "search_s", "layouts_per_s")}
-    return result, report.lines(counts) + [""] + report.table(rows, columns)
+    rows = [
+        {**row["layout"], **row, "total_bytes": row["memory_bytes"]["total"]}
+        for row in [{**result["best"], "slower_by": 0.0, "lost_by": "-"}, *result["runners_up"]]
+    ]
+    counts = {key: result[key] for key in ("layouts", "fitting", "search_s", "layouts_per_s", "tied_splits")}
+    plain = result["simplest"]
+    simplest = {**plain["layout"], **plain, "total_bytes": plain["memory_bytes"]["total"]}
+    simplest |= {"slower_by": plain["step_s"] / result["best"]["step_s"] - 1.0, "lost_by": "-"}
+    told = {key: result["best"][key] for key in ("band_s", "extrapolates")}
+    return result, [
+        *report.lines(counts),
+        "",
+        "The fastest, and the best of the other splits:",
+        *report.table(rows, columns),
+        *report.lines(told),
+        "",
+        f"The estimate cannot tell {result['tied_splits']} splits apart. The simplest of their layouts:",
+        *report.table([simplest], columns),
+    ]
 
 
-def run_infer(args):
-    from engine import inference
-    kv_precision = args.kv_precision or ("bf16" if args.precision in ("fp8", "int8", "fp4") else args.precision)
-    serving = inference.Serving(args.tp, args.batch, args.prompt, args.output, kv_precision, args.all_reduce,
-                                args.weight_precision)
-    result = inference.infer(_model(args), _machine(args), serving)
+def run_infer(args: Namespace) -> Result:
+    result = api.serve(
+        _model(args),
+        _machine(args),
+        tp=args.tp,
+        batch=args.batch,
+        prompt=args.prompt,
+        output=args.output,
+        kv_precision=args.kv_precision,
+        weight_precision=args.weight_precision,
+        all_reduce=args.all_reduce,
+    ).as_dict()
     return result, report.lines(result)
 
 
-def run_collective(args):
-    net = _machine(args).wires
-    check.one_of(OPERATIONS, op=args.op)
-    check.whole(2, ranks=args.ranks)
-    check.positive(bytes=args.bytes)
-    per_node = min(args.ranks, int(net.gpus_per_node)) if args.per_node is None else args.per_node
-    check.whole(per_node=per_node)
-    if per_node > min(args.ranks, net.gpus_per_node):
-        raise ValueError(f"per_node must be at most ranks and the node's {net.gpus_per_node:.0f} GPUs, got {per_node}")
-    ranks, per_node = float(args.ranks), float(per_node)
-    time_s = interconnect.collective_s(args.op, args.bytes, ranks, per_node, net)
-    result = {"op": args.op, "gpu": args.gpu, "ranks": args.ranks, "per_node": int(per_node), "bytes": args.bytes,
-              "time_s": time_s, "algorithm_bandwidth": algorithm_bandwidth(args.bytes, time_s),
-              "bus_bandwidth": bus_bandwidth(args.op, ranks, args.bytes, time_s),
-              "algorithm": interconnect.algorithm(args.op, args.bytes, ranks, per_node, net)}
+def run_deploy(args: Namespace) -> Result:
+    result = api.deploy(
+        _model(args),
+        _machine(args),
+        args.gpus,
+        token_s=args.token_s,
+        prompt=args.prompt,
+        output=args.output,
+        kv_precision=args.kv_precision,
+        weight_precision=args.weight_precision,
+        top=args.top,
+    ).as_dict()
+    return result, report.table([result["best"], *result["runners_up"]], list(result["best"]))
+
+
+def _texts(paths: list[str]) -> dict[str, str]:
+    """The files to check, by name; ``-`` is standard input. One that is too large or no text stays so, and
+    the report says it."""
+    found = {}
+    for path in paths:
+        try:
+            if path == "-":
+                data = sys.stdin.buffer.read(LARGEST_FILE + 1)
+            else:
+                with open(path, "rb") as file:
+                    data = file.read(LARGEST_FILE + 1)
+        except OSError as error:
+            raise ValueError(f"files must be readable, got {path!r}: {error.strerror}") from None
+        found["standard input" if path == "-" else path] = data.decode("utf-8", errors="replace")
+    return found
+
+
+def run_check(args: Namespace) -> Result:
+    gpu = own.gpu_from_file(args.gpu_file) if args.gpu_file else args.gpu
+    found = api.check_launch(_texts(args.files), gpu, args.gpus)
+    if found.launch is None:
+        raise ValueError("; ".join(str(fault) for fault in found.faults))
+    return found.as_dict(), shown.lines(found)
+
+
+def run_collective(args: Namespace) -> Result:
+    result = api.collective(
+        args.op, _machine(args), ranks=args.ranks, buffer_bytes=args.bytes, per_node=args.per_node
+    ).as_dict()
     return result, report.lines(result)
 
 
-def run_goodput(args):
-    from engine import reliability
-    known = {} if args.failures_per_gpu_year is None else {"failures_per_gpu_year": args.failures_per_gpu_year}
-    run = reliability.run(args.gpus, args.checkpoint_s, args.restart_s, interval_s=args.interval_s, **known)
-    result = {"gpus": run.gpus, "checkpoint_s": args.checkpoint_s, "restart_s": args.restart_s,
-              "mean_time_between_failures_s": run.mtbf_s, "interval_s": run.interval_s, "wasted_share": run.wasted,
-              "goodput": run.goodput, "failures_per_day": run.failures_per_day,
-              "best_interval_s": float(reliability.best_interval_s(args.checkpoint_s, run.mtbf_s)),
-              "useful_share": float(reliability.useful_share(run.interval_s, args.checkpoint_s, run.mtbf_s,
-                                                             args.restart_s))}
+def run_goodput(args: Namespace) -> Result:
+    result = api.goodput(
+        args.gpus,
+        checkpoint_s=args.checkpoint_s,
+        restart_s=args.restart_s,
+        failures_per_gpu_year=args.failures_per_gpu_year,
+        interval_s=args.interval_s,
+    ).as_dict()
     return result, report.lines(result)
 
 
-def run_cost(args):
-    gpu = catalog.gpu(args.gpu)
-    check.whole(gpus=args.gpus)
-    if args.hours is not None:
-        check.positive(hours=args.hours)
-        gpu_hours = args.gpus * args.hours
-    elif args.model and args.tokens is not None:
-        check.positive(tokens=args.tokens)
-        needed = flops.training_flops(models.active_parameters(catalog.model(args.model)), args.tokens)
-        gpu_hours = flops.gpu_hours(needed, gpu.peak_flops_per_s("bf16"), args.mfu)
-    else:
+def run_cost(args: Namespace) -> Result:
+    if args.hours is None and not (args.model and args.tokens is not None):
         raise ValueError("cost needs --hours, or --model and --tokens; got neither")
-    price = args.price if args.price is not None else catalog.price(args.gpu).dollars_per_hour
-    dollars = float(cost.run_dollars(gpu_hours, price, args.overhead))
-    result = {"sentence": _priced(gpu, args.gpus, gpu_hours, price, args.overhead, dollars), "gpu": args.gpu,
-              "gpus": args.gpus, "gpu_hours": float(gpu_hours), "hours": float(gpu_hours / args.gpus),
-              "dollars_per_gpu_hour": price, "dollars": dollars}
-    if args.price is None:
-        result["price_date"] = catalog.price(args.gpu).date
-    if args.budget is not None:
-        over = float(cost.over_budget_dollars(dollars, args.budget))
-        result |= {"budget_dollars": args.budget, "over_budget_dollars": over, "within_budget": over <= 0.0}
-    return result, [result["sentence"], *report.lines({key: result[key] for key in result if key != "sentence"})]
+    bill = api.cost(
+        args.gpu,
+        gpus=args.gpus,
+        hours=args.hours,
+        model=args.model,
+        tokens=args.tokens,
+        mfu=args.mfu,
+        dollars_per_gpu_hour=args.price,
+        overhead_share=args.overhead,
+        budget_dollars=args.budget,
+    )
+    result = bill.as_dict()
+    figures = {key: value for key, value in result.items() if key != "sentence"}
+    return result, [bill.sentence, *report.lines(figures)]
 
 
-def _priced(gpu, gpus, gpu_hours, price, overhead, dollars) -> str:
-    """The sentence with which a run begins."""
-    on_top = f" and {units.human(overhead, 'percent')} on top" if overhead else ""
-    return (f"This run takes {gpus:,} {gpu.name} for {units.human(gpu_hours / gpus * units.HOUR, 'seconds')}, "
-            f"{units.number(gpu_hours)} GPU-hours at {units.human(price, 'dollars')}{on_top}: "
-            f"{units.human(dollars, 'dollars')}.")
+def _refused(bill: dict) -> str:
+    """The guard's message: that it refuses, and by how much the bill exceeds the budget."""
+    over, budget = bill["over_budget_dollars"], bill["budget_dollars"]
+    percent = 100.0 * over / budget
+    times = f" ({units.human(over / budget, 'percent')})" if math.isfinite(percent) else ""
+    return (
+        f"refused: {units.human(over, 'dollars')}{times} over the budget of {units.human(budget, 'dollars')}"
+    )
 
 
-def _refused(result) -> str:
-    """What the guard says, and by how much."""
-    over = result["over_budget_dollars"]
-    return (f"refused: {units.human(over, 'dollars')} ({units.human(over / result['budget_dollars'], 'percent')}) over "
-            f"the budget of {units.human(result['budget_dollars'], 'dollars')}")
-
-
-def run_models(args):
-    rows = [{"key": m.key, "name": m.name, "year": m.year, "parameters": int(models.parameters(m)),
-             "active_parameters": int(models.active_parameters(m)), "layers": m.layers, "hidden": m.hidden,
-             "heads": m.heads, "kv_heads": m.kv_heads, "experts": m.experts, "vocab": m.vocab, "source": m.source}
-            for m in catalog.models().values()]
+def run_models(args: Namespace) -> Result:
+    rows = [
+        {
+            "key": m.key,
+            "name": m.name,
+            "year": m.year,
+            "parameters": int(models.parameters(m)),
+            "active_parameters": int(models.active_parameters(m)),
+            "layers": m.layers,
+            "hidden": m.hidden,
+            "heads": m.heads,
+            "kv_heads": m.kv_heads,
+            "experts": m.experts,
+            "vocab": m.vocab,
+            "source": m.source,
+        }
+        for m in catalog.all_models().values()
+    ]
     return rows, report.table(rows, [key for key in rows[0] if key != "source"])
 
 
-def run_gpus(args):
-    rows = [asdict(gpu) for gpu in catalog.gpus().values()]
-    return rows, report.table(rows, ["key", "name", "year", "hbm_bytes", "hbm_bytes_per_s", "bf16_flops_per_s",
-                                     "fp8_flops_per_s", "link_name", "link_bytes_per_s", "nic_bytes_per_s",
-                                     "gpus_per_node"])
+def run_gpus(args: Namespace) -> Result:
+    rows = [asdict(gpu) for gpu in catalog.all_gpus().values()]
+    return rows, report.table(
+        rows,
+        [
+            "key",
+            "name",
+            "year",
+            "hbm_bytes",
+            "hbm_bytes_per_s",
+            "bf16_flops_per_s",
+            "fp8_flops_per_s",
+            "link_name",
+            "link_bytes_per_s",
+            "nic_bytes_per_s",
+            "gpus_per_node",
+        ],
+    )
 
 
-def run_validate(args):
-    from engine import validation
-    outcome = validation.validate(args.cases)
+def run_validate(args: Namespace) -> Result:
+    if args.by == "axis":
+        return accuracy.as_dict(), accuracy.lines()
+    outcome = api.validate(args.cases)
     return outcome.as_dict(), outcome.lines(everything=args.all)
 
 
-def _require_finite(result, key="result") -> None:
-    """ValueError where a number in the result has overflowed."""
+def run_puzzle(args: Namespace) -> Result:
+    if args.name is None:
+        if args.check:
+            raise ValueError(f"--check needs the name of a puzzle: {', '.join(puzzles.names())}")
+        rows = puzzle_files.listed()
+        return rows, report.table(rows, list(rows[0]))
+    if args.check:
+        found = puzzle_files.judged(args.name, Path(args.check))
+        return found, puzzle_files.lines(found)
+    file = puzzle_files.written(args.name, Path.cwd())
+    return {"file": str(file)}, [f"{file.name} is written: fill it in, then --check {file.name}"]
+
+
+COMMANDS = {
+    "estimate": run_estimate,
+    "plan": run_plan,
+    "infer": run_infer,
+    "deploy": run_deploy,
+    "check": run_check,
+    "collective": run_collective,
+    "goodput": run_goodput,
+    "cost": run_cost,
+    "models": run_models,
+    "gpus": run_gpus,
+    "validate": run_validate,
+    "puzzle": run_puzzle,
+}
+
+
+def _require_finite(result: object, key: str = "result") -> None:
+    """ValueError if a number in the result has overflowed."""
     if isinstance(result, dict):
         for name, value in result.items():
             _require_finite(value, name)
@@ -285,29 +304,32 @@ def _require_finite(result, key="result") -> None:
         raise ValueError(f"arguments must give finite results; {key} would be {result}")
 
 
-def _bad(args, message) -> int:
-    print(f"python -m engine {args.command}: error: {_line(message)}", file=sys.stderr)
+def _bad(args: Namespace, message: object) -> int:
+    print(f"python -m engine {args.command}: error: {one_line(message)}", file=sys.stderr)
     return 2
 
 
-def main(arguments=None) -> int:
-    args = _parser().parse_args(arguments)
+def main(arguments: list[str] | None = None) -> int:
+    args = parser(" ".join((__doc__ or "").split("\n\n")[0].split())).parse_args(arguments)
     try:
-        result, text = args.run(args)
+        result, text = COMMANDS[args.command](args)
         _require_finite(result)
-    except ArithmeticError as error:    # a number that overflowed, or vanished and was divided by
+    except ArithmeticError as error:  # a number overflowed, or underflowed and was divided by
         return _bad(args, f"arguments must give finite results, not {error}")
     except ValueError as error:
         return _bad(args, error)
     try:
         as_json = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
         print(as_json if args.json else "\n".join(text), flush=True)
-    except BrokenPipeError:     # a reader such as head has seen enough
+    except BrokenPipeError:  # the reader, such as head, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(result, dict) and result.get("within_budget") is False:
         print(_refused(result), file=sys.stderr)
         return OVER_BUDGET
-    return 0
+    if isinstance(result, dict) and result.get("verdict") in (TOO_LARGE, ILLEGAL):
+        print(one_line(text[0]), file=sys.stderr)
+        return OVER_BUDGET
+    return NOT_YET if isinstance(result, dict) and result.get("right") is False else 0
 
 
 if __name__ == "__main__":

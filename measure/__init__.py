@@ -1,1 +1,2 @@
-"""What must be timed on a GPU: each module measures one subject of engine/measurements. Run by `make measure`."""
+"""What has to be timed on a GPU: each module measures one subject of engine/one_gpu/measurements. Run by
+`make measure`."""

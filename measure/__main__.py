@@ -1,9 +1,10 @@
-"""python -m measure [SUBJECT ...]: times what the lessons say about a GPU, on the NVIDIA GPU of this machine.
+"""python -m measure [SUBJECT ...]: times on this machine's NVIDIA GPU what the lessons say about GPUs.
 
-A subject is a module of this package with `measure(device, quick) -> dict`, figures in SI units with the unit in their
-name; modules whose name begins with an underscore are shared. All of them go into one file of engine/measurements, named
-after the GPU, with the date and the versions. A machine without a GPU is told so; `--device cpu` runs the same code on
-the CPU, prints what it found and writes nothing: a test does that, so that the code is known to run.
+A subject is a module of this package with `measure(device, quick) -> dict`, whose figures are in SI units
+named in their keys; modules whose name begins with an underscore are shared. All results go into one file of
+engine/one_gpu/measurements, named after the GPU, with the date and the versions. Without a GPU it stops with
+a message; `--device cpu` runs the same code on the CPU, prints the results and writes nothing, so that a test
+can check that the code runs.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ import sys
 from pathlib import Path
 
 import measure
+from engine.one_gpu import measurements
 
-SHIPPED = Path(__file__).resolve().parents[1] / "engine" / "measurements"
+ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = measurements.PLACE
 
 
 def subjects() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(measure.__path__) if not module.name.startswith("_"))
+    return sorted(
+        module.name for module in pkgutil.iter_modules(measure.__path__) if not module.name.startswith("_")
+    )
 
 
 def measured(names: list[str], device: str, quick: bool) -> dict:
@@ -32,8 +37,12 @@ def measured(names: list[str], device: str, quick: bool) -> dict:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="SUBJECT", help="what to measure; everything when none is named")
-    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"], help="cpu: a rehearsal that writes nothing")
+    parser.add_argument(
+        "names", nargs="*", metavar="SUBJECT", help="what to measure; everything when none is named"
+    )
+    parser.add_argument(
+        "--device", default="cuda", choices=["cuda", "cpu"], help="cpu: a rehearsal that writes nothing"
+    )
     parser.add_argument("--quick", action="store_true", help="few repetitions: to see that it runs")
     given = parser.parse_args(arguments)
     try:
@@ -52,9 +61,11 @@ def main(arguments: list[str] | None = None) -> int:
     path = SHIPPED / (re.sub(r"[^a-z0-9]+", "_", device.lower()).strip("_") + ".json")
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     versions = {"torch": torch.__version__, "cuda": torch.version.cuda}
-    record = before | {"device": device, "date": datetime.date.today().isoformat(), "versions": versions} | found
+    record = (
+        before | {"device": device, "date": datetime.date.today().isoformat(), "versions": versions} | found
+    )
     path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    print(f"{path.relative_to(SHIPPED.parents[1])} written")
+    print(f"{path.relative_to(ROOT)} written")
     return 0
 
 

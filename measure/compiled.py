@@ -1,4 +1,5 @@
-"""What torch.compile takes and gives for one transformer block: compile time, cold, and a training step before and after."""
+"""The cost and gain of torch.compile for one transformer block: cold compile time, and a training step before
+and after."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from torch import nn
 
 
 class Block(nn.Module):
-    """Attention and a SwiGLU MLP with their norms, as in Llama; written out in plain operations."""
+    """Attention and a SwiGLU MLP with their norms, as in Llama, written in plain operations."""
 
     def __init__(self, hidden: int, heads: int):
         super().__init__()
@@ -31,9 +32,9 @@ class Block(nn.Module):
 
 
 def measure(device: str, quick: bool) -> dict:
-    """For few tokens and for many: seconds to the end of the first compiled step, and of a step when warm."""
+    """For few and for many tokens: seconds to the end of the first compiled step, and per warm step."""
     hidden, heads, lengths = (64, 4, (32,)) if quick else (4096, 32, (128, 8192))
-    backend = "aot_eager" if quick else "inductor"         # a rehearsal needs no compiler on the machine
+    backend = "aot_eager" if quick else "inductor"  # a rehearsal should not need a compiler on the machine
     found = {}
     for tokens in lengths:
         block = Block(hidden, heads).to(device, torch.bfloat16)
@@ -46,8 +47,12 @@ def measure(device: str, quick: bool) -> dict:
             step(compiled, x)
             wait(x)
             compile_s = time.perf_counter() - began
-            found[f"tokens_{tokens}"] = {"tokens": tokens, "compile_s": compile_s, "eager_s": eager_s,
-                                         "compiled_s": warm_s(compiled, x, quick)}
+            found[f"tokens_{tokens}"] = {
+                "tokens": tokens,
+                "compile_s": compile_s,
+                "eager_s": eager_s,
+                "compiled_s": warm_s(compiled, x, quick),
+            }
     return found
 
 
@@ -62,7 +67,7 @@ def wait(x) -> None:
 
 
 def warm_s(block, x, quick: bool) -> float:
-    """The median of steps after some that do not count."""
+    """The median of steps after a few that do not count."""
     times = []
     for _ in range(4 if quick else 30):
         wait(x)
@@ -70,5 +75,5 @@ def warm_s(block, x, quick: bool) -> float:
         step(block, x)
         wait(x)
         times.append(time.perf_counter() - began)
-    kept = sorted(times[len(times) // 3:])
+    kept = sorted(times[len(times) // 3 :])
     return kept[len(kept) // 2]

@@ -1,4 +1,5 @@
-"""What fusing brings: GeLU in eight kernels and in one, attention with its scores written out and in tiles."""
+"""The gain of fusing: GeLU in eight kernels and in one, attention with its scores written out and in
+tiles."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ HEADS, HEAD_DIM = 16, 64
 
 
 def measure(device: str, quick: bool) -> dict:
-    """Median seconds of a call, by elements and by sequence length; on a GPU in bf16."""
+    """Median seconds per call, by elements and by sequence length; on a GPU in bf16."""
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     elements = [2**k for k in ((10, 14) if quick else range(12, 29, 2))]
     lengths = [64, 128] if quick else [512, 1024, 2048, 4096, 8192]
-    return {"gelu": [_gelu(count, device, dtype, quick) for count in elements],
-            "attention": [_attention(length, device, dtype, quick) for length in lengths]}
+    return {
+        "gelu": [_gelu(count, device, dtype, quick) for count in elements],
+        "attention": [_attention(length, device, dtype, quick) for length in lengths],
+    }
 
 
 def gelu_by_hand(x):
@@ -32,18 +35,25 @@ def standard_attention(q, k, v):
 
 def _gelu(count: int, device: str, dtype, quick: bool) -> dict:
     x = torch.randn(count, device=device, dtype=dtype)
-    return {"elements": count, "apart_s": _median_s(lambda: gelu_by_hand(x), quick),
-            "fused_s": _median_s(lambda: F.gelu(x, approximate="tanh"), quick)}
+    return {
+        "elements": count,
+        "apart_s": _median_s(lambda: gelu_by_hand(x), quick),
+        "fused_s": _median_s(lambda: F.gelu(x, approximate="tanh"), quick),
+    }
 
 
 def _attention(length: int, device: str, dtype, quick: bool) -> dict:
     q, k, v = torch.randn(3, 1, HEADS, length, HEAD_DIM, device=device, dtype=dtype)
-    return {"tokens": length, "heads": HEADS, "head_dim": HEAD_DIM,
-            "standard_s": _median_s(lambda: standard_attention(q, k, v), quick),
-            "tiled_s": _median_s(lambda: F.scaled_dot_product_attention(q, k, v), quick)}
+    return {
+        "tokens": length,
+        "heads": HEADS,
+        "head_dim": HEAD_DIM,
+        "standard_s": _median_s(lambda: standard_attention(q, k, v), quick),
+        "tiled_s": _median_s(lambda: F.scaled_dot_product_attention(q, k, v), quick),
+    }
 
 
 def _median_s(work, quick: bool) -> float:
-    """Timer waits for the GPU to finish."""
+    """The median; Timer waits for the GPU to finish."""
     timer = Timer("work()", globals={"work": work})
     return timer.timeit(2).median if quick else timer.blocked_autorange(min_run_time=0.5).median

@@ -1,4 +1,4 @@
-"""What a launch costs the CPU, what a replayed graph costs, and how long the gap between two kernels is in each."""
+"""The CPU time of a launch and of a replayed graph, and the gap between two kernels in each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ def measure(device: str, quick: bool) -> dict:
         for _ in range(kernels):
             row.add_(1.0)
 
-    found = {"kernels": kernels, "eager_cpu_s_per_kernel": cpu_s(step, device, repeats) / kernels,
-             "eager_s_per_kernel": whole_s(step, device, repeats) / kernels}
+    found = {
+        "kernels": kernels,
+        "eager_cpu_s_per_kernel": cpu_s(step, device, repeats) / kernels,
+        "eager_s_per_kernel": whole_s(step, device, repeats) / kernels,
+    }
     if device == "cuda":
         replay = captured(step).replay
-        found |= {"graph_launch_cpu_s": cpu_s(replay, device, repeats),
-                  "graph_s_per_kernel": whole_s(replay, device, repeats) / kernels}
+        found |= {
+            "graph_launch_cpu_s": cpu_s(replay, device, repeats),
+            "graph_s_per_kernel": whole_s(replay, device, repeats) / kernels,
+        }
         found |= memory_of_a_graph(step)
     return found
 
@@ -31,7 +36,7 @@ def wait(device) -> None:
 
 
 def cpu_s(work, device, repeats) -> float:
-    """Until the call comes back: the least of several, since other programs only ever add."""
+    """Until the call returns; the minimum of several, since other programs can only add time."""
     times = []
     for _ in range(repeats):
         wait(device)
@@ -42,7 +47,7 @@ def cpu_s(work, device, repeats) -> float:
 
 
 def whole_s(work, device, repeats) -> float:
-    """Until the GPU is through, over calls that follow each other."""
+    """Until the GPU is finished, over consecutive calls."""
     work()
     wait(device)
     began = time.perf_counter()
@@ -53,7 +58,7 @@ def whole_s(work, device, repeats) -> float:
 
 
 def captured(step):
-    """The step as a graph, warmed up on a side stream as PyTorch asks."""
+    """The step as a graph, warmed up on a side stream as PyTorch requires."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -67,10 +72,13 @@ def captured(step):
 
 
 def memory_of_a_graph(step) -> dict:
-    """What a graph takes on the GPU and how long its capture is."""
+    """The GPU memory of a graph and the duration of its capture."""
     wait("cuda")
     free_bytes, began = torch.cuda.mem_get_info()[0], time.perf_counter()
     graph = captured(step)
     graph.replay()
     wait("cuda")
-    return {"graph_bytes": max(0, free_bytes - torch.cuda.mem_get_info()[0]), "capture_s": time.perf_counter() - began}
+    return {
+        "graph_bytes": max(0, free_bytes - torch.cuda.mem_get_info()[0]),
+        "capture_s": time.perf_counter() - began,
+    }

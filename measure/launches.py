@@ -1,8 +1,9 @@
-"""What eager PyTorch pays for an operator: the CPU's time to issue one, and the time of one in a long row.
+"""The cost of an operator in eager PyTorch: the CPU's time to issue one, and the time per operator in a long
+sequence.
 
-Square bf16 matrices, added or multiplied in a loop. `issue_s` is taken before the queue fills and without waiting for the
-GPU, `op_s` over the whole row up to its end: the larger of issue and kernel, as lesson 13 has it. `kernel_s` is the GPU's
-own time, by events around a row that was queued up behind a long kernel.
+Square bf16 matrices, added or multiplied in a loop. `issue_s` is measured before the queue fills and without
+waiting for the GPU, `op_s` over the whole sequence to its end: the larger of issue and kernel, as in lesson
+13. `kernel_s` is the GPU's own time, by events around a sequence that was queued behind a long kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 import torch
 
 SIDES = (16, 64, 256, 512, 1024, 2048, 4096, 8192)
-ROW, QUICK_ROW = 400, 4                     # operators; a row is shorter than CUDA's queue of about 1,000 launches
+ROW, QUICK_ROW = 400, 4  # operators; a sequence is shorter than CUDA's queue of about 1,000 launches
 OPERATORS = {"add": torch.add, "matmul": torch.matmul}
 
 
@@ -27,8 +28,8 @@ def row(operator, a, b, count: int) -> None:
 
 
 def timed(operator, a, b, count: int, device: str) -> dict:
-    """Seconds an operator: to issue it, and with its kernel."""
-    row(operator, a, b, count)              # warm: libraries are loaded, kernels chosen
+    """Seconds per operator: to issue it, and including its kernel."""
+    row(operator, a, b, count)  # warm-up: libraries are loaded, kernels chosen
     waited(device)
     began = time.perf_counter()
     row(operator, a, b, count)
@@ -38,9 +39,10 @@ def timed(operator, a, b, count: int, device: str) -> dict:
 
 
 def kernel_s(operator, a, b, count: int) -> float:
-    """The GPU's own time: a long kernel first, so that the row stands in the queue before its first kernel starts."""
+    """The GPU's own time: a long kernel runs first, so that the whole sequence is queued before its first
+    kernel starts."""
     before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(50_000_000)           # clock cycles, about 30 ms
+    torch.cuda._sleep(50_000_000)  # clock cycles, about 30 ms
     before.record()
     row(operator, a, b, count)
     after.record()

@@ -1,1 +1,2 @@
-"""What a real PyTorch did, written down: each module here records one file of engine/recordings. Run by `make record`."""
+"""The behaviour of a real PyTorch, recorded: each module here makes one file of engine/one_gpu/recordings.
+Run by `make record`."""

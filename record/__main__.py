@@ -1,9 +1,11 @@
-"""python -m record [NAME ...]: records anew what the lessons on one GPU's software show, all of it or the named files.
+"""python -m record [NAME ...]: repeats the recordings that the lessons on one GPU's software show, all of
+them or the named ones.
 
-A recorder is a module of this package with `RUNS_ON`, the libraries whose versions matter, and `record() -> dict`; what
-that gives is written to engine/recordings/NAME.json beside those versions. What recorders share stands in a module whose
-name begins with an underscore. Nothing that differs from run to run
-(a time, an address) belongs into it: a test records again and compares.
+A recorder is a module of this package with `RUNS_ON`, the libraries whose versions matter, and `record() ->
+dict`, whose result is written to engine/one_gpu/recordings/NAME.json together with those versions. Shared
+code is in modules whose names begin with an underscore. A recording must contain nothing that differs from
+run to run (a time, an address), because a test repeats it and compares. A profile consists of times, so its
+module says `TIMED = True`, and only its `shape` is compared.
 """
 
 from __future__ import annotations
@@ -17,16 +19,20 @@ from importlib import metadata
 from pathlib import Path
 
 import record
+from engine.one_gpu import recordings
 
-SHIPPED = Path(__file__).resolve().parents[1] / "engine" / "recordings"
+ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = recordings.PLACE
 
 
 def recorders() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(record.__path__) if not module.name.startswith("_"))
+    return sorted(
+        module.name for module in pkgutil.iter_modules(record.__path__) if not module.name.startswith("_")
+    )
 
 
 def versions(names: tuple[str, ...]) -> dict[str, str]:
-    """The release of each library, without what a build appends to it."""
+    """The release of each library, without build suffixes."""
     return {name: metadata.version(name).split("+")[0] for name in names}
 
 
@@ -41,6 +47,17 @@ def recording(name: str) -> dict:
     return made_by | module.record()
 
 
+def is_timed(name: str) -> bool:
+    """Whether a recording contains times, which a second run would not reproduce."""
+    return getattr(importlib.import_module(f"record.{name}"), "TIMED", False)
+
+
+def shape(found: dict) -> dict:
+    """A profile without its times: for each lane the names of its events, in order."""
+    lanes = {lane["lane"]: [name for name, _, _ in lane["events"]] for lane in found["lanes"]}
+    return found | {"lanes": lanes}
+
+
 def write(name: str) -> Path:
     path = SHIPPED / f"{name}.json"
     path.write_text(json.dumps(recording(name), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -49,6 +66,8 @@ def write(name: str) -> Path:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m record", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="recorders to run; all of them when none is named")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="recorders to run; all of them when none is named"
+    )
     for each in parser.parse_args().names or recorders():
-        print(f"{write(each).relative_to(SHIPPED.parents[1])} written")
+        print(f"{write(each).relative_to(ROOT)} written")

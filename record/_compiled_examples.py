@@ -1,6 +1,7 @@
 """Small functions as people write them, from one that compiles whole to one that does not at all, and each one's mend.
 
-They are data: record/graph_breaks.py runs them through Dynamo and ships their source. Lines stay short for the figure.
+They are data: record/graph_breaks.py runs them through Dynamo and ships their source. Lines are short to fit
+the figure.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""When PyTorch asks for memory and gives it back: every storage that operations make, in order."""
+"""When PyTorch allocates and frees memory: every storage that operations make, in order."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch.utils._pytree import tree_leaves
 
 
 class Storages(TorchDispatchMode):
-    """Notes each new storage's bytes, and the moment at which its last tensor is gone."""
+    """Records each new storage's size, and the moment when its last tensor is freed."""
 
     def __init__(self):
         super().__init__()
         self.bytes: list[int] = []
-        self.events: list[int] = []      # n + 1 where storage n is made, -(n + 1) where it is gone
+        self.events: list[int] = []  # n + 1 where storage n is made, -(n + 1) where it is freed
         self.known: set[int] = set()
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):

@@ -1,9 +1,10 @@
-"""How many kernels one decode step of a Llama takes: its PyTorch calls as they are, and as Inductor fuses them.
+"""The number of kernels in one decode step of a Llama: its PyTorch calls as written, and as fused by
+Inductor.
 
-The decoder below has Llama's layer structure (arXiv:2407.21783) in tiny sizes: sizes change how long a kernel takes,
-not how many there are. Eagerly, every ATen operator that is no view is counted as one kernel. Compiled, the calls in
-the code that Inductor writes are counted; its fusion is decided before any code for a device is written, and here it
-is its CPU backend that writes it, so a GPU may see a kernel more or less a layer.
+The decoder below has Llama's layer structure (arXiv:2407.21783) with tiny sizes, which change the duration of
+a kernel but not the number of kernels. In eager mode, every ATen operator that is not a view counts as one
+kernel. Compiled, the calls in Inductor's generated code are counted. Inductor decides on fusion before it
+generates code for a device; here that is its CPU backend, so a GPU may have a kernel more or fewer per layer.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 RUNS_ON = ("torch",)
 BATCH, CONTEXT, HIDDEN, HEADS, KV_HEADS, FFN, VOCAB = 4, 32, 64, 8, 2, 160, 96
 HEAD = HIDDEN // HEADS
-PRODUCTS = 7                    # of a layer: query, key, value, output, gate, up, down
+PRODUCTS = 7  # per layer: query, key, value, output, gate, up, down
 LAYERS = 3
-NO_WORK = {"_unsafe_view"}      # a view, though its schema does not say so
+NO_WORK = {"_unsafe_view"}  # a view, though its schema does not say so
 ADDED_BY_INDUCTOR = re.compile(r"^(cpp_|extern_kernels\.|torch\.ops\.aten\._?)|_\d+$")
-COMPILED_CALL = re.compile(r"^ {8}(?:\w+ = )?(cpp_fused_\w+|extern_kernels\.\w+|torch\.ops\.aten\.\w+)", re.MULTILINE)
+COMPILED_CALL = re.compile(
+    r"^ {8}(?:\w+ = )?(cpp_fused_\w+|extern_kernels\.\w+|torch\.ops\.aten\.\w+)", re.MULTILINE
+)
 
 
 class Norm(nn.Module):
@@ -57,8 +60,10 @@ class Layer(nn.Module):
 
     def forward(self, x, place, cos, sin, mask):
         h = self.before(x)
-        q, k, v = (product(h).view(BATCH, 1, -1, HEAD).transpose(1, 2)
-                   for product in (self.query, self.key, self.value))
+        q, k, v = (
+            product(h).view(BATCH, 1, -1, HEAD).transpose(1, 2)
+            for product in (self.query, self.key, self.value)
+        )
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         self.keys.index_copy_(2, place, k)
         self.values.index_copy_(2, place, v)
@@ -116,7 +121,7 @@ def eager(layers) -> list[str]:
 
 
 def compiled(layers) -> list[str]:
-    """The calls of Inductor's code. The C++ of its own kernels is left uncompiled: nothing has to run."""
+    """The calls in Inductor's code. The C++ of its kernels is not compiled, because nothing has to run."""
     model, inputs = step(layers)
     settings = {"force_disable_caches": True, "cpp.simdlen": 1}
     uncompiled = mock.patch.object(AsyncCompile, "cpp_pybinding", lambda *_, **__: lambda *_: None)
@@ -124,25 +129,38 @@ def compiled(layers) -> list[str]:
         warnings.simplefilter("ignore")
         torch._dynamo.reset()
         _, [code] = run_and_get_code(torch.compile(model, fullgraph=True), *inputs)
-    body = code[code.index("def call("):]
+    body = code[code.index("def call(") :]
     return [ADDED_BY_INDUCTOR.sub("", call) for call in COMPILED_CALL.findall(body)]
 
 
 def kinds(names) -> list[str]:
-    return ["product" if name == "mm" else "attention" if "scaled_dot_product" in name and "fused" not in name
-            else "small" for name in names]
+    return [
+        "product"
+        if name == "mm"
+        else "attention"
+        if "scaled_dot_product" in name and "fused" not in name
+        else "small"
+        for name in names
+    ]
 
 
 def parts(names) -> dict:
-    """How many kernels come before the layers, the last layer's, and those behind it: final norm, output, the token.
+    """How many kernels come before the layers, in the last layer, and after it: final norm, output, the
+    token.
 
-    A layer reaches from behind one's last product to the next one's last: compiled norms hold the sum before them.
+    A layer extends from one layer's last product to the next one's, because compiled norms contain the sum
+    before them.
     """
     products = [place for place, kind in enumerate(kinds(names)) if kind == "product"]
     first, end = products[-2 - PRODUCTS] + 1, products[-2] + 1
     layer, after = names[first:end], names[end:]
-    return {"before": len(names) - LAYERS * len(layer) - len(after), "layer": layer, "layer_kinds": kinds(layer),
-            "after": after, "after_kinds": kinds(after)}
+    return {
+        "before": len(names) - LAYERS * len(layer) - len(after),
+        "layer": layer,
+        "layer_kinds": kinds(layer),
+        "after": after,
+        "after_kinds": kinds(after),
+    }
 
 
 def record() -> dict:

@@ -1,14 +1,17 @@
-"""What PyTorch's dispatcher does with five small calls: the kernels it visits, the graph that grows, the tensors it keeps.
+"""What PyTorch's dispatcher does with five small calls: the kernels it runs, the graph that grows, and the
+tensors it saves.
 
-How it is seen. For each operator and dispatch key with a kernel, torch.library.get_kernel takes the kernel, and a
-function is put in its place that writes the visit down and calls it. So every visit was made. Which keys have no kernel
-and are passed by is read off the dispatcher's tables (torch._C._dispatch_dump_table). Nodes are the results' grad_fn;
-what is kept comes from torch.autograd.graph.saved_tensors_hooks. Shapes are written in letters; recording each case at
-two sizes shows that the letters are right. What a backend's kernel calls inside is counted, not listed.
+How this is observed: for each operator and dispatch key with a kernel, torch.library.get_kernel fetches the
+kernel, and a function that records the visit and then calls it is registered instead. So every visit really
+happened. Which keys have no kernel and are skipped is read from the dispatcher's tables
+(torch._C._dispatch_dump_table). Nodes are the results' grad_fn; saved tensors come from
+torch.autograd.graph.saved_tensors_hooks. Shapes are written as letters; recording each case at two sizes
+verifies the letters. Calls inside a backend's kernel are counted but not listed.
 
-Autocast is a GPU's. The CPU's leaves softmax and layer norm as they are, CUDA's takes them to fp32 (torch/include/ATen/
-autocast_mode.h: AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE). So what CUDA's kernels do is registered for the CPU, and
-the recorder stops at any other operator that CUDA's autocast has a kernel for and the CPU's has not.
+Autocast is that of a GPU. The CPU's leaves softmax and layer norm as they are, while CUDA's runs them in fp32
+(torch/include/ATen/ autocast_mode.h: AT_FORALL_FP32, AT_FORALL_FP32_SET_OPT_DTYPE). So the behaviour of
+CUDA's kernels is registered for the CPU, and the recorder stops at any other operator for which CUDA's
+autocast has a kernel and the CPU's has none.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ SIZES = [{"t": 6, "h": 14, "f": 26, "a": 3, "d": 10}, {"t": 9, "h": 16, "f": 38,
 MODES = {"grad": contextlib.nullcontext, "no_grad": torch.no_grad, "inference": torch.inference_mode}
 
 
-# -- the calls that are traced ---------------------------------------------------------------------------------------
+# -- the calls that are traced -------------------------------------------------------------------------------
 def leaf(*shape):
     return torch.linspace(-1, 1, math.prod(shape)).reshape(shape).requires_grad_()
 
@@ -38,37 +41,47 @@ def heads(n):
 
 
 CASES = {
-    "matmul": (lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["h"], n["f"])}, lambda x, w: torch.matmul(x, w)),
-    "linear_gelu": (lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["f"], n["h"]), "b": leaf(n["f"])},
-                    lambda x, w, b: F.gelu(F.linear(x, w, b))),
-    "layer_norm": (lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["h"]), "b": leaf(n["h"])},
-                   lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b)),
+    "matmul": (
+        lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["h"], n["f"])},
+        lambda x, w: torch.matmul(x, w),
+    ),
+    "linear_gelu": (
+        lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["f"], n["h"]), "b": leaf(n["f"])},
+        lambda x, w, b: F.gelu(F.linear(x, w, b)),
+    ),
+    "layer_norm": (
+        lambda n: {"x": leaf(n["t"], n["h"]), "w": leaf(n["h"]), "b": leaf(n["h"])},
+        lambda x, w, b: F.layer_norm(x, (x.shape[-1],), w, b),
+    ),
     "attention": (heads, lambda q, k, v: torch.softmax(q @ k.transpose(-2, -1), -1) @ v),
     "sdpa": (heads, lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=1.0)),
 }
 
 
-# -- autocast as on a GPU --------------------------------------------------------------------------------------------
+# -- autocast as on a GPU ------------------------------------------------------------------------------------
 def narrow(argument) -> bool:
     return isinstance(argument, torch.Tensor) and argument.dtype in (torch.bfloat16, torch.float16)
 
 
 def wide(operator):
-    """CUDA's kernel at the key of autocast for operators that want fp32: cast what is narrower, call it again."""
+    """CUDA's autocast kernel for operators that need fp32: cast narrower arguments, then call the operator
+    again."""
+
     def kernel(*args):
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
             return operator(*(each.float() if narrow(each) else each for each in args))
+
     return kernel
 
 
 def wide_softmax(x, dim, dtype=None):
-    """The same where the operator has an argument for the format of its result."""
+    """The same for operators with an argument for the format of the result."""
     with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)):
         return torch.ops.aten.softmax.int(x, dim, torch.float32 if dtype is None else dtype)
 
 
 def as_on_a_gpu():
-    """Registers them; until the library that is returned goes."""
+    """Registers these kernels until the returned library is released."""
     library = torch.library.Library("aten", "IMPL")
     library.impl("softmax.int", wide_softmax, "AutocastCPU")
     library.impl("layer_norm", wide(torch.ops.aten.layer_norm.default), "AutocastCPU")
@@ -76,10 +89,10 @@ def as_on_a_gpu():
     return library
 
 
-# -- the dispatcher's own tables -------------------------------------------------------------------------------------
+# -- the dispatcher's own tables -----------------------------------------------------------------------------
 @cache
 def kernels(operator: str) -> dict[str, str]:
-    """Key -> kind of kernel that the dispatcher calls there; keys that it passes by are left out."""
+    """Key -> kind of kernel that the dispatcher calls for it; keys that it skips are left out."""
     found = {}
     for line in torch._C._dispatch_dump_table(operator).splitlines():
         key, _, rest = line.partition(": ")
@@ -95,30 +108,38 @@ def operators(run) -> list[str]:
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         run()
     names = sorted({event.name for event in seen.events() if event.name.startswith("aten::")})
-    return [name if overload == "default" else f"{name}.{overload}" for name in names
-            for overload in getattr(torch.ops.aten, name.removeprefix("aten::")).overloads()]
+    return [
+        name if overload == "default" else f"{name}.{overload}"
+        for name in names
+        for overload in getattr(torch.ops.aten, name.removeprefix("aten::")).overloads()
+    ]
 
 
 def written(tensor, letters: dict) -> dict:
-    """Shape, in letters, and format of a tensor."""
+    """Shape, as letters, and format of a tensor."""
     letter = {size: name for name, size in letters.items()}
-    return {"shape": [letter[size] for size in tensor.shape if size > 1], "dtype": str(tensor.dtype).removeprefix("torch.")}
+    return {
+        "shape": [letter[size] for size in tensor.shape if size > 1],
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+    }
 
 
 def address(tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-# -- one trace -------------------------------------------------------------------------------------------------------
+# -- one trace -----------------------------------------------------------------------------------------------
 class Trace:
-    """Writes down what happens between `with` and its end."""
+    """Records what happens inside its `with` block."""
 
     def __init__(self, inputs: dict, letters: dict):
         self.inputs, self.letters = inputs, letters
         self.calls, self.events, self.nodes = [], [], []
-        self._open = []                                 # (call, key, kind) of the visits under way
-        self._kept = []                                 # all results, so that no address is used twice
-        self._called = {address(t): (-1, name) for name, t in inputs.items()}      # storage -> who made it, and a name
+        self._open = []  # (call, key, kind) of the visits in progress
+        self._kept = []  # all results, so that no address is reused
+        self._called = {
+            address(t): (-1, name) for name, t in inputs.items()
+        }  # storage -> who made it, and a name
         self._storages, self._number = {}, {}
 
     def __enter__(self):
@@ -132,16 +153,25 @@ class Trace:
         self.library._destroy()
 
     def watch(self, wanted: list[str]) -> None:
-        # all kernels are taken before the first is replaced: what one key calls may depend on what stands at another
-        taken = [(operator, key, kind, torch.library.get_kernel(operator, key))
-                 for operator in wanted for key, kind in kernels(operator).items()]
+        # all kernels are fetched before the first is replaced, because what one key calls may depend on
+        # another key's kernel
+        taken = [
+            (operator, key, kind, torch.library.get_kernel(operator, key))
+            for operator in wanted
+            for key, kind in kernels(operator).items()
+        ]
         for operator, key, kind, kernel in taken:
-            self.library.impl(operator.removeprefix("aten::"), partial(self.visit, operator.split(".")[0], key, kind, kernel),
-                              key, with_keyset=True, allow_override=True)
+            self.library.impl(
+                operator.removeprefix("aten::"),
+                partial(self.visit, operator.split(".")[0], key, kind, kernel),
+                key,
+                with_keyset=True,
+                allow_override=True,
+            )
 
     def visit(self, name, key, kind, kernel, keyset, *args, **named):
         if self._open and self._open[-1][1] == "CPU" and self._open[-1][2] != "math kernel":
-            self.calls[self._open[-1][0]]["inside"] += 1        # of a backend's kernel
+            self.calls[self._open[-1][0]]["inside"] += 1  # of a backend's kernel
             return self.quietly(kernel, keyset, args, named)
         call = self.entered(name, key, kind)
         try:
@@ -159,13 +189,16 @@ class Trace:
         return result
 
     def entered(self, name: str, key: str, kind: str) -> int:
-        """The call that this visit belongs to: the one around it if that is the same operator at an earlier key."""
+        """The call that this visit belongs to: the enclosing one, if that is the same operator at an earlier
+        key."""
         around = self._open[-1] if self._open else None
         if around and self.calls[around[0]]["op"] == name and KEYS.index(key) > KEYS.index(around[1]):
             call = around[0]
         else:
             call = len(self.calls)
-            self.calls.append({"op": name, "depth": self.calls[around[0]]["depth"] + 1 if around else 0, "inside": 0})
+            self.calls.append(
+                {"op": name, "depth": self.calls[around[0]]["depth"] + 1 if around else 0, "inside": 0}
+            )
         self._open.append((call, key, kind))
         self.events.append({"what": "visit", "call": call, "key": key, "kernel": kind})
         return call
@@ -173,7 +206,7 @@ class Trace:
     def returned(self, call: int, tensor, args) -> None:
         self._kept.append(tensor)
         op, at = self.calls[call]["op"].removeprefix("aten::"), address(tensor)
-        if self._called.get(at, (call, ""))[0] >= call:         # made in this call, not merely seen by it
+        if self._called.get(at, (call, ""))[0] >= call:  # made in this call, not only used by it
             copied = op in ("to", "_to_copy")
             self._called[at] = call, f"copy of {self._called[address(args[0])][1]}" if copied else op
         if tensor.grad_fn is not None and tensor.grad_fn not in self._number:
@@ -181,12 +214,17 @@ class Trace:
 
     def add_node(self, call: int, node) -> None:
         self._number[node] = len(self.nodes)
-        self.nodes.append({"name": type(node).__name__, "call": call,
-                           "to": [self.called(earlier) for earlier, _ in node.next_functions if earlier is not None]})
+        self.nodes.append(
+            {
+                "name": type(node).__name__,
+                "call": call,
+                "to": [self.called(earlier) for earlier, _ in node.next_functions if earlier is not None],
+            }
+        )
         self.events.append({"what": "node", "call": call, "node": self._number[node]})
 
     def called(self, node):
-        """A node's number; the name of the input where its gradient is added up."""
+        """A node's number, or the name of the input whose gradient it accumulates."""
         if node in self._number:
             return self._number[node]
         return next(name for name, tensor in self.inputs.items() if tensor is node.variable)
@@ -195,8 +233,15 @@ class Trace:
         if self._open:
             storage = self._storages.setdefault(address(tensor), len(self._storages))
             self._kept.append(tensor)
-            self.events.append({"what": "save", "call": self._open[-1][0], "storage": storage,
-                                "of": self._called.get(address(tensor), (0, "statistic"))[1], **written(tensor, self.letters)})
+            self.events.append(
+                {
+                    "what": "save",
+                    "call": self._open[-1][0],
+                    "storage": storage,
+                    "of": self._called.get(address(tensor), (0, "statistic"))[1],
+                    **written(tensor, self.letters),
+                }
+            )
         return tensor
 
 
@@ -214,7 +259,7 @@ def graph(tensor) -> list[str]:
 def traced(case: str, autocast: bool, mode: str, letters: dict) -> dict:
     inputs_of, call = CASES[case]
     with MODES[mode](), torch.autocast("cpu", torch.bfloat16, enabled=autocast), warnings.catch_warnings():
-        warnings.simplefilter("ignore")                 # that kernels are replaced, which is meant
+        warnings.simplefilter("ignore")  # about replacing kernels, which is intended
         inputs = inputs_of(letters)
         wanted, unwatched = operators(lambda: call(**inputs)), graph(call(**inputs))
         torch.clear_autocast_cache()
@@ -233,7 +278,9 @@ def record() -> dict:
             for mode in MODES:
                 small, large = (traced(case, autocast, mode, letters) for letters in SIZES)
                 if small != large:
-                    raise AssertionError(f"{case}: the trace depends on the sizes in a way that letters do not say")
+                    raise AssertionError(
+                        f"{case}: the trace depends on the sizes in a way that letters do not say"
+                    )
                 found[f"{case} {'autocast' if autocast else 'fp32'} {mode}"] = small
     library._destroy()
     kernels.cache_clear()

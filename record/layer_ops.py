@@ -1,9 +1,11 @@
-"""How many operators one layer of a Llama-like model runs, as they are written out in PyTorch without any fusion.
+"""The number of operators that one layer of a Llama-like model runs when it is written in PyTorch without any
+fusion.
 
-Counted below autograd by a TorchDispatchMode: what reaches a backend, forward, backward and AdamW's update of the layer's
-weights, the second one, when its moments are there. Operators that only make a view start no kernel and are counted
-apart; so are those on single numbers, AdamW's counts of its steps, which stay on the CPU. Norms and rotary positions are
-those of Hugging Face's modeling_llama.py: rotate_half takes five kernels for queries and five for keys.
+Counted below autograd by a TorchDispatchMode: everything that reaches a backend, forward, backward and in
+AdamW's second update of the layer's weights, when its moments exist. Operators that only make a view start no
+kernel and are counted separately; so are those on single numbers, AdamW's step counts, which stay on the CPU.
+Norms and rotary positions are those of Hugging Face's modeling_llama.py: rotate_half takes five kernels for
+queries and five for keys.
 """
 
 from __future__ import annotations
@@ -14,12 +16,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 RUNS_ON = ("torch",)
 HIDDEN, HEADS, KV_HEADS, FFN, TOKENS = 64, 4, 2, 128, 16
-NO_KERNEL = {"detach", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "lift_fresh",
-             "_local_scalar_dense", "_unsafe_view", "alias"}
+NO_KERNEL = {
+    "detach",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "lift_fresh",
+    "_local_scalar_dense",
+    "_unsafe_view",
+    "alias",
+}
 
 
 class Counting(TorchDispatchMode):
-    """Counts operators by whether a kernel does their work."""
+    """Counts operators, separately for those that start a kernel and those that do not."""
 
     def __init__(self):
         super().__init__()
@@ -59,14 +71,27 @@ class Layer(torch.nn.Module):
         super().__init__()
         size = HIDDEN // HEADS
         self.norms = torch.nn.ModuleList(Norm() for _ in range(2))
-        widths = {"q": HEADS * size, "k": KV_HEADS * size, "v": KV_HEADS * size, "o": HIDDEN, "gate": FFN, "up": FFN}
-        self.weights = torch.nn.ModuleDict({name: torch.nn.Linear(HIDDEN, width, bias=False) for name, width in widths.items()})
+        widths = {
+            "q": HEADS * size,
+            "k": KV_HEADS * size,
+            "v": KV_HEADS * size,
+            "o": HIDDEN,
+            "gate": FFN,
+            "up": FFN,
+        }
+        self.weights = torch.nn.ModuleDict(
+            {name: torch.nn.Linear(HIDDEN, width, bias=False) for name, width in widths.items()}
+        )
         self.down = torch.nn.Linear(FFN, HIDDEN, bias=False)
 
     def forward(self, x, cos, sin):
         normed = self.norms[0](x)
-        q, k, v = (self.weights[name](normed).view(1, TOKENS, -1, HIDDEN // HEADS).transpose(1, 2) for name in "qkv")
-        mixed = F.scaled_dot_product_attention(turned(q, cos, sin), turned(k, cos, sin), v, is_causal=True, enable_gqa=True)
+        q, k, v = (
+            self.weights[name](normed).view(1, TOKENS, -1, HIDDEN // HEADS).transpose(1, 2) for name in "qkv"
+        )
+        mixed = F.scaled_dot_product_attention(
+            turned(q, cos, sin), turned(k, cos, sin), v, is_causal=True, enable_gqa=True
+        )
         x = x + self.weights["o"](mixed.transpose(1, 2).reshape(1, TOKENS, HIDDEN))
         normed = self.norms[1](x)
         return x + self.down(F.silu(self.weights["gate"](normed)) * self.weights["up"](normed))
@@ -89,5 +114,10 @@ def record() -> dict:
     optimizer = torch.optim.AdamW(layer.parameters(), foreach=False, fused=False)
     optimizer.step()
     update, _ = counted(optimizer.step)
-    return {"inference": inference, "forward": forward, "backward": backward, "update": update,
-            "parameters": len(list(layer.parameters()))}
+    return {
+        "inference": inference,
+        "forward": forward,
+        "backward": backward,
+        "update": update,
+        "parameters": len(list(layer.parameters())),
+    }

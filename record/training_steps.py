@@ -1,7 +1,9 @@
-"""What a training step asks of the allocator: storages made and freed by a real PyTorch, in order, with their bytes.
+"""The allocator requests of a training step: storages made and freed by a real PyTorch, in order, with their
+sizes.
 
-The tensors are on the meta device: dispatcher, autograd and optimizer do all they do on a GPU, with shapes but without
-memory. What a CUDA kernel asks for beside its output (a workspace of cuBLAS) is therefore missing.
+The tensors are on the meta device: dispatcher, autograd and optimizer do all they do on a GPU, with shapes
+but without memory. Requests of a CUDA kernel beyond its output, such as a workspace of cuBLAS, are therefore
+missing.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from torch.nn import functional
 from record._storages import Storages
 
 RUNS_ON = ("torch",)
-WIDTH, HEADS, VOCABULARY, LAYERS, BATCH = 4096, 32, 50257, 6, 4     # six of the 32 layers of GPT-3 6.7B
-LENGTHS = (1024, 2048)          # bytes are a straight line in the length: two points give it
+WIDTH, HEADS, VOCABULARY, LAYERS, BATCH = 4096, 32, 50257, 6, 4  # six of the 32 layers of GPT-3 6.7B
+LENGTHS = (1024, 2048)  # sizes are linear in the length, so two points determine them
 SETUP, FIRST, STEADY = range(3)
 
 
@@ -29,7 +31,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         heads = self.qkv(self.before(x)).unflatten(-1, (3 * HEADS, -1)).transpose(1, 2)
-        # by name: on the meta device the choice would fall on the kernel that stores the score matrix
+        # by name, because on the meta device the kernel that stores the score matrix would be chosen
         seen = torch.ops.aten._scaled_dot_product_flash_attention(*heads.chunk(3, 1), 0.0, True)[0]
         x = x + self.out(seen.transpose(1, 2).flatten(2))
         return x + self.down(functional.gelu(self.up(self.between(x))))
@@ -49,7 +51,7 @@ class Decoder(nn.Module):
 
 
 def in_bf16(module):
-    """The module, its weights made in bf16 from the start: converting it would leave holes of fp32 size behind."""
+    """The module, with its weights created in bf16: converting them would leave holes of fp32 size."""
     usual = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)
     try:
@@ -66,18 +68,18 @@ def step(model, optimizer, length: int) -> None:
 
 
 def steps(length: int) -> tuple[Storages, list[int]]:
-    """What two steps asked for, and how many events there were before them, after one and after both."""
+    """The storages of two steps, and the number of events before them, after one and after both."""
     storages, ends = Storages(), []
     with storages:
         with torch.device("meta"):
             model = in_bf16(Decoder)
-        # the default on a GPU, there chosen by itself
+        # the default on a GPU, where it is chosen automatically
         optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
         ends.append(len(storages.events))
         for _ in range(2):
             step(model, optimizer, length)
             ends.append(len(storages.events))
-    storages.events = storages.events[:]        # the model goes after this, which is no part of a step
+    storages.events = storages.events[:]  # the model is freed after this, which is not part of a step
     return storages, ends
 
 
@@ -87,7 +89,15 @@ def record() -> dict:
         raise ValueError("the order of allocations depends on the length")
     per_token = [(b - a) / (LENGTHS[1] - LENGTHS[0]) for a, b in zip(short.bytes, long.bytes)]
     fixed = [a - slope * LENGTHS[0] for a, slope in zip(short.bytes, per_token)]
-    return {"model": f"{LAYERS} of the 32 layers of GPT-3 6.7B, bf16, AdamW", "batch": BATCH, "layers": LAYERS,
-            "events": {"setup": short.events[:ends[0]], "first": short.events[ends[0]:ends[1]],
-                       "steady": short.events[ends[1]:ends[2]]},
-            "fixed_bytes": [int(b) for b in fixed], "bytes_per_length": [int(b) for b in per_token]}
+    return {
+        "model": f"{LAYERS} of the 32 layers of GPT-3 6.7B, bf16, AdamW",
+        "batch": BATCH,
+        "layers": LAYERS,
+        "events": {
+            "setup": short.events[: ends[0]],
+            "first": short.events[ends[0] : ends[1]],
+            "steady": short.events[ends[1] : ends[2]],
+        },
+        "fixed_bytes": [int(b) for b in fixed],
+        "bytes_per_length": [int(b) for b in per_token],
+    }

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import browsers
+from course import browsers
+from tests import pytorch
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE, DONE = ROOT / "build" / "static", ROOT / "build" / "static.done"
-SOURCES = ("engine", "widgets", "lessons", "site", "tests/published", "mkdocs.yml")
+SOURCES = ("engine", "widgets", "course", "lessons", "site", "mkdocs.yml")
 
 
 # a busy machine is no failure
@@ -23,40 +24,74 @@ settings.register_profile("course", deadline=None, suppress_health_check=[Health
 settings.load_profile("course")
 
 
-@pytest.hookimpl(optionalhook=True)     # make mutants runs without xdist
+@pytest.hookimpl(optionalhook=True)  # make mutants runs without xdist
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: a test with a browser waits for it about a third of its time."""
     return (os.cpu_count() or 1) + 1
 
 
-# -- the site ------------------------------------------------------------------------------------------------------------
+def pytest_terminal_summary(terminalreporter):
+    """What was not tested for want of PyTorch: said once."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if _wants_pytorch(report)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests need PyTorch: make recorder")
+
+
+def _wants_pytorch(report) -> bool:
+    return isinstance(report.longrepr, tuple) and pytorch.MISSING in report.longrepr[2]
+
+
+# -- the site ------------------------------------------------------------------------------------------------
 def stale() -> bool:
     """Whether a source has changed since the last build that came to its end."""
     if not DONE.exists() or not (SITE / "index.html").exists():
         return True
-    files = [path for name in SOURCES for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])]
+    files = [
+        path
+        for name in SOURCES
+        for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])
+    ]
     newest = max(path.stat().st_mtime for path in files if path.is_file() and "__pycache__" not in path.parts)
     return newest > DONE.stat().st_mtime
 
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """The folder of the built site; built anew only when a source is newer, so that a file changed by hand shows."""
+    """The folder of the built site; built anew only when a source is newer, so that a file changed by hand
+    shows."""
     SITE.parent.mkdir(exist_ok=True)
     with open(SITE.parent / "static.lock", "w") as lock:  # several test processes share one build
         fcntl.flock(lock, fcntl.LOCK_EX)
         if stale():
-            done = subprocess.run([sys.executable, "site/build.py"], cwd=ROOT, capture_output=True, text=True)
+            done = subprocess.run(
+                [sys.executable, "-m", "course.build"], cwd=ROOT, capture_output=True, text=True
+            )
             if done.returncode:
                 said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-4:])
-                pytest.fail(f"the site does not build (python site/build.py):\n{said}", pytrace=False)
+                pytest.fail(f"the site does not build (python -m course.build):\n{said}", pytrace=False)
     return SITE
+
+
+@pytest.fixture
+def compiled(site, monkeypatch):
+    """What the site's build has compiled, for tests that only need it: to compile a widget takes seconds."""
+    monkeypatch.setenv("KEEP_COMPILED", str(ROOT / "build" / "compiled"))
 
 
 @pytest.fixture(scope="session")
 def static(site):
     """The address of the site on a server that only hands out files."""
-    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(site)]
+    command = [
+        sys.executable,
+        "-u",
+        "-m",
+        "http.server",
+        "0",
+        "--bind",
+        "127.0.0.1",
+        "--directory",
+        str(site),
+    ]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     port = server.stdout.readline().split(" port ")[1].split()[0]
     yield f"http://127.0.0.1:{port}/"
@@ -64,7 +99,7 @@ def static(site):
     server.wait()
 
 
-# -- the browser ---------------------------------------------------------------------------------------------------------
+# -- the browser ---------------------------------------------------------------------------------------------
 def find_browser(playwrights_own: str) -> str:
     """The path of a Chromium, or a failure that says how to get one."""
     try:
@@ -76,18 +111,24 @@ def find_browser(playwrights_own: str) -> str:
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         chromium = playwright.chromium
-        opened = chromium.launch(executable_path=find_browser(chromium.executable_path), args=browsers.ARGUMENTS)
+        opened = chromium.launch(
+            executable_path=find_browser(chromium.executable_path), args=browsers.ARGUMENTS
+        )
         yield opened
         opened.close()
 
 
 @pytest.fixture(scope="session")
 def script(browser, static):
-    """An empty page of the static site, on which tests run the site's own modules: ``script.evaluate(code, argument)``."""
+    """An empty page of the static site, on which tests run the site's own modules: ``script.evaluate(code,
+    argument)``."""
     page = browser.new_page()
-    page.route(f"{static}empty", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
+    page.route(
+        f"{static}empty", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html")
+    )
     page.goto(f"{static}empty")
     yield page
     page.close()

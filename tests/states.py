@@ -1,12 +1,16 @@
-"""States of a widget to try: every stop of each control around the default, the presets, and seeded random ones."""
+"""States of a widget to try: every stop of each control around the default, the presets, and seeded random
+ones."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
+
+from engine.base import check
 
 
 def values_of(control) -> list[float]:
@@ -33,7 +37,46 @@ def presets(cls) -> list[dict]:
 def around(cls, most: int = 10**9) -> list[dict]:
     """The default with one control moved to each of its stops, or to so many of them, the ends among them."""
     home = default(cls)
-    return [home | {name: value} for name, control in cls.controls().items() for value in some(values_of(control), most)]
+    return [
+        home | {name: value}
+        for name, control in cls.controls().items()
+        for value in some(values_of(control), most)
+    ]
+
+
+def ends_of_the_main_slider(cls) -> list[dict]:
+    """The default with its first slider at either end."""
+    name, control = next(
+        (name, each) for name, each in cls.controls().items() if each.kind == "number" and not each.more
+    )
+    return [default(cls) | {name: end} for end in (values_of(control)[0], values_of(control)[-1])]
+
+
+def at_the_target(cls) -> dict:
+    """A state that *break it* asks for, near what a reader sees first: the default, a preset, either with one
+    control moved as little as may be, or the default with two."""
+    target = next(name for name, method in cls.methods("regime_target").items() if method.regime_target)
+    home, widget = default(cls), cls()
+
+    def met(state: dict) -> bool:
+        widget.set_raw(state)
+        with check.trusted():
+            return bool(getattr(widget, target)()[0])
+
+    def moved(state: dict, most: int = 5) -> list[dict]:
+        moves = [
+            (abs(place - values.index(min(values, key=lambda value: abs(value - state[name])))), name, value)
+            for name, control in cls.controls().items()
+            if control.kind != "player"
+            for values in [some(values_of(control), most)]
+            for place, value in enumerate(values)
+        ]
+        return [state | {name: value} for _, name, value in sorted(moves, key=lambda move: move[0])]
+
+    starts = [home, *presets(cls)]
+    near = (state for start in starts for state in moved(start))
+    far = (state for start in moved(home) for state in moved(start))
+    return next(state for state in chain(starts, near, moved(home, 10**9), far) if met(state))
 
 
 def some(values: list, most: int) -> list:
@@ -44,16 +87,37 @@ def some(values: list, most: int) -> list:
 
 
 def likely_to_differ(cls) -> list[dict]:
-    """The default, the presets, one control at its ends, then everything around the default and random states on stops."""
-    ends = [default(cls) | {name: end} for name, control in cls.controls().items()
-            for end in (values_of(control)[0], values_of(control)[-1])]
-    return [default(cls), *presets(cls), *ends, *around(cls), *scattered(cls, 300, between_stops=False)]
+    """The default, the presets, one control at its ends, then everything around the default, random states on
+    stops, and the presets with one control moved."""
+    ends = [
+        default(cls) | {name: end}
+        for name, control in cls.controls().items()
+        for end in (values_of(control)[0], values_of(control)[-1])
+    ]
+    near = [
+        preset | {name: value}
+        for preset in presets(cls)
+        for name, control in cls.controls().items()
+        for value in some(values_of(control), 5)
+    ]
+    return [
+        default(cls),
+        *presets(cls),
+        *ends,
+        *around(cls),
+        *scattered(cls, 300, between_stops=False),
+        *near,
+    ]
 
 
 def typed(control, random) -> float:
     """A value between the stops, as a reader may type it."""
     low, high = control.bounds
-    value = np.exp(random.uniform(np.log(low), np.log(high))) if control.log and low > 0 else random.uniform(low, high)
+    value = (
+        np.exp(random.uniform(np.log(low), np.log(high)))
+        if control.log and low > 0
+        else random.uniform(low, high)
+    )
     return float(np.clip(round(value) if control.whole else value, low, high))
 
 
@@ -68,8 +132,13 @@ def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
     for _ in range(count):
         state = {}
         for name, control in cls.controls().items():
-            off_grid = (between_stops and name not in on_stops and control.kind in ("number", "player")
-                        and random.random() < 0.5)
+            off_grid = (
+                between_stops
+                and name not in on_stops
+                and not getattr(control, "only", "")
+                and control.kind in ("number", "player")
+                and random.random() < 0.5
+            )
             values = values_of(control)
             state[name] = typed(control, random) if off_grid else values[random.integers(len(values))]
         found.append(state)
@@ -77,21 +146,29 @@ def scattered(cls, count: int, between_stops: bool = True) -> list[dict]:
 
 
 def telling_value(cls, name: str, home: dict, ends_alone: bool = False):
-    """A value of one control that shows something else than the state it starts from; None if there is none."""
+    """A value of one control that shows something else than the state it starts from; None if there is
+    none."""
     before = shown(cls, **home)
     others = [value for value in values_of(cls.controls()[name]) if value != home[name]]
     tried = (others[-1], others[0], *([] if ends_alone else (others[len(others) // 2], *others[::7])))
     return next((value for value in tried if shown(cls, **home | {name: value}) != before), None)
 
 
-@lru_cache(maxsize=100)     # the state one starts from is asked for with each control
+@lru_cache(maxsize=100)  # the state one starts from is asked for with each control
 def shown(cls, **state) -> str:
     """Everything shown in a state, for comparison; the words of a regime that is not met are not shown."""
     widget = cls()
     widget.set_raw(state)
     found = widget.shown()
     found["regimes"] = {name: regime for name, regime in found["regimes"].items() if regime["met"]}
-    return json.dumps(found, default=in_seven_digits)
+    return json.dumps(rounded(found), default=in_seven_digits)
+
+
+def rounded(found):
+    """The same with each single number as in_seven_digits."""
+    if isinstance(found, dict):
+        return {name: rounded(each) for name, each in found.items()}
+    return float(np.float32(found)) if isinstance(found, float) else found
 
 
 def in_seven_digits(column) -> list | str:
@@ -101,5 +178,6 @@ def in_seven_digits(column) -> list | str:
 
 
 def sample(cls, count: int = 60) -> list[dict]:
-    """What the page and Python are compared at."""
-    return [default(cls), *presets(cls), *around(cls, most=9), *scattered(cls, count)]
+    """What the page and Python are compared at: fewer stops of each control where there are many controls."""
+    stops = min(9, max(3, 150 // len(cls.controls())))
+    return [default(cls), *presets(cls), *around(cls, stops), *scattered(cls, count)]

@@ -1,11 +1,13 @@
-"""The catalogue: things with their figures, each with its source and the day it was checked.
+"""The catalogue: GPUs, models, links, nodes and more, each figure with its source and the day it was checked.
 
-The TOML files are read when first asked for and kept. ``gpu("h100-sxm")`` gives one thing, ``gpus()`` all, by key.
+The TOML files are read on first use and kept. ``gpu("h100-sxm")`` gives one entry, ``all_gpus()`` gives them
+all by key.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
@@ -14,15 +16,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from engine.hardware import Cluster, Gpu, Link, Node
-from engine.models import Model
-from engine.recipes import Recipe
-from engine.units import HOUR
+from engine.base.units import HOUR
+from engine.catalog import files
+from engine.catalog.hardware import Cluster, Gpu, Link, Node
+from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe
 
 
 @dataclass(frozen=True)
 class Price:
-    """What one GPU cost for an hour, somewhere, on a day. Dated data: shown with its date, never asserted."""
+    """What one GPU cost per hour at one provider on one day. Dated data: always shown with its date."""
 
     key: str
     gpu: str
@@ -36,7 +39,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Run:
-    """A training run of which GPUs and GPU-hours were published."""
+    """A training run whose GPUs and GPU-hours were published."""
 
     key: str
     name: str
@@ -49,23 +52,8 @@ class Run:
 
     @property
     def duration_s(self) -> float:
-        """If all its GPUs had worked all the time."""
+        """The duration if all its GPUs had worked all the time."""
         return self.gpu_hours / self.gpus * HOUR
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """A collective that somebody timed at many sizes: points to draw a model against."""
-
-    key: str
-    name: str
-    gpu: str
-    ranks: int
-    sizes_bytes: tuple[float, ...]
-    times_s: tuple[float, ...]
-    note: str = ""
-    source: str = ""
-    checked: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +63,7 @@ class Interruptions:
     key: str
     name: str
     gpus: int
-    mtbf_s: float                   # between two interruptions, on average
+    mtbf_s: float  # mean time between two interruptions
     note: str = ""
     source: str = ""
     checked: str = ""
@@ -83,38 +71,31 @@ class Interruptions:
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """One step of a model as it was timed, without and with torch.compile."""
+    """One measured training step of a model, without and with torch.compile."""
 
     key: str
     name: str
-    on: str                         # GPU, framework, checkpointing: what two steps may differ in
+    on: str  # GPU, framework, checkpointing: everything that may differ between two measurements
     eager_s: float
     compiled_s: float
-    cold_s: float = 0.0             # the first step with an empty cache; 0 where nobody says
+    cold_s: float = 0.0  # the first step with an empty cache; 0 where it was not published
     note: str = ""
     source: str = ""
     checked: str = ""
 
 
-def _read(path: Path) -> dict:
-    with path.open("rb") as file:
-        return tomllib.load(file)
-
-
-def _build(kind, key: str, fields: dict):
-    """A dataclass from a TOML table; a wrong or missing key is named."""
+def _build(kind: type, file: str | Path, key: str, entry: dict):
+    """A dataclass from a checked entry; an impossible value is reported with its file and line."""
     try:
-        return kind(key=key, **fields)
-    except TypeError as error:
-        raise ValueError(f"{kind.__name__.lower()} {key!r}: {str(error).replace('__init__()', '').strip()}") from None
+        return kind(key=key, **entry)
+    except ValueError as error:
+        raise ValueError(f"{files.where(file, key)}: {key!r}: {error}") from None
 
 
-def _load(file: str, kind, **resolve) -> dict:
-    """Every entry of one TOML file; ``resolve`` turns a field that names another thing into that thing."""
-    entries = _read(Path(__file__).with_name(file))
-    for fields in entries.values():
-        fields.update({name: find(fields[name]) for name, find in resolve.items() if name in fields})
-    return {key: _build(kind, key, fields) for key, fields in entries.items()}
+def _load(file: str, kind: type, **named) -> dict:
+    """Every entry of one TOML file. A field in ``named`` holds the key of another entry and is replaced by
+    that entry."""
+    return {key: _build(kind, file, key, entry) for key, entry in files.table(file, kind, **named).items()}
 
 
 def _pick(kind: str, entries: dict, key: str):
@@ -125,129 +106,177 @@ def _pick(kind: str, entries: dict, key: str):
 
 
 @lru_cache(None)
-def gpus() -> dict[str, Gpu]:
-    """Key -> Gpu, all of them."""
+def all_gpus() -> dict[str, Gpu]:
+    """Every GPU of the catalogue, by key."""
     return _load("gpus.toml", Gpu)
 
 
 @lru_cache(None)
-def models() -> dict[str, Model]:
-    """Key -> Model, all of them."""
+def all_models() -> dict[str, Model]:
+    """Every model of the catalogue, by key."""
     return _load("models.toml", Model)
 
 
 @lru_cache(None)
-def recipes() -> dict[str, Recipe]:
-    """Key -> Recipe, all of them."""
+def all_recipes() -> dict[str, Recipe]:
+    """Every recipe of the catalogue, by key."""
     return _load("recipes.toml", Recipe)
 
 
 @lru_cache(None)
-def links() -> dict[str, Link]:
-    """Key -> Link, all of them."""
+def all_links() -> dict[str, Link]:
+    """Every link of the catalogue, by key."""
     return _load("links.toml", Link)
 
 
 @lru_cache(None)
-def nodes() -> dict[str, Node]:
-    """Key -> Node, all of them."""
+def all_nodes() -> dict[str, Node]:
+    """Every node of the catalogue, by key."""
     return _load("nodes.toml", Node, gpu=gpu, link=link, nic=link)
 
 
 @lru_cache(None)
-def prices() -> dict[str, Price]:
-    """Key -> Price, all of them."""
+def all_prices() -> dict[str, Price]:
+    """Every price of the catalogue, by key."""
     return _load("prices.toml", Price)
 
 
 @lru_cache(None)
-def sweeps() -> dict[str, Sweep]:
-    """Published measurements of collectives over size, by key."""
-    return _load("measured.toml", Sweep)
-
-
-@lru_cache(None)
-def runs() -> dict[str, Run]:
+def all_runs() -> dict[str, Run]:
     """Published training runs, by key."""
     return _load("runs.toml", Run)
 
 
 @lru_cache(None)
-def interruptions() -> dict[str, Interruptions]:
+def all_interruptions() -> dict[str, Interruptions]:
     """Published failure rates of long runs, by key."""
     return _load("interruptions.toml", Interruptions)
 
 
+def oldest_check() -> str:
+    """The earliest day on which any of these figures was checked against its source."""
+    tables = (
+        all_gpus,
+        all_links,
+        all_nodes,
+        all_recipes,
+        all_models,
+        all_prices,
+        all_runs,
+        all_interruptions,
+    )
+    return min(entry.checked for table in tables for entry in table().values() if entry.checked)
+
+
 @lru_cache(None)
 def compiled_steps() -> dict[str, CompiledStep]:
-    """Published steps without and with torch.compile, by key."""
+    """Published step times without and with torch.compile, by key."""
     return _load("compiled.toml", CompiledStep)
 
 
 def gpu(key: str) -> Gpu:
-    """The GPU of this key; an unknown one is a ValueError that names near ones."""
-    return _pick("gpu", gpus(), key)
+    """The GPU of this key; an unknown key is a ValueError that suggests similar ones.
+
+    >>> chip = engine.gpu("h100-sxm")
+    >>> chip.hbm_bytes, chip.hbm_bytes_per_s
+    >>> chip.peak_flops_per_s("fp8")
+    """
+    return _pick("gpu", all_gpus(), key)
 
 
 def model(key: str) -> Model:
-    """The model of this key."""
-    return _pick("model", models(), key)
+    """The model of this key: the shape of a transformer, from which every count follows.
+
+    >>> shape = engine.model("deepseek-v3")
+    >>> shape.layers, shape.hidden, shape.experts, shape.top_k
+    """
+    return _pick("model", all_models(), key)
 
 
-def models_together(keys) -> SimpleNamespace:
-    """Several models as one whose numbers are arrays, so that each formula takes them all at once. Texts are left out."""
+def models_together(keys: Sequence[str]) -> SimpleNamespace:
+    """Several models as one object whose numbers are arrays, so that a formula evaluates them all at once.
+    Texts are left out."""
     several = [model(key) for key in keys]
     numbers = [field.name for field in fields(Model) if not isinstance(getattr(several[0], field.name), str)]
     return SimpleNamespace(**{name: np.array([getattr(one, name) for one in several]) for name in numbers})
 
 
 def recipe(key: str) -> Recipe:
-    """The recipe of this key."""
-    return _pick("recipe", recipes(), key)
+    """The recipe of this key: what each parameter's training state takes.
+
+    >>> engine.recipe("bf16-adam").bytes_per_param
+    """
+    return _pick("recipe", all_recipes(), key)
 
 
 def link(key: str) -> Link:
-    """The link of this key."""
-    return _pick("link", links(), key)
+    """The link of this key: its bandwidth one way, and the latency of a hop.
+
+    >>> wire = engine.link("nvlink4")
+    >>> wire.bytes_per_s, wire.latency_s
+    """
+    return _pick("link", all_links(), key)
 
 
 def node(key: str) -> Node:
-    """The node of this key."""
-    return _pick("node", nodes(), key)
+    """The node of this key: its GPUs, the fabric between them, and the NICs that leave it.
+
+    >>> box = engine.node("dgx-h100")
+    >>> box.gpus, box.nic_bytes_per_s_per_gpu
+    """
+    return _pick("node", all_nodes(), key)
 
 
 def node_of(gpu_key: str) -> Node:
-    """The usual node of a GPU: the first in the catalogue that is built of it."""
-    for candidate in nodes().values():
+    """The usual node of a GPU: the first in the catalogue that is built with it."""
+    for candidate in all_nodes().values():
         if candidate.gpu.key == gpu_key:
             return candidate
     raise ValueError(f"gpu must be one with a node in the catalogue; got {gpu_key!r}")
 
 
+@lru_cache(None)
+def _usual_node(gpu_key: str) -> Node:
+    return node_of(gpu_key)
+
+
+def usual_link(gpu: Gpu) -> Link:
+    """The link between the GPUs of its usual node."""
+    return _usual_node(gpu.key).link
+
+
+def usual_nic(gpu: Gpu) -> Link:
+    """A network card of its usual node."""
+    return _usual_node(gpu.key).nic
+
+
 def cluster(node_key: str, nodes: int, oversubscription: float = 1.0) -> Cluster:
-    """So many nodes of one kind, their network tapered by ``oversubscription``."""
+    """A cluster of this many equal nodes, its network tapered by ``oversubscription``."""
     return Cluster(node(node_key), nodes, oversubscription)
 
 
 def price(gpu_key: str, provider: str | None = None) -> Price:
-    """The latest known hourly price of a GPU, from one provider or from any."""
-    known = [p for p in prices().values() if p.gpu == gpu_key and provider in (None, p.provider)]
+    """The latest known hourly price of a GPU, from the named provider or from any."""
+    known = [p for p in all_prices().values() if p.gpu == gpu_key and provider in (None, p.provider)]
     if not known:
-        priced = sorted({p.gpu for p in prices().values()})
-        raise ValueError(f"gpu must be one with a known price ({', '.join(priced)}); "
-                         f"got {gpu_key!r}, provider {provider!r}")
+        priced = sorted({p.gpu for p in all_prices().values()})
+        raise ValueError(
+            f"gpu must be one with a known price ({', '.join(priced)}); "
+            f"got {gpu_key!r}, provider {provider!r}"
+        )
     return max(known, key=lambda p: p.date)
 
 
-def model_from_file(path) -> Model:
-    """A model of one's own: a TOML file with the catalogue's keys, flat or under one [key] table."""
+def model_from_file(path: str | Path) -> Model:
+    """A model of your own: a TOML file with the catalogue's keys, flat or under one [key] table."""
+    file = Path(path).absolute()
     try:
-        fields = _read(Path(path))
+        entry = files.read(file)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"model file must be a readable TOML file, got {str(path)!r}: {error}") from None
-    key = Path(path).stem
-    if len(fields) == 1 and isinstance(next(iter(fields.values())), dict):
-        key, fields = next(iter(fields.items()))
-    key = fields.pop("key", key)
-    fields.setdefault("name", key)
-    return _build(Model, key, fields)
+    key = file.stem
+    if len(entry) == 1 and isinstance(next(iter(entry.values())), dict):
+        key, entry = next(iter(entry.items()))
+    key = entry.pop("key", key)
+    entry.setdefault("name", key)
+    return _build(Model, file, key, files.checked(file, key, entry, Model))

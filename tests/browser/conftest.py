@@ -1,19 +1,22 @@
-"""What the browser tests share: a visit to a page on which nothing may go wrong, and the two ways of serving the course."""
+"""What the browser tests share: a visit to a page on which nothing may go wrong, and the two ways of serving
+the course."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Request, expect
 
-from tests.browser.hands import enter
+from tests.browser.hands import NOT_COVERED, enter
 from tests.browser.server import Server
 
-AHEAD = "prefetch"       # what was asked for in case it is needed, and is let go of with the page
-SLOW = "was preloaded using link preload but not used within a few seconds"     # a word on the machine, not on the page
+ICON = "/favicon.svg"
+AHEAD = "prefetch"  # what was asked for in case it is needed, and is let go of with the page
+# a word on the machine, not on the page
+SLOW = "was preloaded using link preload but not used within a few seconds"
 
-expect.set_options(timeout=30_000)      # as long as Playwright waits for all else: a busy machine is no failure
+expect.set_options(timeout=30_000)  # as long as Playwright waits for all else: a busy machine is no failure
 
 
 @pytest.fixture(scope="session")
@@ -35,34 +38,53 @@ VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
 
 
 class Visit:
-    """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for another."""
+    """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for
+    another."""
 
-    def __init__(self, browser, **settings):
+    def __init__(self, browser, predictions: bool = False, **settings):
         self.context = browser.new_context(**VIEWPORT | settings)
+        if not predictions:  # a reader who wants no figure covered; test_predictions.py has the others
+            self.context.add_init_script(NOT_COVERED)
         self.page = self.context.new_page()
         self.scripts = settings.get("java_script_enabled", True)
         self.begin()
-        self.page.on("console", lambda message: message.type in ("error", "warning") and self.fault("console", message.text))
+        self.page.on(
+            "console",
+            lambda message: message.type in ("error", "warning") and self.fault("console", message.text),
+        )
         self.page.on("pageerror", lambda error: self.fault("error", str(error)))
-        self.page.on("requestfailed", lambda request: request.headers.get("sec-purpose") != AHEAD
-                     and self.fault("request failed", f"{request.url} {request.failure}"))
-        self.page.on("response", lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url))
+        self.page.on("request", lambda request: self.waiting.add(request))
+        self.page.on("requestfailed", self.failed)
+        self.page.on(
+            "response",
+            lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url),
+        )
         self.context.on("request", lambda request: self.asked(request.url))
         self.page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
 
     def begin(self) -> None:
         """Nothing has gone wrong yet."""
         self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
+        self.waiting: set[Request] = set()  # what the page that is shown now has asked for
 
     def fault(self, kind: str, text: str) -> None:
         if SLOW not in text:
             self.faults.append(f"{kind}: {text}")
+
+    def failed(self, request: Request) -> None:
+        """A failed request is a fault, unless the page no longer needs it, or the browser itself asked: it
+        fetches a page's icon late, and drops it when the window goes on or is closed."""
+        unneeded = request not in self.waiting or request.url.endswith(ICON)
+        dropped = unneeded and request.failure == "net::ERR_ABORTED"
+        if not dropped and request.headers.get("sec-purpose") != AHEAD:
+            self.fault("request failed", f"{request.url} {request.failure}")
 
     def asked(self, url: str) -> None:
         if urlsplit(url).netloc:  # data: and blob: ask nobody
             self.hosts.add(urlsplit(url).netloc)
 
     def go(self, url: str):
+        self.waiting.clear()
         if self.scripts:
             enter(self.page, url)
         else:
@@ -74,14 +96,16 @@ class Visit:
         self.forgiven += words
 
     def left(self) -> list[str]:
-        """What went wrong and is not forgiven; more than one host is always wrong: no request leaves the origin."""
+        """What went wrong and is not forgiven; more than one host is always wrong: no request leaves the
+        origin."""
         wrong = [fault for fault in self.faults if not any(words in fault for words in self.forgiven)]
         return wrong + ([f"asked several hosts: {sorted(self.hosts)}"] if len(self.hosts) > 1 else [])
 
 
 @pytest.fixture
 def visit(browser):
-    """Opens windows: ``visit(**settings).go(url)``. Each must end without an error and without a request to another host."""
+    """Opens windows: ``visit(**settings).go(url)``. Each must end without an error and without a request to
+    another host."""
     opened = []
 
     def open_one(**settings) -> Visit:
@@ -90,13 +114,15 @@ def visit(browser):
 
     yield open_one
     for one in opened:
+        one.waiting.clear()
         one.context.close()
     assert [fault for one in opened for fault in one.left()] == []
 
 
 @pytest.fixture(scope="session")
 def windows(browser):
-    """Settings -> one window for all that only look: to open another takes the browser longer than to show a page in it."""
+    """Settings -> one window for all that only look: to open another takes the browser longer than to show a
+    page in it."""
     opened = {}
 
     def window(settings: dict) -> Visit:
@@ -123,5 +149,5 @@ def glance(windows):
     yield look
     left = [fault for one in opened for fault in one.left()]
     for one in opened:
-        one.page.goto("about:blank")        # what it breaks off is no fault of the next page
+        one.page.goto("about:blank")  # what it breaks off is no fault of the next page
     assert left == []

@@ -1,4 +1,5 @@
-"""A Firefox as Debian ships it, driven by WebDriver BiDi over its own websocket: just what the tests need of it.
+"""A Firefox as Debian ships it, driven by WebDriver BiDi over its own websocket: just what the tests need of
+it.
 
 Playwright's Firefox is a build of its own; what readers have, and what CI can install, is this one.
 """
@@ -21,22 +22,36 @@ from threading import Thread
 import pytest
 from tornado.websocket import websocket_connect
 
+from tests.browser.hands import NOT_COVERED
+
 NAMES = ("firefox-esr", "firefox")
-NO_FIREFOX = ("The Firefox tests need Firefox and found none. Get it with `apt-get install firefox-esr`, or name yours: "
-              "FIREFOX=/path/to/firefox.")
+NO_FIREFOX = (
+    "The Firefox tests need Firefox and found none. Get it with `apt-get install firefox-esr`, or name "
+    "yours: "
+    "FIREFOX=/path/to/firefox."
+)
 LISTENING = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 PREFERENCES = {  # asks nobody on its own, says nothing on its own
-    "app.update.enabled": False, "browser.shell.checkDefaultBrowser": False, "datareporting.policy.dataSubmissionEnabled": False,
-    "network.captive-portal-service.enabled": False, "network.connectivity-service.enabled": False,
-    "browser.safebrowsing.update.enabled": False, "toolkit.telemetry.enabled": False, "services.settings.server": "",
-    "network.dns.disabled": False, "remote.active-protocols": 1, "browser.startup.page": 0,
+    "app.update.enabled": False,
+    "browser.shell.checkDefaultBrowser": False,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "network.captive-portal-service.enabled": False,
+    "network.connectivity-service.enabled": False,
+    "browser.safebrowsing.update.enabled": False,
+    "toolkit.telemetry.enabled": False,
+    "services.settings.server": "",
+    "network.dns.disabled": False,
+    "remote.active-protocols": 1,
+    "browser.startup.page": 0,
 }
 
 
 def find_firefox() -> str:
     """The path of a Firefox, or a failure that says how to get one."""
     named = os.environ.get("FIREFOX")
-    found = shutil.which(named) if named else next((path for name in NAMES if (path := shutil.which(name))), None)
+    found = (
+        shutil.which(named) if named else next((path for name in NAMES if (path := shutil.which(name))), None)
+    )
     if not found:
         pytest.fail(f"FIREFOX={named} is not a program. {NO_FIREFOX}" if named else NO_FIREFOX, pytrace=False)
     return found
@@ -51,14 +66,32 @@ class Firefox:
 
     def __init__(self):
         self.profile = tempfile.mkdtemp(prefix="course-firefox-")
-        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()]
+        lines = [
+            f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()
+        ]
         Path(self.profile, "user.js").write_text("\n".join(lines), encoding="utf-8")
-        command = [find_firefox(), "--headless", "--no-remote", "--profile", self.profile, "--remote-debugging-port", "0"]
-        quiet = os.environ | {"MOZ_CRASHREPORTER_DISABLE": "1", "HOME": self.profile, "MOZ_DISABLE_CONTENT_SANDBOX": "1"}
-        self.process = subprocess.Popen(command, env=quiet, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        command = [
+            find_firefox(),
+            "--headless",
+            "--no-remote",
+            "--profile",
+            self.profile,
+            "--remote-debugging-port",
+            "0",
+        ]
+        quiet = os.environ | {
+            "MOZ_CRASHREPORTER_DISABLE": "1",
+            "HOME": self.profile,
+            "MOZ_DISABLE_CONTENT_SANDBOX": "1",
+        }
+        self.process = subprocess.Popen(
+            command, env=quiet, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         self.numbers, self.faults = itertools.count(1), []
         self.loop = asyncio.new_event_loop()
-        Thread(target=self.loop.run_forever, daemon=True).start()  # Playwright has a loop of its own in the tests' thread
+        Thread(
+            target=self.loop.run_forever, daemon=True
+        ).start()  # Playwright has a loop of its own in the tests' thread
         self.socket = self.wait(websocket_connect, f"{self.address()}/session", max_message_size=64 * 2**20)
         self.call("session.new", capabilities={})
         self.call("session.subscribe", events=["log.entryAdded", "network.fetchError"])
@@ -71,8 +104,10 @@ class Firefox:
 
     def wait(self, call, *given, **named):
         """What comes of an asynchronous call, within a minute."""
+
         async def made():
             return await asyncio.wait_for(call(*given, **named), 60)
+
         return asyncio.run_coroutine_threadsafe(made(), self.loop).result()
 
     def call(self, method: str, **params) -> dict:
@@ -114,10 +149,17 @@ class Tab:
     def __init__(self, firefox: Firefox, width: int, height: int):
         self.firefox = firefox
         self.context = firefox.call("browsingContext.create", type="tab")["context"]
+        self.firefox.call(
+            "script.addPreloadScript",
+            functionDeclaration=f"() => {{ {NOT_COVERED} }}",
+            contexts=[self.context],
+        )
         self.resize(width, height)
 
     def resize(self, width: int, height: int) -> None:
-        self.firefox.call("browsingContext.setViewport", context=self.context, viewport={"width": width, "height": height})
+        self.firefox.call(
+            "browsingContext.setViewport", context=self.context, viewport={"width": width, "height": height}
+        )
 
     def go(self, url: str) -> None:
         self.firefox.call("browsingContext.navigate", context=self.context, url=url, wait="complete")
@@ -125,8 +167,12 @@ class Tab:
     def ask(self, code: str, *given):
         """What a function of the page's gives for these arguments, by way of JSON."""
         function = f"async () => JSON.stringify(await ({code})(...{json.dumps(given)})) ?? 'null'"
-        answer = self.firefox.call("script.callFunction", functionDeclaration=function, target={"context": self.context},
-                                   awaitPromise=True)
+        answer = self.firefox.call(
+            "script.callFunction",
+            functionDeclaration=function,
+            target={"context": self.context},
+            awaitPromise=True,
+        )
         if answer["type"] == "exception":
             raise Refused(answer["exceptionDetails"]["text"])
         return json.loads(answer["result"]["value"])
@@ -147,9 +193,17 @@ class Tab:
 
     def drag(self, x: float, y: float, to_x: float) -> None:
         """Takes the mouse from one place to another along a line, the button down."""
-        move = [{"type": "pointerMove", "x": round(x + (to_x - x) * share), "y": round(y), "duration": 30} for share in (0.3, 0.7, 1)]
-        self.act("pointer", {"type": "pointerMove", "x": round(x), "y": round(y)}, {"type": "pointerDown", "button": 0},
-                 *move, {"type": "pointerUp", "button": 0})
+        move = [
+            {"type": "pointerMove", "x": round(x + (to_x - x) * share), "y": round(y), "duration": 30}
+            for share in (0.3, 0.7, 1)
+        ]
+        self.act(
+            "pointer",
+            {"type": "pointerMove", "x": round(x), "y": round(y)},
+            {"type": "pointerDown", "button": 0},
+            *move,
+            {"type": "pointerUp", "button": 0},
+        )
 
     def press(self, key: str) -> None:
         self.act("key", {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key})

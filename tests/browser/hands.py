@@ -1,9 +1,10 @@
-"""A widget as a reader meets it: handles found by their labels, moved with the mouse or keys; words and pixels as seen."""
+"""A widget as a reader meets it: handles found by their labels, moved with the mouse or keys; words and
+pixels as seen."""
 
 from __future__ import annotations
 
 import json
-
+import re
 from functools import cache
 
 from playwright.sync_api import Locator, Page, expect
@@ -23,6 +24,8 @@ PIXELS = """figure => {
   look(figure.querySelector("[data-plot]"));
   return found.join();
 }"""
+# run before a page's scripts: no figure waits for its reader's prediction
+NOT_COVERED = "try { localStorage.setItem('course.predict', 'off'); } catch { /* nothing may be kept */ }"
 STILL = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))"
 
 
@@ -31,8 +34,11 @@ def lessons() -> dict[str, list[str]]:
     found = {}
     for path in sorted((ROOT / "lessons").glob("*.md")):
         lines = path.read_text(encoding="utf-8").splitlines()
-        slugs = [after.split(":", 1)[1].strip() for line, after in zip(lines, lines[1:])
-                 if line.strip().replace(" ", "") == "```widget" and after.startswith("name:")]
+        slugs = [
+            after.split(":", 1)[1].strip()
+            for line, after in zip(lines, lines[1:])
+            if line.strip().replace(" ", "") == "```widget" and after.startswith("name:")
+        ]
         if slugs:
             found["" if path.stem == "index" else f"{path.stem}/"] = slugs
     return found
@@ -50,8 +56,11 @@ def expected(slug: str, **values) -> dict:
     widget = all_widgets()[slug]()
     widget.set_raw(values)
     shown = widget.shown()
-    return {"readouts": {name: readout["text"] for name, readout in shown["readouts"].items()}, "summary": shown["summary"],
-            "regimes": {name: regime["text"] for name, regime in shown["regimes"].items() if regime["met"]}}
+    return {
+        "readouts": {name: readout["text"] for name, readout in shown["readouts"].items()},
+        "summary": shown["summary"],
+        "regimes": {name: regime["text"] for name, regime in shown["regimes"].items() if regime["met"]},
+    }
 
 
 SHELL_IS_THERE = """() => !document.querySelector("template[data-shell]") || (document.documentElement.dataset.shell
@@ -59,8 +68,8 @@ SHELL_IS_THERE = """() => !document.querySelector("template[data-shell]") || (do
 
 
 def enter(page: Page, url: str) -> None:
-    """Go to a page and touch something, so that the shell comes without waiting for the figures. It is there afterwards, and
-    knows the pages that it may navigate to at once."""
+    """Go to a page and touch something, so that the shell comes without waiting for the figures. It is there
+    afterwards, and knows the pages that it may navigate to at once."""
     page.goto(url)
     page.keyboard.press("Shift")
     page.wait_for_function(SHELL_IS_THERE)
@@ -75,18 +84,26 @@ class Hand:
         self.page, self.slug, self.cls = page, slug, all_widgets()[slug]
         self.figure = page.locator(f'figure.widget[data-widget="{slug}"]')
         if live:
-            self.wait_for("live")
+            self.open()
+
+    def open(self) -> None:
+        """Uncovers the figure where it waits for a prediction, which it does in a browser that keeps nothing."""
+        expect(self.figure).to_have_attribute("data-state", re.compile("^(live|asked)$"))
+        if self.figure.get_attribute("data-state") == "asked":
+            self.figure.locator("[data-show-me]").click()
+        self.wait_for("live")
 
     def wait_for(self, state: str) -> None:
         expect(self.figure).to_have_attribute("data-state", state)
 
-    # -- what is seen ----------------------------------------------------------------------------------------------------
+    # -- what is seen ----------------------------------------------------------------------------------------
     def words(self) -> dict:
         return self.figure.evaluate("""figure => {
+          const said = place => place.textContent.replaceAll("\u00a0", " ");  // as texts have it that are not shown
           const texts = (name) => Object.fromEntries([...figure.querySelectorAll(`[data-${name}]`)]
-            .map(place => [place.dataset[name], place.textContent]));
+            .map(place => [place.dataset[name], said(place)]));
           return { readouts: texts("readout"), regimes: texts("regime"),
-                   summary: figure.querySelector("[data-summary]").textContent };
+                   summary: said(figure.querySelector("[data-summary]")) };
         }""")
 
     def initial(self) -> dict:
@@ -95,7 +112,11 @@ class Hand:
 
     def slider(self) -> str:
         """Its first slider."""
-        return next(name for name, control in self.cls.controls().items() if control.kind == "number" and not control.more)
+        return next(
+            name
+            for name, control in self.cls.controls().items()
+            if control.kind == "number" and not control.more
+        )
 
     def note(self) -> Locator:
         """Where the widget says what is the matter with it."""
@@ -114,48 +135,83 @@ class Hand:
         """Waits until the words are those that Python gives for these controls."""
         wanted = expected(self.slug, **values)
         expect(self.figure.locator("[data-summary]")).to_have_text(wanted["summary"])
-        self.page.wait_for_function("""([slug, names]) => names.every(name =>
-          document.querySelector(`figure[data-widget="${slug}"] [data-regime="${name}"]`))""", arg=[self.slug, list(wanted["regimes"])])
+        self.page.wait_for_function(
+            """([slug, names]) => names.every(name =>
+          document.querySelector(`figure[data-widget="${slug}"] [data-regime="${name}"]`))""",
+            arg=[self.slug, list(wanted["regimes"])],
+        )
         assert self.words() == wanted
 
-    # -- handles ---------------------------------------------------------------------------------------------------------
+    def predict(self) -> None:
+        """Answers the figure's question, in whichever way it is asked: a choice rightly."""
+        block = self.figure.locator("[data-predict]")
+        if block.get_attribute("data-kind") == "choice":
+            return block.locator("[data-answer=right]").click()
+        field = block.locator("[data-guess] input")
+        if block.get_attribute("data-kind") == "number":
+            field.fill(block.get_attribute("data-shown"))
+        else:
+            field.press("ArrowRight")
+        block.get_by_role("button", name="Answer", exact=True).click()
+
+    # -- handles ---------------------------------------------------------------------------------------------
     def handle(self, name: str) -> Locator:
         """The control's handle, found as assistive technology finds it: by role and label."""
         control = self.cls.controls()[name]
-        role = {"number": "slider", "player": "slider", "choice": "combobox", "switch": "switch", "bits": "group"}[control.kind]
+        role = {
+            "number": "slider",
+            "player": "slider",
+            "choice": "combobox",
+            "switch": "switch",
+            "bits": "group",
+        }[control.kind]
         found = self.figure.get_by_role(role, name=control.label, exact=True)
+        if not found.is_visible():
+            self.unfold()
         if getattr(control, "more", False) and not found.is_visible():
             self.figure.locator(f'details:has([data-control="{name}"]) > summary').click()
         return found
 
+    def unfold(self) -> None:
+        """Brings out the controls that a phone folds behind one button."""
+        button = self.figure.locator("[data-unfold]")
+        if button.is_visible() and button.get_attribute("aria-expanded") == "false":
+            button.click()
+
     def field(self, name: str) -> Locator:
-        return self.figure.get_by_role("textbox", name=f"{self.cls.controls()[name].label}, typed", exact=True)
+        return self.figure.get_by_role(
+            "textbox", name=f"{self.cls.controls()[name].label}, typed", exact=True
+        )
 
     def button(self, label: str) -> Locator:
         return self.figure.get_by_role("button", name=label, exact=True)
 
     def at(self, name: str) -> float:
-        """The value at which a slider's handle stands."""
+        """The value at which a slider's handle stands, or that its field holds where it is only typed."""
+        if not self.cls.controls()[name].slider:
+            return float(self.field(name).input_value().replace(",", ""))
         return float(self.cls.controls()[name].grid[int(self.handle(name).input_value())])
 
-    # -- what a hand does ------------------------------------------------------------------------------------------------
+    # -- what a hand does ------------------------------------------------------------------------------------
     def drag(self, name: str, index: int, on_the_way=None) -> float:
         """Takes a slider's handle with the mouse and drags it to a stop; gives the value there.
 
-        Where stops stand closer than pixels, keys go the last few steps.
+        Where stops stand closer than pixels, keys go the last few steps. A number without a slider is typed.
         """
+        control = self.cls.controls()[name]
+        if not control.slider:
+            self.field(name).fill(control.write(float(control.grid[index])))
+            self.field(name).press("Enter")
+            return self.at(name)
         slider = self.handle(name)
         count = int(slider.get_attribute("max")) + 1  # a player's run may end before its last stop
-        slider.scroll_into_view_if_needed()
-        box = slider.bounding_box()
+        box = self.grip(slider, count)
 
         def place(stop: int) -> float:
             return box["x"] + THUMB / 2 + (box["width"] - THUMB) * stop / (count - 1)
 
         index, y = index % count, box["y"] + box["height"] / 2
         start = place(int(slider.input_value()))
-        self.page.mouse.move(start, y)
-        self.page.mouse.down()
         for share in (0.35, 0.7):
             self.page.mouse.move(start + (place(index) - start) * share, y)
             if on_the_way:
@@ -165,15 +221,37 @@ class Hand:
         for _ in range(4):
             if off := index - int(slider.input_value()):
                 slider.press("ArrowRight" if off > 0 else "ArrowLeft")
-        assert slider.input_value() == str(index), f"{name} was dragged to stop {slider.input_value()}, not {index}"
+        assert slider.input_value() == str(index), (
+            f"{name} was dragged to stop {slider.input_value()}, not {index}"
+        )
         return self.at(name)
+
+    def grip(self, slider: Locator, count: int) -> dict:
+        """Takes hold of the thumb, again where the page moved under the hand, and gives the slider's box."""
+        for _ in range(3):
+            slider.hover()  # scrolls there and waits until it rests
+            box = slider.bounding_box()
+            at = int(slider.input_value()) / (count - 1)
+            self.page.mouse.move(
+                box["x"] + THUMB / 2 + (box["width"] - THUMB) * at, box["y"] + box["height"] / 2
+            )
+            self.page.mouse.down()
+            if (
+                slider.evaluate("handle => handle === document.activeElement")
+                and box == slider.bounding_box()
+            ):
+                return box
+            self.page.mouse.up()
+        raise AssertionError("the slider would not rest under the hand")
 
     def choose(self, name: str, value: int) -> None:
         """Sets a select or a switch the way a reader does."""
         handle = self.handle(name)
         if self.cls.controls()[name].kind == "bits":
             return self.turn(handle, value)
-        handle.select_option(index=value) if self.cls.controls()[name].kind == "choice" else handle.set_checked(bool(value))
+        handle.select_option(index=value) if self.cls.controls()[
+            name
+        ].kind == "choice" else handle.set_checked(bool(value))
 
     def turn(self, row: Locator, value: int) -> None:
         """Touches each bit of a row that is not yet as the value has it."""

@@ -1,4 +1,5 @@
-"""The course with Python behind it, as the README says to start it; it can be killed and started again on its port."""
+"""The course with Python behind it, as the README says to start it; it can be killed and started again on its
+port."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class Server:
     def __init__(self, port: int | None = None):
         self.port = port or self.free_port()
         self.address = f"http://localhost:{self.port}/"
-        self.process, self.said = None, tempfile.TemporaryFile()   # a pipe that nobody reads would fill and stop the server
+        self.process = None
+        # a pipe that nobody reads would fill and stop the server
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the server
 
     @staticmethod
     def free_port() -> int:
@@ -34,9 +37,22 @@ class Server:
             return probe.getsockname()[1]
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "panel", "serve", "site/live.py", "--plugins", "widgets.kit.serve",
-                   "--port", str(self.port), "--log-level", "warning"]
-        self.process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=self.said)
+        command = [
+            sys.executable,
+            "-m",
+            "panel",
+            "serve",
+            "site/live.py",
+            "--plugins",
+            "widgets.kit.server.plugin",
+            "--port",
+            str(self.port),
+            "--log-level",
+            "warning",
+        ]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ, stdout=subprocess.DEVNULL, stderr=self.said
+        )
         until = time.monotonic() + 60
         while time.monotonic() < until:
             assert self.process.poll() is None, self.log()

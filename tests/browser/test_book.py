@@ -1,40 +1,36 @@
-"""The course on paper: a chapter is drawn, printed and read again; and the page for what is not there finds the way home."""
+"""The course on paper: a chapter is drawn, printed and read again; and the page for what is not there finds
+the way home."""
 
-import importlib.util
 import io
 import re
-import sys
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 from pypdf import PdfReader
 
+from course import paper
 from tests.browser.test_shell import AXE, axe_faults
-from tests.conftest import ROOT
 
 CHAPTER = "12-disaggregated-serving"
 TITLE = "12 Disaggregated serving"
 
 
-@pytest.fixture(scope="module")
-def paper():
-    """The module that prints the book; site/ is a folder of scripts and no package."""
-    spec = importlib.util.spec_from_file_location("paper", ROOT / "site" / "paper.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["paper"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def of_one_chapter(html: str) -> str:
     """The book without its other chapters: all of them take minutes."""
+
     def cut(chapter):
         return chapter[0] if f'data-page="{CHAPTER}"' in chapter[0] else ""
-    return re.sub(r'<section class="book-part".*?</section>', "", re.sub(r'<article class="chapter.*?</article>', cut, html, flags=re.DOTALL), flags=re.DOTALL)
+
+    return re.sub(
+        r'<section class="book-part".*?</section>',
+        "",
+        re.sub(r'<article class="chapter.*?</article>', cut, html, flags=re.DOTALL),
+        flags=re.DOTALL,
+    )
 
 
-def test_a_chapter_is_printed_with_its_pictures_and_the_pages_of_its_contents(visit, static, site, paper):
+def test_a_chapter_is_printed_with_its_pictures_and_the_pages_of_its_contents(visit, static, site):
     window = visit(color_scheme="dark")
     html = of_one_chapter((site / "book" / "index.html").read_text(encoding="utf-8"))
     window.page.route("**/book/", lambda route: route.fulfill(body=html, content_type="text/html"))
@@ -54,7 +50,7 @@ def test_a_chapter_is_printed_with_its_pictures_and_the_pages_of_its_contents(vi
     book = PdfReader(io.BytesIO(paper.with_page_numbers(page)))
     texts = [sheet.extract_text() for sheet in book.pages]
     begins = next(number for number, text in enumerate(texts, 1) if "Lesson 12" in text and "minutes" in text)
-    listed = "\n".join(texts[:begins - 1])
+    listed = "\n".join(texts[: begins - 1])
     assert re.search(rf"{TITLE}\s+{begins}\b", listed), listed
     assert len(re.findall(r"Sources\s+\d+", listed)) == 1
     assert sum(len(sheet.images) for sheet in book.pages) >= stills.count()
@@ -66,11 +62,13 @@ def test_a_chapter_is_printed_with_its_pictures_and_the_pages_of_its_contents(vi
 @pytest.mark.parametrize("lost", ["nothing/here/at/all", "memory_stack/nothing.html"])
 def test_the_page_for_what_is_not_there_finds_home_from_any_depth(visit, static, site, lost):
     """In a subfolder of a host, as most static hosts give it out: at the address that was asked for."""
+
     def host(route):
         path = urlsplit(route.request.url).path.removeprefix("/course/")
         file = site / path / "index.html" if (site / path).is_dir() else site / path
         missing = not file.is_file() or not urlsplit(route.request.url).path.startswith("/course/")
         route.fulfill(path=site / "404.html" if missing else file, status=404 if missing else 200)
+
     window = visit()
     window.forgive("404", "lost.js")  # the levels at which the script is not
     window.page.route("**/*", host)

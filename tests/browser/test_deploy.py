@@ -1,4 +1,5 @@
-"""The course as it is put in front of readers: behind nginx with several processes, with headers, limits and closed doors."""
+"""The course as it is put in front of readers: behind nginx with several processes, with headers, limits and
+closed doors."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ from tests import states
 from tests.browser.hands import Hand, lessons
 from tests.browser.server import run
 from tests.conftest import ROOT
-from widgets.kit import headers
-from widgets.kit.answers import packed
+from widgets.kit.page import headers
+from widgets.kit.server.answer_cache import packed
 from widgets.kit.widget import all_widgets
 
 LESSON = next(iter(lessons()))
 DEPLOY = ROOT / "deploy"
-COMMAND = "panel serve site/live.py --plugins widgets.kit.serve"
+COMMAND = "panel serve site/live.py --plugins widgets.kit.server.plugin"
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +46,14 @@ def cluster(site):
 @pytest.fixture(params=["served", "nginx"])
 def host(request):
     """The address of each of the two ways to serve."""
-    return request.getfixturevalue("cluster")[0] if request.param == "nginx" else request.getfixturevalue("served")
+    return (
+        request.getfixturevalue("cluster")[0]
+        if request.param == "nginx"
+        else request.getfixturevalue("served")
+    )
 
 
-# -- readers -------------------------------------------------------------------------------------------------------------
+# -- readers -------------------------------------------------------------------------------------------------
 def sockets(process) -> int:
     """How many sockets a process holds."""
     folder = Path(f"/proc/{process.pid}/fd")
@@ -82,9 +87,12 @@ def test_readers_behind_nginx_are_spread_and_stay_where_they_are(cluster):
         for reader in again:
             await reader.open(address)
         new = [sockets(process) - one for process, one in zip(processes, held)]
-        assert max(new) >= 6 > min(new) and min(new) <= 1, f"one page's sockets went to several processes: {new}"
+        assert max(new) >= 6 > min(new) and min(new) <= 1, (
+            f"one page's sockets went to several processes: {new}"
+        )
         for reader in (*readers, *again):
             reader.close()
+
     run(meet())
 
 
@@ -96,6 +104,7 @@ def test_only_the_own_pages_may_open_a_socket(host):
         friend = Reader("friend")
         await friend.open(host)
         friend.close()
+
     run(meet())
 
 
@@ -115,20 +124,49 @@ def test_a_full_process_says_so():
                 await asyncio.sleep(0.1)
         slug, cls = next(iter(all_widgets().items()))
         assert "text" in await readers[0].ask(slug, states.default(cls))
-        with pytest.raises(Lost):       # a question of a megabyte
+        with pytest.raises(Lost):  # a question of a megabyte
             await readers[1].ask("x" * 2**20, {})
+
     with servers.running(*servers.SERVE, env={"COURSE_PAGES": "2"}) as (address, _):
         run(meet(address))
 
 
-# -- closed doors --------------------------------------------------------------------------------------------------------
+# -- closed doors --------------------------------------------------------------------------------------------
 SECRETS = ("hatchling", "site_name:", "root:x:", "def main", "Index of", "Directory listing")
-TARGETS = ["/../pyproject.toml", "/../../../../etc/passwd", "/%2e%2e/pyproject.toml", "/%2e%2e%2f%2e%2e%2fpyproject.toml",
-           "/..%2f..%2fpyproject.toml", "/..%5c..%5cpyproject.toml", "/assets/../../../pyproject.toml", "//etc/passwd", "/%2fetc%2fpasswd",
-           "/%252e%252e/pyproject.toml", "/.%00./pyproject.toml", "/index.html%00.js", "/assets/", "/assets/widget/", "/.git/config",
-           "http://elsewhere.example/", "http://elsewhere.example/../../pyproject.toml", "/" + "a" * 7000, "/" + "a/" * 3000,
-           "/" + "%2e%2e/" * 500 + "etc/passwd", "/live", "/live/", "/live/autoload.js", "/live/metadata", "/static/js/bokeh.js", "/_headers",
-           "/\u00e9\u00e8", "/<script>alert(1)</script>", "/%3Cscript%3Ealert(1)%3C/script%3E", "*", "", "/ HTTP/1.1 extra"]
+TARGETS = [
+    "/../pyproject.toml",
+    "/../../../../etc/passwd",
+    "/%2e%2e/pyproject.toml",
+    "/%2e%2e%2f%2e%2e%2fpyproject.toml",
+    "/..%2f..%2fpyproject.toml",
+    "/..%5c..%5cpyproject.toml",
+    "/assets/../../../pyproject.toml",
+    "//etc/passwd",
+    "/%2fetc%2fpasswd",
+    "/%252e%252e/pyproject.toml",
+    "/.%00./pyproject.toml",
+    "/index.html%00.js",
+    "/assets/",
+    "/assets/widget/",
+    "/.git/config",
+    "http://elsewhere.example/",
+    "http://elsewhere.example/../../pyproject.toml",
+    "/" + "a" * 7000,
+    "/" + "a/" * 3000,
+    "/" + "%2e%2e/" * 500 + "etc/passwd",
+    "/live",
+    "/live/",
+    "/live/autoload.js",
+    "/live/metadata",
+    "/static/js/bokeh.js",
+    "/_headers",
+    "/\u00e9\u00e8",
+    "/<script>alert(1)</script>",
+    "/%3Cscript%3Ealert(1)%3C/script%3E",
+    "*",
+    "",
+    "/ HTTP/1.1 extra",
+]
 
 
 def raw(address: str, target: str) -> tuple[int, str]:
@@ -151,13 +189,29 @@ def test_nothing_but_the_site_is_given_out(host, target):
     assert "<script>alert" not in answer
 
 
-# -- headers -------------------------------------------------------------------------------------------------------------
-PAGES = ["", f"{LESSON}/", "memory_stack/", "planner/", "assets/js/course.js", "assets/widget/view.js", "assets/fonts/course-serif.woff2",
-         "assets/widgets/memory_stack.js?v=1", "search/search_index.json", "no-such-page/"]
+# -- headers -------------------------------------------------------------------------------------------------
+PAGES = [
+    "",
+    f"{LESSON}/",
+    "memory_stack/",
+    "planner/",
+    "assets/js/course.js",
+    "assets/widget/view.js",
+    "assets/fonts/course-serif.woff2",
+    headers.FRAME,
+    "assets/widgets/memory_stack.js?v=1",
+    "search/search_index.json",
+    "no-such-page/",
+]
 
 
 def given(address: str, path: str) -> dict[str, str]:
-    done = subprocess.run(["curl", "-s", "-D", "-", "-o", "/dev/null", address + path], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["curl", "-s", "-D", "-", "-o", "/dev/null", address + path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     lines = [line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line]
     assert len({name.lower() for name, _ in lines}) == len(lines), f"said twice: {lines}"
     return {name.lower(): value for name, value in lines}
@@ -175,15 +229,33 @@ def test_each_way_of_serving_says_the_same_headers(host, path):
 def test_what_has_not_changed_is_not_sent_again(host):
     for path in (f"{LESSON}/", "assets/bokeh.min.js"):
         known = given(host, path)
-        ask = ["-H", f"If-None-Match: {known['etag']}"] if "etag" in known else ["-H", f"If-Modified-Since: {known['last-modified']}"]
-        done = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *ask, host + path], capture_output=True, text=True, check=True)
+        ask = (
+            ["-H", f"If-None-Match: {known['etag']}"]
+            if "etag" in known
+            else ["-H", f"If-Modified-Since: {known['last-modified']}"]
+        )
+        done = subprocess.run(
+            ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *ask, host + path],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert done.stdout == "304", path
 
 
 def test_pages_and_scripts_go_packed_over_the_wire(host):
     for path in (f"{LESSON}/", "assets/bokeh.min.js"):
-        sizes = [int(subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{size_download}", *ask, host + path], capture_output=True,
-                                    text=True, check=True).stdout) for ask in ([], ["-H", "Accept-Encoding: gzip"])]
+        sizes = [
+            int(
+                subprocess.run(
+                    ["curl", "-s", "-o", "/dev/null", "-w", "%{size_download}", *ask, host + path],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                ).stdout
+            )
+            for ask in ([], ["-H", "Accept-Encoding: gzip"])
+        ]
         assert sizes[1] < 0.4 * sizes[0], path
 
 
@@ -196,35 +268,56 @@ def test_the_file_of_headers_says_what_the_servers_say(site):
         else:
             page = line
             rules[page] = {}
-    assert rules["/*"] == headers.ALWAYS and len(rules) < 100       # Cloudflare Pages takes a hundred rules
-    framed = {"Content-Security-Policy": headers.FRAMED_BY_NOBODY}
+    assert len(rules) < 100  # Cloudflare Pages takes a hundred rules
+    policies = {"Content-Security-Policy": headers.POLICY}
+    assert (
+        rules["/*"] | policies == headers.ALWAYS
+    )  # each page has its own policy: the puzzles' frame allows more
     folders = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
     for folder in folders:
         address = "/" if folder == "." else f"/{folder}/"
-        assert rules.get(address) == (None if folder in all_widgets() else framed), address
+        said = headers.of(address.lstrip("/"), versioned=False)["Content-Security-Policy"]
+        assert rules[address] == {"Content-Security-Policy": said}, address
+    assert rules[f"/{headers.FRAME}"] == {
+        "Content-Security-Policy": headers.of(headers.FRAME, versioned=False)["Content-Security-Policy"]
+    }
 
 
 def test_no_page_holds_a_script_of_its_own(site):
     """So that the policy can forbid them all; data may stand there."""
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        assert headers.META in text, page
-        inline = [attributes for attributes, code in re.findall(r"<script([^>]*)>(.*?)</script>", text, re.DOTALL) if code.strip()]
+        frame = page.relative_to(site).as_posix() == headers.FRAME
+        assert (headers.OF_THE_FRAME if frame else headers.META) in text, page
+        inline = [
+            attributes
+            for attributes, code in re.findall(r"<script([^>]*)>(.*?)</script>", text, re.DOTALL)
+            if code.strip()
+        ]
         assert all('type="application/json"' in attributes for attributes in inline), (page, inline)
-        assert not re.findall(r"<[^>]+\son[a-z]+=", text), page
+        tags = re.sub(r'"[^"]*"', '""', text)  # a value may speak of anything
+        assert not re.findall(r"<[^>]+\son[a-z]+=", tags), page
 
 
 def test_no_page_meets_its_own_policy(visit, cluster, static):
-    """Widgets draw and move, colours switch, the search finds, a picture is saved; the console stays empty."""
+    """Widgets draw and move, colours switch, the search finds, a picture is saved; the console stays
+    empty."""
     for address in (cluster[0], static):
         window = visit()
-        window.forgive("ERR_ABORTED")       # the test leaves pages while they still ask
+        window.forgive("ERR_ABORTED")  # the test leaves pages while they still ask
         page = window.go(address + LESSON)
         hand = Hand(page, lessons()[LESSON][0])
-        hand.drag(next(name for name, control in hand.cls.controls().items() if control.kind == "number" and not control.more), 3)
+        hand.drag(
+            next(
+                name
+                for name, control in hand.cls.controls().items()
+                if control.kind == "number" and not control.more
+            ),
+            3,
+        )
         page.locator("label[for^=__palette]:visible").click()
         page.locator(".md-search__input").fill("bandwidth")
-        page.locator(".md-search__input").press("Shift")     # Material looks when a key comes up
+        page.locator(".md-search__input").press("Shift")  # Material looks when a key comes up
         page.locator(".md-search-result__item").first.wait_for()
         for path in ("", "planner/", "roofline/", "book/"):
             page.goto(address + path)
@@ -233,9 +326,11 @@ def test_no_page_meets_its_own_policy(visit, cluster, static):
 
 def test_only_a_widgets_own_page_is_shown_inside_another_site(browser, cluster, static):
     page = browser.new_page()
-    page.goto(f"{static}assets/css/lesson.css")     # any document of another origin
-    page.evaluate("""addresses => { for (const address of addresses) document.body.append(Object.assign(document.createElement("iframe"), { src: address })); }""",
-                  [f"{cluster[0]}memory_stack/", f"{cluster[0]}{LESSON}/"])
+    page.goto(f"{static}assets/css/lesson.css")  # any document of another origin
+    page.evaluate(
+        """addresses => { for (const address of addresses) document.body.append(Object.assign(document.createElement("iframe"), { src: address })); }""",
+        [f"{cluster[0]}memory_stack/", f"{cluster[0]}{LESSON}/"],
+    )
     widget, lesson = (page.frame_locator(f"iframe >> nth={i}") for i in range(2))
     widget.locator("figure.widget[data-state=live]").wait_for()
     assert lesson.locator(".kicker, .md-content").count() == 0
@@ -243,7 +338,8 @@ def test_only_a_widgets_own_page_is_shown_inside_another_site(browser, cluster, 
 
 
 def test_a_process_that_dies_takes_no_reader_with_it(cluster):
-    """Its readers lose their socket, open another and go on: a question holds the whole state. (The last with this cluster.)"""
+    """Its readers lose their socket, open another and go on: a question holds the whole state. (The last with
+    this cluster.)"""
     address, processes = cluster
 
     async def meet():
@@ -260,36 +356,57 @@ def test_a_process_that_dies_takes_no_reader_with_it(cluster):
                 assert "text" in await reader.ask(slug, states.default(cls))
             reader.close()
         assert 0 < lost < 8
+
     run(meet())
 
 
-# -- the files -----------------------------------------------------------------------------------------------------------
+# -- the files -----------------------------------------------------------------------------------------------
 def documents(path: Path) -> list[dict]:
     return [document for document in yaml.safe_load_all(path.read_text()) if document]
 
 
 def test_the_kubernetes_manifest_fits_together():
-    found = {(document["kind"], document["metadata"]["name"]): document for document in documents(DEPLOY / "kubernetes" / "course.yaml")}
+    found = {
+        (document["kind"], document["metadata"]["name"]): document
+        for document in documents(DEPLOY / "kubernetes" / "course.yaml")
+    }
     pod = found["Deployment", "course"]["spec"]["template"]
     service, container = found["Service", "course"]["spec"], pod["spec"]["containers"][0]
-    assert service["selector"] == pod["metadata"]["labels"] == found["Deployment", "course"]["spec"]["selector"]["matchLabels"]
+    assert (
+        service["selector"]
+        == pod["metadata"]["labels"]
+        == found["Deployment", "course"]["spec"]["selector"]["matchLabels"]
+    )
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert service["ports"][0]["targetPort"] in ports and f"EXPOSE {ports['http']}" in (DEPLOY / "Containerfile").read_text()
+    assert (
+        service["ports"][0]["targetPort"] in ports
+        and f"EXPOSE {ports['http']}" in (DEPLOY / "Containerfile").read_text()
+    )
     assert service["sessionAffinity"] == "ClientIP"
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert container[probe]["httpGet"] == {"path": "/live/health", "port": "http"}
-    assert container["resources"]["limits"].keys() == {"cpu", "memory"} and pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert (
+        container["resources"]["limits"].keys() == {"cpu", "memory"}
+        and pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    )
     origin = next(entry["value"] for entry in container["env"] if entry["name"] == "BOKEH_ALLOW_WS_ORIGIN")
     for name, path in (("course", "/"), ("course-live", "/live")):
         ingress = found["Ingress", name]["spec"]
         assert ingress["tls"][0]["hosts"] == [origin] == [rule["host"] for rule in ingress["rules"]]
         rule = ingress["rules"][0]["http"]["paths"][0]
-        assert rule["path"] == path and rule["backend"]["service"] == {"name": "course", "port": {"name": service["ports"][0]["name"]}}
+        assert rule["path"] == path and rule["backend"]["service"] == {
+            "name": "course",
+            "port": {"name": service["ports"][0]["name"]},
+        }
 
 
 def test_the_workflow_builds_what_it_publishes_with_pinned_actions():
     [flow] = documents(ROOT / ".github" / "workflows" / "pages.yml")
-    steps = [step for job in flow["jobs"].values() for step in job["steps"]]
+    jobs = flow["jobs"]
+    assert (
+        jobs.pop("tests") == {"uses": "./.github/workflows/tests.yml"} and "tests" in jobs["build"]["needs"]
+    )
+    steps = [step for job in jobs.values() for step in job["steps"]]
     used = [step["uses"] for step in steps if "uses" in step]
     assert used and all(re.fullmatch(r"actions/[\w-]+@v\d+(\.\d+)*", name) for name in used)
     assert [step["run"] for step in steps if "run" in step] == ["make site"]
@@ -299,17 +416,38 @@ def test_the_workflow_builds_what_it_publishes_with_pinned_actions():
 
 def test_the_container_is_small_of_privilege_and_complete():
     text = re.sub(r"\\\n\s*", "", (DEPLOY / "Containerfile").read_text())
-    lines = [line.split(maxsplit=1) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [
+        line.split(maxsplit=1) for line in text.splitlines() if line.strip() and not line.startswith("#")
+    ]
     words = [word for word, _ in lines]
-    assert set(words) <= {"FROM", "WORKDIR", "COPY", "RUN", "ARG", "USER", "ENV", "EXPOSE", "HEALTHCHECK", "CMD"}
+    assert set(words) <= {
+        "FROM",
+        "WORKDIR",
+        "COPY",
+        "RUN",
+        "ARG",
+        "USER",
+        "ENV",
+        "EXPOSE",
+        "HEALTHCHECK",
+        "CMD",
+    }
     images = [rest.split()[0] for word, rest in lines if word == "FROM"]
     assert all(":" in image and not image.endswith(":latest") for image in images)
-    assert words.index("USER") > max(i for i, word in enumerate(words) if word == "FROM") and dict(lines)["USER"] != "root"
-    allowed = {line[1:] for line in (ROOT / ".containerignore").read_text().splitlines() if line.startswith("!")}
+    assert (
+        words.index("USER") > max(i for i, word in enumerate(words) if word == "FROM")
+        and dict(lines)["USER"] != "root"
+    )
+    allowed = {
+        line[1:] for line in (ROOT / ".containerignore").read_text().splitlines() if line.startswith("!")
+    }
     for rest in (rest for word, rest in lines if word == "COPY" and not rest.startswith("--from")):
         for source in rest.split()[:-1]:
             assert (ROOT / source).exists() and source in allowed, source
-    assert COMMAND.split() == yaml.safe_load(dict(lines)["CMD"])[2:7] and "/live/health" in dict(lines)["HEALTHCHECK"]
+    assert (
+        COMMAND.split() == yaml.safe_load(dict(lines)["CMD"])[2:7]
+        and "/live/health" in dict(lines)["HEALTHCHECK"]
+    )
 
 
 def test_the_unit_starts_the_plain_command():
@@ -321,23 +459,31 @@ def test_the_unit_starts_the_plain_command():
         assert [line for line in said.splitlines() if "course" in line and "not executable" not in line] == []
 
 
-# -- python site/serve.py ------------------------------------------------------------------------------------------------
+# -- python -m course.serve ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_serve_takes_the_next_port_and_ends_without_a_word(site, how):
     with socket.socket() as taken:
-        port = 20_000 + os.getpid() % 10_000     # below those that the system gives to whoever asks for any: the next one stays free
+        port = (
+            20_000 + os.getpid() % 10_000
+        )  # below those that the system gives to whoever asks for any: the next one stays free
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        server = subprocess.Popen([sys.executable, "site/serve.py", "--port", str(port)], cwd=ROOT, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                  preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL))  # a job in the background ignores it
+        server = subprocess.Popen(
+            [sys.executable, "-m", "course.serve", "--port", str(port)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )  # a job in the background ignores it
         said = ""
         while "is open on" not in said:
             assert server.poll() is None, server.stderr.read()
             said += server.stdout.readline()
         assert f"Port {port} is taken" in said
         used = int(re.search(r"localhost:(\d+)/", said)[1])
-        os.killpg(server.pid, how)      # as a terminal does: to all of them
+        os.killpg(server.pid, how)  # as a terminal does: to all of them
         _, fault = server.communicate(timeout=20)
         assert server.returncode == 0 and "Traceback" not in fault
         with socket.socket() as probe:
@@ -346,5 +492,11 @@ def test_serve_takes_the_next_port_and_ends_without_a_word(site, how):
 
 @pytest.mark.parametrize("port", ["0", "70000", "-1", "nine"])
 def test_serve_refuses_what_is_no_port(port):
-    done = subprocess.run([sys.executable, "site/serve.py", "--port", port], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-m", "course.serve", "--port", port],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
     assert done.returncode == 2 and "--port" in done.stderr and "Traceback" not in done.stderr

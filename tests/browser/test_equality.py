@@ -1,6 +1,8 @@
-"""The page without Python shows what Python shows: every widget's built module, run in a browser, against the engine.
+"""The page without Python shows what Python shows: every widget's built module, run in a browser, against the
+engine.
 
-The modules are the files that the site gives out, so a file changed by hand, or left over from older sources, fails here.
+The modules are the files that the site gives out, so a file changed by hand, or left over from older sources,
+fails here.
 """
 
 import json
@@ -10,21 +12,26 @@ import bokeh
 import numpy as np
 import pytest
 
+from course import lessons
 from tests import states
 from tests.conftest import ROOT
-from widgets.kit import export
+from widgets.kit.page import module
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
-AT_ONCE = 20        # states in one message: a schedule of thousands of blocks, hundreds of times, is too long for one
+AT_ONCE = (
+    20  # states in one message: a schedule of thousands of blocks, hundreds of times, is too long for one
+)
+SPEAKS = 5  # of so many states beyond the presets one is asked for its hints, which take longer than the rest
 COMPUTE = """async ([slug, states]) => {
   const { widget } = await import(`/assets/widgets/${slug}.js`);
   const table = widget.table ? await (await fetch(`/assets/widgets/${slug}.table`)).arrayBuffer() : null;
   const numbers = table && new Float64Array(table);
-  const compute = widget.compute ?? widget.reading(numbers), hint = widget.hinting(numbers);
+  const compute = widget.compute ?? widget.reading(numbers);
   const plain = (key, value) => ArrayBuffer.isView(value) ? [...value]
     : typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
-  return JSON.stringify(states.map(state => ({...compute(state), hints: hint(state)})), plain);
+  return JSON.stringify(states.map(([state, speaks]) =>
+    ({...compute(state), hints: speaks ? compute.later(state) : {}})), plain);
 }"""
 ABOUT = """async slug => {
   const { compute, reading, ...about } = (await import(`/assets/widgets/${slug}.js`)).widget;
@@ -32,10 +39,10 @@ ABOUT = """async slug => {
 }"""
 
 
-def in_python(cls, values: dict) -> dict:
+def in_python(cls, values: dict, speaks: bool) -> dict:
     widget = cls()
     widget.set_raw(values)
-    return widget.shown() | {"hints": widget.hints()}
+    return widget.shown() | {"hints": widget.hints() if speaks else {}}
 
 
 def flat(column) -> list:
@@ -51,7 +58,8 @@ def trimmed(column: list) -> list:
 
 
 def differences(cls, page: dict, python: dict) -> list[str]:
-    """In words, everything in which two accounts of what is shown differ; numbers may differ in their last bits."""
+    """In words, everything in which two accounts of what is shown differ; numbers may differ in their last
+    bits."""
     found = []
 
     def texts(name, ours, theirs):
@@ -62,7 +70,9 @@ def differences(cls, page: dict, python: dict) -> list[str]:
         ours, theirs = np.array(flat(ours), dtype=float), np.array(flat(theirs), dtype=float)
         if not np.isfinite(theirs).all():  # a widget has no nonsense to show, whichever way
             found.append(f"{name}: Python gives {theirs}")
-        elif ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=0)):
+        elif ours.shape != theirs.shape or not np.allclose(
+            ours, theirs, rtol=1e-9, atol=1e-9 * np.abs(theirs).max(initial=0)
+        ):
             found.append(f"{name}: the page has {ours}, Python {theirs}")
 
     for group in ("parts", "readouts", "regimes", "documents", "ranges", "ends", "hints"):
@@ -76,7 +86,7 @@ def differences(cls, page: dict, python: dict) -> list[str]:
             compare = texts if theirs and isinstance(theirs[0], str) else numbers
             compare(f"{part}.{name}", ours, theirs)
     for part, said in python["hints"].items():
-        rows = len(next(iter(python["parts"][part].values())))
+        rows = len(flat(next(iter(python["parts"][part].values()))))
         texts(f"what {part} says", page["hints"][part][:rows], said[:rows])
     for name, readout in python["readouts"].items():
         texts(f"readout {name}", page["readouts"][name]["text"], readout["text"])
@@ -91,11 +101,13 @@ def differences(cls, page: dict, python: dict) -> list[str]:
     for name, end in python["ends"].items():
         numbers(f"the last frame of {name}", page["ends"][name], end)
     texts("summary", page["summary"], python["summary"])
+    texts("what is measured", page.get("measured"), python.get("measured"))
     return found
 
 
 def numbers_shown(cls, state) -> int:
-    return sum(np.size(column) for part in in_python(cls, state)["parts"].values() for column in part.values())
+    parts = in_python(cls, state, speaks=False)["parts"]
+    return sum(np.size(column) for part in parts.values() for column in part.values())
 
 
 @pytest.mark.parametrize("slug", WIDGETS)
@@ -103,12 +115,17 @@ def test_the_page_computes_what_python_computes(script, slug):
     cls = all_widgets()[slug]
     tried, wrong = states.sample(cls), []
     if np.mean([numbers_shown(cls, state) for state in tried[-5:]]) > 4000:
-        tried = tried[::4]      # a picture of thousands of blocks is compared in fewer states
+        tried = tried[::4]  # a picture of thousands of blocks is compared in fewer states
+    first = 1 + len(cls.presets)
+    asked = [(state, place < first or place % SPEAKS == 0) for place, state in enumerate(tried)]
     for begin in range(0, len(tried), AT_ONCE):
-        some = tried[begin:begin + AT_ONCE]
+        some = asked[begin : begin + AT_ONCE]
         on_page = json.loads(script.evaluate(COMPUTE, [slug, some]))
-        wrong += [f"at {state}: {fault}" for state, shown in zip(some, on_page, strict=True)
-                  for fault in differences(cls, shown, in_python(cls, state))]
+        wrong += [
+            f"at {state}: {fault}"
+            for (state, speaks), shown in zip(some, on_page, strict=True)
+            for fault in differences(cls, shown, in_python(cls, state, speaks))
+        ]
     assert not wrong, f"{len(wrong)} differences, the first of them:\n" + "\n".join(wrong[:5])
 
 
@@ -116,7 +133,9 @@ def test_the_page_computes_what_python_computes(script, slug):
 def test_the_page_knows_the_same_controls_presets_and_targets(script, slug):
     cls = all_widgets()[slug]
     about = script.evaluate(ABOUT, slug)
-    assert about["controls"] == json.loads(json.dumps([control.describe() for control in cls.controls().values()]))
+    assert about["controls"] == json.loads(
+        json.dumps([control.describe() for control in cls.controls().values()])
+    )
     home = states.default(cls)
     assert [home | preset for preset in about["presets"].values()] == states.presets(cls)
     assert about["targets"] == [name for name, m in cls.methods("regime_target").items() if m.regime_target]
@@ -124,10 +143,15 @@ def test_the_page_knows_the_same_controls_presets_and_targets(script, slug):
 
 def test_the_built_scripts_are_those_of_the_sources(site):
     """To the letter (the widgets' own: tests/widgets/test_contract.py)."""
-    assert (site / "assets" / "widgets" / "shared.js").read_bytes() == export.shared().encode()
+    addresses = {lesson.number: lesson.name for lesson in lessons.numbered()}
+    assert (site / "assets" / "widgets" / "shared.js").read_bytes() == module.shared(addresses).encode()
     theme = ROOT / "site" / "theme" / "assets"
     for path in (*theme.glob("widget/*.js"), *theme.glob("js/*.js"), *theme.glob("css/*.css")):
-        assert (site / "assets" / path.relative_to(theme)).read_bytes() == path.read_bytes(), f"{path.name} was changed"
+        assert (site / "assets" / path.relative_to(theme)).read_bytes() == path.read_bytes(), (
+            f"{path.name} was changed"
+        )
+    numbers = ROOT / "widgets" / "kit" / "compiler" / "numbers.js"
+    assert (site / "assets" / "widget" / "numbers.js").read_bytes() == numbers.read_bytes()
     library = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
     assert (site / "assets" / "bokeh.min.js").read_bytes() == library.read_bytes()
 

@@ -1,6 +1,8 @@
-"""What can go wrong around a reader: the server, the network, files, the browser's memory. The page stays whole and says so."""
+"""What can go wrong around a reader: the server, the network, files, the browser's memory. The page stays
+whole and says so."""
 
 import re
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -9,8 +11,16 @@ from tests.browser.hands import Hand, lessons
 from tests.browser.server import Server
 
 LESSON = "06-tensor-parallel/"
-ILL, WELL = "tensor_split", "tp_scaling"        # the first has a table, and both stand on that lesson
-GONE = ("ERR_CONNECTION_REFUSED", "WebSocket", "[bokeh", "Failed to fetch", "no token", "no answer in time", "live/token")
+ILL, WELL = "tensor_split", "tp_scaling"  # the first has a table, and both stand on that lesson
+GONE = (
+    "ERR_CONNECTION_REFUSED",
+    "WebSocket",
+    "[bokeh",
+    "Failed to fetch",
+    "no token",
+    "no answer in time",
+    "live/token",
+)
 TOLD = """() => new Promise(done => {
   let told = 0;
   addEventListener("storage", () => { told++; });
@@ -19,7 +29,7 @@ TOLD = """() => new Promise(done => {
 LOGIN = "<!doctype html><title>Welcome</title><p>Please accept our terms to use this network."
 
 
-# -- the server ------------------------------------------------------------------------------------------------------------
+# -- the server ----------------------------------------------------------------------------------------------
 @pytest.fixture
 def mortal(site):
     """A server of its own for a test that kills it."""
@@ -30,7 +40,8 @@ def mortal(site):
 
 
 def test_a_server_killed_during_a_drag_leaves_the_picture_and_is_found_again(visit, mortal):
-    """The picture stays and the widget says why; what the hand went on to is shown when the server is back."""
+    """The picture stays and the widget says why; what the hand went on to is shown when the server is
+    back."""
     window = visit()
     window.forgive(*GONE)
     page = window.go(mortal.address + LESSON)
@@ -98,15 +109,15 @@ def test_two_tabs_are_two_readers_with_one_memory(visit, served):
     values = [hand.drag(name, stop) for hand, stop in ((first, 2), (second, 5))]
     for hand, value, slug in zip((first, second), values, (ILL, WELL)):
         hand.says(**hand.initial() | {name: value})
-        Hand(hand.page, slug).figure.locator("[data-answer=right]").click()
+        Hand(hand.page, slug).predict()
     page.reload()
-    for slug in (ILL, WELL):
-        expect(Hand(page, slug).figure.locator("[data-answer=right]")).to_have_attribute("aria-pressed", "true")
+    for slug, remembered in ((ILL, "Right."), (WELL, "You said")):
+        expect(Hand(page, slug).figure.locator("[data-why]")).to_contain_text(remembered)
 
 
-# -- files and the network -------------------------------------------------------------------------------------------------
+# -- files and the network -----------------------------------------------------------------------------------
 def half(route) -> None:
-    route.fulfill(response=(answer := route.fetch()), body=answer.body()[:len(answer.body()) // 2])
+    route.fulfill(response=(answer := route.fetch()), body=answer.body()[: len(answer.body()) // 2])
 
 
 def scratched(route) -> None:
@@ -115,21 +126,40 @@ def scratched(route) -> None:
     route.fulfill(response=answer, body=bytes(body))
 
 
-FAULTS = {"missing": lambda route: route.fulfill(status=404, body="Not found"), "500": lambda route: route.fulfill(status=500, body="Oh"),
-          "login page": lambda route: route.fulfill(body=LOGIN, content_type="text/html"), "half of it": half, "cut off": lambda route: route.abort()}
-FILES = {f"assets/widgets/{ILL}.js": ("its script could not be loaded", FAULTS),
-         f"assets/widgets/{ILL}.table": ("its table is missing or damaged", FAULTS | {"scratched": scratched}),
-         "assets/bokeh.min.js": ("the drawing library could not be loaded", FAULTS)}
+FAULTS = {
+    "missing": lambda route: route.fulfill(status=404, body="Not found"),
+    "500": lambda route: route.fulfill(status=500, body="Oh"),
+    "login page": lambda route: route.fulfill(body=LOGIN, content_type="text/html"),
+    "half of it": half,
+    "cut off": lambda route: route.abort(),
+}
+FILES = {
+    f"assets/widgets/{ILL}.js": ("its script could not be loaded", FAULTS),
+    f"assets/widgets/{ILL}.table": ("its table is missing or damaged", FAULTS | {"scratched": scratched}),
+    "assets/bokeh.min.js": ("the drawing library could not be loaded", FAULTS),
+}
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_that_does_not_come_is_said_and_asked_for_again(visit, static, file):
-    """Each fault in turn, by way of *try again*; the words stay those of the default, and at last the widget lives."""
+    """Each fault in turn, by way of *try again*; the words stay those of the default, and at last the widget
+    lives."""
     said, faults = FILES[file]
     window = visit()
-    window.forgive(file, "Failed to load resource", "Error: the ", "Error: its ", "Unexpected", "missing )", "Failed to fetch", "MIME")
+    window.forgive(
+        file,
+        "Failed to load resource",
+        "Error: the ",
+        "Error: its ",
+        "Unexpected",
+        "missing )",
+        "Failed to fetch",
+        "MIME",
+    )
     fault = [next(iter(faults.values()))]
-    window.page.route(re.compile(re.escape(file)), lambda route: fault[0](route) if fault else route.continue_())
+    window.page.route(
+        re.compile(re.escape(file)), lambda route: fault[0](route) if fault else route.continue_()
+    )
     hand = Hand(window.go(static + LESSON), ILL, live=False)
     for name in faults:
         fault[:] = [faults[name]]
@@ -149,19 +179,26 @@ def test_a_file_that_does_not_come_is_said_and_asked_for_again(visit, static, fi
 
 
 def test_a_slow_network_shows_the_page_first_and_says_what_is_loading(visit, static):
-    """At 300 kB a second (60 where a server compresses) the lesson reads at once; a figure that is not there yet says so and takes no drag that would be lost."""
+    """At 300 kB a second (60 where a server compresses) the lesson reads at once; a figure that is not there
+    yet says so and takes no drag that would be lost."""
     window = visit()
     held = []
     window.page.clock.install()
     window.page.route(re.compile(f"{ILL}.table"), lambda route: held.append(route))
     tools = window.context.new_cdp_session(window.page)
     tools.send("Network.enable")
-    tools.send("Network.emulateNetworkConditions", {"offline": False, "latency": 150, "downloadThroughput": 300_000, "uploadThroughput": 50_000})
+    tools.send(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": 150, "downloadThroughput": 300_000, "uploadThroughput": 50_000},
+    )
     window.page.goto(static + LESSON, wait_until="commit")
     expect(window.page.locator("h1")).to_be_visible()
     hand = Hand(window.page, ILL, live=False)
     expect(hand.figure.locator("[data-summary]")).to_be_visible()
-    tools.send("Network.emulateNetworkConditions", {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+    tools.send(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1},
+    )
     hand.figure.scroll_into_view_if_needed()
     hand.wait_for("loading")
     assert hand.handle(hand.slider()).is_disabled()
@@ -183,15 +220,24 @@ def test_without_fonts_and_sheets_the_figures_still_work(visit, static):
     hand.says(**{hand.slider(): hand.drag(hand.slider(), 3)})
 
 
-@pytest.mark.parametrize("when, said", [(0, "could not start: no such state"), (1, "This state cannot be shown")])
+@pytest.mark.parametrize(
+    "when, said", [(0, "could not start: no such state"), (1, "This state cannot be shown")]
+)
 def test_a_figure_that_throws_harms_no_other(visit, static, when, said):
-    """At its first two computations, or the two that a key asks for; the next state that can be had is shown again."""
+    """At its first two computations, or the two that a key asks for; the next state that can be had is shown
+    again."""
     window = visit()
     window.forgive("no such state")
-    window.page.route(re.compile(f"/widgets/{WELL}.js"), lambda route: route.fulfill(
-        response=(answer := route.fetch()), body=answer.text() + f"""
+    window.page.route(
+        re.compile(f"/widgets/{WELL}.js"),
+        lambda route: route.fulfill(
+            response=(answer := route.fetch()),
+            body=answer.text()
+            + f"""
           const sound = widget.compute; let calls = 0;
-          widget.compute = c => {{ if (Math.abs(calls++ - {when} - 0.5) < 1) throw new Error("no such state"); return sound(c); }};"""))
+          widget.compute = c => {{ if (Math.abs(calls++ - {when} - 0.5) < 1) throw new Error("no such state"); return sound(c); }};""",
+        ),
+    )
     page = window.go(static + LESSON)
     other, hand = Hand(page, ILL), Hand(page, WELL, live=False)
     if when:
@@ -207,7 +253,7 @@ def test_a_figure_that_throws_harms_no_other(visit, static, when, said):
     other.says(**other.initial() | {other.slider(): other.drag(other.slider(), 1)})
 
 
-# -- the browser's memory --------------------------------------------------------------------------------------------------
+# -- the browser's memory ------------------------------------------------------------------------------------
 STORAGE = {
     "forbidden": """Object.defineProperty(window, "localStorage", { get() { throw new DOMException("denied", "SecurityError"); } });""",
     "full": """Storage.prototype.setItem = () => { throw new DOMException("full", "QuotaExceededError"); };""",
@@ -234,12 +280,17 @@ def test_a_browser_that_keeps_nothing_loses_nothing_else(visit, static, what):
     assert page.evaluate("typeof hackED + typeof hacked") == "undefinedundefined"
 
 
-# -- one page after another --------------------------------------------------------------------------------------------------
+# -- one page after another ----------------------------------------------------------------------------------
 def follow(page, address: str) -> None:
-    """By the course's own link, which navigates at once and loads no page anew."""
-    page.evaluate("""address => [...document.querySelectorAll(".md-nav__link[href], .md-header a.md-logo")]
-      .find(link => link.href === new URL(address, link.baseURI).href).click()""", address)
-    page.wait_for_function("address => location.href.split('?')[0] === address && !!document.querySelector('h1')", arg=address)
+    """Follow one of the course's own links, which navigate without loading the page anew."""
+    page.evaluate(
+        """address => [...document.querySelectorAll(".md-nav__link[href], .md-header a.md-logo")]
+      .find(link => link.href === new URL(address, link.baseURI).href).click()""",
+        address,
+    )
+    page.wait_for_function(
+        "address => location.href.split('?')[0] === address && !!document.querySelector('h1')", arg=address
+    )
 
 
 def test_back_and_forward_bring_each_page_s_state_along(visit, served):
@@ -266,8 +317,9 @@ HELD = """() => ({ figures: held.filter(ref => ref.deref()).length, documents: w
 
 
 def test_all_lessons_twice_leave_nothing_behind(visit, served):
-    """Documents, figures, memory and sockets after the second round are those after the first. Material holds some single
-    elements of each page it has left, about thirty, and a listener or two; a lesson has thousands."""
+    """Documents, figures, memory and sockets after the second round are those after the first. Material holds
+    some single elements of each page it has left, about thirty, and a listener or two; a lesson has
+    thousands."""
     window = visit()
     page = window.go(served)
     page.evaluate("window.held = []")
@@ -275,29 +327,55 @@ def test_all_lessons_twice_leave_nothing_behind(visit, served):
     tools.send("Performance.enable")
 
     def measured() -> dict[str, float]:
-        follow(page, served)
-        page.wait_for_function("() => [...document.querySelectorAll('figure.widget')].every(figure => figure.dataset.state === 'live')")
         for _ in range(3):
             tools.send("HeapProfiler.collectGarbage")
             page.wait_for_timeout(100)
-        return {metric["name"]: metric["value"] for metric in tools.send("Performance.getMetrics")["metrics"]} | page.evaluate(HELD)
+        return {
+            metric["name"]: metric["value"] for metric in tools.send("Performance.getMetrics")["metrics"]
+        } | page.evaluate(HELD)
+
+    def home() -> dict[str, float]:
+        follow(page, served)
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('figure.widget')].every(figure => figure.dataset.state === "
+            "'live')"
+        )
+        return measured()
 
     def around() -> dict[str, float]:
         for address, slugs in lessons().items():
             follow(page, served + address)
             Hand(page, slugs[0])
-            page.evaluate("held.push(...[...document.querySelectorAll('figure.widget')].map(figure => new WeakRef(figure)))")
-        return measured()
+            page.evaluate(
+                "held.push(...[...document.querySelectorAll('figure.widget')].map(figure => new "
+                "WeakRef(figure)))"
+            )
+        return home()
 
-    start, first, second = measured(), around(), around()
-    assert second["figures"] == 0 and second["documents"] == start["documents"]
-    for name, spare in {"Nodes": 40 * len(lessons()), "JSEventListeners": 3 * len(lessons()), "Documents": 1}.items():
-        assert second[name] <= first[name] + spare, (name, start[name], first[name], second[name])
-    assert second["JSHeapUsedSize"] <= first["JSHeapUsedSize"] * 1.25  # 30 MB: what the compiler keeps settles later; it was 60 more
+    start, first, second = home(), around(), around()
+    limits = {
+        "Nodes": first["Nodes"] + 40 * len(lessons()),
+        "JSEventListeners": first["JSEventListeners"] + 3 * len(lessons()),
+        "Documents": first["Documents"] + 1,
+        # 30 MB: what the compiler keeps settles later; it was 60 more
+        "JSHeapUsedSize": first["JSHeapUsedSize"] * 1.25,
+        "figures": 0,
+        "documents": start["documents"],
+    }
+
+    def over() -> dict[str, tuple[float, float]]:
+        return {name: (second[name], limit) for name, limit in limits.items() if second[name] > limit}
+
+    # a busy browser lets go of a page late; what is never let go of still fails
+    patience = time.monotonic() + 60
+    while over() and time.monotonic() < patience:
+        page.wait_for_timeout(1000)
+        second = measured()
+    assert over() == {}, (start, first)
     assert sum(not socket.is_closed() for socket in window.sockets) <= 1
 
 
-# -- the window ---------------------------------------------------------------------------------------------------------------
+# -- the window ----------------------------------------------------------------------------------------------
 def test_a_window_resized_during_a_drag(visit, static):
     hand = Hand(visit().go(f"{static}{WELL}/"), WELL)
     box, mouse = hand.handle(hand.slider()).bounding_box(), hand.page.mouse
@@ -310,10 +388,19 @@ def test_a_window_resized_during_a_drag(visit, static):
     assert hand.page.evaluate("document.documentElement.scrollWidth") == 390 and len(hand.rested()) > 2000
 
 
-@pytest.mark.parametrize("settings", [{"forced_colors": "active"}, {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2},
-                                      {"reduced_motion": "reduce"}], ids=["forced colours", "zoom 200 %", "reduced motion"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"forced_colors": "active"},
+        {"viewport": {"width": 640, "height": 450}, "device_scale_factor": 2},
+        {"reduced_motion": "reduce"},
+    ],
+    ids=["forced colours", "zoom 200 %", "reduced motion"],
+)
 def test_a_reader_s_own_way_of_seeing(visit, static, settings):
     hand = Hand(visit(**settings).go(static + LESSON), WELL)
     hand.says(**hand.initial() | {hand.slider(): hand.drag(hand.slider(), 3)})
-    width, seen = hand.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    width, seen = hand.page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
     assert width <= seen

@@ -1,13 +1,14 @@
-"""Reading paths, followed as a reader would: by nothing but the path's own links, from the home page to the last step."""
+"""Reading paths, followed as a reader would: by nothing but the path's own links, from the home page to the
+last step."""
 
 import json
 
 import pytest
 from playwright.sync_api import expect
 
+from course.fences import path as paths
 from tests.browser.hands import enter
-from tests.lessons.test_paths import FENCES
-from widgets.kit import paths
+from tests.course.test_paths import FENCES
 
 PATHS = {path.key: path for path in map(paths.read, FENCES)}
 TAKE, LINE, BOX = ".path__take button", ".path-line", ".path-next"
@@ -21,7 +22,7 @@ def hurried(visit):
 
 
 def take(page, origin, key, chosen=None):
-    """From the home page through a door to a path, and onto it."""
+    """Go from the home page through one of its doors to a reading path, and choose it."""
     enter(page, origin)
     door = {"oom": "failure"}.get(key, "synthesis") if chosen is None else "prerequisite"
     page.locator(f".door a[href*='paths/#{door}']").first.click()
@@ -33,7 +34,8 @@ def take(page, origin, key, chosen=None):
 
 
 def follow(page, name, steps):
-    """Each step says where it is and leads to the next one, above and at the end of the page; returns what was gone through."""
+    """Each step says where it is and leads to the next one, above and at the end of the page; returns what
+    was gone through."""
     gone = []
     for i in range(steps):
         said = f"Your path: {name}, step {i + 1} of {steps}"
@@ -54,7 +56,8 @@ def stands_on(page, path, gone):
 
 
 def test_a_path_from_a_failure_end_to_end(visit, origin):
-    """An OOM, from the home page to the allocator, on the static pages and served; then the ticks, and leaving."""
+    """An OOM, from the home page to the allocator, on the static pages and served; then the ticks, and
+    leaving."""
     page = hurried(visit)
     take(page, origin, "oom")
     gone = follow(page, "I have an OOM", 5)
@@ -86,9 +89,13 @@ def test_a_chain_of_lessons_and_what_is_read(visit, static):
     page.get_by_role("button", name="Mark as read").click()
     enter(page, f"{static}paths/")
     expect(page.get_by_label("I want to reach")).to_have_value("to-09")
-    expect(page.locator("#to-09 a[data-read]")).to_have_text(["01 Why distributed at all?", "09 Expert parallel"])
+    expect(page.locator("#to-09 a[data-read]")).to_have_text(
+        ["01 Why distributed at all?", "09 Expert parallel"]
+    )
     enter(page, static)
-    expect(page.locator(LINE)).to_contain_text("Go on with step 4 of 4")        # a page that is not on the path leads back
+    expect(page.locator(LINE)).to_contain_text(
+        "Go on with step 4 of 4"
+    )  # a page that is not on the path leads back
     expect(page.locator(".map__whole")).to_contain_text("2 of 19 read")
     expect(page.locator(".map__part").first).to_contain_text("1 of 3 read")
     page.locator(LINE).get_by_role("button", name="Leave the path").click()
@@ -97,10 +104,13 @@ def test_a_chain_of_lessons_and_what_is_read(visit, static):
 
 @pytest.mark.parametrize("width", [1440, 390])
 def test_the_slim_line_cuts_no_link_and_covers_no_place(visit, static, width):
-    """One row; on a wide page the longest link whole, though the path's name gives way; below it the place that was gone to, and
-    the contents mark that very place."""
+    """One row; on a wide page the longest link whole, though the path's name gives way; below it the place
+    that was gone to, and the contents mark that very place."""
     page = visit(viewport={"width": width, "height": 900}).page
-    steps = [{"url": step.href.removeprefix("../"), "title": f"{step.of}: {step.title}"} for step in PATHS["slow"].steps]
+    steps = [
+        {"url": step.href.removeprefix("../"), "title": f"{step.of}: {step.title}"}
+        for step in PATHS["slow"].steps
+    ]
     longest = max(range(1, len(steps)), key=lambda i: len(steps[i]["title"]))
     steps[longest - 1]["url"] = "05-fsdp-and-zero/#when-it-hides"
     kept = {"key": "x", "name": "A name that is far too long " * 6, "at": 0, "seen": [], "steps": steps}
@@ -132,10 +142,27 @@ def test_a_pair_that_ends_at_a_figure_in_its_state(visit, static):
     expect(page.locator(f"{LINE}, {BOX}")).to_have_count(0)
 
 
-@pytest.mark.parametrize("kept", [
-    "no JSON", "[]", '{"name": "x", "steps": [], "seen": []}', '{"name": 3, "steps": [{"url": 1}], "seen": []}',
-    json.dumps({"key": "x", "name": "<img src=x onerror=alert(1)>", "at": 7, "seen": [],
-                "steps": [{"url": "javascript:alert(1)", "title": "a"}, {"url": "https://elsewhere.example/", "title": "b"}]})])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "no JSON",
+        "[]",
+        '{"name": "x", "steps": [], "seen": []}',
+        '{"name": 3, "steps": [{"url": 1}], "seen": []}',
+        json.dumps(
+            {
+                "key": "x",
+                "name": "<img src=x onerror=alert(1)>",
+                "at": 7,
+                "seen": [],
+                "steps": [
+                    {"url": "javascript:alert(1)", "title": "a"},
+                    {"url": "https://elsewhere.example/", "title": "b"},
+                ],
+            }
+        ),
+    ],
+)
 def test_whatever_is_kept_it_harms_nothing(visit, static, kept):
     """A damaged path is none, and one that was forged leads nowhere but home."""
     page = visit().page

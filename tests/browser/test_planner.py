@@ -1,13 +1,15 @@
-"""The planner's page: missions won and lost and remembered, a config.json pasted and dropped, settings taken along."""
+"""The planner's page: missions won and lost and remembered, a config.json pasted and dropped, settings taken
+along."""
 
 import json
 
 from playwright.sync_api import expect
 
-from engine import config_json, missions
+from course.fences.missions import state
+from engine.catalog import config_json
+from engine.course import missions
 from tests.browser.hands import Hand
-from tests.engine.test_config_json import FILES, NOT_JSON, WRONG
-from widgets.kit.missions import state
+from tests.engine.catalog.test_config_json import FILES, NOT_JSON, WRONG
 from widgets.kit.widget import all_widgets
 
 MISSIONS = missions.missions()
@@ -26,7 +28,10 @@ def raw(slug: str, texts: dict) -> dict:
 
 def own(text: str) -> dict:
     """The planner's state with a config.json read."""
-    return raw("layout_planner", {"model": "own", **{name: f"{value:g}" for name, value in config_json.read(text).items()}})
+    return raw(
+        "layout_planner",
+        {"model": "own", **{name: f"{value:g}" for name, value in config_json.read(text).items()}},
+    )
 
 
 def reach(hand: Hand, start: dict, end: dict) -> None:
@@ -39,8 +44,8 @@ def reach(hand: Hand, start: dict, end: dict) -> None:
 
 
 def test_every_mission_is_lost_shown_and_won_and_kept(visit, static):
-    """The button takes a mission on, and a plain layout loses it; the planner's answer is shown and does not count; reached by
-    hand it wins, and the browser remembers."""
+    """The button takes a mission on, and a plain layout loses it; the planner's answer is shown and does not
+    count; reached by hand it wins, and the browser remembers."""
     window = visit()
     page = window.go(f"{static}planner/")
     hand = Hand(page, "layout_missions")
@@ -50,7 +55,9 @@ def test_every_mission_is_lost_shown_and_won_and_kept(visit, static):
         card = page.locator(f'[data-mission="{key}"]')
         card.get_by_role("button", name="Lay it out").click()
         hand.says(**raw("layout_missions", state(mission, missions.first_try(mission))))
-        assert not {"won", "cannot_be_built"} & set(hand.words()["regimes"]), f"{key} starts lost, by a layout that can be built"
+        assert not {"won", "cannot_be_built"} & set(hand.words()["regimes"]), (
+            f"{key} starts lost, by a layout that can be built"
+        )
         for name in ("Hint", "Next hint", "Next hint", "The planner's answer"):
             card.locator("summary:visible", has_text=name).last.click()
         card.get_by_role("button", name="Show it in the figure").click()
@@ -59,7 +66,9 @@ def test_every_mission_is_lost_shown_and_won_and_kept(visit, static):
         assert "won" in hand.words()["regimes"], key
         expect(card).to_have_attribute("data-shown", "")
         expect(card).not_to_have_attribute("data-won", "")
-        expect(page.locator("[data-progress]")).to_contain_text(f"{done - 1} of {len(MISSIONS)} missions won, 1 shown")
+        expect(page.locator("[data-progress]")).to_contain_text(
+            f"{done - 1} of {len(MISSIONS)} missions won, 1 shown"
+        )
         card.get_by_role("button", name="Lay it out").click()
         reach(hand, state(mission, missions.first_try(mission)), solution)
         expect(card).to_have_attribute("data-won", "")
@@ -69,8 +78,10 @@ def test_every_mission_is_lost_shown_and_won_and_kept(visit, static):
 
 
 def test_a_mission_shown_by_a_link_is_not_won_yet(visit, static):
-    query = "&".join(f"layout_missions.{name}={text}" for name, text in
-                     state(MISSIONS["fit-7b"], missions.answer(MISSIONS["fit-7b"])).items())
+    query = "&".join(
+        f"layout_missions.{name}={text}"
+        for name, text in state(MISSIONS["fit-7b"], missions.answer(MISSIONS["fit-7b"])).items()
+    )
     page = visit().go(f"{static}planner/?{query}")
     hand = Hand(page, "layout_missions")
     assert "won" in hand.words()["regimes"]
@@ -81,7 +92,14 @@ def test_the_page_reads_a_config_json_as_python_does(visit, static):
     page = visit().go(f"{static}layout_planner/")
     lacking = [{k: v for k, v in FILES["mixtral-8x7b"].items() if k != key} for key in FILES["mixtral-8x7b"]]
     wrong = [FILES["mixtral-8x7b"] | changes for changes, _ in WRONG]
-    texts = [json.dumps(file) for file in (*FILES.values(), *lacking, *wrong)] + [*NOT_JSON, "", "[]", "3", "{}", "null"]
+    texts = [json.dumps(file) for file in (*FILES.values(), *lacking, *wrong)] + [
+        *NOT_JSON,
+        "",
+        "[]",
+        "3",
+        "{}",
+        "null",
+    ]
     for text, answer in zip(texts, page.evaluate(READ, texts), strict=True):
         try:
             assert answer == {"values": config_json.read(text)}, text
@@ -93,11 +111,16 @@ def test_a_pasted_config_becomes_the_own_model_and_its_link_brings_it_back(visit
     window = visit()
     hand = Hand(window.go(f"{static}layout_planner/"), "layout_planner")
     hand.figure.locator("[data-intake] summary").click()
-    field, said = hand.figure.get_by_label("config.json", exact=True), hand.figure.locator("[data-intake] [data-said]")
+    field, said = (
+        hand.figure.get_by_label("config.json", exact=True),
+        hand.figure.locator("[data-intake] [data-said]"),
+    )
     field.fill('{"model_type": "llama", "hidden_size": 4096}')
-    expect(said).to_have_text("This config.json has no num_hidden_layers (nor n_layer, num_layers, n_layers). "
-                              "The figure still shows what it did before: Llama 3 70B.")
-    hand.says()                                                     # nothing moved
+    expect(said).to_have_text(
+        "This config.json has no num_hidden_layers (nor n_layer, num_layers, n_layers). "
+        "The figure still shows what it did before: Llama 3 70B."
+    )
+    hand.says()  # nothing moved
     field.fill(json.dumps(FILES["deepseek-v3"] | {"hidden_size": 99999999}))
     expect(said).to_contain_text("hidden_size must be a whole number from 128 to 32,768, got 99999999.")
     text = json.dumps(FILES["qwen2.5-7b"])
@@ -111,11 +134,14 @@ def test_a_file_may_be_dropped(visit, static):
     hand = Hand(visit().go(f"{static}layout_planner/"), "layout_planner")
     hand.figure.locator("[data-intake] summary").click()
     text = json.dumps(FILES["mixtral-8x7b"])
-    hand.figure.locator("[data-intake]").evaluate("""(box, text) => {
+    hand.figure.locator("[data-intake]").evaluate(
+        """(box, text) => {
       const carried = new DataTransfer();
       carried.items.add(new File([text], "config.json", { type: "application/json" }));
       box.dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: carried }));
-    }""", text)
+    }""",
+        text,
+    )
     hand.says(**own(text))
 
 
@@ -131,11 +157,12 @@ def test_settings_can_be_copied_and_saved(visit, static):
         assert hand.page.evaluate("navigator.clipboard.readText()") == text
         with hand.page.expect_download() as download:
             box.get_by_role("button", name="save").click()
-        assert open(download.value.path(), encoding="utf-8").read() == text
+        assert download.value.path().read_text(encoding="utf-8") == text
 
 
 def test_what_is_cut_on_a_phone_shows_that_there_is_more(visit, static):
-    """Tables, formulas and settings wider than the screen have a shade at the edge; the page itself is never wider."""
+    """Tables, formulas and settings wider than the screen have a shade at the edge; the page itself is never
+    wider."""
     page = visit(viewport={"width": 390, "height": 844}).go(f"{static}10-nd-parallelism/")
     Hand(page, "layout_planner")
     page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")

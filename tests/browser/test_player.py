@@ -1,4 +1,5 @@
-"""An animation runs only when asked; it plays, pauses, steps and is scrubbed; who asks for less motion gets whole frames."""
+"""An animation runs only when asked; it plays, pauses, steps and is scrubbed; who asks for less motion gets
+whole frames."""
 
 import pytest
 from playwright.sync_api import expect
@@ -6,8 +7,12 @@ from playwright.sync_api import expect
 from tests.browser.hands import Hand
 from widgets.kit.widget import all_widgets
 
-PLAYERS = [(slug, name) for slug, cls in sorted(all_widgets().items())
-           for name, control in cls.controls().items() if control.kind == "player"]
+PLAYERS = [
+    (slug, name)
+    for slug, cls in sorted(all_widgets().items())
+    for name, control in cls.controls().items()
+    if control.kind == "player"
+]
 pytestmark = pytest.mark.parametrize("slug, name", PLAYERS)
 
 
@@ -15,7 +20,9 @@ class Player:
     def __init__(self, page, slug, name):
         self.hand, self.name, self.page = Hand(page, slug), name, page
         self.control = self.hand.cls.controls()[name]
-        self.play, self.pause, self.step = (self.hand.button(f"{word}: {self.control.label}") for word in ("Play", "Pause", "Step"))
+        self.play, self.pause, self.step = (
+            self.hand.button(f"{word}: {self.control.label}") for word in ("Play", "Pause", "Step")
+        )
 
     def at(self) -> float:
         return self.hand.at(self.name)
@@ -50,7 +57,7 @@ def test_it_plays_to_the_end_in_its_time(player):
     seen = player.positions(4, wait_ms=max(60, 500 * player.control.seconds))
     assert seen == sorted(seen) and seen[0] < seen[-1] < player.end()
     assert player.hand.pixels() != picture
-    for _ in range(2):                  # the rest at four times the speed: tests have no time to watch
+    for _ in range(2):  # the rest at four times the speed: tests have no time to watch
         player.hand.button(f"Speed: {player.control.label}").click()
     expect(player.play).to_be_visible(timeout=1000 * player.end() * player.control.seconds + 4000)
     assert player.at() == player.end()
@@ -97,5 +104,8 @@ def test_the_speed_can_be_chosen(player):
     player.play.click()
     began = player.page.evaluate("performance.now()")
     player.page.wait_for_timeout(1500)
-    at, usual = player.at(), (player.page.evaluate("performance.now()") - began) / 1000 / player.control.seconds
+    at, usual = (
+        player.at(),
+        (player.page.evaluate("performance.now()") - began) / 1000 / player.control.seconds,
+    )
     assert 0 < at < 0.7 * usual + float(player.control.grid[1]), "half the speed is not half as far"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.hands import Hand, expected, lessons, pages
-from widgets.kit import tokens
+from widgets.kit.drawing import tokens
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
@@ -28,16 +28,19 @@ INK = """figure => {
 }"""
 
 
-# -- themes ----------------------------------------------------------------------------------------------------------------
+# -- themes --------------------------------------------------------------------------------------------------
 def strangers(hand: Hand, theme: str) -> set[str]:
     """Colours in the drawn figures that belong to the other theme alone."""
-    here, there = ({colour.lower() for colour in tokens.palette(name).values()}
-                   for name in (("light", "dark") if theme == "light" else ("dark", "light")))
+    here, there = (
+        {colour.lower() for colour in tokens.palette(name).values()}
+        for name in (("light", "dark") if theme == "light" else ("dark", "light"))
+    )
     return set(hand.figure.evaluate(INK)) & (there - here)
 
 
 def test_the_toggle_restyles_in_place_and_keeps_the_state(visit, static):
-    """One click on Material's own toggle: the same figure in the other theme's colours, the state untouched."""
+    """One click on Material's own toggle: the same figure in the other theme's colours, the state
+    untouched."""
     hand = Hand(visit().go(static + LESSON), SLUGS[0])
     control = hand.slider()
     value = hand.drag(control, 5)
@@ -65,7 +68,7 @@ def test_the_system_s_theme_is_followed_from_the_start(visit, static, theme):
         assert not strangers(hand, theme)
 
 
-# -- the shell's scripts wait for the figures --------------------------------------------------------------------------------
+# -- the shell's scripts wait for the figures ----------------------------------------------------------------
 NOTE_THE_SHELL = """new MutationObserver(() => {
   if (!window.found && document.querySelector("script[src*='/bundle.']")) {
     window.found = [...document.querySelectorAll("figure.widget")].map(figure => figure.dataset.state);
@@ -96,10 +99,11 @@ def test_the_shell_comes_at_the_first_touch(visit, static):
     window.page.clock.install()
     window.page.clock.pause_at("2030-01-01")
     page = without_figures(window, static + LESSON)
+    expect(page.locator("link[rel=prefetch]")).not_to_have_count(0)  # by now the shell listens
     assert not page.evaluate("window.found")
     page.keyboard.press("Shift")
     page.wait_for_function("() => window.found")
-    window.forgive("request failed")        # what never arrived, when the window closes
+    window.forgive("request failed")  # what never arrived, when the window closes
 
 
 def test_the_shell_waits_for_figures_no_longer_than_a_few_seconds(visit, static):
@@ -123,26 +127,34 @@ ACROSS = """figure => Bokeh.documents.map(doc => [...doc.views_manager][0])
 
 
 def test_the_figures_still_follow_a_zoom_when_the_shell_has_come(visit, static):
-    """A zoomed page is drawn with as many pixels as it then has: Bokeh listens for that, until the page is left."""
+    """A zoomed page is drawn with as many pixels as it then has: Bokeh listens for that, until the page is
+    left."""
     window = visit()
     hand = Hand(window.go(static + LESSON), SLUGS[0])
     before = hand.figure.evaluate(ACROSS)
     tools = window.context.new_cdp_session(window.page)
-    tools.send("Emulation.setDeviceMetricsOverride", {"width": 1280, "height": 900, "deviceScaleFactor": 2, "mobile": False})
+    tools.send(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 1280, "height": 900, "deviceScaleFactor": 2, "mobile": False},
+    )
     window.page.evaluate("() => visualViewport.dispatchEvent(new Event('resize'))")
     assert hand.figure.evaluate(ACROSS) == 2 * before
 
 
-# -- instant navigation ----------------------------------------------------------------------------------------------------
+# -- instant navigation --------------------------------------------------------------------------------------
 def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
-    """Home and back, five times: no figure and no document stays behind, one session goes along, and a page without widgets
-    closes it.
+    """Home and back, five times: no figure and no document stays behind, one session goes along, and a page
+    without widgets closes it.
 
     A static page navigates at once where the build was told its address (SITE_URL); that is made so here.
     """
     window = visit()
-    window.page.route("**/sitemap.xml", lambda route: route.fulfill(
-        response=(answer := route.fetch()), body=answer.text().replace("http://localhost:5006/", origin)))
+    window.page.route(
+        "**/sitemap.xml",
+        lambda route: route.fulfill(
+            response=(answer := route.fetch()), body=answer.text().replace("http://localhost:5006/", origin)
+        ),
+    )
     page = window.go(origin)
     page.evaluate("window.stays = true")
     home_widgets = page.locator("figure.widget").count()
@@ -152,7 +164,9 @@ def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
         page.locator(f"article a[href*='{LESSON}']:visible").first.click()
         for slug in SLUGS:
             Hand(page, slug)
-        page.wait_for_function("count => Bokeh.documents.length === count", arg=len(SLUGS) + served)  # and the session's
+        page.wait_for_function(
+            "count => Bokeh.documents.length === count", arg=len(SLUGS) + served
+        )  # and the session's
         held.append(page.evaluate("document.querySelectorAll('style, link, script').length"))
         page.locator(".md-header a.md-logo, a.md-header__button").first.click()
         expect(page.locator("figure.widget")).to_have_count(home_widgets)
@@ -169,11 +183,13 @@ def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
         assert not window.sockets
 
 
-# -- phones ----------------------------------------------------------------------------------------------------------------
+# -- phones --------------------------------------------------------------------------------------------------
 def fits_a_phone(page) -> None:
     for figure in page.locator("figure.widget").all():
         expect(figure).to_have_attribute("data-state", "live")
-    width, seen = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    width, seen = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
     assert width <= seen == 390
 
 
@@ -184,20 +200,26 @@ def test_a_phone_never_scrolls_sideways(glance, static, address):
 
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_a_widget_on_a_phone(glance, static, slug):
-    """It fits; a tap on a slider moves it; every control is at least 44 pixels high, and wide where it stands alone."""
+    """It fits; a tap on a slider moves it; every control is at least 44 pixels high, and wide where it stands
+    alone."""
     hand = Hand(glance(**PHONE).go(f"{static}{slug}/"), slug)
     fits_a_phone(hand.page)
     name = hand.slider()
-    slider = hand.handle(name)
-    slider.scroll_into_view_if_needed()
-    box, picture = slider.bounding_box(), hand.pixels()
-    far = 0.15 if hand.at(name) > hand.cls.controls()[name].grid[len(hand.cls.controls()[name].grid) // 2] else 0.85
-    hand.page.touchscreen.tap(box["x"] + box["width"] * far, box["y"] + box["height"] / 2)
-    hand.page.wait_for_timeout(100)
+    control, picture = hand.cls.controls()[name], hand.pixels()
+    if control.slider:
+        slider = hand.handle(name)
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+        far = 0.15 if hand.at(name) > control.grid[len(control.grid) // 2] else 0.85
+        hand.page.touchscreen.tap(box["x"] + box["width"] * far, box["y"] + box["height"] / 2)
+        hand.page.wait_for_timeout(100)
+    else:
+        hand.drag(name, -1)
     hand.says(**{name: hand.at(name)})
     assert hand.pixels() != picture
+    hand.unfold()
     for fold in hand.figure.locator("details.widget-more").all():
-        if fold.get_attribute("open") is None:      # the parts of a form stand open
+        if fold.get_attribute("open") is None:  # the parts of a form stand open
             fold.locator("summary").tap()
     small = hand.figure.evaluate("""figure => [...figure.querySelectorAll("button, select, input, summary, .widget-tools a")]
       .filter(target => target.checkVisibility())
@@ -206,7 +228,7 @@ def test_a_widget_on_a_phone(glance, static, slug):
     assert small == []
 
 
-# -- without JavaScript ----------------------------------------------------------------------------------------------------
+# -- without JavaScript --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("address", lessons())
 def test_a_lesson_is_complete_without_javascript(glance, static, address):
     window = glance(java_script_enabled=False)
@@ -220,16 +242,21 @@ def test_a_lesson_is_complete_without_javascript(glance, static, address):
         expect(figure).to_have_attribute("data-state", "still")
         expect(figure.locator("[data-summary]")).to_be_visible()
         expect(figure.locator("[data-summary]")).to_have_text(wanted["summary"])
+        opens_the_page = page.locator(f'.opening figure.widget[data-widget="{slug}"]').count()
+        for fold in figure.locator(".widget-rest:not([open]) > summary").all():
+            fold.click()
         for name, text in wanted["readouts"].items():
-            expect(figure.locator(f'[data-readout="{name}"]')).to_be_visible()
+            expect(figure.locator(f'[data-readout="{name}"]')).to_be_visible(visible=not opens_the_page)
             expect(figure.locator(f'[data-readout="{name}"]')).to_have_text(text)
-        for button in figure.locator("[data-preset], [data-copy], [data-reset], [data-play], [data-png]").all():
+        for button in figure.locator(
+            "[data-preset], [data-copy], [data-reset], [data-play], [data-png]"
+        ).all():
             expect(button).to_be_hidden()  # nothing is offered that would not work
         if figure.locator("[data-predict]").count():
             expect(figure.locator("noscript .widget-why")).to_be_visible()
 
 
-# -- accessibility ---------------------------------------------------------------------------------------------------------
+# -- accessibility -------------------------------------------------------------------------------------------
 SPEAKERS = """() => {
   axe.configure({ rules: [{ id: "color-contrast", selector: "[data-speaks]" }] });
   const places = new Map(), heard = new Set();
@@ -248,18 +275,26 @@ SPEAKERS = """() => {
 
 
 def axe_faults(page, rules: str = "{}") -> list[str]:
-    """Contrast, which takes axe a millisecond for each text, is asked of one text of each look in each kind of place: of those that
-    have the same colour and size, and all around which the same elements of the same classes and backgrounds stand. One letter does
-    not speak: axe judges none."""
+    """Contrast, which takes axe a millisecond for each text, is asked of one text of each look in each kind
+    of place: of those that have the same colour and size, and all around which the same elements of the same
+    classes and backgrounds stand. One letter does not speak: axe judges none."""
     page.evaluate(SPEAKERS)
-    found = page.evaluate(f"() => axe.run({{ exclude: [['math']] }}, {{ ...{rules}, resultTypes: ['violations'] }}).then(r => r.violations)")
-    return [f"{fault['id']}: {node['target']} {node['failureSummary']}" for fault in found
-            if fault["impact"] in ("serious", "critical") for node in fault["nodes"]]
+    found = page.evaluate(
+        f"() => axe.run({{ exclude: [['math']] }}, {{ ...{rules}, resultTypes: ['violations'] }}).then(r => "
+        "r.violations)"
+    )
+    return [
+        f"{fault['id']}: {node['target']} {node['failureSummary']}"
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
 
 
 @pytest.mark.parametrize("address", [*pages(), f"{SLUGS[0]}/"])
 def test_axe_finds_no_serious_fault(glance, static, address):
-    """All rules in light colours, those about colours in dark ones too. Of a data table the first rows speak for the rest."""
+    """All rules in light colours, those about colours in dark ones too. Of a data table the first rows speak
+    for the rest."""
     window = glance(color_scheme="light")
     window.page.emulate_media(color_scheme="light")
     page = window.go(static + address)
@@ -286,40 +321,91 @@ def test_everything_on_a_widget_is_reached_by_keyboard(visit, static):
         name = hand.page.evaluate("document.activeElement.closest('[data-control]')?.dataset.control ?? ''")
         if name and (not reached or reached[-1] != name):
             reached.append(name)
-    in_sight = [name for name, c in hand.cls.controls().items() if c.kind == "player" or not c.more]
-    assert [name for name in reached if name in in_sight][:len(in_sight)] == in_sight
+    controls = hand.cls.controls().items()  # a player stands under the picture, the others follow
+    in_sight = [name for name, c in controls if c.kind == "player"]
+    in_sight += [name for name, c in controls if c.kind != "player" and not c.more]
+    assert [name for name in reached if name in in_sight][: len(in_sight)] == in_sight
 
 
-# -- reference pages -------------------------------------------------------------------------------------------------------
-WAYS = {  # what is typed -> words of an entry that must be left
-    "nan": "the loss spikes", "ttft": "the time to the first token", "nccl timeout": "the job hangs", "hanging": "the job hangs",
-    "OOM fragmentation": "reserved by PyTorch but unallocated", "fragmentation oom": "OOM with gigabytes reported as free",
-    "low mfu": "One GPU is slow and its MFU is low", "oom": "out of memory at the first", "why is my job stuck?": "the job hangs"}
+# -- the search ----------------------------------------------------------------------------------------------
+def test_a_megabyte_pasted_into_the_search_is_cut_and_said(visit, static):
+    page = visit().go(f"{static}about/")
+    field = page.locator(".md-search__input")
+    field.click()
+    field.evaluate(
+        """(field, text) => {
+          field.value = text;
+          field.dispatchEvent(new Event("input", { bubbles: true }));
+          field.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
+        }""",
+        "bubble " + "x" * 1_000_000,
+    )
+    said = page.locator(".search-said")
+    expect(said).to_have_text(re.compile("^Only the first 200 characters are searched for"))
+    assert len(field.input_value()) == 200
+    field.fill("bubble")
+    expect(said).to_have_text("")
+    expect(page.locator(".md-search-result__item").first).to_be_visible()
 
 
-def test_a_symptom_is_found_by_its_words(visit, static):
-    """Typed, what one failure's symptom says (in the page's words, whatever a lesson says now) leaves that failure in sight."""
-    page = visit().go(f"{static}symptoms/")
-    field, count = page.get_by_label("What do you see?"), page.locator("[data-filter-count]")
-    entries, left = page.locator(".symptom, .walls tbody tr"), page.locator(":is(.symptom, .walls tbody tr):visible")
-    everything = entries.count()
-    assert field.bounding_box()["y"] < page.locator(".walls").bounding_box()["y"], "the field stands above all that it filters"
-    texts = page.locator(".symptom-seen").all_text_contents()
-    only = next(i for i in range(len(texts) // 2, len(texts)) if sum(texts[i] in text for text in texts) == 1)
-    field.fill(texts[only])
-    expect(count).to_have_text(f"1 of {everything}")
-    assert page.locator(".symptom").nth(only).is_visible()
-    expect(page.locator("section:has(.symptom):visible, .walls:visible")).to_have_count(1)
-    for typed, words in WAYS.items():
-        field.fill(typed)
-        expect(left.filter(has_text=re.compile(re.escape(words), re.IGNORECASE)).first, typed).to_be_visible()
-        assert left.count() < everything / 5, f"{typed}: {left.count()} left"
-    field.fill("hang")
-    assert not [text for text in left.all_text_contents() if not re.search(r"\b(hang|timeout|watchdog)", text, re.IGNORECASE)]
-    field.fill("hangs xyzzy")
-    expect(count).to_have_text(re.compile("^None says all of these; [1-9] of"))
-    field.fill("xyzzy")
-    expect(left).to_have_count(0)
-    expect(count).to_have_text(re.compile("^None says this"))
-    field.fill("")
-    expect(left).to_have_count(everything)
+# -- tables on a phone ---------------------------------------------------------------------------------------
+CUT = """() => [...document.querySelectorAll(".md-typeset table:not([class])")].filter(table => !table.closest("figure"))
+  .filter(table => table.scrollWidth > (table.closest(".md-typeset__scrollwrap") ?? table.parentElement).clientWidth + 1)
+  .map(table => table.innerText.slice(0, 60))"""
+
+
+@pytest.mark.parametrize("lesson", ["07-pipeline-parallel/", "03-interconnect/", "14-mixed-precision/"])
+def test_no_table_is_cut_on_a_phone(visit, static, lesson):
+    page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).go(static + lesson)
+    cards = page.locator("table[data-stacked]")
+    expect(cards.first).to_be_attached()
+    assert page.evaluate(CUT) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+CUT_FORMULAS = """() => {
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+  return [...document.querySelectorAll(".md-content math[display=block]")]
+    .filter(math => !math.closest("figure") && math.scrollWidth > math.clientWidth + 1)
+    .map(math => math.getAttribute("alttext"));
+}"""
+
+
+def test_no_formula_runs_out_of_a_phone(visit, static):
+    """Every rule of every lesson, and all that the first five lessons derive; inline ones would widen the page."""
+    page = visit(viewport={"width": 390, "height": 844})
+    first = (
+        "01-why-distributed",
+        "02-collectives",
+        "03-interconnect",
+        "04-data-parallel",
+        "05-fsdp-and-zero",
+    )
+    for name in ("formulas", *first):
+        shown = page.go(f"{static}{name}/")
+        assert shown.evaluate(CUT_FORMULAS) == [], name
+
+
+UNDER_ITS_HEADING = """() => [...document.querySelectorAll("table[data-stacked] tbody [data-head] :is(math, a, abbr)")]
+  .filter(part => part.getClientRects().length)
+  .filter(part => {
+    const cell = part.closest("[data-head]").getBoundingClientRect();
+    return part.getBoundingClientRect().left < cell.left + 0.38 * cell.width;
+  })
+  .map(part => part.closest("tr").innerText)"""
+
+
+def test_a_formula_stays_in_its_cell_on_a_phone(visit, static):
+    """Beside the heading with the words around it, not under the heading as a cell of its own."""
+    page = visit(viewport={"width": 390, "height": 844}).go(f"{static}01-why-distributed/")
+    expect(page.locator("table[data-stacked] [data-head] math").first).to_be_attached()
+    assert page.evaluate(UNDER_ITS_HEADING) == []
+
+
+def test_a_card_has_its_row_s_name_and_each_column_s_heading(visit, static):
+    page = visit(viewport={"width": 390, "height": 844}).go(f"{static}07-pipeline-parallel/")
+    card = page.locator(".wide table[data-stacked]").get_by_role("row").nth(3)
+    expect(card.get_by_role("rowheader")).to_have_text("interleaved 1F1B, v = 4")
+    expect(card.get_by_role("cell").nth(2)).to_have_attribute("data-head", "micro-batches held")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(page.locator("table[data-stacked], table[data-close]")).to_have_count(0)

@@ -1,12 +1,11 @@
-"""Both formatters print the same characters, and what a reader types is read as it is printed."""
+"""Both formatters print the same characters."""
 
 import json
 
 import numpy as np
 import pytest
 
-from engine import typed, units
-from tests.engine.test_typed import NOT_READ, READ
+from engine.base import units
 
 CALL = """async ([name, calls]) => {
   const numbers = await import("/assets/widget/numbers.js");
@@ -20,8 +19,37 @@ def in_page(script, name: str, calls: list) -> list:
 
 def edges(scale: float) -> list[float]:
     """Numbers around a scale at which rounding could go either way."""
-    near = [0.4995, 0.9985, 0.9994, 0.9995, 0.99949999999999, 0.9996, 1.0, 1.005, 1.0049999, 1.015, 1.25, 1.235, 2.5, 12.5, 12.45,
-            99.95, 99.949999, 100.5, 101.5, 999.4, 999.5, 999.49999999, 999.9, 1000.0, 1000.5, 1234.5, 12345.5, 0.0005, 0.00099951]
+    near = [
+        0.4995,
+        0.9985,
+        0.9994,
+        0.9995,
+        0.99949999999999,
+        0.9996,
+        1.0,
+        1.005,
+        1.0049999,
+        1.015,
+        1.25,
+        1.235,
+        2.5,
+        12.5,
+        12.45,
+        99.95,
+        99.949999,
+        100.5,
+        101.5,
+        999.4,
+        999.5,
+        999.49999999,
+        999.9,
+        1000.0,
+        1000.5,
+        1234.5,
+        12345.5,
+        0.0005,
+        0.00099951,
+    ]
     return [scale * value for value in near]
 
 
@@ -29,8 +57,12 @@ def sample(count: int = 1500) -> list[float]:
     """Zero, ties, powers of ten, the tiny and the huge, and seeded random numbers; each with both signs."""
     random = np.random.default_rng(1)
     values = [0.0, 5e-324, 1e-300, 1e290, 0.1 + 0.2, 1 / 3, 2.0**53, 2.0**63]
-    values += [10.0**k for k in range(-25, 26)] + [value for k in range(-9, 19, 3) for value in edges(10.0**k)]
-    values += (10.0 ** random.uniform(-12, 28, count)).tolist() + (random.integers(1, 10**6, count) / 1000).tolist()
+    values += [10.0**k for k in range(-25, 26)] + [
+        value for k in range(-9, 19, 3) for value in edges(10.0**k)
+    ]
+    values += (10.0 ** random.uniform(-12, 28, count)).tolist() + (
+        random.integers(1, 10**6, count) / 1000
+    ).tolist()
     values += (random.integers(0, 10**5, 300) + 0.5).tolist()
     return values + [-value for value in values]
 
@@ -38,7 +70,11 @@ def sample(count: int = 1500) -> list[float]:
 def wrong(script, name: str, python, calls: list) -> list:
     """The calls whose text differs between page and Python."""
     texts = in_page(script, name, calls)
-    return [(given, text, python(*given)) for given, text in zip(calls, texts, strict=True) if text != python(*given)]
+    return [
+        (given, text, python(*given))
+        for given, text in zip(calls, texts, strict=True)
+        if text != python(*given)
+    ]
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])
@@ -54,24 +90,13 @@ def test_numbers_with_the_scale_that_suits_them(script, family):
 
 
 def test_numbers_in_a_unit_asked_for(script):
-    calls = [[value, unit, 3] for unit in units.UNITS for value in (*edges(units.UNITS[unit][0]), *sample(30))]
+    calls = [
+        [value, unit, 3] for unit in units.UNITS for value in (*edges(units.UNITS[unit][0]), *sample(30))
+    ]
     assert wrong(script, "in_unit", units.in_unit, calls) == []
 
 
-def typed_texts(count: int = 4000) -> list[tuple[str, str]]:
-    """(text, family): what the formatter prints, every known word in three cases, what the engine's tests read, and noise."""
-    random = np.random.default_rng(2)
-    calls = [(text, family) for text, family, _ in READ] + NOT_READ
-    for family, steps in units.FAMILIES.items():
-        calls += [(units.human(value, family), family) for value in np.geomspace(steps[0][0] / 100, steps[-1][0] * 5000, 120)]
-        calls += [(f"1.5{gap}{form(word)}", family) for word in typed.words(family) for gap, form in (("", str), (" ", str.lower), (" ", str.upper))]
-    pieces = [*"0123456789.,+-−$ex×*^ ²⁻'_~\u00a0\u202f%", "10^", "1,000", " GB", "TiB", "Gb/s", "k", "M tokens", " days", "µs", "<", "\n", "İ"]
-    families = list(units.FAMILIES)
-    return calls + [("".join(random.choice(pieces, random.integers(1, 9))), str(random.choice(families))) for _ in range(count)]
-
-
-def test_a_typed_quantity_is_read_as_python_reads_it(script):
-    calls = typed_texts()
-    read = [value if value is None else float(value) for value in in_page(script, "parse", calls)]
-    assert [(call, value) for call, value in zip(calls, read, strict=True) if value != typed.parse(*call)] == []
-    assert sum(typed.parse(*call) is not None for call in calls) > 2000
+def test_no_line_ends_between_a_number_and_its_unit(script):
+    said = [units.human(value, family) for family in units.FAMILIES for value in (0.0, 1.0, 7e5, 3.2e13)]
+    texts = [*said, *(f"{text} of 12 users, 3 to {text}." for text in said), "2 × H100", "1.5 GPU-hours", ""]
+    assert in_page(script, "unbroken", [[text] for text in texts]) == [units.unbroken(text) for text in texts]

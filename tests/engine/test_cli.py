@@ -11,16 +11,32 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import engine
 from engine.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
-ESTIMATE = ("estimate --model llama3.1-405b --gpu h100-sxm --gpus 16384 --tp 8 --pp 16 --cp 1 --ep 1 --zero 1 "
-            "--micro-batch 1 --global-batch 2048 --seq 8192 --recompute none --schedule interleaved --interleave 4")
+ESTIMATE = (
+    "estimate --model llama3.1-405b --gpu h100-sxm --gpus 16384 --tp 8 --pp 16 --cp 1 --ep 1 --zero 1 "
+    "--micro-batch 1 --global-batch 2048 --seq 8192 --recompute none --schedule interleaved --interleave 4"
+)
 PLAN = "plan --model llama3-70b --gpu h100-sxm --gpus 512 --global-batch 1024 --seq 8192 --top 5"
-INFER = "infer --model llama3-70b --gpu h100-sxm --tp 8 --batch 32 --prompt 1024 --output 128 --precision bf16"
+INFER = (
+    "infer --model llama3-70b --gpu h100-sxm --tp 8 --batch 32 --prompt 1024 --output 128 --precision bf16"
+)
+DEPLOY = "deploy --model llama3-70b --gpu h100-sxm --gpus 64 --token-s 0.03 --prompt 2048 --output 256"
 COLLECTIVE = "collective --op all_reduce --gpu h100-sxm --ranks 16 --bytes 1073741824"
-ALL = [ESTIMATE, PLAN, INFER, COLLECTIVE, "goodput --gpus 16384", "cost --gpu h100-sxm --gpus 8 --hours 10", "models",
-       "gpus", "validate"]
+ALL = [
+    ESTIMATE,
+    PLAN,
+    INFER,
+    DEPLOY,
+    COLLECTIVE,
+    "goodput --gpus 16384",
+    "cost --gpu h100-sxm --gpus 8 --hours 10",
+    "models",
+    "gpus",
+    "validate",
+]
 
 
 def call(line: str, capsys) -> tuple[int, str, str]:
@@ -40,12 +56,36 @@ def answer(line: str, capsys):
 
 def test_estimate_gives_the_keys_of_the_contract(capsys):
     result = answer(ESTIMATE, capsys)
-    for key in ("parameters", "step_s", "tokens_per_s", "model_flops_per_gpu_per_s", "mfu", "hfu", "fits", "binding",
-                "gpu_hours_per_trillion_tokens"):
+    for key in (
+        "parameters",
+        "step_s",
+        "tokens_per_s",
+        "model_flops_per_gpu_per_s",
+        "mfu",
+        "hfu",
+        "fits",
+        "binding",
+        "gpu_hours_per_trillion_tokens",
+    ):
         assert key in result
-    assert set(result["memory_bytes"]) >= {"weights", "gradients", "optimizer", "activations", "total", "capacity"}
-    assert set(result["time_s"]) >= {"compute", "tensor", "pipeline_bubble", "context", "expert", "data_exposed",
-                                     "optimizer", "other"}
+    assert set(result["memory_bytes"]) >= {
+        "weights",
+        "gradients",
+        "optimizer",
+        "activations",
+        "total",
+        "capacity",
+    }
+    assert set(result["time_s"]) >= {
+        "compute",
+        "tensor",
+        "pipeline_bubble",
+        "context",
+        "expert",
+        "data_exposed",
+        "optimizer",
+        "other",
+    }
     assert result["parameters"] == 405_853_388_800 and result["layout"]["dp"] == 128
     assert sum(result["time_s"].values()) == pytest.approx(result["step_s"])
     assert result["tokens_per_s"] == pytest.approx(2048 * 8192 / result["step_s"])
@@ -56,15 +96,22 @@ def test_plan_gives_winner_and_losers(capsys):
     assert result["best"]["fits"] and len(result["runners_up"]) == 4 and result["layouts"] > 10_000
     assert all(other["slower_by"] >= 0 and other["lost_by"] for other in result["runners_up"])
     best = result["best"]
-    flags = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in best["layout"].items() if key != "dp")
+    flags = " ".join(
+        f"--{key.replace('_', '-')} {value}" for key, value in best["layout"].items() if key != "dp"
+    )
     same = answer(f"{PLAN.replace('plan', 'estimate').replace('--top 5', '')} {flags}", capsys)
     assert same["step_s"] == best["step_s"] and same == best
 
 
 def test_infer_and_collective_give_the_keys_of_the_contract(capsys):
     result = answer(INFER, capsys)
-    assert set(result) >= {"ttft_s", "time_per_output_token_s", "tokens_per_s_per_gpu", "kv_bytes_per_token",
-                           "largest_batch"}
+    assert set(result) >= {
+        "ttft_s",
+        "time_per_output_token_s",
+        "tokens_per_s_per_gpu",
+        "kv_bytes_per_token",
+        "largest_batch",
+    }
     result = answer(COLLECTIVE, capsys)
     assert {"time_s", "algorithm_bandwidth", "bus_bandwidth", "algorithm"} <= set(result)
     assert result["bus_bandwidth"] == pytest.approx(result["algorithm_bandwidth"] * 2 * 15 / 16)
@@ -89,16 +136,33 @@ def test_the_budget_guard_refuses(capsys):
     line = "cost --gpu h100-sxm --gpus {} --hours 100 --price 3 --budget 300000"
     status, out, err = call(line.format(1024) + " --json", capsys)
     result = json.loads(out)
-    assert status == 3 and not result["within_budget"] and result["over_budget_dollars"] == pytest.approx(7200)
+    assert (
+        status == 3 and not result["within_budget"] and result["over_budget_dollars"] == pytest.approx(7200)
+    )
     assert err == "refused: $7.2k (2.4 %) over the budget of $300k\n"
     status, out, err = call(line.format(1000) + " --json", capsys)
     assert (status, err) == (0, "") and json.loads(out)["within_budget"]
 
 
+def test_a_budget_next_to_nothing_is_over_by_no_number_of_percent(capsys):
+    """10³¹ dollars are more times 10⁻³⁰⁰ than a number can say."""
+    line = f"cost --gpu h100-sxm --gpus 1{'0' * 30} --hours 10 --price 1 --budget 1e-300 --json"
+    status, out, err = call(line, capsys)
+    assert status == 3 and json.loads(out)["over_budget_dollars"] == 1e31
+    assert err.startswith("refused: $") and err.count("\n") == 1 and "%" not in err
+
+
+def test_deploy_says_what_the_api_says(capsys):
+    result = answer(DEPLOY, capsys)
+    asked = engine.deploy("llama3-70b", "h100-sxm", 64, token_s=0.03, prompt=2048, output=256)
+    assert result == asked.as_dict() and len(result["runners_up"]) <= 4
+
+
 def test_a_run_begins_with_the_sentence_that_prices_it(capsys):
     status, out, _ = call("cost --gpu h100-sxm --gpus 512 --hours 504 --price 3 --overhead 0.1", capsys)
     assert status == 0 and out.splitlines()[0] == (
-        "This run takes 512 H100 SXM for 21 days, 258,048 GPU-hours at $3 and 10 % on top: $852k.")
+        "This run takes 512 H100 SXM for 21 days, 258,048 GPU-hours at $3 and 10 % on top: $852k."
+    )
     _, out, _ = call("cost --help", capsys)
     assert "exit status 3" in " ".join(out.split())
 
@@ -109,82 +173,144 @@ def test_cost_by_tokens(capsys):
 
 
 def test_goodput_to_first_order_and_at_any_rate(capsys):
-    """Llama 3's rate: 15.8 % wasted to first order at Young's interval, 14.7 % with failures counted at any time."""
+    """Llama 3's rate: 15.8 % wasted to first order at Young's interval, 14.7 % with failures counted at any
+    time."""
     result = answer("goodput --gpus 16384", capsys)
-    assert result["goodput"] == pytest.approx(0.842, abs=1e-3) and result["useful_share"] == pytest.approx(0.853, abs=1e-3)
-    assert result["best_interval_s"] == pytest.approx(1116, rel=1e-3) and result["interval_s"] == pytest.approx(1156, rel=1e-3)
+    assert result["goodput"] == pytest.approx(0.842, abs=1e-3) and result["useful_share"] == pytest.approx(
+        0.853, abs=1e-3
+    )
+    assert result["best_interval_s"] == pytest.approx(1116, rel=1e-3) and result[
+        "interval_s"
+    ] == pytest.approx(1156, rel=1e-3)
     hopeless = answer("goodput --gpus 1000000 --checkpoint-s 3000 --restart-s 3000", capsys)
     assert hopeless["goodput"] == 0 and 0 < hopeless["useful_share"] < 1e-9
 
 
 def test_a_model_of_ones_own(tmp_path, capsys):
     file = tmp_path / "mine.toml"
-    file.write_text("layers = 80\nhidden = 8192\nheads = 64\nkv_heads = 8\nhead_dim = 128\nffn = 28672\n"
-                    "vocab = 128256\n", encoding="utf-8")
+    file.write_text(
+        "layers = 80\nhidden = 8192\nheads = 64\nkv_heads = 8\nhead_dim = 128\nffn = 28672\nvocab = 128256\n",
+        encoding="utf-8",
+    )
     rest = "--gpu h100-sxm --gpus 512 --tp 8 --pp 4 --global-batch 1024 --seq 8192"
     mine = answer(f"estimate --model-file {file} {rest}", capsys)
     known = answer(f"estimate --model llama3-70b {rest}", capsys)
-    assert mine["step_s"] == known["step_s"] and mine["parameters"] == known["parameters"] and mine["model"] == "mine"
+    assert (
+        mine["step_s"] == known["step_s"]
+        and mine["parameters"] == known["parameters"]
+        and mine["model"] == "mine"
+    )
 
 
 def test_software_of_a_time(capsys):
-    """Korthikanti et al., Table 5, 22B: 1.10 s with sequence parallelism and selective recomputation, 1.42 s with
-    neither."""
-    line = ("estimate --model megatron-22b --gpu a100-80 --gpus 8 --tp 8 --zero 0 --micro-batch 4 --global-batch 4 "
-            "--seq 2048 --software 2022")
+    """Korthikanti et al., Table 5, 22B: 1.10 s with sequence parallelism and selective recomputation, 1.42 s
+    with neither."""
+    line = (
+        "estimate --model megatron-22b --gpu a100-80 --gpus 8 --tp 8 --zero 0 --micro-batch 4 "
+        "--global-batch 4 "
+        "--seq 2048 --software 2022"
+    )
     assert answer(f"{line} --recompute selective", capsys)["step_s"] == pytest.approx(1.10, rel=0.09)
-    assert answer(f"{line} --recompute full --no-sequence-parallel", capsys)["step_s"] == pytest.approx(1.42, rel=0.09)
+    assert answer(f"{line} --recompute full --no-sequence-parallel", capsys)["step_s"] == pytest.approx(
+        1.42, rel=0.09
+    )
     unfused = answer(f"{line.replace('--software 2022', '')} --recompute selective", capsys)["step_s"]
     fused = answer(f"{line.replace('2022', 'modern')} --recompute selective", capsys)["step_s"]
     assert fused < unfused == answer(f"{line} --recompute selective", capsys)["step_s"]
-    assert answer(f"{line.replace('--software 2022', '--flash')} --recompute selective", capsys)["step_s"] == fused
+    assert (
+        answer(f"{line.replace('--software 2022', '--flash')} --recompute selective", capsys)["step_s"]
+        == fused
+    )
 
 
-@pytest.mark.parametrize("line, words", [
-    (ESTIMATE.replace("--tp 8", "--tp 7"), "tp must divide the 128 attention heads, got 7; nearest legal: 4 and 8"),
-    (ESTIMATE.replace("16384", "100"), "gpus must be at least tp × pp × cp"),
-    (ESTIMATE.replace("2048", "2049"), "global_batch must be a multiple of dp = 128"),
-    (ESTIMATE.replace("llama3.1-405b", "llama9"), "model must be a key of the catalogue (near:"),
-    (ESTIMATE.replace("h100-sxm", "h1000"), "gpu must be a key of the catalogue (near:"),
-    (ESTIMATE.replace("--zero 1", "--zero 5"), "zero must be one of 0, 1, 2, 3; got 5"),
-    (ESTIMATE.replace("--seq 8192", "--seq 0"), "seq must be a whole number of at least 1, got 0"),
-    (ESTIMATE + " --oversubscription nan", "oversubscription must be finite"),
-    (ESTIMATE + " --nic-bytes-per-s -1", "nic_bytes_per_s must be greater than 0"),
-    (ESTIMATE + " --recipe gold", "recipe must be a key of the catalogue"),
-    (ESTIMATE.replace("--gpus 16384", "--gpus many"), "argument --gpus: invalid int value: 'many'"),
-    ("estimate --gpu h100-sxm", "the following arguments are required"),
-    ("estimate --model-file /nowhere.toml --gpu h100-sxm --gpus 1 --global-batch 1 --seq 1",
-     "model file must be a readable"),
-    (PLAN.replace("--top 5", "--top 0"), "top must be a whole number"),
-    (INFER.replace("--batch 32", "--batch -1"), "batch must be a whole number"),
-    (INFER.replace("bf16", "fp4"), "precision must be one of"),
-    (COLLECTIVE.replace("--ranks 16", "--ranks 1"), "ranks must be a whole number of at least 2, got 1"),
-    (COLLECTIVE.replace("all_reduce", "all_gossip"), "op must be one of all_reduce"),
-    (COLLECTIVE.replace("1073741824", "0"), "bytes must be greater than 0"),
-    (COLLECTIVE + " --per-node 9", "per_node must be at most"),
-    ("goodput --gpus 0", "gpus must be a whole number"),
-    ("cost --gpu h100-sxm", "cost needs --hours"),
-    ("validate --cases /nowhere", "cases must be a directory"),
-    ("fly", "invalid choice: 'fly'"),
-])
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        (
+            ESTIMATE.replace("--tp 8", "--tp 7"),
+            "tp must divide the 128 attention heads, got 7; nearest legal: 4 and 8",
+        ),
+        (ESTIMATE.replace("16384", "100"), "gpus must be at least tp × pp × cp"),
+        (ESTIMATE.replace("2048", "2049"), "global_batch must be a multiple of dp = 128"),
+        (ESTIMATE.replace("llama3.1-405b", "llama9"), "model must be a key of the catalogue (near:"),
+        (ESTIMATE.replace("h100-sxm", "h1000"), "gpu must be a key of the catalogue (near:"),
+        (ESTIMATE.replace("--zero 1", "--zero 5"), "zero must be one of 0, 1, 2, 3; got 5"),
+        (ESTIMATE.replace("--seq 8192", "--seq 0"), "seq must be a whole number of at least 1, got 0"),
+        (ESTIMATE + " --oversubscription nan", "oversubscription must be finite"),
+        (ESTIMATE + " --nic-bytes-per-s -1", "nic_bytes_per_s must be greater than 0"),
+        (ESTIMATE + " --recipe gold", "recipe must be a key of the catalogue"),
+        (ESTIMATE.replace("--gpus 16384", "--gpus many"), "argument --gpus: invalid int value: 'many'"),
+        ("estimate --gpu h100-sxm", "the following arguments are required"),
+        (
+            "estimate --model-file /nowhere.toml --gpu h100-sxm --gpus 1 --global-batch 1 --seq 1",
+            "model file must be a readable",
+        ),
+        (PLAN.replace("--top 5", "--top 0"), "top must be a whole number"),
+        (INFER.replace("--batch 32", "--batch -1"), "batch must be a whole number"),
+        (INFER.replace("bf16", "fp4"), "precision must be one of"),
+        (DEPLOY.replace("0.03", "0.0001"), "token_s must be at least 0.0"),
+        (COLLECTIVE.replace("--ranks 16", "--ranks 1"), "ranks must be a whole number of at least 2, got 1"),
+        (COLLECTIVE.replace("all_reduce", "all_gossip"), "op must be one of all_reduce"),
+        (COLLECTIVE.replace("1073741824", "0"), "bytes must be greater than 0"),
+        (COLLECTIVE + " --per-node 9", "per_node must be at most"),
+        ("goodput --gpus 0", "gpus must be a whole number"),
+        ("cost --gpu h100-sxm", "cost needs --hours"),
+        ("validate --cases /nowhere", "cases must be a directory"),
+        ("fly", "invalid choice: 'fly'"),
+    ],
+)
 def test_bad_input_is_one_line_and_exit_status_two(line, words, capsys):
     status, out, err = call(line, capsys)
     assert status == 2 and out == ""
     assert words in err and err.count("\n") == 1 and "Traceback" not in err
 
 
-NASTY = ["0", "-1", "1", "2", "7", "8", "1000000", "1" + "0" * 30, "1" + "0" * 400, "1e300", "1e-300", "nan", "inf", "-inf",
-         "abc", "", "none", "fp8", "4294967296", "0.5"]
+NASTY = [
+    "0",
+    "-1",
+    "1",
+    "2",
+    "7",
+    "8",
+    "1000000",
+    "1" + "0" * 30,
+    "1" + "0" * 400,
+    "1e300",
+    "1e-300",
+    "nan",
+    "inf",
+    "-inf",
+    "abc",
+    "",
+    "none",
+    "fp8",
+    "4294967296",
+    "0.5",
+]
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.sampled_from([ESTIMATE, PLAN.replace("512", "16"), INFER, COLLECTIVE, "goodput --gpus 16 --checkpoint-s 10",
-                        "cost --gpu h100-sxm --gpus 8 --hours 10 --price 2 --budget 100"]), st.data())
+@given(
+    st.sampled_from(
+        [
+            ESTIMATE,
+            PLAN.replace("512", "16"),
+            INFER,
+            DEPLOY,
+            COLLECTIVE,
+            "goodput --gpus 16 --checkpoint-s 10",
+            "cost --gpu h100-sxm --gpus 8 --hours 10 --price 2 --budget 100",
+        ]
+    ),
+    st.data(),
+)
 def test_no_argument_breaks_it(line, data):
     """Any value in any place: an answer without NaN or infinity, or one line and exit status 2."""
     words = line.split()
     for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.sampled_from([i for i, word in enumerate(words) if i and words[i - 1].startswith("--")]))
+        place = data.draw(
+            st.sampled_from([i for i, word in enumerate(words) if i and words[i - 1].startswith("--")])
+        )
         words[place] = data.draw(st.sampled_from(NASTY))
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -207,3 +333,46 @@ def test_in_a_process_of_its_own():
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     done = subprocess.run(f"{sys.executable} -m engine models | head -1", shell=True, **own)
     assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("key")
+
+
+# -- check -------------------------------------------------------------------------------------------------
+SERVER = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 8192\n"
+
+
+def test_check_prints_the_report_and_its_status_says_whether_it_runs(tmp_path, capsys):
+    file = tmp_path / "run.sh"
+    file.write_text(SERVER, encoding="utf-8")
+    status, out, err = call(f"check {file} --gpu h100-sxm", capsys)
+    assert (
+        status == 0 and err == "" and "fits, with room for" in out and f"{file}:1: max-model-len 8192" in out
+    )
+    found = answer(f"check {file} --gpu h100-sxm", capsys)
+    assert found["verdict"] == "fits" and found["cache_tokens"] > 100_000 and found["read"][0]["line"] == 1
+    status, out, err = call(f"check {file} --gpu t4", capsys)
+    assert status == 3 and err.count("\n") == 1 and "does not start" in err and "No available memory" in out
+
+
+def test_check_s_bad_files_are_a_line(tmp_path, capsys):
+    for name, data in (
+        ("a.bin", bytes(range(256)) * 40),
+        ("b.sh", b"echo hello\n"),
+        ("c.sh", b"x" * 5_000_000),
+    ):
+        file = tmp_path / name
+        file.write_bytes(data)
+        status, out, err = call(f"check {file}", capsys)
+        assert status == 2 and out == "" and err.count("\n") == 1 and name in err
+    status, out, err = call(f"check {tmp_path}/nothing.sh", capsys)
+    assert status == 2 and out == "" and "No such file" in err
+
+
+def test_check_takes_a_gpu_of_one_s_own(tmp_path, capsys):
+    file, own = tmp_path / "run.sh", tmp_path / "own.toml"
+    file.write_text(SERVER.replace("8B", "70B"), encoding="utf-8")
+    own.write_text('like = "h100-sxm"\nname = "Ours"\nhbm_bytes = 288e9\n', encoding="utf-8")
+    assert call(f"check {file} --gpu h100-sxm", capsys)[0] == 3
+    status, out, _ = call(f"check {file} --gpu-file {own}", capsys)
+    assert status == 0 and "Outside of all measured runs: gpu" in out
+    own.write_text("hbm_bytes = -1\n", encoding="utf-8")
+    status, out, err = call(f"check {file} --gpu-file {own}", capsys)
+    assert status == 2 and out == "" and "hbm_bytes must be" in err and "own.toml:1" in err

@@ -1,4 +1,5 @@
-"""What a stranger's program may send to the served course: an answer in words, and the others do not notice."""
+"""What a stranger's program may send to the served course: an answer in words, and the others do not
+notice."""
 
 import asyncio
 import json
@@ -10,12 +11,16 @@ from tornado.websocket import WebSocketClosedError, websocket_connect
 
 from tests.browser.server import run
 from tests.fuzz.cases import anything, cases, changed, text
-from widgets.kit.session import ANSWERS, LONGEST_REFUSAL, Session
+from widgets.kit.server.session import ANSWERS, LONGEST_REFUSAL, Session
 from widgets.kit.widget import all_widgets
 
 WIDGETS = all_widgets()
-QUICK = ("collective_cost", "memory_stack", "roofline")  # widgets that answer at once: a few cases are good questions
-TOO_LONG = 21 * 2**20     # characters of a message
+QUICK = (
+    "collective_cost",
+    "memory_stack",
+    "roofline",
+)  # widgets that answer at once: a few cases are good questions
+TOO_LONG = 21 * 2**20  # characters of a message
 
 
 def good(random) -> dict:
@@ -54,25 +59,44 @@ def test_any_question_is_answered():
     assert ANSWERS.bytes <= ANSWERS.most_bytes
 
 
-@pytest.mark.parametrize("values", [{"gpu": -1}, {"gpu": 10**9}, {"gpu": 0.5}, {"gpu": float("inf")}, {"gpu": "0"}, {"gpu": None},
-                                    {"size": float("nan")}, {"size": [1]}, {"no_such": 1}, [1], "values", None])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"gpu": -1},
+        {"gpu": 10**9},
+        {"gpu": 0.5},
+        {"gpu": float("inf")},
+        {"gpu": "0"},
+        {"gpu": None},
+        {"size": float("nan")},
+        {"size": [1]},
+        {"no_such": 1},
+        [1],
+        "values",
+        None,
+    ],
+)
 def test_a_value_that_no_page_sends_is_refused(values):
     session = Session(Document())
     session.answer("question", None, {"number": 7, "widget": "memory_stack", "values": values})
     assert session.model.answer["number"] == 7 and "refused" in session.model.answer
 
 
-# -- over the wire -----------------------------------------------------------------------------------------------------------
+# -- over the wire -------------------------------------------------------------------------------------------
 class Wire:
-    """A websocket to the course, spoken by hand: Bokeh's messages are three texts, a header, metadata and content."""
+    """A websocket to the course, spoken by hand: Bokeh's messages are three texts, a header, metadata and
+    content."""
 
     def __init__(self, address: str):
         self.address = address
 
     async def __aenter__(self):
         token = urlopen(f"{self.address}live/token").read().decode()
-        self.socket = await websocket_connect(f"{self.address}live/ws".replace("http", "ws"), subprotocols=["bokeh", token],
-                                              max_message_size=64 * 2**20)
+        self.socket = await websocket_connect(
+            f"{self.address}live/ws".replace("http", "ws"),
+            subprotocols=["bokeh", token],
+            max_message_size=64 * 2**20,
+        )
         await self.read("ACK")
         await self.send("PULL-DOC-REQ", {})
         self.model = (await self.read("PULL-DOC-REPLY"))["doc"]["roots"][0]["id"]
@@ -103,19 +127,34 @@ class Wire:
 
 def patch(random):
     """The content of a patch, right in form here and there."""
-    change = {"kind": random.choice(("ModelChanged", "RootAdded", "ColumnDataChanged", "MessageSent", "TitleChanged", text(random))),
-              "model": random.choice(({"id": "p1001"}, anything(random))), "attr": random.choice(("question", "answer", text(random))),
-              "new": random.choice((question(random), anything(random)))}
-    return random.choice(({"events": [changed(random, change, list(change))]}, {"events": anything(random)}, anything(random)))
+    change = {
+        "kind": random.choice(
+            ("ModelChanged", "RootAdded", "ColumnDataChanged", "MessageSent", "TitleChanged", text(random))
+        ),
+        "model": random.choice(({"id": "p1001"}, anything(random))),
+        "attr": random.choice(("question", "answer", text(random))),
+        "new": random.choice((question(random), anything(random))),
+    }
+    return random.choice(
+        ({"events": [changed(random, change, list(change))]}, {"events": anything(random)}, anything(random))
+    )
 
 
 def frames(random) -> list:
     """A few frames of which the server can make nothing."""
     kinds = ("PATCH-DOC", "PULL-DOC-REQ", "PUSH-DOC", "SERVER-INFO-REQ", "ACK", "OK", "ERROR", text(random))
     if random.random() < 0.5:
-        return [json.dumps({"msgid": random.choice(("1", text(random))), "msgtype": random.choice(kinds)}), "{}", json.dumps(patch(random))]
-    return [random.choice((text(random), json.dumps(anything(random)), random.randbytes(random.randrange(200)), "[" * 5000))
-            for _ in range(random.randrange(1, 5))]
+        return [
+            json.dumps({"msgid": random.choice(("1", text(random))), "msgtype": random.choice(kinds)}),
+            "{}",
+            json.dumps(patch(random)),
+        ]
+    return [
+        random.choice(
+            (text(random), json.dumps(anything(random)), random.randbytes(random.randrange(200)), "[" * 5000)
+        )
+        for _ in range(random.randrange(1, 5))
+    ]
 
 
 async def throw(address: str, messages: list[list]) -> None:

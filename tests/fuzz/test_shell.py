@@ -1,4 +1,5 @@
-"""``python -m engine`` with any arguments: exit status 0, 1, 2 or 3, one line about what is wrong, no traceback, no long wait."""
+"""``python -m engine`` with any arguments: exit status 0, 1, 2 or 3, one line about what is wrong, no
+traceback, no long wait."""
 
 import contextlib
 import io
@@ -12,12 +13,66 @@ from tests.engine.test_cli import ALL
 from tests.fuzz.cases import NUMBERS, cases, text
 
 LINES = [line.split() for line in ALL if line != "validate"]
-FLAGS = sorted({word for line in LINES for word in line if word.startswith("--")} | {
-    "--json", "--help", "--all", "--cases", "--model-file", "--precision", "--software", "--no-overlap", "--kv-precision", "--top",
-    "--weight-precision", "--interval-s", "--failures-per-gpu-year", "--tokens", "--mfu", "--budget", "--price", "--overhead",
-    "--per-node", "--oversubscription", "--nic-bytes-per-s", "--gpus-per-node", "--shard", "--expert-tp", "--imbalance"})
-PLAUSIBLE = ("1", "2", "4", "8", "16", "64", "72", "512", "1000", "1024", "4096", "8192", "16384", "100000", "1048576", "1000000000",
-             "0.4", "3.5", "1e12", "none", "full", "selective", "fp8", "int4", "ring", "all_gather", "zb-h1", "dualpipe")
+FLAGS = sorted(
+    {word for line in LINES for word in line if word.startswith("--")}
+    | {
+        "--json",
+        "--help",
+        "--all",
+        "--cases",
+        "--model-file",
+        "--precision",
+        "--software",
+        "--no-overlap",
+        "--kv-precision",
+        "--top",
+        "--weight-precision",
+        "--interval-s",
+        "--failures-per-gpu-year",
+        "--tokens",
+        "--mfu",
+        "--budget",
+        "--price",
+        "--overhead",
+        "--per-node",
+        "--oversubscription",
+        "--nic-bytes-per-s",
+        "--gpus-per-node",
+        "--shard",
+        "--expert-tp",
+        "--imbalance",
+    }
+)
+PLAUSIBLE = (
+    "1",
+    "2",
+    "4",
+    "8",
+    "16",
+    "64",
+    "72",
+    "512",
+    "1000",
+    "1024",
+    "4096",
+    "8192",
+    "16384",
+    "100000",
+    "1048576",
+    "1000000000",
+    "0.4",
+    "3.5",
+    "1e12",
+    "none",
+    "full",
+    "selective",
+    "fp8",
+    "int4",
+    "ring",
+    "all_gather",
+    "zb-h1",
+    "dualpipe",
+)
 LONGEST_S = 20.0  # of processor time; a search over very many GPUs is the longest
 
 
@@ -30,7 +85,11 @@ def arguments(random) -> list[str]:
             place = random.choice([place for place, word in enumerate(words) if word.isdigit()] or [place])
             words[place] = random.choice(PLAUSIBLE)
         elif what < 0.6:
-            words[place] = random.choice(PLAUSIBLE if random.random() < 0.7 else NUMBERS) if words[place].isdigit() else text(random)
+            words[place] = (
+                random.choice(PLAUSIBLE if random.random() < 0.7 else NUMBERS)
+                if words[place].isdigit()
+                else text(random)
+            )
         elif what < 0.7:
             del words[place]
         elif what < 0.9:

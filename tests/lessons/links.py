@@ -1,11 +1,12 @@
-"""What the built site links to: python -m tests.lessons.links lists the links that lead away, and the pages that hold them."""
+"""What the built site links to: python -m tests.lessons.links lists the links that lead away, and the pages
+that hold them."""
 
 import re
 from collections import defaultdict
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urlsplit
 
 HERE = "http://course.example/"
 LOADED = {"src", "srcset", "data", "poster", "action"}  # what a browser fetches by itself, or sends
@@ -65,19 +66,34 @@ def leading_away(site: Path) -> dict[str, list[str]]:
 def faults_of_form(link: str) -> list[str]:
     """What is wrong with an address on another host, as far as its form tells."""
     parts = urlsplit(link)
-    return [words for wrong, words in (
-        (parts.scheme != "https", "not https"),
-        (not re.fullmatch(r"[a-z0-9.-]+\.[a-z]{2,}", parts.netloc), "no name of a host"),
-        (re.search(r"(?:^|[?&#])(?:utm_\w+|fbclid|gclid|ref|ref_src|source)=", f"?{parts.query}"), "tells where the reader comes from"),
-        (parts.netloc.endswith("arxiv.org") and not re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{4,5}", link), "not arXiv's page of the paper"),
-        (re.search(r"\s|[.,;]$", link) or link.endswith(")") and "(" not in link, "holds a character of the sentence around it"),
-    ) if wrong]
+    return [
+        words
+        for wrong, words in (
+            (parts.scheme != "https", "not https"),
+            (not re.fullmatch(r"[a-z0-9.-]+\.[a-z]{2,}", parts.netloc), "no name of a host"),
+            (
+                re.search(r"(?:^|[?&#])(?:utm_\w+|fbclid|gclid|ref|ref_src|source)=", f"?{parts.query}"),
+                "tells where the reader comes from",
+            ),
+            (
+                parts.netloc.endswith("arxiv.org")
+                and not re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{4,5}", link),
+                "not arXiv's page of the paper",
+            ),
+            (
+                re.search(r"\s|[.,;]$", link) or link.endswith(")") and "(" not in link,
+                "holds a character of the sentence around it",
+            ),
+        )
+        if wrong
+    ]
 
 
 def same_page(link: str) -> str:
     """What two addresses of one page have in common."""
     parts = urlsplit(link)
-    return f"{parts.netloc.removeprefix('www.')}{parts.path.rstrip('/').removesuffix('/index.html')}?{parts.query}#{parts.fragment}".lower()
+    host, path = parts.netloc.removeprefix("www."), parts.path.rstrip("/").removesuffix("/index.html")
+    return f"{host}{path}?{parts.query}#{parts.fragment}".lower()
 
 
 if __name__ == "__main__":

@@ -2,31 +2,39 @@
 
 import re
 import textwrap
-from pathlib import Path
 
-import yaml
-
-from widgets.kit import prose
-
-LESSONS = Path(__file__).resolve().parents[2] / "lessons"
-PREDICTION = ("predict", "answers", "right", "why")
+from course import lessons, numbers, strict_yaml
+from course.fences import prediction, table
+from course.lessons import LESSONS as LESSONS
+from widgets.kit.widget import all_widgets
 
 
 class Lesson:
-    """A lesson's source, and questions about it."""
+    """A lesson's source, or that of a page without a number, and questions about it."""
 
     def __init__(self, name: str):
-        self.name, self.number = name, int(name[:2])
-        self.text = (LESSONS / name).read_text(encoding="utf-8")
-        self.computed = re.findall(r"`#!n (.+?)`", self.text)
-        self.fences = [yaml.load(fence, Loader=yaml.BaseLoader)
-                       for fence in re.findall(r"^``` widget\n(.*?)^```$", self.text, re.MULTILINE | re.DOTALL)]
+        self.name, self.number = name, int(name[:2]) if name[:2].isdigit() else None
+        self.source = lessons.read(name)
+        self.text = self.source.text
+        self.computed = self.source.inline()
+        self.fences = self.source.options("widget")
 
     def shows(self, part: str) -> str:
         """What the reader sees of the first number whose expression holds this part."""
         found = [expression for expression in self.computed if part in expression]
         assert found, f"the lesson no longer computes {part}"
-        return prose.evaluate(found[0])
+        with lessons.on(self.source):
+            return numbers.evaluate(found[0])
+
+    def value(self, expression: str):
+        """The value of an expression that may use the lesson's names."""
+        with lessons.on(self.source):
+            return eval(expression, numbers.names(expression))
+
+    def tables(self) -> list[str]:
+        """Its tables of computed values, as HTML."""
+        with lessons.on(self.source):
+            return [table.render(fence.source) for fence in self.source.fences if fence.kind == "table"]
 
     def code(self, language: str) -> list[str]:
         """The blocks of code in a language, without their indentation."""
@@ -39,10 +47,22 @@ class Lesson:
 
     def places(self) -> dict[str, int]:
         """Where each of the parts that every lesson has begins; -1 for one that is missing."""
-        return {mark: self.text.find(mark) for mark in (
-            f"lesson: {self.number}\n", "{ .question }", '!!! case "Opening case"', "\n## ", "!!! rule",
-            '!!! breaks "Where it breaks"', "## On the back of an envelope", "## Exercises", "!!! exercise", "## Takeaway",
-            "## Sources")}
+        return {
+            mark: self.text.find(mark)
+            for mark in (
+                f"lesson: {self.number}\n",
+                "{ .question }",
+                '!!! case "Opening case"',
+                "\n## ",
+                "!!! rule",
+                '!!! breaks "Where it breaks"',
+                "## On the back of an envelope",
+                "## Exercises",
+                "!!! exercise",
+                "## Takeaway",
+                "## Sources",
+            )
+        }
 
     def places_in_order(self) -> bool:
         places = list(self.places().values())
@@ -52,18 +72,53 @@ class Lesson:
         return [fence["name"] for fence in self.fences]
 
     def every_widget_asks_first(self) -> bool:
-        return all(fence.get(key) for fence in self.fences for key in PREDICTION)
+        return all(fence.get("predict") and fence.get("why") for fence in self.fences)
 
-    def right_answers(self) -> list[str]:
-        """The expressions that say which answer is right."""
-        return [fence["right"] for fence in self.fences]
+    def asked(self, widget: str) -> dict:
+        """What the fence of a widget asks, with what is right."""
+        [source] = [
+            fence.source
+            for fence in self.source.fences
+            if fence.kind == "widget" and fence.source.startswith(f"name: {widget}\n")
+        ]
+        options = strict_yaml.mapping(source)
+        shown = all_widgets()[options.pop("name")]()
+        shown.set_state({key: value for key, value in options.items() if key not in prediction.KEYS})
+        with lessons.on(self.source):
+            return prediction.asked(options, shown, source)
+
+    def truth(self, widget: str) -> float:
+        """The number that a widget's prediction asks for."""
+        return self.asked(widget)["value"]
+
+    def right(self, widget: str) -> int:
+        """Which of the answers that a widget offers the engine says is right."""
+        return self.asked(widget)["right"]
 
     def exercises(self) -> list[str]:
         return self.section("Exercises").split("!!! exercise")[1:]
 
     def every_exercise_is_solved(self) -> bool:
         """A solution to each, with a computed number in it."""
-        return all("??? solution" in text and "`#!n " in text.split("??? solution")[1] for text in self.exercises())
+        return all(
+            "??? solution" in text and "`#!n " in text.split("??? solution")[1] for text in self.exercises()
+        )
+
+    def line_of_thought(self) -> str:
+        """What is read from start to end: no exercises, sources or closed folds, and of fences nothing."""
+        text = self.text.split("\n---\n", 1)[1] if self.text.startswith("---\n") else self.text
+        for title in ("Exercises", "Sources"):
+            text = re.sub(rf"^## {title}$.*?(?=^## |\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(r"^\?\?\? .*\n(?:(?: {4}.*)?\n)*", "", text, flags=re.MULTILINE)
+        text = re.sub(r"<svg.*?</svg>|<!--.*?-->|<[^>]*>", "", text, flags=re.DOTALL)
+        return re.sub(r"`#!n [^`]*`", "1", text)
+
+    def minutes(self) -> float:
+        """At an honest speed: 200 words a minute, 20 s for a displayed formula, 90 s for a widget."""
+        text, formula = self.line_of_thought(), re.compile(r"\$\$.*?\$\$", re.DOTALL)
+        words = len(re.findall(r"[^\W_][\w’'.,-]*", formula.sub("", text)))
+        return words / 200 + len(formula.findall(text)) / 3 + len(self.fences) * 1.5
 
     def sentences(self, title: str) -> int:
         return len(re.findall(r"[.?!](?:\s|$)", self.section(title).strip()))

@@ -1,11 +1,22 @@
-"""Lesson 05: its numbers are those worked by hand, and its words agree with the engine."""
+"""Lesson 05: its numbers are those worked by hand, its words agree with the engine, and its program runs as
+it is printed."""
+
+import os
 
 import numpy as np
 import pytest
 
-from engine import catalog, executed_training as executed, fully_sharded, layout, memory, models, zero
+from engine import catalog
+from engine.catalog import models
+from engine.executed import executed_training as executed
+from engine.executed import fully_sharded, zero
+from engine.mechanism import memory, start_ups
+from engine.one_gpu import recordings
+from engine.step import layout
+from tests import pytorch
+from tests.lessons import programs
+from tests.lessons.programs import alike, ran
 from tests.lessons.reading import Lesson
-from widgets.kit import prose
 
 LESSON = Lesson("05-fsdp-and-zero.md")
 ADAM, H100, A100 = catalog.recipe("bf16-adam"), catalog.gpu("h100-sxm"), catalog.gpu("a100-40")
@@ -13,38 +24,40 @@ LLAMA_8B, LLAMA_70B, LLAMA_13B = (catalog.model(key) for key in ("llama3-8b", "l
 
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {
-    'memory.state_bytes(models.parameters(model("llama2-13b")))': "208 GB",         # 16 · 13.0e9
-    'memory.cluster_bytes(gpu("a100-40"), 16)': "640 GB",
-    "against_hbm": "5.21×",                                                         # 208.3 / 40
-    'recipe("bf16-adam"), 10**9, 1)': "20B",                                        # 80 / 4
-    'recipe("bf16-adam"), 10**9, 2)': "40B",                                        # 80 / 2
-    "traffic_bytes(7.5e9, 64, 3": "44.3 GB",                                        # 3 · 15 · 63/64
-    "traffic_bytes(7.5e9, 64, 2": "29.5 GB",
-    'tokens_to_hide(64, node("dgx-h100")': "970 tokens",                            # 0.4 · 989e12 / 400e9 · 63/64
-    'tokens_to_hide(64, link("eth-100")': "31k tokens",                             # / 12.5e9
-    "memory.sharded_state_bytes(7.5e9, None, 8, 3)": "15 GB",
-    "2 * fully_sharded.replica_elements(7.5e9, 8, 8)": "3.28 GB",                   # 2 · 2 · 7/8 · 7.5/8
-    'model("llama3-8b"), 8192, 1) | GB': "36.5 GB",
-    'memory.weight_bytes(13e9) / link("pcie4")': "1.65 s",                          # 52 / 31.5
-    "240 * 63": "0.145 s",                                                          # 240 · 63 · 9.6 µs
-    'parameters(model("llama3-70b")), 8192, gpu("h100-sxm")': "8.77 s",             # 6 · 70.6e9 · 8,192 / 395.6e12
-    'parameters(model("llama3-70b")), 64, 64, 3': "1.04 s",                         # 3 · 141 · 63/64 / 400
-    "zero.whole_bytes(13e9": "52 GB",
-    'ranks_to_fit(13e9, gpu("h100-sxm").hbm_bytes, recipe("bf16-adam"), 1)': "6",   # 156 / 28 = 5.6
-    'ranks_to_fit(13e9, gpu("h100-sxm").hbm_bytes, recipe("adam-8bit"), 1)': "3",   # 78 / 28 = 2.8
-    'arithmetic_s(7.5e9, 4096, gpu("h100-sxm").bf16_flops_per_s, 0.4, 8) | s': "3.73 s",
-    "7.5e9, 64, 64, 3": "28.3 s",                                                   # 24 · 15 · 63/64 / 12.5
-    "7.5e9, 64, 64, 1": "2.36 s",
-    '7.5e9, 64, 8, 3, recipe("bf16-adam"), gpu("h100-sxm"), 12.5e9 / 8, 8).total_s':
-        "2.8 s",                                                    # 24 · 15 · 7/8 / 450 + 2 · 7/8 · 15/8 / 1.5625
-    ".replicas_s": "2.1 s",                                         # 2 · 7/8 · 15/8 / 1.5625
-    'zero.exposed_s(zero.step_traffic(7.5e9, 64, 64, 1': "1.9 s",  # 2 · 1.18125 - 0.1553 - 0.3106
-    "0.4, 8) / 12": "0.311 s",                                      # 3.73 · 2/3 / 8
-    '2, 1)["total_s"]': "14 ms",
-    '2, 0)["total_s"]': "18 ms",
-    'model("llama2-13b")), None, 16, 2)': "37.4 GB",                                # 26.0 + 14/16 · 13.0
-    'model("llama2-13b")), None, 16, 3)': "13 GB",
-    'tokens_to_hide(16, 8 * gpu("a100-40")': "731",                                 # 0.5 · 312e12 / 200e9 · 15/16
+    "memory.state_bytes(models.parameters(llama_13b))": "208 GB",  # 16 · 13.0e9
+    "memory.cluster_bytes(a100, gpus=16)": "640 GB",
+    "against_hbm": "5.21×",  # 208.3 / 40
+    "zero.largest_params(h100.hbm_bytes, recipe=adam, ranks=10**9, stage=1)": "20B",  # 80 / 4
+    "zero.largest_params(h100.hbm_bytes, recipe=adam, ranks=10**9, stage=2)": "40B",  # 80 / 2
+    "fully_sharded.traffic_bytes(params=7.5e9, ranks=64, stage=3, recipe=adam)": "44.3 GB",  # 3 · 15 · 63/64
+    "fully_sharded.traffic_bytes(params=7.5e9, ranks=64, stage=2, recipe=adam)": "29.5 GB",
+    "tokens_to_hide(cards)": "1,573",  # 639.4e12 / 400e9 · 63/64
+    'tokens_to_hide(link("eth-100").bytes_per_s)': "50,351",  # / 12.5e9
+    "memory.sharded_state_bytes(params=7.5e9, ranks=8, stage=3)": "15 GB",
+    "replica_elements(params=7.5e9, shard_ranks=8, replicas=8)": "3.28 GB",  # 2 · 2 · 7/8 · 7.5/8
+    "memory.activation_bytes(llama_8b, seq=8192, micro_batch=1)": "36.5 GB",
+    'memory.weight_bytes(13e9) / link("pcie4")': "1.65 s",  # 52 / 31.5
+    "collectives_70b * 63": "15.1 ms",  # 247 · (56 · 0.757 + 7 · 2.7 µs)
+    "by_hand_70b | GB": "50 GB",  # 17.64 + 6.85 + 12.99 + 10.51 + 2
+    "by_hand_70b - 2 * layers_70b": "40.9 GB",  # lesson 01's sum
+    "envelope_arithmetic_s": "5.42 s",  # 6 · 70.6e9 · 8,192 / 639.4e12
+    "envelope_traffic.total_s": "1.04 s",  # 3 · 141 · 63/64 / 400
+    "zero.whole_bytes(params=13e9, recipe=adam, stage=1)": "52 GB",
+    "least_ranks(adam)": "6",  # 156 / 28 = 5.6
+    'least_ranks(recipe("adam-8bit"))': "3",  # 78 / 28 = 2.8
+    "arithmetic_s() | s": "2.31 s",  # 8 · 6 · 7.5e9 · 4,096 / 639.4e12
+    "arithmetic_s() + exposed_s(group=64, stage=3)": "28.3 s",  # 24 · 15 · 63/64 / 12.5
+    "traffic(group=64, stage=1).total_s": "2.36 s",
+    # 24 · 15 · 7/8 / 450 + 2 · 7/8 · 15/8 / 1.5625
+    "traffic(group=8, stage=3).total_s": "2.8 s",
+    ".replicas_s": "2.1 s",  # 2 · 7/8 · 15/8 / 1.5625
+    "exposed_s(group=64, stage=1)": "2.07 s",  # 2 · 1.18125 - 0.0961 - 0.1922
+    "arithmetic_s() / 12": "0.192 s",  # 2.31 · 2/3 / 8
+    'two_layers(prefetch=1)["total_s"]': "14 ms",
+    'two_layers(prefetch=0)["total_s"]': "18 ms",
+    "models.parameters(llama_13b), ranks=16, stage=2)": "37.4 GB",  # 26.0 + 14/16 · 13.0
+    "models.parameters(llama_13b), ranks=16, stage=3)": "13 GB",
+    "a100_tokens_to_hide": "1,112",  # 237.2e12 / 200e9 · 15/16
 }
 
 
@@ -53,16 +66,16 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
 
-def test_its_widgets_stand_in_this_order():
-    assert LESSON.widgets() == ["zero_stages", "fsdp_timeline"]
-
-
 def test_the_right_answers():
-    """Half as much again; the first gather and the last scatter."""
-    assert [eval(source, prose.namespace()) for source in LESSON.right_answers()] == [1, 1]
+    """2P behind two thirds of the work are as long as 3P behind all of it; 24 collectives, none hidden."""
+    assert LESSON.right("zero_stages") == 1
+    assert LESSON.value("pressure(stage=3) / pressure(stage=0)") == pytest.approx(1)
+    layer = LESSON.value("layer()")
+    alone_s = 8 * (layer.forward_s + layer.backward_s) + 24 * layer.gather_s
+    assert LESSON.truth("fsdp_timeline") == pytest.approx(alone_s, rel=0.005)  # as the readout rounds it
 
 
-# -- what the words claim --------------------------------------------------------------------------------------------
+# -- what the words claim ------------------------------------------------------------------------------------
 def test_executed_stages_end_in_the_same_weights_and_send_what_the_table_says():
     task = executed.problem()
     alone = executed.train_alone(task, 5)
@@ -73,13 +86,13 @@ def test_executed_stages_end_in_the_same_weights_and_send_what_the_table_says():
     assert run.peak_gathered == max(task.sizes) < task.parameters
 
 
-def test_a_flat_ring_of_some_hundred_gpus_outlasts_the_arithmetic():
-    alpha_s = catalog.link("ib-ndr").latency_s
+def test_a_ring_of_some_thousand_gpus_outlasts_the_arithmetic():
+    alpha_s = start_ups.mean_hop_s(catalog.node("dgx-h100"))
 
     def layer(ranks):
         return fully_sharded.transformer_layer(LLAMA_8B, 4096, ranks, 0.4 * 989e12, 400e9, alpha_s)
 
-    assert layer(64).gather_s < layer(64).forward_s < layer(512).gather_s
+    assert layer(512).gather_s < layer(512).forward_s < layer(4096).gather_s
 
 
 def test_hybrid_groups_win_on_a_narrow_border_alone():
@@ -87,28 +100,79 @@ def test_hybrid_groups_win_on_a_narrow_border_alone():
         return zero.step_traffic(7.5e9, 64, group, 3, ADAM, H100, nic, micro_batches).total_s
 
     assert busy_s(64, 50e9, 1) < busy_s(8, 50e9, 1) < 2 * busy_s(64, 50e9, 1)
-    assert busy_s(8, 12.5e9 / 8, 8) < zero.arithmetic_s(7.5e9, 4096, 989e12, 0.4, 8) < busy_s(64, 12.5e9 / 8, 8) / 7
+    arithmetic_s = zero.arithmetic_s(7.5e9, 4096, 639.4e12, 8)
+    assert arithmetic_s < busy_s(8, 12.5e9 / 8, 8) < 1.25 * arithmetic_s < busy_s(64, 12.5e9 / 8, 8) / 9
 
 
 def test_llama_70b_on_64_fits_in_half_of_an_h100_beside_logits_and_framework():
     params = models.parameters(LLAMA_70B)
     gathered_and_gradients = 4 * memory.weight_bytes(models.layer_parameters(LLAMA_70B))
-    held = (memory.sharded_state_bytes(params, None, 64, 3) + gathered_and_gradients
-            + memory.peak_activation_bytes(LLAMA_70B, 8192, 1, recompute=memory.FULL))
+    held = (
+        memory.sharded_state_bytes(params, None, 64, 3)
+        + gathered_and_gradients
+        + memory.peak_activation_bytes(LLAMA_70B, 8192, 1, recompute=memory.FULL)
+    )
     assert held < H100.hbm_bytes / 2
-    found = layout.estimate(LLAMA_70B, layout.machine(H100), layout.Job(64, 8192),
-                            layout.Layout(64, zero=3, recompute="full"))
+    found = layout.estimate(
+        LLAMA_70B, layout.machine(H100), layout.Job(64, 8192), layout.Layout(64, zero=3, recompute="full")
+    )
     assert held < found.terms.total_bytes < H100.hbm_bytes and found.mfu() > 0.4
 
 
 def estimate(**choices):
-    return layout.estimate(LLAMA_13B, layout.machine(A100), layout.Job(256, 4096), layout.Layout(16, **choices))
+    return layout.estimate(
+        LLAMA_13B, layout.machine(A100), layout.Job(256, 4096), layout.Layout(16, **choices)
+    )
 
 
 def test_the_design_fits_13b_on_sixteen_a100_40gb_above_30_percent():
     """Neither half of it fits alone, and splitting layers makes the recomputation unnecessary."""
     answer = estimate(zero=3, recompute="full")
-    assert answer.fits and answer.mfu() > 0.5 and answer.terms.total_bytes < A100.hbm_bytes / 2
+    assert answer.fits and answer.mfu() > 0.49 and answer.terms.total_bytes < A100.hbm_bytes / 2
     assert not estimate(zero=3).fits and not estimate(zero=2, recompute="full").fits
     assert estimate(zero=3, tp=2).fits and estimate(zero=3, tp=2).mfu() > answer.mfu() + 0.1
     assert estimate(zero=3, recompute="full", micro_batch=4).mfu() == pytest.approx(answer.mfu(), abs=0.01)
+
+
+# -- the program ---------------------------------------------------------------------------------------------
+def step_of(seq: int):
+    """A step of 70B on 64 H100s with one sequence of this length on each."""
+    return layout.estimate(
+        LLAMA_70B, layout.machine(H100), layout.Job(64, seq), layout.Layout(64, zero=3, recompute="full")
+    )
+
+
+def test_shorter_sequences_stop_to_pay_below_2048_tokens():
+    """What the log is said to show: first the throughput stays, in the end the step does."""
+    per_s = {seq: step_of(seq).tokens_per_s for seq in (8192, 2048, 1024)}
+    assert per_s[2048] == pytest.approx(per_s[8192], rel=0.05) and per_s[1024] < 0.85 * per_s[2048]
+    assert step_of(512).step_s == pytest.approx(step_of(1024).step_s, rel=0.01)
+
+
+def test_what_pytorch_counts_of_the_70b_is_what_the_engine_says():
+    """State and traffic exactly, except that the output layer is gathered once; the peak within a tenth."""
+    counted, params = recordings.load("fsdp_70b"), models.parameters(LLAMA_70B)
+    assert counted["parameters"] == params
+    assert counted["on_each"] == pytest.approx(params / 64, rel=1e-4)
+    assert counted["state_bytes"] == pytest.approx(memory.sharded_state_bytes(params, ADAM, 64, 3), rel=1e-4)
+    head = 2 * LLAMA_70B.vocab * LLAMA_70B.hidden
+    assert counted["scatters_bytes"] == 2 * params
+    assert counted["gathers_bytes"] == pytest.approx(4 * params - head, rel=1e-4)
+    assert counted["gathers"] == 2 * LLAMA_70B.layers + 4 and counted["scatters"] == LLAMA_70B.layers + 3
+    engine_says = step_of(8192).terms.total_bytes - memory.FRAMEWORK_BYTES
+    assert counted["peak_bytes"] < engine_says < 1.1 * counted["peak_bytes"]
+
+
+def test_the_program_prints_what_the_lesson_shows_and_resumes_on_half_the_ranks(tmp_path):
+    """A loss may differ in its last digit, since processors round bf16 products in their own order. The last
+    three are those of a run that nobody interrupted."""
+    pytorch.needed()
+    programs.written(LESSON, tmp_path)
+    commands = programs.commands(LESSON)
+    assert len(commands) == 2
+    for command, printed in commands:
+        alike(ran(tmp_path, command), printed)
+    os.rename(tmp_path / "saved", tmp_path / "resumed")
+    steps = [line for _, printed in commands for line in printed if line.startswith("step")]
+    uninterrupted = ran(tmp_path, commands[0][0].replace("train.py 3", "train.py 6"))
+    alike(uninterrupted[1:], steps)

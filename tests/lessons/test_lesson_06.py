@@ -3,36 +3,40 @@
 import numpy as np
 import pytest
 
-from engine import catalog, interconnect, layout, memory, models, tensor
+from engine import catalog
+from engine.catalog import models
+from engine.executed import tensor
+from engine.mechanism import interconnect, memory
+from engine.step import layout
 from tests.lessons.reading import Lesson
-from widgets.kit import prose
 
 LESSON = Lesson("06-tensor-parallel.md")
 H100, LLAMA = catalog.gpu("h100-sxm"), catalog.model("llama3-70b")
 NET, REACHED = interconnect.wires(H100), 0.6 * 989e12
 
-# worked by hand from 8,192 tokens, h = 8,192, F = 28,672, 450 GB/s: a part of the expression -> what the reader must see
+# worked by hand from 8,192 tokens, h = 8,192, F = 28,672, 450 GB/s: a part of the expression -> what the
+# reader must see
 BY_HAND = {
     "16384 * 8192 | tokens": "134M tokens",
-    "memory.weight_bytes(70e9) / gpu": "41.8 ms",                                 # 140 / 3,350
-    "49152, 2) / tensor.column_row_bytes(2048, 12288, 2)": "4.5×",                # (2·4 + 1) / 2
-    'model("llama3-70b").vocab * 4': "4.2 GB",                                    # 8,192 · 128,256 · 4
+    "memory.weight_bytes(70e9) / h100.hbm_bytes_per_s": "41.8 ms",  # 140 / 3,350
+    "wrongly_cut_gpt3": "4.5×",  # (2·4 + 1) / 2
+    "llama.vocab * 4": "4.2 GB",  # 8,192 · 128,256 · 4
     "3 * 8192 * 4": "98.3 kB",
-    '1 + 1.125 * 8192 * link("nvlink4")': "5.19",                                 # 1 + 4.19
-    'model("llama3-70b").ffn / 16': "1,792",
-    'models.parameters(model("llama3-70b")) / 8 | params': "8.82B",
-    'memory.state_bytes(models.parameters(model("llama3-70b")) / 8)': "141 GB",   # 16 · 8.82
-    "memory.sharded_state_bytes": "48.5 GB",                                      # (4 + 12/8) · 8.82
-    "tensor.layer_flops": "45.4 TFLOP",
+    "1 + 1.125 * 8192 * nvlink": "5.19",  # 1 + 4.19
+    "llama.ffn / 16": "1,792",
+    "parameters / 8 | params": "8.82B",
+    "memory.state_bytes(parameters / 8)": "141 GB",  # 16 · 8.82
+    "memory.sharded_state_bytes": "48.5 GB",  # (4 + 12/8) · 8.82
+    "layer_flops": "45.4 TFLOP",
     "8192 * 8192 * 2 | MB": "134 MB",
-    "tensor.column_row_bytes(8192, 8192, 8) | MB": "235 MB",                      # 7/4 · 134
-    '4 * tensor.column_row_bytes(8192, 8192, 8) / link("nvlink4")': "2.09 ms",    # 4 · 235 / 450
-    "tensor.layer_compute_s(8192, 8192, 28672, 8192, 8": "9.55 ms",               # 45.35 / 8 / 593.4
-    "80 * 4 * 8 * tensor.column_row_bytes": "601 GB",
-    '3 * 7 / 8 * memory.weight_bytes(models.parameters(model("llama3-70b"))) | GB': "370 GB",    # 2.625 · 141
-    "tensor.column_row_bytes(1, 8192, 8)) | tokens": "40.4k tokens",              # 370 / (320 · 28,672 bytes)
-    "matrices_of_mlp=3) | GB": "1.76 GB",                                         # 7/8 · 8,192 · (4F + h) · 2
-    'matrices_of_mlp=3) / link("nvlink4")': "3.91 ms",                            # 1.76 / 450
+    "sent_bytes | MB": "235 MB",  # 7/4 · 134
+    "4 * sent_bytes / nvlink": "2.09 ms",  # 4 · 235 / 450
+    "compute_s(ranks=8)": "9.55 ms",  # 45.35 / 8 / 593.4
+    "80 * 4 * 8 * sent_bytes": "601 GB",
+    "fsdp_bytes | GB": "370 GB",  # 2.625 · 141
+    "fsdp_bytes / (80 * 4 * tensor.column_row_bytes(tokens=1": "40.4k tokens",  # 370 / (320 · 28,672 bytes)
+    "wrongly_cut_bytes": "1.76 GB",  # 7/8 · 8,192 · (4F + h) · 2
+    "wrongly_cut_bytes / nvlink.bytes_per_s": "3.91 ms",  # 1.76 / 450
     "2 * 8192 * 3 * 8192 * 28672 / 8": "1.46 ms",
 }
 
@@ -42,24 +46,31 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
 
-def test_its_widgets_and_their_answers():
-    assert LESSON.widgets() == ["tensor_split", "tp_scaling"]
-    assert [int(eval(right, prose.namespace())) for right in LESSON.right_answers()] == [2, 1]
+def test_predictions_are_right_where_the_engine_says_so():
+    assert LESSON.right("tensor_split") == 2
+    assert LESSON.truth("tp_scaling") == pytest.approx(layer_s(16.0), rel=0.01)
 
 
 def layer_s(ranks, wires=NET):
     return float(tensor.layer_s(8192.0, 8192.0, 28672.0, 8192.0, ranks, REACHED, wires, 3, 1 / 8))
 
 
-def test_sixteen_gpus_of_two_nodes_take_about_seventy_per_cent():
-    assert layer_s(16.0) / layer_s(8.0) == pytest.approx(0.7, abs=0.03)
+def test_sixteen_gpus_of_two_nodes_take_about_sixty_per_cent():
+    assert layer_s(16.0) / layer_s(8.0) == pytest.approx(0.6, abs=0.03)
 
 
 def test_the_limit_fell_by_half_from_a100_to_h100_and_stays_under_four_on_pcie():
-    a100, h100, pcie, alone = (tensor.largest_useful_ranks(LLAMA.ffn, catalog.link(wire).bytes_per_s,
-                                                           catalog.gpu(gpu).bf16_flops_per_s)
-                               for gpu, wire in (("a100-80", "nvlink3"), ("h100-sxm", "nvlink4"), ("h100-pcie", "pcie5"),
-                                                 ("h100-sxm", "ib-ndr")))
+    a100, h100, pcie, alone = (
+        tensor.largest_useful_ranks(
+            LLAMA.ffn, catalog.link(wire).bytes_per_s, catalog.gpu(gpu).bf16_flops_per_s
+        )
+        for gpu, wire in (
+            ("a100-80", "nvlink3"),
+            ("h100-sxm", "nvlink4"),
+            ("h100-pcie", "pcie5"),
+            ("h100-sxm", "ib-ndr"),
+        )
+    )
     assert (h100 - 1) / (a100 - 1) == pytest.approx(0.5, abs=0.05)
     assert h100 > 8 and 3 < pcie < 4 and 2 < alone < 3
 
@@ -72,10 +83,10 @@ def test_at_the_limit_half_of_the_time_is_lost_and_at_a_ninth_of_it_a_tenth():
         assert sent_s / (compute_s + sent_s) == pytest.approx(lost)
 
 
-def test_in_a_rack_of_72_sixteen_ranks_pay_no_more_than_eight():
+def test_in_a_rack_of_72_sixteen_ranks_pay_hardly_more_than_eight():
     rack = interconnect.wires(catalog.gpu("gb200"), 72)
     eight, sixteen = (float(tensor.layer_all_reduces_s(8192.0, 8192.0, t, rack)) for t in (8.0, 16.0))
-    assert sixteen == pytest.approx(eight, rel=0.01)
+    assert eight < sixteen < 1.06 * eight
 
 
 def test_relu_of_a_sum_is_not_the_sum_of_relus():
@@ -87,7 +98,7 @@ def test_the_backward_pass_of_the_pieces_is_that_of_the_whole():
     """dA and dB stay on their rank, and dX is the sum over ranks, as the lesson derives it."""
     draw = np.random.default_rng(6).standard_normal
     x, a, b, dy = draw((3, 4)), draw((4, 8)), draw((8, 4)), draw((3, 4))
-    mask = (x @ a > 0).astype(float)                                              # f = ReLU
+    mask = (x @ a > 0).astype(float)  # f = ReLU
     whole_dx, whole_da = ((dy @ b.T) * mask) @ a.T, x.T @ ((dy @ b.T) * mask)
     dx = np.zeros_like(x)
     for a_r, b_r, da_r in zip(np.split(a, 2, axis=1), np.split(b, 2), np.split(whole_da, 2, axis=1)):
@@ -104,12 +115,18 @@ def test_three_numbers_a_token_give_the_cross_entropy_of_a_cut_vocabulary():
     largest = max(part.max() for part in cut)
     total = sum(np.exp(part - largest).sum() for part in cut)
     mine = sum(part[right - 4 * r] if 0 <= right - 4 * r < 4 else 0.0 for r, part in enumerate(cut))
-    assert np.log(total) + largest - mine == pytest.approx(-np.log(np.exp(logits)[right] / np.exp(logits).sum()))
+    assert np.log(total) + largest - mine == pytest.approx(
+        -np.log(np.exp(logits)[right] / np.exp(logits).sum())
+    )
 
 
 def estimate(tp, zero, recompute="none"):
-    return layout.estimate(LLAMA, layout.machine(H100), layout.Job(32, 8192),
-                           layout.Layout(64, tp=tp, zero=zero, recompute=recompute))
+    return layout.estimate(
+        LLAMA,
+        layout.machine(H100),
+        layout.Job(32, 8192),
+        layout.Layout(64, tp=tp, zero=zero, recompute=recompute),
+    )
 
 
 def test_the_design_exercise_is_met_and_its_words_hold():

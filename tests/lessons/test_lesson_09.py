@@ -1,12 +1,17 @@
-"""Lesson 09 has the parts of a lesson, its numbers are those worked by hand, and its words agree with the engine."""
+"""Lesson 09 has the parts of a lesson, its numbers are those worked by hand, and its words agree with the
+engine."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from engine import catalog, compute, executed_experts, experts, matmul, models, routing
-from engine.shape import shape
+from engine import catalog
+from engine.catalog import models
+from engine.executed import executed_experts, routing
+from engine.mechanism import compute, experts
+from engine.mechanism.shape import shape
 from tests.lessons.reading import Lesson
-from widgets.kit import prose
 
 LESSON = Lesson("09-expert-parallel.md")
 V3 = catalog.model("deepseek-v3")
@@ -14,32 +19,32 @@ H100, H800 = (experts.Machine.of(catalog.node(key)) for key in ("dgx-h100", "h80
 
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {
-    "memory.state_bytes(models.parameters(model(\"deepseek-v3\"))) | TB": "10.7 TB",                # 671B · 16
-    'memory.minimum_gpus(memory.state_bytes(models.parameters(model("deepseek-v3"': "135",          # 10.74 TB / 80 GB
-    'experts.held_bytes(model("deepseek-v3"), 8)': "163 GB",                # 58 · 32 · 44.04M · 2
-    "experts.mean_rows(512, 2, 8)": "128",
-    "experts.capacity_rows(512, 2, 8, 1.25)": "160",
-    'hiding_width(7 / 8, gpu("h100-sxm").bf16_flops_per_s, link("nvlink4").bytes_per_s)': "1,282",
-    'hiding_width(7 / 8, gpu("h100-sxm").bf16_flops_per_s, link("ib-ndr").bytes_per_s)': "11,538",
-    'models.moe_layers(model("deepseek-v3")) * 256': "14,848",
-    'models.expert_parameters(model("deepseek-v3")) | params': "44M",       # 3 · 7,168 · 2,048
-    'models.expert_parameters(model("deepseek-v3")) / 1024 | params': "639M",
-    'models.expert_parameters(model("deepseek-v3")) / 1024) | GB': "10.2 GB",
-    "copies(8, 256, 64, 8, 4, True).link": "1.15 ms",                       # 29.4 MB · 6.44 / 164 GB/s
-    "180e3 * units.HOUR": "35.2 %",                                         # 6 · 37.6e21 / (180e3 · 3,600 · 989e12)
+    "memory.state_bytes(models.parameters(deepseek)) | TB": "10.7 TB",  # 671B · 16
+    "memory.minimum_gpus(memory.state_bytes(models.parameters(deepseek)), h100)": "135",  # 10.74 TB / 80 GB
+    "experts.held_bytes(deepseek, ep=8)": "163 GB",  # 58 · 32 · 44.04M · 2
+    "experts.mean_rows(tokens=512, top_k=2, experts=8)": "128",
+    "room(tokens=512, top_k=2, of=8)": "160",
+    "hiding_width(nvlink)": "1,282",
+    "hiding_width(card)": "11,538",
+    "all_experts": "14,848",
+    "models.expert_parameters(deepseek) | params": "44M",  # 3 · 7,168 · 2,048
+    "experts_on_each": "639M",
+    "memory.state_bytes(experts_on_each)": "10.2 GB",
+    "4096 * 7168 * copies(ep=64, node_limit=4": "1.41 ms",  # 29.4 MB · 6.44 / 134 GB/s
+    "180e3 * units.HOUR": "35.2 %",  # 6 · 37.6e21 / (180e3 · 3,600 · 989e12)
     "3 * 4096 * 14336 | params": "176M",
-    'models.parameters(model("mixtral-8x7b")) - 8': "1.61B",
-    "experts.capacity_rows(8192, 1, 64, 1.25)": "160",
+    "models.parameters(mixtral) - 8": "1.61B",
+    "room(tokens=8192, top_k=1, of=64)": "160",
     "16 * 4096 * 2 | kB": "131 kB",
-    "14336 / experts.hiding_width": "11.2×",
-    "1792 / experts.hiding_width": "1.4×",
-    "3 * 32 * 9 * 7000 / 50e9 | µs": "120.96 µs",                           # as printed in arXiv:2505.09343
-    "61 * 2 * 3 * 32 * 9 * 7000 / 50e9 | ms": "14.8 ms",                    # 14.76 there
-    "1 / (61 * 2 * 3 * 32 * 9 * 7000 / 50e9)": "67.8",                      # 67 there
+    "14336 / hiding_width(nvlink)": "11.2×",
+    "1792 / hiding_width(nvlink)": "1.4×",
+    "3 * 32 * 9 * 7000 / 50e9 | µs": "120.96 µs",  # as printed in arXiv:2505.09343
+    "61 * 2 * 3 * 32 * 9 * 7000 / 50e9 | ms": "14.8 ms",  # 14.76 there
+    "1 / (61 * 2 * 3 * 32 * 9 * 7000 / 50e9)": "67.8",  # 67 there
     "48 * 64 * 3 * 4096 * 2048 | params": "77.3B",
     "4 * 48 * 8 * 3 * 4096 * 2048 | GB": "38.7 GB",
     "12 * 48 * 8 * 3 * 4096 * 2048 / 8 | GB": "14.5 GB",
-    "experts.mean_rows(8 * 8192, 4, 64)": "4,096",
+    "experts.mean_rows(tokens=8 * 8192, top_k=4, experts=64)": "4,096",
 }
 
 
@@ -48,18 +53,20 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
 
-def test_its_widgets_and_the_right_predictions():
-    assert LESSON.widgets() == ["moe_routing", "alltoall_cost"]
-    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [2, 2]
+def test_predictions_are_right_where_the_engine_says_so():
+    assert LESSON.truth("moe_routing") == pytest.approx(5.9e-3 * 2.17, rel=0.02)
+    assert LESSON.right("alltoall_cost") == 2
 
 
-# -- what the words claim --------------------------------------------------------------------------------------------
+# -- what the words claim ------------------------------------------------------------------------------------
 def balanced(way, steps, seed=1):
     return routing.imbalance(routing.route(8, 2, 0.8, seed, way, steps)["load"], 8)
 
 
 def test_chance_alone_puts_the_fullest_about_a_tenth_above_the_mean():
-    even = [routing.imbalance(routing.route(8, 2, 0.0, seed, routing.OFF, 0)["load"], 8) for seed in range(1, 21)]
+    even = [
+        routing.imbalance(routing.route(8, 2, 0.0, seed, routing.OFF, 0)["load"], 8) for seed in range(1, 21)
+    ]
     assert np.mean(even) == pytest.approx(1.1, abs=0.04)
 
 
@@ -72,9 +79,10 @@ def test_the_average_gpu_idles_for_more_than_half():
     assert 1 / balanced(routing.OFF, 0) < 0.5
 
 
-def test_up_to_some_hundred_rows_the_time_is_that_of_reading_weights():
-    few, hundred, many = (experts.experts_s(rows, 32, 7168, 2048, 1, H100.wide) for rows in (16, 128, 1024))
-    assert hundred < 1.3 * few and many > 3 * hundred
+def test_up_to_64_rows_the_time_is_that_of_reading_weights():
+    few, some, many = (experts.experts_s(rows, 32, 7168, 2048, 1, H100.wide) for rows in (16, 64, 1024))
+    weights_s = 32 * 3 * 7168 * 2048 * 2 / H100.wide.experts.memory_bytes_per_s
+    assert some < 1.35 * weights_s and some < 1.2 * few and many > 3 * some
 
 
 def test_a_larger_group_gives_an_expert_as_many_times_the_rows():
@@ -83,36 +91,68 @@ def test_a_larger_group_gives_an_expert_as_many_times_the_rows():
 
 def test_the_opening_case_doubles_nothing_but_the_wires():
     inside, outside = (experts.layer(V3, 4096, ep, H100, 32, False, False) for ep in (8, 32))
-    assert inside.experts_s == pytest.approx(outside.experts_s)
+    # the same arithmetic; eight experts with four times the rows each are padded less than 32
+    assert (
+        inside.experts_s == pytest.approx(outside.experts_s, rel=0.06)
+        and inside.experts_s > outside.experts_s
+    )
     assert experts.wires_s(inside) < inside.experts_s < experts.wires_s(outside)
 
 
 def test_once_saves_a_third_and_both_half_and_a_limit_alone_nothing():
-    plain, limit, once, both = (experts.copies(8, 256, 64, 8, nodes, at_once).nic
-                                for nodes, at_once in ((8, False), (4, False), (8, True), (4, True)))
-    assert limit == plain and once / plain == pytest.approx(2 / 3, abs=0.02) and both / plain == pytest.approx(1 / 2)
+    plain, limit, once, both = (
+        experts.copies(8, 256, 64, 8, nodes, at_once).nic
+        for nodes, at_once in ((8, False), (4, False), (8, True), (4, True))
+    )
+    assert (
+        limit == plain
+        and once / plain == pytest.approx(2 / 3, abs=0.02)
+        and both / plain == pytest.approx(1 / 2)
+    )
 
 
 def test_the_table_of_executed_rows_is_the_closed_form():
     choices = [[(5 * t + 8 * c) % 16 for c in range(2)] for t in range(64)]
     square = executed_experts.Experts(np.ones((16, 4, 4)), np.ones((16, 4, 4)))
     for ranks in (1, 2, 4, 8):
-        run = executed_experts.execute(np.ones((64, 4)), np.ones((64, 4)), choices, np.ones((64, 2)), square, ranks)
+        run = executed_experts.execute(
+            np.ones((64, 4)), np.ones((64, 4)), choices, np.ones((64, 2)), square, ranks
+        )
         assert run.moved_bytes(1).sum() / ranks == 4 * 64 / ranks * 2 * (1 - 1 / ranks)
 
 
 def test_measured_and_ours_differ_as_the_words_say():
-    for ep, there, back, most in ((8, 153e9, 158e9, 0.2), (16, 43e9, 43e9, 0.2), (32, 58e9, 57e9, 0.02),
-                                  (64, 51e9, 50e9, 0.02)):
-        found, rows = experts.layer(V3, 4096, ep, H800, 4, True, True), experts.visited(8, 256, ep, 8, 4) * 4096 * 7168
-        faster = [1 - found.dispatch_s / (rows * (1 + 4 / 128) / there), 1 - found.combine_s / (rows * 2 / back)]
-        assert max(map(abs, faster)) <= most and (most == 0.02 or min(faster) > 0.1)
+    for ep, there, back, most in (
+        (8, 153e9, 158e9, 0.04),
+        (16, 43e9, 43e9, 0.08),
+        (32, 58e9, 57e9, 0.08),
+        (64, 51e9, 50e9, 0.08),
+    ):
+        found, rows = (
+            experts.layer(V3, 4096, ep, H800, 4, True, True),
+            experts.visited(8, 256, ep, 8, 4) * 4096 * 7168,
+        )
+        faster = [
+            1 - found.dispatch_s / (rows * (1 + 4 / 128) / there),
+            1 - found.combine_s / (rows * 2 / back),
+        ]
+        assert max(map(abs, faster)) <= most and (max(faster) < 0 if ep == 8 else min(faster) > 0.02)
 
 
 def test_computing_and_communicating_stand_near_one_to_one():
-    """arXiv:2412.19437, section 3.2.1: about 1:1. A quarter either way is what "about" is taken to mean."""
-    layer_s = compute.layer(shape(V3), 4096.0, 4096.0, 1.0, 1.0, 64.0, 1.0, 1.0, True, True, H800.narrow).forward_s
-    assert experts.wires_s(experts.layer(V3, 4096, 64, H800, 4, True, True)) / layer_s == pytest.approx(1, abs=0.25)
+    """arXiv:2412.19437, section 3.2.1: about 1:1. A quarter either way is what "about" is taken to mean.
+
+    The engine's casts find one scale a tensor, and read the values twice for it; DeepSeek scales each 128 of
+    them (section 3.3.2), in one pass.
+    """
+    at = H800.narrow
+    one_pass = replace(at, quantise=replace(at.quantise, moved_bytes=at.quantise.moved_bytes - 2.0))
+    layer_s = compute.layer(
+        shape(V3), 4096.0, 4096.0, 1.0, 1.0, 64.0, 1.0, 1.0, True, True, one_pass
+    ).forward_s
+    assert experts.wires_s(experts.layer(V3, 4096, 64, H800, 4, True, True)) / layer_s == pytest.approx(
+        1, abs=0.25
+    )
 
 
 def test_nvlink_keeps_up_with_the_card():

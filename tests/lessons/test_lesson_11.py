@@ -1,39 +1,44 @@
 """Lesson 11's numbers are those worked by hand, and its words agree with the engine."""
 
-import re
-
 import numpy as np
 import pytest
 
-from engine import catalog, decoding, inference, layout, serving, validation
+from engine import catalog
+from engine.course import validation
+from engine.one_gpu import capture
+from engine.serving import decoding, inference, prefix_cache, serving
+from engine.step import layout
 from tests.lessons.reading import Lesson
-from widgets.kit import prose, tables
 
 LESSON = Lesson("11-inference.md")
-H100, LLAMA, SMALL = layout.machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b"), catalog.model("llama3-8b")
+H100, LLAMA, SMALL = (
+    layout.machine(catalog.gpu("h100-sxm")),
+    catalog.model("llama3-70b"),
+    catalog.model("llama3-8b"),
+)
 
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {
-    '2 * models.parameters(model("llama3-70b")) | GFLOP': "141 GFLOP",                       # 2 · 70.55e9
-    'gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s | count': "295",     # 989.5 / 3.35
+    "2 * params | GFLOP": "141 GFLOP",  # 2 · 70.55e9
+    'gpu("h100-sxm").bf16_flops_per_s / gpu("h100-sxm").hbm_bytes_per_s | count': "295",  # 989.5 / 3.35
     "64 * 8192 * 2 | MB": "1.05 MB",
-    "2 * 7 / 8 * 8 * 8192 * 2 / link": "0.51 µs",                                            # 229,376 B / 450 GB/s
-    'decoding.token_bytes(model("llama3-70b")) | kB': "328 kB",                              # 2 · 80 · 8 · 128 · 2
-    'decoding.user_bytes(model("llama3-70b"), 8192) | GB': "2.68 GB",
-    'decoding.user_bytes(model("llama3-70b"), 131072) | GB': "42.9 GB",
-    'decoding.room(model("llama3-70b"), gpu("h100-sxm"), 8, 8192).users': "179",             # (78 − 17.64) / 0.3355
-    'decoding.room(model("llama3-70b"), gpu("h100-sxm"), 8, 131072).users': "11",
-    'decoding.token_bytes(model("llama3-70b")) / 8 | kB': "41 kB",
-    'decoding.token_bytes(model("deepseek-v3")) | kB': "70.3 kB",                            # (512 + 64) · 61 · 2
-    'models.parameters(model("llama3-70b")) / decoding.token_bytes': "431k tokens",          # 141.1e9 / 327,680
+    "2 * 7 / 8 * 8 * 8192 * 2 / link": "0.51 µs",  # 229,376 B / 450 GB/s
+    "decoding.token_bytes(llama) | kB": "328 kB",  # 2 · 80 · 8 · 128 · 2
+    "cache_8k | GB": "2.68 GB",
+    "decoding.user_bytes(llama, context=131072) | GB": "42.9 GB",
+    "room_for(context=8192).users": "179",  # (78 − 17.64) / 0.3355
+    "room_for(context=131072).users": "11",
+    "decoding.token_bytes(llama) / 8 | kB": "41 kB",
+    "decoding.token_bytes(deepseek) | kB": "70.3 kB",  # (512 + 64) · 61 · 2
+    "2 * params / decoding.token_bytes": "431k tokens",  # 141.1e9 / 327,680
     "roofline.decode_attention_flops_per_byte(8)": "8 FLOP/B",
-    "1 / np.sum(1 / np.arange(1, 33))": "24.6 %",                                            # H(32) = 4.0585
+    "1 / np.sum(1 / np.arange(1, 33))": "24.6 %",  # H(32) = 4.0585
     "15 * decoding.token_bytes": "4.92 MB",
-    "serving.tokens_per_verification(0.8, 4)": "3.36",                                       # 1 + 0.8 + 0.64 + 0.512 + 0.4096
-    "serving.speculative_speed_up(0.75, 7, 0.02)": "3.16×",                                  # 3.5995 / 1.14
-    "/ 8 / gpu(\"h100-sxm\").hbm_bytes_per_s | ms": "5.27 ms",
-    "2048 / (8 * gpu(\"h100-sxm\").bf16_flops_per_s * 0.4)": "91.3 ms",                      # 289e12 / 3.166e15
-    'decoding.room(model("llama3-8b"), gpu("l40s"), 1, 4096).users': "55",                   # (46 − 16.06) / 0.537
+    "serving.tokens_per_verification(accepted=0.8, drafted=4)": "3.36",  # 1 + 0.8 + 0.64 + 0.512 + 0.4096
+    "serving.speculative_speed_up(accepted=0.75, drafted=7, draft_cost=0.02)": "3.16×",  # 3.5995 / 1.14
+    '/ 8 / gpu("h100-sxm").hbm_bytes_per_s | ms': "5.27 ms",
+    "2048 / (peak * 0.4)": "91.3 ms",  # 289e12 / 3.166e15
+    "l40s_users()": "55",  # (46 − 16.06) / 0.537
 }
 
 
@@ -42,25 +47,88 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
 
-def test_its_figures_in_order_and_their_predictions():
-    assert LESSON.widgets() == ["decode_latency", "kv_cache", "serving_frontier"]
-    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [1, 1, 2]
+def test_predictions_are_right_where_the_engine_says_so():
+    assert LESSON.right("decode_latency") == 1
+    assert LESSON.right("kv_cache") == 1
+    assert LESSON.right("serving_frontier") == 2
 
 
-# -- what the words claim --------------------------------------------------------------------------------------------
+# -- what the words claim ------------------------------------------------------------------------------------
+def machine_of(width):
+    """An H100 whose products are in fp8 if values have one byte."""
+    return layout.machine(catalog.gpu("h100-sxm"), "fp8" if width == 1 else "bf16")
+
+
 def token_s(tp, users, prompt=2048.0, output=256.0):
     return float(decoding.steady(LLAMA, H100, tp, users, prompt, output).token_s)
 
 
-def test_a_slower_card_decodes_faster_up_to_its_critical_batch():
+def test_a_slower_card_decodes_faster_for_up_to_a_dozen_users():
     h20 = layout.machine(catalog.gpu("h20"))
-    for users in (1.0, 16.0, 37.0):
-        assert decoding.split(SMALL, h20, 1, users, 1024.0).total_s < decoding.split(SMALL, H100, 1, users, 1024.0).total_s
+    for users in (1.0, 4.0, 12.0):
+        assert (
+            decoding.split(SMALL, h20, 1, users, 1024.0).total_s
+            < decoding.split(SMALL, H100, 1, users, 1024.0).total_s
+        )
 
 
 def test_the_h100_has_room_for_two_fifths_of_its_critical_batch_and_the_h200_for_all():
     users = {key: decoding.room(SMALL, catalog.gpu(key), 1, 4096).users for key in ("h100-sxm", "h200")}
     assert users["h100-sxm"] / 295 == pytest.approx(0.4, abs=0.03) and users["h200"] > 207
+
+
+def test_a_step_is_a_captured_one_and_far_from_an_eager_one():
+    """Lesson 19 runs the same kernels one after another: its captured steps, compiled and not, lie around
+    ours, and Python's launches take several times as long."""
+    for key, tp in (("llama3-70b", 8), ("llama3-8b", 1), ("llama3.2-1b", 1)):
+        model, gpu = catalog.model(key), catalog.gpu("h100-sxm")
+        ours = decoding.split(model, H100, tp, 1.0, 1024.0).total_s
+        compiled, plain = (capture.token_s(way, model, gpu, tp, captured=1) for way in ("compiled", "eager"))
+        assert 0.98 * compiled < ours < plain and ours < capture.token_s("eager", model, gpu, tp) / 2
+
+
+def test_a_doubling_saves_what_the_rule_says_caches_included():
+    """Weights and caches halve, AllReduces grow, and the sign of the sum is that of the step's change."""
+    for key, tp, how, users, context in (
+        ("llama3.2-1b", 4, 1, 1.0, 1024.0),
+        ("llama3.2-1b", 4, 1, 1.0, 131072.0),
+        ("llama3-8b", 4, 1, 64.0, 8192.0),
+        ("llama3-70b", 4, 1, 1.0, 1024.0),
+        ("qwen3-32b", 8, 0, 1.0, 1024.0),
+    ):
+        one, two = (
+            decoding.split(catalog.model(key), H100, degree, users, context, all_reduce=how)
+            for degree in (tp, 2 * tp)
+        )
+        saved = one.weights_s - two.weights_s + one.cache_s - two.cache_s
+        assert (saved > two.communication_s - one.communication_s) == (two.total_s < one.total_s)
+        assert one.weights_s == pytest.approx(2 * two.weights_s, rel=0.01)
+
+
+def test_long_contexts_keep_drafts_worth_while_past_the_critical_batch():
+    tiny = catalog.model("llama3.2-1b")
+    short, long = (
+        serving.speculative_gain(LLAMA, tiny, H100, 8, 179.0, context, 0.7, 3) for context in (1024.0, 8192.0)
+    )
+    assert 179 * 4 > 2 * 295 and short < 1.1 < 1.2 < long
+
+
+def test_products_in_fp8_speed_up_prompts_and_widened_weights_do_not():
+    fp8 = layout.machine(catalog.gpu("h100-sxm"), "fp8")
+    for tp in (2, 4):
+        plain, widened, both = (
+            inference.prefill(LLAMA, at, tp, 1, 2048, weight_precision=width).total_s
+            for at, width in ((H100, None), (H100, 1.0), (fp8, None))
+        )
+        assert widened == pytest.approx(plain, rel=0.02) and both < 0.8 * plain
+
+
+@pytest.mark.parametrize("room", [25e3, 50e3, 100e3, 200e3, 400e3])
+def test_the_hit_rates_hold_on_another_trace(room):
+    """Another seed and three times the length, within five points; the full length is too slow for a test."""
+    shown = prefix_cache.hit_rate(LESSON.value("chats"), room)
+    other = prefix_cache.turns(prefix_cache.Chats(100, 8, 1000, 100, 300, seed=2), 2400)
+    assert prefix_cache.hit_rate(other, room) == pytest.approx(shown, abs=0.05)
 
 
 def test_where_doubling_stops():
@@ -69,7 +137,9 @@ def test_where_doubling_stops():
         assert (np.diff(decoding.split(LLAMA, H100, np.array([2, 4, 8]), users, 4096.0).total_s) < 0).all()
     tiny = catalog.model("llama3.2-1b")
     assert np.diff(decoding.split(tiny, H100, np.array([4, 8]), 1.0, 1024.0, all_reduce=1).total_s) > 0
-    assert np.diff(decoding.split(catalog.model("qwen3-32b"), H100, np.array([8, 16]), 1.0, 1024.0).total_s) > 0
+    assert (
+        np.diff(decoding.split(catalog.model("qwen3-32b"), H100, np.array([8, 16]), 1.0, 1024.0).total_s) > 0
+    )
     assert np.diff(decoding.split(LLAMA, H100, np.array([8, 16]), 64.0, 4096.0).total_s) > 0
 
 
@@ -77,24 +147,39 @@ def test_no_layout_brings_more_per_gpu_than_the_rule_allows():
     for tp in (1, 2, 4, 8):
         for users in (1.0, 16.0, 179.0):
             step_s = decoding.split(LLAMA, H100, tp, users, 8192.0).total_s
-            bound = 3.35e12 / (2 * 69.5e9 / users + 327_680 * 8192)        # without the embedding, of which a row is read
+            bound = 3.35e12 / (
+                2 * 69.5e9 / users + 327_680 * 8192
+            )  # without the embedding, of which a row is read
             assert users / (step_s * tp) < bound
 
 
 def test_few_users_are_served_sooner_by_one_replica_and_many_by_two():
-    """They meet at about 50; with 512 in and 512 out later, beyond 200."""
-    for users, large_wins in ((8, True), (32, True), (48, True), (64, False), (128, False)):
+    """They meet at about 50; with 512 in and 512 out later, beyond 150."""
+    for users, large_wins in ((8, True), (32, True), (44, True), (56, False), (64, False), (128, False)):
         assert (token_s(8, users) < token_s(4, users / 2)) == large_wins
-    assert token_s(8, 200, 512.0, 512.0) < token_s(4, 100, 512.0, 512.0)
+    assert token_s(8, 150, 512.0, 512.0) < token_s(4, 75, 512.0, 512.0)
 
 
-def test_fp8_moves_the_best_replica_one_step_to_the_left():
+def test_fp8_moves_the_best_replica_to_the_left():
     def best(prompt, output, width):
-        brings = [np.max(decoding.steady(LLAMA, H100, tp, np.geomspace(1, 2048, 60), prompt, output, width, width).tokens_per_s_per_gpu)
-                  for tp in (1, 2, 4, 8, 16)]
+        brings = [
+            np.max(
+                decoding.steady(
+                    LLAMA, machine_of(width), tp, np.geomspace(1, 2048, 60), prompt, output, width, width
+                ).tokens_per_s_per_gpu
+            )
+            for tp in (1, 2, 4, 8, 16)
+        ]
         return int(np.argmax(brings))
-    for prompt, output, width, place in ((2048.0, 256.0, 2.0, 2), (2048.0, 256.0, 1.0, 1), (8192.0, 1024.0, 2.0, 3),
-                                         (8192.0, 1024.0, 1.0, 1), (32768.0, 1024.0, 2.0, 3), (32768.0, 1024.0, 1.0, 2)):
+
+    for prompt, output, width, place in (
+        (2048.0, 256.0, 2.0, 2),
+        (2048.0, 256.0, 1.0, 1),
+        (8192.0, 1024.0, 2.0, 2),
+        (8192.0, 1024.0, 1.0, 1),
+        (32768.0, 1024.0, 2.0, 3),
+        (32768.0, 1024.0, 1.0, 1),
+    ):
         assert best(prompt, output, width) == place
 
 
@@ -112,41 +197,62 @@ def test_what_is_kept_and_what_is_drawn_again_add_up_to_the_target():
 
 def test_static_batches_wait_for_the_longest_as_the_harmonic_number_says():
     longest = np.random.default_rng(1).exponential(size=(20_000, 32)).max(axis=1).mean()
-    assert longest == pytest.approx(np.sum(1 / np.arange(1, 33)), rel=0.02)     # 20,000 batches of 32
+    assert longest == pytest.approx(np.sum(1 / np.arange(1, 33)), rel=0.02)  # 20,000 batches of 32
 
 
 def test_the_measured_rows_are_not_fitted_and_counted_right():
-    rows = [row for case in validation.load() if case["kind"] == "serving" for row in validation.rows_of(case)]
+    rows = [
+        row for case in validation.load() if case["kind"] == "serving" for row in validation.rows_of(case)
+    ]
     groups = [row.group for row in rows]
     assert not any(row.fitted for row in rows)
     assert groups.count("latency of decode and prefill") == 44 and groups.count("saturated throughput") == 55
     errors = [validation.row(f"ft_20b_in80_out200_b1_tp{tp}").error for tp in (1, 2, 4, 8)]
-    assert errors == sorted(errors, reverse=True) and (round(errors[0], 2), round(errors[-1], 2)) == (0.02, -0.25)
+    assert errors == sorted(errors, reverse=True) and (round(errors[0], 2), round(errors[-1], 2)) == (
+        -0.01,
+        -0.26,
+    )
 
 
-def test_older_software_paid_about_twice_our_price_for_an_all_reduce():
+def test_older_software_paid_two_and_a_half_times_our_price_for_an_all_reduce():
     case = next(case for case in validation.load() if case["id"] == "ft_20b_in80_out200_b1_tp8")
-    step = inference.decode_step(validation.model_of(case), layout.machine(catalog.gpu("a100-80"), "fp16"), 8, 1, 180, all_reduce="ring")
+    step = inference.decode_step(
+        validation.model_of(case),
+        layout.machine(catalog.gpu("a100-80"), "fp16"),
+        8,
+        1,
+        180,
+        all_reduce="ring",
+    )
     missing_s = (validation.row(case["id"]).measured - validation.row(case["id"]).predicted) / 200
-    assert 1 + missing_s / step.communication_s == pytest.approx(2, abs=0.35)
+    assert 1 + missing_s / step.communication_s == pytest.approx(2.5, abs=0.25)
 
 
-def test_the_540b_lies_between_with_and_without_its_all_reduces():
+def test_the_540b_is_a_little_too_fast():
     at, palm = layout.machine(catalog.gpu("tpu-v4")), catalog.model("palm-540b")
     step = inference.decode_step(palm, at, 64, 64, 2048 / 64, weight_precision="int8")
-    assert step.total_s - step.communication_s < 1.82 / 64 < step.total_s
+    assert step.total_s / (1.82 / 64) == pytest.approx(0.93, abs=0.03)
 
 
 def test_the_designs_fleets():
-    """15 replicas of TP 4 in bf16; 22 of TP 2 or 11 of TP 4 in fp8: 60 and 44 GPUs."""
+    """13 replicas of TP 4 in bf16; 14 of TP 2 or 8 of TP 4 in fp8: 52, 28 and 32 GPUs."""
+
     def users(tp, width, prompt=2048.0):
         counts = np.arange(1.0, 300)
-        return np.max(np.where(decoding.steady(LLAMA, H100, tp, counts, prompt, 512.0, width, width).token_s <= 0.05, counts, 0))
-    assert [tp * np.ceil(1000 / users(tp, width)) for tp, width in ((4, 2.0), (2, 1.0), (4, 1.0))] == [60, 44, 44]
+        steady = decoding.steady(LLAMA, machine_of(width), tp, counts, prompt, 512.0, width, width)
+        return np.max(np.where(steady.token_s <= 0.05, counts, 0))
+
+    assert [tp * np.ceil(1000 / users(tp, width)) for tp, width in ((4, 2.0), (2, 1.0), (4, 1.0))] == [
+        52,
+        28,
+        32,
+    ]
+    assert users(2, 1.0) == 72 and "max_num_seqs=72" in LESSON.text
     assert serving.m_d_1_wait_s(0.8, 1.0) == pytest.approx(2)
-    assert users(4, 1.0, 8192.0) < decoding.room(LLAMA, H100.gpu, 4, 8704, 1.0, 1.0).users / 4      # prefills, not caches
+    assert (
+        users(2, 1.0, 8192.0) < decoding.room(LLAMA, H100.gpu, 2, 8704, 1.0, 1.0).users
+    )  # prefills, not caches
 
 
 def test_every_table_renders():
-    for source in re.findall(r"^``` table\n(.*?)^```$", LESSON.text, re.MULTILINE | re.DOTALL):
-        assert "<table>" in tables.render(source)
+    assert LESSON.tables() and all("<table>" in table for table in LESSON.tables())

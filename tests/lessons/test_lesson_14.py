@@ -7,36 +7,37 @@ import re
 import numpy as np
 import pytest
 
-from engine import precision, rounded_training
+from engine.executed import rounded_training
+from engine.mechanism import precision
+from tests import pytorch
 from tests.lessons.reading import Lesson
-from widgets.kit import prose
 
 LESSON = Lesson("14-mixed-precision.md")
 
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {
-    "memory.weight_bytes(7e9, 4)": "28 GB",
-    "precision.BF16.epsilon / 2 | %": "0.391 %",                        # 2^-8
-    "stall_distance(precision.BF16.epsilon, 0.01)": "0.391",            # 2^-8 / 0.01
-    "precision.FP16.half_gap_at_one": "4.88e−4",                        # 2^-11
-    "precision.FP16.smallest / 2": "2.98e−8",                           # 2^-25
+    "memory.weight_bytes(params=7e9": "28 GB",
+    "precision.BF16.epsilon / 2 | %": "0.391 %",  # 2^-8
+    "stall_distance(precision.BF16.epsilon, rate=0.01)": "0.391",  # 2^-8 / 0.01
+    "precision.FP16.half_gap_at_one": "4.88·10⁻⁴",  # 2^-11
+    "precision.FP16.smallest / 2": "2.98·10⁻⁸",  # 2^-25
     "0.31 / (0.31 + 0.053)": "85.4 %",
-    "precision.BF16.round(1 + 0.003)": "1",                             # under 2^-8 upwards
-    "precision.BF16.round(1 - 0.003)": "0.9961",                        # over 2^-9 downwards: 1 - 2^-8
-    "1 / 2000 / rounded_training.VALUES": "4.3",                        # 3.6 · (6.81 - 5.61)
-    "4.79 / 4.06))": "1.15×",                                           # 1 / (0.15 + 0.85 / 1.18)
-    "8 - recipe(\"fp8-deepseek-v3\")": "4 B",
+    "precision.BF16.round(1 + 0.003)": "1",  # under 2^-8 upwards
+    "precision.BF16.round(1 - 0.003)": "0.9961",  # over 2^-9 downwards: 1 - 2^-8
+    "largest_octave(steps=2000)": "4.3",  # 3.6 · (6.81 - 5.61)
+    "4.79 / 4.06))": "1.15×",  # 1 / (0.15 + 0.85 / 1.18)
+    "8 - deepseek.momentum_bytes": "4 B",
     "bf16-adam-fp32-grads": "18 B",
-    "models.parameters(model(\"llama3.1-405b\")) | params": "406B",
+    "params | params": "406B",
     "precision.BF16.gap(256)": "2",
-    "precision.BF16.gap(0.02) | real": "1.22e−4",                       # 2^-13
-    "share_lost(8e-5, 0.02, precision.BF16)": "11.8 %",                 # |z| > 1.5625
-    "share_lost(8e-7, 0.02, precision.BF16)": "99 %",                   # |z| > 0.0122
-    "precision.BF16.encode(0.3)": "16,026",                             # 125 · 128 + 26
-    "precision.E4M3.round(0.3) / 0.3": "4.17 %",                        # 0.3125
+    "precision.BF16.gap(0.02) | real": "1.22·10⁻⁴",  # 2^-13
+    "frozen(rate=8e-5, kept=precision.BF16)": "11.8 %",  # |z| > 1.5625
+    "frozen(rate=8e-7, kept=precision.BF16)": "99 %",  # |z| > 0.0122
+    "precision.BF16.encode(0.3)": "16,026",  # 125 · 128 + 26
+    "precision.E4M3.round(0.3) / 0.3": "4.17 %",  # 0.3125
     "1 / 2001": "0.05 %",
-    "dynamic_scale(7.5": "17",                                          # 8 + 19,992 // 2,001
-    "memory.weight_bytes(models.parameters(model(\"llama3.1-405b\")), 4) / 16384 | MB": "99.1 MB",
+    "scaler_loop": "17",  # 8 + 19,992 // 2,001
+    "master_bytes / 16384 | MB": "99.1 MB",
 }
 
 
@@ -47,16 +48,21 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 
 def test_its_parts():
     assert LESSON.places_in_order() and LESSON.every_widget_asks_first() and LESSON.every_exercise_is_solved()
-    assert len(LESSON.exercises()) >= 4 and "Design" in LESSON.exercises()[-1] and LESSON.sentences("Takeaway") == 2
+    assert (
+        len(LESSON.exercises()) >= 4
+        and "Design" in LESSON.exercises()[-1]
+        and LESSON.sentences("Takeaway") == 2
+    )
 
 
-def test_its_widgets_and_the_right_predictions():
-    assert LESSON.widgets() == ["float_explorer", "lost_updates", "loss_scaling"]
-    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [2, 2, 0]
+def test_predictions_are_right_where_the_engine_says_so():
+    assert LESSON.right("float_explorer") == 2
+    assert LESSON.truth("lost_updates") == 1.0
+    assert LESSON.truth("loss_scaling") == pytest.approx(0.595, abs=0.001)
 
 
 def test_its_code_runs_and_says_what_it_says():
-    pytest.importorskip("torch")
+    pytorch.needed()
     for code in LESSON.code("python"):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
@@ -65,18 +71,19 @@ def test_its_code_runs_and_says_what_it_says():
         assert said.getvalue().split("\n")[:-1] == expected
 
 
-# -- what the words claim --------------------------------------------------------------------------------------------
+# -- what the words claim ------------------------------------------------------------------------------------
 def test_autocast_on_cuda_is_not_claimed_of_the_cpu():
     """The lesson's lists are of CUDA; the code beside them runs on the CPU, where a softmax stays narrow."""
-    torch = pytest.importorskip("torch")
+    torch = pytorch.needed()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.softmax(torch.nn.Linear(4, 4)(torch.randn(2, 4)), -1).dtype == torch.bfloat16
     assert "On CUDA, matrix products" in LESSON.text
 
 
 def movement(optimizer, unscale_first):
-    """How far 200 steps move a layer's weights when its gradients come times 65,536 and are clipped to a norm of 1."""
-    torch = pytest.importorskip("torch")
+    """How far 200 steps move a layer's weights when its gradients come times 65,536 and are clipped to a norm
+    of 1."""
+    torch = pytorch.needed()
     torch.manual_seed(0)
     layer = torch.nn.Linear(64, 64)
     begun, steps = layer.weight.detach().clone(), optimizer(layer.parameters())
@@ -94,15 +101,20 @@ def movement(optimizer, unscale_first):
 
 
 def test_clipping_before_unscaling_stops_sgd_and_not_adam():
-    torch = pytest.importorskip("torch")
-    sgd, adam = ([movement(made, first) for first in (True, False)]
-                 for made in (lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=1e-3)))
+    torch = pytorch.needed()
+    sgd, adam = (
+        [movement(made, first) for first in (True, False)]
+        for made in (lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=1e-3))
+    )
     assert sgd[1] < sgd[0] / 1000 and adam[1] == pytest.approx(adam[0], rel=0.3)
 
 
 def test_the_scaler_ends_four_octaves_under_what_a_typical_step_would_bear():
     multibox = rounded_training.MULTIBOX_MEDIAN, rounded_training.MULTIBOX_SPREAD
-    assert rounded_training.dynamic_scale(*multibox, 65504.0, rounded_training.FIRST_SCALE, 2000, 1)["last"] == 20
+    assert (
+        rounded_training.dynamic_scale(*multibox, 65504.0, rounded_training.FIRST_SCALE, 2000, 1)["last"]
+        == 20
+    )
     assert rounded_training.scaled(*multibox, 1.0, 5, 10, 65504.0, 1)["best"] == 24
 
 

@@ -4,33 +4,35 @@ import re
 
 import pytest
 
-from engine import allocator_replay
+from course import lessons, numbers
+from engine.one_gpu import allocator_replay
+from tests import pytorch
 from tests.lessons.reading import Lesson
-from widgets.allocator_replay import AllocatorReplay
-from widgets.kit import prose
+from widgets.gpu.allocator_replay import AllocatorReplay
 
 LESSON = Lesson("15-caching-allocator.md")
 CODE = re.findall(r"^``` python\n(.*?)^```$", LESSON.text, re.DOTALL | re.MULTILINE)
 
 # worked by hand: an expression of the lesson -> what the reader must see
 BY_HAND = {
-    'len(allocator_replay.trace()["steady"]) / 2 * 50e-6 | ms': "15.3 ms",              # 306 · 50 µs
-    "43 * units.MIB | MiB": "43 MiB",                                                   # 45 less a tenant of 2
-    "6 * (6 * 12 * 4096**2 + 2 * 50257 * 4096) | GB": "9.72 GB",                        # 6 · 1.6197e9
+    'len(recorded["steady"]) / 2 * 50e-6 | ms': "15.3 ms",  # 306 · 50 µs
+    "43 * units.MIB | MiB": "43 MiB",  # 45 less a tenant of 2
+    "6 * (6 * 12 * 4096**2 + 2 * 50257 * 4096) | GB": "9.72 GB",  # 6 · 1.6197e9
     "2 * 16 * 4096 | kB": "131 kB",
-    "3 * 8 * 50257 * sum(allocator_replay.length_of_step(step, 8192, 0.1, 8) for step in (1, 2, 3)) | GB": "29.4 GB",
-    "6 * 2 * 16 * 4096 + 3 * 2 * 50257 | MB": "1.09 MB",                                # 0.786 + 0.302
-    "allocator.rounded_bytes(300e3)": "300,032",                                        # 586 · 512
-    "allocator.rounded_bytes(700e3)": "700,416",                                        # 1,368 · 512
-    "allocator.rounded_bytes(1.2e6)": "1,200,128",                                      # 2,344 · 512
-    "0.3 + 0.02 + len(allocator_replay.trace()[\"steady\"]) / 2 * 100e-6 | ms": "351 ms",
+    "3 * 8 * 50257 * sum(length_of(step=n) for n in (1, 2, 3)) | GB": "29.4 GB",
+    "6 * 2 * 16 * 4096 + 3 * 2 * 50257 | MB": "1.09 MB",  # 0.786 + 0.302
+    "allocator.rounded_bytes(300e3)": "300,032",  # 586 · 512
+    "allocator.rounded_bytes(700e3)": "700,416",  # 1,368 · 512
+    "allocator.rounded_bytes(1.2e6)": "1,200,128",  # 2,344 · 512
+    '0.3 + 0.02 + len(recorded["steady"]) / 2 * 100e-6 | ms': "351 ms",
 }
 
 
 @pytest.mark.parametrize("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert part in LESSON.text
-    assert prose.evaluate(part) == seen
+    with lessons.on(LESSON.source):
+        assert numbers.evaluate(part) == seen
 
 
 def test_the_opening_case_is_out_of_memory_with_four_times_the_request_free_and_cured_by_the_switch():
@@ -40,20 +42,26 @@ def test_the_opening_case_is_out_of_memory_with_four_times_the_request_free_and_
 
 
 def test_how_far_lengths_vary_matters_less_than_how_often_one_is_longer_than_all_before():
-    excess = [allocator_replay.excess(allocator_replay.of_steps(12, 8192, spread, 8, 180e9, 0, 12))
-              for spread in (0, 0.02, 0.1, 0.3, 0.5)]
-    assert excess[0] < 0.1 and min(excess[1:]) > 0.35 and excess[1] > excess[-1]      # "at ± 2 % larger than at ± 50 %"
+    excess = [
+        allocator_replay.excess(allocator_replay.of_steps(12, 8192, spread, 8, 180e9, 0, 12))
+        for spread in (0, 0.02, 0.1, 0.3, 0.5)
+    ]
+    assert (
+        excess[0] < 0.1 and min(excess[1:]) > 0.35 and excess[1] > excess[-1]
+    )  # "at ± 2 % larger than at ± 50 %"
     draws = allocator_replay.over_seeds(8192, 0.1, 180e9)
-    assert abs(draws["ratio"][draws["longer"] == 1] - 1 - excess[0]).max() < 0.03     # "about that of one length"
-    assert sum(draws["ratio"] > 1 + excess[2]) < len(draws["ratio"]) / 4              # "one of the worse draws"
+    assert (
+        abs(draws["ratio"][draws["longer"] == 1] - 1 - excess[0]).max() < 0.03
+    )  # "about that of one length"
+    assert sum(draws["ratio"] > 1 + excess[2]) < len(draws["ratio"]) / 4  # "one of the worse draws"
 
 
 def test_the_first_step_needs_less_than_the_second_by_adams_state():
     first, second = (allocator_replay.of_steps(steps, 8192, 0, 1, 180e9, 0, steps) for steps in (1, 2))
-    state = 4 * (6 * (12 * 4096**2 + 4 * 4096) + 2 * 4096 + 2 * 50257 * 4096)         # two bf16 moments a weight
+    state = 4 * (6 * (12 * 4096**2 + 4 * 4096) + 2 * 4096 + 2 * 50257 * 4096)  # two bf16 moments a weight
     assert second["peak_allocated_bytes"] - first["peak_allocated_bytes"] == pytest.approx(state, rel=1e-4)
-    assert LESSON.shows('allocator_replay.of_steps(1, 8192, 0, 1, 180e9, 0, 1)["peak_allocated_bytes"]') == "39.5 GB"
-    assert LESSON.shows('of_steps(2, 8192, 0, 1, 180e9, 0, 2)["peak_allocated_bytes"]') == "45.9 GB"
+    assert LESSON.shows('first_step["peak_allocated_bytes"]') == "39.5 GB"
+    assert LESSON.shows('second_step["peak_allocated_bytes"]') == "45.9 GB"
 
 
 def test_the_message_says_fragmented_where_a_later_step_is_too_large():
@@ -66,7 +74,9 @@ def test_the_message_says_fragmented_where_a_later_step_is_too_large():
 
 def test_a_gpu_a_tenth_larger_than_the_need_still_fails():
     needed = allocator_replay.of_steps(12, 8192, 0.1, 8, 80e9, 0, 12)["needed_bytes"]
-    off, on = (allocator_replay.of_steps(12, 8192, 0.1, 8, 1.1 * needed, expandable, 12) for expandable in (0, 1))
+    off, on = (
+        allocator_replay.of_steps(12, 8192, 0.1, 8, 1.1 * needed, expandable, 12) for expandable in (0, 1)
+    )
     assert off["failed"] and not on["failed"]
 
 
@@ -84,8 +94,9 @@ def test_no_preset_meets_the_target_and_the_switch_cures_what_does():
 
 @pytest.mark.parametrize("code", CODE)
 def test_the_code_runs(code):
-    """As far as a machine without a GPU can: it compiles, its names are there, and the statistics may be empty."""
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    """As far as a machine without a GPU can: it compiles, its names are there, and the statistics may be
+    empty."""
+    torch = pytorch.needed()
     names = {}
     exec(compile(code, "lesson 15", "exec"), names)
     if "gaps" in names and not torch.cuda.is_available():
@@ -98,9 +109,16 @@ def test_the_code_runs(code):
 
 
 def test_the_names_that_statistics_are_read_by_are_pytorchs():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    torch = pytorch.needed()
     import inspect
+
     source = inspect.getsource(torch.cuda.memory)
-    for name in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes", "num_alloc_retries", "Non-releasable memory",
-                 "cudaMalloc retries"):
+    for name in (
+        "allocated_bytes",
+        "reserved_bytes",
+        "inactive_split_bytes",
+        "num_alloc_retries",
+        "Non-releasable memory",
+        "cudaMalloc retries",
+    ):
         assert name in source

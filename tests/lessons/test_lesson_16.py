@@ -1,13 +1,16 @@
-"""Lesson 16 has the parts of a lesson, its numbers are those worked by hand, its snippets run, its words agree with the engine."""
+"""Lesson 16 has the parts of a lesson, its numbers are those worked by hand, its snippets run, its words
+agree with the engine."""
 
 import contextlib
 import io
 
 import pytest
 
-from engine import catalog, flash_attention, fusion, matmul
+from engine import catalog
+from engine.executed import flash_attention
+from engine.mechanism import fusion, matmul
+from tests import pytorch
 from tests.lessons.reading import Lesson
-from widgets.kit import prose
 
 LESSON = Lesson("16-custom-kernels-and-fusion.md")
 H100 = catalog.gpu("h100-sxm")
@@ -16,31 +19,31 @@ AT = matmul.chip(H100)
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {
     "32 * 16384**2 * 2 | GB": "17.2 GB",
-    "2 * models.parameters(model(\"llama3-8b\")) | GB": "16.1 GB",
-    "32 * flash_attention.standard_bytes(16384, 128) | GB": "69.3 GB",                 # 8 · 16,384 · 16,512 · 32
-    "32 * flash_attention.flops(16384, 128)": "4.45 ms",                               # 4.4 TFLOP / 989
-    "32 * flash_attention.standard_bytes(16384, 128) / gpu": "20.7 ms",
+    "2 * models.parameters(llama) | GB": "16.1 GB",
+    "32 * standard_bytes(seq=16384, head_dim=128) | GB": "69.3 GB",  # 8 · 16,384 · 16,512 · 32
+    "32 * flash_attention.flops(seq=16384, head_dim=128)": "4.45 ms",  # 4.4 TFLOP / 989
+    "32 * standard_bytes(seq=16384, head_dim=128) / h100": "20.7 ms",
     "16384 * 4 | KiB": "64 KiB",
-    "tiled_bytes(16384, 128, 1) | TB": "4.4 TB",                                       # 32 · 32,770 · 16,384 · 128 · 2
-    "64)**2 * 4 | KiB": "784 KiB",                                                     # 448 · 448 · 4
-    "flash_attention.score_bytes(": "112 KiB",                                         # 448 · 64 · 4
+    "tiled_bytes(seq=16384, head_dim=128, rows=1) | TB": "4.4 TB",  # 32 · 32,770 · 16,384 · 128 · 2
+    "rows(head_dim=64)**2 * 4 | KiB": "784 KiB",  # 448 · 448 · 4
+    "flash_attention.score_bytes(": "112 KiB",  # 448 · 64 · 4
     "REGISTER_FILE_BYTES | KiB": "256 KiB",
-    "np.max(np.array([d for d in range(16, 512)": "228",                               # 228 leaves 128 rows > 114, 229 112 < 114.5
+    "max(d for d in range(16, 512)": "228",  # 228 leaves 128 rows > 114, 229 112 < 114.5
     "(2 * 32 + 2 * 8) | MB": "168 MB",
     "75.2 / 66.6 - 1": "12.9 %",
     "32 * 32768**2 * 2 | GB": "68.7 GB",
     "memory_share | %": "75 %",
-    'break_even_flops_per_element(gpu("h100-sxm"))': "80",                             # 4 · 67 / 3.35
-    'break_even_flops_per_element(gpu("a100-80"))': "38.3",                            # 4 · 19.5 / 2.039
-    'break_even_flops_per_element(gpu("b200"))': "37.5",                               # 4 · 75 / 8
-    "chain_bytes(1, 2, 2)) / fusion.fused_bytes(1)": "9×",                             # 18 passes, 2
-    'launch_bound_elements(gpu("h100-sxm")) | params': "3.18M",                        # 3.8 µs · 3.35e12 / 4
-    "np.floor(np.sqrt(gpu(\"h100-sxm\")": "241",                                       # √58,368
-    "np.floor(np.sqrt(gpu(\"a100-80\")": "204",                                        # √41,984
-    "2 / (2 * 64**2) | times": "10.3×",                                                # 83,968 / 8,192
-    "(5 + 7 * 4)": "4.43 GB",                                                          # 33 · 134 MB
+    "break_even_flops_per_element(h100)": "80",  # 4 · 67 / 3.35
+    "break_even_flops_per_element(a100)": "38.3",  # 4 · 19.5 / 2.039
+    'break_even_flops_per_element(gpu("b200"))': "37.5",  # 4 · 75 / 8
+    "gelu_bytes(elements=1) / fusion.fused_bytes(1)": "9×",  # 18 passes, 2
+    "launch_bound_elements(h100) | params": "3.18M",  # 3.8 µs · 3.35e12 / 4
+    "np.floor(np.sqrt(h100": "241",  # √58,368
+    "np.floor(np.sqrt(a100": "204",  # √41,984
+    "2 / (2 * 64**2) | times": "10.3×",  # 83,968 / 8,192
+    "(5 + 7 * 4)": "4.43 GB",  # 33 · 134 MB
     "7 / 6 - 1": "16.7 %",
-    'noncausal_16384").measured / 128': "5.91 TB/s",                                   # 756 / 128
+    'noncausal_16384").measured / 128': "5.91 TB/s",  # 756 / 128
     "2 * 16384 * 256 * 2 | MB": "16.8 MB",
     "15 / 9": "1.67×",
 }
@@ -51,9 +54,9 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
 
-def test_its_figures_in_order_and_their_predictions():
-    assert LESSON.widgets() == ["fusion", "flash_attention"]
-    assert [eval(right, prose.namespace()) for right in LESSON.right_answers()] == [1, 2]
+def test_predictions_are_right_where_the_engine_says_so():
+    assert LESSON.right("fusion") == 1
+    assert LESSON.right("flash_attention") == 2
 
 
 def run(code: str) -> tuple[dict, str]:
@@ -64,9 +67,9 @@ def run(code: str) -> tuple[dict, str]:
 
 
 def test_pytorch_launches_eight_kernels_and_18_passes_for_a_gelu_by_hand():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    torch = pytorch.needed()
     names, printed = run(LESSON.code("python")[0])
-    assert printed == "8 36.0\n1 4.0\n"                                                # what the comments say
+    assert printed == "8 36.0\n1 4.0\n"  # what the comments say
     assert names["by_hand"].bytes == 1e6 * (fusion.chain_bytes(1, 6) + fusion.chain_bytes(1, 2, 2))
     assert names["fused"].bytes == fusion.fused_bytes(1e6)
     x = torch.linspace(-4, 4, 101)
@@ -75,7 +78,7 @@ def test_pytorch_launches_eight_kernels_and_18_passes_for_a_gelu_by_hand():
 
 @pytest.mark.parametrize("tokens, rows", [(256, 64), (100, 32), (7, 64)])
 def test_the_tiled_attention_is_pytorch_s(tokens, rows):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    torch = pytorch.needed()
     names, _ = run(LESSON.code("python")[1])
     q, k, v = torch.randn(3, tokens, 16, generator=torch.Generator().manual_seed(0))
     expected = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
@@ -83,22 +86,29 @@ def test_the_tiled_attention_is_pytorch_s(tokens, rows):
 
 
 def test_what_is_measured_here_is_the_lesson_s_gelu():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make recorder")
+    torch = pytorch.needed()
     from measure.fusion import gelu_by_hand, standard_attention
+
     names, _ = run(LESSON.code("python")[0])
     x = torch.linspace(-4, 4, 11)
     torch.testing.assert_close(gelu_by_hand(x), names["gelu_by_hand"](x), rtol=0, atol=0)
     q, k, v = torch.randn(3, 1, 2, 8, 4)
-    torch.testing.assert_close(standard_attention(q, k, v), torch.nn.functional.scaled_dot_product_attention(q, k, v))
+    torch.testing.assert_close(
+        standard_attention(q, k, v), torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    )
 
 
 def test_epilogues_bring_less_the_wider_the_product():
-    gains = [fusion.gain(fusion.compared(2048 * 49152, 2, 10, 2, k, H100)) for k in (16, 128, 1024, 4096, 12288)]
+    gains = [
+        fusion.gain(fusion.compared(2048 * 49152, 2, 10, 2, k, H100)) for k in (16, 128, 1024, 4096, 12288)
+    ]
     assert gains == sorted(gains, reverse=True) and gains[0] > 2.5 and gains[-1] < 1.12
 
 
 def test_attention_has_most_of_the_envelope_s_gain():
-    attention_s = flash_attention.standard_s(8192, 128, 32, AT) - flash_attention.tiled_arithmetic_s(8192, 128, 32, AT)
+    attention_s = flash_attention.standard_s(8192, 128, 32, AT) - flash_attention.tiled_arithmetic_s(
+        8192, 128, 32, AT
+    )
     rest_s = matmul.stream_s(8192 * (8192 * 32 + 14336 * 4 + 5120 * 16), AT)
     assert attention_s > 2 * rest_s
 

@@ -1,15 +1,18 @@
-"""The page of validation: every group has its line, every constant its row, every published miss of size its mention."""
+"""The page of validation: every group has its line, every constant its row, every published miss of size its
+mention."""
 
 import re
 
 import pytest
 
-from engine import agreement, calibration, validation
+from course import lessons, numbers
+from course.fences import table as tables
+from engine import calibration
+from engine.course import agreement, validation
 from tests.lessons.reading import LESSONS
-from widgets.kit import prose, tables
 
 TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
-FENCES = re.findall(r"^``` table\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+FENCES = [fence.source for fence in lessons.read("validation.md").fences if fence.kind == "table"]
 
 
 def test_every_group_stands_in_a_table():
@@ -25,36 +28,77 @@ def test_every_constant_has_its_row_and_value():
         assert expression.split(" | ")[0] == f"calibration.DEFAULT.{name}"
 
 
-def test_two_constants_are_said_not_to_be_fitted():
-    assert TEXT.count("**not fitted:**") == 2
-    assert prose.evaluate("step.FLAT_BUFFERS_BYTES | GB") == "12 GB" and prose.evaluate("validation.TORCH_CALL_S | µs") == "22 µs"
+def test_one_constant_is_said_not_to_be_fitted():
+    assert TEXT.count("**not fitted:**") == 1
+    assert (
+        numbers.evaluate("step.FLAT_BUFFERS_BYTES | GB") == "12 GB"
+        and numbers.evaluate("validation.TORCH_CALL_S | µs") == "22 µs"
+    )
 
 
 def test_every_group_that_misses_by_a_third_is_explained():
     misses = TEXT.split("## Where it misses, and why")[1].split("\n## ")[0]
-    asked = {key for expression in re.findall(r"`#!n (.+?)`", misses) for key in re.findall(r'"([^"]+)"', expression)}
+    asked = {
+        key
+        for expression in re.findall(r"`#!n (.+?)`", misses)
+        for key in re.findall(r'"([^"]+)"', expression)
+    }
     explained = {row.group for row in agreement.rows() if asked & {row.group, row.case}}
     missed = {row.group for row in agreement.among("measured") if abs(row.error) > 1 / 3}
     assert len(missed) >= 8 and missed <= explained, missed - explained
 
 
-@pytest.mark.parametrize("claim", [
-    # the same table's short answers are met within a sixth
-    lambda: all(abs(row.error) < 1 / 6 for row in agreement.rows()
-                if row.group == "throughput at a given batch" and row.case.endswith("_128")),
-    # the two largest errors upwards are Llama 2 70B's long answers
-    lambda: [row.case for row in sorted(agreement.among("measured"), key=lambda row: -row.error)[:2]] == [
-        "trtllm06_h100_llama-2-70b_tp2_2048_2048", "trtllm06_h100_llama-2-70b_tp4_128_2048"],
-    # the published step of ZeRO-3 is as long on twice the GPUs
-    lambda: validation.row("sc21_t2_174.6B_zero3_768").measured == validation.row("sc21_t2_174.6B_zero3_1536").measured,
-    # no run is on AMD
-    lambda: not any("mi3" in case.get("gpu", "") for case in validation.load()),
-    # the rows of torch's sweeps that set the call's cost are marked, the larger ones are not
-    lambda: all(validation.row(f"{sweep}_{size}").fitted == (size <= 128 * 1024) for size in (32768, 131072, 262144, 2**30)
-                for sweep in ("allreduce_8xh200_torch", "allreduce_8xb200_1node")),
-    # torchtitan's memory is too large where operations were recomputed, too small where layers were
-    lambda: all((row.error > 0) == ("_cp_" not in row.case and "70b" not in row.case) for row in agreement.among("memory")
-                if row.group == "torchtitan"),
-])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        # the same model's short answers are met within a tenth
+        lambda: all(
+            abs(row.error) < 0.1
+            for row in agreement.rows()
+            if row.group == "throughput at a given batch"
+            and "llama-2-70b" in row.case
+            and row.case.endswith("_128")
+        ),
+        # the two largest errors upwards are Llama 2 70B's long answers
+        lambda: (
+            [row.case for row in sorted(agreement.among("measured"), key=lambda row: -row.error)[:2]]
+            == ["trtllm06_h100_llama-2-70b_tp2_2048_2048", "trtllm06_h100_llama-2-70b_tp4_128_2048"]
+        ),
+        # the published step of ZeRO-3 is as long on twice the GPUs
+        lambda: (
+            validation.row("sc21_t2_174.6B_zero3_768").measured
+            == validation.row("sc21_t2_174.6B_zero3_1536").measured
+        ),
+        # no run is on AMD
+        lambda: not any("mi3" in case.get("gpu", "") for case in validation.load()),
+        # the rows of torch's sweeps that set the call's cost are marked, the larger ones are not
+        lambda: all(
+            validation.row(f"{sweep}_{size}").fitted == (size <= 128 * 1024)
+            for size in (32768, 131072, 262144, 2**30)
+            for sweep in ("allreduce_8xh200_torch", "allreduce_8xb200_1node")
+        ),
+        # torchtitan's memory is too small, most where whole layers were recomputed
+        lambda: all(
+            row.error < (-0.17 if "_cp_" in row.case or "70b" in row.case else -0.08)
+            for row in agreement.among("memory")
+            if row.group == "torchtitan"
+        ),
+        # over four and eight context ranks torchtitan is furthest off
+        lambda: (
+            {"torchtitan_8b_cp_131072", "torchtitan_8b_cp_262144"}
+            == {
+                row.case
+                for row in sorted(
+                    (
+                        row
+                        for row in agreement.rows()
+                        if row.group == "torchtitan" and row.quantity == "step_s"
+                    ),
+                    key=lambda row: row.error,
+                )[:2]
+            }
+        ),
+    ],
+)
 def test_what_the_page_says_in_words_holds(claim):
     assert claim()

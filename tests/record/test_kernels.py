@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import pytorch
+
 ROOT = Path(__file__).resolve().parents[2]
 # fp32 sums of 45 products of normal numbers, each rounded to 2^-24 of at most about 30; the others sum less
 CLOSE = 1e-5
@@ -16,14 +18,29 @@ CLOSE = 1e-5
 @pytest.fixture(scope="module")
 def differences():
     """In a process of its own: Triton decides on import whether it interprets."""
-    pytest.importorskip("triton", reason="Triton is not installed: make recorder")
-    done = subprocess.run([sys.executable, "-m", "kernels"], cwd=ROOT, capture_output=True, text=True,
-                          env=os.environ | {"TRITON_INTERPRET": "1"})
+    pytorch.needed("triton")
+    done = subprocess.run(
+        [sys.executable, "-m", "kernels"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("kernel", ["add", "softmax", "linear_gelu", "attention", "matmul, groups of 1",
-                                    "matmul, groups of 2", "matmul, groups of 3"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "add",
+        "softmax",
+        "linear_gelu",
+        "attention",
+        "matmul, groups of 1",
+        "matmul, groups of 2",
+        "matmul, groups of 3",
+    ],
+)
 def test_a_kernel_gives_numpys_result_on_ragged_sizes(kernel, differences):
     assert differences[kernel] < CLOSE

@@ -5,8 +5,10 @@ from importlib import metadata
 
 import pytest
 
-from engine import recordings
+from engine.one_gpu import measurements, recordings
+from measure import __main__ as measure
 from record import __main__ as recorder
+from tests import pytorch
 
 
 def missing(name: str) -> str | None:
@@ -18,7 +20,7 @@ def missing(name: str) -> str | None:
             if (there := metadata.version(library).split("+")[0]) != wanted:
                 return f"{library} {there} is here, the recording was made on {wanted}"
         except metadata.PackageNotFoundError:
-            return f"{library} is not installed: make recorder"
+            return pytorch.MISSING
     return None
 
 
@@ -28,8 +30,26 @@ def test_each_recorder_has_its_file_and_each_file_its_recorder():
         assert recordings.load(name)["made_by"] == f"record/{name}.py" and recordings.load(name)["versions"]
 
 
+def test_what_is_recorded_and_measured_lies_where_it_is_read():
+    assert recorder.SHIPPED == recordings.PLACE and measure.SHIPPED == measurements.PLACE
+
+
 @pytest.mark.parametrize("name", recordings.names())
 def test_a_fresh_recording_is_the_shipped_one(name):
+    """A profile's times are its machine's and its moment's: of it, what is compared is its shape."""
     if reason := missing(name):
         pytest.skip(reason)
-    assert json.loads(json.dumps(recorder.recording(name))) == recordings.load(name)
+    fresh, shipped = json.loads(json.dumps(recorder.recording(name))), recordings.load(name)
+    if recorder.is_timed(name):
+        fresh, shipped = recorder.shape(fresh), recorder.shape(shipped)
+    assert fresh == shipped
+
+
+def test_a_profiles_events_have_a_name_a_beginning_and_a_duration():
+    timed = [name for name in recordings.names() if "lanes" in recordings.load(name)]
+    assert timed
+    for name in timed:
+        for lane in recordings.load(name)["lanes"]:
+            starts = [start for _, start, _ in lane["events"]]
+            assert starts == sorted(starts) and min(starts) >= 0
+            assert all(title and took >= 0 for title, _, took in lane["events"])

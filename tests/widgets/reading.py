@@ -1,4 +1,5 @@
-"""What a widget shows once some of its controls are set, given as the texts of a link: moe_routing's ``skew="1.5"``."""
+"""What a widget shows once some of its controls are set, given as the texts of a link: moe_routing's
+``skew="1.5"``."""
 
 from __future__ import annotations
 

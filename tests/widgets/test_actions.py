@@ -1,11 +1,13 @@
-"""What only Python can do: run in a thread, one at a time, answered when done; nothing of it on a page without a server."""
+"""What only Python can do: run in a thread, one at a time, answered when done; nothing of it on a page
+without a server."""
 
 import json
 import threading
 
-from widgets.kit import markup, session
-from widgets.kit.figure import sources
-from widgets.roofline import Roofline
+from course import widget_html
+from widgets.foundations.roofline import Roofline
+from widgets.kit.drawing.figure import sources
+from widgets.kit.server import session
 
 
 class Document:
@@ -36,7 +38,9 @@ def test_an_action_answers_later_and_other_questions_meanwhile(monkeypatch):
     assert "another reader" in ask(other, 1, action="this_machine")["refused"].lower()
     go.set()
     assert document.answered.wait(5)
-    assert page.model.answer["number"] == 1 and json.loads(page.model.answer["text"]) == {"words": "done in 20 s at most"}
+    assert page.model.answer["number"] == 1 and json.loads(page.model.answer["text"]) == {
+        "words": "done in 20 s at most"
+    }
 
 
 def test_an_action_that_fails_says_so_and_frees_the_place(monkeypatch):
@@ -54,7 +58,7 @@ def test_an_unknown_action_is_refused():
 
 
 def test_without_a_server_there_is_no_button_and_nothing_drawn():
-    html = str(markup.figure(Roofline(), "w-roofline"))
+    html = str(widget_html.figure(Roofline(), "w-roofline"))
     assert '<p class="widget-action" hidden>' in html
     assert sources(Roofline())["this_machine"].data == {"x": [], "y": [], "name": []}
 
@@ -63,12 +67,14 @@ def _slow(go):
     def this_machine(self, longest_s):
         go.wait(5)
         return {"words": f"done in {longest_s:g} s at most"}
+
     return _marked(this_machine)
 
 
 def _failing(error):
     def this_machine(self, longest_s):
         raise error
+
     return _marked(this_machine)
 
 

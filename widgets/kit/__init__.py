@@ -1,1 +1,2 @@
-"""What every widget is made of: controls, the base class, text, figures, and the compiler to JavaScript."""
+"""The building blocks of every widget: controls, the base class, text, figures, and the compiler to
+JavaScript."""

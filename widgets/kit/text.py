@@ -1,64 +1,87 @@
-"""Words made of numbers: the same calls on real values and on symbols, so that texts need to be written once.
+"""Texts made of numbers: the same calls work on real values and on symbols, so each text is written only
+once.
 
-On a column they give a text for each row, as what is said of a mark under the pointer needs it; "" where there is no number.
+For a column they give one text per row, as needed for the hints of marks; "" where there is no number.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from engine import units
-from widgets.kit.symbolic import Symbol, Text, Texts
+from engine.base import units
+from engine.base.types import Real, Truth
+from widgets.kit.compiler import texts as traced_texts
+from widgets.kit.compiler.symbols import Symbol, lift
+from widgets.kit.compiler.texts import Text, Texts
+
+# one text, one text per row of a column, or a symbol of either while a widget is traced; Any to a type
+# checker, like ``Real``
+Words: TypeAlias = Any
 
 
-def show(value, family: str, digits: int = 3):
-    """The value with its best scale: show(1.12e12, 'bytes') -> '1.12 TB'."""
+def show(value: Real, family: str, digits: int = 3) -> Words:
+    """The value in its best unit: show(1.12e12, 'bytes') -> '1.12 TB'."""
     return _shown(value, "human", units.human, family, digits)
 
 
-def show_in(value, unit: str, digits: int = 3):
-    """The value in the unit asked for: show_in(1.12e12, 'GB') -> '1,120 GB'."""
+def show_in(value: Real, unit: str, digits: int = 3) -> Words:
+    """The value in the named unit: show_in(1.12e12, 'GB') -> '1,120 GB'."""
     return _shown(value, "in_unit", units.in_unit, unit, digits)
 
 
-def plain(value):
-    """A whole number in digits alone, as other programs read it."""
+def plain(value: Real) -> Words:
+    """A whole number in bare digits, as other programs read it."""
     return _shown(value, "plain", units.plain, "", 0)
 
 
 def _shown(value, how: str, write, unit: str, digits: int):
     if isinstance(value, Symbol):
-        return value.graph.shown(value, how, unit, digits)
+        write(1.0, unit, digits)  # an unknown unit raises here, as it does for numbers
+        return traced_texts.shown(value, how, unit, digits)
     if np.ndim(value):
-        return ["" if math.isnan(v) else write(v, unit, digits) for v in np.asarray(value, dtype=float).tolist()]
+        return [
+            "" if math.isnan(v) else write(v, unit, digits) for v in np.asarray(value, dtype=float).tolist()
+        ]
     return write(float(value), unit, digits)
 
 
-def choose(condition, yes, no):
-    """``yes`` where the condition holds, else ``no``; both texts are made either way."""
+def choose(condition: Truth, yes: Words, no: Words) -> Words:
+    """``yes`` where the condition holds, else ``no``; both texts are always computed."""
     return select(condition, [no, yes])
 
 
-def select(index, texts):
-    """The text at an index."""
+def select(index: Real, texts: Sequence[Words]) -> Words:
+    """The text at an index. A column of indices picks for each row, from texts and from columns of texts."""
+    if made := next((text for text in texts if isinstance(text, Texts)), None):
+        index = lift(made.graph, index)
     if isinstance(index, Symbol):
-        return index.graph.picked(index, texts)
+        return traced_texts.picked(index, texts, checked=not index.truth)
     if np.ndim(index):
-        named = [str(text) for text in texts]
-        return ["" if math.isnan(i) else named[int(i)] for i in np.asarray(index, dtype=float).tolist()]
+        at = np.asarray(index, dtype=float).tolist()
+        named = [text if isinstance(text, list) else [str(text)] * len(at) for text in texts]
+        return ["" if math.isnan(i) else named[int(i)][row] for row, i in enumerate(at)]
+    if any(isinstance(text, list) for text in texts):
+        raise ValueError("select: a column of texts takes an index for each row, got one index")
     chosen = texts[int(index)]
     return chosen if isinstance(chosen, Text) else str(chosen)
 
 
-def phrase(template: str, **texts):
+def counted(count: Real, one: str, many: str) -> Words:
+    """A number of things: '1 rank', '8 ranks'."""
+    return f"{show(count, 'count')} {choose(count == 1, one, many)}"
+
+
+def phrase(template: str, **texts: Words) -> Words:
     """A text for each row: phrase("{kind} of micro-batch {n}", kind=select(…), n=show(column, "count"))."""
     parts = re.split(r"{(\w+)}", template)
     pieces = [texts[part] if place % 2 else part for place, part in enumerate(parts) if part]
-    traced = next((piece for piece in pieces if isinstance(piece, Texts)), None)
-    if traced is not None:
-        return traced.graph.phrased(pieces)
+    if any(isinstance(piece, Texts) for piece in pieces):
+        return traced_texts.phrased(pieces)
     rows = next(len(piece) for piece in pieces if not isinstance(piece, str))
-    return ["".join(piece if isinstance(piece, str) else piece[row] for piece in pieces) for row in range(rows)]
+    columns = ([piece] * rows if isinstance(piece, str) else piece[:rows] for piece in pieces)
+    return ["".join(row) for row in zip(*columns, strict=True)]

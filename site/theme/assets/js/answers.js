@@ -1,5 +1,6 @@
 // The fields of the exercises: what is typed is checked, and what was right is remembered.
 import { kept } from "../widget/state.js";
+import { cut } from "../widget/typed.js";
 import { judge } from "./verdict.js";
 
 const PATIENCE = 2;  // tries that fail before the solution is offered
@@ -8,9 +9,9 @@ const lesson = () => location.pathname.split("/").filter(part => part && part !=
 const keyOf = (exercise, index) => `answer.${lesson()}.${exercise.id}.${index}`;
 
 function asked(form) {
-  const { expected, family, scale, within, side, shown, trap, hint } = form.dataset;
-  return { expected: Number(expected), family, scale: Number(scale), within: Number(within), side, shown,
-    trap: Number(trap), hint,
+  const { expected, family, scale, within, side, shown, unit, slips, trap, hint } = form.dataset;
+  return { expected: Number(expected), family, scale: Number(scale), within: Number(within), side, shown, unit,
+    slips: JSON.parse(slips), trap: Number(trap), hint,
     label: form.querySelector(".answer-asked").textContent };
 }
 
@@ -33,10 +34,12 @@ function bindField(form, key, offer, tell) {
     if (tries >= PATIENCE) offer(said);
   });
   input.addEventListener("input", () => {
-    if (!form.dataset.verdict) return;
+    const tooLong = cut(input, about.family);
+    if (!form.dataset.verdict && !tooLong) return;
     delete form.dataset.verdict;
     input.removeAttribute("aria-invalid");
-    said.textContent = "";
+    said.textContent = tooLong;
+    if (tooLong) form.dataset.verdict = "unread";
   });
   const before = kept.get(key);
   if (before !== null && judge(before, about).right) {  // what was right once may be asked otherwise now

@@ -13,6 +13,31 @@ function __md_set(name, value, store, scope = __md_scope) {
 
 document.documentElement.classList.replace("no-js", "js");    // Material does it later, when it means styling all anew
 
+/* Readers who want no figure covered see each as it is, also until its script has come, which would have covered it (predict.js).
+   So do those who have answered its question before, or whose link leads to a state of it. */
+(() => {
+  const kept = key => { try { return localStorage.getItem(`course.${key}`); } catch { return null; } };
+  const tell = () => document.documentElement.toggleAttribute("data-uncovered", kept("predict") === "off");
+  for (const change of ["course-kept", "storage"]) addEventListener(change, tell);
+  tell();
+
+  const isKnown = (slug, question) => kept(`predicted.${slug}.${question}`) !== null || kept(`skipped.${slug}.${question}`) === "yes";
+  const isLinked = slug => [...new URLSearchParams(location.search).keys()].some(key => key.startsWith(`${slug}.`));
+  const look = () => {
+    for (const block of document.querySelectorAll("figure.widget:not([data-uncovered]) > [data-predict]")) {
+      const slug = block.parentElement.dataset.widget;
+      if (isKnown(slug, block.dataset.predict) || isLinked(slug)) block.parentElement.dataset.uncovered = "";
+    }
+  };
+  const come = new MutationObserver(look);    // called before what has come is painted
+  come.observe(document.documentElement, { childList: true, subtree: true });
+  addEventListener("DOMContentLoaded", () => {
+    look();
+    come.disconnect();
+    come.observe(document.body, { childList: true });    // a page that is read next comes whole, in place of this one
+  });
+})();
+
 (() => {
   let colour = __md_get("__palette")?.color;
   if (!colour || colour.media === "(prefers-color-scheme)") {    // nothing chosen, or those of the system

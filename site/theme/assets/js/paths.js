@@ -153,6 +153,7 @@
         article.append(boxBelow(path, i));
       } else header.append(wayBack(path));
     }
+    document.documentElement.toggleAttribute("data-on-path", Boolean(header.querySelector(".path-line")));
     showLists(path);
   }
 

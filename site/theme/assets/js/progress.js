@@ -2,6 +2,7 @@
 // read, the line at a lesson's end, and the page "Your progress", which can save it to a file, take it back and clear it.
 import { kept } from "../widget/state.js";
 import { save } from "../widget/take.js";
+import { rightAtFirst, showCalibration } from "./calibration.js";
 
 const PREFIX = "course.", COURSE = "System ML", VERSION = 1;
 const LARGEST = 1_000_000, MOST = 5000, LONGEST = 20_000;  // of a file, its entries, one of them: far above what a course leaves
@@ -55,7 +56,7 @@ function counts({ lesson, predictions, targets, exercises }) {
   return {
     read: [+readLessons().has(lesson), 1],
     predictions: [predictions.filter(key => kept.get(`predicted.${key}`) !== null).length, predictions.length],
-    first: [predictions.filter(key => kept.get(`first.${key}`) === "right").length, predictions.length],
+    first: [rightAtFirst(predictions), predictions.length],
     targets: [targets.filter(slug => kept.get(`broke.${slug}`)).length, targets.length],
     exercises: [Object.entries(exercises).filter(answered).length, Object.keys(exercises).length],
   };
@@ -116,6 +117,10 @@ function showTable() {
     }
   }
   for (const [name, [done, all]] of Object.entries(totals)) fill(table.tFoot, name, done, all);
+  const lessons = [...table.querySelectorAll("[data-contents]")];
+  showCalibration(document.querySelector("[data-calibration]"), lessons.map(row =>
+    ({ title: row.querySelector("th").textContent.trim(), predictions: JSON.parse(row.dataset.contents).predictions })));
+  document.querySelector("[data-cover-figures]").checked = kept.get("predict") !== "off";
   const all = everything(), won = document.querySelector("[data-missions-won]"), exams = document.querySelector("[data-exams]");
   won.textContent = of([Object.keys(all).filter(key => key.startsWith("won.")).length, Number(won.dataset.missionsWon)]);
   exams.textContent = examsIn(all) || "none yet";
@@ -170,6 +175,10 @@ function bindPage() {
   const part = name => page.querySelector(`[data-${name}]`), said = part("said"), asking = part("asking");
   const say = words => { said.textContent = words; };
   if (!remembering) say("This browser does not let pages keep anything, so there is no progress to show. The course works all the same.");
+  part("cover-figures").addEventListener("change", ({ target }) => {
+    kept.set("predict", target.checked ? "on" : "off");
+    say(target.checked ? "Figures are covered until you have predicted." : "Figures are no longer covered.");
+  });
   part("export").addEventListener("click", () => {
     if (!Object.keys(everything()).length) return say("There is nothing to save yet.");
     save(new Blob([file()], { type: "application/json" }), "system-ml-progress.json");

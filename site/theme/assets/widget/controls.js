@@ -1,5 +1,6 @@
 // Sliders, selects, switches and players: native elements, so that labels, keyboard and screen readers work as they should.
-import { human, parse, stop } from "./numbers.js";
+import { human, stop } from "./numbers.js";
+import { cut, fitting, isCounted, scaleBehind, read as quantity } from "./typed.js";
 
 const SWITCH = new Map([["on", 1], ["true", 1], ["1", 1], ["off", 0], ["false", 0], ["0", 0]]);  // "__proto__" is none of them
 const SPEEDS = [1, 2, 4, 0.5];
@@ -17,7 +18,8 @@ export function read(control, text) {
   return fits(control, Number(text)) ? Number(text) : null;
 }
 
-const fits = (control, value) => value >= control.low && value <= control.high && (!control.whole || Number.isInteger(value));
+const fits = (control, value) => value >= control.low && value <= control.high && (!control.whole || Number.isInteger(value))
+  && (!control.only || control.grid.includes(value));
 
 export function write(control, value) {
   if (control.kind === "choice") return control.keys[value];
@@ -26,6 +28,24 @@ export function write(control, value) {
   const rounded = Number(value.toPrecision(12)), kept = rounded >= control.low && rounded <= control.high;
   const plain = String(kept ? rounded : value), short = Number(plain).toExponential().replace("e+", "e");
   return short.length < plain.length ? short : plain;
+}
+
+// What was typed into a number's field that shows a value: { value }, or { refused } and why. A number alone is in the unit that
+// the field shows ("80" beside "40 GB"), or in the family's first ("13e9" beside "70B"), whichever of them fits; where things are
+// counted the first goes before. A text that the page prints for a stop is that stop: "8.19k" is 8,192, though "8,190" is not.
+export function readTyped(control, text, shown) {
+  const { family, label, low, high, whole, only, grid } = control;
+  const base = scaleBehind("1", family), seen = scaleBehind(human(shown, family), family) ?? base;
+  const [scale, ...others] = isCounted(family) ? [base, seen] : [seen, base];
+  const prints = (stop, value) => quantity(human(stop, family), family, base).value === value;
+  const meant = ({ value, half }) =>
+    [shown, ...grid, low, high].find(stop => Math.abs(stop - value) <= half * (1 + 1e-9) && prints(stop, value)) ?? value;
+  const found = fitting(text, { family, scale, label, others }, way => fits(control, meant(way)));
+  const takes = `it takes ${only ?? `a ${whole ? "whole " : ""}number`} from ${human(low, family)} to ${human(high, family)}.`;
+  const quoted = `${label} cannot be “${text.slice(0, 40)}”`;
+  if (found.value === null) return { refused: `${quoted}: ${takes} ${found.refused}` };
+  if (fits(control, meant(found))) return { value: meant(found) };
+  return { refused: `${quoted}${found.bare ? `, read as ${human(found.value, family)}` : ""}: ${takes}` };
 }
 
 // Binds a control to its elements. `changed(value, settled)` is called with each new value, `refused(words)` with what is
@@ -91,12 +111,14 @@ function bindSlider(element, control, changed, refused) {
   range.addEventListener("input", () => changed(control.grid[range.valueAsNumber], false));
   range.addEventListener("change", () => changed(control.grid[range.valueAsNumber], true));
   typed?.addEventListener("change", () => {
-    const value = parse(typed.value, control.family);
-    const good = value !== null && fits(control, value);
-    typed.setAttribute("aria-invalid", String(!good));
-    if (good) return changed(value, true);
-    refused(`${control.label} cannot be “${typed.value.slice(0, 40)}”: it takes a ${control.whole ? "whole " : ""}number from `
-      + `${human(control.low, control.family)} to ${human(control.high, control.family)}.`);
+    const { value, refused: said } = readTyped(control, typed.value, shown);
+    typed.setAttribute("aria-invalid", String(!!said));
+    if (said) refused(said);
+    else changed(value, true);
+  });
+  typed?.addEventListener("input", () => {
+    const said = cut(typed, control.family);
+    if (said) refused(said);
   });
   typed?.addEventListener("blur", () => {
     typed.setAttribute("aria-invalid", "false");

@@ -1,4 +1,5 @@
 // Hands on the picture itself: dragging it moves controls (turning a cube), a click picks the nearest point of a part.
+import { scalesOf } from "./marks.js";
 
 export function bindDrag(view) {
   const place = view.$("[data-plot]");
@@ -34,14 +35,15 @@ export function bindTaps(view) {
   }
 }
 
-// Within reach of the pointer; points without a height are columns, the nearest of which is meant at any height.
+// Within reach of the pointer; points without a height are columns and those without a place across are rows, the nearest of
+// which is meant all along.
 function nearestPoint(view, part, event) {
   const frame = view.plot.frame, box = view.plot.el.getBoundingClientRect();
-  const { x, y } = view.drawn[part];
-  let best = null, least = y ? 40 : Infinity;
-  for (let i = 0; i < x.length; i++) {
-    const across = event.clientX - box.left - frame.x_scale.compute(x[i]);
-    const far = y ? Math.hypot(across, event.clientY - box.top - frame.y_scale.compute(y[i])) : Math.abs(across);
+  const { across, upwards } = scalesOf(view, part, frame), { x, y } = view.drawn[part];
+  let best = null, least = x && y ? 40 : Infinity;
+  for (let i = 0; i < (x ?? y).length; i++) {
+    const right = x ? event.clientX - box.left - across.compute(x[i]) : 0;
+    const far = Math.hypot(right, y ? event.clientY - box.top - upwards.compute(y[i]) : 0);
     if (far < least) [best, least] = [i, far];
   }
   return best;

@@ -18,10 +18,11 @@ function place(text) {
 }
 
 // A value of the file as a number; NaN where it is not given, undefined where it may not be this.
-function numberOf(value, { kind, least, most }, words) {
+function numberOf(value, { kind, least, most, names }, words) {
   if (value === null || value === undefined) return NaN;
   if (kind === "text" && typeof value === "string") return words.includes(value) ? words.indexOf(value) : NaN;
   if (kind === "flag" && typeof value === "boolean") return +value;
+  if (kind === "layers" && Array.isArray(value) && value.every(one => names.includes(one))) return value.filter(one => one === names[0]).length;
   if (kind === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
   return undefined;
 }

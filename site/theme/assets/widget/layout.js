@@ -21,7 +21,8 @@ export function retick(plot, rangeName, start, end) {
     const vertical = plot.left.includes(axis) || plot.right.includes(axis);
     const range = vertical ? plot.y_range : plot.x_range;
     if (!tag || range.name !== rangeName) continue;
-    const ticks = roundTicks(start, end);
+    const [low, high] = Array.isArray(axis.bounds) ? axis.bounds : [-Infinity, Infinity];
+    const ticks = roundTicks(start, end).filter(each => each >= low && each <= high);
     axis.major_label_overrides = new Map(ticks.map(tick => [tick, human(tick, value(tag, "ticks"))]));
     axis.ticker.ticks = ticks;
   }
@@ -30,11 +31,15 @@ export function retick(plot, rangeName, start, end) {
 // How much larger a slide's texts are than a lesson's (present.js).
 const larger = () => document.body.classList.contains("presenting") ? parseFloat(document.body.style.getPropertyValue("--larger")) || 1 : 1;
 
-// One unit as long across as up, with at least these halves in view around (0, 0), and beside them room for texts.
-function sameScales({ x_range, y_range }, [halfWidth, halfHeight, room], width, height) {
-  const unit = Math.min((width - 2 * room) / halfWidth, height / halfHeight);
-  x_range.setv({ start: -width / unit, end: width / unit });
-  y_range.setv({ start: -height / unit, end: height / unit });
+// One unit as long across as up, with at least these halves in view around (0, 0), and beside them room for texts; (0, 0) is
+// the middle of a part of the frame.
+const WHOLE = [[0, 1], [0, 1]];
+
+function sameScales({ x_range, y_range }, [halfWidth, halfHeight, room], width, height, [[left, right], [low, high]] = WHOLE) {
+  const unit = Math.min(((right - left) * width - 2 * room) / halfWidth, (high - low) * height / halfHeight);
+  const range = (start, end, pixels) => ({ start: -(start + end) * pixels / unit, end: (2 - start - end) * pixels / unit });
+  x_range.setv(range(left, right, width));
+  y_range.setv(range(low, high, height));
 }
 
 // The range begins so far before a place that the texts left of it have their room; never later than the picture's own.
@@ -42,16 +47,48 @@ function leaveRoom({ x_range }, [place, room], own, width) {
   x_range.start = Math.min(own, (place * width - room * x_range.end) / (width - room));
 }
 
+// A panel's scale is a range of the whole frame, so chosen that the panel's ends lie at its two places in it (panels.py).
+const ends = new WeakMap(), sizes = new WeakMap();
+
+export function inFrame(range, start, end) {
+  const panel = tagged(range, "panel") && value(tagged(range, "panel"), "panel");
+  if (!panel) return [start, end];
+  ends.set(range, [start, end]);
+  const [first, last] = value(panel, sizes.get(range) ?? "wide"), before = first / (last - first), after = (1 - last) / (last - first);
+  if (!value(panel, "log")) return [start - (end - start) * before, end + (end - start) * after];
+  return [start / (end / start) ** before, end * (end / start) ** after];
+}
+
+function placePanels({ extra_x_ranges, extra_y_ranges }, size) {
+  for (const range of [extra_x_ranges, extra_y_ranges].flatMap(named => Object.values(named))) {
+    const panel = tagged(range, "panel");
+    if (!panel) continue;
+    sizes.set(range, size);
+    const [start, end] = inFrame(range, ...ends.get(range) ?? value(value(panel, "panel"), "ends"));
+    range.setv({ start, end });
+  }
+}
+
+// Every model of a drawing: Bokeh's own list of them, or what can be reached from its roots.
+export const allModels = drawing => [...drawing.all_models ?? drawing.roots().flatMap(root => [...root.references()])];
+
 // Shows and hides what is tagged for one width, for this one and whenever the size of what is watched changes.
 export function fitWidth(drawing, plot, width) {
-  const models = [...(drawing.all_models ?? drawing._all_models.values())].filter(model => tagged(model, "only"));
+  const models = allModels(drawing).filter(model => tagged(model, "only"));
   const reach = tagged(plot, "reach"), room = tagged(plot, "room"), own = plot.x_range.start;
+  const tall = tagged(plot, "narrow_height"), heights = { wide: plot.height, narrow: tall ? value(tall, "narrow_height") : plot.height };
+  let now = null;
   const fit = ({ width, height }) => {
     const size = width && (width < NARROW ? "narrow" : "wide");     // neither while there is no width yet
     for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
+    if (size && plot.height !== heights[size]) plot.height = heights[size];
+    if (size && size !== now) placePanels(plot, now = size);
     if (!width || !height) return;
     const text = size === "wide" ? larger() : 0;
-    if (reach) sameScales(plot, value(reach, "reach").map((each, i) => i < 2 ? each : each * text), width, height);
+    if (reach) {
+      const halves = value(reach, "reach").map((each, i) => i < 2 ? each : each * text), places = value(reach, "places");
+      sameScales(plot, halves, width, height, places ? value(places, size) : WHOLE);
+    }
     if (room) leaveRoom(plot, value(room, "room").map((each, i) => i < 1 ? each : each * text), own, width);
   };
   fit({ width, height: plot.height });

@@ -44,7 +44,7 @@ async function open() {
     waiting.delete(number);
     if (refused === undefined) asker?.resolve(unpacked(text, numbers)); else asker?.reject(new Refused(refused));
   });
-  session._connection.socket.addEventListener("close", () => lost(session));
+  session._connection?.socket?.addEventListener("close", () => lost(session));  // without them a late answer tells (ANSWER_MS)
   attempts = 0;
   for (const tell of listeners.values()) tell("live");
   return { session, model };

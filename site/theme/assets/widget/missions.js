@@ -1,5 +1,6 @@
 // The list of missions beside their widget: what was won is ticked, and kept in this browser alone. A mission is won by
 // leading it from a layout that loses to one that wins; whoever has the answer shown is told so, and may still win by hand.
+import { uncover } from "./predict.js";
 import { kept } from "./state.js";
 
 const is = (mark, mission) => kept.get(`${mark}.${mission}`) === "yes";
@@ -50,6 +51,7 @@ export function bindMissions() {
         const state = JSON.parse(button.dataset.set), answer = "given" in button.dataset;
         give(answer ? state : null);
         if (answer) mark("shown", state.mission);
+        uncover(figure);  // who takes a mission up plays it on the figure
         figure.dispatchEvent(new CustomEvent("widget-set", { detail: { ...state } }));
         showProgress(list);
         figure.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });

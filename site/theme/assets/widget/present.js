@@ -1,11 +1,14 @@
 // A widget's own page as a slide: it fills the screen, and what was 13 pixels high is read from the back row.
+import { allModels } from "./layout.js";
+
 const SCREEN = { width: 1150, height: 620 };  // on one of this size everything is as large as in a lesson
 const LARGEST = 4;
 const SIDE_BY_SIDE = 1.25;                    // width over height from which on the words stand beside the picture
 const SHRUNK = 0.45;                          // of the screen's height: the picture where the words stand below it
 const LEAST_BESIDE = 0.7;                     // how far words are made smaller that are too many for the column beside
-const BESIDE = ".widget-note, .widget-presets, fieldset.widget-controls, .widget-readouts";
-const BELOW = ".control-player, .widget-summary, .widget-regimes";
+const BESIDE = ".widget-note, .widget-hands, .widget-readouts";
+const ABOVE = ".widget-head, .widget-summary, .widget-tour";
+const BELOW = ".widget-under, .widget-regimes";
 const SLACK_PX = 16;
 const LEAST_PICTURE = 0.75;                   // how flat a picture may become; then the slide scrolls
 const IN_PIXELS = /font_size$|line_width$|^size$|_offset$|_standoff$|^hatch_scale$/;
@@ -101,7 +104,7 @@ class Slide {
   left() {
     const { paddingTop, paddingBottom } = getComputedStyle(this.view.$(".widget-card"));
     const around = parseFloat(paddingTop) + parseFloat(paddingBottom) + SLACK_PX;
-    return Math.max(0, innerHeight - around - this.extent(".widget-head") - this.extent(BELOW));
+    return Math.max(0, innerHeight - around - this.extent(ABOVE) - this.extent(BELOW));
   }
 
   // From the top of the first of these to the bottom of the last, as drawn.
@@ -117,7 +120,7 @@ class Slide {
 
   // Everything in the drawing that is measured in pixels; its data stay.
   scale(by, height = this.plainHeight()) {
-    for (const model of this.view.document.all_models ?? this.view.document._all_models.values()) {
+    for (const model of allModels(this.view.document)) {
       if (!this.plain.has(model)) this.plain.set(model, sizes(model));
       const changed = Object.entries(this.plain.get(model)).map(([name, value]) => [name, name === "height" ? height : larger(name, value, by)]);
       if (changed.length) model.setv(Object.fromEntries(changed));

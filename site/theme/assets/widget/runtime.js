@@ -3,6 +3,8 @@ import { View } from "./view.js";
 import { closeLink, forgetAsker } from "./live.js";
 import { letGoOfThePage } from "./leftovers.js";
 import { bindMissions } from "./missions.js";
+import { yieldToWide } from "./contents.js";
+import { bindSentences } from "./drives.js";
 
 const views = new Map();
 const near = new IntersectionObserver(entries => {
@@ -13,6 +15,13 @@ function wake(element) {
   const view = views.get(element);
   near.unobserve(element);
   return view?.started ?? view?.start();
+}
+
+// A figure's view once it is live; null where it could not start.
+async function awake(element) {
+  await wake(element);
+  const view = views.get(element);
+  return view?.document && view.bound ? view : null;
 }
 
 const turn = () => new Promise(resolve => setTimeout(resolve));     // whatever a reader does meanwhile comes first
@@ -39,11 +48,13 @@ function scan() {
   letGoOfThePage();
   bindMissions();
   const found = document.querySelectorAll("figure.widget");
+  yieldToWide();
   for (const element of found) {
     if (views.has(element)) continue;
     views.set(element, new View(element));
     near.observe(element);
   }
+  if (found.length) bindSentences(awake);
   return found.length ? wakeAll() : closeLink();
 }
 

@@ -1,5 +1,6 @@
 // Figures are built in the light theme's colours; here each token's colour is swapped for the other theme's.
 import { TOKENS } from "../widgets/shared.js";
+import { allModels } from "./layout.js";
 
 export const current = () => document.body.dataset.mdColorScheme === "slate" ? "dark" : "light";
 
@@ -31,7 +32,7 @@ const swapped = (value, swap) => {
 export function restyle(doc, from, to) {
   if (from === to) return;
   const swap = mapping(from, to);
-  for (const model of doc.all_models ?? doc._all_models.values()) {
+  for (const model of allModels(doc)) {
     const changes = {};
     for (const [name, value] of Object.entries(model.attributes)) {
       if (name === "data") continue;

@@ -1,20 +1,25 @@
 // One widget on the page: its controls, its picture, its words.
 import { bind, read, write } from "./controls.js";
 import { askServer, isServed, Refused } from "./live.js";
-import { bindPrediction } from "./predict.js";
+import { bindPrediction, isCovered } from "./predict.js";
 import { addressWith, forget, fromAddress, kept, remember } from "./state.js";
 import { current, inTheme, restyle } from "./theme.js";
-import { fitWidth, retick } from "./layout.js";
-import { adler32 } from "./numbers.js";
+import { fitWidth, inFrame, retick } from "./layout.js";
+import { fontsOf } from "./fonts.js";
+import { adler32, unbroken } from "./numbers.js";
 import { boundToThePage } from "./leftovers.js";
-import { spareBokeh } from "./spare.js";
+import { skipWork } from "./skip.js";
 import { bindIntake } from "./intake.js";
 import { bindActions } from "./act.js";
 import { bindDrag, bindTaps } from "./hands.js";
+import { bindHold } from "./hold.js";
+import { keepHeight } from "./headline.js";
 import { bindHints } from "./hint.js";
 import { bindEmbed, isEmbedded, ownPage } from "./embed.js";
 import { bindPresent } from "./present.js";
 import { bindPaper } from "./paper.js";
+import { bindTour } from "./tour.js";
+import { dotsAsGiven, keepDots, keptDots, rowsSeen } from "./measured.js";
 import { linked } from "./lessons.js";
 import { bindDocuments, pictureFile, showDocuments, tableFile, tables } from "./take.js";
 
@@ -37,7 +42,7 @@ function loadBokeh(again) {
   }).then(Bokeh => {
     Bokeh.set_log_level("warn");
     boundToThePage(window.visualViewport);
-    spareBokeh(Bokeh);
+    skipWork(Bokeh);
     return Bokeh;
   });
   return bokeh;
@@ -57,9 +62,21 @@ export class View {
     this.reach = {};  // what an action's result needs the axes to reach
     this.moved = false;
     this.tries = 0;   // that failed
-    element.dataset.state = "loading";
-    bindPrediction(element, this.slug);
+    bindPrediction(this);
+    this.become("loading");
+    element.addEventListener("uncovered", () => this.uncovered());
     if (kept.get(`broke.${this.slug}`)) this.$("[data-break-it]")?.setAttribute("data-found", "yes");
+  }
+
+  // A covered figure is built and answers as any other; its state is seen when it opens.
+  become(state) {
+    this.state = state;
+    this.element.dataset.state = isCovered(this.element) ? "asked" : state;
+  }
+
+  uncovered() {
+    this.become(this.state);
+    if (this.values) remember(this.slug, this.changedFromHome());
   }
 
   start() {
@@ -77,10 +94,10 @@ export class View {
     if (!this.element.isConnected) return;
     console.warn(error);
     this.tries += 1;
-    this.element.dataset.state = "still";
+    this.become("still");
     this.note(`This figure could not start: ${error.message}. Its words and numbers are those of its first state.`);
     const again = Object.assign(document.createElement("button"), { type: "button", textContent: "try again" });
-    again.addEventListener("click", () => { this.note(""); this.element.dataset.state = "loading"; this.start(); });
+    again.addEventListener("click", () => { this.note(""); this.become("loading"); this.start(); });
     this.$("[data-note]").append(" ", again);
   }
 
@@ -104,19 +121,22 @@ export class View {
     const numbers = await this.loadTable();
     if (!this.element.isConnected) return;
     this.compute ??= this.reading(numbers);
-    this.hints = this.hinting(numbers);
+    this.hints = this.compute.later;
     this.defaults = Object.fromEntries(this.controls.map(control => [control.name, control.default]));
-    this.home = { ...this.defaults, ...JSON.parse(this.element.dataset.initial ?? "{}") };
+    this.home = { ...this.defaults, ...keptDots(this), ...JSON.parse(this.element.dataset.initial ?? "{}") };
     this.values = { ...this.home, ...this.asked() };
     const first = this.compute(this.values);
+    await fontsOf(this.picture);
+    if (!this.element.isConnected) return;
     await this.draw(first, Bokeh);
     if (!this.element.isConnected) return this.release();
     this.plot = [...this.views][0];
     this.fit.observe(this.plot.el);
+    this.plot.canvas_view?.events_el?.setAttribute("tabindex", "-1");  // nothing there answers a key: hint.js does, beside it
     if (!this.bound) this.bindAll();
     this.show(first);
     this.$("[data-controls]").disabled = false;
-    this.element.dataset.state = "live";
+    this.become("live");
     if (this.asksPython()) this.ask();
   }
 
@@ -173,12 +193,17 @@ export class View {
     return changed;
   }
 
-  set(changes, settled) {
+  // `led`: the text or a tour has set it, not the reader's hand.
+  set(changes, settled, led = false) {
+    this.led = led;
     const all = { ...this.untouched(changes), ...changes };
+    for (const name of this.given ?? []) delete all[name];
     Object.assign(this.values, all);
+    for (const name of this.given ?? []) delete this.values[name];
+    keepDots(this, changes);
     for (const name of Object.keys(all)) this.bound[name].show(this.values[name]);
     this.moved = true;
-    if (this.noted === "typed") this.note("");
+    if (this.noted === "typed" || this.noted === "given") this.note("");
     this.pressPresets();
     this.update(settled);
   }
@@ -190,20 +215,24 @@ export class View {
     return Object.fromEntries(this.controls.filter(over).map(({ name }) => [name, 0]));
   }
 
-  // A preset is pressed while the widget stands in just its state; an animation's position does not count.
+  // A preset is pressed while the widget stands in just its state; an animation's position counts only between presets that
+  // differ in nothing else.
   pressPresets() {
-    for (const button of this.element.querySelectorAll("[data-preset]")) {
-      const state = { ...this.home, ...this.presets[button.dataset.preset] };
-      const same = this.controls.every(({ kind, name }) => kind === "player" || this.values[name] === state[name]);
-      button.setAttribute("aria-pressed", String(same));
-    }
+    const buttons = [...this.element.querySelectorAll("[data-preset]")];
+    const stands = (button, but) => {
+      const state = { ...this.defaults, ...keptDots(this), ...this.presets[button.dataset.preset] };  // also where a lesson starts elsewhere
+      return this.controls.every(({ kind, name }) => kind === but || this.values[name] === state[name]);
+    };
+    const fitting = buttons.filter(button => stands(button, "player"));
+    const pressed = fitting.find(button => stands(button)) ?? fitting[0];
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button === pressed));
   }
 
   update(settled) {
-    if (this.element.dataset.state === "live") {
+    if (this.state === "live") {
       if (this.asksPython()) this.ask(); else this.showHere();
     }
-    remember(this.slug, this.changedFromHome());
+    if (!isCovered(this.element)) remember(this.slug, this.changedFromHome());  // an address with a state uncovers
     if (settled) this.settleSoon();
   }
 
@@ -228,8 +257,8 @@ export class View {
   }
 
   connection(state) {
-    if (!this.element.isConnected || this.element.dataset.state === state) return;
-    this.element.dataset.state = state;
+    if (!this.element.isConnected || this.state === state) return;
+    this.become(state);
     this.note(state === "lost" ? "The server is gone. The last picture stays; this widget will go on when the server is back." : "");
     if (state === "live") this.ask();
   }
@@ -248,14 +277,19 @@ export class View {
   // -- the picture and the words ---------------------------------------------------------------------------------------
   show(out) {
     this.fill(out);
+    const say = (place, words) => {
+      const text = unbroken(words);
+      if (place.textContent !== text) place.textContent = text;
+    };
     for (const [key, { text, alarm }] of Object.entries(out.readouts)) {
       const place = this.$(`[data-readout="${key}"]`);
-      if (place.textContent !== text) place.textContent = text;
+      say(place, text);
       place.classList.toggle("over", !!alarm);
     }
-    const summary = this.$("[data-summary]");
-    if (summary.textContent !== out.summary) summary.textContent = out.summary;
-    for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, text);
+    say(this.$("[data-summary]"), out.summary);
+    const measured = this.$("[data-measured]");
+    if (measured) say(measured, out.measured);
+    for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, unbroken(text));
     showDocuments(this.element, out.documents);
     for (const { name, faces } of this.controls) if (faces) this.bound[name].wear(out.parts[faces]);
     for (const [name, end] of Object.entries(out.ends)) this.bound[name].limit(end);
@@ -276,14 +310,38 @@ export class View {
     this.element.dispatchEvent(new CustomEvent("widget-shown", { detail: { state, met, readouts, moved: this.moved } }));
   }
 
+  // Columns that a script of the page computed, and the state to show them in; a move of any control puts them aside.
+  give({ set, give }) {
+    const columns = Object.entries(give).filter(([name, column]) => this.given?.includes(name) && column.every(Number.isFinite));
+    this.set({ ...this.valuesOf(set, this.defaults), ...keptDots(this) }, true, true);
+    Object.assign(this.values, Object.fromEntries(columns));
+    for (const button of this.element.querySelectorAll("[data-preset]")) button.setAttribute("aria-pressed", "false");
+    this.note("Drawn from your code. A move of any control leaves it.", "given");
+    this.update(true);
+  }
+
   setTexts(texts) {
+    this.set(this.valuesOf(texts), true);
+  }
+
+  // The values of controls given as texts; of all others those of a state.
+  valuesOf(texts, others = this.home) {
     const values = this.controls.filter(control => control.name in texts).map(control => [control.name, read(control, texts[control.name])]);
-    this.set({ ...this.home, ...Object.fromEntries(values.filter(([, value]) => value !== null)) }, true);
+    return { ...others, ...Object.fromEntries(values.filter(([, value]) => value !== null)) };
+  }
+
+  standsIn(state) {
+    return this.controls.every(({ name }) => this.values[name] === state[name]);
+  }
+
+  halt() {
+    for (const bound of Object.values(this.bound)) bound.stop?.();
   }
 
   // What the data drawer and the CSV give: the parts that say something, not the places where they are drawn.
   readable() {
-    return Object.fromEntries(Object.entries(this.shown.parts).filter(([name]) => !this.geometry.includes(name)));
+    const parts = Object.entries(this.shown.parts).filter(([name]) => !this.geometry.includes(name));
+    return Object.fromEntries(parts.map(([name, columns]) => [name, this.measuredParts.includes(name) ? rowsSeen(columns) : columns]));
   }
 
   showPart(name, columns) {
@@ -306,9 +364,9 @@ export class View {
     if (met && !line) {
       line = document.createElement("p");
       line.dataset.regime = key;
-      line.className = "widget-regime";
+      line.className = this.targets.includes(key) ? "widget-regime target" : "widget-regime";
       list.append(line);
-      if (this.moved && this.targets.includes(key)) this.found();  // crossed by this reader, not met from the start
+      if (this.moved && !this.led && this.targets.includes(key)) this.found();  // crossed by this reader, not met from the start
     }
     if (!met) return line?.remove();
     if (line.textContent !== text) line.replaceChildren(...linked(text));
@@ -330,7 +388,7 @@ export class View {
   settle(atOnce) {
     for (const [name, own] of Object.entries(this.ranges ?? {})) {
       const range = this.document.get_model_by_name(name), reach = this.reach[name] ?? own;
-      const start = Math.min(own[0], reach[0]), end = Math.max(own[1], reach[1]);
+      const [start, end] = inFrame(range, Math.min(own[0], reach[0]), Math.max(own[1], reach[1]));
       retick(this.model, name, start, end);
       if (range.start === start && range.end === end) continue;
       if (atOnce || matchMedia("(prefers-reduced-motion: reduce)").matches) range.setv({ start, end });
@@ -353,6 +411,7 @@ export class View {
     const place = this.$("[data-note]");
     place.textContent = text;
     place.hidden = !text;
+    this.element.toggleAttribute("data-noted", Boolean(text));
   }
 
   // -- hands ------------------------------------------------------------------------------------------------------------
@@ -366,12 +425,12 @@ export class View {
         });
       this.bound[control.name].show(this.values[control.name]);
     }
-    this.on("[data-reset]", () => { this.note(""); this.set(this.home, true); });
+    this.on("[data-reset]", () => { this.note(""); this.set({ ...this.home, ...dotsAsGiven(this) }, true); });
     this.on("[data-copy]", () => this.copyLink());
     this.on("[data-png]", () => pictureFile(this.plot, this.slug, this.$("[data-summary]").textContent));
     this.on("[data-csv]", () => tableFile(this.readable(), this.slug));
     for (const button of this.element.querySelectorAll("[data-preset]")) {
-      button.addEventListener("click", () => this.set({ ...this.home, ...this.presets[button.dataset.preset] }, true));
+      button.addEventListener("click", () => this.set({ ...this.defaults, ...keptDots(this), ...this.presets[button.dataset.preset] }, true));
     }
     this.pressPresets();
     const alone = this.$("[data-alone]");
@@ -384,6 +443,12 @@ export class View {
       this.sheet = data.open ? data.querySelector("[data-table]") : null;
       this.sheet?.replaceChildren(...tables(this.readable()));
     });
+    this.on("[data-unfold]", ({ currentTarget }) => {
+      const unfolded = this.element.toggleAttribute("data-unfolded");
+      currentTarget.setAttribute("aria-expanded", String(unfolded));
+    });
+    keepHeight(this.$("[data-summary]"));
+    bindHold(this);
     if (Object.keys(this.drag).length) bindDrag(this);
     bindTaps(this);
     bindHints(this);
@@ -393,7 +458,9 @@ export class View {
     bindEmbed(this);
     bindPresent(this);
     bindPaper(this);
+    bindTour(this);
     this.element.addEventListener("widget-set", event => this.setTexts(event.detail));
+    this.element.addEventListener("widget-give", event => this.give(event.detail));
     this.watch = new MutationObserver(() => this.wear(current()));
     this.watch.observe(document.body, { attributeFilter: ["data-md-color-scheme"] });
     this.onPaper = () => this.wear("light");
@@ -428,7 +495,7 @@ export class View {
     this.watch?.disconnect();
     removeEventListener("beforeprint", this.onPaper);
     removeEventListener("afterprint", this.offPaper);
-    for (const bound of Object.values(this.bound ?? {})) bound.stop?.();
+    if (this.bound) this.halt();
     clearTimeout(this.slow);
     clearTimeout(this.settling);
     this.release();

@@ -1,0 +1,210 @@
+"""Builds the static course in build/static: the lessons with mkdocs, each widget's module and page, and the
+book.
+
+python -m course.build            the whole site
+python -m course.build --fresh    after emptying build/ first
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import bokeh
+
+from course import book, lessons, puzzle_page, search_index
+from course import own_page as own_pages
+from course.drawing import looks
+from course.fences import gallery
+from widgets.kit.drawing import tokens
+from widgets.kit.page import headers, module
+from widgets.kit.page.cache import forget_older
+from widgets.kit.widget import all_widgets
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "build" / "static"
+NEXT = OUT.parent / f"next-{os.getpid()}"  # where a build is made; the site is touched once it is complete
+COMPILED = str(OUT.parent / "compiled")
+DONE = OUT.parent / "static.done"  # touched by a build that has finished; older than a source means stale
+THEME = ROOT / "site" / "theme"
+NUMBERS = ROOT / "widgets" / "kit" / "compiler" / "numbers.js"  # the compiler's other half, beside it
+BOKEH = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
+LIBRARIES = {  # not of the theme
+    f"assets/widget/{NUMBERS.name}": NUMBERS,
+    "assets/bokeh.min.js": BOKEH,
+    "assets/puzzle/brython.js": puzzle_page.BRYTHON,
+}
+
+
+def write(path: Path, contents: str | bytes) -> None:
+    """Write a file, creating its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(contents.encode() if isinstance(contents, str) else contents)
+
+
+def publish() -> None:
+    """Update the site from the finished build, file by file; unchanged files keep their date."""
+    made = {path.relative_to(NEXT) for path in NEXT.rglob("*") if path.is_file()}
+    for name in made:
+        if not (OUT / name).is_file() or not filecmp.cmp(NEXT / name, OUT / name, shallow=False):
+            (OUT / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(NEXT / name, OUT / name)
+    for path in sorted(OUT.rglob("*"), reverse=True):  # files before their folders
+        if path.is_file() and path.relative_to(OUT) not in made:
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+def write_sheets() -> None:
+    """The style sheets that are made from the figures' colours, beside those written by hand."""
+    for sheet, contents in (("tokens.css", tokens.css()), ("looks.css", looks.css())):
+        (THEME / "assets" / "css" / sheet).write_text(contents, encoding="utf-8")
+
+
+def write_lessons() -> None:
+    """mkdocs, in a separate process, because it keeps state between builds that a watcher must not
+    inherit."""
+    write_sheets()
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}  # the constraints already keep mkdocs below 2
+    # not --quiet, which would also silence the warnings (such as a broken link) that `strict` counts and
+    # fails on
+    command = [sys.executable, "-m", "course.rendered", "build", "-d", str(NEXT)]
+    with TemporaryFile("w+") as said, subprocess.Popen(command, cwd=ROOT, env=quiet, stderr=said) as mkdocs:
+        try:
+            make_widgets_ahead(mkdocs)
+            mkdocs.wait()
+        except BaseException:  # also when this build is stopped
+            mkdocs.kill()
+            raise
+        said.seek(0)
+        sys.stderr.writelines(line for line in said if not line.startswith("INFO"))
+    if mkdocs.returncode:
+        sys.exit(mkdocs.returncode)
+
+
+def make_widgets_ahead(mkdocs: subprocess.Popen) -> None:
+    """While mkdocs goes through the lessons, make the widgets from the last lesson to the first. Each of the
+    two stores what it has made, so neither makes what the other has."""
+    with suppress(Exception):  # what fails here fails again where it is needed, and is reported there
+        for slug, _ in reversed(gallery.figures()):
+            if mkdocs.poll() is not None:
+                return
+            module.table(all_widgets()[slug])
+            own_page(slug)
+
+
+def widgets() -> None:
+    """The modules, BokehJS of the installed version, and the widgets' own pages."""
+    for name, contents in module.files({lesson.number: lesson.name for lesson in lessons.numbered()}).items():
+        write(NEXT / "assets" / "widgets" / name, contents)
+    for name, source in LIBRARIES.items():
+        shutil.copyfile(source, NEXT / name)
+    for name, contents in puzzle_page.files().items():
+        write(NEXT / name, contents)
+    for slug in all_widgets():
+        write(NEXT / slug / "index.html", own_page(slug))
+
+
+def own_page(slug: str) -> str:
+    """A widget's own page."""
+    return own_pages.own_page(slug, book.public_home())
+
+
+def the_book() -> None:
+    """All lessons on one page, made from the pages that mkdocs has written."""
+    for name, contents in book.pages(NEXT).items():
+        write(NEXT / name, contents)
+
+
+def for_robots() -> None:
+    """robots.txt, and the pages that mkdocs does not know: widgets and the book. They have a separate
+    sitemap, because Material treats every page in sitemap.xml as one of its own when a reader goes there."""
+    home = book.settings()["site_url"]
+    listed = "".join(f"  <url><loc>{home}{name}/</loc></url>\n" for name in ("book", *all_widgets()))
+    write(
+        NEXT / "sitemap-more.xml",
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{listed}</urlset>\n',
+    )
+    write(
+        NEXT / "robots.txt",
+        f"User-agent: *\nAllow: /\nSitemap: {home}sitemap.xml\nSitemap: {home}sitemap-more.xml\n",
+    )
+
+
+def ahead(text: str, up: str) -> str:
+    """Links to everything that a page's widgets need, so that it is fetched while the page is still being
+    read, after the page's own files, rather than one script after another."""
+    versions = re.findall(r'<figure class="widget"[^>]* data-widget="(\w+)"[^>]* data-version="(\w+)"', text)
+    if not versions:
+        return ""
+    scripts = [*(THEME / "assets" / "widget").glob("*.js"), NUMBERS]
+    kit = [f"assets/widget/{path.name}" for path in sorted(scripts, key=lambda path: path.name)]
+    modules = [
+        *kit,
+        "assets/widgets/shared.js",
+        *(f"assets/widgets/{slug}.js?v={version}" for slug, version in versions),
+    ]
+    return f'<link rel="preload" as="script" fetchpriority="low" href="{up}assets/bokeh.min.js">' + "".join(
+        f'<link rel="modulepreload" fetchpriority="low" href="{up}{name}">' for name in modules
+    )
+
+
+def with_head(text: str, depth: int) -> str:
+    """A page this many folders down, with its content policy and its preload links in the head."""
+    text = text.replace('<meta charset="utf-8">', f'<meta charset="utf-8">{headers.META}', 1)
+    return text.replace("</head>", f"{ahead(text, '../' * depth)}</head>", 1)
+
+
+def heads() -> None:
+    """Write what each page may load and who may frame it, into the pages and into files for hosts that send
+    headers; and what each page will load."""
+    folders = []
+    for page in sorted(NEXT.rglob("*.html")):
+        if page.relative_to(NEXT).as_posix() == headers.FRAME:  # has its own
+            continue
+        depth = len(page.relative_to(NEXT).parts) - 1
+        page.write_text(with_head(page.read_text(encoding="utf-8"), depth), encoding="utf-8")
+        if page.name == "index.html":
+            folders.append("/" + page.parent.relative_to(NEXT).as_posix().removeprefix(".") + "/")
+    write(NEXT / "_headers", headers.underscore([folder.replace("//", "/") for folder in folders]))
+    write(OUT.parent / "headers.conf", headers.nginx())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--fresh", action="store_true", help="empty the output first")
+    options = parser.parse_args()
+    began, now = time.perf_counter(), time.time()
+    os.environ["KEEP_COMPILED"] = COMPILED  # also for mkdocs, which runs in a separate process
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that unfinished work is cleaned up
+    if options.fresh:
+        shutil.rmtree(OUT, ignore_errors=True)
+    try:
+        write_lessons()
+        search_index.enrich(NEXT, own_pages.lessons_with)
+        widgets()
+        the_book()
+        for_robots()
+        heads()
+        publish()
+    finally:
+        shutil.rmtree(NEXT, ignore_errors=True)
+    forget_older(now - 1)
+    DONE.touch()
+    print(f"Built {OUT.relative_to(ROOT)} in {time.perf_counter() - began:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""A picture as a figure of a page: both of its arrangements, the same in words, and a caption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+from course.drawing.picture import NARROW, WIDE, Picture
+
+
+def words(picture: Picture) -> str:
+    """The text alternative, as a list."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in picture.told)
+    return f'<ul class="diagram-words">{lines}</ul>'
+
+
+def figure(
+    id: str, draw: Callable[[float], Picture], caption: str, kind: str = "diagram", below: str = ""
+) -> str:
+    """The HTML of a figure; ``below`` is placed between the picture and its caption."""
+    wide, narrow = draw(WIDE), draw(NARROW)
+    return (
+        f'<figure class="{kind}" id="{id}"><div class="diagram-forms" data-search-exclude>'
+        f"{wide.svg(f'{id}-wide')}{narrow.svg(f'{id}-narrow')}{words(wide)}</div>{below}"
+        f"<figcaption>{caption}</figcaption></figure>"
+    )

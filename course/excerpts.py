@@ -1,0 +1,47 @@
+"""Boxes quoted from the lessons on a page that collects them: found in the source, formatted as in the
+lesson."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from markdown import Markdown
+from markupsafe import Markup
+from mkdocs.config import load_config
+
+from course import lessons
+from course.lessons import LESSONS, Lesson
+
+LINK = re.compile(r"\]\(((?:\d\d-)?[\w-]+)\.md(#[\w-]*)?\)")
+# a box's own address, a word's first use, links that only mkdocs resolves, names given on the page itself
+OF_A_LESSON = ("course.links.boxes", "course.links.glossary", "course.links.crossrefs", "course.given")
+
+
+@cache
+def _converter() -> Markdown:
+    """A converter like mkdocs', without what only works within the lesson."""
+    config = load_config(str(LESSONS.parent / "mkdocs.yml"))
+    return Markdown(
+        extensions=[name for name in config.markdown_extensions if name not in OF_A_LESSON],
+        extension_configs=config.mdx_configs,
+    )
+
+
+def html(source: str, of: Lesson | None) -> Markup:
+    """A piece of a lesson's Markdown on another page: names given by the lesson keep their meaning, and links
+    to lessons are relative to this page."""
+    with lessons.on(of):
+        linked = LINK.sub(lambda link: f"](../{link[1]}/{link[2] or ''})", source)
+        return Markup(_converter().reset().convert(linked))
+
+
+def line(source: str, of: Lesson | None) -> Markup:
+    """The same for one paragraph, without its element."""
+    return Markup(html(source, of).removeprefix("<p>").removesuffix("</p>"))
+
+
+def lessons_with(kind: str, folder: Path = LESSONS) -> list[Lesson]:
+    """Every lesson that has boxes of this kind, by number."""
+    return [lesson for lesson in lessons.numbered(folder) if lesson.boxes(kind)]

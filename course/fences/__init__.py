@@ -1,0 +1,1 @@
+"""The fences that a lesson may use, one module each."""

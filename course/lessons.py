@@ -1,0 +1,306 @@
+"""The one reader of lessons: title, front matter, boxes, fences, exercises and given names; and the place of
+a fault, since Markdown extensions see a text without its file."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from mkdocs.exceptions import BuildError
+from pymdownx.inlinehilite import InlineHiliteException
+from pymdownx.superfences import SuperFencesException
+
+from course import strict_yaml
+from course.strict_yaml import Refused
+
+LESSONS = Path(__file__).resolve().parents[1] / "lessons"
+NUMBERED = "[0-9][0-9]-*.md"  # the lessons among the pages
+FRONT_MATTER = ("title", "lesson", "needs", "description", "given", "template", "hide")
+GIVEN = ("is", "says")
+
+FRONT = re.compile(r"\A---\n(?P<yaml>.*?\n)---\n+", re.DOTALL)
+TITLE = re.compile(r"^# (?P<title>.+)$", re.MULTILINE)
+QUESTION = re.compile(r"^# .+\n\n(?P<question>(?:.+\n)+?)\{ \.question \}", re.MULTILINE)
+HEADING = re.compile(r"^#{2,3} (?P<text>.+?)(?: \{: .*\})?$", re.MULTILINE)
+BOX = re.compile(
+    r'^!!! (?P<kind>\w+)(?P<open> open)? "(?P<title>.+)"\n(?P<body>(?:\n|    .*\n)+)', re.MULTILINE
+)
+FENCE = re.compile(
+    r"^(?P<indent> *)``` *(?P<kind>\w*)[^\n]*\n(?P<source>.*?)^(?P=indent)```[ ]*$", re.MULTILINE | re.DOTALL
+)
+INLINE = re.compile(r"`#!(?P<kind>n|bar) (?P<source>.+?)`", re.DOTALL)
+
+
+class LessonFault(SuperFencesException, InlineHiliteException, BuildError):
+    """A fault in a lesson's text. It stops the build with one line: pymdownx lets it pass, and mkdocs prints
+    it."""
+
+
+def box_address(kind: str, title: str) -> str:
+    """The anchor of a box, from its kind and its title."""
+    words = re.findall(r"\w+", unicodedata.normalize("NFKD", title.removeprefix("Rule:").lower()))
+    return "-".join([kind, *(word.encode("ascii", "ignore").decode() for word in words)]).strip("-")
+
+
+class Box(NamedTuple):
+    """A box of a lesson: its kind, its title, whether it is marked open, its text as Markdown."""
+
+    kind: str
+    title: str
+    open: bool
+    source: str
+
+    @property
+    def anchor(self) -> str:
+        """Its address on the lesson's page."""
+        return box_address(self.kind, self.title)
+
+    @property
+    def name(self) -> str:
+        """Its title without its kind."""
+        return self.title.removeprefix("Rule: ")
+
+
+class Fence(NamedTuple):
+    """A fenced block of a lesson: the word after its ticks, and its lines without their indentation."""
+
+    kind: str
+    source: str
+
+
+class Given(NamedTuple):
+    """A name that a lesson defines for a machine, a job or a layout."""
+
+    name: str
+    expression: str
+    says: str  # in words, for the reader; may be empty
+    place: str  # lessons/12-disaggregated-serving.md:9
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A page of lessons/: the name of its file without the extension, and its source."""
+
+    name: str
+    text: str
+    file: str  # lessons/12-disaggregated-serving.md
+
+    def fault(self, refused: Refused) -> LessonFault:
+        """A fault in the front matter, with file and line."""
+        return LessonFault(f"{self.file}:{refused.line + 2}: {refused}")
+
+    @cached_property
+    def front_text(self) -> str:
+        found = FRONT.match(self.text)
+        return found["yaml"] if found else ""
+
+    @cached_property
+    def front(self) -> dict:
+        """The front matter; an unknown or duplicate key is a fault."""
+        try:
+            allowed, loader = FRONT_MATTER, yaml.SafeLoader
+            return strict_yaml.mapping(self.front_text, allowed, loader) if self.front_text else {}
+        except Refused as refused:
+            raise self.fault(refused) from refused
+
+    @cached_property
+    def body(self) -> str:
+        """The Markdown after the front matter."""
+        return FRONT.sub("", self.text)
+
+    @cached_property
+    def title(self) -> str:
+        """Its heading."""
+        found = TITLE.search(self.body)
+        if not found:
+            raise LessonFault(f"{self.file}:1: a page needs a heading '# …'")
+        return found["title"]
+
+    @property
+    def number(self) -> str:
+        """'12', or '' for a page that is not a lesson."""
+        return self.name[:2] if re.match(r"\d\d-", self.name) else ""
+
+    @property
+    def heading(self) -> str:
+        """Its title, preceded by the number if it is a lesson."""
+        return f"{self.number} {self.title}".strip()
+
+    @property
+    def address(self) -> str:
+        """Its address from the home page."""
+        return address(self.name)
+
+    @cached_property
+    def question(self) -> str:
+        """The lesson's question, below its title."""
+        return found["question"] if (found := QUESTION.search(self.text)) else ""
+
+    @cached_property
+    def headings(self) -> list[str]:
+        """The headings of its sections, ignoring fences."""
+        return [found["text"] for found in HEADING.finditer(FENCE.sub("", self.body))]
+
+    @cached_property
+    def all_boxes(self) -> tuple[Box, ...]:
+        """Every box, in order."""
+        return boxes_in(self.body)
+
+    def boxes(self, kind: str) -> tuple[Box, ...]:
+        """The boxes of this kind."""
+        return tuple(box for box in self.all_boxes if box.kind == kind)
+
+    @property
+    def exercises(self) -> tuple[Box, ...]:
+        return self.boxes("exercise")
+
+    @cached_property
+    def fences(self) -> tuple[Fence, ...]:
+        """Every fenced block, in order."""
+        return tuple(
+            Fence(found["kind"], re.sub(rf"^{found['indent']}", "", found["source"], flags=re.MULTILINE))
+            for found in FENCE.finditer(self.body)
+        )
+
+    def options(self, kind: str) -> list[dict]:
+        """The options of each fence of this kind."""
+        return [strict_yaml.mapping(fence.source) for fence in self.fences if fence.kind == kind]
+
+    @cached_property
+    def widgets(self) -> list[str]:
+        """The widgets that it shows."""
+        return [options["name"] for options in self.options("widget")]
+
+    @cached_property
+    def given(self) -> tuple[Given, ...]:
+        """The names of its front matter, in order."""
+        given = self.front.get("given", {})
+        if not isinstance(given, dict):
+            raise self.fault(Refused("given must be lines 'name: expression'", self._line("given")))
+        return tuple(self._given(name, value) for name, value in given.items())
+
+    def _given(self, name: str, value: str | dict) -> Given:
+        about = value if isinstance(value, dict) else {"is": value}
+        unknown = [key for key in about if key not in GIVEN]
+        if unknown or not isinstance(about.get("is"), (str, int, float)):
+            line = self._line("given", str(name), *unknown[:1])
+            raise self.fault(
+                Refused(f"given {name}: write an expression, or {{is: expression, says: words}}", line)
+            )
+        place = f"{self.file}:{self._line('given', str(name)) + 2}"
+        return Given(str(name), str(about["is"]), str(about.get("says", "")), place)
+
+    def _line(self, *keys: str) -> int:
+        return strict_yaml.line_of(self.front_text, *keys)
+
+    def inline(self, kind: str = "n") -> list[str]:
+        """The sources of its numbers (n) or bars (bar) in running text."""
+        return inline(self.body, kind)
+
+
+def boxes_in(markdown: str) -> tuple[Box, ...]:
+    """The boxes in a piece of a lesson, in their order."""
+    return tuple(
+        Box(
+            found["kind"],
+            found["title"],
+            bool(found["open"]),
+            re.sub(r"^    ", "", found["body"], flags=re.MULTILINE).strip() + "\n",
+        )
+        for found in BOX.finditer(markdown)
+    )
+
+
+def inline(markdown: str, kind: str = "n") -> list[str]:
+    """The sources of the numbers (n) or bars (bar) in a piece of a lesson."""
+    return [found["source"] for found in INLINE.finditer(markdown) if found["kind"] == kind]
+
+
+# -- finding lessons -----------------------------------------------------------------------------------------
+def address(page: str) -> str:
+    """The address of a page of lessons/ on the site, from the home page: '01-why-distributed/', and '' for
+    the home page."""
+    name = page.removesuffix(".md")
+    return "" if name == "index" else f"{name}/"
+
+
+@lru_cache(256)
+def _lesson(path: Path, text: str) -> Lesson:
+    return Lesson(path.stem, text, f"{path.parent.name}/{path.name}")
+
+
+def read(page: str | Path, folder: Path = LESSONS) -> Lesson:
+    """A page by the name of its file; the result is cached while its text stays the same."""
+    path = folder / page
+    return _lesson(path, path.read_text(encoding="utf-8"))
+
+
+def numbered(folder: Path = LESSONS) -> list[Lesson]:
+    """The lessons, by number."""
+    return [read(path) for path in sorted(folder.glob(NUMBERED))]
+
+
+def pages(folder: Path = LESSONS) -> list[Lesson]:
+    """All pages, lessons and others, by name."""
+    return [read(path) for path in sorted(folder.glob("*.md"))]
+
+
+def with_body(markdown: str, folder: Path = LESSONS) -> Lesson | None:
+    """The page with this Markdown, because a converter gets a page without its name, and without its front
+    matter unless that is unreadable."""
+    text = markdown.strip()
+    return next((page for page in pages(folder) if text in (page.body.strip(), page.text.strip())), None)
+
+
+# -- the page that is being converted ------------------------------------------------------------------------
+_current: ContextVar[Lesson | None] = ContextVar("lesson", default=None)
+
+
+@contextmanager
+def on(lesson: Lesson | None) -> Iterator[None]:
+    """Inside this block, computed and quoted pieces belong to this lesson."""
+    before = _current.set(lesson)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def current() -> Lesson | None:
+    """The lesson whose text is being converted; None outside."""
+    return _current.get()
+
+
+# -- the place of a fault ------------------------------------------------------------------------------------
+def places(source: str, folder: Path = LESSONS, line: int = 0) -> list[str]:
+    """'lessons/01-why-distributed.md:42' for each place where this text occurs (several if it is repeated),
+    however it is indented; ``line`` lines further down."""
+    if not source.strip():
+        return []
+    wanted = re.compile(
+        r"[ \t]*\n[ \t]*".join(re.escape(part.strip()) for part in source.strip().split("\n"))
+    )
+    only = current()
+    found = []
+    for path in sorted(folder.rglob("*.md")):
+        if only is None or path.stem == only.name:
+            text = path.read_text(encoding="utf-8")
+            where = f"{folder.name}/{path.relative_to(folder)}"
+            found += [
+                f"{where}:{text.count(chr(10), 0, at.start()) + 1 + line}" for at in wanted.finditer(text)
+            ]
+    return found
+
+
+def fault(source: str, message: str, folder: Path = LESSONS, *, line: int = 0) -> LessonFault:
+    """The exception to raise about this piece of a lesson's source, or about one of its lines."""
+    where = ", ".join(places(source, folder, line)) or "in a lesson"
+    return LessonFault(f"{where}: {message}")

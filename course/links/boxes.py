@@ -1,0 +1,47 @@
+"""Markdown extension: each box of a lesson (rule, property, where it breaks, exercise) gets its own address.
+
+`!!! rule "Rule: sixteen bytes a parameter"` gets the address #rule-sixteen-bytes-a-parameter.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as etree
+from typing import TYPE_CHECKING
+
+from markdown import Extension
+from markdown.treeprocessors import Treeprocessor
+
+from course.lessons import box_address
+
+if TYPE_CHECKING:
+    from markdown.core import Markdown
+
+KINDS = ("rule", "property", "breaks", "exercise", "case")
+
+
+class Addresses(Treeprocessor):
+    """Gives every box its id."""
+
+    def run(self, root: etree.Element) -> None:
+        """Walk the page once; a repeated title gets a number, as headings do."""
+        seen: dict[str, int] = {}
+        for box in root.iter("div"):
+            classes = box.get("class", "").split()
+            kind = next((kind for kind in KINDS if kind in classes), None)
+            if kind and "admonition" in classes and len(box):
+                id = box_address(kind, "".join(box[0].itertext()))
+                seen[id] = seen.get(id, 0) + 1
+                box.set("id", id if seen[id] == 1 else f"{id}-{seen[id]}")
+
+
+class Boxes(Extension):
+    """Registers the walk after the inline patterns, when titles are complete."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        """Hook of Python-Markdown."""
+        md.treeprocessors.register(Addresses(md), "boxes", 15)
+
+
+def makeExtension(**options: dict) -> Boxes:
+    """Entry point of Python-Markdown."""
+    return Boxes(**options)

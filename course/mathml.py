@@ -1,0 +1,92 @@
+r"""Markdown extension: LaTeX between dollar signs becomes MathML when the site is built, so no page needs a
+script for it.
+
+    $16\Psi$ inside a sentence, and on lines of its own
+    $$ T = \frac{6 P D}{N \cdot C} $$
+
+A price is not math. Inline, the opening $ is not followed by a space; the closing $ is not preceded by a
+space or opening bracket and not followed by a digit ("from $3M to $5M" stays text). \$ is always a dollar
+sign. Code is left alone. In a table cell write \mid or \vert for a bar.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import xml.etree.ElementTree as etree
+from typing import TYPE_CHECKING
+
+from latex2mathml.converter import convert
+from markdown import Extension
+from markdown.blockprocessors import BlockProcessor
+from markdown.inlinepatterns import InlineProcessor
+from markdown.util import AtomicString
+
+from course.lessons import fault
+from course.matches import there
+
+if TYPE_CHECKING:
+    from re import Match
+    from xml.etree.ElementTree import Element
+
+    from markdown.core import Markdown
+
+INLINE = r"(?<![\\$])\$(?=[^\s$])((?:\\.|[^$\\])*?)(?<=[^\s(\[{])\$(?![\d$])"
+MARK = r"((?:-th)?[.,;:?!)]*)"  # what must not be parted from a formula at the end of a line
+SPLIT = re.compile(r"\\(begin|end)\{aligned\}")  # latex2mathml supports the same environment as split
+BLOCK = re.compile(r"(?:^|\n) {0,3}\$\$(.+?)\$\$[ \t]*(?=\n|$)", re.DOTALL)
+
+
+def to_mathml(latex: str, display: str = "inline") -> str:
+    """The MathML of one formula, with its LaTeX as alternative text; a fault in it stops the build."""
+    latex = latex.strip()
+    try:
+        mathml = convert(SPLIT.sub(r"\\\1{split}", latex), display=display)
+    except Exception as error:  # latex2mathml raises many types, some of them bare IndexErrors
+        raise fault(
+            latex, f"this is not LaTeX that can be set: {latex} ({type(error).__name__} {error})"
+        ) from error
+    if unknown := re.search(
+        r"<m[io]>(\\[a-zA-Z]+|&)</m[io]>", mathml
+    ):  # it passes through whatever it does not support
+        raise fault(latex, f"{unknown[1]} has no meaning to latex2mathml here: {latex}")
+    return mathml.replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
+
+
+class InlineMath(InlineProcessor):
+    """$…$ within a paragraph, a heading, a list item or a table cell."""
+
+    def handleMatch(self, m: Match[str], data: str) -> tuple[str, int, int]:
+        formula, mark = to_mathml(m[1]), html.escape(m[2])
+        together = f'<span class="formula-and-mark">{formula}{mark}</span>' if mark else formula
+        return self.md.htmlStash.store(together), m.start(0), m.end(0)
+
+
+class BlockMath(BlockProcessor):
+    """$$…$$ on lines of its own: a displayed formula, which scrolls by itself if the screen is too narrow."""
+
+    def test(self, parent: Element, block: str) -> bool:
+        return BLOCK.search(block) is not None
+
+    def run(self, parent: Element, blocks: list[str]) -> None:
+        block = blocks.pop(0)
+        match = there(BLOCK.search(block), "$$…$$")
+        if before := block[: match.start()].strip("\n"):
+            self.parser.parseBlocks(parent, [before])
+        formula = etree.SubElement(parent, "div", {"class": "math", "data-search-exclude": ""})
+        formula.text = AtomicString(self.parser.md.htmlStash.store(to_mathml(match[1], "block")))
+        if after := block[match.end() :].strip("\n"):
+            blocks.insert(0, after)
+
+
+class MathMLExtension(Extension):
+    def extendMarkdown(self, md: Markdown) -> None:
+        md.ESCAPED_CHARS.append("$")
+        md.inlinePatterns.register(
+            InlineMath(INLINE + MARK, md), "mathml", 185
+        )  # after code (190), before escapes (180)
+        md.parser.blockprocessors.register(BlockMath(md.parser), "mathml", 75)  # after indented code (80)
+
+
+def makeExtension(**options: dict) -> MathMLExtension:
+    return MathMLExtension(**options)

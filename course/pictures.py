@@ -1,0 +1,191 @@
+"""The pictures that are stored in the repository because only a browser can make them: a link preview for
+each lesson, the tiles of the home page's map, every figure as the page of figures shows it, and the favicon
+as a bitmap.
+
+    python -m course.pictures             all of them, after course/build.py, when a title, a question or a
+                                          lesson's first figure has changed
+    python -m course.pictures tiles       the tiles alone
+    python -m course.pictures figures     the figures alone; after this, their names, if not all
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from base64 import b64decode, b64encode
+from functools import partial
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader
+from PIL import Image, ImageOps, PngImagePlugin
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+from course import browsers, lessons
+from course.fences import gallery
+from course.matches import there
+from course.paper import SITE, served
+from widgets.kit.drawing import tokens
+from widgets.kit.widget import all_widgets
+
+ASSETS = Path(__file__).resolve().parents[1] / "site" / "theme" / "assets"
+WIDTH, HEIGHT = 1200, 630
+DRAWN = "() => [...Bokeh.index.roots][0].export('png').canvas.toDataURL()"
+# A tile of the map is a figure without its words, which nobody could read at that size.
+TILE, TILE_WIDTH = (320, 200), 560
+WORDLESS = (
+    "CanvasRenderingContext2D.prototype.fillText = CanvasRenderingContext2D.prototype.strokeText = () => {}"
+)
+# Where another figure of a lesson than its first makes the better picture.
+PICTURED = {
+    "02-collectives": "ring_allreduce",
+    "05-fsdp-and-zero": "fsdp_timeline",
+    "08-sequence-and-context": "ring_attention",
+    "10-nd-parallelism": "rank_mesh",
+    "16-custom-kernels-and-fusion": "flash_attention",
+    "18-torch-compile": "compile_break_even",
+}
+COURSE = ("System ML", "Parallel training and inference, from first principles", "01-why-distributed")
+
+
+def cards() -> list[tuple[str, str, str]]:
+    """(name, title, question) of every lesson."""
+    return [(lesson.name, lesson.title, lesson.question.replace("`", "")) for lesson in lessons.numbered()]
+
+
+def first_widget(name: str) -> str:
+    html = (SITE / name / "index.html").read_text(encoding="utf-8")
+    return there(re.search(r'data-widget="(\w+)"', html), f"the first widget of {name}")[1]
+
+
+def drawn(page: Page, home: str, slug: str) -> str:
+    """The widget's picture in its first state, as a data URL."""
+    page.goto(f"{home}{slug}/")
+    page.locator('figure.widget[data-state="live"]').wait_for()
+    return page.evaluate(DRAWN)
+
+
+def save(picture: bytes, path: Path, says: str) -> None:
+    """A small PNG whose metadata says what it shows, so that a test notices when the page says something
+    else."""
+    told = PngImagePlugin.PngInfo()
+    told.add_text("Title", says)
+    path.parent.mkdir(exist_ok=True)
+    Image.open(io.BytesIO(picture)).convert("RGB").quantize(96, dither=Image.Dither.NONE).save(
+        path, optimize=True, pnginfo=told
+    )
+
+
+def told(slug: str) -> str:
+    """What a stored picture of a figure is a picture of."""
+    widget = all_widgets()[slug]()
+    return f"{widget.question} {widget.shown()['summary']}"
+
+
+def thumbnail(picture: bytes) -> bytes:
+    """A figure, as large as it may be on the light ground of a card."""
+    drawing = Image.open(io.BytesIO(picture)).convert("RGBA")
+    ground = Image.new("RGBA", drawing.size, tokens.palette("light")["panel"])
+    whole = ImageOps.pad(
+        Image.alpha_composite(ground, drawing).convert("RGB"),
+        (gallery.WIDTH, gallery.HEIGHT),
+        Image.Resampling.LANCZOS,
+        color=tokens.palette("light")["panel"],
+    )
+    kept = io.BytesIO()
+    whole.save(kept, "PNG")
+    return kept.getvalue()
+
+
+def figures(browser: Browser, home: str, names: list[str]) -> None:
+    """The pictures on the page of figures."""
+    page = browser.new_page(viewport={"width": 760, "height": HEIGHT}, color_scheme="light")
+    for slug in names or sorted(all_widgets()):
+        address = drawn(page, home, slug)
+        picture = thumbnail(b64decode(address.partition(",")[2]))
+        save(picture, ASSETS / "figures" / f"{slug}.png", told(slug))
+    page.close()
+
+
+def tile(picture: str) -> Image.Image:
+    """A figure, trimmed and as large as a tile has room for, on nothing."""
+    image = Image.open(io.BytesIO(b64decode(picture.partition(",")[2]))).convert("RGBA")
+    image = image.crop(image.getbbox())
+    image.thumbnail(TILE, Image.Resampling.LANCZOS)
+    whole = Image.new("RGBA", TILE)
+    whole.paste(image, ((TILE[0] - image.width) // 2, (TILE[1] - image.height) // 2))
+    return whole
+
+
+def tiles(browser: Browser, home: str) -> None:
+    """Each lesson's tile in both themes."""
+    (ASSETS / "tiles").mkdir(exist_ok=True)
+    for theme in ("light", "dark"):
+        page = browser.new_page(
+            viewport={"width": TILE_WIDTH, "height": HEIGHT}, color_scheme=theme, device_scale_factor=2
+        )
+        page.add_init_script(WORDLESS)
+        for lesson in lessons.numbered():
+            slug = PICTURED.get(lesson.name) or first_widget(lesson.name)
+            tile(drawn(page, home, slug)).save(
+                ASSETS / "tiles" / f"{lesson.name}-{theme}.webp", quality=70, alpha_quality=70, method=6
+            )
+        page.close()
+
+
+def previews(browser: Browser, home: str) -> None:
+    """Each lesson's link preview, and the course's."""
+    card = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True
+    ).get_template("preview-card.html")
+    page = browser.new_page(
+        viewport={"width": 800, "height": HEIGHT}, color_scheme="light", device_scale_factor=2
+    )
+    shown = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+    for name, title, question in [*cards(), ("course", COURSE[0], COURSE[1])]:
+        of = COURSE[2] if name == "course" else name
+        html = card.render(
+            number=name[:2] if name[:2].isdigit() else "",
+            title=title,
+            question=question,
+            picture=drawn(page, home, first_widget(of)),
+        )
+        shown.route("**/card", partial(Route.fulfill, body=html, content_type="text/html"))
+        shown.goto(f"{home}card")
+        shown.evaluate("document.fonts.ready")
+        save(shown.screenshot(), ASSETS / "previews" / f"{name}.png", title)
+
+
+def favicon(browser: Browser) -> None:
+    """The favicon as a bitmap."""
+    page = browser.new_page(viewport={"width": 32, "height": 32})
+    page.set_content(
+        f'<body style="margin:0"><img width="32" height="32" src="data:image/svg+xml;base64,{icon()}">'
+    )
+    page.screenshot(path=ASSETS / "images" / "favicon.png", omit_background=True)
+
+
+def main() -> None:
+    if not SITE.exists():
+        sys.exit("There is no built site; run python -m course.build first.")
+    kind, *names = sys.argv[1:] or ["all"]
+    with served(SITE) as home, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS
+        )
+        if kind in ("all", "tiles"):
+            tiles(browser, home)
+        if kind in ("all", "figures"):
+            figures(browser, home, names)
+        if kind == "all":
+            previews(browser, home)
+            favicon(browser)
+        browser.close()
+
+
+def icon() -> str:
+    return b64encode((ASSETS / "images" / "favicon.svg").read_bytes()).decode()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""A puzzle as the page runs it: the lines of its module that judge, and all that they call in the engine, as
+one text of plain Python that imports nothing but ``math``.
+
+The page's Python (Brython) has no numpy and no packages. So functions are taken out of their files as they
+are, without annotations, docstrings and decorators; what they use is taken first. Two different things of one
+name, or a module that is not the engine's, stop the build.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from functools import cache
+from pathlib import Path
+
+import brython
+
+from course.strict_yaml import Refused
+from engine.course import puzzles
+from widgets.kit.page import headers
+from widgets.kit.page.dependencies import ROOT
+
+DATA = Path(brython.__file__).parent / "data"
+BRYTHON = DATA / "brython.js"
+LIBRARY = DATA / "brython_stdlib.js"
+JUDGES = ("tried", "as_json")
+TASKS = ("run", "check", "FUNCTION")
+ANSWER = """def answer(code, task):
+    return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""
+
+
+def files() -> dict[str, str]:
+    """File name -> contents of what a page with a puzzle fetches beside the theme's scripts and Brython."""
+    judges = {f"assets/puzzle/puzzles/{name}.txt": script(name) for name in puzzles.names()}
+    return {headers.FRAME: headers.frame(), "assets/puzzle/math.js": math(), **judges}
+
+
+def script(name: str) -> str:
+    """The Python text that judges a puzzle."""
+    taken = Taken()
+    for judge in JUDGES:
+        taken.take(f"{puzzles.__name__}.{puzzles.SHARED}", judge)
+    for task in TASKS:
+        taken.take(f"{puzzles.__name__}.{name}", task)
+    return "\n\n".join(["import math", *taken.texts, ANSWER]) + "\n"
+
+
+def math() -> str:
+    """Brython's own ``math``, out of its library: JavaScript that hands it over."""
+    text = LIBRARY.read_text(encoding="utf-8")
+    modules, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+    return f"__BRYTHON__.use_VFS=true;__BRYTHON__.update_VFS({json.dumps({'math': modules['math']})});\n"
+
+
+class Taken:
+    """What has been taken out of modules so far: the texts, in an order in which they can be run."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.known: dict[str, tuple[str, str]] = {}  # a name -> the module and the name there
+        self.begun: set[tuple[str, int]] = set()  # statements, each of which may give several names
+
+    def take(self, module: str, name: str) -> None:
+        """A module's name, after all that it uses."""
+        statement = _defined(module).get(name)
+        if statement is None:
+            raise Refused(f"{module} has no {name} that a page could run")
+        if isinstance(statement, ast.ImportFrom):
+            return self._take_imported(statement, name)
+        if self.known.setdefault(name, (module, name)) != (module, name):
+            raise Refused(
+                f"{name} is in {module} and in {self.known[name][0]}: a page has one place for both"
+            )
+        if (module, statement.lineno) in self.begun:
+            return
+        self.begun.add((module, statement.lineno))
+        text = ast.unparse(Bare().visit(ast.parse(ast.unparse(statement))))
+        for used in sorted(_names(text) & _defined(module).keys() - {name}):
+            self.take(module, used)
+        self.texts.append(text)
+
+    def _take_imported(self, statement: ast.ImportFrom, name: str) -> None:
+        source, [original] = (
+            statement.module or "",
+            [each.name for each in statement.names if (each.asname or each.name) == name],
+        )
+        if not source.startswith("engine."):
+            raise Refused(f"{name} comes from {source}, which a page does not have")
+        self.take(source, original)
+        if name != original and name not in self.known:
+            self.known[name] = (source, original)
+            self.texts.append(f"{name} = {original}")
+
+
+class Bare(ast.NodeTransformer):
+    """Without annotations, docstrings and decorators."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.decorator_list, node.returns = [], None
+        for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            each.annotation = None
+        node.body = _without_docstring(node.body)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self.generic_visit(node)
+        node.decorator_list, node.body = [], _without_docstring(node.body)
+        return node
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    said = first.value if isinstance(first, ast.Expr) else None
+    is_text = isinstance(said, ast.Constant) and isinstance(said.value, str)
+    return (body[1:] or [ast.Pass()]) if is_text else body
+
+
+def _names(text: str) -> set[str]:
+    return {
+        node.id
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+
+
+@cache
+def _defined(module: str) -> dict[str, ast.stmt]:
+    """Name -> the statement of a module that gives it; ``math`` is there in any case."""
+    file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    found: dict[str, ast.stmt] = {}
+    for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            found[statement.name] = statement
+        elif isinstance(statement, ast.Assign):
+            found |= {
+                node.id: statement
+                for target in statement.targets
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name)
+            }
+        elif isinstance(statement, ast.ImportFrom):
+            found |= {each.asname or each.name: statement for each in statement.names}
+    return found

@@ -1,0 +1,172 @@
+"""Runs mkdocs, whose pages are taken as an earlier build has rendered them while nothing that they are made
+of has changed: ``python -m course.rendered build -d FOLDER``.
+
+A page is made of its text, the settings, the glossary, the names of all pages, the titles of all lessons, the
+files that it quotes, and code: the Markdown extensions, the fences that it has, and whatever its text names
+of the widgets, the pictures and the engine. A page with a fence that collects from other pages is made of
+everything.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from material.plugins.search.plugin import SearchIndex
+from mkdocs.__main__ import cli
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+from mkdocs.structure.toc import AnchorLink, get_toc
+
+from course import book, lessons, numbers
+from course.fences import diagram, widget
+from course.links import glossary
+from widgets.kit.page import dependencies
+from widgets.kit.page.cache import digest, kept
+from widgets.kit.widget import all_widgets
+
+ROOT = dependencies.ROOT
+OF_ITS_OWN = (
+    "widget",
+    "table",
+    "diagram",
+    "trace",
+    "puzzle",
+)  # fences that show only what they name; others collect
+CITED = ("pyproject.toml", "LICENSE")  # read by a fence that collects
+QUOTED = re.compile(r'^ *--8<-- "([^":]+)', re.MULTILINE)
+FENCED = re.compile(r"^ *``` *(\w+)", re.MULTILINE)
+ITSELF = "course.rendered"  # also where it runs as __main__
+SETTINGS = ROOT / "mkdocs.yml"
+LOG = logging.getLogger("mkdocs")
+
+
+def keep() -> None:
+    """From now on mkdocs stores what a page came to, and the entries of its search."""
+    Page.render = _keeping(Page.render)
+    SearchIndex.add_entry_from_context = _keeping_entries(SearchIndex.add_entry_from_context)
+
+
+# -- what a page is made of ----------------------------------------------------------------------------------
+def sources(page: Page, config: MkDocsConfig, files: Files) -> list[str]:
+    """The texts that a page is made of."""
+    whole = page.file.content_string
+    known = [f"{lesson.name} {lesson.title}" for lesson in lessons.numbered()]
+    quoted = _texts_of(QUOTED.findall(whole))
+    others = [file.src_uri for file in files if file.is_documentation_page()]
+    collected = [] if _is_of_its_own(whole) else _everything()
+    terms = glossary.PAGE.read_text(encoding="utf-8") if glossary.PAGE.exists() else ""
+    settings = [SETTINGS.read_text(encoding="utf-8"), str(config.site_url)]
+    return [page.file.src_uri, whole, *known, *quoted, *others, terms, *settings, *collected]
+
+
+def _is_of_its_own(text: str) -> bool:
+    return not (set(FENCED.findall(text)) & _fences().keys() - set(OF_ITS_OWN))
+
+
+def _everything() -> list[str]:
+    """All pages, all code, and what else a page that collects may read."""
+    return [*(page.text for page in lessons.pages()), *_texts_of(CITED), dependencies.state_of_all()]
+
+
+def _texts_of(names: Iterable[str]) -> list[str]:
+    return [(ROOT / name).read_text(encoding="utf-8") for name in names if (ROOT / name).is_file()]
+
+
+def modules(text: str) -> tuple[str, ...]:
+    """The modules that a page with this text is made by."""
+    words, kinds = set(re.findall(r"\w+", text)), set(FENCED.findall(text))
+    extensions = [name for name in book.settings().markdown_extensions if name.startswith("course.")]
+    fences = [made_by for kind, made_by in _fences().items() if kind in kinds]
+    shown = [name for slug in all_widgets().keys() & words for name in widget.depends_on(f"name: {slug}\n")]
+    drawn = [f"course.diagrams.{name}" for name in diagram.names() if name in words]
+    return tuple(sorted({ITSELF, *extensions, *fences, *shown, *drawn, *numbers.named_in(text)}))
+
+
+@cache
+def _fences() -> dict[str, str]:
+    """Kind -> the module of each fence of the course."""
+    listed = book.settings().mdx_configs["pymdownx.superfences"]["custom_fences"]
+    return {fence["name"]: f"course.fences.{fence['name']}" for fence in listed}
+
+
+# -- pages ---------------------------------------------------------------------------------------------------
+def _keeping(render: Callable) -> Callable:
+    def kept_render(page: Page, config: MkDocsConfig, files: Files) -> None:
+        def made() -> bytes:
+            with _warnings() as warnings:
+                render(page, config, files)
+            return json.dumps(_record(page) | {"warnings": warnings}).encode()
+
+        name = f"page.{digest(*sources(page, config, files))}"
+        record = json.loads(kept(name, made, modules(page.file.content_string)))
+        if page.content is None:
+            _restore(page, files, record)
+
+    return kept_render
+
+
+def _record(page: Page) -> dict[str, Any]:
+    """All that mkdocs reads of a page once it is rendered."""
+    links = page.links_to_anchors or {}
+    return {
+        "content": page.content,
+        "toc": [_token(link) for link in page.toc],
+        "title": page._title_from_render,
+        "anchors": sorted(page.present_anchor_ids or ()),
+        "links": {file.src_uri: anchors for file, anchors in links.items()},
+    }
+
+
+def _token(link: AnchorLink) -> dict[str, Any]:
+    children = [_token(child) for child in link.children]
+    return {"name": link.title, "id": link.id, "level": link.level, "children": children}
+
+
+def _restore(page: Page, files: Files, record: dict[str, Any]) -> None:
+    """The page as it was when it was rendered; mkdocs hears its warnings again."""
+    page.content, page.toc = record["content"], get_toc(record["toc"])
+    page._title_from_render, page.present_anchor_ids = record["title"], set(record["anchors"])
+    linked = {files.get_file_from_path(name): anchors for name, anchors in record["links"].items()}
+    page.links_to_anchors = {file: anchors for file, anchors in linked.items() if file}
+    for level, words in record["warnings"]:
+        LOG.log(level, words)
+
+
+@contextmanager
+def _warnings() -> Iterator[list[tuple[int, str]]]:
+    """What mkdocs says inside this block: levels and words."""
+    said: list[tuple[int, str]] = []
+    listener = logging.Handler(logging.WARNING)
+    listener.emit = lambda record: said.append((record.levelno, record.getMessage()))
+    LOG.addHandler(listener)
+    try:
+        yield said
+    finally:
+        LOG.removeHandler(listener)
+
+
+# -- the search ----------------------------------------------------------------------------------------------
+def _keeping_entries(add: Callable) -> Callable:
+    def kept_add(index: SearchIndex, page: Page) -> None:
+        def made() -> bytes:
+            before = len(index.entries)
+            add(index, page)
+            return json.dumps([index.entries.pop() for _ in index.entries[before:]][::-1]).encode()
+
+        about = [page.url, str(page.title), json.dumps(page.meta, default=str), page.content or ""]
+        toc = json.dumps([_token(link) for link in page.toc])
+        index.entries += json.loads(kept(f"search.{digest(*about, toc)}", made, (ITSELF,)))
+
+    return kept_add
+
+
+if __name__ == "__main__":
+    keep()
+    cli()

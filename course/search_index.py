@@ -1,0 +1,123 @@
+"""Search entries for what mkdocs does not index: widgets, boxed rules, symbols spelled out, and other forms
+of words.
+
+mkdocs indexes each section's text. Widgets are excluded from that (`data-search-exclude`) and get their own
+entries here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html import escape, unescape
+from pathlib import Path
+
+from course import excerpts
+from course.links import glossary
+from widgets.kit.widget import all_widgets
+
+OWN_PAGE_BOOST = 0.2  # ranks below the same widget in its lesson
+BREVITY = 0.5  # "Bubble" before "Zero-bubble schedule": mkdocs's search ignores a title's length
+BOOSTS = {
+    "glossary/#symbols": 100
+}  # the table that defines the letters comes before the formulas that use them
+GREEK = {
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "epsilon": "ε",
+    "lambda": "λ",
+    "mu": "μ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "Psi": "Ψ",
+    "Phi": "Φ",
+}
+COMMAND = re.compile(r"\\(?:var)?(" + "|".join(GREEK) + r")(?![a-zA-Z])")
+FORMULA = re.compile(r"\$+([^$]+)\$+")
+WITH_INDEX = re.compile(r"(?<![A-Za-z])([A-Za-z])_\{?(?:\\(?:text|mathrm|rm)\s*)?\{?\s*([A-Za-z]{2,})")
+
+
+def spelled(latex: str) -> list[str]:
+    r"""'16\Psi + B_{\text{crit}}' -> ['Psi Ψ', 'B_crit']: what one types who looks for these symbols."""
+    greek = {f"{name} {GREEK[name]}" for name in COMMAND.findall(latex)}
+    return sorted(greek | {f"{letter}_{index}" for letter, index in WITH_INDEX.findall(latex)})
+
+
+def symbols_by_section(page: str) -> dict[str, str]:
+    """Address of each section of a built page -> all its formulas; '' is the part before the first
+    heading."""
+    section, found = "", {}
+    for heading, latex in re.findall(r'<h[23][^>]* id="([^"]+)"|<math alttext="([^"]*)"', page):
+        section = heading or section
+        found[section] = f"{found.get(section, '')} {unescape(latex)}"
+    return found
+
+
+def plain(html: str) -> str:
+    """The words of a piece of HTML, without displayed formulas."""
+    html = re.sub(r'<div class="math".*?</div>', " ", html, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", "", html).split())
+
+
+def widget_entries(places: Callable[[str], list[tuple[str, str]]]) -> list[dict]:
+    """Each widget at its places in the lessons, (address, title) by slug, and on its own page."""
+    found = []
+    for slug, cls in all_widgets().items():
+        controls = [control for control in cls.controls().values() if control.label]
+        folded = [control.label for control in controls if getattr(control, "more", False)]
+        readouts = [method.readout_label for method in cls.methods("readout_label").values()]
+        words = (
+            f"Figure {slug}, {slug.replace('_', ' ')}. Controls: "
+            f"{', '.join(control.label for control in controls)}. "
+            f"Shows: {', '.join(readouts)}."
+        )
+        entry = {
+            "title": escape(cls.question, quote=False),
+            "text": f"<p>{escape(words, quote=False)}</p>",
+            "tags": [control.label for control in controls if control.label not in folded],
+        }
+        found += [entry | {"location": address.removeprefix("../")} for address, _ in places(slug)]
+        found.append(entry | {"location": f"{slug}/", "boost": OWN_PAGE_BOOST})
+    return found
+
+
+def rule_entries() -> list[dict]:
+    """Each boxed rule where its lesson derives it."""
+    return [
+        {
+            "location": f"{lesson.name}/#{rule.anchor}",
+            "title": escape(f"Rule: {rule.name}", quote=False),
+            "text": f"<p>{plain(excerpts.html(rule.source, lesson))}</p><p>Symbols: "
+            f"{', '.join(spelled(' '.join(FORMULA.findall(rule.source))))}</p>",
+        }
+        for lesson in excerpts.lessons_with("rule")
+        for rule in lesson.boxes("rule")
+    ]
+
+
+def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
+    """Add to the index that mkdocs has written; ``places(slug)`` gives the lessons that show a widget."""
+    path = site / "search" / "search_index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    forms = {f"glossary/#{entry.anchor}": list(entry.also) for entry in glossary.entries()}
+    symbols = {
+        page: symbols_by_section((site / page / "index.html").read_text(encoding="utf-8"))
+        for page in {doc["location"].split("#")[0] for doc in index["docs"]}
+    }
+    for doc in index["docs"]:
+        page, _, section = doc["location"].partition("#")
+        if found := spelled(symbols[page].get(section, "")):
+            doc["text"] += f"<p>Symbols: {', '.join(found)}</p>"
+        if forms.get(doc["location"]):
+            doc["tags"] = forms[doc["location"]]
+    index["docs"] += rule_entries() + widget_entries(places)
+    for doc in index["docs"]:
+        doc["boost"] = round(
+            BOOSTS.get(doc["location"], 1) * doc.get("boost", 1) * (1 + BREVITY / len(doc["title"].split())),
+            3,
+        )
+    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

@@ -1,0 +1,312 @@
+"""What ``import engine`` offers: the common questions, by plain names.
+
+Each function takes a model and a machine, either as keys of the catalogue or as your own objects, passes them
+to the package that knows the answer, and returns a frozen dataclass whose ``as_dict()`` uses the keys of the
+command line. SI units throughout. A bad argument is a ValueError that names the argument, its value and what
+is allowed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine import catalog
+from engine.catalog import gpu as gpu
+from engine.catalog import link as link
+from engine.catalog import model as model
+from engine.catalog import node as node
+from engine.catalog import recipe as recipe
+from engine.catalog.hardware import Gpu
+from engine.catalog.hardware import Link as Link
+from engine.catalog.hardware import Node as Node
+from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe as Recipe
+from engine.course import validation
+from engine.course.validation import Validation
+from engine.launch import verdict
+from engine.launch.texts import Texts
+from engine.launch.verdict import Report as Report
+from engine.mechanism import bill as bills
+from engine.mechanism import interconnect, reliability
+from engine.mechanism.bill import Bill
+from engine.mechanism.interconnect import Collective
+from engine.mechanism.reliability import Goodput
+from engine.serving import deployments, inference
+from engine.serving.deployments import Deployment as Deployment
+from engine.serving.deployments import Deployments
+from engine.serving.inference import Served, Serving
+from engine.step import layout as layouts
+from engine.step import search
+from engine.step.layout import Estimate, Job, Layout, Machine
+from engine.step.search import Plan
+
+
+def estimate(model: Model | str, machine: Machine | Gpu | str, job: Job, layout: Layout) -> Estimate:
+    """Time and memory of one training step with the layout that you choose.
+
+    The step time is the sum of everything that is not hidden behind other work: arithmetic, tensor, context
+    and expert traffic, the pipeline bubble, exposed gradient traffic and the optimizer. Memory is that of the
+    fullest pipeline stage.
+
+    Leaves out failures, checkpoints, data loading, and stragglers. A layout that cannot be built is a
+    ValueError that names the nearest ones that can.
+
+    >>> job = engine.Job(global_batch=512, seq=8192)
+    >>> layout = engine.Layout(gpus=64, tp=2)
+    >>> step = engine.estimate("llama3-8b", "h100-sxm", job, layout)
+    >>> print(f"{step.step_s:.2f} s, {step.mfu():.0%} MFU, {step.binding}")
+    >>> step.fits
+    """
+    _require(Job, job=job)
+    _require(Layout, layout=layout)
+    return layouts.estimate(_as_model(model), _as_machine(machine), job, layout)
+
+
+def plan(model: Model | str, machine: Machine | Gpu | str, job: Job, gpus: int, *, top: int = 5) -> Plan:
+    """The fastest layout that fits on this many GPUs, and the best of the other splits, each with what it
+    loses by.
+
+    Every legal tensor × pipeline × context × expert split is tried with every micro-batch, recomputation,
+    ZeRO stage and schedule; each result is the one that ``estimate`` gives. Where nothing fits, the layout
+    with the smallest memory is returned.
+
+    Leaves out HSDP (``shard``), recomputation by module or of some layers only, pipeline chunks without a
+    layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
+
+    >>> job = engine.Job(global_batch=1024, seq=8192)
+    >>> found = engine.plan("llama3-70b", "h100-sxm", job, gpus=512)
+    >>> for each in [found.best, *found.runners_up]:
+    ...     at = each.layout
+    ...     split = f"TP {at.tp} × PP {at.pp} × CP {at.cp} × DP {at.dp}"
+    ...     print(f"{split}: {each.step_s:.1f} s")
+    """
+    _require(Job, job=job)
+    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top)
+
+
+def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:
+    """Whether what you are about to launch fits, how fast it goes, what is wrong with it, and what to change.
+
+    ``texts`` is one text, several, or texts by name: a script with Megatron-LM's arguments, a torchtitan
+    TOML, a DeepSpeed JSON, an Accelerate YAML or TrainingArguments with the model's name or its config.json,
+    a Megatron-Bridge recipe with overrides, or a line that starts vLLM, SGLang or TensorRT-LLM. Nothing is
+    run. The report has the memory of the fullest GPU by part, the time with its band, the errors that the
+    framework would give, the best changes as edited lines, the planner's best, and what was read, assumed and
+    ignored by line. ``gpus`` is taken from the texts where they say it, ``gpu`` is the H100 SXM unless given.
+
+    Leaves out what the engine does not model (adapters, state on the host, drafts): the verdict then is "not
+    modelled". A text that cannot be read is a line among ``faults``, never an error.
+
+    >>> line = "vllm serve meta-llama/Llama-3.1-70B -tp 2"
+    >>> report = engine.check_launch(line, gpu="h100-sxm")
+    >>> report.verdict, report.room.longest
+    >>> for change in report.changes:
+    ...     print(change.what, change.fits)
+    """
+    return verdict.check_launch(texts, gpu, gpus)
+
+
+def serve(
+    model: Model | str,
+    machine: Machine | Gpu | str,
+    *,
+    tp: int = 1,
+    batch: int = 1,
+    prompt: int = 1024,
+    output: int = 128,
+    kv_precision: str | None = None,
+    weight_precision: str | None = None,
+    all_reduce: str = "auto",
+) -> Served:
+    """Prefill and decode on one replica of ``tp`` GPUs: latencies, throughput, and the largest batch that
+    fits.
+
+    ``batch`` requests of ``prompt`` + ``output`` tokens run together. A decode step reads every weight once,
+    and the keys and values of each request; the context is prompt + output/2 on average. Keys and values are
+    stored in 16 bits and weights in the machine's precision, unless you say otherwise.
+
+    Leaves out queueing, speculative decoding, expert parallelism and pipelines.
+
+    >>> eight = engine.serve("llama3-70b", "h100-sxm", tp=8, batch=32)
+    >>> eight.ttft_s, eight.time_per_output_token_s
+    >>> eight.largest_batch
+    """
+    at = _as_machine(machine)
+    kept = inference.cache_precision(at) if kv_precision is None else kv_precision
+    asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision)
+    return inference.infer(_as_model(model), at, asked)
+
+
+def deploy(
+    model: Model | str,
+    machine: Machine | Gpu | str,
+    gpus: int,
+    *,
+    token_s: float,
+    prompt: int = 1024,
+    output: int = 128,
+    kv_precision: str | None = None,
+    weight_precision: str | None = None,
+    top: int = 5,
+) -> Deployments:
+    """How to split a fleet into replicas for the highest throughput, if each user must get a token at least
+    every ``token_s`` seconds.
+
+    Each tensor-parallel degree is tried with as many users as the target allows and the cache holds. A user's
+    next token takes t = decode step + users · prefill / output, because each step also pays its share of the
+    prefills; a GPU yields users / (t · tp) tokens per second. Only whole replicas count, so left-over GPUs do
+    nothing.
+
+    Leaves out bursts and the queueing they cause (each replica is kept full), speculative decoding, expert
+    parallelism and pipelines.
+
+    >>> fleet = engine.deploy(
+    ...     "llama3-70b", "h100-sxm", gpus=64, token_s=0.03, prompt=2048
+    ... )
+    >>> for each in [fleet.best, *fleet.runners_up]:
+    ...     split = f"{each.replicas} × TP {each.tp}, {each.users} users each"
+    ...     print(f"{split}: {each.tokens_per_s:,.0f} tokens/s")
+    """
+    return deployments.deploy(
+        _as_model(model),
+        _as_machine(machine),
+        gpus,
+        token_s,
+        prompt,
+        output,
+        kv_precision,
+        weight_precision,
+        top,
+    )
+
+
+def collective(
+    op: str, machine: Machine | Gpu | str, *, ranks: int, buffer_bytes: float, per_node: int | None = None
+) -> Collective:
+    """Time and bandwidths of one collective operation among ``ranks`` GPUs of a cluster.
+
+    Inside one node: as measured with NCCL. Across nodes: the fastest of ring, tree and PAT, where each hop
+    takes the time of its link. On a torus: over its axes. ``buffer_bytes`` is the whole buffer. Ranks fill
+    one node after the other, unless ``per_node`` says how many are on each. ``extrapolates`` lists what lies
+    outside the measurements.
+
+    Leaves out other traffic on the same wires, incast, and the time for a call to reach the GPU.
+
+    >>> reduced = engine.collective(
+    ...     "all_reduce", "h100-sxm", ranks=16, buffer_bytes=2**30
+    ... )
+    >>> reduced.algorithm, reduced.time_s
+    >>> print(f"bus bandwidth {reduced.bus_bandwidth / 1e9:.0f} GB/s")
+    """
+    at = _as_machine(machine)
+    return interconnect.collective(op, at.gpu.key, at.wires, ranks, buffer_bytes, per_node)
+
+
+def goodput(
+    gpus: int,
+    *,
+    checkpoint_s: float = 60.0,
+    restart_s: float = 600.0,
+    failures_per_gpu_year: float | None = None,
+    interval_s: float | None = None,
+) -> Goodput:
+    """The useful share of a long run on this many GPUs, where a failure of any one stops them all.
+
+    With M seconds between failures, writing checkpoints takes a share δ/τ of the time, redoing lost work τ/2M
+    and restarting R/M (``goodput``, to first order). ``useful_share`` is e^(−R/M) · x/(eˣ − 1) · τ/(τ+δ) with
+    x = (τ+δ)/M, which holds at any failure rate. τ is Young's √(2δM) unless ``interval_s`` is given; the rate
+    is that of Llama 3's pre-training (arXiv:2407.21783) unless you give your own.
+
+    Leaves out failures of shared parts such as storage, and the time until a failure is noticed, which you
+    can count as part of the restart.
+
+    >>> run = engine.goodput(16384)
+    >>> print(f"a failure every {run.mtbf_s / 3600:.1f} hours")
+    >>> print(f"a checkpoint every {run.interval_s / 60:.0f} minutes")
+    >>> print(f"{run.useful_share:.1%} of the time is useful")
+    """
+    if failures_per_gpu_year is None:
+        failures_per_gpu_year = reliability.LLAMA3_FAILURES_PER_GPU_YEAR
+    return reliability.run(gpus, checkpoint_s, restart_s, failures_per_gpu_year, interval_s)
+
+
+def cost(
+    gpu: Gpu | str,
+    *,
+    gpus: int = 1,
+    hours: float | None = None,
+    model: Model | str | None = None,
+    tokens: float | None = None,
+    mfu: float = 0.4,
+    dollars_per_gpu_hour: float | None = None,
+    overhead_share: float = 0.0,
+    budget_dollars: float | None = None,
+) -> Bill:
+    """What a run costs in dollars, and whether a budget allows it.
+
+    GPU-hours × price × (1 + overhead). Give the hours, or a model and its tokens, from which they follow: 6 ·
+    active parameters · tokens at ``mfu`` of the 16-bit peak. The price is the catalogue's latest for that
+    GPU, with its date, unless you give one.
+
+    Leaves out anything not counted in ``overhead_share``: storage, network, idle GPUs, failures.
+
+    >>> bill = engine.cost(
+    ...     "h100-sxm", gpus=1024, model="llama3-70b", tokens=15e12
+    ... )
+    >>> print(f"${bill.dollars:,.0f} for {bill.hours / 24:.0f} days")
+    >>> bill.dollars_per_gpu_hour, bill.price_date
+    """
+    return bills.bill(
+        _as_gpu(gpu),
+        gpus,
+        hours,
+        None if model is None else _as_model(model),
+        tokens,
+        mfu,
+        dollars_per_gpu_hour,
+        overhead_share,
+        budget_dollars,
+    )
+
+
+def validate(cases: str | Path | None = None) -> Validation:
+    """The engine compared with published measurements, group by group and row by row, the worst first.
+
+    Uses every case of the course's page *Validation*, or the cases in a folder of your own. Rows that a
+    constant was fitted to are marked and reported separately.
+
+    >>> report = engine.validate()
+    >>> len(report.rows), sum(row.fitted for row in report.rows)
+    >>> for each in report.summaries[:3]:
+    ...     print(f"{each.group}, {each.quantity}: {each.mean:.0%}")
+    """
+    return validation.validate(cases)
+
+
+# -- arguments -----------------------------------------------------------------------------------------------
+def _require(kind: type, **values: object) -> None:
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise ValueError(f"{name} must be an engine.{kind.__name__}, got {value!r}")
+
+
+def _as_gpu(value: Gpu | str) -> Gpu:
+    if isinstance(value, str):
+        return catalog.gpu(value)
+    _require(Gpu, gpu=value)
+    return value
+
+
+def _as_model(value: Model | str) -> Model:
+    if isinstance(value, str):
+        return catalog.model(value)
+    _require(Model, model=value)
+    return value
+
+
+def _as_machine(value: Machine | Gpu | str) -> Machine:
+    if isinstance(value, Machine):
+        return value
+    if isinstance(value, (Gpu, str)):
+        return Machine.of(_as_gpu(value))
+    raise ValueError(f"machine must be an engine.Machine, a Gpu or the key of one, got {value!r}")

@@ -1,0 +1,222 @@
+"""The flags of ``python -m engine``: the arguments that each command takes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from engine.mechanism.collectives import OPERATIONS
+from engine.mechanism.compute import KERNELS
+from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
+from engine.mechanism.pipeline import SCHEDULES
+from engine.step.layout import PRECISIONS, SOFTWARE
+
+LONGEST_MESSAGE = 1000  # characters
+
+
+def one_line(message: object) -> str:
+    """A message on one line and short enough to read, whatever the arguments in it contain."""
+    words = " ".join(str(message).split())
+    return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]} …"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a bad argument with one line instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and exit with status 2."""
+        self.exit(2, f"{self.prog}: error: {one_line(message)}\n")
+
+
+def _add_model(parser):
+    one = parser.add_mutually_exclusive_group(required=True)
+    one.add_argument("--model", help="a key of the catalogue; python -m engine models lists them")
+    one.add_argument("--model-file", metavar="TOML", help="a model of your own, in the catalogue's keys")
+
+
+def _add_machine(parser):
+    parser.add_argument(
+        "--gpu", required=True, help="a key of the catalogue; python -m engine gpus lists them"
+    )
+    parser.add_argument(
+        "--precision",
+        default="bf16",
+        choices=(*PRECISIONS, "int8", "fp4"),
+        help="number format of the matrix products (bf16)",
+    )
+    parser.add_argument(
+        "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
+    )
+    parser.add_argument("--nic-bytes-per-s", type=float, help="bandwidth one way and per GPU (its usual NIC)")
+    parser.add_argument(
+        "--oversubscription",
+        type=float,
+        default=1.0,
+        help="oversubscription of the network between nodes (1)",
+    )
+
+
+def _add_job(parser):
+    parser.add_argument("--gpus", type=int, required=True)
+    parser.add_argument("--global-batch", type=int, required=True, help="sequences per step")
+    parser.add_argument("--seq", type=int, required=True, help="tokens per sequence")
+    parser.add_argument("--recipe", default="bf16-adam", help="recipe of the training state (bf16-adam)")
+    parser.add_argument(
+        "--imbalance", type=float, default=1.1, help="the fullest expert rank's load over the mean (1.1)"
+    )
+    parser.add_argument(
+        "--software",
+        choices=tuple(SOFTWARE),
+        help=(
+            "defaults of the next four switches: modern, all on; 2022, as in Korthikanti et al. (no fused "
+            "attention, no overlap); 2021, as in Megatron-LM's SC21 paper (all off). Without it: modern, "
+            "but for selective recomputation, which is meant for attention that is not fused"
+        ),
+    )
+    for flag, text in (
+        ("sequence-parallel", "norms and dropout sharded over the tensor ranks"),
+        ("flash", "fused attention"),
+        ("overlap", "data-parallel traffic behind arithmetic"),
+        ("fused", "weight gradients summed inside their product, stage outputs freed once sent"),
+    ):
+        parser.add_argument(f"--{flag}", action=argparse.BooleanOptionalAction, help=text)
+    parser.add_argument(
+        "--kernels",
+        default="library",
+        help=f"what runs beside the products: {', '.join(KERNELS)}; the vendor's, PyTorch's compiler's, or "
+        "PyTorch's operators one by one (library)",
+    )
+    parser.add_argument(
+        "--loss", default="plain", help=f"how the cross entropy is computed: {', '.join(LOSSES)} (plain)"
+    )
+    parser.add_argument("--mtp", type=int, default=0, help="modules of multi-token prediction (0)")
+    parser.add_argument("--loss-chunks", type=int, default=8, help="chunks of a chunked loss (8)")
+    parser.add_argument(
+        "--overlap-tensor",
+        action="store_true",
+        help="tensor-parallel traffic behind its products, piece by piece",
+    )
+    parser.add_argument(
+        "--gather-context", action="store_true", help="context parallelism by AllGather, not a ring"
+    )
+
+
+def _add_layout(parser):
+    for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
+        parser.add_argument(f"--{axis}", type=int, default=1, help=f"{text} parallel ranks (1)")
+    parser.add_argument("--expert-tp", type=int, default=1, help="GPUs that share an expert (1)")
+    parser.add_argument("--zero", type=int, default=1, help="ZeRO stage, 3 is FSDP (1)")
+    parser.add_argument(
+        "--shard", type=int, default=0, help="for HSDP, the GPUs that share one copy of the state (all)"
+    )
+    parser.add_argument("--micro-batch", type=int, default=1)
+    parser.add_argument(
+        "--recompute",
+        default="none",
+        help=f"{', '.join(RECOMPUTE)}, or modules joined by +: {', '.join(MODULES)} (none)",
+    )
+    parser.add_argument(
+        "--recompute-layers",
+        type=int,
+        default=0,
+        help="layers of each stage to recompute, with --recompute full (all)",
+    )
+    parser.add_argument(
+        "--first-layers", type=int, default=0, help="layers of the first stage (an even split)"
+    )
+    parser.add_argument("--last-layers", type=int, default=0, help="layers of the last stage (an even split)")
+    parser.add_argument("--schedule", default="1f1b", help=f"{', '.join(SCHEDULES)} (1f1b)")
+    parser.add_argument("--interleave", type=int, default=1, help="chunks of layers per stage (1)")
+
+
+def parser(description: str) -> Parser:
+    """The commands and their flags."""
+    top = Parser(prog="python -m engine", description=description)
+    commands = top.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="command")
+
+    def command(name, text, *groups):
+        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub.add_argument("--json", action="store_true", help="print JSON, for programs")
+        for add in groups:
+            add(sub)
+        return sub
+
+    command(
+        "estimate", "time and memory of one training step", _add_model, _add_machine, _add_job, _add_layout
+    )
+    sub = command(
+        "plan", "the fastest layout of all, and what the others lose by", _add_model, _add_machine, _add_job
+    )
+    sub.add_argument("--top", type=int, default=5, help="how many splits to show (5)")
+    sub = command("infer", "latency and throughput of serving", _add_model, _add_machine)
+    sub.add_argument("--tp", type=int, default=1)
+    sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
+    sub.add_argument("--prompt", type=int, default=1024, help="prompt tokens per request (1024)")
+    sub.add_argument("--output", type=int, default=128, help="output tokens per request (128)")
+    sub.add_argument(
+        "--weight-precision", help="format of the stored weights, if not --precision (int4, int8, fp8, …)"
+    )
+    sub.add_argument("--kv-precision", help="number format of the KV cache (16 bits)")
+    sub.add_argument("--all-reduce", default="auto", help="auto, ring, tree, nvls or one_shot (auto)")
+    sub = command("deploy", "the best split of a fleet into replicas", _add_model, _add_machine)
+    sub.add_argument("--gpus", type=int, required=True, help="GPUs in the fleet")
+    sub.add_argument(
+        "--token-s", type=float, required=True, help="longest time from one token to the next, in seconds"
+    )
+    sub.add_argument("--prompt", type=int, default=1024, help="prompt tokens per request (1024)")
+    sub.add_argument("--output", type=int, default=128, help="output tokens per request (128)")
+    sub.add_argument("--weight-precision", help="format of the stored weights, if not --precision")
+    sub.add_argument("--kv-precision", help="number format of the KV cache (16 bits)")
+    sub.add_argument("--top", type=int, default=5, help="how many tensor-parallel degrees to show (5)")
+    sub = command(
+        "check", "what scripts and configuration files would launch: does it fit, how fast, what to change"
+    )
+    sub.add_argument(
+        "files", nargs="+", metavar="FILE", help="read together as one launch; - is standard input"
+    )
+    one = sub.add_mutually_exclusive_group()
+    one.add_argument("--gpu", help="a key of the catalogue (h100-sxm)")
+    one.add_argument("--gpu-file", metavar="TOML", help="a GPU of your own: `like` a key, and what differs")
+    sub.add_argument("--gpus", type=int, help="how many, where the texts do not say")
+    sub = command("collective", "time and bandwidth of one collective operation", _add_machine)
+    sub.add_argument("--op", required=True, help=", ".join(OPERATIONS))
+    sub.add_argument("--ranks", type=int, required=True)
+    sub.add_argument("--bytes", type=float, required=True, help="size of the whole buffer")
+    sub.add_argument("--per-node", type=int, help="ranks on each node (as many as a node holds)")
+    sub = command("goodput", "what failures leave of a long run")
+    sub.add_argument("--gpus", type=int, required=True)
+    sub.add_argument("--checkpoint-s", type=float, default=60.0, help="time to write a checkpoint (60)")
+    sub.add_argument(
+        "--restart-s", type=float, default=600.0, help="time from a failure to the next step (600)"
+    )
+    sub.add_argument("--failures-per-gpu-year", type=float, help="failure rate (Llama 3's: 0.17)")
+    sub.add_argument("--interval-s", type=float, help="time between checkpoints (Young's optimum)")
+    sub = command("cost", "what a run costs, and whether the budget allows it")
+    sub.add_argument("--gpu", required=True)
+    sub.add_argument("--gpus", type=int, default=1)
+    sub.add_argument("--hours", type=float, help="duration of the run; or give --model and --tokens")
+    sub.add_argument("--model", help="a key of the catalogue")
+    sub.add_argument("--tokens", type=float, help="tokens that the model is trained on")
+    sub.add_argument("--mfu", type=float, default=0.4, help="share of the 16-bit peak (0.4)")
+    sub.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
+    sub.add_argument(
+        "--overhead", type=float, default=0.0, help="storage, network, idle GPUs, as a share (0)"
+    )
+    sub.add_argument("--budget", type=float, help="dollars; above it the guard refuses, with exit status 3")
+    command("models", "the catalogue's models")
+    command("gpus", "the catalogue's accelerators")
+    sub = command("validate", "the engine against published runs, worst first")
+    sub.add_argument(
+        "--cases", metavar="DIR", help="folder of published cases (engine/course/published of the repository)"
+    )
+    sub.add_argument("--all", action="store_true", help="every row, not only each group's worst")
+    sub.add_argument(
+        "--by",
+        choices=("group", "axis"),
+        default="group",
+        help="axis: goals, bands and errors by axis (group)",
+    )
+    sub = command("puzzle", "a function to write: without a name the list, with one a file to fill in")
+    sub.add_argument("name", nargs="?", help="of a puzzle")
+    sub.add_argument("--check", metavar="FILE", help="judge a file that has been filled in")
+    return top

@@ -1,0 +1,49 @@
+"""Every efficiency constant of the engine, in one place, each with what it was fitted on.
+
+There are five numbers, each with a physical meaning, none specific to a model, a row or a cluster. Four are
+fitted; one (a launch) is taken from others' measurements. Products, attention, experts and collectives inside
+a box are fitted on separate measurements, chip by chip (``products``, ``attention``, ``grouped``,
+``exchange``, ``fitted.toml``); α of a network hop comes from the catalogue, by link.
+Two more fitted numbers are kept where they are used because they are not rates: ``step.FLAT_BUFFERS_BYTES``,
+memory of older software, and ``validation.TORCH_CALL_S``, of one benchmark. What has been measured of a
+particular chip (its best matrix product) is data, with its source in ``catalog/achievable.toml``.
+
+The rows that a constant was fitted on are marked ``fitted`` in the published cases, and ``python -m engine
+validate`` reports them separately. All constants were fitted together by least squares of the logarithms,
+each group of rows with the same weight, and then rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The constants; a test may pass its own to see the effect of each."""
+
+    # Matrix products. A training step sustains this share of the best product of a sweep …
+    # Fitted on: Korthikanti Table 5 (two rows), Megatron SC21 (four), Llama 3 Table 4 (one), H100 recipes
+    # (nine).
+    matmul_sustained: float = 0.845
+    # … times its peak per watt (TFLOP/s) to minus this power: clocks fall where the arithmetic is dense for
+    # the power. Fitted on: the same rows and two on GB200, one on V100, side by side.
+    matmul_power: float = 0.14
+    # Kernels between the products (norms, activations, the optimizer) reach this share of the HBM bandwidth.
+    # Fitted on: the training rows above, within what streaming kernels measure (0.74 to 0.94).
+    memory_share: float = 0.75
+    # No kernel takes less than this from one launch to the next.
+    # Measured, not fitted: 20 short kernels launched asynchronously (NVIDIA, "Getting started with CUDA
+    # graphs").
+    launch_s: float = 3.8e-6
+    # Through NICs a ring carries this share of their line rate.
+    # Fitted on: NVIDIA's table for nodes of DGX H100 with 8 × 400 Gb/s.
+    network_share: float = 0.92
+
+
+DEFAULT = Calibration()
+
+
+def names() -> list[str]:
+    """The constants by name, in the order of the class."""
+    return [field.name for field in fields(Calibration)]

@@ -1,0 +1,186 @@
+"""The engine's accuracy on rows that were not used for fitting: our goals and the results, and the errors of
+a training step along each axis of its layout.
+
+The results are read from the two files that ``make calibrate`` writes; nothing is recomputed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.calibration import bands, known
+from engine.course import report
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the table: what is judged, the error allowed, and the error found."""
+
+    what: str
+    measure: str  # how the error is measured
+    rows: int
+    allowed: float
+    found: float
+
+    @property
+    def met(self) -> bool:
+        return self.found <= self.allowed
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "what": self.what,
+            "measure": self.measure,
+            "rows": self.rows,
+            "allowed_error": self.allowed,
+            "found_error": self.found,
+            "met": self.met,
+        }
+
+
+@dataclass(frozen=True)
+class Covered:
+    """How often an 80 % band held on rows that were not used to set it."""
+
+    what: str
+    rows: int
+    share: float
+
+    @property
+    def met(self) -> bool:
+        return COVERS[0] <= self.share <= COVERS[1]
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {"what": self.what, "rows": self.rows, "covered_share": self.share, "met": self.met}
+
+
+# group of runs.toml -> allowed mean error
+RUNS = (
+    ("training steps, Hopper and A100, dense", "hopper and ampere dense", 0.07),
+    ("training steps, Hopper and A100, experts", "hopper and ampere moe", 0.12),
+    ("training steps, Blackwell", "blackwell", 0.12),
+    ("training steps, TPU and AMD", "tpu and amd", 0.15),
+    ("peak memory of training", "memory", 0.08),
+    ("collectives in the estimate, from 1 MB", "collective from 1 MB", 0.10),
+    ("collectives in the estimate, below 1 MB", "collective below 1 MB", 0.25),
+    ("serving: latency of prefill and decode", "latency", 0.12),
+    ("serving: throughput", "throughput", 0.15),
+)
+# kind of residuals.toml, one operation at a time -> its name
+OPERATIONS = (
+    ("gemm", "matrix products"),
+    ("prefill", "attention of a prefill"),
+    ("decode", "attention of a decode step"),
+    ("latent", "latent attention"),
+    ("experts", "experts"),
+)
+OPERATION_ALLOWED = 0.12
+COVERS = (0.75, 0.90)
+
+
+def goals() -> tuple[Goal, ...]:
+    """Every goal, in the order of the table."""
+    groups = bands.runs()["goal"]
+    single = known.residuals()["total"]["held_out"]
+    return tuple(
+        Goal(what, "mean", groups[key]["runs"], allowed, groups[key]["mean_error"])
+        for what, key, allowed in RUNS
+    ) + tuple(
+        Goal(
+            f"{what}, above the launch",
+            "median",
+            single[key]["rows"],
+            OPERATION_ALLOWED,
+            single[key]["above_floor"],
+        )
+        for key, what in OPERATIONS
+    )
+
+
+def coverage() -> tuple[Covered, ...]:
+    """Every band, and how often it held."""
+    said = [
+        Covered(f"{what}: {kind}", entry["runs"], entry["covers"])
+        for what, kinds in bands.runs()["band"].items()
+        for kind, entry in kinds.items()
+        if kind != "all" or len(kinds) == 1
+    ]
+    single = known.residuals()["total"]["held_out"]
+    return tuple(said) + tuple(
+        Covered(f"operation: {what}", single[key]["rows"], single[key]["coverage"])
+        for key, what in OPERATIONS
+    )
+
+
+@dataclass(frozen=True)
+class AxisError:
+    """The error of the runs with one value on one axis."""
+
+    kind: str
+    axis: str
+    runs: int
+    mean: float
+    signed: float
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "runs_of": self.kind,
+            "axis": self.axis,
+            "runs": self.runs,
+            "mean_error": self.mean,
+            "signed_error": self.signed,
+        }
+
+
+def by_axis(fewest: int = 1) -> tuple[AxisError, ...]:
+    """Training steps by class and by axis, so that errors that cancel in a mean become visible."""
+    return tuple(
+        AxisError(kind, axis, entry["runs"], entry["mean_error"], entry["mean_signed"])
+        for kind, axes in bands.runs()["axis"].items()
+        for axis, entry in axes.items()
+        if entry["runs"] >= fewest and not axis.startswith("gpus ")
+    )
+
+
+def families() -> tuple[AxisError, ...]:
+    """Training steps by source."""
+    return tuple(
+        AxisError("step", name, entry["runs"], entry["mean_error"], entry["mean_signed"])
+        for name, entry in bands.runs()["family"]["step"].items()
+    )
+
+
+def left_out() -> dict[str, int]:
+    """Why the engine could not predict a run -> how many such runs."""
+    return bands.runs()["refused"]["runs"]
+
+
+def as_dict() -> dict:
+    """Everything for --json."""
+    return {
+        "goals": [goal.as_dict() for goal in goals()],
+        "coverage": [each.as_dict() for each in coverage()],
+        "axes": [each.as_dict() for each in by_axis()],
+        "families": [each.as_dict() for each in families()],
+        "left_out": left_out(),
+    }
+
+
+def lines() -> list[str]:
+    """Everything as tables."""
+    said = as_dict()
+    unseen = [{"why": why, "runs": count} for why, count in said["left_out"].items()]
+    return [
+        *report.table(said["goals"], ["what", "measure", "rows", "allowed_error", "found_error", "met"]),
+        "",
+        *report.table(said["coverage"], ["what", "rows", "covered_share", "met"]),
+        "",
+        *report.table(said["axes"], ["runs_of", "axis", "runs", "mean_error", "signed_error"]),
+        "",
+        *report.table(said["families"], ["axis", "runs", "mean_error", "signed_error"]),
+        "",
+        "Runs of which the engine had nothing to say:",
+        *report.table(unseen, ["why", "runs"]),
+    ]

@@ -1,0 +1,243 @@
+"""A best-fit allocator that splits blocks and merges them again."""
+
+from engine.course.puzzles.judging import Slip, rows, shown, whole
+
+TITLE = "a best-fit allocator"
+LESSON = "15-caching-allocator"
+STATEMENT = """
+Serve `requests` out of one segment of `capacity` bytes that begins at address 0. A request is `("take", name, size)` or
+`("free", name)`. Return one entry for each request: the address for a `take`, `None` where no free block is large enough, and `None`
+for a `free`. Choose the **smallest** free block that is large enough, of equal ones the lowest, and split it: what is asked for comes
+first, the rest stays free. A block that is freed merges with its free neighbours at once. A name that got no room is never freed.
+"""
+FUNCTION = "addresses"
+START = '''def addresses(requests, capacity):
+    """The address of each request, or None."""
+    free = [(0, capacity)]  # (address, size) of each free block
+    taken = {}              # name -> (address, size)
+    given = []
+    for request in requests:
+        if request[0] == "free":
+            free.append(taken.pop(request[1]))
+            given.append(None)
+            continue
+        _, name, size = request
+        for block in free:
+            if block[1] >= size:
+                free.remove(block)
+                free.append((block[0] + size, block[1] - size))
+                taken[name] = (block[0], size)
+                given.append(block[0])
+                break
+        else:
+            given.append(None)
+    return given
+'''
+HINTS = (
+    "The code takes the first block that is large enough. Look at all that are, and choose by (size, address).",
+    "Two free blocks that touch are one. Sort the free blocks by address after each free, and go through neighbours.",
+    "After freeing: for each block in sorted(free), add its size to the one before if that ends where it begins, else append it. Leave out "
+    "blocks of size 0.",
+)
+SOLUTION = '''def addresses(requests, capacity):
+    """The address of each request, or None."""
+    free, taken, given = [(0, capacity)], {}, []
+    for request in requests:
+        if request[0] == "free":
+            free = merged(free + [taken.pop(request[1])])
+            given.append(None)
+            continue
+        _, name, size = request
+        fitting = [(length, start) for start, length in free if length >= size]
+        if not fitting:
+            given.append(None)
+            continue
+        length, start = min(fitting)
+        free.remove((start, length))
+        if length > size:
+            free.append((start + size, length - size))
+        taken[name] = (start, size)
+        given.append(start)
+    return given
+
+
+def merged(blocks):
+    """The same free bytes in as few blocks as can be."""
+    found = []
+    for start, length in sorted(blocks):
+        if found and found[-1][0] + found[-1][1] == start:
+            found[-1] = (found[-1][0], found[-1][1] + length)
+        else:
+            found.append((start, length))
+    return found
+'''
+OPEN = (
+    "PyTorch splits a large block only if more than 1 MiB remains. Write a list of requests for which best fit runs out of room and "
+    "first fit does not. It is shorter than you think."
+)
+WRONG = {
+    "first fit": (START, "the smallest of these that is large enough"),
+    "worst fit": (
+        SOLUTION.replace("min(fitting)", "max(fitting)"),
+        "the smallest of these that is large enough",
+    ),
+    "never split": (
+        SOLUTION.replace(
+            "        if length > size:\n            free.append((start + size, length - size))\n", ""
+        ),
+        "Split the block",
+    ),
+    "never merged": (
+        SOLUTION.replace("merged(free + [taken.pop(request[1])])", "free + [taken.pop(request[1])]"),
+        "merge",
+    ),
+    "the rest first": (
+        SOLUTION.replace(
+            "free.append((start + size, length - size))", "free.append((start, length - size))"
+        ).replace(
+            "taken[name] = (start, size)\n        given.append(start)",
+            "taken[name] = (start + length - size, size)\n        given.append(start + length - size)",
+        ),
+        "what is asked for comes first",
+    ),
+    "an exact fit is too small": (SOLUTION.replace("length >= size", "length > size"), "just that size"),
+    "the highest of equal ones": (
+        SOLUTION.replace("(length, start) for", "(length, -start) for").replace(
+            "length, start = min(fitting)", "length, start = min(fitting)\n        start = -start"
+        ),
+        "of equal ones the lowest",
+    ),
+    "freed blocks are lost": (
+        SOLUTION.replace("free = merged(free + [taken.pop(request[1])])", "taken.pop(request[1])"),
+        "Free are 40 at 0",
+    ),
+    "no entry for a free": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        _,",
+            "            continue\n        _,",
+        ),
+        "entries for",
+    ),
+    "nothing": (SOLUTION.replace("    return given\n", ""), "Does it end with a return?"),
+}
+
+CASES = (  # capacity, and requests: a letter and a size take, a letter alone frees
+    (100, "a10 b20 c30 d40"),
+    (100, "a40 b10 c20 d10 a c e15 f30"),
+    (100, "a50 b10 c20 d20 a c e20 f40"),
+    (100, "a20 b20 c20 d40 b c e40 f10"),
+    (100, "a20 b20 c20 d40 a c b e60 d f40"),
+    (100, "a20 b10 c20 d10 a c e20 f20 g40 h1"),
+    (100, "a60 b60 a b100"),
+    (64, "a8 b8 c8 d8 e8 f8 g8 h8 a c e g i16 b j24 d f k40 h l56 m16"),
+)
+
+
+def run(function):
+    """The second case, request by request."""
+    capacity, text = CASES[1]
+    asked = parsed(text)
+    given = addresses_of(function, asked, capacity)
+    said = [f"{worded(asked[at])} → {given[at]}" for at in range(len(asked)) if asked[at][0] == "take"]
+    return f"Of {capacity} bytes, {', '.join(said)}.", None
+
+
+def check(function):
+    """All cases, request by request."""
+    for capacity, text in CASES:
+        asked = parsed(text)
+        compare(addresses_of(function, asked, capacity), asked, capacity)
+    words, picture = run(function)
+    return f"Right, for {len(CASES)} lists of requests. {words}", picture
+
+
+def parsed(text):
+    """("take", name, size) or ("free", name) of each word."""
+    return [("take", word[0], int(word[1:])) if len(word) > 1 else ("free", word) for word in text.split()]
+
+
+def worded(request):
+    """A request in words."""
+    return f"take {request[1]} of {request[2]}" if request[0] == "take" else f"free {request[1]}"
+
+
+def addresses_of(function, asked, capacity):
+    """What the reader's function answers, one entry for each request."""
+    given = rows(
+        function(list(asked), capacity),
+        f"{FUNCTION}(requests, {capacity})",
+        "a list with an entry for each request",
+        1000,
+    )
+    if len(given) != len(asked):
+        raise Slip(
+            f"{FUNCTION} gave {len(given)} entries for {len(asked)} requests; a free has one too, None."
+        )
+    for each in given:
+        if each is not None and not whole(each):
+            raise Slip(f"Each entry must be an address, a whole number, or None; {shown(each)} is neither.")
+    return given
+
+
+def compare(given, asked, capacity):
+    """A Slip at the first request that is answered otherwise than by best fit."""
+    free, taken = [(0, capacity)], {}
+    for at in range(len(asked)):
+        request = asked[at]
+        before = list(free)
+        if request[0] == "free":
+            free = joined(free + [taken.pop(request[1])])
+            wanted = None
+        else:
+            wanted = taken_at(free, taken, request[1], request[2])
+        if given[at] != wanted:
+            raise Slip(explained(given[at], wanted, asked, at, before))
+
+
+def taken_at(free, taken, name, size):
+    """Take room by best fit: the address, or None."""
+    fitting = [(length, start) for start, length in free if length >= size]
+    if not fitting:
+        return None
+    length, start = min(fitting)
+    free.remove((start, length))
+    if length > size:
+        free.append((start + size, length - size))
+    free.sort()
+    taken[name] = (start, size)
+    return start
+
+
+def joined(blocks):
+    """Free blocks in as few as can be."""
+    found = []
+    for start, length in sorted(blocks):
+        if found and found[-1][0] + found[-1][1] == start:
+            found[-1] = (found[-1][0], found[-1][1] + length)
+        else:
+            found.append((start, length))
+    return found
+
+
+def explained(given, wanted, asked, at, free):
+    """Why this answer is not best fit's."""
+    so_far = ", ".join([worded(each) for each in asked[:at]]) or "nothing"
+    blocks = ", ".join([f"{length} at {start}" for start, length in free]) or "nothing"
+    where = f"After {so_far}: {worded(asked[at])} must give {wanted}, and gave {given}. Free are {blocks}"
+    if wanted is None:
+        return f"{where}: no block is large enough."
+    if given is None:
+        freed = [each for each in asked[:at] if each[0] == "free"]
+        exact = asked[at][2] in [length for _, length in free]
+        why = (
+            "Freed neighbours merge"
+            if freed
+            else "A block of just that size is large enough"
+            if exact
+            else "Split the block: what is not asked for stays free"
+        )
+        return f"{where}. {why}."
+    inside = [start for start, length in free if start < given < start + length]
+    if inside:
+        return f"{where}: what is asked for comes first in its block, the rest stays free."
+    return f"{where}: choose the smallest of these that is large enough, of equal ones the lowest."

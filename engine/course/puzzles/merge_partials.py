@@ -1,0 +1,135 @@
+"""Two partial softmaxes become one: what each rank of a ring does with the keys that arrive."""
+
+import math
+
+from engine.course.puzzles.judging import Slip, number, rows, shown
+
+TITLE = "merge two partial softmaxes"
+LESSON = "08-sequence-and-context"
+STATEMENT = """
+Attention over some of the keys is kept as three numbers: the largest score `maximum`, the sum `total` of $e^{score - maximum}$, and
+the sum `weighted` of $e^{score - maximum}$ times the value. Merge two of these, which come from different keys, into one over all the
+keys. Before its first key, a part is `(-inf, 0, 0)`. Scores may be as large as 10,000.
+"""
+FUNCTION = "merged"
+START = '''import math
+
+def merged(one, other):
+    """Both parts as one: (maximum, total, weighted)."""
+    m1, t1, w1 = one
+    m2, t2, w2 = other
+    return max(m1, m2), t1 + t2, w1 + w2
+'''
+HINTS = (
+    "The two totals are measured against different maxima. Bring both to the same one before you add them.",
+    "A total against m1 becomes one against m by the factor exp(m1 - m). With m the larger of the two, no factor is above 1.",
+    "Where both parts are empty, m is -inf, and -inf - (-inf) is no number: return the empty part then.",
+)
+SOLUTION = '''import math
+
+def merged(one, other):
+    """Both parts as one: (maximum, total, weighted)."""
+    m1, t1, w1 = one
+    m2, t2, w2 = other
+    m = max(m1, m2)
+    if m == -math.inf:
+        return one
+    a, b = math.exp(m1 - m), math.exp(m2 - m)
+    return m, a * t1 + b * t2, a * w1 + b * w2
+'''
+OPEN = "The order of the merges does not matter, but for rounding. In which order would you merge eight parts, and what would you gain?"
+WRONG = {
+    "added without rescaling": (START, "measured against its own maximum"),
+    "no maximum": (
+        SOLUTION.replace("m = max(m1, m2)", "m = 0").replace(
+            "    if m == -math.inf:\n        return one\n", ""
+        ),
+        "the larger of both",
+    ),
+    "the smaller maximum": (SOLUTION.replace("max(m1, m2)", "min(m1, m2)"), "the larger of both"),
+    "the factors swapped": (SOLUTION.replace("a, b = ", "b, a = "), "measured against its own maximum"),
+    "the values are forgotten": (SOLUTION.replace("a * w1 + b * w2", "w1 + w2"), "weighted"),
+    "both are empty": (SOLUTION.replace("    if m == -math.inf:\n        return one\n", ""), "no number"),
+    "already divided": (
+        SOLUTION.replace("a * w1 + b * w2", "(a * w1 + b * w2) / (a * t1 + b * t2)"),
+        "weighted",
+    ),
+    "a mean": (
+        SOLUTION.replace("return m, a * t1 + b * t2, a * w1 + b * w2", "return (w1 + w2) / (t1 + t2)"),
+        "must give (maximum, total, weighted)",
+    ),
+    "nothing": (SOLUTION.replace("    return m, ", "    found = m, "), "Does it end with a return?"),
+}
+
+EMPTY = (-math.inf, 0.0, 0.0)
+KEYS = (  # scores and values of the keys of one part, and of another
+    (((1.0, 2.0), (3.0, 4.0)), ((2.0, -1.0),)),
+    (((3.0, 1.0),), ((1.0, 5.0), (0.5, 2.0))),
+    (((9000.0, 1.0), (9001.0, 2.0)), ((10000.0, 3.0),)),
+    (((-9000.0, 1.0),), ((-9003.0, 2.0),)),
+    ((), ((2.0, 7.0),)),
+    (((2.0, 7.0),), ()),
+    ((), ()),
+)
+
+
+def run(function):
+    """The first pair."""
+    one, other = [part(keys) for keys in KEYS[0]]
+    maximum, total, weighted = asked(function, one, other)
+    mean = weighted / total if total else math.nan
+    return (
+        f"maximum {maximum:g}, total {total:.4g}, weighted {weighted:.4g}: the mean of the values is {mean:.4g}, and softmax over all keys gives {softmax(KEYS[0]):.4g}.",
+        None,
+    )
+
+
+def check(function):
+    """All pairs."""
+    for keys in KEYS:
+        require_merged(asked(function, *[part(each) for each in keys]), keys)
+    words, picture = run(function)
+    return f"Right, for {len(KEYS)} pairs, scores of 10,000 and empty parts among them. {words}", picture
+
+
+def part(keys):
+    """The three numbers of these keys, by definition."""
+    if not keys:
+        return EMPTY
+    maximum = max([score for score, _ in keys])
+    weights = [math.exp(score - maximum) for score, _ in keys]
+    return maximum, sum(weights), sum([weights[i] * keys[i][1] for i in range(len(keys))])
+
+
+def softmax(keys):
+    """The weighted mean over the keys of both parts."""
+    _, total, weighted = part(keys[0] + keys[1])
+    return weighted / total
+
+
+def asked(function, one, other):
+    """What the reader's function makes of two parts: three numbers."""
+    call = f"{FUNCTION}({shown(one)}, {shown(other)})"
+    found = rows(function(one, other), call, "(maximum, total, weighted)", 100)
+    if len(found) != 3:
+        raise Slip(f"{call} must give (maximum, total, weighted), and gave {len(found)} entries.")
+    for each in found:
+        if each != -math.inf and not (number(each) and each == each):
+            raise Slip(
+                f"{call} gave {shown(found)}, where {each!r} is no number to go on with. What if a part is empty?"
+            )
+    return found
+
+
+def require_merged(found, keys):
+    """A Slip unless these are the three numbers of all the keys."""
+    wanted = part(keys[0] + keys[1])
+    call = f"Merging {shown(part(keys[0]))} and {shown(part(keys[1]))}"
+    if found[0] != wanted[0]:
+        raise Slip(f"{call}, the maximum must be the larger of both, {wanted[0]:g}; it is {found[0]:g}.")
+    for place, name in ((1, "total"), (2, "weighted")):
+        if abs(found[place] - wanted[place]) > 1e-9 * max(1.0, abs(wanted[place])):
+            raise Slip(
+                f"{call}, {name} must be {wanted[place]:.6g} and is {found[place]:.6g}. Each part is measured against its own maximum: "
+                "rescale both to the new one before you add them."
+            )

@@ -1,0 +1,187 @@
+"""Online softmax: one pass over tiles of scores, with a running maximum."""
+
+import math
+
+from engine.course.puzzles.judging import Slip, number, shown
+from engine.course.puzzles.merge_partials import part
+
+TITLE = "softmax in one pass over tiles"
+LESSON = "16-custom-kernels-and-fusion"
+STATEMENT = """
+A query's scores and values come in `tiles`, one after the other, each a list of `(score, value)`. Return the mean of the values,
+weighted by the softmax of all the scores. You may go through the tiles **once**: on a GPU each of them is read from memory and gone
+afterwards. Scores may be as large as 10,000, and a score that the mask hides is `-math.inf`.
+"""
+FUNCTION = "attention"
+START = '''import math
+
+def attention(tiles):
+    """The mean of the values, weighted by the softmax of the scores."""
+    total, weighted = 0.0, 0.0
+    for tile in tiles:
+        for score, value in tile:
+            total += math.exp(score)
+            weighted += math.exp(score) * value
+    return weighted / total
+'''
+HINTS = (
+    "exp(10000) is too large for any number format. Softmax does not change if the same number is taken off all scores: which one is safe?",
+    "You only know the largest score so far. When a larger one comes, rescale what you have summed by exp(old - new).",
+    "Skip scores of -inf: nothing is known of the maximum before the first score that counts, and -inf - (-inf) is no number.",
+)
+SOLUTION = '''import math
+
+def attention(tiles):
+    """The mean of the values, weighted by the softmax of the scores."""
+    largest, total, weighted = -math.inf, 0.0, 0.0
+    for tile in tiles:
+        for score, value in tile:
+            if score == -math.inf:
+                continue
+            if score > largest:
+                rescale = math.exp(largest - score)
+                total, weighted, largest = total * rescale, weighted * rescale, score
+            weight = math.exp(score - largest)
+            total += weight
+            weighted += weight * value
+    return weighted / total
+'''
+OPEN = (
+    "A kernel rescales once a tile, not once a score, because it takes a tile's maximum first. Do that. How many exponentials do you "
+    "save if the largest score comes last?"
+)
+WRONG = {
+    "without the maximum": (START, "OverflowError"),
+    "two passes": (
+        "import math\n\ndef attention(tiles):\n    largest = max(score for tile in tiles for score, value in tile)\n"
+        "    total = weighted = 0.0\n    for tile in tiles:\n        for score, value in tile:\n"
+        "            total += math.exp(score - largest)\n            weighted += math.exp(score - largest) * value\n    return weighted / total\n",
+        "a second time",
+    ),
+    "kept in a list": (
+        SOLUTION.replace("    largest, total", "    tiles = list(tiles)\n    largest, total"),
+        "more than one tile at a time",
+    ),
+    "never rescaled": (
+        SOLUTION.replace("total * rescale, weighted * rescale, score", "total, weighted, score"),
+        "must be",
+    ),
+    "only the total is rescaled": (SOLUTION.replace("weighted * rescale", "weighted"), "must be"),
+    "the wrong way round": (
+        SOLUTION.replace("math.exp(largest - score)", "math.exp(score - largest)"),
+        "no number",
+    ),
+    "not divided": (SOLUTION.replace("weighted / total", "weighted"), "must be"),
+    "hidden scores count": (
+        SOLUTION.replace("            if score == -math.inf:\n                continue\n", ""),
+        "no number",
+    ),
+    "the first tile alone": (SOLUTION.replace("    return", "        break\n    return"), "must be"),
+}
+
+CASES = (  # tiles of scores and values
+    (((1.0, 2.0), (3.0, 4.0)), ((2.0, -1.0), (0.0, 6.0))),
+    (((5.0, 1.0),), ((4.0, 2.0),), ((3.0, 3.0),)),
+    (((9000.0, 1.0), (10000.0, 2.0)), ((9999.0, 3.0),)),
+    (((-9000.0, 1.0),), ((-9001.0, 4.0),)),
+    (((-math.inf, 100.0), (1.0, 2.0)), ((-math.inf, 100.0), (2.0, 5.0))),
+    (((-math.inf, 100.0), (-math.inf, 50.0)), ((0.0, 3.0),)),
+)
+
+
+class Once:
+    """Tiles that can be gone through once, one at a time."""
+
+    def __init__(self, tiles):
+        self.tiles, self.begun, self.open = tiles, False, 0
+
+    def __iter__(self):
+        if self.begun:
+            raise Slip(
+                "The tiles are gone through a second time. On the GPU each is read once: keep a running maximum instead."
+            )
+        self.begun = True
+        return Tiles(self.tiles)
+
+
+class Tiles:
+    """The passage through them. A tile is emptied when the next one is asked for."""
+
+    def __init__(self, tiles):
+        self.tiles, self.at, self.last = tiles, 0, None
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.last is not None:
+            self.last.gone = True
+        if self.at == len(self.tiles):
+            raise StopIteration
+        self.last = Tile(self.tiles[self.at])
+        self.at += 1
+        return self.last
+
+
+class Tile:
+    """Scores and values; once the next tile is read they are gone."""
+
+    def __init__(self, entries):
+        self.entries, self.gone = entries, False
+
+    def __iter__(self):
+        if self.gone:
+            raise Slip(
+                "This keeps more than one tile at a time: when the next tile is read, the one before is gone."
+            )
+        return iter(self.entries)
+
+    def __len__(self):
+        return len(self.entries)
+
+    def __getitem__(self, place):
+        if self.gone:
+            raise Slip(
+                "This keeps more than one tile at a time: when the next tile is read, the one before is gone."
+            )
+        return self.entries[place]
+
+
+def run(function):
+    """The first case."""
+    found = asked(function, CASES[0])
+    return (
+        f"{len(CASES[0])} tiles: your mean is {found:.6g}, and softmax over all scores gives {wanted(CASES[0]):.6g}.",
+        None,
+    )
+
+
+def check(function):
+    """All cases."""
+    for tiles in CASES:
+        found, right = asked(function, tiles), wanted(tiles)
+        if abs(found - right) > 1e-9 * max(1.0, abs(right)):
+            raise Slip(
+                f"For the tiles {shown(tiles)}, the mean must be {right:.6g} and is {found:.6g}. Are both sums relative to the same maximum?"
+            )
+    words, picture = run(function)
+    return f"Right, for {len(CASES)} rows, scores of 10,000 and hidden ones among them. {words}", picture
+
+
+def wanted(tiles):
+    """The mean by definition."""
+    seen = [entry for tile in tiles for entry in tile if entry[0] > -math.inf]
+    _, total, weighted = part(seen)
+    return weighted / total
+
+
+def asked(function, tiles):
+    """The mean by the reader's function."""
+    found = function(Once(tiles))
+    if found is None:
+        raise Slip(f"{FUNCTION} gave None. Does it end with a return?")
+    if not number(found) or found != found:
+        raise Slip(
+            f"For the tiles {shown(tiles)}, {FUNCTION} gave {shown(found)}, which is no number. What is -inf - (-inf)?"
+        )
+    return found

@@ -1,0 +1,387 @@
+"""Pipeline schedules, executed: when each pass starts, what each stage waits for, and how many activations it
+holds.
+
+One scheduler executes all schedules. It is given each stage's order of work (pipeline_orders) and the
+dependencies of each block; a block starts once both its stage and its input are ready. The closed forms of
+pipeline.py are checked against it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from engine.base import check
+from engine.base.program import full, program, zeros
+from engine.mechanism import pipeline
+from engine.mechanism.pipeline import KEPT_FOR_WEIGHTS
+from engine.mechanism.pipeline_orders import (
+    BACKWARD,
+    BESIDE,
+    DUALPIPE,
+    FORWARD,
+    INPUT,
+    INTERLEAVED,
+    WEIGHT,
+    batch_of,
+    is_own,
+    kind_of,
+    order,
+    own_order,
+    place_of,
+)
+from engine.mechanism.timeline import schedule as run_tasks
+
+if TYPE_CHECKING:
+    import numpy as np
+
+STAGES, MICRO_BATCHES, CHUNKS = 16, 64, 4
+BLOCKS = 2 * STAGES * MICRO_BATCHES * CHUNKS
+NOTHING = -1  # no block
+NOT_OWN = [0.0]
+STEP_END = 4  # instead of a kind: the stage is done and waits for the end of the step
+
+
+@program(
+    stage=BLOCKS,
+    kind=BLOCKS,
+    batch=BLOCKS,
+    place=BLOCKS,
+    beside=BLOCKS,
+    start_s=BLOCKS,
+    end_s=BLOCKS,
+    idle_stage=BLOCKS,
+    idle_start_s=BLOCKS,
+    idle_end_s=BLOCKS,
+    idle_kind=BLOCKS,
+    idle_batch=BLOCKS,
+    idle_from=BLOCKS,
+    idle_wire_s=BLOCKS,
+    other_stage=2 * STAGES,
+    other_start_s=2 * STAGES,
+    other_end_s=2 * STAGES,
+    other_next=2 * STAGES,
+    stuck_stage=STAGES,
+    stuck_kind=STAGES,
+    stuck_batch=STAGES,
+    stuck_from=STAGES,
+    stuck_s=STAGES,
+    busy_s=STAGES,
+    held=STAGES,
+    total_s=(),
+    step_s=(),
+    bubble=(),
+    stages=(),
+    micro_batches=(),
+    own=(),
+)
+def run(
+    schedule: float,
+    stages: float,
+    micro_batches: float,
+    chunks: float,
+    forward_s: float,
+    input_s: float,
+    weight_s: float,
+    together: float,
+    message_s: float,
+    first_extra: float,
+    last_extra: float,
+    in_step: float,
+    own: list[float],
+) -> dict[str, Any]:
+    """One training step with a schedule of pipeline_orders, or with somebody's ``own`` (own_order). Times are
+    for one micro-batch on a whole stage.
+
+    ``together``: the time of a forward and a backward that overlap (DualPipe), relative to running one after
+    the other. ``first_extra``, ``last_extra``: the work added by the embedding and the output layer, in
+    stages. ``in_step``: all stages end a step together (1), as a global gradient norm requires, or each by
+    itself (0). DualPipe runs with the next larger numbers of stages and micro-batches that it supports.
+
+    Returns one row per block: its stage, kind, micro-batch and place, whether another overlaps it (1: the
+    forward, 2: the backward of the pair), its start and end. One row per idle stretch of a stage: kind,
+    micro-batch and stage of the block it waits for, and how much of the wait is for the message; only the
+    kind STEP_END where the stage is done. ``other_…``: where the step before or the next one (1) reaches into
+    this one's time. Per stage: its working time, and the most micro-batches whose activations it holds at
+    once. ``total_s`` is the time from the first start to the last end, ``step_s`` the time per step in a
+    sequence of them, ``bubble`` the idle share of that. ``stuck_…``: of an own schedule that cannot go on,
+    the pass that each stage waits for without end, the stage that it should come from, and since when;
+    ``own`` is 2 then, 1 for one that can, else 0. Leaves out messages that delay each other.
+    """
+    schedule, stages, batches = int(schedule), int(stages), int(micro_batches)
+    chunks = int(chunks) if schedule == INTERLEAVED else 1
+    if schedule == DUALPIPE:
+        stages = even(stages)
+        batches = max(2 * stages, even(batches))
+    work, begins = [], [0]
+    stuck = [[], [], [], [], []]
+    for stage in range(stages):
+        if is_own(own):
+            own_order(work, own, stage, stages, stuck)
+        else:
+            order(work, schedule, stage, stages, batches, chunks)
+        begins.append(len(work))
+    kind, place = [kind_of(work[i]) for i in range(len(work))], [place_of(work[i]) for i in range(len(work))]
+    batch, beside = [batch_of(work[i]) for i in range(len(work))], zeros(len(work))
+    stage_of, needs = zeros(len(work)), [[] for _ in range(len(work))]
+    find_needs(kind, place, batch, begins, stages * chunks, batches, stage_of, needs)
+    lasts_s = zeros(len(work))
+    for number in range(len(work)):
+        extra = (first_extra if place[number] == 0 else 0) + (
+            last_extra if place[number] == stages * chunks - 1 else 0
+        )
+        lasts_s[number] = (1 / chunks + extra) * pass_s(kind[number], forward_s, input_s, weight_s)
+    join_pairs(kind, together, lasts_s, beside)
+    start_s, end_s, _ = run_tasks(stages, stage_of, lasts_s, full(len(work), message_s), needs)
+
+    total_s, step_s, busy_s, held = max(end_s), 0.0, zeros(stages), zeros(stages)
+    for stage in range(stages):
+        first, last = begins[stage], begins[stage + 1] - 1
+        if last < first:  # of an own schedule: the stage is stuck at its first pass
+            continue
+        step_s = total_s if in_step else max(step_s, end_s[last] - start_s[first])
+        for number in range(first, last + 1):
+            busy_s[stage] += lasts_s[number]
+        held[stage] = most_held(kind, first, last, chunks)
+    if len(stuck[0]) > 0:
+        step_s = total_s  # there is no next step
+    for number in range(len(stuck[0])):
+        last = begins[stuck[0][number] + 1] - 1
+        stuck[4].append(end_s[last] if last >= begins[stuck[0][number]] else 0)
+    gaps, others = [[], [], [], [], [], [], []], [[], [], [], []]
+    for stage in range(stages):
+        find_gaps(
+            stage,
+            begins,
+            kind,
+            batch,
+            stage_of,
+            needs,
+            start_s,
+            end_s,
+            message_s,
+            total_s,
+            step_s,
+            stuck,
+            gaps,
+            others,
+        )
+    for number in range(len(work)):
+        if beside[number] == 1:
+            start_s[number], end_s[number] = start_s[number + 1], end_s[number + 1]
+    share = 1 - sum_of(busy_s) / (stages * step_s)
+    return {
+        "stage": stage_of,
+        "kind": [plain(kind[i]) for i in range(len(work))],
+        "batch": batch,
+        "place": place,
+        "beside": beside,
+        "start_s": start_s,
+        "end_s": end_s,
+        "idle_stage": gaps[0],
+        "idle_start_s": gaps[1],
+        "idle_end_s": gaps[2],
+        "idle_kind": gaps[3],
+        "idle_batch": gaps[4],
+        "idle_from": gaps[5],
+        "idle_wire_s": gaps[6],
+        "other_stage": others[0],
+        "other_start_s": others[1],
+        "other_end_s": others[2],
+        "other_next": others[3],
+        "stuck_stage": stuck[0],
+        "stuck_kind": stuck[1],
+        "stuck_batch": stuck[2],
+        "stuck_from": stuck[3],
+        "stuck_s": stuck[4],
+        "busy_s": busy_s,
+        "held": held,
+        "total_s": total_s,
+        "step_s": step_s,
+        "bubble": share if share > 1e-9 else 0,
+        "stages": stages,
+        "micro_batches": batches,
+        "own": 2 if len(stuck[0]) > 0 else 1 if is_own(own) else 0,
+    }
+
+
+def even(count: int) -> int:
+    """The next even number."""
+    return count + count % 2
+
+
+def plain(kind: int) -> int:
+    """The kind, without the mark for overlap."""
+    return FORWARD if kind == BESIDE else kind
+
+
+def sum_of(values: list[float]) -> float:
+    """The sum of a list."""
+    total = 0
+    for value in values:
+        total += value
+    return total
+
+
+def find_needs(
+    kind: list[int],
+    place: list[int],
+    batch: list[int],
+    begins: list[int],
+    places: int,
+    batches: int,
+    stage_of: list[Any],
+    needs: list[list[int]],
+) -> None:
+    """Record the stage of each block and the block that it depends on. A forward needs that of the place
+    before; a backward that of the place after, or at the last place the forward itself; a weight gradient its
+    input gradient."""
+    forward_of, backward_of = full(places * batches, NOTHING), full(places * batches, NOTHING)
+    for stage in range(len(begins) - 1):
+        for number in range(begins[stage], begins[stage + 1]):
+            stage_of[number] = stage
+            at = place[number] * batches + batch[number]
+            if kind[number] == FORWARD:
+                forward_of[at] = number
+            elif kind[number] == BESIDE:
+                forward_of[at] = number + 1  # a pair is done when its second block is done
+            elif kind[number] != WEIGHT:
+                backward_of[at] = number
+    for number in range(len(kind)):
+        here = place[number] * batches + batch[number]
+        if kind[number] == WEIGHT:
+            needs[number] = [backward_of[here]]
+        elif kind[number] == BACKWARD or kind[number] == INPUT:
+            last = place[number] == places - 1
+            needs[number] = [forward_of[here] if last else backward_of[here + batches]]
+        elif place[number] > 0:
+            needs[number] = [forward_of[here - batches]]
+
+
+def pass_s(kind: int, forward_s: float, input_s: float, weight_s: float) -> float:
+    """The time of a pass of this kind; an unsplit backward takes both halves."""
+    if kind == BACKWARD:
+        return input_s + weight_s
+    return forward_s if kind == FORWARD or kind == BESIDE else input_s if kind == INPUT else weight_s  # noqa: SIM109
+
+
+def join_pairs(kind: list[int], together: float, lasts_s: list[float], beside: list[float]) -> None:
+    """Make each pair start and end together: its forward becomes a zero-length gate before the backward."""
+    for number in range(len(kind) - 1):  # the very last block is never the first of a pair
+        if kind[number] == BESIDE:
+            lasts_s[number + 1] = together * (lasts_s[number] + lasts_s[number + 1])
+            lasts_s[number] = 0
+            beside[number], beside[number + 1] = 1, 2
+
+
+def most_held(kind: list[int], first: int, last: int, chunks: int) -> float:
+    """The most micro-batches whose activations a stage holds at once: from the start of a forward to the end
+    of its backward; if the backward is split, KEPT_FOR_WEIGHTS of them until the end of the weight
+    gradient."""
+    whole, kept, most = 0, 0, 0
+    for number in range(first, last + 1):
+        if kind[number] == WEIGHT:
+            kept -= 1
+        elif kind[number] == FORWARD or kind[number] == BESIDE:
+            whole += 1
+        else:
+            whole -= 1
+            kept += 1 if kind[number] == INPUT else 0
+        most = max(most, (whole + KEPT_FOR_WEIGHTS * kept) / chunks)
+    return most
+
+
+def find_gaps(
+    stage: int,
+    begins: list[int],
+    kind: list[int],
+    batch: list[int],
+    stage_of: list[Any],
+    needs: list[list[int]],
+    start_s: list[float],
+    end_s: list[float],
+    message_s: float,
+    total_s: float,
+    step_s: float,
+    stuck: list[list[float]],
+    gaps: list[list[float]],
+    others: list[list[float]],
+) -> None:
+    """Record the stretches in which a stage is idle, the last one of a stage that is stuck among them. Where
+    stages do not wait for each other between steps, the previous step reaches into this one's beginning, and
+    the next one begins before this one's end."""
+    first, last, least_s = begins[stage], begins[stage + 1] - 1, 1e-9 * total_s
+    for i in range(len(stuck[0])):
+        if stuck[0][i] == stage and total_s - stuck[4][i] > least_s:
+            note(gaps, [stage, stuck[4][i], total_s, stuck[1][i], stuck[2][i], stuck[3][i], math.nan])
+            total_s = stuck[4][i]
+    if last < first:
+        return
+    free_s, ends_s = max(0, end_s[last] - step_s), min(total_s, start_s[first] + step_s)
+    if free_s > least_s:
+        note(others, [stage, 0, free_s, 0])
+    if total_s - ends_s > least_s:
+        note(others, [stage, ends_s, total_s, 1])
+    for number in range(first, last + 1):
+        if start_s[number] - free_s > least_s:
+            need = needs[number][0]
+            note(
+                gaps,
+                [
+                    stage,
+                    free_s,
+                    start_s[number],
+                    plain(kind[number]),
+                    batch[number],
+                    stage_of[need],
+                    min(message_s, start_s[number] - free_s) if message_s > 0 else math.nan,
+                ],
+            )
+        free_s = end_s[number]
+    if ends_s - free_s > least_s:
+        note(gaps, [stage, free_s, ends_s, STEP_END, math.nan, math.nan, math.nan])
+
+
+def note(columns: list[list[float]], row: list[float]) -> None:
+    """Append a row to the columns."""
+    for place in range(len(row)):
+        columns[place].append(row[place])
+
+
+def by_key(
+    key: str,
+    stages: int,
+    micro_batches: int,
+    chunks: int = 1,
+    forward_s: float = 1.0,
+    input_s: float = 1.0,
+    weight_s: float = 1.0,
+    together: float = 1.0,
+    message_s: float = 0.0,
+    first_extra: float = 0.0,
+    last_extra: float = 0.0,
+    in_step: int = 0,
+) -> dict[str, np.ndarray]:
+    """``run`` for a schedule by key; each pass takes one second unless given."""
+    check.one_of(pipeline.SCHEDULES, key=key)
+    check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
+    check.between(1, STAGES, stages=stages)
+    check.between(1, MICRO_BATCHES, micro_batches=micro_batches)
+    check.between(1, CHUNKS, chunks=chunks)
+    check.positive(forward_s=forward_s, input_s=input_s, weight_s=weight_s, together=together)
+    check.non_negative(message_s=message_s, first_extra=first_extra, last_extra=last_extra)
+    return run(
+        pipeline.SCHEDULES[key].order,
+        stages,
+        micro_batches,
+        chunks,
+        forward_s,
+        input_s,
+        weight_s,
+        together,
+        message_s,
+        first_extra,
+        last_extra,
+        in_step,
+        NOT_OWN,
+    )

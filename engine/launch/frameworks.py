@@ -1,0 +1,564 @@
+"""Whose texts these are, and the launch that they describe together.
+
+Several texts may be one launch: a script beside its DeepSpeed JSON and the model's config.json. Texts of two
+frameworks are not, and are said so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from engine.catalog.models import Model
+from engine.launch import (
+    braces,
+    bridge,
+    hugging_face,
+    known_models,
+    megatron,
+    servers,
+    shell,
+    toml,
+    torchtitan,
+    yaml,
+)
+from engine.launch.launch import Launch
+from engine.launch.settings import FALSE, FLAG, TRUE, Assumed, Draft, Field, Setting
+from engine.launch.texts import Entry, Fault, Source, Texts, sources
+
+JSON, TOML, YAML, SHELL, PYTHON = "json", "toml", "yaml", "shell", "python"
+TRAINERS: dict[str, Any] = {
+    "megatron": megatron,
+    "torchtitan": torchtitan,
+    "hugging_face": hugging_face,
+    "bridge": bridge,
+}
+NAMES = {key: module.NAME for key, module in TRAINERS.items()} | {
+    key: program.name for key, program in servers.PROGRAMS.items()
+}
+MOST_GPUS = 10**6
+MOST_LAYERS = 10_000
+# keys that say how many GPUs there are: per node, nodes, or all together
+PER_NODE = ("nproc-per-node", "gpus-per-node", "num-gpus", "ntasks-per-node", "n-gpus-per-node", "ngpu")
+NODES = ("nnodes", "num-nodes", "nodes", "num-machines", "n-nodes")
+ALL = ("num-processes", "np", "world-size", "ntasks")
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # how many a shell lets the programs see
+CONFIG = (
+    "num_hidden_layers",
+    "n_layer",
+    "num_layers",
+    "n_layers",
+    "architectures",
+    "model_type",
+    "text_config",
+)
+SPEED = (
+    "zero_optimization",
+    "train_micro_batch_size_per_gpu",
+    "train_batch_size",
+    "zero_allow_untested_optimizer",
+)
+TITAN = (
+    "training",
+    "parallelism",
+    "activation_checkpoint",
+    "job",
+    "metrics",
+    "experimental",
+    "checkpoint",
+    "model",
+)
+
+
+class Reading(NamedTuple):
+    """What came of the texts: a launch if there is one, the lines about what is wrong, and the sources."""
+
+    launch: Launch | None
+    faults: list[Fault]
+    sources: list[Source]
+
+
+class Found(NamedTuple):
+    """Entries of one framework, where they begin, and in which notation they are written."""
+
+    framework: str
+    entries: list[Entry]
+    file: str
+    line: int
+    notation: str
+
+
+class Gathered:
+    """Everything that the texts say, before it is known to be one launch."""
+
+    def __init__(self) -> None:
+        self.found: list[Found] = []
+        self.counts: dict[str, Entry] = {}
+        self.configs: list[Source] = []
+        self.faults: list[Fault] = []
+
+    def source(self, source: Source, depth: int = 0) -> None:
+        """One source, by its notation."""
+        notation = notation_of(source.text)
+        if notation == SHELL:
+            self.script(source, depth)
+            return
+        read = {JSON: braces.read, TOML: toml.read, YAML: yaml.read, PYTHON: toml.read}[notation]
+        entries, faults = read(source)
+        if notation == PYTHON:
+            entries = [
+                e._replace(key=e.key.removeprefix("cfg.")) for e in entries if e.key.startswith("cfg.")
+            ]
+            faults = []
+        self.faults += faults[:20]
+        self.counted(entries)
+        framework = owner(notation, entries)
+        if framework == "config":
+            self.configs.append(source)
+        elif framework:
+            self.add(framework, entries, source.name, source.first_line, notation)
+        elif not faults:
+            words = f"a {notation.upper()} text of no framework that is known here"
+            self.faults.append(Fault(source.name, source.first_line, words))
+
+    def add(self, framework: str, entries: list[Entry], file: str, line: int, notation: str) -> None:
+        """Keep the entries of a framework, without those that count GPUs."""
+        entries = [e for e in entries if e.key.replace("_", "-").lower() not in (*PER_NODE, *NODES, *ALL)]
+        self.found.append(Found(framework, entries, file, line, notation))
+
+    def script(self, source: Source, depth: int) -> None:
+        """A shell script: its commands, the files that it writes, and Slurm's lines."""
+        script = shell.read(source)
+        self.faults += script.faults[:20]
+        self.slurm(source)
+        before = len(self.found)
+        for words in script.commands[:2000]:
+            self.command(words)
+        if len(self.found) == before:  # an array of arguments without the command that takes it
+            for words in list(script.variables.values())[:2000]:
+                if any(word.text.startswith("--") for word in words):
+                    self.command(words)
+        visible = script.variables.get("CUDA_VISIBLE_DEVICES")
+        if visible and visible[0].text.replace(",", "").isdigit():
+            many = str(visible[0].text.strip(",").count(",") + 1)
+            self.counts.setdefault(VISIBLE, Entry("CUDA_VISIBLE_DEVICES", many, source.name, visible[0].line))
+        for name in ("NGPU", "GPUS_PER_NODE", "NPROC_PER_NODE", "NNODES", "WORLD_SIZE"):
+            words = script.variables.get(name)
+            if words and words[0].text.isdigit():
+                key = {"NNODES": "nnodes", "WORLD_SIZE": "world-size"}.get(name, "nproc-per-node")
+                start, stop = words[0].span()
+                self.counts.setdefault(
+                    key, Entry(name, words[0].text, source.name, words[0].line, start, stop)
+                )
+        if depth < 2:
+            for written in script.written[:20]:
+                if notation_of(written.text) != SHELL:
+                    self.source(written, depth + 1)
+
+    def slurm(self, source: Source) -> None:
+        """``#SBATCH --nodes=4``, which a script's reader takes for a comment."""
+        for number, line in enumerate(source.text.splitlines(), source.first_line):
+            if line.startswith("#SBATCH"):
+                for word in line.split()[1:]:
+                    key, _, value = word.removeprefix("--").partition("=")
+                    if key == "gres" and value.split(":")[-1].isdigit():
+                        key, value = "gpus-per-node", value.split(":")[-1]
+                    if key in (*PER_NODE, *NODES) and value.isdigit():
+                        self.counts.setdefault(key, Entry(f"#SBATCH --{key}", value, source.name, number))
+
+    def counted(self, entries: list[Entry]) -> None:
+        """Keep what says how many GPUs there are."""
+        for entry in entries:
+            key = entry.key.replace("_", "-").lower()
+            if key in (*PER_NODE, *NODES, *ALL) and entry.value.isdigit() and len(entry.value) < 8:
+                self.counts[key] = entry
+
+    def command(self, words: list[shell.Word]) -> None:
+        """One command, if it launches something that is known here."""
+        framework, start = launched(words)
+        if not framework:
+            return
+        tables: dict[str, dict[str, Field]] = {"megatron": megatron.FIELDS} | {
+            key: program.fields for key, program in servers.PROGRAMS.items()
+        }
+        table = tables.get(framework) or TRAINERS[framework].FIELDS
+        self.counted(flags(words[:start], {}, "-")[0])
+        separator = "_" if framework in ("hugging_face", "torchtitan", "bridge") else "-"
+        entries, bare = flags(words[start:], table, separator)
+        if framework in servers.PROGRAMS and not any(e.key in ("model", "model-path") for e in entries):
+            entries += _positional(bare, entries)
+        if framework == "bridge":
+            entries = [*(e for e in entries if "." in e.key or e.key in table), *_overrides(words)]
+        self.counted(entries)
+        self.add(framework, entries, "", words[0].line, SHELL)
+
+
+def notation_of(text: str) -> str:
+    """JSON, TOML, YAML, assignments to ``cfg``, or else a shell script."""
+    lines = [line for line in (raw.strip() for raw in text.split("\n", 2000)[:2000]) if line]
+    bare = [line for line in lines if line[0] != "#" and not line.startswith("//")]
+    if not bare:
+        return SHELL
+    if bare[0][0] == "{":
+        return JSON
+    if any(line.startswith("cfg.") and "=" in line for line in bare):
+        return PYTHON
+    if (
+        bare[0].startswith("[")
+        and bare[0].split("#")[0].rstrip().endswith("]")
+        or (
+            any(line[0] == "[" and line.split("#")[0].rstrip()[-1:] == "]" for line in bare)
+            and any(" = " in line for line in bare)
+            and not lines[0].startswith("#!")
+        )
+    ):
+        return TOML
+    keys = sum(line.split(" #")[0].rstrip().endswith(":") or ": " in line.split(" #")[0] for line in bare)
+    items = sum(line.startswith("- ") or line == "---" for line in bare)
+    starts = bare[0].split(":")[0]
+    plain = all(c.isalnum() or c in "_.-\"' " for c in starts) and (
+        ":" in bare[0] or bare[0] == "---" or bare[0][0] == "-"
+    )
+    if keys and keys + items >= 0.6 * len(bare) and plain and not bare[0].startswith(("--", "export ")):
+        return YAML
+    return SHELL
+
+
+def owner(notation: str, entries: list[Entry]) -> str:
+    """The framework of a configuration file; "config" for a model's config.json; empty for none."""
+    tops = {e.key.split(".")[0] for e in entries}
+    keys = {e.key for e in entries}
+    if notation == PYTHON:
+        return "bridge"
+    if notation == TOML:
+        return "torchtitan" if tops & set(TITAN) else ""
+    if tops & set(SPEED):
+        return "hugging_face"
+    trainer = {key.split(".")[0] for key in hugging_face.FIELDS}
+    if keys & {"model.tensor_model_parallel_size", "train.global_batch_size", "train.micro_batch_size"}:
+        return "bridge"
+    if {"hidden_size", "n_embd", "d_model", "text_config"} & tops and tops & set(CONFIG):
+        return "config"
+    if tops & trainer or tops & {"num_processes", "compute_environment", "num_machines"}:
+        return "hugging_face"
+    return "config" if notation == JSON and tops & set(CONFIG) else ""
+
+
+TRAINER_FLAGS = frozenset(
+    (
+        "per_device_train_batch_size",
+        "gradient_checkpointing",
+        "model_name_or_path",
+        "deepspeed_config",
+        "deepspeed",
+    )
+)
+SCRIPTS = (
+    "pretrain_gpt.py",
+    "pretrain_llama.py",
+    "pretrain_mamba.py",
+    "pretrain_qwen.py",
+    "pretrain_deepseek.py",
+    "pretrain.py",
+)
+WRAPPED = (
+    "python",
+    "python3",
+    "torchrun",
+    "deepspeed",
+    "srun",
+    "mpirun",
+    "accelerate",
+    "sudo",
+    "nohup",
+    "bash",
+    "exec",
+)
+
+
+def launched(words: list[shell.Word]) -> tuple[str, int]:
+    """(framework, index of its first argument) of a command; an empty name if it is none of them."""
+    texts = [word.text for word in words[:5000]]
+    for at, text in enumerate(texts):
+        last = text.rsplit("/", 1)[-1]
+        after = texts[at + 1] if at + 1 < len(texts) else ""
+        if last == "vllm" and after == "serve":
+            return "vllm", at + 2
+        if text.startswith("vllm.entrypoints"):
+            return "vllm", at + 1
+        if text.startswith("sglang.launch_server") or last == "sglang" and after == "serve":
+            return "sglang", at + (2 if after == "serve" else 1)
+        if last == "trtllm-serve":
+            return "trtllm", at + (2 if after == "serve" else 1)
+    keys = {text.split("=", 1)[0].lstrip("-").replace("-", "_") for text in texts if text.startswith("-")}
+    keys |= {text.split("=", 1)[0] for text in texts if "=" in text and not text.startswith("-")}
+    script = next(
+        (i for i, text in enumerate(texts) if text.endswith(".py") or text.startswith("torchtitan.")), -1
+    )
+    start = script + 1 if script >= 0 else 0
+    if any(key.startswith(("training.", "parallelism.", "activation_checkpoint.", "job.")) for key in keys):
+        return "torchtitan", start
+    if any(key.startswith(("model.", "train.")) and key in bridge.FIELDS for key in keys) or "recipe" in keys:
+        return "bridge", start
+    sized = {"tensor_model_parallel_size", "pipeline_model_parallel_size", "num_layers", "micro_batch_size"}
+    if len(keys & sized) > 1 or any(text.endswith(SCRIPTS[:5]) for text in texts):
+        return "megatron", start
+    if keys & TRAINER_FLAGS:
+        return "hugging_face", start
+    if any(text.endswith("torchtitan/train.py") for text in texts) or "torchtitan.train" in texts:
+        return "torchtitan", start
+    return "", 0
+
+
+def flags(
+    words: list[shell.Word], table: dict[str, Field], separator: str
+) -> tuple[list[Entry], list[Entry]]:
+    """The arguments ``--key value``, ``--key=value`` and ``-k value`` as entries; and the words that belong
+    to none. A flag of the table that is a truth takes no word but true or false."""
+    found: list[Entry] = []
+    bare: list[Entry] = []
+    at = 0
+    while at < len(words):
+        word, text = words[at], words[at].text
+        at += 1
+        if not text.startswith("-") or _number(text):
+            bare.append(Entry("", text, "", word.line, *word.span()))
+            continue
+        key, equals, value = text.partition("=")
+        drop = len(key) + 1
+        name = (
+            key.lstrip("-").replace("-", separator).replace("_", separator)
+            if key.startswith("--")
+            else key[1:]
+        )
+        at_key = word.span()[0]
+        span, line = word.span(drop) if equals else (word.span()[1],) * 2, word.line
+        if not equals:
+            kind = table[name].kind if name in table else ""
+            values: list[shell.Word] = []
+            while at < len(words) and (not words[at].text.startswith("-") or _number(words[at].text)):
+                if kind == FLAG and words[at].text.lower() not in (*TRUE, *FALSE):
+                    break
+                if kind and kind != "text" and values or not kind and values:
+                    break
+                values.append(words[at])
+                at += 1
+            value = " ".join(v.text for v in values)
+            if values:
+                line = values[0].line
+                span = values[0].span() if len(values) == 1 else (-1, -1)
+            if any(not v.known for v in values) and not value:
+                continue
+        elif not word.known and not value:
+            continue
+        found.append(Entry(name, value, "", line, span[0], span[1], at_key))
+    return found, bare
+
+
+def _number(text: str) -> bool:
+    return len(text) > 1 and text[1] in "0123456789."
+
+
+def _positional(bare: list[Entry], entries: list[Entry]) -> list[Entry]:
+    """The model of a server, which stands behind ``serve``, or was taken for the value of an unknown flag."""
+    for entry in [*bare, *entries]:
+        if "/" in entry.value or known_models.key_of(entry.value):
+            return [entry._replace(key="model")]
+    return [entry._replace(key="model") for entry in bare[:1]]
+
+
+def _overrides(words: list[shell.Word]) -> list[Entry]:
+    """``model.tensor_model_parallel_size=4``, with or without a plus sign before it."""
+    found = []
+    for word in words:
+        key, equals, value = word.text.partition("=")
+        if equals and not key.startswith("-"):
+            found.append(Entry(key.lstrip("+"), value, "", word.line, *word.span(len(key) + 1)))
+    script = next((w for w in words if w.text.endswith(".py") and "run_" not in w.text), None)
+    if script and not any(e.key == "recipe" for e in found):
+        found.append(Entry("recipe", script.text, "", script.line, *script.span()))
+    return found
+
+
+# -- one launch ----------------------------------------------------------------------------------------------
+def read(texts: Texts, gpus: int | None = None) -> Reading:
+    """The launch that these texts describe."""
+    given, faults = sources(texts)
+    gathered = Gathered()
+    for source in given:
+        before = [len(gathered.found), len(gathered.faults)]
+        gathered.source(source)
+        for at in range(before[0], len(gathered.found)):
+            gathered.found[at] = _placed(gathered.found[at], source.name)
+        gathered.counts = {k: e._replace(file=e.file or source.name) for k, e in gathered.counts.items()}
+        if (
+            source.text.strip()
+            and before == [len(gathered.found), len(gathered.faults)]
+            and source not in gathered.configs
+        ):
+            gathered.faults.append(
+                Fault(source.name, source.first_line, "nothing here launches anything that is known")
+            )
+    faults += gathered.faults
+    frameworks = list(dict.fromkeys(f.framework for f in gathered.found))
+    if {"megatron", "hugging_face"} == set(
+        frameworks
+    ):  # Megatron-DeepSpeed: arguments, and a JSON beside them
+        frameworks = ["megatron"]
+    if len(frameworks) > 1:
+        places = [next(f for f in gathered.found if f.framework == name) for name in frameworks]
+        told = ", ".join(f"{NAMES[f.framework]} ({f.file}:{f.line})" for f in places)
+        faults.append(
+            Fault("", 0, f"these texts are for {len(places)} frameworks: {told}; check one at a time")
+        )
+        return Reading(None, faults, given)
+    if not frameworks:
+        if gathered.configs:
+            faults.append(
+                Fault("", 0, "a config.json alone launches nothing: add the script or the configuration")
+            )
+        return Reading(None, faults, given)
+    draft = Draft()
+    try:
+        launch = _launch(gathered, draft, frameworks[0], gpus, faults)
+    except ValueError as error:
+        faults += draft.faults
+        faults.append(Fault("", 0, str(error)))
+        return Reading(None, faults, given)
+    return Reading(launch, faults, given)
+
+
+def _placed(found: Found, name: str) -> Found:
+    entries = [e if e.file else e._replace(file=name) for e in found.entries]
+    return found._replace(entries=entries, file=found.file or name)
+
+
+def _launch(
+    gathered: Gathered, draft: Draft, framework: str, gpus: int | None, faults: list[Fault]
+) -> Launch:
+    module: Any = TRAINERS.get(framework)
+    program = servers.PROGRAMS.get(framework)
+    several = [f for f in gathered.found if f.framework == framework]
+    if program and len(several) > 1:
+        words = f"{len(several)} servers are started here: the one of line {several[0].line} is checked"
+        faults.append(Fault(several[1].file, several[1].line, words))
+        several = several[:1]
+    table, unmodelled = (
+        (program.fields, servers.UNMODELLED) if program else (module.FIELDS, module.UNMODELLED)
+    )
+    for found in several:
+        draft.read(found.entries, table, unmodelled)
+    if framework == "megatron":
+        for found in gathered.found:
+            if found.framework == "hugging_face":
+                _deepspeed_beside(draft, found)
+    model = _model(gathered, draft, program or module, framework)
+    if model.layers > MOST_LAYERS:
+        raise ValueError(f"num-layers must be at most {MOST_LAYERS:,}, got {model.layers:,}")
+    job = layout = server = None
+    if program:
+        server, precision, count = servers.serving(draft, model, program)
+        there = gpus or (int(gathered.counts[VISIBLE].value) if VISIBLE in gathered.counts else count)
+        if count > there:
+            draft.refuse(
+                f"ValueError: World size ({count}) is larger than the number of available GPUs ({there}) "
+                "in this node.",
+                "tp",
+            )
+        elif count < there:
+            draft.assume("gpus", count, f"what the server takes of the {there} GPUs")
+    else:
+        count = count_of(gathered.counts, draft, gpus, framework)
+        job, layout, precision = module.layout(draft, model, count)
+    faults += draft.faults
+    draft.leave()
+    return Launch(
+        framework,
+        model,
+        count,
+        precision,
+        job,
+        layout,
+        server,
+        tuple(
+            sorted(
+                (s for s in draft.settings.values() if s.name in draft.used), key=lambda s: (s.file, s.line)
+            )
+        ),
+        tuple(draft.assumed),
+        tuple(draft.ignored),
+        tuple(draft.unmodelled),
+        tuple(draft.refused),
+        tuple(faults),
+    )
+
+
+def _deepspeed_beside(draft: Draft, found: Found) -> None:
+    """The part of a DeepSpeed JSON that Megatron-DeepSpeed takes from it: the stage, and what it cannot
+    do."""
+    extra = Draft()
+    extra.read(found.entries, hugging_face.DEEPSPEED, hugging_face.UNMODELLED)
+    draft.unmodelled += extra.unmodelled
+    draft.ignored += extra.ignored
+    zero = extra.settings.get("zero")
+    if zero and zero.value:
+        draft.settings["distributed"] = Setting("distributed", True, zero.entry)
+    for name in ("bf16", "fp16"):
+        if name in extra.settings and name not in draft.settings:
+            draft.settings[name] = extra.settings[name]
+    if zero and zero.value > 1:
+        draft.refuse(
+            "AssertionError: ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism", "distributed"
+        )
+
+
+def _model(gathered: Gathered, draft: Draft, module: Any, framework: str) -> Model:
+    """The model: of a config.json if there is one, else of what the launch says."""
+    if len(gathered.configs) > 1:
+        raise ValueError(f"{len(gathered.configs)} config.json are given: check one model at a time")
+    if gathered.configs and not (framework == "megatron" and "layers" in draft.settings):
+        source = gathered.configs[0]
+        for name in ("model", "model_name", "flavor", "assets", "recipe"):
+            draft.given(name)
+        try:
+            return known_models.from_config(source.text)
+        except ValueError as error:
+            raise ValueError(f"{source.name}:{source.first_line}: {error}") from None
+    if framework in servers.PROGRAMS:
+        return servers.model(draft)
+    return module.model(draft)
+
+
+def count_of(counts: dict[str, Entry], draft: Draft, gpus: int | None, framework: str) -> int:
+    """How many GPUs: as asked, as the launcher says, or as few as the layout takes."""
+    each = next((counts[key] for key in PER_NODE if key in counts), None)
+    nodes = next((counts[key] for key in NODES if key in counts), None)
+    every = next((counts[key] for key in ALL if key in counts), None)
+    if not each and not every and VISIBLE in counts:
+        each = counts[VISIBLE]
+    said = int(every.value) if every else int(each.value) * int(nodes.value if nodes else 1) if each else 0
+    if gpus is not None:
+        if said and said != gpus:
+            draft.assume("gpus", gpus, f"as asked; the texts say {said}")
+        return gpus
+    used = [entry for entry in ((every,) if every else (each, nodes)) if entry]
+    if said:
+        if said > MOST_GPUS:
+            raise ValueError(f"the texts ask for {said:,} GPUs, where at most {MOST_GPUS:,} can be")
+        for number, entry in enumerate(used):
+            draft.settings[f"gpus {number}"] = Setting("gpus", int(entry.value), entry)
+            draft.used |= {"gpus", f"gpus {number}"}
+        return said
+    degrees = [draft.settings[name].value for name in ("tp", "pp", "cp") if name in draft.settings]
+    least = 1
+    for degree in degrees:
+        least *= max(1, degree)
+    for name in ("shard", "replicate"):
+        if framework == "torchtitan" and name in draft.settings:
+            text = str(draft.settings[name].value)
+            least *= max(1, int(text)) if text.isdigit() and len(text) < 8 else 1
+    if nodes:
+        least = max(least, 8 * int(nodes.value))
+    if least > MOST_GPUS:
+        raise ValueError(f"the layout takes {least:,} GPUs, where at most {MOST_GPUS:,} can be")
+    draft.assumed.append(Assumed("gpus", least, "no text says how many: as few as the degrees take"))
+    return least

@@ -1,0 +1,272 @@
+"""What the Hugging Face trainer is given: TrainingArguments, an Accelerate configuration, a DeepSpeed JSON.
+
+The three overlap and are read as one. Names and defaults: huggingface/transformers training_args.py;
+huggingface/accelerate examples/config_yaml_templates/fsdp.yaml at commit 1a6af0bd and
+torch_native_parallelism/configs/nd.yaml at 26db67d5; DeepSpeed 0.19 docs/_pages/config-json.md, with the
+error of deepspeed/runtime/config.py.
+
+Left out: adapters, quantised weights and state on the host, which are refused; and the second copy that a
+trainer loads for a reference model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine import catalog
+from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe
+from engine.launch.known_models import named
+from engine.launch.settings import FLAG, TEXT, Draft, Field, Ignored
+from engine.step.layout import Job, Layout
+
+NAME = "Hugging Face"
+DEEPSPEED = {
+    "train_batch_size": Field("global_batch"),
+    "train_micro_batch_size_per_gpu": Field("micro_batch"),
+    "gradient_accumulation_steps": Field("accumulated"),
+    "bf16.enabled": Field("bf16", FLAG),
+    "fp16.enabled": Field("fp16", FLAG),
+    "zero_optimization.stage": Field("zero"),
+    "zero_optimization.overlap_comm": Field("overlap", FLAG),
+    "zero_optimization.zero_hpz_partition_size": Field("shard"),
+    "optimizer.type": Field("optimizer", TEXT),
+}
+TRAINER = {
+    "per_device_train_batch_size": Field("micro_batch"),
+    "per_gpu_train_batch_size": Field("micro_batch"),
+    "gradient_accumulation_steps": Field("accumulated"),
+    "gradient_checkpointing": Field("checkpointing", FLAG),
+    "bf16": Field("bf16", FLAG),
+    "fp16": Field("fp16", FLAG),
+    "fsdp": Field("fsdp", TEXT),
+    "optim": Field("optimizer", TEXT),
+    "use_liger_kernel": Field("liger", FLAG),
+    "enable_liger_kernel": Field("liger", FLAG),
+    "model_name_or_path": Field("model", TEXT),
+    "base_model": Field("model", TEXT),
+    "pretrained_model_name_or_path": Field("model", TEXT),
+    "max_seq_length": Field("seq"),
+    "max_length": Field("seq"),
+    "model_max_length": Field("seq"),
+    "cutoff_len": Field("seq"),
+    "sequence_len": Field("seq"),
+    "block_size": Field("seq"),
+    "attn_implementation": Field("attention", TEXT),
+    "flash_attn": Field("attention", TEXT),
+    "finetuning_type": Field("finetuning", TEXT),
+    "deepspeed": Field("deepspeed_file", TEXT),
+    "tensor_parallel_size": Field("tp"),
+}
+FSDP = {
+    "sharding_strategy": Field("strategy", TEXT),
+    "reshard_after_forward": Field("reshard", TEXT),
+    "activation_checkpointing": Field("checkpointing", FLAG),
+    "version": Field("fsdp_version"),
+}
+ACCELERATE = {
+    "distributed_type": Field("distributed", TEXT),
+    "mixed_precision": Field("mixed", TEXT),
+    "deepspeed_config.zero_stage": Field("zero"),
+    "deepspeed_config.gradient_accumulation_steps": Field("accumulated"),
+    "deepspeed_config.deepspeed_config_file": Field("deepspeed_file", TEXT),
+    "parallelism_config.parallelism_config_dp_replicate_size": Field("replicate"),
+    "parallelism_config.parallelism_config_dp_shard_size": Field("shards"),
+    "parallelism_config.parallelism_config_tp_size": Field("tp"),
+    "parallelism_config.parallelism_config_cp_size": Field("cp"),
+}
+FIELDS = DEEPSPEED | TRAINER | ACCELERATE
+FIELDS |= {f"fsdp_config.{prefix}{key}": field for key, field in FSDP.items() for prefix in ("fsdp_", "")}
+FIELDS |= {f"fsdp_{key}": field for key, field in FSDP.items()}
+HOST = "state on the host is not modelled"
+ADAPTER = "adapters (LoRA and its relatives) are not modelled"
+UNMODELLED = {
+    "zero_optimization.offload_optimizer.device": HOST,
+    "zero_optimization.offload_param.device": HOST,
+    "zero_optimization.cpu_offload": HOST,
+    "deepspeed_config.offload_optimizer_device": HOST,
+    "deepspeed_config.offload_param_device": HOST,
+    "fsdp_config.fsdp_offload_params": HOST,
+    "fsdp_config.offload_params": HOST,
+    "use_peft": ADAPTER,
+    "lora_r": ADAPTER,
+    "lora_rank": ADAPTER,
+    "lora_alpha": ADAPTER,
+    "peft_config": ADAPTER,
+    "adapter": ADAPTER,
+    "load_in_4bit": "quantised weights in training are not modelled",
+    "load_in_8bit": "quantised weights in training are not modelled",
+    "quantization_bit": "quantised weights in training are not modelled",
+    "pipeline_model_parallel_size": "pipelines of this trainer are not modelled",
+    "tensor_parallel.autotp_size": "DeepSpeed's AutoTP in training is not modelled",
+    "sequence_parallel_size": "DeepSpeed's Ulysses is not modelled",
+}
+SHARDED = {
+    "full_shard": 3,
+    "shard_grad_op": 2,
+    "no_shard": 0,
+    "hybrid_shard": 3,
+    "hybrid_shard_zero2": 2,
+    "1": 3,
+    "2": 2,
+    "3": 0,
+    "4": 3,
+    "5": 2,
+}
+HYBRID = ("hybrid_shard", "hybrid_shard_zero2", "4", "5")
+RECIPES = {"adafactor": "adafactor", "sgd": "sgd-momentum", "8bit": "adam-8bit", "onebit": "bf16-adam"}
+NODE = 8  # GPUs that share a copy of the state in a hybrid, unless it is said
+
+
+def model(d: Draft) -> Model:
+    """The model that is named."""
+    name = d.given("model")
+    if not name:
+        raise ValueError("no model is named: give model_name_or_path, or its config.json")
+    return named(name)
+
+
+def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
+    """Job, layout and precision; what DeepSpeed refuses is noted."""
+    tp, cp = max(1, d.given("tp") or 1), max(1, d.given("cp") or 1)
+    if gpus % (tp * cp):
+        d.refuse(f"ValueError: tp × cp = {tp * cp} must divide the {gpus} processes", "tp")
+        tp = cp = 1
+    dp = gpus // (tp * cp)
+    zero, shard = sharding(d, dp * cp)
+    micro, batch = batches(d, dp)
+    seq = max(1, d.get("seq", 2048, "no text says how long a sequence is"))
+    if cp > 1 and seq % (2 * cp):
+        d.refuse(f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq")
+    recompute = "full" if d.get("checkpointing", False) else "none"
+    precision, state = recipe(d)
+    kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
+    d.given("deepspeed_file")
+    if (d.given("finetuning") or "full") not in ("full", "none"):
+        entry = d.settings["finetuning"].entry
+        d.unmodelled.append(Ignored(*entry[:4], ADAPTER))
+    speed = "zero" in d.settings and not d.given("fsdp")
+    job = Job(
+        batch,
+        seq,
+        state,
+        sequence_parallel=tp == 1,
+        flash=kernel not in ("eager", "disabled"),
+        overlap=bool(d.get("overlap", zero > 2, "on from stage 3 up")) and zero > 0 if speed else True,
+        gather_context=cp > 1,
+        loss="chunked" if d.given("liger") else "plain",
+    )
+    return job, Layout(gpus, tp, 1, cp, 1, zero, micro, recompute, shard=shard), precision
+
+
+def sharding(d: Draft, ranks: int) -> tuple[int, int]:
+    """The ZeRO stage, and how many GPUs share a copy of the state (0 for all)."""
+    kind = (d.given("distributed") or "").lower()
+    text = (
+        (d.given("fsdp") or "").lower().replace("[", "").replace("]", "").replace('"', "").replace(",", " ")
+    )
+    asked = [word for word in text.split() if word in SHARDED and not word.isdigit()]
+    strategy = (d.given("strategy") or (asked[0] if asked else "")).lower()
+    stage = d.given("zero")
+    reshard = str(d.given("reshard") or "").lower()
+    d.given("fsdp_version")
+    if stage is not None:
+        if stage > 3:
+            d.refuse(
+                f"ValueError: zero_optimization.stage: Input should be 0, 1, 2 or 3, got {stage}", "zero"
+            )
+            stage = 3
+        pieces = d.given("shard") or 0
+        return stage, pieces if pieces > 1 and ranks % pieces == 0 else 0
+    if kind == "fsdp" or strategy or "full_shard" in text:
+        if not strategy:
+            strategy = (
+                reshard if reshard in SHARDED else "shard_grad_op" if reshard == "false" else "full_shard"
+            )
+            d.assume("strategy", strategy, "FSDP shards parameters, gradients and state")
+        zero = SHARDED.get(strategy, 3)
+        shards, replicas = d.given("shards") or 0, d.given("replicate") or 1
+        if replicas > 1 and shards:
+            return zero, shards if ranks % shards == 0 else 0
+        return zero, NODE if strategy in HYBRID and ranks % NODE == 0 and ranks > NODE else 0
+    if kind in ("deepspeed",):
+        return d.get("zero", 2, "Accelerate's default stage"), 0
+    d.assume("zero", 0, "neither FSDP nor DeepSpeed: every GPU holds the whole state (DDP)")
+    return 0, 0
+
+
+def batches(d: Draft, dp: int) -> tuple[int, int]:
+    """Sequences of one GPU at a time, and of a step; DeepSpeed wants the three of them to agree."""
+    micro, accumulated, batch = d.given("micro_batch"), d.given("accumulated"), d.given("global_batch")
+    if batch and micro and accumulated and batch != micro * accumulated * dp:
+        d.refuse(
+            "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+            "micro_batch_per_gpu * "
+            f"gradient_acc_step * world_size {batch} != {micro} * {accumulated} * {dp}",
+            "global_batch",
+        )
+        batch = None
+    if batch and not micro:
+        each = batch // dp // (accumulated or 1)
+        if each < 1 or batch != each * (accumulated or 1) * dp:
+            d.refuse(
+                "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+                "micro_batch_per_gpu * "
+                f"gradient_acc_step * world_size {batch} != {each} * {accumulated or 1} * {dp}",
+                "global_batch",
+            )
+        micro = max(1, each)
+        batch = None
+    if batch and micro and not accumulated and batch % (micro * dp):
+        d.refuse(
+            "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+            "micro_batch_per_gpu * "
+            f"gradient_acc_step * world_size {batch} != {micro} * {batch // (micro * dp)} * {dp}",
+            "global_batch",
+        )
+        batch = None
+    if not micro:
+        d.assume("micro_batch", 8, "per_device_train_batch_size, its default")
+        micro = 8
+    if not batch:
+        if not accumulated:
+            d.assume("accumulated", 1, "its default")
+        batch = micro * (accumulated or 1) * dp
+    return micro, batch
+
+
+def recipe(d: Draft) -> tuple[str, Recipe]:
+    """The format of the products, and the bytes of the training state."""
+    mixed = (d.given("mixed") or "").lower()
+    narrow, half = d.given("bf16") or mixed == "bf16", d.given("fp16") or mixed == "fp16"
+    optimizer = (d.given("optimizer") or "adamw").lower()
+    key = next((RECIPES[mark] for mark in RECIPES if mark in optimizer), "bf16-adam")
+    if narrow or half or mixed == "fp8":
+        return "fp8" if mixed == "fp8" else "bf16" if narrow else "fp16", catalog.recipe(key)
+    d.assume("precision", "fp32", "neither bf16 nor fp16")
+    return "fp32", catalog.recipe("fp32-adam")
+
+
+def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
+    """The settings that set one of our names to a value: the first that the texts have is edited."""
+    if name == "recompute":
+        return [("gradient_checkpointing", "true" if value == "full" else "false")]
+    if name == "loss":
+        return [("use_liger_kernel", "true")]
+    if name == "micro_batch":
+        steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
+        names = {one.name for one in launch.settings if one.key in DEEPSPEED}
+        micro = "train_micro_batch_size_per_gpu" if "micro_batch" in names else "per_device_train_batch_size"
+        return [(micro, str(value)), ("gradient_accumulation_steps", str(steps))]
+    if name == "zero":
+        given = {one.name: one.key for one in launch.settings}
+        if "zero" in given:
+            return [(given["zero"], str(value))]
+        strategy = {3: "FULL_SHARD", 2: "SHARD_GRAD_OP"}.get(int(str(value)))
+        if "strategy" in given and strategy:
+            return [(given["strategy"], strategy)]
+        return [("fsdp", "full_shard auto_wrap")] if value == 3 else []
+    return []
+
+
+MOVES = {"micro_batch": (), "recompute": ("none", "full"), "zero": (0, 1, 2, 3), "loss": ("chunked",)}

@@ -1,0 +1,530 @@
+"""Megatron-LM's arguments, and those of the programs that grew out of it.
+
+Names, defaults and errors: NVIDIA/Megatron-LM megatron/training/arguments.py at commit 000c4ac24f61 (Core
+0.15), ``validate_args`` and the groups; num_microbatches_calculator.py and transformer_config.py for three
+errors.
+
+Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, and how
+``--pipeline-model-parallel-layout`` shares layers between stages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from engine import catalog
+from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe
+from engine.launch.known_models import named
+from engine.launch.settings import FLAG, NUMBER, TEXT, Draft, Field
+from engine.mechanism.memory import MODULES
+from engine.mechanism.pipeline import stage_layers
+from engine.step.layout import Job, Layout
+
+NAME = "Megatron-LM"
+FIELDS = {
+    "num-layers": Field("layers"),
+    "encoder-num-layers": Field("layers"),
+    "hidden-size": Field("hidden"),
+    "ffn-hidden-size": Field("ffn"),
+    "num-attention-heads": Field("heads"),
+    "num-query-groups": Field("kv_heads"),
+    "group-query-attention": Field("grouped", FLAG),
+    "kv-channels": Field("head_dim"),
+    "seq-length": Field("seq"),
+    "encoder-seq-length": Field("seq"),
+    "max-position-embeddings": Field("positions"),
+    "position-embedding-type": Field("position_type", TEXT),
+    "use-rotary-position-embeddings": Field("rotary", FLAG),
+    "no-position-embedding": Field("unplaced", FLAG),
+    "normalization": Field("normalization", TEXT),
+    "disable-bias-linear": Field("unbiased", FLAG),
+    "add-qkv-bias": Field("qkv_bias", FLAG),
+    "swiglu": Field("gated", FLAG),
+    "qk-layernorm": Field("qk_norm", FLAG),
+    "untie-embeddings-and-output-weights": Field("untied", FLAG),
+    "vocab-size": Field("vocab"),
+    "padded-vocab-size": Field("vocab"),
+    "tokenizer-model": Field("tokenizer", TEXT),
+    "multi-latent-attention": Field("latent", FLAG),
+    "q-lora-rank": Field("q_lora"),
+    "kv-lora-rank": Field("kv_lora"),
+    "qk-head-dim": Field("nope_dim"),
+    "qk-pos-emb-head-dim": Field("rope_dim"),
+    "v-head-dim": Field("v_dim"),
+    "window-size": Field("window", TEXT),
+    "attention-dropout": Field("attention_dropout", NUMBER),
+    "hidden-dropout": Field("hidden_dropout", NUMBER),
+    "num-experts": Field("experts"),
+    "moe-router-topk": Field("top_k"),
+    "moe-router-num-groups": Field("expert_groups"),
+    "moe-router-group-topk": Field("top_groups"),
+    "moe-router-enable-expert-bias": Field("router_bias", FLAG),
+    "moe-ffn-hidden-size": Field("expert_ffn"),
+    "moe-shared-expert-intermediate-size": Field("shared_ffn"),
+    "moe-layer-freq": Field("moe_every", TEXT),
+    "tensor-model-parallel-size": Field("tp"),
+    "pipeline-model-parallel-size": Field("pp"),
+    "context-parallel-size": Field("cp"),
+    "cp-comm-type": Field("cp_comm", TEXT),
+    "expert-model-parallel-size": Field("ep"),
+    "expert-tensor-parallel-size": Field("expert_tp"),
+    "num-virtual-stages-per-pipeline-rank": Field("interleave"),
+    "num-layers-per-virtual-pipeline-stage": Field("chunk_layers"),
+    "pipeline-model-parallel-layout": Field("pipeline_layout", TEXT),
+    "decoder-first-pipeline-num-layers": Field("first_layers"),
+    "decoder-last-pipeline-num-layers": Field("last_layers"),
+    "account-for-embedding-in-pipeline-split": Field("embedding_counts", FLAG),
+    "account-for-loss-in-pipeline-split": Field("loss_counts", FLAG),
+    "sequence-parallel": Field("sequence_parallel", FLAG),
+    "use-distributed-optimizer": Field("distributed", FLAG),
+    "use-megatron-fsdp": Field("fsdp", FLAG),
+    "use-custom-fsdp": Field("fsdp", FLAG),
+    "use-torch-fsdp2": Field("fsdp2", FLAG),
+    "data-parallel-sharding-strategy": Field("strategy", TEXT),
+    "overlap-grad-reduce": Field("overlap", FLAG),
+    "overlap-param-gather": Field("overlap_gather", FLAG),
+    "tp-comm-overlap": Field("overlap_tensor", FLAG),
+    "overlap-moe-expert-parallel-comm": Field("overlap_experts", FLAG),
+    "recompute-granularity": Field("granularity", TEXT),
+    "recompute-activations": Field("recompute_activations", FLAG),
+    "recompute-method": Field("recompute_method", TEXT),
+    "recompute-num-layers": Field("recompute_layers"),
+    "recompute-modules": Field("recompute_modules", TEXT),
+    "mtp-num-layers": Field("mtp"),
+    "cross-entropy-loss-fusion": Field("fused_loss", FLAG),
+    "cross-entropy-fusion-impl": Field("loss_impl", TEXT),
+    "no-gradient-accumulation-fusion": Field("unfused", FLAG),
+    "micro-batch-size": Field("micro_batch"),
+    "global-batch-size": Field("global_batch"),
+    "bf16": Field("bf16", FLAG),
+    "fp16": Field("fp16", FLAG),
+    "fp8-format": Field("fp8", TEXT),
+    "fp8-hybrid": Field("fp8_hybrid", FLAG),
+    "grad-reduce-in-bf16": Field("narrow_gradients", FLAG),
+    "accumulate-allreduce-grads-in-fp32": Field("wide_gradients", FLAG),
+    "main-grads-dtype": Field("gradient_dtype", TEXT),
+    "main-params-dtype": Field("master_dtype", TEXT),
+    "exp-avg-dtype": Field("momentum_dtype", TEXT),
+    "exp-avg-sq-dtype": Field("variance_dtype", TEXT),
+    "use-precision-aware-optimizer": Field("aware", FLAG),
+    "optimizer": Field("optimizer", TEXT),
+}
+UNMODELLED = {
+    "cpu-offloading-num-layers": "activations offloaded to the host are not modelled",
+    "optimizer-cpu-offload": "an optimizer on the host is not modelled",
+    "overlap-param-gather-with-optimizer-step": "this overlap is not modelled",
+    "fp4-format": "training in fp4 is not modelled",
+    "hybrid-override-pattern": "layers of state-space models are not modelled",
+    "checkpoint-activations": "Megatron-LM ends here: --checkpoint-activations is no longer valid, use "
+    "--recompute-activations",
+}
+WIDTHS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
+
+
+def model(draft: Draft) -> Model:
+    """The model that the sizes describe; ValueError for what is missing or contradicts itself."""
+    d = draft
+    missing = [
+        key
+        for key, name in (
+            ("num-layers", "layers"),
+            ("hidden-size", "hidden"),
+            ("num-attention-heads", "heads"),
+        )
+        if not d.given(name)
+    ]
+    if missing:
+        raise ValueError(f"the model needs --{', --'.join(missing)}: give them, or its config.json")
+    hidden, heads, gated = d.given("hidden"), d.given("heads"), bool(d.given("gated"))
+    latent = bool(d.given("latent"))
+    if not d.given("head_dim") and hidden % heads and not latent:
+        raise ValueError(
+            f"hidden-size {hidden} must be a multiple of the {heads} attention heads, or kv-channels be given"
+        )
+    grouped = bool(d.given("grouped"))
+    kv_heads = d.given("kv_heads") if grouped else None
+    dense = int(4 * hidden * 2 / 3 / 64) * 64 if gated else 4 * hidden
+    ffn = d.get("ffn", dense, "4 × hidden-size, ⅔ of it with --swiglu")
+    d.given("positions")
+    kind = d.get("position_type", "learned_absolute")
+    elsewhere = [d.given("rotary"), d.given("unplaced")]
+    placed = kind == "learned_absolute" and not any(elsewhere)
+    dropout = d.get("attention_dropout", 0.1) > 0 or d.get("hidden_dropout", 0.1) > 0
+    experts, layers = d.given("experts") or 0, d.given("layers")
+    shared = d.given("shared_ffn") or 0
+    first, every = _pattern(d, layers) if experts else (0, 1)
+    expert_ffn = (d.given("expert_ffn") or ffn) if experts else 0
+    many = shared // expert_ffn if experts and shared and shared % expert_ffn == 0 else 1
+    norm = d.get("normalization", "LayerNorm")
+    width = d.given("head_dim") or (128 if latent else hidden // heads)
+    return Model(
+        key="own",
+        name="the model of these arguments",
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads if latent or not kv_heads else kv_heads,
+        head_dim=width,
+        ffn=ffn if not experts or first or every > 1 else 0,
+        vocab=vocabulary(d),
+        gated=gated,
+        tied=not d.given("untied"),
+        max_positions=(d.given("positions") or 0) if placed else 0,
+        biases=not d.given("unbiased"),
+        qkv_bias=bool(d.given("qkv_bias")),
+        norm_bias=norm != "RMSNorm",
+        dropout=dropout,
+        q_lora=d.given("q_lora") or 0 if latent else 0,
+        kv_lora=(d.given("kv_lora") or 32) if latent else 0,
+        rope_dim=(d.given("rope_dim") or 64) if latent else 0,
+        nope_dim=(d.given("nope_dim") or 128) if latent else 0,
+        v_dim=(d.given("v_dim") or 128) if latent else 0,
+        extra_params_per_layer=2 * width if d.given("qk_norm") and not latent else 0,
+        expert_groups=(d.given("expert_groups") or 0) if experts else 0,
+        top_groups=(d.given("top_groups") or 0) if experts else 0,
+        router_bias=bool(d.given("router_bias")) and experts > 0,
+        experts=experts,
+        top_k=d.get("top_k", 2) if experts else 0,
+        expert_ffn=expert_ffn,
+        shared_experts=many if shared and experts else 0,
+        shared_ffn=shared // many if shared and experts else 0,
+        first_dense_layers=first,
+        moe_every=every,
+    )
+
+
+def vocabulary(d: Draft) -> int:
+    """The vocabulary's size: given, or that of the model whose tokenizer is named."""
+    size, tokenizer = d.given("vocab"), d.given("tokenizer")
+    if size:
+        return size
+    if tokenizer:
+        try:
+            found = named(tokenizer)
+        except ValueError:
+            pass
+        else:
+            d.assume("vocab", found.vocab, f"that of {found.name}, whose tokenizer is named")
+            return found.vocab
+    d.assume("vocab", 51200, "no --vocab-size: GPT-2's, padded")
+    return 51200
+
+
+def _pattern(d: Draft, layers: int) -> tuple[int, int]:
+    """Dense layers before the first expert, and every how many layers there are experts."""
+    text = str(d.get("moe_every", "1")).replace(" ", "")
+    if text.isdigit():
+        return 0, max(1, int(text))
+    for first in range(layers):
+        if text.strip("\"'()") in (
+            f"[0]*{first}+[1]*{layers - first}",
+            ",".join("0" * first + "1" * (layers - first)),
+        ):
+            return first, 1
+    d.assume("moe_every", 1, f"experts in every layer: the pattern {text[:30]} is not read")
+    return 0, 1
+
+
+def recipe(d: Draft) -> tuple[str, Recipe]:
+    """The format of the products and the bytes of the training state. With --bf16 gradients are summed in
+    fp32 unless --grad-reduce-in-bf16 is given (validate_args)."""
+    half, narrow = bool(d.given("fp16")), bool(d.given("bf16"))
+    if half and narrow:
+        d.refuse("AssertionError: assert not args.bf16", "bf16")
+    if not half and not narrow:
+        d.assume("precision", "fp32", "neither --bf16 nor --fp16")
+        return "fp32", catalog.recipe("fp32-adam")
+    wide = narrow and not d.given("narrow_gradients") and d.given("gradient_dtype") in (None, "fp32")
+    wide = wide or bool(d.given("wide_gradients"))
+    found = catalog.recipe("bf16-adam-fp32-grads" if wide else "bf16-adam")
+    if d.given("aware"):
+        found = replace(
+            found,
+            key=f"{found.key}+aware",
+            gradient_bytes=WIDTHS.get(d.given("gradient_dtype") or "fp32", 4.0),
+            master_bytes=WIDTHS.get(d.given("master_dtype") or "fp32", 4.0),
+            momentum_bytes=WIDTHS.get(d.given("momentum_dtype") or "fp32", 4.0),
+            variance_bytes=WIDTHS.get(d.given("variance_dtype") or "fp32", 4.0),
+        )
+    if d.given("optimizer") == "sgd":
+        found = catalog.recipe("sgd-momentum")
+    fp8 = d.given("fp8") or d.given("fp8_hybrid")
+    return "fp8" if fp8 else "fp16" if half else "bf16", found
+
+
+def recomputed(d: Draft, chunks: int, stage: int) -> tuple[str, int]:
+    """What is computed again, and in how many layers of a stage (0 for all)."""
+    granularity = "selective" if d.given("recompute_activations") else d.given("granularity")
+    method, layers, modules = (
+        d.given("recompute_method"),
+        d.given("recompute_layers"),
+        d.given("recompute_modules"),
+    )
+    if not granularity or granularity == "none":
+        return "none", 0
+    if granularity == "selective":
+        if method:
+            d.refuse(
+                "AssertionError: recompute method is not yet supported for selective recomputing granularity"
+            )
+        asked = [name for name in (modules or "").replace(",", " ").split() if name in MODULES]
+        return ("+".join(dict.fromkeys(asked)), 0) if asked else ("selective", 0)
+    if method == "block" and layers:
+        every = layers * chunks
+        return "full", 0 if every >= stage else every
+    if method == "uniform" and layers and layers > 1:
+        d.assume("recompute_layers", "all", f"groups of {layers} layers count like single ones")
+    return "full", 0
+
+
+def stage(d: Draft) -> int:
+    """The ZeRO stage."""
+    strategy = d.given("strategy")
+    if d.given("fsdp2"):
+        return 3
+    if d.given("fsdp"):
+        known = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+        return known.get(strategy or "no_shard", 0)
+    return 1 if d.given("distributed") else 0
+
+
+def chunked(d: Draft, layers: int, pp: int) -> int:
+    """Chunks of layers on each stage."""
+    if d.given("interleave"):
+        return d.given("interleave")
+    each, text = d.given("chunk_layers"), d.given("pipeline_layout")
+    if each:
+        if layers % pp:
+            d.refuse(
+                "AssertionError: number of layers of the model must be divisible pipeline model parallel "
+                "size",
+                "chunk_layers",
+            )
+            return 1
+        if (layers // pp) % each:
+            d.refuse(
+                "AssertionError: number of layers per pipeline stage must be divisible number of layers "
+                "per virtual "
+                "pipeline stage",
+                "chunk_layers",
+            )
+            return 1
+        return layers // pp // each
+    if text:
+        stages = _stages(text)
+        d.assume("layers of each stage", "even", "the layout's own split is not read")
+        if stages % pp:
+            d.refuse(
+                "AssertionError: The length of pipeline_model_parallel_layout must be divisible by "
+                f"pipeline_model_parallel_size (num_stages={stages}, args.pipeline_model_parallel_size={pp})",
+                "pipeline_layout",
+            )
+            return 1
+        return stages // pp
+    return 1
+
+
+def _stages(text: str) -> int:
+    """How many stages a layout string has: bars part them, and (…)*n repeats a part."""
+    count, at, begun = 1, 0, []
+    while at < len(text):
+        c = text[at]
+        if c == "|":
+            count += 1
+        elif c == "(":
+            begun.append(count)
+        elif c == ")" and begun:
+            inside = count - begun.pop()
+            digits = ""
+            ahead = at + 2
+            while (
+                text[at + 1 : at + 2] == "*"
+                and ahead < len(text)
+                and text[ahead].isdigit()
+                and len(digits) < 4
+            ):
+                digits += text[ahead]
+                ahead += 1
+            count += inside * (int(digits or "1") - 1)
+        at += 1
+    return count
+
+
+def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
+    """Job, layout and precision; what Megatron-LM refuses is noted."""
+    tp, pp, cp = (max(1, d.get(name, 1)) for name in ("tp", "pp", "cp"))
+    ep = max(1, d.get("ep", 1)) if shape.experts else 1
+    expert_tp = max(1, d.get("expert_tp", tp, "that of the tensor ranks")) if shape.experts else 1
+    micro = max(1, d.get("micro_batch", 1))
+    dp = max(1, gpus // (tp * pp * cp))
+    batch = max(
+        1, d.get("global_batch", micro * dp, "micro-batch × data-parallel ranks, Megatron-LM's default")
+    )
+    seq = max(1, d.get("seq", 2048, "no --seq-length"))
+    chunks = max(1, chunked(d, shape.layers, pp))
+    first, last = d.given("first_layers") or 0, d.given("last_layers") or 0
+    if pp > 1 and (first or last):
+        even = stage_layers(float(shape.layers), float(pp), float(chunks))
+        if (first or even.full, last or even.full) == (even.first, even.last):
+            first = last = 0  # what the engine does by itself where layers do not divide evenly
+    most = -(-shape.layers // pp)
+    recompute, some = recomputed(d, chunks, most)
+    precision, state = recipe(d)
+    parallel = bool(d.given("sequence_parallel")) and tp > 1
+    comm = d.get("cp_comm", "p2p") if cp > 1 else "p2p"
+    fused = bool(d.given("fused_loss")) and d.get("loss_impl", "native") == "te"
+    job = Job(
+        batch,
+        seq,
+        state,
+        sequence_parallel=parallel or tp == 1,
+        overlap=bool(d.given("overlap")),
+        fused=not d.given("unfused"),
+        gather_context=comm in ("allgather", "all_gather"),
+        overlap_tensor=bool(d.given("overlap_tensor")),
+        overlap_experts=bool(d.given("overlap_experts")),
+        loss="fused" if fused else "plain",
+        mtp=d.given("mtp") or 0,
+    )
+    d.given("overlap_gather")
+    found = Layout(
+        gpus,
+        tp,
+        pp,
+        cp,
+        ep,
+        stage(d),
+        micro,
+        recompute,
+        "interleaved" if chunks > 1 else "1f1b",
+        chunks,
+        expert_tp,
+        0,
+        some,
+        first,
+        last,
+    )
+    errors(d, shape, job, found, parallel)
+    return job, found, precision
+
+
+def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
+    """What Megatron-LM refuses, in its words."""
+    ranks = a.tp * a.pp * a.cp
+    counted = m.layers + bool(d.given("embedding_counts")) + bool(d.given("loss_counts"))
+    if a.gpus % ranks:
+        d.refuse(
+            f"AssertionError: world size ({a.gpus}) is not divisible by total_model_size "
+            f"(total_model_size={ranks})",
+            "tp",
+        )
+        return
+    if job.global_batch % (a.micro_batch * a.dp):
+        d.refuse(
+            f"AssertionError: global batch size ({job.global_batch}) is not divisible by micro batch size "
+            f"({a.micro_batch}) times data parallel size ({a.dp})",
+            "global_batch",
+        )
+    if m.heads % a.tp:
+        d.refuse(
+            f"ValueError: num_attention_heads ({m.heads}) must be a multiple of "
+            f"tensor_model_parallel_size ({a.tp}).",
+            "tp",
+        )
+    elif not m.kv_lora and m.kv_heads % a.tp:
+        d.refuse(
+            f"ValueError: num_query_groups ({m.kv_heads}) must be a multiple of "
+            f"tensor_model_parallel_size ({a.tp}).",
+            "tp",
+        )
+    uneven = d.given("first_layers") or d.given("last_layers") or d.given("pipeline_layout")
+    if not uneven and a.interleave == 1 and counted % a.pp:
+        d.refuse(
+            "AssertionError: Number of layers should be divisible by the pipeline-model-parallel size", "pp"
+        )
+    if a.interleave > 1 and a.pp < 2:
+        d.refuse(
+            "AssertionError: When interleaved schedule is used, pipeline-model-parallel size should be "
+            "greater than 1",
+            "interleave",
+        )
+    if a.cp > 1 and job.seq % (2 * a.cp):
+        d.refuse(
+            "AssertionError: seq-length should be a multiple of 2 * context-parallel-size if "
+            "context-parallel-size > 1.",
+            "seq",
+        )
+    positions = d.given("positions")
+    if positions and positions < job.seq:
+        d.refuse(
+            f"AssertionError: max_position_embeddings ({positions}) must be greater than or equal to "
+            "seq_length "
+            f"({job.seq}).",
+            "positions",
+        )
+    if d.given("overlap_gather") and not (d.given("distributed") or d.given("fsdp")):
+        d.refuse(
+            "AssertionError: --overlap-param-gather only supported with distributed optimizer or "
+            "megatron fsdp",
+            "overlap_gather",
+        )
+    if d.given("overlap_tensor") and not parallel:
+        d.refuse(
+            "AssertionError: Tensor parallel communication/GEMM overlap can happen only when sequence "
+            "parallelism is "
+            "enabled",
+            "overlap_tensor",
+        )
+
+
+def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
+    """The arguments that set one of our names to a value; None takes an argument away."""
+    if name == "recompute":
+        if value == "none":
+            return [
+                ("recompute-granularity", None),
+                ("recompute-method", None),
+                ("recompute-num-layers", None),
+                ("recompute-modules", None),
+                ("recompute-activations", None),
+            ]
+        return [
+            ("recompute-granularity", "full"),
+            ("recompute-method", "uniform"),
+            ("recompute-num-layers", "1"),
+            ("recompute-modules", None),
+            ("recompute-activations", None),
+        ]
+    if name == "zero":
+        return [("use-distributed-optimizer", "" if value else None), ("overlap-param-gather", None)]
+    if name == "loss":
+        return [("cross-entropy-loss-fusion", ""), ("cross-entropy-fusion-impl", "te")]
+    if name == "interleave":
+        return [
+            ("num-virtual-stages-per-pipeline-rank", str(value) if value != 1 else None),
+            ("num-layers-per-virtual-pipeline-stage", None),
+        ]
+    if name == "tp":
+        return [("tensor-model-parallel-size", str(value)), ("sequence-parallel", "" if value != 1 else None)]
+    keys = {
+        "pp": "pipeline-model-parallel-size",
+        "cp": "context-parallel-size",
+        "ep": "expert-model-parallel-size",
+        "micro_batch": "micro-batch-size",
+    }
+    return [(keys[name], str(value))] if name in keys else []
+
+
+MOVES = {
+    "micro_batch": (),
+    "recompute": ("none", "full"),
+    "zero": (0, 1),
+    "loss": ("fused",),
+    "tp": (),
+    "pp": (),
+    "cp": (),
+    "ep": (),
+    "interleave": (),
+}

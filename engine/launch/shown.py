@@ -1,0 +1,155 @@
+"""A report as lines of text, for a terminal or a tracker."""
+
+from __future__ import annotations
+
+from engine.base.units import human
+from engine.launch.frameworks import NAMES
+from engine.launch.verdict import FITS, ILLEGAL, TOO_LARGE, UNKNOWN, Change, Report
+from engine.step.advice import written as in_words
+
+WIDTH = 40  # characters of the widest bar
+GIB = 2.0**30
+
+
+def gib(size: float) -> str:
+    """Bytes as the programs' own messages give them."""
+    return f"{size / GIB:.1f} GiB"
+
+
+def lines(report: Report) -> list[str]:
+    """The whole report."""
+    found = [headline(report)]
+    if report.launch is not None:
+        found += ["", *about(report)]
+    if report.parts:
+        found += ["", *bars(report)]
+    found += rate(report)
+    if report.refused:
+        found += ["", "What the framework will say:"]
+        found += [f"  {_at(r.file, r.line)}{r.error}" for r in report.refused]
+    if report.changes:
+        found += ["", "The best changes:"]
+        for number, change in enumerate(report.changes, 1):
+            found += changed(number, change)
+    if report.best is not None:
+        e = report.best
+        found += ["", f"The planner's best here: {in_words(e.layout)}, {human(e.step_s, 'seconds')} a step"]
+        found += [f"  {line}" for line in report.best_text.rstrip().splitlines()]
+    return [*found, *sources(report)]
+
+
+def headline(report: Report) -> str:
+    """The verdict in one sentence."""
+    held, room = gib(report.total_bytes), gib(report.capacity_bytes)
+    launch = report.launch
+    if launch is None:
+        return "Nothing here can be checked."
+    name = f"{NAMES[launch.framework]}, {launch.model.name} on {launch.gpus} × {report.gpu}"
+    if report.verdict == UNKNOWN:
+        return f"{name}: not modelled, so there is no verdict: {report.unmodelled[0].why}."
+    if report.verdict == ILLEGAL:
+        return f"{name}: will not start: {report.refused[0].error}"
+    if launch.server and report.room:
+        if report.verdict == TOO_LARGE:
+            return (
+                f"{name}: does not start: its cache has {gib(max(0.0, report.room.cache_bytes))} of each GPU."
+            )
+        return f"{name}: fits, with room for {report.room.tokens:,} tokens in its cache."
+    close = " It is close: within the estimate's band it could be the other way." if report.close else ""
+    verb = "fits" if report.verdict == FITS else "does not fit"
+    return f"{name}: {verb}: {held} on the fullest GPU, of {room}.{close}"
+
+
+def about(report: Report) -> list[str]:
+    """What will run."""
+    launch = report.launch
+    if launch is None or launch.layout is None or launch.job is None:
+        return []
+    a, job = launch.layout, launch.job
+    extras = [f"ZeRO-{a.zero}" if a.zero else "", f"schedule {a.schedule}" if a.pp > 1 else ""]
+    extras += [
+        f"recompute {a.recompute}"
+        + (f" of {a.recompute_layers} layers a stage" if a.recompute_layers else "")
+    ]
+    return [
+        f"{in_words(a)}; {', '.join(word for word in extras if word)}; {launch.precision}",
+        f"{job.global_batch} sequences of {job.seq:,} tokens a step, {a.micro_batch} at a time",
+    ]
+
+
+def bars(report: Report) -> list[str]:
+    """The memory of the fullest GPU by part, against what there is."""
+    assert report.parts is not None
+    top = max(report.capacity_bytes, report.total_bytes, 1.0)
+    found = ["Memory of the fullest GPU:"]
+    for name, size in report.parts.items():
+        found.append(f"  {name:<12}{gib(size):>11}  {'█' * round(WIDTH * size / top)}".rstrip())
+    found.append(f"  {'all':<12}{gib(report.total_bytes):>11}  of {gib(report.capacity_bytes)}")
+    if report.estimate:
+        low, high = report.total_band_bytes
+        found.append(f"  80 % of comparable runs lie between {gib(low)} and {gib(high)}")
+    return found
+
+
+def rate(report: Report) -> list[str]:
+    """Seconds of a step or tokens a second, with the band, and what lies outside of the calibration."""
+    found = []
+    if report.estimate:
+        e = report.estimate
+        low, high = (human(seconds, "seconds") for seconds in e.band_s)
+        per_gpu = e.tokens_per_s / e.layout.gpus
+        found = [
+            "",
+            f"Step: {human(e.step_s, 'seconds')}, in 80 % of comparable runs {low} to {high}; "
+            f"{per_gpu:,.0f} tokens/s on each GPU, {e.mfu():.0%} MFU",
+        ]
+    elif report.served:
+        s = report.served
+        low, high = s.band_tokens_per_s
+        found = [
+            "",
+            f"Rate: {s.tokens_per_s:,.0f} output tokens/s ({low:,.0f} to {high:,.0f}) with "
+            f"{s.serving.batch} requests of "
+            f"{s.serving.prompt} + {s.serving.output} tokens; a token every "
+            f"{human(s.time_per_output_token_s, 'seconds')}",
+        ]
+    if report.extrapolates:
+        found.append(f"Outside of all measured runs: {', '.join(report.extrapolates)}")
+    return found
+
+
+def changed(number: int, change: Change) -> list[str]:
+    """One change: its lines, and what it gains and costs."""
+    gains = []
+    if change.saved_bytes:
+        gains.append(f"{'saves' if change.saved_bytes > 0 else 'takes'} {gib(abs(change.saved_bytes))}")
+    if change.faster_by is not None and abs(change.faster_by) >= 0.005:
+        gains.append(f"{abs(change.faster_by):.0%} {'faster' if change.faster_by > 0 else 'slower'}")
+    if not change.fits:
+        gains.append("still does not fit")
+    return [
+        f"  {number}. {change.what}: {', '.join(gains) or 'as fast'}",
+        *(f"       {line}" for line in change.lines),
+    ]
+
+
+def sources(report: Report) -> list[str]:
+    """What was read, assumed and ignored, line by line."""
+    found = []
+    for title, rows in (
+        ("Wrong in the texts:", [str(fault) for fault in report.faults]),
+        ("Not modelled:", [f"{_at(i.file, i.line)}{i.key} {i.value}: {i.why}" for i in report.unmodelled]),
+        (
+            "Read:",
+            [f"{_at(s.file, s.line)}{s.key} {s.entry.value} → {s.name} {s.value}" for s in report.settings],
+        ),
+        ("Assumed:", [f"{a.name} {a.value}: {a.why}" for a in report.assumed]),
+        ("Ignored:", [f"{_at(i.file, i.line)}{i.key} {i.value}: {i.why}" for i in report.ignored]),
+    ):
+        if rows:
+            found += ["", title, *(f"  {row}" for row in rows)]
+    return found
+
+
+def _at(file: str, line: int) -> str:
+    return f"{file}:{line}: " if line else ""

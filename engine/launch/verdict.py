@@ -1,0 +1,439 @@
+"""Whether a launch fits, how fast it goes, what is wrong with it, and what to change: ``check_launch``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+
+from engine import catalog
+from engine.calibration import bands
+from engine.catalog.hardware import Gpu
+from engine.launch import changes, frameworks, planned, servers
+from engine.launch.changes import Edited
+from engine.launch.launch import Launch
+from engine.launch.settings import Assumed, Ignored, Refused, Setting
+from engine.launch.texts import Fault, Texts
+from engine.mechanism import memory
+from engine.mechanism.shape import shape
+from engine.serving import inference
+from engine.serving.inference import Served, Serving
+from engine.step import layout as layouts
+from engine.step import own
+from engine.step.layout import Estimate, Machine
+
+FITS, TOO_LARGE, ILLEGAL, UNKNOWN, UNREAD = "fits", "does not fit", "illegal", "not modelled", "unreadable"
+USUAL = "h100-sxm"  # the GPU that is taken where none is named
+PROMPT, OUTPUT = 1024, 256  # tokens of a request, where a server's texts do not say
+CHANGES = 3
+MOST_READ = 2_000_000  # characters that are read again, all edits together
+PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
+BETTER = 0.99  # a change must save at least this much of the time to be worth a line
+GIB = 2.0**30
+
+
+@dataclass(frozen=True)
+class Change:
+    """One edit (or two) of the texts, and what it does: seconds of a step or tokens a second, and bytes of
+    the fullest GPU, before and after."""
+
+    lines: tuple[str, ...]  # as they stand in the edited text
+    what: str  # in our words: "recompute full"
+    fits: bool
+    total_bytes: float
+    saved_bytes: float
+    step_s: float | None = None
+    faster_by: float | None = None  # of the rate; below 0 where it costs time
+    tokens_per_s: float | None = None
+
+    def as_dict(self) -> dict:
+        """All figures, under the keys of the command line."""
+        return {
+            "lines": list(self.lines),
+            "what": self.what,
+            "fits": self.fits,
+            "total_bytes": self.total_bytes,
+            "saved_bytes": self.saved_bytes,
+            "step_s": self.step_s,
+            "tokens_per_s": self.tokens_per_s,
+            "faster_by": self.faster_by,
+        }
+
+
+@dataclass(frozen=True)
+class Room:
+    """A server's memory: what each GPU holds, and how many tokens its cache has room for."""
+
+    parts: dict[str, float]
+    allowed_bytes: float  # what the server may take of a GPU
+    cache_bytes: float
+    tokens: int  # of all requests on a replica together
+    needed_bytes: float  # of one request of the greatest length, on each GPU
+    longest: int  # the longest request that the cache holds
+
+
+@dataclass(frozen=True)
+class Report:
+    """What can be said of a launch before it is launched."""
+
+    verdict: str  # "fits", "does not fit", "illegal", "not modelled" or "unreadable"
+    launch: Launch | None
+    gpu: str
+    faults: tuple[Fault, ...]
+    refused: tuple[Refused, ...] = ()
+    parts: dict[str, float] | None = None  # bytes of the fullest GPU
+    total_bytes: float = 0.0
+    capacity_bytes: float = 0.0
+    estimate: Estimate | None = None
+    room: Room | None = None
+    served: Served | None = None
+    extrapolates: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    best: Estimate | None = None
+    best_text: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the fullest GPU's memory is enough, be the launch legal or not."""
+        return self.total_bytes <= self.capacity_bytes and self.parts is not None
+
+    @property
+    def total_band_bytes(self) -> tuple[float, float]:
+        """An 80 % band of the memory, from published runs that fitted nothing."""
+        low, high = bands.band("memory")
+        return low * self.total_bytes, high * self.total_bytes
+
+    @property
+    def close(self) -> bool:
+        """Whether the capacity lies within the band, so that it could as well be the other way."""
+        low, high = self.total_band_bytes
+        return self.estimate is not None and low < self.capacity_bytes < high
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        return self.launch.settings if self.launch else ()
+
+    @property
+    def assumed(self) -> tuple[Assumed, ...]:
+        return self.launch.assumed if self.launch else ()
+
+    @property
+    def ignored(self) -> tuple[Ignored, ...]:
+        return self.launch.ignored if self.launch else ()
+
+    @property
+    def unmodelled(self) -> tuple[Ignored, ...]:
+        return self.launch.unmodelled if self.launch else ()
+
+    def as_dict(self) -> dict:
+        """All of it in plain values, under the keys of the command line."""
+        found = self.launch
+        result: dict = {
+            "verdict": self.verdict,
+            "framework": frameworks.NAMES[found.framework] if found else None,
+            "model": found.model.key if found else None,
+            "gpu": self.gpu,
+            "gpus": found.gpus if found else None,
+            "precision": found.precision if found else None,
+            "faults": [str(fault) for fault in self.faults],
+            "refused": [{"error": r.error, "file": r.file, "line": r.line} for r in self.refused],
+            "memory_bytes": self.parts,
+            "total_bytes": self.total_bytes,
+            "capacity_bytes": self.capacity_bytes,
+        }
+        if self.estimate:
+            e = self.estimate
+            result |= {
+                "layout": layouts.layout_dict(e.layout),
+                "total_band_bytes": list(self.total_band_bytes),
+                "step_s": e.step_s,
+                "band_s": list(e.band_s),
+                "tokens_per_s": e.tokens_per_s,
+                "tokens_per_s_per_gpu": e.tokens_per_s / e.layout.gpus,
+                "mfu": e.mfu(),
+                "time_s": e.time_s,
+            }
+        if self.room:
+            result |= {"cache_tokens": self.room.tokens, "longest_request": self.room.longest}
+        if self.served:
+            result |= {
+                "tokens_per_s": self.served.tokens_per_s,
+                "band_tokens_per_s": list(self.served.band_tokens_per_s),
+                "time_per_output_token_s": self.served.time_per_output_token_s,
+                "batch": self.served.serving.batch,
+            }
+        best = self.best
+        result |= {
+            "extrapolates": list(self.extrapolates),
+            "changes": [change.as_dict() for change in self.changes],
+            "best": {
+                "layout": layouts.layout_dict(best.layout),
+                "step_s": best.step_s,
+                "text": self.best_text,
+            }
+            if best
+            else None,
+            "read": [
+                {"name": s.name, "value": s.value, "key": s.key, "file": s.file, "line": s.line}
+                for s in self.settings
+            ],
+            "assumed": [{"name": a.name, "value": a.value, "why": a.why} for a in self.assumed],
+            "ignored": [_ignored(i) for i in self.ignored],
+            "unmodelled": [_ignored(i) for i in self.unmodelled],
+        }
+        return result
+
+
+def _ignored(one: Ignored) -> dict:
+    return {"key": one.key, "value": one.value, "file": one.file, "line": one.line, "why": one.why}
+
+
+def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:
+    """The report on what these texts would launch; see ``engine.check_launch``."""
+    if gpus is not None and (gpus.__class__ is not int or not 1 <= gpus <= frameworks.MOST_GPUS):
+        raise ValueError(f"gpus must be a whole number from 1 to {frameworks.MOST_GPUS:,}, got {gpus!r}")
+    base = _gpu(gpu)
+    reading = frameworks.read(texts, gpus)
+    launch = reading.launch
+    if launch is None:
+        return Report(
+            UNREAD, None, base.key, tuple(reading.faults), capacity_bytes=memory.capacity_bytes(base)
+        )
+    if gpu is None:
+        words = "no text is asked which GPU: the course's reference machine"
+        launch = replace(launch, assumed=(*launch.assumed, Assumed("gpu", USUAL, words)))
+    found = judged(launch, gpu)
+    if found.parts is None or found.verdict == UNKNOWN:
+        return found
+    length = sum(len(source.given) for source in reading.sources)
+    edits = islice(changes.neighbours(reading, gpus, _fitting(found)), max(4, MOST_READ // max(1, length)))
+    options = [(edit, judged(edit.launch, gpu)) for edit in edits]
+    best = text = None
+    if found.estimate and launch.job:
+        best = planned.best(launch, found.estimate.at)
+        text = planned.written(launch, best.layout) if best else None
+    paired = PAIRED if length < MOST_READ // 100 else 0
+    return replace(found, changes=best_of(found, options, gpu, gpus, paired), best=best, best_text=text or "")
+
+
+def _gpu(gpu: Machine | Gpu | str | None) -> Gpu:
+    if isinstance(gpu, Machine):
+        return gpu.gpu
+    if isinstance(gpu, Gpu):
+        return gpu
+    if gpu is None or isinstance(gpu, str):
+        return catalog.gpu(gpu or USUAL)
+    raise ValueError(f"gpu must be an engine.Machine, a Gpu or the key of one, got {gpu!r}")
+
+
+def machine_of(gpu: Machine | Gpu | str | None, precision: str) -> Machine:
+    """The machine in the launch's precision; with a Machine's own wires."""
+    return own.machine(_gpu(gpu), precision, gpu.wires if isinstance(gpu, Machine) else None)
+
+
+def judged(launch: Launch, gpu: Machine | Gpu | str | None) -> Report:
+    """Memory, time and verdict of one launch."""
+    base = _gpu(gpu)
+    refused, faults = list(launch.refused), launch.faults
+    report = Report(ILLEGAL, launch, base.key, faults, capacity_bytes=memory.capacity_bytes(base))
+    try:
+        if launch.server:
+            return served(launch, gpu, report)
+        return trained(launch, machine_of(gpu, launch.precision), report)
+    except (ValueError, ArithmeticError) as error:
+        if not refused:
+            refused.append(Refused(f"ValueError: {error}"))
+        verdict = UNKNOWN if launch.unmodelled and not launch.refused else ILLEGAL
+        return replace(report, refused=tuple(refused), verdict=verdict)
+
+
+def trained(launch: Launch, at: Machine, report: Report) -> Report:
+    """A training launch, estimated."""
+    assert launch.job is not None and launch.layout is not None
+    found = layouts.estimate(launch.model, at, launch.job, launch.layout)
+    held = found.memory_bytes
+    total, capacity = held.pop("total"), held.pop("capacity")
+    verdict = FITS if total <= capacity else TOO_LARGE
+    return replace(
+        report,
+        verdict=UNKNOWN if launch.unmodelled else ILLEGAL if launch.refused else verdict,
+        refused=launch.refused,
+        parts={name: float(size) for name, size in held.items()},
+        total_bytes=float(total),
+        capacity_bytes=float(capacity),
+        estimate=found,
+        extrapolates=_outside(at, found.extrapolates),
+    )
+
+
+def _outside(at: Machine, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What lies outside of the calibration; one's own GPU always does."""
+    return names if at.gpu == catalog.gpu(at.gpu.key) else tuple(dict.fromkeys(("gpu", *names)))
+
+
+# -- a server ------------------------------------------------------------------------------------------------
+def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> Report:
+    """A server, with its cache and a full batch of requests."""
+    assert launch.server is not None
+    s, base = launch.server, _gpu(gpu)
+    precision, stored = launch.precision, s.weight_precision
+    if not getattr(base, f"{precision}_flops_per_s", 0.0):  # weights are widened before the product
+        precision = "bf16" if base.bf16_flops_per_s else "fp16"
+        stored = stored or launch.precision
+    at = machine_of(gpu, precision)
+    room = room_of(launch, at, stored)
+    refused = [*launch.refused, *shortage(launch, room)]
+    verdict = ILLEGAL if launch.refused else TOO_LARGE if refused else FITS
+    report = replace(
+        report,
+        verdict=UNKNOWN if launch.unmodelled else verdict,
+        refused=tuple(refused),
+        parts=room.parts,
+        total_bytes=sum(room.parts.values())
+        if room.cache_bytes > 0
+        else room.allowed_bytes - room.cache_bytes,
+        capacity_bytes=room.allowed_bytes,
+        room=room,
+    )
+    prompt = min(PROMPT, max(1, s.longest // 2))
+    output = max(1, min(OUTPUT, s.longest - prompt))
+    batch = min(s.requests, room.tokens // (prompt + output))
+    if batch < 1 or s.pp > 1:
+        return report
+    answer = inference.infer(
+        launch.model, at, Serving(s.tp, batch, prompt, output, s.kv_precision, weight_precision=stored)
+    )
+    return replace(report, served=answer, extrapolates=_outside(at, answer.extrapolates))
+
+
+def room_of(launch: Launch, at: Machine, stored: str | None) -> Room:
+    """What a server's GPU holds: its part of the weights, the framework's own, and the cache in what is left
+    of its share. A pipeline's stages share both evenly."""
+    s = launch.server
+    assert s is not None
+    size = shape(launch.model)
+    weights = inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
+    capacity = memory.capacity_bytes(at.gpu)
+    rest = capacity - weights - memory.FRAMEWORK_BYTES
+    cache = s.share * rest if s.of_rest else s.share * capacity - weights - memory.FRAMEWORK_BYTES
+    value = memory.BYTES_PER_VALUE[s.kv_precision]
+    cut = float(inference.kv_shards(size, float(s.tp))) * s.pp
+    each = float(memory.kv_bytes_per_token(size, value)) / cut
+    needed = float(memory.kv_bytes(size, float(s.longest), 1.0, value)) / cut
+    tokens = max(0, int(cache // each))
+    return Room(
+        {"weights": float(weights), "framework": memory.FRAMEWORK_BYTES, "cache": max(0.0, float(cache))},
+        float(capacity if s.of_rest else s.share * capacity),
+        float(cache),
+        tokens,
+        needed,
+        s.longest if needed <= cache else _longest(size, cache, value, cut, s.longest),
+    )
+
+
+def _longest(size, cache: float, value: float, cut: float, most: int) -> int:
+    """The longest request whose cache fits, by halving."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = float(memory.kv_bytes(size, float(middle), 1.0, value)) / cut <= cache
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def shortage(launch: Launch, room: Room) -> list[Refused]:
+    """The error with which a server ends that has too little room, in its words."""
+    s = launch.server
+    assert s is not None
+    place = next(((x.file, x.line) for x in launch.settings if x.name in ("longest", "share")), ("", 0))
+    if room.cache_bytes <= 0:
+        words = {
+            "vllm": "ValueError: No available memory for the cache blocks. Try increasing "
+            "`gpu_memory_utilization` when initializing the engine.",
+            "sglang": "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. "
+            f"Current value: mem_fraction_static={s.share:g}",
+        }.get(launch.framework, "torch.OutOfMemoryError: CUDA out of memory.")
+        return [Refused(words, *place)]
+    if launch.framework == "vllm" and room.needed_bytes > room.cache_bytes:
+        return [
+            Refused(
+                f"ValueError: To serve at least one request with the models's max seq len ({s.longest}), "
+                f"({room.needed_bytes / GIB:.2f} GiB KV cache is needed, which is larger than the "
+                "available KV cache memory "
+                f"({room.cache_bytes / GIB:.2f} GiB). Based on the available memory, the estimated "
+                "maximum model length "
+                f"is {room.longest}. Try increasing `gpu_memory_utilization` or decreasing "
+                "`max_model_len` when "
+                "initializing the engine.",
+                *place,
+            )
+        ]
+    return []
+
+
+def _fitting(report: Report) -> int:
+    """The longest request that would fit a server that cannot take its longest; in whole 256 tokens."""
+    if report.room is None or report.launch is None or report.launch.framework not in servers.PROGRAMS:
+        return 0
+    return report.room.longest // 256 * 256
+
+
+# -- the best changes ----------------------------------------------------------------------------------------
+def best_of(
+    base: Report,
+    options: list[tuple[Edited, Report]],
+    gpu: Machine | Gpu | str | None,
+    gpus: int | None,
+    paired: int = PAIRED,
+) -> tuple[Change, ...]:
+    """The best few: of a launch that fits the fastest, of another those that make it fit, alone or two
+    together; where none does, those that save most."""
+    fitting = [pair for pair in options if pair[1].verdict == FITS]
+    if base.verdict == FITS:
+        good = [pair for pair in fitting if _rate(pair[1]) * BETTER > _rate(base)]
+        return tuple(change(base, *pair) for pair in sorted(good, key=_fastest)[:CHANGES])
+    if len(fitting) < CHANGES and base.estimate:
+        saving = sorted(
+            (p for p in options if p[1].total_bytes < base.total_bytes), key=lambda p: p[1].total_bytes
+        )
+        for first, second in combinations(saving[:paired], 2):
+            if first[0].what[0][0] != second[0].what[0][0]:
+                both = changes.again(first[0], second[0].what[0], gpus)
+                if both:
+                    options.append((both, judged(both.launch, gpu)))
+        fitting = [pair for pair in options if pair[1].verdict == FITS]
+    if fitting:
+        return tuple(change(base, *pair) for pair in sorted(fitting, key=_simplest)[:CHANGES])
+    less = [pair for pair in options if pair[1].parts and pair[1].total_bytes < base.total_bytes]
+    return tuple(change(base, *pair) for pair in sorted(less, key=lambda p: p[1].total_bytes)[:CHANGES])
+
+
+def _rate(report: Report) -> float:
+    """Tokens a second for each GPU."""
+    gpus = report.launch.gpus if report.launch else 1
+    if report.served and report.launch and report.launch.server:
+        return report.served.tokens_per_s * report.launch.server.replicas / gpus
+    return report.estimate.tokens_per_s / gpus if report.estimate else 0.0
+
+
+def _fastest(pair: tuple[Edited, Report]) -> tuple:
+    return (-_rate(pair[1]), pair[0].lines)
+
+
+def _simplest(pair: tuple[Edited, Report]) -> tuple:
+    """Single changes first, then the faster."""
+    return (len(pair[0].what), -_rate(pair[1]), pair[0].lines)
+
+
+def change(base: Report, edit: Edited, report: Report) -> Change:
+    """What an edit gains and costs."""
+    before, after = _rate(base), _rate(report)
+    return Change(
+        edit.lines,
+        " and ".join(f"{name} {value}" for name, value in edit.what),
+        report.verdict == FITS,
+        report.total_bytes,
+        base.total_bytes - report.total_bytes,
+        report.estimate.step_s if report.estimate else None,
+        after / before - 1.0 if before and after else None,
+        report.served.tokens_per_s if report.served else None,
+    )

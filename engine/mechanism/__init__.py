@@ -1,0 +1,2 @@
+"""Closed forms for memory, arithmetic, communication, schedules, cost and failures: one function per
+quantity."""

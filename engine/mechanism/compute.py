@@ -1,0 +1,405 @@
+"""Arithmetic and memory time of one transformer layer, and of the output layer, for one micro-batch on one
+GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.calibration.attention import fused_s
+from engine.calibration.grouped import experts_s, trained_experts_s
+from engine.calibration.products import gemm_s, quantise_s
+from engine.mechanism import flops
+from engine.mechanism.matmul import Chip, stream_s, trained_product_s
+
+if TYPE_CHECKING:
+    from engine.mechanism.shape import Product, Shape
+
+GRADIENT_SUM_BYTES = 8.0  # a weight gradient is added to an fp32 sum, which is read and written
+LOGIT_BYTES = (
+    14.0,
+    6.0,
+)  # bytes per logit that the loss reads and writes, forward (with its fp32 copy) and backward
+# the same for a fused loss, which finds maximum and sum in one pass and writes the gradient in a second one
+FUSED_LOGIT_BYTES = (6.0, 0.0)
+SECOND_COPY_BYTES = 1.0  # per value cast to 8 bits: the copy by columns that the weight's gradient reads
+# What runs between the products and in the attention: the kernels that the vendors' own training software
+# calls; those of PyTorch's compiler; PyTorch's operators, one by one.
+KERNELS = ("library", "compiled", "eager")
+# five matrix products instead of the forward pass's two (arXiv:2205.14135), each a little slower: it takes
+# 2.4 times the forward pass in FlashAttention-2's own figures, 2.8 in those of FlashAttention-3
+BACKWARD_OF_FLASH = 2.7
+
+
+class LayerTime(NamedTuple):
+    """Seconds of one (average) layer for one micro-batch."""
+
+    forward_s: float
+    backward_s: float  # both products of each matrix
+    weight_gradient_s: float  # the part of backward_s that nothing waits for
+    attention_forward_s: float  # scores and weighted sum only
+    experts_s: float  # the part of forward_s that the experts take
+
+
+def products_s(
+    products: tuple[Product, ...], rows: Real, tp: Real, fused: bool, at: Chip
+) -> tuple[Real, Real, Real]:
+    """Forward time, backward time, and its weight-gradient part, for a chain of weight matrices.
+
+    Fused: the product itself adds the weight gradient to the sum. Otherwise it writes the gradient, and a
+    second kernel reads both and writes the sum.
+    """
+    if not check.is_trusted():
+        check.positive(rows=rows)
+    forward = backward = weight = 0.0
+    for p in products:
+        k = p.k / (1.0 + (tp - 1.0) * p.splits_k)
+        n = p.n / (1.0 + (tp - 1.0) * p.splits_n)
+        forward_s, input_s, weight_s = trained_product_s(rows, k, n, GRADIENT_SUM_BYTES, at.product)
+        if not fused:
+            weight_s = weight_s + stream_s(GRADIENT_SUM_BYTES * k * n, at)
+        if not ops.is_zero(at.casts):
+            if p.casts_input:
+                forward_s = forward_s + cast_s(rows, k, at)
+            if p.casts_gradient:
+                input_s = input_s + cast_s(rows, n, at)
+        forward = forward + p.there * forward_s
+        backward = backward + p.there * (input_s + weight_s)
+        weight = weight + p.there * weight_s
+    return forward, backward, weight
+
+
+def cast_s(rows: Real, width: Real, at: Chip) -> Real:
+    """Casting the input of a product, or the gradient of its result, to 8 bits; nothing in wider formats."""
+    return at.casts * quantise_s(rows, width, at.quantise, second_bytes=SECOND_COPY_BYTES)
+
+
+def seen_by_kind(shape: Shape, seq: Real, causal: float) -> tuple[Real, Real]:
+    """Keys that a query attends to in a layer without a window (half the sequence under a causal mask) and in
+    one with a window."""
+    window = ops.minimum(seq, ops.where(shape.windowed_share > 0.0, shape.span_window, seq))
+    return seq * (1.0 - 0.5 * causal), window - causal * (window * window / (2.0 * seq))
+
+
+def attention_by_kind(
+    shape: Shape, tokens: Real, seq: Real, heads: Real, at: Chip, kernels: str = "library"
+) -> tuple[Real, Real]:
+    """Forward time of fused attention in a layer without a window and in one with a window. PyTorch's own
+    call is FlashAttention-2, whether compiled or not."""
+    if not check.is_trusted():
+        check.positive(tokens=tokens, seq=seq, heads=heads)
+    width = 0.5 * (shape.qk_dim + shape.value_dim)
+    sequences, kv_heads = tokens / seq, heads * (shape.kv_heads / shape.heads)
+    kernel = at.attention if kernels == "library" else at.flash_2
+    full_s = fused_s(sequences, seq, heads, kv_heads, width, kernel)
+    if ops.is_zero(shape.windowed_share):
+        return full_s, full_s
+    return full_s, fused_s(sequences, seq, heads, kv_heads, width, kernel, shape.span_window)
+
+
+def core_attention_s(
+    shape: Shape, tokens: Real, seq: Real, heads: Real, flash: bool, at: Chip, kernels: str = "library"
+) -> tuple[Real, Real]:
+    """Scores and weighted sum, forward and backward: either fused (only the causal part), or as two batched
+    products where the whole score matrix is written, scaled, masked, dropped out and read again."""
+    if not check.is_trusted():
+        check.positive(tokens=tokens, seq=seq, heads=heads)
+    if flash:
+        full_s, windowed_s = attention_by_kind(shape, tokens, seq, heads, at, kernels)
+        forward = full_s + shape.windowed_share * (windowed_s - full_s)
+        return forward, forward * BACKWARD_OF_FLASH
+    batch = tokens / seq * heads
+    two_products = gemm_s(seq, seq, shape.qk_dim, at.wide, batch) + gemm_s(
+        seq, shape.value_dim, seq, at.wide, batch
+    )
+    scores = tokens * seq * heads
+    return (
+        two_products + stream_s((4.0 + 5.0 * shape.dropout) * scores, at),
+        2.0 * two_products + stream_s((6.0 + 5.0 * shape.dropout) * scores, at),
+    )
+
+
+def layer(
+    shape: Shape,
+    tokens: Real,
+    seq: Real,
+    tp: Real,
+    whole_ranks: Real,
+    ep: Real,
+    expert_tp: Real,
+    imbalance: Real,
+    flash: bool,
+    fused: bool,
+    at: Chip,
+    kernels: str = "library",
+) -> LayerTime:
+    """One layer's time, averaged over dense and MoE layers.
+
+    ``tokens`` are this GPU's (micro-batch × sequence / context ranks); ``whole_ranks`` divides the work that
+    plain tensor parallelism does not split (1 without sequence parallelism, tp with it). Experts process
+    tokens·top_k·expert_tp/tp rows in all, spread over the GPU's own experts; ``imbalance`` is the fullest
+    GPU's load over the mean.
+    """
+    if not check.is_trusted():
+        check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
+        check.whole(tp=tp, whole_ranks=whole_ranks, ep=ep, expert_tp=expert_tp)
+    heads = shape.heads / tp
+    attention_f, attention_b = core_attention_s(shape, tokens, seq, heads, flash, at, kernels)
+    dense_f, dense_b, dense_w = products_s(shape.attention, tokens, tp, fused, at)
+    width = shape.ffn * (1.0 - shape.moe_share)
+    if shape.mlp:
+        share = 1.0 - shape.moe_share
+        f, b, w = products_s(shape.mlp, tokens, tp, fused, at)
+        dense_f, dense_b, dense_w = dense_f + share * f, dense_b + share * b, dense_w + share * w
+    experts_f = 0.0
+    if shape.expert:
+        experts_f, experts_b, experts_w, routed = _experts(
+            shape, tokens, tp, ep, expert_tp, imbalance, fused, at
+        )
+        dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
+        width = width + routed
+    moved_f, moved_b = moved_bytes(shape, tp, whole_ranks, width, kernels)
+    launches = 2.0 * shape.products + 8.0
+    forward_s = ops.maximum(dense_f + attention_f + stream_s(tokens * moved_f, at), launches * at.launch_s)
+    backward_s = ops.maximum(
+        dense_b + attention_b + stream_s(tokens * moved_b, at), 2.0 * launches * at.launch_s
+    )
+    return LayerTime(forward_s, backward_s, dense_w, attention_f, experts_f)
+
+
+def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:
+    """Bytes per token that the kernels between the products read and write in one layer, forward and
+    backward.
+
+    For the hidden state (h values of 2 bytes): two norms (4h), two residual additions (6h each, 1h more for a
+    dropout mask); backward, a norm reads its input and gradient twice (10h), adding the residual's gradient
+    takes 6h, and dropout 5h. Queries, keys and values are split out of their joint product, and rotated where
+    rotary embedding is used (4 each). The activation function reads one or two values of MLP width and writes
+    one; backward it also reads the gradient.
+    """
+    hidden = shape.hidden / whole_ranks
+    heads = (
+        (
+            4.0 * (shape.heads + 2.0 * shape.kv_heads)
+            + ops.where(shape.max_positions > 0.0, 0.0, 4.0 * (shape.heads + shape.kv_heads))
+        )
+        * shape.qk_dim
+        / tp
+    )
+    return (
+        (20.0 + 2.0 * shape.dropout) * hidden + heads + (4.0 + 2.0 * shape.gated) * width / tp,
+        (32.0 + 10.0 * shape.dropout) * hidden + heads + (6.0 + 4.0 * shape.gated) * width / tp,
+    )
+
+
+def moved_bytes(
+    shape: Shape, tp: Real, whole_ranks: Real, width: Real, kernels: str = "library"
+) -> tuple[Real, Real]:
+    """``streamed_bytes``, or ``eager_bytes`` where nothing is fused."""
+    moved = eager_bytes if kernels == "eager" else streamed_bytes
+    return moved(shape, tp, whole_ranks, width)
+
+
+def eager_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:
+    """What ``streamed_bytes`` counts, where every operator of PyTorch reads its inputs from memory and writes
+    its result to it.
+
+    A model with a gated MLP has an RMSNorm, written out in fp32: 36 bytes a value forward and 92 backward; a
+    LayerNorm is one kernel (4 and 6). Two residual additions (12); backward the gradients of all that reads a
+    value are added (30). Rotation in fp32 (20 each way), keys and values copied for each query head of their
+    group, SiLU and its product (10 and 18; GeLU 4 and 6). PyTorch's dispatcher counts the same bytes
+    (record/eager_bytes.py).
+    """
+    gated = 1.0 * shape.gated
+    hidden = shape.hidden / whole_ranks
+    turned = ops.where(shape.max_positions > 0.0, 0.0, 20.0 * (shape.heads + shape.kv_heads))
+    copied = ops.where(shape.kv_heads < shape.heads, 4.0 * (shape.heads + shape.kv_heads), 0.0)
+    heads = (turned + copied) * shape.qk_dim / tp
+    return (
+        (20.0 + 64.0 * gated + 2.0 * shape.dropout) * hidden + heads + (4.0 + 6.0 * gated) * width / tp,
+        (36.0 + 178.0 * gated + 10.0 * shape.dropout) * hidden + heads + (6.0 + 12.0 * gated) * width / tp,
+    )
+
+
+def _routed_layer(
+    shape: Shape, tokens: Real, tp: Real, ep: Real, expert_tp: Real, imbalance: Real, at: Chip
+) -> tuple[tuple[Real, Real, Real, Real, Real, Real, Real], Real, Real]:
+    """A GPU's routed experts as ``grouped`` takes them (rows, experts with rows, experts held, tokens
+    received, hidden and expert width, gate), and the time to cast their operands, forward and backward."""
+    # all at least one: a symbol may turn out to be a model without experts, whose share is zero
+    held, top_k = ops.maximum(1.0, shape.experts / ep), ops.maximum(1.0, shape.top_k)
+    came = imbalance * tokens * expert_tp / tp
+    rows, width = came * top_k, ops.maximum(1.0, shape.expert_ffn / expert_tp)
+    layer = (
+        rows,
+        ops.minimum(held, rows),
+        held,
+        came * ops.minimum(top_k, ep),
+        shape.hidden,
+        width,
+        shape.gated,
+    )
+    hidden_s = cast_s(rows, shape.hidden, at)
+    return (
+        layer,
+        hidden_s + cast_s(rows, width, at),
+        hidden_s + cast_s(rows, (1.0 + shape.gated) * width, at),
+    )
+
+
+def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
+    """Routed and shared experts of an average layer: forward, backward and weight-gradient times, and the MLP
+    width that shared ones' activation functions cover (for the whole tensor group, as a dense MLP's)."""
+    share = shape.moe_share
+    layer, casts_f, casts_b = _routed_layer(shape, tokens, tp, ep, expert_tp, imbalance, at)
+    f, b, w = trained_experts_s(*layer, GRADIENT_SUM_BYTES, at.experts)
+    if not fused:
+        _, _, held, _, hidden, width, gated = layer
+        unfused_s = stream_s(GRADIENT_SUM_BYTES * held * (2.0 + gated) * hidden * width, at)
+        b, w = b + unfused_s, w + unfused_s
+    f, b = f + casts_f, b + casts_b
+    width = 0.0
+    if shape.shared:
+        f2, b2, w2 = products_s(shape.shared, tokens, tp, fused, at)
+        f, b, w = f + f2, b + b2, w + w2
+        width = shape.shared_experts * shape.shared_ffn
+    return share * f, share * b, share * w, share * width
+
+
+def head(
+    shape: Shape, tokens: Real, tp: Real, whole_ranks: Real, at: Chip, loss: str = "plain", chunks: Real = 8
+) -> tuple[Real, Real]:
+    """Final norm, output layer and loss: forward and backward time. They stay in 16 bits in an fp8 recipe.
+
+    A chunked loss adds each chunk's weight gradient to the sum, which is read and written again for every
+    chunk but the first; a fused one reads the logits twice and writes them once.
+    """
+    if not check.is_trusted():
+        check.positive(tokens=tokens)
+        check.whole(tp=tp, whole_ranks=whole_ranks)
+    vocab = shape.vocab / tp
+    forward_s, input_s, weight_s = trained_product_s(tokens, shape.hidden, vocab, GRADIENT_SUM_BYTES, at.wide)
+    norm = 4.0 * shape.hidden / whole_ranks
+    read_f, read_b = FUSED_LOGIT_BYTES if loss == "fused" else LOGIT_BYTES
+    again = (chunks - 1.0) * GRADIENT_SUM_BYTES * shape.hidden * vocab if loss == "chunked" else 0.0
+    return (
+        forward_s + stream_s(tokens * (read_f * vocab + norm), at),
+        input_s + weight_s + stream_s(tokens * (read_b * vocab + norm) + again, at),
+    )
+
+
+def joined(shape: Shape, tokens: Real, tp: Real, at: Chip) -> tuple[Real, Real]:
+    """The 2h × h projection that merges two hidden states at the start of a multi-token prediction module:
+    forward and backward time."""
+    forward_s, input_s, weight_s = trained_product_s(
+        tokens, 2.0 * shape.hidden, shape.hidden / tp, GRADIENT_SUM_BYTES, at.product
+    )
+    return forward_s, input_s + weight_s
+
+
+class Again(NamedTuple):
+    """Seconds that an average layer's backward pass spends on recomputing MODULES for one micro-batch, and
+    which shares of the layer's traffic are sent again."""
+
+    again_s: Real
+    tensor: Real
+    expert: Real
+
+
+def again(
+    shape: Shape,
+    tokens: Real,
+    seq: Real,
+    tp: Real,
+    whole_ranks: Real,
+    ep: Real,
+    expert_tp: Real,
+    imbalance: Real,
+    flash: bool,
+    modules: tuple[str, ...],
+    at: Chip,
+    kernels: str = "library",
+) -> Again:
+    """The cost of recomputing these modules (memory.MODULES).
+
+    Each module repeats its own forward pass: its products, and what its kernels read and write
+    (``streamed_bytes``). A dense MLP also gathers its input and scatters its output again, and experts send
+    their tokens again; norms, the activation function and the latents' projections send nothing.
+    ``every_other`` repeats every second product and all that lies between them. Leaves out launches.
+    """
+    if not check.is_trusted():
+        check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
+        check.whole(tp=tp, whole_ranks=whole_ranks, ep=ep, expert_tp=expert_tp)
+    seconds, moved = 0.0, 0.0
+    dense, gate = 1.0 - shape.moe_share, 4.0 + 2.0 * shape.gated
+    if "core_attn" in modules:
+        seconds = seconds + core_attention_s(shape, tokens, seq, shape.heads / tp, flash, at, kernels)[0]
+    if "every_other" in modules:
+        for products, repeats in every_other(shape):
+            seconds = seconds + repeats * _forward_s(products, tokens, tp, at)
+        moved = moved + moved_bytes(shape, tp, whole_ranks, shape.ffn, kernels)[0]
+    if "layernorm" in modules:
+        moved = moved + 8.0 * shape.hidden / whole_ranks
+    if "mla_up_proj" in modules:
+        seconds = seconds + shape.has_latents * _forward_s(shape.up_projections, tokens, tp, at)
+        moved = moved + 4.0 * (shape.heads + shape.kv_heads) * shape.qk_dim / tp * shape.has_latents
+    if "mlp" in modules:
+        seconds = seconds + dense * _forward_s(shape.mlp, tokens, tp, at)
+        moved = moved + dense * gate * shape.ffn / tp
+    if shape.expert:
+        everything = "moe" in modules
+        if everything:
+            layer, casts_s, _ = _routed_layer(shape, tokens, tp, ep, expert_tp, imbalance, at)
+            seconds = seconds + shape.moe_share * (experts_s(*layer, at.experts) + casts_s)
+        elif "moe_act" in modules:
+            moved = moved + shape.moe_share * gate * shape.top_k * shape.expert_ffn * imbalance / tp
+        if everything or "shared_experts" in modules:
+            seconds = seconds + shape.moe_share * _forward_s(shape.shared, tokens, tp, at)
+            moved = moved + shape.moe_share * gate * shape.shared_experts * shape.shared_ffn / tp
+    return Again(
+        seconds + stream_s(tokens * moved, at),
+        # a dense layer has two such pairs, a layer of experts one
+        dense / (1.0 + dense) if "mlp" in modules else 0.0,
+        1.0 if "moe" in modules else 0.0,
+    )
+
+
+def every_other(shape: Shape) -> tuple[tuple[tuple[Product, ...], Real], ...]:
+    """The products of a gated dense layer, and which share of their FLOPs recomputing every second one
+    repeats: keys and the attention's output of queries, keys, values and output; one of gate, up and down."""
+    attention = shape.heads + shape.kv_heads
+    return (shape.attention, attention / (2.0 * attention)), (shape.mlp, 1.0 / 3.0)
+
+
+def _forward_s(products, rows, tp, at: Chip):
+    """Forward time of a chain of weight matrices."""
+    return products_s(products, rows, tp, True, at)[0]
+
+
+def repeated_flops_per_token(
+    shape: Shape, seq: Real, causal: Real = 1, modules: tuple[str, ...] = ()
+) -> Real:
+    """FLOPs of the forward pass that recomputing these MODULES in every layer repeats: their products, 2·k·n
+    each, and with ``core_attn`` the attention's own. Norms and activation functions have no products."""
+    if not check.is_trusted():
+        check.whole(seq=seq)
+    moe = shape.moe_share
+    found = flops.attention_flops_per_token(shape, seq, causal) if "core_attn" in modules else 0.0
+    layer = 0.0
+    if "mla_up_proj" in modules:
+        layer = layer + shape.has_latents * _products_flops(shape.up_projections)
+    if "every_other" in modules:
+        for products, repeats in every_other(shape):
+            layer = layer + repeats * _products_flops(products)
+    if "mlp" in modules:
+        layer = layer + (1.0 - moe) * _products_flops(shape.mlp)
+    if "moe" in modules:
+        layer = layer + moe * shape.top_k * _products_flops(shape.expert)
+    if "moe" in modules or "shared_experts" in modules:
+        layer = layer + moe * _products_flops(shape.shared)
+    return found + shape.layers * layer
+
+
+def _products_flops(products) -> Real:
+    return sum(2.0 * p.there * p.k * p.n for p in products)

@@ -1,0 +1,228 @@
+"""What one GPU achieves: the measured functions of ``calibration`` at the clocks that a long job sustains.
+
+Products, attention and experts are timed there one at a time, in bursts at full clocks; here they stand
+side by side, as a ``Chip``, for whatever estimates a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypedDict, TypeVar
+
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.calibration import DEFAULT, known
+from engine.calibration.products import gemm_s
+from engine.catalog import files
+from engine.catalog.hardware import WIDER
+
+if TYPE_CHECKING:
+    from engine.calibration.attention import Decode, Latent, Prefill
+    from engine.calibration.constants import Calibration
+    from engine.calibration.grouped import Experts
+    from engine.calibration.products import Gemm, Quantise
+    from engine.catalog.hardware import Gpu
+
+ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What one GPU achieves: rates after calibration. ``wide`` is the precision that the head and attention
+    stay in."""
+
+    matmul_flops_per_s: float  # of the largest products
+    memory_bytes_per_s: float  # of kernels that only move bytes
+    operand_bytes: float  # of an element that a matrix product reads
+    wide_bytes: float
+    casts: float  # 1.0 where operands are cast to a narrower format before each product
+    launch_s: float  # from one launch to the next, of kernels that do little besides
+    product: Gemm  # dense products in the precision, as fitted
+    wide: Gemm
+    attention: Prefill  # fused attention over new tokens
+    flash_2: Prefill  # the same as PyTorch calls it
+    decode: Decode  # attention of one new token over a cache …
+    narrow_decode: Decode  # … of 8 bits
+    latent: Latent  # the same over a latent cache …
+    latent_prefill: Latent  # … and over new tokens of such a model
+    experts: Experts  # grouped products and what is around them
+    quantise: Quantise  # finding the scale of activations and casting them to 8 bits
+
+
+class Achievable(TypedDict, total=False):
+    """The best measured product on a chip, as a share of its dense peak, by format."""
+
+    bf16: float
+    fp8: float
+
+
+@lru_cache(None)
+def _achievable() -> dict:
+    """Best shares by GPU key, and the medians for chips that were never measured."""
+    shares = files.table("achievable.toml", Achievable)
+    medians = {}
+    for kind in ("bf16", "fp8"):
+        known = sorted(entry[kind] for entry in shares.values() if kind in entry)
+        medians[kind] = known[len(known) // 2]
+    return shares | {"": medians}
+
+
+FIT = 0.05  # how far large products are off from the fit, in the median
+SWEEP = (4096.0, 8192.0, 16384.0)  # sides of the square products that the best is looked for among
+FITTED = {"bf16": "bf16", "fp8": "fp8", "fp4": "nvfp4"}  # formats by the names of ``calibration``
+
+
+@lru_cache(None)
+def _fitted_share(gpu_key: str, precision: str) -> float:
+    """The best product of a sweep by the measured function, as a share of the peak; 0.0 where the chip was
+    not measured in this format."""
+    if precision not in FITTED:
+        return 0.0
+    gemm = known.gemm(gpu_key, FITTED[precision])
+    if not (gemm.measured and gemm.own_format):
+        return 0.0
+    return _best_of_a_sweep(gemm.rates) / known.sheet(gpu_key).peak(FITTED[precision])
+
+
+def _best_of_a_sweep(rates: Gemm) -> float:
+    return max(2.0 * side**3 / gemm_s(side, side, side, rates) for side in SWEEP)
+
+
+def achievable_share(gpu: Gpu, precision: str) -> float:
+    """The best matrix product on this chip, as a share of its dense peak.
+
+    Two measurements say so, a published sweep and the products that ``calibration`` is fitted on. Either is
+    as much as somebody reached, under clocks of his own: a long job is held to the lower one, where the two
+    differ by more than the fit is off. Without a sweep it is the median of the others' (of L40S, the fitted
+    products alone are below what served models reach).
+    """
+    kind = "fp8" if precision in ("fp8", "int8", "fp4") else "bf16"
+    shares = _achievable()
+    listed, fitted = shares.get(gpu.key, {}).get(kind, 0.0), _fitted_share(gpu.key, precision)
+    if not listed:
+        return shares[""][kind]
+    return fitted if 0.0 < fitted < (1.0 - FIT) * listed else listed
+
+
+def sustained_share(gpu: Gpu, calibration: Calibration = DEFAULT) -> float:
+    """What a training step sustains of the best product: less on chips with much arithmetic for their power.
+
+    share · (peak per watt in TFLOP/s)^−power, with the 16-bit peak (or fp32's) and the board's power; at most
+    1.
+    """
+    peak = gpu.bf16_flops_per_s or gpu.fp16_flops_per_s or gpu.fp32_flops_per_s
+    dense = peak / 1e12 / gpu.tdp_w if gpu.tdp_w else 1.0
+    return min(1.0, calibration.matmul_sustained * dense**-calibration.matmul_power)
+
+
+def supported_precision(gpu: Gpu, precision: str) -> str:
+    """The precision itself, or the next wider one that the chip has units for."""
+    check.one_of(ELEMENT_BYTES, precision=precision)
+    while not getattr(gpu, f"{precision}_flops_per_s"):
+        if precision == "fp32":
+            raise ValueError(f"gpu must have a peak in fp32 or wider formats; {gpu.key!r} has none")
+        precision = WIDER[precision]
+    return precision
+
+
+def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) -> Chip:
+    """The GPU at work in one precision (in the next wider one where it has no such unit)."""
+    precision = supported_precision(gpu, precision)
+    wide = precision if ELEMENT_BYTES[precision] >= 2.0 else supported_precision(gpu, "bf16")
+    peak = getattr(gpu, f"{precision}_flops_per_s")
+    wide_peak = getattr(gpu, f"{wide}_flops_per_s")
+    sustained = sustained_share(gpu, calibration)
+    rate = peak * achievable_share(gpu, precision) * sustained
+    wide_rate = wide_peak * achievable_share(gpu, wide) * sustained
+    return Chip(
+        matmul_flops_per_s=float(rate),
+        memory_bytes_per_s=float(gpu.hbm_bytes_per_s * calibration.memory_share),
+        operand_bytes=ELEMENT_BYTES[precision],
+        wide_bytes=ELEMENT_BYTES[wide],
+        casts=1.0 if precision != wide else 0.0,
+        launch_s=float(calibration.launch_s),
+        product=_gemm(gpu.key, precision, rate),
+        wide=_gemm(gpu.key, wide, wide_rate),
+        attention=_in_format(known.attention("prefill", gpu.key).rates, gpu, wide),
+        flash_2=_in_format(known.flash_2(gpu.key), gpu, wide),
+        decode=_in_format(known.attention("decode", gpu.key).rates, gpu, wide),
+        narrow_decode=_in_format(known.attention("decode", gpu.key, "fp8").rates, gpu, wide),
+        latent=_in_format(known.known("latent", "decode.bf16", gpu.key).rates, gpu, wide),
+        latent_prefill=_in_format(known.known("latent", "prefill.bf16", gpu.key).rates, gpu, wide),
+        experts=_experts(gpu.key, precision, peak, sustained),
+        quantise=known.quantise(gpu.key).rates,
+    )
+
+
+def product_flops_per_s(gpu: Gpu, precision: str = "bf16") -> Real:
+    """The rate at which a long training step runs the products of a large layer: that of a ``Chip``, and so
+    of
+    ``layout.estimate``. It is what rules of thumb take for a GPU at work; MFU is for the time of a whole
+    step."""
+    return ops.each(gpu, lambda of: chip(of, precision).matmul_flops_per_s)
+
+
+# the measured kernels whose rates stand for a layer of experts in a format; the first that a GPU has
+EXPERT_KERNELS = {"fp4": ("nvfp4.cutlass",), "fp8": ("fp8.cutlass",), "int8": ("fp8.cutlass",)}
+
+
+@lru_cache(None)
+def _gemm(gpu_key: str, precision: str, flops_per_s: float) -> Gemm:
+    """Dense products as fitted, so fast that the best of a sweep reaches this rate."""
+    rates = known.gemm(gpu_key, FITTED.get(precision, "fp8" if precision == "int8" else "bf16")).rates
+    faster = flops_per_s / _best_of_a_sweep(rates)
+    return replace(rates, flops_per_s=rates.flops_per_s * faster, operand_bytes=ELEMENT_BYTES[precision])
+
+
+@lru_cache(None)
+def _experts(gpu_key: str, precision: str, peak: float, sustained: float) -> Experts:
+    """Grouped products as fitted, at the clocks that a training step sustains, in a format of this peak."""
+    keys = EXPERT_KERNELS.get(precision, ("bf16.cutlass", "bf16.default"))
+    measured = known.families("experts", gpu_key)
+    key = next((key for key in keys if key in measured), keys[0])
+    rates = known.known("experts", key, gpu_key).rates
+    as_fast = peak / known.sheet(gpu_key).peak(key.split(".")[0])
+    return replace(
+        rates,
+        flops_per_s=rates.flops_per_s * as_fast * sustained,
+        weight_bytes=max(rates.weight_bytes, ELEMENT_BYTES[precision]),
+    )
+
+
+Kernel = TypeVar("Kernel", "Prefill", "Decode", "Latent")
+
+
+def _in_format(rates: Kernel, gpu: Gpu, wide: str) -> Kernel:
+    """Attention in the format in which a step keeps it.
+
+    The kernels were measured in 16 bits: where values are wider, their arithmetic is slower as the peak is,
+    and twice the bytes cross the memory.
+    """
+    faster = getattr(gpu, f"{wide}_flops_per_s") / known.sheet(gpu.key).peak("bf16")
+    flops = rates.flops_per_s
+    return replace(
+        rates,
+        flops_per_s=tuple(each * faster for each in flops) if isinstance(flops, tuple) else flops * faster,
+        memory_bytes_per_s=rates.memory_bytes_per_s * (ELEMENT_BYTES["bf16"] / ELEMENT_BYTES[wide]),
+    )
+
+
+def trained_product_s(rows: Real, k: Real, n: Real, sum_bytes: Real, rates: Gemm) -> tuple[Real, Real, Real]:
+    """The three products of a weight k×n that ``rows`` tokens meet: forward, gradient of the input, gradient
+    of the weight (added to a sum of ``sum_bytes`` an element)."""
+    if not check.is_trusted():
+        check.positive(rows=rows, k=k, n=n)
+        check.non_negative(sum_bytes=sum_bytes)
+    return (
+        gemm_s(rows, n, k, rates),
+        gemm_s(rows, k, n, rates),
+        gemm_s(k, n, rows, rates, result_bytes=sum_bytes),
+    )
+
+
+def stream_s(moved_bytes: Real, at: Chip) -> Real:
+    """A kernel that only moves bytes: norms, activations, the optimizer."""
+    if not check.is_trusted():
+        check.non_negative(moved_bytes=moved_bytes)
+    return moved_bytes / at.memory_bytes_per_s

@@ -1,0 +1,533 @@
+"""The bytes that a model needs: training state, activations, logits, weights and KV cache.
+
+Every function takes floats or arrays that broadcast. A model, a recipe or a GPU is any object with their
+attributes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from engine import catalog
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.catalog import models
+from engine.mechanism import pipeline
+
+if TYPE_CHECKING:
+    from engine.catalog.hardware import Gpu
+    from engine.catalog.recipes import Recipe
+    from engine.mechanism.shape import Shape
+
+# CUDA context, kernels, NCCL buffers and what the allocator cannot use. Ultra-Scale Playbook: 1 to 2 GB for
+# kernels alone, and each NCCL communicator adds tens of MB.
+FRAMEWORK_BYTES = 2e9
+
+# The part of the memory reported by the driver that no process can have: PyTorch finds 79.2 GiB of an H100's
+# 79.65, 79.3 of an A100's 80, 139.8 of an H200's 140.4, 178.35 of a B200's 179.06, so 0.5 to 0.8 GB are
+# missing.
+RESERVED_BYTES = 0.7e9
+
+# bytes per stored value
+BYTES_PER_VALUE = {
+    "fp32": 4.0,
+    "tf32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "fp4": 0.5,
+    "int4": 0.5,
+}
+
+# what the forward pass discards and the backward pass computes again
+NO_RECOMPUTE, SELECTIVE, FULL = 0, 1, 2
+RECOMPUTE = {"none": NO_RECOMPUTE, "selective": SELECTIVE, "full": FULL}
+# … or parts of a layer, as in Megatron's --recompute-modules
+BY_MODULE = 3
+# parts of a layer by Megatron's names; torchtitan's choice by operator, which keeps every other product
+MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts", "every_other")
+
+DEFAULT_RECIPE = "bf16-adam"
+
+
+@lru_cache(None)
+def recompute_of(name: str) -> tuple[int, tuple[str, ...]]:
+    """What a name recomputes: (one of RECOMPUTE's numbers or BY_MODULE, MODULES). Modules are joined by plus
+    signs, as in "layernorm+moe_act"."""
+    if name in RECOMPUTE:
+        return RECOMPUTE[name], ()
+    modules = tuple(name.split("+"))
+    if not set(modules) <= set(MODULES) or len(set(modules)) < len(modules):
+        raise ValueError(
+            f"recompute must be one of {', '.join(RECOMPUTE)}; got {name!r}. Or parts of a layer, each once "
+            f"and joined by +: {', '.join(MODULES)}"
+        )
+    return BY_MODULE, modules
+
+
+# -- training state ------------------------------------------------------------------------------------------
+def state_slabs(params: Real, recipe: Recipe | None = None) -> Real:
+    """Bytes of weights, gradients, master copy, momentum and variance, in this order on the last axis.
+
+    params × bytes per parameter of each (ZeRO, arXiv:1910.02054 section 3.1). Leaves out activations, buffers
+    and fragmentation. Without a recipe: bf16 mixed-precision Adam.
+    """
+    check.positive(params=params)
+    recipe = catalog.recipe(DEFAULT_RECIPE) if recipe is None else recipe
+    return np.stack(
+        [
+            params * recipe.weight_bytes,
+            params * recipe.gradient_bytes,
+            params * recipe.master_bytes,
+            params * recipe.momentum_bytes,
+            params * recipe.variance_bytes,
+        ],
+        axis=-1,
+    )
+
+
+def state_bytes(params: Real, recipe: Recipe | None = None) -> Real:
+    """Bytes of all training state: the sum of ``state_slabs``. 16 per parameter for bf16 mixed-precision
+    Adam."""
+    return np.sum(state_slabs(params, recipe), axis=-1)
+
+
+def sharded_state_slabs(params: Real, recipe: Recipe | None = None, ranks: Real = 1, stage: Real = 0) -> Real:
+    """``state_slabs`` of one GPU when ``ranks`` data-parallel GPUs share the state, for ZeRO stages 0 to 3.
+
+    Stage 1 divides master, momentum and variance by the ranks, stage 2 the gradients too, stage 3 the weights
+    too (arXiv:1910.02054 Table 1). Leaves out the gathered copies that stage 3 holds while a layer is
+    computed.
+    """
+    check.positive(params=params)
+    check.whole(ranks=ranks)
+    check.between(0, 3, stage=stage)
+    recipe = catalog.recipe(DEFAULT_RECIPE) if recipe is None else recipe
+    weights = recipe.weight_bytes / ops.where(stage >= 3, ranks, 1)
+    gradients = recipe.gradient_bytes / ops.where(stage >= 2, ranks, 1)
+    optimizer = ops.where(stage >= 1, ranks, 1)
+    slabs = (
+        weights,
+        gradients,
+        recipe.master_bytes / optimizer,
+        recipe.momentum_bytes / optimizer,
+        recipe.variance_bytes / optimizer,
+    )
+    return np.stack([params * slab for slab in slabs], axis=-1)
+
+
+def sharded_state_bytes(params: Real, recipe: Recipe | None = None, ranks: Real = 1, stage: Real = 0) -> Real:
+    """Bytes of training state on one GPU under ZeRO: with 16-byte Adam 4P + 12P/N, 2P + 14P/N and 16P/N."""
+    return np.sum(sharded_state_slabs(params, recipe, ranks, stage), axis=-1)
+
+
+# -- activations ---------------------------------------------------------------------------------------------
+class Kept(NamedTuple):
+    """Bytes that one token leaves behind in one layer, by tensor. Every tensor-parallel rank keeps the first
+    two whole; the others are split."""
+
+    inputs: Real  # inputs of both blocks, as in the residual stream, and dropout masks
+    norms: Real  # outputs of both norms
+    projected: Real  # queries, keys and values
+    attended: Real  # the attention's output
+    mlp: Real  # the inside of a dense MLP, or of the routed experts with the tokens' copies
+    activated: Real  # output of the routed experts' activation function
+    shared: Real  # the inside of the shared experts
+
+
+def layer_values(model: Shape | models.Model, moe: bool) -> Kept:
+    """Bytes that one token leaves behind in one layer.
+
+    Korthikanti et al. section 4.1, generalised: 2-byte inputs of both blocks and both norms, and 1-byte
+    dropout masks, are kept whole (10h); queries, keys, values, the attention's output and the inside of the
+    MLP are split (24h). Experts: a token's routed copies (in and out, 2h bytes each) and the inside of the
+    top_k experts and the shared ones.
+    """
+    query, value_dim = _query_and_value_dims(model)
+    keys = ops.where(model.kv_lora > 0, model.heads, model.kv_heads)
+    inner = (
+        4 + 2 * model.gated
+    )  # bytes per unit of MLP width: into and out of GeLU; gate, up and their product
+    routed = model.top_k * model.expert_ffn
+    return Kept(
+        (4 + 2 * model.dropout) * model.hidden,
+        4 * model.hidden,
+        2 * (model.heads * query + keys * (query + value_dim)),
+        2 * model.heads * value_dim,
+        (inner - 2) * routed + model.top_k * 4 * model.hidden if moe else inner * model.ffn,
+        2 * routed if moe else 0,
+        model.shared_experts * inner * model.shared_ffn if moe else 0,
+    )
+
+
+def layer_parts(model: Shape | models.Model, moe: bool) -> tuple[Real, Real, Real]:
+    """``layer_values`` in three parts: kept whole by every tensor-parallel rank; attention's; the MLP's. The
+    last two are split. A Shape has them at hand."""
+    known = getattr(model, "kept_values", None)
+    if known:
+        return known[moe]
+    kept = layer_values(model, moe)
+    return (kept.inputs + kept.norms, kept.projected + kept.attended, kept.mlp + kept.activated + kept.shared)
+
+
+def dropped_per_token(
+    model: Shape | models.Model,
+    seq: Real,
+    tensor: Real,
+    ranks_of_whole: Real,
+    flash: Real,
+    moe: bool,
+    modules: tuple[str, ...],
+) -> Real:
+    """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of either kind.
+
+    ``layernorm``: the outputs of both norms. ``mla_up_proj``: queries, keys and values of latent attention,
+    minus the latents that they are recomputed from. ``core_attn``: the scores, which fused attention does not
+    keep anyway. ``mlp``: the inside of a dense MLP. ``moe``: everything that routed and shared experts keep;
+    ``moe_act``: the output of their activation function; ``shared_experts``: the inside of the shared ones.
+    ``every_other``: all but the layer's input, queries, values, the attention's output, the gate and the
+    result of the MLP.
+    """
+    if not check.is_trusted():
+        check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
+        check.between(0, 1, flash=flash)
+    kept = layer_values(model, moe)
+    latents = 2 * (model.q_lora + model.kv_lora + model.rope_dim)
+    whole = kept.norms if "layernorm" in modules else 0
+    split = 0
+    if "every_other" in modules:
+        query, value_dim = _query_and_value_dims(model)
+        whole = whole + kept.inputs + kept.norms - 4 * model.hidden
+        stays = 2 * (model.heads * query + model.kv_heads * value_dim + model.ffn)
+        split = split + kept.projected + kept.mlp - stays
+    if "core_attn" in modules:
+        split = split + _score_bytes(model, seq, NO_RECOMPUTE, flash)
+    if "mla_up_proj" in modules:
+        whole = whole - ops.where(model.kv_lora > 0, latents, 0)
+        split = split + ops.where(model.kv_lora > 0, kept.projected, 0)
+    if moe:
+        everything = "moe" in modules
+        if everything:
+            split = split + kept.mlp
+        if everything or "moe_act" in modules:
+            split = split + kept.activated
+        if everything or "shared_experts" in modules:
+            split = split + kept.shared
+    elif "mlp" in modules:
+        split = split + kept.mlp
+    return whole / ranks_of_whole + split / tensor
+
+
+def _query_and_value_dims(model):
+    """Width of one head's query (and key) and of its value."""
+    latent = model.kv_lora > 0
+    return (
+        ops.where(latent, model.nope_dim + model.rope_dim, model.head_dim),
+        ops.where(latent, model.v_dim, model.head_dim),
+    )
+
+
+def layer_activation_bytes(
+    model: models.Model,
+    seq: Real,
+    micro_batch: Real,
+    tensor: Real = 1,
+    context: Real = 1,
+    sequence_parallel: Real = 0,
+    recompute: Real = NO_RECOMPUTE,
+    flash: Real = 1,
+    moe: bool = False,
+) -> Real:
+    """Bytes that one layer keeps for its backward pass, on one GPU.
+
+    Korthikanti et al. (arXiv:2205.05198) Table 2, for 2-byte activations: s·b·h·(10 + 24/t + 5·a·s/(h·t)).
+    Sequence parallelism divides the 10 too; selective recompute and FlashAttention drop the last term; full
+    recompute keeps only the layer's input, 2·s·b·h. Context parallelism divides the sequence. For shapes
+    other than GPT's see ``layer_values``. Leaves out FlashAttention's row statistics (4·a bytes per token)
+    and the router's scores.
+    """
+    check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context)
+    check.between(0, 1, sequence_parallel=sequence_parallel)
+    check.between(0, 2, recompute=recompute)
+    tokens = seq * micro_batch / context
+    return tokens * kept_per_token(
+        model, seq, tensor, ops.where(sequence_parallel, tensor, 1), recompute, flash, moe
+    )
+
+
+def kept_per_token(
+    model: Shape | models.Model,
+    seq: Real,
+    tensor: Real,
+    ranks_of_whole: Real,
+    recompute: Real,
+    flash: Real,
+    moe: bool,
+) -> Real:
+    """Bytes that one token leaves behind in one layer; ``ranks_of_whole`` divides the tensors that plain
+    tensor parallelism does not split."""
+    if not check.is_trusted():
+        check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
+        check.between(0, 3, recompute=recompute)
+        check.between(0, 1, flash=flash)
+    whole, attention, mlp = layer_parts(model, moe)
+    scores = _score_bytes(model, seq, recompute, flash)
+    kept = whole / ranks_of_whole + (attention + mlp + scores) / tensor
+    return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)
+
+
+def _score_bytes(model, seq, recompute, flash):
+    """Bytes of a token's rows of scores: the softmax's output, and with dropout its mask and the dropped-out
+    result."""
+    return ops.where(
+        ((recompute == NO_RECOMPUTE) | (recompute == BY_MODULE)) & (flash == 0),
+        (2 + 3 * model.dropout) * model.heads * seq,
+        0,
+    )
+
+
+def layer_activation_slabs(
+    model: models.Model,
+    seq: Real,
+    micro_batch: Real,
+    tensor: Real = 1,
+    context: Real = 1,
+    sequence_parallel: Real = 0,
+    recompute: Real = NO_RECOMPUTE,
+    flash: Real = 1,
+) -> Real:
+    """``layer_activation_bytes`` of a dense layer by part, on the last axis: the inputs of both blocks and
+    their norms (under full recompute only the layer's input), attention, MLP, attention scores."""
+    check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context)
+    check.between(0, 1, sequence_parallel=sequence_parallel, flash=flash)
+    check.between(0, 2, recompute=recompute)
+    tokens, ranks_of_whole = seq * micro_batch / context, ops.where(sequence_parallel, tensor, 1)
+    whole, attention, mlp = layer_parts(model, moe=False)
+    kept = ops.where(recompute == FULL, 0.0, tokens / tensor)
+    inputs = tokens / ranks_of_whole * ops.where(recompute == FULL, 2 * model.hidden, whole)
+    return np.stack(
+        [inputs, kept * attention, kept * mlp, kept * _score_bytes(model, seq, recompute, flash)], axis=-1
+    )
+
+
+def activation_bytes(
+    model: models.Model,
+    seq: Real,
+    micro_batch: Real,
+    tensor: Real = 1,
+    context: Real = 1,
+    sequence_parallel: Real = 0,
+    recompute: Real = NO_RECOMPUTE,
+    flash: Real = 1,
+) -> Real:
+    """Bytes that all layers keep for the backward pass of one micro-batch, on one GPU.
+
+    For GPT: s·b·h·L·(34 + 5·a·s/h) (Korthikanti et al. eq. 2); with full recompute 2·s·b·h·L. Leaves out the
+    output layer (``output_layer_bytes``), embeddings (``embedding_activation_bytes``) and, under full
+    recompute, the one layer being rebuilt (``layer_activation_bytes`` again).
+    """
+    options = (seq, micro_batch, tensor, context, sequence_parallel, recompute, flash)
+    return models.dense_layers(model) * layer_activation_bytes(model, *options) + models.moe_layers(
+        model
+    ) * layer_activation_bytes(model, *options, moe=True)
+
+
+def peak_activation_bytes(
+    model: models.Model,
+    seq: Real,
+    micro_batch: Real,
+    tensor: Real = 1,
+    context: Real = 1,
+    sequence_parallel: Real = 0,
+    recompute: Real = NO_RECOMPUTE,
+    flash: Real = 1,
+) -> Real:
+    """``activation_bytes``, plus the one layer that is rebuilt during its backward pass under full
+    recompute."""
+    layout = (seq, micro_batch, tensor, context, sequence_parallel)
+    dense = layer_activation_bytes(model, *layout, NO_RECOMPUTE, flash)
+    rebuilt = ops.where(
+        model.experts > 0, layer_activation_bytes(model, *layout, NO_RECOMPUTE, flash, moe=True), dense
+    )
+    return activation_bytes(model, *layout, recompute, flash) + ops.where(recompute == FULL, rebuilt, 0)
+
+
+def rule_of_thumb_activation_bytes(
+    layers: Real, hidden: Real, seq: Real, batch: Real, bytes_per_value: Real = 14
+) -> Real:
+    """The popular rules of thumb, bytes·s·b·h·L: "14" without checkpointing and "2" with it.
+
+    For comparison only: 14 is less than half of what Korthikanti et al. count (34). Some versions of the "2"
+    also drop the h, and are then wrong by a factor of thousands.
+    """
+    check.positive(layers=layers, hidden=hidden, seq=seq, batch=batch, bytes_per_value=bytes_per_value)
+    return bytes_per_value * seq * batch * hidden * layers
+
+
+def output_layer_bytes(
+    model: models.Model, seq: Real, micro_batch: Real, tensor: Real = 1, context: Real = 1
+) -> Real:
+    """The last stage's final norm, output layer input and fp32 logits: 4·s·b·h/t·(1 + v/h).
+
+    Korthikanti et al. section 4.3, with the loss computed in place of the logits and sequence parallelism on.
+    """
+    check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context)
+    return 4 * seq * micro_batch * (model.hidden + model.vocab) / (tensor * context)
+
+
+def logits_peak_bytes(
+    model: Shape | models.Model,
+    seq: Real,
+    micro_batch: Real,
+    tensor: Real = 1,
+    context: Real = 1,
+    bytes_per_logit: Real = 10,
+) -> Real:
+    """The peak of an unfused loss: bf16 logits, their fp32 copy and its fp32 gradient, 2 + 4 + 4 bytes each.
+
+    For a chunked or a fused cross entropy see ``loss_bytes``.
+    """
+    if not check.is_trusted():
+        check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context)
+        check.positive(bytes_per_logit=bytes_per_logit)
+    return bytes_per_logit * seq * micro_batch * model.vocab / (tensor * context)
+
+
+LOSSES = ("plain", "chunked", "fused")
+FUSED_LOGIT_BYTES = 2.0  # bf16, overwritten by their own gradient
+
+
+def loss_bytes(
+    model: Shape | models.Model,
+    seq: Real,
+    micro_batch: Real,
+    tensor: Real = 1,
+    context: Real = 1,
+    loss: str = "plain",
+    chunks: Real = 8,
+) -> Real:
+    """The peak memory of the output layer and its loss, by how they are computed.
+
+    ``plain``: all logits at once, 10 bytes each (``logits_peak_bytes``). ``chunked``: the output layer and
+    the loss for 1/n of the tokens at a time, so 10/n bytes per logit, plus the gradient of the output layer's
+    input, 2·h bytes per token (Liger-Kernel, arXiv:2410.10989 section 3.2). ``fused``: all logits in bf16,
+    which the loss overwrites with their gradient, 2 bytes each (Transformer Engine's and Liger's cross
+    entropy).
+    """
+    if not check.is_trusted():
+        check.one_of(LOSSES, loss=loss)
+        check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context, chunks=chunks)
+    if loss == "fused":
+        return logits_peak_bytes(model, seq, micro_batch, tensor, context, FUSED_LOGIT_BYTES)
+    at_once = logits_peak_bytes(model, seq, micro_batch, tensor, context)
+    if loss == "plain":
+        return at_once
+    return at_once / chunks + 2 * seq * micro_batch * model.hidden / context
+
+
+def in_flight_micro_batches(stages: Real, micro_batches: Real, stage: Real = 0, interleave: Real = 1) -> Real:
+    """Micro-batches whose activations a pipeline stage holds at its peak, under 1F1B or interleaved 1F1B:
+    ``pipeline.in_flight`` for one or the other."""
+    check.whole(stages=stages, micro_batches=micro_batches, interleave=interleave)
+    plans = pipeline.SCHEDULES
+    return ops.where(
+        interleave > 1,
+        pipeline.in_flight(stages, micro_batches, interleave, plans["interleaved"], stage),
+        pipeline.in_flight(stages, micro_batches, 1.0, plans["1f1b"], stage),
+    )
+
+
+# -- serving -------------------------------------------------------------------------------------------------
+def weight_bytes(params: Real, bytes_per_param: Real = 2.0) -> Real:
+    """Weights alone, as stored for serving. Leaves out the scales of quantised formats."""
+    check.positive(params=params, bytes_per_param=bytes_per_param)
+    return params * bytes_per_param
+
+
+def kv_bytes_per_token(model: Shape | models.Model, bytes_per_value: Real = 2.0) -> Real:
+    """KV cache per token of context: 2·layers·kv_heads·head_dim values; latent attention keeps
+    layers·(kv_lora + rope_dim) (DeepSeek-V2, arXiv:2405.04434 Table 1).
+
+    For contexts shorter than any window; ``kv_bytes`` handles longer ones. Leaves out the scales of quantised
+    caches.
+    """
+    check.positive(bytes_per_value=bytes_per_value)
+    return model.layers * _kv_values_per_layer(model) * bytes_per_value
+
+
+def _kv_values_per_layer(model):
+    return ops.where(model.kv_lora > 0, model.kv_lora + model.rope_dim, 2 * model.kv_heads * model.head_dim)
+
+
+def kv_bytes(
+    model: Shape | models.Model, context_tokens: Real, sequences: Real = 1, bytes_per_value: Real = 2.0
+) -> Real:
+    """KV cache of this many sequences of this length; layers with a window keep only the window."""
+    check.non_negative(context_tokens=context_tokens, sequences=sequences)
+    check.positive(bytes_per_value=bytes_per_value)
+    windowed = ops.minimum(context_tokens, ops.where(model.windowed_layers > 0, model.window, context_tokens))
+    tokens = (model.layers - model.windowed_layers) * context_tokens + model.windowed_layers * windowed
+    return sequences * tokens * _kv_values_per_layer(model) * bytes_per_value
+
+
+# -- against the machine ------------------------------------------------------------------------------------
+def capacity_bytes(gpu: Gpu) -> Real:
+    """The memory that software can fill on a GPU: what the driver reports minus what CUDA never hands out,
+    where that is known; else the data sheet's figure.
+
+    Used to decide whether a training step fits; the step's total already includes the CUDA context and NCCL
+    (FRAMEWORK_BYTES). An H100 "of 80 GB" has 80 GiB and reports 85.5 · 10⁹ bytes, an H200 "of 141 GB" 150.8.
+    Whole clusters and budgets by hand use the data sheet, ``gpu.hbm_bytes``, servers ``server_bytes``.
+    """
+    return ops.where(gpu.reported_bytes > 0, gpu.reported_bytes - RESERVED_BYTES, gpu.hbm_bytes)
+
+
+def server_bytes(gpu: Gpu) -> Real:
+    """The memory of a GPU that a server divides into weights and KV caches: the data sheet's figure minus the
+    framework.
+
+    A server does not fill all that ``capacity_bytes`` gives: vLLM takes 0.9 of what the driver reports, 77 of
+    an H100's 85.5 · 10⁹ bytes, and runs its kernels in the rest. This figure, 78, is within 2 % of that.
+    """
+    return gpu.hbm_bytes - FRAMEWORK_BYTES
+
+
+def cluster_bytes(gpu: Gpu, gpus: Real) -> Real:
+    """The HBM of this many GPUs together, as the vendor counts it. Leaves out what the framework takes on
+    each."""
+    check.positive(hbm_bytes=gpu.hbm_bytes)
+    check.whole(gpus=gpus)
+    return gpus * gpu.hbm_bytes
+
+
+def against_hbm(total_bytes: Real, gpu: Gpu, gpus: Real = 1) -> Real:
+    """The bytes over the memory of this many GPUs; above 1 they do not fit."""
+    check.non_negative(total_bytes=total_bytes)
+    check.positive(gpus=gpus, hbm_bytes=gpu.hbm_bytes)
+    return total_bytes / (gpus * gpu.hbm_bytes)
+
+
+def hbm_of_each_layer(gpu: Gpu, layers: Real) -> Real:
+    """What each layer may keep if a GPU held nothing but activations: HBM / L.
+
+    The same for any number of pipeline stages: under 1F1B the first of p stages holds L/p layers of p
+    micro-batches.
+    """
+    check.positive(hbm_bytes=gpu.hbm_bytes, layers=layers)
+    return gpu.hbm_bytes / layers
+
+
+def minimum_gpus(total_bytes: Real, gpu: Gpu, reserved_bytes_per_gpu: Real = 0.0) -> Real:
+    """The fewest GPUs that hold the bytes, if these are split into equal parts.
+
+    ceil(bytes / (HBM − reserved)). Leaves out whatever each GPU holds besides its part: pass that as
+    reserved.
+    """
+    check.positive(total_bytes=total_bytes)
+    check.non_negative(reserved_bytes_per_gpu=reserved_bytes_per_gpu)
+    check.positive(hbm_bytes_left=gpu.hbm_bytes - reserved_bytes_per_gpu)
+    return ops.ceil(total_bytes / (gpu.hbm_bytes - reserved_bytes_per_gpu))

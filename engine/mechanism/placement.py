@@ -1,0 +1,449 @@
+"""Where the traffic of each parallel axis runs, given the order of the axes: over NVLink, through the NICs,
+or up to the spine.
+
+GPUs are numbered node by node; the members of an axis of stride 1 are neighbours, those of an axis of stride
+8 are every eighth GPU. So the order of the axes alone decides which groups stay inside a node. Every size is
+a power of two, so that groups and nodes nest. Bytes are those of rings (``ranks`` executes them); times come
+from ``interconnect``, axis by axis, with nothing hidden behind arithmetic. Leaves out context parallelism,
+ZeRO and recomputation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.calibration import DEFAULT
+from engine.catalog import models
+from engine.mechanism import interconnect, memory
+from engine.mechanism.collectives import wire_share
+
+if TYPE_CHECKING:
+    from engine.calibration.constants import Calibration
+    from engine.catalog.hardware import Gpu
+
+VALUE_BYTES = 2.0  # bf16: activations, and gradients unless stated otherwise
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A parallel axis and its place in the usual order, innermost first."""
+
+    key: str
+    name: str
+    index: int
+
+
+AXES = (Axis("tp", "Tensor", 0), Axis("ep", "Expert", 1), Axis("dp", "Data", 2), Axis("pp", "Pipeline", 3))
+
+
+class ByAxis(NamedTuple):
+    """One number (or ``ByWire``) for each axis, in the order of AXES."""
+
+    tp: Any
+    ep: Any
+    dp: Any
+    pp: Any
+
+
+class ByWire(NamedTuple):
+    """Bytes by wire; what crosses the spine has crossed a NIC too, and is counted in both."""
+
+    link: Real
+    nic: Real
+    spine: Real
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """The network around the nodes: each leaf switch serves ``nodes_per_leaf`` nodes, and the spine joins the
+    leaves.
+
+    This is wiring by node. With one leaf per rail (the GPUs of one index, in up to 32 nodes of a DGX
+    SuperPOD), traffic that keeps to its rail reaches the spine only beyond those nodes: set
+    ``nodes_per_leaf`` to their number.
+
+    ``oversubscription`` 2 means that a leaf has half as much bandwidth up to the spine as down to its nodes.
+    """
+
+    nodes: float
+    gpus_per_node: float = 8.0
+    nics_per_node: float = 8.0
+    nic_bytes_per_s: float = 50e9
+    oversubscription: float = 1.0
+    nodes_per_leaf: float = 4.0
+
+    def __post_init__(self) -> None:
+        check.whole(nics_per_node=self.nics_per_node)
+        check.positive(nic_bytes_per_s=self.nic_bytes_per_s)
+        check.between(1, 1000, oversubscription=self.oversubscription)
+        _powers_of_two(nodes=self.nodes, gpus_per_node=self.gpus_per_node, nodes_per_leaf=self.nodes_per_leaf)
+
+    @property
+    def gpus(self) -> Real:
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def gpus_per_leaf(self) -> Real:
+        return self.nodes_per_leaf * self.gpus_per_node
+
+    @property
+    def nic_bytes_per_s_per_gpu(self) -> Real:
+        """One-way bandwidth out of the node, shared evenly by its GPUs."""
+        return self.nics_per_node * self.nic_bytes_per_s / self.gpus_per_node
+
+
+class Switches(NamedTuple):
+    """What joins network cards in two levels of equal switches."""
+
+    down: Real  # ports of a leaf that lead to cards
+    leaves: Real
+    cables: Real  # from all leaves up to the spine
+    spines: Real
+
+
+def switches(cards: Real, oversubscription: Real = 1.0, ports: Real = 64.0) -> Switches:
+    """The least switches and cables for this many cards: of a leaf's ports o/(1 + o) lead down, rounded down.
+
+    NVIDIA's reference design for 1,024 H100s has 64 ports on a switch and o = 1, hence 32 leaves and 16
+    spines. Leaves out that rails may want more leaves than their cards fill, and a third level.
+    """
+    check.whole(cards=cards, ports=ports)
+    check.between(1, 1000, oversubscription=oversubscription)
+    down = ops.floor(ports * oversubscription / (1.0 + oversubscription))
+    count = ops.ceil(cards / down)
+    cables = count * (ports - down)
+    return Switches(down, count, cables, ops.ceil(cables / ports))
+
+
+@dataclass(frozen=True)
+class Work:
+    """One training step: ``global_batch`` sequences of ``seq`` tokens, ``micro_batch`` at a time."""
+
+    model: models.Model
+    global_batch: float
+    seq: float
+    micro_batch: float = 1.0
+    gradient_bytes: float = VALUE_BYTES
+
+    def __post_init__(self) -> None:
+        check.whole(global_batch=self.global_batch, seq=self.seq, micro_batch=self.micro_batch)
+        check.positive(gradient_bytes=self.gradient_bytes)
+
+    @property
+    def tokens(self) -> Real:
+        """Tokens of one step, over all GPUs."""
+        return self.global_batch * self.seq
+
+
+def _powers_of_two(**values):
+    check.whole(**values)
+    if not check.is_trusted():
+        for name, value in values.items():
+            exponent = np.log2(value)
+            if np.any(exponent != np.floor(exponent)):
+                raise ValueError(f"{name} must be a power of two, got {value!r}")
+
+
+def gpus(nodes: Real, gpus_per_node: Real) -> Real:
+    """The number of GPUs in all nodes together."""
+    check.whole(nodes=nodes, gpus_per_node=gpus_per_node)
+    return nodes * gpus_per_node
+
+
+def leaves(nodes: Real, nodes_per_leaf: Real) -> Real:
+    """The number of leaf switches that the nodes need."""
+    check.whole(nodes=nodes, nodes_per_leaf=nodes_per_leaf)
+    return ops.ceil(nodes / nodes_per_leaf)
+
+
+# -- where the groups are ----------------------------------------------------------------------------------
+def sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0) -> ByAxis:
+    """The axes' sizes: data parallelism takes the GPUs that the others leave. Expert ranks are data-parallel
+    for everything but their experts, so the dense weights have ep times as many copies."""
+    _powers_of_two(gpus=gpus, tp=tp, ep=ep, pp=pp)
+    check.ordered(tp_times_ep_times_pp=tp * ep * pp, gpus=gpus)
+    return ByAxis(tp, ep, gpus / (tp * ep * pp), pp)
+
+
+def fitted_sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0, experts: Real = 0.0) -> ByAxis:
+    """``sizes`` when the requested ones may be too large: tensor parallelism gets its size first, then the
+    pipeline, then experts, which get no more ranks than there are experts (rounded to a power of two; one
+    rank for a dense model)."""
+    _powers_of_two(gpus=gpus, tp=tp, ep=ep, pp=pp)
+    check.non_negative(experts=experts)
+    tp = ops.minimum(tp, gpus)
+    pp = ops.minimum(pp, gpus / tp)
+    most = 2.0 ** ops.floor(np.log2(ops.maximum(experts, 1.0)))
+    return sizes(gpus, tp, ops.minimum(ops.minimum(ep, most), gpus / (tp * pp)), pp)
+
+
+def strides(axis_sizes: ByAxis, innermost: Real) -> ByAxis:
+    """The distance between the members of each axis's groups, once the axis with this index is moved
+    innermost; the others keep their order. Megatron-LM's default is tp-cp-ep-dp-pp."""
+    check.between(0, len(AXES) - 1, innermost=innermost)
+    found = []
+    for own in AXES:
+        inside = 1.0
+        for other, size in zip(AXES, axis_sizes):
+            if other.index < own.index:
+                inside = inside * size
+            elif other.index > own.index:
+                inside = inside * ops.where(innermost == other.index, size, 1.0)
+        found.append(ops.where(innermost == own.index, 1.0, inside))
+    return ByAxis(*found)
+
+
+def coordinate(gpu: Gpu, size: Real, stride: Real) -> Real:
+    """A GPU's coordinate in its group along an axis: ⌊gpu/stride⌋ mod size."""
+    block = ops.floor(gpu / stride)
+    return block - size * ops.floor(block / size)
+
+
+def group(gpu: Gpu, size: Real, stride: Real) -> Real:
+    """The first GPU of the group that a GPU belongs to along an axis: two GPUs communicate if theirs is the
+    same."""
+    return gpu - coordinate(gpu, size, stride) * stride
+
+
+class Reach(NamedTuple):
+    """A group: its ranks, and how many of them share a node and a leaf switch."""
+
+    ranks: Real
+    per_node: Real
+    per_leaf: Real
+
+
+def reach(size: Real, stride: Real, fabric: Fabric) -> Reach:
+    """The group of one axis."""
+    return Reach(
+        size,
+        interconnect.ranks_per_node(size, stride, fabric.gpus_per_node),
+        interconnect.ranks_per_node(size, stride, fabric.gpus_per_leaf),
+    )
+
+
+def joint(one: Reach, other: Reach) -> Reach:
+    """The group over two axes at once: in an aligned block of GPUs, each axis takes its values
+    independently."""
+    return Reach(*(a * b for a, b in zip(one, other)))
+
+
+def reaches(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> ByAxis:
+    """The group of each axis in a placement."""
+    return ByAxis(
+        *(reach(size, stride, fabric) for size, stride in zip(axis_sizes, strides(axis_sizes, innermost)))
+    )
+
+
+WAYS = ("nowhere", "link", "nic", "spine")
+
+
+def farthest(at: Reach) -> Real:
+    """Index into WAYS of the farthest wire that a group uses; 0 for a group of one, which sends nothing."""
+    inside = ops.where(at.ranks > 1, 1.0, 0.0)
+    return ops.where(at.ranks > at.per_leaf, 3.0, ops.where(at.ranks > at.per_node, 2.0, inside))
+
+
+def ways(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> ByAxis:
+    """The farthest wire of each axis; data parallelism also sums dense gradients over the expert ranks."""
+    at = reaches(axis_sizes, innermost, fabric)
+    return ByAxis(farthest(at.tp), farthest(at.ep), farthest(joint(at.dp, at.ep)), farthest(at.pp))
+
+
+class Held(NamedTuple):
+    """Parameters on one GPU: its part of the dense ones, and of the routed experts."""
+
+    dense: Real
+    experts: Real
+
+
+def held_parameters(model: models.Model, axis_sizes: ByAxis) -> Held:
+    """Tensor and pipeline ranks split everything, expert ranks only the experts; each expert rank holds all
+    the rest."""
+    tp, ep, _, pp = axis_sizes
+    routed = models.moe_layers(model) * model.experts * models.expert_parameters(model)
+    return Held((models.parameters(model) - routed) / (tp * pp), routed / (tp * pp * ep))
+
+
+def state_bytes(model: models.Model, axis_sizes: ByAxis, stage: Real = 0) -> Real:
+    """Training state on one GPU under a ZeRO stage: data ranks share the experts' state, data and expert
+    ranks together share the rest.
+
+    Bytes per parameter as in ``memory.sharded_state_bytes``; stages are taken as equal, although the first
+    and last hold more.
+    """
+    held = held_parameters(model, axis_sizes)
+    return memory.sharded_state_bytes(
+        held.dense, ranks=axis_sizes.dp * axis_sizes.ep, stage=stage
+    ) + memory.sharded_state_bytes(held.experts, ranks=axis_sizes.dp, stage=stage)
+
+
+# -- traffic of a step ---------------------------------------------------------------------------------------
+class Messages(NamedTuple):
+    """Bytes of each collective's buffer, and how many times a GPU takes part in it per step."""
+
+    tensor_bytes: Real  # AllReduce after attention and after a dense MLP
+    tensor_calls: Real
+    tensor_expert_bytes: Real  # … and after experts: top_k copies of each token
+    tensor_expert_calls: Real
+    expert_bytes: Real  # AllToAll: dispatch and combine
+    expert_calls: Real
+    dense_gradient_bytes: Real  # AllReduce over data and expert ranks
+    expert_gradient_bytes: Real  # AllReduce over data ranks
+    stage_bytes: Real  # to the next stage, or a gradient to the one before
+    micro_batches: Real
+
+
+def messages(work: Work, axis_sizes: ByAxis) -> Messages:
+    """The messages of one GPU in a step of plain 3D parallelism with experts.
+
+    Tensor: two AllReduces per layer and direction (Shoeybi et al. 2019, section 3). Experts: two AllToAlls
+    per layer and direction (GShard, 2020). Data: one AllReduce of the gradients. Pipeline: each micro-batch's
+    activations forward and their gradients back, each tensor rank its share (Narayanan et al. 2021, section
+    4.1). Leaves out recomputation, ZeRO, and the sums of embedding and output layer across stages.
+    """
+    model, (tp, ep, dp, pp) = work.model, axis_sizes
+    micro_batches = work.global_batch / (dp * ep * work.micro_batch)
+    check.whole(micro_batches=micro_batches)
+    hidden_bytes = work.micro_batch * work.seq * model.hidden * VALUE_BYTES
+    moe_layers = models.moe_layers(model)
+    products = model.layers + ops.where(model.parallel_block, 0.0, 1.0) * models.dense_layers(model)
+    held = held_parameters(model, axis_sizes)
+    per_direction = micro_batches / pp
+    return Messages(
+        tensor_bytes=hidden_bytes,
+        tensor_calls=2.0 * products * per_direction,
+        tensor_expert_bytes=model.top_k * hidden_bytes,
+        tensor_expert_calls=2.0 * moe_layers * per_direction,
+        expert_bytes=model.top_k * hidden_bytes / tp,
+        expert_calls=4.0 * moe_layers * per_direction,
+        dense_gradient_bytes=work.gradient_bytes * held.dense,
+        expert_gradient_bytes=work.gradient_bytes * held.experts,
+        stage_bytes=hidden_bytes / tp,
+        micro_batches=micro_batches,
+    )
+
+
+# -- bytes on the wires --------------------------------------------------------------------------------------
+def ring_wires(sent_bytes: Real, at: Reach) -> ByWire:
+    """Bytes that a GPU sends around a ring, by wire, on average: one of ``per_node`` hops leaves the node."""
+    nic = ops.where(at.ranks > at.per_node, sent_bytes / at.per_node, 0.0)
+    spine = ops.where(at.ranks > at.per_leaf, sent_bytes / at.per_leaf, 0.0)
+    return ByWire(sent_bytes - nic, nic, spine)
+
+
+def all_to_all_wires(buffer_bytes: Real, at: Reach) -> ByWire:
+    """Bytes by wire in an AllToAll: each rank gets an equal part, so the parts for ranks on other nodes, and
+    under other leaves, must travel there."""
+    return ByWire(
+        buffer_bytes * (at.per_node - 1.0) / at.ranks,
+        buffer_bytes * (at.ranks - at.per_node) / at.ranks,
+        buffer_bytes * (at.ranks - at.per_leaf) / at.ranks,
+    )
+
+
+def all_to_all_floor_s(buffer_bytes: Real, fabric: Fabric) -> Real:
+    """A lower bound for an AllToAll over all GPUs of a fabric, from its network: max(1 − 1/m, o·(1 −
+    1/L))·S/B.
+
+    Of each GPU's buffer, 1 − 1/m goes to other nodes through its NIC, and 1 − 1/L to other leaves over shared
+    uplinks; m nodes, L leaves, oversubscription o, B the NICs' rate per GPU. Leaves out start-up, collisions
+    and NVLink.
+    """
+    check.non_negative(buffer_bytes=buffer_bytes)
+    beyond_leaf = 1.0 - 1.0 / leaves(fabric.nodes, fabric.nodes_per_leaf)
+    share = ops.maximum(1.0 - 1.0 / fabric.nodes, fabric.oversubscription * beyond_leaf)
+    return share * buffer_bytes / fabric.nic_bytes_per_s_per_gpu
+
+
+def chain_wires(message_bytes: Real, at: Reach) -> ByWire:
+    """Bytes to the next rank of a chain, averaged over its ranks: the last sends nothing, and one hop in
+    ``per_node`` leaves the node."""
+    nic = message_bytes * (at.ranks / at.per_node - 1.0) / at.ranks
+    spine = message_bytes * (at.ranks / at.per_leaf - 1.0) / at.ranks
+    return ByWire(message_bytes * (at.ranks - 1.0) / at.ranks - nic, nic, spine)
+
+
+def _sum(*wires: ByWire) -> ByWire:
+    return ByWire(*(sum(parts[1:], parts[0]) for parts in zip(*wires)))
+
+
+def wire_bytes(work: Work, axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> ByAxis:
+    """Bytes that a GPU sends in one step, on average, by axis and by wire."""
+    m, at = messages(work, axis_sizes), reaches(axis_sizes, innermost, fabric)
+    tensor = m.tensor_bytes * m.tensor_calls + m.tensor_expert_bytes * m.tensor_expert_calls
+    replicas = joint(at.dp, at.ep)
+    return ByAxis(
+        tp=ring_wires(tensor * wire_share("all_reduce", at.tp.ranks), at.tp),
+        ep=all_to_all_wires(m.expert_bytes * m.expert_calls, at.ep),
+        dp=_sum(
+            ring_wires(m.dense_gradient_bytes * wire_share("all_reduce", replicas.ranks), replicas),
+            ring_wires(m.expert_gradient_bytes * wire_share("all_reduce", at.dp.ranks), at.dp),
+        ),
+        pp=chain_wires(2.0 * m.micro_batches * m.stage_bytes, at.pp),
+    )
+
+
+def total_bytes(by_axis: ByAxis) -> ByWire:
+    """Bytes that a GPU sends in a step on each wire, over all axes."""
+    return _sum(*by_axis)
+
+
+def busy_share(wires: ByWire, gpu: Gpu, fabric: Fabric, compute_s: Real) -> ByWire:
+    """The same as a share of the step's compute time; above 1 the wire alone takes longer."""
+    check.positive(compute_s=compute_s)
+    return ByWire(*(seconds / compute_s for seconds in busy_s(wires, gpu, fabric)))
+
+
+def busy_s(wires: ByWire, gpu: Gpu, fabric: Fabric) -> ByWire:
+    """How long each wire is busy with them at its full one-way rate: a lower bound of the time."""
+    nic = fabric.nic_bytes_per_s_per_gpu
+    return ByWire(
+        wires.link / gpu.link_bytes_per_s, wires.nic / nic, wires.spine * fabric.oversubscription / nic
+    )
+
+
+# -- time ----------------------------------------------------------------------------------------------------
+def group_wires(
+    gpu: Gpu, fabric: Fabric, at: Reach, calibration: Calibration = DEFAULT
+) -> interconnect.Wires:
+    """The wires of one group: its share of the NICs, less where it crosses an oversubscribed spine."""
+    through = ops.where(at.ranks > at.per_leaf, fabric.oversubscription, 1.0)
+    return interconnect.wires(
+        gpu, fabric.gpus_per_node, fabric.nic_bytes_per_s_per_gpu / through, calibration=calibration
+    )
+
+
+def axis_times_s(work: Work, axis_sizes: ByAxis, innermost: Real, gpu: Gpu, fabric: Fabric) -> ByAxis:
+    """Seconds of communication in one step, by axis, with nothing hidden; each collective by its fastest
+    algorithm.
+
+    For the pipeline these are the messages on a step's critical path: every micro-batch across one boundary,
+    plus filling and draining.
+    """
+    check.positive(link_bytes_per_s=gpu.link_bytes_per_s)
+    m, at = messages(work, axis_sizes), reaches(axis_sizes, innermost, fabric)
+    replicas = joint(at.dp, at.ep)
+
+    def all_reduce_s(buffer_bytes, where: Reach):
+        return interconnect.all_reduce_s(
+            buffer_bytes, where.ranks, where.per_node, group_wires(gpu, fabric, where)
+        )
+
+    tensor_s = m.tensor_calls * all_reduce_s(m.tensor_bytes, at.tp) + m.tensor_expert_calls * all_reduce_s(
+        m.tensor_expert_bytes, at.tp
+    )
+    expert_s = m.expert_calls * interconnect.all_to_all_s(
+        m.expert_bytes, at.ep.ranks, at.ep.per_node, group_wires(gpu, fabric, at.ep)
+    )
+    data_s = all_reduce_s(m.dense_gradient_bytes, replicas) + ops.where(
+        m.expert_gradient_bytes > 0, all_reduce_s(m.expert_gradient_bytes, at.dp), 0.0
+    )
+    hop_s = interconnect.send_s(m.stage_bytes, at.pp.ranks > at.pp.per_node, group_wires(gpu, fabric, at.pp))
+    pipeline_s = ops.where(at.pp.ranks > 1, 2.0 * (m.micro_batches + at.pp.ranks - 1.0) * hop_s, 0.0)
+    return ByAxis(tensor_s, expert_s, data_s, pipeline_s)

@@ -1,0 +1,150 @@
+"""Traffic of data parallelism and ZeRO/FSDP in one step, and how much of it is exposed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.mechanism.interconnect import Wires, all_gather_s, all_reduce_s, ranks_per_node
+
+if TYPE_CHECKING:
+    from engine.catalog.recipes import Recipe
+
+WIRE_BYTES = 4.0  # a gradient is sent in its own precision, at most fp32 …
+GATHERED_BYTES = 2.0  # … and a weight in at most 16 bits, whatever the optimizer keeps
+
+
+def gradient_bytes(recipe: Recipe) -> Real:
+    """What a gradient takes on the wire."""
+    return ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
+
+
+def weight_bytes(recipe: Recipe) -> Real:
+    """What a weight takes on the wire."""
+    return ops.minimum(recipe.weight_bytes, GATHERED_BYTES)
+
+
+def scatter_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:
+    """ReduceScatter of the gradients of this many parameters, in this many pieces: P elements on each
+    wire."""
+    if not check.is_trusted():
+        check.non_negative(params=params)
+    sent_bytes = params * gradient_bytes(recipe)
+    return pieces * all_gather_s(
+        sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
+    )
+
+
+def gather_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:
+    """AllGather of the same number of weights: P elements on each wire."""
+    if not check.is_trusted():
+        check.non_negative(params=params)
+    sent_bytes = params * weight_bytes(recipe)
+    return pieces * all_gather_s(
+        sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
+    )
+
+
+def reduce_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:
+    """AllReduce of the same number of gradients, unsharded: 2P elements on each wire, by the algorithm that
+    any AllReduce uses."""
+    if not check.is_trusted():
+        check.non_negative(params=params)
+    sent_bytes = params * gradient_bytes(recipe)
+    return pieces * all_reduce_s(
+        sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
+    )
+
+
+def across_replicas_s(params: Real, replicas: Real, stride: Real, recipe: Recipe, net: Wires) -> Real:
+    """HSDP: after their ReduceScatter, the gradients are summed over the replicas of the shard group."""
+    if not check.is_trusted():
+        check.non_negative(params=params)
+    sent_bytes = params * gradient_bytes(recipe)
+    return all_reduce_s(sent_bytes, replicas, ranks_per_node(replicas, stride, net.gpus_per_node), net)
+
+
+def hidden_behind(communication_s: Real, arithmetic_s: Real, pieces: Real, overlap: bool) -> Real:
+    """The exposed part of communication that runs piece by piece beside arithmetic: the excess, but at least
+    the last piece, which has nothing left to hide behind; without overlap, all of it."""
+    if not check.is_trusted():
+        check.non_negative(communication_s=communication_s, arithmetic_s=arithmetic_s)
+        check.positive(pieces=pieces)
+    visible = ops.maximum(communication_s - arithmetic_s, communication_s / pieces)
+    return ops.where(overlap, visible, communication_s)
+
+
+def exposed_once_s(
+    zero: Real,
+    scatter: Real,
+    gather: Real,
+    replicas: Real,
+    forward_s: Real,
+    backward_s: Real,
+    pieces: Real,
+    overlap: bool,
+) -> Real:
+    """ZeRO 0 and 1, exposed seconds per step: gradients behind the last backward pass (``scatter`` is their
+    ReduceScatter, in stage 0 their AllReduce), and in stage 1 weights behind the next forward pass. 2P
+    elements on each wire in all, and once more over HSDP's replicas."""
+    return hidden_behind(scatter + replicas, backward_s, pieces, overlap) + ops.where(
+        zero >= 1.0, hidden_behind(gather, forward_s, pieces, overlap), 0.0
+    )
+
+
+def exposed_scattering_s(
+    micro_batches: Real,
+    scatter: Real,
+    gather: Real,
+    replicas: Real,
+    forward_s: Real,
+    backward_s: Real,
+    pieces: Real,
+    overlap: bool,
+) -> Real:
+    """ZeRO-2, exposed seconds per step: no rank keeps a whole gradient to add to, so every micro-batch
+    scatters its own behind its backward pass (Megatron-FSDP's ``grad_reduce_every_bprop``; DeepSpeed too).
+    What does not finish is hidden behind the next forward pass, except for the very last piece. Weights are
+    gathered once, as in stage 1."""
+    scattered = hidden_behind(
+        micro_batches * scatter, micro_batches * backward_s, micro_batches * pieces, overlap
+    )
+    room = ops.maximum(0.0, backward_s - scatter)
+    return (
+        scattered
+        + hidden_behind(gather, forward_s, pieces, overlap)
+        + hidden_behind(replicas, room, pieces, overlap)
+    )
+
+
+def exposed_each_time_s(
+    micro_batches: Real,
+    scatter: Real,
+    gather: Real,
+    replicas: Real,
+    forward_s: Real,
+    backward_s: Real,
+    pieces: Real,
+    overlap: bool,
+) -> Real:
+    """ZeRO-3/FSDP, exposed seconds per step: for every micro-batch, each layer's weights are gathered before
+    its forward and its backward pass and its gradients scattered after, one layer ahead of the arithmetic (3P
+    elements on each wire). HSDP's replicas are summed once per step, partly hidden by the last backward
+    pass."""
+    backward_traffic = gather + scatter
+    each = hidden_behind(gather, forward_s, pieces, overlap) + hidden_behind(
+        backward_traffic, backward_s, pieces, overlap
+    )
+    room = ops.maximum(0.0, backward_s - backward_traffic)
+    return micro_batches * each + hidden_behind(replicas, room, pieces, overlap)
+
+
+def optimizer_s(params: Real, recipe: Recipe, memory_bytes_per_s: Real) -> Real:
+    """One pass of the optimizer over this GPU's share of the state: read and write master copy and moments,
+    read the gradient twice (norm, update), clear it, and write the weight."""
+    if not check.is_trusted():
+        check.non_negative(params=params)
+        check.positive(memory_bytes_per_s=memory_bytes_per_s)
+    moved = 2.0 * recipe.optimizer_bytes + 3.0 * recipe.gradient_bytes + recipe.weight_bytes
+    return params * moved / memory_bytes_per_s

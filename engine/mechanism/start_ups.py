@@ -1,0 +1,98 @@
+"""The start-up of a hop, α: what a message in a collective pays on each wire, however few its bytes.
+
+NCCL has three protocols, each a straight line over the bytes (``calibration.exchange``, ``wires.Network``).
+The α of this module is the start-up of the first one, for small messages. With it and the wire's own rate,
+α + S/B is what ``interconnect`` charges at both ends: for small messages, where that protocol is used, and
+for large ones, where start-ups no longer count. In between, where NCCL changes protocols, it is too low.
+
+So a textbook ring with these α is a lower bound: the fitted ring of ``interconnect`` takes between once and
+twice as long (``RING_OFF``), with a call's own ``start_s`` added. Nothing else in the course charges a hop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine import catalog
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.calibration import known
+from engine.mechanism import collectives
+
+if TYPE_CHECKING:
+    from engine.catalog.hardware import Gpu, Link, Node
+
+# The fitted ring's time over the textbook ring's, with a call's start added: whole nodes of eight H100s, 8 to
+# 4,096 ranks, 1 kB to 100 GB. tests/engine/mechanism/test_start_ups.py sweeps it.
+RING_OFF = (1.0, 2.1)
+
+
+def hop_s(wire: Link) -> Real:
+    """α of one hop over a wire of the catalogue.
+
+    Between nodes: NCCL's latency of its low-latency protocol (LL; graph/tuning.cc of 2.28, 2.7 µs), or what a
+    run of nccl-tests shows on a network where one was found (links.toml). Inside: fitted to collectives
+    measured in a box with this link (calibration, 0.76 µs for an H100's NVLink). On a torus: as published.
+    """
+    return ops.each(wire, _of)
+
+
+def _of(wire: Link) -> float:
+    if wire.short_s or wire.axes:
+        return wire.short_s or wire.latency_s
+    return known.collective(_measured_with(wire)).rates.hop_s
+
+
+def _measured_with(wire: Link) -> str:
+    """The GPU in whose box this link was measured: of those that have the link, a measured one first."""
+    having = [gpu.key for gpu in catalog.all_gpus().values() if catalog.usual_link(gpu).key == wire.key]
+    check.positive(gpus_with_this_link=len(having))
+    return min(having, key=lambda key: known.box_of(key) != key)
+
+
+def link_hop_s(gpu: Gpu) -> Real:
+    """α of a hop between two GPUs of this GPU's usual node."""
+    return ops.each(gpu, lambda of: _of(catalog.usual_link(of)))
+
+
+def card_hop_s(gpu: Gpu) -> Real:
+    """α of a hop over the network cards of this GPU's usual node."""
+    return ops.each(gpu, lambda of: _of(catalog.usual_nic(of)))
+
+
+def start_s(gpu: Gpu) -> Real:
+    """What a collective of NCCL pays once a call, whatever its hops: fitted."""
+    return ops.each(gpu, lambda of: known.collective(of.key).rates.start_s)
+
+
+def ring_hops(ranks: Real, per_node: Real) -> tuple[Real, Real]:
+    """(inside nodes, between nodes): the hops of one turn of a ring, N − m and m − 1, with m nodes that are
+    filled one after the other."""
+    check.whole(ranks=ranks, per_node=per_node)
+    nodes = ops.ceil(ranks / per_node)
+    return ranks - nodes, nodes - 1.0
+
+
+def ring_hop_s(ranks: Real, per_node: Real, link_hop_s: Real, network_hop_s: Real) -> Real:
+    """The mean α of a hop of a ring through all ranks: N − m hops inside a node and m − 1 between two."""
+    check.non_negative(link_hop_s=link_hop_s, network_hop_s=network_hop_s)
+    inside, between = ring_hops(ranks, per_node)
+    return (inside * link_hop_s + between * network_hop_s) / ops.maximum(1.0, ranks - 1.0)
+
+
+def mean_hop_s(node: Node, ranks: Real | None = None) -> Real:
+    """The mean α of a hop of a ring through whole nodes of this kind: through ``ranks`` GPUs, or through so
+    many that the number hardly matters: one hop in g is over a card, the others over the link."""
+    link, card = hop_s(node.link), hop_s(node.nic)
+    if ranks is None:
+        return ((node.gpus - 1.0) * link + card) / node.gpus
+    return ring_hop_s(ranks, node.gpus, link, card)
+
+
+def ring_through_s(buffer_bytes: Real, ranks: Real, node: Node) -> Real:
+    """A textbook ring AllReduce through whole nodes of this kind, a call's start left out:
+    2(N−1)/N·S/W + 2(N−m)·α_link + 2(m−1)·α_card, where W is the slower of a GPU's link and of all cards that
+    leave a node (NCCL lays a ring for each card). Within RING_OFF of the fitted ring."""
+    slower = ops.minimum(node.link.bytes_per_s, node.outgoing_bytes_per_s)
+    rate = ops.where(ranks > node.gpus, slower, node.link.bytes_per_s)
+    return collectives.ring_all_reduce_s(buffer_bytes, ranks, rate, mean_hop_s(node, ranks))

@@ -1,0 +1,23 @@
+"""Timings on real GPUs by `make measure`: one JSON file per device. There may be none; then lessons cite
+published figures."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+PLACE = Path(__file__).parent
+
+
+@cache
+def devices() -> dict[str, dict]:
+    """Device name -> everything measured on it: `date`, `versions` and one entry per subject (a module of
+    measure/)."""
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(PLACE.glob("*.json"))]
+    return {each["device"]: each for each in files}
+
+
+def of(subject: str) -> dict[str, dict]:
+    """Device name -> the measurements of one subject, for the devices that have them."""
+    return {device: found[subject] for device, found in devices().items() if subject in found}

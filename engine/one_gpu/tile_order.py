@@ -1,0 +1,159 @@
+"""The order in which a matrix product's programs run, and which of their blocks are still in L2, counted by
+executing it.
+
+Programs start in the order of their numbers, a fixed number at a time (a wave), and move along k together. In
+each step, each reads a block of A and a block of B. L2 is modelled as a stack of blocks, least recently used
+at the bottom: a block that is read goes on top, and the bottom one is evicted.
+
+The functions stay within the subset of Python that ``engine.base.program`` translates for the page.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.base import ops
+from engine.base.program import full, program
+from engine.base.types import Real
+
+MOST = 18 * 18  # tiles of C, blocks of A, and of B
+# A block's state in the last wave: not in L2, used and evicted again, in L2, found there, read from HBM.
+AWAY, PUT_OUT, RESTING, FOUND, READ = 0, 1, 2, 3, 4
+
+
+def tile_row(number: Real, tiles_m: Real, tiles_n: Real, group: Real) -> Real:
+    """The row of tiles of a program: groups of rows, each traversed column by column. A group of 1 is
+    row-major order."""
+    first, height = _group(number, tiles_m, tiles_n, group)
+    return first + _mod(_mod(number, group * tiles_n), height)
+
+
+def tile_column(number: Real, tiles_m: Real, tiles_n: Real, group: Real) -> Real:
+    """The column of tiles of a program."""
+    _, height = _group(number, tiles_m, tiles_n, group)
+    return ops.floor(_mod(number, group * tiles_n) / height)
+
+
+def _group(number, tiles_m, tiles_n, group):
+    """First row of a program's group, and its height, which may be smaller for the last group."""
+    first = ops.floor(number / (group * tiles_n)) * group
+    return first, ops.minimum(tiles_m - first, group)
+
+
+def _mod(a, b):
+    return a - ops.floor(a / b) * b
+
+
+def take_out(newer: list[int], older: list[int], block: int) -> None:
+    """Remove a block from the stack. ``older`` and ``newer`` are its neighbours; number 0 is both ends."""
+    newer[older[block]] = newer[block]
+    older[newer[block]] = older[block]
+
+
+def put_on_top(newer: list[int], older: list[int], block: int) -> None:
+    """Put a block on top of the stack."""
+    top = older[0]
+    older[block] = top
+    newer[block] = 0
+    newer[top] = block
+    older[0] = block
+
+
+def read(
+    block: int, room: float, newer: list[int], older: list[int], state: list[int], counts: list[int]
+) -> None:
+    """Read one block. counts: how many are in L2, how many were read, how many of these came from HBM."""
+    counts[1] = counts[1] + 1
+    if state[block] <= PUT_OUT:
+        counts[2] = counts[2] + 1
+        if counts[0] >= room:
+            oldest = newer[0]
+            take_out(newer, older, oldest)
+            state[oldest] = PUT_OUT if state[oldest] > RESTING else AWAY
+            counts[0] = counts[0] - 1
+        counts[0] = counts[0] + 1
+        state[block] = READ
+    else:
+        take_out(newer, older, block)
+        if state[block] == RESTING:
+            state[block] = FOUND
+    put_on_top(newer, older, block)
+
+
+@program(a_state=MOST, b_state=MOST, c_state=MOST, asked=(), read=(), wave_asked=(), wave_read=())
+def run(
+    tiles_m: float, tiles_n: float, tiles_k: float, group: float, at_a_time: float, room: float, until: float
+) -> dict[str, Any]:
+    """All waves up to that of the program before ``until``: blocks read, and read from HBM, so far and in the
+    last wave.
+
+    a_state[row of tiles · tiles_k + step] and b_state[step · tiles_n + column] give each block's state at the
+    end, c_state[number of the program] whether it is waiting (0), done (1), or in that wave (2).
+    """
+    tiles_m, tiles_n, tiles_k, group = int(tiles_m), int(tiles_n), int(tiles_k), int(group)
+    all_a = tiles_m * tiles_k
+    blocks = all_a + tiles_k * tiles_n
+    newer, older, state = full(blocks + 1, 0), full(blocks + 1, 0), full(blocks + 1, 0)
+    counts, before, start, end = full(3, 0), full(3, 0), 0, 0
+    while start < until:
+        for i in range(3):
+            before[i] = counts[i]
+        for block in range(1, blocks + 1):
+            if state[block] > RESTING:
+                state[block] = RESTING
+            elif state[block] == PUT_OUT:
+                state[block] = AWAY
+        end = min(start + int(at_a_time), tiles_m * tiles_n)
+        for step in range(tiles_k):
+            for number in range(start, end):
+                first = number // (group * tiles_n) * group
+                height = min(tiles_m - first, group)
+                place = number % (group * tiles_n)
+                row, column = first + place % height, place // height
+                read(1 + row * tiles_k + step, room, newer, older, state, counts)
+                read(1 + all_a + step * tiles_n + column, room, newer, older, state, counts)
+        start = start + int(at_a_time)
+    a_state, b_state, c_state = full(all_a, 0), full(tiles_k * tiles_n, 0), full(tiles_m * tiles_n, 0)
+    for number in range(end):
+        c_state[number] = 1 if number < start - int(at_a_time) else 2
+    for block in range(all_a):
+        a_state[block] = state[1 + block]
+    for block in range(tiles_k * tiles_n):
+        b_state[block] = state[1 + all_a + block]
+    return {
+        "a_state": a_state,
+        "b_state": b_state,
+        "c_state": c_state,
+        "asked": counts[1],
+        "read": counts[2],
+        "wave_asked": counts[1] - before[1],
+        "wave_read": counts[2] - before[2],
+    }
+
+
+def from_hbm(tiles_m: Real, tiles_n: Real, tiles_k: Real, group: Real, at_a_time: Real, room: Real) -> Real:
+    """Blocks that the whole product reads from HBM."""
+    return run(tiles_m, tiles_n, tiles_k, group, at_a_time, room, tiles_m * tiles_n)["read"]
+
+
+def started(position: Real, count: Real) -> Real:
+    """Programs that have started at this position of an animation: a whole number, at least one."""
+    return np.minimum(np.maximum(ops.floor(position), 1.0), count)
+
+
+def cell(index: Real, columns: Real) -> tuple[Real, Real]:
+    """(row, column) of an index into a matrix in row-major order."""
+    row = ops.floor(index / columns)
+    return row, index - row * columns
+
+
+def filled_share(size: Real, blocks: Real, block: Real) -> Real:
+    """The share of a matrix with its padding that is matrix."""
+    return size / (blocks * block)
+
+
+def last_element(number: Real, block: Real, size: Real) -> Real:
+    """The last row or column of a block inside the matrix."""
+    return np.minimum((number + 1) * block, size) - 1

@@ -1,0 +1,1 @@
+"""Serving: prefill, decode, caches, and a server under traffic."""

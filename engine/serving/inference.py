@@ -1,0 +1,447 @@
+"""Serving: the time of a prefill and of a decode step, the KV cache, and a steady batch of requests.
+
+A decode step reads every weight once for the whole batch, and the keys and values of every sequence; its
+kernels are too short to hide their launches, and its AllReduces so small that latency dominates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.calibration import bands
+from engine.calibration.attention import decode_s, latent_decode_s, latent_prefill_s, prefill_s
+from engine.calibration.grouped import experts_s
+from engine.calibration.products import gemm_s
+from engine.catalog.models import Model
+from engine.mechanism import memory
+from engine.mechanism.interconnect import all_reduce_s, nvls_s, one_shot_s, ranks_per_node, ring_s, tree_s
+from engine.mechanism.matmul import stream_s
+from engine.mechanism.memory import BYTES_PER_VALUE
+from engine.mechanism.shape import shape
+from engine.step.layout import Machine
+
+if TYPE_CHECKING:
+    from engine.mechanism.interconnect import Wires
+    from engine.mechanism.matmul import Chip
+    from engine.mechanism.shape import Shape
+
+# besides products, attention (which writes the cache) and experts: two norms, each with the addition before
+# it, the rotation and the activation
+KERNELS_PER_LAYER = 4.0
+ALL_REDUCES = {"ring": ring_s, "tree": tree_s, "nvls": nvls_s, "one_shot": one_shot_s}
+ALGORITHMS = ("auto", *ALL_REDUCES)
+NARROW = ("fp8", "int8", "fp4")  # precisions of products with which keys and values stay in 16 bits
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How a model is served. The products run in the machine's precision; weights and cache can be stored in
+    others."""
+
+    tp: Real = 1
+    batch: Real = 1
+    prompt: Real = 1024
+    output: Real = 128
+    kv_precision: str = "bf16"
+    all_reduce: str = "auto"
+    weight_precision: str | Real | None = (
+        None  # format of the stored weights, widened before the product; None for the machine's
+    )
+
+    def __post_init__(self) -> None:
+        check.whole(tp=self.tp, batch=self.batch, prompt=self.prompt, output=self.output)
+        check.one_of(BYTES_PER_VALUE, kv_precision=self.kv_precision)
+        check.one_of((None, *BYTES_PER_VALUE), weight_precision=self.weight_precision)
+        check.one_of(ALGORITHMS, all_reduce=self.all_reduce)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds of one prefill or decode step, by what takes them."""
+
+    weights_s: float  # matrix products; in decoding, reading the weights
+    attention_s: float  # in decoding, reading keys and values
+    other_s: float  # norms and similar kernels, launches
+    communication_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.weights_s + self.attention_s + self.other_s + self.communication_s
+
+
+def reduce_s(message_bytes: Real, tp: Real, algorithm: str, net: Wires) -> Real:
+    """One AllReduce over the tensor-parallel group; ``auto`` uses the fastest algorithm."""
+    per_node = ranks_per_node(tp, 1.0, net.gpus_per_node)
+    if algorithm != "auto":
+        return ALL_REDUCES[algorithm](message_bytes, tp, per_node, net)
+    return ops.minimum(
+        all_reduce_s(message_bytes, tp, per_node, net), one_shot_s(message_bytes, tp, per_node, net)
+    )
+
+
+def experts_touched(experts: Real, top_k: Real, tokens: Real) -> Real:
+    """The number of experts that at least one of this many tokens goes to, if all are equally likely: E·(1 −
+    (1 − k/E)ᵗ)."""
+    return experts * (1.0 - (1.0 - top_k / ops.maximum(experts, 1.0)) ** tokens)
+
+
+def stored_bytes(at: Machine, weight_precision: str | Real | None) -> Real:
+    """Bytes per stored weight: the machine's precision unless another is named or the bytes are given."""
+    if weight_precision is None:
+        return at.chip.operand_bytes
+    return BYTES_PER_VALUE[weight_precision] if isinstance(weight_precision, str) else weight_precision
+
+
+def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
+    """Matrix products of all layers for this many rows (tokens), with weights stored in ``weight_bytes``
+    each, and experts with what is around their products."""
+
+    def chain(products):
+        return sum(
+            p.there
+            * gemm_s(
+                rows,
+                p.n / (1.0 + (tp - 1.0) * p.splits_n),
+                p.k / (1.0 + (tp - 1.0) * p.splits_k),
+                at.product,
+                weight_bytes=weight_bytes,
+            )
+            for p in products
+        )
+
+    layer_s = chain(size.attention)
+    if size.mlp:
+        layer_s = layer_s + (1.0 - size.moe_share) * chain(size.mlp)
+    if size.expert:
+        layer_s = layer_s + size.moe_share * (routed_s(size, rows, tp, weight_bytes, at) + chain(size.shared))
+    return size.layers * layer_s
+
+
+def routed_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
+    """One layer of routed experts, each cut over the tensor ranks."""
+    # all at least one: a symbol may turn out to be a model without experts, whose share is zero
+    experts, top_k = ops.maximum(1.0, size.experts), ops.maximum(1.0, size.top_k)
+    width = ops.maximum(1.0, size.expert_ffn) / tp
+    touched = experts_touched(experts, top_k, rows)
+    return experts_s(
+        rows * top_k, touched, experts, rows, size.hidden, width, size.gated, at.experts, weight_bytes
+    )
+
+
+def head_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
+    """The output layer, in 16 bits."""
+    return gemm_s(rows, size.vocab / tp, size.hidden, at.wide)
+
+
+def reading_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
+    """Seconds in which a step for this many tokens reads the weights of one GPU: of experts, those in use."""
+
+    def of(products):
+        return sum(p.there * p.k * p.n / (1.0 + (tp - 1.0) * (p.splits_k + p.splits_n)) for p in products)
+
+    dense, routed = of(size.attention), 0.0
+    if size.mlp:
+        dense = dense + (1.0 - size.moe_share) * of(size.mlp)
+    if size.expert:
+        touched = experts_touched(size.experts, size.top_k, rows)
+        dense, routed = dense + size.moe_share * of(size.shared), size.moe_share * touched * of(size.expert)
+    layer_s = dense / at.product.memory_bytes_per_s + routed / at.experts.memory_bytes_per_s
+    head = size.vocab / tp * size.hidden * at.wide_bytes
+    return size.layers * weight_bytes * layer_s + head / at.wide.memory_bytes_per_s
+
+
+def attention_s(size: Shape, batch: Real, context: Real, tp: Real, value_bytes: Real, at: Chip) -> Real:
+    """All layers' attention of one new token for each of ``batch`` sequences, over a cache of ``context``
+    tokens with ``value_bytes`` a value."""
+    heads, kv_heads = size.heads / tp, size.kv_heads / ops.minimum(tp, size.kv_heads)
+    width, cached = 0.5 * (size.qk_dim + size.value_dim), ops.maximum(1.0, context)
+    wide, narrow = at.decode, at.narrow_decode
+
+    def layer_s(window):
+        return ops.choose(
+            value_bytes >= 2.0,
+            lambda: decode_s(batch, cached, heads, kv_heads, width, wide, window, value_bytes),
+            lambda: decode_s(batch, cached, heads, kv_heads, width, narrow, window, value_bytes),
+        )
+
+    def by_head():
+        whole_s = layer_s(0.0)
+        if ops.is_zero(size.windowed_share):
+            return whole_s
+        return whole_s + size.windowed_share * (layer_s(size.span_window) - whole_s)
+
+    return size.layers * ops.choose(
+        size.kv_lora > 0.0, lambda: latent_decode_s(batch, cached, heads, at.latent, value_bytes), by_head
+    )
+
+
+def prompt_attention_s(size: Shape, batch: Real, prompt: Real, tp: Real, at: Chip) -> Real:
+    """All layers' attention of ``batch`` prompts."""
+    heads, kv_heads = size.heads / tp, size.kv_heads / ops.minimum(tp, size.kv_heads)
+    width = 0.5 * (size.qk_dim + size.value_dim)
+
+    def layer_s(window):
+        return prefill_s(batch, prompt, heads, kv_heads, width, at.attention, window)
+
+    def by_head():
+        whole_s = layer_s(0.0)
+        if ops.is_zero(size.windowed_share):
+            return whole_s
+        return whole_s + size.windowed_share * (layer_s(size.span_window) - whole_s)
+
+    return size.layers * ops.choose(
+        size.kv_lora > 0.0, lambda: latent_prefill_s(batch, prompt, heads, at.latent_prefill), by_head
+    )
+
+
+def moved_bytes(size: Shape, rows: Real, tp: Real) -> Real:
+    """Bytes that norms, activations and rotary embedding move in one layer; those of routed experts are
+    counted with their products. A norm adds the residual in the same kernel: it reads both and writes both,
+    8h."""
+    width = size.ffn * (1.0 - size.moe_share) + size.moe_share * size.shared_experts * size.shared_ffn
+    return rows * (16.0 * size.hidden + (4.0 * (size.heads + size.kv_heads) * size.qk_dim + 6.0 * width) / tp)
+
+
+def other_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
+    """Norms, activations and rotary embedding: a launch for each kernel, and what it moves."""
+    return size.layers * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * at.launch_s)
+
+
+def starts_s(size: Shape, at: Chip) -> Real:
+    """What a step's products, attention and experts take before they do anything."""
+    dense = sum(p.there for p in (*size.attention, *size.mlp, *size.shared))
+    attention = ops.where(size.kv_lora > 0.0, at.latent.launch_s, at.decode.launch_s)
+    experts = size.moe_share * at.experts.launch_s if size.expert else 0.0
+    return size.layers * (dense * at.product.launch_s + attention + experts) + at.wide.launch_s
+
+
+def communication_s(size: Shape, rows: Real, tp: Real, algorithm: str, net: Wires) -> Real:
+    """The AllReduces of all layers."""
+    return size.layers * size.all_reduces * reduce_s(rows * size.hidden * 2.0, tp, algorithm, net)
+
+
+def kv_shards(size: Shape, tp: Real) -> Real:
+    """The number of parts that the cache is split into: tensor ranks divide the key and value heads, and
+    beyond one head per rank they hold copies. A latent cache is never split."""
+    return ops.where(size.kv_lora > 0.0, 1.0, ops.minimum(tp, size.kv_heads))
+
+
+def decode_step(
+    model: Model,
+    at: Machine,
+    tp: Real,
+    batch: Real,
+    context: Real,
+    kv_precision: str = "bf16",
+    all_reduce: str = "auto",
+    weight_precision: str | Real | None = None,
+) -> StepTime:
+    """One token for each of ``batch`` sequences with ``context`` tokens."""
+    check.whole(tp=tp, batch=batch)
+    check.non_negative(context=context)
+    size, chip = shape(model), at.chip
+    tp, batch, context = tp * 1.0, batch * 1.0, context * 1.0
+    with check.trusted():
+        return StepTime(
+            products_s(size, batch, tp, stored_bytes(at, weight_precision), chip)
+            + head_s(size, batch, tp, chip),
+            attention_s(size, batch, context, tp, BYTES_PER_VALUE[kv_precision], chip),
+            other_s(size, batch, tp, chip),
+            communication_s(size, batch, tp, all_reduce, at.wires),
+        )
+
+
+def prefill(
+    model: Model,
+    at: Machine,
+    tp: Real,
+    batch: Real,
+    prompt: Real,
+    all_reduce: str = "auto",
+    weight_precision: str | Real | None = None,
+) -> StepTime:
+    """The prompts of ``batch`` sequences at once, up to the first token of each."""
+    check.whole(tp=tp, batch=batch, prompt=prompt)
+    size, chip = shape(model), at.chip
+    tp, rows, prompt = tp * 1.0, batch * prompt * 1.0, prompt * 1.0
+    with check.trusted():
+        return StepTime(
+            products_s(size, rows, tp, stored_bytes(at, weight_precision), chip)
+            + head_s(size, batch * 1.0, tp, chip),
+            prompt_attention_s(size, batch * 1.0, prompt, tp, chip),
+            other_s(size, rows, tp, chip),
+            communication_s(size, rows, tp, all_reduce, at.wires),
+        )
+
+
+def weight_bytes_per_gpu(
+    model: Model, at: Machine, tp: Real, weight_precision: str | Real | None = None
+) -> float:
+    """Bytes of weights as served: matrices in their stored format, embedding and output layer in 16 bits."""
+    size = shape(model)
+    embeddings = size.embedding_params + size.head_params
+    matrices = size.total_params - embeddings
+    return (matrices * stored_bytes(at, weight_precision) + embeddings * at.chip.wide_bytes) / tp
+
+
+def largest_batch(model: Model, at: Machine, serving: Serving) -> int:
+    """The number of sequences of prompt + output tokens whose cache fits beside the weights; 0 if not even
+    the weights fit."""
+    size = shape(model)
+    weights = weight_bytes_per_gpu(model, at, serving.tp, serving.weight_precision)
+    free = memory.server_bytes(at.gpu) - weights
+    with check.trusted():
+        one = memory.kv_bytes(
+            size, float(serving.prompt + serving.output), 1.0, BYTES_PER_VALUE[serving.kv_precision]
+        )
+    return max(0, int(free // (one / kv_shards(size, float(serving.tp)))))
+
+
+def require_servable(model: Model, serving: Serving) -> None:
+    """ValueError if the tensor ranks do not divide the heads; it names the nearest degrees that do."""
+    if model.heads % serving.tp:
+        legal = [d for d in range(1, model.heads + 1) if model.heads % d == 0]
+        near = [d for d in legal if d < serving.tp][-1:] + [d for d in legal if d > serving.tp][:1]
+        raise ValueError(
+            f"tp must divide the {model.heads} attention heads, got {serving.tp}; nearest legal: "
+            + " and ".join(map(str, near))
+        )
+
+
+def cache_precision(at: Machine) -> str:
+    """The default precision of keys and values: the machine's, but at least 16 bits."""
+    return "bf16" if at.precision in NARROW else at.precision
+
+
+@dataclass(frozen=True)
+class Served:
+    """The latencies and throughput of a full batch of requests, and the memory it leaves."""
+
+    model: Model
+    at: Machine
+    serving: Serving
+    prefill: StepTime  # the prompts of the whole batch
+    prefill_one: StepTime  # the prompt of one request
+    decode: StepTime  # one token for every request
+    largest_batch: int  # the largest whose cache fits beside the weights
+
+    @property
+    def ttft_s(self) -> float:
+        """Time to first token, if all prompts of the batch are processed together."""
+        return self.prefill.total_s
+
+    @property
+    def time_per_output_token_s(self) -> float:
+        """The time from one token of a request to the next."""
+        return self.decode.total_s
+
+    @property
+    def latency_s(self) -> float:
+        """The time from a prompt to its last token."""
+        return self.ttft_s + (self.serving.output - 1) * self.time_per_output_token_s
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Output tokens per second of the whole batch."""
+        return self.serving.batch * self.serving.output / self.latency_s
+
+    @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """The same per GPU: the figure that scales with replicas."""
+        return self.tokens_per_s / self.serving.tp
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """Bytes of the cache per token, over all GPUs."""
+        value_bytes = BYTES_PER_VALUE[self.serving.kv_precision]
+        return float(memory.kv_bytes_per_token(shape(self.model), value_bytes))
+
+    @property
+    def weight_bytes_per_gpu(self) -> float:
+        """Bytes of the weights as stored."""
+        return weight_bytes_per_gpu(self.model, self.at, self.serving.tp, self.serving.weight_precision)
+
+    @property
+    def fits(self) -> bool:
+        """Whether weights and the batch's cache fit the GPUs."""
+        return self.serving.batch <= self.largest_batch
+
+    @property
+    def band_s(self) -> dict[str, tuple[float, float]]:
+        """80 % bands of the latencies: the 10th and 90th percentile over published runs that were not used
+        for fitting."""
+        low, high = bands.band("latency")
+        asked = {"ttft_s": self.ttft_s, "time_per_output_token_s": self.time_per_output_token_s}
+        return {name: (low * value, high * value) for name, value in asked.items()}
+
+    @property
+    def band_tokens_per_s(self) -> tuple[float, float]:
+        """The same for the throughput."""
+        low, high = bands.band("throughput")
+        return low * self.tokens_per_s, high * self.tokens_per_s
+
+    @property
+    def extrapolates(self) -> tuple[str, ...]:
+        """The arguments that lie outside all runs behind the bands, by name."""
+        s = self.serving
+        return bands.outside_serving(self.at.gpu.key, self.model.experts > 0, s.tp, s.batch)
+
+    def as_dict(self) -> dict:
+        """All figures, under the keys of the command line."""
+        s = self.serving
+        return {
+            "model": self.model.key,
+            "gpu": self.at.gpu.key,
+            "tp": s.tp,
+            "batch": s.batch,
+            "prompt": s.prompt,
+            "output": s.output,
+            "precision": self.at.precision,
+            "weight_precision": s.weight_precision or self.at.precision,
+            "kv_precision": s.kv_precision,
+            "ttft_s": self.ttft_s,
+            "ttft_one_request_s": self.prefill_one.total_s,
+            "time_per_output_token_s": self.time_per_output_token_s,
+            "latency_s": self.latency_s,
+            "tokens_per_s": self.tokens_per_s,
+            "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
+            "ttft_band_s": list(self.band_s["ttft_s"]),
+            "time_per_output_token_band_s": list(self.band_s["time_per_output_token_s"]),
+            "band_tokens_per_s": list(self.band_tokens_per_s),
+            "extrapolates": list(self.extrapolates),
+            "kv_bytes_per_token": self.kv_bytes_per_token,
+            "weight_bytes_per_gpu": self.weight_bytes_per_gpu,
+            "largest_batch": self.largest_batch,
+            "fits": self.fits,
+            "prefill_time_s": _parts(self.prefill),
+            "decode_time_s": _parts(self.decode),
+            "all_reduce": s.all_reduce,
+        }
+
+
+def infer(model: Model, at: Machine, serving: Serving) -> Served:
+    """The latencies and throughput of ``batch`` requests of prompt + output tokens, served together.
+
+    Continuous batching in its steady state: the batch stays full, the context averages prompt + output/2, and
+    each output token's step also pays its share of the prefills that refill the batch.
+    """
+    require_servable(model, serving)
+    s = serving
+    first = prefill(model, at, s.tp, 1, s.prompt, s.all_reduce, s.weight_precision)
+    together = prefill(model, at, s.tp, s.batch, s.prompt, s.all_reduce, s.weight_precision)
+    each = decode_step(
+        model, at, s.tp, s.batch, s.prompt + s.output / 2.0, s.kv_precision, s.all_reduce, s.weight_precision
+    )
+    return Served(model, at, s, together, first, each, largest_batch(model, at, s))
+
+
+def _parts(step: StepTime) -> dict:
+    return {
+        "weights": step.weights_s,
+        "attention": step.attention_s,
+        "other": step.other_s,
+        "communication": step.communication_s,
+    }

@@ -1,0 +1,140 @@
+"""A prefix cache, executed: a radix tree over the tokens of prompts and answers, whose least recently used
+leaves give way (SGLang's RadixAttention, arXiv:2312.07104 section 3).
+
+Keys and values of a token depend on all tokens before it and on none after. So a prompt that begins like one
+that was served can take over that part of its cache, and only the rest is prefilled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.base import check
+from engine.serving.serving_events import draw
+
+
+class Node:
+    """Some tokens that follow those of the parent; the caches of all of them are held, or none."""
+
+    def __init__(self, tokens: tuple[int, ...], parent: Node | None) -> None:
+        self.tokens, self.parent, self.children = tokens, parent, {}
+        self.used = 0  # when it was last part of a request
+
+    def shared(self, tokens: tuple[int, ...]) -> int:
+        """How many of its tokens these begin with."""
+        for count, (ours, theirs) in enumerate(zip(self.tokens, tokens)):
+            if ours != theirs:
+                return count
+        return min(len(self.tokens), len(tokens))
+
+    def split(self, count: int) -> Node:
+        """Cut it in two after so many tokens; gives the first part, which is its parent now."""
+        upper = Node(self.tokens[:count], self.parent)
+        upper.used, upper.children = self.used, {self.tokens[count]: self}
+        if self.parent is not None:
+            self.parent.children[self.tokens[0]] = upper
+        self.tokens, self.parent = self.tokens[count:], upper
+        return upper
+
+
+class PrefixCache:
+    """Caches of tokens, at most ``capacity`` of them."""
+
+    def __init__(self, capacity: float) -> None:
+        check.non_negative(capacity=capacity)
+        self.capacity, self.held, self.now, self.root = capacity, 0, 0, Node((), None)
+
+    def serve(self, tokens: tuple[int, ...]) -> int:
+        """How many of a request's first tokens are held; from now on all of them are, if they fit."""
+        self.now += 1
+        node, known = self.root, 0
+        while known < len(tokens) and tokens[known] in node.children:
+            child = node.children[tokens[known]]
+            count = child.shared(tokens[known:])
+            if count < len(child.tokens):
+                child = child.split(count)
+            node, known = child, known + count
+            node.used = self.now
+        rest = tokens[known:]
+        if rest:
+            leaf = Node(rest, node)
+            leaf.used, node.children[rest[0]] = self.now, leaf
+            self.held += len(rest)
+        self._evict()
+        return known
+
+    def _evict(self) -> None:
+        """Drop the leaf that was used longest ago, until what is held fits."""
+        while self.held > self.capacity:
+            leaf = min((node for node in self.nodes() if not node.children), key=lambda node: node.used)
+            over = self.held - self.capacity
+            if leaf.used == self.now and over < len(leaf.tokens):  # the request itself is too long: its end
+                leaf.tokens = leaf.tokens[: int(len(leaf.tokens) - over)]
+                self.held = sum(len(node.tokens) for node in self.nodes())
+                return
+            assert leaf.parent is not None
+            del leaf.parent.children[leaf.tokens[0]]
+            self.held -= len(leaf.tokens)
+
+    def nodes(self) -> list[Node]:
+        """All nodes but the root."""
+        found, look = [], [self.root]
+        while look:
+            children = look.pop().children.values()
+            found.extend(children)
+            look.extend(children)
+        return found
+
+
+# -- a trace of conversations --------------------------------------------------------------------------------
+class Chats(NamedTuple):
+    """Conversations that take turns: all begin with the same system prompt, and each prompt holds what was
+    said before."""
+
+    chats: int  # at once; one that ends is followed by a new one
+    turns: int  # of each
+    system: int  # tokens of the system prompt
+    question: int  # tokens of each question …
+    answer: int  # … and of its answer
+    seed: int = 1
+
+
+class Turn(NamedTuple):
+    """One request of a trace: its tokens with those of the answer, and how many of them are the prompt."""
+
+    tokens: tuple[int, ...]
+    prompt: int
+
+
+def turns(of: Chats, count: int) -> list[Turn]:
+    """So many requests, each of a conversation that is drawn at random. A token is a number that only its own
+    place in its own conversation has, or that of the system prompt."""
+    check.whole(chats=of.chats, turns=of.turns, count=count)
+    system, state = tuple(range(of.system)), 9973 * (of.seed + 1)
+    chats: list[tuple[tuple[int, ...], int]] = [((), 0)] * of.chats
+    fresh, found = of.system, []
+    for _ in range(count):
+        state = draw(state)
+        place = state % of.chats
+        said, turn = chats[place]
+        prompt = (said or system) + tuple(range(fresh, fresh + of.question))
+        fresh += of.question
+        whole = prompt + tuple(range(fresh, fresh + of.answer))
+        fresh += of.answer
+        found.append(Turn(whole, len(prompt)))
+        chats[place] = (whole, turn + 1) if turn + 1 < of.turns else ((), 0)
+    return found
+
+
+def hits(trace: list[Turn], capacity: float) -> list[int]:
+    """The tokens of each prompt that a cache of this capacity holds; the last token of a prompt is computed
+    in any case, since its output is the first token's."""
+    cache = PrefixCache(capacity)
+    return [min(cache.serve(turn.tokens), turn.prompt - 1) for turn in trace]
+
+
+def hit_rate(trace: list[Turn], capacity: float) -> float:
+    """The share of all tokens of prompts that is found in the cache, after the first quarter of the trace."""
+    begin = len(trace) // 4
+    found = hits(trace, capacity)[begin:]
+    return sum(found) / sum(turn.prompt for turn in trace[begin:])

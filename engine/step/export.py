@@ -1,0 +1,473 @@
+"""A layout in other programs' formats: Megatron-LM arguments, a torchtitan TOML, a DeepSpeed JSON.
+
+Keys are those of Megatron Core 0.15, torchtitan 0.2.0 and DeepSpeed 0.19;
+engine/course/published/exports.json lists the documented ones. Settings that a program does not support are
+mentioned in a comment, or left out where comments are not allowed (JSON). Numbers may be symbols: all text is
+produced by ``words``, for which widgets pass their own implementation (widgets/kit/text.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.base import ops
+from engine.base.types import Real, Truth
+from engine.base.units import plain
+from engine.mechanism import memory, pipeline
+
+if TYPE_CHECKING:
+    from engine.catalog.models import Model
+
+ZERO_3 = 3.0
+# Megatron-LM runs 1F1B and its interleaved form; torch.distributed.pipelining has these classes
+TORCH_SCHEDULES = {
+    "gpipe": "GPipe",
+    "1f1b": "1F1B",
+    "interleaved": "Interleaved1F1B",
+    "zb-h1": "InterleavedZeroBubble",
+    "zb-h2": "ZBVZeroBubble",
+    "dualpipe": "DualPipeV",
+}
+# the models that torchtitan has by name, from this catalogue's keys
+TITAN_MODELS = {
+    "llama3.1-8b": ("llama3", "8B"),
+    "llama3.1-70b": ("llama3", "70B"),
+    "llama3.1-405b": ("llama3", "405B"),
+    "llama4-scout": ("llama4", "17bx16e"),
+    "llama4-maverick": ("llama4", "17bx128e"),
+    "deepseek-v2-lite": ("deepseek_v3", "16B"),
+    "deepseek-v3": ("deepseek_v3", "671B"),
+    "qwen3-0.6b": ("qwen3", "0.6B"),
+    "qwen3-8b": ("qwen3", "8B"),
+    "qwen3-14b": ("qwen3", "14B"),
+    "qwen3-32b": ("qwen3", "32B"),
+    "qwen3-30b-a3b": ("qwen3", "30B-A3B"),
+    "qwen3-235b-a22b": ("qwen3", "235B-A22B"),
+}
+NOT_IN_MEGATRON = ("gpipe", "zb-h1", "zb-h2", "dualpipe")
+
+
+class Words:
+    """Texts for plain numbers."""
+
+    @staticmethod
+    def plain(value: Real) -> str:
+        """A whole number in bare digits."""
+        return plain(float(value))
+
+    @staticmethod
+    def choose(condition: Truth, yes: str, no: str) -> str:
+        """``yes`` where the condition holds, else ``no``."""
+        return yes if condition else no
+
+    @staticmethod
+    def select(index: Real, texts: Sequence[str]) -> str:
+        """The text at an index."""
+        return texts[int(index)]
+
+
+class Setting(NamedTuple):
+    """One line: a key, its value as text (None for a flag), and whether it is needed at all."""
+
+    key: str
+    value: Any = None
+    when: Truth = True
+
+
+class Run(NamedTuple):
+    """Everything that the settings express; numbers or symbols."""
+
+    model: Model
+    tp: float
+    pp: float
+    cp: float
+    dp: float
+    ep: float
+    expert_tp: float
+    zero: float
+    micro_batch: float
+    recompute: float
+    schedule: float  # index into ``schedules``
+    chunks: float
+    schedules: tuple  # keys of pipeline.SCHEDULES
+    global_batch: float
+    seq: float
+    tokens: float  # tokens of the run
+    fp8: float  # 1.0 where the matrix products run in fp8
+    loss: str = "plain"  # one of memory.LOSSES
+    modules: tuple[str, ...] = ()  # of memory.MODULES, recomputed
+    recompute_layers: float = 0.0  # of each stage, under full recomputation; 0 for all
+    first_layers: float = 0.0  # layers of the first stage and of the last one; 0 for an even split
+    last_layers: float = 0.0
+    mtp: float = 0.0  # multi-token prediction modules
+    shard: float = 0.0  # GPUs that share one copy of the state (HSDP); 0 for all
+    gradient_bytes: float = 0.0  # of a parameter's gradient, where that is known
+    gather_context: bool = False  # context parallelism by AllGather instead of a ring
+
+    @property
+    def steps(self) -> Real:
+        """Optimizer steps of the run."""
+        return ops.ceil(self.tokens / (self.global_batch * self.seq))
+
+    @property
+    def micro_batches(self) -> Real:
+        """Micro-batches of a data-parallel rank in a step."""
+        return self.global_batch / (self.dp * self.micro_batch)
+
+    def is_schedule(self, *keys: str) -> Truth:
+        """Whether the pipeline uses one of these schedules."""
+        places = [i for i, key in enumerate(self.schedules) if key in keys]
+        return (
+            (self.schedule >= places[0]) & (self.schedule <= places[-1])
+            if len(keys) == 1
+            else (self.is_schedule(keys[0]) | self.is_schedule(*keys[1:]))
+        )
+
+
+def megatron(run: Run, words: Any = Words) -> str:
+    """The arguments of Megatron-LM's pretrain_gpt.py that set model, layout and batch, as a shell array."""
+    lines = [
+        words.choose(
+            run.is_schedule(key) & (run.pp > 1),
+            f"  # Megatron-LM has no schedule {key}: this runs 1F1B, and slower than planned\n",
+            "",
+        )
+        for key in NOT_IN_MEGATRON
+    ]
+    uneven = (run.pp > 1) & ~_equal_chunks(run) & ~_ends_take_slots(run) & (run.chunks > 1)
+    lines.append(
+        words.choose(
+            uneven,
+            "  # chunks do not divide these layers: write the cut as --pipeline-model-parallel-layout\n",
+            "",
+        )
+    )
+    lines.append(
+        words.choose(
+            run.model.embedding_norm > 0,
+            "  # Megatron-LM has no ALiBi and no norm behind the embedding\n",
+            "",
+        )
+    )
+    if "every_other" in run.modules:
+        lines.append("  # Megatron-LM cannot recompute every other product: this recomputes nothing\n")
+    lines.append(
+        words.choose(
+            (run.pp > 1) & (run.chunks < 2) & ~_equal_chunks(run) & ~_middle_is_even(run),
+            "  # no even split lies between these ends: write the cut as --pipeline-model-parallel-layout\n",
+            "",
+        )
+    )
+    lines.append(
+        words.choose(
+            (run.model.windowed_layers > 0)
+            | (run.model.norms_per_layer > 2)
+            | (run.model.parallel_block > 0),
+            "  # windows, further norms and parallel blocks of this model are not in these arguments\n",
+            "",
+        )
+    )
+    lines.append(
+        words.choose(
+            (run.shard > 0) & (run.shard < run.dp * run.cp),
+            "  # copies of the state in parts of the GPUs: --num-distributed-optimizer-instances\n",
+            "",
+        )
+    )
+    if run.recompute_layers and run.recompute_layers % run.chunks:
+        lines.append("  # layers are recomputed chunk by chunk, so a few more than planned\n")
+    if run.loss == "chunked":
+        lines.append("  # Megatron-LM 0.15 has no chunked loss: this one is fused, and keeps more\n")
+    for setting in (*_megatron_model(run, words), *_megatron_layout(run, words.plain)):
+        if setting.when is False:
+            continue
+        text = f"  --{setting.key}\n" if setting.value is None else f"  --{setting.key} {setting.value}\n"
+        lines.append(text if setting.when is True else words.choose(setting.when, text, ""))
+    return "ARGS=(\n" + "".join(map(str, lines)) + ")\n"
+
+
+def _megatron_model(run: Run, words) -> list[Setting]:
+    model, n = run.model, words.plain
+    latent, experts, dense = model.kv_lora > 0, model.experts > 0, model.first_dense_layers
+    return [
+        Setting("num-layers", n(model.layers)),
+        Setting("hidden-size", n(model.hidden)),
+        Setting("ffn-hidden-size", n(ops.where(model.ffn > 0, model.ffn, model.expert_ffn))),
+        Setting("num-attention-heads", n(model.heads)),
+        Setting("group-query-attention", when=(model.kv_heads < model.heads) & ~latent),
+        Setting("num-query-groups", n(model.kv_heads), (model.kv_heads < model.heads) & ~latent),
+        Setting("kv-channels", n(model.head_dim), ~latent),
+        Setting("seq-length", n(run.seq)),
+        Setting(
+            "max-position-embeddings",
+            n(ops.where(model.max_positions > 0, ops.maximum(run.seq, 1.0 * model.max_positions), run.seq)),
+        ),
+        Setting(
+            "position-embedding-type",
+            words.choose(
+                model.embedding_norm > 0,
+                "none",
+                words.choose(model.max_positions > 0, "learned_absolute", "rope"),
+            ),
+        ),
+        Setting("normalization", words.choose(model.norm_bias > 0, "LayerNorm", "RMSNorm")),
+        Setting("disable-bias-linear", when=model.biases < 1),
+        Setting("add-qkv-bias", when=model.qkv_bias > 0),
+        Setting("swiglu", when=model.gated > 0),
+        Setting("qk-layernorm", when=(model.extra_params_per_layer == 2 * model.head_dim) & ~latent),
+        Setting("attention-dropout", "0.0", model.dropout < 1),  # Megatron-LM drops a tenth by default
+        Setting("hidden-dropout", "0.0", model.dropout < 1),
+        Setting("vocab-size", n(model.vocab)),
+        Setting("untie-embeddings-and-output-weights", when=model.tied < 1),
+        Setting("multi-latent-attention", when=latent),
+        Setting("q-lora-rank", n(model.q_lora), latent & (model.q_lora > 0)),
+        Setting("kv-lora-rank", n(model.kv_lora), latent),
+        Setting("qk-head-dim", n(model.nope_dim), latent),
+        Setting("qk-pos-emb-head-dim", n(model.rope_dim), latent),
+        Setting("v-head-dim", n(model.v_dim), latent),
+        Setting("num-experts", n(model.experts), experts),
+        Setting("moe-router-topk", n(model.top_k), experts),
+        Setting("moe-router-num-groups", n(model.expert_groups), experts & (model.expert_groups > 0)),
+        Setting("moe-router-group-topk", n(model.top_groups), experts & (model.expert_groups > 0)),
+        Setting("moe-router-enable-expert-bias", when=experts & (model.router_bias > 0)),
+        Setting("moe-ffn-hidden-size", n(model.expert_ffn), experts),
+        Setting(
+            "moe-shared-expert-intermediate-size",
+            n(model.shared_experts * model.shared_ffn),
+            experts & (model.shared_experts * model.shared_ffn > 0),
+        ),
+        Setting(
+            "moe-layer-freq",
+            f'"([0]*{n(dense)}+[1]*{n(model.layers - dense)})"',
+            experts & (dense > 0) & (model.moe_every < 2),
+        ),
+        Setting("moe-layer-freq", n(model.moe_every), experts & (model.moe_every > 1)),
+    ]
+
+
+def _equal_chunks(run: Run) -> Truth:
+    """Whether all chunks have the same number of layers."""
+    return run.model.layers % (run.pp * run.chunks) == 0
+
+
+def _ends_take_slots(run: Run) -> Truth:
+    """Whether chunks are equal if embedding and loss count as one layer each."""
+    slots = (run.model.layers + 2) % (run.pp * run.chunks) == 0
+    return (run.chunks > 1) & (run.pp > 1) & ~_equal_chunks(run) & slots
+
+
+def _middle_is_even(run: Run) -> Truth:
+    """Whether the stages between the first and the last can have equal layers."""
+    stage = pipeline.stage_layers(
+        run.model.layers * 1.0, run.pp * 1.0, run.chunks * 1.0, run.first_layers, run.last_layers
+    )
+    between = ops.maximum(1.0, run.pp - 2.0)
+    left = run.model.layers - stage.first - stage.last
+    return (run.pp < 3) | (left % between == 0)
+
+
+def _megatron_layout(run: Run, n) -> list[Setting]:
+    experts, several = run.model.experts > 0, run.pp > 1
+    stage = pipeline.stage_layers(
+        run.model.layers * 1.0, run.pp * 1.0, run.chunks * 1.0, run.first_layers, run.last_layers
+    )
+    uneven = several & (run.chunks < 2) & (run.model.layers % run.pp != 0)
+    if run.first_layers or run.last_layers:
+        uneven = several
+    sharded, full, some = run.zero > 1, run.recompute == memory.FULL, run.recompute_layers
+    modules = [name for name in run.modules if name != "every_other"]
+    return [
+        Setting("tensor-model-parallel-size", n(run.tp)),
+        Setting("sequence-parallel", when=run.tp > 1),
+        Setting("pipeline-model-parallel-size", n(run.pp)),
+        # Megatron-LM accepts either equal chunks or an explicit layout, never both
+        Setting(
+            "num-virtual-stages-per-pipeline-rank",
+            n(run.chunks),
+            (run.chunks > 1) & (_equal_chunks(run) | _ends_take_slots(run)),
+        ),
+        Setting("account-for-embedding-in-pipeline-split", when=_ends_take_slots(run)),
+        Setting("account-for-loss-in-pipeline-split", when=_ends_take_slots(run)),
+        Setting("decoder-first-pipeline-num-layers", n(stage.first), uneven),
+        Setting("decoder-last-pipeline-num-layers", n(stage.last), uneven),
+        Setting("context-parallel-size", n(run.cp)),
+        Setting("cp-comm-type", "allgather" if run.gather_context else "p2p", run.cp > 1),
+        Setting("expert-model-parallel-size", n(run.ep), experts),
+        Setting("expert-tensor-parallel-size", n(run.expert_tp), experts),
+        Setting("moe-grouped-gemm", when=experts),
+        Setting("moe-token-dispatcher-type", "alltoall", experts),
+        Setting("use-distributed-optimizer", when=run.zero > 0),
+        Setting("use-megatron-fsdp", when=sharded),
+        Setting("ckpt-format", "fsdp_dtensor", sharded),
+        Setting("data-parallel-sharding-strategy", "optim_grads", run.zero == 2.0),
+        Setting("data-parallel-sharding-strategy", "optim_grads_params", run.zero == ZERO_3),
+        Setting("overlap-grad-reduce"),
+        Setting("overlap-param-gather", when=run.zero > 0),
+        Setting("recompute-granularity", "full", full),
+        Setting("recompute-method", "block" if some else "uniform", full),
+        Setting("recompute-num-layers", n(ops.ceil(some / run.chunks)) if some else "1", full),
+        Setting(
+            "recompute-granularity", "selective", True if modules else (run.recompute == memory.SELECTIVE)
+        ),
+        Setting("recompute-modules", " ".join(modules), bool(modules)),
+        Setting("mtp-num-layers", n(run.mtp), bool(run.mtp)),
+        Setting("cross-entropy-loss-fusion", when=run.loss != "plain"),
+        Setting("cross-entropy-fusion-impl", "te", run.loss != "plain"),
+        Setting("micro-batch-size", n(run.micro_batch)),
+        Setting("global-batch-size", n(run.global_batch)),
+        Setting("train-iters", n(run.steps)),
+        Setting("bf16"),
+        # with --bf16 alone gradients are kept and reduced in fp32
+        Setting("grad-reduce-in-bf16", when=(run.gradient_bytes > 0) & (run.gradient_bytes < 4)),
+        Setting("fp8-format", "hybrid", run.fp8 > 0),
+    ]
+
+
+def torchtitan(run: Run, words: Any = Words) -> str:
+    """A torchtitan job file: training, parallelism and activation checkpointing. The reader has to fill in
+    the flavor of the model."""
+    n, names = words.plain, [f'"{TORCH_SCHEDULES[key]}"' for key in run.schedules]
+    replicated, operators = run.zero < 1, "every_other" in run.modules
+    # one forward pass takes a local batch, which only a pipeline cuts further; the rest of the global batch
+    # is accumulated (torchtitan/train.py)
+    local_batch = ops.where(run.pp > 1, run.global_batch / run.dp, run.micro_batch)
+    looped = ops.where(run.is_schedule("zb-h1", "zb-h2", "dualpipe"), 2.0, run.chunks)  # stages per rank
+    parts, stages = run.model.layers + 2.0, run.pp * looped  # embedding and output count as one layer each
+    per_stage = ops.ceil(parts / stages)
+    refused = words.choose(
+        ops.ceil(parts / per_stage) == stages,
+        "",
+        "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
+    )
+    hybrid = (run.shard > 0) & (run.shard < run.dp * run.cp)
+    copies = ops.where(hybrid, run.dp * run.cp / ops.maximum(1.0, run.shard), 1.0)
+    copies = ops.where(replicated, run.dp, copies)
+    known = TITAN_MODELS.get(getattr(run.model, "key", ""))
+    sections = {
+        "model": [
+            Setting("name", f'"{known[0]}"' if known else "", bool(known)),
+            Setting("flavor", f'"{known[1]}"' if known else "", bool(known)),
+        ],
+        "training": [
+            Setting("local_batch_size", n(local_batch)),
+            Setting("global_batch_size", n(run.global_batch)),
+            Setting("seq_len", n(run.seq)),
+            Setting("steps", n(run.steps)),
+            Setting("mixed_precision_param", '"bfloat16"'),
+        ],
+        "parallelism": [
+            Setting("data_parallel_replicate_degree", n(copies)),
+            Setting("data_parallel_shard_degree", n(run.dp / copies)),
+            Setting("fsdp_reshard_after_forward", words.choose(run.zero == ZERO_3, '"always"', '"never"')),
+            Setting("tensor_parallel_degree", n(run.tp)),
+            Setting("context_parallel_degree", n(run.cp)),
+            Setting(
+                "context_parallel_rotate_method",
+                '"allgather"' if run.gather_context else '"alltoall"',
+                run.cp > 1,
+            ),
+            Setting("pipeline_parallel_degree", n(run.pp)),
+            Setting("pipeline_parallel_schedule", words.select(run.schedule, names), run.pp > 1),
+            Setting("pipeline_parallel_layers_per_stage", f"{n(per_stage)}{refused}", run.pp > 1),
+            Setting("pipeline_parallel_microbatch_size", n(run.micro_batch), run.pp > 1),
+            Setting("expert_parallel_degree", n(run.ep), run.model.experts > 0),
+            Setting("expert_tensor_parallel_degree", n(run.expert_tp), run.model.experts > 0),
+        ],
+        "activation_checkpoint": [
+            Setting("mode", words.choose(run.recompute == memory.FULL, '"full"', '"none"'), not operators),
+            Setting("mode", '"selective"', operators),
+            Setting("selective_ac_option", '"op"', operators),
+        ],
+        "compile": [Setting("enable", "true", run.loss == "fused")],  # its parts are the layers and the loss
+        "quantize.linear.float8": [Setting("recipe_name", '"tensorwise"', run.fp8 > 0)],
+    }
+    lines = [
+        "# [model] hf_assets_path is yours\n"
+        if known
+        else "# [model] name, flavor and hf_assets_path are yours\n"
+    ]
+    for lost, why in (
+        (
+            (run.zero == 1.0) & (run.pp < 2),
+            "torchtitan has no ZeRO-1: this keeps the weights and shares gradients and state, ZeRO-2",
+        ),
+        (
+            (run.pp > 1)
+            & ((run.zero == 2.0) | (run.zero == 1.0) & (run.gradient_bytes > 0) & (run.gradient_bytes < 4)),
+            "under a pipeline torchtitan sums whole gradients in fp32 until the last micro-batch: ZeRO-1",
+        ),
+        (replicated & (run.cp > 1), "torchtitan shares the state over context ranks too"),
+        (
+            False if operators else (run.recompute == memory.SELECTIVE) | (run.recompute == memory.BY_MODULE),
+            "torchtitan recomputes whole layers or operators, not these modules",
+        ),
+        (run.recompute_layers > 0, "torchtitan recomputes every layer, or every second one"),
+        (run.loss == "chunked", "torchtitan's loss is not computed in chunks"),
+        (run.mtp > 0, "torchtitan has no multi-token prediction"),
+        ((run.first_layers > 0) | (run.last_layers > 0), "torchtitan shares the layers out by itself"),
+    ):
+        if lost is not False:
+            lines.append(words.choose(lost, f"# {why}\n", ""))
+    for section, settings in sections.items():
+        head = f"\n[{section}]\n"
+        needed = settings[0].when
+        lines.append(head if needed is True else words.choose(needed, head, ""))
+        for key, value, when in settings:
+            text = f"{key} = {value}\n"
+            lines.append(text if when is True else words.choose(when, text, ""))
+    return "".join(map(str, lines))
+
+
+def training_arguments(run: Run, words: Any = Words) -> str:
+    """What DeepSpeed's JSON cannot hold of a layout, as TrainingArguments in YAML: the batch, recomputation,
+    the length of a sequence (of TRL's SFTConfig) and the loss."""
+    n = words.plain
+    lines = [
+        f"per_device_train_batch_size: {n(run.micro_batch)}\n",
+        f"gradient_accumulation_steps: {n(run.micro_batches)}\n",
+        words.choose(
+            run.recompute == memory.FULL, "gradient_checkpointing: true\n", "gradient_checkpointing: false\n"
+        ),
+        f"max_length: {n(run.seq)}\n",
+        "bf16: true\n",
+        "deepspeed: ds_config.json\n",
+    ]
+    if run.loss != "plain":
+        lines.append("use_liger_kernel: true\n")
+    return "".join(map(str, lines))
+
+
+NOT_IN_DEEPSPEED = """DeepSpeed's JSON knows data-parallel ranks alone. This layout has tensor, pipeline, context or expert ranks,
+which are built in code there: take the Megatron-LM arguments or the torchtitan file.
+"""  # noqa: E501
+
+
+def deepspeed(run: Run, words: Any = Words) -> str:
+    """The part of a layout that DeepSpeed's JSON expresses: batch, precision and ZeRO stage, counted over the
+    data-parallel ranks. Its other axes are set in code, and ZeRO 2 and 3 do not work with its pipeline, so a
+    layout that combines them is not written."""
+    n = words.plain
+    accumulated = n(run.micro_batches)
+    alone = run.tp * run.pp * run.cp * run.ep <= 1
+    return words.choose(
+        alone,
+        f"""{{
+  "train_batch_size": {n(run.global_batch)},
+  "train_micro_batch_size_per_gpu": {n(run.micro_batch)},
+  "gradient_accumulation_steps": {accumulated},
+  "bf16": {{"enabled": true}},
+  "gradient_clipping": 1.0,
+  "zero_optimization": {{
+    "stage": {n(run.zero)},
+    "overlap_comm": {words.choose(run.zero > 0, "true", "false")},
+    "reduce_scatter": true,
+    "contiguous_gradients": true
+  }},
+  "activation_checkpointing": {{
+    "partition_activations": false
+  }}
+}}
+""",
+        NOT_IN_DEEPSPEED,
+    )

@@ -1,0 +1,489 @@
+"""How a training step is laid out over GPUs, whether that layout is legal, and its cost: ``estimate``.
+
+The axes, innermost first: tensor (tp), context (cp), data (dp), pipeline (pp). DP takes the remaining GPUs.
+Experts are spread over ep groups of expert_tp GPUs, taken from the tensor, context and data ranks of a stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from engine import catalog
+from engine.base import check
+from engine.base.types import Real
+from engine.calibration import DEFAULT, bands
+from engine.catalog.hardware import Gpu
+from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe
+from engine.mechanism import compute, flops, memory
+from engine.mechanism.interconnect import Wires, wires
+from engine.mechanism.matmul import Chip, chip
+from engine.mechanism.memory import BY_MODULE, FULL, LOSSES, NO_RECOMPUTE, SELECTIVE, recompute_of
+from engine.mechanism.pipeline import SCHEDULES, stage_layers
+from engine.mechanism.shape import shape
+from engine.step import legality
+from engine.step.legality import Facts, divisors
+from engine.step.step import Axes, Terms, overhead_bytes, sizes, stages_bytes, step
+
+if TYPE_CHECKING:
+    from engine.calibration.constants import Calibration
+    from engine.catalog.models import Model
+
+DEFAULT_RECIPE = "bf16-adam"
+# What training software did at a given time: the switches of a Job, by name.
+SOFTWARE = {
+    "modern": {"sequence_parallel": True, "flash": True, "overlap": True, "fused": True},
+    "2022": {"sequence_parallel": True, "flash": False, "overlap": False, "fused": True},  # arXiv:2205.05198
+    "2021": {
+        "sequence_parallel": False,
+        "flash": False,
+        "overlap": False,
+        "fused": False,
+    },  # arXiv:2104.04473
+}
+PRECISIONS = legality.TRAINED
+LEAST_NIC_BYTES_PER_S = 1e7  # a tenth of Gigabit Ethernet: a smaller number is probably in another unit
+
+
+@dataclass(frozen=True)
+class Job:
+    """The work of a step, and how the software does it.
+
+    ``global_batch`` sequences of ``seq`` tokens. ``recipe`` says how many bytes each parameter's state takes
+    (16, bf16 with Adam, unless given). The switches describe today's software; turn them off to model older
+    software. ``imbalance`` is the fullest expert rank's load over the mean. ``loss`` is how the cross entropy
+    is computed: "plain" briefly keeps 10 bytes for every logit, "chunked" for one in ``loss_chunks`` of them,
+    "fused" 2 bytes for every logit. ``mtp`` multi-token prediction modules add a layer, a projection and a
+    loss each.
+
+    >>> recipe = engine.recipe("fp8-lm")
+    >>> job = engine.Job(global_batch=1024, seq=8192, recipe=recipe)
+    >>> job.recipe.bytes_per_param
+    """
+
+    global_batch: int  # sequences
+    seq: int  # tokens of each
+    recipe: Recipe | None = None  # bytes of state; bf16 mixed Adam (16 bytes) unless given
+    sequence_parallel: bool = True  # with tensor parallelism, shard norms and dropout too
+    flash: bool = True  # fused attention
+    overlap: bool = True  # hide data-parallel traffic (and interleaved stages' messages) behind arithmetic
+    fused: bool = True  # sum weight gradients inside their product, free stage outputs once sent
+    gather_context: bool = False  # context parallelism by AllGather instead of a ring
+    imbalance: float = 1.1  # the fullest expert rank's load over the mean
+    send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
+    overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
+    overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
+    loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place
+    loss_chunks: int = 8  # chunks of a chunked loss
+    mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
+    kernels: str = "library"  # or "compiled" or "eager", as PyTorch runs a model by itself
+
+    def __post_init__(self) -> None:
+        _whole("global_batch", self.global_batch)
+        _whole("seq", self.seq)
+        _whole("loss_chunks", self.loss_chunks)
+        _whole("mtp", self.mtp, 0)
+        check.one_of(LOSSES, loss=self.loss)
+        check.one_of(compute.KERNELS, kernels=self.kernels)
+        check.between(1, 1000, imbalance=self.imbalance)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which GPU does what: the degree of each kind of parallelism, and the choices that go with it.
+
+    ``tp``, ``pp``, ``cp`` and ``ep`` are tensor, pipeline, context and expert ranks; ``expert_tp`` GPUs share
+    an expert. The rest of ``gpus`` are data-parallel ranks, ``dp``. ``zero`` is the ZeRO stage (3 is FSDP),
+    ``shard`` the GPUs that share one copy of the state in HSDP (0 for all), ``interleave`` the chunks of
+    layers per pipeline stage. ``recompute`` is "none", "selective" (the core attention), "full" (of
+    ``recompute_layers`` layers per stage, or all), or modules by Megatron's names, such as
+    "layernorm+moe_act+mla_up_proj". If the layers do not divide evenly, the first and last stages get fewer,
+    unless ``first_layers`` or ``last_layers`` say how many they hold.
+
+    >>> layout = engine.Layout(gpus=512, tp=8, pp=4, micro_batch=2)
+    >>> layout.dp, layout.stage_gpus
+    """
+
+    gpus: int
+    tp: int = 1
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+    zero: int = 1
+    micro_batch: int = 1
+    recompute: str = "none"
+    schedule: str = "1f1b"
+    interleave: int = 1
+    expert_tp: int = 1
+    shard: int = 0  # HSDP: GPUs that share one copy of the state under ZeRO; 0 for all
+    recompute_layers: int = 0  # of each stage, under recompute "full"; 0 for all
+    first_layers: int = 0  # of the first pipeline stage, if given; 0 for an even split
+    last_layers: int = 0  # of the last pipeline stage, likewise
+
+    @property
+    def dp(self) -> int:
+        return self.gpus // (self.tp * self.pp * self.cp)
+
+    @property
+    def stage_gpus(self) -> int:
+        """GPUs that hold one pipeline stage, over all replicas."""
+        return self.gpus // self.pp
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One GPU working in one precision, and the wires around it; create it with ``Machine.of``.
+
+    ``chip`` and ``wires`` hold the rates that kernels and collectives reach, which are below the catalogue's
+    peaks.
+    """
+
+    gpu: Gpu
+    precision: str
+    chip: Chip
+    wires: Wires
+
+    @classmethod
+    def of(
+        cls,
+        gpu: Gpu | str,
+        precision: str = "bf16",
+        gpus_per_node: int | None = None,
+        nic_bytes_per_s: float | None = None,
+        oversubscription: float = 1.0,
+    ) -> Machine:
+        """A GPU of the catalogue (or its key), in a node and behind NICs of your choice.
+
+        ``nic_bytes_per_s`` is one way and per GPU; ``oversubscription`` 2 halves what the network between
+        nodes carries. A precision for which the GPU has no units is a ValueError.
+
+        >>> machine = engine.Machine.of("h100-sxm", precision="fp8")
+        >>> machine.peak_flops_per_s, machine.chip.matmul_flops_per_s
+        """
+        found = catalog.gpu(gpu) if isinstance(gpu, str) else gpu
+        if nic_bytes_per_s is not None and 0 < nic_bytes_per_s < LEAST_NIC_BYTES_PER_S:
+            raise ValueError(
+                f"nic_bytes_per_s must be at least {LEAST_NIC_BYTES_PER_S:,.0f} bytes a second (a NIC of "
+                f"400 Gb/s has 50,000,000,000), got {nic_bytes_per_s:g}"
+            )
+        return machine(found, precision, gpus_per_node, nic_bytes_per_s, oversubscription)
+
+    @property
+    def peak_flops_per_s(self) -> float:
+        return self.gpu.peak_flops_per_s(self.precision)
+
+
+@lru_cache(256)
+def machine(
+    gpu: Gpu,
+    precision: str = "bf16",
+    gpus_per_node: Real | None = None,
+    nic_bytes_per_s: Real | None = None,
+    oversubscription: Real = 1.0,
+    calibration: Calibration = DEFAULT,
+) -> Machine:
+    """A catalogue GPU with calibrated rates; its node and NICs may differ from the usual ones. ValueError
+    where it has no units for the precision: there is no silent fallback."""
+    gpu.peak_flops_per_s(precision)
+    return Machine(
+        gpu,
+        precision,
+        chip(gpu, precision, calibration),
+        wires(gpu, gpus_per_node, nic_bytes_per_s, oversubscription, calibration),
+    )
+
+
+# -- legality ------------------------------------------------------------------------------------------------
+def _whole(name: str, value, at_least: int = 1) -> None:
+    """Like ``check.whole``, but for one Python int and ten times as fast."""
+    if value.__class__ is not int or value < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+
+
+def require_legal(model: Model, job: Job, layout: Layout) -> None:
+    """ValueError with the reason and the nearest legal values if the layout cannot be built."""
+    a = layout
+    _whole("gpus", a.gpus)
+    _whole("tp", a.tp)
+    _whole("pp", a.pp)
+    _whole("cp", a.cp)
+    _whole("ep", a.ep)
+    _whole("micro_batch", a.micro_batch)
+    _whole("interleave", a.interleave)
+    _whole("expert_tp", a.expert_tp)
+    _whole("zero", a.zero, 0)
+    _whole("shard", a.shard, 0)
+    if a.zero > 3:
+        raise ValueError(f"zero must be one of 0, 1, 2, 3; got {a.zero!r}")
+    _whole("recompute_layers", a.recompute_layers, 0)
+    _whole("first_layers", a.first_layers, 0)
+    _whole("last_layers", a.last_layers, 0)
+    legality.require_ends(model.layers, a.pp, a.first_layers, a.last_layers)
+    legality.require_recompute(model, a.recompute, a.recompute_layers, a.pp)
+    if a.schedule not in SCHEDULES:
+        raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {a.schedule!r}")
+    legality.require(facts(model, job, layout))
+    _require_one_name(a)
+    if a.shard and (a.dp * a.cp) % a.shard:
+        ranks = a.dp * a.cp
+        why = f"divide the {ranks} data-parallel ranks"
+        raise ValueError(legality.must("shard", a.shard, why, divisors(ranks)))
+
+
+def facts(model: Model, job: Job, a: Layout) -> Facts:
+    """The facts about a layout that the rules need, in whole numbers."""
+    return Facts(
+        model.heads,
+        model.layers,
+        model.experts,
+        job.global_batch,
+        job.seq,
+        a.gpus,
+        a.tp,
+        a.pp,
+        a.cp,
+        a.dp,
+        a.ep,
+        a.expert_tp,
+        a.micro_batch,
+        a.interleave,
+        SCHEDULES[a.schedule],
+    )
+
+
+def _require_one_name(a: Layout) -> None:
+    """Chunks require the schedule named "interleaved", and that schedule requires chunks."""
+    interleaved = SCHEDULES[a.schedule].interleaved
+    if a.interleave > 1 and not interleaved:
+        raise ValueError(
+            f"interleave must be 1 under schedule {a.schedule}, got {a.interleave}; nearest legal: "
+            "schedule interleaved"
+        )
+    if interleaved and a.interleave < 2:
+        raise ValueError(legality.interleaving(a.pp, a.interleave))
+
+
+# -- the estimate --------------------------------------------------------------------------------------------
+WHY_EXPOSED = {
+    "tensor": "every product waits for the AllGather before it and the next for the ReduceScatter behind it",
+    "pipeline_bubble": "the first micro-batch must reach the last stage, and the last come back",
+    "context": "what remains of passing keys and values around behind the attention over the block at hand",
+    "expert": "tokens must arrive before an expert can start, and come back before the next layer can",
+    "data_exposed": "gradients and gathered weights beyond the arithmetic they hide behind, at least the "
+    "last layer's",
+    "optimizer": "one pass over this GPU's share of the state, at the speed of its memory",
+    "other": "activations on their way between stages while nothing else is ready",
+}
+
+MEASURED_SCHEDULES = ("1f1b", "interleaved")  # all measured runs used one of these
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of a step; the seconds in ``terms`` add up to ``step_s``."""
+
+    model: Model
+    at: Machine
+    job: Job
+    layout: Layout
+    terms: Terms
+
+    @property
+    def step_s(self) -> float:
+        return self.terms.step_s
+
+    @property
+    def band_s(self) -> tuple[float, float]:
+        """An 80 % band of the step time: the 10th and 90th percentile over published runs of this GPU's
+        generation that were not used for fitting; over all generations where there are too few."""
+        low, high = bands.step(self.at.gpu.key, self.model.experts > 0)
+        step_s = self.terms.step_s
+        return step_s * low, step_s * high
+
+    @property
+    def extrapolates(self) -> tuple[str, ...]:
+        """The arguments that lie outside all runs behind the band, by name; ``gpu`` where no run of its
+        generation was measured, ``mfu`` where none reached as much."""
+        seen = bands.seen(self.at.gpu.key, self.model.experts > 0)
+        if not seen:
+            return ("gpu",)
+        a = self.layout
+        outside = [name for name in bands.SPANS if not seen[name][0] <= getattr(a, name) <= seen[name][1]]
+        if self.at.precision not in seen["precision"]:
+            outside.append("precision")
+        if a.schedule not in MEASURED_SCHEDULES:
+            outside.append("schedule")
+        if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
+            outside.append("mfu")
+        return tuple(outside)
+
+    @property
+    def fits(self) -> bool:
+        return self.terms.total_bytes <= memory.capacity_bytes(self.at.gpu)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens per step."""
+        return self.job.global_batch * self.job.seq
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / self.step_s
+
+    def model_flops_per_gpu_per_s(self, causal: bool = True) -> float:
+        """Model FLOPs per GPU and second, counting causal attention as causal or over the whole sequence
+        (PaLM, Megatron)."""
+        size, seq = shape(self.model), float(self.job.seq)
+        per_token = float(flops.training_flops_per_token(size, seq, causal))
+        if self.job.mtp:
+            per_token += self.job.mtp * float(flops.mtp_flops_per_token(size, seq, causal))
+        return per_token * self.tokens_per_s / self.layout.gpus
+
+    def mfu(self, causal: bool = True) -> float:
+        """Model FLOPs utilisation: relative to the dense peak in the precision of the matrix products."""
+        return self.model_flops_per_gpu_per_s(causal) / self.at.peak_flops_per_s
+
+    def hfu(self) -> float:
+        """Like ``mfu``, but recomputed work counts again. Unfused attention computes the whole score matrix;
+        with fused attention there is nothing for selective recomputation to repeat."""
+        code, modules = recompute_of(self.layout.recompute)
+        size, seq, causal = shape(self.model), float(self.job.seq), self.job.flash
+        if causal:  # fused attention always repeats its scores
+            code = NO_RECOMPUTE if code == SELECTIVE else code
+            modules = tuple(name for name in modules if name != "core_attn")
+        if code == BY_MODULE or self.layout.recompute_layers:
+            again = compute.repeated_flops_per_token(size, seq, causal, modules)
+            if code == FULL:
+                stage = stage_layers(size.layers, float(self.layout.pp), float(self.layout.interleave))
+                everything = flops.hardware_flops_per_token(size, seq, causal, FULL)
+                again = everything - flops.training_flops_per_token(size, seq, causal)
+                again = again * min(1.0, self.layout.recompute_layers / stage.full)
+            hardware = flops.training_flops_per_token(size, seq, causal) + again
+        else:
+            hardware = flops.hardware_flops_per_token(size, seq, causal, code)
+        if self.job.mtp:
+            hardware = hardware + self.job.mtp * flops.mtp_flops_per_token(size, seq, causal)
+        return float(hardware) * self.tokens_per_s / self.layout.gpus / self.at.peak_flops_per_s
+
+    @property
+    def time_s(self) -> dict[str, float]:
+        return {
+            name.removesuffix("_s"): value
+            for name, value in self.terms._asdict().items()
+            if name.endswith("_s") and name != "step_s"
+        }
+
+    @property
+    def memory_bytes(self) -> dict[str, float]:
+        """Bytes on the fullest pipeline stage, by part."""
+        a = axes(self.job, self.layout)
+        with check.trusted():
+            size = shape(self.model)
+            stage = max(stages_bytes(size, self.job, recipe_of(self.job), a, *sizes(size, a)), key=sum)
+        return {
+            **stage._asdict(),
+            "overhead": overhead_bytes(self.job, a.zero),
+            "total": self.terms.total_bytes,
+            "capacity": memory.capacity_bytes(self.at.gpu),
+        }
+
+    @property
+    def binding(self) -> str:
+        """The memory if the layout does not fit, else the longest term."""
+        times = self.time_s
+        return max(times, key=lambda name: times[name]) if self.fits else "memory"
+
+    def as_dict(self) -> dict:
+        """All figures, under the keys of the command line."""
+        times = self.time_s
+        return {
+            "model": self.model.key,
+            "gpu": self.at.gpu.key,
+            "gpus": self.layout.gpus,
+            "precision": self.at.precision,
+            "layout": layout_dict(self.layout),
+            "parameters": int(shape(self.model).total_params),
+            "step_s": self.step_s,
+            "band_s": list(self.band_s),
+            "extrapolates": list(self.extrapolates),
+            "tokens_per_s": self.tokens_per_s,
+            "tokens_per_s_per_gpu": self.tokens_per_s / self.layout.gpus,
+            "model_flops_per_gpu_per_s": self.model_flops_per_gpu_per_s(),
+            "mfu": self.mfu(),
+            "hfu": self.hfu(),
+            "mfu_non_causal": self.mfu(causal=False),
+            "memory_bytes": self.memory_bytes,
+            "fits": self.fits,
+            "time_s": times,
+            "binding": self.binding,
+            "exposed_because": {name: why for name, why in WHY_EXPOSED.items() if times[name]},
+            "gpu_hours_per_trillion_tokens": 1e12 / self.tokens_per_s * self.layout.gpus / 3600.0,
+        }
+
+
+def layout_dict(layout: Layout) -> dict:
+    """The degrees and choices of a layout, as the command line prints them."""
+    return {
+        "tp": layout.tp,
+        "pp": layout.pp,
+        "cp": layout.cp,
+        "dp": layout.dp,
+        "ep": layout.ep,
+        "expert_tp": layout.expert_tp,
+        "zero": layout.zero,
+        "shard": layout.shard,
+        "micro_batch": layout.micro_batch,
+        "recompute": layout.recompute,
+        "recompute_layers": layout.recompute_layers,
+        "first_layers": layout.first_layers,
+        "last_layers": layout.last_layers,
+        "schedule": layout.schedule,
+        "interleave": layout.interleave,
+    }
+
+
+def axes(job: Job, layout: Layout) -> Axes:
+    """Job and layout as floats."""
+    code, modules = recompute_of(layout.recompute)
+    return Axes(
+        float(job.seq),
+        float(job.global_batch),
+        float(layout.tp),
+        float(layout.pp),
+        float(layout.cp),
+        float(layout.dp),
+        float(layout.ep),
+        float(layout.expert_tp),
+        float(layout.zero),
+        float(layout.shard),
+        float(layout.micro_batch),
+        float(code),
+        SCHEDULES[layout.schedule],
+        float(layout.interleave),
+        modules,
+        float(layout.recompute_layers),
+        float(layout.first_layers),
+        float(layout.last_layers),
+    )
+
+
+@lru_cache(1)
+def default_recipe() -> Recipe:
+    """The recipe for a job that does not name one."""
+    return catalog.recipe(DEFAULT_RECIPE)
+
+
+def recipe_of(job: Job) -> Recipe:
+    """The job's recipe, or the default one."""
+    return job.recipe or default_recipe()
+
+
+def estimate(model: Model, at: Machine, job: Job, layout: Layout) -> Estimate:
+    """Time and memory of one training step of ``model`` on ``layout.gpus`` GPUs like ``at``."""
+    legality.require_trainable(at.precision, recipe_of(job))
+    with check.trusted():  # require_legal has checked everything
+        require_legal(model, job, layout)
+        terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, axes(job, layout))
+    return Estimate(model, at, job, layout, terms)

@@ -1,0 +1,327 @@
+"""Which layouts can be built: each rule once, for floats, arrays or symbols.
+
+Each small function says what one rule forbids. The search and the advice list only splits that break none,
+and the planner's page does so in a program that is translated; ``RULES`` puts them in the order in which a
+layout is checked, with the words for a reader and, for single numbers, an error message that names the
+nearest legal values. ``require_legal``, the missions and the examination use that list.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from engine.base import check, ops
+from engine.mechanism import memory
+from engine.mechanism.pipeline import least_micro_batches
+
+# A float, an array, or a symbol of the widgets' compiler; a rule's result is a bool, or one of these.
+Number = Any
+Truth = Any
+
+
+ALONE = 2  # chunks without a layer: one for the embedding and one for the loss
+
+
+# -- what each rule forbids ----------------------------------------------------------------------------------
+def cuts_a_head(heads: Number, tp: Number) -> Truth:
+    """Tensor ranks must get whole attention heads."""
+    return heads % tp != 0
+
+
+def leaves_a_chunk_empty(layers: Number, pp: Number, chunks: Number) -> Truth:
+    """Every chunk of every stage must have a layer; the search requires this."""
+    return pp * chunks > layers
+
+
+def leaves_a_chunk_idle(layers: Number, pp: Number, chunks: Number) -> Truth:
+    """Every chunk must have a layer, except that with several chunks the first and the last may hold only the
+    embedding and the loss (Llama 3 405B: 126 layers in 16 × 8 slots)."""
+    return pp * chunks > layers + ops.where(chunks > 1, ALONE, 0)
+
+
+def leaves_gpus_over(gpus: Number, ranks: Number) -> Truth:
+    """Every GPU must belong to a replica, or to a group of ranks."""
+    return gpus % ranks != 0
+
+
+def leaves_sequences_over(global_batch: Number, dp: Number) -> Truth:
+    """Data ranks must get the same number of sequences."""
+    return global_batch % dp != 0
+
+
+def cuts_a_micro_batch(sequences: Number, micro_batch: Number) -> Truth:
+    """A data rank's sequences must form whole micro-batches."""
+    return sequences % micro_batch != 0
+
+
+def cuts_tokens_unevenly(seq: Number, cp: Number) -> Truth:
+    """With several context ranks, each takes two pieces, one from either end, all of the same length."""
+    return seq % (2 * cp) != 0
+
+
+def cuts_experts_unevenly(experts: Number, ep: Number) -> Truth:
+    """Expert ranks must hold the same number of experts; a dense model counts as having one."""
+    return ops.maximum(1.0, experts * 1.0) % ep != 0
+
+
+# -- all of them, for one layout -----------------------------------------------------------------------------
+class Facts(NamedTuple):
+    """The facts about a model, a job and a layout that the rules need."""
+
+    heads: Number
+    layers: Number
+    experts: Number
+    global_batch: Number
+    seq: Number
+    gpus: Number
+    tp: Number
+    pp: Number
+    cp: Number
+    dp: Number
+    ep: Number
+    expert_tp: Number
+    micro_batch: Number
+    chunks: Number
+    plan: Any  # a Schedule, or coefficients of several
+
+
+class Pipelined(Protocol):
+    """What the rule for schedules needs: one layout's facts, or the axes of many."""
+
+    @property
+    def global_batch(self) -> Number: ...
+    @property
+    def pp(self) -> Number: ...
+    @property
+    def dp(self) -> Number: ...
+    @property
+    def micro_batch(self) -> Number: ...
+    @property
+    def plan(self) -> Any: ...
+
+
+def idle_stages(f: Pipelined) -> Truth:
+    """What a schedule requires of stages and micro-batches: an even number of stages for DualPipe, and enough
+    micro-batches."""
+    odd = (f.plan.weight_copies > 1.0) & (f.pp % 2 != 0)
+    return odd | (f.global_batch / f.dp / f.micro_batch < least_micro_batches(f.pp * 1.0, f.plan))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A requirement for layouts: its words, whether the facts violate it, and for single numbers the reason,
+    with the nearest legal values."""
+
+    words: str
+    broken: Callable[[Facts], Truth]
+    refusal: Callable[[Facts], str]
+
+
+RULES = (
+    Rule(
+        "tensor must divide the attention heads",
+        lambda f: cuts_a_head(f.heads, f.tp),
+        lambda f: must("tp", f.tp, f"divide the {f.heads} attention heads", divisors(f.heads)),
+    ),
+    Rule(
+        "pipeline × chunks must leave each chunk a layer",
+        lambda f: leaves_a_chunk_idle(f.layers, f.pp, f.chunks),
+        lambda f: must(
+            "pp",
+            f.pp,
+            f"leave each of its {f.chunks} chunks a stage at least one of {f.layers} layers",
+            range(1, (f.layers + (ALONE if f.chunks > 1 else 0)) // f.chunks + 1),
+        ),
+    ),
+    Rule(
+        "tensor × pipeline × context must divide the GPUs",
+        lambda f: leaves_gpus_over(f.gpus, f.tp * f.pp * f.cp),
+        lambda f: _gpus(f, f.tp * f.pp * f.cp),
+    ),
+    Rule(
+        "the data ranks that are left must divide the batch",
+        lambda f: leaves_sequences_over(f.global_batch, f.dp),
+        lambda f: must("global_batch", f.global_batch, f"be a multiple of dp = {f.dp}", _around(f)),
+    ),
+    Rule(
+        "the micro-batch must divide what a data rank gets",
+        lambda f: cuts_a_micro_batch(f.global_batch / f.dp, f.micro_batch),
+        lambda f: must(
+            "micro_batch",
+            f.micro_batch,
+            f"divide the {f.global_batch // f.dp} sequences of each data-parallel rank",
+            divisors(f.global_batch // f.dp),
+        ),
+    ),
+    Rule(
+        "context must cut the sequence into 2 × context equal pieces",
+        lambda f: (f.cp > 1) & cuts_tokens_unevenly(f.seq, f.cp),
+        lambda f: must(
+            "cp", f.cp, f"cut the sequence of {f.seq} in 2 × cp equal pieces", divisors(max(1, f.seq // 2))
+        ),
+    ),
+    Rule(
+        "interleaving needs a pipeline",
+        lambda f: (f.chunks > 1) & (f.pp < 2),
+        lambda f: interleaving(f.pp, f.chunks),
+    ),
+    Rule(
+        "DualPipe needs an even pipeline, it and ZB-H2 about 2 × pipeline micro-batches",
+        idle_stages,
+        lambda f: _schedule(f),
+    ),
+    Rule(
+        "expert must divide the model's experts",
+        lambda f: cuts_experts_unevenly(f.experts, f.ep),
+        lambda f: (
+            must("ep", f.ep, f"divide the {f.experts} experts", divisors(f.experts))
+            if f.experts
+            else _dense(f)
+        ),
+    ),
+    Rule(
+        "expert × its tensor ranks must divide the GPUs of a stage",
+        lambda f: leaves_gpus_over(f.gpus / f.pp, f.ep * f.expert_tp),
+        lambda f: must(
+            "ep",
+            f.ep,
+            f"times expert_tp ({f.expert_tp}) divide the {f.gpus // f.pp} GPUs of a stage",
+            [d for d in divisors(f.gpus // f.pp) if f.experts % d == 0],
+        ),
+    ),
+    Rule(
+        "the ranks that share an expert must divide the tensor ranks, and a dense model has no expert",
+        lambda f: leaves_gpus_over(f.tp, f.expert_tp) | ((f.expert_tp > 1) & (f.experts < 1)),
+        lambda f: (
+            must("expert_tp", f.expert_tp, f"divide tp = {f.tp}", divisors(f.tp)) if f.experts else _dense(f)
+        ),
+    ),
+)
+
+
+_ASKED = tuple(rule.broken for rule in RULES)  # every estimate checks them all, in three microseconds
+
+
+def require(f: Facts) -> None:
+    """ValueError for the first rule that is violated."""
+    if not check.is_trusted():
+        with check.trusted():
+            return require(f)
+    for broken in _ASKED:
+        if broken(f):
+            raise ValueError(RULES[_ASKED.index(broken)].refusal(f))
+
+
+TRAINED = ("bf16", "fp16", "fp8", "fp32", "tf32")  # formats of the products in some published training recipe
+
+
+def require_trainable(precision: str, recipe: Any) -> None:
+    """ValueError for a precision in which nobody trains: int8 products are for serving, and fp4 needs a
+    recipe that says which parts stay wider."""
+    if precision not in TRAINED and recipe.precision != precision:
+        raise ValueError(
+            f"precision must be one of {', '.join(TRAINED)} to train, or that of the recipe "
+            f"({recipe.precision}), got {precision}"
+        )
+
+
+def require_recompute(model: Any, recompute: str, layers: int, pp: int) -> None:
+    """ValueError if a layer has no such module, or a stage has fewer layers."""
+    code, modules = memory.recompute_of(recompute)
+    if modules:
+        _require_modules(model, modules)
+    most = math.ceil(model.layers / pp)
+    if layers and code != memory.FULL:
+        raise ValueError(f"recompute_layers must be 0 unless recompute is full, got {layers}")
+    if layers > most:
+        raise ValueError(must("recompute_layers", layers, f"be at most the {most} of a stage", [most]))
+
+
+def _require_modules(model, modules) -> None:
+    lacking = {
+        "mla_up_proj": not model.kv_lora,
+        "mlp": bool(model.experts) and not model.first_dense_layers and model.moe_every < 2,
+        "every_other": not model.gated or bool(model.experts) or bool(model.kv_lora),
+        "moe": not model.experts,
+        "moe_act": not model.experts,
+        "shared_experts": not model.experts or not model.shared_experts,
+    }
+    for name in modules:
+        if lacking.get(name):
+            has = [known for known in memory.MODULES if not lacking.get(known)]
+            raise ValueError(
+                f"recompute must be of modules that {model.key} has: {', '.join(has)}; got {name}"
+            )
+
+
+def require_ends(layers: int, pp: int, first: int, last: int) -> None:
+    """ValueError if the layers given for the first or the last stage leave none to share equally between
+    them."""
+    if not (first or last):
+        return
+    between, others = layers - first - last, pp - (first > 0) - (last > 0)
+    if pp < 2:
+        raise ValueError(f"first_layers and last_layers must be 0 without a pipeline, got {first} and {last}")
+    if between < others or (between % others if others else between):
+        raise ValueError(
+            f"first_layers and last_layers must leave {others} equal stages of the {layers} layers, "
+            f"got {first} and {last}; nearest legal: 0 and 0"
+        )
+
+
+# -- error messages ------------------------------------------------------------------------------------------
+def divisors(number: int) -> list[int]:
+    """All divisors, ascending; above 10¹⁰ only those that are at most 100,000 or whose cofactor is."""
+    small = [d for d in range(1, min(math.isqrt(number), 100_000) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def must(name: str, value: int, why: str, legal: Iterable[int]) -> str:
+    """An error message with the legal values on both sides of the requested one."""
+    legal = list(legal)
+    below, above = [v for v in legal if v < value], [v for v in legal if v > value]
+    nearest = " and ".join(str(v) for v in below[-1:] + above[:1]) or "none"
+    return f"{name} must {why}, got {value}; nearest legal: {nearest}"
+
+
+def interleaving(pp: int, chunks: int) -> str:
+    """The reason why there is nothing to interleave."""
+    return (
+        "schedule interleaved must have pp and interleave of at least 2, got "
+        f"pp {pp} and interleave {chunks}; nearest legal: schedule 1f1b"
+    )
+
+
+def _around(f: Facts) -> list[int]:
+    """The nearest batches on both sides that the data ranks divide."""
+    sequences = f.global_batch // f.dp
+    return [f.dp * sequences, f.dp * (sequences + 1)][sequences < 1 :]
+
+
+def _gpus(f: Facts, ranks: int) -> str:
+    replicas = f.gpus // ranks
+    size = f"tp × pp × cp = {f.tp} × {f.pp} × {f.cp} = {ranks}"
+    why = f"be a multiple of {size}" if replicas else f"be at least {size}"
+    return must("gpus", f.gpus, why, [ranks * replicas, ranks * (replicas + 1)][replicas < 1 :])
+
+
+def _schedule(f: Facts) -> str:
+    key = f.plan.key
+    if f.plan.weight_copies > 1.0 and f.pp % 2:
+        return must("pp", f.pp, f"be even under schedule {key}", [f.pp - 1, f.pp + 1][f.pp < 2 :])
+    least = int(least_micro_batches(float(f.pp), f.plan))
+    return (
+        f"schedule {key} must have at least {least} micro-batches a step for {f.pp} stages, got "
+        f"{f.global_batch // (f.dp * f.micro_batch)}; "
+        f"nearest legal: global_batch {least * f.dp * f.micro_batch}"
+    )
+
+
+def _dense(f: Facts) -> str:
+    return (
+        f"ep and expert_tp must be 1 for a model without experts, got {f.ep} and {f.expert_tp}; "
+        "nearest legal: 1"
+    )

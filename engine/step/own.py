@@ -1,0 +1,263 @@
+"""A model and a cluster of one's own beside those of the catalogue: an option that may be either, and its
+numbers.
+
+Everything here works on numbers and on symbols. One's own model has the catalogue's fields; one's own GPU
+reaches the same shares of its peak figures as the H100 SXM, since it has not been measured.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+
+from engine import catalog
+from engine.base import ops
+from engine.base.types import Real
+from engine.calibration.attention import Decode, Latent, Prefill
+from engine.calibration.grouped import Experts
+from engine.calibration.products import Gemm, Quantise
+from engine.catalog import files
+from engine.catalog.config_json import BOUNDS
+from engine.catalog.hardware import Gpu
+from engine.catalog.models import AT_MOST, LATENT, Model, contradiction
+from engine.mechanism.interconnect import Wires, wires
+from engine.mechanism.matmul import Chip, chip, supported_precision
+from engine.mechanism.memory import capacity_bytes
+from engine.step import layout as layouts
+from engine.step.layout import Machine
+
+KINDS = {
+    name: kind for name, kind in Model.__annotations__.items() if kind in ("int", "bool")
+}  # the numbers of a model
+NUMBER = (int, float, np.number)
+LIKE = "h100-sxm"  # whose shares of peak and bandwidth one's own GPU reaches
+
+
+@dataclass(frozen=True)
+class ModelOption:
+    """A model to choose; ``own`` is 1.0 if the fields given beside it apply."""
+
+    key: str
+    name: str
+    own: float
+    model: Model
+
+
+@dataclass(frozen=True)
+class GpuOption:
+    """A GPU to choose."""
+
+    key: str
+    name: str
+    own: float
+    gpu: Gpu
+
+    def chip(self, precision: Precision) -> Chip:
+        """The rates that it reaches in a precision, or in the next wider one that it has units for."""
+        return chip(self.gpu, precision.key)
+
+    def peak_flops_per_s(self, precision: Precision) -> float:
+        """The dense peak that MFU is relative to."""
+        return self.gpu.peak_flops_per_s(supported_precision(self.gpu, precision.key))
+
+
+class Precision(NamedTuple):
+    """The format of the matrix products; ``narrow`` is 1.0 for fp8."""
+
+    key: str
+    narrow: float
+
+
+class Cluster(NamedTuple):
+    """What the planner needs to know about the machines."""
+
+    chip: Chip
+    wires: Wires
+    hbm_bytes: float
+    peak_flops_per_s: float
+
+
+def model_options() -> list[ModelOption]:
+    """One's own model, then all of the catalogue."""
+    own = replace(catalog.model("llama3.1-8b"), key="own", name="My own model")
+    return [
+        ModelOption("own", own.name, 1.0, own),
+        *(ModelOption(key, model.name, 0.0, model) for key, model in catalog.all_models().items()),
+    ]
+
+
+def gpu_options() -> list[GpuOption]:
+    """One's own GPU, then those of the catalogue that have a 16-bit peak and a network."""
+    own = replace(catalog.gpu(LIKE), name="My own GPU")
+    return [
+        GpuOption("own", own.name, 1.0, own),
+        *(
+            GpuOption(key, gpu.name, 0.0, gpu)
+            for key, gpu in catalog.all_gpus().items()
+            if (gpu.bf16_flops_per_s or gpu.fp16_flops_per_s) and gpu.nic_bytes_per_s
+        ),
+    ]
+
+
+HEADS = np.arange(1.0, BOUNDS["heads"][1] + 1.0)
+
+
+def fitted(fields: dict) -> dict:
+    """The fields of the nearest model that can be: none of AT_MOST is passed, and key heads divide the
+    query heads."""
+    found = fields | {
+        name: ops.minimum(1.0 * fields[name], 1.0 * fields[most]) for name, most in AT_MOST.items()
+    }
+    divides = (np.remainder(found["heads"], HEADS) == 0) & (found["kv_heads"] >= HEADS)
+    return found | {"kv_heads": np.max(np.where(divides, HEADS, 1.0))}
+
+
+def model(option: ModelOption, fields: dict) -> Model:
+    """The option's model; with these fields if it is one's own. ValueError for fields that contradict each
+    other, also where checks are off: with more layers under a window than layers, those without one are
+    fewer than none, and so are the bytes and seconds of a search. ``fitted`` gives fields that do not."""
+    known = {name: getattr(option.model, name) for name in KINDS}
+    given = {name: value > 0 if KINDS[name] == "bool" else value for name, value in fields.items()}
+    own = known | {name: ops.where(option.own > 0, value, known[name]) for name, value in given.items()}
+    known_now = all(
+        isinstance(own[name], NUMBER) for name in (*AT_MOST, *AT_MOST.values(), "kv_lora", *LATENT)
+    )
+    if known_now and (wrong := contradiction(own)):
+        raise ValueError(wrong)
+    return Model(key="own", name="own", **own)
+
+
+def as_model(thing: Model) -> Model:
+    """A model as it is; from a symbolic choice, a model whose numbers are symbols."""
+    if isinstance(thing, Model):
+        return thing
+    return Model(key="own", name="own", **{name: getattr(thing, name) for name in KINDS})
+
+
+def cluster(
+    option: GpuOption,
+    precision: Precision,
+    hbm_bytes: Real,
+    flops_per_s: Real,
+    hbm_bytes_per_s: Real,
+    link_bytes_per_s: Real,
+    nic_bytes_per_s: Real,
+    gpus_per_node: Real,
+) -> Cluster:
+    """The option's GPU, node and NIC; with these figures if it is one's own."""
+    like, own = catalog.gpu(LIKE), option.own > 0
+    faster = ops.where(own, flops_per_s / like.bf16_flops_per_s, 1.0)
+    wider = ops.where(own, hbm_bytes_per_s / like.hbm_bytes_per_s, 1.0)
+    gpu = option.gpu
+    net = wires(
+        gpu,
+        ops.where(own, gpus_per_node, gpu.gpus_per_node),
+        ops.where(own, nic_bytes_per_s, gpu.nic_bytes_per_s),
+        link_bytes_per_s=ops.where(own, link_bytes_per_s, gpu.link_bytes_per_s),
+    )
+    return Cluster(
+        scaled_chip(option.chip(precision), faster, wider),
+        net,
+        ops.where(own, hbm_bytes, capacity_bytes(gpu)),
+        option.peak_flops_per_s(precision) * faster,
+    )
+
+
+class OwnGpu(TypedDict, total=False):
+    """What a file may say of one's own GPU: the catalogue's GPU that it is like, and what differs."""
+
+    like: str
+    name: str
+    hbm_bytes: float
+    hbm_bytes_per_s: float
+    bf16_flops_per_s: float
+    fp16_flops_per_s: float
+    fp8_flops_per_s: float
+    link_bytes_per_s: float
+    nic_bytes_per_s: float
+    gpus_per_node: int
+
+
+def gpu_from_file(path: str | Path) -> Gpu:
+    """One's own GPU from a TOML file with the keys of OwnGpu. It keeps the key of the GPU that it is ``like``
+    (the H100 SXM unless given), since it reaches the same shares of its peaks."""
+    file = Path(path).absolute()
+    try:
+        entry = files.read(file)
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"gpu file must be a readable TOML file, got {str(path)!r}: {error}") from None
+    given = files.checked(file, file.stem, entry, OwnGpu)
+    like = catalog.gpu(given.pop("like", LIKE))
+    for name, value in given.items():
+        if isinstance(value, (int, float)) and not value > 0:
+            raise ValueError(f"{files.where(file, '', name)}: {name} must be above 0, got {value!r}")
+    whole = {"reported_bytes": 0.0} if "hbm_bytes" in given else {}
+    return replace(like, **{"name": "My own GPU", **whole, **given})
+
+
+def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Machine:
+    """A GPU of the catalogue or one's own in one precision; one's own reaches the shares of the one that it
+    is like. ``net`` are the wires around it, if they are known."""
+    like = catalog.gpu(gpu.key)
+    if gpu == like:
+        found = layouts.machine(gpu, precision)
+        return found if net is None else replace(found, wires=net)
+    gpu.peak_flops_per_s(precision)
+    peak = supported_precision(like, precision)
+    faster = getattr(gpu, f"{peak}_flops_per_s") / getattr(like, f"{peak}_flops_per_s")
+    wider = gpu.hbm_bytes_per_s / like.hbm_bytes_per_s
+    if net is None:
+        own = gpu.link_bytes_per_s if gpu.link_bytes_per_s != like.link_bytes_per_s else None
+        net = wires(like, gpu.gpus_per_node, gpu.nic_bytes_per_s, link_bytes_per_s=own)
+    return Machine(gpu, precision, scaled_chip(chip(like, precision), faster, wider), net)
+
+
+# which of a dataclass of rates grow with the arithmetic, and which with the memory's bandwidth
+FASTER, WIDER = (
+    {"flops_per_s"},
+    {
+        "memory_bytes_per_s",
+        "permute_bytes_per_s",
+        "token_bytes_per_s",
+        "walk_bytes_per_s",
+        "write_bytes_per_s",
+    },
+)
+
+
+def _scaled(kind, rates, faster: Real, wider: Real):
+    """Rates of a kind, of a chip that may not be known yet, so many times as high."""
+    scaled = {field.name: getattr(rates, field.name) for field in fields(kind)}
+    for names, times in ((FASTER, faster), (WIDER, wider)):
+        scaled |= {name: _times(value, times) for name, value in scaled.items() if name in names}
+    return kind(**scaled)
+
+
+def _times(rate, times: Real):
+    return tuple(each * times for each in rate) if isinstance(rate, tuple) else rate * times
+
+
+def scaled_chip(at: Chip, faster: Real = 1.0, wider: Real = 1.0) -> Chip:
+    """The chip with ``faster`` times the arithmetic and ``wider`` times the memory bandwidth."""
+    return Chip(
+        at.matmul_flops_per_s * faster,
+        at.memory_bytes_per_s * wider,
+        at.operand_bytes,
+        at.wide_bytes,
+        at.casts,
+        at.launch_s,
+        _scaled(Gemm, at.product, faster, wider),
+        _scaled(Gemm, at.wide, faster, wider),
+        _scaled(Prefill, at.attention, faster, wider),
+        _scaled(Prefill, at.flash_2, faster, wider),
+        _scaled(Decode, at.decode, faster, wider),
+        _scaled(Decode, at.narrow_decode, faster, wider),
+        _scaled(Latent, at.latent, faster, wider),
+        _scaled(Latent, at.latent_prefill, faster, wider),
+        _scaled(Experts, at.experts, faster, wider),
+        _scaled(Quantise, at.quantise, faster, wider),
+    )

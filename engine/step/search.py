@@ -1,0 +1,502 @@
+"""The whole space of layouts at once: ``plan`` finds the fastest that fits, and says what the others lose by.
+
+All legal combinations of tp × pp × cp × ep are listed (dp takes the rest), each with every micro-batch;
+recomputation, ZeRO stage and schedule with interleaving are further dimensions. One call of ``step`` then
+evaluates many of them by broadcasting, so that what does not depend on a dimension is computed once along it.
+The estimates equal ``estimate``'s to the last digit.
+
+Of all layouts only memory and the first terms of the step's sum are worked out. Those terms are a lower
+bound, by which most layouts can neither win, nor be among the best of the splits, nor tie: the seconds of the
+others are worked out, block by block.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from engine.base import check
+from engine.base.types import Real, Truth
+from engine.calibration import bands
+from engine.mechanism import memory
+from engine.mechanism.memory import RECOMPUTE
+from engine.mechanism.pipeline import SCHEDULES
+from engine.mechanism.shape import shape
+from engine.step.layout import Estimate, Job, Layout, Machine, estimate, recipe_of
+from engine.step.legality import (
+    cuts_a_head,
+    cuts_a_micro_batch,
+    cuts_tokens_unevenly,
+    divisors,
+    idle_stages,
+    leaves_a_chunk_empty,
+    leaves_gpus_over,
+    leaves_sequences_over,
+    require_trainable,
+)
+from engine.step.step import Axes, MicroBatch, micro_batch, sizes, step, total_bytes, worked
+
+if TYPE_CHECKING:
+    from engine.catalog.models import Model
+
+MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
+INTERLEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
+ZERO_STAGES = (0, 1, 2, 3)
+# every (schedule, chunks of layers a stage)
+EVERY_SCHEDULE = [(key, 1) for key, schedule in SCHEDULES.items() if not schedule.interleaved] + [
+    ("interleaved", chunks) for chunks in INTERLEAVES
+]
+LEAST_TOKENS = 1024  # of a sequence, that context parallelism must leave on each GPU
+MOST_GPUS = 10_000_000  # for a plan
+AT_ONCE = 100_000  # layouts in one call: more would not fit the processor's caches
+FIRST = 64  # rows whose seconds are worked out first
+
+
+class Split(NamedTuple):
+    """How the GPUs are divided among the axes."""
+
+    tp: int
+    pp: int
+    cp: int
+    ep: int
+    expert_tp: int
+    dp: int
+
+
+# the columns of a search's rows: those of ``Split``, and the micro-batch
+PP, DP = Split._fields.index("pp"), Split._fields.index("dp")
+WITHIN_A_STAGE = [*(Split._fields.index(name) for name in ("tp", "cp", "ep", "expert_tp")), -1]
+
+
+class Schedules(NamedTuple):
+    """The coefficients of several schedules as arrays; ``Schedule`` is for one."""
+
+    weight_gradients: Real
+    flight_ahead: Real
+    flight_more: Real
+    flight_stages: Real
+    weights_late: Real
+    stages_share: Real
+    backwards: Real
+    weight_copies: Real
+    hides_experts: Real
+    least_per_stage: Real
+    least_more: Real
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The winner, the best layout of every other split in order, and the size of the search."""
+
+    best: Estimate
+    runners_up: tuple[Estimate, ...]
+    layouts: int  # legal layouts, all of which were evaluated
+    fitting: int
+    seconds: float
+    free_s: float = math.nan  # the fastest step of all, whether it fits or not
+    simplest: Estimate | None = None  # of the layouts that the estimate cannot tell from the fastest
+    tied: int = 1  # splits whose bands overlap that of the fastest
+
+    def as_dict(self) -> dict:
+        """The plan as the command line prints it with --json."""
+        return {
+            "layouts": self.layouts,
+            "fitting": self.fitting,
+            "search_s": self.seconds,
+            "layouts_per_s": self.layouts / self.seconds,
+            "tied_splits": self.tied,
+            "simplest": (self.simplest or self.best).as_dict(),
+            "best": self.best.as_dict(),
+            "runners_up": [{**other.as_dict(), **lost_by(self.best, other)} for other in self.runners_up],
+        }
+
+
+def cuts(split: Split | Layout) -> tuple[int, int]:
+    """In how many ways the model is cut, and into how many parts: a measure of how much there is to set
+    up."""
+    degrees = split.tp, split.pp, split.cp, split.ep, split.expert_tp
+    return sum(degree > 1 for degree in degrees), math.prod(degrees)
+
+
+def effort(e: Estimate) -> tuple:
+    """The sort key of how hard a layout is to run: cuts, a schedule beyond 1F1B, recomputation, a ZeRO stage
+    above 1; among equals the faster first."""
+    a = e.layout
+    return *cuts(a), a.schedule != "1f1b", a.interleave, a.recompute != "none", a.zero > 1, e.step_s
+
+
+def plainer(e: Estimate) -> list[Estimate]:
+    """The layout, and if it has another schedule also the same split under 1F1B."""
+    if e.layout.schedule == "1f1b":
+        return [e]
+    plain = replace(e.layout, schedule="1f1b", interleave=1)
+    return [e, estimate(e.model, e.at, e.job, plain)]
+
+
+def lost_by(best: Estimate, other: Estimate) -> dict:
+    """The term on which the other layout loses most, and by how much; memory if it does not fit."""
+    more = {name: other.time_s[name] - seconds for name, seconds in best.time_s.items()}
+    term = max(more, key=lambda name: more[name])
+    if not other.fits:
+        term = "memory"
+    return {
+        "slower_by": other.step_s / best.step_s - 1.0,
+        "lost_by": term,
+        "lost_s": max(0.0, more.get(term, 0.0)),
+    }
+
+
+def splits(model: Model, job: Job, gpus: int) -> list[Split]:
+    """Every legal (tp, pp, cp, ep, expert_tp) for this many GPUs."""
+    contexts = [
+        c
+        for c in divisors(gpus)
+        if c == 1 or (job.seq // c >= LEAST_TOKENS and not cuts_tokens_unevenly(job.seq, c))
+    ]
+    found = []
+    for tp in (d for d in divisors(gpus) if not cuts_a_head(model.heads, d)):
+        for pp in (d for d in divisors(gpus // tp) if not leaves_a_chunk_empty(model.layers, d, 1)):
+            experts = _expert_splits(model, tp, gpus // pp)
+            for cp in contexts:
+                dp = gpus // (tp * pp * cp)
+                if leaves_gpus_over(gpus, tp * pp * cp) or leaves_sequences_over(job.global_batch, dp):
+                    continue
+                found += [Split(tp, pp, cp, ep, expert_tp, dp) for ep, expert_tp in experts]
+    return found
+
+
+def _expert_splits(model, tp: int, stage_gpus: int) -> list[tuple[int, int]]:
+    if not model.experts:
+        return [(1, 1)]
+    return [
+        (ep, expert_tp)
+        for expert_tp in sorted({1, tp})
+        for ep in divisors(model.experts)
+        if not leaves_gpus_over(stage_gpus, ep * expert_tp)
+    ]
+
+
+def schedules(model: Model, stages: set[int]) -> list[tuple[str, int]]:
+    """Every (schedule, chunks) that a pipeline with one of these numbers of stages can run."""
+    if stages == {1}:
+        return [("1f1b", 1)]
+    fewest = min(stages - {1})
+    return [pair for pair in EVERY_SCHEDULE if pair[1] == 1 or fewest * pair[1] <= model.layers]
+
+
+def _along(values, axis: int):
+    """A vector along one of the four dimensions."""
+    return np.asarray(values, dtype=float).reshape([-1 if i == axis else 1 for i in range(4)])
+
+
+def legal(a: Axes, layers: Real, is_1f1b: Real) -> tuple[Truth, Truth, Truth]:
+    """What the rules require beyond a legal split, with duplicates removed: (the micro-batch divides, the
+    schedule is possible and there is a pipeline for it, there are replicas for ZeRO)."""
+    schedule = np.where(a.pp > 1.0, ~leaves_a_chunk_empty(layers, a.pp, a.chunks), is_1f1b > 0.0)
+    whole = ~cuts_a_micro_batch(a.global_batch / a.dp, a.micro_batch)
+    return whole, schedule & ~idle_stages(a), (a.zero == 0.0) | (a.dp * a.cp > 1.0)
+
+
+def rows(model: Model, job: Job, gpus: int) -> np.ndarray:
+    """Every split with every micro-batch that it can have, a row each: the columns of ``Split`` and the
+    micro-batch. Similar ones stand together, and those of one split in a sequence."""
+    each = np.array(splits(model, job, gpus))
+    if not len(each):
+        raise ValueError(
+            f"global_batch must be a multiple of a data-parallel degree that {gpus} GPUs can have, "
+            f"got {job.global_batch}"
+        )
+    each = each[np.lexsort((*each.T[::-1], each[:, DP], each[:, PP]))]
+    micro_batches = np.array(MICRO_BATCHES)
+    sequences = job.global_batch // each[:, DP, np.newaxis]
+    split, micro_batch = np.nonzero(~cuts_a_micro_batch(sequences, micro_batches))
+    return np.column_stack([each[split], micro_batches[micro_batch]])
+
+
+class Block:
+    """Some of the rows, with every recomputation, ZeRO stage and schedule that any of them can have: cells.
+
+    Rows are the last dimension of the grid, so that numpy goes through many of them at a stretch.
+    """
+
+    def __init__(self, model: Model, job: Job, gpus: int, some: np.ndarray) -> None:
+        self.model, self.job, self.gpus, self.rows = model, job, gpus, some
+        # with fused attention, selective recomputation drops nothing, so it would be the same layout as none
+        self.recompute = [r for r in RECOMPUTE if not (job.flash and r == "selective")]
+        self.schedules = schedules(model, set(some[:, PP].tolist()))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return len(self.recompute), len(ZERO_STAGES), len(self.schedules), len(self.rows)
+
+    def axes(self) -> Axes:
+        """The values of each axis along its own dimension of an array."""
+        tp, pp, cp, ep, expert_tp, dp, micro_batch = (_along(column, 3) for column in self.rows.T)
+        coefficients = [SCHEDULES[key] for key, _ in self.schedules]
+        return Axes(
+            float(self.job.seq),
+            float(self.job.global_batch),
+            tp,
+            pp,
+            cp,
+            dp,
+            ep,
+            expert_tp,
+            _along(ZERO_STAGES, 1),
+            0.0,
+            micro_batch,
+            _along([RECOMPUTE[r] for r in self.recompute], 0),
+            Schedules(*(_along([getattr(c, name) for c in coefficients], 2) for name in Schedules._fields)),
+            _along([chunks for _, chunks in self.schedules], 2),
+        )
+
+    def legal(self, a: Axes) -> np.ndarray:
+        """Which cells of the grid are legal layouts, for any recomputation."""
+        _, schedule, replicas = legal(
+            a, self.model.layers, _along([key == "1f1b" for key, _ in self.schedules], 2)
+        )
+        return schedule & replicas
+
+    def numbers(self) -> np.ndarray:
+        """By cell and row, the index of each layout in the largest grid that any split can have."""
+        among = [
+            np.arange(len(self.recompute)),
+            np.arange(len(ZERO_STAGES)),
+            np.array([EVERY_SCHEDULE.index(pair) for pair in self.schedules]),
+        ]
+        sizes = len(self.recompute), len(ZERO_STAGES), len(EVERY_SCHEDULE)
+        inside = np.ravel_multi_index(np.meshgrid(*among, indexing="ij"), sizes).ravel()
+        return np.searchsorted(MICRO_BATCHES, self.rows[:, -1]) * math.prod(sizes) + inside[:, np.newaxis]
+
+    def split(self, row: int) -> Split:
+        """The split of a row."""
+        return Split(*self.rows[row, :-1].tolist())
+
+    def layout(self, row: int, cell: int) -> Layout:
+        """The layout in one cell of a row."""
+        recompute, zero, schedule = np.unravel_index(cell, self.shape[:-1])
+        s, (key, chunks) = self.split(row), self.schedules[schedule]
+        return Layout(
+            self.gpus,
+            s.tp,
+            s.pp,
+            s.cp,
+            s.ep,
+            ZERO_STAGES[zero],
+            int(self.rows[row, -1]),
+            self.recompute[recompute],
+            key,
+            chunks,
+            s.expert_tp,
+        )
+
+
+def blocks(model: Model, job: Job, gpus: int, some: np.ndarray | None = None) -> list[Block]:
+    """All rows, or some, in blocks of similar ones, so that few cells of a block's grid are illegal."""
+    every = rows(model, job, gpus) if some is None else some
+    if not len(every):
+        return []
+    most = max(1, AT_ONCE // math.prod(Block(model, job, gpus, every).shape[:-1]))
+    alone = int(np.count_nonzero(every[:, PP] == 1)) if len(every) > most else 0
+    bounds = sorted({0, alone, *range(alone, len(every), most), len(every)})
+    return [Block(model, job, gpus, every[start:stop]) for start, stop in zip(bounds, bounds[1:])]
+
+
+class Found(NamedTuple):
+    """One layout of a block: its seconds (or bytes, if nothing fits), and its row and cell in the grid."""
+
+    cost: float
+    block: Block
+    row: int
+    cell: int
+
+    @property
+    def split(self) -> Split:
+        return self.block.split(self.row)
+
+    @property
+    def micro_batch(self) -> int:
+        return int(self.block.rows[self.row, -1])
+
+    @property
+    def layout(self) -> Layout:
+        return self.block.layout(self.row, self.cell)
+
+
+class Kinds:
+    """What one micro-batch takes in some rows, worked out once for those with the same axes in a stage."""
+
+    def __init__(self, model: Model, at: Machine, job: Job, gpus: int, some: np.ndarray) -> None:
+        most = some[:, WITHIN_A_STAGE].max(axis=0) + 1
+        self.scale = np.cumprod([1, *most[:-1]])
+        self.codes, first = np.unique(self._codes(some), return_index=True)
+        a, size = Block(model, job, gpus, some[first]).axes(), shape(model)
+        with check.trusted():
+            self.found = micro_batch(size, job, at.chip, at.wires, a, sizes(size, a)[0])
+
+    def _codes(self, some: np.ndarray) -> np.ndarray:
+        return some[:, WITHIN_A_STAGE] @ self.scale
+
+    def of(self, block: Block) -> MicroBatch:
+        """The same for each row of a block."""
+        place = np.searchsorted(self.codes, self._codes(block.rows))
+        return MicroBatch(*(np.take(s, place, axis=-1) if np.ndim(s) else s for s in self.found))
+
+
+def evaluate(block: Block, at: Machine, own: MicroBatch | None = None) -> tuple[Real, np.ndarray, np.ndarray]:
+    """Seconds and bytes of every layout of a block, and which are legal; ``own`` is what one micro-batch
+    takes, if that is known."""
+    a = block.axes()
+    with check.trusted():
+        terms = step(shape(block.model), block.job, recipe_of(block.job), at.chip, at.wires, a, own)
+    return (
+        terms.step_s,
+        np.broadcast_to(terms.total_bytes, block.shape),
+        np.broadcast_to(block.legal(a), block.shape),
+    )
+
+
+def least_of_each_split(block: Block, costs: np.ndarray, allowed: np.ndarray) -> list[Found]:
+    """For every split with an allowed layout, the one with the lowest cost; among equals the first."""
+    costs = np.where(allowed, costs, np.inf).reshape(-1, len(block.rows))
+    cells = costs.argmin(axis=0)
+    least = costs[cells, np.arange(len(cells))]
+    begins = np.append(True, np.any(block.rows[1:, :-1] != block.rows[:-1, :-1], axis=1))
+    best = np.lexsort((least, np.cumsum(begins)))[begins]
+    return [
+        Found(float(least[row]), block, row, int(cells[row])) for row in best.tolist() if least[row] < np.inf
+    ]
+
+
+class Contest:
+    """The fastest layouts that fit, split by split, as far as the search has come."""
+
+    def __init__(self, at: Machine, kinds: Kinds, top: int) -> None:
+        self.at, self.kinds, self.top, self.free_s = at, kinds, top, math.inf
+        self.best: dict[Split, Found] = {}
+
+    def enter(self, block: Block) -> tuple[Real, np.ndarray, np.ndarray]:
+        """Let all layouts of a block take part; they are returned as ``evaluate`` gives them."""
+        seconds, total_bytes, legal = found = evaluate(block, self.at, self.kinds.of(block))
+        seconds = np.where(legal, seconds, np.inf)
+        self.free_s = min(self.free_s, float(seconds.min()))
+        fits = total_bytes <= memory.capacity_bytes(self.at.gpu)
+        add(self.best, least_of_each_split(block, seconds, fits))
+        return found
+
+    def limit_s(self) -> float:
+        """No slower layout is among the best of the best splits, nor a tie with the fastest."""
+        if len(self.best) < self.top:
+            return math.inf
+        fastest = heapq.nsmallest(self.top, (f.cost for f in self.best.values()))
+        return max(fastest[-1], fastest[0] * bands.tie())
+
+
+def add(best: dict[Split, Found], some: list[Found]) -> None:
+    """Keep the best of each split; among equals the one with the smaller micro-batch."""
+    for found in some:
+        before = best.get(found.split)
+        if before is None or (found.cost, found.micro_batch) < (before.cost, before.micro_batch):
+            best[found.split] = found
+
+
+class Tally:
+    """How many layouts there are and fit, by their memory; and where none fits, the leanest of each split."""
+
+    def __init__(self, at: Machine) -> None:
+        self.capacity_bytes = memory.capacity_bytes(at.gpu)
+        self.layouts = self.fitting = 0
+        self.leanest: dict[Split, Found] = {}
+
+    def count(self, block: Block, held_bytes: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        """Count a block's layouts; which of them are legal and fit."""
+        fits = (held_bytes <= self.capacity_bytes) & legal
+        self.layouts += int(np.count_nonzero(legal[:1])) * len(block.recompute)
+        self.fitting += int(np.count_nonzero(fits))
+        if not self.fitting:
+            add(self.leanest, least_of_each_split(block, held_bytes, legal))
+        return fits
+
+
+def bounds(every: list[Block], at: Machine, kinds: Kinds, tally: Tally) -> tuple[np.ndarray, np.ndarray]:
+    """For each row the seconds that none of its layouts that fit stays below (infinite where none does), and
+    none at all: those that do not depend on what ZeRO sends. The layouts are counted by the way."""
+    fits_s, free_s = [], []
+    for block in every:
+        a, size = block.axes(), shape(block.model)
+        with check.trusted():
+            sized = sizes(size, a)
+            held_bytes = total_bytes(size, block.job, recipe_of(block.job), a, *sized)
+            least_s = worked(size, block.job, at.chip, a, *sized, kinds.of(block)).total_s
+        legal = block.legal(a)
+        fits = tally.count(block, held_bytes, legal)
+        fits_s.append(np.where(fits.any(axis=1, keepdims=True), least_s, np.inf).min(axis=(0, 1, 2)))
+        free_s.append(np.where(legal.any(axis=1, keepdims=True), least_s, np.inf).min(axis=(0, 1, 2)))
+    return np.concatenate(fits_s), np.concatenate(free_s)
+
+
+def plan(
+    model: Model,
+    at: Machine,
+    job: Job,
+    gpus: int,
+    top: int = 5,
+    seen: Callable[[Block, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
+) -> Plan:
+    """The fastest layout that fits ``gpus`` GPUs, and the best of the other splits. If nothing fits, the
+    layout with the smallest memory. ``seen`` is told the seconds and bytes of every layout, block by block,
+    and which of them are legal; without it, the seconds of layouts that cannot matter are not worked out."""
+    check.whole(gpus=gpus, top=top)
+    check.between(1, MOST_GPUS, gpus=gpus)
+    require_trainable(at.precision, recipe_of(job))
+    started, gpus = time.perf_counter(), int(gpus)
+    every = rows(model, job, gpus)
+    kinds = Kinds(model, at, job, gpus, every)
+    all_blocks, contest, tally = blocks(model, job, gpus, every), Contest(at, kinds, top), Tally(at)
+    if seen:
+        for block in all_blocks:
+            seconds, held_bytes, legal = contest.enter(block)
+            tally.count(block, held_bytes, legal)
+            seen(block, seconds, held_bytes, legal)
+    else:  # first the rows with the lowest bounds, then all whose bounds are not above what these reached
+        fits_s, free_s = bounds(all_blocks, at, kinds, tally)
+        order = np.lexsort((free_s, fits_s))
+        for some in (order[:FIRST], order[FIRST:]):
+            fitting = np.isfinite(fits_s[some]) & (fits_s[some] <= contest.limit_s())
+            able = some[fitting | (free_s[some] < contest.free_s)]
+            for block in blocks(model, job, gpus, every[np.sort(able)]):
+                contest.enter(block)
+    found = sorted((contest.best or tally.leanest).values(), key=lambda f: (f.cost, f.split))[:top]
+    if not found:
+        raise ValueError(
+            f"gpus must leave some layout legal for {model.key} with global_batch {job.global_batch}, "
+            f"got {gpus}"
+        )
+    elapsed_s = time.perf_counter() - started
+    first, *others = (estimate(model, at, job, f.layout) for f in found)
+    close = [f for f in contest.best.values() if f.cost <= found[0].cost * bands.tie()]
+    fewest = min((cuts(f.split) for f in close), default=())
+    tied = [
+        e
+        for f in sorted(close, key=lambda f: (f.split.pp, f.split.dp, f.split))
+        if cuts(f.split) == fewest
+        for e in plainer(estimate(model, at, job, f.layout))
+        if e.fits and e.step_s <= first.step_s * bands.tie()
+    ]
+    simplest = min(tied, key=effort, default=first)
+    return Plan(
+        first,
+        tuple(others),
+        tally.layouts,
+        tally.fitting,
+        elapsed_s,
+        contest.free_s,
+        simplest,
+        max(1, len(close)),
+    )

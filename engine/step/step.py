@@ -1,0 +1,680 @@
+"""One training step, term by term: the sum behind ``layout.estimate`` and the search.
+
+Every number may be a float or an array. Arrays broadcast: a search gives each axis of its space a dimension
+of its own, so that terms which do not depend on an axis are computed once for all of its values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.base import ops
+from engine.base.types import Real
+from engine.mechanism import compute, experts, memory, pipeline, sequence, sharding
+from engine.mechanism.interconnect import all_gather_s, all_reduce_s, ranks_per_node, send_s
+
+if TYPE_CHECKING:
+    from engine.catalog.recipes import Recipe
+    from engine.mechanism.interconnect import Wires
+    from engine.mechanism.matmul import Chip
+    from engine.mechanism.shape import Shape
+    from engine.step.layout import Job
+
+# Memory that ZeRO in the DeepSpeed of 2022 used beyond the framework's own: flat communication buckets with
+# their fp32 copies, and an allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see
+# engine/course/published); the same for all its rows.
+FLAT_BUFFERS_BYTES = 12e9
+
+
+# The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
+# bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
+# and without overlap, in bf16 and in fp8, see engine/course/published; alone they give 0.42) and on the five
+# others with such traffic that fitted the rates.
+COPYING_SLOWS = 0.45
+
+
+class Axes(NamedTuple):
+    """A job's sizes and a layout, as floats; ``plan`` is a pipeline schedule's coefficients."""
+
+    seq: Real
+    global_batch: Real
+    tp: Real
+    pp: Real
+    cp: Real
+    dp: Real
+    ep: Real
+    expert_tp: Real
+    zero: Real
+    shard: Real  # GPUs that share one copy under ZeRO (HSDP); 0.0 for all
+    micro_batch: Real
+    recompute: Real
+    plan: Any  # one of pipeline.SCHEDULES, or the columns of several (search.Schedules)
+    chunks: Real
+    modules: tuple[str, ...] = ()  # of memory.MODULES, where recompute is BY_MODULE
+    recompute_layers: Real = 0.0  # of each stage, where recompute is FULL; 0.0 for all
+    first_layers: float = 0.0  # layers of the first stage and of the last one; 0.0 for those of stage_layers
+    last_layers: float = 0.0
+
+
+class Terms(NamedTuple):
+    """Seconds of a step, which add up to ``step_s``, and bytes of the fullest stage."""
+
+    step_s: Real
+    compute_s: Real
+    tensor_s: Real
+    pipeline_bubble_s: Real
+    context_s: Real
+    expert_s: Real
+    data_exposed_s: Real
+    optimizer_s: Real
+    other_s: Real  # messages between pipeline stages
+    total_bytes: Real
+
+
+class MicroBatch(NamedTuple):
+    """Seconds of one micro-batch on one GPU, before recomputation and whatever the schedule hides: in an
+    average layer its arithmetic and, each way, its traffic; and behind the last layer the head."""
+
+    forward_s: Real
+    backward_s: Real
+    weight_gradient_s: Real
+    attention_forward_s: Real
+    tensor_s: Real
+    context_forward_s: Real
+    context_backward_s: Real
+    expert_s: Real
+    head_forward_s: Real
+    head_backward_s: Real
+
+
+class Layer(NamedTuple):
+    """Seconds of an average layer for one micro-batch, forward and backward (which includes
+    recomputation)."""
+
+    forward_s: Real
+    backward_s: Real
+    weight_gradient_s: Real
+    compute_s: Real  # forward and backward, arithmetic and memory only
+    tensor_s: Real  # … and what each axis adds
+    context_s: Real
+    expert_s: Real
+
+
+class StageBytes(NamedTuple):
+    """Bytes of one pipeline stage on one of its GPUs."""
+
+    weights: Real
+    gradients: Real
+    optimizer: Real
+    activations: Real
+
+    @property
+    def total(self) -> Real:
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+class Work(NamedTuple):
+    """Seconds that a step takes before what ZeRO decides and messages between stages: no layout with the same
+    recomputation and schedule is faster."""
+
+    total_s: Real
+    compute_s: Real
+    tensor_s: Real
+    pipeline_bubble_s: Real
+    context_s: Real
+    expert_s: Real
+    layer: Layer
+    before_last: Real  # layers of the fullest stage before the last
+
+
+def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: Real) -> MicroBatch:
+    """One micro-batch in an average layer and behind the last one. It depends on the sizes and on the axes
+    within a stage (tp, cp, ep, expert_tp) alone, so many layouts share it."""
+    whole_ranks = a.tp if job.sequence_parallel else 1.0
+    own = compute.layer(
+        shape,
+        tokens,
+        a.seq,
+        a.tp,
+        whole_ranks,
+        a.ep,
+        a.expert_tp,
+        job.imbalance,
+        job.flash,
+        job.fused,
+        at,
+        job.kernels,
+    )
+    attention = own.attention_forward_s, own.attention_forward_s
+    if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
+        attention = compute.attention_by_kind(shape, tokens, a.seq, shape.heads / a.tp, at, job.kernels)
+    head_f, head_b = compute.head(shape, tokens, a.tp, whole_ranks, at, job.loss, job.loss_chunks)
+    if job.mtp:
+        joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
+        head_f, head_b = head_f + job.mtp * (head_f + joined_f), head_b + job.mtp * (head_b + joined_b)
+    return MicroBatch(
+        own.forward_s,
+        own.backward_s,
+        own.weight_gradient_s,
+        own.attention_forward_s,
+        tensor_exposed_s(shape, job, net, a, tokens, own.forward_s - own.attention_forward_s),
+        *context_exposed_s(shape, job, net, a, tokens, attention),
+        expert_traffic_s(shape, job, at, net, a, tokens),
+        head_f,
+        head_b,
+    )
+
+
+def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> Layer:
+    """One layer, with the traffic that its own arithmetic waits for.
+
+    The AllToAlls of experts overlap the arithmetic of another micro-batch under DualPipe (arXiv:2412.19437
+    section 3.2.1), or under any schedule with several micro-batches if the software does so
+    (``overlap_experts``).
+    """
+    tensor_s, context_f, context_b = own.tensor_s, own.context_forward_s, own.context_backward_s
+    expert_s = 0.0
+    if shape.expert:
+        hides = 1.0 if job.overlap_experts else a.plan.hides_experts
+        expert_s = ops.maximum(0.0, own.expert_s - hides * own.forward_s)
+    again = ops.where(a.recompute == memory.FULL, 1.0, 0.0)
+    if a.recompute_layers:
+        again = again * recomputed_share(a, pipeline.stage_layers(shape.layers, a.pp, a.chunks).full)
+    again_s = again * own.forward_s
+    if not job.flash:  # fused attention keeps nothing that selective recomputation could drop
+        again_s = ops.where(a.recompute == memory.SELECTIVE, own.attention_forward_s, again_s)
+    again_tensor = again_expert = again
+    if a.modules:
+        parts = compute.again(
+            shape,
+            tokens,
+            a.seq,
+            a.tp,
+            a.tp if job.sequence_parallel else 1.0,
+            a.ep,
+            a.expert_tp,
+            job.imbalance,
+            job.flash,
+            a.modules,
+            at,
+            job.kernels,
+        )
+        by_module = ops.where(a.recompute == memory.BY_MODULE, 1.0, 0.0)
+        again_s = again_s + by_module * parts.again_s
+        again_tensor = again + by_module * parts.tensor
+        again_expert = again + by_module * parts.expert
+    forward_s = own.forward_s + tensor_s + context_f + expert_s
+    traffic_again = again_tensor * tensor_s + again * context_f + again_expert * expert_s
+    traffic_b = tensor_s + context_b + expert_s + traffic_again
+    return Layer(
+        forward_s,
+        own.backward_s + again_s + traffic_b,
+        own.weight_gradient_s,
+        own.forward_s + own.backward_s + again_s,
+        (2.0 + again_tensor) * tensor_s,
+        context_f + context_b + again * context_f,
+        (2.0 + again_expert) * expert_s,
+    )
+
+
+def recomputed_share(a: Axes, layers: Real) -> Real:
+    """The recomputed share of a stage's layers, where only some layers are recomputed."""
+    return ops.minimum(a.recompute_layers, layers) / ops.maximum(1.0, layers)
+
+
+def tensor_exposed_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, products_s: Real) -> Real:
+    """Tensor parallelism in one layer and direction: an AllReduce after attention and one after the MLP, or
+    with sequence parallelism an AllGather and a ReduceScatter for each (arXiv:2205.05198 section 4.2.2).
+
+    Nothing hides them, unless the software cuts each product into as many pieces as there are ranks and sends
+    one while it works on the next (``overlap_tensor``). Then the first piece is exposed, and a part of the
+    others, because copying takes multiprocessors and memory bandwidth from computing. A layer with experts
+    has only the one for attention; its tokens reach the experts by AllToAll.
+    """
+    message_bytes = tokens * shape.hidden * 2.0
+    per_node = ranks_per_node(a.tp, 1.0, net.gpus_per_node)
+    if job.sequence_parallel:
+        pair_s = 2.0 * all_gather_s(message_bytes, a.tp, per_node, net)
+    else:
+        pair_s = all_reduce_s(message_bytes, a.tp, per_node, net)
+    all_s = shape.all_reduces * (1.0 - 0.5 * shape.moe_share) * pair_s
+    if not job.overlap_tensor:
+        return all_s
+    behind_s = all_s * (1.0 - 1.0 / a.tp)
+    hidden_s = ops.minimum(behind_s, products_s) * (1.0 - COPYING_SLOWS)
+    return all_s - hidden_s
+
+
+def context_exposed_s(
+    shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, attention: tuple[Real, Real]
+) -> tuple[Real, Real]:
+    """Context parallelism in an average layer: forward, and backward, which passes the gradients around too.
+    ``attention`` is what hides it: the forward time in a layer without a window and in one with a window.
+
+    Layers without a window pass all keys and values around, hidden by their own attention; layers with one
+    send a window of them to their neighbours. With AllGather every layer gets all of them.
+    """
+    if ops.is_zero(a.cp - 1.0):
+        return 0.0, 0.0
+    token_bytes = shape.kv_width * 2.0 / a.tp
+    kv_bytes = tokens * token_bytes
+    if job.gather_context:
+        forward_s = sequence.gather_s(kv_bytes, a.cp, a.tp, net)
+        return forward_s, 2.0 * forward_s
+    (full_s, windowed_s), windowed = attention, shape.windowed_share
+    window_bytes = a.micro_batch * shape.span_window * token_bytes
+
+    def exposed_s(copies, slower):
+        found = sequence.ring_s(copies * kv_bytes, a.cp, a.tp, slower * full_s, net)
+        if ops.is_zero(windowed):
+            return found
+        near_s = sequence.window_s(
+            copies * window_bytes, copies * kv_bytes, a.cp, a.tp, slower * windowed_s, net
+        )
+        return (1.0 - windowed) * found + windowed * near_s
+
+    return exposed_s(1.0, 1.0), exposed_s(2.0, compute.BACKWARD_OF_FLASH)
+
+
+def expert_traffic_s(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: Real) -> Real:
+    """Two AllToAlls (dispatch and combine) per layer with experts and direction. Tokens for experts that are
+    split over expert_tp are gathered there, and their results scattered. If the software supports it, a token
+    crosses to each node only once; it is dispatched in 8 bits if the products are in 8 bits."""
+    if not shape.expert:
+        return 0.0
+    rows = job.imbalance * tokens / a.tp
+    per_node = ranks_per_node(a.ep, a.expert_tp, net.gpus_per_node)
+    nodes = ops.ceil(a.ep / per_node)
+    limit = experts.nodes_allowed(nodes, shape.expert_groups, shape.top_groups)
+    sent = experts.copies(shape.top_k, shape.experts, a.ep, per_node, limit, job.send_once)
+    narrow = ops.where(at.operand_bytes < experts.TOKEN_BYTES, experts.FP8_BYTES, experts.TOKEN_BYTES)
+    group = (sent, a.ep, per_node, net)
+    arrived_bytes = rows * shape.top_k * shape.hidden * experts.TOKEN_BYTES
+    return shape.moe_share * (
+        experts.exchange_s(rows, shape.hidden, narrow, *group)
+        + experts.exchange_s(rows, shape.hidden, experts.TOKEN_BYTES, *group)
+        + 2.0 * experts.gather_s(arrived_bytes, a.expert_tp, net)
+    )
+
+
+def data_exposed_s(
+    shape: Shape,
+    job: Job,
+    recipe: Recipe,
+    net: Wires,
+    a: Axes,
+    layers: Real,
+    dense: Real,
+    routed: Real,
+    layer: Layer,
+    micro_batches: Real,
+) -> Real:
+    """Data parallelism: gradients and sharded state, for the dense parameters and the experts of a stage with
+    this many layers.
+
+    Gradients are sent during the last backward pass. A stage with v chunks has all but one of them ready
+    while the others still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide
+    behind (all m where there are fewer). Leaves out that such a stage also waits for a slower last one, so a
+    little more is hidden in reality.
+    """
+    groups = [(dense, a.dp * a.cp, a.tp, 1.0)]
+    if shape.expert:
+        groups.append(
+            (routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp, shape.has_experts)
+        )
+    forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
+    free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
+    # stages of ZeRO send alike, and weights take as long to gather as gradients of as many bytes to scatter
+    known: dict[tuple, Real] = {}
+    alike = ops.is_zero(sharding.weight_bytes(recipe) - sharding.gradient_bytes(recipe))
+    gather_s = sharding.scatter_s if alike else sharding.gather_s
+
+    def sent(cost_s, by_layer=False):
+        if (cost_s, by_layer) not in known:
+            pieces = layers if by_layer else 1.0
+            known[cost_s, by_layer] = sum(
+                there
+                * cost_s(
+                    params, ops.minimum(a.shard, ranks) if a.shard else ranks, stride, recipe, pieces, net
+                )
+                for params, ranks, stride, there in groups
+            )
+        return known[cost_s, by_layer]
+
+    def replicas(zero):
+        total = 0.0
+        for params, ranks, stride, _ in groups if a.shard else ():
+            shard = ops.minimum(a.shard, ranks)
+            left = params / ops.where(zero >= 1.0, shard, 1.0)
+            total = total + sharding.across_replicas_s(left, ranks / shard, stride * shard, recipe, net)
+        return total
+
+    def once(zero):
+        scatter = ops.choose(zero >= 1.0, lambda: sent(sharding.scatter_s), lambda: sent(sharding.reduce_s))
+        gather = ops.choose(zero >= 1.0, lambda: sent(gather_s), lambda: 0.0)
+        return sharding.exposed_once_s(
+            zero, scatter, gather, replicas(zero), free * forward_s, free * backward_s, layers, job.overlap
+        )
+
+    def scattering(zero):
+        scatter = sent(sharding.scatter_s, by_layer=True)
+        return sharding.exposed_scattering_s(
+            micro_batches,
+            scatter,
+            sent(gather_s),
+            replicas(zero),
+            free * forward_s,
+            backward_s,
+            layers,
+            job.overlap,
+        )
+
+    def each_time(zero):
+        scatter = sent(sharding.scatter_s, by_layer=True)
+        gather = sent(gather_s, by_layer=True)
+        return sharding.exposed_each_time_s(
+            micro_batches, scatter, gather, replicas(zero), forward_s, backward_s, layers, job.overlap
+        )
+
+    def exposed(zero):
+        return ops.choose(
+            zero >= 3.0,
+            lambda: each_time(zero),
+            lambda: ops.choose(zero >= 2.0, lambda: scattering(zero), lambda: once(zero)),
+        )
+
+    others = (layers, micro_batches, free, forward_s, backward_s, *groups[0], *groups[-1])
+    return ops.for_each(a.zero, exposed, others)
+
+
+class Stage(NamedTuple):
+    """One pipeline stage on one of its GPUs, before ZeRO says who holds what."""
+
+    whole: Real  # parameters that the GPU has without ZeRO
+    sharded: Real  # and those that it has if all are shared
+    kept_bytes: Real  # activations of its layers
+    sent_bytes: Real  # outputs that are kept although they are sent
+    logits_bytes: Real
+
+
+class Stages(NamedTuple):
+    """The first, second and last stage, one of which is the fullest, and the one layer at work."""
+
+    first: Stage
+    second: Stage
+    last: Stage
+    working_bytes: Real  # while it is rebuilt …
+    gathered_bytes: Real  # … and, if its weights are sharded, gathered
+
+    def held(self, recipe: Recipe, plan: Any, zero: Real) -> tuple[StageBytes, StageBytes, StageBytes]:
+        """Their bytes under a ZeRO stage."""
+        weight_bytes = recipe.weight_bytes * plan.weight_copies
+        gradient_bytes = recipe.gradient_bytes * plan.weight_copies
+        optimizer_bytes = recipe.optimizer_bytes
+        weights, gradients, optimizer = zero >= 3.0, zero >= 2.0, zero >= 1.0  # what is sharded
+        working_bytes = self.working_bytes + ops.where(weights, self.gathered_bytes, 0.0)
+
+        def of(stage):
+            whole, sharded, kept_bytes, sent_bytes, logits_bytes = stage
+            return StageBytes(
+                ops.where(weights, sharded, whole) * weight_bytes,
+                ops.where(gradients, sharded, whole) * gradient_bytes,
+                ops.where(optimizer, sharded, whole) * optimizer_bytes,
+                kept_bytes + (working_bytes + sent_bytes + logits_bytes),
+            )
+
+        return of(self.first), of(self.second), of(self.last)
+
+
+def sizes(shape: Shape, a: Axes) -> tuple[Real, Real, pipeline.StageLayers]:
+    """Tokens of a micro-batch on a GPU, micro-batches per step, and the layers of the stages."""
+    return (
+        a.micro_batch * a.seq / a.cp,
+        a.global_batch / (a.dp * a.micro_batch),
+        pipeline.stage_layers(shape.layers, a.pp, a.chunks, a.first_layers, a.last_layers),
+    )
+
+
+def stages_bytes(
+    shape: Shape,
+    job: Job,
+    recipe: Recipe,
+    a: Axes,
+    tokens: Real,
+    micro_batches: Real,
+    stage: pipeline.StageLayers,
+) -> tuple[StageBytes, StageBytes, StageBytes]:
+    """Bytes of the first, second and last stage, one of which is the fullest."""
+    found = stages(shape, job, recipe, a, tokens, micro_batches, stage)
+    return found.held(recipe, a.plan, a.zero)
+
+
+def stages(
+    shape: Shape,
+    job: Job,
+    recipe: Recipe,
+    a: Axes,
+    tokens: Real,
+    micro_batches: Real,
+    stage: pipeline.StageLayers,
+) -> Stages:
+    """The first stage holds the embedding and the most micro-batches, the second may have a layer more, the
+    last holds the output layer and its logits. Under DualPipe both ends hold both, since micro-batches enter
+    at either end. Software that does not free a stage's output once it is sent also keeps it for each
+    micro-batch (arXiv:2205.05198 appendix B).
+    """
+    whole_ranks = a.tp if job.sequence_parallel else 1.0
+    kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
+    full = a.recompute == memory.FULL
+    everything = ops.choose(full, lambda: kept_bytes(shape, job, a, tokens, whole_ranks, 0.0), lambda: 0.0)
+    working = everything  # the one layer being rebuilt
+    if a.modules:
+        by_module = a.recompute == memory.BY_MODULE
+        working = ops.where(by_module, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0) - kept, working)
+    expert_ranks = a.ep * a.expert_tp
+    layer_params = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / expert_ranks
+    logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, job.loss, job.loss_chunks)
+    last_params, joining = shape.last_stage_params, 0.0
+    alone, both_ways = a.pp == 1.0, a.plan.weight_copies > 1.0
+    if job.mtp:  # on the last stage, where they share the output layer and the embedding
+        logits = (1.0 + job.mtp) * logits
+        stage = stage._replace(first=stage.first + ops.where(alone, job.mtp, 0.0), last=stage.last + job.mtp)
+        joining = 2.0 * job.mtp * shape.hidden * shape.hidden
+        last_params = shape.head_params + shape.embedding_params + joining
+    sent = 0.0 if job.fused else ops.where(alone, 0.0, 2.0 * tokens * shape.hidden)
+    ends = (stage.first + stage.last) / 2.0
+    end_params = ops.where(both_ways, (shape.embedding_params + last_params) / 2.0, shape.embedding_params)
+    shard, expert_shard = shards(a)
+
+    def at(place, layers, extra_params, sent_bytes, logits_bytes):
+        flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan, place)
+        of_layer = kept
+        if a.recompute_layers:
+            of_layer = ops.where(full, everything - recomputed_share(a, layers) * (everything - kept), kept)
+        dense = (layers * shape.dense_params_per_layer + extra_params) / a.tp
+        routed = layers * shape.routed_params_per_layer / expert_ranks
+        return Stage(
+            dense + routed,
+            dense / shard + routed / expert_shard,
+            layers * (of_layer * flight),
+            0.0 if ops.is_zero(sent_bytes) else flight * sent_bytes,
+            logits_bytes,
+        )
+
+    return Stages(
+        at(
+            0.0,
+            ops.where(both_ways, ends, stage.first),
+            ops.where(alone, shape.embedding_params + shape.head_params + joining, end_params),
+            sent,
+            ops.where(alone | both_ways, logits, 0.0),
+        ),
+        at(ops.minimum(1.0, a.pp - 1.0), ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, sent, 0.0),
+        at(
+            a.pp - 1.0,
+            ops.where(alone, 0.0, ops.where(both_ways, ends, stage.last)),
+            ops.where(both_ways, end_params, last_params),
+            0.0,
+            logits,
+        ),
+        working,
+        2.0 * recipe.weight_bytes * layer_params,
+    )
+
+
+def overhead_bytes(job: Job, zero: Real) -> Real:
+    """The software's own memory in addition to the model's, under this ZeRO stage."""
+    if job.fused:
+        return memory.FRAMEWORK_BYTES
+    return memory.FRAMEWORK_BYTES + ops.where(zero >= 1.0, FLAT_BUFFERS_BYTES, 0.0)
+
+
+def shards(a: Axes) -> tuple[Real, Real]:
+    """GPUs that share one copy of the state under ZeRO: of the dense parameters, and of an expert's."""
+    ranks = a.dp * a.cp
+    expert_ranks = a.tp * ranks / (a.ep * a.expert_tp)
+    if not a.shard:
+        return ranks, expert_ranks
+    return ops.minimum(a.shard, ranks), ops.minimum(a.shard, expert_ranks)
+
+
+def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real, recompute: Real) -> Real:
+    """Activations that an average layer keeps for one micro-batch."""
+    kept = 0.0
+    for moe, share in ((False, 1.0 - shape.moe_share), (True, shape.moe_share)):
+        if not ops.is_zero(share):
+            kept = kept + share * memory.kept_per_token(
+                shape, a.seq, a.tp, whole_ranks, recompute, job.flash, moe
+            )
+            if a.modules:
+                kept = kept - ops.where(
+                    recompute == memory.BY_MODULE,
+                    share
+                    * memory.dropped_per_token(shape, a.seq, a.tp, whole_ranks, job.flash, moe, a.modules),
+                    0.0,
+                )
+    return kept * tokens
+
+
+def step(
+    shape: Shape, job: Job, recipe: Recipe, at: Chip, net: Wires, a: Axes, own: MicroBatch | None = None
+) -> Terms:
+    """Seconds and bytes of one step; ``own`` is its ``micro_batch``, if that is known."""
+    sized = sizes(shape, a)
+    own = own or micro_batch(shape, job, at, net, a, sized[0])
+    return Terms(
+        *seconds(shape, job, recipe, at, net, a, *sized, own),
+        total_bytes=total_bytes(shape, job, recipe, a, *sized),
+    )
+
+
+def total_bytes(
+    shape: Shape,
+    job: Job,
+    recipe: Recipe,
+    a: Axes,
+    tokens: Real,
+    micro_batches: Real,
+    stage: pipeline.StageLayers,
+) -> Real:
+    """Bytes of the fullest stage, and the software's own."""
+    found = stages(shape, job, recipe, a, tokens, micro_batches, stage)
+
+    def fullest(zero):
+        first, second, last = found.held(recipe, a.plan, zero)
+        return ops.maximum(first.total, ops.maximum(second.total, last.total)) + overhead_bytes(job, zero)
+
+    return ops.for_each(a.zero, fullest, (*found.first, *found.second, *found.last))
+
+
+def worked(
+    shape: Shape,
+    job: Job,
+    at: Chip,
+    a: Axes,
+    tokens: Real,
+    micro_batches: Real,
+    stage: pipeline.StageLayers,
+    own: MicroBatch,
+) -> Work:
+    """The layers' arithmetic and the traffic that they wait for. Throughput is set by the slowest stage; the
+    bubble is that of an average stage."""
+    layer = layer_time(shape, job, at, a, tokens, own)
+    last, layers_of_all = stage.last, shape.layers
+    if job.mtp:
+        last, layers_of_all = last + job.mtp, layers_of_all + job.mtp
+    head_s = own.head_forward_s + own.head_backward_s
+    layer_s = layer.forward_s + layer.backward_s
+    before_last = ops.where(a.pp > 2.0, stage.full, stage.first)
+    if a.first_layers:
+        before_last = ops.maximum(before_last, stage.first)
+    last_is_slowest = last * layer_s + head_s >= before_last * layer_s
+    layers = micro_batches * ops.where(last_is_slowest, last, before_last)
+    compute_s = layers * layer.compute_s + micro_batches * ops.where(last_is_slowest, head_s, 0.0)
+    tensor_s, context_s, expert_s = layers * layer.tensor_s, layers * layer.context_s, layers * layer.expert_s
+    bubble_s = pipeline.bubble_s(
+        a.pp,
+        a.chunks,
+        (layers_of_all * layer.forward_s + own.head_forward_s) / a.pp,
+        (layers_of_all * layer.backward_s + own.head_backward_s) / a.pp,
+        layers_of_all * layer.weight_gradient_s / a.pp,
+        a.plan,
+    )
+    total_s = compute_s + tensor_s + bubble_s + context_s + expert_s
+    return Work(total_s, compute_s, tensor_s, bubble_s, context_s, expert_s, layer, before_last)
+
+
+def seconds(
+    shape: Shape,
+    job: Job,
+    recipe: Recipe,
+    at: Chip,
+    net: Wires,
+    a: Axes,
+    tokens: Real,
+    micro_batches: Real,
+    stage: pipeline.StageLayers,
+    own: MicroBatch,
+) -> tuple[Real, ...]:
+    """The seconds of one step, in the order of Terms."""
+    work = worked(shape, job, at, a, tokens, micro_batches, stage, own)
+    layers = work.before_last
+    other_s = messages_s(shape, job, net, a, tokens, micro_batches)
+    dense = (
+        layers * shape.dense_params_per_layer
+        + ops.where(a.pp > 1.0, shape.last_stage_params, shape.embedding_params + shape.head_params)
+    ) / a.tp
+    routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
+    data_s = data_exposed_s(shape, job, recipe, net, a, layers, dense, routed, work.layer, micro_batches)
+    shard, expert_shard = shards(a)
+    optimizer_s = sharding.optimizer_s(
+        ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed),
+        recipe,
+        at.memory_bytes_per_s,
+    )
+    return (
+        work.total_s + other_s + optimizer_s + data_s,
+        work.compute_s,
+        work.tensor_s,
+        work.pipeline_bubble_s,
+        work.context_s,
+        work.expert_s,
+        data_s,
+        optimizer_s,
+        other_s,
+    )
+
+
+def messages_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, micro_batches: Real) -> Real:
+    """Activations and their gradients between stages: one message for each micro-batch, chunk and direction,
+    exposed unless there are other chunks to work on; filling and draining always wait for theirs.
+
+    Every tensor rank sends its own part; without sequence parallelism the parts are gathered again inside the
+    node (the scatter/gather optimisation, arXiv:2104.04473 section 4.1).
+    """
+    message_bytes = tokens * shape.hidden * 2.0
+    send = send_s(message_bytes / a.tp, a.tp * a.cp * a.dp >= net.gpus_per_node, net)
+    if not job.sequence_parallel:
+        send = send + all_gather_s(message_bytes, a.tp, ranks_per_node(a.tp, 1.0, net.gpus_per_node), net)
+    waits = ops.where((a.chunks > 1.0) & job.overlap, 0.0, micro_batches * a.chunks)
+    return ops.where(a.pp > 1.0, 2.0 * send * (waits + a.pp - 1.0), 0.0)

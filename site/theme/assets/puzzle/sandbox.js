@@ -1,0 +1,74 @@
+// Runs a reader's Python where it can harm nothing: Brython, in a worker, in a frame of opaque origin that has a content policy of its
+// own and no network. What takes too long is ended together with its frame; each run gets a fresh one.
+const LIMIT_MS = 2000;        // for the reader's code and its checks
+const OPENING_MS = 20_000;    // for the frame and Brython to come
+const LONGEST = 400_000;      // characters of an answer
+const SCRIPTS = ["before.js", "brython.js", "math.js", "worker.js"];
+const at = name => new URL(name, import.meta.url);
+
+export const ENDLESS = "Stopped after 2 seconds. Is there a loop that never ends? Your code is kept.";
+export const LOST = "Stopped: this took more memory than the browser gives, or Python itself failed. Your code is kept.";
+const UNREACHED = "The page's Python could not be loaded. Your code is kept; try again when you are online.";
+
+const kept = new Map();  // what has been fetched, for the next run
+
+async function text(name) {
+  if (!kept.has(name)) {
+    const answer = await fetch(at(name)).catch(() => null);
+    if (!answer?.ok) throw new Error(UNREACHED);
+    kept.set(name, await answer.text());
+  }
+  return kept.get(name);
+}
+
+const late = (ms, words) => new Promise((_, reject) => setTimeout(reject, ms, new Error(words)));
+
+export class Sandbox {
+  constructor(place, name) {
+    this.place = place;
+    this.name = name;
+  }
+
+  // What the judge says of this code; an Error whose message is for the reader where it says nothing.
+  async run(code, task) {
+    this.next ??= this.open();
+    const room = this.next;
+    this.next = null;
+    try {
+      const { frame, said } = await Promise.race([room, late(OPENING_MS, UNREACHED)]);
+      const answer = said();
+      frame.contentWindow.postMessage({ code, task }, "*");
+      const { answer: found } = await Promise.race([answer, late(LIMIT_MS, ENDLESS)]);
+      if (typeof found !== "string" || found.length > LONGEST) throw new Error(LOST);
+      return JSON.parse(found);
+    } finally {
+      room.then(({ close }) => close(), () => {});
+      if (this.place.isConnected) (this.next = this.open()).catch(() => { this.next = null; });
+    }
+  }
+
+  // A frame whose Python is ready.
+  async open() {
+    const puzzle = await text(`puzzles/${this.name}.txt`), texts = await Promise.all(SCRIPTS.map(text));
+    const frame = Object.assign(document.createElement("iframe"), { src: at("frame.html"), title: "Python", hidden: true, tabIndex: -1 });
+    frame.setAttribute("sandbox", "allow-scripts");
+    frame.setAttribute("aria-hidden", "true");
+    let tell = null;
+    const heard = ({ source, data }) => { if (source === frame.contentWindow && data && typeof data === "object") tell?.(data); };
+    const close = () => { removeEventListener("message", heard); frame.remove(); };
+    const said = () => new Promise(resolve => { tell = resolve; });
+    addEventListener("message", heard);
+    const opened = said();
+    this.place.append(frame);
+    try {
+      await Promise.race([opened, late(OPENING_MS, UNREACHED)]);
+      const ready = said();
+      frame.contentWindow.postMessage({ texts, puzzle }, "*");
+      if (!(await Promise.race([ready, late(OPENING_MS, UNREACHED)])).ready) throw new Error(LOST);
+    } catch (error) {
+      close();
+      throw error;
+    }
+    return { frame, said, close };
+  }
+}

@@ -1,0 +1,198 @@
+"""Puzzles as a reader meets them: by mouse and by keyboard, at both widths, static and served, in Firefox too;
+what a page loads before anybody presses *run*; and what code that would never end leaves behind."""
+
+import gzip
+import json
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from engine.course import puzzles
+from tests.browser.firefox import Firefox
+from tests.conftest import ROOT
+
+LESSON = "07-pipeline-parallel/"
+PUZZLE = puzzles.puzzle("one_f_one_b")
+HEAD = "def one_forward_one_backward(stage, stages, micro_batches):\n"
+MOST_BYTES = 1024  # that a lesson with a puzzle may load for it while nobody turns to it
+EARLY = {"assets/js/puzzles.js", "assets/css/puzzle.css"}
+FIGURE = ".puzzle + figure.widget"
+
+
+class Hand:
+    """A reader at the puzzle of lesson 07."""
+
+    def __init__(self, page):
+        self.page, self.puzzle = page, page.locator("[data-puzzle=one_f_one_b]")
+        self.area, self.said = self.puzzle.locator("textarea"), self.puzzle.locator("[data-said]")
+        expect(self.puzzle).to_have_attribute("data-ready", "")
+
+    def press(self, name):
+        self.puzzle.get_by_role("button", name=name, exact=True).click()
+
+    def write(self, code):
+        self.area.focus()
+        expect(self.puzzle).to_have_attribute("data-ready", "editor")
+        self.area.fill(code)
+
+    def waits_for(self, words):
+        expect(self.said).to_contain_text(words)
+        expect(self.puzzle).not_to_have_attribute("data-busy", "")
+
+
+@pytest.fixture
+def hand(visit, static):
+    return Hand(visit().go(static + LESSON))
+
+
+def test_a_reader_runs_sees_a_slip_and_solves_it(visit, origin):
+    hand = Hand(visit().go(origin + LESSON))
+    hand.press("Run")  # the first press brings the editor, and counts
+    hand.waits_for("stage 0 holds the activations of 8 micro-batches")
+    drawn = hand.page.locator(FIGURE)
+    expect(drawn.locator("[data-summary]")).to_contain_text("under your schedule; the fullest holds 8")
+    hand.press("Check")
+    hand.waits_for("under 1F1B it holds 4")
+    hand.write(PUZZLE.SOLUTION)
+    hand.press("Check")
+    hand.waits_for("Right, for 5 sizes")
+    expect(drawn.locator("[data-summary]")).to_contain_text("the fullest holds 4")
+    expect(drawn.locator("[data-note]")).to_contain_text("Drawn from your code")
+    assert hand.page.evaluate("localStorage['course.solved.one_f_one_b']") == "yes"
+    drawn.get_by_label("Stages").first.press("ArrowRight")  # a hand leaves it
+    expect(drawn.locator("[data-summary]")).to_contain_text("under 1F1B")
+    expect(drawn.locator("[data-note]")).to_be_hidden()
+    hand.page.get_by_role("button", name="Bring it back").click()
+    expect(hand.page.locator(FIGURE)).to_have_count(0)
+
+
+def test_a_wrong_move_is_drawn_where_it_is_stuck(hand):
+    hand.write(PUZZLE.WRONG["mirrored"][0])
+    hand.press("Run")
+    hand.waits_for("neither can go on")
+    stuck = hand.page.evaluate(
+        "() => { const { documents } = window.Bokeh; const all = documents.flatMap(doc => [...doc._all_models.values()]);"
+        " return Array.from(all.find(model => model.name === 'stuck').data.text); }"
+    )
+    assert stuck and all(text.endswith("?") for text in stuck)
+
+
+def test_by_keyboard_alone_on_a_phone(visit, static):
+    page = visit(viewport={"width": 390, "height": 844}).go(static + LESSON)
+    hand = Hand(page)
+    hand.write("")
+    keys = page.keyboard
+    keys.type("def f():\nfor i in []:\npass")  # each line that ends in a colon indents the next
+    assert hand.area.input_value() == "def f():\n    for i in []:\n        pass"
+    keys.press("Shift+Tab")
+    assert hand.area.input_value().endswith("\n    pass")
+    keys.press("Home")
+    keys.press("Tab")
+    assert hand.area.input_value().endswith("\n        pass")
+    keys.press("Escape")
+    keys.press("Tab")
+    expect(hand.puzzle.get_by_role("button", name="Run", exact=True)).to_be_focused()
+    keys.press("Shift+Tab")
+    expect(hand.area).to_be_focused()
+    hand.area.fill(PUZZLE.SOLUTION)
+    keys.press("Control+Shift+Enter")
+    hand.waits_for("Right, for 5 sizes")
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+ENDLESS = {
+    "a loop": (HEAD + "    while True:\n        pass\n", "Stopped after 2 seconds"),
+    "a list": (HEAD + "    return [0] * 10**9\n", "Stopped"),
+    "prints": (HEAD + "    while True:\n        print('x')\n", "printed more than 200 lines"),
+    "recursion": (HEAD + "    return one_forward_one_backward(1, 2, 3)\n", "Line 2: A function calls itself"),
+    "a syntax error": (HEAD + "    return (1\n", "Line 2: Python cannot read this line"),
+    "a way out": (HEAD + "    import browser, urllib.request\n", "Line 2: A puzzle needs no libraries"),
+    "markup": (
+        HEAD + "    raise ValueError('<img src=x onerror=alert(1)> 日本')\n",
+        "<img src=x onerror=alert(1)> 日本",
+    ),
+}
+
+
+def test_whatever_is_run_the_page_lives_and_the_code_is_kept(hand):
+    for code, words in ENDLESS.values():
+        hand.write(code)
+        hand.press("Run")
+        hand.waits_for(words)
+        assert hand.page.evaluate("localStorage['course.puzzle.one_f_one_b']") == code
+        line = hand.puzzle.locator(".puzzle-lines > [data-fault]")
+        assert line.all_text_contents() == (["2"] if words.startswith("Line 2") else line.all_text_contents())
+    hand.write(PUZZLE.SOLUTION)
+    hand.press("Check")
+    hand.waits_for("Right")
+    assert hand.puzzle.locator("iframe").count() <= 1
+
+
+def test_the_code_comes_back_by_itself_and_by_a_link(visit, static):
+    window = visit()
+    hand = Hand(window.go(static + LESSON))
+    hand.write(HEAD + "    return 'é日本'\n")
+    window.go(static + LESSON)
+    expect(hand.area).to_have_value(HEAD + "    return 'é日本'\n")
+    other = visit().go(f"{static}{LESSON}?puzzle-one-f-one-b=IyDDqeaXpQ==")
+    expect(other.locator("[data-puzzle] textarea").first).to_have_value("# é日")
+    broken = visit().go(f"{static}{LESSON}?puzzle-one-f-one-b=%25%25")
+    expect(broken.locator("[data-puzzle] [data-said]").first).to_contain_text("damaged")
+
+
+def test_nobody_pays_for_what_nobody_runs(visit, static):
+    window, asked = visit(), []
+    window.page.on("request", lambda request: asked.append(request.url.removeprefix(static)))
+    page = window.go(static + LESSON)
+    page.mouse.wheel(0, 20_000)
+    page.wait_for_timeout(500)
+    mine = {name.split("?")[0] for name in asked if "puzzle" in name}
+    assert mine == EARLY
+    theme = ROOT / "site" / "theme"
+    assert sum(len(gzip.compress((theme / name).read_bytes())) for name in EARLY) < MOST_BYTES
+    assert page.evaluate("typeof __BRYTHON__") == "undefined"
+
+
+def test_the_frame_can_neither_read_the_page_nor_ask_anybody(hand):
+    hand.press("Run")
+    hand.waits_for("idles")
+    frame = hand.puzzle.locator("iframe").first
+    assert frame.get_attribute("sandbox") == "allow-scripts"
+    [inner] = [each for each in hand.page.frames if each.url.endswith("assets/puzzle/frame.html")][:1]
+    tried = inner.evaluate(
+        "async () => { const said = {}; try { said.parent = String(parent.document); } catch { said.parent = 'no'; }"
+        " try { said.kept = String(localStorage.length); } catch { said.kept = 'no'; } return JSON.stringify(said); }"
+    )
+    assert json.loads(tried) == {"parent": "no", "kept": "no"}
+
+
+def test_in_firefox(static):
+    firefox = Firefox()
+    try:
+        tab = firefox.open()
+        tab.go(static + LESSON)
+        tab.until("() => !!document.querySelector('[data-puzzle][data-ready]')")
+        for code, task, words in (
+            (PUZZLE.SOLUTION, "check", "Right, for 5 sizes"),
+            (ENDLESS["a loop"][0], "run", "Stopped after 2 seconds"),
+            (ENDLESS["recursion"][0], "run", "Line 2: A function calls itself"),
+            (PUZZLE.START, "run", "holds the activations of 8"),
+        ):
+            tab.ask(
+                "(code, task) => { const puzzle = document.querySelector('[data-puzzle]'), area = puzzle.querySelector('textarea');"
+                " area.focus(); return new Promise(done => { const wait = setInterval(() => { if (!puzzle.dataset.ready) return;"
+                " clearInterval(wait); area.value = code; area.dispatchEvent(new Event('input'));"
+                " puzzle.querySelector(`[data-${task}]`).click(); done(1); }, 20); }); }",
+                code,
+                task,
+            )
+            said = "words => document.querySelector('[data-puzzle] [data-said]').textContent.includes(words)"
+            tab.until(said, words, seconds=40)
+            tab.until("() => document.querySelector('[data-puzzle]').dataset.busy === undefined")
+        drawn = "() => document.querySelector('.puzzle + figure [data-summary]')?.textContent.includes('your schedule')"
+        tab.until(drawn)
+        time.sleep(0.2)
+        assert [fault for fault in firefox.faults if "NS_BINDING_ABORTED" not in fault] == []
+    finally:
+        firefox.close()

@@ -1,0 +1,118 @@
+"""No text of a figure lies on another or is cut, and none moves unnoticed.
+
+Each widget's own page is opened once and shown at three widths: that of a desk, that at which a lesson shows
+it, and a phone's. Its picture says of each text that it paints where its ink lies (texts.js). ``make test``
+looks at the picture at rest and where *break it* leads at all three, and at all else in a lesson's width;
+``make baselines`` looks at everything at all three.
+
+The texts' places at rest and at the target are kept in baselines/, and what stands elsewhere than it did is
+said. ``make baselines ACCEPT=1`` keeps what is there now; git shows the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from course import fonts
+from tests import states
+from tests.browser import boxes
+from tests.browser.conftest import Visit
+from tests.browser.hands import Hand
+from widgets.kit.drawing import lettering
+from widgets.kit.widget import all_widgets
+
+WIDGETS = sorted(all_widgets())
+WIDTHS = {
+    "1280": 1280,
+    "lesson": 780,
+    "390": 390,
+}  # 780: 706 px of picture, as in a lesson on a screen of 1280
+KEPT = Path(__file__).with_name("baselines")
+EVERYTHING, ACCEPT = (bool(os.environ.get(name)) for name in ("BASELINES", "ACCEPT"))
+
+
+@pytest.fixture(scope="module")
+def window(browser):
+    """One window for all, in which nothing glides."""
+    window = Visit(browser, reduced_motion="reduce")
+    window.context.add_init_script(path=Path(__file__).with_name("texts.js"))
+    yield window
+    window.context.close()
+
+
+def pictures(cls) -> dict[str, dict]:
+    """Each state to look at, by its name: first the two whose texts are kept."""
+    low, high = states.ends_of_the_main_slider(cls)
+    return (
+        {"at rest": states.default(cls), "target": states.at_the_target(cls)}
+        | dict(zip(cls.presets, states.presets(cls)))
+        | {"least": low, "most": high}
+    )
+
+
+def seen(window: Visit, slug: str, address: str) -> dict[str, list[boxes.Text]]:
+    """The texts of each picture by its name: "lesson, at rest"."""
+    window.begin()
+    page = window.go(f"{address}{slug}/")
+    Hand(page, slug)
+    found = {}
+    named = pictures(all_widgets()[slug])
+    for width, pixels in WIDTHS.items():
+        some = named if EVERYTHING or width == "lesson" else dict(list(named.items())[:2])
+        page.set_viewport_size({"width": pixels, "height": 900})
+        page.evaluate("resized()")
+        noted = page.evaluate("states => textsIn(states)", list(some.values()))
+        found |= {f"{width}, {name}": boxes.read(texts) for name, texts in zip(some, noted)}
+    assert window.left() == []
+    return found
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_no_text_lies_on_another_or_is_cut(window, static, slug):
+    found = seen(window, slug, static)
+    assert all(found.values()), "nothing is written on this picture"
+    strange = {letter for texts in found.values() for text in texts for letter in text.words}
+    assert {ord(letter) for letter in strange} <= fonts.SANS, "a letter is missing in the figures' font"
+    wrong = [f"{name}: {fault}" for name, texts in found.items() for fault in boxes.faults(texts)]
+    wrong += moved(slug, {name: boxes.account(texts) for name, texts in found.items()})
+    assert not wrong, "\n".join(wrong)
+
+
+def test_words_are_as_wide_as_they_are_reckoned(window, static):
+    """The figures' font is there, and the widths by which keys are packed are its own."""
+    words = ["keys and values", "AllReduce, network", "1,234.5 GB/s", "t ≤ 8 → −79 %", "Wavelength"]
+    page = window.go(f"{static}memory_stack/")
+    Hand(page, "memory_stack")
+    measured = page.evaluate(
+        """words => {
+      const ctx = document.createElement("canvas").getContext("2d");
+      ctx.font = "13px 'Course Sans'";
+      ctx.fontKerning = "none";
+      return words.map(each => ctx.measureText(each).width);
+    }""",
+        words,
+    )
+    assert measured == pytest.approx([lettering.width(each) for each in words], rel=0.01)
+
+
+def moved(slug: str, now: dict[str, boxes.Account]) -> list[str]:
+    """What stands elsewhere than in the baseline; nothing once that is accepted."""
+    path = KEPT / f"{slug}.txt"
+    now = {name: account for name, account in now.items() if name.endswith(("at rest", "target"))}
+    if not path.exists() and not ACCEPT:
+        return ["no baseline yet: make baselines ACCEPT=1"]
+    kept = boxes.parsed(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = [
+        f"{name}: {difference}"
+        for name in dict.fromkeys((*kept, *now))
+        for difference in boxes.differences(kept.get(name, []), now.get(name, []))
+    ]
+    if not (found and ACCEPT):
+        return found
+    KEPT.mkdir(exist_ok=True)
+    path.write_text(boxes.written(now), encoding="utf-8")
+    print(f"\n{slug}: accepted", *found, sep="\n  ")
+    return []

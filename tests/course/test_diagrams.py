@@ -1,0 +1,574 @@
+"""The static pictures: every one is drawn in both arrangements; its texts are apart and legible, its numbers
+are the engine's, its words say all that it shows; a fence that asks for what is not there stops the build."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from markdown import Markdown
+
+from course import lessons
+from course.diagrams import (
+    behind_backward,
+    between_neighbours,
+    down_to_the_kernel,
+    expert_exchange,
+    four_numbers,
+    gathers_behind_passes,
+    held_over_time,
+    hops_in_a_row,
+    nested_mesh,
+    no_hole_large_enough,
+    one_kernel_of_five,
+    one_program,
+    one_works,
+    rails,
+    replicas,
+    room_in_all,
+    round_trips,
+    schedule,
+    token_owners,
+    two_halves,
+    two_numberings,
+    two_phases,
+    two_pools,
+    who_waits,
+    whole_on_each,
+    zero_shares,
+)
+from course.drawing import looks, text
+from course.drawing.picture import NARROW, WIDE, Picture
+from course.fences import diagram as fence
+from engine import catalog
+from engine.base import units
+from engine.catalog import models
+from engine.executed import flash_attention, pipeline_schedules, ranks, ranks_operations
+from engine.mechanism import memory, mesh, pipeline, placement
+from widgets.kit.drawing import tokens
+
+SCHEDULES = tuple(pipeline.SCHEDULES)
+CASES = [(name, {}) for name in fence.names() if name != "schedule"]
+CASES += [("schedule", {"schedule": key}) for key in SCHEDULES]
+FORMS = [(name, given, width) for (name, given), width in itertools.product(CASES, (WIDE, NARROW))]
+GROUNDS = ("paper", "panel")
+
+
+def drawn(name: str, given: dict, width: float) -> Picture:
+    return fence.drawing(name)(width, **given)
+
+
+def numbers_in(words: str) -> list[str]:
+    return re.findall(r"\d[\d,.]*", words)
+
+
+@pytest.mark.parametrize("name, given, width", FORMS)
+def test_no_text_meets_another_or_the_edge(name, given, width):
+    picture = drawn(name, given, width)
+    assert picture.labels and picture.marks
+    for label in picture.labels:
+        assert label.left >= -0.5 and label.right <= width + 0.5
+        assert text.SIZE / 2 <= label.y <= picture.height
+    for one, other in itertools.combinations(picture.labels, 2):
+        assert not one.meets(other), f"{one.words!r} lies on {other.words!r}"
+
+
+@pytest.mark.parametrize("name, given, width", FORMS)
+def test_a_text_on_a_mark_lies_within_it(name, given, width):
+    picture = drawn(name, given, width)
+    for label in picture.labels:
+        if label.on:
+            assert any(
+                mark.look == label.on
+                and mark.left - 0.01 <= label.left
+                and label.right <= mark.right + 0.01
+                and mark.top <= label.y <= mark.bottom
+                for mark in picture.marks
+            ), label.words
+
+
+@pytest.mark.parametrize("name, given, width", FORMS)
+def test_every_mark_lies_within_its_picture(name, given, width):
+    for mark in drawn(name, given, width).marks:
+        assert -0.01 <= mark.left < mark.right <= width + 0.01 and mark.top >= 0
+
+
+@pytest.mark.parametrize("name, given, width", FORMS)
+def test_the_words_for_who_cannot_see_it_hold_every_label(name, given, width):
+    """Those of the wide arrangement are on the page; a phone's labels are in them, too."""
+    told = drawn(name, given, WIDE)
+    words = " ".join([told.title, told.about, *told.told])
+    words = re.sub(r"\s+", " ", words)
+    for label in drawn(name, given, width).labels:
+        for word in label.words.split():
+            assert word.strip(":;,").lower() in words.lower(), f"{label.words!r} is not told"
+
+
+def test_both_arrangements_say_the_same():
+    for name, given in CASES:
+        wide, narrow = drawn(name, given, WIDE), drawn(name, given, NARROW)
+        assert wide.title == narrow.title and wide.told == narrow.told
+
+
+@pytest.mark.parametrize("theme", looks.THEMES)
+@pytest.mark.parametrize("name", looks.LOOKS)
+def test_a_look_is_seen_and_its_text_is_read(name, theme):
+    """3:1 by its fill or its outline, 4.5:1 for the text on it. The ground of a picture is the page, or a
+    card."""
+    fill, line = looks.fill(name, theme), looks.line(name, theme)
+    for ground in GROUNDS:
+        colour = tokens.palette(theme)[ground]
+        assert max(looks.contrast(fill, colour), looks.contrast(line, colour)) >= 3
+    assert looks.contrast(looks.ink(name, theme), fill) >= 4.5
+
+
+@pytest.mark.parametrize("theme", looks.THEMES)
+@pytest.mark.parametrize("name", looks.INKS)
+def test_a_text_on_the_page_is_read(name, theme):
+    assert all(
+        looks.contrast(looks.ink(name, theme), tokens.palette(theme)[ground]) >= 4.5 for ground in GROUNDS
+    )
+
+
+@pytest.mark.parametrize("theme", looks.THEMES)
+@pytest.mark.parametrize("name", looks.LINES)
+def test_a_line_is_seen(name, theme):
+    palette = tokens.palette(theme)
+    assert all(looks.contrast(palette[name], palette[ground]) >= 3 for ground in GROUNDS)
+
+
+@pytest.mark.parametrize("theme", looks.THEMES)
+def test_a_forward_is_told_from_a_backward(theme):
+    assert looks.contrast(looks.fill("forward", theme), looks.fill("backward", theme)) >= 1.8
+
+
+def test_the_style_sheet_has_every_look_in_both_themes():
+    css = looks.css()
+    for name, theme in itertools.product(looks.LOOKS, looks.THEMES):
+        assert f"--d-{name}: {looks.fill(name, theme)};" in css and f".m-{name} " in css
+    assert css.index('"default"') < css.index('"slate"')
+
+
+# -- numbers -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("key", SCHEDULES)
+def test_a_strip_is_the_executed_schedule(key, width):
+    """Each block's place is its time on one scale, its number is its micro-batch; nothing else is drawn."""
+    picture = schedule.draw(width, key)
+    each_s = (0.02, 0.02, 0.02)  # the clock of the lesson's figure
+    run = pipeline_schedules.by_key(key, 4, 8, 2 if key == "interleaved" else 1, *each_s)
+    columns = ("stage", "kind", "batch", "start_s", "end_s")
+    wanted = {
+        tuple(float(value) for value in row)
+        for row in zip(*(run[column] for column in columns))
+        if row[0] >= 0
+    }
+    blocks = [mark for mark in picture.marks if "batch" in mark.about]
+    assert {tuple(float(mark.about[column]) for column in columns) for mark in blocks} == wanted
+    whole = [mark for mark in blocks if sum(other.about == mark.about for other in blocks) == 1]
+    scales = {round((m.right - m.left) / (m.about["end_s"] - m.about["start_s"]), 6) for m in whole}
+    assert len(scales) == 1
+    for mark in whole:
+        on = [
+            one.words
+            for one in picture.labels
+            if mark.left <= one.left and one.right <= mark.right and mark.top < one.y < mark.bottom
+        ]
+        assert on == [str(int(mark.about["batch"]) + 1)]
+    held = [units.number(float(value), 2) for value in run["held"][:4]]
+    assert [one.words for one in picture.labels if one.right == width and one.words != "held"] == held
+    assert units.human(float(run["bubble"]), "percent") in picture.labels[0].words
+    assert units.human(float(run["step_s"]), "seconds") in picture.labels[0].words
+
+
+def test_all_strips_have_one_scale():
+    found = set()
+    for key in SCHEDULES:
+        mark = next(mark for mark in schedule.draw(WIDE, key).marks if "batch" in mark.about)
+        found.add(round((mark.right - mark.left) / (mark.about["end_s"] - mark.about["start_s"]), 6))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("key", held_over_time.SCHEDULES)
+def test_what_is_held_over_time_is_what_the_schedule_holds(key):
+    run = schedule.executed(key)
+    changes = held_over_time.steps(run)
+    assert max(held for _, held in changes) == run.held[0]
+    assert (
+        changes[-1][1] == 0 and sum(later > held for (_, held), (_, later) in zip(changes, changes[1:])) == 8
+    )
+    tops = [mark for mark in held_over_time.draw(WIDE).marks if "held" in mark.about]
+    assert {round((mark.bottom - mark.top) / mark.about["held"], 6) for mark in tops} == {held_over_time.UNIT}
+
+
+def test_one_node_works_at_a_time():
+    blocks = sorted(
+        (m.about["start_s"], m.about["end_s"]) for m in one_works.draw(WIDE).marks if "batch" in m.about
+    )
+    assert len(blocks) == 2 * one_works.NODES
+    assert all(end <= start for (_, end), (start, _) in zip(blocks, blocks[1:]))
+    words = one_works.draw(WIDE).labels[0].words
+    assert numbers_in(words) == [str(catalog.model("llama3.1-405b").layers), "16"]
+
+
+def test_zero_shares_are_the_engines():
+    params = models.parameters(catalog.model("llama3-8b"))
+    picture = zero_shares.draw(WIDE)
+    amounts = [
+        units.human(float(memory.sharded_state_bytes(params, catalog.recipe("bf16-adam"), 4, stage)), "bytes")
+        for stage in range(4)
+    ]
+    assert [one.words for one in picture.labels if "on each" in one.words] == [
+        f"{it} on each" for it in amounts
+    ]
+    for stage, rank in itertools.product(range(4), range(4)):
+        filled = [
+            m
+            for m in picture.marks
+            if m.look == "hbm" and m.about.get("stage") == stage and m.about["rank"] == rank
+        ]
+        per_parameter = sum(mark.about["held"] for mark in filled)
+        assert per_parameter * params == pytest.approx(zero_shares.held_bytes(stage))
+    assert all(len(numbers_in(one.words)) <= 1 for one in picture.labels)
+
+
+def test_owners_of_blocks_share_the_work_that_is_drawn():
+    """Cells that the mask lets through, counted in the picture, against the closed form (which knows single
+    tokens)."""
+    picture = token_owners.draw(WIDE)
+    for order, _ in token_owners.ORDERS:
+        cells = [mark for mark in picture.marks if mark.about.get("order") == order]
+        work = [0.0] * token_owners.RANKS
+        for cell in cells:
+            work[cell.about["rank"]] += {"forward": 1.0, "compute-pale": 0.5, "idle": 0.0}[cell.look]
+        assert len(cells) == token_owners.BLOCKS**2
+        assert [each / sum(work) for each in work] == pytest.approx(token_owners.shares(order), abs=1e-4)
+    shown = [one.words for one in picture.labels if "%" in one.words]
+    assert shown == [
+        f"{rank}: {units.human(share, 'percent', 2)}"
+        for order, _ in token_owners.ORDERS
+        for rank, share in enumerate(token_owners.shares(order))
+    ]
+
+
+def test_tokens_reach_the_experts_that_they_chose():
+    picture = expert_exchange.draw(WIDE)
+    experts = [mark for mark in picture.marks if "load" in mark.about]
+    assert [mark.about["load"] for mark in experts] == expert_exchange.loads()
+    assert sum(expert_exchange.loads()) == expert_exchange.RANKS * expert_exchange.TOKENS
+    assert [words for words in (one.words for one in picture.labels) if words.endswith(("token", "tokens"))][
+        1:
+    ] == [f"{load} token{'' if load == 1 else 's'}" for load in expert_exchange.loads()]
+
+
+def test_two_phases_last_as_long_as_the_engine_says():
+    read_s, token_s = two_phases.times_s()
+    picture = two_phases.draw(WIDE)
+    blocks = [mark for mark in picture.marks if "end_s" in mark.about]
+    assert blocks[0].about["end_s"] == read_s and len(blocks) == 1 + two_phases.ANSWER
+    assert (blocks[0].right - blocks[0].left) / (blocks[1].right - blocks[1].left) == pytest.approx(
+        read_s / token_s
+    )
+    words = " ".join(one.words for one in picture.labels)
+    assert units.human(read_s, "seconds") in words and units.human(token_s, "seconds") in words
+
+
+def test_an_all_reduce_ends_with_every_sum_on_every_rank():
+    """Each table against numpy: the parts that a rank holds, scattered sums, all sums."""
+    parts = np.random.default_rng(0).integers(1, 9, (two_halves.RANKS, two_halves.RANKS))
+    sums = parts.sum(axis=0)
+    value = {
+        f"{letter}{rank}": parts[rank, at] for at, letter in enumerate(two_halves.CHUNKS) for rank in range(4)
+    }
+    value |= {f"Σ{letter}": sums[at] for at, letter in enumerate(two_halves.CHUNKS)}
+    held = [
+        [[value.get(two_halves.holds(state, rank, chunk), 0) for chunk in range(4)] for rank in range(4)]
+        for state in range(3)
+    ]
+    assert np.array_equal(held[0], parts)
+    assert np.array_equal(held[1], np.diag(sums)) and np.array_equal(held[2], np.tile(sums, (4, 1)))
+
+
+def test_a_row_has_a_box_for_each_hop_that_waits():
+    """Executed: a ring of n ranks is busy for 2(n − 1) steps."""
+    marks = hops_in_a_row.draw(WIDE).marks
+    for ranks_there in hops_in_a_row.RANKS:
+        run = ranks_operations.all_reduce(ranks.example(ranks_there, ranks_there))
+        drawn = [
+            mark for mark in marks if mark.about == mark.about | {"ranks": ranks_there, "algorithm": "ring"}
+        ]
+        assert len(drawn) == run.busy_steps == 2 * (ranks_there - 1)
+    assert "64 ranks, tree: 12 hops, 32.4 µs" in hops_in_a_row.draw(WIDE).told
+
+
+def test_a_rail_has_one_leaf_and_a_gpu_in_each_node():
+    marks = rails.draw(WIDE).marks
+    for rail in range(rails.PER_NODE):
+        levels = [mark.about["level"] for mark in marks if mark.about.get("rail") == rail]
+        assert sorted(levels) == ["gpu", "gpu", "leaf"]
+    assert len({mark.look for mark in marks if mark.about.get("rail") == rails.MARKED}) == 1
+
+
+def test_a_mesh_has_every_rank_once_where_its_coordinates_put_it():
+    nodes = [mark for mark in nested_mesh.draw(WIDE).marks if "ranks" in mark.about]
+    assert sorted(rank for node in nodes for rank in node.about["ranks"]) == list(range(nested_mesh.GPUS))
+    size = mesh.sizes(nested_mesh.GPUS, tp=nested_mesh.TENSOR, pp=nested_mesh.STAGES)
+    stride = mesh.strides(size)
+    for node in nodes:
+        for at, rank in enumerate(node.about["ranks"]):
+            assert placement.coordinate(rank, size.tp, stride.tp) == at
+            assert placement.coordinate(rank, size.pp, stride.pp) == node.about["stage"]
+            assert placement.coordinate(rank, size.dp, stride.dp) == node.about["replica"]
+
+
+def test_bars_of_traffic_are_to_scale_and_add_up():
+    picture = round_trips.draw(WIDE)
+    bars = [mark for mark in picture.marks if "amount" in mark.about]
+    longest = max(bars, key=lambda mark: mark.about["amount"])
+    for mark in bars:
+        share = mark.about["amount"] / longest.about["amount"]
+        assert mark.right - mark.left == pytest.approx(max(1.0, share * (longest.right - longest.left)))
+    closed = flash_attention.standard_bytes(round_trips.TOKENS, round_trips.HEAD_DIM)
+    assert round_trips.moved_bytes(round_trips.APART) == closed
+    least = flash_attention.once_bytes(round_trips.TOKENS, round_trips.HEAD_DIM)
+    assert round_trips.moved_bytes(round_trips.AT_LEAST) == least
+    shown = " ".join(one.words for one in picture.labels)
+    for amount in (closed, least, *(mark.about["amount"] for mark in bars)):
+        assert units.human(amount, "bytes") in shown
+
+
+def test_a_prompt_lasts_as_long_as_the_engine_says():
+    read_s, token_s = two_pools.times_s()
+    picture = two_pools.draw(WIDE)
+    read = next(mark for mark in picture.marks if mark.about.get("took_s"))
+    token = next(mark for mark in picture.marks if mark.look == "hbm" and mark.top == read.top)
+    assert (read.right - read.left) / (token.right - token.left) == pytest.approx(read_s / token_s)
+    assert read.about["took_s"] == read_s
+    assert any(units.human(read_s, "seconds") in one.words for one in picture.labels)
+
+
+def test_replicas_share_out_the_whole_batch():
+    parts = replicas.parts()
+    assert parts[0][0] == 1 and all(last + 1 == first for (_, last), (first, _) in zip(parts, parts[1:]))
+    shown = [numbers_in(one.words) for one in replicas.draw(WIDE).labels if " to " in one.words]
+    assert shown == [[str(first), str(last)] for first, last in parts]
+
+
+# -- the picture refuses what cannot be read -----------------------------------------------------------------
+def test_a_text_without_room_is_refused():
+    picture = Picture("t", "a")
+    with pytest.raises(ValueError, match="its box 10"):
+        picture.box(0, 0, 10, 10, "plain", "far too long")
+    with pytest.raises(ValueError, match="cut by the edge"):
+        picture.text(WIDE - 5, 20, "outside")
+    picture.text(0, 20, "one")
+    with pytest.raises(ValueError, match="'two' lies on 'one'"):
+        picture.text(5, 24, "two")
+    with pytest.raises(ValueError, match="no look 'pink'"):
+        picture.box(0, 40, 10, 10, "pink")
+    with pytest.raises(ValueError, match="the figures' font has no 漢"):
+        picture.text(0, 60, "漢")
+
+
+# -- the fence -----------------------------------------------------------------------------------------------
+WRONG = {
+    "an unknown diagram": ("name: nothing\ncaption: c", "there is no diagram 'nothing'", 0),
+    "an unknown argument": ("name: replicas\ncaption: c\nranks: 3", "replicas has no argument 'ranks'", 2),
+    "an unknown value": ("name: schedule\nschedule: fast\ncaption: c", "fast", 0),
+    "no argument": ("name: schedule\ncaption: c", "schedule needs a line 'schedule: …'", 0),
+    "no caption": ("name: replicas", "needs a line 'caption: …'", 0),
+    "a number that cannot be computed": ("name: replicas\ncaption: '`#!n nonsense`'", "nonsense", None),
+    "no YAML": ("name: [1", "not YAML", None),
+}
+
+
+def html(lines: str) -> str:
+    fences = {"custom_fences": [{"name": "diagram", "class": "diagram", "format": fence.format}]}
+    settings = {"pymdownx.superfences": fences}
+    return Markdown(extensions=["pymdownx.superfences"], extension_configs=settings).convert(
+        f"``` diagram\n{lines}\n```\n"
+    )
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_faulty_fence_is_refused_with_its_place(what, tmp_path, monkeypatch):
+    lines, words, line = WRONG[what]
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "09-x.md").write_text(
+        f"# A page\n\n``` diagram\n{lines}\n```\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(lessons.fault, "__defaults__", (tmp_path / "lessons",))
+    with pytest.raises(lessons.LessonFault) as stopped:
+        html(lines)
+    place = re.match(r"lessons/09-x\.md:(\d+): ", str(stopped.value))
+    assert place and words in str(stopped.value), stopped.value
+    assert line is None or int(place[1]) == 4 + line
+
+
+def test_a_figure_has_both_arrangements_a_title_and_its_words():
+    found = html("name: schedule\nschedule: zb-h1\ncaption: Look *here*.")
+    assert found.count("<svg") == 2 and found.count("<title") == found.count("<desc") == 2
+    ids = re.findall(r' id="([^"]+)"', found)
+    assert len(ids) == len(set(ids))
+    for names in re.findall(r'aria-(?:labelledby|describedby)="([^"]+)"', found):
+        assert names in ids
+    assert "<li>stage 1" in found and "Look <em>here</em>." in found
+    assert "<script" not in found and " style=" not in found
+
+
+# -- the pictures with which lessons open -------------------------------------------------------------------
+def first_picture(page):
+    """What stands between a lesson's question and its opening case."""
+    between = page.text[page.text.index("{ .question }") : page.text.index("!!! case")]
+    return [fence.kind for fence in lessons.Lesson(page.name, f"# X\n\n{between}", page.file).fences]
+
+
+def test_every_lesson_opens_with_one_picture():
+    assert [page.name for page in lessons.numbered() if first_picture(page) != ["diagram"]] == []
+
+
+def test_the_state_is_as_long_as_it_has_bytes():
+    marks = whole_on_each.draw(WIDE).marks
+    cell = next(mark for mark in marks if mark.about.get("gpu") == 0)
+    state = next(mark for mark in marks if mark.about.get("held") == memory.state_bytes(70e9))
+    assert (state.right - state.left) / (cell.right - cell.left) == pytest.approx(1.12e12 / 80e9)
+    assert sum("gpu" in mark.about for mark in marks) == 64
+
+
+def test_the_puzzle_of_lesson_01_has_the_numbers_of_its_answer_and_not_the_answer():
+    """The same state and cells as ``whole_on_each``; nothing is past a limit yet."""
+    answer = {
+        mark.about["held"]: mark.right - mark.left
+        for mark in whole_on_each.draw(WIDE).marks
+        if "held" in mark.about
+    }
+    marks = room_in_all.draw(WIDE).marks
+    [state] = [mark for mark in marks if "held" in mark.about]
+    assert state.right - state.left == pytest.approx(answer[memory.state_bytes(70e9)])
+    assert sum("gpu" in mark.about for mark in marks) == 64 and not any(mark.look == "past" for mark in marks)
+
+
+@pytest.mark.parametrize("opening", [room_in_all, two_numberings])
+def test_an_opening_picture_does_not_answer_its_case(opening):
+    """Lesson 01 asks where the memory went, lesson 03 what changed; these words are the answers."""
+    picture = opening.draw(WIDE)
+    said = " ".join([picture.title, picture.about, *picture.told]).lower()
+    assert not re.search("each gpu (needs|for)|does not fit|data parallel|nvlink|infiniband|wire", said)
+    assert not {mark.look for mark in picture.marks} & {"past", "link", "network"}
+
+
+def test_the_two_numberings_take_what_the_lesson_says():
+    numbered = {per_node: two_numberings.group_s(per_node) for per_node in two_numberings.TITLES}
+    assert numbered[8] == pytest.approx(1.49, rel=0.01) and numbered[1] == pytest.approx(13.4, rel=0.01)
+    members = [mark for mark in two_numberings.draw(WIDE).marks if mark.about["member"]]
+    assert len(members) == 16 and len({mark.top for mark in members[:8]}) == 1
+    assert len({mark.left for mark in members[8:]}) == 1
+
+
+def test_the_numbers_around_1_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+    for kind, dtype in zip(between_neighbours.SHOWN[1:3], (torch.float16, torch.bfloat16)):
+        found = between_neighbours.numbers(kind)
+        assert torch.tensor(found, dtype=torch.float64).to(dtype).double().tolist() == found.tolist()
+        between = (found[1:] + found[:-1]) / 2
+        assert not set(torch.tensor(between).to(dtype).double().tolist()) & set(between.tolist())
+        asked = torch.tensor(1 + between_neighbours.UPDATE, dtype=torch.float64).to(dtype).double().item()
+        assert between_neighbours.kept(kind) == asked
+
+
+def test_the_memory_is_the_replay_s():
+    run, marks = no_hole_large_enough.replayed(), no_hole_large_enough.draw(WIDE).marks
+    row_bytes = 80e9 / 16
+
+    def drawn(look):
+        of_rows = [mark for mark in marks if mark.look == look and "row" in mark.about]
+        return sum(mark.right - mark.left for mark in of_rows) / WIDE * row_bytes
+
+    assert drawn("hbm") == pytest.approx(run["allocated_bytes"], rel=0.01)
+    assert drawn("idle") == pytest.approx(run["reserved_bytes"]) and run["failed"] == 1
+    asked = sum(mark.about["size"] for mark in marks if mark.look == "past")
+    assert asked == pytest.approx(run["wanted_bytes"], rel=1e-6) and run["largest_bytes"] < asked
+    assert 80e9 - run["reserved_bytes"] < asked < 80e9 - run["allocated_bytes"]
+
+
+def test_a_token_s_launches_are_the_played_ones():
+    eager, captured = who_waits.played(0), who_waits.played(1)
+    assert eager["kernels"] == captured["kernels"] and captured["total_s"] < 0.6 * eager["total_s"]
+    marks = [
+        mark for mark in who_waits.draw(WIDE).marks if mark.look == "compute" and not mark.about["captured"]
+    ]
+    assert len(marks) == sum(start < who_waits.SPAN_S for start in eager["start_s"])
+
+
+def test_the_cpu_s_time_is_the_measured_one_and_the_lesson_s():
+    issue_s, run_s = down_to_the_kernel.times_s()
+    assert issue_s == pytest.approx(12.9e-6, rel=0.01) and run_s < issue_s / 4
+
+
+def test_one_kernel_moves_a_fifth_of_five():
+    assert one_kernel_of_five.taken_s(5) == pytest.approx(5 * one_kernel_of_five.taken_s(1))
+    assert one_kernel_of_five.taken_s(1) == pytest.approx(2 * 4096 * 8192 * 2 / 3.35e12)
+
+
+def test_a_program_s_bands_meet_in_its_tile():
+    marks = {next(iter(mark.about.items())): mark for mark in one_program.draw(WIDE).marks if mark.about}
+    a, b, c = marks["reads", "A"], marks["reads", "B"], marks["writes", "C"]
+    assert (a.top, a.bottom, b.left, b.right) == pytest.approx((c.top, c.bottom, c.left, c.right))
+    assert one_program.counted() == (2048 // 128, 4096 // 256)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_ladder_s_rungs_are_as_far_apart_as_their_rates(width):
+    """Compute, HBM, NVLink, InfiniBand of an H100, one way each; a factor of ten is one length everywhere."""
+    rates = [mark.about["rate"] for mark in four_numbers.draw(width).marks]
+    gpu = catalog.gpu("h100-sxm")
+    assert rates == [
+        gpu.bf16_flops_per_s,
+        gpu.hbm_bytes_per_s,
+        catalog.link("nvlink4").bytes_per_s,
+        catalog.link("ib-ndr").bytes_per_s,
+    ]
+    places = [(mark.left + mark.right) / 2 for mark in four_numbers.draw(width).marks]
+    assert np.diff(places) == pytest.approx(np.diff(np.log10(rates)) * four_numbers.place(1e11, width))
+    told = " ".join(four_numbers.draw(width).told)
+    assert "295 FLOP for each byte" in told and "7.44 times less" in told and "9 times less" in told
+
+
+def test_every_diagram_is_shown_on_a_page_and_every_page_that_has_one_shows_it_once():
+    shown = [
+        (options["name"], options.get("schedule"))
+        for page in lessons.pages()
+        for options in page.options("diagram")
+    ]
+    assert len(shown) == len(set(shown)) and {name for name, _ in shown} == set(fence.names())
+    assert {key for _, key in shown if key} == set(SCHEDULES)
+
+
+def test_gathers_and_passes_are_the_executed_step_on_one_scale():
+    """All tasks of both runs. With enough tokens only the first gather and the last scatter are exposed."""
+    picture, scales = gathers_behind_passes.draw(WIDE), set()
+    for each in gathers_behind_passes.TOKENS:
+        run = gathers_behind_passes.executed(each)
+        blocks = [mark for mark in picture.marks if mark.about.get("tokens") == each and "kind" in mark.about]
+        wanted = sorted((kind, start, end) for kind, _, start, end in gathers_behind_passes.tasks(run))
+        assert sorted((m.about["kind"], m.about["start_s"], m.about["end_s"]) for m in blocks) == wanted
+        assert len(blocks) == 5 * gathers_behind_passes.LAYERS
+        scales |= {round((m.right - m.left) / (m.about["end_s"] - m.about["start_s"]), 6) for m in blocks}
+        assert any(units.human(float(run["total_s"]), "seconds") in one.words for one in picture.labels)
+    assert len(scales) == 1
+    enough, few = (gathers_behind_passes.executed(tokens) for tokens in gathers_behind_passes.TOKENS)
+    first = gathers_behind_passes.tasks(enough)[0]
+    assert enough["exposed_s"] == pytest.approx(2 * (first[3] - first[2]))
+    assert few["exposed_share"] > 1 / 3
+
+
+def test_an_all_reduce_hides_but_for_its_last_piece_or_queues_up():
+    """With enough tokens each piece is sent when it is ready; with half of them the wire never rests."""
+    enough, few = behind_backward.run(behind_backward.ENOUGH), behind_backward.run(behind_backward.TOO_FEW)
+    piece_s = enough.end_s[0] - enough.start_s[0]
+    assert enough.start_s == pytest.approx(enough.ready_s) and enough.exposed_s == pytest.approx(piece_s)
+    assert few.start_s[1:] == pytest.approx(few.end_s[:-1]) and few.exposed_s > 3 * piece_s
+    drawn = [mark for mark in behind_backward.draw(WIDE).marks if mark.look == "network"]
+    assert len(drawn) == 2 * behind_backward.PIECES + 1  # and the key
+    widths = [mark.right - mark.left for mark in drawn[:-1]]
+    assert widths == pytest.approx([widths[0]] * len(widths)), "one scale"

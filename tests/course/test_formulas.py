@@ -1,0 +1,33 @@
+"""The sheet of formulas holds every boxed rule of every lesson, and each title leads to its place."""
+
+from course import excerpts, lessons
+from course.lessons import box_address
+from tests.conftest import ROOT
+
+
+def test_no_rule_is_missed():
+    for path in sorted((ROOT / "lessons").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        titles = [line.split('"')[1] for line in text.splitlines() if line.strip().startswith("!!! rule ")]
+        rules = lessons.read(path).boxes("rule")
+        assert [rule.name for rule in rules] == [title.removeprefix("Rule: ") for title in titles], path.name
+        assert len({rule.anchor for rule in rules}) == len(titles), f"{path.name} has two rules of one name"
+
+
+def test_a_rule_is_taken_whole_and_its_links_lead_out_of_the_lesson():
+    text = (
+        'before\n\n!!! rule "Rule: half"\n\n    First $a_1$,\n    [see](03-interconnect.md#rule-x).\n\n    '
+        "??? note\n\n"
+        "        deeper\n\nafter\n"
+    )
+    (rule,) = lessons.boxes_in(text)
+    html = excerpts.html(rule.source, None)
+    assert rule.source == "First $a_1$,\n[see](03-interconnect.md#rule-x).\n\n??? note\n\n    deeper\n"
+    assert 'href="../03-interconnect/#rule-x"' in html and "<math" in html and "after" not in html
+
+
+def test_a_box_has_an_address_made_of_its_title():
+    assert (
+        box_address("rule", "Rule: tensor ranks up to about F·W/C") == "rule-tensor-ranks-up-to-about-f-w-c"
+    )
+    assert box_address("exercise", "Design: a pipeline") == "exercise-design-a-pipeline"

@@ -1,0 +1,53 @@
+"""The page of figures: each is there once, its picture is of what it now says, and the page is light."""
+
+import re
+
+import pytest
+from PIL import Image
+
+from course import pictures
+from course.fences import gallery
+from tests.conftest import ROOT
+from widgets.kit.widget import all_widgets
+
+PICTURES = ROOT / "site" / "theme" / gallery.FOLDER
+MOST = 45_000  # bytes of a picture
+ANEW = "python -m course.pictures figures"
+
+
+def test_every_figure_is_there_once():
+    assert sorted(slug for slug, _ in gallery.figures()) == sorted(all_widgets())
+    assert all(shown_in and shown_in != "on no page yet" for _, shown_in in gallery.figures())
+    assert {path.stem for path in PICTURES.glob("*")} == set(all_widgets()), ANEW
+
+
+@pytest.mark.parametrize("slug", sorted(all_widgets()))
+def test_a_picture_is_of_what_its_figure_says_today(slug):
+    path = PICTURES / f"{slug}.png"
+    assert path.stat().st_size < MOST
+    with Image.open(path) as picture:
+        assert picture.size == (gallery.WIDTH, gallery.HEIGHT)
+        assert picture.info["Title"] == pictures.told(slug), f"{ANEW} {slug}"
+
+
+def test_the_fence_takes_no_options():
+    with pytest.raises(Exception, match="this fence takes no options"):
+        gallery.render("columns: 3")
+
+
+def test_the_page_is_light_and_its_links_lead_to_the_figures(site):
+    html = (site / "figures" / "index.html").read_text(encoding="utf-8")
+    assert 'class="widget"' not in html, "no figure is alive there"
+    assert len(html) < 120_000
+    gallery_of = re.findall(
+        r'<a href="\.\./(\w+)/"><img src="\.\./([\w./-]+)" alt="" [^>]*loading="lazy">', html
+    )
+    assert len(gallery_of) == len(all_widgets())
+    for slug, picture in gallery_of:
+        assert (site / slug / "index.html").exists() and (site / picture).exists()
+
+
+def test_the_page_says_numbers_as_the_figures_do(site):
+    html = (site / "figures" / "index.html").read_text(encoding="utf-8")
+    for text in ("8,192", "3.51", "1.4·10⁻⁴⁵"):
+        assert text in html

@@ -1,0 +1,228 @@
+"""What a lesson's front matter gives a name holds on its page and in its boxes elsewhere, nowhere else."""
+
+import re
+
+import pytest
+from markdown import Markdown
+
+from course import excerpts, given, lessons, numbers
+from course.fences import base, table, widget
+from course.lessons import LessonFault
+
+PAGE = """---
+title: Sharing
+given:
+  llama: {{is: 'model("llama3-70b")', says: Llama 3 70B}}
+  weights_bytes: 2 * models.parameters(llama)
+{more}---
+# Sharing
+
+Who shares what?
+{{ .question }}
+
+Weights take `#!n weights_bytes | GB`, a bar of `#!bar weights_bytes / 1e12`.
+
+``` table
+rows: (1, 2)
+columns:
+  GPUs: it
+  each: weights_bytes / it | GB
+```
+
+!!! rule "Rule: share"
+
+    Two hold `#!n weights_bytes / 2 | GB` each.
+
+!!! exercise "How much?"
+
+    ??? solution "Solution"
+
+        `#!n weights_bytes | GB ? Weights of {{llama}}`, said `#!n llama.name`.
+"""
+
+
+def converter() -> Markdown:
+    inline = [{"name": "n", "class": "n", "format": numbers.number}]
+    inline += [{"name": "bar", "class": "bar", "format": numbers.bar}]
+    fences = [{"name": "table", "class": "table", "format": table.format}]
+    return Markdown(
+        extensions=[
+            "admonition",
+            "attr_list",
+            "md_in_html",
+            "pymdownx.details",
+            "pymdownx.superfences",
+            "pymdownx.inlinehilite",
+            "course.exercises",
+            "course.given",
+        ],
+        extension_configs={
+            "pymdownx.inlinehilite": {"custom_inline": inline},
+            "pymdownx.superfences": {"custom_fences": fences},
+        },
+    )
+
+
+@pytest.fixture
+def put(tmp_path, monkeypatch):
+    """Puts a page into a folder that stands for lessons/."""
+    folder = tmp_path / "lessons"
+    folder.mkdir()
+    monkeypatch.setattr(lessons.with_body, "__defaults__", (folder,))
+    monkeypatch.setattr(lessons.fault, "__defaults__", (folder,))
+
+    def put(text: str, name: str = "05-sharing.md") -> lessons.Lesson:
+        (folder / name).write_text(text, encoding="utf-8")
+        return lessons.read(name, folder)
+
+    return put
+
+
+def test_names_hold_in_numbers_bars_tables_and_exercises(put):
+    out = converter().convert(put(PAGE.format(more="")).body)
+    assert out.count("141\xa0GB") == 2 and "width: 14.11%" in out and "70.6&nbsp;" not in out
+    assert re.findall(r"<td[^>]*>([\d.]+)</td>", out) == ["141", "70.6"]
+    assert 'data-expected="141' in out and "Llama\xa03\xa070B</span>" in out
+    assert 'data-expr="weights_bytes"' in out
+
+
+def test_the_box_says_what_they_stand_for_once_behind_the_question(put):
+    out = converter().convert(put(PAGE.format(more="")).body)
+    box = re.search(r'<details class="given".*?</details>', out, re.DOTALL)[0]
+    assert out.count("What this lesson assumes") == 1
+    assert out.index("Who shares") < out.index(box) < out.index("Weights take")
+    assert "<code>llama</code> Llama 3 70B</dt>" in box
+    assert "<code>model(&#34;llama3-70b&#34;)</code>" in box
+    assert "<code>weights_bytes</code></dt>" in box, "words are optional"
+
+
+def test_a_page_without_names_stays_as_it_was(put):
+    page = put("# Title\n\nAsks?\n{ .question }\n\n`#!n 1 + 1`\n")
+    assert given.with_box(page.body, page) == page.body
+    assert "What this lesson assumes" not in converter().convert(page.body)
+
+
+def test_names_end_with_their_page_even_if_it_fails(put):
+    page = put(PAGE.format(more=""))
+    with pytest.raises(LessonFault, match="nonsense"):
+        broken = put(page.text.replace("weights_bytes / 2", "nonsense"))
+        converter().convert(broken.body)
+    assert lessons.current() is None
+    with pytest.raises(LessonFault, match="weights_bytes"):
+        converter().convert("Text `#!n weights_bytes | GB`")
+
+
+def test_a_quoted_box_has_the_names_of_its_own_lesson(put):
+    page = put(PAGE.format(more=""))
+    other = put(PAGE.format(more="").replace("llama3-70b", "llama3-8b"), "06-other.md")
+    (rule,) = page.boxes("rule")
+    with lessons.on(other):
+        assert "70.6\xa0GB" in excerpts.html(rule.source, page)
+        assert "8.03\xa0GB" in excerpts.html(rule.source, other)
+
+
+def test_what_is_kept_depends_on_the_definitions_that_are_used(put, monkeypatch):
+    keys = []
+    monkeypatch.setattr(
+        numbers, "kept_text", lambda kind, source, make, modules: keys.append(source) or make(source)
+    )
+    page = put(PAGE.format(more=""))
+    other = put(PAGE.format(more="").replace("llama3-70b", "llama3-8b"), "06-other.md")
+    for lesson in (page, other):
+        with lessons.on(lesson):
+            numbers.kept("value", "weights_bytes", str)
+            numbers.kept("value", "1 + 1", str)
+    assert len(set(keys)) == 3 and keys[1] == keys[3] == "1 + 1"
+    assert 'llama = model("llama3-8b")' in keys[2], "what a definition stands on belongs to it"
+
+
+def test_the_kept_file_changes_with_the_definition(put, monkeypatch, tmp_path):
+    monkeypatch.setenv("KEEP_COMPILED", str(tmp_path / "compiled"))
+    for model, shown in (("llama3-70b", "141 GB"), ("llama3-8b", "16.1 GB")):
+        with lessons.on(put(PAGE.format(more="").replace("llama3-70b", model))):
+            assert numbers.evaluate("weights_bytes | GB") == shown
+
+
+@pytest.mark.parametrize(
+    "more, line, words",
+    [
+        ("  layout: 1 + 1\n", 6, "given layout: this name has a meaning"),
+        ("  gpu: 1 + 1\n", 6, "given gpu: this name has a meaning"),
+        ("  sum: 1 + 1\n", 6, "given sum: this name has a meaning"),
+        ("  print: 1 + 1\n", 6, "given print: this name has a meaning"),
+        ("  it: 1 + 1\n", 6, "given it: this name has a meaning"),
+        ("  two words: 1 + 1\n", 6, "given two words: a name is a word"),
+        ("  lambda: 1 + 1\n", 6, "given lambda: a name is a word"),
+        ("  lonely: 1 + 1\n", 6, "given lonely: nothing on the page uses"),
+        ("  llama: 1 + 1\n", 6, "'llama' stands twice"),
+        ("  other: {is: 1 + 1, say: x}\n", 6, "given other: write an expression, or"),
+        ("  other: {says: x}\n", 6, "given other: write an expression, or"),
+        ("  other: [1]\n", 6, "given other: write an expression, or"),
+        ("nedds: []\n", 6, "unknown key 'nedds'; allowed are title, lesson, needs"),
+        ("title: Again\n", 6, "'title' stands twice"),
+        ("needs: [1\n", 6, "this is not YAML"),
+    ],
+)
+def test_a_fault_of_the_front_matter_is_named_with_its_line(put, more, line, words):
+    page = put(PAGE.format(more=more))
+    with pytest.raises(LessonFault, match=rf"^lessons/05-sharing\.md:{line}: .*{re.escape(words)}"):
+        converter().convert(page.body)
+
+
+def test_a_definition_that_cannot_be_computed_is_named_with_its_line(put):
+    page = put(PAGE.format(more="").replace("models.parameters(llama)", "nonsense"))
+    with pytest.raises(LessonFault, match=r"^lessons/05-sharing\.md:5: given weights_bytes: .*nonsense"):
+        converter().convert(page.body)
+
+
+def test_only_earlier_names_may_be_used(put):
+    swapped = "  big: 2 * small\n  small: 1 + 1\n"
+    page = put(PAGE.format(more=swapped).replace("Weights take", "`#!n big` `#!n small`"))
+    with pytest.raises(LessonFault, match=r"lessons/05-sharing\.md:6: given big: .*'small' is not defined"):
+        converter().convert(page.body)
+
+
+# -- one base for fences -------------------------------------------------------------------------------------
+def test_whatever_a_formatter_raises_stops_the_build_with_its_place_and_cause(put):
+    def render(source):
+        raise ZeroDivisionError("by nothing")
+
+    put("# Title\n\nText\n\n``` odd\nname: x\n```\n")
+    fences = [{"name": "odd", "class": "odd", "format": base.formatter(render)}]
+    with pytest.raises(LessonFault, match=r"^lessons/05-sharing\.md:6: .*odd: ZeroDivisionError") as stopped:
+        Markdown(
+            extensions=["pymdownx.superfences"],
+            extension_configs={"pymdownx.superfences": {"custom_fences": fences}},
+        ).convert("# Title\n\nText\n\n``` odd\nname: x\n```\n")
+    assert isinstance(stopped.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    "fence, kind, line, words",
+    [
+        ("rows: (1,)\ncolumns:\n  A: it\n  A: it\n", "table", 5, "'A' stands twice"),
+        (
+            "rows: (1,)\ncolumns:\n  A: it\nwidth: 3\n",
+            "table",
+            5,
+            "unknown key 'width'; allowed are rows, col",
+        ),
+        ("name: memory_stack\nsize: 1e9\nsize: 2e9\n", "widget", 4, "'size' stands twice"),
+        ("name: memory_stack\nsice: 1e9\n", "widget", 3, "memory_stack has no control 'sice'; it has "),
+    ],
+)
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_a_key_is_named_with_its_own_line(put, fence, kind, line, words, indent):
+    text = "".join(f"{indent}{each}\n" for each in f"``` {kind}\n{fence}```".split("\n"))
+    put("# T\n" + text)  # the fence's ticks are on line 2
+    formats = {"table": table.format, "widget": widget.format}
+    with pytest.raises(LessonFault, match=rf"^lessons/05-sharing\.md:{line + 1}: .*{re.escape(words)}"):
+        formats[kind](fence, kind, kind, {}, None)
+
+
+# -- the lessons' own names ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("page", lessons.pages(), ids=lambda page: page.name)
+def test_the_front_matter_of_every_page_is_sound(page):
+    """What the build would stop at, seen without one; a lesson has its four keys."""
+    assert numbers.definitions(page) == page.given
+    assert not page.number or {"title", "lesson", "needs", "description"} <= set(page.front)

@@ -1,0 +1,109 @@
+"""What others see of a page: its title, description and preview; and what robots are told of the site."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment, FileSystemLoader
+from PIL import Image
+
+from course import lessons
+from tests.conftest import ROOT
+from tests.lessons.reading import LESSONS
+from widgets.kit.widget import all_widgets
+
+ASSETS = ROOT / "site" / "theme" / "assets"
+NAMES = sorted(path.stem for path in LESSONS.glob("[0-9][0-9]-*.md"))
+
+
+def heads(site: Path) -> dict[str, str]:
+    """The head of every page but the one for what is not there."""
+    return {
+        path.parent.relative_to(site).as_posix(): re.search(
+            r"<head>.*?</head>", path.read_text(encoding="utf-8"), re.DOTALL
+        )[0]
+        for path in sorted(site.rglob("index.html"))
+    }
+
+
+def said(head: str, pattern: str) -> str:
+    found = re.findall(pattern, head)
+    assert len(found) == 1, f"{len(found)} of {pattern}"
+    return found[0].strip()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"<title>([^<]+)</title>",
+        r'<meta name="description" content="([^"]+)">',
+        r'<meta property="og:title" content="([^"]+)">',
+        r'<meta property="og:description" content="([^"]+)">',
+    ],
+)
+def test_every_page_says_what_it_is_and_no_two_the_same(site, pattern):
+    words = {name: said(head, pattern) for name, head in heads(site).items()}
+    assert len(words) > 60 and all(words.values())
+    assert [name for name, text in words.items() if Counter(words.values())[text] > 1] == []
+
+
+def test_a_page_without_a_public_address_names_none(site):
+    assert not any("og:image" in head or 'rel="canonical"' in head for head in heads(site).values())
+
+
+def test_a_preview_has_whole_addresses_where_the_site_is_public():
+    partial = Environment(loader=FileSystemLoader(ROOT / "site" / "theme"), autoescape=True).get_template(
+        "partials/preview.html"
+    )
+    head = partial.render(
+        title="A & B",
+        description='"C"',
+        address="https://example.org/course/x/",
+        home="https://example.org/course/",
+        picture=NAMES[0],
+    )
+    assert (
+        said(head, r'<link rel="canonical" href="([^"]+)">')
+        == said(head, r'"og:url" content="([^"]+)"')
+        == "https://example.org/course/x/"
+    )
+    picture = said(head, r'"og:image" content="([^"]+)"').removeprefix("https://example.org/course/assets/")
+    assert (ASSETS / picture).is_file() and "A &amp; B" in head and "&#34;C&#34;" in head
+
+
+@pytest.mark.parametrize("name", [*NAMES, "course"])
+def test_a_lesson_s_preview_shows_its_present_title(name):
+    """Drawn by a browser and kept: python -m course.pictures draws them anew."""
+    title = "System ML" if name == "course" else lessons.read(f"{name}.md").title
+    with Image.open(ASSETS / "previews" / f"{name}.png") as picture:
+        assert picture.size == (1200, 630) and picture.info["Title"] == title, (
+            "python -m course.pictures draws it anew"
+        )
+        assert len(set(picture.convert("L").resize((60, 32)).tobytes())) > 20, "nothing is drawn on it"
+
+
+def test_the_sitemaps_name_every_page_once(site):
+    """Widgets and the book stand apart: what is in sitemap.xml is opened by Material's navigation without
+    loading anew."""
+
+    def listed(name):
+        return [
+            where.split("//")[1].partition("/")[2].strip("/") or "."
+            for where in re.findall("<loc>([^<]+)</loc>", (site / name).read_text(encoding="utf-8"))
+        ]
+
+    assert sorted(listed("sitemap.xml") + listed("sitemap-more.xml")) == sorted(heads(site))
+    assert sorted(listed("sitemap-more.xml")) == sorted([*all_widgets(), "book"])
+    robots = (site / "robots.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^Sitemap: https?://\S+/(sitemap\S*\.xml)$", robots, re.MULTILINE) == [
+        "sitemap.xml",
+        "sitemap-more.xml",
+    ]
+
+
+def test_every_page_has_an_icon_for_every_browser(site):
+    for head in heads(site).values():
+        assert re.search(r'rel="icon" type="image/svg\+xml"', head) and 'sizes="32x32"' in head
+    with Image.open(site / "assets" / "images" / "favicon.png") as icon:
+        assert icon.size == (32, 32)

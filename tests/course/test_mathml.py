@@ -1,0 +1,100 @@
+"""Formulas become MathML; prices and code do not; a fault in a formula stops the build with its place."""
+
+import re
+
+import markdown
+import pytest
+
+from course import lessons as locate
+from course import mathml
+
+
+def html(text: str) -> str:
+    return markdown.Markdown(extensions=["tables", "course.mathml", "pymdownx.superfences"]).convert(text)
+
+
+def formulas(text: str) -> list[str]:
+    """The LaTeX of each formula that was found."""
+    return re.findall(r'<math alttext="([^"]*)"', html(text))
+
+
+def test_a_formula_in_a_sentence():
+    out = html(r"The state is $16\Psi$ bytes.")
+    assert '<math alttext="16\\Psi"' in out and 'display="inline"' in out
+    assert re.search(r"<mn>16</mn>\s*<mi>(Ψ|&#x0*3A8;)</mi>", out)
+    assert "$" not in out
+
+
+def test_a_displayed_formula_may_span_lines_and_stands_apart_from_text():
+    out = html("Before.\n\n$$\nT = \\frac{S}{B}\n  + \\alpha\n$$\n\nAfter.")
+    assert 'class="math"' in out and 'display="block"' in out and "<mfrac>" in out
+    assert "<p>Before.</p>" in out and "<p>After.</p>" in out
+
+
+def test_a_displayed_formula_needs_no_blank_lines_around_it():
+    out = html("Before\n$$x$$\nafter")
+    assert out.index("Before") < out.index("<math") < out.index("after")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A run costs $3M, another $5M.",
+        "Between $3M–$5M.",
+        r"It costs \$5 and \$6.",
+        "In code `$x$` stays.",
+        "    $x$ in an indented block",
+        "```\n$x$ and\n$$y$$\n```",
+        "Nothing: $$ and $ $ here",
+    ],
+)
+def test_what_is_not_a_formula_is_left_alone(text):
+    assert formulas(text) == []
+    assert "$" in html(text)
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("A $10M run needs ($x$) and $y$.", ["x", "y"]),
+        ("$a$ and $b$", ["a", "b"]),
+        ("$a$, costs \\$4, $b$", ["a", "b"]),
+        ("- item $N-1$\n- $(N-1)/N$", ["N-1", "(N-1)/N"]),
+        ("| a | b |\n|---|---|\n| $x_1$ | $p \\mid q$ |", ["x_1", "p \\mid q"]),
+        ("## Heading $\\alpha$", ["\\alpha"]),
+        ("$a\n+ b$ over two lines", ["a\n+ b"]),
+        ("**bold $x_i$ and _it $y_i$_**", ["x_i", "y_i"]),
+    ],
+)
+def test_formulas_are_found_where_they_stand(text, found):
+    assert formulas(text) == found
+
+
+def test_angle_brackets_stay_text():
+    out = html("$a < b$")
+    assert 'alttext="a &lt; b"' in out and "<mo>&lt;</mo>" in out.replace("&#x0003C;", "&lt;")
+
+
+def test_aligned_lines_become_a_table():
+    assert mathml.to_mathml(r"\begin{aligned} a &= b \\ &= c \end{aligned}").count("<mtr>") == 2
+
+
+@pytest.mark.parametrize("latex", [r"\frac{1}{", r"a & b", r"\nosuchcommand x", r"\left( x"])
+def test_a_faulty_formula_stops_the_build(latex):
+    with pytest.raises(locate.LessonFault, match=re.escape(latex.strip())):
+        mathml.to_mathml(latex)
+
+
+def test_a_fault_names_file_and_line(tmp_path):
+    lessons = tmp_path / "lessons"
+    lessons.mkdir()
+    (lessons / "07-a.md").write_text("one\ntwo $\\bad x$\n", encoding="utf-8")
+    assert str(locate.fault(r"\bad x", "no", lessons)) == "lessons/07-a.md:2: no"
+    assert "in a lesson" in str(locate.fault("nowhere", "no", lessons))
+
+
+def test_a_mark_stays_with_its_formula():
+    """No line ends between them; words behind a formula may go to the next one."""
+    out = markdown.Markdown(extensions=["course.mathml"]).convert("For $N$, $P$ and the $g$-th ($W$).")
+    assert len(re.findall(r'<span class="formula-and-mark"><math.*?</math>(?:,|-th|\)\.)</span>', out)) == 3
+    assert "</math> and" in out

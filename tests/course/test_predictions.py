@@ -1,0 +1,322 @@
+"""A prediction's fence: what is right is computed, what is wrong stops the build with its line, and no text
+above answers it."""
+
+import json
+import re
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from markdown import Markdown
+
+from course import lessons as locate
+from course import spoilers, strict_yaml
+from course.fences import prediction
+from course.fences import widget as fence
+from engine.base import units
+from engine.mechanism import memory
+from widgets.kit.widget import all_widgets
+
+ASKED = "predict: How large?\nasks: memory.state_bytes(70e9) | TB\nwhy: Because."
+CHOICE = "predict: Which?\nanswers: [one, two]\nright: min(1, 2)\ntold_by: [it is the second]\nwhy: Because."
+
+
+def source(lines: str, name: str = "memory_stack") -> str:
+    return f"name: {name}\n{lines}"
+
+
+def asked(lines: str, name: str = "memory_stack", **controls) -> dict:
+    options = strict_yaml.mapping(lines)
+    widget = all_widgets()[name]()
+    widget.set_state(controls)
+    return prediction.asked(options, widget, source(lines, name))
+
+
+# -- what is right -------------------------------------------------------------------------------------------
+def test_a_number_is_computed_and_knows_its_unit():
+    found = asked(ASKED)
+    assert found["kind"] == "number" and found["value"] == 16 * 70e9 and found["shown"] == "1.12 TB"
+    assert (found["family"], found["scale"], found["hint"]) == ("bytes", 1e12, "in TB")
+
+
+def test_a_slider_goes_from_quantity_to_quantity():
+    found = asked(ASKED + "\nslider: [10 GB, 1 PB]")
+    assert found["kind"] == "slider" and found["ends"] == (10e9, 1e15)
+
+
+def test_the_widget_is_asked_in_the_fences_state_with_some_controls_changed():
+    lines = (
+        'predict: How many?\nasks: readout("gpus_needed", size=405e9) | count\ntold_by: ["{} GPUs"]\nwhy: So.'
+    )
+    needed = memory.minimum_gpus(memory.state_bytes(405e9), _h100())
+    assert asked(lines)["value"] == needed
+    assert asked(lines.replace(", size=405e9", ""), size="405e9")["value"] == needed
+    assert f'"{needed:.0f} GPUs"' in asked(lines)["told"]
+
+
+def test_a_part_of_the_widget_is_asked_too():
+    lines = 'predict: How much?\nasks: np.max(part("stack")["top"]) | GB\nwhy: So.'
+    [name] = list(all_widgets()["memory_stack"].methods("part_of"))[:1]
+    columns = all_widgets()["memory_stack"]().shown()["parts"][name]
+    column = next(
+        key for key, values in columns.items() if hasattr(values, "dtype") and values.dtype.kind == "f"
+    )
+    found = asked(lines.replace('"stack"', f'"{name}"').replace('"top"', f'"{column}"'))
+    assert found["value"] == pytest.approx(float(columns[column].max()))
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("1.12 TB", 1.12e12),
+        ("48.4 %", 0.484),
+        ("16", 16),
+        ("5.31B", 5.31e9),
+        ("5 B", 5),
+        ("$3.2M", 3.2e6),
+        ("81 GPUs", 81),
+        ("3.09 h", 3.09 * 3600),
+        ("12 ms", 0.012),
+        ("2.32×", 2.32),
+        ("3,486", 3486),
+    ],
+)
+def test_a_readout_is_read_as_the_quantity_that_it_says(text, value):
+    assert prediction.quantity(text) == pytest.approx(value)
+
+
+def test_a_point_is_on_an_axis_that_the_figure_shows():
+    lines = 'predict: Where?\nasks: readout("best_interval") | min\npoint: x\nwhy: So.'
+    found = asked(lines, "goodput")
+    assert (found["kind"], found["axis"], found["per"]) == ("point", "x", 1.0)
+
+
+def test_the_readout_that_says_it_is_named_with_its_state():
+    """The fence's own words, or what it asks, where that is a readout; none beside a mark that it would put
+    in the wrong state."""
+    idle = "predict: How long?\nasks: 15 / len(range(47)) | %\nwhy: So.\n"
+    idle += 'seen: readout("bubble", stages=16, micro_batches=32)'
+    seen = json.loads(asked(idle, "pipeline_timeline")["seen"])
+    assert seen == {
+        "readout": "bubble",
+        "state": {"stages": "16", "micro_batches": "32"},
+        "words": "Stages to 16, Micro-batches to 32",
+    }
+    lines = 'predict: How much?\nasks: readout("state", size=405e9) | TB\nwhy: So.'
+    assert json.loads(asked(lines)["seen"])["readout"] == "state"
+    assert asked(lines + "\nmark: y\nper: 1e12 * len('abc')")["seen"] == ""
+    assert asked(ASKED)["seen"] == ""
+
+
+def _h100():
+    from engine import catalog
+
+    return catalog.gpu("h100-sxm")
+
+
+# -- what is refused -----------------------------------------------------------------------------------------
+POINT = 'predict: Where?\nasks: readout("best_interval") | min\npoint: x\nwhy: So.'
+WRONG = {  # lines, words of the message, the line of the fence that is named
+    "nothing but a question": ("predict: How many?", "missing: asks, why", 1),
+    "no reason": ("predict: How many?\nasks: memory.state_bytes(70e9) | TB", "missing: why", 1),
+    "a choice that names nothing": (
+        CHOICE.replace("told_by: [it is the second]\n", ""),
+        "must not answer this",
+        1,
+    ),
+    "a written truth": (
+        ASKED.replace("memory.state_bytes(70e9)", "1.12e12"),
+        "not be written down: 1.12e12",
+        2,
+    ),
+    "a written choice": (CHOICE.replace("min(1, 2)", "1"), "right must ask the engine or the widget", 3),
+    "an unknown name": (ASKED.replace("memory.", "memroy."), "'memroy' is not defined", 2),
+    "an unknown unit": (ASKED.replace("| TB", "| parsec"), "unit must be one of", 2),
+    "an unknown readout": (
+        ASKED.replace("memory.state_bytes(70e9)", 'readout("stat")'),
+        "memory_stack has no 'stat'",
+        2,
+    ),
+    "an unknown control": (
+        ASKED.replace("memory.state_bytes(70e9)", 'readout("state", sise=3)'),
+        "no control 'sise'",
+        2,
+    ),
+    "a value past its control": (
+        ASKED.replace("memory.state_bytes(70e9)", 'readout("state", size=1)'),
+        "size must be",
+        2,
+    ),
+    "zero": (ASKED.replace("memory.state_bytes(70e9)", "0 * memory.state_bytes(70e9)"), "must be above 0", 2),
+    "no number": (ASKED.replace("memory.state_bytes(70e9)", "memory"), "gives a number", 2),
+    "infinity": (ASKED.replace("memory.state_bytes(70e9)", "np.inf"), "finite", 2),
+    "a small count alone": (
+        "predict: How many?\nasks: len('abc') | count\nwhy: So.",
+        "3 stands in every text: name what would tell it",
+        2,
+    ),
+    "a slider without ends": (ASKED + "\nslider: yes", "slider must be [lowest, highest]", 4),
+    "a slider in another unit": (ASKED + "\nslider: [1 s, 10 s]", "two quantities above 0", 4),
+    "a slider that does not reach": (
+        ASKED + "\nslider: [1 GB, 1 TB]",
+        "does not reach what is right, 1.12 TB",
+        4,
+    ),
+    "a slider of answers": (CHOICE + "\nslider: [1 GB, 1 TB]", "has no slider", 6),
+    "slider and point": (ASKED + "\nslider: [1 GB, 9 TB]\npoint: y", "a slider or a point, not both", 5),
+    "an axis that is none": (ASKED + "\nmark: z", "mark must be x or y, got 'z'", 4),
+    "an axis that is not drawn": (ASKED + "\nmark: x", "memory_stack shows no x axis", 4),
+    "a place past the axis": (ASKED + "\nmark: y\nper: 1e-9 * len('a')", "is not on the y axis", 4),
+    "per of nothing": (ASKED + "\nper: 1e9", "per is of an axis", 4),
+    "seen of no readout": (ASKED + "\nseen: memory.state_bytes(70e9)", "seen must be a readout", 4),
+    "seen of another": (ASKED + '\nseen: readout("statt")', "memory_stack has no 'statt'", 4),
+    "seen elsewhere": (
+        ASKED + '\nseen: readout("state", size=71e9)',
+        "seen says 1.14e+12, and asks comes to 1.12e+12",
+        4,
+    ),
+    "seen beside a mark": (
+        ASKED + '\nmark: y\nper: 1e12 * len("abc")\nseen: readout("state", size=70e9)',
+        "in the fence's own state",
+        6,
+    ),
+    "a choice that is seen": (
+        CHOICE + '\nseen: readout("state")',
+        "has no slider, point, mark, per or seen",
+        6,
+    ),
+    "phrases that are none": (
+        CHOICE.replace("[it is the second]", "it is"),
+        "told_by must be a list of phrases",
+        4,
+    ),
+    "a stand-in for nothing": (CHOICE.replace("it is the second", '"{} of them"'), "has no asks", 4),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_faulty_prediction_is_refused_with_its_line(what, tmp_path, monkeypatch):
+    lines, words, line = WRONG[what]
+    (tmp_path / "lessons").mkdir()
+    text = f"# A page\n\n``` widget\n{source(lines)}\n```\n"
+    (tmp_path / "lessons" / "09-x.md").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(locate.fault, "__defaults__", (tmp_path / "lessons",))
+    with pytest.raises(locate.LessonFault) as stopped:
+        html(text)
+    assert words in str(stopped.value)
+    assert str(stopped.value).startswith(f"lessons/09-x.md:{4 + line}: "), stopped.value
+
+
+# -- what stands above ---------------------------------------------------------------------------------------
+def html(text: str) -> str:
+    fences = {"custom_fences": [{"name": "widget", "class": "widget", "format": fence.format}]}
+    return Markdown(
+        extensions=["pymdownx.superfences", "tables", "md_in_html", "course.spoilers"],
+        extension_configs={"pymdownx.superfences": fences},
+    ).convert(text)
+
+
+def page(above: str, lines: str = ASKED, below: str = "") -> str:
+    return f"# A page\n\n{above}\n\n``` widget\n{source(lines)}\n```\n\n{below}\n"
+
+
+TELLS = [
+    "The state takes 1.12 TB.",
+    "The state takes 1.12&nbsp;TB.",
+    "The state takes 1,120 GB.",
+    "The state takes 1.1 TB, more than …",
+    "It takes **1.12** TB.",
+    "It takes 1120 GB.",
+    "| Model | State |\n|---|--:|\n| 70B | 1.12 TB |",
+    "<table><thead><tr><th>70B</th> <th>State <small>TB</small></th></tr></thead> "
+    "<tbody><tr><th>it</th> <td>1.12</td></tr></tbody></table>",
+    "<table><thead><tr><th>model</th> <th>70B</th></tr></thead> "
+    "<tbody><tr><th>State <small>TB</small></th> <td>1.12</td></tr></tbody></table>",
+]
+TELLS_NOT = [
+    "",
+    "The state takes 1.4 TB.",
+    "A wire carries 1.12 TB/s.",
+    "1.12 of them, 21.12 TB, 1.129 TB, 1.12 TBit",
+    "<div class='hidden' title='1.12 TB'></div>",
+    "<noscript>1.12 TB</noscript>",
+]
+
+
+@pytest.mark.parametrize("above", TELLS)
+def test_a_text_that_tells_the_number_stops_the_build(above, tmp_path, monkeypatch):
+    text = page(above)
+    (tmp_path / "lessons").mkdir()
+    (tmp_path / "lessons" / "09-x.md").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(locate.fault, "__defaults__", (tmp_path / "lessons",))
+    with pytest.raises(locate.LessonFault) as stopped:
+        html(text)
+    line = text[: text.index("predict:")].count("\n") + 1
+    assert re.match(rf"lessons/09-x\.md:{line}: the text above answers this prediction: ", str(stopped.value))
+
+
+@pytest.mark.parametrize("above", TELLS_NOT)
+def test_other_numbers_do_not(above):
+    made = html(page(above, below="The state takes 1.12 TB."))
+    assert "data-predict" in made and "data-told" not in made
+
+
+def test_a_question_must_not_hold_its_answer():
+    with pytest.raises(locate.LessonFault, match="answers this"):
+        html(page("", ASKED.replace("How large?", "Is it 1.12 TB?")))
+
+
+def test_what_an_earlier_prediction_offers_tells_nothing_but_its_reason_does():
+    other = source(CHOICE.replace("one", "1.12 TB"), "roofline")
+    first = f"``` widget\n{other}\n```"
+    html(page(first))
+    with pytest.raises(locate.LessonFault, match="answers this"):
+        html(page(first.replace("Because.", "It is 1.12 TB.")))
+
+
+def test_phrases_tell_a_choice():
+    html(page("It is the first.", CHOICE))
+    for above in ("It is the second.", "… it\nis **the** second of them"):
+        with pytest.raises(locate.LessonFault, match="answers this"):
+            html(page(above, CHOICE))
+
+
+def test_a_count_is_not_told_by_a_measure():
+    asks = "predict: How many users?\nasks: 280 * len('a') | count\nwhy: So."
+    html(page("They send 280 GB in 280 s, at 280 GB/s.", asks))
+    for above in ("Of 280 users …", "… and 280.", "They are 280 s in number: 280 in all."):
+        with pytest.raises(locate.LessonFault, match="answers this"):
+            html(page(above, asks))
+
+
+def test_a_choice_is_told_by_its_own_words_too():
+    asks = CHOICE.replace("[one, two]", "[twice as long, half as long again]").replace(
+        "told_by: [it is the second]\n", ""
+    )
+    html(page("One takes twice as long.", asks))
+    with pytest.raises(locate.LessonFault, match="answers this.*takes half as long again"):
+        html(page("The other takes\nhalf as *long* again.", asks))
+    html(page("It takes half as long again.", asks + "\nnot_by: [it takes half as long again]"))
+
+
+def test_the_same_number_may_mean_something_else():
+    kept = ASKED + "\nnot_by: [a disk of 1.12 TB]"
+    html(page("Take a disk of 1.12 TB.", kept))
+    with pytest.raises(locate.LessonFault, match="answers this"):
+        html(page("Take a disk of 1.12 TB. The state takes 1.12 TB.", kept))
+    with pytest.raises(locate.LessonFault, match="does not say 'a disk of 1.12 TB'"):
+        html(page("Take a tape.", kept))
+
+
+@given(
+    st.floats(1.1, 9e12),
+    st.sampled_from(["bytes", "seconds", "flops_per_s", "params", "tokens", "percent", "dollars"]),
+    st.integers(2, 4),
+)
+@example(995e9, "percent", 2)  # 10¹²×, a power of ten alone
+def test_whatever_the_course_prints_is_found(value, family, digits):
+    """In any family, to any number of digits, in the middle of a sentence."""
+    assume(family != "params" or value >= 1000)  # a smaller one stands without a unit, and may be anything
+    told = {"phrases": [], "not_by": [], "value": value, "family": family}
+    text = spoilers.plain(f"It is {units.human(value, family, digits)}, as one sees.")
+    assert spoilers.teller(text, told)

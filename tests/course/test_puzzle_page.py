@@ -1,0 +1,145 @@
+"""Puzzles in the page: the fence, the texts that the page's Python runs, and that it says what CPython
+says."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from course import lessons, puzzle_page
+from course.fences import puzzle as fence
+from course.strict_yaml import Refused
+from engine.course import puzzles
+from engine.course.puzzles import judging
+from tests.conftest import ROOT
+
+PUZZLE = ROOT / "site" / "theme" / "assets" / "puzzle"
+FENCED = re.compile(r"^``` puzzle\nname: (\w+)$", re.MULTILINE)
+
+# the worker's two scripts around Brython, in node; a job is a puzzle's text and the codes that it judges
+IN_NODE = """
+const fs = require("fs"), vm = require("vm");
+const read = name => fs.readFileSync(name, "utf8");
+const [before, brython, math, worker, jobs] = process.argv.slice(2).map(read);
+globalThis.self = globalThis;
+globalThis.WorkerGlobalScope = class {};
+globalThis.importScripts = () => {};
+globalThis.WorkerNavigator = class { language = "en"; userLanguage = "en"; };
+Object.defineProperty(globalThis, "navigator", { value: new WorkerNavigator() });
+let said = null;
+globalThis.postMessage = message => { said = message; };
+globalThis.process = undefined;
+for (const text of [before, brython, math, worker]) vm.runInThisContext(text);
+const found = JSON.parse(jobs).map(([puzzle, tries]) => {
+  onmessage({ data: { puzzle } });
+  return tries.map(([task, code]) => { onmessage({ data: { task, code } }); return said.answer ?? null; });
+});
+fs.writeSync(1, JSON.stringify(found));
+"""
+
+
+def in_brython(jobs: list, folder) -> list:
+    """What the page's Python says: for each puzzle, the judgements of (task, code)."""
+    node = shutil.which("node")
+    assert node, "this needs nodejs"
+    (folder / "run.cjs").write_text(IN_NODE, encoding="utf-8")
+    (folder / "math.js").write_text(puzzle_page.math(), encoding="utf-8")
+    (folder / "jobs.json").write_text(
+        json.dumps([[puzzle_page.script(name), tries] for name, tries in jobs]), encoding="utf-8"
+    )
+    scripts = [PUZZLE / "before.js", puzzle_page.BRYTHON, folder / "math.js", PUZZLE / "worker.js"]
+    command = [node, "--stack-size=4000", folder / "run.cjs", *scripts, folder / "jobs.json"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, encoding="utf-8")
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return [[json.loads(each) if each else None for each in judged] for judged in json.loads(ran.stdout)]
+
+
+def test_the_pages_python_says_what_cpython_says(tmp_path):
+    """Of every start, solution and wrong answer: the same words, at the same line, with the same picture."""
+    jobs = []
+    for name in puzzles.names():
+        puzzle = puzzles.puzzle(name)
+        codes = [puzzle.START, puzzle.SOLUTION, *(code for code, _ in puzzle.WRONG.values())]
+        jobs.append((name, [("run", puzzle.SOLUTION), *(("check", code) for code in codes)]))
+    for (name, tries), found in zip(jobs, in_brython(jobs, tmp_path)):
+        puzzle = puzzles.puzzle(name)
+        for (task, code), mine in zip(tries, found):
+            theirs = json.loads(judging.as_json(judging.tried(code, puzzle.FUNCTION, getattr(puzzle, task))))
+            if "OverflowError" in theirs["words"]:  # each says it in its own words
+                assert mine["words"].startswith("OverflowError") and mine["line"] == theirs["line"]
+            else:
+                assert mine == theirs, (name, code)
+
+
+AWKWARD = {
+    "def f(\n": ("cannot read this line", 1),
+    "def f(*all):\n    return f(*all)\n": ("calls itself without end", 2),
+    "import os\n": ("needs no libraries", 1),
+    "def f(*all):\n    while True:\n        print('x')\n": ("printed more than 200 lines", 0),
+    "def f(*all):\n    raise SystemExit\n": ("SystemExit", 2),
+    "def f(*all):\n    größe = '日本🎉'\n    return größe.nothing\n": ("AttributeError", 3),
+    "def f(*all):\n    raise ValueError('<b>')\n": ("<b>", 2),
+}
+
+
+def test_awkward_code_is_answered_there_too(tmp_path):
+    codes = [code.replace("f(", "chunk_to_send(") for code in AWKWARD]
+    [found] = in_brython([("ring_step", [("run", code) for code in codes])], tmp_path)
+    for answer, (code, (words, line)) in zip(found, AWKWARD.items()):
+        assert words in answer["words"] and answer["line"] == line and not answer["right"], (code, answer)
+
+
+@pytest.mark.parametrize("name", puzzles.names())
+def test_a_script_is_plain_python_on_its_own(name):
+    text = puzzle_page.script(name)
+    assert set(re.findall(r"^(?:from|import) .*", text, re.MULTILINE)) == {"import math"}
+    assert "numpy" not in text and "START" not in text and "SOLUTION" not in text
+    names = {}
+    exec(compile(text, name, "exec"), names)
+    assert json.loads(names["answer"](puzzles.puzzle(name).SOLUTION, "check"))["right"]
+
+
+def test_what_a_page_cannot_have_stops_the_build(tmp_path, monkeypatch):
+    for text, words in (
+        ("from course.book import pages\n\ndef run(f):\n    return pages(f)\n", "comes from course.book"),
+        ("def check(f):\n    return f\n", "has no run"),
+    ):
+        room = tmp_path / words.split()[0]
+        room.joinpath("engine").mkdir(parents=True)
+        room.joinpath("engine", "odd.py").write_text(text, encoding="utf-8")
+        monkeypatch.setattr(puzzle_page, "ROOT", room)
+        puzzle_page._defined.cache_clear()
+        with pytest.raises(Refused, match=words):
+            puzzle_page.Taken().take("engine.odd", "run")
+    puzzle_page._defined.cache_clear()
+
+
+# -- the fence -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "source, words",
+    [
+        ("name: nothing", "there is no puzzle 'nothing'; there are"),
+        ("figure: pipeline_timeline", "needs a line 'name: …'"),
+        ("name: ring_step\nhint: one", "unknown key 'hint'; allowed are name, figure"),
+        ("name: ring_step\nfigure: nothing", "there is no widget 'nothing'"),
+        ("name: ring_step\nfigure: roofline", "roofline takes nothing from a puzzle"),
+    ],
+)
+def test_a_wrong_fence_is_refused(source, words):
+    with pytest.raises(Refused, match=re.escape(words)):
+        fence.render(source)
+
+
+def test_a_fence_says_everything_without_a_script():
+    html = fence.render("name: one_f_one_b\nfigure: pipeline_timeline")
+    assert html.count("<details") == html.count("</details>") == 4
+    assert "readonly" in html and 'data-figure="pipeline_timeline"' in html
+    for words in ("Turn it into 1F1B", "system-ml puzzle one_f_one_b", "Show me a way"):
+        assert words in html
+
+
+def test_each_puzzle_stands_in_its_lesson_once():
+    found = [(name, lesson.name) for lesson in lessons.numbered() for name in FENCED.findall(lesson.text)]
+    assert sorted(found) == sorted((name, puzzles.puzzle(name).LESSON) for name in puzzles.names())

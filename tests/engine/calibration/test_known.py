@@ -1,0 +1,130 @@
+"""What was fitted, how good it says it is, and what happens beyond it."""
+
+import math
+
+import pytest
+
+from engine import catalog
+from engine.calibration import attention, known, products
+from engine.calibration.fit.kinds import KINDS
+
+MEASURED = {"a100-80", "h100-sxm", "b200", "gb200", "gb300", "l40s", "rtx-pro-6000"}
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_every_constant_is_a_share_or_a_time(kind):
+    for key, chips in known.fitted()["constants"][kind].items():
+        assert set(chips) <= MEASURED
+        for gpu, constants in chips.items():
+            assert known.known(kind, key, gpu).measured
+            for name, value in constants.items():
+                assert value > 0 and math.isfinite(value), (key, gpu, name)
+                if name.endswith("_s") and not name.startswith("bytes"):
+                    assert value < 2e-3, (key, gpu, name)
+                if name in ("ceiling", "memory") and kind in ("gemm", "decode", "experts"):
+                    assert 0.05 <= value <= 1.0, (key, gpu, name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [("gemm", 0.12), ("prefill", 0.12), ("decode", 0.12), ("latent", 0.12), ("experts", 0.12)],
+)
+def test_held_out_rows_are_met_in_the_median(kind, most):
+    said = known.residuals()["total"]["held_out"][kind]
+    assert said["rows"] > 3000
+    assert said["above_floor"] <= most and said["median_error"] <= most
+
+
+def test_held_out_collectives_are_met_in_the_median():
+    said = known.residuals()["by_size"]["collective"]
+    assert said["nccl.from 1 MB"]["median_error"] <= 0.10
+    assert said["nccl.below 1 MB"]["median_error"] <= 0.25
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_eighty_percent_bands_hold_some_eighty_percent(kind):
+    said = known.residuals()["total"]["held_out"][kind]
+    assert 0.75 <= said["coverage"] <= 0.90
+
+
+def test_bands_are_bands():
+    for said in ("band", "band_elsewhere"):
+        for kind, entries in known.residuals()[said].items():
+            assert "all" in entries, kind
+            for name, (low, high) in entries.items():
+                assert 0 < low < high, (kind, name)
+
+
+def test_every_size_has_a_class():
+    for kind, (_, bounds) in known.SIZES.items():
+        assert [bound for bound, _ in bounds] == sorted(bound for bound, _ in bounds)
+        assert known.size_of(kind, 1e30) == bounds[-1][1] and known.size_of(kind, 0.0) == bounds[0][1]
+
+
+def test_a_measured_gpu_extrapolates_nothing_within_its_ranges():
+    found = known.gemm("h100-sxm", "bf16")
+    assert found.extrapolates(m=4096, n=4096, k=4096) == []
+    assert found.extrapolates(m=4096, n=4096, k=1e6) == ["k"]
+    with pytest.raises(ValueError, match="input must be one of m, n, k; got 'batch'"):
+        found.extrapolates(batch=1)
+
+
+@pytest.mark.parametrize(("gpu", "by"), [("h200", "h100-sxm"), ("b300", "gb300"), ("rtx4090", "l40s")])
+def test_a_relative_lends_its_shares(gpu, by):
+    found = known.gemm(gpu, "bf16")
+    assert not found.measured and found.by == by
+    assert found.extrapolates(m=64) == ["gpu"]
+    own = known.gemm(by, "bf16").rates
+    sheets = catalog.gpu(gpu).hbm_bytes_per_s / known.sheet(by).memory_bytes_per_s
+    assert found.rates.memory_bytes_per_s == pytest.approx(own.memory_bytes_per_s * sheets)
+
+
+def test_a_stranger_gets_the_medians_of_the_others_and_a_wider_band():
+    found = known.gemm("mi300x", "bf16")
+    assert found.by == "medians of the others" and "gpu" in found.extrapolates(m=64)
+    assert found.rates.flops_per_s < catalog.gpu("mi300x").bf16_flops_per_s
+    low, high = known.gemm("h100-sxm", "bf16").band(4096)
+    wider = found.band(4096)
+    assert wider[0] <= low and wider[1] >= high
+
+
+def test_a_format_that_the_chip_lacks_is_named():
+    assert known.gemm("h100-sxm", "nvfp4").extrapolates(m=64) == ["gpu", "format"]
+    assert known.gemm("a100-80", "fp8").extrapolates(m=64) == ["gpu", "format"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: known.known("gem", "bf16", "b200"), "kind must be one of gemm"),
+        (
+            lambda: known.gemm("b200", "int8"),
+            "key of gemm must be one of bf16, fp8, fp8_block, nvfp4; got 'int8'",
+        ),
+        (lambda: known.gemm("b2000"), "gpu must be a key of the catalogue"),
+        (lambda: known.attention("decoding", "b200"), "kind must be one of prefill, decode"),
+        (lambda: known.attention("decode", "b200", "fp4"), "cache must be one of bf16, fp8"),
+    ],
+)
+def test_what_is_not_known_is_refused(call, said):
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("gpu", sorted(catalog.all_gpus()))
+def test_every_gpu_of_the_catalogue_gets_an_answer(gpu):
+    """Numbers that are possible, whoever lends the constants: never faster than the data sheet."""
+    sheet = known.sheet(gpu)
+    rates = known.gemm(gpu).rates
+    assert products.gemm_s(8192.0, 8192.0, 8192.0, rates) > 2.0 * 8192.0**3 / sheet.peak("bf16")
+    decode = known.attention("decode", gpu)
+    read = 2.0 * 64.0 * 8.0 * 128.0 * 32768.0 * 2.0
+    seconds = attention.decode_s(64.0, 32768.0, 32.0, 8.0, 128.0, decode.rates)
+    assert read / sheet.memory_bytes_per_s < seconds < 3.0 * read / sheet.memory_bytes_per_s
+    assert known.attention("prefill", gpu, "fp8").key.endswith(".fp8")
+
+
+def test_a_relative_is_in_the_catalogue_and_was_not_measured():
+    for gpu, by in known.RELATIVES.items():
+        assert gpu in catalog.all_gpus() and by in MEASURED and gpu not in MEASURED

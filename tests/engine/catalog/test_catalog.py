@@ -1,0 +1,471 @@
+"""The catalogue: complete, sourced, consistent with itself, and its models exact."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from engine import catalog
+from engine.catalog import hardware, models
+from engine.catalog.recipes import Recipe
+from engine.course import validation
+from engine.mechanism import memory
+
+PUBLISHED = validation.CASES / "catalog" / "hardware.json"
+PRINTED = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+EVERYTHING = [
+    (kind, key, thing)
+    for kind in ("gpus", "models", "recipes", "links", "nodes", "prices")
+    for key, thing in getattr(catalog, f"all_{kind}")().items()
+]
+
+
+def test_is_as_wide_as_the_course_promises():
+    assert len(catalog.all_gpus()) >= 25
+    assert len(catalog.all_models()) >= 35
+    for key in [
+        "v100",
+        "a100-40",
+        "a100-80",
+        "a800",
+        "h100-sxm",
+        "h100-pcie",
+        "h800",
+        "h200",
+        "gh200",
+        "b200",
+        "gb200",
+        "b300",
+        "gb300",
+        "l4",
+        "l40s",
+        "a10g",
+        "rtx3090",
+        "rtx4090",
+        "rtx5090",
+        "mi250x",
+        "mi300x",
+        "mi325x",
+        "mi355x",
+        "tpu-v4",
+        "tpu-v5e",
+        "tpu-v5p",
+        "tpu-v6e",
+        "gaudi2",
+        "gaudi3",
+    ]:
+        assert catalog.gpu(key).key == key
+
+
+@pytest.mark.parametrize("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
+def test_every_entry_says_where_its_figures_are_from(kind, key, thing):
+    assert thing.key == key
+    assert len(thing.source) >= 8
+
+
+@pytest.mark.parametrize("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
+def test_every_entry_has_the_day_of_its_check_or_says_what_is_not_confirmed(kind, key, thing):
+    """One or the other: a date beside an open doubt would pass the doubt off as checked."""
+    doubt = re.search(r"not confirmed: \S.{3,}", thing.note)
+    assert bool(doubt) == (thing.checked == "")
+    assert DATE.fullmatch(thing.checked) or doubt
+
+
+def test_tables_are_read_once():
+    assert catalog.all_gpus() is catalog.all_gpus()
+    assert catalog.model("gpt2") is catalog.model("gpt2")
+
+
+@pytest.mark.parametrize(
+    "find, word",
+    [
+        (catalog.gpu, "h100"),
+        (catalog.model, "llama"),
+        (catalog.recipe, "adam"),
+        (catalog.link, "nvlink"),
+        (catalog.node, "dgx"),
+    ],
+)
+def test_an_unknown_key_is_named_with_near_ones(find, word):
+    with pytest.raises(ValueError, match=rf"near: .*{word}.*; got '{word}-99'"):
+        find(word + "-99")
+
+
+# -- GPUs ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
+def test_gpu_figures_are_of_the_right_size(gpu):
+    assert 15e9 <= gpu.hbm_bytes <= 300e9 and 2017 <= gpu.year <= int(gpu.checked[:4] or 2026)
+    assert 0.2e12 < gpu.hbm_bytes_per_s <= 8e12
+    assert gpu.link_marketing_bytes_per_s == pytest.approx(2 * gpu.link_bytes_per_s)
+    assert gpu.nic_bytes_per_s < gpu.link_bytes_per_s < gpu.hbm_bytes_per_s
+    assert (hardware.peaks_with_fallback(gpu) > 0).all()
+
+
+@pytest.mark.parametrize("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
+def test_gpu_agrees_with_its_usual_node(gpu):
+    node = catalog.node_of(gpu.key)
+    assert node.gpus == gpu.gpus_per_node
+    assert node.link.bytes_per_s == gpu.link_bytes_per_s
+    assert node.nic_bytes_per_s_per_gpu == pytest.approx(gpu.nic_bytes_per_s, rel=0.01)
+
+
+# 2 FLOPs × FMAs per tensor core and clock × cores × clock (arithmetic of the whitepapers)
+@pytest.mark.parametrize(
+    "key, fma, cores, mhz",
+    [
+        ("h100-sxm", 512, 528, 1830),
+        ("a100-80", 256, 432, 1410),
+        ("mi300x", 256, 1216, 2100),
+        ("mi250x", 128, 880, 1700),
+    ],
+)
+def test_peak_is_what_the_tensor_cores_can_do(key, fma, cores, mhz):
+    assert catalog.gpu(key).bf16_flops_per_s == pytest.approx(2 * fma * cores * mhz * 1e6, rel=2e-3)
+
+
+# of the vendors that publish rates of matrix units with the same ratio between formats on all of a generation
+GPUS_WITH_A_LADDER = [g for g in catalog.all_gpus().values() if g.vendor in ("NVIDIA", "AMD")]
+GEFORCE, WITHOUT_INT8 = ("rtx3090", "rtx4090", "rtx5090"), ("b300", "gb300")
+
+
+@pytest.mark.parametrize("gpu", GPUS_WITH_A_LADDER, ids=lambda g: g.key)
+def test_each_narrower_format_is_twice_as_fast(gpu):
+    """To 2 %: datasheets round. GeForce's int8 adds up in 32 bits at the rate of fp8 with 16, MI250X knows no
+    faster format than 16 bits, and the B300 gave its int8 units away."""
+    half = gpu.fp16_flops_per_s
+    assert gpu.bf16_flops_per_s in (0, half)
+    assert gpu.tf32_flops_per_s == 0 or gpu.tf32_flops_per_s == pytest.approx(half / 2, rel=0.02)
+    assert gpu.fp8_flops_per_s == 0 or gpu.fp8_flops_per_s == pytest.approx(2 * half, rel=0.02)
+    if gpu.int8_flops_per_s and gpu.key not in WITHOUT_INT8:
+        times = 4 if gpu.key in GEFORCE else 1 if gpu.key == "mi250x" else 2
+        assert gpu.int8_flops_per_s == pytest.approx(times * half, rel=0.02)
+
+
+# KiB of an SM, by compute capability: CUDA C++ programming guide, technical specifications
+@pytest.mark.parametrize(
+    "kib, keys",
+    [
+        (96, "v100-16 v100"),
+        (64, "t4"),
+        (164, "a100-40 a100-80 a100-pcie a800"),
+        (100, "a10g rtx3090 l4 l40s rtx4090 rtx5090"),
+        (228, "h100-sxm h100-pcie h100-nvl h800 h20 h200 gh200 b200 gb200 b300 gb300"),
+    ],
+)
+def test_shared_memory_is_that_of_the_compute_capability(kib, keys):
+    assert {key: catalog.gpu(key).smem_bytes_per_sm for key in keys.split()} == dict.fromkeys(
+        keys.split(), kib * 1024
+    )
+
+
+def test_a_peak_the_chip_lacks_is_refused_and_named():
+    a100 = catalog.gpu("a100-80")
+    assert a100.peak_flops_per_s("bf16") == 312e12
+    with pytest.raises(
+        ValueError, match="precision must be one of fp32, tf32, bf16, fp16, int8 on A100.*got 'fp8'"
+    ):
+        a100.peak_flops_per_s("fp8")
+    with pytest.raises(ValueError, match="got 'hbm_bytes'"):
+        a100.peak_flops_per_s("hbm_bytes")
+
+
+def test_fallback_is_the_next_wider_format_and_says_so():
+    v100, a100 = catalog.gpu("v100"), catalog.gpu("a100-80")
+    assert hardware.peak_with_fallback(v100, "bf16") == 125e12
+    assert hardware.peak_with_fallback(a100, "fp4") == 312e12
+    assert hardware.peak_with_fallback(catalog.gpu("tpu-v7"), "int8") == 2307e12
+    assert hardware.peak_with_fallback(a100, "int8") == 624e12
+    assert np.allclose(hardware.peaks_with_fallback(a100) / 1e12, [19.5, 156, 312, 312, 312, 624, 312])
+    used = [hardware.PRECISIONS[i] for i in hardware.used_precisions(a100)]
+    assert used == ["fp32", "tf32", "bf16", "fp16", "bf16", "int8", "bf16"]
+
+
+def test_models_taken_together_give_what_each_gives():
+    keys = ["gpt2-xl", "llama3.1-70b", "mixtral-8x7b", "deepseek-v3", "gemma3-27b"]
+    together = catalog.models_together(keys)
+    for function in (models.parameters, models.active_parameters, lambda m: memory.kv_bytes(m, 8192)):
+        assert np.allclose(function(together), [function(catalog.model(key)) for key in keys], rtol=1e-15)
+
+
+# -- against what others printed -----------------------------------------------------------------------------
+def agrees(value: float, printed: str) -> bool:
+    """Whether ``value`` rounds to what is printed: '1.94e12' stands for 1.935e12 to 1.945e12, '50 MiB' for
+    itself."""
+    if printed.endswith(" MiB"):
+        return value == float(printed[:-4]) * 2**20
+    mantissa, _, exponent = printed.partition("e")
+    half = 0.5 * 10.0 ** -len(mantissa.partition(".")[2])
+    return abs(value / 10.0 ** int(exponent or 0) - float(mantissa)) <= half * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "row", PRINTED["gpus"]["rows"] + PRINTED["techpowerup"]["rows"], ids=lambda row: row["id"]
+)
+def test_gpu_agrees_with_the_published_tables(row):
+    gpu = catalog.gpu(row["gpu"])
+    assert {
+        f: getattr(gpu, f) for f, text in row["printed"].items() if not agrees(getattr(gpu, f), text)
+    } == {}
+
+
+@pytest.mark.parametrize(
+    "row", [r for r in PRINTED["gpus"]["rows"] if "differs" in r], ids=lambda row: row["gpu"]
+)
+def test_where_we_differ_from_the_tables_we_still_do_and_say_why(row):
+    for field, doubt in row["differs"].items():
+        assert (
+            not agrees(getattr(catalog.gpu(row["gpu"]), field), doubt["printed"]) and len(doubt["why"]) > 20
+        )
+
+
+@pytest.mark.parametrize("row", PRINTED["links"]["rows"], ids=lambda row: row["link"])
+def test_link_agrees_with_the_published_tables(row):
+    link = catalog.link(row["link"])
+    assert {
+        f: getattr(link, f) for f, text in row["printed"].items() if not agrees(getattr(link, f), text)
+    } == {}
+
+
+@pytest.mark.parametrize("row", PRINTED["prices"]["rows"], ids=lambda row: row["price"])
+def test_price_is_the_one_that_was_quoted(row):
+    price = catalog.all_prices()[row["price"]]
+    assert price.dollars_per_hour == pytest.approx(row["dollars_per_hour"], abs=0.005)
+    assert price.date == row["date"]
+
+
+def test_agreement_is_to_the_last_printed_digit():
+    assert agrees(1.935e12, "1.94e12") and not agrees(1.93e12, "1.94e12")
+    assert agrees(50 * 2**20, "50 MiB") and not agrees(50e6, "50 MiB")
+    assert agrees(108, "108") and not agrees(109, "108")
+
+
+# -- nodes and prices ----------------------------------------------------------------------------------------
+def test_eight_nodes_of_eight_h100_hold_5_tb():
+    cluster = catalog.cluster("dgx-h100", 8)
+    assert cluster.gpus == 64
+    assert cluster.hbm_bytes == 64 * 80e9
+
+
+def test_nics_are_shared_by_the_node():
+    assert catalog.node("dgx-h100").nic_bytes_per_s_per_gpu == 50e9
+    assert catalog.node("aws-p4d").nic_bytes_per_s_per_gpu == 6.25e9
+    assert catalog.node("dgx-h100").outgoing_bytes_per_s == 400e9
+
+
+def test_price_is_the_latest_known_and_names_those_it_has():
+    assert catalog.price("h100-sxm").date == max(
+        p.date for p in catalog.all_prices().values() if p.gpu == "h100-sxm"
+    )
+    assert catalog.price("h100-sxm", "AWS p5.48xlarge on demand").dollars_per_hour == 12.29
+    with pytest.raises(ValueError, match="known price .*a100-80.*got 'gaudi2'"):
+        catalog.price("gaudi2")
+    for price in catalog.all_prices().values():
+        assert price.gpu in catalog.all_gpus() and re.match(r"\d{4}-\d{2}", price.date)
+
+
+# -- models --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("model", catalog.all_models().values(), ids=lambda m: m.key)
+def test_parameters_match_the_published_count(model):
+    assert models.parameters(model) == pytest.approx(model.published_params, rel=5e-3)
+
+
+def test_most_counts_are_exact_to_the_last_parameter():
+    exact = [m.key for m in catalog.all_models().values() if models.parameters(m) == m.published_params]
+    assert len(exact) >= 50
+    assert {"gpt2", "bloom-176b", "llama3.1-405b", "mixtral-8x22b", "deepseek-v3", "qwen3-235b-a22b"} <= set(
+        exact
+    )
+
+
+@pytest.mark.parametrize(
+    "model", [m for m in catalog.all_models().values() if m.experts], ids=lambda m: m.key
+)
+def test_active_parameters_match_with_or_without_the_input_embedding(model):
+    active = models.active_parameters(model)
+    counts = np.array([active, active - models.embedding_parameters(model)])
+    assert np.min(abs(counts / model.published_active_params - 1)) < 0.025
+
+
+@pytest.mark.parametrize("model", catalog.all_models().values(), ids=lambda m: m.key)
+def test_shapes_are_sound(model):
+    active, total = models.active_parameters(model), models.parameters(model) - model.extra_params
+    assert active < total if model.experts else active == total
+    assert models.dense_layers(model) + models.moe_layers(model) == model.layers
+    assert model.heads % model.kv_heads == 0
+    assert 0 <= model.windowed_layers <= model.layers and (model.window > 0) == (model.windowed_layers > 0)
+    assert (model.ffn > 0) == (models.dense_layers(model) > 0)
+
+
+def test_a_tiny_gpt_counted_by_hand():
+    """2 layers of width 4, vocabulary 10, 3 positions, biases and LayerNorms, output tied to the input."""
+    tiny = models.Model(
+        key="tiny",
+        name="tiny",
+        layers=2,
+        hidden=4,
+        heads=2,
+        kv_heads=2,
+        head_dim=2,
+        ffn=16,
+        vocab=10,
+        gated=False,
+        tied=True,
+        max_positions=3,
+        biases=True,
+        norm_bias=True,
+    )
+    embedding = 10 * 4 + 3 * 4
+    attention = 4 * 12 + 12 + 4 * 4 + 4
+    mlp = 4 * 16 + 16 + 16 * 4 + 4
+    norms = 2 * (4 + 4)
+    assert models.parameters(tiny) == embedding + 2 * (attention + mlp + norms) + (4 + 4)
+
+
+def test_latent_attention_counted_by_hand():
+    """DeepSeek-V3's attention: 187.1 million weights a layer (arXiv:2412.19437 section 4.2's dimensions)."""
+    v3 = catalog.model("deepseek-v3")
+    query = 7168 * 1536 + 1536 * 128 * 192
+    latent = 7168 * (512 + 64) + 512 * 128 * (128 + 128)
+    assert models.attention_matrices(v3) == query + latent + 128 * 128 * 7168
+
+
+@pytest.mark.parametrize("params", [1e9, 7e9, 70e9, 405e9])
+def test_typical_shape_has_the_parameters_asked_for(params):
+    shape = models.typical(params)
+    assert models.layer_parameters(shape) * shape.layers == pytest.approx(params, rel=2e-3)
+    assert shape.heads * shape.head_dim == pytest.approx(shape.hidden)
+
+
+def test_typical_shape_is_near_real_ones():
+    assert models.typical(175e9).layers == pytest.approx(96, rel=0.02)
+    assert models.typical(175e9).hidden == pytest.approx(12288, rel=0.02)
+
+
+def test_bad_shapes_are_refused_by_name():
+    shape = dict(key="x", name="x", layers=2, hidden=4, heads=2, kv_heads=2, head_dim=2, ffn=16, vocab=10)
+    for name, value in {
+        "layers": 0,
+        "hidden": -4,
+        "heads": 1.5,
+        "vocab": float("nan"),
+        "ffn": "wide",
+    }.items():
+        with pytest.raises(ValueError, match=f"{name} must be .*got"):
+            models.Model(**{**shape, name: value})
+
+
+# -- models of one's own -------------------------------------------------------------------------------------
+def test_own_model_from_a_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("layers = 2\nhidden = 4\nheads = 2\nkv_heads = 1\nhead_dim = 2\nffn = 8\nvocab = 10\n")
+    assert catalog.model_from_file(path).key == "mine"
+    path.write_text("[own]\n" + path.read_text())
+    assert catalog.model_from_file(path) == models.Model(
+        key="own", name="own", layers=2, hidden=4, heads=2, kv_heads=1, head_dim=2, ffn=8, vocab=10
+    )
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("layers = 2", "mine.toml:1: 'mine' is missing hidden, heads"),
+        ("layers = [", "readable TOML"),
+        ("colour = 3", "mine.toml:1: 'mine' has no key 'colour'; it may have name, layers, hidden"),
+        (
+            "layers = 'x'\nhidden=4\nheads=2\nkv_heads=1\nhead_dim=2\nffn=8\nvocab=10",
+            r"mine.toml:1: 'mine': layers must be a whole number of at least 0, got 'x'",
+        ),
+    ],
+)
+def test_a_bad_model_file_is_refused_with_the_reason(tmp_path, text, complaint):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=complaint):
+        catalog.model_from_file(path)
+
+
+def test_a_missing_model_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="nowhere.toml"):
+        catalog.model_from_file(tmp_path / "nowhere.toml")
+
+
+# -- recipes -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "key, total",
+    [
+        ("bf16-adam", 16),
+        ("bf16-adam-fp32-grads", 18),
+        ("bf16-adam-two-grads", 20),
+        ("fp32-adam", 16),
+        ("adam-8bit", 10),
+        ("adafactor", 8),
+        ("sgd-momentum", 12),
+        ("fp8-te", 16),
+        ("fp8-deepseek-v3", 15),
+        ("fp8-lm", 9),
+        ("fp8-nanotron", 10),
+    ],
+)
+def test_bytes_per_parameter_of_the_recipes(key, total):
+    assert catalog.recipe(key).bytes_per_param == pytest.approx(total, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    "key, gradient, added_up",
+    [
+        ("bf16-adam", 2, 0),
+        ("bf16-adam-two-grads", 2, 4),
+        ("fp8-te", 4, 0),
+        ("fp8-deepseek-v3", 2, 4),
+        ("fp8-lm", 1, 2),
+        ("fp8-nanotron", 1, 4),
+    ],
+)
+def test_gradients_and_the_sums_they_are_added_to_are_told_apart(key, gradient, added_up):
+    """The columns "Gradients" and "Accumulated gradients" of the Ultra-Scale Playbook's fp8 table."""
+    found = catalog.recipe(key)
+    assert (found.gradient_bytes - found.gradient_sum_bytes, found.gradient_sum_bytes) == (gradient, added_up)
+
+
+def test_adam_state_is_12_bytes_and_16_with_weight_and_gradient():
+    adam = catalog.recipe("bf16-adam")
+    assert (adam.optimizer_bytes, adam.bytes_per_param) == (12, 16)
+
+
+def test_a_recipe_adds_up():
+    recipe = Recipe("k", "n", "bf16", 1, 2, 3, 4, 5)
+    assert recipe.optimizer_bytes == 12 and recipe.bytes_per_param == 15
+
+
+@pytest.mark.parametrize(
+    "name, value, complaint",
+    [
+        ("kv_heads", 3, "kv_heads must be one of 1, 2, 4; got 3"),
+        ("gated", "yes", "gated must be a number, got 'yes'"),
+        ("windowed_layers", 3, r"windowed_layers must be at most layers \(2\), got 3"),
+        ("first_dense_layers", 3, r"first_dense_layers must be at most layers \(2\), got 3"),
+        ("top_k", 2, r"top_k must be at most experts \(0\), got 2"),
+        ("kv_lora", 512, "nope_dim must be at least 1 where kv_lora is above 0, got 0"),
+    ],
+)
+def test_inconsistent_shapes_are_refused(name, value, complaint):
+    shape = dict(key="x", name="x", layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=16, vocab=10)
+    with pytest.raises(ValueError, match=complaint):
+        models.Model(**{**shape, name: value})
+
+
+def test_the_four_numbers_every_reader_memorises():
+    h100 = catalog.gpu("h100-sxm")
+    assert h100.link_marketing_bytes_per_s == 900e9 and h100.link_bytes_per_s == 450e9
+    assert h100.nic_bytes_per_s == 50e9
+    assert h100.hbm_bytes_per_s == pytest.approx(3e12, rel=0.15)
+    assert h100.bf16_flops_per_s == pytest.approx(1e15, rel=0.02)
+    assert h100.link_bytes_per_s / h100.nic_bytes_per_s == 9  # not 18: like for like
+
+
+def test_the_oldest_check_is_no_later_than_any():
+    days = [entry.checked for entry in catalog.all_gpus().values() if entry.checked]
+    assert catalog.oldest_check() <= min(days)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", catalog.oldest_check())

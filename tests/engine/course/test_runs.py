@@ -1,0 +1,167 @@
+"""Whole runs of others: what is read, what is refused and why, and what a band is made of."""
+
+import csv
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import engine
+from engine.calibration import bands
+from engine.course import runs
+from engine.course.runs import Found, NotModelled, Run
+
+ROW = dict(
+    id="a", family="A family", model="llama3-8b", task="pretrain", gpu="h100-sxm", gpus="64",
+    nvlink_domain="8", precision="bf16", tp="2", pp="2", vp="4", cp="1", ep="1", etp="", zero="1",
+    micro_batch="1", global_batch="128", seq_tokens="8192", recompute="none", grad_overlap="1",
+    step_s="2.0", note="", dispatcher="", tp_overlap="", a2a_overlap="", fused="", mtp_layers="",
+    pipeline_layout="",
+)  # fmt: skip
+
+
+def written(folder, *rows):
+    with (folder / runs.TABLE).open("w", newline="") as file:
+        lines = csv.DictWriter(file, list(ROW))
+        lines.writeheader()
+        lines.writerows(rows)
+    return folder
+
+
+def test_a_run_is_asked_of_the_engine_as_its_row_says():
+    said = runs.estimate_of(ROW)
+    layout = engine.Layout(gpus=64, tp=2, pp=2, schedule="interleaved", interleave=4)
+    job = engine.Job(global_batch=128, seq=8192)
+    assert said.step_s == engine.estimate("llama3-8b", "h100-sxm", job, layout).step_s
+
+
+def test_balanced_routing_and_an_nvlink_domain_are_taken_from_the_row():
+    row = ROW | dict(model="qwen3-30b-a3b", gpu="gb200", nvlink_domain="72", ep="8", pp="1", vp="1")
+    forced = runs.estimate_of(row | dict(note="routing forced to be balanced, no token dropped"))
+    assert (forced.job.imbalance, runs.estimate_of(row).job.imbalance) == (1.0, engine.Job.imbalance)
+    assert forced.at.wires.gpus_per_node == 72
+
+
+def test_a_model_may_be_given_by_its_shape():
+    shape = "mine (layers=32;hidden=4096;ffn=28672;heads=64;kv_heads=64;head_dim=128;vocab=32000)"
+    said = runs.estimate_of(ROW | dict(model=shape, pp="1", vp="1"))
+    assert (said.model.layers, said.model.ffn, said.model.gated) == (32, 28672, True)
+
+
+def test_what_a_recipe_sets_reaches_the_job_and_the_layout():
+    row = ROW | dict(
+        model="deepseek-v3", tp="1", pp="16", vp="1", ep="64", gpus="1024", global_batch="8192",
+        seq_tokens="4096", recompute="mla_up_proj+mlp",
+        dispatcher="alltoall", tp_overlap="1", a2a_overlap="1", fused="rope+cross-entropy",
+        mtp_layers="1", pipeline_layout="4/4/4/4/4/4/4/4/4/4/4/4/4/4/4/1",
+    )  # fmt: skip
+    said = runs.estimate_of(row)
+    assert (said.layout.recompute, said.layout.first_layers, said.layout.last_layers) == (
+        "mla_up_proj+mlp",
+        4,
+        1,
+    )
+    assert said.job.overlap_tensor
+    assert (said.job.send_once, said.job.overlap_experts, said.job.loss, said.job.mtp) == (
+        False,
+        True,
+        "fused",
+        1,
+    )
+
+
+def test_where_embedding_and_loss_take_a_slot_the_ends_are_a_layer_short():
+    words = "embedding and loss take one layer slot each"
+    assert runs.ends(words, 126, 16) == (7, 7)  # 128 slots, eight a stage
+    assert runs.ends("", 126, 16) == (0, 0) and runs.ends("8/8/8/8/8/8/8/5", 61, 8) == (8, 5)
+
+
+def test_a_stage_holds_every_pth_of_the_chunks_that_a_layout_lists():
+    words = "4/4/4/4/4/4/4/4/4/4/4/4/4/4/4/1"
+    assert runs.ends(words, 61, 16) == (4, 1)
+    assert runs.ends(words, 61, 8) == (8, 5) and runs.ends(words, 61, 4) == (16, 13)
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        (dict(task="lora"), "task lora"),
+        (dict(model="nobodys-model"), "model nobodys-model"),
+        (dict(gpu="nobodys-gpu"), "gpu nobodys-gpu"),
+        (dict(precision=""), "precision not stated"),
+        (dict(step_s=""), "not stated"),
+        (dict(tp="7"), "layout: tp"),
+        (dict(recompute="selective per op"), "recompute selective per op"),
+    ],
+)
+def test_what_the_engine_cannot_say_is_counted_with_its_reason(change, why):
+    with pytest.raises(NotModelled, match=why):
+        runs.estimate_of(ROW | change)
+    found = Found()
+    runs.of_table([ROW | change, ROW], found)
+    assert len(found.runs) == 1 and sum(found.refused.values()) == 1
+
+
+def test_a_table_that_is_none_is_refused_with_file_and_line(tmp_path):
+    with pytest.raises(ValueError, match=f"must hold {runs.TABLE}"):
+        runs.read(tmp_path)
+    with pytest.raises(
+        ValueError, match=rf"{runs.TABLE}:3: step_s must be a number above 0 or empty; got 'x'"
+    ):
+        runs.read(written(tmp_path, ROW, ROW | dict(step_s="x")))
+    (tmp_path / runs.TABLE).write_text("model,gpu\nllama3-8b,h100-sxm\n")
+    with pytest.raises(ValueError, match=":1: the header must name a2a_overlap, cp"):
+        runs.read(tmp_path)
+
+
+def made(ratios, **axes):
+    same = {"precision": "bf16", **dict.fromkeys(runs.AXES[1:], "1")}
+    return [
+        Run("step", "hopper dense", f"family {i}", same | axes, ratio, mfu=0.4 / ratio)
+        for i, ratio in enumerate(ratios)
+    ]
+
+
+def test_a_band_leaves_a_tenth_out_at_either_end():
+    low, high = runs._quantiles(np.arange(1.0, 20.0))  # 19 rows: the second and the last but one
+    assert (low, high) == (2.0, 18.0)
+    assert runs._quantiles(np.array([3.0, 1.0])) == [1.0, 3.0]  # too few for a tenth: all of them
+
+
+def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
+    many, few = made(np.linspace(0.8, 1.3, 400)), made(np.linspace(2.0, 2.2, 15), gpus="8")
+    few = [replace(run, kind="hopper moe") for run in few]
+    bands = runs.judged(Found(runs=many + few))["band"]["step"]
+    assert bands["all"]["low"] < bands["hopper moe"]["low"] < 2.0
+    assert bands["hopper dense"]["low"] == pytest.approx(bands["all"]["low"], rel=0.02)
+
+
+def test_a_run_is_judged_by_a_band_that_it_does_not_make():
+    found = Found(runs=made(np.linspace(0.8, 1.3, 400)))
+    said = runs.judged(found)["band"]["step"]["hopper dense"]
+    assert said["runs"] == 400 and 0.7 < said["covers"] < 0.9
+    assert (said["low"], said["high"]) == pytest.approx((0.85, 1.25), rel=0.01)  # a tenth at either end
+    one = Found(runs=[*made(np.full(399, 1.0)), *made([1.5], gpus="8")])
+    assert runs.judged(one)["band"]["step"]["hopper dense"]["covers"] == round(399 / 400, 3)
+
+
+def test_what_was_fitted_judges_nothing():
+    fair = made(np.linspace(0.9, 1.1, 100))
+    fitted = [Run("step", "hopper dense", "fitted", fair[0].axes, 50.0, fitted=True)]
+    assert runs.judged(Found(runs=fair + fitted)) == runs.judged(Found(runs=fair))
+
+
+def test_errors_that_cancel_in_the_mean_are_seen_by_axis():
+    said = runs.judged(Found(runs=made([0.8] * 50, tp="8") + made([1.0 / 0.75] * 50, tp="1")))
+    assert abs(said["band"]["step"]["hopper dense"]["mean_signed"]) < 0.01
+    axis = said["axis"]["hopper dense"]
+    assert axis["tp 8"]["mean_signed"] == pytest.approx(0.25) == -axis["tp 1"]["mean_signed"]
+
+
+def test_the_file_in_the_repository_holds_summaries_of_these_kinds():
+    with bands.PLACE.open("rb") as file:
+        kept = tomllib.load(file)
+    assert set(kept) == {"band", "goal", "axis", "apart", "family", "seen", "refused"}
+    assert set(kept["goal"]) == set(runs.GOALS)
+    assert kept["band"]["step"]["all"]["runs"] > 400

@@ -1,0 +1,111 @@
+"""TOML, JSON and YAML give the same keys and values as the libraries that others read them with, and each
+value's place is where it stands."""
+
+import json
+import tomllib
+
+import pytest
+import yaml as library
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.launch import braces, toml, yaml
+from engine.launch.texts import Source
+
+KEY = st.text("abcdefgh_", min_size=1, max_size=6)
+LEAF = st.one_of(st.integers(-999, 10**6), st.booleans(), st.text("abc xyz-/.", max_size=8).map(str.strip))
+TREE = st.dictionaries(
+    KEY, st.one_of(LEAF, st.dictionaries(KEY, LEAF, min_size=1, max_size=3)), min_size=1, max_size=4
+)
+
+
+def flat(tree, path="") -> dict[str, str]:
+    """Nested values as the readers give them."""
+    if isinstance(tree, dict):
+        items = tree.items()
+    elif isinstance(tree, list):
+        items = enumerate(tree)
+    else:
+        text = json.dumps(tree) if isinstance(tree, bool) or tree is None else str(tree)
+        return {path: text}
+    found = {}
+    for key, value in items:
+        found |= flat(value, f"{path}.{key}" if path else str(key))
+    return found
+
+
+def read(reader, text: str) -> dict[str, str]:
+    entries, faults = reader.read(Source("f", text))
+    assert not faults, [str(fault) for fault in faults]
+    for entry in entries:
+        if entry.start >= 0:
+            assert text[entry.start : entry.stop].strip("\"'") == entry.value.strip("\"'")
+            assert text.count("\n", 0, entry.start) + 1 == entry.line
+    return {entry.key: entry.value for entry in entries}
+
+
+@given(TREE, st.sampled_from([None, 1, 4]))
+def test_json(tree, indent):
+    assert read(braces, json.dumps(tree, indent=indent)) == flat(tree)
+
+
+@given(TREE)
+def test_toml(tree):
+    tops = [f"{key} = {json.dumps(value)}" for key, value in tree.items() if not isinstance(value, dict)]
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            tops += [f"\n[{key}]  # a section"] + [f"{k} = {json.dumps(v)} # why" for k, v in value.items()]
+    text = "\n".join(tops) + "\n"
+    assert read(toml, text) == flat(tomllib.loads(text))
+
+
+@given(TREE)
+def test_yaml(tree):
+    text = library.safe_dump(tree, default_flow_style=False, sort_keys=False)
+    whole = flat(library.safe_load(text))
+    assert {k: v.strip("'") for k, v in read(yaml, text).items()} == {
+        k: v.strip("'") for k, v in whole.items()
+    }
+
+
+def test_lists_and_one_line_maps():
+    text = "a:\n- x\n- y\nb:\n  - k: 1\n    l: 2\n  - k: 3\nc: {d: 4, e: [5, 6]}\nf: [7, 8]\n"
+    assert read(yaml, text) == {
+        "a.0": "x",
+        "a.1": "y",
+        "b.0.k": "1",
+        "b.0.l": "2",
+        "b.1.k": "3",
+        "c.d": "4",
+        "c.e": "[5, 6]",
+        "f.0": "7",
+        "f.1": "8",
+    }
+    assert read(toml, 'a = [\n  "x", # one\n  "y"\n]\nb = 1\n')["b"] == "1"
+    assert read(braces, '{"a": [1, {"b": [true, null]}], "c": {}} // end\n') == {
+        "a.0": "1",
+        "a.1.b.0": "true",
+        "a.1.b.1": "null",
+    }
+
+
+@pytest.mark.parametrize(
+    "reader, text, words",
+    [
+        (braces, '{"a": 1,}', "f:1: not JSON: a comma before the closing bracket, column 9"),
+        (
+            braces,
+            '{"a": 1\n "b": 2}',
+            "f:2: not JSON: a comma or a closing bracket was expected, got '\"', column 2",
+        ),
+        (braces, '{"a": tru}', "f:1: not JSON: a value was expected, got 'tru}', column 10"),
+        (braces, '{"a": "x', "f:1: not JSON: a text is never closed, column 9"),
+        (braces, "[" * 500, "f:1: not JSON: nested too deeply, column 201"),
+        (braces, "{", "f:1: not JSON: a name in double quotes was expected, column 2"),
+        (toml, "[a]\nb\n", "f:2: not a line of TOML: b"),
+        (yaml, "a: 1\njust words\n", "f:2: not a line of YAML: just words"),
+        (yaml, "a: &x 1\n", "f:1: a: &x 1 is YAML that is not read here"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_place(reader, text, words):
+    assert [str(fault) for fault in reader.read(Source("f", text))[1]] == [words]

@@ -1,0 +1,361 @@
+"""What the report says: each framework is read, its errors are its own, and every change does what it
+promises."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import engine
+from engine import catalog
+from engine.launch import shown, verdict
+from engine.mechanism import memory
+
+LLAMA_70B = """--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64
+ --group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm --disable-bias-linear
+ --untie-embeddings-and-output-weights --position-embedding-type rope --attention-dropout 0 --hidden-dropout 0
+ --vocab-size 128256 --seq-length 8192 --max-position-embeddings 8192""".replace("\n", " \\\n")
+MEGATRON = f"""#!/bin/bash
+GPUS_PER_NODE=8
+NNODES=8
+TP=8
+PP=2
+ARGS=(
+  --tensor-model-parallel-size $TP
+  --pipeline-model-parallel-size $PP
+  --sequence-parallel
+  --micro-batch-size 2
+  --global-batch-size 512
+  --use-distributed-optimizer
+  --overlap-grad-reduce
+  --bf16
+)
+torchrun --nproc_per_node $GPUS_PER_NODE --nnodes $NNODES pretrain_gpt.py ${{ARGS[@]}} {LLAMA_70B}
+"""
+TITAN = """[model]
+name = "llama3"
+flavor = "8B"
+
+[training]
+local_batch_size = 2
+seq_len = 8192
+
+[activation_checkpoint]
+mode = "full"
+"""
+DS = (
+    '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "bf16": {"enabled": true},\n'
+    ' "zero_optimization": {"stage": 2}}'
+)
+RUN = (
+    "deepspeed --num_gpus=8 train.py --model_name_or_path meta-llama/Llama-2-7b-hf --deepspeed ds.json "
+    "--gradient_checkpointing False --model_max_length 2048"
+)
+FSDP = """compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+mixed_precision: bf16
+num_machines: 1
+num_processes: 8
+fsdp_config:
+  fsdp_sharding_strategy: FULL_SHARD
+  fsdp_activation_checkpointing: true
+"""
+TRAINER = (
+    "model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: "
+    "1\ngradient_accumulation_steps: 2\nmax_length: 4096\n"
+)
+BRIDGE = (
+    "torchrun --nproc-per-node 8 run_recipe.py recipe=llama3_8b_pretrain_config "
+    "model.tensor_model_parallel_size=2 "
+    "train.micro_batch_size=1 train.global_batch_size=128 dataset.sequence_length=8192"
+)
+VLLM = (
+    "CUDA_VISIBLE_DEVICES=0,1 vllm serve --trust-remote-code --tensor_parallel_size 2 "
+    "--gpu_memory_utilization=0.98 /models/DeepSeek-R1-Distill-Qwen-14B"
+)
+
+READ = {
+    "megatron": (
+        (MEGATRON, None),
+        dict(gpus=64, tp=8, pp=2, zero=1, micro_batch=2),
+        dict(global_batch=512, seq=8192),
+    ),
+    "torchtitan": (
+        (TITAN, 16),
+        dict(gpus=16, zero=3, micro_batch=2, recompute="full"),
+        dict(global_batch=32, seq=8192),
+    ),
+    "hugging_face": (
+        ({"ds.json": DS, "run.sh": RUN}, None),
+        dict(gpus=8, zero=2, micro_batch=2),
+        dict(global_batch=64),
+    ),
+    "accelerate": (
+        ([FSDP, TRAINER], None),
+        dict(gpus=8, zero=3, micro_batch=1, recompute="full"),
+        dict(global_batch=16),
+    ),
+    "bridge": ((BRIDGE, None), dict(gpus=8, tp=2, micro_batch=1, zero=1), dict(global_batch=128, seq=8192)),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_each_framework_is_read(name):
+    (texts, gpus), layout, job = READ[name]
+    report = engine.check_launch(texts, "h100-sxm", gpus)
+    assert not report.faults and not report.refused, (report.faults, report.refused)
+    assert {key: getattr(report.launch.layout, key) for key in layout} == layout
+    assert {key: getattr(report.launch.job, key) for key in job} == job
+    assert report.parts and sum(report.parts.values()) == pytest.approx(report.total_bytes)
+    assert report.verdict in (verdict.FITS, verdict.TOO_LARGE)
+    json.dumps(report.as_dict(), allow_nan=False)
+
+
+def test_a_value_is_shown_where_it_is_written():
+    report = engine.check_launch({"run.sh": MEGATRON}, "h100-sxm")
+    where = {s.name: s.line for s in report.settings}
+    assert (where["tp"], where["pp"], where["micro_batch"], where["layers"]) == (4, 5, 10, 16)
+    assert all(s.file == "run.sh" for s in report.settings)
+
+
+@pytest.mark.parametrize(
+    "line, framework, tp, share, longest",
+    [
+        ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32k", "vllm", 1, 0.9, 32000),
+        (
+            "python -m vllm.entrypoints.openai.api_server --model Qwen/Qwen2.5-72B-Instruct -tp 8",
+            "vllm",
+            8,
+            0.9,
+            131072,
+        ),
+        (
+            "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2 --context-length 8192",
+            "sglang",
+            2,
+            0.88,
+            8192,
+        ),
+        (
+            "trtllm-serve nvidia/Llama-3.1-70B-Instruct-FP8 --tp_size 4 --max_seq_len 4096",
+            "trtllm",
+            4,
+            0.9,
+            4096,
+        ),
+    ],
+)
+def test_each_server_is_read(line, framework, tp, share, longest):
+    launch = engine.check_launch(line, "h200").launch
+    s = launch.server
+    assert (launch.framework, s.tp, s.share, s.longest) == (framework, tp, share, longest)
+    assert launch.gpus == tp and (s.weight_precision == "fp8") == ("FP8" in line)
+
+
+def test_memory_and_time_are_the_engine_s():
+    report = engine.check_launch(TITAN, "h100-sxm", 16)
+    found = report.launch
+    machine = engine.Machine.of("h100-sxm")
+    alone = engine.estimate(found.model, machine, found.job, found.layout)
+    assert report.estimate.step_s == alone.step_s and report.total_bytes == alone.memory_bytes["total"]
+    assert report.extrapolates == alone.extrapolates
+
+
+def test_a_server_s_room_is_what_its_share_leaves():
+    report = engine.check_launch(VLLM, "rtx4090")
+    room, gpu = report.room, catalog.gpu("rtx4090")
+    left = 0.98 * memory.capacity_bytes(gpu) - room.parts["weights"] - memory.FRAMEWORK_BYTES
+    assert room.cache_bytes == pytest.approx(left)
+    assert room.tokens == pytest.approx(
+        left / (2 * 48 * 8 * 128 * 2 / 2), rel=1e-4
+    )  # two halves of 48 layers' heads
+    assert report.verdict == verdict.TOO_LARGE
+    assert "(131072), (12.00 GiB KV cache is needed" in report.refused[0].error
+
+
+ERRORS = {
+    "is not divisible by total_model_size (total_model_size=24)": MEGATRON.replace("PP=2", "PP=3"),
+    "Number of layers should be divisible by the pipeline-model-parallel size": MEGATRON.replace(
+        "layers 80", "layers 81"
+    ),
+    "(510) is not divisible by micro batch size (2) times data parallel size (4)": MEGATRON.replace(
+        "512", "510"
+    ),
+    "num_query_groups (8) must be a multiple of tensor_model_parallel_size (16)": MEGATRON.replace(
+        "TP=8", "TP=16"
+    ),
+    "max_position_embeddings (8192) must be greater than or equal to seq_length (16384)": MEGATRON.replace(
+        "--seq-length 8192", "--seq-length 16384"
+    ),
+    "--overlap-param-gather only supported with distributed optimizer": MEGATRON.replace(
+        "--use-distributed-optimizer", "--overlap-param-gather"
+    ),
+    "Invalid parallel dims: dp_replicate(1) * dp_shard(3) * cp(1) * tp(1) * pp(1) != WORLD_SIZE(8)": TITAN
+    + "[parallelism]\ndata_parallel_shard_degree = 3\n",
+    "multiple of local batch size times data-parallel degree (24 % (2 * 8) != 0)": TITAN.replace(
+        "seq_len", "global_batch_size = 24\nseq_len"
+    ),
+    "train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size 32 != 2 * 4 * 8": {
+        "a": DS.replace("{", '{"train_batch_size": 32, ', 1),
+        "b": RUN,
+    },
+    "Total number of attention heads (64) must be divisible by tensor parallel size (3).": "vllm serve "
+    "meta-llama/Llama-3.1-70B -tp 3",
+    "World size (4) is larger than the number of available GPUs (2)": VLLM.replace("size 2", "size 4"),
+    "No available memory for the cache blocks": "vllm serve meta-llama/Llama-3.1-70B -tp 1",
+    "increase --mem-fraction-static. Current value: mem_fraction_static=0.5": "python -m "
+    "sglang.launch_server --model meta-llama/Llama-3.1-70B --tp 2 --mem-fraction-static 0.5",
+}
+
+
+@pytest.mark.parametrize("words", ERRORS)
+def test_what_cannot_start_says_so_in_the_framework_s_words(words):
+    report = engine.check_launch(
+        ERRORS[words],
+        "h100-sxm",
+        None if "vllm" in str(ERRORS[words]) else 8 if "WORLD" in words or "local" in words else None,
+    )
+    assert any(words in refused.error for refused in report.refused), report.refused
+    assert report.verdict in (verdict.ILLEGAL, verdict.TOO_LARGE)
+    assert shown.headline(report).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    "texts, gpu, gpus",
+    [
+        (MEGATRON, "h100-sxm", None),
+        (MEGATRON.replace("size 2", "size 1"), "b200", None),
+        (TITAN, "a100-40", 8),
+        (TITAN.replace("full", "none"), "h100-sxm", 8),
+        ({"ds.json": DS, "run.sh": RUN}, "a100-40", None),
+        ([FSDP, TRAINER], "a10g", None),
+        ("vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 2", "h100-sxm", None),
+        (VLLM, "rtx4090", None),
+    ],
+    ids=["megatron", "fitting megatron", "titan", "titan none", "deepspeed", "fsdp", "vllm", "vllm 4090"],
+)
+def test_a_change_is_a_line_that_does_what_it_says(texts, gpu, gpus):
+    """Each line stands in no text as given; and what does not fit is offered something that does."""
+    report = engine.check_launch(texts, gpu, gpus)
+    given = (
+        texts if isinstance(texts, str) else "\n".join(texts.values() if isinstance(texts, dict) else texts)
+    )
+    assert report.changes
+    for change in report.changes:
+        assert change.lines and all(line.strip("… ") not in given for line in change.lines)
+        assert change.saved_bytes == pytest.approx(report.total_bytes - change.total_bytes)
+        if report.verdict == verdict.FITS:
+            assert change.fits and change.faster_by > 0
+    assert any(change.fits for change in report.changes)
+    if report.verdict == verdict.TOO_LARGE and len(report.changes) > 1:
+        assert report.changes[0].fits
+
+
+def test_an_edited_text_read_again_is_the_change():
+    """The first change of a script, made by hand, gives the same report."""
+    before = engine.check_launch({"run.sh": MEGATRON}, "h100-sxm")
+    change = next(c for c in before.changes if c.what == "micro_batch 1")
+    assert change.lines == ("--micro-batch-size 1",)
+    after = engine.check_launch(
+        {"run.sh": MEGATRON.replace("--micro-batch-size 2", change.lines[0])}, "h100-sxm"
+    )
+    assert after.total_bytes == change.total_bytes and after.estimate.step_s == change.step_s
+    assert before.verdict == verdict.TOO_LARGE and after.verdict == verdict.FITS
+
+
+def test_a_value_is_edited_where_its_variable_is_set():
+    report = engine.check_launch({"run.sh": MEGATRON}, "h100-sxm")
+    wider = [c for c in report.changes if c.what.startswith("pp 4")]
+    assert not wider or wider[0].lines[0] == "PP=4"
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_planner_s_best_is_no_slower_and_comes_back(name):
+    """It fits, nothing that was offered beats it, and its text is read as that layout again."""
+    (texts, gpus), _, _ = READ[name]
+    report = engine.check_launch(texts, "h100-sxm", gpus)
+    best = report.best
+    assert best.fits and report.best_text
+    times = [c.step_s for c in report.changes if c.fits and c.what.split()[0] not in ("loss",)]
+    own = [report.estimate.step_s] if report.verdict == verdict.FITS and name != "bridge" else []
+    cut = name in ("hugging_face", "accelerate") or all(t * 1.0001 >= best.step_s for t in (*times, *own))
+    assert cut
+    if name in ("megatron", "torchtitan"):
+        again = engine.check_launch(report.best_text, "h100-sxm", best.layout.gpus)
+        assert again.launch.layout == best.layout
+
+
+@pytest.mark.parametrize(
+    "texts, why",
+    [
+        (
+            {"a": DS.replace('"stage": 2', '"stage": 3, "offload_optimizer": {"device": "cpu"}'), "b": RUN},
+            "on the host",
+        ),
+        ([FSDP, TRAINER, "use_peft: true\nlora_r: 16\nper_device_train_batch_size: 1\n"], "LoRA"),
+        ([FSDP, TRAINER + "finetuning_type: lora\n"], "LoRA"),
+        ('vllm serve Qwen/Qwen3-8B --speculative-config \'{"method": "ngram"}\'', "draft"),
+        (MEGATRON.replace("--bf16", "--bf16 --optimizer-cpu-offload"), "on the host"),
+    ],
+)
+def test_what_is_not_modelled_gets_no_verdict(texts, why):
+    report = engine.check_launch(texts, "h100-sxm")
+    assert report.verdict == verdict.UNKNOWN and not report.changes
+    assert any(why in one.why for one in report.unmodelled)
+    assert "not modelled" in shown.headline(report)
+
+
+def test_one_s_own_machine_and_gpu_count():
+    slow = engine.Machine.of("h100-sxm", nic_bytes_per_s=5e9)
+    usual, slower = (engine.check_launch(MEGATRON, at) for at in ("h100-sxm", slow))
+    assert slower.estimate.step_s > usual.estimate.step_s and slower.total_bytes == usual.total_bytes
+    large = replace(catalog.gpu("h100-sxm"), hbm_bytes=96e9, reported_bytes=0.0, name="Ours")
+    own = engine.check_launch(MEGATRON, large)
+    assert own.capacity_bytes == 96e9 and own.verdict == verdict.FITS and "gpu" in own.extrapolates
+    said = engine.check_launch(TITAN, "h100-sxm")
+    assert any(a.name == "gpus" for a in said.assumed) and said.launch.gpus == 1
+
+
+def test_the_lines_name_everything():
+    report = engine.check_launch({"run.sh": MEGATRON}, "h100-sxm")
+    text = "\n".join(shown.lines(report))
+    for part in (
+        "does not fit",
+        "Memory of the fullest GPU",
+        "The best changes",
+        "planner's best",
+        "Read:",
+        "Assumed:",
+    ):
+        assert part in text
+    assert "run.sh:4: tensor-model-parallel-size 8 → tp 8" in text
+    assert all(len(line) < 400 for line in text.splitlines())
+
+
+def test_slurm_s_lines_and_heredocs_count():
+    script = (
+        "#!/bin/bash\n#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\ncat <<EOF > ds.json\n"
+        '{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, '
+        '"zero_optimization": {"stage": 3}}\nEOF\n'
+        "srun python train.py --model_name_or_path Qwen/Qwen2.5-32B --deepspeed ds.json --max_length 4096\n"
+    )
+    found = engine.check_launch(script, "h100-sxm").launch
+    assert (found.gpus, found.layout.zero, found.model.key) == (32, 3, "qwen2.5-32b")
+
+
+def test_a_config_beside_it_is_the_model():
+    config = {
+        "model_type": "llama",
+        "num_hidden_layers": 20,
+        "hidden_size": 2048,
+        "num_attention_heads": 16,
+        "intermediate_size": 5504,
+        "vocab_size": 32000,
+    }
+    texts = {
+        "ds.json": DS,
+        "config.json": json.dumps(config),
+        "run.sh": "deepspeed --num_gpus 4 train.py --deepspeed ds.json --max_length 1024",
+    }
+    found = engine.check_launch(texts, "a100-80").launch
+    assert (found.model.layers, found.model.hidden, found.gpus) == (20, 2048, 4)

@@ -1,0 +1,87 @@
+"""The kernels between the products, counted by hand; products and whole layers are held in test_layout.py and
+test_matmul.py."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine import catalog
+from engine.calibration import known
+from engine.mechanism import compute, matmul
+from engine.mechanism.shape import shape
+from engine.one_gpu import recordings
+
+
+def test_bytes_between_the_products_of_gpt_2_by_hand():
+    """h = 768, 12 heads of 64, 3,072 wide, dropout, one activation, learned positions: no rotation. Forward:
+    two norms 4h, two additions 6h and a mask of 1h each with dropout: 4h + 4h + 12h + 2h = 22h; queries, keys
+    and values cut out: 4 · 36 · 64; GeLU 4 · 3072."""
+    size = shape(catalog.model("gpt2"))
+    forward, backward = compute.streamed_bytes(size, 1.0, 1.0, 3072.0)
+    assert forward == 22 * 768 + 4 * 36 * 64 + 4 * 3072
+    assert backward == 42 * 768 + 4 * 36 * 64 + 6 * 3072
+
+
+def test_bytes_between_the_products_of_llama_3_8b_by_hand():
+    """h = 4096, 32 query and 8 key heads of 128, 14,336 wide and gated, rotation, no dropout; shared by two
+    tensor ranks, the hidden state too: 20h/2 + (4 · 48 + 4 · 40) · 128/2 + 6 · 14336/2."""
+    size = shape(catalog.model("llama3-8b"))
+    forward, backward = compute.streamed_bytes(size, 2.0, 2.0, 14336.0)
+    assert forward == pytest.approx((20 * 4096 + (4 * 48 + 4 * 40) * 128 + 6 * 14336) / 2)
+    assert backward == pytest.approx((32 * 4096 + (4 * 48 + 4 * 40) * 128 + 10 * 14336) / 2)
+
+
+def test_bytes_of_eager_pytorch_by_hand():
+    """Llama 3 8B. Forward: two norms in fp32 at 36h, two additions at 6h; queries and keys turned in fp32 (20
+    a value), keys and values copied from 8 to 32 heads (2 · 2 read, 2 · 2 written); SiLU 4 and its product 6
+    a value of width. Backward: norms 92h each, five sums of gradients of 6h; 6 + 12 a value of width."""
+    forward, backward = compute.eager_bytes(shape(catalog.model("llama3-8b")), 1.0, 1.0, 14336.0)
+    heads = 20 * 40 * 128 + 4 * (8 + 32) * 128
+    assert forward == 84 * 4096 + heads + 10 * 14336
+    assert backward == 214 * 4096 + heads + 18 * 14336
+
+
+@pytest.mark.parametrize("norm, gated", [("rms_norm", True), ("layer_norm", False)])
+def test_pytorch_itself_moves_those_bytes(norm, gated):
+    """Its dispatcher counted a Llama layer with either norm; a LayerNorm belongs to a model without a gate
+    here, so what the gate moves is added by hand."""
+    found = recordings.load("eager_bytes")
+    sizes = {name: found[name] for name in ("hidden", "heads", "kv_heads", "head_dim", "ffn")}
+    size = shape(replace(catalog.model("llama3-8b"), gated=gated, **sizes))
+    gate = (0.0, 0.0) if gated else (6.0 * found["ffn"], 12.0 * found["ffn"] + 6.0 * found["hidden"])
+    for own, extra, seen in zip(
+        compute.eager_bytes(size, 1.0, 1.0, float(found["ffn"])), gate, found[norm].values(), strict=True
+    ):
+        assert own + extra == pytest.approx(seen, rel=0.04)
+
+
+def test_flash_attention_2_on_an_h100_reaches_what_its_paper_says():
+    """335 TFLOP/s, forward and backward, on long sequences (arXiv:2307.08691, section 4.1)."""
+    at = matmul.chip(catalog.gpu("h100-sxm"))
+    size = shape(catalog.model("llama3-8b"))
+    tokens = 16384.0
+    forward, backward = compute.core_attention_s(size, tokens, tokens, 32.0, True, at, "compiled")
+    rate = 3.5 * 4 * 32 * 128 * tokens * tokens / 2 / (forward + backward)
+    assert rate == pytest.approx(335e12, rel=0.05)
+    newer = compute.core_attention_s(size, tokens, tokens, 32.0, True, at)
+    assert newer[0] < 0.6 * forward
+    assert known.flash_2("a100-80") == known.attention("prefill", "a100-80").rates
+
+
+@pytest.mark.parametrize("wrong", ["tokens", "seq", "imbalance"])
+def test_a_layer_takes_only_what_there_is(wrong):
+    amounts = {"tokens": 4096.0, "seq": 4096.0, "imbalance": 1.0} | {wrong: 0.0}
+    with pytest.raises(ValueError, match=wrong):
+        compute.layer(
+            shape(catalog.model("gpt2")),
+            amounts["tokens"],
+            amounts["seq"],
+            1,
+            1,
+            1,
+            1,
+            amounts["imbalance"],
+            True,
+            True,
+            matmul.chip(catalog.gpu("h100-sxm")),
+        )

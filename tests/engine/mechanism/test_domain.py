@@ -1,0 +1,184 @@
+"""Every public function over its whole allowed domain, and against bad input, found by the names of its
+arguments.
+
+An argument of one name means one thing everywhere in these modules; so one strategy for each name drives them
+all.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import catalog
+from engine.catalog import hardware, models
+from engine.mechanism import cost, flops, memory, roofline, walls
+
+MODULES = (memory, flops, roofline, walls, cost, models, hardware)
+FUNCTIONS = [
+    f
+    for module in MODULES
+    for name, f in vars(module).items()
+    if inspect.isfunction(f)
+    and f.__module__ == module.__name__
+    and not name.startswith("_")
+    and name not in ("layer_tensors", "contradiction")
+]  # for ordinary attention alone; a model's numbers together: see test_data_parallel.py, test_own.py
+
+many, few, wide = st.integers(1, 10**6), st.integers(1, 128), st.floats(1e-3, 1e12)
+flag = st.integers(0, 1)
+DOMAIN = dict(
+    tokens_per_param=st.floats(1, 1e4),
+    nics=st.integers(1, 64),
+    params=st.floats(1e6, 1e13),
+    tokens=st.floats(1, 1e14),
+    tokens_per_step=st.floats(1, 1e9),
+    tokens_per_gpu=st.floats(1, 1e9),
+    recipe=st.sampled_from(list(catalog.all_recipes().values())),
+    model=st.sampled_from(list(catalog.all_models().values())),
+    gpu=st.sampled_from(list(catalog.all_gpus().values())),
+    precision=st.sampled_from(hardware.PRECISIONS),
+    ranks=st.integers(2, 10**6),
+    stage=st.just(0),
+    loss=st.sampled_from(["plain", "chunked", "fused"]),
+    chunks=few,
+    modules=st.sampled_from([(), ("layernorm",), ("mlp", "moe_act"), ("moe",), ("core_attn",)]),
+    stages=few,
+    micro_batches=many,
+    interleave=few,
+    rows=many,
+    columns=many,
+    inner=many,
+    seq=many,
+    micro_batch=few,
+    batch=many,
+    tensor=few,
+    context=few,
+    in_flight=few,
+    ranks_of_whole=few,
+    layers=few,
+    hidden=many,
+    heads=few,
+    head_dim=few,
+    vocab=many,
+    sequence_parallel=flag,
+    flash=flag,
+    causal=flag,
+    moe=st.just(False),
+    experts=st.none(),
+    recompute=st.integers(0, 2),
+    bytes_per_value=st.floats(0.5, 4),
+    bytes_per_param=st.floats(0.5, 4),
+    bytes_per_logit=st.floats(2, 10),
+    bytes_per_weight=st.floats(0.5, 4),
+    bytes_per_kv_value=st.floats(0.5, 4),
+    gradient_bytes=st.floats(1, 4),
+    flops_per_weight=st.sampled_from([4, 6]),
+    context_tokens=many,
+    sequences=many,
+    total_bytes=st.floats(1, 1e16),
+    gpus=many,
+    reserved_bytes_per_gpu=st.floats(0, 10e9),
+    model_flops=st.floats(1e9, 1e27),
+    hardware_flops=st.floats(1e9, 1e27),
+    flops_per_token=st.floats(1e6, 1e13),
+    time_s=wide,
+    peak_flops_per_s=st.floats(1e12, 1e17),
+    mfu=st.floats(0.01, 0.5),
+    achievable_mfu=st.floats(0.5, 1),
+    bytes_per_s=wide,
+    hbm_bytes_per_s=wide,
+    link_bytes_per_s=wide,
+    wire_bytes_per_s=wide,
+    intensity_flops_per_byte=wide,
+    flops_per_byte=wide,
+    flops_per_byte_sent=wide,
+    query_heads_per_kv_head=few,
+    ceilings=st.lists(wide, min_size=3, max_size=3).map(np.array),
+    ratios=st.lists(wide, min_size=4, max_size=4).map(np.array),
+    loads=st.lists(wide, min_size=3, max_size=3).map(np.array),
+    target_step_s=wide,
+    target_token_s=wide,
+    deadline_s=wide,
+    budget_dollars=wide,
+    dollars_per_gpu_hour=st.floats(0.01, 1e3),
+    gpu_hours=st.floats(0, 1e10),
+    overhead_share=st.floats(0, 2),
+    dollars=st.floats(0, 1e12),
+    tokens_per_s_per_gpu=wide,
+    ratio=wide,
+    duration_s=wide,
+)
+MAY_BE_MINUS_ONE = {"first_wall"}
+THINGS = {"modules", "model", "recipe", "gpu", "precision", "moe", "experts"}
+VECTORS = {"ceilings", "ratios", "loads"}
+
+
+def arguments(function):
+    return list(inspect.signature(function).parameters)
+
+
+def numeric_arguments(function):
+    """The names of the arguments that are numbers, which a caller could get wrong."""
+    return [a for a in arguments(function) if a not in VECTORS | THINGS]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f"{f.__module__.split('.')[1]}.{f.__name__}")
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_finite_and_never_negative(function, data):
+    unknown = set(arguments(function)) - set(DOMAIN)
+    assert not unknown, f"add to DOMAIN what these new arguments may be: {unknown}"
+    result = function(**{name: data.draw(DOMAIN[name], name) for name in arguments(function)})
+    if isinstance(result, models.Model):
+        return
+    assert np.isfinite(result).all()
+    assert (np.asarray(result) >= (-1 if function.__name__ in MAY_BE_MINUS_ONE else 0)).all()
+
+
+GOOD = dict(
+    params=1e9,
+    tokens=1e9,
+    tokens_per_step=1e6,
+    tokens_per_gpu=1e3,
+    recipe=catalog.recipe("bf16-adam"),
+    model=catalog.model("mixtral-8x7b"),
+    gpu=catalog.gpu("h100-sxm"),
+    precision="bf16",
+    moe=False,
+    experts=None,
+    stage=0,
+    ceilings=np.ones(3),
+    ratios=np.ones(4),
+    loads=np.ones(3),
+    achievable_mfu=1.0,
+    mfu=0.5,
+    overhead_share=0.1,
+    sequence_parallel=0,
+    flash=1,
+    causal=1,
+    recompute=0,
+    modules=(),
+    interleave=1,
+    reserved_bytes_per_gpu=0.0,
+    ranks=8,
+)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@pytest.mark.parametrize(
+    "function, name",
+    [(f, a) for f in FUNCTIONS for a in numeric_arguments(f)],
+    ids=lambda v: v if isinstance(v, str) else f"{v.__module__.split('.')[1]}.{v.__name__}",
+)
+def test_bad_numbers_are_refused_by_name(function, name, bad):
+    good = {a: GOOD.get(a, 2) for a in arguments(function)}
+    with pytest.raises(ValueError, match="must be"):
+        function(**{**good, name: bad})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_every_function_says_what_it_does(function):
+    assert len(function.__doc__ or "") > 20

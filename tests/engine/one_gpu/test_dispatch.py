@@ -1,0 +1,94 @@
+"""Two lanes and a queue, by hand; and what a real PyTorch keeps against the paper that counts it."""
+
+import numpy as np
+import pytest
+
+from engine import catalog
+from engine.one_gpu import dispatch
+
+I, G = 10e-6, 4e-6
+
+
+def lanes(ops, issue_s, gpu_s, every=0, queue=1024):
+    return dispatch.run(ops, issue_s, gpu_s, every, queue)
+
+
+def test_small_kernels_wait_for_the_cpu():
+    """Three operators, 10 µs to issue, 4 µs to run: kernels end at 14, 24 and 34."""
+    found = lanes(3, I, G)
+    assert found["end_s"][:3] == pytest.approx([14e-6, 24e-6, 34e-6])
+    assert found["gpu_idle_s"] == pytest.approx(10e-6 + 6e-6 + 6e-6)
+    assert found["cpu_waits_s"] == 0 and found["most_queued"] == 1
+
+
+def test_large_kernels_queue_up():
+    """Three operators, 4 µs to issue, 10 to run: launched at 4, 8, 12; they run from 4 to 34 without a
+    gap."""
+    found = lanes(3, G, I)
+    assert found["launched_s"][:3] == pytest.approx([4e-6, 8e-6, 12e-6])
+    assert found["start_s"][:3] == pytest.approx([4e-6, 14e-6, 24e-6])
+    assert found["total_s"] == pytest.approx(34e-6) and found["most_queued"] == 3
+
+
+def test_a_full_queue_holds_the_cpu():
+    """Room for two: the third launch waits until the first kernel has ended, at 14."""
+    found = lanes(4, G, I, queue=2)
+    assert found["launched_s"][:4] == pytest.approx([4e-6, 8e-6, 14e-6, 24e-6])
+    assert found["total_s"] == pytest.approx(44e-6)  # the GPU did not notice
+    assert found["cpu_waits_s"] == pytest.approx(2e-6 + 6e-6)
+
+
+def test_a_synchronization_after_each_operator_adds_the_two():
+    found = lanes(5, I, G, every=1)
+    assert found["total_s"] == pytest.approx(5 * (I + G))
+    assert found["cpu_waits_s"] == pytest.approx(5 * G)
+
+
+@pytest.mark.parametrize("every", [0, 1, 3, 7, 20])
+@pytest.mark.parametrize("issue_s, gpu_s", [(I, G), (G, I), (I, I)])
+def test_the_rule_is_what_the_lanes_do(every, issue_s, gpu_s):
+    assert dispatch.step_s(20, issue_s, gpu_s, every) == pytest.approx(
+        lanes(20, issue_s, gpu_s, every)["total_s"]
+    )
+
+
+@pytest.mark.parametrize("every, pace_s", [(0, 10e-6), (1, 14e-6), (4, 11e-6)])
+def test_the_pace_of_one_operator(every, pace_s):
+    """10 µs and 4 µs: the slower alone, the sum when each is read, a quarter of the shorter when each fourth
+    is."""
+    assert (
+        dispatch.pace_s(I, G, every) == pytest.approx(pace_s) == pytest.approx(dispatch.pace_s(G, I, every))
+    )
+    assert dispatch.step_s(4000, I, G, every) / 4000 == pytest.approx(pace_s, rel=1e-3)
+
+
+def test_a_faster_gpu_gives_nothing_to_small_operators():
+    """1,000 operators at 10 µs: twice the GPU saves half of one kernel."""
+    assert dispatch.step_s(1000, I, G) - dispatch.step_s(1000, I, G / 2) == pytest.approx(2e-6)
+
+
+def test_where_the_gpu_covers_the_cpu():
+    """H100: 10 µs move 10e-6 · 0.75 · 3.35e12 = 25 MB, of 6 bytes a value: 4.19 million; 10 µs are 7.9 GFLOP:
+    n = 1582."""
+    h100 = catalog.gpu("h100-sxm")
+    assert dispatch.covering_add(I, h100.hbm_bytes_per_s) == pytest.approx(4.19e6, rel=0.01)
+    assert dispatch.covering_matmul(I, h100.bf16_flops_per_s) == pytest.approx(1582, rel=0.01)
+    for kind in (dispatch.ADD, dispatch.MATMUL):
+        side = dispatch.covering_side(kind, I, h100.bf16_flops_per_s, h100.hbm_bytes_per_s)
+        assert dispatch.op_s(kind, side, h100.bf16_flops_per_s, h100.hbm_bytes_per_s) == pytest.approx(
+            I, rel=1e-9
+        )
+
+
+def test_an_operator_is_never_shorter_than_the_shortest_kernel():
+    sides = np.geomspace(1, 20000, 30)
+    for kind in (dispatch.ADD, dispatch.MATMUL):
+        times = dispatch.op_s(kind, sides, 1e15, 3e12)
+        assert times[0] == dispatch.SHORTEST_S and np.all(np.diff(times) >= 0)
+
+
+def test_bad_sizes_are_refused():
+    with pytest.raises(ValueError, match="values"):
+        dispatch.add_s(0.0, 3e12)
+    with pytest.raises(ValueError, match="issue_s"):
+        dispatch.covering_matmul(-1.0, 1e15)

@@ -1,0 +1,164 @@
+"""Serving: floors, limits and what makes decoding slow."""
+
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine import catalog
+from engine.catalog.hardware import PRECISIONS
+from engine.mechanism.memory import BYTES_PER_VALUE
+from engine.mechanism.shape import shape
+from engine.serving import inference
+from engine.serving.inference import (
+    ALGORITHMS,
+    Serving,
+    decode_step,
+    experts_touched,
+    infer,
+    largest_batch,
+    prefill,
+    weight_bytes_per_gpu,
+)
+from engine.step.layout import machine
+
+SLOW = [HealthCheck.too_slow]  # a busy machine is no failure
+H100, A100 = machine(catalog.gpu("h100-sxm")), machine(catalog.gpu("a100-80"))
+LLAMA8, LLAMA70 = catalog.model("llama3-8b"), catalog.model("llama3-70b")
+DSV3, MIXTRAL = catalog.model("deepseek-v3"), catalog.model("mixtral-8x7b")
+
+
+@st.composite
+def servings(draw):
+    model = draw(st.sampled_from(list(catalog.all_models().values())))
+    gpu = draw(st.sampled_from(list(catalog.all_gpus().values())))
+    precision = draw(st.sampled_from([p for p in PRECISIONS if getattr(gpu, f"{p}_flops_per_s")]))
+    tp = draw(st.sampled_from([t for t in range(1, 65) if model.heads % t == 0]))
+    serving = Serving(
+        tp,
+        draw(st.integers(1, 10_000)),
+        draw(st.integers(1, 200_000)),
+        draw(st.integers(1, 10_000)),
+        draw(st.sampled_from(list(BYTES_PER_VALUE))),
+        draw(st.sampled_from(ALGORITHMS)),
+        draw(st.sampled_from([None, *BYTES_PER_VALUE])),
+    )
+    return model, machine(gpu, precision), serving
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@given(servings())
+def test_any_serving_is_finite_and_adds_up(case):
+    result = infer(*case).as_dict()
+    json.dumps(result, allow_nan=False)
+    for parts, total in (("prefill_time_s", "ttft_s"), ("decode_time_s", "time_per_output_token_s")):
+        assert all(math.isfinite(v) and v >= 0 for v in result[parts].values())
+        assert sum(result[parts].values()) == pytest.approx(result[total])
+    assert result["ttft_one_request_s"] <= result["ttft_s"] * (1 + 1e-9)
+    assert result["largest_batch"] >= 0 and result["fits"] == (case[2].batch <= result["largest_batch"])
+
+
+def test_a_decode_step_is_never_faster_than_reading_the_weights():
+    for tp in (1, 2, 4, 8):
+        floor = (
+            (LLAMA70.published_params - LLAMA70.vocab * LLAMA70.hidden) * 2 / tp / H100.gpu.hbm_bytes_per_s
+        )
+        assert decode_step(LLAMA70, H100, tp, 1, 1000).total_s > floor
+
+
+def test_the_batch_rides_along_until_arithmetic_binds():
+    alone, many, full = (decode_step(LLAMA70, H100, 8, batch, 1).weights_s for batch in (1, 64, 2048))
+    assert many < 1.1 * alone and full > 3 * alone
+
+
+def test_caches_by_hand():
+    many, few = (decode_step(LLAMA8, A100, 1, 16, context).attention_s for context in (100_000, 50_000))
+    each_s = (many - few) / 50_000  # of one more token in each of 16 caches
+    assert each_s == pytest.approx(16 * 131072 / A100.chip.decode.memory_bytes_per_s, rel=0.02)
+    assert decode_step(LLAMA8, A100, 1, 16, 0).attention_s > 32 * A100.chip.decode.launch_s
+    assert infer(LLAMA70, H100, Serving(8)).kv_bytes_per_token == 327680
+    assert infer(DSV3, H100, Serving(8)).kv_bytes_per_token == 70272
+    assert infer(LLAMA70, H100, Serving(8, kv_precision="fp8")).kv_bytes_per_token == 163840
+
+
+def test_tensor_ranks_beyond_the_kv_heads_hold_copies():
+    eight, sixteen = (decode_step(LLAMA70, H100, tp, 64, 8192).attention_s for tp in (8, 16))
+    assert sixteen == pytest.approx(eight, rel=0.01)  # the same cache; half the query heads' arithmetic
+    one, two = (decode_step(DSV3, H100, tp, 64, 8192).attention_s for tp in (2, 4))
+    assert one == pytest.approx(two, rel=0.002)  # a latent cache is never divided; 64 heads fill one tile
+    assert decode_step(DSV3, H100, 1, 64, 8192).attention_s > 1.2 * one
+
+
+def test_ring_latency_makes_eight_slower_than_four():
+    """Small model, one sequence, a fast chip: what eight GPUs save in weights they lose in messages; not in
+    one hop."""
+    small = catalog.model("llama3.2-1b")
+    four, eight = (decode_step(small, H100, tp, 1, 100, all_reduce="ring").total_s for tp in (4, 8))
+    assert eight > four
+    four, eight = (decode_step(LLAMA70, H100, tp, 1, 100, all_reduce="one_shot").total_s for tp in (4, 8))
+    assert eight < four
+
+
+def test_weights_alone_can_be_too_much():
+    assert largest_batch(LLAMA70, H100, Serving(1)) == 0
+    assert largest_batch(LLAMA70, H100, Serving(1, weight_precision="int4")) > 0
+    assert weight_bytes_per_gpu(LLAMA70, H100, 1, "int4") < 0.3 * weight_bytes_per_gpu(LLAMA70, H100, 1)
+
+
+def test_narrower_weights_are_read_faster():
+    wide, narrow = (
+        decode_step(LLAMA70, H100, 4, 1, 100, weight_precision=p).weights_s for p in (None, "int4")
+    )
+    assert narrow < 0.35 * wide
+
+
+def test_what_norms_and_activations_move_by_hand():
+    """DeepSeek-V3, each further token: 16h, 4 bytes of 128 queries and 128 keys of 192, and 6 of the MLP's
+    width: 18,432 in 3 of 61 layers, a shared expert of 2,048 in 58. The last two are cut over 8 ranks. Routed
+    experts come with what is around them."""
+    size, chip = shape(DSV3), H100.chip
+    width = (3 * 18432 + 58 * 2048) / 61
+    moved = 16 * 7168 + (4 * 256 * 192 + 6 * width) / 8
+    further_s = inference.other_s(size, 2e6, 8.0, chip) - inference.other_s(size, 1e6, 8.0, chip)
+    assert further_s == pytest.approx(61 * 1e6 * moved / chip.memory_bytes_per_s)
+
+
+def test_a_latent_cache_is_whole_on_each_rank_and_heads_are_shared_out():
+    assert [inference.kv_shards(shape(DSV3), tp) for tp in (1.0, 2.0, 8.0)] == [1, 1, 1]
+    assert [inference.kv_shards(shape(LLAMA70), tp) for tp in (1.0, 2.0, 8.0, 16.0)] == [1, 2, 8, 8]
+
+
+def test_how_many_experts_a_batch_touches():
+    assert experts_touched(8.0, 2.0, 1.0) == pytest.approx(2)
+    assert experts_touched(256.0, 8.0, 1e6) == pytest.approx(256)
+    few, many = (decode_step(MIXTRAL, H100, 1, batch, 1).weights_s for batch in (1, 64))
+    assert many > 2.5 * few  # 2 of 8 experts read, then all
+
+
+def test_prefill_is_bound_by_arithmetic():
+    time = prefill(LLAMA70, H100, 8, 1, 8192)
+    flops = 2 * 69.5e9 * 8192 / 8
+    assert flops / H100.gpu.bf16_flops_per_s < time.weights_s < 2 * flops / H100.gpu.bf16_flops_per_s
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda: infer(LLAMA70, H100, Serving(tp=7)),
+            "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8",
+        ),
+        (lambda: Serving(batch=0), "batch must be a whole number of at least 1, got 0"),
+        (lambda: Serving(prompt=-5), "prompt must be a whole number"),
+        (lambda: Serving(kv_precision="fp3"), "kv_precision must be one of fp32"),
+        (lambda: Serving(weight_precision="int3"), "weight_precision must be one of"),
+        (lambda: Serving(all_reduce="gossip"), "all_reduce must be one of auto, ring, tree, nvls, one_shot"),
+        (lambda: decode_step(LLAMA8, H100, 1, 1, -1), "context must be at least 0"),
+        (lambda: prefill(LLAMA8, H100, 0, 1, 1), "tp must be a whole number"),
+    ],
+)
+def test_bad_input_is_named(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

@@ -1,0 +1,247 @@
+"""Exports: keys that the programs document, values that come back as the layout, files that their parsers
+take."""
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from engine import catalog
+from engine.course.validation import CASES
+from engine.mechanism import memory
+from engine.step import export, planner
+from engine.step.planner import SCHEDULE_KEYS
+
+DOCUMENTED = json.loads((CASES / "exports.json").read_text(encoding="utf-8"))
+LLAMA, DEEPSEEK, QWEN, SCOUT = (
+    catalog.model(key) for key in ("llama3-70b", "deepseek-v3", "qwen2.5-7b", "llama4-maverick")
+)
+RUNS = {  # model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, schedule, chunks, fp8
+    "classic": (LLAMA, 8, 4, 1, 16, 1, 1, 1, 1, 0, "1f1b", 1, 0),
+    "interleaved": (LLAMA, 4, 4, 2, 16, 1, 1, 0, 2, 2, "interleaved", 5, 1),
+    "fsdp": (QWEN, 1, 1, 1, 64, 1, 1, 3, 1, 0, "1f1b", 1, 0),
+    "latent experts": (DEEPSEEK, 1, 16, 1, 128, 64, 1, 2, 1, 2, "dualpipe", 1, 1),
+    "every second layer": (SCOUT, 8, 2, 1, 32, 16, 8, 1, 1, 0, "zb-h1", 1, 0),
+    "zb-h2": (LLAMA, 2, 8, 1, 8, 1, 1, 1, 1, 0, "zb-h2", 1, 0),
+    "gpipe": (LLAMA, 2, 8, 1, 8, 1, 1, 1, 1, 0, "gpipe", 1, 0),
+}
+
+
+def run(name) -> export.Run:
+    model, tp, pp, cp, dp, ep, expert_tp, zero, micro_batch, recompute, schedule, chunks, fp8 = RUNS[name]
+    return export.Run(
+        model,
+        tp,
+        pp,
+        cp,
+        dp,
+        ep,
+        expert_tp,
+        zero,
+        micro_batch,
+        recompute,
+        SCHEDULE_KEYS.index(schedule),
+        chunks,
+        SCHEDULE_KEYS,
+        2048,
+        4096,
+        1e12,
+        fp8,
+    )
+
+
+def arguments(text: str) -> dict:
+    """Flag -> value, or True."""
+    assert text.startswith("ARGS=(\n") and text.endswith(")\n")
+    found = {}
+    for line in text.splitlines()[1:-1]:
+        if not line.startswith("  # "):
+            flag, value = re.fullmatch(r"  --([a-z0-9-]+)(?: (\S+))?", line).groups()
+            assert flag not in found, f"--{flag} stands twice"
+            found[flag] = value or True
+    return found
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_megatron_arguments_are_documented_and_say_the_layout(name):
+    known, here = DOCUMENTED["megatron"], run(name)
+    found = arguments(export.megatron(here))
+    assert not set(found) - set(known["flags"])
+    for flag, choices in known["choices"].items():
+        assert found.get(flag) in (None, *choices)
+    sizes = [int(found[f"{axis}-parallel-size"]) for axis in ("tensor-model", "pipeline-model", "context")]
+    assert sizes == [here.tp, here.pp, here.cp]
+    assert ("sequence-parallel" in found) == (here.tp > 1)
+    assert int(found["micro-batch-size"]) == here.micro_batch and int(found["global-batch-size"]) == 2048
+    assert int(found["train-iters"]) == 119210  # 1e12 / (2048 · 4096) = 119,209.3
+    assert ("num-experts" in found) == bool(here.model.experts) == ("expert-model-parallel-size" in found)
+    assert ("multi-latent-attention" in found) == bool(here.model.kv_lora)
+    first, last = (
+        int(found.get(f"decoder-{end}-pipeline-num-layers", here.model.layers / here.pp))
+        for end in ("first", "last")
+    )
+    if here.pp > 2:
+        assert (here.model.layers - first - last) % (
+            here.pp - 2
+        ) == 0  # what Megatron-LM asks of the stages between
+
+
+@pytest.mark.parametrize(
+    "key, flags",
+    [
+        (
+            "llama3-70b",
+            {
+                "normalization": "RMSNorm",
+                "position-embedding-type": "rope",
+                "disable-bias-linear": True,
+                "swiglu": True,
+                "untie-embeddings-and-output-weights": True,
+            },
+        ),
+        ("qwen2.5-7b", {"normalization": "RMSNorm", "disable-bias-linear": True, "add-qkv-bias": True}),
+        ("gpt3-175b", {"normalization": "LayerNorm", "position-embedding-type": "learned_absolute"}),
+    ],
+)
+def test_megatron_s_defaults_are_gpt_2_s_and_other_models_say_what_they_are(key, flags):
+    found = arguments(export.megatron(run("classic")._replace(model=catalog.model(key))))
+    assert {name: found.get(name) for name in flags} == flags
+    assert key != "gpt3-175b" or not {
+        "swiglu",
+        "disable-bias-linear",
+        "untie-embeddings-and-output-weights",
+    } & set(found)
+
+
+def test_what_megatron_cannot_do_is_said():
+    assert "no schedule dualpipe" in export.megatron(run("latent experts")) and "1F1B" in export.megatron(
+        run("every second layer")
+    )
+    assert "#" not in export.megatron(run("classic"))
+    bloom = export.megatron(run("classic")._replace(model=catalog.model("bloom-176b")))
+    assert "no ALiBi" in bloom and "--position-embedding-type none\n" in bloom
+    kimi = export.megatron(run("latent experts")._replace(model=catalog.model("kimi-k2")))
+    assert '"([0]*1+[1]*60)"' in kimi
+    assert '"([0]*3+[1]*58)"' in export.megatron(
+        run("latent experts")
+    ) and "--moe-layer-freq 2\n" in export.megatron(run("every second layer"))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_torchtitan_reads_its_file(name):
+    known, here = DOCUMENTED["torchtitan"], run(name)
+    found = tomllib.loads(export.torchtitan(here))
+    float8 = found.pop("quantize", {"linear": {"float8": {}}})["linear"]["float8"]
+    assert not set(float8) - set(known["sections"]["quantize.linear.float8"]) and bool(float8) == bool(
+        here.fp8
+    )
+    for section, settings in found.items():
+        assert not set(settings) - set(known["sections"][section])
+    split, batch = found["parallelism"], found["training"]
+    degrees = [split[f"{axis}_parallel_degree"] for axis in ("tensor", "pipeline", "context")]
+    assert degrees == [here.tp, here.pp, here.cp]
+    assert split["data_parallel_replicate_degree"] * split["data_parallel_shard_degree"] == here.dp
+    # train.py: gradient_accumulation_steps = global_batch_size // (local_batch_size * dp_degree), one forward
+    # pass each; with a pipeline a pass is cut into micro-batches of pipeline_parallel_microbatch_size
+    passes = batch["global_batch_size"] / (batch["local_batch_size"] * here.dp)
+    at_once = split["pipeline_parallel_microbatch_size"] if here.pp > 1 else batch["local_batch_size"]
+    assert batch["global_batch_size"] == 2048 and at_once == here.micro_batch
+    assert passes == (1 if here.pp > 1 else 2048 / (here.micro_batch * here.dp))
+    assert split.get("pipeline_parallel_schedule", "1F1B") in known["pipeline_schedules"]
+    assert ("pipeline_parallel_schedule" in split) == (here.pp > 1)
+    assert set(export.TORCH_SCHEDULES) == set(SCHEDULE_KEYS)
+    if (
+        here.pp > 1
+    ):  # torchtitan counts embedding and output as a layer each, and wants so many stages for every rank
+        stages = -(-(here.model.layers + 2) // split["pipeline_parallel_layers_per_stage"])
+        assert stages % here.pp == 0 or "torchtitan refuses" in export.torchtitan(here)
+
+
+def test_torchtitan_s_own_count_of_stages():
+    """Mixtral's 32 layers and two more on two ranks: 17 a stage. 8 would make five stages, which it
+    refuses."""
+    text = export.torchtitan(run("classic")._replace(model=catalog.model("mixtral-8x7b"), pp=2))
+    assert "pipeline_parallel_layers_per_stage = 17\n" in text
+
+
+def test_megatron_takes_equal_chunks_or_a_written_layout_and_a_checkpoint_of_shards():
+    even, sharded = export.megatron(run("interleaved")), export.megatron(run("latent experts"))
+    assert (
+        "--num-virtual-stages-per-pipeline-rank 5\n" in even and "pipeline-model-parallel-layout" not in even
+    )
+    uneven = export.megatron(run("interleaved")._replace(chunks=7))
+    assert (
+        "--num-virtual-stages-per-pipeline-rank" not in uneven
+        and "--pipeline-model-parallel-layout" in uneven
+    )
+    assert "--ckpt-format fsdp_dtensor\n" in sharded and "ckpt-format" not in even
+
+
+@pytest.mark.parametrize("name", ["classic", "interleaved", "latent experts", "zb-h2"])
+def test_deepspeed_says_what_its_file_cannot_hold(name):
+    assert export.deepspeed(run(name)) == export.NOT_IN_DEEPSPEED
+
+
+@pytest.mark.parametrize("name", ["fsdp"])
+def test_deepspeed_reads_its_file(name):
+    known, here = DOCUMENTED["deepspeed"]["keys"], run(name)
+    found = json.loads(export.deepspeed(here))
+    assert not set(found) - set(known[""])
+    for section in set(known) - {""}:
+        assert not set(found[section]) - set(known[section])
+    assert found["train_batch_size"] == (
+        found["train_micro_batch_size_per_gpu"] * found["gradient_accumulation_steps"] * here.dp
+    )
+    assert found["zero_optimization"]["stage"] == here.zero
+
+
+def test_the_planner_s_run_is_the_winner():
+    case = planner.Case(LLAMA, *_machine(), catalog.recipe("bf16-adam"), 512, 1024, 8192)
+    layouts = planner.found(case).layouts
+    here = planner.run(case, layouts, 1e12, 0.0)
+    assert (
+        here.tp * here.pp * here.cp * here.dp == 512
+        and here.schedules[int(here.schedule)] == SCHEDULE_KEYS[int(layouts.schedule[0])]
+    )
+
+
+def _machine():
+    from engine.step.layout import machine
+
+    at = machine(catalog.gpu("h100-sxm"))
+    return at.chip, at.wires, memory.capacity_bytes(at.gpu)
+
+
+def test_megatron_s_fused_loss():
+    assert "cross-entropy" not in export.megatron(run("classic"))
+    fused = export.megatron(run("classic")._replace(loss="fused"))
+    assert "--cross-entropy-loss-fusion\n  --cross-entropy-fusion-impl te\n" in fused
+    assert "no chunked loss" in export.megatron(run("classic")._replace(loss="chunked"))
+
+
+def test_megatron_s_modules_and_some_layers():
+    modules = export.megatron(run("classic")._replace(modules=("layernorm", "moe_act")))
+    assert "--recompute-granularity selective\n  --recompute-modules layernorm moe_act\n" in modules
+    some = export.megatron(run("interleaved")._replace(recompute_layers=10.0))
+    assert "--recompute-method block\n  --recompute-num-layers 2\n" in some  # of each of five chunks
+
+
+def test_megatron_counts_embedding_and_loss_where_that_makes_chunks_equal():
+    here = run("interleaved")._replace(model=catalog.model("llama3.1-405b"), pp=16, chunks=8)
+    text = export.megatron(here)
+    assert (
+        "--num-virtual-stages-per-pipeline-rank 8\n" in text and "pipeline-model-parallel-layout" not in text
+    )
+    assert "--account-for-embedding-in-pipeline-split\n  --account-for-loss-in-pipeline-split\n" in text
+    assert "account-for" not in export.megatron(run("interleaved"))
+
+
+def test_megatron_s_uneven_ends():
+    text = export.megatron(run("classic")._replace(first_layers=19.0, last_layers=19.0))
+    assert "--decoder-first-pipeline-num-layers 19\n  --decoder-last-pipeline-num-layers 19\n" in text
+
+
+def test_megatron_s_multi_token_prediction():
+    assert "--mtp-num-layers 1\n" in export.megatron(run("latent experts")._replace(mtp=1.0))
+    assert "mtp" not in export.megatron(run("latent experts"))

@@ -1,0 +1,199 @@
+"""Random programs and array expressions of the compiler's grammar: node gives what Python gives, to the last
+bit.
+
+One process of node runs all cases of a test. An operation that the tables of operations.py do not call exact
+is tried by itself, within what they promise.
+"""
+
+import importlib.util
+import sys
+from bisect import bisect_left
+from itertools import islice
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests import node
+from tests.fuzz import expressions
+from tests.fuzz.cases import SEED, TIMES
+from widgets.kit.compiler import operations, writer
+from widgets.kit.compiler.graph import Graph
+from widgets.kit.compiler.refusal import NotTraceable
+from widgets.kit.compiler.symbols import control, lookup
+
+EXPRESSIONS, PROGRAMS, POINTS = 300, 200, 60
+STATES = 4
+TABLE, GRID = np.array([0.5, -2.0, 3.25]), np.array([[1.0, -0.5, 2.0], [0.0, 4.0, -7.5]])
+RAISED = (ZeroDivisionError, ValueError, IndexError, OverflowError)
+
+
+def times(count: int) -> int:
+    return max(1, round(count * TIMES))
+
+
+def same(one, other) -> bool:
+    """Whether two columns are equal to the last bit; any NaN equals any other."""
+    one, other = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    return (
+        one.shape == other.shape
+        and ((one.view(np.int64) == other.view(np.int64)) | (np.isnan(one) & np.isnan(other))).all()
+    )
+
+
+def evaluated(source: str, x, y, z):
+    """The expression on numbers, or on symbols."""
+    v = np.stack([x, y, z])
+    given = {"x": x, "y": y, "z": z, "v": v, "w": np.stack([v, v * 2.0]), "TABLE": TABLE, "GRID": GRID}
+    return eval(source, {"np": np, "lookup": lookup, "C": np.float64} | given)
+
+
+def on_symbols(source: str) -> str:
+    graph = Graph()
+    return writer.function(graph, {"out": evaluated(source, *(control(graph, name) for name in "xyz"))})
+
+
+def test_random_expressions(tmp_path):
+    random, jobs, sources, refused = Random(f"{SEED} expressions"), [], [], 0
+    while len(sources) < times(EXPRESSIONS):
+        source = expressions.number(random, random.choice(expressions.SHAPES), random.choice((2, 3, 4, 5)))
+        with np.errstate(all="ignore"):
+            try:
+                code = on_symbols(source)
+            except ValueError as fault:  # a constant that came out as NaN, or an index past the end
+                assert "constant of the widget" in str(fault), source
+                refused += 1
+                continue
+        sources.append(source)
+        jobs.append((code, [expressions.state(random) for _ in range(STATES)]))
+    wrong = []
+    for source, (_, states), answers in zip(sources, jobs, node.run(jobs, tmp_path)):
+        for state, answer in zip(states, answers):
+            with np.errstate(all="ignore"):
+                try:
+                    expected = np.ravel(evaluated(source, *(np.float64(state[name]) for name in "xyz")))
+                except IndexError:
+                    expected = None
+            found = answer.get("out")
+            if (expected is None) != ("error" in answer) or not (
+                expected is None or same(np.ravel(found), expected)
+            ):
+                wrong.append(f"{source}\n  at {state}: node {answer}, Python {expected}")
+                break
+    assert refused < len(sources) / 2
+    assert not wrong, f"{len(wrong)} of {len(sources)} expressions differ:\n" + "\n".join(
+        sorted(wrong, key=len)[:5]
+    )
+
+
+def programs(path, count: int) -> list:
+    """``count`` random programs, written into a module and imported from it."""
+    random = Random(f"{SEED} programs")
+    texts = [expressions.Programmed(random, f"p{i}").text() for i in range(count)]
+    path.write_text(expressions.HEAD + "\n\n" + "\n\n\n".join(texts) + "\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("random_programs", path)
+    made = sys.modules["random_programs"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return [getattr(made, f"p{i}") for i in range(count)], texts
+
+
+def in_python(run, state) -> dict | None:
+    """What the program gives; None where it raises."""
+    given = [state["x"], state["y"], state["z"], 2.0]
+    try:
+        found = run.algorithm(state["x"], state["y"], state["z"], given)
+        column = np.full(60, np.nan)
+        column[: len(found["values"])] = found["values"]
+        return {name: float(found[name]) for name in ("total", "turns")} | {"values": column}
+    except RAISED:
+        return None
+
+
+def test_random_programs(tmp_path):
+    runs, texts = programs(tmp_path / "random_programs.py", times(PROGRAMS))
+    random, jobs, known, refused = Random(f"{SEED} states"), [], [], []
+    for run, text in zip(runs, texts):
+        graph = Graph()
+        x, y, z = (control(graph, name) for name in "xyz")
+        try:
+            code = writer.function(graph, run(x, y, z, np.stack([x, y, z, 2.0])))
+        except NotTraceable as words:
+            refused.append(f"{words}\n{text}")
+            continue
+        known.append((run, text))
+        jobs.append((code, [expressions.state(random) for _ in range(STATES)]))
+    wrong, gave = [], 0
+    for (run, text), (_, states), answers in zip(known, jobs, node.run(jobs, tmp_path)):
+        for state, answer in zip(states, answers):
+            expected = in_python(run, state)
+            gave += expected is not None
+            if "past 2^53" in answer.get("error", ""):
+                continue  # where Python's whole numbers grow on, the page stops
+            fits = (
+                "error" in answer
+                if expected is None
+                else "error" not in answer
+                and all(
+                    same(np.asarray(answer[name]) + 0.0, np.asarray(expected[name]) + 0.0)
+                    for name in expected
+                )
+            )
+            if not fits:
+                wrong.append(f"{text}\n  at {state}: node {answer}, Python {expected}")
+                break
+    assert not wrong, f"{len(wrong)} of {len(known)} programs differ:\n" + "\n".join(
+        sorted(wrong, key=len)[:3]
+    )
+    assert len(refused) < len(runs) / 20, f"{len(refused)} refused:\n" + "\n".join(refused[:3])
+    assert gave > len(jobs) * STATES / 3  # most of them come to their end
+
+
+CLOSE = [
+    operation for operation in operations.ELEMENTWISE.values() if operation.precision == operations.CLOSE
+]
+
+
+def points(random: Random, count: int):
+    """Numbers of every size."""
+    for _ in range(count):
+        kind = random.random()
+        size = random.uniform(-4, 4) if kind < 0.5 else random.uniform(-1, 1) * 10 ** random.uniform(-9, 9)
+        yield random.choice((size, size, random.choice(expressions.VALUES)))
+
+
+@pytest.mark.parametrize("operation", CLOSE, ids=lambda operation: operation.name)
+def test_a_function_of_a_library_is_as_near_as_promised(operation, tmp_path):
+    random = Random(f"{SEED} {operation.name}")
+    states = [dict(zip("xyz", islice(points(random, 3), 3))) for _ in range(times(POINTS))]
+    graph = Graph()
+    given = [control(graph, name) for name in "xyz"[: operation.arity]]
+    answers = node.run([(writer.function(graph, {"out": operation.function(*given)}), states)], tmp_path)[0]
+    for state, answer in zip(states, answers):
+        with np.errstate(all="ignore"):
+            expected = operation.function(*(np.float64(state[name]) for name in "xyz"[: operation.arity]))
+            off = abs(answer["out"] - expected)
+        assert same(answer["out"], expected) or off <= 4 * np.spacing(abs(expected)), (
+            state,
+            answer,
+            expected,
+        )
+
+
+def test_a_sum_is_as_near_as_promised(tmp_path):
+    random, graph = Random(f"{SEED} sums"), Graph()
+    x, y, z = (control(graph, name) for name in "xyz")
+    column = np.linspace(x, y, 300) * z + x
+    states = [expressions.state(random) for _ in range(times(POINTS))]
+    answers = node.run([(writer.function(graph, {"sum": np.sum(column), "all": column}), states)], tmp_path)[
+        0
+    ]
+    for state, answer in zip(states, answers):
+        with np.errstate(all="ignore"):
+            expected, size = np.sum(answer["all"]), np.sum(np.abs(answer["all"]))
+        assert same(answer["sum"], expected) or abs(answer["sum"] - expected) <= 300 * size * 2.0**-53, state
+
+
+def test_the_tools_of_this_test():
+    """Bits are compared as bits."""
+    assert same(np.nan, -np.nan) and not same(0.0, -0.0) and not same(1.0, np.nextafter(1.0, 2.0))
+    assert bisect_left([1.0], 1.0) == 0

@@ -1,0 +1,49 @@
+"""The programs that lessons print, run as a reader would: their blocks in one file, under torchrun."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lessons.reading import Lesson
+
+
+def written(lesson: Lesson, place: Path) -> None:
+    """The lesson's Python blocks, one after the other, as train.py in this folder."""
+    (place / "train.py").write_text("\n\n".join(lesson.code("python")), encoding="utf-8")
+
+
+def commands(lesson: Lesson) -> list[tuple[str, list[str]]]:
+    """The commands of the lesson's console, each with the lines that it is said to print."""
+    [console] = lesson.code("console")
+    found = re.findall(r"^(\$ .+)\n((?:[^$].*\n)+)", console, re.MULTILINE)
+    return [(command, printed.splitlines()) for command, printed in found]
+
+
+def ran(place, command: str) -> list[str]:
+    """What a command of the lesson prints, run in this folder."""
+    launcher, *arguments = command.removeprefix("$ ").split()
+    assert launcher == "torchrun"
+    started = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *arguments],
+        cwd=place,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert started.returncode == 0, started.stderr[-2000:]
+    return started.stdout.splitlines()
+
+
+def alike(found: list[str], wanted: list[str]) -> None:
+    """Asserts that both are the same lines, except that a loss may differ by two hundredths."""
+    assert [re.sub(r"\d\.\d\d", "", line) for line in found] == [
+        re.sub(r"\d\.\d\d", "", line) for line in wanted
+    ]
+    for one, other in zip(found, wanted, strict=True):
+        losses = [float(digits) for line in (one, other) for digits in re.findall(r"\d\.\d\d", line)]
+        assert not losses or losses[0] == pytest.approx(losses[1], abs=0.02)

@@ -1,0 +1,276 @@
+"""No two pages give the same quantity different values: what pages and figures ask of the engine about a
+machine
+is asked with that machine's own rate, and what they say about it is compared."""
+
+import ast
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+from course import lessons, numbers
+from course.fences import table
+from engine import catalog
+from engine.base import units
+from engine.executed import data_parallel, fully_sharded, zero
+from engine.mechanism import collectives, hiding, matmul, start_ups, walls
+from tests.lessons.reading import LESSONS, Lesson
+from widgets.training.ddp_overlap import DdpOverlap
+from widgets.training.fsdp_timeline import FsdpTimeline
+from widgets.training.zero_stages import ZeroStages
+
+PAGES = sorted(path.name for path in LESSONS.glob("*.md"))
+# what takes the rate of a GPU at work; whoever asks it must give the rate that this GPU has everywhere
+AT_A_RATE = [
+    (hiding, "tokens_to_hide"),
+    (data_parallel, "simulate_step"),
+    (data_parallel, "step"),
+    (fully_sharded, "transformer_layer"),
+    (fully_sharded, "layer"),
+    (zero, "arithmetic_s"),
+]
+RATES = {matmul.product_flops_per_s(gpu): key for key, gpu in catalog.all_gpus().items()}
+PASSES = {"backward_flops", "forward_flops"}  # timed while they run: MFU is an average of steps
+
+AT_AN_MFU = {"run_time_s", "achieved_flops_per_s", "gpu_hours"}
+
+
+def computed(page: Lesson) -> None:
+    """Computes all that a page does: its numbers, its tables, and through them its names."""
+    with lessons.on(page.source):
+        for source in page.computed:
+            numbers._value(numbers.form(source)["expression"])  # what is kept from before asks nothing
+        for fence in page.source.fences:
+            if fence.kind == "table":
+                table.render(fence.source)
+
+
+def asked_by(page: Lesson, monkeypatch) -> list[tuple[str, dict, float]]:
+    """(function, arguments, result) of each call of AT_A_RATE that the page's own expressions make."""
+    calls = []
+
+    def listening(function):
+        def call(*given, **named):
+            bound = inspect.signature(function).bind(*given, **named)
+            bound.apply_defaults()
+            result = function(*given, **named)
+            calls.append((function.__name__, bound.arguments, result))
+            return result
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for module, name in AT_A_RATE:
+            patch.setattr(module, name, listening(getattr(module, name)))
+        numbers._values.cache_clear()  # names are kept, too
+        computed(page)
+    numbers._values.cache_clear()
+    return calls
+
+
+def strange_rates(calls: list) -> list[str]:
+    """Calls at a rate that no GPU of the catalogue has."""
+    return [
+        f"{name} at {arguments['flops_per_s'] / 1e12:.4g} TFLOP/s"
+        for name, arguments, _ in calls
+        if arguments["flops_per_s"] not in RATES
+    ]
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """The questions of each page whose text names one of these functions."""
+    names = [name for _, name in AT_A_RATE]
+    with pytest.MonkeyPatch.context() as patch:
+        read = {page: Lesson(page) for page in PAGES}
+        return {
+            page: asked_by(lesson, patch)
+            for page, lesson in read.items()
+            if any(f".{name}(" in lesson.text for name in names)
+        }
+
+
+def test_every_page_computes_passes_at_the_rate_of_its_gpu(asked):
+    """Lesson 04 did it at 0.4 of the peak, lesson 01 at 0.65, and their rules contradicted each other.
+    Lesson 02 counts buckets with a round rate, of which their number does not depend."""
+    assert {"01-why-distributed.md", "04-data-parallel.md", "05-fsdp-and-zero.md"} <= set(asked)
+    counting = {"02-collectives.md"}
+    found = {page: strange_rates(calls) for page, calls in asked.items() if page not in counting}
+    assert not any(found.values()), found
+
+
+def test_the_tokens_that_hide_are_the_same_on_every_page(asked):
+    """By GPU, ring, gradient and share of experts; at least two pages speak of 64 H100s in whole nodes."""
+    values: dict[tuple, dict[str, set[float]]] = {}
+    for page, calls in asked.items():
+        for name, arguments, result in calls:
+            if name == "tokens_to_hide":
+                of = {key: arguments[key] for key in arguments if key != "flops_per_s"}
+                machine = RATES.get(arguments["flops_per_s"], "?"), *sorted(of.items())
+                values.setdefault(machine, {}).setdefault(page, set()).add(round(float(result), 6))
+    for machine, by_page in values.items():
+        assert len(set.union(*by_page.values())) == 1, (machine, by_page)
+    whole_nodes = [
+        by_page
+        for (gpu, *of), by_page in values.items()
+        if RATES[matmul.product_flops_per_s(catalog.gpu("h100-sxm"))] == gpu
+        and dict(of)["ranks"] == 64
+        and dict(of)["wire_bytes_per_s"] == 400e9
+        and dict(of)["gradient_bytes"] == 2
+    ]
+    assert whole_nodes and len(whole_nodes[0]) >= 3
+
+
+def test_a_rate_of_its_own_would_be_found(monkeypatch):
+    """Lesson 05's rule as it was, at 0.4 of the peak, beside what the page computes today."""
+    page = Lesson("05-fsdp-and-zero.md")
+    own = "hiding.tokens_to_hide(64, cards, flops_per_s=0.4 * h100.bf16_flops_per_s)"
+    page.computed = [*page.computed, f"{own} | tokens"]
+    assert strange_rates(asked_by(page, monkeypatch)) == ["tokens_to_hide at 395.6 TFLOP/s"]
+
+
+# -- MFU is for whole steps ----------------------------------------------------------------------------------
+def passes_at_an_mfu(expression: str) -> list[str]:
+    """Calls that time a forward or backward pass at a share of the peak that is an average of steps."""
+    found = []
+    for call in ast.walk(ast.parse(expression.strip(), mode="eval")):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+            inner = {node.attr for node in ast.walk(call) if isinstance(node, ast.Attribute)}
+            if name in AT_AN_MFU and inner & PASSES:
+                found.append(ast.unparse(call))
+    return found
+
+
+def expressions(page: Lesson) -> list[str]:
+    shown = [numbers.form(source)["expression"] for source in page.computed]
+    return [*shown, *(given.expression for given in page.source.given)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_pass_is_timed_at_an_mfu(page):
+    read = Lesson(page)
+    assert not [call for expression in expressions(read) for call in passes_at_an_mfu(expression)]
+
+
+def test_a_pass_at_an_mfu_would_be_found():
+    """Lesson 03's exercise and lesson 02's envelope, as they were."""
+    assert passes_at_an_mfu("flops.run_time_s(flops.backward_flops(70e9, tokens=8192), gpus=1, mfu=0.65)")
+    assert passes_at_an_mfu("flops.backward_flops(p, 1) / flops.run_time_s(flops.forward_flops(p, 1))")
+    assert not passes_at_an_mfu("flops.run_time_s(flops.training_flops(70e9, 1), gpus=1, mfu=0.4)")
+
+
+# -- one sum, and the times that it is given -----------------------------------------------------------------
+GRADIENT_BYTES = 140e9  # of 70B in bf16
+OF_A_SUM = [
+    (collectives, "ring_all_reduce_s", "buffer_bytes", 1.0),
+    (collectives, "two_level_all_reduce_s", "buffer_bytes", 1.0),
+    (start_ups, "ring_through_s", "buffer_bytes", 1.0),
+    (walls, "allreduce_s", "params", 2.0),
+]
+
+
+def times_of_the_sum(page: Lesson, monkeypatch) -> set[float]:
+    """Seconds that a page gives for the AllReduce of these bytes over more than one GPU."""
+    found: set[float] = set()
+
+    def listening(function, argument: str, each: float):
+        def call(*given, **named):
+            bound = inspect.signature(function).bind(*given, **named)
+            bound.apply_defaults()
+            result = function(*given, **named)
+            if np.ndim(result) == 0 and bound.arguments[argument] * each == GRADIENT_BYTES:
+                found.add(float(result))
+            return result
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for module, name, argument, each in OF_A_SUM:
+            patch.setattr(module, name, listening(getattr(module, name), argument, each))
+        numbers._values.cache_clear()
+        computed(page)
+    numbers._values.cache_clear()
+    return found
+
+
+def unexplained(times: set[float], rows: list[float]) -> list[float]:
+    """Those that no row of lesson 03's table gives, to the digits that are shown."""
+    return [time for time in times if not any(time == pytest.approx(row, rel=0.02) for row in rows)]
+
+
+@pytest.fixture(scope="module")
+def explained():
+    """The seconds in the table of *One sum, many times*."""
+    section = (
+        Lesson("03-interconnect.md")
+        .text.split("### One sum, many times")[1]
+        .split("\n## ")[0]
+        .split("\n### ")[0]
+    )
+    [fence] = re.findall(r"``` table\n(.*?)```", section, re.DOTALL)
+    with lessons.on(Lesson("03-interconnect.md").source):
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", table.render(fence), re.DOTALL)
+    return [
+        float(text) for cell in cells if re.fullmatch(r"[\d.]+", text := re.sub(r"<[^>]*>", "", cell).strip())
+    ]
+
+
+@pytest.mark.parametrize("page", ["01-why-distributed.md", "02-collectives.md", "03-interconnect.md"])
+def test_each_time_of_the_sum_of_a_70b_gradient_is_in_the_table_that_explains_them(
+    page, explained, monkeypatch
+):
+    """Three lessons gave 0.7, 5.51 and 1.16 s for what read as the same thing."""
+    times = times_of_the_sum(Lesson(page), monkeypatch)
+    assert times and len(explained) >= 6
+    assert not unexplained(times, explained)
+
+
+def test_another_time_would_be_found(explained):
+    assert unexplained({2.8}, explained) == [2.8]
+
+
+# -- memory of one job ---------------------------------------------------------------------------------------
+def test_the_70b_on_64_gpus_holds_on_both_pages_what_the_engine_says():
+    """Lesson 01's sum, lesson 05's, and the estimate: each is the one before and what is said to be added."""
+    one, five = Lesson("01-why-distributed.md"), Lesson("05-fsdp-and-zero.md")
+    ours = one.value("a_64th + stored_inputs + max(one_layer, logits) + memory.FRAMEWORK_BYTES")
+    by_hand, layers, rebuilt = (five.value(name) for name in ("by_hand_70b", "layers_70b", "rebuilt_70b"))
+    assert by_hand - 2 * layers - rebuilt == pytest.approx(ours, rel=1e-9)
+    assert five.value("envelope").terms.total_bytes == pytest.approx(by_hand - layers, rel=2e-3)
+
+
+# -- start-ups -----------------------------------------------------------------------------------------------
+def own_start_ups(text: str) -> list[str]:
+    """Lines that tell a start-up and take it from a link's entry instead of from ``start_ups``."""
+    return [line for line in text.splitlines() if "start-up" in line.lower() and ".latency_s" in line]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_start_up_is_the_same_on_every_page(page):
+    """Lesson 01's machine had 0.76 µs for a hop over NVLink, the sheet of numbers 3.4."""
+    assert not own_start_ups(Lesson(page).text)
+
+
+def test_a_start_up_of_its_own_would_be_found():
+    assert own_start_ups("| Start-up of a hop, NVLink | `#!n dgx.link.latency_s | µs` |")
+
+
+# -- figures -------------------------------------------------------------------------------------------------
+def test_figures_and_pages_speak_of_the_same_tokens():
+    """64 H100s in whole nodes: the readouts of both lessons' figures, and the first number of either box."""
+    rate = matmul.product_flops_per_s(catalog.gpu("h100-sxm"))
+    rule = hiding.tokens_to_hide(64, 400e9, rate)
+    overlap = DdpOverlap(ranks=64, wire_bytes_per_s=400e9)
+    assert overlap.needed_tokens() == rule
+    assert ZeroStages(ranks=64, network=50e9).hides_from() in ("1.57k tokens", ("1.57k tokens", False))
+    without_start_ups = FsdpTimeline(ranks=64, wire_bytes_per_s=400e9, alpha_s=1e-7)
+    assert without_start_ups.needed_tokens() == pytest.approx(rule, rel=0.01)
+    boxes = {
+        "01-why-distributed.md": "enough_tokens",
+        "04-data-parallel.md": "tokens_to_hide(ranks=64, wire_bytes_per_s=cards)",
+        "05-fsdp-and-zero.md": "tokens_to_hide(cards)",
+    }
+    said = {page: Lesson(page).shows(part) for page, part in boxes.items()}
+    assert set(said.values()) == {units.human(float(round(rule)), "count")} == {"1,573"}, said

@@ -1,0 +1,72 @@
+"""validation_scatter: its shares, means and marks are those of the published rows, in numpy."""
+
+import numpy as np
+import pytest
+
+from engine.base import units
+from engine.course import agreement
+from tests.widgets.reading import Reader
+from widgets.composition.validation_scatter import KINDS, OFFERED, ValidationScatter
+
+READER = Reader(ValidationScatter)
+shown, readouts = READER.shown, READER.readouts
+
+
+@pytest.mark.parametrize("quantity", OFFERED)
+@pytest.mark.parametrize("most", [0.01, 0.07, 0.1, 0.25, 1.0])
+def test_the_readouts_are_numpys(quantity, most):
+    errors = np.array(
+        [
+            row.predicted / row.measured - 1
+            for row in agreement.rows()
+            if not row.fitted and agreement.is_among(row, quantity)
+        ]
+    )
+    within, said = int(np.sum(np.abs(errors) <= most)), readouts(quantity=quantity, most=most)
+    assert said["rows"] == f"{len(errors)} rows"
+    assert said["inside"] == units.human(within / len(errors), "percent", 2)
+    assert f"The engine meets {within} of {len(errors)} " in shown(quantity=quantity, most=most)["summary"]
+    assert said["mean"] == units.human(np.abs(errors).mean(), "percent")
+    assert said["half"] == units.human(np.median(np.abs(errors)), "percent", 2)
+    assert shown(quantity=quantity, most=most)["regimes"]["half_outside"]["met"] == (2 * within < len(errors))
+
+
+def test_fitted_rows_are_drawn_and_not_counted():
+    points = shown()["parts"]["points"]
+    fitted = [kind for kind in points["kind"] if kind in KINDS[2:]]
+    assert len(points["x"]) == 342 and len(fitted) == 22 and readouts()["rows"] == "320 rows"
+    assert set(points["filled"][np.isin(points["kind"], KINDS[2:])]) == {0.0}  # hollow
+
+
+def test_a_mark_is_outside_where_its_height_leaves_the_band():
+    for most in (0.05, 0.25):
+        parts = shown(most=most)["parts"]
+        points, band = parts["points"], parts["band"]
+        inside = (points["y"] >= band["low"]) & (points["y"] <= band["high"])
+        assert (inside == np.isin(points["kind"], [KINDS[0], KINDS[2]])).all()
+
+
+def test_a_mark_names_its_run_both_numbers_and_its_source():
+    said = next(text for text in ValidationScatter().hints()["points"] if "sc21_t2_174.6B_zero3_1536" in text)
+    assert (
+        "Published 66.8 s, ours 14.2 s: 79 % less." in said
+        and "It fitted nothing." in said
+        and "2104.04473" in said
+    )
+
+
+def test_labels_name_the_worst_of_each_group():
+    labels = shown()["parts"]["labels"]
+    assert labels["name"][0] == "DeepSpeed ZeRO-3 of 2021, −79 %" and labels["short"][0] == "−79 %"
+    for name, height in zip(labels["name"], labels["y"]):
+        worst = next(row for row in agreement.among("steps") if name.startswith(row.group))
+        assert height == pytest.approx(worst.predicted / worst.measured)
+
+
+def test_groups_without_a_row_say_so():
+    page = shown(quantity="latency", groups="fitting")
+    assert page["regimes"]["nothing_to_test"]["met"] and not page["regimes"]["half_outside"]["met"]
+    assert page["readouts"]["inside"]["text"] == "no rows" and page["summary"].startswith(
+        "No published number"
+    )
+    assert readouts(quantity="measured", groups="foreign")["fitted"] == "none"

@@ -1,0 +1,184 @@
+"""AllReduce over size: times by hand, where lines cross, the measured points, and the two ends of the
+scale."""
+
+import numpy as np
+import pytest
+
+from engine import catalog
+from tests.widgets.reading import Reader
+from widgets.foundations.collective_cost import SIZES, CollectiveCost
+
+shown = Reader(CollectiveCost).shown
+
+
+def readouts(found):
+    return {key: readout["text"] for key, readout in found["readouts"].items()}
+
+
+def test_the_default_by_hand():
+    """1 MB on 64 ranks in nodes of 8: 126, 12, 12 and 14 + 14 start-ups; 50 GB/s a NIC, 450 GB/s a link, one
+    way."""
+    network, link = 2.7e-6, 0.7567e-6
+    ring = 126 * network + 126 / 64 * 1e6 / 50e9
+    tree = 12 * network + 2e6 / 50e9
+    doubling = 12 * network + 126 / 64 * 1e6 / 50e9
+    levels = 14 * link + 14 / 8 * 1e6 / 450e9 + 14 * network + 14 / 8 * 1e6 / 8 / 50e9
+    found = shown()
+    assert np.allclose(found["parts"]["marks"]["time_s"], [ring, tree, doubling, levels], rtol=1e-12)
+    said = readouts(found)
+    times = [said[key] for key in ("ring", "tree", "halving_doubling", "two_levels")]
+    assert times == ["380 µs", "72.4 µs", "71.8 µs", "56.7 µs"]
+    assert said["algorithm_bandwidth"] == "17.6 GB/s" and said["bus_bandwidth"] == "34.7 GB/s"  # times 126/64
+    assert said["starting"] == "85.4 %"
+    assert found["parts"]["marks"]["dot"].tolist() == [7, 7, 7, 14]
+    widget = CollectiveCost()
+    assert str(widget.leader()) == "two levels"
+
+
+def test_the_fastest_is_named_with_those_that_tie():
+    def leader(**texts):
+        widget = CollectiveCost()
+        widget.set_state(texts)
+        return str(widget.leader())
+
+    assert (
+        leader(size=1e9) == "two levels"
+        and leader(size=1e9, ranks=8) == "ring or halving-doubling or two levels"
+    )
+    assert leader(size=64e3, ranks=1024) == "tree or halving-doubling"
+    assert (
+        "by tree or halving-doubling are start-ups"
+        in shown(size=64e3, ranks=1024)["regimes"]["latency"]["text"]
+    )
+
+
+def test_away_from_powers_of_two_halving_doubling_pays_for_the_fold():
+    """96 ranks: 2 · 63/64 buffers among 64 of them, and two whole ones; 14 start-ups, as a tree."""
+    found = shown(size=16e9, ranks=96)["parts"]
+    assert found["marks"]["time_s"][2] == pytest.approx(14 * 2.7e-6 + (2 + 126 / 64) * 16e9 / 50e9)
+    assert list(map(str, found["names"]["text"])) == [
+        "ring",
+        "tree, halving-doubling",
+        "halving-doubling",
+        "two levels",
+    ]
+    assert str(shown()["parts"]["names"]["text"][2]) == ""
+
+
+def test_the_curves_go_through_the_marks():
+    found = shown(size=SIZES[40])
+    curves, marks = found["parts"]["curves"], found["parts"]["marks"]
+    assert np.allclose(
+        [curves[name][40] for name in ("ring", "tree", "doubling", "levels")], marks["y"], rtol=1e-9
+    )
+
+
+def test_as_bus_bandwidth_they_stay_below_the_wire():
+    found = shown(view="bandwidth")
+    curves = found["parts"]["curves"]
+    for name in ("ring", "tree", "doubling"):
+        assert (curves[name] < 50e9).all() and curves[name][-1] > 45e9, name
+    assert (
+        found["parts"]["wire"]["bytes_per_s"] == 50e9 and found["parts"]["wire"]["text"] == "one NIC: 50 GB/s"
+    )
+    assert shown(view="bandwidth", ranks=8)["parts"]["wire"]["text"] == "link: 450 GB/s"
+
+
+def test_ring_and_tree_cross_where_it_is_said():
+    """64 ranks: 64 · 50 GB/s · 2.7 µs · (63 − 6) = 492 MB."""
+    crossing = shown()["parts"]["crossing"]
+    assert crossing["size"] == pytest.approx(492.48e6) and crossing["text"] == "ring = tree at 492 MB"
+    at = shown(size=float(crossing["size"]))["parts"]["marks"]["time_s"]
+    assert at[0] == pytest.approx(at[1]) == pytest.approx(crossing["y"])
+
+
+@pytest.mark.parametrize("count", [2, 3, 1024])
+def test_a_crossing_beyond_the_picture_is_not_drawn(count):
+    crossing = shown(ranks=count)["parts"]["crossing"]
+    assert crossing["seen"] == 0 and crossing["text"] == ""
+
+
+def test_up_to_the_end_of_the_zone_start_ups_are_the_larger_half():
+    """14 · (0.757 + 2.7) µs over 14/8 / 450 GB/s + 14/64 / 50 GB/s = 5.86 MB, in two levels."""
+    starts_s, per_byte_s = 14 * (0.7567e-6 + 2.7e-6), 14 / 8 / 450e9 + 14 / 64 / 50e9
+    assert shown()["parts"]["zone"]["end"] == pytest.approx(starts_s / per_byte_s)
+    for size in (64e3, 1e6, 64e6):
+        found = shown(size=size)
+        assert (size < found["parts"]["zone"]["end"]) == (float(readouts(found)["starting"].split()[0]) > 50)
+
+
+def test_inside_a_node_two_levels_are_the_ring_and_the_marks_have_the_links_hue():
+    marks = shown(ranks=8)["parts"]["marks"]
+    assert marks["time_s"][0] == pytest.approx(marks["time_s"][3]) and set(map(str, marks["wire"])) == {
+        "link"
+    }
+    assert set(map(str, shown(ranks=10)["parts"]["marks"]["wire"])) == {"network"}
+
+
+def test_64_kb_on_1024_ranks_is_latency():
+    found = shown(size=64e3, ranks=1024)
+    assert found["regimes"]["latency"]["met"] and not found["regimes"]["bandwidth"]["met"]
+    assert readouts(found)["ring"] == "5.53 ms"  # 2046 start-ups of 2.7 µs, and 2.6 µs of bytes
+    assert readouts(found)["halving_doubling"] == "56.6 µs"
+    assert readouts(found)["starting"] == "95.5 %"
+
+
+def test_large_buffers_are_bandwidth_whatever_the_ranks():
+    """The bandwidth term hardly depends on the ranks; the latency term does."""
+    few, many = (shown(size=16e9, ranks=count)["parts"]["marks"]["time_s"] for count in (64, 512))
+    assert few[2] == pytest.approx(many[2], rel=0.02)
+    assert shown(size=16e9)["regimes"]["bandwidth"]["met"] and not shown()["regimes"]["bandwidth"]["met"]
+    small, large = (shown(size=1e3, ranks=count)["parts"]["marks"]["time_s"] for count in (64, 512))
+    assert large[0] == pytest.approx(small[0] * 1022 / 126, rel=1e-3)
+
+
+@pytest.mark.parametrize("gpu, smallest", [("A100", 0.2), ("H100", 0.5)])
+def test_the_ring_is_never_slower_than_what_was_measured_and_near_it_for_large_buffers(gpu, smallest):
+    """Alpha-beta is what the wires allow: a call's own start and the protocols in between come on top. The
+    switch sums a large buffer of eight H100s faster than any ring."""
+    found = shown(**CollectiveCost.presets[f"8 {gpu}, measured"])["parts"]
+    points = {name: found["points"][name][found["points"]["seen"] == 1] for name in ("x", "y")}
+    order = np.argsort(points["x"])
+    ring = np.interp(np.log(points["x"]), np.log(found["curves"]["size"]), found["curves"]["ring"])
+    ratio = (points["y"] / ring)[order]
+    assert smallest < ratio[0] < 1 and 0.75 < ratio[-1] < 1.07 and ratio.min() < 0.6
+
+
+def test_presets_are_what_they_say():
+    for name, state in CollectiveCost.presets.items():
+        widget = CollectiveCost()
+        widget.set_state(state)
+        if name.endswith("measured"):
+            gpu = catalog.gpu({"8 A100": "a100-80", "8 H100": "h100-sxm"}[name.split(",")[0]])
+            part = widget.shown()["parts"]["points"]
+            assert widget.ranks == 8 and widget.link_bytes_per_s == gpu.link_bytes_per_s
+            assert {text for text, seen in zip(part["what"], part["seen"]) if seen and gpu.name[:4] in text}
+            assert not [
+                text for text, seen in zip(part["what"], part["seen"]) if seen and gpu.name[:4] not in text
+            ]
+        else:
+            size, count = name.split(" on ")
+            assert widget.shown()["summary"].startswith(f"An AllReduce of {size} over {count}")
+
+
+@pytest.mark.parametrize(
+    "half, said", [("reduce_scatter", "A ReduceScatter"), ("all_gather", "An AllGather")]
+)
+def test_a_half_takes_half_the_time_and_keeps_the_wire_as_busy(half, said):
+    """Two halves, one after the other, are the AllReduce: by each form, at every size."""
+    for state in ({}, {"ranks": 8, "size": 64e6}, {"ranks": 96, "size": 1e9}):
+        whole, part = shown(**state), shown(operation=half, **state)
+        assert part["summary"].startswith(f"{said} of ")
+        for name in ("ring", "tree", "doubling", "levels"):
+            assert np.allclose(2 * part["parts"]["curves"][name], whole["parts"]["curves"][name])
+        assert readouts(part)["bus_bandwidth"] == readouts(whole)["bus_bandwidth"]
+        busy, same = (
+            shown(view="bandwidth", **state | op)["parts"]["curves"] for op in ({}, {"operation": half})
+        )
+        assert np.allclose(busy["ring"], same["ring"])
+
+
+def test_a_measured_half_s_bus_bandwidth_is_that_of_nccl_tests():
+    """nccl-tests' factor for it is (n-1)/n: 256 MiB in 728.79 µs over 8 H100."""
+    part = shown(ranks=8, operation="all_gather", view="bandwidth")["parts"]["points"]
+    assert part["y"][np.argmax(part["x"])] == pytest.approx(2**28 / 728.79e-6 * 7 / 8, rel=1e-4)

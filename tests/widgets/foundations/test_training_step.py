@@ -1,0 +1,89 @@
+"""training_step: the lanes are the engine's run of the last sequence, the sentence says what binds, and the
+GPUs are powers of two."""
+
+import numpy as np
+import pytest
+
+from engine.course import home
+from engine.executed import fully_sharded
+from tests.widgets.reading import Reader
+from widgets.foundations.training_step import COMPUTE, HBM, LAYERS, STOPS, WIRES, TrainingStep
+from widgets.kit.controls import BadValue
+
+READER = Reader(TrainingStep)
+part, met, text, widget = READER.part, READER.met, READER.text, READER.widget
+
+
+def said(**texts) -> str:
+    return READER.shown(**texts)["summary"]
+
+
+def test_what_binds_is_said_and_by_how_much():
+    assert said() == "Compute binds: on 8 GPUs a step takes 91.8 s, and compute is busy for 98.9 % of it."
+    assert said(gpus=1) == (
+        "Memory binds: on 1 GPU a step needs 155 GB on each, more than the 84.8 GB there are."
+    )
+    assert said(gpus=16384) == (
+        "The network binds: on 16,384 GPUs a step takes 0.308 s, and compute waits for 80 % of it."
+    )
+
+
+def test_the_target_is_where_the_wires_are_busier_than_compute_and_neither_default_nor_preset():
+    found = {gpus: met(gpus=int(gpus)) for gpus in STOPS}
+    assert [gpus for gpus in STOPS if found[gpus] == {"memory_binds"}] == [1, 2]
+    assert [gpus for gpus in STOPS if found[gpus] == {"network_binds"}] == [4096, 8192, 16384]
+    for state in TrainingStep.presets.values():
+        assert "network_binds" not in met(**state)
+
+
+@pytest.mark.parametrize("gpus", [1, 8, 16384])
+def test_the_lanes_are_the_engines_run(gpus):
+    step = home.on(gpus)
+    run, tasks = fully_sharded.run(step.layer, LAYERS, 1), part("tasks", gpus=gpus)
+    works = np.isin(run["kind"], [fully_sharded.FORWARD, fully_sharded.BACKWARD])
+    seen = np.array(run["last_s"]) > 0
+    assert len(tasks["left"]) == 5 * LAYERS
+    assert (tasks["left"][seen] == np.array(run["start_s"])[seen]).all()
+    assert (tasks["right"][~seen] < 0).all() and seen.all() == (gpus > 1)
+    assert set(tasks["top"][works]) == {COMPUTE[1]} and set(tasks["top"][~works]) == {WIRES[1]}
+    assert set(np.array(tasks["on"])[works]) == {"compute"}
+    assert set(np.array(tasks["on"])[~works]) == {"link" if gpus <= 8 else "network"}
+    ends = part("lanes", gpus=gpus)["right"]
+    assert ends == pytest.approx(np.full(3, run["total_s"] + step.optimizer_s))
+    assert part("optimizer", gpus=gpus)["right"] == pytest.approx(ends[0])
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4, 8, 2048])
+def test_memory_is_as_high_as_it_is_full_and_past_its_lane_where_it_does_not_fit(gpus):
+    step, memory = home.on(gpus), part("memory", gpus=gpus)
+    capacity = widget(gpus=gpus).hbm_bytes()
+    assert memory["held_bytes"].max() == pytest.approx(step.total_bytes)
+    assert memory["inside"].max() <= HBM[1] <= memory["top"].min()
+    assert (memory["top"].max() > HBM[1]) == (step.total_bytes > capacity)
+    drawn = (memory["inside"] - memory["bottom"]) + (memory["top"] - HBM[1])
+    assert drawn == pytest.approx(memory["held_bytes"] / capacity * (HBM[1] - HBM[0]))
+    assert (memory["left"][1:] == memory["right"][:-1]).all() and memory["left"][0] == 0
+    assert memory["right"][-1] == part("lanes", gpus=gpus)["right"][0]
+
+
+def test_a_b200_holds_on_one_gpu_what_two_h100s_do_not():
+    assert met(gpus=2) == {"memory_binds"} and met(gpus=1, gpu="b200") == set()
+
+
+def test_how_many_sequences_a_gpu_has():
+    assert text("sequences") == "256, in turn" and text("sequences", gpus=16384) == "1, shared by 8"
+    assert text("step_time") == "91.8 s" and text("step_time", gpus=2048) == "0.364 s"
+
+
+@pytest.mark.parametrize("gpus", ["100", "3", "0", "32768", "1.5", "eight"])
+def test_what_is_no_power_of_two_is_refused(gpus):
+    with pytest.raises(BadValue, match=f"gpus must be a power of two from 1 to 16384, got '{gpus}'"):
+        widget(gpus=gpus)
+
+
+def test_every_mark_says_what_it_is():
+    hints = widget().hints()
+    assert hints["tasks"][0].startswith("Gather the weights of layer 1: ")
+    assert hints["tasks"][2].startswith("Forward pass of layer 1: ")
+    assert hints["optimizer"][0].startswith("Optimizer: 12.8 ms")
+    assert all(" held, of 84.8 GB: " in each for each in hints["memory"][: len(part("memory")["left"])])

@@ -1,0 +1,65 @@
+"""dispatcher_trace: it draws what was recorded, step by step."""
+
+import numpy as np
+import pytest
+
+from engine import catalog
+from engine.one_gpu import traces
+from tests.widgets.reading import Reader
+from widgets.gpu.dispatcher_trace import CASES, MODES, DispatcherTrace
+
+READER = Reader(DispatcherTrace)
+shown, met = READER.shown, READER.met
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("mode", MODES)
+def test_at_the_end_it_has_counted_the_whole_trace(case, mode):
+    page, counts = shown(call=case, mode=mode), traces.counts(case, True, mode)
+    for readout, what in (("operators", "operators"), ("graph", "nodes")):
+        assert page["readouts"][readout]["text"] == str(counts[what])
+    marks = page["parts"]["visits"]
+    assert page["readouts"]["hops"]["text"] == f"{counts['visits']} ({counts['composites']} rings)"
+    assert (
+        np.sum(marks["seen"]) == counts["visits"]
+        and np.sum(marks["seen"] - marks["solid"]) == counts["composites"]
+    )
+    assert page["ends"]["play"] == len(
+        traces.recordings.load("dispatch")["traces"][traces.name(case, True, mode)]["events"]
+    )
+
+
+def test_a_step_shows_one_more_event():
+    """linear in fp32: its own visit, then t at three keys, then t's node, then addmm."""
+
+    def seen(play, part):
+        return int(np.sum(shown(autocast="off", play=str(play))["parts"][part]["seen"]))
+
+    assert [seen(play, "visits") for play in range(7)] == [0, 1, 2, 3, 4, 4, 5]
+    assert [seen(play, "nodes") for play in range(7)] == [0, 0, 0, 0, 0, 1, 1]
+
+
+def test_the_default_keeps_what_the_hand_says():
+    """bf16: copies of x (8192 · 4096) and w (4096 · 14336), and the GELU's input (8192 · 14336)."""
+    kept = 2 * (8192 * 4096 + 4096 * 14336 + 8192 * 14336)
+    assert kept == traces.kept_bytes("linear_gelu", True, "grad", 8192, catalog.model("llama3-8b"))
+    assert shown()["readouts"]["keeps"]["text"] == "419 MB"
+
+
+def test_written_out_attention_outgrows_a_gpu_and_the_fused_one_does_not():
+    assert met(call="attention", autocast="off", tokens="25000") == {"outgrown"}
+    assert met(call="attention", tokens="21000") == {"outgrown"}  # 6 bytes a score under autocast
+    assert not met(call="attention", autocast="off", tokens="24000") and not met(
+        call="attention", tokens="20000"
+    )
+    assert met(call="sdpa", tokens="131072") == {"answered"} and not met(call="sdpa", tokens="20000")
+    assert not met(call="matmul", tokens="131072")
+
+
+def test_no_preset_finds_the_target():
+    for state in DispatcherTrace.presets.values():
+        assert "outgrown" not in met(**{name: str(value) for name, value in state.items()})
+
+
+def test_without_gradients_nothing_is_kept():
+    assert met(mode="no_grad") == met(mode="inference") == {"nothing_kept"}

@@ -1,0 +1,97 @@
+"""The sweep's picture: numbers of the executed run, tiles by the real SRAM, bytes by the model."""
+
+import numpy as np
+import pytest
+
+from engine.executed import flash_attention, ring_attention
+from engine.mechanism import online_softmax
+from tests.widgets.reading import Reader
+from widgets.gpu.flash_attention import ORDERS, TOKENS, FlashAttention
+
+shown = Reader(FlashAttention).shown
+
+
+def test_the_default_by_hand():
+    """8,192 tokens, 32 heads of 128, 228 KiB: tiles of 224, 37 of them; (2 + 74) · Nd and 4·Nd + 4·N² values.
+    17.4 GB at 2.51 TB/s are 6.94 ms; 1.1 TFLOP at 665 TFLOP/s are 1.65, and blocks that
+    start 0.06 beside a launch."""
+    found = shown()
+    nd, n2 = 32 * 8192 * 128 * 2, 32 * 8192**2 * 2
+    texts = {key: each["text"] for key, each in found["readouts"].items()}
+    assert (
+        texts["tile_side"] == "224 × 128"
+        and texts["tiles_move"].startswith("5.1 GB")
+        and 76 * nd == pytest.approx(5.1e9, rel=1e-3)
+    )
+    assert texts["standard_moves"] == "17.4 GB, 6.94 ms" and 4 * (nd + n2) == pytest.approx(17.4e9, rel=3e-3)
+    assert texts["saved"] == "3.42×" and texts["arithmetic"] == "1.73 ms"
+    assert found["ends"]["play"] == 24  # of 64 a token: three of twelve queries, two keys
+    assert not any(regime["met"] for regime in found["regimes"].values())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_numbers_in_the_table_are_those_of_the_executed_run(order):
+    q, k, v = (matrix[0] for matrix in ring_attention.example(1, TOKENS))
+    query_rows, key_rows = (3, 2) if order == "queries" else (2, 3)
+    run = flash_attention.tiled(q, k, v, query_rows, key_rows, ORDERS[order][1])
+    for state in (0, 1, 6, 24):
+        table, part = shown(order=order, play=state)["parts"]["running"], run.states[state]
+        for row in range(TOKENS):
+            if part.total[row] == 0:
+                assert str(table["l"][row]) == "–"
+                continue
+            assert float(str(table["l"][row])) == pytest.approx(part.total[row], abs=0.005)
+            assert float(str(table["out"][row])) == pytest.approx(
+                online_softmax.output(part)[row, 0], abs=0.005
+            )
+            assert float(str(table["m"][row]).replace("−", "-")) == part.maximum[row]
+
+
+def test_standard_attention_s_time_is_of_its_bytes_alone():
+    """d 800: 4Nd + 4N² values of 32 heads, 18.9 GB at 2.51 TB/s."""
+    assert shown(head_dim=800)["readouts"]["standard_moves"]["text"] == "18.9 GB, 7.51 ms"
+
+
+def test_only_queries_that_have_begun_are_off():
+    assert [shown(play=state)["readouts"]["off"]["text"] for state in (0, 6)] == ["–", "under 10⁻¹⁴"]
+    assert shown(play=7)["readouts"]["off"]["text"] != "under 10⁻¹⁴"
+
+
+def test_scores_that_no_register_file_holds_are_marked():
+    assert not shown()["readouts"]["tile_side"]["alarm"]
+    found = shown(sram=2**20)  # 1,024 × 128 of four bytes
+    assert found["readouts"]["tile_side"]["alarm"] and found["regimes"]["too_many_scores"]["met"]
+    assert "512 KiB" in found["regimes"]["too_many_scores"]["text"]
+
+
+@pytest.mark.parametrize(
+    "head_dim, steps", [(16, 12), (64, 24), (96, 36), (128, 24), (192, 36), (320, 144), (1024, 144)]
+)
+def test_wider_heads_leave_smaller_tiles_and_every_sweep_ends_at_full_attention(head_dim, steps):
+    found = shown(head_dim=head_dim, play=144)
+    assert found["ends"]["play"] == steps
+    assert found["readouts"]["off"]["text"] == "under 10⁻¹⁴"
+    table = found["parts"]["running"]
+    assert [str(text) for text in table["out"]] == [str(text) for text in table["full"]]
+    assert np.count_nonzero(np.asarray(found["parts"]["scores"]["tint"]) > 0.5) == 1
+
+
+def test_each_regime_where_it_belongs():
+    assert (
+        shown(head_dim=256)["regimes"]["too_wide"]["met"] and shown(sram=49152)["regimes"]["too_wide"]["met"]
+    )
+    narrow = shown(head_dim=64)["regimes"]
+    assert narrow["compute_bound"]["met"] and not narrow["too_wide"]["met"]
+
+
+def test_no_preset_meets_the_target():
+    for state in FlashAttention.presets.values():
+        assert not shown(**state)["regimes"]["too_wide"]["met"]
+
+
+def test_the_bars_are_as_long_as_their_bytes():
+    """Standard attention moves 1 + N/d times each matrix once, whatever the length."""
+    for state in ({}, {"seq": 1024, "head_dim": 64}, {"head_dim": 512}):
+        bars = shown(**state)["parts"]["traffic"]
+        assert bars["right"] / bars["right"].max() == pytest.approx(bars["bytes"] / bars["bytes"].max())
+    assert shown(seq=1024)["parts"]["traffic"]["bytes"][::2] == pytest.approx(32 * 2**20 * np.array([9, 1]))

@@ -1,0 +1,73 @@
+"""What leads a reader through a figure: names that are there, sentences that can be filled in."""
+
+import pytest
+
+from widgets.kit import guide
+from widgets.kit.controls import BadValue, Number
+from widgets.kit.guide import Light, Step
+from widgets.kit.widget import Widget, all_widgets, part, readout
+
+
+class Toy(Widget):
+    size = Number("Size", 2, 1, 9, whole=True)
+
+    @part("size")
+    def bars(self):
+        return {"top": self.size}
+
+    @readout("Twice")
+    def twice(self):
+        return f"{2 * self.size:g}"
+
+    def half(self):
+        return f"{self.size / 2:g}"
+
+    def ready(self):
+        return True
+
+    def summary(self):
+        return "A toy."
+
+
+def toy(**more) -> type[Widget]:
+    return type("Toy", (Toy,), {"__module__": "widgets.toy", **more})
+
+
+def tour(*words: str, **state) -> type[Widget]:
+    return toy(tour=tuple(Step(each, state) for each in words))
+
+
+def test_a_sentence_says_a_readout_a_control_or_a_text_in_its_state():
+    told = guide.tour(tour("{twice} of {size}, {half}.", "b.", "c.", size=3))[0]
+    assert told == ("6 of 3, 1.5.", {"size": "3"}, "")
+
+
+@pytest.mark.parametrize(
+    "cls, words",
+    [
+        (tour("a.", "b."), "a tour has 3 to 6 steps, this one 2"),
+        (tour("{nothing}.", "b.", "c."), r"says {nothing}, which is no readout, control or text"),
+        (tour("{ready}.", "b.", "c."), r"says {ready}, which is no readout, control or text"),
+        (tour("a.", "b.", "c.", length=3), "toy has no control 'length'; it has size"),
+        (tour("a.", "b.", "c.", size=30), "size must be a whole number from 1 to 9"),
+        (toy(tour=(Step("a.", {}, "rods"),) * 3), "toy has no part 'rods' to light; it has bars"),
+    ],
+)
+def test_a_tour_that_cannot_be_told_is_refused(cls, words):
+    with pytest.raises(BadValue, match=words):
+        guide.tour(cls)
+
+
+def test_parts_are_lights_and_a_widget_names_more():
+    cls = toy(lights={"all": Light("everything", ("bars", "rims"))})
+    assert guide.require_light(cls, "bars") == ("bars", ("bars",))
+    assert guide.require_light(cls, "all").words == "everything"
+    guide.require_marks(cls, {"bars", "rims"})
+    with pytest.raises(BadValue, match="the light 'all' names 'rims', and nothing of that name is drawn"):
+        guide.require_marks(cls, {"bars"})
+
+
+@pytest.mark.parametrize("slug", [slug for slug, cls in all_widgets().items() if cls.lights])
+def test_what_a_light_is_called_can_stand_behind_lights(slug):
+    for light in all_widgets()[slug].lights.values():
+        assert light.words[0].islower() and not light.words.endswith(".") and light.marks

@@ -1,0 +1,53 @@
+"""decode_latency: figures worked by hand, and where its regimes begin."""
+
+import numpy as np
+import pytest
+
+from engine import catalog
+from engine.serving import inference
+from engine.step.layout import machine
+from tests.widgets.reading import Reader
+from widgets.serving.decode_latency import DEGREES, PARTS, DecodeLatency
+
+READER = Reader(DecodeLatency)
+shown, met = READER.shown, READER.met
+
+
+def test_the_default_by_hand():
+    """70B on 8 H100s: 139 GB of matrices and output layer over 8 · 2.81 TB/s is 6.19 ms; 8 · 4096 · 40,960 B
+    over 3.21 TB/s 0.418 ms; and the whole is inference's step."""
+    page = shown()
+    whole = inference.decode_step(
+        catalog.model("llama3-70b"), machine(catalog.gpu("h100-sxm")), 8, 8, 4096
+    ).total_s
+    assert page["readouts"]["time"]["text"] == "11.3 ms" and whole == pytest.approx(11.3e-3, abs=0.05e-3)
+    assert "11.3 ms a token, 6.19 ms of it to read weights and 991 µs in AllReduces" in page["summary"]
+    assert not met()
+
+
+def test_the_bars_end_where_the_steps_do_and_are_empty_where_nothing_fits():
+    bars = shown()["parts"]["bars"]
+    ends = np.asarray(bars["right"]).reshape(5, 6).max(axis=0)
+    steps = [
+        inference.decode_step(
+            catalog.model("llama3-70b"), machine(catalog.gpu("h100-sxm")), int(d), 8, 4096
+        ).total_s
+        for d in DEGREES
+    ]
+    assert ends[0] == 0 and ends[1:] == pytest.approx(steps[1:])
+    assert bars["part"][24:] == [PARTS[4]] * 4 + [PARTS[5]] * 2  # a node holds eight
+
+
+def test_eight_are_slower_than_four_over_a_ring():
+    assert met(model="llama3.2-1b", batch=1, context=1024, all_reduce="ring") == {"too_many"}
+    assert "too_many" not in met(model="llama3.2-1b", batch=1, context=1024, all_reduce="one_shot")
+
+
+def test_a_cache_that_is_full_and_a_batch_that_computes():
+    assert met(context=131072, batch=12) == {"full_cache"}  # eleven fit
+    assert not met(context=131072, batch=11)
+    assert "computing" in met(batch=1024, context=256)
+
+
+def test_the_hints_say_what_a_piece_is():
+    assert DecodeLatency().hints()["bars"][3] == "weights: 6.19 ms of a step, GPUs: 8"

@@ -1,0 +1,1 @@
+"""The widgets of lesson 10, the planner and the examination."""

@@ -1,0 +1,1 @@
+"""The widgets of lessons 01 to 03."""

@@ -1,0 +1,1 @@
+"""The widgets of lessons 13 to 19."""

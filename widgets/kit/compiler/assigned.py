@@ -1,0 +1,123 @@
+"""Whether each name of a program has a value on every path to where it is read.
+
+Otherwise Python raises UnboundLocalError, while JavaScript would go on with ``undefined``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import NoReturn, Protocol
+
+from widgets.kit.compiler.kinds import Scope
+
+
+def always_returns(body: list[ast.stmt]) -> bool:
+    """Whether no path leads past the end of these statements."""
+    last = body[-1]
+    if isinstance(last, ast.If):
+        return bool(last.orelse) and always_returns(last.body) and always_returns(last.orelse)
+    return isinstance(last, ast.Return) or (
+        isinstance(last, ast.While)
+        and forever(last)
+        and not any(isinstance(n, ast.Break) for n in ast.walk(last))
+    )
+
+
+def forever(loop: ast.While) -> bool:
+    """Whether a loop can end only by break or return."""
+    return isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+
+
+class Function(Protocol):
+    """What is needed of a function that is being translated."""
+
+    tree: ast.FunctionDef
+    arguments: list[str]
+    scope: Scope
+
+    def refuse(self, node: ast.AST, what: str, instead: str = "") -> NoReturn: ...
+
+
+class Assigned:
+    """Goes through a function with the names that have a value so far; None after a break, continue or
+    return."""
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.names = function, set(function.scope.names)
+        self.breaks: list[list[set[str]]] = []  # for each loop, the names known at its breaks
+
+    def check(self) -> None:
+        self.block(self.function.tree.body, set(self.function.arguments))
+
+    def block(self, body: Sequence[ast.stmt], known: set[str] | None) -> set[str] | None:
+        for node in body:
+            known = self.statement(node, set(self.names) if known is None else known)
+        return known
+
+    def statement(self, node: ast.stmt, known: set[str]) -> set[str] | None:
+        match node:
+            case ast.Assign():
+                self.read(node.value, known)
+                return known.union(*(self.written(target, known) for target in node.targets))
+            case ast.AugAssign():
+                self.read(node.target, known)
+                self.read(node.value, known)
+            case ast.If():
+                self.read(node.test, known)
+                return both(self.block(node.body, known), self.block(node.orelse, known))
+            case ast.While():
+                self.read(node.test, known)
+                inside = self.loop(node.body, known)
+                return both(None if forever(node) else known, inside)
+            case ast.For():
+                self.read(node.iter, known)
+                return both(known, self.loop(node.body, known | self.written(node.target, known)))
+            case ast.Break():
+                self.breaks[-1].append(known)
+                return None
+            case ast.Continue():
+                return None
+            case ast.Return():
+                self.read(node, known)
+                return None
+            case _:
+                self.read(node, known)
+        return known
+
+    def loop(self, body: Sequence[ast.stmt], known: set[str]) -> set[str] | None:
+        """The names known where the loop was left by a break."""
+        self.breaks.append([])
+        self.block(body, known)
+        found = None
+        for names in self.breaks.pop():
+            found = both(found, names)
+        return found
+
+    def written(self, target: ast.expr, known: set[str]) -> set[str]:
+        if isinstance(target, ast.Subscript):
+            self.read(target, known)
+            return set()
+        return {n.id for n in ast.walk(target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+    def read(self, node: ast.AST | None, known: set[str]) -> None:
+        if node is None:
+            return
+        if isinstance(node, ast.ListComp):
+            for one in node.generators:
+                self.read(one.iter, known)
+                known = known | self.written(one.target, known)
+            return self.read(node.elt, known)
+        if isinstance(node, ast.Name) and node.id in self.names and node.id not in known:
+            self.function.refuse(
+                node, f"{node.id}, which may have no value yet,", "give it one before the loop or the if"
+            )
+        for child in ast.iter_child_nodes(node):
+            self.read(child, known)
+
+
+def both(one: set[str] | None, other: set[str] | None) -> set[str] | None:
+    """The names known where two paths meet; a path that does not get there does not count."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one & other

@@ -1,0 +1,105 @@
+"""Puts steps over columns of the same length into one loop, and skips those whose controls did not change.
+
+Written one by one, each step of a widget's graph over a column would be a loop and an array of its own, most
+of them read only by the next step. Here steps are ranked, so that no two of the same rank need each other's
+whole column. Steps of the same rank and length share a loop, and only columns that are read outside of it
+become arrays.
+
+A column is overwritten at each move, so that a drag produces no garbage; what is shown is a copy of it.
+
+A step's result is kept until one of its controls changes, and a drag changes only one. Steps of a rank that
+depend on the same controls share one condition; those that depend on fewer come first, because others may
+read them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Set
+from typing import NamedTuple
+
+MOST = 400  # steps per loop: browsers do not optimize functions that are too long
+Element = Callable[[int, Set[int]], str]
+
+
+class Line(NamedTuple):
+    """The code of one step, the steps that it reads, and the controls that its value depends on. A step over
+    columns also has its number of rows, and which of the columns it reads only in its own row."""
+
+    id: int
+    code: str
+    reads: frozenset[int]
+    controls: frozenset[str]
+    rows: int = 0  # 0: not a step over rows
+    aligned: frozenset[int] = frozenset()  # those of the reads of which only the step's own row is needed
+
+
+class Block(NamedTuple):
+    """Steps that run together when one of these controls has changed."""
+
+    rank: int
+    rows: int
+    controls: frozenset[str]
+    steps: list[Line]
+
+
+def ranks(steps: list[Line]) -> dict[int, int]:
+    """The rank of each step: higher than that of every column that it needs in full."""
+    rank, rows = {}, {step.id: step.rows for step in steps}
+    for step in steps:
+        reads = [read for read in step.reads if read in rows]  # others are there already
+        whole = (
+            read for read in reads if rows[read] and not (read in step.aligned and rows[read] == step.rows)
+        )
+        rank[step.id] = max((*(rank[read] for read in reads), *(rank[read] + 1 for read in whole)), default=0)
+    return rank
+
+
+def blocks(steps: list[Line]) -> list[Block]:
+    """The blocks, in an order in which each finds what it reads."""
+    rank = ranks(steps)
+    alike: defaultdict[tuple[int, int, frozenset[str]], list[Line]] = defaultdict(list)
+    for step in steps:
+        alike[rank[step.id], step.rows, step.controls].append(step)
+    found = [
+        Block(*key, members[i : i + MOST])
+        for key, members in alike.items()
+        for i in range(0, len(members), MOST)
+    ]
+    return sorted(
+        found, key=lambda block: (block.rank, block.rows > 0, len(block.controls), sorted(block.controls))
+    )
+
+
+def fused(
+    steps: list[Line], element: Element, asked: set[int]
+) -> tuple[list[str], list[tuple[frozenset[str], list[str]]]]:
+    """The names that steps keep, each column's with its array, and the lines of the program as (controls,
+    lines). ``element(id, inside)`` is a step's value in a row, if the steps ``inside`` the loop are
+    available; ``asked`` are the steps that are read elsewhere: by the result, or by a later question."""
+    ordered = blocks(steps)
+    block_of = {step.id: number for number, block in enumerate(ordered) for step in block.steps}
+    kept = asked | {
+        read for step in steps for read in step.reads if block_of.get(read) != block_of.get(step.id)
+    }
+    lines, named = [], []
+    for block in ordered:
+        if block.rows:
+            columns = [step.id for step in block.steps if step.id in kept]
+            text = loop(block, columns, element)
+            named += [f"v{id}=new Float64Array({block.rows})" for id in columns]
+        else:
+            text = [f"v{step.id}={step.code};" for step in block.steps]
+            named += [f"v{step.id}" for step in block.steps]
+        lines.append((block.controls, text))
+    return named, lines
+
+
+def loop(block: Block, columns: list[int], element: Element) -> list[str]:
+    inside = {step.id for step in block.steps}
+    return [
+        f"rowwise({block.rows},i=>{{",
+        *(f"const e{step.id}={element(step.id, inside)};" for step in block.steps),
+        *(f"v{id}[i]=e{id};" for id in columns),
+        "});",
+    ]

@@ -1,0 +1,35 @@
+"""What cannot be translated exactly is refused: where it is, what it is, and what to write instead."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+GRAMMAR = "widgets/kit/compiler/GRAMMAR.md"
+HERE = Path(__file__).parent
+BETWEEN = (str(HERE), "numpy", "engine/base/program.py", "engine/base/sweep.py", "engine/base/ops.py")
+
+
+class NotTraceable(TypeError):
+    """Something in a widget, a formula or a program has no exact counterpart in JavaScript."""
+
+
+def place() -> str:
+    """File and line of the code that is being traced: the innermost call outside this package, the widgets'
+    kit, numpy and the protocols between them."""
+    frame = sys._getframe(1)
+    while frame and between(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "somewhere"
+
+
+def between(file: str) -> bool:
+    """Whether a file only passes on code that somebody else wrote."""
+    return Path(file).parent == HERE.parent or any(part in file for part in BETWEEN)
+
+
+def refuse(what: str, instead: str = "", at: str = "") -> NoReturn:
+    """Stop, with a line that says where, what, and what to write instead."""
+    advice = f"; {instead}" if instead else ""
+    raise NotTraceable(f"{at or place()}: {what} cannot be written out for the page{advice} ({GRAMMAR})")

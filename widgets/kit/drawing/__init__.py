@@ -1,0 +1,1 @@
+"""The building blocks of figures: colours, scales, rings, lanes, matrices, clusters."""

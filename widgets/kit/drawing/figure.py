@@ -1,0 +1,555 @@
+"""One style for all figures: no toolbar, few ticks, text of at least 13 px, colours from the tokens.
+
+Figures are built in the light theme's colours; the page replaces each token's colour by the other theme's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.models import (
+    BasicTicker,
+    CDSView,
+    ColumnDataSource,
+    FixedTicker,
+    GlyphRenderer,
+    IndexFilter,
+    Range1d,
+)
+from bokeh.plotting import figure
+from bokeh.transform import factor_cmap
+
+from engine.base import units
+from engine.base.types import Real, Truth
+from widgets.kit.compiler.symbols import lookup
+from widgets.kit.drawing import lettering, tokens
+from widgets.kit.text import Words, choose, select
+
+if TYPE_CHECKING:
+    from bokeh.core.property.vectorization import Field
+    from bokeh.model import Model
+    from bokeh.models import Axis
+
+    from widgets.kit.drawing.panels import Place
+
+COLOR = tokens.palette("light")
+# The page's --sans, and a monospaced font for code. The page loads the first font of each before it draws.
+SYSTEM_FONTS = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FONT = f"'Course Sans', {SYSTEM_FONTS}"
+CODE_FONT = "'Course Mono', ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+TEXT: dict[str, Any] = {
+    "text_font": value(FONT),
+    "text_font_size": "13px",
+    "text_color": COLOR["ink"],
+    "text_baseline": "middle",
+}
+BOLD: dict[str, Any] = TEXT | {"text_font_style": "bold"}
+LABEL: dict[str, Any] = TEXT | {"text_color": COLOR["ink-soft"]}
+ON_PANEL: dict[str, Any] = {
+    "background_fill_color": COLOR["panel"],
+    "background_fill_alpha": 1.0,
+}  # a label over marks; a line that shines through strikes it out
+OVER: dict[str, Any] = {
+    "fill_color": COLOR["over"],
+    "line_color": COLOR["over"],
+    "fill_alpha": 0.13,
+    "line_width": 1.5,
+    "hatch_pattern": "right_diagonal_line",
+    "hatch_color": COLOR["over"],
+    "hatch_alpha": 0.32,
+    "hatch_weight": 1,
+    "hatch_scale": 16,
+}
+OVER_LINES = ON_PANEL  # for texts that cross lines
+IDLE: dict[str, Any] = {
+    "fill_color": COLOR["panel"],
+    "line_color": COLOR["idle"],
+    "line_width": 0.6,
+}  # white with a hairline, for what waits, is free or is left out
+
+
+def plot(
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    height: int = 380,
+    x_title: str = "",
+    y_title: str = "",
+    x_log: bool = False,
+    y_log: bool = False,
+    **more: Any,
+) -> figure:
+    """An empty figure in the course's style. Ranges are (start, end) and stay fixed while a reader drags."""
+    p = figure(
+        height=height,
+        sizing_mode="stretch_width",
+        toolbar_location=None,
+        tools="",
+        min_border=4,
+        x_range=Range1d(start=x_range[0], end=x_range[1], name="x"),
+        y_range=Range1d(start=y_range[0], end=y_range[1], name="y"),
+        x_axis_type="log" if x_log else "linear",
+        y_axis_type="log" if y_log else "linear",
+        x_axis_label=x_title or None,
+        y_axis_label=y_title or None,
+        background_fill_color=None,
+        border_fill_color=None,
+        outline_line_color=None,
+        output_backend="canvas",
+        **more,
+    )
+    p.toolbar.logo = None
+    for axis in p.axis:
+        axis.axis_line_color = COLOR["axis"]
+        axis.major_tick_line_color = COLOR["axis"]
+        axis.minor_tick_line_color = None
+        axis.major_tick_in, axis.major_tick_out = 0, 4
+        axis.major_label_text_color = COLOR["ink-soft"]
+        axis.axis_label_text_color = COLOR["ink-soft"]
+        axis.axis_label_text_font = axis.major_label_text_font = FONT
+        axis.axis_label_text_font_size = axis.major_label_text_font_size = "13px"
+        axis.axis_label_text_font_style = "normal"
+        axis.axis_label_standoff = 8
+        if not isinstance(axis.ticker, FixedTicker):
+            axis.ticker = axis.ticker if (x_log or y_log) else BasicTicker(desired_num_ticks=5)
+    p.grid.grid_line_color = COLOR["grid"]
+    p.xgrid.grid_line_color = None if not x_log else COLOR["grid"]
+    return p
+
+
+def measured(p: figure, source: ColumnDataSource, **scales: Any) -> list:
+    """Published points, each with a line to the engine's prediction. No other mark of the course is a hollow
+    circle."""
+    line = p.segment(
+        "x", "y", "ours_x", "ours_y", source=source, line_color=COLOR["ink"], line_width=1.2, **scales
+    )
+    dots = p.scatter(
+        "x",
+        "y",
+        source=source,
+        marker="circle",
+        size=9,
+        fill_color=COLOR["panel"],
+        line_color=COLOR["ink"],
+        line_width=1.8,
+        **scales,
+    )
+    return [line, dots]
+
+
+def hues(column: str, tokens_of: dict) -> Field:
+    """A colour for each mark, according to the word in a column: {word: token}."""
+    return factor_cmap(column, [COLOR[token] for token in tokens_of.values()], list(tokens_of))
+
+
+def ticks(axis: Axis, values: Iterable[float], family: str) -> None:
+    """Fixed ticks, each labelled by the engine's formatter."""
+    labels = {float(v): units.human(float(v), family) for v in values}
+    axis.update(ticker=FixedTicker(ticks=[float(v) for v in values]), major_label_overrides=labels)
+
+
+def two_scales(axis: Axis, values_of: dict) -> None:
+    """Ticks for an axis that shows one of two quantities with disjoint values: {family: values}."""
+    labels = {float(v): units.human(float(v), family) for family, values in values_of.items() for v in values}
+    axis.update(ticker=FixedTicker(ticks=sorted(labels)), major_label_overrides=labels)
+
+
+def named_rows(axis: Axis, places: dict) -> None:
+    """A name at each position of an axis, without ticks: {name: position}."""
+    named_places(axis, {place: name for name, place in places.items()})
+
+
+def named_places(axis: Axis, names: dict) -> None:
+    """The same where a name may appear at several positions: {position: name}."""
+    axis.update(ticker=FixedTicker(ticks=[float(place) for place in names]))
+    axis.major_label_overrides = {float(place): name for place, name in names.items()}
+    axis.axis_line_color = axis.major_tick_line_color = None
+
+
+def moving_ticks(axis: Axis, family: str) -> None:
+    """Round ticks in the units of a family, for an axis whose range moves; the page chooses them when the
+    range settles."""
+    axis.update(ticker=FixedTicker(ticks=[]))
+    axis.tags = [{"ticks": family}]
+
+
+def second_scale(p: figure, name: str) -> None:
+    """Another, invisible vertical axis of this name, for glyphs with ``y_range_name``; ``ranges()`` gives its
+    range."""
+    p.extra_y_ranges = {**p.extra_y_ranges, name: Range1d(start=0, end=1, name=name)}
+
+
+def only(width: str, *models: Model) -> None:
+    """Show these glyphs or axes only on a ``"wide"`` picture, or only on a ``"narrow"`` one (a phone: under
+    520 pixels)."""
+    for model in models:
+        model.tags = [*model.tags, {"only": width}]
+
+
+def taller_on_phone(p: figure, height: int) -> None:
+    """The picture's height where it is narrow, and its parts lie below one another."""
+    p.tags = [*p.tags, {"narrow_height": height}]
+
+
+def still_height(p: figure) -> dict:
+    """Arguments for glyphs whose height is a share of the picture, from 0 to 1, wherever the axis is."""
+    p.extra_y_ranges["still"] = Range1d(start=0, end=1)
+    return {"y_range_name": "still"}
+
+
+def same_scales(
+    p: figure,
+    half_width: float,
+    half_height: float,
+    room_px: int = 0,
+    places: tuple[Place, Place] | None = None,
+) -> None:
+    """Give both axes the same scale, whatever the picture's width; at least these halves are visible around
+    (0, 0).
+
+    On a wide picture at least ``room_px`` pixels remain on either side for text, more where text is larger
+    (on a slide). ``places`` are the parts of the frame in which (0, 0) is the middle, on a wide picture and
+    on a phone; the whole of it if they are not given.
+    """
+    reach: dict[str, Any] = {"reach": [half_width, half_height, room_px]}
+    if places:
+        reach["places"] = dict(zip(("wide", "narrow"), ([list(side) for side in place] for place in places)))
+    p.tags = [*p.tags, reach]
+
+
+def room_left(p: figure, place: Real, room_px: float) -> None:
+    """On a wide picture, keep at least ``room_px`` pixels to the left of a place for text, more where text is
+    larger (on a slide)."""
+    p.tags = [*p.tags, {"room": [place, room_px]}]
+
+
+def stops(p: figure, source: ColumnDataSource) -> None:
+    """Places on a curve at which its values are told under the pointer and by keyboard; they are not seen."""
+    p.scatter("x", "y", source=source, size=1, fill_alpha=0, line_alpha=0)
+
+
+def one_two_five(start: float, end: float) -> Real:
+    """Round stops on a logarithmic axis: 1, 2, 5, 10, 20 and so on, between these ends."""
+    decades = 10.0 ** np.arange(np.floor(np.log10(start)), np.ceil(np.log10(end)) + 1)
+    found = np.outer(decades, [1.0, 2.0, 5.0]).ravel()
+    return found[(found >= start) & (found <= end)]
+
+
+def of_rows(rows: list[int]) -> CDSView:
+    """A view of these rows of a source."""
+    return CDSView(filter=IndexFilter(indices=rows))
+
+
+def across(p: figure, name: str, left: float, right: float) -> dict:
+    """Arguments for glyphs on a horizontal scale of their own, which is not drawn."""
+    p.extra_x_ranges = {**p.extra_x_ranges, name: Range1d(start=left, end=right)}
+    return {"x_range_name": name}
+
+
+def hide(axis: Axis) -> None:
+    """Hide the axis, for pictures where the position in that direction has no meaning."""
+    axis.visible = False
+
+
+def bare(p: figure) -> None:
+    """Neither axes nor a grid, for drawings where positions have no meaning."""
+    hide(p.xaxis[0])
+    hide(p.yaxis[0])
+    p.grid.visible = False
+
+
+def sources(widget: Any) -> dict[str, ColumnDataSource]:
+    """A data source for each part of a widget, filled with its current columns, and an empty one for each
+    action."""
+    parts = {name: columns(part) for name, part in widget.shown()["parts"].items()}
+    actions = {
+        name: dict.fromkeys(method.action_columns, [])
+        for name, method in widget.methods("action_label").items()
+    }
+    return {name: ColumnDataSource(data=data, name=name) for name, data in (parts | actions).items()}
+
+
+def columns(part: dict) -> dict:
+    """Columns in Bokeh's form: arrays and lists of equal length."""
+    return {key: np.atleast_1d(np.asarray(column)) for key, column in part.items()}
+
+
+def spread(positions: Real, gap: Real) -> Real:
+    """Positions for labels of ascending values, each at least ``gap`` above the one before (also works on
+    symbols)."""
+    placed = [positions[0]]
+    for i in range(1, len(positions)):
+        placed.append(np.maximum(positions[i], placed[-1] + gap))
+    return np.stack(placed)
+
+
+def stacked(heights: Real) -> tuple[Real, Real]:
+    """Where stacked slabs begin and end; with several rows of heights, each row is stacked on the one
+    before."""
+    tops = np.cumsum(heights, axis=0)
+    return tops - heights, tops
+
+
+def hyperbola_ends(
+    product: Real, x_range: tuple[float, float], y_range: tuple[float, float]
+) -> tuple[tuple[Real, Real], tuple[Real, Real]]:
+    """(x, y) of the two points where x · y = product, a straight line on logarithmic axes, leaves the
+    picture."""
+    (left, right), (bottom, top) = x_range, y_range
+    return (
+        (np.maximum(left, product / top), np.minimum(top, product / left)),
+        (np.minimum(right, product / bottom), np.maximum(bottom, product / right)),
+    )
+
+
+def row_of(table: Real, index: Real) -> Real:
+    """One row of a table, at an index that may be a symbol."""
+    return np.sum(np.stack([np.where(index == i, 1.0, 0.0) * table[i] for i in range(len(table))]), axis=0)
+
+
+def tone(place: Real, places: Real) -> Real:
+    """How dark to shade the first, second, … of this many places; a single one is hardly shaded."""
+    return 0.03 + 0.27 * place / np.maximum(places - 1.0, 1.0)
+
+
+def doublings(value: Real) -> Real:
+    """A position on an axis on which every doubling has the same length."""
+    return np.log2(value)
+
+
+def decades_below(top: Real, decades: Real) -> Real:
+    """A position on a logarithmic axis, this many powers of ten below another; several if ``decades`` has
+    several values."""
+    return top / 10 ** np.asarray(decades, dtype=float)
+
+
+def share_of_decades(value: Real, low: Real, high: Real) -> Real:
+    """How far along a logarithmic axis a value lies, from 0 at its low end to 1 at its high one."""
+    return np.log10(value / low) / np.log10(high / low)
+
+
+def midpoint(low: Real, high: Real) -> Real:
+    """The middle of a mark, for its label."""
+    return (low + high) / 2
+
+
+def revealed(values: Real, frame: Real) -> Real:
+    """The values as they grow in, one after the other, while an animation's frame runs from 0 to their
+    number."""
+    return values * np.clip(frame - np.arange(len(values)), 0.0, 1.0)
+
+
+def fitting_view(value: Real, views: list[float], headroom: float = 1.15) -> Real:
+    """The first of the axis lengths that fits the value with some headroom; the longest if none does."""
+    fits = np.stack([value * headroom <= view for view in views[:-1]] + [value * 0 <= 1])
+    return lookup(views, np.argmax(fits))
+
+
+def above_line(height: Real, line: float, view: Real) -> Real:
+    """Where a label above a mark begins: at a line close above the mark, which would run through the label,
+    else at the mark."""
+    return np.where((height < line) & (height > line - 0.075 * view), line, height)
+
+
+def end_to_end(lengths: Real) -> tuple[Real, Real]:
+    """(start, end) of marks placed end to end, in each row if there are several."""
+    end = np.cumsum(lengths, axis=-1)
+    return end - lengths, end
+
+
+def waiting(whole: Real, first: Real, middle: Real, last: Real) -> dict:
+    """Columns of bars in three pieces, as shares of the whole: the last piece always ends with the whole, so
+    there is a wait before it where the others are short."""
+    none = 0 * (first + middle + last)
+    return {
+        "start": none,
+        "sent": none + first / whole,
+        "computed": (first + middle) / whole,
+        "waited": none + (whole - last) / whole,
+        "end": none + 1,
+    }
+
+
+def clear_of(place: Real, mark: Real, room: Real) -> Real:
+    """A label's position, moved past a mark that lies less than ``room`` ahead and would be crossed. Only for
+    remarks on a row: the value of a bar stays on the bar's side of its limit (``value_places``)."""
+    return np.where((place < mark) & (place > mark - room), mark, place)
+
+
+def value_places(end: Real, limit: Real, room: Real, start: Real = 0.0) -> dict[str, Real]:
+    """Where each bar's value goes, for ``values``: ``behind`` the bar's end, or ``inside`` the end where a
+    limit less than ``room`` ahead would run through it. So nobody reads it as the limit's value.
+
+    Past the limit only where a limit is so near the bar's start that neither side holds the value.
+    """
+    crossed = (end < limit) & (end > limit - room)
+    inside = crossed & (end - start >= room)
+    return {"behind": gone_unless(~inside, np.where(crossed, limit, end)), "inside": gone_unless(inside, end)}
+
+
+def values(
+    p: figure, source: ColumnDataSource, text: str, ink: str = "panel", prefix: str = "", **style: Any
+) -> list[GlyphRenderer]:
+    """The values of bars, from the columns of ``value_places``; ``ink`` is what can be read on the bar."""
+    on: dict[str, Any] = {"y": "y", "text": text, "source": source} | style
+    within: dict[str, Any] = on | {"text_color": COLOR[ink], "text_align": "right"}
+    return [p.text(f"{prefix}behind", x_offset=8, **on), p.text(f"{prefix}inside", x_offset=-8, **within)]
+
+
+def inward(place: Real, start: Real, end: Real, edge: float = 0.2) -> Words:
+    """The alignment of a label at a position of an axis: to one side near the frame's edge, so that it is not
+    cut off, else centred. ``edge``: half the label's width, as a share of the frame."""
+    near = (end - start) * edge
+    side = np.where(place < start + near, 0, np.where(place > end - near, 2, 1))
+    return select(side, ["left", "center", "right"])
+
+
+def between(start: Real, end: Real, way: Real) -> Real:
+    """A position on the way from one to another."""
+    return start + (end - start) * way
+
+
+def cut_open(p: figure, rows: Real, cut: tuple[float, float], half_height: float = 0.22) -> None:
+    """Two slanted strokes over a gap in the bar of each row, because a log axis has no zero where the bar
+    could begin."""
+    left, right = cut
+    for place, ink, width in (
+        (midpoint(left, right), "panel", 7),
+        (left, "ink-soft", 1.2),
+        (right, "ink-soft", 1.2),
+    ):
+        p.segment(
+            np.full(len(rows), place),
+            rows - half_height,
+            np.full(len(rows), place * 1.6),
+            rows + half_height,
+            line_color=COLOR[ink],
+            line_width=width,
+        )
+
+
+BREAK = {"across": "//", "up": "≈"}  # the sign on a bar that is longer than its axis
+
+
+def torn(p: figure, source: ColumnDataSource, x: str, y: Any, way: str = "across") -> GlyphRenderer:
+    """A break near the end of each bar that is drawn too short: the part's column ``torn`` says which
+    (``broken``). ``x`` and ``y`` are the end of the bar."""
+    sign = BOLD | ON_PANEL | {"background_fill_alpha": 1.0, "text_font_size": "17px"}
+    inward = (
+        {"text_align": "right", "x_offset": -7}
+        if way == "across"
+        else {"y_offset": 20, "text_align": "center"}
+    )
+    return p.text(x, y, text="torn", source=source, **inward, **sign)
+
+
+def broken(cut: Truth, way: str = "across") -> Words:
+    """The sign of a break for each bar that is cut off, and nothing for the others."""
+    return choose(cut, BREAK[way], "")
+
+
+def rows_of(places: Real, half: float) -> dict[str, Real]:
+    """The columns of marks centred on these positions of an axis."""
+    return {"bottom": places - half, "top": places + half}
+
+
+def where_known(place: Real, value: Real) -> Real:
+    """A mark's position, or NaN where it has no value."""
+    return place + 0 * value
+
+
+def right_if(seen: Truth, left: Real, right: Real) -> Real:
+    """The right side of a box that is visible; for others the left side, so that they have no width. Then one
+    hatch pattern serves all boxes of a glyph; if the pattern differed by box, it would be rebuilt for each
+    box in every frame."""
+    return np.where(seen, right, left)
+
+
+SWATCH, SWATCH_GAP = 13.0, 6.0  # pixels: the size of a swatch, and the gap to its name
+KEY_GAP, KEY_LINE = {"wide": 18.0, "narrow": 12.0}, 21.0  # gap between entries, height of a row
+LEAST_PX = {"wide": 590.0, "narrow": 225.0}  # the frame's width in a lesson, and on a phone
+PHONE_PX = 300.0  # the same without an axis on its left
+
+
+FAR_LEFT = -1e15  # far on an axis of bytes, too
+
+
+def gone_unless(seen: Truth, place: Real) -> Real:
+    """A box's side, moved far left of the frame if the box is not visible, because a box of zero width would
+    still show its outline."""
+    return np.where(seen, place, FAR_LEFT)
+
+
+def gone_on_log_unless(seen: Truth, place: Real) -> Real:
+    """The same on a logarithmic axis, where nothing lies far left of the frame but next to nothing."""
+    return np.where(seen, place, 1e-99)
+
+
+def key(
+    p: figure,
+    entries: dict,
+    wide: float,
+    narrow: float,
+    own_heights: bool = False,
+    phone_px: float = LEAST_PX["narrow"],
+) -> None:
+    """The meaning of each hue, packed into rows from the left; the first row is at the height ``wide``, on a
+    phone at ``narrow``: {name: token, or a look of its own}. For marks too small to carry their names.
+
+    ``own_heights``: heights from 0 to 1 of the frame, for an axis that moves; the key is then opaque.
+    ``phone_px``: the frame's width on a phone without an axis.
+    """
+    looks = [_look(entry) if isinstance(entry, str) else entry for entry in entries.values()]
+    names = {width: list(entries) for width in ("wide", "narrow")}
+    packed_key(p, names, looks, {"wide": wide, "narrow": narrow}, own_heights, phone_px=phone_px)
+
+
+def _look(token: str) -> dict[str, Any]:
+    """Idle is white with a hairline, what is past a limit hatched, and everything else its hue."""
+    hue = {"fill_color": COLOR[token], "line_color": COLOR[token]}
+    return {"idle": IDLE, "over": OVER | {"hatch_scale": 8}}.get(token, hue)
+
+
+def packed_key(
+    p: figure,
+    names: dict[str, list[str]],
+    looks: list[dict[str, Any]],
+    heights: dict[str, float],
+    own_heights: bool = False,
+    left: float | None = None,
+    phone_px: float = LEAST_PX["narrow"],
+) -> None:
+    """A key whose swatches look like the marks: the names on a wide picture and on a phone, with a look for
+    each. It begins at the left of the frame, or at a position of the axis."""
+    axes = across(p, "key", 0, 1) if left is None else {}
+    axes |= {"y_range_name": "key"} if own_heights else {}
+    if own_heights:
+        p.extra_y_ranges = {**p.extra_y_ranges, "key": Range1d(start=0, end=1)}
+    room = LEAST_PX | {"narrow": phone_px}
+    for width, height in heights.items():
+        lengths = [SWATCH + SWATCH_GAP + lettering.width(name) for name in names[width]]
+        places = lettering.in_rows(lengths, room[width], KEY_GAP[width])
+        if own_heights:  # lines that leave the frame pass behind it
+            below = height - 0.05 * (1 + places[-1][1])
+            ground = p.quad(0, 1, 1, below, fill_color=COLOR["panel"], line_color=None, level="guide", **axes)
+            only(width, ground)
+        for name, look, (x, row) in zip(names[width], looks, places):
+            down = {"y_offset": row * KEY_LINE, "level": "annotation"} | axes
+            swatch = p.text([left or 0], [height], text=["\u00a0"], x_offset=x + 5.5, **down, **_swatch(look))
+            label = p.text(
+                [left or 0], [height], text=[name], x_offset=x + SWATCH + SWATCH_GAP, **down, **TEXT
+            )
+            only(width, swatch, label)
+
+
+def _swatch(look: dict[str, Any]) -> dict[str, Any]:
+    """An empty text on a background that looks like a mark: unlike a mark, it keeps its distance in
+    pixels."""
+    parts = {"fill": "background_fill", "hatch": "background_hatch", "line": "border_line"}
+    shown = {
+        parts[name.partition("_")[0]] + "_" + name.partition("_")[2]: setting
+        for name, setting in look.items()
+    }
+    return TEXT | {"text_font_size": "4px", "padding": 4} | shown

@@ -1,0 +1,1 @@
+"""What a widget contributes to a page: its module, its headers, and the cache of compiled results."""

@@ -1,0 +1,1 @@
+"""How `panel serve` answers a widget on a page."""

@@ -1,0 +1,85 @@
+"""One open page with Python behind it. Its document holds a single small model, so a session is cheap to
+keep."""
+
+from __future__ import annotations
+
+import logging
+from threading import Lock, Thread
+from typing import Any
+
+from bokeh.core import properties
+from bokeh.document import Document
+from bokeh.model import DataModel
+
+from widgets.kit.server.answer_cache import Answers, packed
+from widgets.kit.widget import Widget
+
+LONGEST_ACTION_S = 20.0
+LONGEST_REFUSAL = 200  # characters, because the input may be arbitrarily long
+ANSWERS = Answers()
+ACTING = Lock()  # one action at a time on this machine, because two measurements would disturb each other
+
+
+class Conversation(DataModel):
+    """``question``: {number, widget, values} from the page, or {number, widget, action}.
+
+    ``answer``: {number, text, numbers} (what is shown, or what an action gave) or {number, refused} from
+    Python.
+    """
+
+    question = properties.Any(default={})
+    answer = properties.Any(default={})
+
+
+class Session:
+    """Answers a page's requests with the widgets' own methods."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.model: Any = Conversation()  # Bokeh declares no type for the values of properties
+        self.model.on_change("question", self.answer)
+        document.add_root(self.model)
+
+    def answer(self, _attribute: str, _old: Any, question: Any) -> None:
+        """Answer a page, or anyone else who has found the socket: whatever was sent, there is an answer and
+        the session keeps working."""
+        number = _number(question)
+        try:
+            if "action" in question:
+                return self.act(ANSWERS.widget(question["widget"]), question["action"], number)
+            self.model.answer = {
+                "number": number,
+                **ANSWERS.shown(question["widget"], question["values"])._asdict(),
+            }
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            self.refuse(number, f"not a question of these pages: {error}")
+        except Exception:  # our own fault: it is logged, and the page must not wait forever
+            logging.exception("no answer to %.300r", question)
+            self.refuse(number, "it cannot be computed")
+
+    def refuse(self, number: int, why: str) -> None:
+        self.model.answer = {"number": number, "refused": why[:LONGEST_REFUSAL]}
+
+    def act(self, widget: Widget, name: str, number: int) -> None:
+        """Start one of the widget's actions in a thread; its answer follows later, and other requests are
+        served meanwhile."""
+        method = widget.methods("action_label")[name]
+        if not ACTING.acquire(blocking=False):
+            return self.refuse(number, "Another reader's run is not over yet. Try again in a few seconds.")
+
+        def work():
+            try:
+                answer = {"number": number, **packed(method(widget, LONGEST_ACTION_S))._asdict()}
+            except Exception as error:  # whatever it was, the page is waiting for an answer
+                answer = {"number": number, "refused": str(error)}
+            finally:
+                ACTING.release()
+            self.document.add_next_tick_callback(lambda: setattr(self.model, "answer", answer))
+
+        Thread(target=work, daemon=True).start()
+
+
+def _number(question) -> int:
+    """The request's number, by which the page recognizes the answer; 0 if there is none."""
+    number = question.get("number") if isinstance(question, dict) else None
+    return number if isinstance(number, int) and abs(number) < 2**53 else 0

@@ -1,0 +1,1 @@
+"""The widgets of lessons 11 and 12."""

@@ -1,0 +1,378 @@
+"""How many replicas should prefill and how many decode: two limits that cross, a wire between the pools, and
+sharing as the alternative."""
+
+import numpy as np
+
+from engine import catalog
+from engine.serving import serving
+from engine.step.layout import machine
+from widgets.kit.compiler.symbols import lookup, over
+from widgets.kit.controls import Choice, Number
+from widgets.kit.drawing import figure as fig
+from widgets.kit.text import choose, phrase, show
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
+
+MOST = 24
+PREFILLERS = np.arange(1.0, MOST)
+MODELS = [
+    catalog.model(key) for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "gpt-oss-120b", "deepseek-v3")
+]
+GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
+VIEWS = [m * 10.0**e for e in range(-2, 4) for m in (1, 1.5, 2, 3, 4, 6, 8)]
+KEY_ABOVE = 1.12  # how much higher the frame is than what is drawn, for the key
+WORK = ("prompt", "answer", "replicas", "model", "gpu", "tp", "wire", "ttft", "tpot")
+
+
+class PoolRatio(Widget):
+    question = "How many replicas should read prompts, and how many write answers?"
+    prompt = Number(
+        "Prompt", 2000, 50, 128_000, family="tokens", stops=61, whole=True, marks=(500, 2000, 8000, 32000)
+    )
+    answer = Number("Answer", 300, 10, 8000, family="tokens", stops=53, whole=True, marks=(300, 1000))
+    prefillers = Number(
+        "Replicas that prefill", 8, 1, MOST - 1, stops=[*range(1, MOST)], log=False, whole=True
+    )
+    replicas = Number("Replicas", 16, 2, MOST, stops=[*range(2, MOST + 1)], log=False, whole=True, more=True)
+    tp = Choice("GPUs of a replica", {str(n): (str(n), n) for n in (1, 2, 4, 8, 16)}, "4", more=True)
+    model = Choice("Model", MODELS, "llama3-70b", more=True)
+    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
+    wire = Number(
+        "Wire between the pools",
+        50e9,
+        0.1e9,
+        450e9,
+        family="bytes_per_s",
+        stops=61,
+        marks=(1.25e9, 12.5e9, 400e9),
+        more=True,
+        help="One way out of each replica, over all its GPUs",
+    )
+    ttft = Number(
+        "First token, on average",
+        1.0,
+        0.05,
+        30.0,
+        family="seconds",
+        stops=49,
+        marks=(0.2, 0.5, 2.0),
+        more=True,
+        help="The mean of all requests; one in ten waits more than twice as long where prefill binds",
+    )
+    tpot = Number(
+        "Each token, at most",
+        0.04,
+        0.005,
+        1.0,
+        family="seconds",
+        stops=49,
+        marks=(0.02, 0.04, 0.1),
+        more=True,
+    )
+
+    presets = {
+        "Chat": {},
+        "Documents": {"prompt": 16_000, "answer": 300, "ttft": 5, "prefillers": 12},
+        "Reasoning, 40 tokens a second": {"prompt": 1000, "answer": 4000, "tpot": 0.025, "prefillers": 1},
+        "A hurried agent": {"tpot": 0.02, "ttft": 0.5, "prefillers": 3},
+        "Documents over 25 Gb/s": {"prompt": 16_000, "ttft": 5, "prefillers": 12, "wire": 3.125e9},
+    }
+    break_it = "Find requests for which pools apart bring less than sharing, however they are split."
+    assumptions = (
+        "All requests alike, at a steady rate; the wait for a first token is the mean of M/D/1. A replica "
+        "that shares pays in each "
+        "step for the prefills that refill it and is held to the same mean time per token, but not to any "
+        "pause. Leaves out "
+        "bursts beyond Poisson, spread of lengths, and rebalancing as the mix changes."
+    )
+    formula = (
+        "$$X(P) = \\min\\left(P \\, \\frac{\\rho}{S}, \\; P \\, \\frac{W}{c}, \\; (N-P) \\max_{u:\\,\\tau(u) "
+        "\\le \\tau_\\text{token}} "
+        "\\frac{u}{\\tau(u)\\, n_{out}}\\right), \\qquad \\rho = "
+        "\\frac{2(\\tau_\\text{target}-S)}{2(\\tau_\\text{target}-S)+S}$$\n\n$P$ of $N$ "
+        "replicas prefill a prompt in "
+        "$S$ and answer within $\\tau_\\text{target}$ on average; a cache of $c$ bytes leaves over a wire "
+        "$W$; the others "
+        "decode with as many users $u$ as "
+        "$\\tau_\\text{token}$ and their HBM allow. Without the wire the best share is the prefill's share "
+        "of the work."
+    )
+
+    # -- the engine, asked -----------------------------------------------------------------------------------
+    def at(self):
+        return over(machine, self.gpu)
+
+    @once
+    def rates(self):
+        """(prefill, wire, decode) requests a second of one replica, and of one that shares."""
+        at = self.at()
+        return over(
+            lambda model: serving.rates(
+                model, at, self.tp, serving.USERS, self.prompt, self.answer, self.ttft, self.tpot, self.wire
+            ),
+            self.model,
+        )
+
+    @once
+    def split(self):
+        rates = self.rates()
+        return serving.pools(
+            np.minimum(PREFILLERS, self.replicas),
+            self.replicas,
+            rates.prefill_per_s,
+            rates.wire_per_s,
+            rates.decode_per_s,
+        )
+
+    def together(self):
+        return self.replicas * self.rates().shared_per_s
+
+    def best(self):
+        return np.argmax(self.split().goodput_per_s)
+
+    def best_goodput(self):
+        return np.max(self.split().goodput_per_s)
+
+    def front(self):
+        return np.minimum(self.prefillers, self.replicas - 1.0)
+
+    def chosen(self, values):
+        return np.sum(np.where(self.front() == PREFILLERS, values, 0.0))
+
+    # -- the picture -----------------------------------------------------------------------------------------
+    @part(*WORK)
+    def bounds(self):
+        """Each one is a straight line that ends where it leaves the view; above is room for the key."""
+        rates, top = self.rates(), self.view()
+        least = top / (2 * MOST)  # so slow a line does not leave the view
+        split, none = self.split(), np.zeros(1)
+        inside = np.append(none, np.minimum(PREFILLERS, self.replicas))
+        all_decode = np.append(none + self.replicas * rates.decode_per_s, split.decode_per_s)
+        return {
+            "x": inside,
+            "goodput": np.append(none, split.goodput_per_s),
+            "prefill": np.append(none, np.minimum(split.prefill_per_s, top)),
+            "wire": np.append(none, np.minimum(split.wire_per_s, top)),
+            "decode": np.minimum(all_decode, top),
+            "prefill_x": np.minimum(inside, top / np.maximum(rates.prefill_per_s, least)),
+            "wire_x": np.minimum(inside, top / np.maximum(rates.wire_per_s, least)),
+            "decode_x": np.maximum(inside, self.replicas - top / np.maximum(rates.decode_per_s, least)),
+        }
+
+    @hint("splits")
+    def said(self):
+        split, inside = self.split(), np.minimum(PREFILLERS, self.replicas)
+        return phrase(
+            "{p} of them prefill: {x} requests/s.\nPrompts {a}, the wire {b}, answers {c}.",
+            p=show(inside, "count"),
+            x=show(split.goodput_per_s, "count"),
+            a=show(split.prefill_per_s, "count"),
+            b=show(split.wire_per_s, "count"),
+            c=show(split.decode_per_s, "count"),
+        )
+
+    @part(*WORK)
+    def splits(self):
+        return {"x": np.minimum(PREFILLERS, self.replicas), "y": self.split().goodput_per_s}
+
+    @part(*WORK)
+    def sharing(self):
+        return {
+            "y": self.together(),
+            "x": self.replicas,
+            "label": f"sharing: {show(self.together(), 'count')}",
+        }
+
+    @part(*WORK)
+    def winner(self):
+        place = self.best()
+        x = lookup(PREFILLERS, place)
+        left, right = x < self.replicas * 0.35, x > self.replicas * 0.65
+        return {
+            "align": choose(left, "left", choose(right, "right", "center")),
+            "x": lookup(np.minimum(PREFILLERS, self.replicas), place),
+            "y": self.best_goodput(),
+            "shift": np.where(self.together() > self.best_goodput(), 16.0, -16.0),
+            "label": choose(
+                self.best_goodput() > 0,
+                f"best: {show(lookup(PREFILLERS, place), 'count')} of {show(self.replicas, 'count')}",
+                "",
+            ),
+        }
+
+    @part("prefillers", *WORK)
+    def mine(self):
+        return {"x": self.front(), "y": self.chosen(self.split().goodput_per_s)}
+
+    def view(self):
+        return fig.fitting_view(np.maximum(self.best_goodput(), self.together()), VIEWS, headroom=1.35)
+
+    def ranges(self):
+        return {"x": [0.0, self.replicas], "y": [0.0, self.view() * KEY_ABOVE]}
+
+    # -- the words -------------------------------------------------------------------------------------------
+    @readout("This split serves", rest=True)
+    def serves(self):
+        goodput = self.chosen(self.split().goodput_per_s)
+        return f"{show(goodput, 'count')} requests/s", goodput < self.best_goodput() * 0.5
+
+    def none(self):
+        return self.best_goodput() <= 0
+
+    @readout("Best split")
+    def best_split(self):
+        best = lookup(PREFILLERS, self.best())
+        return choose(
+            self.none(), "none", f"{show(best, 'count')} : {show(self.replicas - best, 'count')}"
+        ), self.none()
+
+    @readout("It serves", rest=True)
+    def best_serves(self):
+        return f"{show(self.best_goodput(), 'count')} requests/s"
+
+    @readout("Sharing would serve", rest=True)
+    def shared(self):
+        return f"{show(self.together(), 'count')} requests/s", self.together() > self.best_goodput()
+
+    @readout("Prefill of one")
+    def prefill(self):
+        return show(self.rates().prefill_s, "seconds"), self.rates().prefill_s > self.ttft
+
+    @readout("Cache of one")
+    def cache(self):
+        return show(self.rates().cache_bytes, "bytes")
+
+    @regime(target=True)
+    def sharing_wins(self):
+        return self.together() > self.best_goodput(), (
+            f"You found work that does not want two pools: sharing serves {show(self.together(), 'count')} "
+            "requests/s, the best split "
+            f"{show(self.best_goodput(), 'count')}. First response: keep prompts and answers together, in "
+            "chunks where pauses matter."
+        )
+
+    @regime()
+    def out_of_reach(self):
+        late = self.rates().prefill_s > self.ttft
+        return self.none(), choose(
+            late,
+            f"One prompt alone takes {show(self.rates().prefill_s, 'seconds')} to read, the target is "
+            f"{show(self.ttft, 'seconds')}: no "
+            "split meets it. First response: more GPUs in a replica that prefills, or a looser target.",
+            f"Not one user is served within {show(self.tpot, 'seconds')} a token: no split meets it. First "
+            "response: more GPUs in a "
+            "replica, narrower weights, or a looser target.",
+        )
+
+    @regime()
+    def idle_pool(self):
+        split = self.split()
+        prompts, answers = self.chosen(split.prefill_per_s), self.chosen(split.decode_per_s)
+        bound = choose(
+            prompts < answers,
+            "prompts wait while the others idle",
+            "answers wait while the prompts' replicas idle",
+        )
+        return (self.chosen(split.goodput_per_s) < self.best_goodput() * 0.7), (
+            f"This split serves {show(self.chosen(split.goodput_per_s), 'count')} of "
+            f"{show(self.best_goodput(), 'count')} requests/s: {bound}. "
+            "First response: move replicas to the pool that binds."
+        )
+
+    @regime()
+    def wire_binds(self):
+        split = self.split()
+        wire = self.chosen(split.wire_per_s)
+        return (wire < self.chosen(split.prefill_per_s)) & (wire < self.chosen(split.decode_per_s)), (
+            f"The wire binds: each cache of {self.cache()} takes longer to send than to make. First "
+            "response: all the replica's cards, a "
+            "narrower cache, or sharing."
+        )
+
+    def summary(self):
+        here, most = self.chosen(self.split().goodput_per_s), self.best_goodput()
+        is_best = here >= 0.999 * most
+        prompts = f"prompts of {show(self.prompt, 'tokens')}"
+        replicas = f"{show(self.replicas, 'count')} replicas"
+        split = f"{show(self.front(), 'count')} : {show(self.replicas - self.front(), 'count')}"
+        better = f"{self.best_split()[0]} would serve {show(most, 'count')}, "
+        return choose(
+            self.none(),
+            f"No split of {replicas} of {self.model.name} serves {prompts} within the targets.",
+            f"Split {split}{choose(is_best, ', the best', '')}, {replicas} serve {show(here, 'count')} "
+            f"{prompts} a second; {choose(is_best, '', better)}sharing "
+            f"{choose(is_best, 'serves ', '')}{show(self.together(), 'count')}.",
+        )
+
+    def figure(self, sources):
+        p = fig.plot(
+            (0, 16), (0, 20), height=420, x_title="replicas that prefill", y_title="requests per second"
+        )
+        color, bounds = fig.COLOR, sources["bounds"]
+        p.varea("x", y1=0, y2="goodput", source=bounds, fill_color=color["accent"], fill_alpha=0.14)
+        for name, token, dash in (
+            ("prefill", "compute", "solid"),
+            ("decode", "hbm", "solid"),
+            ("wire", "network", [6, 4]),
+        ):
+            p.line(f"{name}_x", name, source=bounds, line_color=color[token], line_width=2.2, line_dash=dash)
+        p.scatter(
+            "x", "y", source=sources["splits"], size=6, fill_color=color["panel"], line_color=color["accent"]
+        )
+        p.segment(
+            0,
+            "y",
+            100,
+            "y",
+            source=sources["sharing"],
+            line_color=color["ink"],
+            line_dash=[2, 4],
+            line_width=2,
+        )
+        p.text(
+            "x",
+            "y",
+            text="label",
+            x_offset=-6,
+            y_offset=-10,
+            text_align="right",
+            source=sources["sharing"],
+            **fig.ON_PANEL,
+            **fig.LABEL,
+        )
+        p.scatter(
+            "x",
+            "y",
+            source=sources["mine"],
+            size=13,
+            fill_color=color["accent"],
+            line_color=color["panel"],
+            line_width=2,
+        )
+        p.scatter(
+            "x",
+            "y",
+            source=sources["winner"],
+            marker="diamond",
+            size=15,
+            fill_color=color["panel"],
+            line_color=color["accent"],
+            line_width=2,
+        )
+        p.text(
+            "x",
+            "y",
+            text="label",
+            y_offset="shift",
+            text_align="align",
+            source=sources["winner"],
+            **fig.ON_PANEL,
+            **fig.BOLD,
+        )
+        fig.key(
+            p,
+            {"prompts could": "compute", "the wire could": "network", "answers could": "hbm"},
+            wide=0.96,
+            narrow=0.96,
+            own_heights=True,
+        )
+        return p

@@ -1,0 +1,1 @@
+"""The widgets of lessons 04 to 09."""

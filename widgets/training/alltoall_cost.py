@@ -1,0 +1,364 @@
+"""A layer of experts over its number of ranks: its two AllToAlls against its arithmetic, and the edge of the
+node."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import catalog
+from engine.mechanism import experts
+from widgets.kit.compiler.symbols import lookup
+from widgets.kit.controls import Choice, Number, Switch
+from widgets.kit.drawing import figure as fig
+from widgets.kit.drawing.cluster import OUT_OF_SIGHT, behind, middle_of, slots
+from widgets.kit.measured import Dots, Seen, measured
+from widgets.kit.text import choose, counted, phrase, show
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
+
+RANKS = 2.0 ** np.arange(9)
+MODELS = [
+    catalog.model(key)
+    for key in (
+        "deepseek-v3",
+        "mixtral-8x22b",
+        "llama4-maverick",
+        "qwen3-235b-a22b",
+        "gpt-oss-120b",
+        "deepseek-v2-lite",
+    )
+]
+MACHINES = [
+    experts.Machine.of(catalog.node(key))
+    for key in ("dgx-a100", "h800-8", "dgx-h100", "dgx-b200", "gb200-nvl72")
+]
+VIEWS_S = [step * 10.0**k for k in range(-4, 2) for step in (1, 1.5, 2, 3, 4, 6)]
+SLOTS = 9.0
+MOSTLY = 3.0  # the wires' time over the experts'
+LAYER = ("tokens", "machine", "model", "way", "fp8", "imbalance")
+EACH = ("ep", *LAYER)
+
+
+class Way(NamedTuple):
+    """How tokens are sent: each of them once to a node or for each choice, and to how many nodes at most."""
+
+    key: str
+    name: str
+    once: bool
+    nodes: float
+
+
+WAYS = [
+    Way("each", "a message for each choice", False, 256.0),
+    Way("once", "once to each node", True, 256.0),
+    Way("four", "once to each of 4 nodes at most", True, 4.0),
+    Way("two", "once to each of 2 nodes at most", True, 2.0),
+]
+
+
+class AlltoallCost(Widget):
+    question = "Over how many GPUs may experts be spread?"
+    ep = Choice(
+        "Expert ranks",
+        {f"{n:.0f}": (f"{n:.0f}", float(i)) for i, n in enumerate(RANKS)},
+        "8",
+        help="GPUs that share the experts of a layer; click on a bar to choose",
+    )
+    tokens = Number("Tokens a GPU", 4096, 16, 65536, family="count", stops=64, marks=(128, 1024, 8192))
+    machine = Choice("Node", MACHINES, "dgx-h100")
+    model = Choice("Model", MODELS, "deepseek-v3", more=True)
+    way = Choice("A token travels", WAYS, "each", more=True)
+    fp8 = Switch("FP8: products and dispatch", more=True)
+    imbalance = Number(
+        "Fullest GPU over the mean", 1.0, 1.0, 4.0, family="times", stops=61, log=False, more=True
+    )
+    dots = Dots()
+
+    presets = {
+        "Experts in one node": {},
+        "EP 64, each choice a message": {"ep": "64"},
+        "DeepSeek-V3 as trained": {"ep": "64", "machine": "h800-8", "way": "four", "fp8": "on"},
+        "EP 64 in a rack of 72": {"ep": "64", "machine": "gb200-nvl72"},
+        "Mixtral 8x22B": {"model": "mixtral-8x22b"},
+        "1,024 tokens in a node, FP8": {"tokens": 1024, "fp8": "on"},
+        "Decoding, 128 tokens a GPU": {"tokens": 128, "ep": "64", "way": "once"},
+    }
+    tap = {"places": "ep"}
+    break_it = "Let the ranks leave the node, until the AllToAlls take three times as long as the experts."
+    assumptions = (
+        "One MoE layer, forward, with 16-bit rows unless FP8 is on (then dispatch has 8 bits and combine "
+        "16). All "
+        "choices are as likely as any; a limit on nodes is taken as used up. NVLink and NICs work at once, "
+        "at measured "
+        "shares of their rates; nothing is overlapped with arithmetic, no packet waits for another. The "
+        "experts of a "
+        "GPU are one grouped product, with padded tiles and every expert's weights read; the shared expert "
+        "and the "
+        "activation are in it, attention is not. Weights are those of all layers: pipeline stages would "
+        "divide them."
+    )
+    formula = (
+        r"$$\tau_\text{AllToAll} = \frac{(b_d + b_c)\,c\,T\,h}{W} \qquad \tau_\text{experts} = "
+        r"\frac{6\,T\,k\,h\,f}{C} \qquad "
+        r"f^* = \frac{b_d + b_c}{6}\cdot\frac{c}{k}\cdot\frac{C}{W}$$"
+        "\n\n"
+        "$T$ tokens of width $h$, $c$ copies of each over a wire of $W$ bytes a second, $b_d$ and $b_c$ "
+        "bytes a value "
+        "there and back; $k$ experts of width $f$ with a gate, at $C$ FLOP/s. At the width $f^*$ both take "
+        "equally "
+        "long. With $g$ of $n$ ranks in a node, $c = k\\,(1 - g/n)$ copies leave it."
+    )
+
+    # -- the engine, asked -----------------------------------------------------------------------------------
+    def ranks(self):
+        """The expert-parallel ranks that were chosen, but no more than there are experts."""
+        return np.minimum(lookup(RANKS, self.ep), self.model.experts)
+
+    def layer(self, ranks):
+        return experts.layer(
+            self.model,
+            self.tokens,
+            ranks,
+            self.machine,
+            self.way.nodes,
+            self.way.once,
+            self.fp8,
+            self.imbalance,
+        )
+
+    @once
+    def here(self):
+        return self.layer(self.ranks())
+
+    def ratio(self):
+        return experts.wires_s(self.here()) / self.here().experts_s
+
+    def per_node(self):
+        return experts.in_a_node(256.0, self.machine.net)
+
+    def leaves(self):
+        return self.ranks() > self.per_node()
+
+    def held(self):
+        return experts.held_bytes(self.model, self.ranks())
+
+    def efficiency(self):
+        return experts.layer_share_of_peak(
+            self.model, self.tokens, self.machine, self.fp8, self.imbalance, self.here().experts_s
+        )
+
+    # -- the picture -----------------------------------------------------------------------------------------
+    @part(*LAYER)
+    def bars(self):
+        found = self.layer(RANKS)
+        there = np.where(self.model.experts >= RANKS, 1.0, 0.0)
+        work, wires = (there * each for each in (found.experts_s, experts.wires_s(found)))
+        columns = slots(SLOTS, 2.0, 18).narrowed(0.86)
+        sides = columns.sides()
+        return {
+            "ranks": RANKS,
+            "work_left": sides["left"][0::2],
+            "work_right": sides["right"][0::2],
+            "left": sides["left"][1::2],
+            "right": sides["right"][1::2],
+            "bottom": np.zeros_like(there),
+            "work": work,
+            "dispatch": there * found.dispatch_s,
+            "top": wires,
+            "over": np.where(wires > work, 1.0, 0.0),
+            "wire": [choose(n > self.per_node(), "network", "link") for n in RANKS],
+        }
+
+    @hint("bars")
+    def of_a_number_of_ranks(self):
+        found = self.layer(RANKS)
+        return phrase(
+            "{n} ranks: dispatch {there}, combine {back}, experts {work}",
+            n=show(RANKS, "count"),
+            there=show(found.dispatch_s, "seconds"),
+            back=show(found.combine_s, "seconds"),
+            work=show(found.experts_s, "seconds"),
+        )
+
+    @part("model", shown=False)
+    def places(self):
+        """The places at which a click chooses a number of ranks."""
+        at = middle_of(np.arange(SLOTS), SLOTS, margin=0.0)
+        return {"x": np.where(self.model.experts >= RANKS, at, OUT_OF_SIGHT)}
+
+    @part(*EACH)
+    def chosen(self):
+        found = self.here()
+        work, wires = found.experts_s, experts.wires_s(found)
+        index = fig.doublings(self.ranks())
+        return {
+            "x": middle_of(index, SLOTS, margin=0.0),
+            "top": np.maximum(work, wires),
+            "left": behind(index, SLOTS, -1, margin=0.0),
+            "right": behind(index, SLOTS, margin=0.0),
+            "text": f"{show(wires, 'seconds')} on wires",
+            "work": f"{show(work, 'seconds')} of experts",
+        }
+
+    @part("machine")
+    def edge(self):
+        index = fig.doublings(self.per_node())
+        return {
+            "x": behind(index, SLOTS, margin=0.0),
+            "align": choose(index > SLOTS / 2, "right", "left"),
+            "shift": np.where(index > SLOTS / 2, -7.0, 7.0),
+            "text": f"nodes of {show(self.machine.net.gpus_per_node, 'count')} end here",
+        }
+
+    @measured("alltoall_cost", *LAYER)
+    def exchanges(self, of):
+        """DeepEP's dispatch and combine, on the bar with their number of ranks."""
+        same = of.of(model=self.model, node=self.machine, way=self.way, fp8=np.where(self.fp8, 1.0, 0.0))
+        sides = slots(SLOTS, 2.0, 18).narrowed(0.86).sides()
+        bar = fig.midpoint(sides["left"][1::2], sides["right"][1::2])
+        x = bar[fig.doublings(of.column("ranks")).astype(int)]
+        return Seen(
+            same & of.near("tokens", self.tokens, 0.1) & (self.imbalance <= 1),
+            x,
+            of.measured,
+            x,
+            of.ours,
+            of.apart("tokens", self.tokens, "count", "Each GPU sent {} tokens."),
+        )
+
+    def ranges(self):
+        found = self.layer(RANKS)
+        fits = np.where(self.model.experts >= RANKS, np.maximum(found.experts_s, experts.wires_s(found)), 0.0)
+        return {"y": [0.0, fig.fitting_view(np.max(fits), VIEWS_S, headroom=1.35)]}
+
+    def figure(self, sources):
+        p = fig.plot((-0.005, 1.005), (0, VIEWS_S[8]), height=400, x_title="Expert ranks")
+        fig.key(
+            p,
+            {"experts": "compute", "AllToAlls, in the node": "link", "AllToAlls, network": "network"},
+            wide=0.97,
+            narrow=0.97,
+            own_heights=True,
+        )
+        fig.moving_ticks(p.yaxis[0], "seconds")
+        fig.named_rows(p.xaxis[0], {f"{n:.0f}": middle_of(i, SLOTS, margin=0.0) for i, n in enumerate(RANKS)})
+        color, bars, chosen, edge = fig.COLOR, sources["bars"], sources["chosen"], sources["edge"]
+        hue = fig.hues("wire", {"link": "link", "network": "network"})
+        fixed = fig.still_height(p)
+        p.quad(
+            left="left",
+            right="right",
+            bottom=0,
+            top=1,
+            source=chosen,
+            fill_color=color["ink"],
+            fill_alpha=0.05,
+            line_color=None,
+            **fixed,
+        )
+        p.segment("x", 0, "x", 1, source=edge, line_color=color["ink"], line_dash=[6, 4], **fixed)
+        named = {"text": "text", "text_align": "align", "x_offset": "shift", "source": edge}
+        p.text("x", 0.87, **named, **fixed, **fig.LABEL | fig.OVER_LINES)
+        p.quad(
+            left="work_left",
+            right="work_right",
+            bottom="bottom",
+            top="work",
+            source=bars,
+            fill_color=color["compute"],
+            line_color=None,
+        )
+        wires = {"left": "left", "right": "right", "source": bars}
+        p.quad(bottom="bottom", top="top", **wires, fill_color=hue, line_color=None)
+        p.segment("left", "dispatch", "right", "dispatch", source=bars, line_color=color["panel"])
+        fig.measured(p, sources["exchanges"])
+        p.scatter("x", 0, source=sources["places"], size=1, fill_alpha=0, line_alpha=0)
+        p.text(
+            "x",
+            "top",
+            text="text",
+            source=chosen,
+            text_align="center",
+            y_offset=-26,
+            **fig.BOLD | fig.OVER_LINES,
+        )
+        p.text(
+            "x",
+            "top",
+            text="work",
+            source=chosen,
+            text_align="center",
+            y_offset=-10,
+            **fig.TEXT | fig.OVER_LINES,
+        )
+        return p
+
+    # -- the words -------------------------------------------------------------------------------------------
+    @readout("Dispatch", rest=True)
+    def dispatch(self):
+        return show(self.here().dispatch_s, "seconds")
+
+    @readout("Experts' arithmetic", rest=True)
+    def arithmetic(self):
+        return show(self.here().experts_s, "seconds")
+
+    @readout("Combine", rest=True)
+    def combine(self):
+        return show(self.here().combine_s, "seconds")
+
+    @readout("AllToAlls over arithmetic")
+    def over(self):
+        return show(self.ratio(), "times"), self.ratio() > 1
+
+    @readout("Of the peak", help="The share reached by the experts' products")
+    def reached(self):
+        return show(self.efficiency(), "percent"), self.efficiency() < 0.2
+
+    @readout("Experts held, bf16 weights")
+    def holds(self):
+        return show(self.held(), "bytes"), self.held() > self.machine.gpu.hbm_bytes
+
+    @regime(target=True)
+    def mostly_wires(self):
+        return self.leaves() & (self.ratio() > MOSTLY), (
+            f"A layer of wires: dispatch and combine take {show(experts.wires_s(self.here()), 'seconds')}, "
+            f"{show(self.ratio(), 'times')} the experts' {show(self.here().experts_s, 'seconds')}, so a GPU "
+            "sends for most of the layer. First response: send a token once to each node and to few nodes, "
+            "in fewer bits; then overlap with another micro-batch."
+        )
+
+    @regime()
+    def off_node(self):
+        return self.leaves() & (self.ratio() > 1) & (self.ratio() <= MOSTLY), (
+            f"The experts have left the node: dispatch and combine take "
+            f"{show(experts.wires_s(self.here()), 'seconds')}, {show(self.ratio(), 'times')} the experts' "
+            f"{show(self.here().experts_s, 'seconds')}. First response: send a token once to each "
+            "node and to few nodes, in fewer bits; then overlap with another micro-batch."
+        )
+
+    @regime()
+    def too_large(self):
+        return self.held() > self.machine.gpu.hbm_bytes, (
+            f"The experts do not fit: {show(self.held(), 'bytes')} of bf16 weights for a GPU of "
+            f"{show(self.machine.gpu.hbm_bytes, 'bytes')}. First response: more expert ranks, or pipeline "
+            "stages, "
+            "which divide the layers (lesson 07)."
+        )
+
+    @regime()
+    def starved(self):
+        return self.efficiency() < 0.2, (
+            f"The experts starve: their products reach {show(self.efficiency(), 'percent')} of the peak, "
+            "since so few "
+            "rows reach each that reading its weights takes longer. First response: more tokens, or more "
+            "expert ranks, "
+            "so that each expert sees those of more GPUs."
+        )
+
+    def summary(self):
+        wires, work = (
+            show(time_s, "seconds") for time_s in (experts.wires_s(self.here()), self.here().experts_s)
+        )
+        return (
+            f"With {counted(self.ranks(), 'expert rank', 'expert ranks')}, a layer of {self.model.name} "
+            f"sends for {show(self.ratio(), 'times')} the time that it computes: {wires} and {work}."
+        )
