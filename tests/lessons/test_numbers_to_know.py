@@ -81,7 +81,7 @@ PLAN = {
     "flops.compute_optimal_params(work)": "66B",  # √(5.25e23 / 120)
     "tokens | tokens": "1.24T tokens",  # 5.25e23 / (6 · 70.6e9)
     "memory.sharded_state_bytes(params, ranks=512": "2.2 GB",  # 16 · 70.6 / 512
-    "hiding.tokens_to_hide(ranks=512": "1,595",  # 639.4e12 / 400e9 · 511/512
+    "hiding_tokens": "1,595",  # 639.4e12 / 400e9 · 511/512
     "511 * start_ups": "0.509 ms",
     "* 8 / 6 /": "7.23 s",  # 8 · 70.6e9 · 8,192 / 639.4e12
     "between_failures_s | days": "4.1 days",  # 50,677 / 512 / 24
