@@ -64,6 +64,8 @@ FORM = re.compile(
 
 ASKED = "data-asked"  # on a number that a reader is asked for: its source
 ROW = "it"  # the object of a table's row
+# readers of launch files are called after frameworks, as things in lessons are; a fit is for no formula
+NOT_IN_FORMULAS = ("engine.launch.", "engine.calibration.fit.")
 
 
 @cache
@@ -72,18 +74,27 @@ def namespace() -> dict:
     functions."""
     names = {"np": np, "__builtins__": PLAIN}
     engine = importlib.import_module("engine")  # by name, so that a number depends only on what it uses
-    for module in pkgutil.walk_packages(engine.__path__, "engine."):
-        # the readers of launch files are called after frameworks, as things in lessons are
-        if not (module.ispkg or module.name.endswith("__main__") or module.name.startswith("engine.launch.")):
-            name = module.name.rpartition(".")[2]
-            if name in names and name != "report":  # a fit's own report is no formula's business
-                raise ValueError(f"engine has two modules called {name}; a formula could not tell them apart")
-            names[name] = importlib.import_module(module.name)
+    modules = pkgutil.walk_packages(engine.__path__, "engine.")
+    for short, name in short_names(module.name for module in modules if not module.ispkg).items():
+        names[short] = importlib.import_module(name)
     for holder in (calibration, catalog, recordings, measurements):
         names[holder.__name__.rpartition(".")[2]] = holder
     for loader in ("gpu", "model", "recipe", "price", "link", "node"):
         names[loader] = getattr(catalog, loader)
     return names
+
+
+def short_names(modules: Iterable[str]) -> dict[str, str]:
+    """By its last name each module that a formula may use; two of one name are refused."""
+    found: dict[str, str] = {}
+    for module in modules:
+        short = module.rpartition(".")[2]
+        if short == "__main__" or module.startswith(NOT_IN_FORMULAS):
+            continue
+        if short in found:
+            raise ValueError(f"{found[short]} and {module}: a formula could not tell them apart")
+        found[short] = module
+    return found
 
 
 # -- the names that a lesson defines -------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from decimal import ROUND_HALF_UP, Decimal
 
 MINUTE, HOUR, DAY, YEAR = 60.0, 3600.0, 86400.0, 365.25 * 86400.0
 KIB, MIB, GIB, TIB = 2.0**10, 2.0**20, 2.0**30, 2.0**40
-TRILLION = 1e12
 
 
 def _decimal(suffix: str, prefixes: str, start: float = 1.0) -> list[tuple[float, str]]:

@@ -260,19 +260,6 @@ SCRIPTS = (
     "pretrain_deepseek.py",
     "pretrain.py",
 )
-WRAPPED = (
-    "python",
-    "python3",
-    "torchrun",
-    "deepspeed",
-    "srun",
-    "mpirun",
-    "accelerate",
-    "sudo",
-    "nohup",
-    "bash",
-    "exec",
-)
 
 
 def launched(words: list[shell.Word]) -> tuple[str, int]:

@@ -23,7 +23,6 @@ SETTERS = frozenset(("export", "declare", "local", "readonly", "typeset", "env")
 NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 DIGITS = frozenset("0123456789")
 SPACE = " \t\r\n"
-SEPARATORS = ";&|\n"
 
 
 class Bit(NamedTuple):

@@ -75,13 +75,6 @@ def cast_s(rows: Real, width: Real, at: Chip) -> Real:
     return at.casts * quantise_s(rows, width, at.quantise, second_bytes=SECOND_COPY_BYTES)
 
 
-def seen_by_kind(shape: Shape, seq: Real, causal: float) -> tuple[Real, Real]:
-    """Keys that a query attends to in a layer without a window (half the sequence under a causal mask) and in
-    one with a window."""
-    window = ops.minimum(seq, ops.where(shape.windowed_share > 0.0, shape.span_window, seq))
-    return seq * (1.0 - 0.5 * causal), window - causal * (window * window / (2.0 * seq))
-
-
 def attention_by_kind(
     shape: Shape, tokens: Real, seq: Real, heads: Real, at: Chip, kernels: str = "library"
 ) -> tuple[Real, Real]:
@@ -367,9 +360,9 @@ def again(
 
 def every_other(shape: Shape) -> tuple[tuple[tuple[Product, ...], Real], ...]:
     """The products of a gated dense layer, and which share of their FLOPs recomputing every second one
-    repeats: keys and the attention's output of queries, keys, values and output; one of gate, up and down."""
-    attention = shape.heads + shape.kv_heads
-    return (shape.attention, attention / (2.0 * attention)), (shape.mlp, 1.0 / 3.0)
+    repeats: two of queries, keys, values and output, which are half of them with any number of key heads;
+    and one of gate, up and down."""
+    return (shape.attention, 0.5), (shape.mlp, 1.0 / 3.0)
 
 
 def _forward_s(products, rows, tp, at: Chip):

@@ -115,6 +115,18 @@ class Run(NamedTuple):
         """Micro-batches of a data-parallel rank in a step."""
         return self.global_batch / (self.dp * self.micro_batch)
 
+    @property
+    def is_hybrid(self) -> Truth:
+        """Whether parts of the GPUs hold a copy of the state each (HSDP)."""
+        return (self.shard > 0) & (self.shard < self.dp * self.cp)
+
+    @property
+    def stage_layers(self) -> pipeline.StageLayers:
+        """Layers of a full stage, of the first and of the last."""
+        return pipeline.stage_layers(
+            self.model.layers * 1.0, self.pp * 1.0, self.chunks * 1.0, self.first_layers, self.last_layers
+        )
+
     def is_schedule(self, *keys: str) -> Truth:
         """Whether the pipeline uses one of these schedules."""
         places = [i for i, key in enumerate(self.schedules) if key in keys]
@@ -170,7 +182,7 @@ def megatron(run: Run, words: Any = Words) -> str:
     )
     lines.append(
         words.choose(
-            (run.shard > 0) & (run.shard < run.dp * run.cp),
+            run.is_hybrid,
             "  # copies of the state in parts of the GPUs: --num-distributed-optimizer-instances\n",
             "",
         )
@@ -259,9 +271,7 @@ def _ends_take_slots(run: Run) -> Truth:
 
 def _middle_is_even(run: Run) -> Truth:
     """Whether the stages between the first and the last can have equal layers."""
-    stage = pipeline.stage_layers(
-        run.model.layers * 1.0, run.pp * 1.0, run.chunks * 1.0, run.first_layers, run.last_layers
-    )
+    stage = run.stage_layers
     between = ops.maximum(1.0, run.pp - 2.0)
     left = run.model.layers - stage.first - stage.last
     return (run.pp < 3) | (left % between == 0)
@@ -269,9 +279,7 @@ def _middle_is_even(run: Run) -> Truth:
 
 def _megatron_layout(run: Run, n) -> list[Setting]:
     experts, several = run.model.experts > 0, run.pp > 1
-    stage = pipeline.stage_layers(
-        run.model.layers * 1.0, run.pp * 1.0, run.chunks * 1.0, run.first_layers, run.last_layers
-    )
+    stage = run.stage_layers
     uneven = several & (run.chunks < 2) & (run.model.layers % run.pp != 0)
     if run.first_layers or run.last_layers:
         uneven = several
@@ -340,8 +348,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         "",
         "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
     )
-    hybrid = (run.shard > 0) & (run.shard < run.dp * run.cp)
-    copies = ops.where(hybrid, run.dp * run.cp / ops.maximum(1.0, run.shard), 1.0)
+    copies = ops.where(run.is_hybrid, run.dp * run.cp / ops.maximum(1.0, run.shard), 1.0)
     copies = ops.where(replicated, run.dp, copies)
     known = TITAN_MODELS.get(getattr(run.model, "key", ""))
     sections = {

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from course import lessons, mathml
-from course.numbers import FORM
+from course.numbers import FORM, short_names
 from engine.base import units
 
 LESSONS = Path(__file__).resolve().parents[2] / "lessons"
@@ -221,3 +221,19 @@ def test_no_expression_is_longer_than_80_characters(page):
     """What repeats gets a name in the front matter (CONTRIBUTING.md, "A lesson")."""
     expressions = [FORM.match(source)["expression"] for source in page.inline()]
     assert [expression for expression in expressions if len(expression) > LONGEST] == []
+
+
+# -- the engine's modules, by their last names ---------------------------------------------------------------
+def test_two_modules_of_one_name_are_refused():
+    with pytest.raises(ValueError, match=r"engine\.a\.moe and engine\.b\.moe"):
+        short_names(["engine.a.moe", "engine.a.flops", "engine.b.moe"])
+
+
+def test_readers_of_launch_files_and_fits_have_no_name_in_a_formula():
+    modules = [
+        "engine.launch.megatron",
+        "engine.calibration.fit.report",
+        "engine.__main__",
+        "engine.step.layout",
+    ]
+    assert short_names(modules) == {"layout": "engine.step.layout"}

@@ -36,7 +36,6 @@ CHOICES = {
 }
 TERMS = [*planned.TERMS, "memory", "no difference"]
 SPEEDS = ["arithmetic", "HBM bandwidth", "link bandwidth", "network bandwidth"]
-EACH_LOSS = np.repeat(np.arange(1.0, TOP), len(planned.TERMS))  # of each piece, its row
 
 # The picture's parts, by their sides in pixels: the cloud, the chosen layout, and the rows of the next best
 WIDE, NARROW = 640, 1120
