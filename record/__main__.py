@@ -5,7 +5,8 @@ A recorder is a module of this package with `RUNS_ON`, the libraries whose versi
 dict`, whose result is written to engine/one_gpu/recordings/NAME.json together with those versions. Shared
 code is in modules whose names begin with an underscore. A recording must contain nothing that differs from
 run to run (a time, an address), because a test repeats it and compares. A profile consists of times, so its
-module says `TIMED = True`, and only its `shape` is compared.
+module says `TIMED = True`, and only its `shape` is compared. A module whose recording holds what differs from
+one CPU to another has a `shape` of its own, which leaves that out.
 """
 
 from __future__ import annotations
@@ -47,15 +48,14 @@ def recording(name: str) -> dict:
     return made_by | module.record()
 
 
-def is_timed(name: str) -> bool:
-    """Whether a recording contains times, which a second run would not reproduce."""
-    return getattr(importlib.import_module(f"record.{name}"), "TIMED", False)
-
-
-def shape(found: dict) -> dict:
-    """A profile without its times: for each lane the names of its events, in order."""
-    lanes = {lane["lane"]: [name for name, _, _ in lane["events"]] for lane in found["lanes"]}
-    return found | {"lanes": lanes}
+def shape(name: str, found: dict) -> dict:
+    """What a second run reproduces, on any machine. Of a profile, whose times it would not: for each lane the
+    names of its events, in order."""
+    module = importlib.import_module(f"record.{name}")
+    if getattr(module, "TIMED", False):
+        lanes = {lane["lane"]: [event for event, _, _ in lane["events"]] for lane in found["lanes"]}
+        return found | {"lanes": lanes}
+    return module.shape(found) if hasattr(module, "shape") else found
 
 
 def write(name: str) -> Path:

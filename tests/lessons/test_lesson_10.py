@@ -1,13 +1,19 @@
 """Lesson 10 has the parts of a lesson, its numbers are those worked by hand, and its words agree with the
 engine."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from engine import catalog
 from engine.catalog import models
+from engine.course import accuracy
 from engine.mechanism import cost, mesh, placement, reliability
 from engine.step import advice, layout, search
+from tests import pytorch
 from tests.engine.step import test_advice
 from tests.lessons.reading import Lesson
 
@@ -233,3 +239,48 @@ def test_the_axis_that_is_inside_is_the_fastest_it_can_be_and_tensor_loses_most(
     for axis in (TP, DP, PP):
         assert took[axis][axis] == min(took[at][axis] for at in took)
     assert took[DP].tp - took[TP].tp > 5 * (took[TP].dp - took[DP].dp)
+
+
+# -- what two GPUs should have in common ---------------------------------------------------------------------
+# Rank 1 computes one wrong number. Plain replicas differ in their weights then; ZeRO's weights, which an
+# owner hands out, are equal although they are wrong, and gradients of the same sequences differ.
+CORRUPTED = """
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+right = torch.ones(4, dtype=torch.bfloat16)
+broken = right.clone()
+broken[2] += 0.5 * rank
+owned = broken.clone()
+dist.broadcast(owned, src=1)
+found = [replicas_agree([it], None) for it in (right, broken, owned, broken * 2)]
+if rank == 0:
+    print(*found, owned.equal(right))
+dist.destroy_process_group()
+"""
+
+
+def test_weights_from_an_owner_agree_though_they_are_wrong_and_gradients_do_not(tmp_path):
+    pytorch.needed()
+    [check] = [block for block in LESSON.code("python") if "def replicas_agree" in block]
+    (tmp_path / "check.py").write_text(check + CORRUPTED, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "check.py"],
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout.split() == ["True", "False", "True", "False", "False"], done.stderr[-2000:]
+
+
+# -- how far the search is to be trusted ---------------------------------------------------------------------
+def test_the_engine_is_right_with_tensor_ranks_and_says_too_little_without():
+    signed = {each.axis: each.signed for each in accuracy.by_axis() if each.kind == "hopper dense"}
+    assert all(abs(signed[axis]) < 0.02 for axis in ("tp 2", "tp 4", "tp 8", "zero 1"))
+    assert signed["tp 1"] < -0.05 and signed["zero 3"] < -0.05
+
+
+def test_only_the_last_two_tools_shard_all_state():
+    stages = [LESSON.value("judged")(tools).search.layout.zero for tools in advice.TOOLS]
+    assert [stage == 3 for stage in stages] == [False, False, True, True]
