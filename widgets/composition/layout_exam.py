@@ -31,7 +31,7 @@ MESH_Y, HALF = np.array([262.0, 200.0, 138.0, 76.0]), 10.0
 MEMORY_Y, TIME_Y, HEAD_Y = np.array([246.0, 198.0]), np.array([86.0, 38.0]), np.array([322.0, 140.0])
 BARS_Y = np.append(MEMORY_Y, TIME_Y)
 LOST_BY = [
-    "arithmetic: recomputed layers, thin matrices, or the logits on top of the last stage (lessons 05, 06 and 07)",
+    "arithmetic: recomputed layers, thin matrices, or logits on the last stage (lessons 05, 06 and 07)",
     "tensor traffic, which nothing hides (lesson 06)",
     "the pipeline's bubble (lesson 07)",
     "keys and values passed around (lesson 08)",

@@ -72,7 +72,7 @@ def test_each_lost_point_has_its_reason_and_a_lesson_that_exists():
     assert set(met) == {"slower", "memory_missed", "binding_missed", "days_missed"}
     assert met["slower"] == (
         "Pace, 8 of 10: your step takes 1.22× the planner's. Most of the difference, 97.8 ms, is arithmetic: "
-        "recomputed layers, thin matrices, or the logits on top of the last stage (lessons 05, 06 and 07)."
+        "recomputed layers, thin matrices, or logits on the last stage (lessons 05, 06 and 07)."
     )
     assert shown["readouts"]["points"]["text"] == "13 of 30"  # 5 + 8, and no estimate within half
     texts = " ".join(regime["text"] for regime in shown["regimes"].values())
