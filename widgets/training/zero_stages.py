@@ -27,7 +27,7 @@ LOW, HIGH = -0.55, 9.75
 HEADINGS = {"state": 9.45, "wires": 4.15}
 HEADLINES = {"state": "Training state on each GPU", "wires": "Wires busy in a step"}
 ABOVE = 0.72  # a row's middle: the name of what limits it
-VALUE = 0.1  # of the frame: a value at the end of a bar
+VALUE, NAMED = 0.1, 0.4  # of the frame: a value at the end of a bar, and a row's name with a value after it
 VIEWS_BYTES = [m * 10.0**e for e in range(8, 14) for m in (1.2, 1.6, 2.4, 4.0, 6.0, 8.0)]
 VIEWS_S = [m * 10.0**e for e in range(-5, 7) for m in (1.2, 1.6, 2.4, 4.0, 6.0, 8.0)]
 TIME = "time"  # the scale of the lower panel
@@ -67,10 +67,12 @@ def pieces(lengths, limit, view, rows, names, short):
 
 
 def value_places(end, limit, view):
-    """A value is behind its bar. Where its limit would run through it there, and on a phone, it ends the
-    line above the bar instead, since the bar is full of names."""
-    crossed = (end < limit) & (end > limit - VALUE * view)
-    return {"x": fig.gone_unless(~crossed, end), "above": fig.gone_unless(crossed, view), "edge": view}
+    """A value is behind its bar. Where its limit would run through it there, it is above the bar's end
+    instead, if the row's name leaves room, so that nobody reads it as the limit's value; on a phone it ends
+    the line above the bar, since the bar is full of names."""
+    above = (end < limit) & (end > limit - VALUE * view) & (end > NAMED * view)
+    behind = fig.gone_unless(~above, fig.clear_of(end, limit, VALUE * view))
+    return {"x": behind, "above": fig.gone_unless(above, end), "edge": view}
 
 
 def room_for(word, width):
