@@ -175,7 +175,7 @@ def test_right_however_it_is_written(script, asked, texts):
         (DAYS, "14 h", "seconds, minutes, hours or days"),
         (about(1.5, "seconds"), "0.5 s", "forward pass"),
         (about(100.0, "count"), "800", "node of eight"),
-        (about(100, "count", within=0), "104", "asked exactly"),
+        (about(100, "count", within=0), "104", "must be exact"),
         (about(100, "count", within=0), "110", "Too high."),
         (about(0, "count", within=0), "5", "Too high"),
     ],

@@ -54,7 +54,7 @@ function distance(value, expected, within, one, beyond) {
     return "Nearly, but the answer is a whole number. Which way must this one be rounded?";
   }
   if (near(ratio, 1, within ? Math.min(2 * within, CLOSE) : CLOSE_TO_EXACT)) {
-    if (!within) return `Close, a little too ${side}; but this one is asked exactly.`;
+    if (!within) return `Close, a little too ${side}; but this one must be exact.`;
     if (beyond) return `Close, a little too ${side}: ${one === "below" ? "so many no longer fit" : "so few are not enough"}.`;
     return `Close, a little too ${side}: the answer must be within ${number(100 * within)} %. Something rounded early, or a small term left out?`;
   }
