@@ -205,9 +205,9 @@ class EagerOverhead(Widget):
             "title": select(
                 self.sync_row(),
                 [
-                    "Time an operator takes: the slower of the two sets the pace",
-                    *["Time an operator takes: a look adds the shorter of the two"] * 2,
-                    "Time an operator takes: each result is read, and the two add up",
+                    "Time an operator: the slower sets the pace",
+                    *["Time an operator: a look adds the shorter"] * 2,
+                    "Time an operator: read, the two add up",
                 ],
             ),
         }
