@@ -5,7 +5,7 @@
     parse("96.6 Gbit/s", "GB/s").value  -> 12.075e9     in SI, whatever the unit
     parse("80", "GB").value             -> 80e9         a number without a unit is in the expected one
     parse("7 bananas", "GB").value      -> None
-    parse("7 bananas", "GB").refused    -> "“bananas” is no unit that is known here; asked is …"
+    parse("7 bananas", "GB").refused    -> "“bananas” is no unit that is known here; this needs …"
 
 The unit is a name in ``units.UNITS`` ("GB", "days", "%"), "share" (where 0.732 means 73.2 %; with "%" it
 means 0.732 %), or a family ("bytes", "count"). For a family, a number without a unit is in its first unit:
@@ -172,19 +172,19 @@ KINDS = {
 }
 REFUSED = {
     "empty": "Type {asked} first.",
-    "long": "No number is that long: only the first {longest} characters are kept. Asked is {asked}.",
-    "none": "No number that can be read here; asked is {asked}. "
+    "long": "No number is that long: only the first {longest} characters are kept. This needs {asked}.",
+    "none": "No number that can be read here; this needs {asked}. "
     "Write digits, a point for decimals, and the unit behind them: 1.5 TB, 2e9, 40 %.",
-    "nan": "“{unit}” is no number; asked is {asked}.",
-    "comma": "No number that can be read here; asked is {asked}. "
+    "nan": "“{unit}” is no number; this needs {asked}.",
+    "comma": "No number that can be read here; this needs {asked}. "
     "A comma parts thousands, as in 8,192; for decimals write a point.",
-    "two": "These are two numbers; asked is one, {asked}.",
-    "zero": "No number is divided by 0; asked is {asked}.",
-    "large": "No computer's number is that large; asked is {asked}.",
+    "two": "These are two numbers; this needs one, {asked}.",
+    "zero": "No number is divided by 0; this needs {asked}.",
+    "large": "No computer's number is that large; this needs {asked}.",
     "either": "“{unit}” is bits to some and bytes to others: write {upper} for bytes, {bits} for bits.",
-    "other": "That is {kind}; asked is {asked}.",
-    "unknown": "“{unit}” is no unit that is known here; asked is {asked}.",
-    "noun": "“{unit}” is not what is counted here; asked is {asked}.",
+    "other": "That is {kind}; this needs {asked}.",
+    "unknown": "“{unit}” is no unit that is known here; this needs {asked}.",
+    "noun": "“{unit}” is not what is counted here; this needs {asked}.",
 }
 # the nouns that the course counts, which may follow a number: "64 GPUs"
 NOUNS = re.findall(

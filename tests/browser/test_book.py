@@ -85,3 +85,13 @@ def test_served_too_what_is_not_there_is_said_and_leads_home(visit, served):
     page = window.go(f"{served}nothing/here")
     expect(page.get_by_role("heading", name="There is no page at this address")).to_be_visible()
     assert page.get_by_role("link", name="the home page").evaluate("link => link.href") == served
+
+
+def test_on_paper_a_lesson_begins_with_its_case_and_not_with_expressions(visit, static):
+    """On a screen a box that a reader may open; printed open, it would be the first page."""
+    page = visit().go(f"{static}04-data-parallel/")
+    box = page.locator("details.given")
+    expect(box).to_be_visible()
+    page.emulate_media(media="print")
+    expect(box).to_be_hidden()
+    expect(page.get_by_text("Opening case")).to_be_visible()

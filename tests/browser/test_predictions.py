@@ -186,7 +186,7 @@ def test_what_is_no_number_opens_nothing(reader):
     for typed, words in {
         "": "first",
         "nonsense": "No number",
-        "3 GB": "an amount of data; asked is a share",
+        "3 GB": "an amount of data; this needs a share",
         "-3 %": "more than zero",
         "0": "more than zero",
         "<b>3</b>": "No number",

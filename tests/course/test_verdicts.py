@@ -100,16 +100,16 @@ def test_right_however_it_is_written(script, asked, texts):
 @pytest.mark.parametrize(
     "asked, text, words",
     [
-        (STATE_BYTES, "1.22 TB", "Close, a little too high: asked is within 5 %"),
+        (STATE_BYTES, "1.22 TB", "Close, a little too high: the answer must be within 5 %"),
         (STATE_BYTES, "1.03", "Close, a little too low"),
         (STATE_BYTES, "1.25 TB", "Too high, by more than rounding explains."),
         (STATE_BYTES, "0.95", "Too low, by more than rounding explains."),
-        (STEP, "5.7 ms", "Close, a little too low: asked is within 15 %"),
+        (STEP, "5.7 ms", "Close, a little too low: the answer must be within 15 %"),
         (STEP, "5.5 ms", "Too low, by more than rounding explains."),
         (STEP, "4.9", "The launches are missing."),
         (STEP, "7.49 s", "factor of 1,000: look at the prefix of your unit (ms, µs)"),
         (FIT, "56 users", "Close, a little too high: so many no longer fit"),
-        (FIT, "52", "Close, a little too low: asked"),
+        (FIT, "52", "Close, a little too low: the answer"),
         (FIT, "55.4", "Which way must this one be rounded"),
         (FIT, "70", "Too high, by more"),
         (FIT, "55 <b>", "no unit that is known"),
@@ -125,12 +125,20 @@ def test_right_however_it_is_written(script, asked, texts):
         (STATE_BYTES, "0.56 TB", "factor of 2"),
         (STATE_BYTES, "2.24 TB", "factor of 2"),
         (STATE_BYTES, "-1.12 TB", "sign"),
-        (STATE_BYTES, "300 GB/s", "That is a bandwidth; asked is an amount of data."),
+        (STATE_BYTES, "300 GB/s", "That is a bandwidth; this needs an amount of data."),
         (STATE_BYTES, "2 TB 3", "These are two numbers"),
         (STATE_BYTES, "NaN", "no number"),
         (STATE_BYTES, "1/0", "divided by 0"),
-        (STATE_BYTES, "1 TB", "Right as far as it goes; asked is within 5 %, so give one digit more."),
-        (about(2.54, "seconds", 1, 0.01, unit="s"), "3", "Right as far as it goes; asked is within 1 %"),
+        (
+            STATE_BYTES,
+            "1 TB",
+            "Right as far as it goes, but the answer must be within 5 %, so give one digit more.",
+        ),
+        (
+            about(2.54, "seconds", 1, 0.01, unit="s"),
+            "3",
+            "Right as far as it goes, but the answer must be within 1 %",
+        ),
         (about(208e9, "bytes", 1e9, unit="GB"), "300", "Read as 300 GB. Too high"),
         (about(0.3, "percent", 0.01, unit="%"), "0.1", "Read as 10 %. Too low"),
         (about(0.3, "percent", 0.01, unit="%"), "0.1 %", "Too low, by more than a factor of ten."),
@@ -139,7 +147,7 @@ def test_right_however_it_is_written(script, asked, texts):
         (
             about(13.4, "count", label="Gb/s for a model"),
             "13.4 GB/s",
-            "That is a bandwidth; asked is a number.",
+            "That is a bandwidth; this needs a number.",
         ),
         (about(7, "count", within=0, label="GPUs"), "7 bananas", "not what is counted here"),
         (about(0.3, "percent", 0.01), "300 %", "Too high, by"),
@@ -151,7 +159,7 @@ def test_right_however_it_is_written(script, asked, texts):
         (about(0.010, "seconds", 1e-3, speaks="operators"), "20 ms", "factor of 2: is something counted"),
         (STATE_BYTES, "40 TB", "Too high, by more than a factor of ten"),
         (STATE_BYTES, "0.4 TB", "Too low, by"),
-        (STATE_BYTES, "3 days", "That is a time; asked is an amount of data"),
+        (STATE_BYTES, "3 days", "That is a time; this needs an amount of data"),
         (STATE_BYTES, "3 GB/s", "That is a bandwidth"),
         (STATE_BYTES, "$3M", "That is an amount of money"),
         (STATE_BYTES, "8 Tb", "bits to some and bytes to others"),
@@ -162,12 +170,12 @@ def test_right_however_it_is_written(script, asked, texts):
         (STATE_BYTES, "<img src=x onerror=alert(1)>", "No number"),
         (STATE_BYTES, "9" * 200, "No number"),
         (H100S, "2.6", "Which way must this one be rounded"),
-        (H100S, "3 GB", "That is an amount of data; asked is a number"),
+        (H100S, "3 GB", "That is an amount of data; this needs a number"),
         (H100S, "6", "Too high."),
         (DAYS, "14 h", "seconds, minutes, hours or days"),
         (about(1.5, "seconds"), "0.5 s", "forward pass"),
         (about(100.0, "count"), "800", "node of eight"),
-        (about(100, "count", within=0), "104", "asked exactly"),
+        (about(100, "count", within=0), "104", "must be exact"),
         (about(100, "count", within=0), "110", "Too high."),
         (about(0, "count", within=0), "5", "Too high"),
     ],
@@ -176,7 +184,7 @@ def test_a_wrong_answer_is_told_what_it_looks_like_and_never_the_number(script, 
     [verdict] = script.evaluate(JUDGE, [asked, [text]])
     assert words in verdict["said"] and asked["shown"] not in verdict["said"] and not verdict["right"]
     assert verdict["counts"] == (
-        not re.search("; asked is|No number|no unit|first|bits to some|as far as it goes", verdict["said"])
+        not re.search("; this needs|No number|no unit|first|bits to some|as far as it goes", verdict["said"])
     )
 
 

@@ -310,6 +310,11 @@ def test_text_in_the_figure_is_at_least_13_pixels(slug, cls):
         assert pixels(getattr(size, "value", size)) >= 13, where
 
 
+def test_the_title_of_a_vertical_axis_is_level_above_it(slug, cls):
+    """Not turned beside it, where nobody reads it at once."""
+    assert [axis.axis_label for axis in picture(cls).left if axis.visible and axis.axis_label] == []
+
+
 def drawn_properties(model):
     """The names of a model's colour properties that leave ink: no hatch without a pattern, no line without
     alpha."""

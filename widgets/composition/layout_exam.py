@@ -77,7 +77,7 @@ class LayoutExam(Widget):
         help="1 to 99 are warm-ups with small, dense models",
         slider=False,
     )
-    tp = Choice("Tensor ranks", degrees(1, 2, 4, 8, 16, 32, 64), "1", more=LAYOUT)
+    tp = Choice("Tensor ranks", degrees(1, 2, 4, 8, 16, 32, 64), "2", more=LAYOUT)
     pp = Choice("Pipeline stages", degrees(1, 2, 4, 8, 16, 32, 64), "1", more=LAYOUT)
     cp = Choice("Context ranks", degrees(1, 2, 4, 8, 16, 32, 64), "1", more=LAYOUT)
     ep = Choice("Expert ranks", degrees(1, 2, 4, 8, 16, 32, 64, 128, 256), "1", more=LAYOUT)

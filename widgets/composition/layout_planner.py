@@ -371,6 +371,7 @@ class LayoutPlanner(OwnJob):
             "top": top,
             "label": f"HBM {show(self.cluster().hbm_bytes, 'bytes')}",
             "title": "Memory needed",
+            "short_title": "Memory",
             "title_x": np.where(panels.is_before(1.0, left, right, 0.5), 1.0, 0.0),
             "title_side": choose(panels.is_before(1.0, left, right, 0.5), "right", "left"),
         }
@@ -734,8 +735,9 @@ class LayoutPlanner(OwnJob):
             fig.only(width, p.text("x", 0, source=sources["x_ticks"], text=name, **under, **below))
         p.text(0, "y", source=sources["y_ticks"], text_align="right", x_offset=-7, **tick, **beside)
         p.text(0, 1, source=sources["time_title"], x_offset=-4, y_offset=-13, **tick, **edge)
-        title = {"text": "title", "text_align": "title_side", "y_offset": 33} | fig.LABEL
-        p.text("title_x", 0, source=sources["hbm"], **title, **edge)
+        title = {"text_align": "title_side", "y_offset": 33, "source": sources["hbm"]} | fig.LABEL
+        for width, column in (("wide", "title"), ("narrow", "short_title")):
+            fig.only(width, p.text("title_x", 0, text=column, **title, **edge))
         p.segment("x", BELOW, "x", "top", source=sources["hbm"], line_color=color["hbm"], line_width=2, **at)
         name = {"text": "label", "text_align": "center", "y_offset": 33} | fig.BOLD
         p.text("x", 0, source=sources["hbm"], **name, **below)

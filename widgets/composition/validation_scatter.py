@@ -46,7 +46,7 @@ ERRORS = {
 LINES = (0.75, 0.9, 1.1, 1.25)
 ROOM = 0.68  # of the frame, up to where a name has room on its point's right
 UNDER_KEY = 1.8  # above that height the key leaves no room for a name
-KEY, TICKS, TITLE = 2.03, 0.172, 0.158  # heights on the picture
+KEY, TICKS, TITLE = 2.3, 0.172, 0.158  # heights on the picture
 
 
 class ValidationScatter(Widget):

@@ -18,12 +18,11 @@ from widgets.kit.widget import Widget, executed, hint, part, readout, regime
 
 MOST = 8  # ranks, and pieces of a buffer
 RANK, PIECE = (index.ravel() for index in np.indices((MOST, MOST)))
-OWNER = np.tile(np.arange(MOST), MOST * MOST)  # the stripes of all cells, a slot for each rank
-CELL = np.repeat(np.arange(MOST * MOST), MOST)
 RANKS = np.arange(MOST)
 CELLS = np.arange(MOST * MOST).reshape(MOST, MOST).tolist()  # the cells of each rank
-STRIP = 0.3  # of a cell's height: its slots, under the number
-NUMBERED_NARROW = 6  # up to so many ranks a phone has room for the numbers
+NUMBER_AT, SOURCES_AT = 0.68, 0.27  # of a cell's height: its number, and whose data is in it
+NUMBERED_NARROW, SOURCED_NARROW = 6, 4  # up to so many ranks a phone has room for either
+ONE, SUM = 0.12, 0.42  # how strongly a cell is filled that holds one rank's data, or the sum over all
 BEFORE_AT, AFTER_AT = 0.0, 1.3  # where the two blocks of buffers begin; each is 1 wide
 
 
@@ -81,9 +80,9 @@ class CollectivePrimitives(Widget):
         "Reduce as "
         "a chain: a buffer goes from rank to rank in as many pieces as there are ranks. The first piece "
         "needs a step "
-        "for each link, and each piece behind it one more. Under each number is a slot for each rank, from "
-        "left to right, filled where that rank's "
-        "data is in the number. The buffer is the whole one, as nccl-tests counts it: the output of "
+        "for each link, and each piece behind it one more. Under each number is the rank whose "
+        "data it is, r0, or the ranks over which it is the sum, r0–3. "
+        "The buffer is the whole one, as nccl-tests counts it: the output of "
         "AllGather, the "
         "input of ReduceScatter."
     )
@@ -123,9 +122,9 @@ class CollectivePrimitives(Widget):
         there = (self.ranks > RANK) & (self.ranks > PIECE)
         left, right = buffers.cell(PIECE, self.ranks, start)
         bottom, top = buffers.row(RANK, self.ranks)
-        held = np.max(np.reshape(holds, (-1, MOST)), axis=1)
-        texts = [choose(held[i] > 0, show(values[i], "count"), "") for i in range(MOST * MOST)]
-        few = self.ranks <= NUMBERED_NARROW
+        owners, sources = self.owners(holds)
+        texts = [choose(owners[i] > 0, show(values[i], "count"), "") for i in range(MOST * MOST)]
+        few, fewer = self.ranks <= NUMBERED_NARROW, self.ranks <= SOURCED_NARROW
         return {
             "rank": RANK,
             "piece": PIECE,
@@ -135,24 +134,25 @@ class CollectivePrimitives(Widget):
             "bottom": bottom,
             "top": top,
             "x": fig.midpoint(left, right),
-            "y": fig.midpoint(fig.between(bottom, top, STRIP), top),
+            "y": fig.between(bottom, top, NUMBER_AT),
+            "under": fig.between(bottom, top, SOURCES_AT),
             "seen": np.where(there, 1.0, 0.0),
-            "tint": np.where(held > 0, 0.1, 0.0),
+            "tint": np.where(owners > 1, SUM, np.where(owners > 0, ONE, 0.0)),
             "text": texts,
             "narrow": [choose(few, text, "") for text in texts],
+            "sources": sources,
+            "narrow_sources": [choose(fewer, text, "") for text in sources],
         }
 
-    def slots(self, holds, start):
-        """Whose data is in each cell: a slot for each rank."""
-        left, right = buffers.slot(PIECE[CELL], OWNER, self.ranks, start)
-        bottom, top = buffers.row(RANK[CELL], self.ranks)
-        return {
-            "left": left,
-            "right": right,
-            "bottom": bottom,
-            "top": fig.between(bottom, top, STRIP),
-            "filled": np.where(holds > 0, 1.0, 0.0),
-        }
+    def owners(self, holds):
+        """Of each cell, how many ranks' data is in it, and whose: r2, or r0–3."""
+        owned = np.where(np.reshape(holds, (-1, MOST)) > 0, 1.0, 0.0)
+        count, first = np.sum(owned, axis=1), np.argmax(owned, axis=1)
+        words = []
+        for i in range(MOST * MOST):
+            one, last = show(first[i], "count"), show(first[i] + count[i] - 1, "count")
+            words.append(choose(count[i] > 1, f"r{one}–{last}", choose(count[i] > 0, f"r{one}", "")))
+        return count, words
 
     @part("primitive", "ranks", shown=False)
     def before(self):
@@ -185,14 +185,6 @@ class CollectivePrimitives(Widget):
     def of_a_piece_after(self):
         return self.of_cells(self.exchange().after, self.exchange().holds_after)
 
-    @part("primitive", "ranks", shown=False)
-    def owners_before(self):
-        return self.slots(self.exchange().holds_before, BEFORE_AT)
-
-    @part("primitive", "ranks", shown=False)
-    def owners_after(self):
-        return self.slots(self.exchange().holds_after, AFTER_AT)
-
     @part("primitive", "ranks", "size")
     def buffers_and_bytes(self):
         """A row for each rank: its pieces before and after, and what it sent and received; drawn is its
@@ -212,7 +204,7 @@ class CollectivePrimitives(Widget):
             return said
 
         return {
-            "rank": [choose(there[i], f"{i}", "") for i in RANKS],
+            "rank": [choose(there[i], f"r{i}", "") for i in RANKS],
             "before": [pieces(found.before, found.holds_before, i) for i in range(MOST)],
             "after": [pieces(found.after, found.holds_after, i) for i in range(MOST)],
             "sent_bytes": sent,
@@ -233,25 +225,14 @@ class CollectivePrimitives(Widget):
             "receives": [choose(there[i], f"receives {show(received[i], 'bytes')}", "") for i in RANKS],
         }
 
-    @part("primitive", shown=False)
-    def title(self):
-        return {"says": f"{self.primitive.name}: {self.primitive.says}"}
-
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((-0.1, 2.34), (-0.02, 1.2), height=440)
+        p = fig.plot((-0.1, 2.34), (-0.02, 1.1), height=420)
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         for name in ("before", "after"):
-            p.quad(
-                **box,
-                source=sources[f"owners_{name}"],
-                fill_color=color["hbm"],
-                fill_alpha="filled",
-                line_color=None,
-            )
             p.quad(
                 **box,
                 source=sources[name],
@@ -260,16 +241,17 @@ class CollectivePrimitives(Widget):
                 line_color=color["axis"],
                 line_alpha="seen",
             )
-            for width, column in (("wide", "text"), ("narrow", "narrow")):
+            for width, number, whose in (("wide", "text", "sources"), ("narrow", "narrow", "narrow_sources")):
+                of_cell = {"source": sources[name], "text_align": "center"}
                 fig.only(
                     width,
-                    p.text("x", "y", text=column, source=sources[name], text_align="center", **fig.TEXT),
+                    p.text("x", "y", text=number, **of_cell, **fig.BOLD),
+                    p.text("x", "under", text=whose, **of_cell, **fig.TEXT),
                 )
         wires = sources["wires"]
         p.text(-0.04, "y", text="rank", source=sources["buffers_and_bytes"], text_align="center", **fig.BOLD)
         for x, column in ((BEFORE_AT, "sends"), (AFTER_AT, "receives")):
             p.text(x, "y", text=column, source=wires, y_offset=11, **fig.LABEL)
-        p.text(1.12, 1.16, text="says", source=sources["title"], text_align="center", **fig.BOLD)
         for x, name in ((BEFORE_AT, "before"), (AFTER_AT, "after")):
             p.text(x, 1.05, text=[name], **fig.LABEL)
         p.text(

@@ -154,7 +154,8 @@ class RegimeCube(Widget):
     assumptions = (
         "A load of 100 % uses all there is: what is outside the dashed box, or past the line, cannot be "
         "met. In "
-        "each row the filled mark is the largest load, which binds; loads beyond the axis stand at its end. "
+        "each row the filled mark is the largest load, which binds; a load beyond the axis is drawn at "
+        "its end. "
         "Training is plain data parallel with its state cut evenly over all HBM and nothing hidden; "
         "serving sends nothing between GPUs."
     )

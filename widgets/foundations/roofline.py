@@ -84,7 +84,7 @@ class Roofline(Widget):
     break_it = "Make decode compute-bound, and see what its attention does meanwhile."
     assumptions = (
         "Peaks as the vendor states them, and bytes that move while the arithmetic runs: nothing here is "
-        "faster, real kernels are slower. A training step over a network stands on the axis by the FLOPs it "
+        "faster, real kernels are slower. A training step over a network is on the axis at the FLOPs it "
         "does for each byte it sends."
     )
     formula = (
@@ -415,7 +415,7 @@ class Roofline(Widget):
     def batch_does_not_fit(self):
         fitting = self.users_that_fit()
         return fitting < self.batch, (
-            f"The memory wall stands before the batch: beside the weights of {self.model.name} the HBM of "
+            f"The memory wall comes before that batch: beside the weights of {self.model.name} the HBM of "
             f"{self.servers()} has room for {self.users(fitting)} with {show(self.context, 'count')} tokens "
             "each, of the "
             f"{show(self.batch, 'count')} asked for and the {show(self.critical_batch(), 'count')} that "

@@ -291,28 +291,28 @@ class ThreeWalls(Widget):
     @regime()
     def memory_wall(self):
         return self.is_first()[0], (
-            f"The memory wall stands first: the state is {self.times(0)} the HBM of all the "
+            f"The memory wall comes first: the state is {self.times(0)} the HBM of all the "
             f"GPUs. {self.first_response(0)}"
         )
 
     @regime()
     def step_wall(self):
         return self.is_first()[1], (
-            f"The wall of one step stands first: it takes {show(self.step_s(), 'seconds')}, "
+            f"The wall of one step comes first: it takes {show(self.step_s(), 'seconds')}, "
             f"{self.times(1)} what you want. {self.first_response(1)}"
         )
 
     @regime()
     def deadline_wall(self):
         return self.is_first()[2], (
-            f"The deadline stands first: the run takes {show(self.run_s(), 'seconds')}, "
+            f"The deadline comes first: the run takes {show(self.run_s(), 'seconds')}, "
             f"{self.times(2)} the time there is. {self.first_response(2)}"
         )
 
     @regime()
     def budget_wall(self):
         return self.is_first()[3], (
-            f"The budget stands first: the bill is {show(self.bill_dollars(), 'dollars')}, "
+            f"The budget comes first: the bill is {show(self.bill_dollars(), 'dollars')}, "
             f"{self.times(3)} what there is. {self.first_response(3)}"
         )
 

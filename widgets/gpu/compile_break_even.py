@@ -382,7 +382,7 @@ class CompileBreakEven(Widget):
             f"You found shapes that do not pay back: {show(self.shapes, 'count')} of them, "
             f"{show(self.graphs(self.dynamic), 'count')} graphs, and {show(self.left_alone(), 'percent')} "
             "of the steps "
-            f"still eager. After {show(self.steps, 'count')} steps the run stands at "
+            f"still eager. After {show(self.steps, 'count')} steps the run is at "
             f"{show(self.here(), 'times')} of "
             "eager. First response: dynamic shapes, or padding to a few sizes (lesson 19 does that with "
             "buckets)."

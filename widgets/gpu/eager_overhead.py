@@ -205,9 +205,9 @@ class EagerOverhead(Widget):
             "title": select(
                 self.sync_row(),
                 [
-                    "The slower of the two sets the pace",
-                    *["A look adds the shorter of the two"] * 2,
-                    "Each result is read: the two add up",
+                    "Time an operator: the slower sets the pace",
+                    *["Time an operator: a look adds the shorter"] * 2,
+                    "Time an operator: read, the two add up",
                 ],
             ),
         }
@@ -236,15 +236,7 @@ class EagerOverhead(Widget):
         )
 
     def figure(self, sources):
-        p = fig.plot(
-            X,
-            Y,
-            height=520,
-            x_log=True,
-            y_log=True,
-            x_title="side of the matrices",
-            y_title="time an operator",
-        )
+        p = fig.plot(X, Y, height=520, x_log=True, y_log=True, x_title="side of the matrices")
         fig.ticks(p.xaxis[0], SIDE_TICKS, "count")
         fig.ticks(p.yaxis[0], TIME_TICKS, "seconds")
         p.yaxis[0].bounds = TIME_TICKS[0], TIME_TICKS[-1]

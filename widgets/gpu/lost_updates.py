@@ -17,8 +17,8 @@ RIVALS = {  # none is a resource: line style and width tell them apart
     "master": ([2, 3], 2.2),
 }
 CURES = "exact, and by chance, Kahan or an fp32 master close upon it"
-TOP, BOTTOM = 2.2, 0.94
-CLEAR = 0.09  # from the frame to a line whose words stand under it
+TOP, BOTTOM = 2.2, 0.86  # there is room for words under a weight that never moved
+CLEAR = 0.09  # between two lines whose words are between them
 
 
 class LostUpdates(Widget):
@@ -108,7 +108,7 @@ class LostUpdates(Widget):
             "x1": self.steps,
             "y": self.stall(),
             "at": self.steps * 0.99,
-            "text_y": np.maximum(self.stall(), BOTTOM + CLEAR),
+            "text_y": np.maximum(self.stall(), run.START),
             "text": choose(
                 out, "every update is under half a gap", "from here on updates are under half a gap"
             ),
@@ -141,7 +141,7 @@ class LostUpdates(Widget):
         for name, (dash, width) in RIVALS.items():
             p.line("step", name, source=curves, line_color=color["ink"], line_dash=dash, line_width=width)
         p.scatter("x", "y", source=sources["end"], size=8, color=color["ink"])
-        p.text("x", "y", text="text", source=sources["end"], text_align="right", y_offset=-13, **fig.BOLD)
+        p.text("x", "y", text="text", source=sources["end"], text_align="right", y_offset=-15, **fig.BOLD)
         for width, words in (("wide", CURES), ("narrow", "exact, and the three cures")):
             cures = {"text": value(words), "source": sources["end"], "text_align": "right"}
             fig.only(width, p.text("x", "cures", y_offset=-16, **cures, **fig.LABEL))
@@ -203,7 +203,7 @@ class LostUpdates(Widget):
             "as in exact arithmetic",
         )
         return (
-            f"After {show(self.steps, 'count')} updates, a weight in {self.format.name} stands at "
+            f"After {show(self.steps, 'count')} updates, a weight in {self.format.name} is "
             f"{show(nearest, 'real', 4)} {where}; {show(self.found()['landed'] / self.steps, 'percent')} of "
             "them moved it."
         )

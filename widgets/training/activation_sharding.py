@@ -76,7 +76,7 @@ class ActivationSharding(Widget):
         "GPU's HBM "
         "over the model's layers: with at least as many micro-batches as pipeline stages, the first holds "
         "that many "
-        "layers' activations under 1F1B. Left out: weights and optimizer, logits, what stands rebuilt under "
+        "layers' activations under 1F1B. Left out: weights and optimizer, logits, what is rebuilt under "
         "full "
         "recompute, "
         "and FlashAttention's row statistics. Selective recompute repeats both products of attention; "

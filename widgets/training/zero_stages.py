@@ -67,10 +67,16 @@ def pieces(lengths, limit, view, rows, names, short):
 
 
 def value_places(end, limit, view):
-    """A value is behind its bar. Where its limit would run through it there, and on a phone, it ends the
-    line above the bar instead, since the bar is full of names."""
+    """A value is behind its bar, unless its limit would run through it there: ``crossed``. Then it follows
+    the row's name, so that nobody reads it as the limit's value. On a phone it always ends the line of the
+    name, since the bar is full of names."""
     crossed = (end < limit) & (end > limit - VALUE * view)
-    return {"x": fig.gone_unless(~crossed, end), "above": fig.gone_unless(crossed, view), "edge": view}
+    return {"x": fig.gone_unless(~crossed, end), "edge": view, "crossed": np.where(crossed, 1.0, 0.0)}
+
+
+def with_values(names, values, crossed):
+    """What follows each row's name where there is room: with the value that has none behind its bar."""
+    return [choose(crossed[i] > 0, f"{name}, {values[i]}", name) for i, name in enumerate(names)]
 
 
 def room_for(word, width):
@@ -226,17 +232,21 @@ class ZeroStages(Widget):
     def stacks(self):
         """The whole of what each stage holds, and the part of it past the HBM."""
         held, hbm = self.state_bytes(), self.gpu.hbm_bytes
+        places = value_places(held, hbm, self.view_bytes() + 0.0 * held)
+        amount = [show(held[i], "bytes") for i in range(4)]
         return {
             "stage": NAMES,
             "bytes": held,
-            **value_places(held, hbm, self.view_bytes() + 0.0 * held),
+            **places,
+            "beside": BESIDE_NAME,
+            "shared": with_values(SHARED, amount, places["crossed"]),
             "named": HELD_AT + NAME,
             "y": HELD_MIDDLES,
             "left": fig.gone_unless(held > hbm, hbm),
             "right": fig.gone_unless(held > hbm, held),
             "bottom": HELD_AT - FOOT,
             "top": HELD_AT + HEAD,
-            "amount": [show(held[i], "bytes") for i in range(4)],
+            "amount": amount,
         }
 
     @part(*TRAFFIC)
@@ -254,12 +264,14 @@ class ZeroStages(Widget):
         """The whole of each stage's traffic, and what arithmetic can hide of it."""
         seconds, limit = self.traffic().total_s, self.can_hide_s()
         past = self.behind().pressure > 1
-        passes = self.passes_words()
+        passes = [f"sends {count}" for count in self.passes_words()]
+        places = value_places(seconds, limit, self.view_s() + 0.0 * seconds)
+        label = [show(seconds[i], "seconds") for i in range(4)]
         return {
             "stage": NAMES,
             "seconds": seconds,
             "limit": limit,
-            **value_places(seconds, limit, self.view_s() + 0.0 * seconds),
+            **places,
             "y": SENT_MIDDLES,
             "left": fig.gone_unless(past, limit),
             "right": fig.gone_unless(past, seconds),
@@ -268,10 +280,11 @@ class ZeroStages(Widget):
             "low": SENT_AT - FOOT - 0.07,
             "high": SENT_AT + HEAD + 0.07,
             "past": np.where(past, 1.0, 0.0),
-            "passes": [f"sends {count}" for count in passes],
+            "passes": passes,
+            "sends": with_values(passes, label, places["crossed"]),
             "named": SENT_AT + NAME,
             "beside": BESIDE_NAME,
-            "label": [show(seconds[i], "seconds") for i in range(4)],
+            "label": label,
         }
 
     @part("stage", shown=False)
@@ -366,23 +379,34 @@ class ZeroStages(Widget):
     @staticmethod
     def letter(p, sources):
         """The names: of both panels, of their rows, of the parts of a bar, and the values at its end."""
-        ceiling, start = sources["ceiling"], {"x": 0, "x_offset": 1}
+        ceiling = sources["ceiling"]
         in_bar = fig.TEXT | {"text_color": fig.COLOR["panel"], "text_align": "center"}
         lower = {"x_range_name": TIME}
         held = sources["rows"]
         p.text("x", "y", text="name", source=held, x_offset=1, **fig.BOLD)
         p.text(np.zeros(4), SENT_AT + NAME, text=NAMES, x_offset=1, **fig.BOLD)
-        p.text(np.zeros(4), HELD_AT + NAME, text=SHARED, x_offset=BESIDE_NAME, **fig.LABEL)
         for panel, height in HEADINGS.items():
             p.text(0, height, text=value(HEADLINES[panel]), x_offset=1, **fig.BOLD)
-        columns = sources["columns"]
-        p.text(
-            **start | {"x_offset": "beside"}, y="named", text="passes", source=columns, **fig.LABEL, **lower
+        columns, stacks, beside = (
+            sources["columns"],
+            sources["stacks"],
+            {"x": 0, "x_offset": "beside", "y": "named"},
         )
-        for source, said, scale in ((columns, "label", lower), (sources["stacks"], "amount", {})):
+        fig.only(
+            "narrow", p.text(np.zeros(4), HELD_AT + NAME, text=SHARED, x_offset=BESIDE_NAME, **fig.LABEL)
+        )
+        fig.only("narrow", p.text(text="passes", source=columns, **beside, **fig.LABEL, **lower))
+        for source, said, named, scale in (
+            (columns, "label", "sends", lower),
+            (stacks, "amount", "shared", {}),
+        ):
             told = {"text": said, "source": source} | fig.BOLD | scale
             last = {"y": "named", "text_align": "right", "x_offset": -1} | told
-            fig.only("wide", p.text("x", "y", x_offset=9, **told), p.text("above", **last))
+            fig.only(
+                "wide",
+                p.text("x", "y", x_offset=9, **told),
+                p.text(text=named, source=source, **beside, **fig.LABEL, **scale),
+            )
             fig.only("narrow", p.text("edge", **last))
         for width, column, label in (("wide", "name", "label"), ("narrow", "short", "short")):
             fig.only(

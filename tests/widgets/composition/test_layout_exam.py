@@ -90,7 +90,7 @@ def test_each_lost_point_has_its_reason_and_a_lesson_that_exists():
             "0 of 5: tensor must divide the attention heads. You have 64 tensor ranks for 40 heads",
         ),
         ({"tp": "8", "pp": "32", "cp": "32"}, "never_starts", "You have axes of 8,192 ranks for 1,024 GPUs"),
-        ({}, "never_starts", "You have 1,024 data ranks for 512 sequences"),
+        ({"tp": "1"}, "never_starts", "You have 1,024 data ranks for 512 sequences"),
         (
             {"tp": "4", "micro_batch": "8"},
             "never_starts",
@@ -98,7 +98,7 @@ def test_each_lost_point_has_its_reason_and_a_lesson_that_exists():
         ),
         ({"tp": "4", "ep": "16"}, "never_starts", "You have 16 expert ranks for 8 experts"),
         (
-            {"pp": "2", "ep": "8"},
+            {"tp": "1", "pp": "2", "ep": "8"},
             "never_starts",
             "2 of 5: your fullest GPU needs 87.7 GB of 84.8 GB. State is cut by a higher ZeRO stage",
         ),
@@ -120,11 +120,16 @@ def test_before_it_is_handed_in_a_reader_sees_why_a_layout_cannot_be_built():
     def why(**state):
         return READ.shown(**state)["summary"].split("ZeRO 1 ")[1]
 
-    assert READ.readouts()["schedule"] == "cannot be built"
-    assert why() == "cannot be built with 2,048 data ranks for 1,024 sequences."
+    assert READ.readouts(tp="1")["schedule"] == "cannot be built"
+    assert why(tp="1") == "cannot be built with 2,048 data ranks for 1,024 sequences."
     assert why(tp="64", pp="64") == "cannot be built with axes of 4,096 ranks for 2,048 GPUs."
     assert READ.readouts(tp="64", pp="64")["data_ranks"] == "0"
     assert why(seed="8", ep="8") == "cannot be built with 8 expert ranks for a dense model."
+
+
+def test_the_class_opens_it_on_a_layout_that_can_be_built():
+    assert READ.shown()["summary"].endswith("can be handed in.")
+    assert READ.readouts()["schedule"] != "cannot be built"
 
 
 def test_days_can_be_worked_out_again_from_their_reason():
@@ -184,7 +189,7 @@ def test_before_it_is_handed_in_the_picture_has_the_reader_s_own_words_alone():
 
 
 def test_memory_beyond_the_hbm_is_drawn_beyond_its_tick():
-    shown = READ.shown(seed="1917", pp="2", ep="8", handed_in="on")["parts"]
+    shown = READ.shown(seed="1917", tp="1", pp="2", ep="8", handed_in="on")["parts"]
     total, hbm = shown["memories"]["bytes"][:5].sum(), shown["memories"]["right"][:5].max()
     tick = shown["estimate"]["limit"]
     assert shown["over"]["red"].tolist() == [1, 0] and hbm > tick

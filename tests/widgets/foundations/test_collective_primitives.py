@@ -5,7 +5,7 @@ import pytest
 
 from engine.executed import ranks
 from tests.widgets.reading import Reader
-from widgets.foundations.collective_primitives import MOST, PRIMITIVES, CollectivePrimitives
+from widgets.foundations.collective_primitives import MOST, PRIMITIVES, CollectivePrimitives, done
 
 KEYS = [primitive.key for primitive in PRIMITIVES]
 MINE = ranks.example(4, 4)
@@ -48,25 +48,38 @@ def test_before_and_after(key):
     assert block(found, "before") == written(before) and block(found, "after") == written(after)
 
 
-def owners(found, name, count=4):
-    """[rank, piece, owner]: the slots that are filled."""
-    return np.reshape(found["parts"][name]["filled"] > 0, (MOST, MOST, MOST))[:count, :count, :count]
+def whose(found, name, count=4):
+    """What is written under each number: whose data is in it."""
+    return np.reshape([str(text) for text in found["parts"][name]["sources"]], (MOST, MOST))[
+        :count, :count
+    ].tolist()
 
 
-def test_the_slots_say_whose_data_a_cell_holds():
+def test_each_cell_says_whose_data_it_holds():
+    each = [[f"r{rank}"] * 4 for rank in range(4)]
     found = shown(primitive="reduce_scatter")
-    assert (owners(found, "owners_before") == np.eye(4, dtype=bool)[:, None, :]).all()
-    assert (owners(found, "owners_after") == np.eye(4, dtype=bool)[:, :, None]).all()
-    assert (owners(shown(primitive="all_to_all"), "owners_after") == np.eye(4, dtype=bool)[None]).all()
-    assert owners(shown(primitive="all_reduce"), "owners_after").all()
+    assert whose(found, "before") == each
+    assert whose(found, "after") == [["r0–3" if i == j else "" for j in range(4)] for i in range(4)]
+    assert whose(shown(primitive="all_to_all"), "after") == [list(row) for row in zip(*each)]
+    assert whose(shown(primitive="all_reduce", ranks=5), "after", 5) == [["r0–4"] * 5] * 5
+    assert whose(shown(primitive="send_recv"), "after") == [[""] * 4, ["r0"] * 4, [""] * 4, [""] * 4]
 
 
-def test_slots_lie_side_by_side_within_their_cell():
-    parts = shown(ranks=5)["parts"]
-    slots, cells = parts["owners_after"], parts["after"]
-    left, right = (np.reshape(slots[side], (MOST * MOST, MOST))[:, :5] for side in ("left", "right"))
-    assert np.allclose(left[:, 0], cells["left"]) and np.allclose(right[:, 4], cells["right"])
-    assert np.allclose(right[:, :4], left[:, 1:])
+def test_a_sum_is_filled_more_strongly_than_one_ranks_data_and_an_empty_cell_not_at_all():
+    parts = shown(primitive="reduce_scatter")["parts"]
+    (one,) = set(np.reshape(parts["before"]["tint"], (MOST, MOST))[:4, :4].ravel())
+    after = np.reshape(parts["after"]["tint"], (MOST, MOST))[:4, :4]
+    assert (after[~np.eye(4, dtype=bool)] == 0).all() and (after.diagonal() > 2 * one).all() and one > 0
+
+
+def test_a_run_leaves_in_a_cell_one_ranks_data_or_that_of_neighbours():
+    """Otherwise r0–3 would name a rank whose data is not in the sum."""
+    for key in KEYS:
+        for count in range(2, MOST + 1):
+            for holds in (done(key, count).holds_before, done(key, count).holds_after):
+                for owned in np.reshape(holds, (-1, MOST)) > 0:
+                    ranks_in = np.flatnonzero(owned)
+                    assert ranks_in.size == 0 or np.ptp(ranks_in) == ranks_in.size - 1
 
 
 SENT = {
@@ -126,7 +139,7 @@ def test_the_data_reads_as_rows_of_ranks():
     rows = shown(primitive="reduce_scatter")["parts"]["buffers_and_bytes"]
     assert str(rows["before"][0]).split() == [str(value) for value in MINE[0]]
     assert str(rows["after"][1]).split() == ["·", str(SUM[1]), "·", "·"]
-    assert [str(rank) for rank in rows["rank"]] == ["0", "1", "2", "3", "", "", "", ""]
+    assert [str(rank) for rank in rows["rank"]] == ["r0", "r1", "r2", "r3", "", "", "", ""]
 
 
 def test_presets_are_what_they_say():

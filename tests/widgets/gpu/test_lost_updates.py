@@ -64,5 +64,5 @@ def test_curves_begin_at_one_and_are_as_long_as_the_run():
 def test_words_agree_with_the_run():
     out = shown(rate=1e-4)
     assert out["readouts"]["landed"] == {"text": "0 of 1,000", "alarm": True}
-    assert "stands at 1 instead of 1.095; 0 % of them moved it" in out["summary"]
+    assert "is 1 instead of 1.095; 0 % of them moved it" in out["summary"]
     assert out["parts"]["limit"]["text"] == "every update is under half a gap"

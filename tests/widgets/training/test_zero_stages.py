@@ -56,6 +56,26 @@ def test_all_of_every_bar_is_in_view_with_its_value(state):
         assert (page["parts"][name][value] * 1.15 <= page["ranges"][axis][1]).all()
 
 
+@pytest.mark.parametrize("state", [*states.presets(ZeroStages), *states.scattered(ZeroStages, 40)])
+def test_a_value_is_behind_its_bar_or_follows_the_rows_name(state):
+    """73.8 ms behind the mark of 96.1 ms would read as the mark's."""
+    widget = ZeroStages()
+    widget.set_raw(state)
+    parts = widget.shown()["parts"]
+    for columns, value, named in (
+        (parts["stacks"], "amount", "shared"),
+        (parts["columns"], "label", "sends"),
+    ):
+        for i in range(4):
+            crossed, text = columns["crossed"][i] > 0, str(columns[value][i])
+            assert str(columns[named][i]).endswith(f", {text}") == crossed
+            assert (columns["x"][i] >= 0) == (not crossed)
+
+
+def test_at_first_three_values_follow_their_names_since_a_mark_is_near():
+    assert [str(text) for text in part("columns")["sends"]] == ["sends 2P, 73.8 ms"] * 3 + ["sends 3P"]
+
+
 def test_past_a_limit_it_is_marked():
     stacks = part("stacks", size=70e9)
     assert (stacks["left"] > 0).tolist() == [True, True, True, False]

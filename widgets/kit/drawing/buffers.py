@@ -1,5 +1,4 @@
-"""Buffers of ranks as rows of cells: the position of each cell, and inside it a slot for each rank whose data
-it may hold.
+"""Buffers of ranks as rows of cells: the position of each cell.
 
 A row of cells is one unit wide, and all rows together are one unit high, the first on top. Everything also
 works on symbols.
@@ -19,13 +18,7 @@ def cell(piece: Real, count: Real, start: float = 0.0) -> tuple[Real, Real]:
     return start + piece / count, start + (piece + 0.92) / count
 
 
-def slot(piece: Real, owner: Real, count: Real, start: float = 0.0) -> tuple[Real, Real]:
-    """(left, right) of a rank's slot within it."""
-    left, right = cell(piece, count, start)
-    return left + (right - left) * owner / count, left + (right - left) * (owner + 1) / count
-
-
-def row(rank: Real, count: Real, share: float = 0.53) -> tuple[Real, Real]:
+def row(rank: Real, count: Real, share: float = 0.6) -> tuple[Real, Real]:
     """(bottom, top) of a rank's buffer; the rest of the row below is for text."""
     height = 1 / np.maximum(count, ROWS_AT_LEAST)
     top = 1 - rank * height

@@ -18,6 +18,7 @@ from bokeh.models import (
     GlyphRenderer,
     IndexFilter,
     Range1d,
+    Title,
 )
 from bokeh.plotting import figure
 from bokeh.transform import factor_cmap
@@ -93,7 +94,6 @@ def plot(
         x_axis_type="log" if x_log else "linear",
         y_axis_type="log" if y_log else "linear",
         x_axis_label=x_title or None,
-        y_axis_label=y_title or None,
         background_fill_color=None,
         border_fill_color=None,
         outline_line_color=None,
@@ -116,7 +116,15 @@ def plot(
             axis.ticker = axis.ticker if (x_log or y_log) else BasicTicker(desired_num_ticks=5)
     p.grid.grid_line_color = COLOR["grid"]
     p.xgrid.grid_line_color = None if not x_log else COLOR["grid"]
+    if y_title:
+        title_above(p, y_title)
     return p
+
+
+def title_above(p: figure, words: str) -> None:
+    """What the vertical axis shows, level above it, where it is read first."""
+    style: dict[str, Any] = {"text_font": FONT, "text_font_size": "13px", "text_font_style": "normal"}
+    p.add_layout(Title(text=words, text_color=COLOR["ink-soft"], standoff=8, **style), "above")
 
 
 def measured(p: figure, source: ColumnDataSource, **scales: Any) -> list:

@@ -24,7 +24,7 @@ export function judge(text, asked) {
   const { value, half, digits } = typed, { expected, within, side, shown, trap, hint } = asked;
   if (isRight(typed, asked)) return { right: true, counts: true, said: `Right: ${shown}.${apart(value, asked)}` };
   if (within && !side && digits === 1 && Math.abs(value - expected) <= half) {
-    return { right: false, counts: false, said: `Right as far as it goes; asked is within ${number(100 * within)} %, so give one digit more.` };
+    return { right: false, counts: false, said: `Right as far as it goes, but the answer must be within ${number(100 * within)} %, so give one digit more.` };
   }
   const meant = asked.family === "percent" ? human(value, "percent") : `${text.trim()} ${asked.unit}`;
   const readAs = typed.bare && asked.unit ? `Read as ${meant}. ` : "";
@@ -51,12 +51,12 @@ function slip(value, { expected, slips = [] }) {
 function distance(value, expected, within, one, beyond) {
   const side = value > expected ? "high" : "low", ratio = Math.abs(value / expected);
   if ((!within || one) && Number.isInteger(expected) && (Math.ceil(value) === expected || Math.floor(value) === expected)) {
-    return "Nearly: asked is a whole number. Which way must this one be rounded?";
+    return "Nearly, but the answer is a whole number. Which way must this one be rounded?";
   }
   if (near(ratio, 1, within ? Math.min(2 * within, CLOSE) : CLOSE_TO_EXACT)) {
-    if (!within) return `Close, a little too ${side}; but this one is asked exactly.`;
+    if (!within) return `Close, a little too ${side}; but this one must be exact.`;
     if (beyond) return `Close, a little too ${side}: ${one === "below" ? "so many no longer fit" : "so few are not enough"}.`;
-    return `Close, a little too ${side}: asked is within ${number(100 * within)} %. Something rounded early, or a small term left out?`;
+    return `Close, a little too ${side}: the answer must be within ${number(100 * within)} %. Something rounded early, or a small term left out?`;
   }
   if (ratio > 10 || ratio < 0.1) return `Too ${side}, by more than a factor of ten.`;
   return within ? `Too ${side}, by more than rounding explains.` : `Too ${side}.`;

@@ -2,7 +2,7 @@
 //
 //   parse("96.6 Gbit/s", "GB/s").value  // 12.075e9, in SI
 //   parse("80", "GB").value             // 80e9: a number alone is in the unit that was asked for
-//   parse("7 bananas", "GB")            // { value: null, refused: "“bananas” is no unit that is known here; asked is …" }
+//   parse("7 bananas", "GB")            // { value: null, refused: "“bananas” is no unit that is known here; this needs …" }
 //
 // The unit is a name ("GB", "days", "%") or a family ("bytes", "count"); the words of a label may stand behind a number that
 // counts. A reading has the names of Python's Reading: value, half, digits, bare, refused. `fitting` takes, of the ways
