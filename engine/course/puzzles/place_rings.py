@@ -74,11 +74,11 @@ WRONG = {
 
 CASES = (  # members and gigabytes of each kind of ring, and GPUs of a node
     ({"data": (4, 3), "tensor": (8, 40)}, 8),
-    ({"long": (16, 10), "short": (8, 9)}, 8),
+    ({"long": (8, 10), "short": (4, 9)}, 4),
     ({"pair": (2, 10), "eight": (8, 9)}, 8),
-    ({"data": (8, 2), "sequence": (2, 6), "tensor": (4, 12)}, 4),
-    ({"data": (16, 5), "pair": (2, 4)}, 4),
-    ({"a": (4, 5), "b": (4, 7), "c": (4, 6)}, 8),
+    ({"data": (4, 2), "sequence": (2, 6), "tensor": (4, 12)}, 4),
+    ({"data": (8, 5), "pair": (2, 4)}, 4),
+    ({"a": (2, 5), "b": (2, 12), "c": (4, 6)}, 8),
 )
 
 

@@ -99,6 +99,7 @@ CASES = (  # tokens, experts, choices of each token, capacity, steps of balancin
     (10, 3, 1, 3, 5, 5),
     (6, 4, 3, 4, 2, 6),
 )
+LONG = 10  # steps of balancing in a run
 FAVOURED = 4  # the first expert's share of liking, over the last one's
 
 
@@ -106,13 +107,13 @@ def run(function):
     """Some tokens without balancing, and after it."""
     tokens, experts, top_k, capacity, _, seed = CASES[3]
     lost = []
-    for steps in (0, 20):
+    for steps in (0, LONG):
         case = (tokens, experts, top_k, capacity, steps, seed)
-        routed = routed_of(function, case)
+        routed = routed_of(function, case, *likings(case))
         lost.append(tokens * top_k - sum([len(each) for each in routed]))
     return (
         f"{tokens} tokens, {experts} experts, {top_k} choices each, capacity {capacity}: {lost[0]} choices are turned away, and {lost[1]} after the biases "
-        "have been balanced for 20 steps.",
+        f"have been balanced for {LONG} steps.",
         None,
     )
 
@@ -120,9 +121,16 @@ def run(function):
 def check(function):
     """All cases, token by token."""
     for case in CASES:
-        compare(routed_of(function, case), case)
+        scores, bias = likings(case)
+        compare(routed_of(function, case, scores, bias), case, scores, bias)
     words, picture = run(function)
     return f"Right, for {len(CASES)} routers. {words}", picture
+
+
+def likings(case):
+    """The tokens' scores and the experts' biases."""
+    scores = scores_of(case)
+    return scores, bias_of(case, scores)
 
 
 def scores_of(case):
@@ -138,10 +146,10 @@ def scores_of(case):
     return found
 
 
-def bias_of(case):
+def bias_of(case, scores):
     """What the engine's rule makes of the biases in some steps on these tokens."""
     tokens, experts, top_k, _, steps, _ = case
-    bias, scores = [0.0] * experts, scores_of(case)
+    bias = [0.0] * experts
     for _ in range(steps):
         load = [0] * experts
         for score in scores:
@@ -158,12 +166,12 @@ def chosen_by(score, bias, top_k):
     return chosen
 
 
-def routed_of(function, case):
+def routed_of(function, case, scores, bias):
     """What the reader's function gives: pairs, for each token."""
     tokens, experts, top_k, capacity, _, _ = case
     call = f"{FUNCTION}(scores, bias, top_k={top_k}, capacity={capacity})"
     given = rows(
-        function(scores_of(case), bias_of(case), top_k, capacity),
+        function([list(score) for score in scores], list(bias), top_k, capacity),
         call,
         "a list with the choices of each token",
         1000,
@@ -188,10 +196,10 @@ def routed_of(function, case):
     return given
 
 
-def compare(routed, case):
+def compare(routed, case, scores, bias):
     """A Slip at the first token that goes elsewhere."""
     tokens, experts, top_k, capacity, _, _ = case
-    scores, bias, taken = scores_of(case), bias_of(case), [0] * experts
+    taken = [0] * experts
     for t in range(tokens):
         chosen = chosen_by(scores[t], bias, top_k)
         full = [e for e in chosen if taken[e] >= capacity]
