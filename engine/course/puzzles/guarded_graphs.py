@@ -7,8 +7,8 @@ LESSON = "18-torch-compile"
 STATEMENT = """
 A function is called with tensors; `calls` lists the `(dtype, size)` of each. Return for each call the number of the graph that runs it: graphs
 are numbered from 0 in the order in which they are compiled, and `None` is a call that runs eagerly. A graph has two guards: one dtype, and
-either one size or any size above 1. Of the graphs whose guards hold, the **newest** runs. If none holds, compile one for the call's
-dtype: for this size alone, as long as every graph was compiled for a call of the same size, and for any size once two of these sizes have differed.
+either one size or any size above 1. Of the graphs whose guards hold, the **newest** runs. If none holds, compile one
+for this dtype. It takes this size alone if all graphs so far were compiled for calls of this very size; else it is open to any size above 1.
 Sizes 0 and 1 always get a graph of their own. After `limit` graphs nothing is compiled any more.
 """
 FUNCTION = "graphs_that_run"

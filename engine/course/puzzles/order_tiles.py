@@ -9,11 +9,11 @@ STATEMENT = """
 A product $C = AB$ has `tall` rows and `wide` columns of tiles. Return them as a list of `(row, column)`, in the order in which their programs
 start. `wave` of them run at a time, and all have `wave` tiles before the next ones start. The tile in row `r` and column `c` reads strip
 `r` of $A$ and strip `c` of $B$; what a wave shares is read once, and the L2 keeps the blocks that were read last. Choose an order that
-needs no more blocks from HBM than groups of as many rows as make a wave a square.
+needs no more blocks from HBM than groups of rows in which each wave is a square.
 """
 FUNCTION = "order"
 START = '''def order(tall, wide, wave):
-    """The tiles (row, column) in the order in which they start."""
+    """The tiles (row, column), in the order of their starts."""
     return [(row, column) for row in range(tall) for column in range(wide)]
 '''
 HINTS = (
@@ -23,7 +23,7 @@ HINTS = (
     "For first in range(0, tall, height): for each column: for each row from first up to min(first + height, tall). The last group may be lower.",
 )
 SOLUTION = '''def order(tall, wide, wave):
-    """The tiles (row, column) in the order in which they start."""
+    """The tiles (row, column), in the order of their starts."""
     height = round(wave ** 0.5)
     tiles = []
     for first in range(0, tall, height):
@@ -37,28 +37,28 @@ OPEN = (
     "and how many would an L2 of twice the size?"
 )
 WRONG = {
-    "row by row": (START, "9 columns"),
+    "row by row": (START, "1 × 9 tiles, and reads"),
     "column by column": (
         START.replace(
             "for row in range(tall) for column in range(wide)",
             "for column in range(wide) for row in range(tall)",
         ),
-        "9 rows",
+        "9 × 1 tiles, and reads",
     ),
     "groups, but row by row inside": (
         SOLUTION.replace(
             "        for column in range(wide):\n            for row in range(first, min(first + height, tall)):\n",
             "        for row in range(first, min(first + height, tall)):\n            for column in range(wide):\n",
         ),
-        "9 columns",
+        "1 × 9 tiles, and reads",
     ),
-    "groups as high as a wave": (SOLUTION.replace("round(wave ** 0.5)", "wave"), "9 rows"),
+    "groups as high as a wave": (SOLUTION.replace("round(wave ** 0.5)", "wave"), "9 × 1 tiles, and reads"),
     "always two rows": (SOLUTION.replace("round(wave ** 0.5)", "2"), "would do"),
     "along the diagonals": (
         START.replace("return [", "return sorted([").replace(
             "(wide)]", "(wide)], key=lambda tile: (tile[0] - tile[1]) % wide)"
         ),
-        "9 rows and 9 columns",
+        "9 × 9 tiles, and reads",
     ),
     "dealt out": (
         "def order(tall, wide, wave):\n    tiles = [(row, column) for row in range(tall) for column in range(wide)]\n"
@@ -160,5 +160,5 @@ def require_few(tiles, case):
         down, across = len({row for row, _ in first}), len({column for _, column in first})
         raise Slip(
             f"{tall} × {wide} tiles, {wave} at a time, an L2 of {room} blocks: {read} blocks come from HBM, and {fewest} would do. Your first wave covers {down} "
-            f"rows and {across} columns, and reads a strip for each of them; make it nearer to a square."
+            f"× {across} tiles, and reads a strip for each row and each column; make it nearer to a square."
         )

@@ -12,7 +12,7 @@ is long; and so on outwards. Choose the order in which the **fewest gigabytes cr
 """
 FUNCTION = "innermost_first"
 START = '''def innermost_first(kinds, per_node):
-    """The names of the kinds of rings, the one whose members are neighbours first."""
+    """The names of the kinds of rings, innermost first."""
     return sorted(kinds, key=lambda name: kinds[name][0], reverse=True)
 '''
 HINTS = (
@@ -24,7 +24,7 @@ HINTS = (
     "and take the cheapest.",
 )
 SOLUTION = '''def innermost_first(kinds, per_node):
-    """The names of the kinds of rings, the one whose members are neighbours first."""
+    """The names of the kinds of rings, innermost first."""
     return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))
 
 

@@ -12,7 +12,7 @@ of `rank`, each a list of rows. The ranks must hold equally much, nothing twice,
 """
 FUNCTION = "pieces"
 START = '''def pieces(a, b, rank, ranks):
-    """This rank's piece of A and its piece of B; each matrix is a list of rows."""
+    """This rank's piece of A, and its piece of B."""
     return a, b
 '''
 HINTS = (
@@ -21,7 +21,7 @@ HINTS = (
     "With width = len(b) // ranks, the rank's columns begin at rank * width. A piece of a row is row[first:first + width].",
 )
 SOLUTION = '''def pieces(a, b, rank, ranks):
-    """This rank's piece of A and its piece of B; each matrix is a list of rows."""
+    """This rank's piece of A, and its piece of B."""
     width = len(b) // ranks
     first, end = rank * width, (rank + 1) * width
     return [row[first:end] for row in a], b[first:end]
