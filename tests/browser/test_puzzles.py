@@ -108,6 +108,22 @@ def test_axe_finds_no_fault_in_a_puzzle_at_work(visit, static, theme):
     assert axe_faults(page) == []
 
 
+def test_a_step_of_fsdp_is_drawn_by_the_readers_list(visit, static):
+    puzzle = puzzles.puzzle("gather_ahead")
+    hand = Hand(visit().go(f"{static}{puzzle.LESSON}/"), "gather_ahead")
+    summary = hand.page.locator(f"{FIGURE} [data-summary]")
+    waits = []
+    for code in (puzzle.START, puzzle.SOLUTION):
+        hand.write(code)
+        hand.press("Run")
+        hand.waits_for("the step takes")
+        expect(summary).to_contain_text("In your order, 4 layers take")
+        waits.append(summary.inner_text())
+    assert waits[0] != waits[1]  # what is gathered late is seen to wait
+    hand.page.locator(FIGURE).get_by_label("Prefetch depth").first.press("ArrowRight")
+    expect(summary).to_contain_text("Gathered 2 ahead")
+
+
 def test_a_wrong_move_is_drawn_where_it_is_stuck(hand):
     hand.write(PUZZLE.WRONG["mirrored"][0])
     hand.press("Run")

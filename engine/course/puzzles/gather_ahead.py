@@ -1,7 +1,7 @@
 """Fully sharded: when a layer's weights are gathered, used and freed, and when its gradient is scattered."""
 
 from engine.course.puzzles.judging import Slip, rows, shown, whole
-from engine.executed.fully_sharded import BACKWARD, FORWARD, GATHER, SCATTER, issued
+from engine.executed.fully_sharded import BACKWARD, FORWARD, GATHER, SCATTER, issued, needed
 from engine.mechanism.timeline import schedule
 
 TITLE = "gather ahead, and scatter"
@@ -131,7 +131,7 @@ def run(function):
     return (
         f"{layers} layers, {ahead} gathered ahead: the step takes {total:g} ms, in {total - passes:g} of which the arithmetic waits. A gather or a scatter "
         f"takes {LASTS_MS['gather']:g} ms, a forward {LASTS_MS['forward']:g}, a backward {LASTS_MS['backward']:g}.",
-        None,
+        drawn(work, layers, ahead),
     )
 
 
@@ -228,20 +228,8 @@ def written(entry):
 # -- the engine's timetable -----------------------------------------------------------------------------------
 def ended(work):
     """When a step of this list ends, ms."""
-    kind, after = [KINDS[what] for what, _ in work], []
-    last, gather, backward = None, {}, {}
-    for at in range(len(work)):
-        what, layer = work[at]
-        if what == "gather":
-            after.append([] if last is None else [last])
-            gather.setdefault(layer, []).append(at)
-        elif what == "scatter":
-            after.append([backward[layer]])
-        else:
-            after.append([gather[layer].pop(0)])
-            last = at
-            backward[layer] = at
-    return total_ms(kind, after)
+    kind, layer = [KINDS[what] for what, _ in work], [layer for _, layer in work]
+    return total_ms(kind, needed(kind, layer))
 
 
 def total_ms(kind, after):
@@ -259,5 +247,14 @@ def require_short(work, layers, ahead):
     if total > best + 1e-9:
         raise Slip(
             f"With {layers} layers and {ahead} ahead, the step takes {total:g} ms; {best:g} would do. Gather earlier: while one layer computes, the wire can "
-            "fetch the next."
+            "fetch the next.",
+            drawn(work, layers, ahead) if layers > 1 else None,
         )
+
+
+def drawn(work, layers, ahead):
+    """The state of the figure ``fsdp_timeline``: 4 times the layer, which it counts from 1, plus the kind."""
+    return {
+        "set": {"layers": str(layers), "prefetch": str(ahead)},
+        "give": {"own": [1] + [4 * (layer + 1) + KINDS[what] for what, layer in work]},
+    }

@@ -149,6 +149,7 @@ def test_a_step_of_the_solution_lasts_as_long_as_the_engines():
             1.0,
             1.0,
             0.0,
+            fully_sharded.NOT_OWN,
         )
         assert gather_ahead.ended(function("gather_ahead")(layers, ahead)) == float(engines["total_s"])
         assert gather_ahead.LASTS_MS["gather"] == gather_ahead.LASTS_MS["scatter"]
