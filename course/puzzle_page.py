@@ -3,13 +3,15 @@ one text of plain Python that imports nothing but ``math``.
 
 The page's Python (Brython) has no numpy and no packages. So functions are taken out of their files as they
 are, without annotations, docstrings and decorators; what they use is taken first. Two different things of one
-name, or a module that is not the engine's, stop the build.
+name, or a module that is not the engine's, stop the build. The engine's checks of arguments (``check.…(…)``)
+stay behind: what a page hands it is the puzzle's own.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import symtable
 from functools import cache
 from pathlib import Path
 
@@ -93,7 +95,7 @@ class Taken:
 
 
 class Bare(ast.NodeTransformer):
-    """Without annotations, docstrings and decorators."""
+    """Without annotations, docstrings, decorators and checks of arguments."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
@@ -108,20 +110,32 @@ class Bare(ast.NodeTransformer):
         node.decorator_list, node.body = [], _without_docstring(node.body)
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        match node.value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="check"))):
+                return None
+        return node
+
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0]
+    first = body[0] if body else None
     said = first.value if isinstance(first, ast.Expr) else None
     is_text = isinstance(said, ast.Constant) and isinstance(said.value, str)
-    return (body[1:] or [ast.Pass()]) if is_text else body
+    return (body[1:] if is_text else body) or [ast.Pass()]
 
 
 def _names(text: str) -> set[str]:
-    return {
-        node.id
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
+    """What a text takes from its module or from Python; a function's own variables are its own."""
+    module = symtable.symtable(text, "a statement", "exec")
+    found, look = (
+        {each.get_name() for each in module.get_symbols() if each.is_referenced()},
+        module.get_children(),
+    )
+    while look:
+        scope = look.pop()
+        found |= {each.get_name() for each in scope.get_symbols() if each.is_global()}
+        look.extend(scope.get_children())
+    return found
 
 
 @cache

@@ -24,6 +24,7 @@ COLUMNS = {
     "predictions": "Predictions",
     "first": "Right at first",
     "targets": "Targets",
+    "puzzles": "Puzzles",
     "exercises": "Exercises",
 }
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
@@ -68,6 +69,11 @@ def targets(lesson: Lesson) -> list[str]:
     return [name for name in lesson.widgets if all_widgets()[name].break_it]
 
 
+def puzzles(lesson: Lesson) -> list[str]:
+    """The functions of a lesson that a reader can write."""
+    return [options["name"] for options in lesson.options("puzzle")]
+
+
 def exercises(lesson: Lesson) -> dict[str, int]:
     """Anchor of each exercise -> the number of its parts to be answered."""
     found = {}
@@ -83,6 +89,7 @@ def contents(lesson: Lesson) -> dict:
         "lesson": lesson.name,
         "predictions": predictions(lesson),
         "targets": targets(lesson),
+        "puzzles": puzzles(lesson),
         "exercises": exercises(lesson),
     }
 

@@ -25,6 +25,7 @@ KINDS = ("gather", "forward pass", "backward pass", "reduce-scatter")
 GATHER, FORWARD, BACKWARD, SCATTER = range(4)
 COMPUTE, NETWORK = range(2)  # the two streams
 MOST_LAYERS = 32
+NOT_OWN = [0.0]  # instead of somebody's own order (own_order)
 TASKS, LEVELS = 5 * MOST_LAYERS, 7 * MOST_LAYERS + 1  # the most in a step with this many layers
 
 
@@ -159,6 +160,7 @@ def state_bytes(model: models.Model, layers: Real, ranks: Real) -> Real:
     network_s=(),
     exposed_s=(),
     exposed_share=(),
+    own=(),
     peak_bytes=(),
 )
 def simulate_step(
@@ -172,6 +174,7 @@ def simulate_step(
     gradient_bytes: float,
     activation_bytes: float,
     rebuilt_bytes: float,
+    own: list[float],
 ) -> dict[str, Any]:
     """One micro-batch through all layers and back. With ``prefetch`` d at most d + 1 layers are gathered at a
     time: a gather waits until the use d + 1 places before it is done; with 0 nothing overlaps the next
@@ -179,10 +182,14 @@ def simulate_step(
 
     Returns the tasks in the order of issue, each with the task it waits for (−1: none); the stretches in
     which the wire works while the arithmetic waits, with the task waited for; and from each ``level_s`` on
-    the memory in use beside the sharded state. Every layer is gathered twice, 3P in all; PyTorch may keep the
+    the memory in use beside the sharded state. ``own`` is somebody's order (own_order) instead of that of
+    ``prefetch``. Every layer is gathered twice, 3P in all; PyTorch may keep the
     last layer from forward to backward.
     """
     kind, layer, after = issued(int(layers), int(prefetch))
+    if own[0] > 0:
+        kind, layer = own_order(own)
+        after = needed(kind, layer)
     lasts_s = [gather_s, forward_s, backward_s, scatter_s]
     stream = [NETWORK if kind[i] == GATHER or kind[i] == SCATTER else COMPUTE for i in range(len(kind))]
     duration_s = [lasts_s[kind[i]] for i in range(len(kind))]
@@ -215,6 +222,7 @@ def simulate_step(
         "network_s": layers * (2 * gather_s + scatter_s),
         "exposed_s": total_s - compute_s,
         "exposed_share": 1 - compute_s / total_s,
+        "own": 1 if own[0] > 0 else 0,
         "peak_bytes": max([gathered[i] + gradients[i] + activations[i] for i in range(len(level_s))]),
     }
 
@@ -242,6 +250,37 @@ def issued(layers: int, prefetch: int) -> tuple[list[int], list[int], list[list[
             layer.append(uses - use)
             after.append([done[use]])
     return kind, layer, after
+
+
+def own_order(own: list[float]) -> tuple[list[int], list[int]]:
+    """(kind, layer) of the tasks of somebody's own step: a column of 1, then for each task 4 times its layer
+    plus its kind."""
+    kind, layer = [], []
+    for i in range(1, len(own)):
+        kind.append(int(own[i]) % 4)
+        layer.append(int(own[i]) // 4)
+    return kind, layer
+
+
+def needed(kind: list[int], layer: list[int]) -> list[list[int]]:
+    """The tasks that each depends on, in an order that makes every pass once: a gather on the pass before it
+    in the list, a pass on the gather of its layer that is its own, a scatter on its backward pass. What is
+    not there is not waited for."""
+    after, before = [], -1
+    for i in range(len(kind)):
+        need = before if kind[i] == GATHER else -1
+        gathers = 0
+        for j in range(i):
+            if layer[j] == layer[i] and kind[j] == GATHER:
+                gathers += 1
+                if kind[i] == FORWARD and gathers == 1 or kind[i] == BACKWARD and gathers == 2:
+                    need = j
+            elif layer[j] == layer[i] and kind[j] == BACKWARD and kind[i] == SCATTER:
+                need = j
+        if kind[i] == FORWARD or kind[i] == BACKWARD:
+            before = i
+        after.append([need] if need >= 0 else [])
+    return after
 
 
 def memory_levels(
@@ -330,8 +369,8 @@ def note(
     activations.append(activation_bytes)
 
 
-def run(at: Layer, layers: Real, prefetch: Real = 1) -> dict:
-    """``simulate_step`` for layers like this."""
+def run(at: Layer, layers: Real, prefetch: Real = 1, own: Any = None) -> dict:
+    """``simulate_step`` for layers like this, in somebody's ``own`` order if there is one."""
     check.whole(layers=layers)
     check.whole(at_least=0, prefetch=prefetch)
     return simulate_step(
@@ -345,4 +384,5 @@ def run(at: Layer, layers: Real, prefetch: Real = 1) -> dict:
         at.gradient_bytes,
         at.activation_bytes,
         at.rebuilt_bytes,
+        NOT_OWN if own is None else own,
     )

@@ -82,6 +82,28 @@ def read(
     put_on_top(newer, older, block)
 
 
+def read_wave(
+    start: int,
+    end: int,
+    row: list[int],
+    column: list[int],
+    tiles_m: int,
+    tiles_n: int,
+    tiles_k: int,
+    room: float,
+    newer: list[int],
+    older: list[int],
+    state: list[int],
+    counts: list[int],
+) -> None:
+    """Read what the programs from ``start`` up to ``end`` need, each the tile in its row and column: together
+    along k, and at each step one after the other."""
+    for step in range(tiles_k):
+        for number in range(start, end):
+            read(1 + row[number] * tiles_k + step, room, newer, older, state, counts)
+            read(1 + tiles_m * tiles_k + step * tiles_n + column[number], room, newer, older, state, counts)
+
+
 @program(a_state=MOST, b_state=MOST, c_state=MOST, asked=(), read=(), wave_asked=(), wave_read=())
 def run(
     tiles_m: float, tiles_n: float, tiles_k: float, group: float, at_a_time: float, room: float, until: float
@@ -97,6 +119,11 @@ def run(
     blocks = all_a + tiles_k * tiles_n
     newer, older, state = full(blocks + 1, 0), full(blocks + 1, 0), full(blocks + 1, 0)
     counts, before, start, end = full(3, 0), full(3, 0), 0, 0
+    row, column = full(tiles_m * tiles_n, 0), full(tiles_m * tiles_n, 0)
+    for number in range(tiles_m * tiles_n):
+        first, place = number // (group * tiles_n) * group, number % (group * tiles_n)
+        height = min(tiles_m - first, group)
+        row[number], column[number] = first + place % height, place // height
     while start < until:
         for i in range(3):
             before[i] = counts[i]
@@ -106,14 +133,7 @@ def run(
             elif state[block] == PUT_OUT:
                 state[block] = AWAY
         end = min(start + int(at_a_time), tiles_m * tiles_n)
-        for step in range(tiles_k):
-            for number in range(start, end):
-                first = number // (group * tiles_n) * group
-                height = min(tiles_m - first, group)
-                place = number % (group * tiles_n)
-                row, column = first + place % height, place // height
-                read(1 + row * tiles_k + step, room, newer, older, state, counts)
-                read(1 + all_a + step * tiles_n + column, room, newer, older, state, counts)
+        read_wave(start, end, row, column, tiles_m, tiles_n, tiles_k, room, newer, older, state, counts)
         start = start + int(at_a_time)
     a_state, b_state, c_state = full(all_a, 0), full(tiles_k * tiles_n, 0), full(tiles_m * tiles_n, 0)
     for number in range(end):

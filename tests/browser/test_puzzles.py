@@ -1,5 +1,5 @@
 """Puzzles as a reader meets them: by mouse and by keyboard, at both widths, static and served, in Firefox too;
-what a page loads before anybody presses *run*; and what code that would never end leaves behind."""
+what a page loads before anybody presses *run*; what code that would never end leaves behind; and axe."""
 
 import gzip
 import json
@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from engine.course import puzzles
 from tests.browser.firefox import Firefox
+from tests.browser.test_shell import AXE, PHONE, axe_faults
 from tests.conftest import ROOT
 
 LESSON = "07-pipeline-parallel/"
@@ -21,10 +22,10 @@ FIGURE = ".puzzle + figure.widget"
 
 
 class Hand:
-    """A reader at the puzzle of lesson 07."""
+    """A reader at a puzzle, that of lesson 07 if no other is named."""
 
-    def __init__(self, page):
-        self.page, self.puzzle = page, page.locator("[data-puzzle=one_f_one_b]")
+    def __init__(self, page, name="one_f_one_b"):
+        self.page, self.puzzle = page, page.locator(f"[data-puzzle={name}]")
         self.area, self.said = self.puzzle.locator("textarea"), self.puzzle.locator("[data-said]")
         expect(self.puzzle).to_have_attribute("data-ready", "")
 
@@ -65,6 +66,62 @@ def test_a_reader_runs_sees_a_slip_and_solves_it(visit, origin):
     expect(drawn.locator("[data-note]")).to_be_hidden()
     hand.page.get_by_role("button", name="Bring it back").click()
     expect(hand.page.locator(FIGURE)).to_have_count(0)
+
+
+@pytest.mark.parametrize("name", puzzles.names())
+def test_each_solution_passes_is_counted_and_is_still_there_later(visit, static, name):
+    """In the page's own Python, one in three on a phone; the line at the lesson's end counts it."""
+    puzzle = puzzles.puzzle(name)
+    window = visit(**(PHONE if puzzles.names().index(name) % 3 == 0 else {}))
+    window.forgive("ERR_ABORTED")  # it leaves a page while figures still come
+    hand = Hand(window.go(f"{static}{puzzle.LESSON}/"), name)
+    expect(hand.page.locator("[data-lesson-end]")).to_contain_text("puzzles 0 of 1")
+    hand.write(puzzle.START)
+    hand.press("Check")
+    expect(hand.said).to_have_attribute("data-verdict", "wrong")
+    hand.write(puzzle.SOLUTION)
+    hand.press("Check")
+    hand.waits_for("Right, for")
+    expect(hand.page.locator("[data-lesson-end]")).to_contain_text("puzzles 1 of 1")
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert hand.page.evaluate(wide) == 0
+    hand.page.reload()
+    expect(hand.puzzle).to_have_attribute("data-solved", "")
+    expect(hand.area).to_have_value(puzzle.SOLUTION)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_fault_in_a_puzzle_at_work(visit, static, theme):
+    """Its hints open, something printed, a line that is wrong; and its solution."""
+    page = visit(color_scheme=theme).go(f"{static}11-inference/")
+    page.evaluate(AXE)
+    hand = Hand(page, "shared_prefixes")
+    hand.write("print('here')\ndef held(requests):\n    return nothing\n")
+    hand.press("Check")
+    hand.waits_for("Line 3")
+    for hint in hand.puzzle.locator("summary").all():
+        hint.click()
+    assert axe_faults(page) == []
+    hand.puzzle.get_by_role("button", name="Put it into the editor").click()
+    hand.press("Check")
+    hand.waits_for("Right, for")
+    assert axe_faults(page) == []
+
+
+def test_a_step_of_fsdp_is_drawn_by_the_readers_list(visit, static):
+    puzzle = puzzles.puzzle("gather_ahead")
+    hand = Hand(visit().go(f"{static}{puzzle.LESSON}/"), "gather_ahead")
+    summary = hand.page.locator(f"{FIGURE} [data-summary]")
+    waits = []
+    for code in (puzzle.START, puzzle.SOLUTION):
+        hand.write(code)
+        hand.press("Run")
+        hand.waits_for("the step takes")
+        expect(summary).to_contain_text("In your order, 4 layers take")
+        waits.append(summary.inner_text())
+    assert waits[0] != waits[1]  # what is gathered late is seen to wait
+    hand.page.locator(FIGURE).get_by_label("Prefetch depth").first.press("ArrowRight")
+    expect(summary).to_contain_text("Gathered 2 ahead")
 
 
 def test_a_wrong_move_is_drawn_where_it_is_stuck(hand):
@@ -141,10 +198,11 @@ def test_the_code_comes_back_by_itself_and_by_a_link(visit, static):
     expect(broken.locator("[data-puzzle] [data-said]").first).to_contain_text("damaged")
 
 
-def test_nobody_pays_for_what_nobody_runs(visit, static):
+@pytest.mark.parametrize("lesson", ["07-pipeline-parallel/", "17-triton/"])
+def test_nobody_pays_for_what_nobody_runs(visit, static, lesson):
     window, asked = visit(), []
     window.page.on("request", lambda request: asked.append(request.url.removeprefix(static)))
-    page = window.go(static + LESSON)
+    page = window.go(static + lesson)
     page.mouse.wheel(0, 20_000)
     page.wait_for_timeout(500)
     mine = {name.split("?")[0] for name in asked if "puzzle" in name}
@@ -167,6 +225,33 @@ def test_the_frame_can_neither_read_the_page_nor_ask_anybody(hand):
     assert json.loads(tried) == {"parent": "no", "kept": "no"}
 
 
+@pytest.mark.parametrize("name", ["gather_ahead", "order_tiles", "pick_buckets"])
+def test_a_sample_is_judged_in_firefox(static, name):
+    puzzle, firefox = puzzles.puzzle(name), Firefox()
+    try:
+        tab = firefox.open()
+        tab.go(f"{static}{puzzle.LESSON}/")
+        tab.until("() => !!document.querySelector('[data-puzzle][data-ready]')")
+        judged_in(tab, puzzle.SOLUTION, "check", "Right, for")
+    finally:
+        firefox.close()
+
+
+def judged_in(tab, code, task, words):
+    """Put code into Firefox's editor and judge it, until the page says these words."""
+    tab.ask(
+        "(code, task) => { const puzzle = document.querySelector('[data-puzzle]'), area = puzzle.querySelector('textarea');"
+        " area.focus(); return new Promise(done => { const wait = setInterval(() => { if (!puzzle.dataset.ready) return;"
+        " clearInterval(wait); area.value = code; area.dispatchEvent(new Event('input'));"
+        " puzzle.querySelector(`[data-${task}]`).click(); done(1); }, 20); }); }",
+        code,
+        task,
+    )
+    said = "words => document.querySelector('[data-puzzle] [data-said]').textContent.includes(words)"
+    tab.until(said, words, seconds=40)
+    tab.until("() => document.querySelector('[data-puzzle]').dataset.busy === undefined")
+
+
 def test_in_firefox(static):
     firefox = Firefox()
     try:
@@ -179,17 +264,7 @@ def test_in_firefox(static):
             (ENDLESS["recursion"][0], "run", "Line 2: A function calls itself"),
             (PUZZLE.START, "run", "holds the activations of 8"),
         ):
-            tab.ask(
-                "(code, task) => { const puzzle = document.querySelector('[data-puzzle]'), area = puzzle.querySelector('textarea');"
-                " area.focus(); return new Promise(done => { const wait = setInterval(() => { if (!puzzle.dataset.ready) return;"
-                " clearInterval(wait); area.value = code; area.dispatchEvent(new Event('input'));"
-                " puzzle.querySelector(`[data-${task}]`).click(); done(1); }, 20); }); }",
-                code,
-                task,
-            )
-            said = "words => document.querySelector('[data-puzzle] [data-said]').textContent.includes(words)"
-            tab.until(said, words, seconds=40)
-            tab.until("() => document.querySelector('[data-puzzle]').dataset.busy === undefined")
+            judged_in(tab, code, task, words)
         drawn = "() => document.querySelector('.puzzle + figure [data-summary]')?.textContent.includes('your schedule')"
         tab.until(drawn)
         time.sleep(0.2)

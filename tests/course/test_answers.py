@@ -174,6 +174,7 @@ def test_the_page_of_progress_counts_what_the_built_lessons_hold(site):
         )
         assert row["predictions"] == [f"{slug}.{key[1]}" for slug, key in zip(slugs, keys) if key]
         assert row["targets"] == [slug for slug, figure in zip(slugs, figures) if "data-break-it" in figure]
+        assert row["puzzles"] == re.findall(r'data-puzzle="(\w+)"', lesson)
         assert row["exercises"] == {
             name: box.count("<form") + box.count("data-worked") for name, box in boxes
         }

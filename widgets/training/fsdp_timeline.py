@@ -5,7 +5,7 @@ import numpy as np
 
 from engine import catalog
 from engine.executed import fully_sharded, zero
-from engine.executed.fully_sharded import BACKWARD, FORWARD, GATHER, MOST_LAYERS, SCATTER
+from engine.executed.fully_sharded import BACKWARD, FORWARD, GATHER, MOST_LAYERS, NOT_OWN, SCATTER
 from engine.mechanism import matmul, start_ups
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
@@ -81,6 +81,9 @@ class FsdpTimeline(Widget):
         help="On average: in nodes of eight, seven hops of a ring are over NVLink and one over a card",
     )
 
+    own = tuple(NOT_OWN)
+    given = {"own": own}  # a reader's step, as fully_sharded.own_order reads it
+
     presets = {
         "8 layers of Llama 3 8B": {},
         "Nothing ahead": {"prefetch": 0},
@@ -141,11 +144,15 @@ class FsdpTimeline(Widget):
 
     @once
     def run(self):
-        return fully_sharded.run(self.layer(), self.layers, self.prefetch)
+        return fully_sharded.run(self.layer(), self.layers, self.prefetch, self.own)
 
     @once
     def without_prefetch(self):
         return fully_sharded.run(self.layer(), self.layers, 0)
+
+    def is_own(self):
+        """Whether a reader's step is drawn."""
+        return self.run()["own"] > 0
 
     def state_bytes(self):
         return fully_sharded.state_bytes(self.model, self.layers, self.ranks)
@@ -465,8 +472,9 @@ class FsdpTimeline(Widget):
     def summary(self):
         step = self.run()
         ahead = f"Gathered {show(self.prefetch, 'count')} ahead"
+        order = choose(self.prefetch > 0, ahead, "With nothing ahead")
         return (
-            f"{choose(self.prefetch > 0, ahead, 'With nothing ahead')}, {show(self.layers, 'count')} layers "
+            f"{choose(self.is_own(), 'In your order', order)}, {show(self.layers, 'count')} layers "
             f"take {show(step['total_s'], 'seconds')}, {show(step['exposed_s'], 'seconds')} of it waiting "
             f"for the wire, and hold {show(self.peak_bytes(), 'bytes')} at the peak."
         )

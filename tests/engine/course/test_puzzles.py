@@ -1,16 +1,12 @@
-"""The puzzles: each solution is right, each wrong answer gets the words that help, and the engine agrees."""
+"""The puzzles: each solution is right, each wrong answer gets the words that help; files at a shell."""
 
 import json
 
-import numpy as np
 import pytest
 
 from engine.__main__ import main
 from engine.course import puzzle_files, puzzles
-from engine.course.puzzles import judging, one_f_one_b
-from engine.executed import pipeline_schedules, ranks, ranks_schedules
-from engine.mechanism import mesh, online_softmax
-from engine.serving import shape_buckets
+from engine.course.puzzles import judging
 
 NAMES = puzzles.names()
 WRONG = [(name, slip) for name in NAMES for slip in puzzles.puzzle(name).WRONG]
@@ -19,13 +15,6 @@ WRONG = [(name, slip) for name in NAMES for slip in puzzles.puzzle(name).WRONG]
 def tried(name, code, task="check"):
     puzzle = puzzles.puzzle(name)
     return judging.tried(code, puzzle.FUNCTION, getattr(puzzle, task))
-
-
-def function(name):
-    """The solution, as a function."""
-    names = {}
-    exec(puzzles.puzzle(name).SOLUTION, names)
-    return names[puzzles.puzzle(name).FUNCTION]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,63 +89,6 @@ def test_awkward_code_is_answered_at_its_line(what):
 def test_json_for_the_page_is_json():
     value = {"a": [1, 2.5, None, True, 'é日本🎉"\\\n'], "b": {"c": ("x",)}}
     assert json.loads(judging.as_json(value)) == json.loads(json.dumps(value))
-
-
-# -- the engine agrees ---------------------------------------------------------------------------------------
-def test_the_engines_1f1b_is_the_solution():
-    for stages, batches in one_f_one_b.SIZES:
-        mine = one_f_one_b.played(
-            one_f_one_b.orders_of(function("one_f_one_b"), stages, batches), stages, batches
-        )
-        engines = pipeline_schedules.by_key("1f1b", stages, batches)
-        assert max(mine["end"]) == engines["total_s"]
-        assert mine["held"] == list(engines["held"][:stages])
-
-
-def test_a_ring_of_the_solution_is_executed():
-    """``ranks.execute`` sums what ranks send: the chunks of the solution make every sum complete."""
-    for count in (2, 3, 8):
-        pieces = ranks_schedules.cut(count, count)
-        steps = [
-            ranks.Step(
-                ranks_schedules.SCATTER,
-                tuple(
-                    ranks.Move(rank, (rank + 1) % count, *pieces[c], pieces[c][0], ranks.ADD)
-                    for rank in range(count)
-                    for c in [function("ring_step")(rank, count, step)]
-                ),
-            )
-            for step in range(count - 1)
-        ]
-        buffers = ranks.example(count, count)
-        owners = puzzles.puzzle("ring_step").reduced(function("ring_step"), count)
-        outputs = [pieces[chunk] for chunk in owners]
-        last = ranks.execute("reduce_scatter", ranks.full_memory(buffers), steps, pieces, outputs).states[-1]
-        for rank, chunk in enumerate(owners):
-            assert last.values[rank][chunk] == np.sum(buffers, axis=0)[chunk]
-
-
-def test_coordinates_are_the_meshs():
-    size = mesh.sizes(gpus=512.0, tp=8.0, pp=4.0)
-    for rank in (0, 7, 8, 300, 511):
-        at = mesh.coordinates(float(rank), size)
-        assert function("rank_coordinates")(rank, [8, 16, 4]) == [at.tp, at.dp, at.pp]
-
-
-def test_merged_parts_are_the_engines():
-    one, other = (3.0, 1.5, 4.0), (2.0, 1.0, -1.0)
-    parts = [online_softmax.Partial(*map(np.array, (m, t, [w]))) for m, t, w in (one, other)]
-    engines = online_softmax.joined(*parts)
-    wanted = [engines.maximum, engines.total, engines.weighted[0]]
-    assert function("merge_partials")(one, other) == pytest.approx([float(each) for each in wanted])
-
-
-def test_the_best_sizes_are_the_engines():
-    counts = shape_buckets.batches(24, 0.8, 1)
-    for kept in (1, 3, 8):
-        mine = function("pick_buckets")(counts, kept)
-        fewest = shape_buckets.padding(counts, shape_buckets.buckets_of(shape_buckets.best(counts, kept)))
-        assert shape_buckets.padding(counts, shape_buckets.buckets_of(mine)) == fewest
 
 
 # -- the command line ----------------------------------------------------------------------------------------

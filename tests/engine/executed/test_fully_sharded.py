@@ -230,3 +230,17 @@ def test_bad_steps_are_refused(bad):
 def test_bad_traffic_is_refused(bad):
     with pytest.raises(ValueError, match="must be"):
         fs.traffic_elements(**{**dict(params=1e9, ranks=8, stage=1), **bad})
+
+
+@given(st.integers(1, 8), st.integers(0, 4))
+def test_an_own_order_that_is_the_engines_is_its_step(layers, prefetch):
+    kind, layer, after = fs.issued(layers, prefetch)
+    assert fs.needed(kind, layer) == after
+    own = [1.0, *(4.0 * number + what for what, number in zip(kind, layer))]
+    assert fs.own_order(own) == (kind, layer)
+    times = (1.0, 2.0, 1.5, 0.5, 3.0, 2.0, 1.0, 0.0)
+    mine, engines = (
+        fs.simulate_step(layers, ahead, *times, order) for ahead, order in ((0, own), (prefetch, fs.NOT_OWN))
+    )
+    assert mine.pop("own") == 1 and engines.pop("own") == 0
+    assert all(np.array_equal(mine[name], engines[name], equal_nan=True) for name in engines)

@@ -39,7 +39,7 @@ function setRead(read) {
 }
 
 // -- counts ----------------------------------------------------------------------------------------------------------------------
-// What a lesson holds: its predictions, the targets of its widgets, its exercises with the parts that each has to be answered.
+// What a lesson holds: its predictions, the targets of its widgets, its puzzles, its exercises with the parts that each has to be answered.
 function contentsOfPage() {
   const figures = [...document.querySelectorAll("figure.widget")];
   const asking = figures.filter(figure => figure.querySelector("[data-predict]"));
@@ -47,17 +47,19 @@ function contentsOfPage() {
     lesson: nameOf(""),
     predictions: asking.map(figure => `${figure.dataset.widget}.${figure.querySelector("[data-predict]").dataset.predict}`),
     targets: figures.filter(figure => figure.querySelector("[data-break-it]")).map(figure => figure.dataset.widget),
+    puzzles: [...document.querySelectorAll("[data-puzzle]")].map(puzzle => puzzle.dataset.puzzle),
     exercises: Object.fromEntries([...document.querySelectorAll(".admonition.exercise")].map(box => [box.id, box.querySelector(".answers").childElementCount])),
   };
 }
 
-function counts({ lesson, predictions, targets, exercises }) {
+function counts({ lesson, predictions, targets, puzzles, exercises }) {
   const answered = ([name, parts]) => Array.from({ length: parts }, (_, part) => kept.get(`answer.${lesson}.${name}.${part}`)).every(Boolean);
   return {
     read: [+readLessons().has(lesson), 1],
     predictions: [predictions.filter(key => kept.get(`predicted.${key}`) !== null).length, predictions.length],
     first: [rightAtFirst(predictions), predictions.length],
     targets: [targets.filter(slug => kept.get(`broke.${slug}`)).length, targets.length],
+    puzzles: [puzzles.filter(name => kept.get(`solved.${name}`)).length, puzzles.length],
     exercises: [Object.entries(exercises).filter(answered).length, Object.keys(exercises).length],
   };
 }
@@ -86,9 +88,9 @@ function watchEnd() {
   end.replaceChildren(note, done, button, " · ", more);
   const opened = performance.now(), contents = contentsOfPage();
   end.say = () => {
-    const { read, predictions, first, targets, exercises } = counts(contents);
+    const { read, predictions, first, targets, puzzles, exercises } = counts(contents);
     note.textContent = read[0] ? "✓ You have read this lesson. " : "";
-    done.textContent = `Predictions ${of(predictions)}${first[0] ? `, ${first[0]} right at first` : ""}; targets found ${of(targets)}; exercises ${of(exercises)}. `
+    done.textContent = `Predictions ${of(predictions)}${first[0] ? `, ${first[0]} right at first` : ""}; targets found ${of(targets)}; ${puzzles[1] ? `puzzles ${of(puzzles)}; ` : ""}exercises ${of(exercises)}. `
       + (remembering ? "This browser remembers it; nobody else is told. " : "This browser keeps nothing, so it is forgotten when you leave. ");
     button.textContent = read[0] ? "Mark as unread" : "Mark as read";
   };
@@ -129,7 +131,7 @@ function showTable() {
 function fill(row, name, done, all) {
   const cell = row.querySelector(`[data-cell="${name}"]`);
   const isOne = name === "read" && all === 1;
-  cell.textContent = isOne ? (done ? "✓" : "–") : of([done, all]);
+  cell.textContent = isOne ? (done ? "✓" : "–") : all ? of([done, all]) : "–";
   cell.toggleAttribute("data-all", all > 0 && done === all);
 }
 

@@ -41,6 +41,7 @@ class Puzzle {
     this.on("[data-again]", () => this.put(this.start));
     this.on("[data-way]", () => this.put(this.$("[data-solution]").textContent));
     this.on("[data-link]", () => this.link());
+    if (kept.get(`solved.${this.name}`)) element.dataset.solved = "";
     this.number();
     element.dataset.ready = "editor";
   }
