@@ -37,7 +37,7 @@ BY_HAND = {
     "break_even_flops_per_element(a100)": "38.3",  # 4 · 19.5 / 2.039
     'break_even_flops_per_element(gpu("b200"))': "37.5",  # 4 · 75 / 8
     "gelu_bytes(elements=1) / fusion.fused_bytes(1)": "9×",  # 18 passes, 2
-    "launch_bound_elements(h100) | params": "3.18M",  # 3.8 µs · 3.35e12 / 4
+    "launch_bound_elements(h100) | params": "10.1M",  # 12 µs · 3.35e12 / 4
     "np.floor(np.sqrt(h100": "241",  # √58,368
     "np.floor(np.sqrt(a100": "204",  # √41,984
     "2 / (2 * 64**2) | times": "10.3×",  # 83,968 / 8,192
