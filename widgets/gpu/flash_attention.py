@@ -507,8 +507,8 @@ class FlashAttention(Widget):
     def compute_bound(self):
         return (self.memory_s() < self.arithmetic_s()) & (self.tiled(self.seq) <= self.standard(self.seq)), (
             "Compute-bound even without an L2: all bytes from HBM would take "
-            f"{show(self.memory_s(), 'seconds')}, the arithmetic {show(self.arithmetic_s(), 'seconds')}. A larger tile would save bytes that "
-            "nobody waits for."
+            f"{show(self.memory_s(), 'seconds')}, the arithmetic {show(self.arithmetic_s(), 'seconds')}. A "
+            "larger tile would save bytes that nobody waits for."
         )
 
     def summary(self):
