@@ -8,7 +8,8 @@ import torch
 
 from kernels.attention import attention
 from kernels.matmul import matmul
-from kernels.softmax import softmax
+from kernels.persistent import matmul as persistent
+from kernels.softmax import Softmax, softmax
 from kernels.vector_add import add
 
 TILES = {"block_m": 32, "block_n": 16, "block_k": 16}
@@ -37,6 +38,12 @@ def differences() -> dict[str, float]:
              "softmax": off(softmax(tensor(rows)), normalised(rows)),
              "linear_gelu": off(matmul(tensor(a), tensor(b), tensor(bias), **TILES), gelu(product + bias)),
              "attention": off(attention(tensor(q), tensor(k), tensor(v), 32, 16), normalised(q @ k.T / 4) @ v)}
+    x, dy = tensor(rows).requires_grad_(), values(5, 100)
+    Softmax.apply(x).backward(tensor(dy))
+    y = normalised(rows)
+    found["softmax's gradient"] = off(x.grad, y * (dy - (y * dy).sum(axis=1, keepdims=True)))
+    left, right = values(70, 44), values(44, 36)  # rows of whole sixteen bytes
+    found["persistent"] = off(persistent(tensor(left), tensor(right), programs=3, **TILES), left.astype(np.float64) @ right)
     for group in (1, 2, 3):
         found[f"matmul, groups of {group}"] = off(matmul(tensor(a), tensor(b), group=group, **TILES), product)
     return found

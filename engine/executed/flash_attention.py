@@ -1,10 +1,10 @@
-"""Attention in tiles: what it moves over HBM, and the algorithm itself, executed on numpy with every access
-counted.
+"""Attention in tiles: what it moves, and the algorithm itself, executed on numpy with every access counted.
 
-There are two levels of memory, as in the paper: HBM, and an SRAM of M values for each thread block. Standard
+As in the paper there is an SRAM of M values for each thread block, and all else is behind it. Standard
 attention writes the N×N scores out and reads them again. Tiled attention keeps one tile of them in SRAM and
 carries a running softmax (``online_softmax``) from tile to tile (Dao et al., FlashAttention,
-arXiv:2205.14135).
+arXiv:2205.14135). Of what enters the SRAM, ``from_hbm_bytes`` is what HBM sends where an L2 cache stands
+between, which the paper's two levels leave out.
 """
 
 from __future__ import annotations
@@ -84,12 +84,34 @@ def tiled_bytes(
     queries, (2 + 2T)·Nd values. Keys outside: K and V once; Q, the old O and the new O for each tile of keys,
     (2 + 3T)·Nd.
 
-    With rows = M/4d that is Θ(N²d²/M) (arXiv:2205.14135, Theorem 2). Leaves out the softmax's one or two
-    values per row, and that the L2 cache serves many of the repeated reads.
+    With rows = M/4d that is Θ(N²d²/M) (arXiv:2205.14135, Theorem 2). It is what enters and leaves the SRAM;
+    the L2 cache serves most of the repeated reads (``from_hbm_bytes``). Leaves out the softmax's one or two
+    values per row.
     """
     check.positive(head_dim=head_dim, value_bytes=value_bytes)
     passes = ops.where(order == KEYS_OUTSIDE, 3.0, 2.0) * tiles_of(seq, rows)
     return value_bytes * seq * head_dim * (2.0 + passes)
+
+
+def from_hbm_bytes(
+    seq: Real,
+    head_dim: Real,
+    rows: Real,
+    multiprocessors: Real,
+    order: Real = QUERIES_OUTSIDE,
+    value_bytes: Real = 2.0,
+) -> Real:
+    """What HBM sends and takes of ``tiled_bytes`` where the L2 cache serves the rest. A wave has one block of
+    queries on each multiprocessor; its blocks walk along the same keys together, so K and V leave HBM once a
+    wave: (2 + 2⌈T/multiprocessors⌉)·Nd values. With the keys outside, one block has a whole head to itself
+    and shares nothing.
+
+    Derived, as ``tiling.hbm_bytes`` is for products. Leaves out that blocks drift apart.
+    """
+    check.positive(head_dim=head_dim, multiprocessors=multiprocessors, value_bytes=value_bytes)
+    waves = ops.ceil(tiles_of(seq, rows) / multiprocessors)
+    alone = tiled_bytes(seq, head_dim, rows, KEYS_OUTSIDE, value_bytes)
+    return ops.where(order == KEYS_OUTSIDE, alone, value_bytes * seq * head_dim * (2.0 + 2.0 * waves))
 
 
 def once_bytes(seq: Real, head_dim: Real, value_bytes: Real = 2.0) -> Real:

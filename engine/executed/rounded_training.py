@@ -384,6 +384,18 @@ def with_scales(
     return (np.vectorize(number_format.round)(blocks / scale) * scale).reshape(values.shape)
 
 
+def unscaled_step_share(weights: Real, clipped_to: Real = 1.0, epsilon: Real = 1e-8) -> Real:
+    """Adam's first step as a share of the rate where gradients were clipped while they still had the loss
+    scale, and divided by it afterwards: g/(g + ε) with g = clip/(scale·√N), for N gradients of one size.
+
+    Adam divides each gradient by its own size, which cancels any scale until ε is as large. Leaves out that
+    gradients differ, which makes it less.
+    """
+    check.positive(weights=weights, clipped_to=clipped_to, epsilon=epsilon)
+    size = clipped_to / (FIRST_SCALE * np.sqrt(weights))
+    return size / (size + epsilon)
+
+
 def outlier_test(
     size: float, block: int, power_of_two: bool = False, count: int = 4096
 ) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from engine.base import check
 from engine.base.program import program
 from engine.base.types import Real
 from engine.calibration.attention import decode_s
+from engine.calibration.launch_costs import GRAPH_GAP_S, GRAPH_LAUNCH_S, ISSUE_S, NODE_LAUNCH_S, STREAM_GAP_S
 from engine.calibration.products import gemm_s
 from engine.mechanism.shape import shape
 from engine.one_gpu import dispatch, recordings
@@ -28,18 +29,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 100  # kernels whose times are returned individually
 QUEUE = int(dispatch.QUEUE)  # launches that can wait for the GPU; beyond that the CPU waits
-STREAM_GAP_S, GRAPH_GAP_S = 0.9e-6, 0.5e-6
-"""The gap between one kernel's end and the next one's start, launched one by one and as nodes of a graph: 3.8
-and 3.4 µs for a kernel of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100). No figure for a newer
-GPU has been published."""
-GRAPH_LAUNCH_S, NODE_LAUNCH_S = 2.5e-6, 1e-9
-"""Launch time of a graph without branches, and of each of its kernels (NVIDIA, "Constant time launch for
-straight-line graphs", 2024: 2.5 µs and about 1 ns per node)."""
 KINDS = ("small", "product", "attention", "AllReduce")
-ISSUE_S = 12e-6
-"""CPU time per kernel in eager PyTorch: 8.1 ms for the 658 kernels of Llama 3.2 1B (B200;
-stas00/ml-engineering, training/performance). A matrix product alone takes 11 to 18 µs
-(NVIDIA/dgxc-benchmarking, cpu_overhead)."""
 SUMMED = (4, 7)  # products followed by an AllReduce of tensor parallelism: attention's output and the MLP's
 SMALL_S = dispatch.SHORTEST_S  # a kernel that moves hardly any bytes
 

@@ -134,3 +134,17 @@ def test_a_count_in_bf16_stops_at_256():
     for _ in range(1000):
         count = precision.BF16.round(count + 1)
     assert count == 256
+
+
+@pytest.mark.parametrize("weights, share", [(4096, 0.96), (10**6, 0.604)])
+def test_adam_does_notice_a_scale_that_was_never_taken_off(weights, share):
+    """By hand: 1/(65,536·√N) against 1e-8, 2.38e-7 and 1.53e-8. Then PyTorch itself, its scaler and Adam on
+    gradients of one size."""
+    assert rounded_training.unscaled_step_share(weights) == pytest.approx(share, abs=0.002)
+    torch = pytorch.needed()
+    w = torch.zeros(weights, requires_grad=True)
+    optimizer, scaler = torch.optim.Adam([w], lr=1e-3), torch.amp.GradScaler("cpu")
+    scaler.scale(w.sum()).backward()
+    torch.nn.utils.clip_grad_norm_([w], 1.0)
+    scaler.step(optimizer)
+    assert w.abs().mean().item() / 1e-3 == pytest.approx(share, abs=0.003)

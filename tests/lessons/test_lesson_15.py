@@ -122,3 +122,12 @@ def test_the_names_that_statistics_are_read_by_are_pytorchs():
         "cudaMalloc retries",
     ):
         assert name in source
+
+
+def test_collecting_garbage_is_not_advised_for_segments_that_expand():
+    """The allocator leaves them out (pytorch/pytorch pull request 134338): neither the table nor the design's
+    answer may combine the two."""
+    [row] = [line for line in LESSON.text.splitlines() if line.startswith("| `garbage_collection_threshold`")]
+    assert "segments that expand are left out" in row
+    design = " ".join(LESSON.exercises()[-1].split())
+    assert "garbage_collection_threshold" in design and "Not both" in design

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,19 @@ def test_the_slower_worker_sets_the_pace_as_the_rule_says():
             step["kernels"] * capture.ISSUE_S, capture.gpu_s(found, model.layers, capture.STREAM_GAP_S)
         )
         assert rule_s == pytest.approx(step["total_s"], rel=0.1)
+
+
+def test_the_error_of_an_overwritten_output_is_pytorchs_own():
+    """The words that a reader searches for, as this release raises them."""
+    torch = pytorch.needed()
+    source = (Path(torch.__file__).parent / "_inductor" / "cudagraph_trees.py").read_text(encoding="utf-8")
+    for words in (
+        "accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run.",
+        "torch.compiler.cudagraph_mark_step_begin() before each model invocation.",
+    ):
+        assert words in source and words in " ".join(LESSON.text.replace("> ", "").split())
+    assert callable(torch.compiler.cudagraph_mark_step_begin)
+
+
+def test_who_shares_a_pool_is_told_to_clone():
+    assert "cloned" in LESSON.exercises()[-1]

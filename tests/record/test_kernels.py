@@ -37,6 +37,8 @@ def differences():
         "softmax",
         "linear_gelu",
         "attention",
+        "softmax's gradient",
+        "persistent",
         "matmul, groups of 1",
         "matmul, groups of 2",
         "matmul, groups of 3",

@@ -6,6 +6,7 @@ from bokeh.core.properties import value
 from bokeh.models import LinearScale, Range1d
 
 from engine import catalog
+from engine.calibration import launch_costs
 from engine.one_gpu import dispatch
 from engine.one_gpu.dispatch import ADD, MATMUL
 from widgets.kit.controls import Choice, Number
@@ -33,7 +34,7 @@ class EagerOverhead(Widget):
     side = Number("Side of the matrices", 2048, 4, 16384, stops=97, whole=True, marks=(512, 1024, 4096))
     issue_s = Number(
         "CPU time for an operator",
-        12.9e-6,
+        launch_costs.ISSUE_S,
         1e-6,
         100e-6,
         family="seconds",

@@ -91,14 +91,16 @@ class FlashAttention(Widget):
         "GPT-2 medium, H100": {"seq": 1024, "head_dim": 64, "heads": 1024},
     }
     break_it = (
-        "Find a head too wide for its SRAM: one for which the tiles move more bytes than writing all "
-        "scores out."
+        "Find a head too wide for its SRAM: one for which the tiles read more into it than writing all "
+        "scores out moves over HBM."
     )
     lights = {
         "scores": Light("the tiles of the scores", ("scores",)),
         "held": Light("what of Q, K and V is in the SRAM", ("held",)),
         "running": Light("what each query keeps: the running softmax", ("running", "progress")),
-        "traffic": Light("the bytes that both ways move", ("traffic",)),
+        "traffic": Light(
+            "the bytes that both ways move, and what of the tiles' comes from HBM", ("traffic",)
+        ),
     }
     tour = (
         Step(
@@ -133,8 +135,8 @@ class FlashAttention(Widget):
         ),
         Step(
             "A head of {head_dim} values is too wide: tiles of {tile_side} are all that fit, K and V pass "
-            "again and again, and the tiles move more ({tiles_move}) than standard attention "
-            "({standard_moves}).",
+            "again and again, and the tiles read more into the SRAM ({tiles_move}) than standard attention "
+            "moves over HBM ({standard_moves}). A cache has to serve that.",
             {"head_dim": 512},
             "traffic",
         ),
@@ -146,21 +148,23 @@ class FlashAttention(Widget):
         "one layer's forward pass in bf16, "
         "without a mask, K and V read for every head. The SRAM holds one tile each of Q, K, V and O, in "
         "whole sixteens of rows; "
-        "the scores of a tile stand in registers, of which a multiprocessor has 256 KiB. Whatever is in "
-        "neither counts as HBM, "
-        "though the L2 cache catches many repeated reads. Bytes at the share of the bandwidth that kernels "
-        "reach, arithmetic at "
-        "the rate of fused attention."
+        "the scores of a tile stand in registers, of which a multiprocessor has 256 KiB. Of what the tiles "
+        "read into the SRAM, "
+        "HBM sends K and V once for each wave of blocks, one block on each multiprocessor; L2 serves "
+        "the rest. "
+        "Bytes of HBM at the share of the bandwidth that kernels reach, arithmetic at the rate of fused "
+        "attention."
     )
     formula = (
         "$$\\text{standard} = 4Nd + 4N^2 \\qquad \\text{tiled} = \\left(2 + "
         "2\\left\\lceil\\frac{N}{B}\\right\\rceil\\right)Nd "
-        "\\qquad B = \\left\\lfloor\\frac{M}{4d}\\right\\rfloor$$\n\nvalues over HBM for $N$ tokens, $d$ "
+        "\\qquad B = \\left\\lfloor\\frac{M}{4d}\\right\\rfloor$$\n\nvalues over HBM, and into the SRAM, "
+        "for $N$ tokens, $d$ "
         "values a head and an SRAM "
         "of $M$ values; 3 for the second 2 with the keys outside. The inner loop takes $\\min(B, d)$ rows, "
         "so a tile has no "
-        "more than $Bd$ scores. So the tiles move about $8N^2d^2/M$, and save "
-        "while $2d^2 < M$ (FlashAttention, arXiv:2205.14135, Algorithms 0 and 1, Theorem 2). Each tile of "
+        "more than $Bd$ scores. So the tiles read about $8N^2d^2/M$ "
+        "(FlashAttention, arXiv:2205.14135, Algorithms 0 and 1, Theorem 2). Each tile of "
         "keys with largest "
         "score $m_j$, weights' sum $\\ell_j$ and weighted values $u_j$ updates $m' = \\max(m, m_j)$, "
         "$\\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j$, and $u$ likewise; in the end $u/\\ell$."
@@ -188,18 +192,24 @@ class FlashAttention(Widget):
     def tiled(self, seq):
         return self.all_heads(flash_attention.tiled_bytes(seq, self.head_dim, self.tile(), self.order))
 
-    def once(self, seq):
-        return self.all_heads(flash_attention.once_bytes(seq, self.head_dim))
+    def from_hbm(self, seq):
+        return self.all_heads(
+            flash_attention.from_hbm_bytes(seq, self.head_dim, self.tile(), self.gpu.sms, self.order)
+        )
 
     def moved(self):
-        """Standard, in tiles, and each matrix once."""
-        return np.stack([self.standard(self.seq), self.tiled(self.seq), self.once(self.seq)])
+        """Standard, in tiles, and what of the tiles' HBM sends."""
+        return np.stack([self.standard(self.seq), self.tiled(self.seq), self.from_hbm(self.seq)])
 
     def arithmetic_s(self):
         return flash_attention.tiled_arithmetic_s(self.seq, self.head_dim, self.heads, self.chip())
 
     def memory_s(self):
+        """As if there were no L2."""
         return matmul.stream_s(self.tiled(self.seq), self.chip())
+
+    def hbm_s(self):
+        return matmul.stream_s(self.from_hbm(self.seq), self.chip())
 
     def standard_memory_s(self):
         return matmul.stream_s(self.standard(self.seq), self.chip())
@@ -329,7 +339,7 @@ class FlashAttention(Widget):
 
     @part("seq", "head_dim", "sram", "order", "heads", "gpu")
     def traffic(self):
-        """The bytes that both ways move, and below them the least that could be moved."""
+        """The bytes that both ways move, and below them what of the tiles' comes from HBM."""
         moved = self.moved()
         return {
             "bytes": moved,
@@ -339,10 +349,10 @@ class FlashAttention(Widget):
             **fig.rows_of(BARS_Y, BARS_HALF),
             "name": [
                 "standard: all scores written to HBM and read back",
-                f"in tiles of {self.tile_side()[0]}: no score written",
-                "the least: each matrix moved once",
+                f"in tiles of {self.tile_side()[0]}: read into the SRAM, no score written",
+                "of these from HBM: L2 serves the rest",
             ],
-            "short": ["standard", f"in tiles of {self.tile_side()[0]}", "each matrix once"],
+            "short": ["standard", f"in tiles of {self.tile_side()[0]}", "of these from HBM"],
             "text": [self.standard_moves(), self.tiles_move()[0], show(moved[BOUND], "bytes")],
             "amount": [show(moved[i], "bytes") for i in range(3)],
         }
@@ -351,7 +361,7 @@ class FlashAttention(Widget):
     def of_the_three(self):
         return phrase(
             "{name}: {moved}",
-            name=["standard", "in tiles", "each matrix once"],
+            name=["standard, over HBM", "in tiles, into the SRAM", "of these from HBM"],
             moved=show(self.moved(), "bytes"),
         )
 
@@ -421,7 +431,7 @@ class FlashAttention(Widget):
 
     @staticmethod
     def draw_traffic(p, sources):
-        """Bytes over HBM as bars: what is moved solid, what could not be less in outline."""
+        """Bytes as bars: what is moved solid, what HBM has to send of the tiles' in outline."""
         color, bars = fig.COLOR, sources["traffic"]
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "source": bars}
         edge = {"line_color": color["hbm"], "line_width": 1.5}
@@ -452,9 +462,13 @@ class FlashAttention(Widget):
     def standard_moves(self):
         return f"{show(self.standard(self.seq), 'bytes')}, {show(self.standard_memory_s(), 'seconds')}"
 
-    @readout("Tiles move", rest=True)
+    @readout("Tiles read and write", rest=True)
     def tiles_move(self):
-        return f"{show(self.tiled(self.seq), 'bytes')}, {show(self.memory_s(), 'seconds')}", self.moves_more()
+        return show(self.tiled(self.seq), "bytes"), self.moves_more()
+
+    @readout("Of these from HBM", rest=True)
+    def hbm_sends(self):
+        return f"{show(self.from_hbm(self.seq), 'bytes')}, {show(self.hbm_s(), 'seconds')}"
 
     @readout("Arithmetic in tiles")
     def arithmetic(self):
@@ -472,10 +486,11 @@ class FlashAttention(Widget):
         return self.moves_more(), (
             f"You found a head too wide for its SRAM: {show(self.head_dim, 'count')} values a row leave "
             "tiles of "
-            f"{show(self.tile(), 'count')} rows, and K and V pass so often that the tiles move "
-            f"{show(self.tiled(self.seq), 'bytes')}, the scores written out "
-            f"{show(self.standard(self.seq), 'bytes')}. First "
-            "response: keep O in registers too, share K and V between blocks through L2, or narrower heads."
+            f"{show(self.tile(), 'count')} rows, and K and V pass so often that the tiles read "
+            f"{show(self.tiled(self.seq), 'bytes')}; the scores written out would be "
+            f"{show(self.standard(self.seq), 'bytes')} over HBM. It still runs while L2 serves all but "
+            f"{show(self.from_hbm(self.seq), 'bytes')} of them. First "
+            "response: keep O in registers too, which leaves the SRAM to the others, or narrower heads."
         )
 
     @regime()
@@ -491,13 +506,15 @@ class FlashAttention(Widget):
     @regime()
     def compute_bound(self):
         return (self.memory_s() < self.arithmetic_s()) & (self.tiled(self.seq) <= self.standard(self.seq)), (
-            f"Compute-bound: the bytes take {show(self.memory_s(), 'seconds')}, the arithmetic "
-            f"{show(self.arithmetic_s(), 'seconds')}. A larger tile would save bytes that nobody waits for."
+            "Compute-bound even without an L2: all bytes from HBM would take "
+            f"{show(self.memory_s(), 'seconds')}, the arithmetic {show(self.arithmetic_s(), 'seconds')}. A "
+            "larger tile would save bytes that nobody waits for."
         )
 
     def summary(self):
         return (
             f"For {show(self.seq, 'count')} tokens, tiles of {show(self.tile(), 'count')} × "
-            f"{show(self.inner(), 'count')} move {show(self.tiled(self.seq), 'bytes')} over HBM, standard "
-            f"attention {show(self.standard(self.seq), 'bytes')}."
+            f"{show(self.inner(), 'count')} move {show(self.tiled(self.seq), 'bytes')} in and out of the "
+            f"SRAM, {show(self.from_hbm(self.seq), 'bytes')} of them over HBM; standard attention moves "
+            f"{show(self.standard(self.seq), 'bytes')} over HBM."
         )

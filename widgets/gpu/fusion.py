@@ -3,7 +3,8 @@
 import numpy as np
 from bokeh.core.properties import value
 
-from engine import calibration, catalog
+from engine import catalog
+from engine.calibration import launch_costs
 from engine.mechanism import fusion, roofline
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
@@ -83,14 +84,15 @@ class Fusion(Widget):
         help="Values alive at once in the fused kernel, in fp32",
     )
     launch = Number(
-        "From launch to launch",
-        calibration.DEFAULT.launch_s,
+        "CPU time to issue a kernel",
+        launch_costs.ISSUE_S,
         1e-6,
         20e-6,
         family="seconds",
         stops=25,
-        marks=(3.8e-6, 10e-6),
+        marks=(2.5e-6, 3.8e-6),
         more=True,
+        help="In a CUDA graph nobody issues: take the shortest kernel and its gap, 2.5 µs",
     )
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
 
@@ -114,7 +116,7 @@ class Fusion(Widget):
         "Each operation reads one bf16 tensor and writes one; the fused kernel reads the first and writes "
         "the last. A kernel "
         "takes the longest of its bytes at the HBM's bandwidth, its arithmetic at the peak of the fp32 "
-        "units, and a launch. "
+        "units, and what the CPU takes to issue it. "
         "That peak is of multiply-adds: additions alone reach half, exponentials far less. Tensors count as "
         "too large for the "
         "L2 cache. An epilogue begins when its product is done, so their arithmetic adds up. Eight elements "
@@ -123,12 +125,14 @@ class Fusion(Widget):
         "whatever it takes."
     )
     formula = (
-        "$$\\tau_\\text{apart} = k\\,\\max\\left(\\frac{4n}{W},\\; \\frac{f n}{C},\\; \\alpha\\right) "
+        "$$\\tau_\\text{apart} = k\\,\\max\\left(\\frac{4n}{W},\\; \\frac{f n}{C},\\; "
+        "\\tau_\\text{issue}\\right) "
         "\\qquad "
         "\\tau_\\text{fused} = "
-        "\\max\\left(\\frac{4n}{W},\\; \\frac{k f n}{C},\\; \\alpha\\right)$$\n\nfor $k$ operations on $n$ "
-        "elements of 2 bytes, "
-        "$f$ FLOPs each, bandwidth $W$, fp32 peak $C$ and a launch $\\alpha$ (roofline: Williams, Waterman, "
+        "\\max\\left(\\frac{4n}{W},\\; \\frac{k f n}{C},\\; \\tau_\\text{issue}\\right)$$\n\nfor $k$ "
+        "operations on $n$ elements of 2 bytes, "
+        "$f$ FLOPs each, bandwidth $W$, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU (roofline: "
+        "Williams, Waterman, "
         "Patterson, CACM "
         "52(4), 2009). Behind a product of inner width $K$ the fused kernel adds $2nK$ FLOPs at the tensor "
         "cores' peak and "

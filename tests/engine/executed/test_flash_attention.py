@@ -114,6 +114,17 @@ def test_what_it_is_held_against_is_attention():
     np.testing.assert_allclose(flash_attention.tiled(q, k, v, 4, 4).dense, expected, rtol=1e-12)
 
 
+def test_hbm_sends_keys_and_values_once_for_each_wave():
+    """1,024 tokens in tiles of 64 are 16 blocks. On 16 multiprocessors one wave: each matrix once. On 6 three
+    waves: 2 + 6 of Nd values. With the keys outside nothing is shared."""
+    nd = 2 * 1024 * 64
+    assert flash_attention.from_hbm_bytes(1024, 64, 64, 16) == flash_attention.once_bytes(1024, 64) == 4 * nd
+    assert flash_attention.from_hbm_bytes(1024, 64, 64, 6) == 8 * nd
+    assert flash_attention.from_hbm_bytes(1024, 64, 64, 1) == flash_attention.tiled_bytes(1024, 64, 64)
+    alone = flash_attention.from_hbm_bytes(1024, 64, 64, 16, KEYS_OUTSIDE)
+    assert alone == flash_attention.tiled_bytes(1024, 64, 64, KEYS_OUTSIDE)
+
+
 def test_theorem_2():
     """Tiled traffic grows with N² and d² and falls with M: in the limit 8·N²d²/M values; tiles win while 2d²
     < M."""

@@ -1,0 +1,32 @@
+"""What launches cost, for all lessons: the CPU's time to issue a kernel and the GPU's gap between two. They
+are different quantities on different lanes, so a step takes the longer lane, never the sum.
+
+All are measured by others, none is fitted. ``constants.Calibration.launch_s`` is the GPU's side of a short
+kernel: its 2.9 µs and the gap after it.
+"""
+
+from __future__ import annotations
+
+from engine.base import check, ops
+from engine.base.types import Real
+
+ISSUE_S = 12e-6
+"""CPU time per kernel in eager PyTorch: Python, dispatcher, allocator and launch. NVIDIA's sample log has
+11.3 to 17.75 µs for a small product, five of eight readings between 11.3 and 13
+(NVIDIA/dgxc-benchmarking, cpu_overhead); a whole forward pass of Llama 3.2 1B on a B200, 8.1 ms for 658
+kernels, has 12.3 (stas00/ml-engineering, training/performance)."""
+STREAM_GAP_S, GRAPH_GAP_S = 0.9e-6, 0.5e-6
+"""The GPU's gap between one kernel's end and the next one's start, launched one by one and as nodes of a
+graph: 3.8 and 3.4 µs for a kernel of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100). No figure for
+a newer GPU has been published."""
+GRAPH_LAUNCH_S, NODE_LAUNCH_S = 2.5e-6, 1e-9
+"""CPU time to launch a graph without branches, and for each of its kernels (NVIDIA, "Constant time launch for
+straight-line graphs", 2024: 2.5 µs and about 1 ns per node)."""
+
+
+def step_s(issue_s: Real, run_s: Real) -> Real:
+    """A step whose launches take the CPU ``issue_s`` and whose kernels, gaps included, take the GPU
+    ``run_s``: the two lanes run side by side, so the longer one. Leaves out the first launch and the last
+    kernel."""
+    check.non_negative(issue_s=issue_s, run_s=run_s)
+    return ops.maximum(issue_s, run_s)

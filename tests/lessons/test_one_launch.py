@@ -1,0 +1,45 @@
+"""A launch costs the same in every lesson: what the CPU takes to issue it and the GPU's gap are two
+quantities, kept once, and the longer lane sets the pace."""
+
+import re
+
+import pytest
+
+from engine.calibration import launch_costs
+from engine.one_gpu import capture, dispatch
+from tests.lessons.reading import LESSONS
+from widgets.gpu.eager_overhead import EagerOverhead
+from widgets.gpu.fusion import Fusion
+from widgets.gpu.launch_timeline import LaunchTimeline
+
+THAT_COUNT_LAUNCHES = (
+    "13-pytorch-internals",
+    "16-custom-kernels-and-fusion",
+    "18-torch-compile",
+    "19-cuda-graphs",
+)
+
+
+def test_figures_open_on_the_same_time_to_issue():
+    found = {Fusion().launch, EagerOverhead().issue_s, LaunchTimeline().issue}
+    assert found == {launch_costs.ISSUE_S}
+
+
+@pytest.mark.parametrize("name", THAT_COUNT_LAUNCHES)
+def test_each_lesson_takes_it_from_there(name):
+    text = (LESSONS / f"{name}.md").read_text(encoding="utf-8")
+    assert re.search(r"\b(launch_costs|capture)\.ISSUE_S", text)
+    assert "DEFAULT.launch_s" not in text
+
+
+def test_it_lies_among_what_others_measured():
+    """Five of eight readings of NVIDIA's log are below 13 µs; a whole pass of 1B is 12.3 µs a kernel."""
+    low = [seconds for seconds in dispatch.cited()["dgxc"]["seconds"] if seconds < 13e-6]
+    assert len(low) == 5 and min(low) < launch_costs.ISSUE_S < max(low)
+    assert 8.1e-3 / capture.kernels_per_step("eager", 16) == pytest.approx(launch_costs.ISSUE_S, rel=0.05)
+
+
+def test_issue_and_gap_are_never_added():
+    """The GPU's gap is a tenth of the time to issue: 40 kernels of 8B wait 480 µs for the CPU, not 516."""
+    assert launch_costs.step_s(40 * launch_costs.ISSUE_S, 40 * launch_costs.STREAM_GAP_S) == 40 * 12e-6
+    assert launch_costs.step_s(1e-3, 2e-3) == 2e-3
