@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -75,11 +76,36 @@ def deploy(
     dollars_per_gpu_hour: float | None = None,
     top: int = 5,
 ) -> Deployments:
-    """The cheapest deployments of a model for a load within its limits; see ``engine.deploy``."""
-    began = time.perf_counter()
+    """The cheapest deployments of a model for a load within its limits; see ``engine.deploy``. What was asked
+    before is not searched again."""
     check.whole(top=top)
+    for one in drafts:
+        check.whole(drafted=one.drafted)
+        check.between(0, 1, accepted=one.accepted)
+        check.non_negative(step_s=one.step_s)
     if gpus is not None:
         check.whole(gpus=gpus)
+    own = None if formats is None else tuple(formats)
+    return _searched(
+        model, at, load, limits, gpus, own, tuple(caches), pools, tuple(drafts), dollars_per_gpu_hour, top
+    )
+
+
+@lru_cache(256)
+def _searched(
+    model: Model,
+    at: Machine,
+    load: Load,
+    limits: Limits,
+    gpus: int | None,
+    formats: tuple[str, ...] | None,
+    caches: tuple[str, ...],
+    pools: bool,
+    drafts: tuple[Drafts, ...],
+    dollars_per_gpu_hour: float | None,
+    top: int,
+) -> Deployments:
+    began = time.perf_counter()
     _require_context(model, load)
     if dollars_per_gpu_hour is None:
         dollars_per_gpu_hour = catalog.price(at.gpu.key).dollars_per_hour
