@@ -25,6 +25,9 @@ from engine.catalog.models import Model
 from engine.course import accuracy, puzzle_files, puzzles, report
 from engine.launch import shown
 from engine.launch.verdict import ILLEGAL, TOO_LARGE
+from engine.serving import deployment_commands
+from engine.serving.deployment import Limits, Load
+from engine.serving.drafts import Drafts
 from engine.step import own
 from engine.step.layout import SOFTWARE, Job, Layout, Machine
 
@@ -129,18 +132,51 @@ def run_infer(args: Namespace) -> Result:
 
 
 def run_deploy(args: Namespace) -> Result:
-    result = api.deploy(
+    at = Machine.of(args.gpu, "bf16", args.gpus_per_node, args.nic_bytes_per_s, args.oversubscription)
+    load = Load(
+        args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
+    )
+    drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s),)
+    found = api.deploy(
         _model(args),
-        _machine(args),
-        args.gpus,
-        token_s=args.token_s,
-        prompt=args.prompt,
-        output=args.output,
-        kv_precision=args.kv_precision,
-        weight_precision=args.weight_precision,
+        at,
+        load,
+        Limits(args.ttft_s, args.tpot_s, args.share),
+        gpus=args.gpus,
+        formats=args.formats,
+        caches=args.caches,
+        pools=not args.one_pool,
+        drafts=drafts,
+        dollars_per_gpu_hour=args.price,
         top=args.top,
-    ).as_dict()
-    return result, report.table([result["best"], *result["runners_up"]], list(result["best"]))
+    )
+    result, rows = found.as_dict(), [found.best, *found.runners_up]
+    lines = _deployments(result)
+    if args.export:
+        if not 1 <= args.row <= len(rows):
+            raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
+        result["commands"] = deployment_commands.commands(rows[args.row - 1], args.export)
+        lines += ["", *result["commands"].splitlines()]
+    return result, lines
+
+
+DEPLOYMENT_COLUMNS_TEXT = """
+split weights kv_precision chunk largest_batch gpus ttft_s tpot_s tokens_per_s_per_user
+tokens_per_s_per_gpu dollars_per_million dearer_by binding sure
+"""
+
+
+def _deployments(result: dict) -> list[str]:
+    best = result["best"]
+    counts = {key: result[key] for key in ("considered", "simulated", "search_s")}
+    told = ("ttft_band_s", "tpot_band_s", "gpus_band", "dollars_per_million_band", "extrapolates")
+    return [
+        *report.lines(counts),
+        "",
+        "The cheapest, and the cheapest of other kinds:",
+        *report.table([best, *result["runners_up"]], list(map(str, DEPLOYMENT_COLUMNS_TEXT.split()))),
+        *report.lines({key: best[key] for key in told} | {"leaves_out": result["leaves_out"]}),
+    ]
 
 
 def _texts(paths: list[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ is allowed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine import catalog
@@ -32,8 +33,9 @@ from engine.mechanism.bill import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
 from engine.serving import deployments, inference
-from engine.serving.deployments import Deployment as Deployment
-from engine.serving.deployments import Deployments
+from engine.serving.deployment import Deployment as Deployment
+from engine.serving.deployment import Deployments, Limits, Load
+from engine.serving.drafts import Drafts
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import search
@@ -140,42 +142,54 @@ def serve(
 def deploy(
     model: Model | str,
     machine: Machine | Gpu | str,
-    gpus: int,
+    load: Load,
+    limits: Limits,
     *,
-    token_s: float,
-    prompt: int = 1024,
-    output: int = 128,
-    kv_precision: str | None = None,
-    weight_precision: str | None = None,
+    gpus: int | None = None,
+    formats: Sequence[str] | None = None,
+    caches: Sequence[str] = ("bf16",),
+    pools: bool = True,
+    drafts: Sequence[Drafts] = (),
+    dollars_per_gpu_hour: float | None = None,
     top: int = 5,
 ) -> Deployments:
-    """How to split a fleet into replicas for the highest throughput, if each user must get a token at least
-    every ``token_s`` seconds.
+    """The cheapest deployment that serves a load within its limits, and what the best of other kinds costs
+    more.
 
-    Each tensor-parallel degree is tried with as many users as the target allows and the cache holds. A user's
-    next token takes t = decode step + users · prefill / output, because each step also pays its share of the
-    prefills; a GPU yields users / (t · tp) tokens per second. Only whole replicas count, so left-over GPUs do
-    nothing.
+    Tried are every tensor-parallel degree of a node; weights in "bf16", "fp8" (products too) and "int4"
+    (weights alone), where the GPU has units for them; each of the ``caches`` ("bf16", "fp8"); replicas that
+    mix prompts with answers, with every chunk from 256 to 8,192 tokens, and two pools in every ratio of up to
+    eight replicas; with and without each of the ``drafts``. Closed forms say how many replicas each takes;
+    the cheapest are then simulated event by event, and only what holds there is returned. A load that no
+    number of GPUs can serve is a ValueError that names the limit, the nearest possible value, and what would
+    help. ``engine.serving.deployment_commands`` writes the commands that start a deployment.
 
-    Leaves out bursts and the queueing they cause (each replica is kept full), speculative decoding, expert
-    parallelism and pipelines.
+    Leaves out pipelines, experts on GPUs of their own, data-parallel attention, pools of different degrees,
+    replicas on several nodes, and what fewer bits do to the answers.
 
-    >>> fleet = engine.deploy(
-    ...     "llama3-70b", "h100-sxm", gpus=64, token_s=0.03, prompt=2048
+    >>> chat = engine.Load(per_s=40, prompt=1000, prompt_spread=0.5)
+    >>> limits = engine.Limits(ttft_s=1.0, tpot_s=0.03)
+    >>> found = engine.deploy(
+    ...     "llama3.1-8b", "h100-sxm", chat, limits, top=2
     ... )
-    >>> for each in [fleet.best, *fleet.runners_up]:
-    ...     split = f"{each.replicas} × TP {each.tp}, {each.users} users each"
-    ...     print(f"{split}: {each.tokens_per_s:,.0f} tokens/s")
+    >>> for each in [found.best, *found.runners_up]:
+    ...     cost = f"${each.dollars_per_million:.2f} a million tokens"
+    ...     print(f"{each.split}, {each.weights}: {cost}")
+    >>> found.best.binding, found.best.gpus
     """
+    _require(Load, load=load)
+    _require(Limits, limits=limits)
     return deployments.deploy(
         _as_model(model),
         _as_machine(machine),
+        load,
+        limits,
         gpus,
-        token_s,
-        prompt,
-        output,
-        kv_precision,
-        weight_precision,
+        formats,
+        caches,
+        pools,
+        drafts,
+        dollars_per_gpu_hour,
         top,
     )
 

@@ -9,6 +9,8 @@ from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.compute import KERNELS
 from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
+from engine.serving.deployment_commands import PROGRAMS
+from engine.serving.deployments import CACHES, FORMATS
 from engine.step.layout import PRECISIONS, SOFTWARE
 
 LONGEST_MESSAGE = 1000  # characters
@@ -35,14 +37,18 @@ def _add_model(parser):
 
 
 def _add_machine(parser):
-    parser.add_argument(
-        "--gpu", required=True, help="a key of the catalogue; python -m engine gpus lists them"
-    )
+    _add_node(parser)
     parser.add_argument(
         "--precision",
         default="bf16",
         choices=(*PRECISIONS, "int8", "fp4"),
         help="number format of the matrix products (bf16)",
+    )
+
+
+def _add_node(parser):
+    parser.add_argument(
+        "--gpu", required=True, help="a key of the catalogue; python -m engine gpus lists them"
     )
     parser.add_argument(
         "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
@@ -54,6 +60,49 @@ def _add_machine(parser):
         default=1.0,
         help="oversubscription of the network between nodes (1)",
     )
+
+
+def _add_load(parser):
+    parser.add_argument("--per-s", type=float, required=True, help="requests a second")
+    parser.add_argument("--prompt", type=int, default=1024, help="median tokens of a prompt (1024)")
+    parser.add_argument("--output", type=int, default=128, help="median tokens of an answer (128)")
+    parser.add_argument(
+        "--prompt-spread", type=float, default=0.0, help="standard deviation of the prompt's logarithm (0)"
+    )
+    parser.add_argument("--output-spread", type=float, default=0.0, help="the same of the answer's (0)")
+    parser.add_argument(
+        "--prefix-share", type=float, default=0.0, help="of each prompt, what a prefix cache holds (0)"
+    )
+    parser.add_argument("--ttft-s", type=float, required=True, help="limit for a first token, in seconds")
+    parser.add_argument(
+        "--tpot-s", type=float, required=True, help="limit from one token to the next, in seconds"
+    )
+    parser.add_argument(
+        "--share", type=float, default=0.9, help="of the requests, that each limit holds for (0.9)"
+    )
+    parser.add_argument("--gpus", type=int, help="GPUs at most (any number)")
+    parser.add_argument(
+        "--formats",
+        type=_words,
+        help=f"of the weights, joined by commas: {', '.join(FORMATS)} (all the GPU has units for)",
+    )
+    parser.add_argument(
+        "--caches", type=_words, default=("bf16",), help=f"the same of the cache: {', '.join(CACHES)} (bf16)"
+    )
+    parser.add_argument("--one-pool", action="store_true", help="do not try pools apart")
+    parser.add_argument("--drafted", type=int, help="drafted tokens a step, to be tried beside none")
+    parser.add_argument("--accepted", type=float, default=0.7, help="how often a draft is kept (0.7)")
+    parser.add_argument("--draft-s", type=float, default=0.0, help="seconds of drafting in each step (0)")
+    parser.add_argument("--price", type=float, help="dollars per GPU-hour (the catalogue's latest)")
+    parser.add_argument("--top", type=int, default=5, help="how many kinds to show (5)")
+    parser.add_argument(
+        "--export", metavar="PROGRAM", help=f"the commands that start it: {', '.join(PROGRAMS)}"
+    )
+    parser.add_argument("--row", type=int, default=1, help="which of those shown to export (1, the cheapest)")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(","))
 
 
 def _add_job(parser):
@@ -158,16 +207,14 @@ def parser(description: str) -> Parser:
     )
     sub.add_argument("--kv-precision", help="number format of the KV cache (16 bits)")
     sub.add_argument("--all-reduce", default="auto", help="auto, ring, tree, nvls or one_shot (auto)")
-    sub = command("deploy", "the best split of a fleet into replicas", _add_model, _add_machine)
-    sub.add_argument("--gpus", type=int, required=True, help="GPUs in the fleet")
-    sub.add_argument(
-        "--token-s", type=float, required=True, help="longest time from one token to the next, in seconds"
+    _add_load(
+        command(
+            "deploy",
+            "the cheapest deployment that serves a load within its limits, and what the others lose by",
+            _add_model,
+            _add_node,
+        )
     )
-    sub.add_argument("--prompt", type=int, default=1024, help="prompt tokens per request (1024)")
-    sub.add_argument("--output", type=int, default=128, help="output tokens per request (128)")
-    sub.add_argument("--weight-precision", help="format of the stored weights, if not --precision")
-    sub.add_argument("--kv-precision", help="number format of the KV cache (16 bits)")
-    sub.add_argument("--top", type=int, default=5, help="how many tensor-parallel degrees to show (5)")
     sub = command(
         "check", "what scripts and configuration files would launch: does it fit, how fast, what to change"
     )

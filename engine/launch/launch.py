@@ -23,6 +23,7 @@ class Server:
     requests: int  # at once
     weight_precision: str | None
     kv_precision: str
+    chunk: int | None = None  # tokens of a step at most, where the texts say
 
 
 @dataclass(frozen=True)

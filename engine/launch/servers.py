@@ -28,6 +28,7 @@ VLLM = {
     "gpu-memory-utilization": Field("share", NUMBER),
     "max-model-len": Field("longest", TEXT),
     "max-num-seqs": Field("requests"),
+    "max-num-batched-tokens": Field("chunk"),
     "quantization": Field("quantization", TEXT),
     "q": Field("quantization", TEXT),
     "kv-cache-dtype": Field("kv", TEXT),
@@ -55,6 +56,8 @@ SGLANG = {
     "mem-fraction-static": Field("share", NUMBER),
     "context-length": Field("longest", TEXT),
     "max-running-requests": Field("requests"),
+    "chunked-prefill-size": Field("chunk"),
+    "enable-mixed-chunk": Field("mixed", FLAG),
     "quantization": Field("quantization", TEXT),
     "kv-cache-dtype": Field("kv", TEXT),
     "dtype": Field("dtype", TEXT),
@@ -73,6 +76,8 @@ TRTLLM = {
     "free-gpu-memory-fraction": Field("share", NUMBER),
     "max-seq-len": Field("longest", TEXT),
     "max-batch-size": Field("requests"),
+    "max-num-tokens": Field("chunk"),
+    "enable-chunked-prefill": Field("chunked", FLAG),
     "trust-remote-code": Field("trusted", FLAG),
 }
 DRAFT = "a draft model's memory and time are not modelled"
@@ -214,5 +219,7 @@ def serving(d: Draft, shape: Model, program: Program) -> tuple[Server, str, int]
             "tp",
         )
     kv = "fp8" if "fp8" in kept else "fp32" if precision == "fp32" else "bf16"
-    server = Server(tp, pp, replicas, share, program.of_rest, longest, requests, stored, kv)
+    server = Server(
+        tp, pp, replicas, share, program.of_rest, longest, requests, stored, kv, d.given("chunk") or None
+    )
     return server, precision, tp * pp * replicas

@@ -1,109 +1,414 @@
-"""The search over deployments: how to split a fleet into replicas for the highest throughput with tokens that
-come in time.
+"""The search over deployments: the cheapest that serves a load within its limits, and what the others lose.
 
-All tensor-parallel degrees are tried with all numbers of users per replica; the throughput of each is
-``decoding.steady``.
+Every tensor-parallel degree that a node holds is tried in every number format, in one pool with every chunk
+and in two with every small ratio, with and without drafts. The closed forms say how many replicas of each it
+takes; then the cheapest are simulated, in order, until one holds. One that does not is tried again, larger.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import heapq
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
+from engine import catalog
 from engine.base import check
+from engine.calibration import bands
 from engine.catalog.models import Model
-from engine.mechanism.memory import BYTES_PER_VALUE
-from engine.serving import decoding, inference
+from engine.serving import deployment_runs, equilibrium, serving
+from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured
+from engine.serving.deployment_forms import Forms, Judged, Plans, Tables, lengths
+from engine.serving.deployment_runs import Fleet
+from engine.serving.drafts import Drafts
+from engine.serving.serving import Costs
+from engine.step import layout as layouts
 from engine.step.layout import Machine
 from engine.step.legality import divisors
 
-
-@dataclass(frozen=True)
-class Deployment:
-    """A fleet split into equal replicas, each kept full by a queue that never runs empty."""
-
-    tp: int  # GPUs of a replica
-    replicas: int
-    users: int  # at once, per replica
-    token_s: float  # from one of a user's tokens to the next
-    first_s: float  # from a prompt to its first token, on an idle replica
-    tokens_per_s_per_gpu: float
-
-    @property
-    def tokens_per_s(self) -> float:
-        """The throughput of all replicas; left-over GPUs do nothing."""
-        return self.replicas * self.tp * self.tokens_per_s_per_gpu
-
-    def as_dict(self) -> dict:
-        """All figures, under the keys of the command line."""
-        return {
-            "tp": self.tp,
-            "replicas": self.replicas,
-            "users": self.users,
-            "token_s": self.token_s,
-            "first_s": self.first_s,
-            "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
-            "tokens_per_s": self.tokens_per_s,
-        }
+# how weights are stored, and in which format the products run; the least changed first
+FORMATS = {"bf16": ("bf16", None), "fp8": ("fp8", None), "int4": ("bf16", "int4")}
+CACHES = ("bf16", "fp8")
+CHUNKS = (256, 512, 1024, 2048, 4096, 8192)
+PROMPTS_TOGETHER = 8192  # tokens of the prompts that a replica of its own reads at once
+POOL = 8  # the most replicas in the unit of two pools
+BATCHES = tuple(2**k for k in range(3, 12))  # largest batches that a server is told
+MOST_RUNNING = float(BATCHES[-1])
+MOST_SIMULATED = 60
+LONG = 0.999  # of all requests are no longer than what a server has to accept
+LEAVES_OUT = (
+    "pipelines",
+    "experts on GPUs of their own",
+    "data-parallel attention",
+    "two pools of different degrees",
+    "windows shorter than the context",
+    "what a shared prefix saves in the cache's room",
+)
 
 
 @dataclass(frozen=True)
-class Deployments:
-    """The deployment with the highest throughput within the target, and the best of every other degree, in
-    order."""
+class Table:
+    """One kind of replica."""
 
-    best: Deployment
-    runners_up: tuple[Deployment, ...]
-
-    def as_dict(self) -> dict:
-        """The search as the command line prints it with --json."""
-        return {"best": self.best.as_dict(), "runners_up": [other.as_dict() for other in self.runners_up]}
+    tp: int
+    weights: str
+    kv_precision: str
+    costs: Costs
+    wire_bytes_per_s: float
 
 
 def deploy(
     model: Model,
     at: Machine,
-    gpus: int,
-    token_s: float,
-    prompt: int = 1024,
-    output: int = 128,
-    kv_precision: str | None = None,
-    weight_precision: str | None = None,
+    load: Load,
+    limits: Limits,
+    gpus: int | None = None,
+    formats: Sequence[str] | None = None,
+    caches: Sequence[str] = ("bf16",),
+    pools: bool = True,
+    drafts: Sequence[Drafts] = (),
+    dollars_per_gpu_hour: float | None = None,
     top: int = 5,
 ) -> Deployments:
-    """The best splits of ``gpus`` GPUs into replicas whose users get a token every ``token_s`` seconds.
-
-    Leaves out bursts and the queueing they cause, speculative decoding, expert parallelism and pipelines.
-    """
-    check.whole(gpus=gpus, prompt=prompt, output=output, top=top)
-    check.positive(token_s=token_s)
-    kv_precision = inference.cache_precision(at) if kv_precision is None else kv_precision
-    check.one_of(BYTES_PER_VALUE, kv_precision=kv_precision)
-    check.one_of((None, *BYTES_PER_VALUE), weight_precision=weight_precision)
-    degrees = np.array([float(degree) for degree in divisors(model.heads) if degree <= gpus])
-    load = (prompt, output, BYTES_PER_VALUE[kv_precision], inference.stored_bytes(at, weight_precision))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        grid = decoding.steady(model, at, degrees[:, None], decoding.USERS[None, :], *load)
-        within = decoding.steady_within(token_s, grid, model, at, degrees, *load)
-    found = [
-        Deployment(int(tp), int(gpus // tp), int(users), float(each_s), float(first_s), float(brings))
-        for tp, users, each_s, brings, first_s in zip(degrees, *map(np.asarray, within))
-        if brings > 0
-    ]
-    if not found:
-        _refuse(model, at, gpus, token_s, grid)
-    first, *others = sorted(found, key=lambda one: (-one.tokens_per_s, one.tp))[:top]
-    return Deployments(first, tuple(others))
-
-
-def _refuse(model: Model, at: Machine, gpus: int, token_s: float, grid: decoding.Steady) -> None:
-    """Raise a ValueError: either the memory is too small, or the target is too tight, with the best that is
-    possible."""
-    serving = np.asarray(grid.tokens_per_s_per_gpu) > 0
-    if not serving.any():
-        raise ValueError(f"gpus must be enough to hold {model.key} on {at.gpu.key}, got {gpus}")
-    fastest_s = float(np.asarray(grid.token_s)[serving].min())
-    raise ValueError(
-        f"token_s must be at least {fastest_s:.3g} for {model.key} on {gpus} {at.gpu.key}, got {token_s!r}"
+    """The cheapest deployments of a model for a load within its limits; see ``engine.deploy``. What was asked
+    before is not searched again."""
+    check.whole(top=top)
+    for one in drafts:
+        check.whole(drafted=one.drafted)
+        check.between(0, 1, accepted=one.accepted)
+        check.non_negative(step_s=one.step_s)
+    if gpus is not None:
+        check.whole(gpus=gpus)
+    own = None if formats is None else tuple(formats)
+    return _searched(
+        model, at, load, limits, gpus, own, tuple(caches), pools, tuple(drafts), dollars_per_gpu_hour, top
     )
+
+
+@lru_cache(256)
+def _searched(
+    model: Model,
+    at: Machine,
+    load: Load,
+    limits: Limits,
+    gpus: int | None,
+    formats: tuple[str, ...] | None,
+    caches: tuple[str, ...],
+    pools: bool,
+    drafts: tuple[Drafts, ...],
+    dollars_per_gpu_hour: float | None,
+    top: int,
+) -> Deployments:
+    began = time.perf_counter()
+    _require_context(model, load)
+    if dollars_per_gpu_hour is None:
+        dollars_per_gpu_hour = catalog.price(at.gpu.key).dollars_per_hour
+    check.positive(dollars_per_gpu_hour=dollars_per_gpu_hour)
+    tables = kinds(model, at, load, formats, caches)
+    tried = (None, *drafts)
+    forms = Forms(
+        load,
+        limits,
+        Tables.of([one.costs for one in tables], [one.wire_bytes_per_s for one in tables]),
+        tried,
+        MOST_RUNNING,
+    )
+    plans = plans_of(tables, pools, len(tried))
+    fewest = forms.fewest(plans)
+    if not np.any(fewest):
+        _refuse(model, at, forms, plans)
+    search = _Search(model, at, load, limits, tables, tried, forms, plans, dollars_per_gpu_hour)
+    found = search.cheapest(fewest, top)
+    first, *others = found
+    if gpus is not None and first.gpus > gpus:
+        raise ValueError(
+            f"gpus must be at least {first.gpus} ({first.split}) for {load.per_s:g} requests a second of "
+            f"{model.key} within the limits on {at.gpu.key}, got {gpus}"
+        )
+    others = [
+        replace(one, dearer_by=one.dollars_per_million / first.dollars_per_million - 1.0)
+        for one in others
+        if gpus is None or one.gpus <= gpus
+    ]
+    return Deployments(
+        first, tuple(others), len(plans.table), search.simulated, time.perf_counter() - began, LEAVES_OUT
+    )
+
+
+# -- what there is to try ------------------------------------------------------------------------------------
+def kinds(
+    model: Model, at: Machine, load: Load, formats: Sequence[str] | None, caches: Sequence[str]
+) -> list[Table]:
+    """The replicas that hold the model and at least one request of this load."""
+    check.whole(caches=len(caches))
+    for name in caches:
+        check.one_of(CACHES, caches=name)
+    for name in formats or ():
+        check.one_of(FORMATS, formats=name)
+    per_node = int(at.wires.gpus_per_node)
+    found, needs, context = [], longest_of(load), lengths(load).context
+    for weights in FORMATS if formats is None else formats:
+        precision, stored = FORMATS[weights]
+        if formats is None and not _has_units(at, precision):
+            continue
+        machine = replace(at, precision=precision, chip=layouts.machine(at.gpu, precision).chip)
+        for tp in (d for d in divisors(model.heads) if per_node % d == 0):
+            for kept in caches:
+                costs = serving.costs(model, machine, tp, load.prompt, kept, stored, context=context)
+                if costs.capacity > needs:
+                    found.append(Table(tp, weights, kept, costs, tp * float(at.wires.nic_bytes_per_s)))
+    if not found:
+        raise ValueError(
+            f"model must fit in a node of {per_node} {at.gpu.key} with room for {needs:,} cached tokens, got "
+            f"{model.key} in {', '.join(formats or FORMATS)}: fewer bytes a weight or a GPU with more memory "
+            "would help; a replica on several nodes is not modelled"
+        )
+    return found
+
+
+def _has_units(at: Machine, precision: str) -> bool:
+    try:
+        at.gpu.peak_flops_per_s(precision)
+    except ValueError:
+        return False
+    return True
+
+
+def longest_of(load: Load) -> int:
+    """Tokens of prompt and answer that a server has to accept: all but a thousandth of each are shorter."""
+    z = NormalDist().inv_cdf(LONG)
+
+    def one(median: int, spread: float) -> float:
+        return min(equilibrium.LONGEST * median, median * math.exp(spread * z))
+
+    return math.ceil(one(load.prompt, load.prompt_spread) + one(load.output, load.output_spread))
+
+
+def _require_context(model: Model, load: Load) -> None:
+    if model.max_context and load.prompt + load.output > model.max_context:
+        raise ValueError(
+            f"prompt and output must be at most {model.max_context} tokens together for {model.key}, got "
+            f"{load.prompt} + {load.output}"
+        )
+
+
+def ratios() -> list[tuple[int, int]]:
+    """Replicas that prefill and that decode in a unit of two pools, without common factor."""
+    return [(p, d) for p in range(1, POOL) for d in range(1, POOL + 1 - p) if math.gcd(p, d) == 1]
+
+
+def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
+    """Every kind of deployment."""
+    ways = [(chunk, 0, 1) for chunk in CHUNKS]
+    ways += [(PROMPTS_TOGETHER, p, d) for p, d in ratios()] if pools else []
+    every = [(i, *way, draft) for i in range(len(tables)) for way in ways for draft in range(drafts)]
+    table, chunk, prefillers, decoders, drafted = (np.array(column) for column in zip(*every))
+    return Plans(table, chunk * 1.0, prefillers * 1.0, decoders * 1.0, drafted)
+
+
+# -- the search ----------------------------------------------------------------------------------------------
+class _Entry(NamedTuple):
+    """A deployment that waits to be simulated; the first of all is the cheapest."""
+
+    gpus: int
+    order: tuple  # of those that cost the same: the least changed, the simplest, the surest
+    plan: int
+    units: int
+    bound: str  # what one unit less misses, where that is known
+
+
+class _Search:
+    """Deployments in the order of their price, until enough of them hold."""
+
+    def __init__(
+        self,
+        model: Model,
+        at: Machine,
+        load: Load,
+        limits: Limits,
+        tables: list[Table],
+        drafts: tuple[Drafts | None, ...],
+        forms: Forms,
+        plans: Plans,
+        dollars: float,
+    ) -> None:
+        self.model, self.at, self.load, self.limits = model, at, load, limits
+        self.tables, self.drafts, self.forms, self.plans, self.dollars = tables, drafts, forms, plans, dollars
+        self.simulated = 0
+
+    def cheapest(self, fewest: np.ndarray, top: int) -> list[Deployment]:
+        """The cheapest deployment that holds, and the cheapest of other kinds."""
+        at_fewest = self.forms.judge(self.plans, np.maximum(1.0, fewest))
+        self.sureness = np.minimum(at_fewest.prompts_met, at_fewest.tokens_met)
+        waiting = [
+            self.entry(i, int(count), self.bound(i, int(count))) for i, count in enumerate(fewest) if count
+        ]
+        heapq.heapify(waiting)
+        found: list[Deployment] = []
+        while waiting and len(found) < top and self.simulated < MOST_SIMULATED:
+            entry = heapq.heappop(waiting)
+            if any(self.alike(entry, one) for one in found):
+                continue
+            fleet, felt, missed = self.simulate(entry)
+            if missed:
+                more = entry.units + max(1, entry.units // 32)
+                heapq.heappush(waiting, self.entry(entry.plan, more, ""))
+            else:
+                found.append(self.smallest(entry, fleet, felt))
+        if not found:
+            raise ValueError(
+                f"limits must leave room for chance: none of {self.simulated} deployments that meet them in "
+                f"closed form did so when simulated, got {self.limits}"
+            )
+        return sorted(found, key=lambda one: one.gpus)
+
+    def simulate(self, entry: _Entry) -> tuple[Fleet, Measured, str]:
+        """One deployment, what its requests feel, and the limit that they miss."""
+        self.simulated += 1
+        fleet = self.fleet(entry)
+        return fleet, *deployment_runs.judged(fleet, self.load, self.limits)
+
+    def smallest(self, entry: _Entry, fleet: Fleet, felt: Measured) -> Deployment:
+        """A deployment that holds, with units taken away while it does."""
+        bound = entry.bound
+        while not bound:
+            fewer = self.entry(entry.plan, entry.units - 1, "")
+            smaller, smaller_felt, bound = self.simulate(fewer)
+            if not bound:
+                entry, fleet, felt = fewer, smaller, smaller_felt
+                bound = self.bound(entry.plan, entry.units)
+        return self.deployment(entry, fleet, felt, bound)
+
+    def entry(self, plan: int, count: int, bound: str) -> _Entry:
+        plans = self.plans
+        table = self.tables[plans.table[plan]]
+        apart = bool(plans.prefillers[plan])
+        each = int(plans.prefillers[plan] + plans.decoders[plan]) * table.tp
+        order = (
+            list(FORMATS).index(table.weights),
+            CACHES.index(table.kv_precision),
+            int(plans.drafts[plan]),
+            apart,
+            -round(float(self.sureness[plan]), 6),
+            table.tp,
+        )
+        return _Entry(count * each, order, plan, count, bound)
+
+    def alike(self, entry: _Entry, found: Deployment) -> bool:
+        """Whether it is of a kind that has been found: the same pools, degree and formats."""
+        table, apart = self.tables[self.plans.table[entry.plan]], bool(self.plans.prefillers[entry.plan])
+        drafts = self.drafts[self.plans.drafts[entry.plan]]
+        return (table.tp, table.weights, table.kv_precision, apart, drafts) == (
+            found.tp,
+            found.weights,
+            found.kv_precision,
+            found.apart,
+            found.drafts,
+        )
+
+    def bound(self, plan: int, count: int) -> str:
+        """What keeps a unit from being taken away, where that is certain without a simulation."""
+        if count <= 1:
+            return "smallest"
+        return "" if self.judged(plan, count - 1).steady[0] else "capacity"
+
+    def judged(self, plan: int, count: int) -> Judged:
+        return self.forms.judge(self.one(plan), np.array([float(count)]))
+
+    def one(self, plan: int) -> Plans:
+        return Plans(*(column[plan : plan + 1] for column in self.plans))
+
+    def fleet(self, entry: _Entry) -> Fleet:
+        """What is simulated, with the smallest batch that hardly ever keeps a request waiting."""
+        plan, running = self.one(entry.plan), float(self.judged(entry.plan, entry.units).running[0])
+        wanted = running + 4.0 * math.sqrt(running) + 4.0
+        table = self.tables[int(plan.table[0])]
+        return Fleet(
+            table.costs,
+            entry.units,
+            int(plan.prefillers[0]),
+            int(plan.decoders[0]),
+            float(plan.budget[0]),
+            float(next((batch for batch in BATCHES if batch >= wanted), BATCHES[-1])),
+            table.wire_bytes_per_s,
+            self.drafts[int(plan.drafts[0])],
+        )
+
+    def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, bound: str) -> Deployment:
+        table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
+        running = float(self.judged(entry.plan, entry.units).running[0])
+        outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, table.tp, running)
+        longest, most = 256 * math.ceil(longest_of(self.load) / 256), self.model.max_context
+        if most and longest > most:
+            longest, outside = most, (*outside, "context")
+        return Deployment(
+            self.model.key,
+            self.at.gpu.key,
+            table.tp,
+            entry.units * (fleet.prefillers + fleet.decoders),
+            entry.units * fleet.prefillers,
+            table.weights,
+            table.kv_precision,
+            int(fleet.budget),
+            int(fleet.most_running),
+            fleet.drafts,
+            longest,
+            self.load,
+            self.limits,
+            felt,
+            running,
+            of.answer,
+            self.dollars,
+            bound,
+            outside,
+        )
+
+
+# -- loads that nothing can serve ----------------------------------------------------------------------------
+def _refuse(model: Model, at: Machine, forms: Forms, plans: Plans) -> None:
+    """ValueError: which limit no number of GPUs can meet, the nearest that one can, and what would help."""
+    load, limits = forms.load, forms.limits
+    alone = np.full(len(plans.table), load.per_s / 1e-9)
+    least = {name: _least(forms, plans, alone, name) for name in HELPS}
+    said = [
+        f"{name} must be at least {least[name]:.3g} for {model.key} on any number of {at.gpu.key}, got "
+        f"{getattr(limits, name):g}: even an idle replica is slower; {helps} would help"
+        for name, helps in HELPS.items()
+        if least[name] > getattr(limits, name)
+    ]
+    if said:
+        raise ValueError("; ".join(said))
+    raise ValueError(
+        f"ttft_s and tpot_s must be met together, which no number of {at.gpu.key} does for {model.key}, got "
+        f"{limits.ttft_s:g} and {limits.tpot_s:g}: a deployment that meets one misses the other; two pools, "
+        "or either limit looser, would help"
+    )
+
+
+HELPS = {
+    "ttft_s": "shorter prompts, a larger prefix_share, or a GPU with more FLOP/s",
+    "tpot_s": "fewer bytes a weight, drafts, or a GPU with more memory bandwidth",
+}
+
+
+def _least(forms: Forms, plans: Plans, alone: np.ndarray, name: str) -> float:
+    """The tightest limit of that name that an idle replica meets, by bisection."""
+
+    def met(value: float) -> bool:
+        loose = replace(forms.limits, **{"ttft_s": 1e9, "tpot_s": 1e9, name: value})
+        forms.limits, kept = loose, forms.limits
+        judged = forms.judge(plans, alone)
+        forms.limits = kept
+        return bool(np.any(judged.within(loose.share)))
+
+    low, high = 1e-6, 1e6
+    while high / low > 1.005:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if met(middle) else (middle, high)
+    return high

@@ -15,7 +15,10 @@ from engine.serving.serving_events import draw
 
 class Drafts(NamedTuple):
     """Drafts of a server: their number in each step, how often one is kept, and the seconds of making
-    them."""
+    them.
+
+    >>> engine.Drafts(drafted=4, accepted=0.7, step_s=0.002)
+    """
 
     drafted: int
     accepted: float

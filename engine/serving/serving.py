@@ -55,20 +55,22 @@ def costs(
     kv_precision: str = "bf16",
     weight_precision: str | Real | None = None,
     all_reduce: str = "auto",
+    context: Real | None = None,
 ) -> Costs:
     """The costs of an instance's steps. ``prompt`` is the length for which attention's efficiency is
-    computed.
+    computed, ``context`` that of a cache which a decode step reads (the prompt's unless given).
 
     Leaves out windows shorter than the context, and that the attention of a chunk fills the chip less than
     that of a whole prompt.
     """
     check.whole(tp=tp)
     size, chip, tp = shape(model), at.chip, tp * 1.0
+    held = prompt if context is None else context
     with check.trusted():
         value_bytes = BYTES_PER_VALUE[kv_precision]
         start_s, reading_s = (
-            inference.attention_s(size, batch, context, tp, value_bytes, chip)
-            for batch, context in ((1.0, 1.0), (USUAL_BATCH, prompt * 1.0))
+            inference.attention_s(size, batch, cached, tp, value_bytes, chip)
+            for batch, cached in ((1.0, 1.0), (USUAL_BATCH, held * 1.0))
         )
         rows_s = (
             inference.products_s(size, ROWS, tp, inference.stored_bytes(at, weight_precision), chip)
@@ -84,7 +86,7 @@ def costs(
         weights = inference.weight_bytes_per_gpu(model, at, tp, weight_precision)
         free = ops.maximum(0.0, memory.server_bytes(at.gpu) - weights)
         # copies of the key and value heads are not sent twice
-        cached_s = (reading_s - start_s) / (USUAL_BATCH * prompt)
+        cached_s = (reading_s - start_s) / (USUAL_BATCH * held)
         return Costs(ROWS, rows_s, pair_s, cached_s, ops.floor(free / shared), kv)
 
 

@@ -9,17 +9,15 @@ import sys
 import typing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import engine
 from engine import api
-from engine.serving import decoding
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ("gpu", "model", "recipe", "link", "node")
 ASKED = ("estimate", "plan", "serve", "deploy", "collective", "goodput", "cost", "validate")
-PUBLIC = {*CATALOGUE, *ASKED, "Machine", "Job", "Layout"}
+PUBLIC = {*CATALOGUE, *ASKED, "Machine", "Job", "Layout", "Load", "Limits", "Drafts"}
 
 
 # -- names ---------------------------------------------------------------------------------------------------
@@ -137,31 +135,23 @@ def test_serving_in_8_bits_keeps_the_cache_in_16():
     assert engine.serve("llama3-70b", machine, tp=8).serving.kv_precision == "bf16"
 
 
-def test_deploy_is_the_best_of_all_that_can_be_asked_one_by_one():
-    """Every degree and every number of users, each by itself: none within the target brings more."""
-    model, at = engine.model("llama3-70b"), engine.Machine.of("h100-sxm")
-    found = engine.deploy(model, at, gpus=64, token_s=0.03, prompt=2048, output=256)
+CHAT, LIMITS = engine.Load(per_s=4, prompt=1000, output=200), engine.Limits(ttft_s=1.0, tpot_s=0.03)
+
+
+def test_deploy_gives_the_cheapest_first_and_takes_keys_or_things():
+    found = engine.deploy("llama3.1-8b", "h100-sxm", CHAT, LIMITS, top=3)
     assert isinstance(found, engine.Deployments) and isinstance(found.best, engine.Deployment)
-    by_hand = {}
-    for tp in (1, 2, 4, 8, 16, 32, 64):
-        users = np.arange(1.0, 257.0)
-        steady = decoding.steady(model, at, float(tp), users, 2048, 256)
-        in_time = np.where(steady.token_s <= 0.03, steady.tokens_per_s_per_gpu, 0.0) * tp * (64 // tp)
-        by_hand[tp] = in_time.max()
-    best = max(by_hand, key=by_hand.get)
-    assert found.best.tp == best and found.best.tokens_per_s == pytest.approx(by_hand[best])
-    for one in (found.best, *found.runners_up):
-        assert one.token_s <= 0.03 and one.replicas == 64 // one.tp
-        assert one.tokens_per_s == pytest.approx(one.replicas * one.users / one.token_s)
-        assert one.tokens_per_s == pytest.approx(by_hand[one.tp], rel=1e-6)
-
-
-def test_gpus_that_are_left_over_bring_nothing():
-    eight, ten = (
-        engine.deploy("llama3-70b", "h100-sxm", gpus=gpus, token_s=0.05, top=1).best for gpus in (8, 10)
+    rows = [found.best, *found.runners_up]
+    assert [one.dollars_per_million for one in rows] == sorted(one.dollars_per_million for one in rows)
+    assert all(one.felt.ttft_s <= 1.0 and one.felt.tpot_s <= 0.03 for one in rows)
+    same = engine.deploy(
+        engine.model("llama3.1-8b"), engine.Machine.of("h100-sxm", "fp8"), CHAT, LIMITS, top=3
     )
-    assert ten.tokens_per_s >= eight.tokens_per_s
-    assert all(one.replicas * one.tp <= gpus for one, gpus in ((eight, 8), (ten, 10)))
+    assert same.best == found.best and same.runners_up == found.runners_up
+    dear = engine.deploy("llama3.1-8b", "h100-sxm", CHAT, LIMITS, top=1, dollars_per_gpu_hour=100.0).best
+    assert dear.dollars_per_million == pytest.approx(
+        found.best.dollars_per_million * 100 / found.best.dollars_per_gpu_hour
+    )
 
 
 def test_collective_by_hand():
@@ -231,15 +221,20 @@ def test_validate_reports_rows_worst_first():
         (lambda: engine.plan("llama3-8b", "h100-sxm", JOB, 64, top=0), "top must be a whole number"),
         (lambda: engine.serve("llama3-8b", "h100-sxm", batch=0), "batch must be a whole number"),
         (lambda: engine.serve("llama3-8b", "h100-sxm", kv_precision="fp3"), "kv_precision must be one of"),
-        (lambda: engine.deploy("llama3-8b", "h100-sxm", 0, token_s=1.0), "gpus must be a whole number"),
-        (lambda: engine.deploy("llama3-70b", "h100-sxm", 8, token_s=1e-4), "token_s must be at least 0.0"),
+        (lambda: engine.deploy("llama3-8b", "h100-sxm", 8, LIMITS), "load must be an engine.Load, got 8"),
+        (lambda: engine.deploy("llama3-8b", "h100-sxm", CHAT, 0.03), "limits must be an engine.Limits"),
+        (lambda: engine.deploy("llama3-8b", "h100-sxm", CHAT, LIMITS, gpus=0), "gpus must be a whole number"),
         (
-            lambda: engine.deploy("llama3.1-405b", "h100-sxm", 1, token_s=1.0),
-            "gpus must be enough to hold llama3.1-405b on h100-sxm, got 1",
+            lambda: engine.deploy("llama3-70b", "h100-sxm", CHAT, engine.Limits(ttft_s=1.0, tpot_s=1e-4)),
+            "tpot_s must be at least 0.0",
         ),
         (
-            lambda: engine.deploy("llama3-8b", "h100-sxm", 8, token_s=1.0, weight_precision="fp3"),
-            "weight_precision must be one of",
+            lambda: engine.deploy("llama3.1-405b", "h100-sxm", CHAT, LIMITS, formats=("bf16",)),
+            "model must fit in a node of 8 h100-sxm",
+        ),
+        (
+            lambda: engine.deploy("llama3-8b", "h100-sxm", CHAT, LIMITS, formats=("fp3",)),
+            "formats must be one of",
         ),
         (
             lambda: engine.collective("gossip", "h100-sxm", ranks=2, buffer_bytes=1),

@@ -23,7 +23,7 @@ PLAN = "plan --model llama3-70b --gpu h100-sxm --gpus 512 --global-batch 1024 --
 INFER = (
     "infer --model llama3-70b --gpu h100-sxm --tp 8 --batch 32 --prompt 1024 --output 128 --precision bf16"
 )
-DEPLOY = "deploy --model llama3-70b --gpu h100-sxm --gpus 64 --token-s 0.03 --prompt 2048 --output 256"
+DEPLOY = "deploy --model llama3.1-8b --gpu h100-sxm --per-s 4 --prompt 1000 --ttft-s 1 --tpot-s 0.03 --top 2"
 COLLECTIVE = "collective --op all_reduce --gpu h100-sxm --ranks 16 --bytes 1073741824"
 ALL = [
     ESTIMATE,
@@ -154,8 +154,19 @@ def test_a_budget_next_to_nothing_is_over_by_no_number_of_percent(capsys):
 
 def test_deploy_says_what_the_api_says(capsys):
     result = answer(DEPLOY, capsys)
-    asked = engine.deploy("llama3-70b", "h100-sxm", 64, token_s=0.03, prompt=2048, output=256)
-    assert result == asked.as_dict() and len(result["runners_up"]) <= 4
+    load, limits = engine.Load(per_s=4, prompt=1000), engine.Limits(ttft_s=1.0, tpot_s=0.03)
+    asked = engine.deploy("llama3.1-8b", "h100-sxm", load, limits, top=2).as_dict()
+    assert result["best"] == asked["best"] and result["runners_up"] == asked["runners_up"]
+    assert len(result["runners_up"]) == 1 and "commands" not in result
+
+
+def test_deploy_writes_the_commands_of_a_row(capsys):
+    status, out, err = call(f"{DEPLOY} --export sglang --row 2 --one-pool --formats fp8", capsys)
+    assert (status, err) == (0, "") and "python -m sglang.launch_server --model-path llama3.1-8b" in out
+    assert answer(f"{DEPLOY} --export vllm", capsys)["commands"].count("vllm serve") == 1
+    for bad in ("--export vllm --row 3", "--export tgi", "--formats fp3", "--prefix-share 1"):
+        status, out, err = call(f"{DEPLOY} {bad}", capsys)
+        assert status == 2 and not out and err.count("\n") == 1, bad
 
 
 def test_a_run_begins_with_the_sentence_that_prices_it(capsys):
@@ -248,7 +259,7 @@ def test_software_of_a_time(capsys):
         (PLAN.replace("--top 5", "--top 0"), "top must be a whole number"),
         (INFER.replace("--batch 32", "--batch -1"), "batch must be a whole number"),
         (INFER.replace("bf16", "fp4"), "precision must be one of"),
-        (DEPLOY.replace("0.03", "0.0001"), "token_s must be at least 0.0"),
+        (DEPLOY.replace("0.03", "0.0001"), "tpot_s must be at least 0.0"),
         (COLLECTIVE.replace("--ranks 16", "--ranks 1"), "ranks must be a whole number of at least 2, got 1"),
         (COLLECTIVE.replace("all_reduce", "all_gossip"), "op must be one of all_reduce"),
         (COLLECTIVE.replace("1073741824", "0"), "bytes must be greater than 0"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine import catalog
-from engine.serving import inference, serving, serving_events, steady_state
+from engine.serving import deployment, deployments, inference, serving, serving_events, steady_state
 from engine.step import layout
 from tests.engine.serving.test_serving_events import run
 from tests.lessons.reading import Lesson
@@ -180,3 +180,36 @@ def test_no_prompt_of_4000_tokens_meets_a_quarter_of_a_second():
     prompt_s = inference.prefill(LLAMA, H100, 4, 1, 4000).total_s
     assert prompt_s > 0.25 and serving.prefill_rate(prompt_s, 0.25) == 0
     assert np.diff([serving.prefill_rate(LESSON.value(PREFILL), t) for t in (0.25, 0.5, 1.0)])[0] > 1.5
+
+
+# -- the whole choice ----------------------------------------------------------------------------------------
+def test_the_choice_goes_from_chunks_to_pools_as_the_target_tightens():
+    """As the section says: never cheaper for a tighter target, one pool down to 30 ms, two from 25 ms."""
+    cheapest = LESSON.value("cheapest")
+    rows = [cheapest(per_s=8, tpot_s=target).best for target in (0.1, 0.05, 0.03, 0.025, 0.02, 0.015)]
+    assert [one.gpus for one in rows] == sorted(one.gpus for one in rows)
+    assert [one.apart for one in rows] == [False] * 3 + [True] * 3
+    assert rows[1].gpus < 24 and rows[0].chunk >= 4096
+
+
+def test_fewer_bits_save_more_than_any_split():
+    rows = LESSON.value("[all_formats.best, *all_formats.runners_up]")
+    in_16_bits = min(one.gpus for one in rows if one.weights == "bf16")
+    assert rows[0].weights == "fp8" and rows[0].gpus < in_16_bits
+
+
+def test_more_load_is_cheaper_to_serve():
+    cheapest = LESSON.value("cheapest")
+    rows = [cheapest(per_s=rate, tpot_s=0.03).best for rate in (1, 4, 8, 16, 32)]
+    dollars = [one.dollars_per_million for one in rows]
+    assert dollars == sorted(dollars, reverse=True) and not rows[0].apart and rows[-1].apart
+
+
+def test_aiconfigurator_s_parts_are_ours():
+    """A prompt alone to within a tenth, a decode step to within the validation page's fifteen per cent."""
+    assert LESSON.value("qwen_read_s") == pytest.approx(0.27676, rel=0.1)
+    assert LESSON.value("qwen_write_s") == pytest.approx(0.00832, rel=0.15)
+    load, limits = deployment.Load(52, 4000, 500), deployment.Limits(0.3, 0.01)
+    at = layout.machine(catalog.gpu("h200"), "fp8")
+    found = deployments.deploy(catalog.model("qwen3-32b"), at, load, limits, formats=("fp8",), top=3)
+    assert found.best.apart and found.best.tp == 4

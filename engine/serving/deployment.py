@@ -1,0 +1,218 @@
+"""What a deployment is asked to do, and what one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.base import check
+from engine.calibration import bands
+from engine.serving.drafts import Drafts
+
+MOST_PREFIX = 0.99
+
+
+@dataclass(frozen=True)
+class Load:
+    """Requests as they arrive: ``per_s`` a second at random times, with log-normal lengths.
+
+    ``prompt`` and ``output`` are the medians in tokens; the spreads are standard deviations of the length's
+    logarithm (0.6 is a usual chat, 0 makes all alike). ``prefix_share`` of every prompt is found in a prefix
+    cache.
+
+    >>> chat = engine.Load(per_s=20, prompt=2000, prompt_spread=0.6)
+    >>> chat.prompt, chat.output
+    """
+
+    per_s: float
+    prompt: int = 1024
+    output: int = 128
+    prompt_spread: float = 0.0
+    output_spread: float = 0.0
+    prefix_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        check.positive(per_s=self.per_s)
+        check.whole(prompt=self.prompt, output=self.output)
+        check.between(0, 2, prompt_spread=self.prompt_spread, output_spread=self.output_spread)
+        check.between(0, MOST_PREFIX, prefix_share=self.prefix_share)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a deployment promises: ``share`` of the requests have their first token within ``ttft_s`` seconds,
+    and as many have the others, on average over the answer, at most ``tpot_s`` seconds apart.
+
+    >>> limits = engine.Limits(ttft_s=1.0, tpot_s=0.05)
+    >>> limits.share
+    """
+
+    ttft_s: float
+    tpot_s: float
+    share: float = 0.9
+
+    def __post_init__(self) -> None:
+        check.positive(ttft_s=self.ttft_s, tpot_s=self.tpot_s)
+        check.between(0.5, 0.99, share=self.share)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What requests feel in a long simulated run, at the limits' percentile; the errors are half of a 95 %
+    interval."""
+
+    ttft_s: float
+    ttft_error_s: float
+    tpot_s: float
+    tpot_error_s: float
+    median_tpot_s: float
+    requests: int
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Equal replicas of one model that serve a load within its limits, in one pool or in two."""
+
+    model: str
+    gpu: str
+    tp: int  # GPUs of a replica
+    replicas: int
+    prefill_replicas: int  # of them only for prompts; 0 where each replica mixes prompts with answers
+    weights: str  # "bf16", "fp8" (weights and products) or "int4" (weights alone)
+    kv_precision: str
+    chunk: int  # tokens of a step at most
+    largest_batch: int  # answers that a replica writes at once at most
+    drafts: Drafts | None
+    longest: int  # tokens of prompt and answer that a server is told to accept
+    load: Load
+    limits: Limits
+    felt: Measured
+    running: float  # answers that a replica writes at once, on average
+    answer: float  # mean tokens of an answer
+    dollars_per_gpu_hour: float
+    binding: str  # what one unit less misses: "ttft_s", "tpot_s", "capacity"; "smallest" where there is none
+    extrapolates: tuple[str, ...]
+    dearer_by: float = 0.0  # than the cheapest, in dollars
+
+    @property
+    def gpus(self) -> int:
+        """All GPUs."""
+        return self.replicas * self.tp
+
+    @property
+    def apart(self) -> bool:
+        """Whether prompts and answers have GPUs of their own."""
+        return self.prefill_replicas > 0
+
+    @property
+    def decode_replicas(self) -> int:
+        """Replicas that write answers."""
+        return self.replicas - self.prefill_replicas
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens written each second, over all replicas."""
+        return self.load.per_s * self.answer
+
+    @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """The same for each GPU."""
+        return self.tokens_per_s / self.gpus
+
+    @property
+    def tokens_per_s_per_user(self) -> float:
+        """The speed that half of the users see at least."""
+        return 1.0 / self.felt.median_tpot_s if self.felt.median_tpot_s > 0 else 0.0
+
+    @property
+    def dollars_per_million(self) -> float:
+        """Dollars for 10⁶ tokens that are written, with their prompts."""
+        return self.dollars_per_gpu_hour * self.gpus / 3600.0 / self.tokens_per_s * 1e6
+
+    @property
+    def band_s(self) -> dict[str, tuple[float, float]]:
+        """80 % bands of the two percentiles, from published latencies that fitted nothing."""
+        low, high = bands.band("latency")
+        asked = {"ttft_s": self.felt.ttft_s, "tpot_s": self.felt.tpot_s}
+        return {name: (low * value, high * value) for name, value in asked.items()}
+
+    @property
+    def band_gpus(self) -> tuple[float, float]:
+        """80 % band of the GPUs that the load really takes, from published throughputs: what is faster than
+        computed by a factor takes so many fewer."""
+        low, high = bands.band("throughput")
+        return self.gpus / high, self.gpus / low
+
+    @property
+    def band_dollars_per_million(self) -> tuple[float, float]:
+        """The same in dollars for 10⁶ tokens."""
+        return tuple(self.dollars_per_million * gpus / self.gpus for gpus in self.band_gpus)  # type: ignore[return-value]
+
+    @property
+    def sure(self) -> bool:
+        """Whether the limits hold at the slow end of the band too."""
+        return (
+            self.band_s["ttft_s"][1] <= self.limits.ttft_s and self.band_s["tpot_s"][1] <= self.limits.tpot_s
+        )
+
+    @property
+    def split(self) -> str:
+        """The replicas in words: "3 × TP 4" or "2 + 3 × TP 4", those that prefill first."""
+        count = f"{self.prefill_replicas} + {self.decode_replicas}" if self.apart else f"{self.replicas}"
+        return f"{count} × TP {self.tp}"
+
+    def as_dict(self) -> dict:
+        """All figures, under the keys of the command line."""
+        return {
+            "split": self.split,
+            "gpus": self.gpus,
+            "tp": self.tp,
+            "replicas": self.replicas,
+            "prefill_replicas": self.prefill_replicas,
+            "weights": self.weights,
+            "kv_precision": self.kv_precision,
+            "chunk": self.chunk,
+            "largest_batch": self.largest_batch,
+            "drafted": 0 if self.drafts is None else self.drafts.drafted,
+            "longest": self.longest,
+            "ttft_s": self.felt.ttft_s,
+            "ttft_error_s": self.felt.ttft_error_s,
+            "tpot_s": self.felt.tpot_s,
+            "tpot_error_s": self.felt.tpot_error_s,
+            "simulated_requests": self.felt.requests,
+            "ttft_band_s": list(self.band_s["ttft_s"]),
+            "tpot_band_s": list(self.band_s["tpot_s"]),
+            "sure": self.sure,
+            "running": self.running,
+            "tokens_per_s_per_user": self.tokens_per_s_per_user,
+            "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
+            "dollars_per_gpu_hour": self.dollars_per_gpu_hour,
+            "dollars_per_million": self.dollars_per_million,
+            "dollars_per_million_band": list(self.band_dollars_per_million),
+            "gpus_band": list(self.band_gpus),
+            "binding": self.binding,
+            "dearer_by": self.dearer_by,
+            "extrapolates": list(self.extrapolates),
+        }
+
+
+@dataclass(frozen=True)
+class Deployments:
+    """The cheapest deployment within the limits, and the cheapest of the other kinds, in order."""
+
+    best: Deployment
+    runners_up: tuple[Deployment, ...]
+    considered: int  # kinds of replicas and pools that were judged in closed form
+    simulated: int  # deployments that were then run event by event
+    search_s: float
+    leaves_out: tuple[str, ...]
+
+    def as_dict(self) -> dict:
+        """The search as the command line prints it with --json."""
+        return {
+            "best": self.best.as_dict(),
+            "runners_up": [other.as_dict() for other in self.runners_up],
+            "considered": self.considered,
+            "simulated": self.simulated,
+            "search_s": self.search_s,
+            "leaves_out": list(self.leaves_out),
+        }

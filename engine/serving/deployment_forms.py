@@ -1,0 +1,255 @@
+"""Thousands of deployments at once, in closed form: what share of the requests each serves within the limits,
+and how many replicas that takes.
+
+A deployment is some number of equal units. A unit is one replica that mixes prompts with answers in steps of
+at most ``budget`` tokens, or a few replicas that prefill and a few that decode. The sums are those of
+``equilibrium.balance``, with what chance adds to them: the wait for a free step (M/G/1, as in
+``serving.wait_within_s``), the prompts that happen to come while an answer is written, and the wait for room
+in the batch. They choose what is worth simulating; ``deployment_runs`` has the last word.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.base import ops
+from engine.serving import equilibrium, serving
+from engine.serving.deployment import Limits, Load
+from engine.serving.drafts import Drafts
+from engine.serving.serving import Costs
+
+QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24))
+HALVINGS = 30  # of the interval in which the answers of a replica are searched
+IDLE = 1 / 20  # answers at once on a replica that is as good as idle
+LEAST = 1e-12
+
+
+class Lengths(NamedTuple):
+    """A load's lengths: means, and the values at equally likely quantiles."""
+
+    prompts: np.ndarray
+    fresh: np.ndarray  # tokens of each prompt that no prefix cache holds
+    pairs: np.ndarray  # pairs of a fresh token and one that it sees
+    answers: np.ndarray
+    prompt: float
+    context: float  # of an answer that is found on its way
+    answer: float
+
+
+def lengths(of: Load) -> Lengths:
+    """Log-normal, no length past 16 medians (``serving_events.lengths``)."""
+
+    def at(median: float, spread: float) -> np.ndarray:
+        z = np.array(QUANTILES)
+        return np.minimum(equilibrium.LONGEST * median, median * np.exp(spread * z))
+
+    prompts, answers = at(of.prompt, of.prompt_spread), at(of.output, of.output_spread)
+    held = np.minimum(np.floor(of.prefix_share * prompts), prompts - 1.0)
+    prompt = equilibrium.moment(of.prompt, of.prompt_spread, 1.0)
+    answer = equilibrium.moment(of.output, of.output_spread, 1.0)
+    squared = equilibrium.moment(of.output, of.output_spread, 2.0)
+    return Lengths(
+        prompts,
+        prompts - held,
+        (prompts**2 - held**2) / 2,
+        answers,
+        prompt,
+        prompt + squared / (2 * answer),
+        answer,
+    )
+
+
+class Plans(NamedTuple):
+    """Deployments to judge, one an entry; each array has as many."""
+
+    table: np.ndarray  # whose costs: an index
+    budget: np.ndarray  # tokens of a step
+    prefillers: np.ndarray  # of a unit; 0 where prompts and answers share the replicas
+    decoders: np.ndarray  # of a unit; of one that shares, 1
+    drafts: np.ndarray  # an index into the drafts that are tried, 0 for none
+
+
+class Tables(NamedTuple):
+    """The costs of several replicas, side by side (``serving.Costs``)."""
+
+    rows_s: np.ndarray
+    pair_s: np.ndarray
+    cached_s: np.ndarray
+    capacity: np.ndarray
+    sent_s: np.ndarray  # seconds for sending a cached token
+
+    @classmethod
+    def of(cls, costs: list[Costs], wires: list[float]) -> Tables:
+        """``wires``: bytes a second between replicas."""
+        return cls(
+            np.array([one.rows_s for one in costs]),
+            np.array([float(one.pair_s) for one in costs]),
+            np.array([float(one.cached_s) for one in costs]),
+            np.array([float(one.capacity) for one in costs]),
+            np.array([float(one.kv_bytes) / wire for one, wire in zip(costs, wires)]),
+        )
+
+    def step_s(self, table: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Seconds of a step over so many tokens, without attention (``serving_events.interpolated``)."""
+        known = serving.ROWS
+        table = np.reshape(table, table.shape + (1,) * (rows.ndim - table.ndim))
+        i = np.clip(np.searchsorted(known, rows), 1, len(known) - 1)
+        share = np.maximum(0.0, (rows - known[i - 1]) / (known[i] - known[i - 1]))
+        low, high = self.rows_s[table, i - 1], self.rows_s[table, i]
+        beyond = self.rows_s[table, -1] * rows / known[-1]
+        return np.where(rows >= known[-1], beyond, low + (high - low) * share)
+
+
+class Judged(NamedTuple):
+    """What each deployment does with its load."""
+
+    steady: np.ndarray  # whether it keeps up
+    prompts_met: np.ndarray  # share of requests whose first token comes within its limit …
+    tokens_met: np.ndarray  # … and of those whose other tokens do
+    running: np.ndarray  # answers that a replica writes at once
+    token_s: np.ndarray  # from one token to the next, on average
+    batch: np.ndarray  # answers that a replica's cache and steps have room for
+
+    def within(self, share: float) -> np.ndarray:
+        return self.steady & (self.prompts_met >= share) & (self.tokens_met >= share)
+
+
+def above(values: np.ndarray) -> np.ndarray:
+    """The share of a normal distribution above so many standard deviations, to within 5·10⁻⁴ (Abramowitz and
+    Stegun 26.2.18)."""
+    x = np.abs(values)
+    tail = 0.5 / (1 + x * (0.196854 + x * (0.115194 + x * (0.000344 + x * 0.019527)))) ** 4
+    return np.where(values >= 0, tail, 1 - tail)
+
+
+def tokens_a_step(drafts: Drafts) -> float:
+    """The tokens that a step with drafts yields, on average."""
+    return float(serving.tokens_per_verification(drafts.accepted, drafts.drafted))
+
+
+class Forms:
+    """The closed forms for one load and its limits."""
+
+    def __init__(
+        self, load: Load, limits: Limits, tables: Tables, drafts: tuple[Drafts | None, ...], most: float
+    ) -> None:
+        self.load, self.limits, self.tables, self.lengths = load, limits, tables, lengths(load)
+        self.most_running = most
+        self.width = np.array([1.0 if one is None else one.drafted + 1.0 for one in drafts])
+        self.draft_s = np.array([0.0 if one is None else one.step_s for one in drafts])
+        self.gain = np.array([1.0 if one is None else tokens_a_step(one) for one in drafts])
+
+    def judge(self, plans: Plans, units: np.ndarray) -> Judged:
+        """The deployments with so many units each."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return _judge(self, plans, units)
+
+    def fewest(self, plans: Plans) -> np.ndarray:
+        """The fewest units of each that serve the load within its limits; 0 where no number does."""
+        idle = np.full(len(plans.table), LEAST)
+        alone = self.judge(plans, self.load.per_s / idle)
+        seconds = self.limits.ttft_s + np.where(alone.steady, alone.token_s, 1.0) * self.lengths.answer
+        high = np.maximum(1.0, np.ceil(self.load.per_s * seconds / IDLE))
+        possible = self.judge(plans, high).within(self.limits.share)
+        low = np.zeros_like(high)
+        while np.any(high - low > 1):
+            middle = np.floor((low + high) / 2)
+            tried = np.maximum(1.0, middle)
+            within = self.judge(plans, tried).within(self.limits.share)
+            high, low = np.where(within, tried, high), np.where(within, low, middle)
+        return np.where(possible, high, 0.0)
+
+
+def _judge(at: Forms, plans: Plans, units: np.ndarray) -> Judged:
+    of, load, limits, tables, table = at.lengths, at.load, at.limits, at.tables, plans.table
+    apart = plans.prefillers > 0
+    per_unit = load.per_s / units
+    to_decode, to_prefill = per_unit / plans.decoders, per_unit / np.where(apart, plans.prefillers, 1.0)
+    width, draft_s, gain = at.width[plans.drafts], at.draft_s[plans.drafts], at.gain[plans.drafts]
+    fresh, steps = float(np.mean(of.fresh)), np.maximum(LEAST, (of.answer - 1.0) / gain)
+    pair_s, cached_s = tables.pair_s[table], of.context * tables.cached_s[table]
+    pairs_s = float(np.mean(of.pairs)) * pair_s
+
+    # how many answers a replica writes at once
+    batch = np.minimum(at.most_running, tables.capacity[table] / of.context)
+    batch = np.where(apart, batch, np.minimum(batch, plans.budget * steps / (fresh + width * steps)))
+
+    def decode_s(running):
+        return tables.step_s(table, running * width) + running * cached_s + draft_s
+
+    def prompt_s(running):
+        """What a prompt adds to the steps that it is part of, and the tokens of such a step."""
+        come = np.maximum(running / steps, 1e-9)
+        chunk = np.minimum(np.maximum(1.0, plans.budget - running * width), fresh * come / -np.expm1(-come))
+        with_chunk = tables.step_s(table, running * width + chunk)
+        return fresh / chunk * (with_chunk - tables.step_s(table, running * width)) + pairs_s
+
+    def token_s(running):
+        return decode_s(running) + np.where(apart, 0.0, running / steps * prompt_s(running))
+
+    low, high = np.zeros_like(batch), batch
+    steady = (token_s(batch) * to_decode * steps < batch) & (tables.capacity[table] > of.prompt + of.answer)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        behind = token_s(middle) * to_decode * steps > middle
+        low, high = np.where(behind, middle, low), np.where(behind, high, middle)
+    running = high
+    each_s, alone_s = token_s(running), decode_s(running)
+
+    # the first token: a wait for the prompts before it, and its own steps
+    room = np.where(apart, plans.budget, np.maximum(1.0, plans.budget - running * width))
+    beside = np.where(apart, 0.0, running * width)
+    read_s = np.where(apart, 0.0, running * cached_s + draft_s)
+    full_s = tables.step_s(table, beside + room) + read_s
+    others = np.where(apart, 0.0, running / steps * fresh)
+    new = of.fresh[None, :]
+    last = np.minimum(room[:, None], new + others[:, None])
+    own_s = (
+        np.where(
+            (new > room[:, None]) & ~apart[:, None],
+            new / room[:, None] * full_s[:, None],
+            tables.step_s(table, np.where(apart[:, None], new, beside[:, None] + last)) + read_s[:, None],
+        )
+        + of.pairs[None, :] * pair_s[:, None]
+    )
+    takes_s = np.where(
+        apart[:, None], own_s, new / room[:, None] * full_s[:, None] + of.pairs * pair_s[:, None]
+    )
+    mean_s = np.mean(takes_s, axis=1)
+    busy = to_prefill * mean_s
+    wire_s = (of.prompt + 1.0) * tables.sent_s[table]
+    on_wire = np.where(apart, to_prefill * wire_s, 0.0)
+    steady &= (busy < 1.0) & (on_wire < 1.0)
+    lines = np.where(apart, plans.prefillers, 1.0) * units
+    waits = busy ** (np.sqrt(2.0 * (np.minimum(lines, 8.0) + 1.0)) - 1.0)
+    wait_s = np.mean(takes_s**2, axis=1) / (2.0 * mean_s) / np.maximum(LEAST, 1.0 - busy)
+    left_s = limits.ttft_s - own_s - np.where(apart, 0.0, alone_s / 2)[:, None]
+    late = np.mean(np.where(left_s < 0, 1.0, waits[:, None] * np.exp(-left_s / wait_s[:, None])), axis=1)
+
+    # room in the batch
+    filled = np.minimum(1.0 - 1e-9, running / np.maximum(1.0, batch))
+    crowded = filled ** (np.sqrt(2.0 * (batch + 1.0)) - 1.0)
+    leaves_s = each_s * steps / (np.maximum(1.0, batch) * (1.0 - filled))
+    blocked = crowded * np.exp(-np.maximum(0.0, limits.ttft_s - mean_s) / np.maximum(LEAST, leaves_s))
+
+    # the other tokens: the prompts that come meanwhile, and how many answers happen to run
+    extra_s = np.where(apart, 0.0, prompt_s(running)) * np.sqrt(np.mean(of.fresh**2)) / fresh
+    slope_s = decode_s(running + 1.0) - decode_s(running)
+    many = np.maximum(1.0, (of.answers[None, :] - 1.0) / gain[:, None])
+    chance = to_decode[:, None] * each_s[:, None] * extra_s[:, None] ** 2 / many
+    spread_s = np.sqrt(chance + (slope_s**2 * running)[:, None] + LEAST**2)
+    sent_s = np.where(apart, wire_s / np.maximum(LEAST, 1.0 - on_wire), 0.0)[:, None] / many
+    allowed_s = limits.tpot_s * gain[:, None] - sent_s
+    slow = np.mean(above((allowed_s - each_s[:, None]) / spread_s), axis=1)
+    tokens_met = np.where(of.answer > 1.0, 1.0 - slow - np.where(apart, blocked, 0.0), 1.0)
+    return Judged(
+        steady,
+        np.where(steady, 1.0 - late - np.where(apart, 0.0, blocked), 0.0),
+        np.where(steady, tokens_met, 0.0),
+        running,
+        ops.maximum(0.0, each_s / gain),
+        batch,
+    )

@@ -1,0 +1,100 @@
+"""One deployment under its load, event by event: what the closed forms promise has to hold here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine.serving import serving_events, steady_state
+from engine.serving.deployment import Limits, Load, Measured
+from engine.serving.drafts import Drafts
+from engine.serving.serving import MODES, Costs, Service, Traffic
+
+INSTANCES = 8  # replicas that are simulated; of a larger fleet, as many with their share of the load
+FIRST, COUNTED = 600, 2400  # requests of a run that only says no, and of one that counts
+HOPELESS = 1.25  # a short run this far past a limit needs no longer one
+SEED = 1
+
+
+class Fleet(NamedTuple):
+    """Equal units of replicas, and what they cost."""
+
+    costs: Costs
+    units: int
+    prefillers: int  # of a unit; 0 where prompts and answers share
+    decoders: int
+    budget: float
+    most_running: float
+    wire_bytes_per_s: float
+    drafts: Drafts | None = None
+
+
+def run(fleet: Fleet, load: Load, limits: Limits, requests: int, seed: int = SEED) -> Measured:
+    """What requests feel at the limits' percentile, in the steady state. A refused request waits for ever.
+
+    Of a fleet of more than eight replicas eight are run, or the fewest whole units, with their share of the
+    load: a larger one would only share its queues better.
+    """
+    of_unit = fleet.prefillers + fleet.decoders
+    units = min(fleet.units, max(1, INSTANCES // of_unit))
+    traffic = Traffic(
+        requests,
+        load.per_s * units / fleet.units,
+        load.prompt,
+        load.output,
+        load.prompt_spread,
+        load.output_spread,
+        seed,
+    )
+    service = Service(
+        MODES["disaggregated" if fleet.prefillers else "chunked"],
+        units * of_unit,
+        units * fleet.prefillers,
+        budget=fleet.budget,
+        most_running=fleet.most_running,
+        wire_bytes_per_s=fleet.wire_bytes_per_s,
+    )
+    columns = steady_state.requests_of(
+        fleet.costs, traffic, service, fleet.drafts, hits(load, requests, seed)
+    )
+    first_s, token_s, _ = steady_state.felt_in(columns)
+    first_s = np.where(np.isnan(first_s), np.inf, first_s)
+
+    def at_limit(values: np.ndarray) -> float:
+        return float(np.percentile(values, 100 * limits.share, method="higher"))
+
+    ttft = steady_state.known(first_s, at_limit)
+    if np.all(np.isnan(token_s)):  # answers of a single token
+        return Measured(ttft.value, ttft.error, 0.0, 0.0, 0.0, len(first_s))
+    tpot = steady_state.known(token_s, at_limit)
+    return Measured(
+        ttft.value, ttft.error, tpot.value, tpot.error, float(np.nanmedian(token_s)), len(first_s)
+    )
+
+
+def hits(load: Load, requests: int, seed: int) -> list[int] | None:
+    """The tokens of each prompt that a prefix cache holds; the last token of a prompt is always computed."""
+    if not load.prefix_share:
+        return None
+    drawn = int((1 + steady_state.LATER) * requests)
+    prompts = serving_events.lengths(drawn, load.prompt, load.prompt_spread, 104729 * (seed + 1))
+    return [min(prompt - 1, int(load.prefix_share * prompt)) for prompt in prompts]
+
+
+def missed(felt: Measured, limits: Limits, slack: float = 1.0) -> str:
+    """The limit that is missed by more than this factor, by name; empty where both are met."""
+    if felt.ttft_s > slack * limits.ttft_s:
+        return "ttft_s"
+    return "tpot_s" if felt.tpot_s > slack * limits.tpot_s else ""
+
+
+def judged(fleet: Fleet, load: Load, limits: Limits) -> tuple[Measured, str]:
+    """What requests feel, and the limit that is missed; a deployment far past a limit shows it in a short
+    run."""
+    felt = run(fleet, load, limits, FIRST)
+    hopeless = missed(felt, limits, HOPELESS)
+    if hopeless:
+        return felt, hopeless
+    felt = run(fleet, load, limits, COUNTED)
+    return felt, missed(felt, limits)
