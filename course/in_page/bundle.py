@@ -14,7 +14,7 @@ from course.in_page.translate import Module, method_names, BUILT_IN_METHODS
 from course.strict_yaml import Refused
 from widgets.kit.page.dependencies import ROOT
 
-WANTED = ("engine.launch.shown",)
+WANTED = ("engine.launch.paged",)
 # what the page has in its own form: site/theme/assets/fit/library.js
 LIBRARY = ("engine.catalog.files", "engine.base.program")
 TABLES = (
@@ -40,7 +40,7 @@ def script() -> str:
     body = "\n".join(f"{Module(name, _file(name), known, methods).body()};" for name in order)
     used = set(re.findall(r"(?<![.\w])\$\w+", body))
     given = set(re.findall(r"^export (?:const|function|class) (\$\w+)", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE))
-    imports = f"import {{ {', '.join(sorted(used & given))} }} from \"./python.js\";\nimport {{ $tables }} from \"./library.js\";\n"
+    imports = f"import {{ {', '.join(sorted(used & given))} }} from \"./python.js\";\nimport {{ $tables }} from \"./library.js\";\nimport \"./numpy.js\";\n"
     return f"{imports}$tables({_literal(tables())});\n{body}\nexport const modules = $modules;\n"
 
 

@@ -581,7 +581,7 @@ const searched = (all, item) => { const at = all.findIndex(each => same(each, it
 define(Array.prototype, {
   append(item) { this.push(item); return null; }, extend(of) { $iadd(this, of); return null; }, insert(at, item) { this.splice(Number(at), 0, item); return null; },
   pop(at = -1n) { if (!this.length) throw $py_IndexError("pop from empty list"); return this.splice(place(at, this.length), 1)[0]; },
-  index(item) { return BigInt(searched(this, item)); }, count(item) { return BigInt(this.filter(each => same(each, item)).length); }, copy() { return [...this]; },
+  index(item) { return BigInt(searched(this, item)); }, count(item) { return BigInt(this.filter(each => same(each, item)).length); }, copy() { return [...this]; }, tolist() { return [...this]; },
   remove(item) { this.splice(searched(this, item), 1); return null; }, clear() { this.length = 0; return null; }, reverse() { this.reverse(); return null; },
   sort: named(function (key = null, reverse = false) { this.splice(0, this.length, ...sorter(key, reverse)(this)); return null; }, "key", "reverse"),
 });
@@ -603,3 +603,11 @@ define(Boolean.prototype, { all() { return this.valueOf(); }, any() { return thi
 export { same as $same, FIELDS as $FIELDS };
 export const $py_vars = of => $dict(Object.entries(of).filter(([name]) => name[0] === "$").map(([name, value]) => [name.slice(1), value]));
 export const $py_setattr = $setattr;
+
+// -- to the page's own values and from them ------------------------------------------------------------------------------------------
+export function plain(value) {
+  if (typeof value === "bigint") return Number(value);
+  if (value instanceof $Dict) return Object.fromEntries([...value.map.values()].map(([key, each]) => [$py_str(key), plain(each)]));
+  if (Array.isArray(value) || value instanceof $Tuple) return [...value].map(plain);
+  return value;
+}
