@@ -26,6 +26,7 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
         "fits": found.fits,
         "close": found.close,
         "server": bool(found.launch and found.launch.server),
+        "edits": [change.texts for change in found.changes],
         "gains": [shown.gained(change) for change in found.changes],
         "bestHeadline": shown.best_headline(found),
         "bestText": found.best_text,

@@ -45,6 +45,7 @@ class Change:
     step_s: float | None = None
     faster_by: float | None = None  # of the rate; below 0 where it costs time
     tokens_per_s: float | None = None
+    texts: dict[str, str] | None = None  # all texts with the change made, by name
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""
@@ -450,4 +451,5 @@ def change(base: Report, edit: Edited, report: Report) -> Change:
         report.estimate.step_s if report.estimate else None,
         after / before - 1.0 if before and after else None,
         report.served.tokens_per_s if report.served else None,
+        edit.texts,
     )
