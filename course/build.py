@@ -26,6 +26,7 @@ from course import book, lessons, puzzle_page, search_index
 from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
+from course.in_page import bundle
 from widgets.kit.drawing import tokens
 from widgets.kit.page import headers, module
 from widgets.kit.page.cache import forget_older
@@ -110,7 +111,7 @@ def widgets() -> None:
         write(NEXT / "assets" / "widgets" / name, contents)
     for name, source in LIBRARIES.items():
         shutil.copyfile(source, NEXT / name)
-    for name, contents in puzzle_page.files().items():
+    for name, contents in (puzzle_page.files() | bundle.files()).items():
         write(NEXT / name, contents)
     for slug in all_widgets():
         write(NEXT / slug / "index.html", own_page(slug))

@@ -20,6 +20,7 @@ from mkdocs.structure.files import get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 
 from course import book, build, own_page, puzzle_page, rendered
+from course.in_page import bundle
 from widgets.kit.page import module
 from widgets.kit.widget import all_widgets
 
@@ -63,7 +64,7 @@ def write_lessons(out: Path, names: set[str]) -> None:
     for name, source in build.LIBRARIES.items():
         if not (build.OUT / name).is_file():
             build.write(out / name, source.read_bytes())
-    for name, contents in puzzle_page.files().items():
+    for name, contents in (puzzle_page.files() | bundle.files()).items():
         kept = build.OUT / name
         if not kept.is_file() or kept.read_text(encoding="utf-8") != contents:
             build.write(out / name, contents)

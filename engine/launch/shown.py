@@ -32,8 +32,7 @@ def lines(report: Report) -> list[str]:
         for number, change in enumerate(report.changes, 1):
             found += changed(number, change)
     if report.best is not None:
-        e = report.best
-        found += ["", f"The planner's best here: {in_words(e.layout)}, {human(e.step_s, 'seconds')} a step"]
+        found += ["", best_headline(report)]
         found += [f"  {line}" for line in report.best_text.rstrip().splitlines()]
     return [*found, *sources(report)]
 
@@ -118,8 +117,16 @@ def rate(report: Report) -> list[str]:
     return found
 
 
-def changed(number: int, change: Change) -> list[str]:
-    """One change: its lines, and what it gains and costs."""
+def best_headline(report: Report) -> str:
+    """What the planner found, in one line; empty where it found nothing."""
+    e = report.best
+    if e is None:
+        return ""
+    return f"The planner's best here: {in_words(e.layout)}, {human(e.step_s, 'seconds')} a step"
+
+
+def gained(change: Change) -> str:
+    """What a change gains and costs."""
     gains = []
     if change.saved_bytes:
         gains.append(f"{'saves' if change.saved_bytes > 0 else 'takes'} {gib(abs(change.saved_bytes))}")
@@ -127,8 +134,13 @@ def changed(number: int, change: Change) -> list[str]:
         gains.append(f"{abs(change.faster_by):.0%} {'faster' if change.faster_by > 0 else 'slower'}")
     if not change.fits:
         gains.append("still does not fit")
+    return ", ".join(gains) or "as fast"
+
+
+def changed(number: int, change: Change) -> list[str]:
+    """One change: its lines, and what it gains and costs."""
     return [
-        f"  {number}. {change.what}: {', '.join(gains) or 'as fast'}",
+        f"  {number}. {change.what}: {gained(change)}",
         *(f"       {line}" for line in change.lines),
     ]
 

@@ -29,6 +29,7 @@ MOST_READ = 2_000_000  # characters that are read again, all edits together
 PAIRED = 8  # single changes that are tried in pairs, where none is enough by itself
 BETTER = 0.99  # a change must save at least this much of the time to be worth a line
 GIB = 2.0**30
+ALSO = ("changes", "best")  # what takes longer than the verdict
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Change:
     step_s: float | None = None
     faster_by: float | None = None  # of the rate; below 0 where it costs time
     tokens_per_s: float | None = None
+    texts: dict[str, str] | None = None  # all texts with the change made, by name
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""
@@ -187,8 +189,14 @@ def _ignored(one: Ignored) -> dict:
     return {"key": one.key, "value": one.value, "file": one.file, "line": one.line, "why": one.why}
 
 
-def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:
-    """The report on what these texts would launch; see ``engine.check_launch``."""
+def check_launch(
+    texts: Texts,
+    gpu: Machine | Gpu | str | None = None,
+    gpus: int | None = None,
+    also: tuple[str, ...] = ALSO,
+) -> Report:
+    """The report on what these texts would launch; see ``engine.check_launch``. ``also`` are the parts of ALSO that
+    are wanted: a page asks for the verdict first."""
     if gpus is not None and (gpus.__class__ is not int or not 1 <= gpus <= frameworks.MOST_GPUS):
         raise ValueError(f"gpus must be a whole number from 1 to {frameworks.MOST_GPUS:,}, got {gpus!r}")
     base = _gpu(gpu)
@@ -204,15 +212,22 @@ def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int
     found = judged(launch, gpu)
     if found.parts is None or found.verdict == UNKNOWN:
         return found
+    if "changes" in also:
+        found = replace(found, changes=_changes(found, reading, gpu, gpus))
+    if "best" in also and found.estimate and launch.job:
+        best = planned.best(launch, found.estimate.at)
+        found = replace(found, best=best, best_text=planned.written(launch, best.layout) if best else "")
+    return found
+
+
+def _changes(
+    found: Report, reading: frameworks.Reading, gpu: Machine | Gpu | str | None, gpus: int | None
+) -> tuple[Change, ...]:
+    """The best changes of what was read."""
     length = sum(len(source.given) for source in reading.sources)
     edits = islice(changes.neighbours(reading, gpus, _fitting(found)), max(4, MOST_READ // max(1, length)))
     options = [(edit, judged(edit.launch, gpu)) for edit in edits]
-    best = text = None
-    if found.estimate and launch.job:
-        best = planned.best(launch, found.estimate.at)
-        text = planned.written(launch, best.layout) if best else None
-    paired = PAIRED if length < MOST_READ // 100 else 0
-    return replace(found, changes=best_of(found, options, gpu, gpus, paired), best=best, best_text=text or "")
+    return best_of(found, options, gpu, gpus, PAIRED if length < MOST_READ // 100 else 0)
 
 
 def _gpu(gpu: Machine | Gpu | str | None) -> Gpu:
@@ -436,4 +451,5 @@ def change(base: Report, edit: Edited, report: Report) -> Change:
         report.estimate.step_s if report.estimate else None,
         after / before - 1.0 if before and after else None,
         report.served.tokens_per_s if report.served else None,
+        edit.texts,
     )

@@ -1,21 +1,20 @@
-"""Against reality: public launch files with a published outcome, read from ``published.toml``. The test
+"""Against reality: public launch files with a published outcome, read from ``engine/course/published/launches.toml``. The test
 prints every case, and holds how many verdicts are right and how far off memory and caches are."""
 
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 from statistics import mean, median
 
 import pytest
 
 import engine
 from engine import catalog
+from engine.course import launch_cases
 from engine.launch.verdict import FITS, GIB, TOO_LARGE, UNREAD, Report
 
-CASES = tomllib.loads((Path(__file__).parent / "published.toml").read_text(encoding="utf-8"))
-# torchtitan's H100s: 96 GB of HBM2e at 2.4 TB/s, held at 500 W
+CASES = launch_cases.cases()
 OWN = {
-    "h100-96": replace(catalog.gpu("h100-sxm"), hbm_bytes=102e9, reported_bytes=0.0, hbm_bytes_per_s=2.4e12)
+    key: replace(catalog.gpu(launch_cases.LIKE), reported_bytes=0.0, **figures)
+    for key, figures in launch_cases.OWN.items()
 }
 # what is judged wrongly, with the reason: a fault that is mended leaves this list, and no other may join it
 # unseen

@@ -1,0 +1,75 @@
+"""The Markdown fence for the page that checks a launch before it starts.
+
+    ``` fit
+    titan-8b-8: A torchtitan run that fits
+    ```
+
+Each line is an example to try, by its name in engine/course/published/launches.toml, and what a reader sees of it. The
+page's own scripts are in site/theme/assets/fit; what they run of the engine is made by course/in_page.
+"""
+
+from __future__ import annotations
+
+import json
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from course.fences import base
+from course.strict_yaml import Refused
+from engine import catalog
+from engine.course import launch_cases
+from engine.launch import frameworks, texts
+from engine.launch.verdict import USUAL
+
+PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
+<div class="fit" data-fit data-longest="{{ longest }}" data-most="{{ most }}">
+<p class="fit-without">This page reads your files with JavaScript, which is off here. The same check runs at a shell, after
+<code>pip install .</code> in a clone of the course: <code>system-ml check FILE…</code></p>
+<form class="fit-form" data-form hidden>
+<p class="fit-examples"><span>Try one:</span>
+{% for example in examples %}<button type="button" data-example="{{ example.data }}">{{ example.title }}</button>
+{% endfor %}</p>
+<div class="fit-files" data-files></div>
+<p class="fit-tools"><button type="button" data-add>Add a file</button>
+<label class="fit-open">Open files…<input type="file" multiple data-open></label>
+<button type="button" data-clear>Clear</button></p>
+<p class="fit-where">
+<label>GPU <select data-gpu><option value="">not said: {{ usual }}</option>
+{% for key, name in gpus %}<option value="{{ key }}">{{ name }}</option>
+{% endfor %}</select></label>
+<label>Number of GPUs <input data-gpus type="text" inputmode="numeric" autocomplete="off" placeholder="as the files say"></label>
+<label>Its memory, GB <input data-memory type="text" inputmode="decimal" autocomplete="off" placeholder="the usual"></label></p>
+</form>
+<div class="fit-report" data-report hidden>
+<p class="fit-said" role="status" data-said></p>
+<div data-found></div>
+<p class="fit-tools" data-take hidden><button type="button" data-link>Copy a link</button>
+<button type="button" data-issue>Copy as issue text</button></p>
+</div>
+<div class="fit-lines" data-lines hidden></div>
+</div>""")
+
+
+def render(source: str) -> Markup:
+    """The HTML of the fence."""
+    gpus = [(key, gpu.name) for key, gpu in catalog.all_gpus().items() if gpu.bf16_flops_per_s or gpu.fp16_flops_per_s]
+    return Markup(
+        PAGE.render(
+            examples=[_example(line) for line in source.strip().splitlines()],
+            gpus=gpus,
+            usual=catalog.gpu(USUAL).name,
+            longest=texts.LONGEST,
+            most=frameworks.MOST_GPUS,
+        ).strip()
+    )
+
+
+def _example(line: str) -> dict[str, str]:
+    name, _, title = line.partition(": ")
+    if name not in launch_cases.cases() or not title:
+        raise Refused(f"an example is a line 'NAME: title', NAME one of {', '.join(launch_cases.cases())}; got {line!r}")
+    return {"title": title, "data": json.dumps(launch_cases.request(name))}
+
+
+format = base.formatter(render)

@@ -1,0 +1,645 @@
+"""A module of plain Python as JavaScript.
+
+What means what: a float is a number, an int a BigInt (so that the two stay apart, as in Python), a list an Array,
+None null. Tuples, dictionaries and sets are classes of python.js. An attribute ``x.name`` is the property ``$name``,
+which keeps it apart from JavaScript's own; the methods of Python's types stand under such names on JavaScript's.
+Operators are functions (``$add``) whose first line is the way of two floats. What is not known here stops the build.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from course.strict_yaml import Refused
+
+RESERVED = frozenset(
+    "arguments await break case catch class const continue debugger default delete do else enum eval export extends "
+    "false finally for function if implements import in instanceof interface let new null package private protected "
+    "public return static super switch this throw true try typeof undefined var void while with yield of get set "
+    "Infinity NaN".split()
+)
+BUILTINS = frozenset(
+    "abs all any bool dict enumerate float frozenset getattr hasattr int isinstance iter len list map max min next "
+    "object range repr reversed round set setattr sorted str sum tuple type vars zip ArithmeticError AttributeError Exception "
+    "IndexError KeyError OSError OverflowError RecursionError StopIteration TypeError UnicodeDecodeError ValueError "
+    "ZeroDivisionError".split()
+)
+LAZY = ("any", "all", "next", "iter")  # what need not see all of a generator
+OPERATORS = {
+    ast.Add: "$add",
+    ast.Sub: "$sub",
+    ast.Mult: "$mul",
+    ast.Div: "$div",
+    ast.FloorDiv: "$floordiv",
+    ast.Mod: "$mod",
+    ast.Pow: "$pow",
+    ast.BitAnd: "$and",
+    ast.BitOr: "$or",
+    ast.MatMult: "$matmul",
+}
+COMPARISONS = {
+    ast.Lt: "$lt",
+    ast.LtE: "$le",
+    ast.Gt: "$gt",
+    ast.GtE: "$ge",
+    ast.Eq: "$eq",
+    ast.NotEq: "$ne",
+    ast.In: "$in",
+    ast.NotIn: "$notin",
+}
+TYPED = ("NamedTuple", "TypedDict", "Protocol")
+BUILT_IN_METHODS = frozenset(
+    "add append clear copy count endswith extend find format get index insert items join keys lower lstrip pop "
+    "remove replace rfind rstrip setdefault sort split splitlines startswith strip update upper values".split()
+)
+
+
+class Module:
+    """One module on its way: its text is ``body``."""
+
+    def __init__(self, name: str, path: Path, known: frozenset[str], methods: frozenset[str]) -> None:
+        self.name, self.path, self.known, self.methods = name, path, known, methods
+        self.scopes: list[set[str]] = []
+        self.temporary: list[list[str]] = []
+        self.counted = 0
+        self.annotating: frozenset[str] = frozenset()
+
+    # -- what a module gives -------------------------------------------------------------------------------------
+    def body(self) -> str:
+        """The module as an expression: an object of its names."""
+        tree = ast.parse(self.path.read_text(encoding="utf-8"))
+        self.annotating = frozenset(self.dropped(tree.body))
+        names = set(assigned(tree.body)) - self.annotating
+        self.scopes, self.temporary = [names | {"__file__"}], [[]]
+        lines = self.block(tree.body)
+        declared = [self.local(name) for name in sorted(names)] + self.temporary.pop()
+        given = ", ".join(f"${name}: {self.local(name)}" for name in sorted(names))
+        head = f"let {', '.join(declared)};\n" if declared else ""
+        at = f"const __file__ = {json.dumps('/' + self.name.replace('.', '/') + '.py')};\n"
+        return f"(() => {{\n{at}{head}{lines}return $module({json.dumps(self.name)}, {{{given}}});\n}})()"
+
+    def dropped(self, body: list[ast.stmt]) -> Iterator[str]:
+        """Names that only annotations use."""
+        for node in body:
+            if isinstance(node, ast.ImportFrom) and node.module in ("__future__", "typing", "collections.abc"):
+                yield from (each.asname or each.name for each in node.names if each.name not in ("Mapping",))
+
+    def refuse(self, node: ast.AST, words: str) -> Refused:
+        return Refused(f"{self.path}:{getattr(node, 'lineno', 0)}: {words}")
+
+    # -- names ---------------------------------------------------------------------------------------------------
+    @staticmethod
+    def local(name: str) -> str:
+        return f"{name}_$" if name in RESERVED else name
+
+    def named(self, node: ast.AST, name: str) -> str:
+        if any(name in scope for scope in self.scopes):
+            return self.local(name)
+        if name in BUILTINS:
+            return f"$py_{name}"
+        raise self.refuse(node, f"{name} is not known to a page")
+
+    def fresh(self) -> str:
+        self.counted += 1
+        name = f"t${self.counted}"
+        self.temporary[-1].append(name)
+        return name
+
+    # -- statements ----------------------------------------------------------------------------------------------
+    def block(self, body: list[ast.stmt]) -> str:
+        return "".join(self.statement(node) for node in body)
+
+    def statement(self, node: ast.stmt) -> str:
+        way = getattr(self, f"do_{type(node).__name__}", None)
+        if way is None:
+            raise self.refuse(node, f"a page has no {type(node).__name__}")
+        return way(node)
+
+    def do_Expr(self, node: ast.Expr) -> str:
+        if isinstance(node.value, ast.Constant):
+            return ""
+        if isinstance(node.value, ast.Yield):
+            value = self.of(node.value.value) if node.value.value else "null"
+            return f"yield {value};\n"
+        return f"{self.of(node.value)};\n"
+
+    def do_Pass(self, node: ast.Pass) -> str:
+        return ""
+
+    def do_Assert(self, node: ast.Assert) -> str:
+        return ""
+
+    def do_Break(self, node: ast.Break) -> str:
+        return "break;\n"
+
+    def do_Continue(self, node: ast.Continue) -> str:
+        return "continue;\n"
+
+    def do_Import(self, node: ast.Import) -> str:
+        return "".join(
+            f"{self.local((each.asname or each.name).split('.')[0])} = $modules[{json.dumps(each.name)}];\n"
+            for each in node.names
+        )
+
+    def do_ImportFrom(self, node: ast.ImportFrom) -> str:
+        lines = []
+        unused = set(self.dropped([node]))
+        for each in node.names:
+            to, whole = self.local(each.asname or each.name), f"{node.module}.{each.name}"
+            if (each.asname or each.name) in unused:
+                continue
+            from_module = f"$modules[{json.dumps(node.module)}].${each.name}"
+            lines.append(f"{to} = {f'$modules[{json.dumps(whole)}]' if whole in self.known else from_module};\n")
+        return "".join(lines)
+
+    def do_Return(self, node: ast.Return) -> str:
+        return f"return {self.of(node.value) if node.value else 'null'};\n"
+
+    def do_Raise(self, node: ast.Raise) -> str:
+        if node.exc is None:
+            return "throw $e;\n"
+        value = self.of(node.exc)
+        return f"throw {value if isinstance(node.exc, ast.Call) else f'{value}()'};\n"
+
+    def annotates(self, node: ast.expr | None) -> bool:
+        """Whether a value serves annotations alone: Texts = str | Iterable[str]."""
+        if len(self.scopes) > 1 or node is None:
+            return False
+        return any(isinstance(each, ast.Name) and each.id in self.annotating for each in ast.walk(node))
+
+    def do_Assign(self, node: ast.Assign) -> str:
+        if self.annotates(node.value):
+            return ""
+        value = self.of(node.value)
+        if len(node.targets) == 1:
+            return self.put(node.targets[0], value)
+        name = self.fresh()
+        return f"{name} = {value};\n" + "".join(self.put(target, name) for target in node.targets)
+
+    def do_AnnAssign(self, node: ast.AnnAssign) -> str:
+        known = node.value and not self.annotates(node.value)
+        return self.put(node.target, self.of(node.value)) if known else ""
+
+    def do_AugAssign(self, node: ast.AugAssign) -> str:
+        how = {ast.Add: "$iadd", ast.BitOr: "$ior"}.get(type(node.op)) or OPERATORS[type(node.op)]
+        if isinstance(node.target, ast.Subscript):
+            of, key = self.fresh(), self.fresh()
+            value = f"{how}($item({of}, {key}), {self.of(node.value)})"
+            first = f"{of} = {self.of(node.target.value)};\n{key} = {self.of(node.target.slice)};\n"
+            return f"{first}$setitem({of}, {key}, {value});\n"
+        to = self.target(node.target)
+        return f"{to} = {how}({to}, {self.of(node.value)});\n"
+
+    def put(self, target: ast.expr, value: str) -> str:
+        """A value into a target."""
+        if isinstance(target, ast.Subscript):
+            return f"$setitem({self.of(target.value)}, {self.of(target.slice)}, {value});\n"
+        pattern = self.target(target)
+        return f"{';' if pattern[0] == '[' else ''}{pattern} = {value};\n"
+
+    def target(self, target: ast.expr) -> str:
+        """What stands on the left of an assignment."""
+        if isinstance(target, ast.Name):
+            return self.named(target, target.id)
+        if isinstance(target, ast.Attribute):
+            return f"{self.of(target.value)}.${target.attr}"
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return f"[{', '.join(self.target(each) for each in target.elts)}]"
+        if isinstance(target, ast.Starred):
+            return f"...{self.target(target.value)}"
+        raise self.refuse(target, "a page cannot assign to this")
+
+    def do_If(self, node: ast.If) -> str:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return ""
+        other = f" else {{\n{self.block(node.orelse)}}}" if node.orelse else ""
+        return f"if ({self.truth(node.test)}) {{\n{self.block(node.body)}}}{other}\n"
+
+    def do_While(self, node: ast.While) -> str:
+        if node.orelse:
+            raise self.refuse(node, "a page has no else of a loop")
+        return f"while ({self.truth(node.test)}) {{\n{self.block(node.body)}}}\n"
+
+    def do_For(self, node: ast.For) -> str:
+        if node.orelse:
+            raise self.refuse(node, "a page has no else of a loop")
+        return f"for ({self.target(node.target)} of {self.of(node.iter)}) {{\n{self.block(node.body)}}}\n"
+
+    def do_With(self, node: ast.With) -> str:
+        [item] = node.items
+        room = self.fresh()
+        to = self.put(item.optional_vars, f"{room}.$__enter__()") if item.optional_vars else f"{room}.$__enter__();\n"
+        return (
+            f"{room} = {self.of(item.context_expr)};\n{to}try {{\n{self.block(node.body)}}} finally {{\n"
+            f"{room}.$__exit__(null, null, null);\n}}\n"
+        )
+
+    def do_Try(self, node: ast.Try) -> str:
+        ran = self.fresh() if node.orelse else ""
+        text = f"{ran} = false;\n" if ran else ""
+        text += f"try {{\n{self.block(node.body)}{f'{ran} = true;' if ran else ''}}}"
+        if node.handlers:
+            text += " catch ($given) {\nconst $e = $caught($given);\n"
+            for handler in node.handlers:
+                kinds = self.of(handler.type) if handler.type else "$py_Exception"
+                name = f"{self.local(handler.name)} = $e;\n" if handler.name else ""
+                text += f"if ($py_isinstance($e, {kinds})) {{\n{name}{self.block(handler.body)}}} else "
+            text += "throw $e;\n}"
+        if node.finalbody:
+            text += f" finally {{\n{self.block(node.finalbody)}}}"
+        return f"{text}\n" + (f"if ({ran}) {{\n{self.block(node.orelse)}}}\n" if ran else "")
+
+    # -- functions -----------------------------------------------------------------------------------------------
+    def do_FunctionDef(self, node: ast.FunctionDef) -> str:
+        value = self.function(node, f"function{'*' if yields(node) else ''} {self.local(node.name)}")
+        for decorator in reversed(node.decorator_list):
+            value = f"{self.of(decorator)}({value})"
+        return f"{self.local(node.name)} = {value};\n"
+
+    def function(self, node: ast.FunctionDef, head: str, method: bool = False, of: str = "this") -> str:
+        """A function with what keywords need to know of it; a method's first argument is ``this``."""
+        arguments = [*node.args.posonlyargs, *node.args.args]
+        me, arguments = (arguments[0].arg, arguments[1:]) if method else ("", arguments)
+        text = self.routine(node.args, arguments, node.body, head, me, of)
+        return f"$f({text}, {self.signature(node.args, arguments)})" if not method else text
+
+    def signature(self, a: ast.arguments, arguments: list[ast.arg]) -> str:
+        names = [each.arg for each in (*arguments, *a.kwonlyargs)]
+        if a.vararg and a.kwonlyargs:
+            raise self.refuse(a.vararg, "a page has no keyword behind *arguments")
+        return f"{json.dumps(names)}{', true' if a.kwarg else ''}"
+
+    def parameters(self, a: ast.arguments, arguments: list[ast.arg]) -> str:
+        """With defaults, which are worked out at the call: so they must be such that this is the same."""
+        defaults = [None] * (len(arguments) - len(a.defaults)) + list(a.defaults)
+        each = []
+        for argument, default in (*zip(arguments, defaults), *zip(a.kwonlyargs, a.kw_defaults)):
+            if isinstance(default, (ast.List, ast.Dict, ast.Set)):
+                raise self.refuse(default, "a default must not be changeable")
+            each.append(self.local(argument.arg) + (f" = {self.of(default)}" if default is not None else ""))
+        if a.vararg:
+            each.append(f"...{self.local(a.vararg.arg)}")
+        if a.kwarg:
+            each.append(f"{self.local(a.kwarg.arg)} = $dict()")
+        return ", ".join(each)
+
+    def routine(self, a: ast.arguments, arguments: list[ast.arg], body: list[ast.stmt], head: str, me: str, of: str) -> str:
+        given = {each.arg for each in (*arguments, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))}
+        parameters = self.parameters(a, arguments)
+        own = set(assigned(body)) - given
+        self.scopes.append(own | given | ({me} if me else set()))
+        self.temporary.append([])
+        lines = self.block(body)
+        declared = [self.local(name) for name in sorted(own)] + self.temporary.pop()
+        self.scopes.pop()
+        first = f"const {self.local(me)} = {of};\n" if me else ""
+        if a.vararg:
+            name = self.local(a.vararg.arg)
+            first += f"{name} = $tuple({name});\n"
+        if declared:
+            first += f"let {', '.join(declared)};\n"
+        ends = "" if body and isinstance(body[-1], ast.Return) else "return null;\n"
+        return f"{head}({parameters}) {{\n{first}{lines}{ends}}}"
+
+    # -- classes -------------------------------------------------------------------------------------------------
+    def do_ClassDef(self, node: ast.ClassDef) -> str:
+        bases = [ast.unparse(base) for base in node.bases]
+        marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
+        if set(marks) - {"dataclass"} or len(bases) > 1:
+            raise self.refuse(node, "a page has no such class")
+        if bases and bases[0] in ("TypedDict", "Protocol"):
+            return f"{self.local(node.name)} = null;\n"
+        body = [each for each in node.body if not isinstance(each, (ast.Expr, ast.Pass, ast.If))]
+        fields = [each for each in body if isinstance(each, ast.AnnAssign)]
+        rest = [each for each in body if not isinstance(each, ast.AnnAssign)]
+        if bases == ["NamedTuple"]:
+            base, kind = "$Named", "$named"
+        else:
+            base, kind = (self.of(node.bases[0]) + ".$class" if bases else "$Thing"), "$class"
+        before, given, kept, written = "", [], [], []
+        if bases == ["NamedTuple"] or marks:
+            for field in fields:
+                line, name, init = self.field(field)
+                before += line
+                written.append(name[0])
+                if init:
+                    given.append(f"{self.local(name[0])}{f' = {name[1]}' if name[1] else ''}")
+                    kept.append(f"this.${name[0]} = {self.local(name[0])};")
+        parts = []
+        if written:
+            after = "this.$__post_init__();" if any(isinstance(e, ast.FunctionDef) and e.name == "__post_init__" for e in rest) else ""
+            parts.append(f"constructor({', '.join(given)}) {{ super(); {' '.join(kept)} {after} }}\n")
+        after, signatures = "", {}
+        for each in rest:
+            if isinstance(each, ast.FunctionDef):
+                parts.append(self.method(each, signatures))
+            elif isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+                after += f"$attribute({self.local(node.name)}, '${each.targets[0].id}', {self.of(each.value)});\n"
+            else:
+                raise self.refuse(each, "a page's class has no such line")
+        annotations = {f.target.id: ast.unparse(f.annotation) for f in fields if isinstance(f.target, ast.Name)}
+        names = [name.split(" = ")[0] for name in given]
+        init = next((e for e in rest if isinstance(e, ast.FunctionDef) and e.name == "__init__"), None)
+        called = self.signature(init.args, init.args.args[1:]) if init else json.dumps([n.removesuffix("_$") for n in names])
+        made = (
+            f"{kind}(class {self.local(node.name)} extends {base} {{\n{''.join(parts)}}}, {json.dumps(node.name)}, "
+            f"{json.dumps(written)}, {json.dumps(annotations)}, [{called}], {json.dumps(signatures)})"
+        )
+        return f"{before}{self.local(node.name)} = {made};\n{after}"
+
+    def field(self, node: ast.AnnAssign) -> tuple[str, tuple[str, str], bool]:
+        """(what comes before the class, (name, default), whether it is given)."""
+        name = node.target.id if isinstance(node.target, ast.Name) else ""
+        value = node.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "field":
+            options = {each.arg: each.value for each in value.keywords}
+            if "init" in options:
+                return "", (name, ""), False
+            if "default_factory" in options:
+                return "", (name, f"{self.of(options['default_factory'])}()"), True
+            value = options.get("default")
+        if value is None:
+            return "", (name, ""), True
+        kept = self.fresh()
+        return f"{kept} = {self.of(value)};\n", (name, kept), True
+
+    def method(self, node: ast.FunctionDef, signatures: dict[str, list]) -> str:
+        marks = [ast.unparse(mark) for mark in node.decorator_list]
+        star = "*" if yields(node) else ""
+        if marks == ["property"]:
+            return self.function(node, f"get ${node.name}", True) + "\n"
+        if marks == ["staticmethod"]:
+            text = self.routine(node.args, node.args.args, node.body, f"static ${node.name}", "", "")
+            return text + "\n"
+        if marks and marks != ["classmethod"]:
+            raise self.refuse(node, f"a page has no {marks[0]}")
+        arguments = [*node.args.posonlyargs, *node.args.args][1:]
+        signatures[node.name] = [[each.arg for each in (*arguments, *node.args.kwonlyargs)], bool(node.args.kwarg)]
+        if marks:
+            return self.function(node, f"static {star}${node.name}", True, "this.$made ?? this") + "\n"
+        return self.function(node, f"{star}${node.name}", True) + "\n"
+
+    # -- expressions ---------------------------------------------------------------------------------------------
+    def of(self, node: ast.expr) -> str:
+        way = getattr(self, f"of_{type(node).__name__}", None)
+        if way is None:
+            raise self.refuse(node, f"a page has no {type(node).__name__}")
+        return way(node)
+
+    def truth(self, node: ast.expr) -> str:
+        """An expression as a condition."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return f"!{self.truth(node.operand)}"
+        if isinstance(node, ast.BoolOp):
+            sign = " && " if isinstance(node.op, ast.And) else " || "
+            return f"({sign.join(self.truth(each) for each in node.values)})"
+        return f"$true({self.of(node)})"
+
+    def of_Constant(self, node: ast.Constant) -> str:
+        value = node.value
+        if value is None:
+            return "null"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return f"{value}n"
+        if isinstance(value, float):
+            return repr(value)
+        if isinstance(value, str):
+            return json.dumps(value)
+        raise self.refuse(node, f"a page has no {value!r}")
+
+    def of_Name(self, node: ast.Name) -> str:
+        return self.named(node, node.id)
+
+    def of_NamedExpr(self, node: ast.NamedExpr) -> str:
+        return f"({self.named(node, node.target.id)} = {self.of(node.value)})"
+
+    def of_Attribute(self, node: ast.Attribute) -> str:
+        of = self.of(node.value)
+        if node.attr == "__class__":
+            return f"$py_type({of})"
+        if node.attr == "__dict__":
+            return f"$py_vars({of})"
+        if node.attr in self.methods:
+            return f"$bound({of}, '${node.attr}')"
+        return f"{of}.${node.attr}"
+
+    def of_Tuple(self, node: ast.Tuple) -> str:
+        return f"$tuple([{self.several(node.elts)}])"
+
+    def of_List(self, node: ast.List) -> str:
+        return f"[{self.several(node.elts)}]"
+
+    def of_Set(self, node: ast.Set) -> str:
+        return f"$py_set([{self.several(node.elts)}])"
+
+    def several(self, nodes: list[ast.expr]) -> str:
+        return ", ".join(
+            f"...{self.of(each.value)}" if isinstance(each, ast.Starred) else self.of(each) for each in nodes
+        )
+
+    def of_Dict(self, node: ast.Dict) -> str:
+        pairs = [
+            f"[{self.of(key)}, {self.of(value)}]" if key is not None else f"...{self.of(value)}.$items()"
+            for key, value in zip(node.keys, node.values)
+        ]
+        return f"$dict([{', '.join(pairs)}])"
+
+    def of_BinOp(self, node: ast.BinOp) -> str:
+        return f"{OPERATORS[type(node.op)]}({self.of(node.left)}, {self.of(node.right)})"
+
+    def of_UnaryOp(self, node: ast.UnaryOp) -> str:
+        if isinstance(node.op, ast.Not):
+            return f"!{self.truth(node.operand)}"
+        if isinstance(node.op, ast.USub):
+            if isinstance(node.operand, ast.Constant):
+                return f"(-{self.of(node.operand)})"
+            return f"$neg({self.of(node.operand)})"
+        if isinstance(node.op, ast.Invert):
+            return f"$invert({self.of(node.operand)})"
+        raise self.refuse(node, "a page has no such sign")
+
+    def of_BoolOp(self, node: ast.BoolOp) -> str:
+        text = self.of(node.values[-1])
+        for value in reversed(node.values[:-1]):
+            name = self.fresh()
+            first = f"$true({name} = {self.of(value)})"
+            text = f"({first} ? {text} : {name})" if isinstance(node.op, ast.And) else f"({first} ? {name} : {text})"
+        return text
+
+    def of_IfExp(self, node: ast.IfExp) -> str:
+        return f"({self.truth(node.test)} ? {self.of(node.body)} : {self.of(node.orelse)})"
+
+    def of_Compare(self, node: ast.Compare) -> str:
+        if len(node.ops) == 1:
+            return self.compared(self.of(node.left), node.ops[0], self.of(node.comparators[0]))
+        left, found = self.of(node.left), []
+        for op, right in zip(node.ops, node.comparators):
+            name = self.fresh()
+            found.append(self.compared(left, op, f"({name} = {self.of(right)})"))
+            left = name
+        return "(" + " && ".join(f"$true({each})" for each in found) + ")"
+
+    def compared(self, left: str, op: ast.cmpop, right: str) -> str:
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return f"({left} {'===' if isinstance(op, ast.Is) else '!=='} {right})"
+        return f"{COMPARISONS[type(op)]}({left}, {right})"
+
+    def of_Subscript(self, node: ast.Subscript) -> str:
+        if isinstance(node.slice, ast.Slice):
+            low, high, step = (self.of(each) if each else "null" for each in (node.slice.lower, node.slice.upper, node.slice.step))
+            return f"$slice({self.of(node.value)}, {low}, {high}, {step})"
+        return f"$item({self.of(node.value)}, {self.of(node.slice)})"
+
+    def of_Slice(self, node: ast.Slice) -> str:
+        low, high, step = (self.of(each) if each else "null" for each in (node.lower, node.upper, node.step))
+        return f"$cut({low}, {high}, {step})"
+
+    def of_JoinedStr(self, node: ast.JoinedStr) -> str:
+        parts = []
+        for each in node.values:
+            if isinstance(each, ast.Constant):
+                parts.append(json.dumps(each.value))
+            elif isinstance(each, ast.FormattedValue):
+                value = self.of(each.value)
+                value = f"$py_repr({value})" if each.conversion == ord("r") else value
+                spec = self.of(each.format_spec) if each.format_spec else '""'
+                parts.append(f"$format({value}, {spec})")
+        return f"({' + '.join(parts) or json.dumps('')})"
+
+    def of_Lambda(self, node: ast.Lambda) -> str:
+        given = {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+        if node.args.vararg or node.args.kwarg:
+            raise self.refuse(node, "a page's lambda takes plain arguments")
+        parameters = self.parameters(node.args, node.args.args)
+        self.scopes.append(given)
+        self.temporary.append([])
+        value = self.of(node.body)
+        temporary = self.temporary.pop()
+        self.scopes.pop()
+        declared = f"let {', '.join(temporary)}; " if temporary else ""
+        return f"(({parameters}) => {{ {declared}return {value}; }})"
+
+    # -- comprehensions ------------------------------------------------------------------------------------------
+    def of_ListComp(self, node: ast.ListComp) -> str:
+        return self.comprehension(node.generators, lambda: f"$r.push({self.of(node.elt)});", "[]")
+
+    def of_GeneratorExp(self, node: ast.GeneratorExp, lazy: bool = False) -> str:
+        if lazy:
+            return self.comprehension(node.generators, lambda: f"yield {self.of(node.elt)};", "")
+        return self.comprehension(node.generators, lambda: f"$r.push({self.of(node.elt)});", "[]")
+
+    def of_SetComp(self, node: ast.SetComp) -> str:
+        return self.comprehension(node.generators, lambda: f"$r.$add({self.of(node.elt)});", "$py_set([])")
+
+    def of_DictComp(self, node: ast.DictComp) -> str:
+        return self.comprehension(
+            node.generators, lambda: f"$r.set({self.of(node.key)}, {self.of(node.value)});", "$dict([])"
+        )
+
+    def comprehension(self, generators, element, start: str) -> str:
+        first = self.of(generators[0].iter)
+        self.temporary.append([])
+        opened, closed, depth = "", "", 0
+        for number, each in enumerate(generators):
+            over = "$i" if number == 0 else self.of(each.iter)
+            self.scopes.append({n.id for n in ast.walk(each.target) if isinstance(n, ast.Name)})
+            depth += 1
+            opened += f"for (const {self.target(each.target)} of {over}) {{ "
+            closed += "}"
+            for test in each.ifs:
+                opened += f"if ({self.truth(test)}) "
+        inner = element()
+        temporary = self.temporary.pop()
+        del self.scopes[-depth:]
+        declared = f"let {', '.join(temporary)}; " if temporary else ""
+        if not start:
+            return f"(function* ($i) {{ {declared}{opened}{inner}{closed} }})({first})"
+        return f"(($i) => {{ const $r = {start}; {declared}{opened}{inner}{closed} return $r; }})({first})"
+
+    # -- calls ---------------------------------------------------------------------------------------------------
+    def of_Call(self, node: ast.Call) -> str:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in BUILTINS and function.id in LAZY:
+            args = [
+                self.of_GeneratorExp(each, True) if isinstance(each, ast.GeneratorExp) else self.of(each)
+                for each in node.args
+            ]
+            return f"{self.named(function, function.id)}({', '.join(args)})"
+        arguments = self.several(node.args)
+        if isinstance(function, ast.Attribute):
+            whose = self.of(function.value)
+            if whose == "$py_object" and function.attr == "__setattr__":
+                return f"$setattr({arguments})"
+            if not node.keywords:
+                return f"{whose}.${function.attr}({arguments})"
+            return f"$kwm({whose}, '${function.attr}', [{arguments}], {self.keywords(node)})"
+        called = self.of(function)
+        if not node.keywords:
+            return f"{called}({arguments})"
+        return f"$kw({called}, [{arguments}], {self.keywords(node)})"
+
+    def keywords(self, node: ast.Call) -> str:
+        pairs = [
+            f"{json.dumps(each.arg)}: {self.of(each.value)}" if each.arg else f"...$names({self.of(each.value)})"
+            for each in node.keywords
+        ]
+        return f"{{{', '.join(pairs)}}}"
+
+
+def yields(node: ast.FunctionDef) -> bool:
+    """Whether a function is a generator."""
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own_nodes(node.body))
+
+
+def own_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """All nodes of a body but those inside functions and classes of its own."""
+    todo: list[ast.AST] = list(body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+
+
+def assigned(body: list[ast.stmt]) -> Iterator[str]:
+    """The names that a body gives."""
+    inside: set[int] = set()
+    for node in own_nodes(body):
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            for each in node.generators:
+                inside |= {id(n) for n in ast.walk(each.target)}
+    checking = {
+        id(inner)
+        for node in body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in own_nodes(body):
+        if id(node) in inside or id(node) in checking:
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.ImportFrom):
+            yield from (each.asname or each.name for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((each.asname or each.name).split(".")[0] for each in node.names)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            yield node.name
+        elif isinstance(node, (ast.Nonlocal, ast.Global)):
+            raise Refused("a page has neither nonlocal nor global")
+
+
+def method_names(tree: ast.Module) -> Iterator[str]:
+    """The names of all methods of a module's classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for each in node.body:
+                if isinstance(each, ast.FunctionDef) and "property" not in [ast.unparse(d) for d in each.decorator_list]:
+                    yield each.name

@@ -1,0 +1,43 @@
+"""A report as a page shows it: plain values in, plain values out.
+
+The page without a server runs this very module, translated (``course/in_page``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine import catalog
+from engine.catalog.hardware import Gpu
+from engine.launch import shown
+from engine.launch.verdict import ALSO, check_launch
+
+
+def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, also: tuple = ALSO) -> dict:
+    """The report on files, each a list of its name and its text. ``gpu`` is a key of the catalogue or empty, ``gpus``
+    0 where the texts say how many, ``own`` what differs from the catalogue's GPU, and ``also`` what is wanted beside
+    the verdict: "changes" and "best"."""
+    texts = [(name, text) for name, text in files]
+    found = check_launch(texts, _gpu(gpu, own or {}), gpus or None, also)
+    return {
+        "headline": shown.headline(found),
+        "about": shown.about(found),
+        "rate": shown.rate(found),
+        "fits": found.fits,
+        "close": found.close,
+        "server": bool(found.launch and found.launch.server),
+        "edits": [change.texts for change in found.changes],
+        "gains": [shown.gained(change) for change in found.changes],
+        "bestHeadline": shown.best_headline(found),
+        "bestText": found.best_text,
+        "text": "\n".join(shown.lines(found)),
+        **found.as_dict(),
+    }
+
+
+def _gpu(key: str, own: dict) -> Gpu | str | None:
+    """The GPU that is meant; None where nobody says."""
+    if not own:
+        return key or None
+    like = catalog.gpu(key)
+    return replace(like, reported_bytes=0.0, **own)

@@ -1,0 +1,265 @@
+// Modules of Python's library, as far as the engine's reader of launch files calls them: by name, for python.js.
+import {
+  $Dict, $FIELDS, $Tuple, $class, $dict, $f, $key, $module, $modules, $mul, $add, $py_ArithmeticError, $py_ValueError, $py_hasattr, $py_sorted, $replaced, $same, $setattr, $true, $tuple,
+} from "./python.js";
+
+const fault = $py_ValueError;
+const real = value => Number(value);
+
+// -- math, itertools, functools, statistics ---------------------------------------------------------------------------------
+$module("math", {
+  $inf: Infinity, $nan: NaN, $pi: Math.PI, $e: Math.E,
+  $floor: value => typeof value === "bigint" ? value : BigInt(Math.floor(value)), $ceil: value => typeof value === "bigint" ? value : BigInt(Math.ceil(value)),
+  $sqrt: value => { if (value < 0) throw fault("math domain error"); return Math.sqrt(real(value)); }, $log2: value => positive(value, Math.log2), $log10: value => positive(value, Math.log10),
+  $log: value => positive(value, Math.log), $exp: value => Math.exp(real(value)),
+  $isfinite: value => Number.isFinite(real(value)), $isinf: value => Math.abs(real(value)) === Infinity, $isnan: value => Number.isNaN(real(value)),
+  $prod: of => { let found = 1n; for (const each of of) found = $mul(found, each); return found; },
+  $isqrt: value => { let low = BigInt(Math.floor(Math.sqrt(real(value)))); while (low * low > value) low--; while ((low + 1n) * (low + 1n) <= value) low++; return low; },
+  $frexp: value => {
+    if (value === 0 || !Number.isFinite(value)) return $tuple([value, 0n]);
+    let exponent = Math.max(-1023, Math.floor(Math.log2(Math.abs(value))) + 1), mantissa = value * 2 ** -exponent;
+    while (Math.abs(mantissa) < 0.5) { mantissa *= 2; exponent--; }
+    while (Math.abs(mantissa) >= 1) { mantissa /= 2; exponent++; }
+    return $tuple([mantissa, BigInt(exponent)]);
+  },
+  $gcd: (a, b) => { while (b) [a, b] = [b, a % b]; return a < 0n ? -a : a; },
+});
+function positive(value, way) {
+  if (real(value) <= 0) throw fault("math domain error");
+  return way(real(value));
+}
+$module("itertools", {
+  $islice: function* (of, most) { let left = Number(most); if (left > 0) for (const each of of) { yield each; if (--left <= 0) return; } },
+  $combinations: (of, two) => {
+    const all = [...of], found = [];
+    if (two !== 2n) throw fault("only pairs are combined here");
+    for (let i = 0; i < all.length; i++) for (let j = i + 1; j < all.length; j++) found.push($tuple([all[i], all[j]]));
+    return found;
+  },
+  $chain: (...several) => several.flatMap(each => [...each]),
+});
+const like = (way, other) => { way.$p = other.$p; way.$__name__ = other.$__name__ ?? other.name; return way; };
+const remembered = most => way => {
+  const known = new Map();
+  const found = like((...given) => {
+    const key = given.length === 1 && typeof given[0] === "string" ? given[0] : $key($tuple(given));
+    if (known.has(key)) return known.get(key);
+    const value = way(...given);
+    if (most !== null && known.size >= Number(most)) known.clear();
+    known.set(key, value);
+    return value;
+  }, way);
+  found.$cache_clear = () => { known.clear(); return null; };
+  return found;
+};
+$module("functools", { $lru_cache: $f(most => remembered(most ?? 128n), ["maxsize"]), $cache: remembered(null), $wraps: other => way => like(way, other) });
+$module("statistics", { $median: of => { const all = $py_sorted(of), half = all.length >> 1; return all.length % 2 ? all[half] : $mul(0.5, $add(all[half - 1], all[half])); } });
+$module("dataclasses", {
+  $replace: $f((one, changes) => $replaced(one, changes), ["one"], true), $fields: kind => $tuple((kind.$class ? kind : kind.constructor.$made)[$FIELDS].map(name => ({ $name: name }))),
+  $MISSING: {}, $is_dataclass: kind => Boolean(kind?.[$FIELDS]),
+});
+$module("collections.abc", { $Mapping: { $class: $Dict } });
+$module("contextvars", { $ContextVar: $f((name, value) => ({ $get: () => value, $set(other) { const before = value; value = other; return before; }, $reset(before) { value = before; } }), ["name", "default"]) });
+$module("time", { $perf_counter: () => performance.now() / 1000 });
+$module("types", { $SimpleNamespace: $f(names => { const found = {}; for (const [name, value] of names.map.values()) $setattr(found, name, value); return found; }, [], true) });
+$module("heapq", { $nsmallest: (count, of) => $py_sorted(of).slice(0, Number(count)) });
+
+// -- texts: re, decimal, difflib, json -----------------------------------------------------------------------------------------
+$module("re", {
+  $escape: text => text.replace(/[\\^$.*+?()[\]{}|\-#&~ ]/g, "\\$&"),
+  $sub: $f((pattern, put, text, count = 0n) => { throw fault(`re.sub is not here: ${pattern}`); }, ["pattern", "put", "text", "count"]),
+});
+// A number's exact decimal digits, as far as units.py asks for them.
+class Decimal {
+  constructor(text) { [this.digits, this.power] = text; }          // digits × 10^power
+  $adjusted() { return BigInt(String(this.digits < 0n ? -this.digits : this.digits).length - 1) + BigInt(this.power); }
+  $quantize(to) {
+    const drop = to.power - this.power;
+    if (drop <= 0) return new Decimal([this.digits * 10n ** BigInt(-drop), to.power]);
+    const size = this.digits < 0n ? -this.digits : this.digits, unit = 10n ** BigInt(drop), up = 2n * (size % unit) >= unit;
+    const found = size / unit + (up ? 1n : 0n);
+    return new Decimal([this.digits < 0n ? -found : found, to.power]);
+  }
+  $normalize() { let [digits, power] = [this.digits, this.power]; while (digits && digits % 10n === 0n) { digits /= 10n; power++; } return new Decimal([digits, power]); }
+  $__float__() { return Number(`${this.digits}e${this.power}`); }
+  $__str__() { const text = String(this.digits).replace("-", ""), e = text.length - 1 + this.power; return `${this.digits < 0n ? "-" : ""}${text[0]}${text.length > 1 ? `.${text.slice(1)}` : ""}e${e < 0 ? "-" : "+"}${Math.abs(e)}`; }
+}
+function decimal(value) {
+  if (value instanceof $Tuple) { const [, digits, power] = value.all(); return new Decimal([BigInt([...digits].join("")), Number(power)]); }
+  const text = typeof value === "string" ? value : exactly(Number(value));
+  const [, sign, whole, part = "", power = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/.exec(text);
+  return new Decimal([BigInt(sign + whole + part), Number(power) - part.length]);
+}
+function exactly(value) {
+  const size = Math.abs(value);
+  return (value < 0 ? "-" : "") + (size >= 1e21 ? BigInt(size).toString() : size >= 1e-6 ? size.toFixed(100) : size.toExponential(100));
+}
+$module("decimal", { $Decimal: decimal, $ROUND_HALF_UP: "ROUND_HALF_UP" });
+
+// Gestalt pattern matching, as difflib does it for short texts.
+function ratio(a, b) {
+  const places = new Map();
+  for (let j = 0; j < b.length; j++) (places.get(b[j]) ?? places.set(b[j], []).get(b[j])).push(j);
+  let matched = 0;
+  const todo = [[0, a.length, 0, b.length]];
+  while (todo.length) {
+    const [al, ah, bl, bh] = todo.pop();
+    let [i0, j0, size] = [al, bl, 0], before = new Map();
+    for (let i = al; i < ah; i++) {
+      const now = new Map();
+      for (const j of places.get(a[i]) ?? []) {
+        if (j < bl) continue;
+        if (j >= bh) break;
+        const length = (before.get(j - 1) ?? 0) + 1;
+        now.set(j, length);
+        if (length > size) [i0, j0, size] = [i - length + 1, j - length + 1, length];
+      }
+      before = now;
+    }
+    if (!size) continue;
+    matched += size;
+    if (al < i0 && bl < j0) todo.push([al, i0, bl, j0]);
+    if (i0 + size < ah && j0 + size < bh) todo.push([i0 + size, ah, j0 + size, bh]);
+  }
+  return a.length + b.length ? 2 * matched / (a.length + b.length) : 1;
+}
+$module("difflib", {
+  $get_close_matches: $f((word, several, n = 3n, cutoff = 0.6) => {
+    const found = [];
+    for (const each of several) {
+      if (2 * Math.min(each.length, word.length) / (each.length + word.length || 1) < cutoff) continue;
+      const near = ratio(each, word);
+      if (near >= cutoff) found.push([near, each]);
+    }
+    found.sort(([a, x], [b, y]) => b - a || (x < y ? 1 : x > y ? -1 : 0));
+    return found.slice(0, Number(n)).map(([, each]) => each);
+  }, ["word", "several", "n", "cutoff"]),
+});
+
+// JSON as Python reads it: whole numbers stay whole, and an error knows its place.
+const JSONDecodeError = $class(class JSONDecodeError extends $py_ValueError.$class {
+  constructor(message, text, at) {
+    const lines = text.slice(0, Number(at)).split("\n");
+    super(`${message}: line ${lines.length} column ${lines.at(-1).length + 1} (char ${at})`);
+    this.$lineno = BigInt(lines.length);
+    this.$colno = BigInt(lines.at(-1).length + 1);
+  }
+}, "JSONDecodeError", [], {}, [["message", "text", "at"]], {});
+const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y, PLAIN = /[^"\\\x00-\x1f]*/y, CONSTANT = /NaN|-?Infinity/y;
+const ESCAPES = { '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
+function loads(text, parse_constant = null, parse_int = null) {
+  let at = 0;
+  const wrong = (words, where = at) => JSONDecodeError(words, text, where);
+  const space = () => { while (" \t\n\r".includes(text[at] ?? "x")) at++; };
+  const match = pattern => { pattern.lastIndex = at; const found = pattern.exec(text); if (found) at += found[0].length; return found; };
+  function quoted() {
+    const begin = at++;
+    let found = "";
+    for (;;) {
+      found += match(PLAIN)[0];
+      const sign = text[at];
+      if (sign === undefined) throw wrong("Unterminated string starting at", begin);
+      at++;
+      if (sign === '"') return found;
+      if (sign !== "\\") throw wrong("Invalid control character at", at - 1);
+      const next = text[at++];
+      if (next === "u") {
+        const digits = text.slice(at, at + 4);
+        if (!/^[\da-fA-F]{4}$/.test(digits)) throw wrong("Invalid \\uXXXX escape", at - 1);
+        found += String.fromCharCode(parseInt(digits, 16));
+        at += 4;
+      } else if (next in ESCAPES) found += ESCAPES[next];
+      else if (next === undefined) throw wrong("Unterminated string starting at", begin);
+      else throw wrong("Invalid \\escape", at - 2);
+    }
+  }
+  function value() {
+    const sign = text[at];
+    if (sign === '"') return quoted();
+    if (sign === "{" || sign === "[") return several(sign);
+    for (const [word, means] of [["true", true], ["false", false], ["null", null]]) if (text.startsWith(word, at)) { at += word.length; return means; }
+    const constant = match(CONSTANT);
+    if (constant) return parse_constant ? parse_constant(constant[0]) : real(constant[0]);
+    const number = match(NUMBER);
+    if (!number) throw wrong("Expecting value");
+    return number[1] || number[2] ? Number(number[0]) : parse_int ? parse_int(number[0]) : BigInt(number[0]);
+  }
+  function several(sign) {
+    const found = sign === "{" ? $dict() : [], end = sign === "{" ? "}" : "]";
+    at++;
+    space();
+    if (text[at] === end) { at++; return found; }
+    for (;;) {
+      if (sign === "{") {
+        if (text[at] !== '"') throw wrong("Expecting property name enclosed in double quotes");
+        const name = quoted();
+        space();
+        if (text[at] !== ":") throw wrong("Expecting ':' delimiter");
+        at++;
+        space();
+        found.set(name, value());
+      } else found.push(value());
+      space();
+      if (text[at] === end) { at++; return found; }
+      if (text[at] !== ",") throw wrong("Expecting ',' delimiter");
+      at++;
+      space();
+    }
+  }
+  space();
+  const found = value();
+  space();
+  if (at < text.length) throw wrong("Extra data");
+  return found;
+}
+const dumped = value => typeof value === "bigint" ? String(value) : value instanceof $Dict ? `{${[...value.map.values()].map(([k, v]) => `${JSON.stringify(k)}:${dumped(v)}`).join(",")}}` : Array.isArray(value) ? `[${value.map(dumped).join(",")}]` : JSON.stringify(value);
+$module("json", { $JSONDecodeError: JSONDecodeError, $loads: $f(loads, ["text", "parse_constant", "parse_int"]), $dumps: $f(value => dumped(value), ["value", "ensure_ascii", "separators"]) });
+
+// -- the engine's own files: they come with the page ---------------------------------------------------------------------------
+let tables = {};
+export const $tables = given => { tables = given; };
+const whole = value => Array.isArray(value) ? value.map(whole) : value !== null && typeof value === "object" ? $dict(Object.entries(value).map(([key, each]) => [key, whole(each)])) : value;
+class Path {
+  constructor(name) { this.name = name; }
+  get $parent() { return new Path(this.name.slice(0, this.name.lastIndexOf("/"))); }
+  $__truediv__(name) { return new Path(`${this.name}/${name}`); }
+  $open() { return this; }
+  $__enter__() { return this; }
+  $__exit__() { return null; }
+}
+$module("pathlib", { $Path: name => new Path(name) });
+$module("tomllib", { $TOMLDecodeError: $py_ValueError, $load: file => whole(tables[file.name.replace(/^\/(?=engine\/)/, "")]) });
+$module("engine.catalog.files", {
+  $table: $f((name, kind, named = $dict()) => {
+    const found = whole(tables[`engine/catalog/${name}`]);
+    for (const [, [key, entry]] of found.map) if (entry instanceof $Dict) for (const [field, find] of named.map.values()) { const given = entry.find(field); if (given) given[1] = find(given[1]); }
+    return found;
+  }, ["name", "kind"], true),
+  $where: $f(() => "", ["name", "key", "field"]),
+});
+$module("engine.base.program", {
+  $program: $f(outputs => way => {
+    const plain = value => Array.isArray(value) ? value.map(plain) : real(value);
+    return like((...given) => {
+      const found = way(...given.map(plain));
+      for (const pair of found.map.values()) {
+        const length = outputs.find(pair[0])[1];
+        pair[1] = length instanceof $Tuple ? real(pair[1]) : [...pair[1].map(real), ...Array(Number(length) - pair[1].length).fill(NaN)];
+      }
+      return found;
+    }, way);
+  }, [], true),
+  $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
+});
+
+// -- numpy for single numbers ----------------------------------------------------------------------------------------------------
+const pick = way => (a, b) => { const [x, y] = [real(a), real(b)]; return Number.isNaN(x) || Number.isNaN(y) ? NaN : way(x, y); };
+export const numpy = $module("numpy", {
+  $inf: Infinity, $nan: NaN, $newaxis: null, $ndarray: { $class: class {} }, $number: { $class: class {} },
+  $asarray: $f(value => { if (typeof value === "string" || value === null || typeof value === "object") throw fault("not a number"); return real(value); }, ["value", "dtype"]),
+  $isfinite: value => Number.isFinite(real(value)), $all: value => $true(value), $any: value => $true(value),
+  $where: (condition, yes, no) => $true(condition) ? yes : no, $minimum: pick(Math.min), $maximum: pick(Math.max),
+  $ceil: value => Math.ceil(real(value)), $floor: value => Math.floor(real(value)), $sqrt: value => Math.sqrt(real(value)), $log2: value => Math.log2(real(value)),
+  $ndim: () => 0n, $shape: () => $tuple([]), $arange: (...given) => Array.from({ length: Math.max(0, Math.ceil(real(given.at(-1)) - (given.length > 1 ? real(given[0]) : 0))) }, (_, i) => i + (given.length > 1 ? real(given[0]) : 0)),
+});
+export { $py_ArithmeticError, $py_hasattr, $same, $modules };

@@ -1,0 +1,100 @@
+// What is said of a launch, as elements of the page.
+const GIB = 2 ** 30;
+const gib = bytes => `${(bytes / GIB).toFixed(1)} GiB`;
+const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", overhead: "framework's own", cache: "cache" };
+
+export function element(kind, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(kind), properties);
+  if (properties.role) made.setAttribute("role", properties.role);
+  made.append(...children);
+  return made;
+}
+const heading = words => element("h2", { textContent: words, className: "fit-title" });
+
+export function report(found, done, change) {
+  const parts = [];
+  if (found.about.length) parts.push(...found.about.map(words => element("p", { className: "fit-about", textContent: words })));
+  if (found.memory_bytes) parts.push(...memory(found));
+  const rate = found.rate.filter(Boolean);
+  if (rate.length) parts.push(heading("Time"), ...rate.map(words => element("p", { textContent: words })));
+  if (found.refused.length) {
+    parts.push(heading("What the framework will say"));
+    parts.push(element("ul", { className: "fit-errors" }, ...found.refused.map(({ error, file, line }) => element("li", {}, element("code", { textContent: error }), line ? ` (${file}, line ${line})` : ""))));
+  }
+  if (found.unmodelled.length) {
+    parts.push(heading("Not modelled"), element("ul", {}, ...found.unmodelled.map(({ key, why }) => element("li", {}, element("code", { textContent: key }), `: ${why}`))));
+  }
+  if (found.faults.length) parts.push(heading("Wrong in the texts"), element("ul", { className: "fit-errors" }, ...found.faults.map(words => element("li", { textContent: words }))));
+  if (found.changes.length) {
+    parts.push(heading("The best changes"));
+    parts.push(element("ol", { className: "fit-changes" }, ...found.changes.map((each, at) => {
+      const make = element("button", { type: "button", textContent: "Make this change" });
+      make.addEventListener("click", () => change(found.edits[at]));
+      return element("li", {}, element("b", { textContent: found.gains[at] }), element("pre", {}, element("code", { textContent: each.lines.join("\n") })), make);
+    })));
+  } else if (done && found.memory_bytes && found.verdict === "fits") parts.push(heading("The best changes"), element("p", { textContent: "No single edit makes it faster by more than a hundredth and still fits." }));
+  if (found.bestHeadline) parts.push(element("details", { className: "fit-best" }, element("summary", { textContent: found.bestHeadline }), element("pre", {}, element("code", { textContent: found.bestText.trim() }))));
+  if (!done && found.memory_bytes) parts.push(element("p", { className: "fit-wait", textContent: "Looking for better ones …" }));
+  return parts;
+}
+
+// One row a part, each beginning where the one above ends, against the line of what there is.
+function memory(found) {
+  const rows = Object.entries(found.memory_bytes).filter(([, bytes]) => bytes > 0), top = 1.04 * Math.max(found.capacity_bytes, found.total_bytes, found.total_band_bytes?.[1] ?? 0);
+  const percent = bytes => `${(100 * bytes / top).toFixed(2)}%`;
+  let at = 0;
+  const drawn = rows.map(([name, bytes]) => {
+    const begin = at, bar = element("i");
+    at += bytes;
+    bar.style.left = percent(begin);
+    bar.style.width = percent(bytes);
+    const within = Math.max(0, Math.min(1, (found.capacity_bytes - begin) / bytes));
+    bar.style.setProperty("--within", `${(100 * within).toFixed(2)}%`);
+    if (within < 1) bar.dataset.over = "";
+    return element("tr", {}, element("th", { scope: "row", textContent: PARTS[name] ?? name }), element("td", { className: "fit-bar" }, bar), element("td", { textContent: gib(bytes) }));
+  });
+  const all = element("tr", { className: "fit-all" }, element("th", { scope: "row", textContent: "all" }), element("td", { className: "fit-bar" }), element("td", { textContent: gib(found.total_bytes) }));
+  if (found.total_band_bytes) {
+    const band = element("i", { className: "fit-band" }), [low, high] = found.total_band_bytes;
+    band.style.left = percent(low);
+    band.style.width = percent(high - low);
+    all.children[1].append(band);
+  }
+  const table = element("table", { className: "fit-memory" }, element("caption", { textContent: `Memory of the fullest GPU; the line is what ${found.server ? "the server may take" : "the driver leaves"}: ${gib(found.capacity_bytes)}` }), element("tbody", {}, ...drawn, all));
+  table.style.setProperty("--limit", percent(found.capacity_bytes));
+  const words = [heading("Memory"), element("div", { className: "fit-table" }, table)];
+  if (found.total_band_bytes) words.push(element("p", { textContent: `80 % of comparable runs lie between ${gib(found.total_band_bytes[0])} and ${gib(found.total_band_bytes[1])}.` }));
+  return words;
+}
+
+// -- the reader's lines, with what was read of them ----------------------------------------------------------------------------------
+const AROUND = 2, MOST = 400;
+
+export function lines(files, found) {
+  const notes = new Map(), add = (file, line, kind, words) => {
+    const key = `${file}\n${line}`;
+    if (line) (notes.get(key) ?? notes.set(key, []).get(key)).push([kind, words]);
+  };
+  for (const { name, value, file, line } of found.read) add(file || files[0][0], line, "read", `${name} ${value}`);
+  for (const { file, line, why } of found.ignored) add(file || files[0][0], line, "ignored", why);
+  for (const { file, line, why } of found.unmodelled) add(file || files[0][0], line, "wrong", why);
+  for (const { file, line, error } of found.refused) add(file, line, "wrong", error);
+  for (const words of found.faults) { const [, file, line, rest] = /^(.*?):(\d+): (.*)$/s.exec(words) ?? []; if (file) add(file, Number(line), "wrong", rest); }
+  const parts = [element("h2", { textContent: "Line by line", className: "fit-title" })];
+  for (const [name, text] of files) {
+    const all = text.length > 200_000 ? [] : text.split("\n").slice(0, 5000), near = new Set();
+    all.forEach((_, i) => { if (all.length <= MOST || notes.has(`${name}\n${i + 1}`)) for (let k = i - AROUND; k <= i + AROUND; k++) near.add(k); });
+    const rows = all.flatMap((words, i) => near.has(i) && (words.trim() || i < all.length - 1) ? [row(i + 1, words, notes.get(`${name}\n${i + 1}`) ?? [])] : []);
+    if (rows.length) parts.push(element("div", { className: "fit-table", tabIndex: 0, role: "region", ariaLabel: `${name}, line by line` }, element("table", { className: "fit-text" }, element("caption", { textContent: name }), element("tbody", {}, ...rows))));
+  }
+  const assumed = found.assumed.map(({ name, value, why }) => element("li", {}, element("b", { textContent: `${name} ${value}` }), `: ${why}`));
+  if (assumed.length) parts.push(element("h3", { textContent: "Assumed, where no line says" }), element("ul", { className: "fit-assumed" }, ...assumed));
+  const elsewhere = found.ignored.filter(({ line }) => !line);
+  if (elsewhere.length) parts.push(element("h3", { textContent: "Ignored" }), element("ul", {}, ...elsewhere.map(({ key, value, why }) => element("li", { textContent: `${key} ${value}: ${why}` }))));
+  return parts;
+}
+const SIGNS = { read: "→", ignored: "ignored:", wrong: "!" };
+function row(number, words, notes) {
+  const said = notes.map(([kind, each]) => element("span", { className: `fit-${kind}`, textContent: `${SIGNS[kind]} ${each}` }));
+  return element("tr", {}, element("td", { textContent: number }), element("td", {}, element("code", { textContent: words })), element("td", {}, ...said));
+}

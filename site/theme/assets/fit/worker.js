@@ -1,0 +1,23 @@
+// Beside the page: reads the files and estimates, the verdict first, then what takes longer. A newer request ends an older one between two steps.
+import { modules } from "./engine.js";
+import { $dict, $tuple, plain } from "./python.js";
+
+const STEPS = [[], ["changes"], ["changes", "best"]];
+const { $answer: answer } = modules["engine.launch.paged"];
+const pause = () => new Promise(resolve => setTimeout(resolve));
+let newest = 0;
+
+self.onmessage = async ({ data: { id, files, gpu, gpus, own } }) => {
+  newest = id;
+  for (const [step, also] of STEPS.entries()) {
+    await pause();
+    if (id !== newest) return;
+    try {
+      const found = answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)), $tuple(also));
+      postMessage({ id, found: plain(found), done: step === STEPS.length - 1 });
+    } catch (error) {
+      return postMessage({ id, failed: String(error?.message ?? error) });
+    }
+  }
+};
+postMessage({ ready: true });

@@ -1,0 +1,109 @@
+"""The engine's reader of launch files in the page: what the translated text says is what Python says."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from course.in_page import bundle
+from course.in_page.translate import Module
+from course.strict_yaml import Refused
+from engine.course import launch_cases
+from engine.launch import paged
+from tests.conftest import ROOT
+
+FIT = ROOT / "site" / "theme" / "assets" / "fit"
+IN_NODE = """
+import fs from "fs";
+const { modules } = await import("./engine.js"), { $dict, plain } = await import("./python.js");
+const { $answer } = modules["engine.launch.paged"];
+const found = JSON.parse(fs.readFileSync("jobs.json", "utf8")).map(({ files, gpu, gpus, own }) => {
+  try { return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)))); } catch (error) { return { failed: error.message }; }
+});
+fs.writeFileSync("found.json", JSON.stringify(found));
+"""
+# what people paste by mistake, each with a line of its own
+BAD = {
+    "empty": "",
+    "long": "x" * 200_001,
+    "binary": "PK\x03\x04\0\0\0",
+    "three frameworks": "vllm serve meta-llama/Llama-3.1-8B\ntorchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 "
+    "--micro-batch-size 1\n```\n[training]\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = 2\n```\n",
+    "unknown flag": "torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-paralel-size 2 --num-layers 4 "
+    "--hidden-size 512 --num-attention-heads 8 --seq-length 128 --micro-batch-size 1 --global-batch-size 8",
+    "contradiction": "torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 3 --num-layers 4 "
+    "--hidden-size 512 --num-attention-heads 8 --seq-length 128 --micro-batch-size 1 --global-batch-size 8 --bf16",
+    "numbers": "vllm serve Qwen/Qwen2.5-7B --max-model-len 1e99 --gpu-memory-utilization -3 --tensor-parallel-size nan",
+    "broken json": '{"train_micro_batch_size_per_gpu": 1,, }',
+    "broken config": '{"hidden_size": 64, "num_hidden_layers": }',
+    "letters": "vllm serve Übung/模型-8B --max-model-len 4096",
+}
+
+
+def in_node(jobs: list[dict], folder: Path) -> list[dict]:
+    """What the page's text answers."""
+    node = shutil.which("node")
+    assert node, "this needs nodejs"
+    for name in ("python.js", "library.js", "numpy.js"):
+        shutil.copy(FIT / name, folder)
+    (folder / "engine.js").write_text(bundle.script(), encoding="utf-8")
+    (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    (folder / "run.js").write_text(IN_NODE, encoding="utf-8")
+    (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
+    ran = subprocess.run([node, "run.js"], cwd=folder, capture_output=True, text=True, timeout=300, encoding="utf-8")
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return json.loads((folder / "found.json").read_text(encoding="utf-8"))
+
+
+def differences(mine, theirs, at: str = "") -> list[str]:
+    """Where two answers differ; numbers may by the last digits."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        keys = mine.keys() | theirs.keys()
+        return [line for key in sorted(keys) for line in differences(mine.get(key), theirs.get(key), f"{at}.{key}")]
+    if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        return [line for i, pair in enumerate(zip(mine, theirs)) for line in differences(*pair, f"{at}[{i}]")]
+    numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (mine, theirs))
+    same = abs(mine - theirs) <= 1e-12 * abs(theirs) if numbers else mine == theirs
+    return [] if same else [f"{at}: {mine!r:.200} is {theirs!r:.200} in Python"]
+
+
+def held(jobs: dict[str, dict], folder: Path) -> list[dict]:
+    """The page's answers, which are Python's."""
+    found = in_node(list(jobs.values()), folder)
+    for (name, job), mine in zip(jobs.items(), found, strict=True):
+        theirs = json.loads(json.dumps(paged.answer(**job)))
+        assert not differences(mine, theirs), (name, differences(mine, theirs)[:5])
+    return found
+
+
+def test_the_page_says_what_python_says_of_every_published_launch(tmp_path):
+    found = held({name: launch_cases.request(name) for name in launch_cases.cases()}, tmp_path)
+    assert sum(bool(each["best"]) for each in found) > 10 and sum(bool(each["changes"]) for each in found) > 10
+
+
+def test_the_page_says_what_python_says_of_bad_input(tmp_path):
+    jobs = {name: {"files": [["a.sh", text]], "gpu": "", "gpus": 0, "own": {}} for name, text in BAD.items()}
+    found = dict(zip(jobs, held(jobs, tmp_path), strict=True))
+    assert found["long"]["verdict"] == found["binary"]["verdict"] == found["empty"]["verdict"] == "unreadable"
+    assert found["contradiction"]["verdict"] == "illegal" and found["contradiction"]["refused"]
+    assert any("did you mean" in each["why"] for each in found["unknown flag"]["ignored"])
+    assert all(each["faults"] for name, each in found.items() if name in ("long", "binary", "three frameworks"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def f():\n    global x\n    x = 1\n", "global"),
+        ("def f():\n    return undefined_here\n", "undefined_here is not known"),
+        ("async def f():\n    return 1\n", "AsyncFunctionDef"),
+        ("def f(a=[]):\n    return a\n", "default must not be changeable"),
+        ("def f(a, b):\n    for x in a:\n        pass\n    else:\n        return b\n", "else of a loop"),
+    ],
+)
+def test_what_it_cannot_keep_it_refuses_with_its_place(tmp_path, text, words):
+    file = tmp_path / "m.py"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(Refused, match=words):
+        Module("m", file, frozenset(), frozenset()).body()
