@@ -98,7 +98,7 @@ def two_hills():
 
 def cases():
     """Counts, and how many graphs."""
-    return ((bell(40, 12), 2), (two_hills(), 3), (bell(100, 3), 2), (bell(5, 40), 1))
+    return ((bell(40, 12), 2), (two_hills(), 3), (bell(5, 40), 1))
 
 
 def run(function):
@@ -115,8 +115,8 @@ def told(counts, kept, sizes):
 
 def check(function):
     """All counts. Each is asked once, because it takes the page's Python long."""
-    given = []
-    for counts, kept in cases():
+    asked, given = cases(), []
+    for counts, kept in asked:
         sizes, wanted = sizes_of(function, counts, kept), best(counts, kept)
         given.append(sizes)
         padded, fewest = padded_by(counts, sizes), padded_by(counts, wanted)
@@ -126,7 +126,7 @@ def check(function):
                 f"With {kept} graphs and batches that are mostly near {peak}, {shown(sizes)} pad {padded:,.0f} rows. The best sizes pad "
                 f"{fewest:,.0f}, with {shown([int(size) for size in wanted])[1:-1].split(',')[0]} as the smallest."
             )
-    return f"Right, for {len(given)} kinds of traffic. {told(*cases()[0], given[0])}", None
+    return f"Right, for {len(given)} kinds of traffic. {told(*asked[0], given[0])}", None
 
 
 def padded_by(counts, sizes):
