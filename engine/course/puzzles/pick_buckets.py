@@ -35,10 +35,14 @@ SOLUTION = '''def sizes_to_capture(counts, kept):
     for _ in range(kept):
         following, chosen = [0], [0]
         for j in range(1, largest + 1):
-            options = [(least[i] + j * (steps[j] - steps[i]) - (rows[j] - rows[i]), i) for i in range(j)]
-            fewest, i = min(options)
+            fewest, last = float("inf"), 0
+            for i in range(j):
+                if least[i] < fewest:
+                    padded = least[i] + j * (steps[j] - steps[i]) - (rows[j] - rows[i])
+                    if padded < fewest:
+                        fewest, last = padded, i
             following.append(fewest)
-            chosen.append(i)
+            chosen.append(last)
         least = following
         came_from.append(chosen)
     sizes, j = [], largest
@@ -94,24 +98,27 @@ def two_hills():
 
 def cases():
     """Counts, and how many graphs."""
-    return ((bell(40, 12), 2), (bell(40, 12), 3), (two_hills(), 3), (bell(100, 3), 2), (bell(5, 40), 1))
+    return ((bell(40, 12), 2), (two_hills(), 3), (bell(5, 40), 1))
 
 
 def run(function):
     """The first counts."""
     counts, kept = cases()[0]
-    sizes = sizes_of(function, counts, kept)
+    return told(counts, kept, sizes_of(function, counts, kept)), None
+
+
+def told(counts, kept, sizes):
+    """What sizes pad, and what the best would."""
     padded, fewest = padded_by(counts, sizes), padded_by(counts, best(counts, kept))
-    return (
-        f"Batches around 40, {kept} graphs: {shown(sizes)} pad {padded:,.0f} rows, the best sizes {fewest:,.0f}.",
-        None,
-    )
+    return f"Batches around 40, {kept} graphs: {shown(sizes)} pad {padded:,.0f} rows, the best sizes {fewest:,.0f}."
 
 
 def check(function):
-    """All counts."""
-    for counts, kept in cases():
+    """All counts. Each is asked once, because it takes the page's Python long."""
+    asked, given = cases(), []
+    for counts, kept in asked:
         sizes, wanted = sizes_of(function, counts, kept), best(counts, kept)
+        given.append(sizes)
         padded, fewest = padded_by(counts, sizes), padded_by(counts, wanted)
         if padded > fewest:
             peak = counts.index(max(counts))
@@ -119,8 +126,7 @@ def check(function):
                 f"With {kept} graphs and batches that are mostly near {peak}, {shown(sizes)} pad {padded:,.0f} rows. The best sizes pad "
                 f"{fewest:,.0f}, with {shown([int(size) for size in wanted])[1:-1].split(',')[0]} as the smallest."
             )
-    words, picture = run(function)
-    return f"Right, for {len(cases())} kinds of traffic. {words}", picture
+    return f"Right, for {len(given)} kinds of traffic. {told(*asked[0], given[0])}", None
 
 
 def padded_by(counts, sizes):
