@@ -94,4 +94,4 @@ def test_on_paper_a_lesson_begins_with_its_case_and_not_with_expressions(visit, 
     expect(box).to_be_visible()
     page.emulate_media(media="print")
     expect(box).to_be_hidden()
-    expect(page.get_by_text("Opening case")).to_be_visible()
+    expect(page.locator(".admonition-title").first).to_have_text("Opening case")

@@ -206,9 +206,9 @@ class EagerOverhead(Widget):
             "title": select(
                 self.sync_row(),
                 [
-                    "Time an operator: the slower sets the pace",
-                    *["Time an operator: a look adds the shorter"] * 2,
-                    "Time an operator: read, the two add up",
+                    "Per operator: the slower sets the pace",
+                    *["Per operator: a look adds the shorter"] * 2,
+                    "Per operator: read, the two add up",
                 ],
             ),
         }
