@@ -53,7 +53,11 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 
 def render(source: str) -> Markup:
     """The HTML of the fence."""
-    gpus = [(key, gpu.name) for key, gpu in catalog.all_gpus().items() if gpu.bf16_flops_per_s or gpu.fp16_flops_per_s]
+    gpus = [
+        (key, gpu.name)
+        for key, gpu in catalog.all_gpus().items()
+        if gpu.bf16_flops_per_s or gpu.fp16_flops_per_s
+    ]
     return Markup(
         PAGE.render(
             examples=[_example(line) for line in source.strip().splitlines()],
@@ -68,7 +72,9 @@ def render(source: str) -> Markup:
 def _example(line: str) -> dict[str, str]:
     name, _, title = line.partition(": ")
     if name not in launch_cases.cases() or not title:
-        raise Refused(f"an example is a line 'NAME: title', NAME one of {', '.join(launch_cases.cases())}; got {line!r}")
+        raise Refused(
+            f"an example is a line 'NAME: title', NAME one of {', '.join(launch_cases.cases())}; got {line!r}"
+        )
     return {"title": title, "data": json.dumps(launch_cases.request(name))}
 
 

@@ -1,5 +1,5 @@
-"""What the page that checks launches runs: the engine's modules that it needs, in order, and their tables, as one
-JavaScript module."""
+"""What the page that checks launches runs: the engine's modules that it needs, in order, and their tables,
+as one JavaScript module."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from course.in_page.translate import Module, method_names, BUILT_IN_METHODS
+from course.in_page.translate import BUILT_IN_METHODS, Module, method_names
 from course.strict_yaml import Refused
 from widgets.kit.page.dependencies import ROOT
 
@@ -18,7 +19,10 @@ WANTED = ("engine.launch.paged",)
 # what the page has in its own form: site/theme/assets/fit/library.js
 LIBRARY = ("engine.catalog.files", "engine.base.program")
 TABLES = (
-    *(f"engine/catalog/{name}.toml" for name in ("gpus", "links", "nodes", "models", "recipes", "achievable")),
+    *(
+        f"engine/catalog/{name}.toml"
+        for name in ("gpus", "links", "nodes", "models", "recipes", "achievable")
+    ),
     *(f"engine/calibration/{name}.toml" for name in ("runs", "systems", "fitted", "residuals")),
 )
 UNUSED = ("source", "checked", "note", "url", "date")  # of an entry of a table
@@ -39,8 +43,15 @@ def script() -> str:
     methods = frozenset(BUILT_IN_METHODS | {name for module in order for name in method_names(_tree(module))})
     body = "\n".join(f"{Module(name, _file(name), known, methods).body()};" for name in order)
     used = set(re.findall(r"(?<![.\w])\$\w+", body))
-    given = set(re.findall(r"^export (?:const|function|class) (\$\w+)", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE))
-    imports = f"import {{ {', '.join(sorted(used & given))} }} from \"./python.js\";\nimport {{ $tables }} from \"./library.js\";\nimport \"./numpy.js\";\n"
+    given = set(
+        re.findall(
+            r"^export (?:const|function|class) (\$\w+)", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
+    imports = (
+        f'import {{ {", ".join(sorted(used & given))} }} from "./python.js";\n'
+        'import { $tables } from "./library.js";\nimport "./numpy.js";\n'
+    )
     return f"{imports}$tables({_literal(tables())});\n{body}\nexport const modules = $modules;\n"
 
 
@@ -72,7 +83,11 @@ def _imports(name: str) -> list[str]:
         for inner in ast.walk(node)
     }
     for node in ast.walk(_tree(name)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "engine" and id(node) not in checking:
+        if (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").partition(".")[0] == "engine"
+            and id(node) not in checking
+        ):
             inside = [f"{node.module}.{each.name}" for each in node.names]
             found += [each for each in inside if _exists(each)]
             if not all(_exists(each) for each in inside):
@@ -101,7 +116,7 @@ def tables() -> dict[str, dict]:
     return {name: _used(tomllib.loads((ROOT / name).read_text(encoding="utf-8"))) for name in TABLES}
 
 
-def _used(entry):
+def _used(entry: Any) -> Any:
     if isinstance(entry, dict):
         return {key: _used(value) for key, value in entry.items() if key not in UNUSED}
     return [_used(each) for each in entry] if isinstance(entry, list) else entry

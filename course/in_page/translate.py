@@ -1,9 +1,10 @@
 """A module of plain Python as JavaScript.
 
-What means what: a float is a number, an int a BigInt (so that the two stay apart, as in Python), a list an Array,
-None null. Tuples, dictionaries and sets are classes of python.js. An attribute ``x.name`` is the property ``$name``,
-which keeps it apart from JavaScript's own; the methods of Python's types stand under such names on JavaScript's.
-Operators are functions (``$add``) whose first line is the way of two floats. What is not known here stops the build.
+What means what: a float is a number, an int a BigInt (so that the two stay apart, as in Python), a list an
+Array, None null. Tuples, dictionaries and sets are classes of python.js. An attribute ``x.name`` is the
+property ``$name``, which keeps it apart from JavaScript's own; the methods of Python's types stand under such
+names on JavaScript's. Operators are functions (``$add``) whose first line is the way of two floats. What is
+not known here stops the build.
 """
 
 from __future__ import annotations
@@ -16,16 +17,112 @@ from pathlib import Path
 from course.strict_yaml import Refused
 
 RESERVED = frozenset(
-    "arguments await break case catch class const continue debugger default delete do else enum eval export extends "
-    "false finally for function if implements import in instanceof interface let new null package private protected "
-    "public return static super switch this throw true try typeof undefined var void while with yield of get set "
-    "Infinity NaN".split()
+    [
+        "arguments",
+        "await",
+        "break",
+        "case",
+        "catch",
+        "class",
+        "const",
+        "continue",
+        "debugger",
+        "default",
+        "delete",
+        "do",
+        "else",
+        "enum",
+        "eval",
+        "export",
+        "extends",
+        "false",
+        "finally",
+        "for",
+        "function",
+        "if",
+        "implements",
+        "import",
+        "in",
+        "instanceof",
+        "interface",
+        "let",
+        "new",
+        "null",
+        "package",
+        "private",
+        "protected",
+        "public",
+        "return",
+        "static",
+        "super",
+        "switch",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typeof",
+        "undefined",
+        "var",
+        "void",
+        "while",
+        "with",
+        "yield",
+        "of",
+        "get",
+        "set",
+        "Infinity",
+        "NaN",
+    ]
 )
 BUILTINS = frozenset(
-    "abs all any bool dict enumerate float frozenset getattr hasattr int isinstance iter len list map max min next "
-    "object range repr reversed round set setattr sorted str sum tuple type vars zip ArithmeticError AttributeError Exception "
-    "IndexError KeyError OSError OverflowError RecursionError StopIteration TypeError UnicodeDecodeError ValueError "
-    "ZeroDivisionError".split()
+    [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "dict",
+        "enumerate",
+        "float",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "int",
+        "isinstance",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "object",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "setattr",
+        "sorted",
+        "str",
+        "sum",
+        "tuple",
+        "type",
+        "vars",
+        "zip",
+        "ArithmeticError",
+        "AttributeError",
+        "Exception",
+        "IndexError",
+        "KeyError",
+        "OSError",
+        "OverflowError",
+        "RecursionError",
+        "StopIteration",
+        "TypeError",
+        "UnicodeDecodeError",
+        "ValueError",
+        "ZeroDivisionError",
+    ]
 )
 LAZY = ("any", "all", "next", "iter")  # what need not see all of a generator
 OPERATORS = {
@@ -52,8 +149,39 @@ COMPARISONS = {
 }
 TYPED = ("NamedTuple", "TypedDict", "Protocol")
 BUILT_IN_METHODS = frozenset(
-    "add append clear copy count endswith extend find format get index insert items join keys lower lstrip pop "
-    "remove replace rfind rstrip setdefault sort split splitlines startswith strip update upper values".split()
+    [
+        "add",
+        "append",
+        "clear",
+        "copy",
+        "count",
+        "endswith",
+        "extend",
+        "find",
+        "format",
+        "get",
+        "index",
+        "insert",
+        "items",
+        "join",
+        "keys",
+        "lower",
+        "lstrip",
+        "pop",
+        "remove",
+        "replace",
+        "rfind",
+        "rstrip",
+        "setdefault",
+        "sort",
+        "split",
+        "splitlines",
+        "startswith",
+        "strip",
+        "update",
+        "upper",
+        "values",
+    ]
 )
 
 
@@ -67,7 +195,7 @@ class Module:
         self.counted = 0
         self.annotating: frozenset[str] = frozenset()
 
-    # -- what a module gives -------------------------------------------------------------------------------------
+    # -- what a module gives --------------------------------------------------------------------------------
     def body(self) -> str:
         """The module as an expression: an object of its names."""
         tree = ast.parse(self.path.read_text(encoding="utf-8"))
@@ -84,13 +212,17 @@ class Module:
     def dropped(self, body: list[ast.stmt]) -> Iterator[str]:
         """Names that only annotations use."""
         for node in body:
-            if isinstance(node, ast.ImportFrom) and node.module in ("__future__", "typing", "collections.abc"):
+            if isinstance(node, ast.ImportFrom) and node.module in (
+                "__future__",
+                "typing",
+                "collections.abc",
+            ):
                 yield from (each.asname or each.name for each in node.names if each.name not in ("Mapping",))
 
     def refuse(self, node: ast.AST, words: str) -> Refused:
         return Refused(f"{self.path}:{getattr(node, 'lineno', 0)}: {words}")
 
-    # -- names ---------------------------------------------------------------------------------------------------
+    # -- names ----------------------------------------------------------------------------------------------
     @staticmethod
     def local(name: str) -> str:
         return f"{name}_$" if name in RESERVED else name
@@ -108,7 +240,7 @@ class Module:
         self.temporary[-1].append(name)
         return name
 
-    # -- statements ----------------------------------------------------------------------------------------------
+    # -- statements -----------------------------------------------------------------------------------------
     def block(self, body: list[ast.stmt]) -> str:
         return "".join(self.statement(node) for node in body)
 
@@ -152,7 +284,9 @@ class Module:
             if (each.asname or each.name) in unused:
                 continue
             from_module = f"$modules[{json.dumps(node.module)}].${each.name}"
-            lines.append(f"{to} = {f'$modules[{json.dumps(whole)}]' if whole in self.known else from_module};\n")
+            lines.append(
+                f"{to} = {f'$modules[{json.dumps(whole)}]' if whole in self.known else from_module};\n"
+            )
         return "".join(lines)
 
     def do_Return(self, node: ast.Return) -> str:
@@ -180,8 +314,9 @@ class Module:
         return f"{name} = {value};\n" + "".join(self.put(target, name) for target in node.targets)
 
     def do_AnnAssign(self, node: ast.AnnAssign) -> str:
-        known = node.value and not self.annotates(node.value)
-        return self.put(node.target, self.of(node.value)) if known else ""
+        if node.value is None or self.annotates(node.value):
+            return ""
+        return self.put(node.target, self.of(node.value))
 
     def do_AugAssign(self, node: ast.AugAssign) -> str:
         how = {ast.Add: "$iadd", ast.BitOr: "$ior"}.get(type(node.op)) or OPERATORS[type(node.op)]
@@ -231,7 +366,11 @@ class Module:
     def do_With(self, node: ast.With) -> str:
         [item] = node.items
         room = self.fresh()
-        to = self.put(item.optional_vars, f"{room}.$__enter__()") if item.optional_vars else f"{room}.$__enter__();\n"
+        to = (
+            self.put(item.optional_vars, f"{room}.$__enter__()")
+            if item.optional_vars
+            else f"{room}.$__enter__();\n"
+        )
         return (
             f"{room} = {self.of(item.context_expr)};\n{to}try {{\n{self.block(node.body)}}} finally {{\n"
             f"{room}.$__exit__(null, null, null);\n}}\n"
@@ -252,7 +391,7 @@ class Module:
             text += f" finally {{\n{self.block(node.finalbody)}}}"
         return f"{text}\n" + (f"if ({ran}) {{\n{self.block(node.orelse)}}}\n" if ran else "")
 
-    # -- functions -----------------------------------------------------------------------------------------------
+    # -- functions ------------------------------------------------------------------------------------------
     def do_FunctionDef(self, node: ast.FunctionDef) -> str:
         value = self.function(node, f"function{'*' if yields(node) else ''} {self.local(node.name)}")
         for decorator in reversed(node.decorator_list):
@@ -286,7 +425,9 @@ class Module:
             each.append(f"{self.local(a.kwarg.arg)} = $dict()")
         return ", ".join(each)
 
-    def routine(self, a: ast.arguments, arguments: list[ast.arg], body: list[ast.stmt], head: str, me: str, of: str) -> str:
+    def routine(
+        self, a: ast.arguments, arguments: list[ast.arg], body: list[ast.stmt], head: str, me: str, of: str
+    ) -> str:
         given = {each.arg for each in (*arguments, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))}
         parameters = self.parameters(a, arguments)
         own = set(assigned(body)) - given
@@ -304,7 +445,7 @@ class Module:
         ends = "" if body and isinstance(body[-1], ast.Return) else "return null;\n"
         return f"{head}({parameters}) {{\n{first}{lines}{ends}}}"
 
-    # -- classes -------------------------------------------------------------------------------------------------
+    # -- classes --------------------------------------------------------------------------------------------
     def do_ClassDef(self, node: ast.ClassDef) -> str:
         bases = [ast.unparse(base) for base in node.bases]
         marks = [ast.unparse(mark).partition("(")[0] for mark in node.decorator_list]
@@ -330,22 +471,35 @@ class Module:
                     kept.append(f"this.${name[0]} = {self.local(name[0])};")
         parts = []
         if written:
-            after = "this.$__post_init__();" if any(isinstance(e, ast.FunctionDef) and e.name == "__post_init__" for e in rest) else ""
+            after = (
+                "this.$__post_init__();"
+                if any(isinstance(e, ast.FunctionDef) and e.name == "__post_init__" for e in rest)
+                else ""
+            )
             parts.append(f"constructor({', '.join(given)}) {{ super(); {' '.join(kept)} {after} }}\n")
         after, signatures = "", {}
         for each in rest:
             if isinstance(each, ast.FunctionDef):
                 parts.append(self.method(each, signatures))
             elif isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
-                after += f"$attribute({self.local(node.name)}, '${each.targets[0].id}', {self.of(each.value)});\n"
+                after += (
+                    f"$attribute({self.local(node.name)}, '${each.targets[0].id}', {self.of(each.value)});\n"
+                )
             else:
                 raise self.refuse(each, "a page's class has no such line")
-        annotations = {f.target.id: ast.unparse(f.annotation) for f in fields if isinstance(f.target, ast.Name)}
+        annotations = {
+            f.target.id: ast.unparse(f.annotation) for f in fields if isinstance(f.target, ast.Name)
+        }
         names = [name.split(" = ")[0] for name in given]
         init = next((e for e in rest if isinstance(e, ast.FunctionDef) and e.name == "__init__"), None)
-        called = self.signature(init.args, init.args.args[1:]) if init else json.dumps([n.removesuffix("_$") for n in names])
+        called = (
+            self.signature(init.args, init.args.args[1:])
+            if init
+            else json.dumps([n.removesuffix("_$") for n in names])
+        )
         made = (
-            f"{kind}(class {self.local(node.name)} extends {base} {{\n{''.join(parts)}}}, {json.dumps(node.name)}, "
+            f"{kind}(class {self.local(node.name)} extends {base} {{\n{''.join(parts)}}}, "
+            f"{json.dumps(node.name)}, "
             f"{json.dumps(written)}, {json.dumps(annotations)}, [{called}], {json.dumps(signatures)})"
         )
         return f"{before}{self.local(node.name)} = {made};\n{after}"
@@ -377,12 +531,15 @@ class Module:
         if marks and marks != ["classmethod"]:
             raise self.refuse(node, f"a page has no {marks[0]}")
         arguments = [*node.args.posonlyargs, *node.args.args][1:]
-        signatures[node.name] = [[each.arg for each in (*arguments, *node.args.kwonlyargs)], bool(node.args.kwarg)]
+        signatures[node.name] = [
+            [each.arg for each in (*arguments, *node.args.kwonlyargs)],
+            bool(node.args.kwarg),
+        ]
         if marks:
             return self.function(node, f"static {star}${node.name}", True, "this.$made ?? this") + "\n"
         return self.function(node, f"{star}${node.name}", True) + "\n"
 
-    # -- expressions ---------------------------------------------------------------------------------------------
+    # -- expressions ----------------------------------------------------------------------------------------
     def of(self, node: ast.expr) -> str:
         way = getattr(self, f"of_{type(node).__name__}", None)
         if way is None:
@@ -468,7 +625,11 @@ class Module:
         for value in reversed(node.values[:-1]):
             name = self.fresh()
             first = f"$true({name} = {self.of(value)})"
-            text = f"({first} ? {text} : {name})" if isinstance(node.op, ast.And) else f"({first} ? {name} : {text})"
+            text = (
+                f"({first} ? {text} : {name})"
+                if isinstance(node.op, ast.And)
+                else f"({first} ? {name} : {text})"
+            )
         return text
 
     def of_IfExp(self, node: ast.IfExp) -> str:
@@ -491,7 +652,10 @@ class Module:
 
     def of_Subscript(self, node: ast.Subscript) -> str:
         if isinstance(node.slice, ast.Slice):
-            low, high, step = (self.of(each) if each else "null" for each in (node.slice.lower, node.slice.upper, node.slice.step))
+            low, high, step = (
+                self.of(each) if each else "null"
+                for each in (node.slice.lower, node.slice.upper, node.slice.step)
+            )
             return f"$slice({self.of(node.value)}, {low}, {high}, {step})"
         return f"$item({self.of(node.value)}, {self.of(node.slice)})"
 
@@ -524,7 +688,7 @@ class Module:
         declared = f"let {', '.join(temporary)}; " if temporary else ""
         return f"(({parameters}) => {{ {declared}return {value}; }})"
 
-    # -- comprehensions ------------------------------------------------------------------------------------------
+    # -- comprehensions -------------------------------------------------------------------------------------
     def of_ListComp(self, node: ast.ListComp) -> str:
         return self.comprehension(node.generators, lambda: f"$r.push({self.of(node.elt)});", "[]")
 
@@ -561,7 +725,7 @@ class Module:
             return f"(function* ($i) {{ {declared}{opened}{inner}{closed} }})({first})"
         return f"(($i) => {{ const $r = {start}; {declared}{opened}{inner}{closed} return $r; }})({first})"
 
-    # -- calls ---------------------------------------------------------------------------------------------------
+    # -- calls ----------------------------------------------------------------------------------------------
     def of_Call(self, node: ast.Call) -> str:
         function = node.func
         if isinstance(function, ast.Name) and function.id in BUILTINS and function.id in LAZY:
@@ -585,7 +749,9 @@ class Module:
 
     def keywords(self, node: ast.Call) -> str:
         pairs = [
-            f"{json.dumps(each.arg)}: {self.of(each.value)}" if each.arg else f"...$names({self.of(each.value)})"
+            f"{json.dumps(each.arg)}: {self.of(each.value)}"
+            if each.arg
+            else f"...$names({self.of(each.value)})"
             for each in node.keywords
         ]
         return f"{{{', '.join(pairs)}}}"
@@ -641,5 +807,7 @@ def method_names(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             for each in node.body:
-                if isinstance(each, ast.FunctionDef) and "property" not in [ast.unparse(d) for d in each.decorator_list]:
+                if isinstance(each, ast.FunctionDef) and "property" not in [
+                    ast.unparse(d) for d in each.decorator_list
+                ]:
                     yield each.name

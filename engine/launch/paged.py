@@ -14,9 +14,11 @@ from engine.launch.verdict import ALSO, check_launch
 
 
 def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, also: tuple = ALSO) -> dict:
-    """The report on files, each a list of its name and its text. ``gpu`` is a key of the catalogue or empty, ``gpus``
-    0 where the texts say how many, ``own`` what differs from the catalogue's GPU, and ``also`` what is wanted beside
-    the verdict: "changes" and "best"."""
+    """The report on files, each a list of its name and its text.
+
+    ``gpu`` is a key of the catalogue or empty, ``gpus`` 0 where the texts say how many, ``own`` what differs
+    from the catalogue's GPU, and ``also`` what is wanted beside the verdict: "changes" and "best".
+    """
     texts = [(name, text) for name, text in files]
     found = check_launch(texts, _gpu(gpu, own or {}), gpus or None, also)
     return {

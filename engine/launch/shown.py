@@ -139,10 +139,7 @@ def gained(change: Change) -> str:
 
 def changed(number: int, change: Change) -> list[str]:
     """One change: its lines, and what it gains and costs."""
-    return [
-        f"  {number}. {change.what}: {gained(change)}",
-        *(f"       {line}" for line in change.lines),
-    ]
+    return [f"  {number}. {change.what}: {gained(change)}", *(f"       {line}" for line in change.lines)]
 
 
 def sources(report: Report) -> list[str]:

@@ -195,8 +195,8 @@ def check_launch(
     gpus: int | None = None,
     also: tuple[str, ...] = ALSO,
 ) -> Report:
-    """The report on what these texts would launch; see ``engine.check_launch``. ``also`` are the parts of ALSO that
-    are wanted: a page asks for the verdict first."""
+    """The report on what these texts would launch; see ``engine.check_launch``. ``also`` are those of ALSO
+    that are wanted: a page asks for the verdict first."""
     if gpus is not None and (gpus.__class__ is not int or not 1 <= gpus <= frameworks.MOST_GPUS):
         raise ValueError(f"gpus must be a whole number from 1 to {frameworks.MOST_GPUS:,}, got {gpus!r}")
     base = _gpu(gpu)

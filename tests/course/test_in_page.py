@@ -20,22 +20,26 @@ import fs from "fs";
 const { modules } = await import("./engine.js"), { $dict, plain } = await import("./python.js");
 const { $answer } = modules["engine.launch.paged"];
 const found = JSON.parse(fs.readFileSync("jobs.json", "utf8")).map(({ files, gpu, gpus, own }) => {
-  try { return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)))); } catch (error) { return { failed: error.message }; }
+  try {
+    return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own))));
+  } catch (error) { return { failed: error.message }; }
 });
 fs.writeFileSync("found.json", JSON.stringify(found));
 """
 # what people paste by mistake, each with a line of its own
+MEGATRON = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+)
+MEGATRON += "--seq-length 128 --micro-batch-size 1 --global-batch-size 8 "
+TITAN = "```\n[training]\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = 2\n```\n"
 BAD = {
     "empty": "",
     "long": "x" * 200_001,
     "binary": "PK\x03\x04\0\0\0",
-    "three frameworks": "vllm serve meta-llama/Llama-3.1-8B\ntorchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 "
-    "--micro-batch-size 1\n```\n[training]\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = 2\n```\n",
-    "unknown flag": "torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-paralel-size 2 --num-layers 4 "
-    "--hidden-size 512 --num-attention-heads 8 --seq-length 128 --micro-batch-size 1 --global-batch-size 8",
-    "contradiction": "torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 3 --num-layers 4 "
-    "--hidden-size 512 --num-attention-heads 8 --seq-length 128 --micro-batch-size 1 --global-batch-size 8 --bf16",
-    "numbers": "vllm serve Qwen/Qwen2.5-7B --max-model-len 1e99 --gpu-memory-utilization -3 --tensor-parallel-size nan",
+    "three frameworks": f"```\nvllm serve meta-llama/Llama-3.1-8B\n```\n```\n{MEGATRON}\n```\n{TITAN}",
+    "unknown flag": MEGATRON + "--tensor-model-paralel-size 2",
+    "contradiction": MEGATRON + "--tensor-model-parallel-size 3 --bf16",
+    "numbers": "vllm serve Qwen/Qwen2.5-7B --max-model-len 1e99 --gpu-memory-utilization -3 -tp nan",
     "broken json": '{"train_micro_batch_size_per_gpu": 1,, }',
     "broken config": '{"hidden_size": 64, "num_hidden_layers": }',
     "letters": "vllm serve Übung/模型-8B --max-model-len 4096",
@@ -52,7 +56,9 @@ def in_node(jobs: list[dict], folder: Path) -> list[dict]:
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "run.js").write_text(IN_NODE, encoding="utf-8")
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
-    ran = subprocess.run([node, "run.js"], cwd=folder, capture_output=True, text=True, timeout=300, encoding="utf-8")
+    ran = subprocess.run(
+        [node, "run.js"], cwd=folder, capture_output=True, text=True, timeout=300, encoding="utf-8"
+    )
     assert ran.returncode == 0, ran.stderr[-2000:]
     return json.loads((folder / "found.json").read_text(encoding="utf-8"))
 
@@ -61,7 +67,11 @@ def differences(mine, theirs, at: str = "") -> list[str]:
     """Where two answers differ; numbers may by the last digits."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         keys = mine.keys() | theirs.keys()
-        return [line for key in sorted(keys) for line in differences(mine.get(key), theirs.get(key), f"{at}.{key}")]
+        return [
+            line
+            for key in sorted(keys)
+            for line in differences(mine.get(key), theirs.get(key), f"{at}.{key}")
+        ]
     if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
         return [line for i, pair in enumerate(zip(mine, theirs)) for line in differences(*pair, f"{at}[{i}]")]
     numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (mine, theirs))
@@ -80,7 +90,9 @@ def held(jobs: dict[str, dict], folder: Path) -> list[dict]:
 
 def test_the_page_says_what_python_says_of_every_published_launch(tmp_path):
     found = held({name: launch_cases.request(name) for name in launch_cases.cases()}, tmp_path)
-    assert sum(bool(each["best"]) for each in found) > 10 and sum(bool(each["changes"]) for each in found) > 10
+    assert (
+        sum(bool(each["best"]) for each in found) > 10 and sum(bool(each["changes"]) for each in found) > 10
+    )
 
 
 def test_the_page_says_what_python_says_of_bad_input(tmp_path):
@@ -89,7 +101,9 @@ def test_the_page_says_what_python_says_of_bad_input(tmp_path):
     assert found["long"]["verdict"] == found["binary"]["verdict"] == found["empty"]["verdict"] == "unreadable"
     assert found["contradiction"]["verdict"] == "illegal" and found["contradiction"]["refused"]
     assert any("did you mean" in each["why"] for each in found["unknown flag"]["ignored"])
-    assert all(each["faults"] for name, each in found.items() if name in ("long", "binary", "three frameworks"))
+    assert all(
+        each["faults"] for name, each in found.items() if name in ("long", "binary", "three frameworks")
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Against reality: public launch files with a published outcome, read from ``engine/course/published/launches.toml``. The test
-prints every case, and holds how many verdicts are right and how far off memory and caches are."""
+"""Against reality: public launch files with a published outcome, out of ``engine.course.launch_cases``. The
+test prints every case, and holds how many verdicts are right and how far off memory and caches are."""
 
 from dataclasses import replace
 from statistics import mean, median

@@ -1,12 +1,14 @@
 // Runs a reader's Python where it can harm nothing: Brython, in a worker, in a frame of opaque origin that has a content policy of its
 // own and no network. What takes too long is ended together with its frame; each run gets a fresh one.
-const LIMIT_MS = 2000;        // for the reader's code and its checks
+const LIMIT_MS = 2000;        // for the reader's code and its checks, and on a slow or busy machine ...
+const AS_READY = 5;           // ... so many times as long as Python took to get ready there,
+const MOST_MS = 10_000;       // at most
 const OPENING_MS = 20_000;    // for the frame and Brython to come
 const LONGEST = 400_000;      // characters of an answer
 const SCRIPTS = ["before.js", "brython.js", "math.js", "worker.js"];
 const at = name => new URL(name, import.meta.url);
 
-export const ENDLESS = "Stopped after 2 seconds. Is there a loop that never ends? Your code is kept.";
+export const endless = ms => `Stopped after ${Math.round(ms / 1000)} seconds. Is there a loop that never ends? Your code is kept.`;
 export const LOST = "Stopped: this took more memory than the browser gives, or Python itself failed. Your code is kept.";
 const UNREACHED = "The page's Python could not be loaded. Your code is kept; try again when you are online.";
 
@@ -35,10 +37,11 @@ export class Sandbox {
     const room = this.next;
     this.next = null;
     try {
-      const { frame, said } = await Promise.race([room, late(OPENING_MS, UNREACHED)]);
+      const { frame, said, took } = await Promise.race([room, late(OPENING_MS, UNREACHED)]);
+      const limit = Math.min(MOST_MS, Math.max(LIMIT_MS, AS_READY * took));
       const answer = said();
       frame.contentWindow.postMessage({ code, task }, "*");
-      const { answer: found } = await Promise.race([answer, late(LIMIT_MS, ENDLESS)]);
+      const { answer: found } = await Promise.race([answer, late(limit, endless(limit))]);
       if (typeof found !== "string" || found.length > LONGEST) throw new Error(LOST);
       return JSON.parse(found);
     } finally {
@@ -59,16 +62,18 @@ export class Sandbox {
     const said = () => new Promise(resolve => { tell = resolve; });
     addEventListener("message", heard);
     const opened = said();
+    let took = 0;
     this.place.append(frame);
     try {
       await Promise.race([opened, late(OPENING_MS, UNREACHED)]);
-      const ready = said();
+      const ready = said(), begun = performance.now();
       frame.contentWindow.postMessage({ texts, puzzle }, "*");
       if (!(await Promise.race([ready, late(OPENING_MS, UNREACHED)])).ready) throw new Error(LOST);
+      took = performance.now() - begun;
     } catch (error) {
       close();
       throw error;
     }
-    return { frame, said, close };
+    return { frame, said, close, took };
   }
 }
