@@ -51,7 +51,7 @@ NAMES_AN_ID = ("aria-labelledby", "aria-describedby", "aria-controls", "headers"
 SENTENCES = {"drives", "lights"}  # they move a figure or highlight a part of it; on paper they are plain text
 LICENCE = "Text and figures: CC BY 4.0. Code: BSD-3-Clause."
 HERE = "http://book.invalid/"  # represents the site's root while links are resolved
-WORTHLESS_ON_PAPER = ("data-expr", "tabindex", "role")
+WORTHLESS_ON_PAPER = ("data-expr", "tabindex", "role", "aria-level")
 
 
 @dataclass

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from course.strict_yaml import Refused
@@ -705,7 +705,9 @@ class Module:
             node.generators, lambda: f"$r.set({self.of(node.key)}, {self.of(node.value)});", "$dict([])"
         )
 
-    def comprehension(self, generators, element, start: str) -> str:
+    def comprehension(
+        self, generators: list[ast.comprehension], element: Callable[[], str], start: str
+    ) -> str:
         first = self.of(generators[0].iter)
         self.temporary.append([])
         opened, closed, depth = "", "", 0

@@ -100,7 +100,7 @@ def rate(report: Report) -> list[str]:
         found = [
             "",
             f"Step: {human(e.step_s, 'seconds')}, in 80 % of comparable runs {low} to {high}; "
-            f"{per_gpu:,.0f} tokens/s on each GPU, {e.mfu():.0%} MFU",
+            f"{per_gpu:,.0f} tokens/s on each GPU, {100 * e.mfu():.0f} % MFU",
         ]
     elif report.served:
         s = report.served
@@ -131,7 +131,7 @@ def gained(change: Change) -> str:
     if change.saved_bytes:
         gains.append(f"{'saves' if change.saved_bytes > 0 else 'takes'} {gib(abs(change.saved_bytes))}")
     if change.faster_by is not None and abs(change.faster_by) >= 0.005:
-        gains.append(f"{abs(change.faster_by):.0%} {'faster' if change.faster_by > 0 else 'slower'}")
+        gains.append(f"{100 * abs(change.faster_by):.0f} % {'faster' if change.faster_by > 0 else 'slower'}")
     if not change.fits:
         gains.append("still does not fit")
     return ", ".join(gains) or "as fast"

@@ -114,6 +114,7 @@ class Judged(NamedTuple):
     batch: np.ndarray  # answers that a replica's cache and steps have room for
 
     def within(self, share: float) -> np.ndarray:
+        """Which of them keep up and give this share of the requests both limits."""
         return self.steady & (self.prompts_met >= share) & (self.tokens_met >= share)
 
 
