@@ -223,6 +223,12 @@ class _Entry(NamedTuple):
     bound: str  # what one unit less misses, where that is known
 
 
+def step(units: int) -> int:
+    """By how many units one tries more or fewer: by one, in a large fleet by a 32nd of it, which is less than
+    the estimate can tell apart."""
+    return max(1, units // 32)
+
+
 class _Search:
     """Deployments in the order of their price, until enough of them hold."""
 
@@ -257,8 +263,7 @@ class _Search:
                 continue
             fleet, felt, missed = self.simulate(entry)
             if missed:
-                more = entry.units + max(1, entry.units // 32)
-                heapq.heappush(waiting, self.entry(entry.plan, more, ""))
+                heapq.heappush(waiting, self.entry(entry.plan, entry.units + step(entry.units), ""))
             else:
                 found.append(self.smallest(entry, fleet, felt))
         if not found:
@@ -275,10 +280,10 @@ class _Search:
         return fleet, *deployment_runs.judged(fleet, self.load, self.limits)
 
     def smallest(self, entry: _Entry, fleet: Fleet, felt: Measured) -> Deployment:
-        """A deployment that holds, with units taken away while it does."""
+        """A deployment that holds, with units taken away while it does, one by one (``step``)."""
         bound = entry.bound
         while not bound:
-            fewer = self.entry(entry.plan, entry.units - 1, "")
+            fewer = self.entry(entry.plan, entry.units - step(entry.units), "")
             smaller, smaller_felt, bound = self.simulate(fewer)
             if not bound:
                 entry, fleet, felt = fewer, smaller, smaller_felt

@@ -513,8 +513,7 @@ class FlashAttention(Widget):
 
     def summary(self):
         return (
-            f"For {show(self.seq, 'count')} tokens, tiles of {show(self.tile(), 'count')} × "
-            f"{show(self.inner(), 'count')} move {show(self.tiled(self.seq), 'bytes')} in and out of the "
-            f"SRAM, {show(self.from_hbm(self.seq), 'bytes')} of them over HBM; standard attention moves "
-            f"{show(self.standard(self.seq), 'bytes')} over HBM."
+            f"Over HBM, {show(self.seq, 'count')} tokens move {show(self.from_hbm(self.seq), 'bytes')} in "
+            f"tiles of {show(self.tile(), 'count')} × {show(self.inner(), 'count')}, and "
+            f"{show(self.standard(self.seq), 'bytes')} by standard attention."
         )
