@@ -3,6 +3,7 @@ what a page loads before anybody presses *run*; what code that would never end l
 
 import gzip
 import json
+import re
 import time
 
 import pytest
@@ -160,7 +161,7 @@ def test_by_keyboard_alone_on_a_phone(visit, static):
 
 ENDLESS = {
     "a loop": (HEAD + "    while True:\n        pass\n", "Is there a loop that never ends?"),
-    "a list": (HEAD + "    return [0] * 10**9\n", "Stopped"),
+    "a list": (HEAD + "    return [0] * 10**9\n", re.compile("Stopped|asks for more memory")),  # which is first
     "prints": (HEAD + "    while True:\n        print('x')\n", "printed more than 200 lines"),
     "recursion": (HEAD + "    return one_forward_one_backward(1, 2, 3)\n", "Line 2: A function calls itself"),
     "a syntax error": (HEAD + "    return (1\n", "Line 2: Python cannot read this line"),
@@ -178,8 +179,8 @@ def test_whatever_is_run_the_page_lives_and_the_code_is_kept(hand):
         hand.press("Run")
         hand.waits_for(words)
         assert hand.page.evaluate("localStorage['course.puzzle.one_f_one_b']") == code
-        line = hand.puzzle.locator(".puzzle-lines > [data-fault]")
-        assert line.all_text_contents() == (["2"] if words.startswith("Line 2") else line.all_text_contents())
+        if str(words).startswith("Line 2"):
+            assert hand.puzzle.locator(".puzzle-lines > [data-fault]").all_text_contents() == ["2"]
     hand.write(PUZZLE.SOLUTION)
     hand.press("Check")
     hand.waits_for("Right")
