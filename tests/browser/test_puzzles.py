@@ -161,7 +161,10 @@ def test_by_keyboard_alone_on_a_phone(visit, static):
 
 ENDLESS = {
     "a loop": (HEAD + "    while True:\n        pass\n", "Is there a loop that never ends?"),
-    "a list": (HEAD + "    return [0] * 10**9\n", re.compile("Stopped|asks for more memory")),  # which is first
+    "a list": (
+        HEAD + "    return [0] * 10**9\n",
+        re.compile("Stopped|asks for more memory"),
+    ),  # which is first
     "prints": (HEAD + "    while True:\n        print('x')\n", "printed more than 200 lines"),
     "recursion": (HEAD + "    return one_forward_one_backward(1, 2, 3)\n", "Line 2: A function calls itself"),
     "a syntax error": (HEAD + "    return (1\n", "Line 2: Python cannot read this line"),
