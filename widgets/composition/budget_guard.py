@@ -310,3 +310,6 @@ class BudgetGuard(Widget):
         return (
             f"{gpus} for {show(self.duration_s, 'seconds')} cost {show(self.bill(), 'dollars')}: {verdict}."
         )
+
+
+BudgetGuard.serve_as(__name__)

@@ -463,3 +463,6 @@ class Goodput(Widget):
             f"{show(self.interval_s, 'seconds')} leave {show(self.useful(), 'percent')} useful, every "
             f"{show(self.best_s(), 'seconds')} {show(self.best_useful(), 'percent')}."
         )
+
+
+Goodput.serve_as(__name__)

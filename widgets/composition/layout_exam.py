@@ -672,3 +672,6 @@ class LayoutExam(Widget):
                 f"On {gpus} GPUs, {yours} cannot be built with {self.misfit()}.",
             ),
         )
+
+
+LayoutExam.serve_as(__name__)

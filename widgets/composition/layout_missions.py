@@ -382,3 +382,6 @@ class LayoutMissions(Widget):
             f"{m.model.name} on {count(m.gpus)} {m.gpu.name}: {axes} "
             f"{choose(self.broken(), 'cannot be built', takes)}."
         )
+
+
+LayoutMissions.serve_as(__name__)

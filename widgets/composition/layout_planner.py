@@ -965,3 +965,6 @@ class LayoutPlanner(OwnJob):
                 f"The best of {legal} layouts, {self.best()}, takes {step} a step and {memory} of {hbm}.",
             ),
         )
+
+
+LayoutPlanner.serve_as(__name__)

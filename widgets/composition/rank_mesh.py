@@ -319,3 +319,6 @@ class RankMesh(Widget):
             self.way(size, nodes),
             [f"no {axis} peer", f"{found} in its node", f"{found} {choose(size > nodes, far, 'elsewhere')}"],
         )
+
+
+RankMesh.serve_as(__name__)

@@ -489,3 +489,6 @@ class StrategyTriangle(Widget):
             f"{name} cannot be built on {show(self.gpus, 'count')} GPUs: {select(self.strategy, REFUSED)}."
         )
         return choose(self.is_possible(), choose(self.strategy == strategy.START, first, others), refused)
+
+
+StrategyTriangle.serve_as(__name__)

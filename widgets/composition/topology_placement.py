@@ -509,3 +509,6 @@ class TopologyPlacement(Widget):
             f"{show_in(self.compute_s(), 's')} and communicates for "
             f"{show_in(np.sum(self.times_s()), 's')}{torn}."
         )
+
+
+TopologyPlacement.serve_as(__name__)

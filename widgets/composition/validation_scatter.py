@@ -318,3 +318,6 @@ class ValidationScatter(Widget):
             f"unfitted numbers ({these}) within {self.allowed()}.",
             f"No published number is left to say what the engine meets within {self.allowed()} ({these}).",
         )
+
+
+ValidationScatter.serve_as(__name__)

@@ -266,3 +266,6 @@ class BandwidthPyramid(Widget):
             f"On {self.chip.name}, a product of {show(self.matmul_s(), 'seconds')} hides "
             f"{show(self.payload, 'bytes')} {over} ({self.time_of(LINK)} and {self.time_of(NETWORK)})."
         )
+
+
+BandwidthPyramid.serve_as(__name__)

@@ -482,3 +482,6 @@ class CollectiveCost(Widget):
             f"spends {show(self.start_share(), 'percent')} of its {show(self.best_s(), 'seconds')} "
             f"({self.leader()}) on start-ups."
         )
+
+
+CollectiveCost.serve_as(__name__)

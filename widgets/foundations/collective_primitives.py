@@ -300,3 +300,6 @@ class CollectivePrimitives(Widget):
             f"{self.primitive.name} of {show(self.size, 'bytes')} over {show(self.ranks, 'count')} ranks "
             f"brings {self.primitive.says}; the busiest sends {show(np.max(self.sent_bytes()), 'bytes')}."
         )
+
+
+CollectivePrimitives.serve_as(__name__)

@@ -286,3 +286,6 @@ class MemoryStack(Widget):
         p.quad(**sides, right="right", source=sources["yours"], **rim)
         for width, words in (("wide", "words"), ("narrow", "short")):
             fig.only(width, p.text(0, COUNTED, text=words, source=sources["price"], **strip, **fig.BOLD))
+
+
+MemoryStack.serve_as(__name__)

@@ -354,3 +354,6 @@ class MemoryWall(Widget):
             f"{takes}, {self.against()[0]} the {hbm}; first past it: {self.name_of_first()}.",
             f"{takes}, which fits the {hbm}.",
         )
+
+
+MemoryWall.serve_as(__name__)

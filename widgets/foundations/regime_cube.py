@@ -497,3 +497,6 @@ def _kinds(column):
 
 
 BINDING_AT_FIRST = walls.binding_load(RegimeCube().loads())
+
+
+RegimeCube.serve_as(__name__)

@@ -656,3 +656,6 @@ class RingAllreduce(Widget):
             f"{show(self.time_s(), 'seconds')}; {link} carries {in_all}, {so_far} of it by step "
             f"{show(np.ceil(self.moment()), 'count')} of {show(self.steps(), 'count')}."
         )
+
+
+RingAllreduce.serve_as(__name__)

@@ -563,3 +563,6 @@ class Roofline(Widget):
                 p.text("x", "row", source=sources["work"], **beside, **over_lines),
             )
         return p
+
+
+Roofline.serve_as(__name__)

@@ -338,3 +338,6 @@ class ThreeWalls(Widget):
             f"{show(self.gpus, 'count')} {self.gpu.name} hit no wall, and come nearest to "
             f"{select(np.argmax(ratios), NAMES)}.",
         )
+
+
+ThreeWalls.serve_as(__name__)

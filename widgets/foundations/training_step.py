@@ -314,3 +314,6 @@ class TrainingStep(Widget):
                 f"Compute binds: {takes}, and compute is busy for {works} of it.",
             ),
         )
+
+
+TrainingStep.serve_as(__name__)

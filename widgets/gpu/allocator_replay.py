@@ -388,3 +388,6 @@ class AllocatorReplay(Widget):
             f"{show(run['peak_reserved_bytes'], 'bytes')} reserved of {show(self.memory, 'bytes')}"
             f"{choose(run['failed'] > 0, ', and the run ends out of memory', ', and all steps run')}."
         )
+
+
+AllocatorReplay.serve_as(__name__)

@@ -370,3 +370,6 @@ class CapturedAddresses(Widget):
         refused = f"0 % {answers} there: the copy is too long for the captured input, and is refused."
         after = choose(found["wrong"] > 0, stale, choose(found["spoilt"] > 0, spoilt, fine))
         return choose(self.refused(), refused, choose(self.ran(), after, before))
+
+
+CapturedAddresses.serve_as(__name__)

@@ -411,3 +411,6 @@ class CompileBreakEven(Widget):
             f"at {show(here, 'times')}{choose(here < 0.1, ' of', '')} eager's speed, "
             f"{counted(made, 'compilation', 'compilations')} included."
         )
+
+
+CompileBreakEven.serve_as(__name__)

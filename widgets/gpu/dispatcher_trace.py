@@ -460,3 +460,6 @@ class DispatcherTrace(Widget):
             f"{counted(self.so_far('visits'), 'kernel', 'kernels')} and keeps "
             f"{show(self.kept_now(), 'bytes')} for its backward pass."
         )
+
+
+DispatcherTrace.serve_as(__name__)

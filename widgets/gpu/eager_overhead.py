@@ -384,3 +384,6 @@ class EagerOverhead(Widget):
             f"{slower}: {show(self.ops, 'count')} operators take {show(self.found()['total_s'], 'seconds')}, "
             f"and the GPU idles {show(self.idle_share(), 'percent', 2)} of it."
         )
+
+
+EagerOverhead.serve_as(__name__)

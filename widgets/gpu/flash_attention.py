@@ -517,3 +517,6 @@ class FlashAttention(Widget):
             f"tiles of {show(self.tile(), 'count')} × {show(self.inner(), 'count')}, and "
             f"{show(self.standard(self.seq), 'bytes')} by standard attention."
         )
+
+
+FlashAttention.serve_as(__name__)

@@ -354,3 +354,6 @@ class FloatExplorer(Widget):
             f"{show(self.format.stored_bytes, 'bytes')}, numbers near 1 are "
             f"{show(self.format.epsilon, 'percent', 2)} apart."
         )
+
+
+FloatExplorer.serve_as(__name__)

@@ -493,3 +493,6 @@ class Fusion(Widget):
             f"Fused, {chain} {choose(one, 'takes', 'take')} {times[0]} instead of {times[1]} and "
             f"{choose(one, 'moves', 'move')} {sizes[0]} instead of {sizes[1]}.",
         )
+
+
+Fusion.serve_as(__name__)

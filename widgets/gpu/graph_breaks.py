@@ -364,3 +364,6 @@ class GraphBreaks(Widget):
             f"Call {show(self.call, 'count')} of “{self.called()}” runs {counted(ran, 'graph', 'graphs')} "
             f"with {show(self.share(), 'percent')} of its operations{choose(self.has_mend(), mended, '')}."
         )
+
+
+GraphBreaks.serve_as(__name__)

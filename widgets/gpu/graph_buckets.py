@@ -288,3 +288,6 @@ class GraphBuckets(Widget):
             f"{counted(self.load, 'sequence', 'sequences')}, and {show(self.time_lost(), 'percent', 2)} of "
             "its time."
         )
+
+
+GraphBuckets.serve_as(__name__)

@@ -366,3 +366,6 @@ class LaunchTimeline(Widget):
             f"({show(self.waiting_share(), 'percent')} waiting for launches), as a compiled graph "
             f"{show(totals[3], 'seconds')}."
         )
+
+
+LaunchTimeline.serve_as(__name__)

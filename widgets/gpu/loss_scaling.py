@@ -375,3 +375,6 @@ class LossScaling(Widget):
             f"{times}, {self.format.name} loses {show(self.share(run.LOST), 'percent')} of the gradients to "
             f"zero, {show(self.share(run.SMALL), 'percent')} are subnormal; the largest is {self.top()[0]}."
         )
+
+
+LossScaling.serve_as(__name__)

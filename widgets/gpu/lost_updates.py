@@ -207,3 +207,6 @@ class LostUpdates(Widget):
             f"{show(nearest, 'real', 4)} {where}; {show(self.found()['landed'] / self.steps, 'percent')} of "
             "them moved it."
         )
+
+
+LostUpdates.serve_as(__name__)

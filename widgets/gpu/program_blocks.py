@@ -467,3 +467,6 @@ class ProgramBlocks(Widget):
             f"{order}, {show(self.wave_size(), 'count')} {reads} {counted(asked, 'block', 'blocks')}: "
             f"{show(read, 'count')} from HBM, and {show(1.0 - read / asked, 'percent')} are found in L2."
         )
+
+
+ProgramBlocks.serve_as(__name__)

@@ -569,3 +569,6 @@ class TileTuner(Widget):
             ),
             f"{tiles} do not fit on a multiprocessor; {best}.",
         )
+
+
+TileTuner.serve_as(__name__)

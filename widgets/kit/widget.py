@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import param
+from panel.viewable import Viewable, Viewer
 
 from engine.base import check
+from widgets.kit import panel
 from widgets.kit.compiler import tables, writer
 from widgets.kit.compiler.graph import Graph
 from widgets.kit.compiler.refusal import NotTraceable, place
@@ -160,8 +162,12 @@ def action(label: str, columns: tuple[str, str, str]) -> Callable[[Method], Meth
     return mark
 
 
-class Widget(param.Parameterized):
-    """Subclasses set the texts below; the module's name is the slug."""
+class Widget(Viewer):
+    """Subclasses set the texts below; the module's name is the slug.
+
+    A widget is a component of Panel's: ``Roofline(model="llama3-8b", batch=64)`` shows itself in a notebook,
+    in any app, and with ``panel serve`` on its file. ``live`` has what it shows, as parameters and sources.
+    """
 
     question = ""  # the figure's title
     assumptions = ""  # the caption: what the model behind the picture assumes
@@ -182,6 +188,34 @@ class Widget(param.Parameterized):
     ] = {}  # {part: choice control}: a click picks the nearest point, or column if the part has no y
     lights: dict[str, Any] = {}  # name -> Light: what a sentence can highlight besides each part (guide.py)
     tour: tuple = ()  # Steps: a sentence and a state each (guide.py)
+
+    def __init__(self, **values: Any) -> None:
+        """Controls by name; a choice takes one of its keys, or the thing itself."""
+        unknown = [name for name in values if name not in self.controls() and name != "name"]
+        if unknown:
+            known = ", ".join(self.controls())
+            raise TypeError(f"{type(self).__name__} has no control {unknown[0]!r}; it has {known}")
+        super().__init__(**{name: self._taken(name, value) for name, value in values.items()})
+
+    def _taken(self, name: str, value: Any) -> Any:
+        control = self.controls().get(name)
+        chosen = isinstance(control, Choice) and any(value is each for each in control.options)
+        return value if control is None or chosen else control.read(value)
+
+    def __panel__(self) -> Viewable:
+        return panel.view(self)
+
+    @cached_property
+    def live(self) -> panel.Live:
+        """What it shows now, followed as it changes."""
+        return panel.live(self)
+
+    @classmethod
+    def serve_as(cls, module: str) -> None:
+        """Shows the widget where its file is what ``panel serve`` runs, under a module name made for it."""
+        if module.startswith("bokeh_app_"):
+            [known] = [each for each in all_widgets().values() if each.__name__ == cls.__name__]
+            known().servable(title=known.question)
 
     @classmethod
     def slug(cls) -> str:

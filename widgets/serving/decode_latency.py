@@ -365,3 +365,6 @@ class DecodeLatency(Widget):
         ]
         fig.packed_key(p, names, looks, {"wide": 6.9, "narrow": 7.1})
         return p
+
+
+DecodeLatency.serve_as(__name__)

@@ -328,3 +328,6 @@ class KvCache(Widget):
             f"with {show(self.context, 'count')} tokens{choose(fit[0] == 1, '', ' each')}"
             f"{choose(self.cache > 1, narrower, '')}."
         )
+
+
+KvCache.serve_as(__name__)

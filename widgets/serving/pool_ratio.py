@@ -376,3 +376,6 @@ class PoolRatio(Widget):
             own_heights=True,
         )
         return p
+
+
+PoolRatio.serve_as(__name__)

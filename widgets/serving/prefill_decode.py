@@ -497,3 +497,6 @@ class PrefillDecode(Widget):
             narrow=5.6,
         )
         return p
+
+
+PrefillDecode.serve_as(__name__)

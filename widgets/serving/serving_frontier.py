@@ -418,3 +418,6 @@ class ServingFrontier(Widget):
             **fig.BOLD,
         )
         return p
+
+
+ServingFrontier.serve_as(__name__)

@@ -314,3 +314,6 @@ class ActivationSharding(Widget):
             f"{both}.",
             f"Without a second tensor rank, a layer of {self.model.name} leaves {alone} on each GPU.",
         )
+
+
+ActivationSharding.serve_as(__name__)

@@ -362,3 +362,6 @@ class AlltoallCost(Widget):
             f"With {counted(self.ranks(), 'expert rank', 'expert ranks')}, a layer of {self.model.name} "
             f"sends for {show(self.ratio(), 'times')} the time that it computes: {wires} and {work}."
         )
+
+
+AlltoallCost.serve_as(__name__)

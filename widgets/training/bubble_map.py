@@ -390,3 +390,6 @@ class BubbleMap(Widget):
             f"{of} under {self.schedule.name} need at least {show(least, 'count')} micro-batches, with which "
             f"the first holds {show(self.held_bytes(self.stages, least), 'bytes')}.",
         )
+
+
+BubbleMap.serve_as(__name__)

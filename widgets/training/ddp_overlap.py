@@ -367,3 +367,6 @@ class DdpOverlap(Widget):
             f"on the wire, and {show(found['exposed_s'], 'seconds')} of it is exposed after "
             f"{show(found['compute_s'], 'seconds')} of compute."
         )
+
+
+DdpOverlap.serve_as(__name__)

@@ -432,3 +432,6 @@ class DdpScaling(Widget):
         state = show(self.state_bytes(), "bytes")
         keeps = choose(self.ranks == 1, f"keeps {state}", f"each of them keeps {state}")
         return f"{self.gpus()} the work of {show(self.progress(), 'count')}, and {keeps} of state."
+
+
+DdpScaling.serve_as(__name__)

@@ -478,3 +478,6 @@ class FsdpTimeline(Widget):
             f"take {show(step['total_s'], 'seconds')}, {show(step['exposed_s'], 'seconds')} of it waiting "
             f"for the wire, and hold {show(self.peak_bytes(), 'bytes')} at the peak."
         )
+
+
+FsdpTimeline.serve_as(__name__)

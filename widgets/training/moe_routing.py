@@ -420,3 +420,6 @@ class MoeRouting(Widget):
             f"{choose(lost, show(self.dropped(), 'percent'), 'nothing')} is dropped; the layer takes "
             f"{show(self.layer_s(), 'seconds')}, {even}."
         )
+
+
+MoeRouting.serve_as(__name__)

@@ -655,3 +655,6 @@ class PipelineTimeline(Widget):
             "Your schedule cannot go on: its stages wait for each other, at the passes with a question mark.",
             words,
         )
+
+
+PipelineTimeline.serve_as(__name__)

@@ -607,3 +607,6 @@ class RingAttention(Widget):
             f"{show(self.busy_share(), 'percent')} of the {show(self.total_s(), 'seconds')} that a layer's "
             "attention takes."
         )
+
+
+RingAttention.serve_as(__name__)

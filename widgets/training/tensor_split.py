@@ -522,3 +522,6 @@ class TensorSplit(Widget):
             f"{select(self.order, EXCHANGES)}: each of {show(self.ranks, 'count')} ranks sends "
             f"{show(self.sent(), 'bytes')}{more}."
         )
+
+
+TensorSplit.serve_as(__name__)

@@ -463,3 +463,6 @@ class TpScaling(Widget):
             f"{show(ranks, 'count')} tensor ranks {turn} {show(one, 'seconds')} to {show(many, 'seconds')}; "
             f"{show(share, 'percent')} of that is arithmetic{rest}.",
         )
+
+
+TpScaling.serve_as(__name__)

@@ -484,3 +484,6 @@ class ZeroStages(Widget):
             f"of {show(self.ranks, 'count')} GPUs.",
             f"On 1 GPU there is nobody to share {held[0]} of state with, at any stage of ZeRO.",
         )
+
+
+ZeroStages.serve_as(__name__)

@@ -56,11 +56,11 @@ class Panel(NamedTuple):
 
 def _range(name: str, ends: Ends, log: bool, wide: tuple, narrow: tuple) -> Range1d:
     panel = {"wide": list(wide), "narrow": list(narrow), "ends": list(ends), "log": log}
-    start, end = _of_frame(wide, ends, log)
+    start, end = of_frame(wide, ends, log)
     return Range1d(start=start, end=end, name=name, tags=[{"panel": panel}])
 
 
-def _of_frame(place: tuple[float, float], ends: Ends, log: bool) -> tuple[float, float]:
+def of_frame(place: tuple[float, float], ends: Ends, log: bool) -> tuple[float, float]:
     """The ends of the frame, if a panel's ends are at two places of it."""
     if not log:
         return range_of(*ends, place)

@@ -1,0 +1,30 @@
+"""A team's board: how long a run takes, what it costs and what failures eat of it."""
+
+import panel as pn
+
+from widgets.composition.budget_guard import BudgetGuard
+from widgets.composition.goodput import Goodput
+from widgets.foundations.training_step import TrainingStep
+
+step, bill, kept = TrainingStep(), BudgetGuard(), Goodput()
+
+
+def follow(event) -> None:
+    """The GPUs of the run are those of the bill and of the failures."""
+    bill.gpus = min(event.new, bill.controls()["gpus"].limits[1])
+    kept.gpus = min(event.new, kept.controls()["gpus"].limits[1])
+
+
+step.param.watch(follow, "gpus")
+
+
+def headlines(*said: str) -> str:
+    return "\n".join(f"- {each}" for each in said)
+
+
+pn.Column(
+    "# What the run takes",
+    pn.pane.Markdown(pn.bind(headlines, *(each.live.param.headline for each in (step, bill, kept)))),
+    pn.Tabs(("One step", step), ("The bill", bill), ("Failures", kept)),
+    sizing_mode="stretch_width",
+).servable(title="What the run takes")

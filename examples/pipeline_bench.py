@@ -1,0 +1,29 @@
+"""A pipeline's timeline beside the map of its bubbles; both are moved by one pair of sliders."""
+
+import panel as pn
+
+from widgets.training.bubble_map import BubbleMap
+from widgets.training.pipeline_timeline import PipelineTimeline
+
+timeline, bubbles = PipelineTimeline(), BubbleMap()
+
+
+def follow(event) -> None:
+    bubbles.param.update(**{event.name: event.new})
+
+
+timeline.param.watch(follow, ["stages", "micro_batches"])
+
+
+def table(_headline: str) -> pn.viewable.Viewable:
+    """The first blocks of the schedule, as numbers."""
+    return pn.pane.DataFrame(timeline.live.frame("blocks").head(12), index=False)
+
+
+pn.Column(
+    "# A pipeline on the bench",
+    timeline,
+    bubbles,
+    pn.Card(pn.bind(table, timeline.live.param.headline), title="Its blocks, in numbers", collapsed=True),
+    sizing_mode="stretch_width",
+).servable(title="A pipeline on the bench")

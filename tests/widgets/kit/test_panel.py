@@ -1,0 +1,139 @@
+"""Widgets as Panel components: in Python alone. tests/browser/test_components.py has a browser."""
+
+import bokeh.models
+import numpy as np
+import panel as pn
+import pytest
+
+from tests import states
+from widgets.foundations.roofline import Roofline
+from widgets.gpu.float_explorer import FloatExplorer
+from widgets.kit import panel
+from widgets.kit.controls import BadValue
+from widgets.kit.drawing import tokens
+from widgets.kit.widget import all_widgets
+
+WIDGETS = sorted(all_widgets())
+
+
+def controls(view) -> dict:
+    return {each.name: each for each in view.select(pn.widgets.Widget)}
+
+
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_each_widget_is_a_component_with_its_controls_and_its_figure(slug):
+    widget = all_widgets()[slug]()
+    assert isinstance(widget, pn.viewable.Viewer)
+    view = widget.__panel__()
+    assert {control.label for control in widget.controls().values()} <= set(controls(view))
+    [pane] = view.select(pn.pane.Bokeh)
+    assert isinstance(pane.object, bokeh.models.Plot)
+    assert widget.live.headline == widget.shown()["summary"]
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_a_control_and_its_parameter_follow_each_other(slug):
+    widget, cls = all_widgets()[slug](), all_widgets()[slug]
+    made = controls(widget.__panel__())
+    for name, control in cls.controls().items():
+        value = states.telling_value(cls, name, states.default(cls))
+        if value is None or control.kind == "player":
+            continue
+        before = made[control.label].value
+        widget.set_raw({name: value})
+        after = made[control.label].value
+        assert after != before, name
+        made[control.label].value = before
+        assert widget.raw_state()[name] == states.default(cls)[name]
+        made[control.label].value = after
+        assert widget.raw_state()[name] == pytest.approx(value)
+        widget.set_raw(states.default(cls))
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_sources_readouts_and_axes_follow_the_state(slug):
+    widget = all_widgets()[slug]()
+    drawn = panel.Picture(widget.live, dark=False)
+    for state in (*states.presets(type(widget)), *states.ends_of_the_main_slider(type(widget))):
+        widget.set_raw(state)
+        shown = widget.shown()
+        assert widget.live.headline == shown["summary"]
+        for name, readout in shown["readouts"].items():
+            assert getattr(widget.live, name) == readout["text"]
+        for name, part in shown["parts"].items():
+            for column, values in part.items():
+                np.testing.assert_array_equal(
+                    widget.live.sources[name].data[column], np.atleast_1d(np.asarray(values))
+                )
+        named = {each.name: each for each in drawn.models if isinstance(each, bokeh.models.Range1d)}
+        for name, (start, end) in shown["ranges"].items():
+            own = panel._tag(named[name], "panel") or panel._tag(drawn.plot, "reach")
+            assert own or (named[name].start, named[name].end) == pytest.approx((float(start), float(end)))
+
+
+def test_a_readout_can_be_watched():
+    figure, heard = Roofline(), []
+    figure.live.param.watch(lambda event: heard.append(event.new), "decode")
+    figure.batch = 256
+    assert heard == [figure.shown()["readouts"]["decode"]["text"]]
+
+
+def test_a_value_between_the_stops_becomes_one():
+    figure = Roofline(batch=33)
+    slider = controls(figure.__panel__())["Decode batch"]
+    assert slider.value == 33 and slider.options["33"] == 33
+    figure.batch = 35
+    assert slider.value == 35
+
+
+def test_a_part_is_a_table():
+    figure = Roofline(model="llama3-8b")
+    table = figure.live.frame("work")
+    assert len(table) == 4 and {"x", "y"} <= set(table.columns)
+    with pytest.raises(KeyError, match="roofline has no part 'wrok'; it has .*work"):
+        figure.live.frame("wrok")
+
+
+def test_flipped_bits_are_chosen_by_number():
+    figure = FloatExplorer()
+    name, control = next((n, c) for n, c in figure.controls().items() if c.kind == "bits")
+    made = controls(figure.__panel__())[control.label]
+    made.value = [0, 3]
+    assert getattr(figure, name) == 9
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"model": "gpt-7"}, "model must be one of llama3-8b, .*; got 'gpt-7'"),
+        ({"batch": "many"}, "batch must be a whole number from 1 to 4096, got 'many'"),
+        ({"batch": -3}, "batch must be a whole number from 1 to 4096, got -3"),
+    ],
+)
+def test_a_bad_value_is_one_clear_line(wrong, words):
+    with pytest.raises(BadValue, match=words) as said:
+        Roofline(**wrong)
+    assert "\n" not in str(said.value)
+
+
+def test_an_unknown_control_is_named_with_those_that_there_are():
+    with pytest.raises(TypeError, match="Roofline has no control 'bach'; it has gpu, batch"):
+        Roofline(bach=3)
+
+
+def test_a_dark_app_has_dark_figures():
+    drawn = panel.Picture(Roofline().live, dark=True)
+    light, dark = (set(tokens.palette(theme).values()) for theme in ("light", "dark"))
+    seen = {
+        value
+        for model in drawn.models
+        for value in model.properties_with_values(include_defaults=False).values()
+        if isinstance(value, str)
+    }
+    assert seen & dark and not seen & (light - dark)
+
+
+def test_a_notebook_shows_it():
+    assert "text/html" in Roofline()._repr_mimebundle_()[0] or "text/html" in Roofline()._repr_mimebundle_()

@@ -1,0 +1,318 @@
+"""A widget as a Panel component: in a notebook, in an app, with ``panel serve`` on its own file.
+
+The page of a lesson draws the same figure with scripts of its own; here Panel and Bokeh do it, with a Python
+process behind them. The controls are Panel's, made from the widget's parameters; a change of either moves the
+other. What only a page can do (predictions, tours, papers, files) is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import panel as pn
+import param
+from bokeh.core.property.descriptors import UnsetValueError
+from bokeh.models import Axis, GlyphRenderer, HoverTool, Range1d
+
+from engine.base import units
+from widgets.kit.drawing import figure as fig
+from widgets.kit.drawing import panels, tokens
+
+if TYPE_CHECKING:
+    import pandas
+    from bokeh.model import Model
+
+SAYS = "what it says"  # the column with the texts of a part's marks
+FRAME = (760, 340)  # pixels of a frame whose size is not known yet
+BESIDE = 300  # pixels: how wide the controls are
+STEPS = (1, 2, 5, 10)
+
+
+class Live(param.Parameterized):
+    """What a widget shows now: each readout and the headline as a parameter, the parts as data sources."""
+
+    headline = param.String(doc="What the figure says, in a sentence.")
+    regimes = param.List(doc="The situations that hold.")
+
+    def __init__(self, widget: Any) -> None:
+        super().__init__(name=widget.slug())
+        self.widget, self.sources = widget, fig.sources(widget)
+        self.refresh()
+        widget.param.watch(self.refresh, list(widget.controls()))
+
+    def refresh(self, *_events: Any) -> None:
+        """Brings everything up to the widget's state; all of it changes at once for those who watch."""
+        shown = self.widget.shown()
+        for name, part in shown["parts"].items():
+            self.sources[name].data = fig.columns(part)
+        readouts = {name: readout["text"] for name, readout in shown["readouts"].items()}
+        met = [regime["text"] for regime in shown["regimes"].values() if regime["met"]]
+        self.shown = shown
+        self.param.update(headline=shown["summary"], regimes=met, **readouts)
+
+    def frame(self, part: str) -> pandas.DataFrame:
+        """A part's columns as a DataFrame."""
+        if part not in self.sources:
+            raise KeyError(f"{self.name} has no part {part!r}; it has {', '.join(self.sources)}")
+        return self.sources[part].to_df()
+
+
+def live(widget: Any) -> Live:
+    """The live account of a widget, of a class with a parameter for each of its readouts."""
+    texts = {
+        name: param.String(label=method.readout_label, doc=method.readout_help or None)
+        for name, method in widget.methods("readout_label").items()
+    }
+    return type(f"{type(widget).__name__}Live", (Live,), texts)(widget)
+
+
+# -- the picture ---------------------------------------------------------------------------------------------
+class Picture:
+    """A widget's figure, which follows its state: the axes that move, the texts of the marks, the theme."""
+
+    def __init__(self, shows: Live, dark: bool) -> None:
+        self.shows, self.plot = shows, shows.widget.figure(shows.sources)
+        self.models = self.plot.references()
+        for model in self.models:
+            if {"only": "narrow"} in model.tags:  # for phones; a component is as wide as its place
+                model.update(visible=False)
+        self.speaks()
+        self.follow()
+        shows.param.watch(self.follow, "headline")
+        if (reach := _tag(self.plot, "reach")) is not None:
+            self.same_scales(reach)
+            self.plot.on_change("inner_width", lambda *_: self.same_scales(reach))
+        if dark:
+            recolour(self.models)
+
+    def follow(self, *_events: Any) -> None:
+        """Moves the axes, and writes the texts of the marks anew."""
+        named = {model.name: model for model in self.models if isinstance(model, Range1d)}
+        for name, ends in self.shows.shown["ranges"].items():
+            start, end = _in_frame(named[name], (float(ends[0]), float(ends[1])))
+            named[name].update(start=start, end=end)
+        for side, across in (("below", self.plot.x_range), ("left", self.plot.y_range)):
+            for axis in getattr(self.plot, side):
+                _retick(axis, across)
+        for part, texts in self.shows.widget.hints().items():
+            source = self.shows.sources[part]
+            rows = len(next(iter(source.data.values()), ()))
+            source.data[SAYS] = [*texts, *[""] * rows][:rows]
+
+    def speaks(self) -> None:
+        """The marks of each part that has something to say say it under the pointer."""
+        hints = self.shows.widget.hints()
+        for part in hints:
+            drawn: list[Any] = [
+                model
+                for model in self.models
+                if isinstance(model, GlyphRenderer) and model.data_source is self.shows.sources[part]
+            ]
+            tool = HoverTool(renderers=drawn, tooltips=f"<div style='max-width: 320px'>@{{{SAYS}}}</div>")
+            self.plot.add_tools(tool)
+
+    def same_scales(self, tag: Mapping[str, Any]) -> None:
+        """One unit as long across as up, as ``drawing.figure.same_scales`` asks."""
+        half_width, half_height, room = tag["reach"]
+        (left, right), (low, high) = tag["places"]["wide"] if "places" in tag else ((0, 1), (0, 1))
+        width, height = _size(self.plot)
+        unit = min(((right - left) * width - 2 * room) / half_width, (high - low) * height / half_height)
+        for range, first, last, pixels in (
+            (self.plot.x_range, left, right, width),
+            (self.plot.y_range, low, high, height),
+        ):
+            range.update(start=-(first + last) * pixels / unit, end=(2 - first - last) * pixels / unit)
+
+
+def _size(plot: figure) -> tuple[int, int]:
+    """The frame's pixels, which a browser tells once it has drawn it."""
+    try:
+        return plot.inner_width or FRAME[0], plot.inner_height or FRAME[1]
+    except UnsetValueError:
+        return FRAME
+
+
+def _tag(model: Model, key: str) -> Mapping[str, Any] | None:
+    return next((tag for tag in model.tags if isinstance(tag, dict) and key in tag), None)
+
+
+def _in_frame(range: Range1d, ends: tuple[float, float]) -> tuple[float, float]:
+    """The ends of an axis; those of a panel, as ends of the whole frame."""
+    tag = _tag(range, "panel")
+    return panels.of_frame(tag["panel"]["wide"], ends, tag["panel"]["log"]) if tag else ends
+
+
+def _retick(axis: Axis, range: Any) -> None:
+    """Four to seven round ticks for an axis whose range moves."""
+    tag = _tag(axis, "ticks")
+    if tag is None:
+        return
+    start, end = sorted((float(range.start), float(range.end)))
+    size = 10.0 ** np.floor(np.log10((end - start) / 5))
+    step = next(each * size for each in STEPS if each * size >= (end - start) / 5)
+    ticks = [float(tick) for tick in np.arange(np.ceil(start / step), end / step * (1 + 1e-6) + 1) * step]
+    ticks = [tick for tick in ticks if tick <= end * (1 + 1e-6)]
+    axis.update(major_label_overrides={tick: units.human(tick, tag["ticks"]) for tick in ticks})
+    axis.ticker.update(ticks=ticks)
+
+
+def recolour(models: set[Model]) -> None:
+    """Each colour of the light theme becomes the one of the same name in the dark theme."""
+    light, dark = tokens.palette("light"), tokens.palette("dark")
+    other = {colour.lower(): dark[name] for name, colour in light.items()}
+
+    def turned(value: Any) -> Any:
+        if isinstance(value, str):
+            return other.get(value.lower(), value)
+        return [turned(each) for each in value] if isinstance(value, list) else value
+
+    for model in models:
+        for name, value in model.properties_with_values(include_defaults=False).items():
+            if isinstance(value, (str, list)) and turned(value) != value:
+                setattr(model, name, turned(value))
+
+
+# -- the controls --------------------------------------------------------------------------------------------
+def control(widget: Any, name: str) -> pn.widgets.Widget:
+    """Panel's control for one of the widget's parameters; each follows the other."""
+    about = widget.controls()[name]
+    made, to_panel, to_widget = MAKERS[about.kind](widget, name, about)
+
+    def from_widget(event: param.parameterized.Event) -> None:
+        value = to_panel(event.new)
+        if made.value != value:
+            made.value = value
+
+    def from_panel(event: param.parameterized.Event) -> None:
+        widget.param.update(**{name: to_widget(event.new)})
+
+    widget.param.watch(from_widget, name)
+    made.param.watch(from_panel, "value")
+    return made
+
+
+Same = Callable[[Any], Any]
+
+
+def _number(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
+    """A slider over the stops; a value between them, set in Python, becomes a stop of its own."""
+    if not about.slider:
+        low, high = about.limits
+        made = pn.widgets.IntInput(name=about.label, value=int(getattr(widget, name)), start=low, end=high)
+        return made, int, float
+    slider = pn.widgets.DiscreteSlider(
+        name=about.label, options=_stops(about, getattr(widget, name)), value=float(getattr(widget, name))
+    )
+
+    def shown(value: float) -> float:
+        if value not in slider.values:
+            slider.options = _stops(about, value)
+        return float(value)
+
+    return slider, shown, float
+
+
+def _stops(about: Any, value: float) -> dict[str, float]:
+    """Text -> stop. Two stops that read alike are told apart by their digits."""
+    stops: dict[str, float] = {}
+    for stop in sorted({*about.grid.tolist(), float(value)}):
+        text = units.human(stop, about.family)
+        stops[f"{stop:.12g}" if text in stops else text] = stop
+    return stops
+
+
+def _player(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
+    grid = about.grid
+    made = pn.widgets.Player(
+        name=about.label,
+        start=0,
+        end=len(grid) - 1,
+        value=int(np.abs(grid - getattr(widget, name)).argmin()),
+        interval=max(40, round(1000 * about.seconds * about.frames / len(grid))),
+        loop_policy="once",
+        show_loop_controls=False,
+        width=BESIDE,
+    )
+    return made, lambda value: int(np.abs(grid - value).argmin()), lambda index: float(grid[index])
+
+
+def _choice(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
+    places = {label: place for place, label in enumerate(about.labels)}
+    made = pn.widgets.Select(name=about.label, options=places, value=about.index(getattr(widget, name)))
+    return made, about.index, about.at
+
+
+def _switch(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
+    return pn.widgets.Checkbox(name=about.label, value=bool(getattr(widget, name))), bool, bool
+
+
+def _bits(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
+    """The bits that are flipped, chosen from all of them; the first bit is number 1."""
+
+    def turned(value: float) -> list[int]:
+        return [place for place in range(about.bits) if int(value) >> place & 1]
+
+    places = {f"bit {about.bits - place}": place for place in reversed(range(about.bits))}
+    made = pn.widgets.MultiChoice(name=about.label, options=places, value=turned(getattr(widget, name)))
+    return made, turned, lambda places: float(sum(2**place for place in places))
+
+
+MAKERS: dict[str, Callable[[Any, str, Any], tuple[pn.widgets.Widget, Same, Same]]] = {
+    "number": _number,
+    "player": _player,
+    "choice": _choice,
+    "switch": _switch,
+    "bits": _bits,
+}
+
+
+# -- all of it -----------------------------------------------------------------------------------------------
+def view(widget: Any) -> pn.viewable.Viewable:
+    """The headline over the controls and the picture, the readouts under them."""
+    shows = widget.live
+    made = {name: control(widget, name) for name in widget.controls()}
+    folds: dict[str, list] = {}
+    for name, about in widget.controls().items():
+        title = about.more if isinstance(about.more, str) else "More" if about.more else ""
+        folds.setdefault(title, []).append(made[name])
+    beside = pn.Column(presets(widget), *folds.pop("", []), width=BESIDE)
+    if folds:
+        closed = [(title, pn.Column(*controls)) for title, controls in folds.items()]
+        beside.append(pn.Accordion(*closed, sizing_mode="stretch_width"))
+    picture = Picture(shows, dark=is_dark())
+    return pn.Column(
+        pn.pane.Markdown(f"### {widget.question}"),
+        pn.pane.Markdown(shows.param.headline, sizing_mode="stretch_width"),
+        pn.Row(beside, pn.pane.Bokeh(picture.plot, sizing_mode="stretch_width"), sizing_mode="stretch_width"),
+        pn.pane.Markdown(pn.bind(_readouts, pn.bind(lambda _: shows, shows.param.headline))),
+        sizing_mode="stretch_width",
+    )
+
+
+def presets(widget: Any) -> pn.widgets.MenuButton:
+    """Named states to jump to."""
+    made = pn.widgets.MenuButton(
+        name="Examples", items=list(widget.presets), sizing_mode="stretch_width", visible=bool(widget.presets)
+    )
+
+    def chosen(event: param.parameterized.Event) -> None:
+        if event.new in widget.presets:
+            home = {name: about.default for name, about in widget.controls().items()}
+            widget.param.update(**home)
+            widget.set_state(widget.presets[event.new])
+
+    made.param.watch(chosen, "clicked")
+    return made
+
+
+def _readouts(shows: Live) -> str:
+    """The readouts as a list, and what is the matter."""
+    said = [f"- {shows.param[name].label}: **{getattr(shows, name)}**" for name in shows.shown["readouts"]]
+    return "\n".join([*said, "", *(f"*{text}*" for text in shows.regimes)])
+
+
+def is_dark() -> bool:
+    """Whether Panel's theme is the dark one: pn.config.theme, or pn.extension(theme="dark")."""
+    return pn.config.theme == "dark"
