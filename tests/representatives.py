@@ -2,8 +2,8 @@
 
 What the kit does is the same code for every figure, and need not be seen in a browser fifty times over: a few
 figures stand for the rest, chosen so that among them there is every kind of control and every way in which
-one figure differs from another. A test that asks only this is marked ``of_the_kit``. Whatever a figure says or
-computes is asked of each of them, always.
+one figure differs from another. A test that asks only this is marked ``of_the_kit``. Whatever a figure says
+or computes is asked of each of them, always.
 
 ``make test EVERY=1`` asks every figure everything; the workflow does so each week.
 """
