@@ -28,6 +28,7 @@ book: site
 	@$(BIN)/python -m course.paper
 
 # All of it on all cores, a core without work taking some from the others; make test PYTEST="tests/engine -k roofline" for some, in one process.
+# make test EVERY=1 asks of each figure what is otherwise asked of a few that stand for all.
 test: $(READY)
 	@$(BIN)/python -m pytest $(or $(PYTEST),--numprocesses auto --dist worksteal)
 

@@ -30,6 +30,18 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_collection_modifyitems(config, items):
+    """What the kit does for every figure alike is asked of those that stand for all."""
+    asked = [item for item in items if item.get_closest_marker("of_the_kit")]
+    if not asked:
+        return
+    from tests import representatives  # knows all figures, which takes a second to load
+
+    left_out = {item for item in asked if not representatives.stands(item)}
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=list(left_out))
+
+
 def pytest_terminal_summary(terminalreporter):
     """What was not tested for want of PyTorch: said once."""
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if _wants_pytorch(report)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -52,6 +52,7 @@ def ends_of_the_main_slider(cls) -> list[dict]:
     return [default(cls) | {name: end} for end in (values_of(control)[0], values_of(control)[-1])]
 
 
+@cache
 def at_the_target(cls) -> dict:
     """A state that *break it* asks for, near what a reader sees first: the default, a preset, either with one
     control moved as little as may be, or the default with two."""

@@ -396,6 +396,7 @@ def spoken(said: list[str]) -> set[str]:
     return {re.sub(r" \(\d+ of \d+\)\xa0?$", "", text) for text in said}
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize(
     "slug, way", [*((slug, "static") for slug in HINTED), *((slug, "served") for slug in HINTED[::6])]
 )

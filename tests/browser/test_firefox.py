@@ -69,6 +69,7 @@ def says(tab, slug: str, **values) -> None:
     assert tab.ask(WORDS, slug) == wanted
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("address", lessons())
 def test_a_lesson_lives_takes_its_link_and_a_hand(tab, static, address):
     moved = {

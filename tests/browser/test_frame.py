@@ -21,6 +21,7 @@ def top(hand: Hand, selector: str) -> float:
     return hand.figure.locator(selector).first.bounding_box()["y"]
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_on_a_phone_the_picture_comes_first_and_one_control_after_it(glance, static, slug):
     hand = Hand(glance(**PHONE).go(f"{static}{slug}/"), slug)

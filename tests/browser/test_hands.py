@@ -62,6 +62,7 @@ def drawn(page, slugs: list[str]) -> None:
     assert all(len(picture) > 2000 for picture in pictures) and len(set(pictures)) == len(pictures)
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("address", lessons())
 def test_a_lesson_served_brings_every_widget_to_life(glance, served, address):
     drawn(glance().go(served + address), lessons()[address])
@@ -142,6 +143,7 @@ def test_a_drag_changes_picture_readout_and_summary(hand, slug):
     assert len(seen) >= 2, "the picture did not move while the button was down"
 
 
+@pytest.mark.of_the_kit
 def test_every_control_has_an_effect(hand, slug):
     """Each control that matters in the default state, moved: words or picture change, and the words are
     Python's. What is told to a paper shows when it is handed in."""
@@ -159,6 +161,7 @@ def test_every_control_has_an_effect(hand, slug):
             assert not picture or hand.rested() != picture, f"{name} changes nothing"
 
 
+@pytest.mark.of_the_kit
 def test_arrow_keys_move_a_slider_stop_by_stop(hand, slug):
     name = slider(slug)
     handle, grid = hand.handle(name), hand.cls.controls()[name].grid
@@ -178,6 +181,7 @@ def test_arrow_keys_move_a_slider_stop_by_stop(hand, slug):
     assert handle.get_attribute("aria-valuetext") not in (None, "", spoken)
 
 
+@pytest.mark.of_the_kit
 def test_nonsense_typed_is_refused_and_taken_back(hand, slug):
     name = numbers(slug)[0]
     field, home = hand.field(name), hand.field(name).input_value()
@@ -191,6 +195,7 @@ def test_nonsense_typed_is_refused_and_taken_back(hand, slug):
     hand.says()
 
 
+@pytest.mark.of_the_kit
 def test_each_preset_shows_its_state_and_reset_goes_back(hand, slug):
     for label, state in zip(hand.cls.presets, states.presets(hand.cls), strict=True):
         hand.button(label).click()
@@ -212,6 +217,7 @@ WANDER = """figure => {
 }"""
 
 
+@pytest.mark.of_the_kit
 def test_marks_speak_under_the_pointer(hand, slug):
     """A pointer that wanders over the whole picture meets words that are Python's, and no fault
     (test_hints.py has a real one)."""
@@ -234,6 +240,7 @@ def test_a_typed_value_may_stand_between_the_stops(visit, origin):
 
 
 # -- the state in the address --------------------------------------------------------------------------------
+@pytest.mark.of_the_kit
 def test_the_address_holds_the_state_and_brings_it_back(hand, slug):
     """Moved controls appear in the address; the copied link, opened by who remembers nothing, shows the
     same."""
@@ -346,6 +353,7 @@ def way_to_the_target(slug: str) -> list[dict]:
     return [away, next(move for move in moves if met(away, move))]
 
 
+@pytest.mark.of_the_kit
 def test_the_target_is_found_by_hand(fresh, slug):
     hand, line = fresh, fresh.figure.locator("[data-break-it]")
     expect(line).to_be_visible()

@@ -503,18 +503,21 @@ def test_a_covered_figure_that_cannot_start_says_so(visit, static):
 
 @pytest.mark.parametrize("of", [SLIDER, TYPED, POINTS[0]], ids=lambda of: of[1])
 def test_axe_finds_no_serious_fault_in_what_is_covered_or_answered(visit, static, of):
-    page = visit(predictions=True, color_scheme="light").go(static + of[0])
+    page, figure = (
+        visit(predictions=True, color_scheme="light").go(static + of[0]),
+        f'[data-widget="{of[1]}"]',
+    )
     hand = Hand(page, of[1], live=False)
     hand.wait_for("asked")
     page.evaluate(AXE)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_timeout(400)
-        assert axe_faults(page) == []
+        assert axe_faults(page, within=figure) == []
     hand.predict()
     hand.wait_for("live")
     page.wait_for_timeout(400)
-    assert axe_faults(page) == []
+    assert axe_faults(page, within=figure) == []
 
 
 def test_a_mission_that_is_taken_up_opens_its_figure(visit, static):

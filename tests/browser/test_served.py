@@ -82,6 +82,7 @@ def session(browser, served):
     assert left == []
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_the_server_says_what_python_says(session, slug):
     """For the same states, the answer over the socket and the widget's own methods; of these and the page,

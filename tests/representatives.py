@@ -1,0 +1,61 @@
+"""Which figures, and which lessons, stand for all.
+
+What the kit does is the same code for every figure, and need not be seen in a browser fifty times over: a few
+figures stand for the rest, chosen so that among them there is every kind of control and every way in which
+one figure differs from another. A test that asks only this is marked ``of_the_kit``. Whatever a figure says
+or computes is asked of each of them, always.
+
+``make test EVERY=1`` asks every figure everything; the workflow does so each week.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from tests.browser.hands import lessons
+from widgets.kit.widget import Widget, all_widgets
+
+ALL_OF_THEM = bool(os.environ.get("EVERY"))
+OF_A_NUMBER = ("log", "whole", "only", "slider", "more")
+OF_A_FIGURE = ("sections", "paper", "in_page", "lights", "tour")
+METHODS = ("table_of", "document_label", "hint_of", "action_label", "measured_by")
+
+
+def traits(cls: type[Widget]) -> set[tuple]:
+    """In what a figure differs from others, as far as the kit knows."""
+    found: set[tuple] = {(name, bool(getattr(cls, name))) for name in OF_A_FIGURE}
+    found |= {(kind, bool(cls.methods(kind))) for kind in METHODS}
+    found.add(("presets", bool(cls.presets)))
+    for control in cls.controls().values():
+        more = tuple((name, bool(getattr(control, name, False))) for name in OF_A_NUMBER)
+        found.add((control.kind, more))
+    return found
+
+
+@cache
+def figures() -> list[str]:
+    """The fewest that a simple search finds: again and again the figure that adds most to those chosen."""
+    left = {slug: traits(cls) for slug, cls in sorted(all_widgets().items())}
+    missing, chosen = set().union(*left.values()), []
+    while missing:
+        chosen.append(max(left, key=lambda slug: len(left[slug] & missing)))
+        missing -= left[chosen[-1]]
+    return sorted(chosen)
+
+
+@cache
+def addresses() -> list[str]:
+    """The home page and the lessons on which those figures are."""
+    left, chosen = set(figures()), [""]
+    while left := left - {slug for address in chosen for slug in lessons()[address]}:
+        chosen.append(max(lessons(), key=lambda address: len(left & set(lessons()[address]))))
+    return sorted(chosen)
+
+
+def stands(item) -> bool:
+    """Whether a test marked ``of_the_kit`` is one of those that stand for the rest."""
+    asked = item.callspec.params
+    if "address" in asked:
+        return ALL_OF_THEM or asked["address"] in addresses()
+    return ALL_OF_THEM or asked.get("slug", asked.get("window")) in figures()
