@@ -11,8 +11,8 @@ step, bill, kept = TrainingStep(), BudgetGuard(), Goodput()
 
 def follow(event) -> None:
     """The GPUs of the run are those of the bill and of the failures."""
-    bill.gpus = min(event.new, bill.controls()["gpus"].limits[1])
-    kept.gpus = min(event.new, kept.controls()["gpus"].limits[1])
+    bill.gpus = min(event.new, bill.param.gpus.bounds[1])
+    kept.gpus = min(event.new, kept.param.gpus.bounds[1])
 
 
 step.param.watch(follow, "gpus")

@@ -15,7 +15,7 @@ def follow(event) -> None:
 timeline.param.watch(follow, ["stages", "micro_batches"])
 
 
-def table(_headline: str) -> pn.viewable.Viewable:
+def table(_changes: int) -> pn.viewable.Viewable:
     """The first blocks of the schedule, as numbers."""
     return pn.pane.DataFrame(timeline.live.frame("blocks").head(12), index=False)
 
@@ -24,6 +24,6 @@ pn.Column(
     "# A pipeline on the bench",
     timeline,
     bubbles,
-    pn.Card(pn.bind(table, timeline.live.param.headline), title="Its blocks, in numbers", collapsed=True),
+    pn.Card(pn.bind(table, timeline.live.param.changes), title="Its blocks, in numbers", collapsed=True),
     sizing_mode="stretch_width",
 ).servable(title="A pipeline on the bench")

@@ -10,8 +10,7 @@ token, frontier = DecodeLatency(), ServingFrontier()
 
 def follow(event) -> None:
     """A model that both figures know is shown by both."""
-    other = frontier.controls()["model"]
-    if any(event.new is each for each in other.options):
+    if event.new in frontier.param.model.objects:
         frontier.model = event.new
 
 

@@ -12,7 +12,7 @@ roofline, stack, cache = Roofline(), MemoryStack(), KvCache()
 def follow(event) -> None:
     """The chip chosen in the roofline is the chip of the others, where they know it."""
     for figure in (stack, cache):
-        if any(event.new is each for each in figure.controls()["gpu"].options):
+        if event.new in figure.param.gpu.objects:
             figure.gpu = event.new
 
 

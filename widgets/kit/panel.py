@@ -21,8 +21,8 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import panels, tokens
 
 if TYPE_CHECKING:
-    import pandas
     from bokeh.model import Model
+    from bokeh.plotting import figure
 
 SAYS = "what it says"  # the column with the texts of a part's marks
 FRAME = (760, 340)  # pixels of a frame whose size is not known yet
@@ -35,6 +35,7 @@ class Live(param.Parameterized):
 
     headline = param.String(doc="What the figure says, in a sentence.")
     regimes = param.List(doc="The situations that hold.")
+    changes = param.Integer(doc="How often anything has changed.")
 
     def __init__(self, widget: Any) -> None:
         super().__init__(name=widget.slug())
@@ -44,19 +45,23 @@ class Live(param.Parameterized):
 
     def refresh(self, *_events: Any) -> None:
         """Brings everything up to the widget's state; all of it changes at once for those who watch."""
-        shown = self.widget.shown()
+        shown, hints = self.widget.shown(), self.widget.hints()
         for name, part in shown["parts"].items():
-            self.sources[name].data = fig.columns(part)
+            columns: dict[str, Any] = fig.columns(part)
+            if name in hints:
+                rows = len(next(iter(columns.values())))
+                columns[SAYS] = [*hints[name], *[""] * rows][:rows]
+            self.sources[name].data = columns
         readouts = {name: readout["text"] for name, readout in shown["readouts"].items()}
         met = [regime["text"] for regime in shown["regimes"].values() if regime["met"]]
         self.shown = shown
-        self.param.update(headline=shown["summary"], regimes=met, **readouts)
+        self.param.update(headline=shown["summary"], regimes=met, changes=self.changes + 1, **readouts)
 
-    def frame(self, part: str) -> pandas.DataFrame:
+    def frame(self, part: str) -> Any:
         """A part's columns as a DataFrame."""
         if part not in self.sources:
             raise KeyError(f"{self.name} has no part {part!r}; it has {', '.join(self.sources)}")
-        return self.sources[part].to_df()
+        return self.sources[part].to_df().drop(columns=SAYS, errors="ignore")
 
 
 def live(widget: Any) -> Live:
@@ -70,25 +75,26 @@ def live(widget: Any) -> Live:
 
 # -- the picture ---------------------------------------------------------------------------------------------
 class Picture:
-    """A widget's figure, which follows its state: the axes that move, the texts of the marks, the theme."""
+    """A widget's figure: its axes follow the state, its marks speak, and it has the app's colours."""
 
     def __init__(self, shows: Live, dark: bool) -> None:
-        self.shows, self.plot = shows, shows.widget.figure(shows.sources)
+        self.shows = shows
+        self.plot: Any = shows.widget.figure(shows.sources)
         self.models = self.plot.references()
         for model in self.models:
             if {"only": "narrow"} in model.tags:  # for phones; a component is as wide as its place
                 model.update(visible=False)
         self.speaks()
         self.follow()
-        shows.param.watch(self.follow, "headline")
+        shows.param.watch(self.follow, "changes")
         if (reach := _tag(self.plot, "reach")) is not None:
             self.same_scales(reach)
-            self.plot.on_change("inner_width", lambda *_: self.same_scales(reach))
+            self.plot.on_change("inner_width", lambda attr, old, new: self.same_scales(reach))
         if dark:
             recolour(self.models)
 
     def follow(self, *_events: Any) -> None:
-        """Moves the axes, and writes the texts of the marks anew."""
+        """Moves the axes."""
         named = {model.name: model for model in self.models if isinstance(model, Range1d)}
         for name, ends in self.shows.shown["ranges"].items():
             start, end = _in_frame(named[name], (float(ends[0]), float(ends[1])))
@@ -96,10 +102,6 @@ class Picture:
         for side, across in (("below", self.plot.x_range), ("left", self.plot.y_range)):
             for axis in getattr(self.plot, side):
                 _retick(axis, across)
-        for part, texts in self.shows.widget.hints().items():
-            source = self.shows.sources[part]
-            rows = len(next(iter(source.data.values()), ()))
-            source.data[SAYS] = [*texts, *[""] * rows][:rows]
 
     def speaks(self) -> None:
         """The marks of each part that has something to say say it under the pointer."""
@@ -155,7 +157,8 @@ def _retick(axis: Axis, range: Any) -> None:
     ticks = [float(tick) for tick in np.arange(np.ceil(start / step), end / step * (1 + 1e-6) + 1) * step]
     ticks = [tick for tick in ticks if tick <= end * (1 + 1e-6)]
     axis.update(major_label_overrides={tick: units.human(tick, tag["ticks"]) for tick in ticks})
-    axis.ticker.update(ticks=ticks)
+    ticker: Any = axis.ticker
+    ticker.update(ticks=ticks)
 
 
 def recolour(models: set[Model]) -> None:
@@ -286,7 +289,7 @@ def view(widget: Any) -> pn.viewable.Viewable:
         pn.pane.Markdown(f"### {widget.question}"),
         pn.pane.Markdown(shows.param.headline, sizing_mode="stretch_width"),
         pn.Row(beside, pn.pane.Bokeh(picture.plot, sizing_mode="stretch_width"), sizing_mode="stretch_width"),
-        pn.pane.Markdown(pn.bind(_readouts, pn.bind(lambda _: shows, shows.param.headline))),
+        pn.pane.Markdown(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
         sizing_mode="stretch_width",
     )
 
