@@ -248,3 +248,22 @@ def _notation(text: str, place: int) -> str:
 def _quoted(value: str, notation: str) -> str:
     plain = value in ("true", "false") or all(c in "0123456789.-" for c in value)
     return value if plain or notation not in (JSON, TOML) else f'"{value}"'
+
+
+def corrected(reading: Reading, name: str, value: str) -> dict[str, str] | None:
+    """The texts with an assumed value written into them; None where no text can hold it."""
+    launch = reading.launch
+    if launch is None or not value.strip() or len(value) > LONGEST_LINE or "\n" in value:
+        return None
+    for key in keys_of(launch, name):
+        texts = given_texts(reading)
+        if put(texts, launch, key, value.strip()):
+            return texts
+    return None
+
+
+def keys_of(launch: Launch, name: str) -> list[str]:
+    """The framework's keys for one of our names, those that it would write first."""
+    table = servers.PROGRAMS[launch.framework].fields if launch.server else TRAINERS[launch.framework].FIELDS
+    flat = [key for key, field in table.items() if field.name == name]
+    return sorted(flat, key=lambda key: key.startswith("train_micro")) if flat else []

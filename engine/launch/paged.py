@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from engine import catalog
 from engine.catalog.hardware import Gpu
-from engine.launch import shown
-from engine.launch.verdict import ALSO, check_launch
+from engine.launch import changes, frameworks, shown
+from engine.launch.verdict import ALSO, Report, check_launch
 
 
 def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, also: tuple = ALSO) -> dict:
@@ -33,8 +33,22 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
         "bestHeadline": shown.best_headline(found),
         "bestText": found.best_text,
         "text": "\n".join(shown.lines(found)),
+        "open": [_is_open(found, one.name) for one in found.assumed],
         **found.as_dict(),
     }
+
+
+def corrected(files: list, gpus: int, name: str, value: str) -> list | None:
+    """The files with an assumed value written into them, each a list of its name and its text; None where
+    none can hold it."""
+    texts = [(file, text) for file, text in files]
+    found = changes.corrected(frameworks.read(texts, gpus or None), name, value)
+    return None if found is None else [[file, text] for file, text in found.items()]
+
+
+def _is_open(found: Report, name: str) -> bool:
+    """Whether an assumed value has a key that a reader could set."""
+    return found.launch is not None and len(changes.keys_of(found.launch, name)) > 0
 
 
 def _gpu(key: str, own: dict) -> Gpu | str | None:

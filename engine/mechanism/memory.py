@@ -417,8 +417,9 @@ def loss_bytes(
 ) -> Real:
     """The peak memory of the output layer and its loss, by how they are computed.
 
-    ``plain``: all logits at once, 10 bytes each (``logits_peak_bytes``), or 12 by PyTorch's own
-    kernels, and 16 where these split the vocabulary. ``chunked``: the output layer and the loss for 1/n of the tokens at a time, so 10/n bytes per logit, plus the gradient of the output layer's
+    ``plain``: all logits at once, 10 bytes each (``logits_peak_bytes``), or 12 by PyTorch's own kernels,
+    and 16 where these split the vocabulary. ``chunked``: the output layer and the loss for 1/n of the tokens
+    at a time, so 10/n bytes per logit, plus the gradient of the output layer's
     input, 2·h bytes per token (Liger-Kernel, arXiv:2410.10989 section 3.2). ``fused``: all logits in bf16,
     which the loss overwrites with their gradient, 2 bytes each (Transformer Engine's and Liger's cross
     entropy).

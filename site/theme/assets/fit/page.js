@@ -134,9 +134,11 @@ class Page {
     this.clear();
     this.say(words);
   }
-  heard({ id, found, failed, done }) {
+  heard({ id, found, failed, done, files }) {
     if (!this.place.isConnected) return this.ended("");
     if (id !== this.asked) return;
+    if (files) return this.change(Object.fromEntries(files));
+    if (files === null) return this.note("No file here can hold this value. Write it into one of them above.");
     clearTimeout(this.limit);
     if (failed) return this.ended(`This could not be worked out: ${failed}. Your files are as they were.`);
     if (done) delete this.place.dataset.busy;
@@ -145,8 +147,15 @@ class Page {
     this.say(found.headline);
     this.place.dataset.verdict = found.verdict;
     this.$("found").replaceChildren(...report(found, done, edit => this.change(edit)));
-    this.$("lines").replaceChildren(...lines(this.sent.files, found));
+    const mend = { line: (...what) => this.correct(...what), assumed: (name, value) => this.running?.postMessage({ id: this.asked, ...this.sent, correct: { name, value } }) };
+    this.$("lines").replaceChildren(...lines(this.sent.files, found, mend));
     this.$("lines").hidden = this.$("take").hidden = false;
+  }
+  correct(name, number, said) {  // one line of a file, as it was corrected below
+    const at = this.sent.files.findIndex(([each]) => each === name), card = this.cards.filter(each => this.textOf(each).trim())[at], area = card?.querySelector("textarea");
+    if (!area || card.kept) return;
+    area.value = area.value.split("\n").with(number - 1, said).join("\n");
+    this.now();
   }
   change(texts) {
     const { gpu, gpus, memory } = this.state;

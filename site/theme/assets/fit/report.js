@@ -70,7 +70,8 @@ function memory(found) {
 // -- the reader's lines, with what was read of them ----------------------------------------------------------------------------------
 const AROUND = 2, MOST = 400;
 
-export function lines(files, found) {
+// ``mend`` is told a file, a line's number and what it now says, or an assumed name and its value.
+export function lines(files, found, mend) {
   const notes = new Map(), add = (file, line, kind, words) => {
     const key = `${file}\n${line}`;
     if (line) (notes.get(key) ?? notes.set(key, []).get(key)).push([kind, words]);
@@ -84,17 +85,36 @@ export function lines(files, found) {
   for (const [name, text] of files) {
     const all = text.length > 200_000 ? [] : text.split("\n").slice(0, 5000), near = new Set();
     all.forEach((_, i) => { if (all.length <= MOST || notes.has(`${name}\n${i + 1}`)) for (let k = i - AROUND; k <= i + AROUND; k++) near.add(k); });
-    const rows = all.flatMap((words, i) => near.has(i) && (words.trim() || i < all.length - 1) ? [row(i + 1, words, notes.get(`${name}\n${i + 1}`) ?? [])] : []);
+    const rows = all.flatMap((words, i) => near.has(i) && (words.trim() || i < all.length - 1) ? [row(i + 1, words, notes.get(`${name}\n${i + 1}`) ?? [], said => mend.line(name, i + 1, said))] : []);
     if (rows.length) parts.push(element("div", { className: "fit-table", tabIndex: 0, role: "region", ariaLabel: `${name}, line by line` }, element("table", { className: "fit-text" }, element("caption", { textContent: name }), element("tbody", {}, ...rows))));
   }
-  const assumed = found.assumed.map(({ name, value, why }) => element("li", {}, element("b", { textContent: `${name} ${value}` }), `: ${why}`));
+  const assumed = found.assumed.map(({ name, value, why }, at) => {
+    const said = String(value), open = found.open[at];
+    const shown = open ? [`${name} `, typed(said, `${name}, which is assumed`, each => mend.assumed(name, each))] : [`${name} ${said}`];
+    return element("li", {}, element("b", {}, ...shown), `: ${why}`);
+  });
   if (assumed.length) parts.push(element("h3", { textContent: "Assumed, where no line says" }), element("ul", { className: "fit-assumed" }, ...assumed));
   const elsewhere = found.ignored.filter(({ line }) => !line);
   if (elsewhere.length) parts.push(element("h3", { textContent: "Ignored" }), element("ul", {}, ...elsewhere.map(({ key, value, why }) => element("li", { textContent: `${key} ${value}: ${why}` }))));
   return parts;
 }
 const SIGNS = { read: "→", ignored: "ignored:", wrong: "!" };
-function row(number, words, notes) {
+function row(number, words, notes, changed) {
   const said = notes.map(([kind, each]) => element("span", { className: `fit-${kind}`, textContent: `${SIGNS[kind]} ${each}` }));
-  return element("tr", {}, element("td", { textContent: number }), element("td", {}, element("code", { textContent: words })), element("td", {}, ...said));
+  const text = notes.length ? typed(words, `Line ${number}`, changed) : element("code", { textContent: words });
+  return element("tr", {}, element("td", { textContent: number }), element("td", {}, text), element("td", {}, ...said));
+}
+
+// A text that can be corrected where it stands: Enter or leaving it takes what it now says, Escape what it said.
+function typed(words, name, changed) {
+  const made = element("code", { textContent: words, className: "fit-typed", contentEditable: "true", spellcheck: false, tabIndex: 0, role: "textbox", ariaLabel: `${name}: correct it here` });
+  made.addEventListener("keydown", event => {
+    if (event.key === "Escape") made.textContent = words;
+    if (event.key === "Enter" || event.key === "Escape") { event.preventDefault(); made.blur(); }
+  });
+  made.addEventListener("blur", () => {
+    const said = made.textContent.replace(/[\r\n]+/g, " ");
+    if (said !== words) changed(said);
+  });
+  return made;
 }
