@@ -9,8 +9,18 @@ from dataclasses import replace
 
 from engine import catalog
 from engine.catalog.hardware import Gpu
-from engine.launch import changes, frameworks, shown
+from engine.launch import changes, frameworks, over_a_step, shown
 from engine.launch.verdict import ALSO, Report, check_launch
+
+# what may be said of a GPU and fabric of one's own
+OWN = (
+    "hbm_bytes",
+    "hbm_bytes_per_s",
+    "bf16_flops_per_s",
+    "link_bytes_per_s",
+    "nic_bytes_per_s",
+    "gpus_per_node",
+)
 
 
 def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, also: tuple = ALSO) -> dict:
@@ -21,6 +31,7 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
     """
     texts = [(name, text) for name, text in files]
     found = check_launch(texts, _gpu(gpu, own or {}), gpus or None, also)
+    over = over_a_step.of_report(found) if "changes" in also else None
     return {
         "headline": shown.headline(found),
         "about": shown.about(found),
@@ -32,7 +43,9 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
         "gains": [shown.gained(change) for change in found.changes],
         "bestHeadline": shown.best_headline(found),
         "bestText": found.best_text,
-        "text": "\n".join(shown.lines(found)),
+        "over": over.as_dict() if over else None,
+        "overWords": over_a_step.words(over, found.capacity_bytes) if over else "",
+        "text": "\n".join(shown.lines(found, over)),
         "open": [_is_open(found, one.name) for one in found.assumed],
         **found.as_dict(),
     }
@@ -56,4 +69,12 @@ def _gpu(key: str, own: dict) -> Gpu | str | None:
     if not own:
         return key or None
     like = catalog.gpu(key)
-    return replace(like, reported_bytes=0.0, **own)
+    given = {name: own[name] for name in OWN if name in own}
+    if "gpus_per_node" in given:
+        given["gpus_per_node"] = int(given["gpus_per_node"])
+    if "bf16_flops_per_s" in given and like.bf16_flops_per_s:  # the other formats keep their ratio to it
+        faster = given["bf16_flops_per_s"] / like.bf16_flops_per_s
+        given["fp16_flops_per_s"] = faster * like.fp16_flops_per_s
+        given["fp8_flops_per_s"] = faster * like.fp8_flops_per_s
+    whole = {"reported_bytes": 0.0} if "hbm_bytes" in given else {}
+    return replace(like, **whole, **given)

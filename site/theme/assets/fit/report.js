@@ -15,6 +15,7 @@ export function report(found, done, change) {
   const parts = [];
   if (found.about.length) parts.push(...found.about.map(words => element("p", { className: "fit-about", textContent: words })));
   if (found.memory_bytes) parts.push(...memory(found));
+  if (found.over) parts.push(...overStep(found));
   const rate = found.rate.filter(Boolean);
   if (rate.length) parts.push(heading("Time"), ...rate.map(words => element("p", { textContent: words })));
   if (found.refused.length) {
@@ -65,6 +66,22 @@ function memory(found) {
   const words = [heading("Memory"), element("div", { className: "fit-table" }, table)];
   if (found.total_band_bytes) words.push(element("p", { textContent: `80 % of comparable runs lie between ${gib(found.total_band_bytes[0])} and ${gib(found.total_band_bytes[1])}.` }));
   return words;
+}
+
+// The memory of a step as PyTorch's own viewer draws it: up through the forward passes, down through the backward ones.
+function overStep(found) {
+  const { moments, drawn, micro_batches: all, beside_bytes: beside } = found.over, limit = found.capacity_bytes - beside;
+  const top = 1.05 * Math.max(limit, ...moments.map(([, most, , reserved]) => Math.max(most, reserved))), wide = 1000, high = 240;
+  const x = at => (wide * at / moments.length).toFixed(1), y = bytes => (high * (1 - bytes / top)).toFixed(1);
+  const saw = moments.map(([, most, end], at) => `L${x(at + 0.7)} ${y(most)}L${x(at + 1)} ${y(end)}`).join("");
+  const kept = moments.map(([, , , reserved], at) => `${at ? "L" : "M"}${x(at)} ${y(reserved)}L${x(at + 1)} ${y(reserved)}`).join("");
+  const from = moments.at(-1)[2];
+  const drawing = `<svg viewBox="0 0 ${wide} ${high}" preserveAspectRatio="none" aria-hidden="true"><path class="fit-saw" d="M0 ${high}L0 ${y(from)}${saw}L${wide} ${high}Z"/><path class="fit-reserved" d="${kept}"/><path class="fit-limit" d="M0 ${y(limit)}L${wide} ${y(limit)}"/></svg>`;
+  const picture = element("div", { className: "fit-over", role: "img", ariaLabel: `Memory over one step: ${found.overWords}`, innerHTML: drawing });
+  const first = drawn < all ? `the first ${drawn} of ${all} micro-batches` : drawn > 1 ? `${drawn} micro-batches` : "its micro-batch";
+  const key = element("p", { className: "fit-key" }, element("i", { className: "fit-saw" }), "allocated ", element("i", { className: "fit-reserved" }), "reserved ", element("i", { className: "fit-limit" }), `what PyTorch may have, ${gib(limit)}`);
+  const record = element("details", {}, element("summary", { textContent: "See it on your own GPU" }), element("pre", {}, element("code", { textContent: 'torch.cuda.memory._record_memory_history()\n…  # two steps\ntorch.cuda.memory._dump_snapshot("snapshot.pickle")' })), element("p", { textContent: "Open the file at pytorch.org/memory_viz: its active memory timeline is what is drawn here." }));
+  return [heading("Over a step"), picture, key, element("p", { textContent: `${found.overWords} Drawn: ${first} of a step that begins with Adam’s state, and its end.` }), record];
 }
 
 // -- the reader's lines, with what was read of them ----------------------------------------------------------------------------------
