@@ -183,6 +183,13 @@ def insert(texts: dict[str, str], launch: Launch, key: str, value: str) -> str |
         new = f"--{key} {value}".rstrip() + " "
         texts[entry.file] = text[: entry.begin] + new + text[entry.begin :]
         return line_at(texts[entry.file], entry.begin)
+    if launch.server:  # a line without any flag: behind the model
+        entry = next((s.entry for s in launch.settings if s.entry.stop > 0), None)
+        if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:
+            return None
+        text = texts[entry.file]
+        texts[entry.file] = text[: entry.stop] + f" --{key} {value}".rstrip() + text[entry.stop :]
+        return line_at(texts[entry.file], entry.stop + 1)
     if launch.framework == "bridge":
         entry = next((s.entry for s in launch.settings if s.entry.stop > 0 and "." in s.key), None)
         if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:
