@@ -27,6 +27,7 @@ PADDED = ("hugging_face",)  # whose batches are as long as their longest sequenc
 LENGTHS = (1.0, 0.55, 0.8, 0.65, 0.95, 0.6)  # of such batches over their greatest length, step by step
 LOGITS = 3  # tensors as large as the logits, which a loss in fp32 has at once
 MOST_PASSES = 160
+ENDLESS = 1e18  # bytes, for what does not fit
 WASTED = 0.05  # of the memory, from which on fragmentation is worth a word
 GIB = 2.0**30
 
@@ -50,7 +51,7 @@ class Over(NamedTuple):
     drawn: int  # micro-batches
     micro_batches: int
     varied: bool  # whether lengths differ from step to step
-    failed: bool  # memory ran out on the way
+    failed: bool  # memory ran out on the way; the figures are what it would take
     expandable_bytes: float  # reserved with expandable_segments:True
 
     @property
@@ -162,6 +163,12 @@ def of(found: Estimate, framework: str) -> Over | None:
     varied, buffered = framework in PADDED, framework in KEPT_IN_BUFFERS
     lengths = LENGTHS if varied else (1.0, 1.0)
     moments, peak, usual = _run(Memory(capacity, False), sizes, work, int(a.chunks * a.pp), lengths, buffered)
+    failed = usual.failed
+    if failed:  # what it would take
+        capacity = ENDLESS
+        moments, peak, usual = _run(
+            Memory(capacity, False), sizes, work, int(a.chunks * a.pp), lengths, buffered
+        )
     _, _, other = _run(Memory(capacity, True), sizes, work, int(a.chunks * a.pp), lengths, buffered)
     return Over(
         tuple(moments),
@@ -171,7 +178,7 @@ def of(found: Estimate, framework: str) -> Over | None:
         drawn,
         int(micro),
         varied,
-        usual.failed,
+        failed,
         other.reserved,
     )
 
@@ -292,8 +299,8 @@ def words(found: Over, capacity_bytes: float) -> str:
     """What the allocator makes of it, in a sentence or two."""
     beside = f"{_gib(found.beside_bytes)} more are CUDA's and NCCL's own."
     if found.failed:
-        reserved = _gib(found.reserved_bytes)
-        return f"PyTorch's allocator runs out of memory on the way, with {reserved} reserved; {beside}"
+        needed, there = _gib(found.peak_bytes), _gib(capacity_bytes - found.beside_bytes)
+        return f"PyTorch's allocator runs out of memory: it would need {needed} of {there}; {beside}"
     most, reserved = _gib(found.peak_bytes), _gib(found.reserved_bytes)
     said = f"PyTorch allocates {most} at most and reserves {reserved}; {beside}"
     lengths = " where batches differ in length" if found.varied else ""

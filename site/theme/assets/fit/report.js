@@ -78,10 +78,11 @@ function overStep(found) {
   const from = moments.at(-1)[2];
   const drawing = `<svg viewBox="0 0 ${wide} ${high}" preserveAspectRatio="none" aria-hidden="true"><path class="fit-saw" d="M0 ${high}L0 ${y(from)}${saw}L${wide} ${high}Z"/><path class="fit-reserved" d="${kept}"/><path class="fit-limit" d="M0 ${y(limit)}L${wide} ${y(limit)}"/></svg>`;
   const picture = element("div", { className: "fit-over", role: "img", ariaLabel: `Memory over one step: ${found.overWords}`, innerHTML: drawing });
-  const first = drawn < all ? `the first ${drawn} of ${all} micro-batches` : drawn > 1 ? `${drawn} micro-batches` : "its micro-batch";
+  const names = moments.length > 8 ? [] : [element("p", { className: "fit-passes" }, ...moments.map(([what]) => element("span", { textContent: drawn > 1 ? what : what.split(" ")[0] })))];
+  const first = drawn < all ? ` Drawn are the first ${drawn} of ${all} micro-batches of a step, and its end.` : "";
   const key = element("p", { className: "fit-key" }, element("i", { className: "fit-saw" }), "allocated ", element("i", { className: "fit-reserved" }), "reserved ", element("i", { className: "fit-limit" }), `what PyTorch may have, ${gib(limit)}`);
   const record = element("details", {}, element("summary", { textContent: "See it on your own GPU" }), element("pre", {}, element("code", { textContent: 'torch.cuda.memory._record_memory_history()\n…  # two steps\ntorch.cuda.memory._dump_snapshot("snapshot.pickle")' })), element("p", { textContent: "Open the file at pytorch.org/memory_viz: its active memory timeline is what is drawn here." }));
-  return [heading("Over a step"), picture, key, element("p", { textContent: `${found.overWords} Drawn: ${first} of a step that begins with Adam’s state, and its end.` }), record];
+  return [heading("Over a step"), picture, ...names, key, element("p", { textContent: `${found.overWords}${first}` }), record];
 }
 
 // -- the reader's lines, with what was read of them ----------------------------------------------------------------------------------
