@@ -164,7 +164,7 @@ def readme(browser: Browser, home: str) -> None:
         viewport={"width": 1280, "height": 800}, color_scheme="light", reduced_motion="reduce"
     )
     page.goto(f"{home}fit/")
-    page.locator("[data-example]").nth(1).click()
+    page.locator("[data-example]").first.click()
     page.locator("[data-fit][data-verdict]:not([data-busy])").wait_for()
     page.locator(".fit").evaluate("one => window.scrollTo(0, one.getBoundingClientRect().top - 60)")
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
