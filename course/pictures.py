@@ -6,6 +6,7 @@ as a bitmap.
                                           lesson's first figure has changed
     python -m course.pictures tiles       the tiles alone
     python -m course.pictures figures     the figures alone; after this, their names, if not all
+    python -m course.pictures readme      README's picture of *Will it fit?*
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from widgets.kit.drawing import tokens
 from widgets.kit.widget import all_widgets
 
 ASSETS = Path(__file__).resolve().parents[1] / "site" / "theme" / "assets"
+README_PICTURE = Path(__file__).resolve().parents[1] / "docs" / "will-it-fit.png"
 WIDTH, HEIGHT = 1200, 630
 DRAWN = "() => [...Bokeh.index.roots][0].export('png').canvas.toDataURL()"
 # A tile of the map is a figure without its words, which nobody could read at that size.
@@ -156,6 +158,20 @@ def previews(browser: Browser, home: str) -> None:
         save(shown.screenshot(), ASSETS / "previews" / f"{name}.png", title)
 
 
+def readme(browser: Browser, home: str) -> None:
+    """*Will it fit?* with one of its examples, as README shows it."""
+    page = browser.new_page(
+        viewport={"width": 1280, "height": 800}, color_scheme="light", reduced_motion="reduce"
+    )
+    page.goto(f"{home}fit/")
+    page.locator("[data-example]").first.click()
+    page.locator("[data-fit][data-verdict]:not([data-busy])").wait_for()
+    page.locator(".fit").evaluate("one => window.scrollTo(0, one.getBoundingClientRect().top - 60)")
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    picture.quantize(64, dither=Image.Dither.NONE).save(README_PICTURE, optimize=True)
+    page.close()
+
+
 def favicon(browser: Browser) -> None:
     """The favicon as a bitmap."""
     page = browser.new_page(viewport={"width": 32, "height": 32})
@@ -175,6 +191,8 @@ def main() -> None:
         )
         if kind in ("all", "tiles"):
             tiles(browser, home)
+        if kind in ("all", "readme"):
+            readme(browser, home)
         if kind in ("all", "figures"):
             figures(browser, home, names)
         if kind == "all":

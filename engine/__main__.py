@@ -1,5 +1,5 @@
 """The engine on the command line: ``python -m engine estimate | plan | infer | deploy | check | collective |
-goodput | cost | models | gpus | validate | puzzle``.
+goodput | cost | models | gpus | recipes | nodes | fabrics | validate | puzzle``.
 
 Prints tables by default and JSON for programs with ``--json``. Bad input gives one line on standard error and
 exit status 2. A ``cost`` above its ``--budget`` prints the bill as usual, one line on standard error, and
@@ -23,7 +23,7 @@ from engine.base import units
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.course import accuracy, puzzle_files, puzzles, report
-from engine.launch import shown
+from engine.launch import over_a_step, shown
 from engine.launch.verdict import ILLEGAL, TOO_LARGE
 from engine.serving import deployment_commands
 from engine.serving.deployment import Limits, Load
@@ -201,7 +201,8 @@ def run_check(args: Namespace) -> Result:
     found = api.check_launch(_texts(args.files), gpu, args.gpus)
     if found.launch is None:
         raise ValueError("; ".join(str(fault) for fault in found.faults))
-    return found.as_dict(), shown.lines(found)
+    over = over_a_step.of_report(found)
+    return {**found.as_dict(), "over_a_step": over.as_dict() if over else None}, shown.lines(found, over)
 
 
 def run_collective(args: Namespace) -> Result:
@@ -292,6 +293,46 @@ def run_gpus(args: Namespace) -> Result:
     )
 
 
+def run_recipes(args: Namespace) -> Result:
+    rows = [{**asdict(r), "bytes_per_param": r.bytes_per_param} for r in catalog.all_recipes().values()]
+    shown_of = ["key", "name", "precision", "weight_bytes", "gradient_bytes", "master_bytes"]
+    return rows, report.table(rows, [*shown_of, "momentum_bytes", "variance_bytes", "bytes_per_param"])
+
+
+def run_nodes(args: Namespace) -> Result:
+    rows = [
+        {
+            "key": node.key,
+            "name": node.name,
+            "gpu": node.gpu.key,
+            "gpus": node.gpus,
+            "link": node.link.key,
+            "link_bytes_per_s": node.link.bytes_per_s,
+            "nic": node.nic.key,
+            "nics": node.nics,
+            "nic_bytes_per_s_per_gpu": node.nic_bytes_per_s_per_gpu,
+            "source": node.source,
+        }
+        for node in catalog.all_nodes().values()
+    ]
+    return rows, report.table(rows, [key for key in rows[0] if key != "source"])
+
+
+def run_fabrics(args: Namespace) -> Result:
+    rows = [
+        {
+            "key": link.key,
+            "name": link.name,
+            "one_way_bytes_per_s": link.bytes_per_s,
+            "marketing_bytes_per_s": link.marketing_bytes_per_s,
+            "latency_s": link.latency_s,
+            "source": link.source,
+        }
+        for link in catalog.all_links().values()
+    ]
+    return rows, report.table(rows, [key for key in rows[0] if key != "source"])
+
+
 def run_validate(args: Namespace) -> Result:
     if args.by == "axis":
         return accuracy.as_dict(), accuracy.lines()
@@ -323,6 +364,9 @@ COMMANDS = {
     "cost": run_cost,
     "models": run_models,
     "gpus": run_gpus,
+    "recipes": run_recipes,
+    "nodes": run_nodes,
+    "fabrics": run_fabrics,
     "validate": run_validate,
     "puzzle": run_puzzle,
 }

@@ -252,6 +252,9 @@ def parser(description: str) -> Parser:
     sub.add_argument("--budget", type=float, help="dollars; above it the guard refuses, with exit status 3")
     command("models", "the catalogue's models")
     command("gpus", "the catalogue's accelerators")
+    command("recipes", "the bytes that each kind of training state takes")
+    command("nodes", "the catalogue's nodes")
+    command("fabrics", "the catalogue's links, in nodes and between them")
     sub = command("validate", "the engine against published runs, worst first")
     sub.add_argument(
         "--cases", metavar="DIR", help="folder of published cases (engine/course/published of the repository)"

@@ -39,7 +39,12 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 {% for key, name in gpus %}<option value="{{ key }}">{{ name }}</option>
 {% endfor %}</select></label>
 <label>Number of GPUs <input data-gpus type="text" inputmode="numeric" autocomplete="off" placeholder="as the files say"></label>
-<label>Its memory, GB <input data-memory type="text" inputmode="decimal" autocomplete="off" placeholder="the usual"></label></p>
+</p>
+<details class="fit-own" data-own><summary>A GPU or a fabric of your own</summary>
+<p>What differs from the GPU above; it is taken to reach the same shares of its peaks.</p>
+<p class="fit-where">
+{% for key, label, scale in own %}<label>{{ label }} <input data-own-{{ key | replace("_", "-") }} data-field="{{ key }}" data-scale="{{ scale }}" type="text" inputmode="decimal" autocomplete="off" placeholder="the usual"></label>
+{% endfor %}</p></details>
 </form>
 <div class="fit-report" data-report hidden>
 <p class="fit-said" role="status" data-said></p>
@@ -49,6 +54,16 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 </div>
 <div class="fit-lines" data-lines hidden></div>
 </div>""")
+
+# what may be said of a GPU of one's own: the key of engine.launch.paged, the words, and what one of its unit is
+OWN = (
+    ("hbm_bytes", "Memory, GB", 1e9),
+    ("hbm_bytes_per_s", "HBM, TB/s", 1e12),
+    ("bf16_flops_per_s", "Dense bf16, TFLOP/s", 1e12),
+    ("link_bytes_per_s", "Link in the node, GB/s one way", 1e9),
+    ("nic_bytes_per_s", "NIC for each GPU, GB/s", 1e9),
+    ("gpus_per_node", "GPUs in a node", 1),
+)
 
 
 def render(source: str) -> Markup:
@@ -62,6 +77,7 @@ def render(source: str) -> Markup:
         PAGE.render(
             examples=[_example(line) for line in source.strip().splitlines()],
             gpus=gpus,
+            own=OWN,
             usual=catalog.gpu(USUAL).name,
             longest=texts.LONGEST,
             most=frameworks.MOST_GPUS,

@@ -332,6 +332,10 @@ class Module:
         """A value into a target."""
         if isinstance(target, ast.Subscript):
             return f"$setitem({self.of(target.value)}, {self.of(target.slice)}, {value});\n"
+        if isinstance(target, ast.Tuple) and any(isinstance(each, ast.Subscript) for each in target.elts):
+            names = [self.fresh() for _ in target.elts]
+            each = "".join(self.put(one, name) for one, name in zip(target.elts, names))
+            return f";[{', '.join(names)}] = {value};\n{each}"
         pattern = self.target(target)
         return f"{';' if pattern[0] == '[' else ''}{pattern} = {value};\n"
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from engine import catalog
+from engine.catalog.hardware import Gpu
+from engine.launch.frameworks import NAMES
+from engine.launch.verdict import FITS, GIB, TOO_LARGE, check_launch
 
 PLACE = Path(__file__).parent / "published" / "launches.toml"
 LIKE = "h100-sxm"
@@ -28,3 +34,63 @@ def request(name: str) -> dict[str, Any]:
         "gpus": case["gpus"] or 0,
         "own": OWN.get(case["gpu"], {}),
     }
+
+
+def gpu_of(case: dict[str, Any]) -> Gpu | str:
+    """The GPU of a case: the catalogue's, or its own."""
+    own = OWN.get(case["gpu"])
+    return replace(catalog.gpu(LIKE), reported_bytes=0.0, **own) if own else case["gpu"]
+
+
+@dataclass(frozen=True)
+class Held:
+    """What became of a launch, and what the engine says of it."""
+
+    name: str
+    framework: str
+    hardware: str
+    outcome: str  # "runs" or "fails"
+    ours: str
+    memory_gib: float  # of the fullest GPU, as published; 0 where nobody says
+    our_memory_gib: float
+    cache_tokens: int  # what a server's cache has room for, as published
+    our_cache_tokens: int
+
+    @property
+    def right(self) -> bool:
+        return self.outcome == self.ours
+
+    @property
+    def error(self) -> float | None:
+        """Of the memory, or else of a server's cache; None where neither is published."""
+        if self.memory_gib:
+            return self.our_memory_gib / self.memory_gib - 1.0
+        return self.our_cache_tokens / self.cache_tokens - 1.0 if self.cache_tokens else None
+
+
+@lru_cache(1)
+def held() -> tuple[Held, ...]:
+    """Every case against the engine."""
+    return tuple(_held(name, case) for name, case in cases().items())
+
+
+def _held(name: str, case: dict[str, Any]) -> Held:
+    found = check_launch(case["texts"], gpu_of(case), case["gpus"], ())
+    memory, cache = case.get("memory_gib", 0.0), case.get("cache_tokens", 0)
+    return Held(
+        name,
+        NAMES[found.launch.framework] if found.launch else "",
+        f"{case['gpus']} × {case['gpu']}",
+        case["outcome"],
+        {FITS: "runs", TOO_LARGE: "fails"}.get(found.verdict, found.verdict),
+        memory,
+        found.total_bytes / GIB if memory else 0.0,
+        cache,
+        found.room.tokens if cache and found.room else 0,
+    )
+
+
+def mean_error(quantity: str) -> float:
+    """The mean error, without sign, of the cases that publish ``memory_gib`` or ``cache_tokens``."""
+    errors = [abs(each.error) for each in held() if getattr(each, quantity) and each.error is not None]
+    return sum(errors) / len(errors)

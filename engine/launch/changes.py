@@ -183,6 +183,13 @@ def insert(texts: dict[str, str], launch: Launch, key: str, value: str) -> str |
         new = f"--{key} {value}".rstrip() + " "
         texts[entry.file] = text[: entry.begin] + new + text[entry.begin :]
         return line_at(texts[entry.file], entry.begin)
+    if launch.server:  # a line without any flag: behind the model
+        entry = next((s.entry for s in launch.settings if s.entry.stop > 0), None)
+        if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:
+            return None
+        text = texts[entry.file]
+        texts[entry.file] = text[: entry.stop] + f" --{key} {value}".rstrip() + text[entry.stop :]
+        return line_at(texts[entry.file], entry.stop + 1)
     if launch.framework == "bridge":
         entry = next((s.entry for s in launch.settings if s.entry.stop > 0 and "." in s.key), None)
         if entry is None or _notation(texts.get(entry.file, ""), entry.stop) != SHELL:
@@ -248,3 +255,22 @@ def _notation(text: str, place: int) -> str:
 def _quoted(value: str, notation: str) -> str:
     plain = value in ("true", "false") or all(c in "0123456789.-" for c in value)
     return value if plain or notation not in (JSON, TOML) else f'"{value}"'
+
+
+def corrected(reading: Reading, name: str, value: str) -> dict[str, str] | None:
+    """The texts with an assumed value written into them; None where no text can hold it."""
+    launch = reading.launch
+    if launch is None or not value.strip() or len(value) > LONGEST_LINE or "\n" in value:
+        return None
+    for key in keys_of(launch, name):
+        texts = given_texts(reading)
+        if put(texts, launch, key, value.strip()):
+            return texts
+    return None
+
+
+def keys_of(launch: Launch, name: str) -> list[str]:
+    """The framework's keys for one of our names, those that it would write first."""
+    table = servers.PROGRAMS[launch.framework].fields if launch.server else TRAINERS[launch.framework].FIELDS
+    flat = [key for key, field in table.items() if field.name == name]
+    return sorted(flat, key=lambda key: key.startswith("train_micro")) if flat else []

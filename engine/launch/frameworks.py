@@ -174,6 +174,7 @@ class Gathered:
 
     def command(self, words: list[shell.Word]) -> None:
         """One command, if it launches something that is known here."""
+        words = inside(words)
         framework, start = launched(words)
         if not framework:
             return
@@ -260,6 +261,14 @@ SCRIPTS = (
     "pretrain_deepseek.py",
     "pretrain.py",
 )
+
+
+def inside(words: list[shell.Word]) -> list[shell.Word]:
+    """The words of what ``bash -c "…"`` is given, each with its place; other commands as they are."""
+    for shell_word, option, script in zip(words, words[1:], words[2:]):
+        if shell_word.text.rsplit("/", 1)[-1] in ("bash", "sh") and option.text in ("-c", "-lc"):
+            return shell.split(script)
+    return words
 
 
 def launched(words: list[shell.Word]) -> tuple[str, int]:

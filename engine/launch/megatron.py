@@ -4,6 +4,9 @@ Names, defaults and errors: NVIDIA/Megatron-LM megatron/training/arguments.py at
 0.15), ``validate_args`` and the groups; num_microbatches_calculator.py and transformer_config.py for three
 errors.
 
+With ``--deepspeed`` it is Megatron-DeepSpeed, the fork of Megatron-LM 2 that BLOOM was trained with:
+bigscience-workshop/Megatron-DeepSpeed, and deepspeed/runtime/bf16_optimizer.py.
+
 Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, and how
 ``--pipeline-model-parallel-layout`` shares layers between stages.
 """
@@ -46,6 +49,8 @@ FIELDS = {
     "untie-embeddings-and-output-weights": Field("untied", FLAG),
     "vocab-size": Field("vocab"),
     "padded-vocab-size": Field("vocab"),
+    "pad-vocab-size-to": Field("vocab"),
+    "embed-layernorm": Field("embedding_norm", FLAG),
     "tokenizer-model": Field("tokenizer", TEXT),
     "multi-latent-attention": Field("latent", FLAG),
     "q-lora-rank": Field("q_lora"),
@@ -89,6 +94,7 @@ FIELDS = {
     "overlap-moe-expert-parallel-comm": Field("overlap_experts", FLAG),
     "recompute-granularity": Field("granularity", TEXT),
     "recompute-activations": Field("recompute_activations", FLAG),
+    "checkpoint-activations": Field("checkpointed", FLAG),
     "recompute-method": Field("recompute_method", TEXT),
     "recompute-num-layers": Field("recompute_layers"),
     "recompute-modules": Field("recompute_modules", TEXT),
@@ -110,6 +116,8 @@ FIELDS = {
     "exp-avg-sq-dtype": Field("variance_dtype", TEXT),
     "use-precision-aware-optimizer": Field("aware", FLAG),
     "optimizer": Field("optimizer", TEXT),
+    "deepspeed": Field("deepspeed", FLAG),
+    "zero-stage": Field("zero"),
 }
 UNMODELLED = {
     "cpu-offloading-num-layers": "activations offloaded to the host are not modelled",
@@ -117,9 +125,8 @@ UNMODELLED = {
     "overlap-param-gather-with-optimizer-step": "this overlap is not modelled",
     "fp4-format": "training in fp4 is not modelled",
     "hybrid-override-pattern": "layers of state-space models are not modelled",
-    "checkpoint-activations": "Megatron-LM ends here: --checkpoint-activations is no longer valid, use "
-    "--recompute-activations",
 }
+OF_DEEPSPEED = ("tp", "pp", "micro_batch")  # what its fork sets by the same arguments
 WIDTHS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
 
 
@@ -175,6 +182,7 @@ def model(draft: Draft) -> Model:
         biases=not d.given("unbiased"),
         qkv_bias=bool(d.given("qkv_bias")),
         norm_bias=norm != "RMSNorm",
+        embedding_norm=bool(d.given("embedding_norm")),
         dropout=dropout,
         q_lora=d.given("q_lora") or 0 if latent else 0,
         kv_lora=(d.given("kv_lora") or 32) if latent else 0,
@@ -239,6 +247,8 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
     wide = narrow and not d.given("narrow_gradients") and d.given("gradient_dtype") in (None, "fp32")
     wide = wide or bool(d.given("wide_gradients"))
     found = catalog.recipe("bf16-adam-fp32-grads" if wide else "bf16-adam")
+    if wide and d.given("deepspeed"):  # its bf16 optimizer sums the gradients of each micro-batch in fp32
+        found = catalog.recipe("bf16-adam-two-grads")
     if d.given("aware"):
         found = replace(
             found,
@@ -262,6 +272,14 @@ def recomputed(d: Draft, chunks: int, stage: int) -> tuple[str, int]:
         d.given("recompute_layers"),
         d.given("recompute_modules"),
     )
+    if d.given("checkpointed"):
+        if d.given("deepspeed"):
+            return "full", 0
+        d.refuse(
+            "RuntimeError: --checkpoint-activations is no longer valid, use --recompute-activations, or, for "
+            "more control, --recompute-granularity and --recompute-method.",
+            "checkpointed",
+        )
     if not granularity or granularity == "none":
         return "none", 0
     if granularity == "selective":
@@ -282,6 +300,11 @@ def recomputed(d: Draft, chunks: int, stage: int) -> tuple[str, int]:
 def stage(d: Draft) -> int:
     """The ZeRO stage."""
     strategy = d.given("strategy")
+    if d.given("deepspeed"):
+        given, narrow = d.given("zero") or 0, bool(d.given("bf16"))
+        if narrow and not given:
+            d.assume("zero", 1, "DeepSpeed's bf16 optimizer shards its state by itself")
+        return 1 if narrow and not given else min(3, given)
     if d.given("fsdp2"):
         return 3
     if d.given("fsdp"):
@@ -375,13 +398,17 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     parallel = bool(d.given("sequence_parallel")) and tp > 1
     comm = d.get("cp_comm", "p2p") if cp > 1 else "p2p"
     fused = bool(d.given("fused_loss")) and d.get("loss_impl", "native") == "te"
+    old = bool(d.given("deepspeed"))
+    if old:
+        d.assume("flash", False, "Megatron-DeepSpeed's own attention, which keeps the scores")
     job = Job(
         batch,
         seq,
         state,
         sequence_parallel=parallel or tp == 1,
+        flash=not old,
         overlap=bool(d.given("overlap")),
-        fused=not d.given("unfused"),
+        fused=not (old or d.given("unfused")),
         gather_context=comm in ("allgather", "all_gather"),
         overlap_tensor=bool(d.given("overlap_tensor")),
         overlap_experts=bool(d.given("overlap_experts")),
@@ -440,6 +467,7 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
             "tp",
         )
     uneven = d.given("first_layers") or d.given("last_layers") or d.given("pipeline_layout")
+    uneven = uneven or d.given("deepspeed")  # which shares layers out by their parameters
     if not uneven and a.interleave == 1 and counted % a.pp:
         d.refuse(
             "AssertionError: Number of layers should be divisible by the pipeline-model-parallel size", "pp"
@@ -481,6 +509,8 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
 
 def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
     """The arguments that set one of our names to a value; None takes an argument away."""
+    if any(one.name == "deepspeed" for one in launch.settings) and name not in OF_DEEPSPEED:
+        return [("checkpoint-activations", None if value == "none" else "")] if name == "recompute" else []
     if name == "recompute":
         if value == "none":
             return [

@@ -9,8 +9,18 @@ from dataclasses import replace
 
 from engine import catalog
 from engine.catalog.hardware import Gpu
-from engine.launch import shown
-from engine.launch.verdict import ALSO, check_launch
+from engine.launch import changes, frameworks, over_a_step, shown
+from engine.launch.verdict import ALSO, Report, check_launch
+
+# what may be said of a GPU and fabric of one's own
+OWN = (
+    "hbm_bytes",
+    "hbm_bytes_per_s",
+    "bf16_flops_per_s",
+    "link_bytes_per_s",
+    "nic_bytes_per_s",
+    "gpus_per_node",
+)
 
 
 def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, also: tuple = ALSO) -> dict:
@@ -21,6 +31,7 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
     """
     texts = [(name, text) for name, text in files]
     found = check_launch(texts, _gpu(gpu, own or {}), gpus or None, also)
+    over = over_a_step.of_report(found) if "changes" in also else None
     return {
         "headline": shown.headline(found),
         "about": shown.about(found),
@@ -32,9 +43,25 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
         "gains": [shown.gained(change) for change in found.changes],
         "bestHeadline": shown.best_headline(found),
         "bestText": found.best_text,
-        "text": "\n".join(shown.lines(found)),
+        "over": over.as_dict() if over else None,
+        "overWords": over_a_step.words(over, found.capacity_bytes) if over else "",
+        "text": "\n".join(shown.lines(found, over)),
+        "open": [_is_open(found, one.name) for one in found.assumed],
         **found.as_dict(),
     }
+
+
+def corrected(files: list, gpus: int, name: str, value: str) -> list | None:
+    """The files with an assumed value written into them, each a list of its name and its text; None where
+    none can hold it."""
+    texts = [(file, text) for file, text in files]
+    found = changes.corrected(frameworks.read(texts, gpus or None), name, value)
+    return None if found is None else [[file, text] for file, text in found.items()]
+
+
+def _is_open(found: Report, name: str) -> bool:
+    """Whether an assumed value has a key that a reader could set."""
+    return found.launch is not None and len(changes.keys_of(found.launch, name)) > 0
 
 
 def _gpu(key: str, own: dict) -> Gpu | str | None:
@@ -42,4 +69,12 @@ def _gpu(key: str, own: dict) -> Gpu | str | None:
     if not own:
         return key or None
     like = catalog.gpu(key)
-    return replace(like, reported_bytes=0.0, **own)
+    given = {name: own[name] for name in OWN if name in own}
+    if "gpus_per_node" in given:
+        given["gpus_per_node"] = int(given["gpus_per_node"])
+    if "bf16_flops_per_s" in given and like.bf16_flops_per_s:  # the other formats keep their ratio to it
+        faster = given["bf16_flops_per_s"] / like.bf16_flops_per_s
+        given["fp16_flops_per_s"] = faster * like.fp16_flops_per_s
+        given["fp8_flops_per_s"] = faster * like.fp8_flops_per_s
+    whole = {"reported_bytes": 0.0} if "hbm_bytes" in given else {}
+    return replace(like, **whole, **given)

@@ -62,6 +62,27 @@ class Word:
         return -1, -1
 
 
+def split(word: Word) -> list[Word]:
+    """A word that is a command line itself, cut where it has spaces or line ends, without quotes."""
+    found: list[Word] = []
+    bits: list[Bit] = []
+    for bit in word.bits:
+        begun, line = 0, bit.line
+        for at, c in enumerate(bit.text + " "):
+            ends = at == len(bit.text)
+            if c not in SPACE and not ends:
+                continue
+            if at > begun:
+                start = bit.start + begun if bit.start >= 0 else -1
+                bits.append(Bit(bit.text[begun:at].strip("\"'"), line, start))
+            if not ends and bits:
+                found.append(Word(tuple(bits)))
+                bits = []
+            line += c == "\n"
+            begun = at + 1
+    return [*found, Word(tuple(bits))] if bits else found
+
+
 @dataclass
 class Script:
     """What a script says: its commands, its arrays and variables, and the files that it writes itself."""

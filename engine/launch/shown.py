@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.base.units import human
+from engine.launch import over_a_step
 from engine.launch.frameworks import NAMES
 from engine.launch.verdict import FITS, ILLEGAL, TOO_LARGE, UNKNOWN, Change, Report
 from engine.step.advice import written as in_words
@@ -16,13 +17,15 @@ def gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
 
 
-def lines(report: Report) -> list[str]:
-    """The whole report."""
+def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
+    """The whole report; with what the allocator makes of a step, if that was asked."""
     found = [headline(report)]
     if report.launch is not None:
         found += ["", *about(report)]
     if report.parts:
         found += ["", *bars(report)]
+    if over is not None:
+        found.append(f"  {over_a_step.words(over, report.capacity_bytes)}")
     found += rate(report)
     if report.refused:
         found += ["", "What the framework will say:"]

@@ -399,6 +399,10 @@ def logits_peak_bytes(
 
 LOSSES = ("plain", "chunked", "fused")
 FUSED_LOGIT_BYTES = 2.0  # bf16, overwritten by their own gradient
+# PyTorch's cross_entropy of logits.float(), at its peak in the backward pass: the fp32 log-softmax, its
+# gradient and the result's; under ``loss_parallel`` another tensor besides. Both as PyTorch 2.13 allocates
+# them, counted by its profiler; the bf16 logits are gone by then, as in torchtitan.
+TORCH_LOGIT_BYTES, PARALLEL_LOGIT_BYTES = 12.0, 16.0
 
 
 def loss_bytes(
@@ -409,11 +413,13 @@ def loss_bytes(
     context: Real = 1,
     loss: str = "plain",
     chunks: Real = 8,
+    torch_s_own: bool = False,
 ) -> Real:
     """The peak memory of the output layer and its loss, by how they are computed.
 
-    ``plain``: all logits at once, 10 bytes each (``logits_peak_bytes``). ``chunked``: the output layer and
-    the loss for 1/n of the tokens at a time, so 10/n bytes per logit, plus the gradient of the output layer's
+    ``plain``: all logits at once, 10 bytes each (``logits_peak_bytes``), or 12 by PyTorch's own kernels,
+    and 16 where these split the vocabulary. ``chunked``: the output layer and the loss for 1/n of the tokens
+    at a time, so 10/n bytes per logit, plus the gradient of the output layer's
     input, 2·h bytes per token (Liger-Kernel, arXiv:2410.10989 section 3.2). ``fused``: all logits in bf16,
     which the loss overwrites with their gradient, 2 bytes each (Transformer Engine's and Liger's cross
     entropy).
@@ -423,6 +429,9 @@ def loss_bytes(
         check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context, chunks=chunks)
     if loss == "fused":
         return logits_peak_bytes(model, seq, micro_batch, tensor, context, FUSED_LOGIT_BYTES)
+    if loss == "plain" and torch_s_own:
+        each = ops.where(tensor > 1, PARALLEL_LOGIT_BYTES, TORCH_LOGIT_BYTES)
+        return logits_peak_bytes(model, seq, micro_batch, tensor, context, each)
     at_once = logits_peak_bytes(model, seq, micro_batch, tensor, context)
     if loss == "plain":
         return at_once

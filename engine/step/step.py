@@ -473,7 +473,8 @@ def stages(
         working = ops.where(by_module, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0) - kept, working)
     expert_ranks = a.ep * a.expert_tp
     layer_params = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / expert_ranks
-    logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, job.loss, job.loss_chunks)
+    own = job.kernels != "library"
+    logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, job.loss, job.loss_chunks, own)
     last_params, joining = shape.last_stage_params, 0.0
     alone, both_ways = a.pp == 1.0, a.plan.weight_copies > 1.0
     if job.mtp:  # on the last stage, where they share the output layer and the embedding

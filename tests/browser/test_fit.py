@@ -116,6 +116,42 @@ def test_a_wrong_count_is_said_and_nothing_is_lost(visit, static):
     said(page, re.compile("The link's files are damaged|What you paste|must be a whole"))
 
 
+def test_a_line_and_an_assumption_are_corrected_where_they_are_listed(visit, static):
+    page = visit().go(f"{static}{PAGE}")
+    page.get_by_label("What you are about to launch").fill(TITAN)
+    page.get_by_label("Number of GPUs").fill("8")
+    rested(page)
+    line = page.get_by_role("textbox", name=re.compile(r"Line \d+: ")).filter(has_text="local_batch_size")
+    line.fill("local_batch_size = 1")
+    line.press("Enter")
+    changed = TITAN.replace("local_batch_size = 2", "local_batch_size = 1")
+    said(page, paged.answer([["pasted", changed]], gpus=8)["headline"])
+    assert text_of(page) == [changed]
+    rested(page)
+    page.get_by_role("textbox", name=re.compile("^tp, which is assumed")).fill("2")
+    page.keyboard.press("Enter")
+    files = paged.corrected([["pasted", changed]], 8, "tp", "2")
+    said(page, paged.answer(files, gpus=8)["headline"])
+    assert text_of(page) == [text for _, text in files]
+
+
+def test_a_gpu_of_one_s_own_and_memory_over_a_step(visit, static):
+    page = visit().go(f"{static}{PAGE}")
+    page.get_by_label("What you are about to launch").fill(TITAN)
+    page.get_by_label("Number of GPUs").fill("8")
+    page.get_by_text("A GPU or a fabric of your own").click()
+    page.get_by_label("Memory, GB").fill("64")
+    page.get_by_label("HBM, TB/s").fill("1,6")
+    own = {"hbm_bytes": 64e9, "hbm_bytes_per_s": 1.6e12}
+    theirs = paged.answer([["pasted", TITAN]], "h100-sxm", 8, own)
+    said(page, theirs["headline"])
+    rested(page)
+    expect(page.get_by_role("img", name=re.compile("Memory over one step"))).to_be_visible()
+    expect(page.locator("[data-found]")).to_contain_text(theirs["overWords"])
+    page.get_by_label("GPUs in a node").fill("1.5")
+    said(page, "GPUs in a node must be a whole number.")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("window", [{}, PHONE], ids=["desktop", "phone"])
 def test_axe_finds_no_fault_and_nothing_is_wider_than_the_window(visit, static, theme, window):

@@ -17,11 +17,12 @@ from tests.conftest import ROOT
 FIT = ROOT / "site" / "theme" / "assets" / "fit"
 IN_NODE = """
 import fs from "fs";
-const { modules } = await import("./engine.js"), { $dict, plain } = await import("./python.js");
+const { modules } = await import("./engine.js"), { $dict, $tuple, plain } = await import("./python.js");
 const { $answer } = modules["engine.launch.paged"];
-const found = JSON.parse(fs.readFileSync("jobs.json", "utf8")).map(({ files, gpu, gpus, own }) => {
+const found = JSON.parse(fs.readFileSync("jobs.json", "utf8")).map(({ files, gpu, gpus, own, also }) => {
   try {
-    return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own))));
+    const more = also ? [$tuple(also)] : [];
+    return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)), ...more));
   } catch (error) { return { failed: error.message }; }
 });
 fs.writeFileSync("found.json", JSON.stringify(found));
@@ -93,6 +94,15 @@ def test_the_page_says_what_python_says_of_every_published_launch(tmp_path):
     assert (
         sum(bool(each["best"]) for each in found) > 10 and sum(bool(each["changes"]) for each in found) > 10
     )
+
+
+def test_the_page_takes_a_gpu_and_a_fabric_of_one_s_own(tmp_path):
+    job = launch_cases.request("titan-8b-8") | {"own": {}, "gpu": "h100-sxm"}
+    own = {"hbm_bytes": 40e9, "hbm_bytes_per_s": 1e12, "bf16_flops_per_s": 200e12, "link_bytes_per_s": 50e9}
+    own |= {"nic_bytes_per_s": 5e9, "gpus_per_node": 4.0}
+    usual, smaller = held({"usual": job, "own": job | {"own": own}}, tmp_path)
+    assert usual["fits"] is False or usual["capacity_bytes"] > smaller["capacity_bytes"] == 40e9
+    assert smaller["step_s"] > 3 * usual["step_s"] and "gpu" in smaller["extrapolates"]
 
 
 def test_the_page_says_what_python_says_of_bad_input(tmp_path):

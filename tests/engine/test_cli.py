@@ -35,6 +35,9 @@ ALL = [
     "cost --gpu h100-sxm --gpus 8 --hours 10",
     "models",
     "gpus",
+    "recipes",
+    "nodes",
+    "fabrics",
     "validate",
 ]
 

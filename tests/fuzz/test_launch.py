@@ -1,6 +1,7 @@
 """Thousands of spoilt launch files: each gets a report, in time, with a line for each thing that is wrong."""
 
-from tests.engine.launch.test_bad_input import answered, texts
+from tests.course.test_in_page import held
+from tests.engine.launch.test_bad_input import answered, spoilt, texts
 from tests.fuzz.cases import cases
 
 
@@ -12,3 +13,11 @@ def asked(random) -> tuple:
 def test_no_text_breaks_the_check():
     for given, gpus in cases(asked, 100):
         answered(given, gpus)
+
+
+def test_the_page_s_own_program_says_of_spoilt_texts_what_python_says(tmp_path):
+    jobs = {
+        f"case {number}": {"files": [["pasted", text]], "gpu": "h100-sxm", "gpus": 0, "own": {}, "also": ()}
+        for number, text in enumerate(cases(spoilt, 250))
+    }
+    held(jobs, tmp_path)

@@ -48,6 +48,10 @@ def test_every_group_that_misses_by_a_third_is_explained():
     assert len(missed) >= 8 and missed <= explained, missed - explained
 
 
+def _error(row) -> float:
+    return row.error
+
+
 @pytest.mark.parametrize(
     "claim",
     [
@@ -77,11 +81,11 @@ def test_every_group_that_misses_by_a_third_is_explained():
             for size in (32768, 131072, 262144, 2**30)
             for sweep in ("allreduce_8xh200_torch", "allreduce_8xb200_1node")
         ),
-        # torchtitan's memory is too small, most where whole layers were recomputed
-        lambda: all(
-            row.error < (-0.17 if "_cp_" in row.case or "70b" in row.case else -0.08)
-            for row in agreement.among("memory")
-            if row.group == "torchtitan"
+        # torchtitan's memory is too small, most with tensor ranks
+        lambda: (
+            all(row.error < -0.04 for row in agreement.among("memory") if row.group == "torchtitan")
+            and min((row for row in agreement.among("memory") if row.group == "torchtitan"), key=_error).case
+            == "torchtitan_70b_256"
         ),
         # over four and eight context ranks torchtitan is furthest off
         lambda: (

@@ -359,3 +359,57 @@ def test_a_config_beside_it_is_the_model():
     }
     found = engine.check_launch(texts, "a100-80").launch
     assert (found.model.layers, found.model.hidden, found.gpus) == (20, 2048, 4)
+
+
+BLOOM = r"""#!/bin/bash
+#SBATCH --nodes=48
+#SBATCH --gres=gpu:8
+MICRO_BATCH_SIZE=2
+ZERO_STAGE=0
+GPT_ARGS=" \
+    --pp-partition-method 'type:transformer|embedding' --num-layers 70 --hidden-size 14336 \
+    --num-attention-heads 112 --seq-length 2048 --max-position-embeddings 2048 \
+    --micro-batch-size $MICRO_BATCH_SIZE --global-batch-size 2048 --embed-layernorm --bf16 \
+    --position-embedding-type alibi --checkpoint-activations --pad-vocab-size-to 250880 "
+cat <<EOT > ds.json
+{
+  "train_micro_batch_size_per_gpu": $MICRO_BATCH_SIZE,
+  "zero_optimization": {
+    "stage": $ZERO_STAGE
+  },
+  "bf16": {
+    "enabled": true
+  }
+}
+EOT
+CMD="pretrain_gpt.py --tensor-model-parallel-size 4 --pipeline-model-parallel-size 12 \
+    $GPT_ARGS --deepspeed --deepspeed_config ds.json --zero-stage $ZERO_STAGE"
+srun bash -c "python -m torch.distributed.run --nproc_per_node 8 $CMD" 2>&1 | tee log
+"""
+
+
+def test_bloom_s_script_is_read_whole():
+    """Megatron-DeepSpeed: the command stands in a text that bash is given, the JSON in a here-document."""
+    found = engine.check_launch(BLOOM, "a100-80")
+    launch, a = found.launch, found.launch.layout
+    assert (launch.gpus, a.tp, a.pp, a.zero, a.micro_batch, a.recompute) == (384, 4, 12, 1, 2, "full")
+    assert launch.job.recipe.key == "bf16-adam-two-grads" and not launch.job.flash
+    assert launch.model.layers == 70 and launch.model.vocab == 250880 and launch.model.embedding_norm
+    assert found.verdict == verdict.FITS and not found.refused
+    line = next(s.line for s in found.settings if s.name == "micro_batch")
+    assert BLOOM.splitlines()[line - 1] == "MICRO_BATCH_SIZE=2"
+
+
+def test_megatron_lm_itself_refuses_what_only_the_fork_knows():
+    text = MEGATRON.replace("--bf16", "--bf16 --checkpoint-activations")
+    assert "no longer valid" in engine.check_launch(text, "h100-sxm").refused[0].error
+
+
+def test_pytorch_s_own_loss_keeps_more_than_a_library_s():
+    """Counted by PyTorch's profiler: 12 bytes a logit, 16 where ranks share the vocabulary."""
+    m = catalog.model("llama3.1-8b")
+    logits = 2 * 8192 * m.vocab
+    assert memory.loss_bytes(m, 8192, 2) == 10 * logits
+    assert memory.loss_bytes(m, 8192, 2, torch_s_own=True) == 12 * logits
+    assert memory.loss_bytes(m, 8192, 2, 8, torch_s_own=True) == 2 * logits
+    assert memory.loss_bytes(m, 8192, 2, loss="fused", torch_s_own=True) == 2 * logits

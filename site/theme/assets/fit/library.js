@@ -62,6 +62,7 @@ $module("collections.abc", { $Mapping: { $class: $Dict } });
 $module("contextvars", { $ContextVar: $f((name, value) => ({ $get: () => value, $set(other) { const before = value; value = other; return before; }, $reset(before) { value = before; } }), ["name", "default"]) });
 $module("time", { $perf_counter: () => performance.now() / 1000 });
 $module("types", { $SimpleNamespace: $f(names => { const found = {}; for (const [name, value] of names.map.values()) $setattr(found, name, value); return found; }, [], true) });
+$module("bisect", { $bisect_left(of, what) { let low = 0, high = of.length; while (low < high) { const middle = (low + high) >> 1; if (of[middle] < what) low = middle + 1; else high = middle; } return BigInt(low); } });
 $module("heapq", { $nsmallest: (count, of) => $py_sorted(of).slice(0, Number(count)) });
 
 // -- texts: re, decimal, difflib, json -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ export async function toAddress(state) {
 export async function fromAddress(hash) {
   if (!hash.startsWith(`#${NAME}`)) return null;
   const bytes = Uint8Array.from(atob(hash.slice(NAME.length + 1).replaceAll("-", "+").replaceAll("_", "/")), c => c.charCodeAt(0));
-  const { files, gpu = "", gpus = "", memory = "" } = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await through(bytes, new DecompressionStream("deflate-raw"))));
+  const { files, gpu = "", gpus = "", own = {} } = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await through(bytes, new DecompressionStream("deflate-raw"))));
   if (!Array.isArray(files) || !files.every(each => Array.isArray(each) && each.length === 2 && each.every(one => typeof one === "string"))) throw new Error("files");
-  return { files, gpu: String(gpu), gpus: String(gpus), memory: String(memory) };
+  return { files, gpu: String(gpu), gpus: String(gpus), own: Object.fromEntries(Object.entries(own).map(([name, said]) => [name, String(said)])) };
 }

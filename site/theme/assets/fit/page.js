@@ -28,9 +28,9 @@ class Page {
     for (const name of ["form", "report"]) this.$(name).hidden = false;
     this.$("form").addEventListener("submit", event => event.preventDefault());
     this.$("form").addEventListener("input", () => this.later());
-    for (const name of ["gpu", "gpus", "memory"]) this.$(name).addEventListener("change", () => this.later());
+    for (const name of ["gpu", "gpus"]) this.$(name).addEventListener("change", () => this.later());
     this.$("add").addEventListener("click", () => this.card("", "").querySelector("textarea").focus());
-    this.$("clear").addEventListener("click", () => this.put({ files: [], gpu: "", gpus: "", memory: "" }));
+    this.$("clear").addEventListener("click", () => this.put({ files: [], gpu: "", gpus: "", own: {} }));
     this.$("open").addEventListener("change", event => { this.take([...event.target.files]); event.target.value = ""; });
     this.$("link").addEventListener("click", () => this.link());
     this.$("issue").addEventListener("click", () => this.copy(this.text, "The report is copied."));
@@ -71,20 +71,22 @@ class Page {
     this.now();
   }
   example({ files, gpu, gpus, own }) {
-    this.put({ files, gpu, gpus: gpus ? String(gpus) : "", memory: own.hbm_bytes ? String(own.hbm_bytes / 1e9) : "" });
+    this.put({ files, gpu, gpus: gpus ? String(gpus) : "", own: Object.fromEntries(this.fields.filter(each => own[each.dataset.field]).map(each => [each.dataset.field, String(own[each.dataset.field] / each.dataset.scale)])) });
   }
-  put({ files, gpu, gpus, memory }) {
+  get fields() { return [...this.place.querySelectorAll("[data-field]")]; }
+  put({ files, gpu, gpus, own }) {
     this.$("files").replaceChildren();
     for (const [name, text] of files.length ? files : [["", ""]]) this.card(name, text);
     this.$("gpu").value = gpu;
     if (this.$("gpu").selectedIndex < 0) this.$("gpu").value = "";
     this.$("gpus").value = gpus;
-    this.$("memory").value = memory;
+    for (const field of this.fields) field.value = own[field.dataset.field] ?? "";
+    this.$("own").open ||= Object.keys(own).length > 0;
     this.now();
   }
   get state() {
     const files = this.cards.map(card => [card.querySelector("input").value.trim(), this.textOf(card)]).filter(([, text]) => text.trim());
-    return { files, gpu: this.$("gpu").value, gpus: this.$("gpus").value.trim(), memory: this.$("memory").value.trim() };
+    return { files, gpu: this.$("gpu").value, gpus: this.$("gpus").value.trim(), own: Object.fromEntries(this.fields.map(each => [each.dataset.field, each.value.trim()]).filter(([, said]) => said)) };
   }
 
   // -- asking ---------------------------------------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ class Page {
     this.waiting = setTimeout(() => this.now(), PAUSE_MS);
   }
   request() {
-    const { files, gpu, gpus, memory } = this.state, most = Number(this.place.dataset.most);
+    const { files, gpu, gpus, own: said } = this.state, most = Number(this.place.dataset.most);
     const names = new Map(), each = files.map(([name, text], at) => {
       let own = name || (files.length === 1 ? "pasted" : `pasted ${at + 1}`);
       while (names.has(own)) own += "'";
@@ -102,9 +104,14 @@ class Page {
       return [own, text];
     });
     if (gpus && !(/^\d+$/.test(gpus.replaceAll(",", "")) && Number(gpus.replaceAll(",", "")) >= 1 && Number(gpus.replaceAll(",", "")) <= most)) return { wrong: `The number of GPUs must be a whole number from 1 to ${most.toLocaleString("en")}.` };
-    const gigabytes = Number(memory.replace(",", "."));
-    if (memory && !(gigabytes > 0 && gigabytes < 1e6)) return { wrong: "The memory must be a number of GB above 0." };
-    return { files: each, gpu: memory && !gpu ? "h100-sxm" : gpu, gpus: gpus ? Number(gpus.replaceAll(",", "")) : 0, own: memory ? { hbm_bytes: gigabytes * 1e9 } : {} };
+    const own = {};
+    for (const field of this.fields.filter(each => said[each.dataset.field])) {
+      const number = Number(said[field.dataset.field].replace(",", ".")), name = field.parentElement.firstChild.textContent.trim();
+      if (!(number > 0 && number < 1e6)) return { wrong: `${name} must be a number above 0.` };
+      if (field.dataset.field === "gpus_per_node" && !Number.isInteger(number)) return { wrong: `${name} must be a whole number.` };
+      own[field.dataset.field] = number * Number(field.dataset.scale);
+    }
+    return { files: each, gpu: Object.keys(own).length && !gpu ? "h100-sxm" : gpu, gpus: gpus ? Number(gpus.replaceAll(",", "")) : 0, own };
   }
   now() {
     clearTimeout(this.waiting);
@@ -134,9 +141,11 @@ class Page {
     this.clear();
     this.say(words);
   }
-  heard({ id, found, failed, done }) {
+  heard({ id, found, failed, done, files }) {
     if (!this.place.isConnected) return this.ended("");
     if (id !== this.asked) return;
+    if (files) return this.change(Object.fromEntries(files));
+    if (files === null) return this.note("No file here can hold this value. Write it into one of them above.");
     clearTimeout(this.limit);
     if (failed) return this.ended(`This could not be worked out: ${failed}. Your files are as they were.`);
     if (done) delete this.place.dataset.busy;
@@ -145,12 +154,18 @@ class Page {
     this.say(found.headline);
     this.place.dataset.verdict = found.verdict;
     this.$("found").replaceChildren(...report(found, done, edit => this.change(edit)));
-    this.$("lines").replaceChildren(...lines(this.sent.files, found));
+    const mend = { line: (...what) => this.correct(...what), assumed: (name, value) => this.running?.postMessage({ id: this.asked, ...this.sent, correct: { name, value } }) };
+    this.$("lines").replaceChildren(...lines(this.sent.files, found, mend));
     this.$("lines").hidden = this.$("take").hidden = false;
   }
+  correct(name, number, said) {  // one line of a file, as it was corrected below
+    const at = this.sent.files.findIndex(([each]) => each === name), card = this.cards.filter(each => this.textOf(each).trim())[at], area = card?.querySelector("textarea");
+    if (!area || card.kept) return;
+    area.value = area.value.split("\n").with(number - 1, said).join("\n");
+    this.now();
+  }
   change(texts) {
-    const { gpu, gpus, memory } = this.state;
-    this.put({ files: Object.entries(texts), gpu, gpus, memory });
+    this.put({ ...this.state, files: Object.entries(texts) });
     this.$("said").scrollIntoView({ block: "nearest" });
   }
 
@@ -176,10 +191,10 @@ class Page {
       const state = await fromAddress(location.hash);
       if (state) return this.put(state);
     } catch {
-      if (!this.cards.length) this.put({ files: [], gpu: "", gpus: "", memory: "" });
+      if (!this.cards.length) this.put({ files: [], gpu: "", gpus: "", own: {} });
       return this.say("The link's files are damaged, so nothing of them could be read.");
     }
-    if (!this.cards.length) this.put({ files: [], gpu: "", gpus: "", memory: "" });
+    if (!this.cards.length) this.put({ files: [], gpu: "", gpus: "", own: {} });
   }
   async link() {
     const hash = await toAddress(this.state);

@@ -15,6 +15,7 @@ export function report(found, done, change) {
   const parts = [];
   if (found.about.length) parts.push(...found.about.map(words => element("p", { className: "fit-about", textContent: words })));
   if (found.memory_bytes) parts.push(...memory(found));
+  if (found.over) parts.push(...overStep(found));
   const rate = found.rate.filter(Boolean);
   if (rate.length) parts.push(heading("Time"), ...rate.map(words => element("p", { textContent: words })));
   if (found.refused.length) {
@@ -67,10 +68,28 @@ function memory(found) {
   return words;
 }
 
+// The memory of a step as PyTorch's own viewer draws it: up through the forward passes, down through the backward ones.
+function overStep(found) {
+  const { moments, drawn, micro_batches: all, beside_bytes: beside } = found.over, limit = found.capacity_bytes - beside;
+  const top = 1.05 * Math.max(limit, ...moments.map(([, most, , reserved]) => Math.max(most, reserved))), wide = 1000, high = 240;
+  const x = at => (wide * at / moments.length).toFixed(1), y = bytes => (high * (1 - bytes / top)).toFixed(1);
+  const saw = moments.map(([, most, end], at) => `L${x(at + 0.7)} ${y(most)}L${x(at + 1)} ${y(end)}`).join("");
+  const kept = moments.map(([, , , reserved], at) => `${at ? "L" : "M"}${x(at)} ${y(reserved)}L${x(at + 1)} ${y(reserved)}`).join("");
+  const from = moments.at(-1)[2];
+  const drawing = `<svg viewBox="0 0 ${wide} ${high}" preserveAspectRatio="none" aria-hidden="true"><path class="fit-saw" d="M0 ${high}L0 ${y(from)}${saw}L${wide} ${high}Z"/><path class="fit-reserved" d="${kept}"/><path class="fit-limit" d="M0 ${y(limit)}L${wide} ${y(limit)}"/></svg>`;
+  const picture = element("div", { className: "fit-over", role: "img", ariaLabel: `Memory over one step: ${found.overWords}`, innerHTML: drawing });
+  const names = moments.length > 8 ? [] : [element("p", { className: "fit-passes" }, ...moments.map(([what]) => element("span", { textContent: drawn > 1 ? what : what.split(" ")[0] })))];
+  const first = drawn < all ? ` Drawn are the first ${drawn} of ${all} micro-batches of a step, and its end.` : "";
+  const key = element("p", { className: "fit-key" }, element("i", { className: "fit-saw" }), "allocated ", element("i", { className: "fit-reserved" }), "reserved ", element("i", { className: "fit-limit" }), `what PyTorch may have, ${gib(limit)}`);
+  const record = element("details", {}, element("summary", { textContent: "See it on your own GPU" }), element("pre", {}, element("code", { textContent: 'torch.cuda.memory._record_memory_history()\n…  # two steps\ntorch.cuda.memory._dump_snapshot("snapshot.pickle")' })), element("p", { textContent: "Open the file at pytorch.org/memory_viz: its active memory timeline is what is drawn here." }));
+  return [heading("Over a step"), picture, ...names, key, element("p", { textContent: `${found.overWords}${first}` }), record];
+}
+
 // -- the reader's lines, with what was read of them ----------------------------------------------------------------------------------
 const AROUND = 2, MOST = 400;
 
-export function lines(files, found) {
+// ``mend`` is told a file, a line's number and what it now says, or an assumed name and its value.
+export function lines(files, found, mend) {
   const notes = new Map(), add = (file, line, kind, words) => {
     const key = `${file}\n${line}`;
     if (line) (notes.get(key) ?? notes.set(key, []).get(key)).push([kind, words]);
@@ -84,17 +103,36 @@ export function lines(files, found) {
   for (const [name, text] of files) {
     const all = text.length > 200_000 ? [] : text.split("\n").slice(0, 5000), near = new Set();
     all.forEach((_, i) => { if (all.length <= MOST || notes.has(`${name}\n${i + 1}`)) for (let k = i - AROUND; k <= i + AROUND; k++) near.add(k); });
-    const rows = all.flatMap((words, i) => near.has(i) && (words.trim() || i < all.length - 1) ? [row(i + 1, words, notes.get(`${name}\n${i + 1}`) ?? [])] : []);
+    const rows = all.flatMap((words, i) => near.has(i) && (words.trim() || i < all.length - 1) ? [row(i + 1, words, notes.get(`${name}\n${i + 1}`) ?? [], said => mend.line(name, i + 1, said))] : []);
     if (rows.length) parts.push(element("div", { className: "fit-table", tabIndex: 0, role: "region", ariaLabel: `${name}, line by line` }, element("table", { className: "fit-text" }, element("caption", { textContent: name }), element("tbody", {}, ...rows))));
   }
-  const assumed = found.assumed.map(({ name, value, why }) => element("li", {}, element("b", { textContent: `${name} ${value}` }), `: ${why}`));
+  const assumed = found.assumed.map(({ name, value, why }, at) => {
+    const said = String(value), open = found.open[at];
+    const shown = open ? [`${name} `, typed(said, `${name}, which is assumed`, each => mend.assumed(name, each))] : [`${name} ${said}`];
+    return element("li", {}, element("b", {}, ...shown), `: ${why}`);
+  });
   if (assumed.length) parts.push(element("h3", { textContent: "Assumed, where no line says" }), element("ul", { className: "fit-assumed" }, ...assumed));
   const elsewhere = found.ignored.filter(({ line }) => !line);
   if (elsewhere.length) parts.push(element("h3", { textContent: "Ignored" }), element("ul", {}, ...elsewhere.map(({ key, value, why }) => element("li", { textContent: `${key} ${value}: ${why}` }))));
   return parts;
 }
 const SIGNS = { read: "→", ignored: "ignored:", wrong: "!" };
-function row(number, words, notes) {
+function row(number, words, notes, changed) {
   const said = notes.map(([kind, each]) => element("span", { className: `fit-${kind}`, textContent: `${SIGNS[kind]} ${each}` }));
-  return element("tr", {}, element("td", { textContent: number }), element("td", {}, element("code", { textContent: words })), element("td", {}, ...said));
+  const text = notes.length ? typed(words, `Line ${number}`, changed) : element("code", { textContent: words });
+  return element("tr", {}, element("td", { textContent: number }), element("td", {}, text), element("td", {}, ...said));
+}
+
+// A text that can be corrected where it stands: Enter or leaving it takes what it now says, Escape what it said.
+function typed(words, name, changed) {
+  const made = element("code", { textContent: words, className: "fit-typed", contentEditable: "true", spellcheck: false, tabIndex: 0, role: "textbox", ariaLabel: `${name}: correct it here` });
+  made.addEventListener("keydown", event => {
+    if (event.key === "Escape") made.textContent = words;
+    if (event.key === "Enter" || event.key === "Escape") { event.preventDefault(); made.blur(); }
+  });
+  made.addEventListener("blur", () => {
+    const said = made.textContent.replace(/[\r\n]+/g, " ");
+    if (said !== words) changed(said);
+  });
+  return made;
 }

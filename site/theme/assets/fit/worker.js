@@ -3,11 +3,18 @@ import { modules } from "./engine.js";
 import { $dict, $tuple, plain } from "./python.js";
 
 const STEPS = [[], ["changes"], ["changes", "best"]];
-const { $answer: answer } = modules["engine.launch.paged"];
+const { $answer: answer, $corrected: corrected } = modules["engine.launch.paged"];
 const pause = () => new Promise(resolve => setTimeout(resolve));
 let newest = 0;
 
-self.onmessage = async ({ data: { id, files, gpu, gpus, own } }) => {
+self.onmessage = async ({ data: { id, files, gpu, gpus, own, correct } }) => {
+  if (correct) {  // an assumed value, written into the files
+    try {
+      return postMessage({ id, files: plain(corrected(files, BigInt(gpus), correct.name, correct.value)) });
+    } catch (error) {
+      return postMessage({ id, failed: String(error?.message ?? error) });
+    }
+  }
   newest = id;
   for (const [step, also] of STEPS.entries()) {
     await pause();

@@ -1,0 +1,317 @@
+"""Memory over a training step, as PyTorch's allocator sees it: the fullest stage's passes in the order of its
+schedule, each tensor taken from and given back to the allocator that lesson 13 executes.
+
+The sizes are those of the estimate: a layer's activations in the pieces of ``memory.layer_values``, the layer
+that is rebuilt, gathered weights, logits. The order is that of ``pipeline_orders``, which the executed
+schedules run. PyTorch's own modules make gradients in the backward pass and free them after the step;
+Megatron-LM keeps them in buffers. Adam makes its state in the first step. Leaves out workspaces, messages,
+Adam's temporaries, and all but the first micro-batches of a step, since the others repeat them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from engine.launch.verdict import Report
+from engine.mechanism import memory, pipeline
+from engine.mechanism.pipeline_orders import BACKWARD, BESIDE, FORWARD, INPUT, batch_of, kind_of, place_of
+from engine.mechanism.pipeline_orders import order as order_of
+from engine.mechanism.shape import shape
+from engine.one_gpu import allocator
+from engine.step import step
+from engine.step.layout import Estimate, recipe_of
+from engine.step.layout import axes as axes_of
+
+KEPT_IN_BUFFERS = ("megatron", "bridge")  # whose gradients are made once
+PADDED = ("hugging_face",)  # whose batches are as long as their longest sequence
+LENGTHS = (1.0, 0.55, 0.8, 0.65, 0.95, 0.6)  # of such batches over their greatest length, step by step
+LOGITS = 3  # tensors as large as the logits, which a loss in fp32 has at once
+MOST_PASSES = 160
+ENDLESS = 1e18  # bytes, for what does not fit
+WASTED = 0.05  # of the memory, from which on fragmentation is worth a word
+GIB = 2.0**30
+
+
+class Moment(NamedTuple):
+    """A pass: what it is, the bytes that tensors have at most and at its end, and what is reserved."""
+
+    what: str
+    most_bytes: float
+    allocated_bytes: float
+    reserved_bytes: float
+
+
+class Over(NamedTuple):
+    """The passes of a step, and the most that was allocated and reserved in all steps that were run."""
+
+    moments: tuple[Moment, ...]
+    peak_bytes: float
+    reserved_bytes: float
+    beside_bytes: float  # CUDA's and NCCL's own, which PyTorch does not see
+    drawn: int  # micro-batches
+    micro_batches: int
+    varied: bool  # whether lengths differ from step to step
+    failed: bool  # memory ran out on the way; the figures are what it would take
+    expandable_bytes: float  # reserved with expandable_segments:True
+
+    @property
+    def wasted_bytes(self) -> float:
+        return self.reserved_bytes - self.peak_bytes
+
+    def as_dict(self) -> dict:
+        """All figures, under the keys of the command line."""
+        return {
+            "moments": [[m.what, m.most_bytes, m.allocated_bytes, m.reserved_bytes] for m in self.moments],
+            "peak_bytes": self.peak_bytes,
+            "reserved_bytes": self.reserved_bytes,
+            "expandable_bytes": self.expandable_bytes,
+            "beside_bytes": self.beside_bytes,
+            "drawn": self.drawn,
+            "micro_batches": self.micro_batches,
+            "varied": self.varied,
+            "failed": self.failed,
+        }
+
+
+class Sizes(NamedTuple):
+    """What the fullest stage holds."""
+
+    weights: tuple[float, ...]  # a layer each
+    gradients: tuple[float, ...]
+    optimizer: tuple[float, ...]
+    pieces: tuple[float, ...]  # that one pass through one layer keeps
+    sent: float
+    logits: float
+    rebuilt: float
+    gathered: float
+    buffers: float
+    layers: int  # of a chunk
+
+
+class Memory:
+    """The allocator's state, with the most that was allocated since it was last asked."""
+
+    def __init__(self, capacity_bytes: float, expandable: bool) -> None:
+        self.state: list[Any] = [0, 0, 0, 0, 0, capacity_bytes, 1.0 if expandable else 0.0]
+        self.segments: list[list[Any]] = [[], [], []]
+        self.blocks: list[list[Any]] = []
+        self.caches: list[list[list[Any]]] = [[[], []], [[], []]]
+        self.most = 0.0
+        self.failed = False
+
+    def take(self, size: float) -> int:
+        """A tensor; −1 where memory ran out, which is kept in mind, or where there is nothing to hold."""
+        if size < 1.0 or self.failed:
+            return allocator.NONE
+        found = allocator.take(
+            self.state, self.segments, self.blocks, self.caches, allocator.rounded_bytes(size), 0.0
+        )
+        self.failed = found == allocator.NONE
+        self.most = max(self.most, self.allocated)
+        return found
+
+    def give(self, tensors: list[int]) -> None:
+        """Free tensors, the last one first."""
+        for number in reversed(tensors):
+            if number != allocator.NONE:
+                allocator.release(self.state, self.segments, self.blocks, self.caches, number)
+
+    @property
+    def allocated(self) -> float:
+        return float(self.state[allocator.ALLOCATED])
+
+    @property
+    def reserved(self) -> float:
+        return float(self.state[allocator.RESERVED])
+
+
+def of(found: Estimate, framework: str) -> Over | None:
+    """The memory of this estimate over its steps; None for schedules that hold two stages at once."""
+    if found.layout.schedule == "dualpipe":
+        return None
+    a = axes_of(found.job, found.layout)
+    size = shape(found.model)
+    tokens, micro, layers = step.sizes(size, a)
+    stages = step.stages(size, found.job, recipe_of(found.job), a, tokens, micro, layers)
+    held = stages.held(recipe_of(found.job), a.plan, a.zero)
+    sums = [float(sum(part)) for part in held]
+    fullest = sums.index(max(sums))
+    stage = int((0, min(1, a.pp - 1), a.pp - 1)[fullest])
+    drawn = _drawn(int(micro), int(a.pp), int(a.chunks))
+    work: list[int] = []
+    code = list(pipeline.SCHEDULES).index(found.layout.schedule)
+    order_of(work, code, stage, int(a.pp), drawn, int(a.chunks))
+    part = (stages.first, stages.second, stages.last)[fullest]
+    counted = float((layers.first, layers.full, layers.last)[fullest])
+    flight = float(pipeline.in_flight(a.pp, micro, a.chunks, a.plan, float(stage)))
+    each = max(1, round(counted / a.chunks))
+    kept = float(part.kept_bytes) / max(1e-9, flight) / a.chunks / each
+    overhead = found.memory_bytes["overhead"]
+    sizes = Sizes(
+        _even(float(held[fullest][0]), each * int(a.chunks)),
+        _even(float(held[fullest][1]), each * int(a.chunks)),
+        _even(float(held[fullest][2]), each * int(a.chunks)),
+        tuple(kept * share for share in _shares(found)),
+        float(part.sent_bytes) / max(1e-9, flight) / a.chunks,
+        float(part.logits_bytes),
+        float(stages.working_bytes),
+        float(stages.gathered_bytes) if a.zero >= 3 else 0.0,
+        max(0.0, float(overhead) - memory.FRAMEWORK_BYTES),
+        each,
+    )
+    capacity = float(memory.capacity_bytes(found.at.gpu)) - memory.FRAMEWORK_BYTES
+    varied, buffered = framework in PADDED, framework in KEPT_IN_BUFFERS
+    lengths = LENGTHS if varied else (1.0, 1.0)
+    moments, peak, usual = _run(Memory(capacity, False), sizes, work, int(a.chunks * a.pp), lengths, buffered)
+    failed = usual.failed
+    if failed:  # what it would take
+        capacity = ENDLESS
+        moments, peak, usual = _run(
+            Memory(capacity, False), sizes, work, int(a.chunks * a.pp), lengths, buffered
+        )
+    _, _, other = _run(Memory(capacity, True), sizes, work, int(a.chunks * a.pp), lengths, buffered)
+    return Over(
+        tuple(moments),
+        peak,
+        usual.reserved,
+        memory.FRAMEWORK_BYTES,
+        drawn,
+        int(micro),
+        varied,
+        failed,
+        other.reserved,
+    )
+
+
+def of_report(found: Report) -> Over | None:
+    """That of a report; None where there is no estimate of a training step."""
+    if found.estimate is None or found.launch is None:
+        return None
+    return of(found.estimate, found.launch.framework)
+
+
+def _drawn(micro: int, pp: int, chunks: int) -> int:
+    """Micro-batches that are followed: enough for the most that a stage holds, in whole turns of the
+    schedule."""
+    if pp < 2:
+        return min(micro, 3)
+    most = max(2 * pp, MOST_PASSES // (2 * chunks) // pp * pp)
+    return min(micro, 2 * pp, most)
+
+
+def _even(size: float, count: int) -> tuple[float, ...]:
+    return tuple(size / count for _ in range(count))
+
+
+def _shares(found: Estimate) -> list[float]:
+    """The parts in which a layer keeps its activations: one tensor where all is recomputed."""
+    if found.layout.recompute == "full" and not found.layout.recompute_layers:
+        return [1.0]
+    kept = [float(part) for part in memory.layer_values(shape(found.model), False) if part > 0]
+    return [part / sum(kept) for part in kept]
+
+
+def _run(
+    held: Memory, sizes: Sizes, work: list[int], last: int, lengths: tuple[float, ...], buffered: bool
+) -> tuple[list[Moment], float, Memory]:
+    """Steps of these lengths: the passes of the first that begins with Adam's state, and the peak of all."""
+    for size in (*sizes.weights, sizes.buffers, *(sizes.gradients if buffered else ())):
+        held.take(size)
+    moments: list[Moment] = []
+    peak, adam = 0.0, False
+    for number, length in enumerate((1.0, *lengths)):
+        passes: list[Moment] = []
+        _step(held, sizes, work, last, length, buffered, passes)
+        if not adam:
+            for size in sizes.optimizer:
+                held.take(size)
+            adam = True
+        peak = max(peak, held.most, *(one.most_bytes for one in passes))
+        passes.append(Moment("optimizer", held.most, held.allocated, held.reserved))
+        if number == 1 or held.failed:
+            moments = passes
+        if held.failed:
+            break
+    return moments, peak, held
+
+
+def _step(
+    held: Memory,
+    sizes: Sizes,
+    work: list[int],
+    last: int,
+    length: float,
+    buffered: bool,
+    passes: list[Moment],
+) -> None:
+    """The passes of one step."""
+    kept: dict[int, list[int]] = {}
+    gradients: list[int] = []
+    for block in work:
+        kind, key = kind_of(block), place_of(block) * 100_000 + batch_of(block)
+        ends = place_of(block) == last - 1
+        held.most = held.allocated
+        if kind in (FORWARD, BESIDE):
+            kept[key] = _forward(held, sizes, length, ends)
+            what = "forward"
+        elif kind in (BACKWARD, INPUT):
+            _backward(held, sizes, kept.pop(key, []), length, gradients, not buffered)
+            what = "backward"
+        else:
+            what = "weights' gradient"
+        passes.append(Moment(f"{what} {batch_of(block) + 1}", held.most, held.allocated, held.reserved))
+        if held.failed:
+            return
+    held.most = held.allocated
+    held.give(gradients)
+
+
+def _forward(held: Memory, sizes: Sizes, length: float, ends: bool) -> list[int]:
+    """A pass through a chunk's layers: what is kept for the backward pass, logits last."""
+    found: list[int] = []
+    for _ in range(sizes.layers):
+        gathered = held.take(sizes.gathered)
+        found += [held.take(length * piece) for piece in sizes.pieces]
+        held.give([gathered])
+    found.append(held.take(length * sizes.sent))
+    if ends:
+        found += [held.take(length * sizes.logits / LOGITS) for _ in range(LOGITS)]
+    return found
+
+
+def _backward(
+    held: Memory, sizes: Sizes, kept: list[int], length: float, gradients: list[int], makes: bool
+) -> None:
+    """The layers in reverse: logits go first, then each layer's activations, once it is rebuilt."""
+    each = len(sizes.pieces)
+    ends = kept[sizes.layers * each :]
+    held.give(ends)
+    first = makes and len(gradients) < len(sizes.gradients)
+    for layer in range(sizes.layers):
+        working = [held.take(sizes.gathered), held.take(length * sizes.rebuilt)]
+        if first:
+            gradients.append(held.take(sizes.gradients[len(gradients)]))
+        stop = (sizes.layers - layer) * each
+        held.give([*kept[stop - each : stop], *working])
+
+
+def words(found: Over, capacity_bytes: float) -> str:
+    """What the allocator makes of it, in a sentence or two."""
+    beside = f"{_gib(found.beside_bytes)} more are CUDA's and NCCL's own."
+    if found.failed:
+        needed, there = _gib(found.peak_bytes), _gib(capacity_bytes - found.beside_bytes)
+        return f"PyTorch's allocator runs out of memory: it would need {needed} of {there}; {beside}"
+    most, reserved = _gib(found.peak_bytes), _gib(found.reserved_bytes)
+    said = f"PyTorch allocates {most} at most and reserves {reserved}; {beside}"
+    lengths = " where batches differ in length" if found.varied else ""
+    if found.wasted_bytes < WASTED * capacity_bytes:
+        return f"{said} It hardly fragments{lengths}."
+    return (
+        f"{said} It fragments{lengths}: {_gib(found.wasted_bytes)} are cached in pieces that did not fit. "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would reserve "
+        f"{_gib(found.expandable_bytes)}."
+    )
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:.1f} GiB"

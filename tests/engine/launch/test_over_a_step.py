@@ -1,0 +1,63 @@
+"""The allocator's view of a launch: the estimate's bytes, in the order of the schedule, through the allocator
+that lesson 13 executes."""
+
+import pytest
+
+import engine
+from engine.course import launch_cases
+from engine.launch import over_a_step
+from engine.launch.verdict import GIB, check_launch
+from engine.mechanism.memory import FRAMEWORK_BYTES
+from tests.engine.launch.test_verdict import MEGATRON
+
+CASES = {
+    name: check_launch(case["texts"], launch_cases.gpu_of(case), case["gpus"], ())
+    for name, case in launch_cases.cases().items()
+}
+TRAINED = {name: report for name, report in CASES.items() if report.estimate}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_it_stays_within_the_estimate_and_between_its_own_bounds(name):
+    """The estimate adds what is never there at once: a layer that is rebuilt, and the logits."""
+    report = TRAINED[name]
+    found = over_a_step.of_report(report)
+    theirs = report.total_bytes - FRAMEWORK_BYTES
+    there = report.capacity_bytes - FRAMEWORK_BYTES
+    assert 0.8 * theirs < found.peak_bytes <= 1.02 * theirs
+    assert found.peak_bytes <= found.reserved_bytes
+    assert found.expandable_bytes <= 1.02 * found.reserved_bytes
+    assert found.peak_bytes > there if found.failed else found.reserved_bytes <= there
+    last, first = found.moments[-1], found.moments[0]
+    assert last.what == "optimizer" and last.allocated_bytes < max(m.allocated_bytes for m in found.moments)
+    assert first.what == "forward 1"
+
+
+def test_a_stage_goes_up_through_its_warm_up_and_down_to_its_state():
+    report = TRAINED["bloom-176b"]
+    found = over_a_step.of_report(report)
+    names = [moment.what.split(" ")[0] for moment in found.moments]
+    stages = report.estimate.layout.pp
+    assert names[:stages] == ["forward"] * stages and names[stages] == "backward"  # the first stage of 1F1B
+    ends = [moment.allocated_bytes for moment in found.moments]
+    assert ends[:stages] == sorted(ends[:stages]) and found.drawn < found.micro_batches
+
+
+def test_batches_of_varying_length_fragment_more_than_those_of_one():
+    texts = launch_cases.cases()["llama-7b-v100-zero3"]["texts"]
+    estimate = engine.check_launch(texts, "v100", 8).estimate
+    varied, even = (over_a_step.of(estimate, name) for name in ("hugging_face", "torchtitan"))
+    assert varied.varied and not even.varied
+    assert varied.wasted_bytes >= even.wasted_bytes
+    assert "differ in length" in over_a_step.words(varied, 30 * GIB)
+
+
+def test_an_unfused_loss_without_room_is_said_to_fragment():
+    report = TRAINED["titan-8b-8"]
+    said = over_a_step.words(over_a_step.of_report(report), report.capacity_bytes)
+    assert "It fragments" in said and "expandable_segments:True" in said
+
+
+def test_a_server_has_no_step_and_two_ways_at_once_no_single_stage():
+    assert over_a_step.of_report(CASES["vllm-8b-h100"]) is None
+    assert over_a_step.of_report(engine.check_launch(MEGATRON, "h100-sxm")) is not None
