@@ -51,7 +51,7 @@ def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
             (LEFT + at / (events - 1) * (right - LEFT), floor - held * GB_HIGH / 1e9) for at, held in points
         ]
 
-    for level in range(0, TOP_GB + 1, LINE_GB):
+    for level in range(0, TOP_GB, LINE_GB):
         picture.line((LEFT, floor - level * GB_HIGH), (right, floor - level * GB_HIGH), thick=0.6)
         picture.text(LEFT - 6, floor - level * GB_HIGH, str(level), anchor="end", ink="ink-soft")
     shown = seen(run, int((right - LEFT) / COLUMN))
@@ -98,7 +98,7 @@ def draw(width: float) -> Picture:
             )
         )
     picture.tell(
-        f"lines at {', '.join(str(level) for level in range(0, TOP_GB + 1, LINE_GB))} GB; bands: "
+        f"lines at {', '.join(str(level) for level in range(0, TOP_GB, LINE_GB))} GB; bands: "
         + ", ".join(memory_timeline.GROUPS)
     )
     return picture
