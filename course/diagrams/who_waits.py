@@ -6,6 +6,7 @@ from __future__ import annotations
 from course.drawing.picture import Picture
 from engine import catalog
 from engine.base import units
+from engine.calibration import launch_costs
 from engine.one_gpu import capture
 from engine.step import layout
 
@@ -21,7 +22,7 @@ def played(captured: int) -> dict:
     found = capture.kernels(
         "eager", model, layout.machine(catalog.gpu(GPU)), tp=1.0, batch=1.0, context=1024.0
     )
-    return capture.run(found, model.layers, capture.ISSUE_S, captured, shown=2)
+    return capture.run(found, model.layers, launch_costs.ISSUE_S, captured, shown=2)
 
 
 def draw(width: float) -> Picture:

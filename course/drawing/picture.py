@@ -144,6 +144,20 @@ class Picture:
             max(y for _, y in points),
         )
 
+    def area(
+        self, top: list[tuple[float, float]], bottom: list[tuple[float, float]], look: str, **about: Any
+    ) -> None:
+        """What lies between two lines that are given from left to right. It has an outline only where its
+        look is pale: one in the page's colour would hide a narrow peak."""
+        if look not in looks.LOOKS:
+            raise ValueError(f"there is no look {look!r}; there are {', '.join(looks.LOOKS)}")
+        around = [*top, *reversed(bottom)]
+        across, down = [x for x, _ in around], [y for _, y in around]
+        self.marks.append(Mark(min(across), min(down), max(across), max(down), look, about))
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in around)
+        thick = 0 if looks.LOOKS[look].line == "paper" else 1
+        self._draw(f'<polygon class="m-{look}" stroke-width="{thick}" points="{path}"/>', max(down))
+
     def arrow(self, *points: tuple[float, float], ink: str = "ink-soft", thick: float = 1.5) -> None:
         """A line through points whose last stretch, vertical or horizontal, ends in a head."""
         (before_x, before_y), (x, y) = points[-2:]

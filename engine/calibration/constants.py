@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from engine.calibration import launch_costs
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -32,10 +34,10 @@ class Calibration:
     # Kernels between the products (norms, activations, the optimizer) reach this share of the HBM bandwidth.
     # Fitted on: the training rows above, within what streaming kernels measure (0.74 to 0.94).
     memory_share: float = 0.75
-    # No kernel takes less than this from one launch to the next.
+    # No kernel takes less of the GPU than this from one start to the next, 3.8 µs.
     # Measured, not fitted: 20 short kernels launched asynchronously (NVIDIA, "Getting started with CUDA
-    # graphs").
-    launch_s: float = 3.8e-6
+    # graphs"). In a graph it would be 3.4.
+    launch_s: float = launch_costs.SHORT_KERNEL_S + launch_costs.STREAM_GAP_S
     # Through NICs a ring carries this share of their line rate.
     # Fitted on: NVIDIA's table for nodes of DGX H100 with 8 × 400 Gb/s.
     network_share: float = 0.92

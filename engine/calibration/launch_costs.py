@@ -1,8 +1,8 @@
 """What launches cost, for all lessons: the CPU's time to issue a kernel and the GPU's gap between two. They
 are different quantities on different lanes, so a step takes the longer lane, never the sum.
 
-All are measured by others, none is fitted. ``constants.Calibration.launch_s`` is the GPU's side of a short
-kernel: its 2.9 µs and the gap after it.
+All are measured by others, none is fitted. What a training or serving step charges for each kernel between
+its products (``constants.Calibration.launch_s``) is the GPU's side: a short kernel and the gap after it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ STREAM_GAP_S, GRAPH_GAP_S = 0.9e-6, 0.5e-6
 """The GPU's gap between one kernel's end and the next one's start, launched one by one and as nodes of a
 graph: 3.8 and 3.4 µs for a kernel of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100). No figure for
 a newer GPU has been published."""
+SHORT_KERNEL_S = 2.9e-6
+"""What that kernel took: 500,000 values, each times a constant."""
 GRAPH_LAUNCH_S, NODE_LAUNCH_S = 2.5e-6, 1e-9
 """CPU time to launch a graph without branches, and for each of its kernels (NVIDIA, "Constant time launch for
 straight-line graphs", 2024: 2.5 µs and about 1 ns per node)."""

@@ -45,6 +45,7 @@ SORTS = {
     "collectives": Sort("collectives", "seconds", "", True),
     "latency": Sort("serving latencies", "seconds", "", True),
     "throughput": Sort("serving throughputs", "count", "in tokens/s", True),
+    "passes": Sort("passes, eager and from a graph", "seconds", "", True),
     "rates": Sort("attention and FLOP rates", "flops_per_s", "", True),
     "streams": Sort("streaming kernels", "seconds", "", True),
     "counted": Sort("what is counted, not measured", "real", "in s, B, FLOP or parameters", False),
@@ -52,7 +53,7 @@ SORTS = {
 KEYS = list(SORTS)
 GROUPS = ("all", "foreign", "fitting")  # every group; groups without fitted rows; groups with some
 STEP = {"step_s": "steps", "total_bytes": "memory", "model_flops_per_gpu_per_s": "rates"}
-KINDS = {"collective": "collectives", "attention": "rates", "stream": "streams"}
+KINDS = {"collective": "collectives", "attention": "rates", "stream": "streams", "token": "passes"}
 WRITTEN = {"parameters": "params", "active_parameters": "params", "flops": "flops", "wasted": "percent"}
 PER_S = {"tokens_per_s": " tokens/s", "tokens_per_s_per_gpu": " tokens/s for each GPU", "days": " days"}
 

@@ -21,6 +21,7 @@ from engine.catalog import models
 from engine.catalog.models import Model
 from engine.course import report
 from engine.mechanism import compute, flops, interconnect, matmul, memory, reliability
+from engine.one_gpu import capture
 from engine.serving import inference
 from engine.step import layout
 
@@ -152,6 +153,13 @@ def attention(case: dict, calibration: Calibration = DEFAULT) -> dict:
     return {"flops_per_s": counted / forward_s / (1.0 + compute.BACKWARD_OF_FLASH * case["backward"])}
 
 
+def token(case: dict, calibration: Calibration = DEFAULT) -> dict:
+    """A pass of a model on one GPU whose kernels are issued one by one, or replayed from a graph."""
+    of, on = catalog.model(case["catalog_model"]), catalog.gpu(case["gpu"])
+    asked = {name: case[name] for name in ("batch", "context", "captured")}
+    return {"latency_s": capture.token_s(case["way"], of, on, **asked)}
+
+
 def stream(case: dict, calibration: Calibration = DEFAULT) -> dict:
     """Time to read this many bytes from HBM."""
     return {
@@ -230,6 +238,7 @@ KINDS = {
     "serving": serving,
     "attention": attention,
     "stream": stream,
+    "token": token,
     "zero": zero,
     "kv": kv,
     "activation": activation,

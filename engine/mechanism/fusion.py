@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration.launch_costs import ISSUE_S
+from engine.calibration import launch_costs
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
@@ -88,7 +88,11 @@ def product_bytes(elements: Real, inner: Real, value_bytes: Real = 2.0) -> Real:
 
 
 def kernel(
-    moved_bytes: Real, vector_flops: Real, gpu: Gpu, launch_s: Real = ISSUE_S, matrix_flops: Real = 0.0
+    moved_bytes: Real,
+    vector_flops: Real,
+    gpu: Gpu,
+    launch_s: Real = launch_costs.ISSUE_S,
+    matrix_flops: Real = 0.0,
 ) -> Kernel:
     """The kernel's bytes at the bandwidth; its arithmetic at the peak of the fp32 units and of the tensor
     cores, one after the other, because an epilogue begins when its product is done. Leaves out that real
@@ -111,7 +115,7 @@ def compared(
     values_kept: Real,
     inner: Real,
     gpu: Gpu,
-    launch_s: Real = ISSUE_S,
+    launch_s: Real = launch_costs.ISSUE_S,
     value_bytes: Real = 2.0,
 ) -> Fusion:
     """A chain of operations on one tensor, separate and fused. With ``inner`` above 0 it follows a matrix
@@ -153,7 +157,7 @@ def break_even_flops_per_element(gpu: Gpu, passes: Real = 2.0, value_bytes: Real
 
 
 def launch_bound_elements(
-    gpu: Gpu, launch_s: Real = ISSUE_S, passes: Real = 2.0, value_bytes: Real = 2.0
+    gpu: Gpu, launch_s: Real = launch_costs.ISSUE_S, passes: Real = 2.0, value_bytes: Real = 2.0
 ) -> Real:
     """Elements below which moving a kernel's bytes takes less time than its launch."""
     check.positive(launch_s=launch_s, passes=passes, value_bytes=value_bytes)

@@ -14,8 +14,8 @@ import numpy as np
 from engine.base import check
 from engine.base.program import program
 from engine.base.types import Real
+from engine.calibration import launch_costs
 from engine.calibration.attention import decode_s
-from engine.calibration.launch_costs import GRAPH_GAP_S, GRAPH_LAUNCH_S, ISSUE_S, NODE_LAUNCH_S, STREAM_GAP_S
 from engine.calibration.products import gemm_s
 from engine.mechanism.shape import shape
 from engine.one_gpu import dispatch, recordings
@@ -287,7 +287,7 @@ def four_steps(
     total_s, busy_s, kernels_run, last_s = [], [], [], []
     for way in range(4):
         each_s = issue_s if way < 2 else 0.0
-        gap_s = STREAM_GAP_S if way < 2 else GRAPH_GAP_S
+        gap_s = launch_costs.STREAM_GAP_S if way < 2 else launch_costs.GRAPH_GAP_S
         first_s = 0.0
         if way == 2:
             first_s = launch_s
@@ -343,7 +343,7 @@ def four_steps(
 
 def graph_launch_s(found: Kernels, layers: Real) -> Real:
     """CPU time to launch all kernels of a step as one graph."""
-    return GRAPH_LAUNCH_S + NODE_LAUNCH_S * count(found, layers)
+    return launch_costs.GRAPH_LAUNCH_S + launch_costs.NODE_LAUNCH_S * count(found, layers)
 
 
 def four(eager: Kernels, compiled: Kernels, layers: Real, issue_s: Real, shown: Real) -> dict[str, Real]:
@@ -376,11 +376,19 @@ def run(found: Kernels, layers: int, issue_s: float, captured: Real, shown: int 
             layers,
             graph_launch_s(found, layers),
             0.0,
-            GRAPH_GAP_S,
+            launch_costs.GRAPH_GAP_S,
             shown,
         )
     return step(
-        found.before_s, found.layer_s, found.after_s, found.what, layers, 0.0, issue_s, STREAM_GAP_S, shown
+        found.before_s,
+        found.layer_s,
+        found.after_s,
+        found.what,
+        layers,
+        0.0,
+        issue_s,
+        launch_costs.STREAM_GAP_S,
+        shown,
     )
 
 
@@ -391,7 +399,7 @@ def trial(
     tp: Real = 1,
     batch: Real = 1,
     context: Real = 1024.0,
-    issue_s: float = ISSUE_S,
+    issue_s: float = launch_costs.ISSUE_S,
     captured: Real = 0,
     small_s: float = SMALL_S,
 ) -> dict:
@@ -407,7 +415,7 @@ def token_s(
     tp: Real = 1,
     batch: Real = 1,
     context: Real = 1024.0,
-    issue_s: float = ISSUE_S,
+    issue_s: float = launch_costs.ISSUE_S,
     captured: Real = 0,
 ) -> float:
     """Seconds of that step: the time from one token of a sequence to the next."""
@@ -415,19 +423,24 @@ def token_s(
 
 
 def enough_batch(
-    way: str, model: Model, gpu: Gpu, tp: Real = 1, context: Real = 1024.0, issue_s: Real = ISSUE_S
+    way: str,
+    model: Model,
+    gpu: Gpu,
+    tp: Real = 1,
+    context: Real = 1024.0,
+    issue_s: Real = launch_costs.ISSUE_S,
 ) -> int:
     """The first power of two as a batch for which the GPU alone takes as long as the CPU; 0 if there is none
     up to 4,096."""
     for batch in (2**k for k in range(13)):
         found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
-        if enough_s(found, model.layers, STREAM_GAP_S) >= issue_s:
+        if enough_s(found, model.layers, launch_costs.STREAM_GAP_S) >= issue_s:
             return batch
     return 0
 
 
 # -- reading a run -------------------------------------------------------------------------------------------
-def waiting_share(found: dict[str, Real], gap_s: Real = STREAM_GAP_S) -> Real:
+def waiting_share(found: dict[str, Real], gap_s: Real = launch_costs.STREAM_GAP_S) -> Real:
     """The share of a step in which the GPU waits for a launch. Gaps between kernels do not count, because
     they would be there even if every launch came in time."""
     return 1.0 - (found["busy_s"] + (found["kernels"] - 1.0) * gap_s) / found["total_s"]

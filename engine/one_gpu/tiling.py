@@ -221,6 +221,30 @@ def last_wave_tiles(count: Real, multiprocessors: Real) -> Real:
     return count - (busiest(count, multiprocessors) - 1.0) * multiprocessors
 
 
+class Published(NamedTuple):
+    """A product on an H100 as somebody timed it."""
+
+    what: str
+    m: int
+    n: int
+    k: int
+    flops_per_s: float
+
+
+PUBLISHED = (
+    # triton-lang/triton, issue 2339, fp16
+    Published("cuBLAS, September 2023", 2048, 4096, 4096, 613.7e12),
+    Published("Triton, September 2023", 2048, 4096, 4096, 346.3e12),
+    Published("Triton, September 2023", 2048, 8192, 8192, 369.8e12),
+    # meta-pytorch/tritonbench, pull request 894, before its change; it does not name its GPU
+    Published("Triton, persistent with TMA, February 2026", 8192, 8192, 4096, 665.9e12),
+    Published("the same", 8192, 8192, 8192, 673.6e12),
+    Published("the same", 8192, 8192, 16384, 688.7e12),
+    # H. He, gist 2ec89696db8b7ed1c24461159e325405, with more of the chip's power for its tensor cores
+    Published("CUTLASS, power boosted, He", 4224, 2048, 8192, 780.2e12),
+)
+
+
 class Times(NamedTuple):
     """Seconds on the busiest multiprocessor if each were the only limit, and for HBM; ``total_s`` is the
     estimate."""

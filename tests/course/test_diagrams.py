@@ -18,6 +18,7 @@ from course.diagrams import (
     gathers_behind_passes,
     held_over_time,
     hops_in_a_row,
+    memory_timeline,
     nested_mesh,
     no_hole_large_enough,
     one_kernel_of_five,
@@ -45,6 +46,7 @@ from engine.base import units
 from engine.catalog import models
 from engine.executed import flash_attention, pipeline_schedules, ranks, ranks_operations
 from engine.mechanism import memory, mesh, pipeline, placement
+from engine.one_gpu.memory_timeline import GROUPS, of_steps
 from widgets.kit.drawing import tokens
 
 SCHEDULES = tuple(pipeline.SCHEDULES)
@@ -199,6 +201,19 @@ def test_what_is_held_over_time_is_what_the_schedule_holds(key):
     )
     tops = [mark for mark in held_over_time.draw(WIDE).marks if "held" in mark.about]
     assert {round((mark.bottom - mark.top) / mark.about["held"], 6) for mark in tops} == {held_over_time.UNIT}
+
+
+def test_the_memory_of_a_step_is_drawn_to_scale():
+    """The bands lie on each other: from the floor to the most of each is what that group holds at its most,
+    or less where bands below it are at their least then."""
+    picture = memory_timeline.draw(WIDE)
+    bands = [mark for mark in picture.marks if "group" in mark.about]
+    assert [mark.about["group"] for mark in bands[:5]] == list(reversed(GROUPS))
+    weights = bands[4]
+    high = (weights.bottom - weights.top) / memory_timeline.GB_HIGH
+    assert high == pytest.approx(weights.about["most_bytes"] / 1e9, rel=0.02)
+    tallest = (bands[0].bottom - bands[0].top) / memory_timeline.GB_HIGH
+    assert tallest == pytest.approx(of_steps(2, 8192).allocated_bytes.max() / 1e9, rel=0.02)
 
 
 def test_one_node_works_at_a_time():

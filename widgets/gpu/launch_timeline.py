@@ -5,6 +5,7 @@ import numpy as np
 from bokeh.core.properties import value
 
 from engine import catalog
+from engine.calibration import launch_costs
 from engine.one_gpu import capture, recordings
 from engine.serving import decoding
 from engine.step.layout import machine
@@ -32,7 +33,7 @@ class LaunchTimeline(Widget):
     model = Choice("Model", MODELS, "llama3-8b")
     issue = Number(
         "CPU time to issue a kernel",
-        capture.ISSUE_S,
+        launch_costs.ISSUE_S,
         1e-6,
         40e-6,
         family="seconds",
@@ -90,9 +91,8 @@ class LaunchTimeline(Widget):
         "does when "
         "the CPU reads the token. 0.9 µs between kernels in a stream, 0.5 µs in a graph (NVIDIA, V100): the "
         "GPU's own "
-        "time, not waiting. Products and caches are read at 75 % of the data sheet's bandwidth, a share "
-        "fitted on "
-        "training steps."
+        "time, not waiting. Products and attention take what published timings of single operations on "
+        "the chip come to."
     )
     formula = (
         "$$\\tau \\approx \\max\\left[n \\, \\tau_\\text{issue},\\; \\sum_{i=1}^{n} (\\tau_i + "
@@ -137,7 +137,7 @@ class LaunchTimeline(Widget):
     def gpu_alone(self):
         """What the GPU needs in each of the four ways when it never waits."""
         kernels = {"eager": self.eager(), "compiled": self.compiled()}
-        gaps = (capture.STREAM_GAP_S, capture.GRAPH_GAP_S)
+        gaps = (launch_costs.STREAM_GAP_S, launch_costs.GRAPH_GAP_S)
         return np.stack(
             [capture.gpu_s(kernels[way], self.model.layers, gaps[captured]) for way, captured in WAYS]
         )
@@ -146,11 +146,11 @@ class LaunchTimeline(Widget):
     def enough_batch(self):
         """The first batch at which the GPU alone needs as long as the CPU; 0 where none does."""
         found = self.found_at("eager", BATCHES)
-        enough = capture.enough_s(found, self.model.layers, capture.STREAM_GAP_S) >= self.issue
+        enough = capture.enough_s(found, self.model.layers, launch_costs.STREAM_GAP_S) >= self.issue
         return np.where(np.max(np.where(enough, 1.0, 0.0)) > 0, lookup(BATCHES, np.argmax(enough)), 0.0)
 
     def enough(self):
-        return capture.enough_s(self.eager(), self.model.layers, capture.STREAM_GAP_S)
+        return capture.enough_s(self.eager(), self.model.layers, launch_costs.STREAM_GAP_S)
 
     def gained(self):
         """Eager over the same kernels in a graph."""

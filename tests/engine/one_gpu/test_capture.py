@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from engine import catalog
+from engine.calibration import launch_costs
 from engine.catalog import models
 from engine.one_gpu import capture
 from engine.step import layout
@@ -116,7 +117,7 @@ def test_a_compiled_graph_writes_as_fast_as_was_measured():
 def test_the_default_issue_time_is_that_of_a_published_step():
     """Llama 3.2 1B, forward, eager on a B200: 8.1 ms (ml-engineering, torch.compile tables), 658 kernels by
     count."""
-    assert 8.1e-3 / capture.kernels_per_step("eager", 16) == pytest.approx(capture.ISSUE_S, rel=0.05)
+    assert 8.1e-3 / capture.kernels_per_step("eager", 16) == pytest.approx(launch_costs.ISSUE_S, rel=0.05)
 
 
 def test_a_gpu_that_waits_for_two_thirds_of_a_step():
@@ -141,8 +142,8 @@ def test_a_forward_of_512_tokens_against_its_three_published_times():
 
 def test_below_enough_the_gpu_is_the_slower_and_above_it_the_cpu():
     found = capture.kernels("eager", LLAMA, H100, 1.0, 1.0, 1024.0)
-    enough_s = capture.enough_s(found, 32, capture.STREAM_GAP_S)
-    alone_s = capture.gpu_s(found, 32, capture.STREAM_GAP_S)
+    enough_s = capture.enough_s(found, 32, launch_costs.STREAM_GAP_S)
+    alone_s = capture.gpu_s(found, 32, launch_costs.STREAM_GAP_S)
     # a kernel must be issued before it runs, and long ones let the CPU run ahead within a layer: a quarter of
     # slack
     assert capture.run(found, 32, 0.5 * enough_s, 0)["total_s"] < 1.25 * alone_s
@@ -156,7 +157,7 @@ def test_from_the_first_batch_that_is_enough_the_cpu_is_no_longer_slower():
     assert capture.enough_batch("eager", LLAMA, h100, issue_s=6.5e-6) == 1
     found = capture.enough_batch("eager", LLAMA, h100)
     alone = [
-        capture.gpu_s(capture.kernels("eager", LLAMA, H100, 1.0, b, 1024.0), 32, capture.STREAM_GAP_S)
+        capture.gpu_s(capture.kernels("eager", LLAMA, H100, 1.0, b, 1024.0), 32, launch_costs.STREAM_GAP_S)
         for b in (found / 2, float(found))
     ]
     assert (
