@@ -6,7 +6,7 @@ from engine import catalog
 from engine.base.units import MIB
 from engine.catalog import models
 from engine.executed import data_parallel
-from engine.executed.data_parallel import EMBEDDING, FORWARD_PASS
+from engine.executed.data_parallel import EMBEDDING, FORWARD_PASS, NOT_OWN
 from engine.mechanism import flops, hiding, matmul, start_ups
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
@@ -92,6 +92,9 @@ class DdpOverlap(Widget):
         "Gradients sent in", {"bf16": ("bf16", 2.0), "fp32": ("fp32", 4.0)}, "bf16", more=True
     )
 
+    own = tuple(NOT_OWN)
+    given = {"own": own}  # a reader's buckets, as data_parallel.own_step reads them
+
     presets = {
         "8B, one GPU in each node": {},
         "Buckets of 96 MiB": {"bucket": 96 * MIB},
@@ -139,7 +142,12 @@ class DdpOverlap(Widget):
             self.alpha_s,
             self.bucket,
             bytes_per_gradient=self.gradient_bytes,
+            own=self.own,
         )
+
+    def is_own(self):
+        """Whether a reader's buckets are drawn."""
+        return self.run()["own"] > 0
 
     def needed_tokens(self):
         return hiding.tokens_to_hide(
@@ -218,7 +226,11 @@ class DdpOverlap(Widget):
             "y": np.array([COMPUTE[1], NETWORK[0]]),
             "shift": np.array([-14.0, 14.0]),
             "text": [
-                f"compute stream: forward, then backward from the last layer, {compute}",
+                choose(
+                    self.is_own(),
+                    f"compute stream: the puzzle's backward pass, {compute}",
+                    f"compute stream: forward, then backward from the last layer, {compute}",
+                ),
                 f"communication stream: {buckets} AllReduces, {wire}",
             ],
             "narrow": [f"compute: {compute}", f"{buckets} AllReduces: {wire}"],
@@ -362,8 +374,9 @@ class DdpOverlap(Widget):
 
     def summary(self):
         found = self.run()
+        yours = choose(self.is_own(), "As you cut it, ", "")
         return (
-            f"{counted(found['buckets'], 'bucket takes', 'buckets take')} {show(found['wire_s'], 'seconds')} "
+            f"{yours}{counted(found['buckets'], 'bucket takes', 'buckets take')} {show(found['wire_s'], 'seconds')} "
             f"on the wire, and {show(found['exposed_s'], 'seconds')} of it is exposed after "
             f"{show(found['compute_s'], 'seconds')} of compute."
         )

@@ -118,6 +118,21 @@ def rows(value, call, wanted, most):
     return list(value)
 
 
+# -- pictures ------------------------------------------------------------------------------------------------
+LOOKS = ("compute", "deep", "hbm", "link", "network", "plain", "idle", "wrong")  # as the page's CSS has them
+
+
+def box(start, end, text="", look="plain"):
+    """A box of a picture, from a place to another, with a text in it if there is room."""
+    return [round(start, 4), round(end, 4), str(text), look]
+
+
+def picture(lines, key, says, unit=""):
+    """What a puzzle without a figure of its own shows of an answer: lines of (name, boxes) on one axis, words for the
+    looks that need them, and a sentence for those who do not see it."""
+    return {"picture": {"lines": [list(line) for line in lines], "key": key, "says": says, "unit": unit}}
+
+
 # -- what a page reads ---------------------------------------------------------------------------------------
 def as_json(value):
     """Lists, dicts, texts, numbers and truths as JSON in ASCII; the page's Python has no module for it."""

@@ -115,7 +115,9 @@ def test_buckets_of_a_cap_end_when_the_engines_step_does():
     """``overlap`` fills buckets by PyTorch's rule; the puzzle has the same ones through at the same time."""
     sizes, start_up, per_mb = [4.0, 6.0, 2.0, 8.0, 4.0, 6.0, 2.0, 8.0], 1.5, 0.25
     for cap in (5.0, 9.0, 15.0, 100.0):
-        step = data_parallel.overlap(0.0, 80.0, 2, sizes[:4], 8.0, 8.0, 0.0, start_up, per_mb, cap, cap)
+        step = data_parallel.overlap(
+            0.0, 80.0, 2, sizes[:4], 8.0, 8.0, 0.0, start_up, per_mb, cap, cap, [0.0]
+        )
         tensors = data_parallel.backward_order(2, sizes[:4], 8.0, 8.0, 0.0)
         work = np.array(tensors[1])
         ready = tuple(np.cumsum(80.0 * work / work.sum()))
