@@ -19,6 +19,7 @@ import brython
 
 from course.strict_yaml import Refused
 from engine.course import puzzles
+from engine.course.puzzles import judging
 from widgets.kit.page import headers
 from widgets.kit.page.dependencies import ROOT
 
@@ -27,8 +28,8 @@ BRYTHON = DATA / "brython.js"
 LIBRARY = DATA / "brython_stdlib.js"
 JUDGES = ("tried", "as_json")
 TASKS = ("run", "check", "FUNCTION")
-# Where the engine's formulas take numbers and arrays alike, the page has these names for plain numbers; a Matrix
-# is as much of an array as a product needs.
+# Where the engine's formulas take numbers and arrays alike, the page has these names for plain numbers; a
+# Matrix is as much of an array as a product needs.
 STAND_INS = {
     "ops": """
 class ops:
@@ -40,14 +41,17 @@ class ops:
     "np": """
 class Matrix(list):
     def __matmul__(self, other):
-        return Matrix([[sum([row[k] * other[k][j] for k in range(len(other))]) for j in range(len(other[0]))] for row in self])
+        columns = [[row[j] for row in other] for j in range(len(other[0]))]
+        return Matrix([[sum([row[k] * column[k] for k in range(len(row))]) for column in columns] for row in self])
 
 class np:
     exp = staticmethod(lambda a: math.exp(a))
     expm1 = staticmethod(lambda a: math.expm1(a))
     log1p = staticmethod(lambda a: math.log1p(a))
     asarray = staticmethod(lambda rows: Matrix([list(row) for row in rows]))
-    maximum = staticmethod(lambda values, least: Matrix([[max(each, least) for each in row] for row in values]))""",
+    mod = staticmethod(lambda a, b: a % b)
+    where = staticmethod(lambda condition, yes, no: yes if condition else no)
+    maximum = staticmethod(lambda rows, least: Matrix([[max(each, least) for each in row] for row in rows]))""",
 }
 ANSWER = """def answer(code, task):
     return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""
@@ -63,7 +67,7 @@ def script(name: str) -> str:
     """The Python text that judges a puzzle."""
     taken = Taken()
     for judge in JUDGES:
-        taken.take(f"{puzzles.__name__}.{puzzles.SHARED}", judge)
+        taken.take(f"{judging.__name__}", judge)
     for task in TASKS:
         taken.take(f"{puzzles.__name__}.{name}", task)
     return "\n\n".join(["import math", *taken.texts, ANSWER]) + "\n"

@@ -271,8 +271,8 @@ def overlap(
     ``layer_bytes`` are the gradients of a layer's tensors (models.layer_tensors). The backward pass takes
     time in proportion to them (``output_work`` for the output layer). An embedding is a lookup and takes no
     time, but its gradient comes last, and with it that of an output layer which shares its matrix. An
-    AllReduce of S bytes takes start_up_s + S·s_per_byte. ``own`` is somebody's step instead (own_step); then the
-    returned ``own`` is 1.
+    AllReduce of S bytes takes start_up_s + S·s_per_byte. ``own`` is somebody's step instead (own_step); then
+    the returned ``own`` is 1.
     """
     if own[0] > 0:
         sizes, work, tensor_layer, ends, start_up_s, s_per_byte = own_step(own)
@@ -326,8 +326,9 @@ def overlap(
 def behind(
     duration_s: list[float], sizes: list[float], ends: list[int], start_up_s: float, s_per_byte: float
 ) -> tuple[list[float], list[float], list[float], list[float]]:
-    """(bytes of each bucket, its seconds, and when each task starts and ends) of a forward pass, gradients one by
-    one, and behind them the AllReduces of the buckets that end at these gradients, which share a wire."""
+    """(bytes of each bucket, its seconds, and when each task starts and ends) of a forward pass, gradients
+    one by one, and behind them the AllReduces of the buckets that end at these gradients, which share a
+    wire."""
     stream, lasts_s, after = [], [], []
     for i in range(len(duration_s)):
         stream.append(0)
@@ -349,10 +350,11 @@ def behind(
 
 
 def own_step(own: list[float]) -> tuple[list[float], list[float], list[int], list[int], float, float]:
-    """Somebody's backward pass and buckets, out of a column of 1, how many gradients there are, an AllReduce's
-    start-up in ms and its ms for a MB, when each gradient is ready in ms, the MB of each, and then how many of
-    them each bucket holds: (bytes, seconds of work, layer of each gradient; last gradient of each bucket;
-    start-up in s, s for a byte). The gradients are those of one layer each, the last layer first."""
+    """Somebody's backward pass and buckets, out of a column of 1, how many gradients there are, an
+    AllReduce's start-up in ms and its ms for a MB, when each gradient is ready in ms, the MB of each, and
+    then how many of them each bucket holds: (bytes, seconds of work, layer of each gradient; last gradient
+    of each bucket; start-up in s, s for a byte). The gradients are those of one layer each, the last layer
+    first."""
     count = int(own[1])
     sizes, work, layer, ends, before, last = [], [], [], [], 0.0, -1
     for i in range(count):
@@ -422,7 +424,8 @@ def simulate_step(
     bytes_per_gradient: Real = 2.0,
     own: Any = None,
 ) -> dict[str, Real]:
-    """``overlap``, or somebody's ``own`` step (own_step), for a dense model of the catalogue, with textbook rings: forward 2·P·T, backward 4·P·T."""
+    """``overlap``, or somebody's ``own`` step (own_step), for a dense model of the catalogue, with textbook
+    rings: forward 2·P·T, backward 4·P·T."""
     check.between(0, 0, experts=model.experts, kv_lora=model.kv_lora)
     first_bucket_bytes = first_or_default(first_bucket_bytes, bucket_bytes)
     check.positive(

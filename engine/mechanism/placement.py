@@ -331,8 +331,8 @@ def messages(work: Work, axis_sizes: ByAxis) -> Messages:
 
 # -- bytes on the wires --------------------------------------------------------------------------------------
 def leaving(sent_bytes: Real, ranks: Real, together: Real) -> Real:
-    """Bytes that a member of a ring sends out of a place (a node, a leaf) where so many of its ranks are together, on
-    average: one hop in ``together`` leads out, none if all ranks are there."""
+    """Bytes that a member of a ring sends out of a place (a node, a leaf) where so many of its ranks are
+    together, on average: one hop in ``together`` leads out, none if all ranks are there."""
     return ops.where(ranks > together, sent_bytes / together, 0.0)
 
 

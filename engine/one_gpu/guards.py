@@ -1,7 +1,8 @@
-"""A cache of compiled graphs, executed call by call: which graph's guards hold, and what is compiled if none do.
+"""A cache of compiled graphs, executed call by call: which graph's guards hold, and what is compiled if none
+do.
 
-``compilation`` counts graphs in closed form. This runs torch.compile's automatic rule on any calls, and is held
-against those counts and against a recording of a real Dynamo (recordings/graph_breaks.json).
+``compilation`` counts graphs in closed form. This runs torch.compile's automatic rule on any calls, and is
+held against those counts and against a recording of a real Dynamo (recordings/graph_breaks.json).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ def holds(graph: tuple[str, int | None], call: tuple[str, int]) -> bool:
 def call_graph(
     call: tuple[str, int], graphs: list[tuple[str, int | None]], compiled: list[int], limit: int
 ) -> tuple[int | None, int, bool, int | None]:
-    """Run a call of (dtype, size): (the number of the graph that runs, None if it is eager; how many graphs' guards
-    held; whether one was compiled; another size that was compiled before, where one left the new graph open).
-    ``graphs`` are the guards of all graphs so far and ``compiled`` the sizes of
+    """Run a call of (dtype, size): (the number of the graph that runs, None if it is eager; how many graphs'
+    guards held; whether one was compiled; another size that was compiled before, where one left the new
+    graph open). ``graphs`` are the guards of all graphs so far and ``compiled`` the sizes of
     the calls that they were compiled for; what is compiled now is added to both.
 
     The newest graph whose guards hold runs. A new one takes its size alone while all calls that were compiled

@@ -119,7 +119,8 @@ def run(
 
 @program(row=MOST, column=MOST, own=())
 def places(tiles_m: float, tiles_n: float, group: float, own: list[float]) -> dict[str, Any]:
-    """The row and the column of each program's tile: in groups of rows, or in somebody's ``own`` order (is_own)."""
+    """The row and the column of each program's tile: in groups of rows, or in somebody's ``own`` order
+    (is_own)."""
     tiles_m, tiles_n, group = int(tiles_m), int(tiles_n), int(group)
     row, column = placed(tiles_m, tiles_n, group, own)
     return {"row": row, "column": column, "own": 1 if is_own(own, tiles_m * tiles_n) else 0}
@@ -151,8 +152,8 @@ def run_in(
     until: float,
     own: list[float],
 ) -> dict[str, Any]:
-    """All waves up to that of the program before ``until``, in groups of rows or in somebody's ``own`` order (is_own):
-    blocks read, and read from HBM, so far and in the last wave.
+    """All waves up to that of the program before ``until``, in groups of rows or in somebody's ``own`` order
+    (is_own): blocks read, and read from HBM, so far and in the last wave.
 
     a_state[row of tiles · tiles_k + step] and b_state[step · tiles_n + column] give each block's state at the
     end, c_state[number of the program] whether it is waiting (0), done (1), or in that wave (2).

@@ -160,13 +160,15 @@ def rounds(outputs: list[int]) -> list[int]:
 
 
 def piece(left: float, room: float) -> float:
-    """How many of a prompt's tokens a step reads: all that are left, or as many as its budget still has room for."""
+    """How many of a prompt's tokens a step reads: all that are left, or as many as its budget still has room
+    for."""
     return min(left, max(0, room))
 
 
 def has_no_room(asks: float, held: float, inside: int, seats: float, capacity: float) -> bool:
-    """Whether a request that ``asks`` for so many tokens of cache must wait: all seats are taken, or beside what is
-    ``held`` it would leave less than WATERMARK of the capacity. An empty server may be filled to the last token."""
+    """Whether a request that ``asks`` for so many tokens of cache must wait: all seats are taken, or beside
+    what is ``held`` it would leave less than WATERMARK of the capacity. An empty server may be filled to the
+    last token."""
     most = capacity if inside == 0 else (1 - WATERMARK) * capacity
     return inside >= seats or (asks > 0 and held + asks > most)
 

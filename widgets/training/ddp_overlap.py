@@ -376,7 +376,7 @@ class DdpOverlap(Widget):
         found = self.run()
         yours = choose(self.is_own(), "As you cut it, ", "")
         return (
-            f"{yours}{counted(found['buckets'], 'bucket takes', 'buckets take')} {show(found['wire_s'], 'seconds')} "
-            f"on the wire, and {show(found['exposed_s'], 'seconds')} of it is exposed after "
+            f"{yours}{counted(found['buckets'], 'bucket takes', 'buckets take')} "
+            f"{show(found['wire_s'], 'seconds')} on the wire, and {show(found['exposed_s'], 'seconds')} of it is exposed after "
             f"{show(found['compute_s'], 'seconds')} of compute."
         )

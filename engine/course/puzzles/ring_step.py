@@ -97,10 +97,10 @@ def reduced(function, ranks):
 
 def drawn(parts, rank=-1, chunk=-1):
     """Each rank's chunks, with how many ranks' parts are in them; the one at which a sum goes wrong is marked."""
-    lines, count = [], len(parts)
+    lines, count, chunks = [], len(parts), len(parts[0])
     for r in range(count):
         boxes = []
-        for c in range(count):
+        for c in range(chunks):
             held, wrong = len(parts[r][c]), r == rank and c == chunk
             look = "wrong" if wrong else "compute" if held == count else "link" if held > 1 else "plain"
             boxes.append(box(c, c + 1, f"✗ {held}" if wrong else held, look))
@@ -108,7 +108,7 @@ def drawn(parts, rank=-1, chunk=-1):
     key = {"compute": "complete", "link": "a part of the sum", "plain": "only its own"}
     if rank >= 0:
         key["wrong"] = "✗ where a part would be counted twice"
-    return picture(lines, key, f"The {count} chunks of each rank, and how many ranks' parts are in each.")
+    return picture(lines, key, f"The {chunks} chunks of each rank, and how many ranks' parts are in each.")
 
 
 def chunk_of(function, rank, ranks, step):
