@@ -42,7 +42,8 @@ class ops:
 class Matrix(list):
     def __matmul__(self, other):
         columns = [[row[j] for row in other] for j in range(len(other[0]))]
-        return Matrix([[sum([row[k] * column[k] for k in range(len(row))]) for column in columns] for row in self])
+        of = lambda row, column: sum([row[k] * column[k] for k in range(len(row))])
+        return Matrix([[of(row, column) for column in columns] for row in self])
 
 class np:
     exp = staticmethod(lambda a: math.exp(a))
@@ -51,7 +52,7 @@ class np:
     asarray = staticmethod(lambda rows: Matrix([list(row) for row in rows]))
     mod = staticmethod(lambda a, b: a % b)
     where = staticmethod(lambda condition, yes, no: yes if condition else no)
-    maximum = staticmethod(lambda rows, least: Matrix([[max(each, least) for each in row] for row in rows]))""",
+    maximum = staticmethod(lambda rows, least: Matrix([[max(a, least) for a in row] for row in rows]))""",
 }
 ANSWER = """def answer(code, task):
     return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""
@@ -128,7 +129,7 @@ class Taken:
 
 
 class Bare(ast.NodeTransformer):
-    """Without annotations, docstrings, decorators and checks of arguments, and conditions that held nothing else."""
+    """Without annotations, docstrings, decorators, checks of arguments and conditions around these alone."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)

@@ -20,6 +20,7 @@ COMPUTE, NETWORK = (1.2, 1.95), (0.0, 0.75)  # bottom and top of the two lanes
 EVERY = ["model", "tokens", "wire_bytes_per_s", "bucket", "ranks", "alpha_s", "gpu", "gradient_bytes"]
 NUMBERS = ["", *map(str, range(1, data_parallel.MOST_LAYERS))]
 LARGEST = 8192 * MIB
+NOT_OF_YOURS = "not for the puzzle"  # what is said of the model where a reader's buckets are drawn
 BUCKET_STOPS = sorted(
     {
         25 * MIB,
@@ -342,16 +343,18 @@ class DdpOverlap(Widget):
 
     @readout("Best bucket, by the rule")
     def best(self):
-        return show(self.best_bucket(), "bytes_binary")
+        return choose(self.is_own(), NOT_OF_YOURS, show(self.best_bucket(), "bytes_binary"))
 
     @readout("Tokens needed to hide")
     def needed(self):
-        return show(self.needed_tokens(), "tokens"), self.needed_tokens() > self.tokens
+        needed = self.needed_tokens()
+        words = choose(self.is_own(), NOT_OF_YOURS, show(needed, "tokens"))
+        return words, (needed > self.tokens) & (self.run()["own"] < 1)
 
     @regime(target=True)
     def wire_bound(self):
         needed = self.needed_tokens()
-        return needed > self.tokens, (
+        return (needed > self.tokens) & (self.run()["own"] < 1), (
             f"You found the wire's wall: at {show(self.wire_bytes_per_s, 'bytes_per_s')} the bytes alone "
             "need "
             f"{show(needed, 'tokens')} on each GPU to hide, and there are {show(self.tokens, 'tokens')}. No "
@@ -365,7 +368,7 @@ class DdpOverlap(Widget):
     def too_many(self):
         found = self.run()
         many = self.start_ups_s() / found["wire_s"]
-        outlasts = found["wire_s"] > self.backward_s()
+        outlasts = (found["wire_s"] > self.backward_s()) & (found["own"] < 1)
         return (many > 0.2) & outlasts & (self.best_bucket() > self.bucket), (
             f"Start-ups are {show(many, 'percent', 2)} of the wire's time, and the wire is what the step "
             f"waits for: {show(found['buckets'], 'count')} buckets are too many. First response: larger "
@@ -377,6 +380,7 @@ class DdpOverlap(Widget):
         yours = choose(self.is_own(), "As you cut it, ", "")
         return (
             f"{yours}{counted(found['buckets'], 'bucket takes', 'buckets take')} "
-            f"{show(found['wire_s'], 'seconds')} on the wire, and {show(found['exposed_s'], 'seconds')} of it is exposed after "
+            f"{show(found['wire_s'], 'seconds')} on the wire, and "
+            f"{show(found['exposed_s'], 'seconds')} of it is exposed after "
             f"{show(found['compute_s'], 'seconds')} of compute."
         )

@@ -119,7 +119,7 @@ def check(function):
         push(wanted, list(load), len(load), TOP_K)
         for e in range(len(load)):
             if abs(found[e] - wanted[e]) > 1e-9:
-                raise Slip(explained(e, bias, load, found, wanted))
+                raise Slip(explained(e, bias, load, found, wanted), drawn_at(e, load))
     words, seen = run(function)
     return f"Right, for {len(LOADS)} batches. {words}", seen
 
@@ -180,3 +180,15 @@ def drawn(before, after):
             lines.append((name, boxes))
     key = {"hbm": "tokens in the first batch", "compute": "in the last one", "network": "above the mean"}
     return picture(lines, key, f"The tokens of each expert, before and after {BATCHES} batches.", "tokens")
+
+
+def drawn_at(expert, load):
+    """The load of each expert beside the mean, and the one whose bias is wrong."""
+    mean, lines = sum(load) / len(load), []
+    for e in range(len(load)):
+        boxes = [box(0, min(load[e], mean), load[e], "wrong" if e == expert else "hbm")]
+        if load[e] > mean:
+            boxes.append(box(mean, load[e], "", "network"))
+        lines.append((f"expert {e}", boxes))
+    key = {"wrong": "its bias is wrong", "hbm": "tokens", "network": "above the mean"}
+    return picture(lines, key, "The tokens that have chosen each expert.", "tokens")
