@@ -48,7 +48,7 @@ def test_a_wrong_answer_gets_the_words_that_help(name, slip):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_it_found_is_drawn(name):
-    """Of a solution always, and of some wrong answers; all that is in a picture lies on its axis, in a look."""
+    """Of a solution always, and of some wrong answers; all of a picture lies on its axis, in a look."""
     puzzle, drawn = puzzles.puzzle(name), 0
     states = [tried(name, puzzle.SOLUTION, task)["drawn"] for task in ("run", "check")]
     assert all(states)

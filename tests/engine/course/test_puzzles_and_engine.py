@@ -269,7 +269,7 @@ def test_graphs_are_those_that_a_real_dynamo_ran():
 
 
 def test_guards_run_the_graphs_that_are_counted():
-    """The engine's cache, call by call, against its closed form and Dynamo's recording, whatever the puzzle says."""
+    """The engine's cache, call by call, against its closed form, whatever the puzzle says."""
     for shapes in (1, 2, 3, 12):
         graphs, compiled, ran = [], [], []
         for call in range(4 * shapes):
@@ -278,7 +278,7 @@ def test_guards_run_the_graphs_that_are_counted():
 
 
 def test_halving_sums_what_the_engines_does():
-    """The moves of the solution are those of ``halving_doubling_all_reduce`` up to its half, far ones first."""
+    """The moves of the solution are those of ``halving_doubling_all_reduce`` up to its half."""
     for count in halve_buffers.COUNTS:
         chunks = halve_buffers.power_below(count)
         steps = ranks_schedules.halving_doubling_all_reduce(count, chunks, nearest_first=False)
