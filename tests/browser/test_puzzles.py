@@ -283,6 +283,7 @@ def test_the_frame_can_neither_read_the_page_nor_ask_anybody(hand):
 
 def judged_in(tab, name, code, task, words):
     """Put code into Firefox's editor and judge it, until the page says these words."""
+    tab.until("name => !!document.querySelector(`[data-puzzle=${name}][data-ready]`)", name)
     tab.ask(
         "(name, code, task) => { const puzzle = document.querySelector(`[data-puzzle=${name}]`), area = puzzle.querySelector('textarea');"
         " area.focus(); return new Promise(done => { const wait = setInterval(() => { if (!puzzle.dataset.ready) return;"
@@ -304,11 +305,9 @@ def test_all_of_them_in_firefox(static):
         tab = firefox.open()
         for lesson, names in of_lessons().items():
             tab.go(f"{static}{lesson}/")
-            tab.until("() => !!document.querySelector('[data-puzzle][data-ready]')")
             for name in names:
                 judged_in(tab, name, puzzles.puzzle(name).SOLUTION, "check", "Right, for")
         tab.go(static + LESSON)
-        tab.until("() => !!document.querySelector('[data-puzzle][data-ready]')")
         for code, task, words in (
             (ENDLESS["a loop"][0], "run", "Is there a loop that never ends?"),
             (ENDLESS["recursion"][0], "run", "Line 2: A function calls itself"),
