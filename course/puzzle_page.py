@@ -4,7 +4,7 @@ one text of plain Python that imports nothing but ``math``.
 The page's Python (Brython) has no numpy and no packages. So functions are taken out of their files as they
 are, without annotations, docstrings and decorators; what they use is taken first. Two different things of one
 name, or a module that is not the engine's, stop the build. The engine's checks of arguments (``check.…(…)``)
-stay behind: what a page hands it is the puzzle's own.
+stay behind: what a page hands it is the puzzle's own. ``ops`` and ``np`` have stand-ins for plain numbers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import brython
 
 from course.strict_yaml import Refused
 from engine.course import puzzles
+from engine.course.puzzles import judging
 from widgets.kit.page import headers
 from widgets.kit.page.dependencies import ROOT
 
@@ -27,6 +28,32 @@ BRYTHON = DATA / "brython.js"
 LIBRARY = DATA / "brython_stdlib.js"
 JUDGES = ("tried", "as_json")
 TASKS = ("run", "check", "FUNCTION")
+# Where the engine's formulas take numbers and arrays alike, the page has these names for plain numbers; a
+# Matrix is as much of an array as a product needs.
+STAND_INS = {
+    "ops": """
+class ops:
+    where = staticmethod(lambda condition, yes, no: yes if condition else no)
+    minimum = staticmethod(lambda a, b: min(a, b))
+    maximum = staticmethod(lambda a, b: max(a, b))
+    floor = staticmethod(lambda a: float(math.floor(a)))
+    sqrt = staticmethod(lambda a: math.sqrt(a))""",
+    "np": """
+class Matrix(list):
+    def __matmul__(self, other):
+        columns = [[row[j] for row in other] for j in range(len(other[0]))]
+        of = lambda row, column: sum([row[k] * column[k] for k in range(len(row))])
+        return Matrix([[of(row, column) for column in columns] for row in self])
+
+class np:
+    exp = staticmethod(lambda a: math.exp(a))
+    expm1 = staticmethod(lambda a: math.expm1(a))
+    log1p = staticmethod(lambda a: math.log1p(a))
+    asarray = staticmethod(lambda rows: Matrix([list(row) for row in rows]))
+    mod = staticmethod(lambda a, b: a % b)
+    where = staticmethod(lambda condition, yes, no: yes if condition else no)
+    maximum = staticmethod(lambda rows, least: Matrix([[max(a, least) for a in row] for row in rows]))""",
+}
 ANSWER = """def answer(code, task):
     return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""
 
@@ -41,7 +68,7 @@ def script(name: str) -> str:
     """The Python text that judges a puzzle."""
     taken = Taken()
     for judge in JUDGES:
-        taken.take(f"{puzzles.__name__}.{puzzles.SHARED}", judge)
+        taken.take(f"{judging.__name__}", judge)
     for task in TASKS:
         taken.take(f"{puzzles.__name__}.{name}", task)
     return "\n\n".join(["import math", *taken.texts, ANSWER]) + "\n"
@@ -65,8 +92,15 @@ class Taken:
     def take(self, module: str, name: str) -> None:
         """A module's name, after all that it uses."""
         statement = _defined(module).get(name)
+        if name in STAND_INS and isinstance(statement, (ast.Import, ast.ImportFrom)):
+            if name not in self.known:
+                self.known[name] = (module, name)
+                self.texts.append(STAND_INS[name].strip())
+            return
         if statement is None:
             raise Refused(f"{module} has no {name} that a page could run")
+        if isinstance(statement, ast.Import):
+            raise Refused(f"{module} imports {name}, which a page does not have")
         if isinstance(statement, ast.ImportFrom):
             return self._take_imported(statement, name)
         if self.known.setdefault(name, (module, name)) != (module, name):
@@ -95,7 +129,7 @@ class Taken:
 
 
 class Bare(ast.NodeTransformer):
-    """Without annotations, docstrings, decorators and checks of arguments."""
+    """Without annotations, docstrings, decorators, checks of arguments and conditions around these alone."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
@@ -115,6 +149,10 @@ class Bare(ast.NodeTransformer):
             case ast.Call(func=ast.Attribute(value=ast.Name(id="check"))):
                 return None
         return node
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        self.generic_visit(node)
+        return node if node.body else None
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -140,7 +178,7 @@ def _names(text: str) -> set[str]:
 
 @cache
 def _defined(module: str) -> dict[str, ast.stmt]:
-    """Name -> the statement of a module that gives it; ``math`` is there in any case."""
+    """Name -> the statement of a module that gives it, but for ``math``, which is there in any case."""
     file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
     found: dict[str, ast.stmt] = {}
     for statement in ast.parse(file.read_text(encoding="utf-8")).body:
@@ -153,6 +191,6 @@ def _defined(module: str) -> dict[str, ast.stmt]:
                 for node in ast.walk(target)
                 if isinstance(node, ast.Name)
             }
-        elif isinstance(statement, ast.ImportFrom):
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             found |= {each.asname or each.name: statement for each in statement.names}
-    return found
+    return {name: statement for name, statement in found.items() if name != "math"}

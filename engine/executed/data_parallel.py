@@ -215,6 +215,7 @@ def tree_alpha_s(ranks: Real, alpha_s: Real) -> Real:
 
 # -- a step, event by event ----------------------------------------------------------------------------------
 MOST_LAYERS, MOST_BUCKETS = 84, 642  # capacity of ``overlap``: the stretches and tensors of 80 layers
+NOT_OWN = [0.0]  # instead of somebody's own step (own_step)
 FORWARD_PASS, EMBEDDING = -1, 0  # instead of a layer's number; the output layer is one more than the last
 
 
@@ -248,6 +249,7 @@ def bucket_ends(tensor_bytes: list[float], bucket_bytes: float, first_bucket_byt
     compute_s=(),
     exposed_s=(),
     step_s=(),
+    own=(),
 )
 def overlap(
     forward_s: float,
@@ -261,6 +263,7 @@ def overlap(
     s_per_byte: float,
     cap_bytes: float,
     first_cap_bytes: float,
+    own: list[float],
 ) -> dict[str, Any]:
     """One step with two streams, tensor by tensor: like ``step``, but without assuming an even flow of
     gradients.
@@ -268,39 +271,29 @@ def overlap(
     ``layer_bytes`` are the gradients of a layer's tensors (models.layer_tensors). The backward pass takes
     time in proportion to them (``output_work`` for the output layer). An embedding is a lookup and takes no
     time, but its gradient comes last, and with it that of an output layer which shares its matrix. An
-    AllReduce of S bytes takes start_up_s + S·s_per_byte.
+    AllReduce of S bytes takes start_up_s + S·s_per_byte. ``own`` is somebody's step instead (own_step); then
+    the returned ``own`` is 1.
     """
-    sizes, work, tensor_layer = backward_order(
-        layers, layer_bytes, output_bytes, output_work, embedding_bytes
-    )
-    total = 0.0
-    for amount in work:
-        total += amount
-    stream, duration_s, after, layer = [0], [forward_s], [[]], [FORWARD_PASS]
+    if own[0] > 0:
+        sizes, work, tensor_layer, ends, start_up_s, s_per_byte = own_step(own)
+        forward_s, backward_s = 0.0, sum_of(work)
+    else:
+        sizes, work, tensor_layer = backward_order(
+            layers, layer_bytes, output_bytes, output_work, embedding_bytes
+        )
+        ends = bucket_ends(sizes, cap_bytes, first_cap_bytes)
+    total = sum_of(work)
+    duration_s, layer = [forward_s], [FORWARD_PASS]
     for tensor in range(len(sizes)):
-        stream.append(0)
         duration_s.append(backward_s * work[tensor] / total)
-        after.append([])
         layer.append(tensor_layer[tensor])
-    bucket_bytes, bucket_layer, bucket_s, tensor, wire_s = [], [], [], 0, 0.0
-    for last in bucket_ends(sizes, cap_bytes, first_cap_bytes):
-        held = 0.0
-        while tensor <= last:
-            held += sizes[tensor]
-            tensor += 1
-        takes_s = start_up_s + held * s_per_byte
-        bucket_bytes.append(held)
-        bucket_layer.append(tensor_layer[last])
-        bucket_s.append(takes_s)
-        wire_s += takes_s
-        stream.append(1)
-        duration_s.append(takes_s)
-        after.append([last + 1])  # the forward pass is task 0, so tasks are numbered one higher than tensors
-    start_s, end_s, _ = schedule(2, stream, duration_s, zeros(len(stream)), after)
+    bucket_bytes, bucket_s, start_s, end_s = behind(duration_s, sizes, ends, start_up_s, s_per_byte)
+    wire_s = sum_of(bucket_s)
     shown, layer_start_s, layer_end_s, layer_s = stretches(layer, start_s, end_s)
-    full_s, starts_s, ends_s, waits_s, first = [], [], [], [], len(layer)
-    for i in range(first, len(stream)):
-        filled_s = end_s[after[i][0]]
+    bucket_layer, full_s, starts_s, ends_s, waits_s, first = [], [], [], [], [], len(layer)
+    for i in range(first, len(start_s)):
+        bucket_layer.append(tensor_layer[ends[i - first]])
+        filled_s = end_s[ends[i - first] + 1]  # the forward pass is task 0
         full_s.append(filled_s)
         starts_s.append(start_s[i])
         ends_s.append(end_s[i])
@@ -326,7 +319,61 @@ def overlap(
         "compute_s": compute_s,
         "exposed_s": step_s - compute_s,
         "step_s": step_s,
+        "own": 1 if own[0] > 0 else 0,
     }
+
+
+def behind(
+    duration_s: list[float], sizes: list[float], ends: list[int], start_up_s: float, s_per_byte: float
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    """(bytes of each bucket, its seconds, and when each task starts and ends) of a forward pass, gradients
+    one by one, and behind them the AllReduces of the buckets that end at these gradients, which share a
+    wire."""
+    stream, lasts_s, after = [], [], []
+    for i in range(len(duration_s)):
+        stream.append(0)
+        lasts_s.append(duration_s[i])
+        after.append([])
+    bucket_bytes, bucket_s, tensor = [], [], 0
+    for last in ends:
+        held = 0.0
+        while tensor <= last:
+            held += sizes[tensor]
+            tensor += 1
+        bucket_bytes.append(held)
+        bucket_s.append(start_up_s + held * s_per_byte)
+        stream.append(1)
+        lasts_s.append(start_up_s + held * s_per_byte)
+        after.append([last + 1])  # tasks are numbered one higher than gradients
+    start_s, end_s, _ = schedule(2, stream, lasts_s, zeros(len(stream)), after)
+    return bucket_bytes, bucket_s, start_s, end_s
+
+
+def own_step(own: list[float]) -> tuple[list[float], list[float], list[int], list[int], float, float]:
+    """Somebody's backward pass and buckets, out of a column of 1, how many gradients there are, an
+    AllReduce's start-up in ms and its ms for a MB, when each gradient is ready in ms, the MB of each, and
+    then how many of them each bucket holds: (bytes, seconds of work, layer of each gradient; last gradient
+    of each bucket; start-up in s, s for a byte). The gradients are those of one layer each, the last layer
+    first."""
+    count = int(own[1])
+    sizes, work, layer, ends, before, last = [], [], [], [], 0.0, -1
+    for i in range(count):
+        sizes.append(own[4 + count + i] * 1e6)
+        work.append((own[4 + i] - before) / 1e3)
+        layer.append(count - i)
+        before = own[4 + i]
+    for i in range(4 + 2 * count, len(own)):
+        last += int(own[i])
+        ends.append(last)
+    return sizes, work, layer, ends, own[2] / 1e3, own[3] / 1e9
+
+
+def sum_of(values: list[float]) -> float:
+    """The sum of a list."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
 
 
 def backward_order(
@@ -375,8 +422,10 @@ def simulate_step(
     bucket_bytes: Real = BUCKET_BYTES,
     first_bucket_bytes: Real | None = None,
     bytes_per_gradient: Real = 2.0,
+    own: Any = None,
 ) -> dict[str, Real]:
-    """``overlap`` for a dense model of the catalogue, with textbook rings: forward 2·P·T, backward 4·P·T."""
+    """``overlap``, or somebody's ``own`` step (own_step), for a dense model of the catalogue, with textbook
+    rings: forward 2·P·T, backward 4·P·T."""
     check.between(0, 0, experts=model.experts, kv_lora=model.kv_lora)
     first_bucket_bytes = first_or_default(first_bucket_bytes, bucket_bytes)
     check.positive(
@@ -399,6 +448,7 @@ def simulate_step(
         collectives.ring_all_reduce_s(1.0, *wire, 0.0),
         bucket_bytes,
         first_bucket_bytes,
+        NOT_OWN if own is None else own,
     )
 
 

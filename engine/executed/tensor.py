@@ -111,9 +111,7 @@ def split_product(
 def _column_row(x, a, b, ranks, f, value_bytes, dense) -> Split:
     _require_divides(ranks, "columns of a", a.shape[1])
     a_pieces, b_pieces = np.split(a, ranks, axis=1), np.split(b, ranks, axis=0)
-    products = [x @ piece for piece in a_pieces]
-    inner = [f(product) for product in products]
-    partial = [values @ piece for values, piece in zip(inner, b_pieces)]
+    products, inner, partial = column_row_parts(x, a_pieces, b_pieces, f)
     result, join = _summed(partial, value_bytes)
     return Split(
         COLUMN_ROW,
@@ -126,6 +124,13 @@ def _column_row(x, a, b, ranks, f, value_bytes, dense) -> Split:
         dense,
         (join,),
     )
+
+
+def column_row_parts(x: Any, a_pieces: Any, b_pieces: Any, f: Callable[..., Any]) -> tuple[list, list, list]:
+    """([X·A], [f(X·A)], [f(X·A)·B]) of each rank, with its own pieces of A and B."""
+    products = [x @ piece for piece in a_pieces]
+    inner = [f(product) for product in products]
+    return products, inner, [values @ piece for values, piece in zip(inner, b_pieces)]
 
 
 def _row_column(x, a, b, ranks, f, value_bytes, dense) -> Split:

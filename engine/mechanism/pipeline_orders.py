@@ -65,13 +65,13 @@ def own_order(work: list[int], own: list[float], stage: int, stages: int, stuck:
     for i in range(1, len(own)):
         waits = own[i] < 0
         number = int(-1 - own[i]) if waits else int(own[i])
-        if place_of(number) == stage and waits:
+        if place_of(number) % stages == stage and waits:
             forward = kind_of(number) == FORWARD
             stuck[0].append(stage)
             stuck[1].append(kind_of(number))
             stuck[2].append(batch_of(number))
             stuck[3].append(stage - 1 if forward else min(stage + 1, stages - 1))
-        elif place_of(number) == stage:
+        elif place_of(number) % stages == stage:
             work.append(number)
 
 

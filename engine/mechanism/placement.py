@@ -330,10 +330,16 @@ def messages(work: Work, axis_sizes: ByAxis) -> Messages:
 
 
 # -- bytes on the wires --------------------------------------------------------------------------------------
+def leaving(sent_bytes: Real, ranks: Real, together: Real) -> Real:
+    """Bytes that a member of a ring sends out of a place (a node, a leaf) where so many of its ranks are
+    together, on average: one hop in ``together`` leads out, none if all ranks are there."""
+    return ops.where(ranks > together, sent_bytes / together, 0.0)
+
+
 def ring_wires(sent_bytes: Real, at: Reach) -> ByWire:
-    """Bytes that a GPU sends around a ring, by wire, on average: one of ``per_node`` hops leaves the node."""
-    nic = ops.where(at.ranks > at.per_node, sent_bytes / at.per_node, 0.0)
-    spine = ops.where(at.ranks > at.per_leaf, sent_bytes / at.per_leaf, 0.0)
+    """Bytes that a GPU sends around a ring, by wire, on average."""
+    nic = leaving(sent_bytes, at.ranks, at.per_node)
+    spine = leaving(sent_bytes, at.ranks, at.per_leaf)
     return ByWire(sent_bytes - nic, nic, spine)
 
 

@@ -75,12 +75,16 @@ def shares(interval_s: Real, checkpoint_s: Real, mtbf_s: Real, restart_s: Real) 
     """
     check.positive(interval_s=interval_s, checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
     check.non_negative(restart_s=restart_s)
-    cycle_s = interval_s + checkpoint_s
-    x = ops.minimum(cycle_s / mtbf_s, 700.0)  # e^700 is about the largest double
     running = np.exp(-restart_s / mtbf_s)
-    kept = running * x / np.expm1(x)
-    useful = kept * interval_s / cycle_s
+    kept = _kept(interval_s + checkpoint_s, mtbf_s, running)
+    useful = kept * interval_s / (interval_s + checkpoint_s)
     return np.stack(np.broadcast_arrays(useful, kept - useful, running - kept, 1.0 - running), axis=-1)
+
+
+def _kept(cycle_s, mtbf_s, running):
+    """The share of the time in which work is done, or saved, that no failure undoes."""
+    x = ops.minimum(cycle_s / mtbf_s, 700.0)  # e^700 is about the largest double
+    return running * x / np.expm1(x)
 
 
 def lost_per_failure_s(interval_s: Real, checkpoint_s: Real, mtbf_s: Real) -> Real:
@@ -98,7 +102,10 @@ def lost_per_failure_s(interval_s: Real, checkpoint_s: Real, mtbf_s: Real) -> Re
 def useful_share(interval_s: Real, checkpoint_s: Real, mtbf_s: Real, restart_s: Real) -> Real:
     """The first of ``shares``: e^(−R/M) · x/(eˣ − 1) · τ/(τ+δ), with x = (τ+δ)/M. ``goodput`` is its
     first-order approximation."""
-    return shares(interval_s, checkpoint_s, mtbf_s, restart_s)[..., 0]
+    check.positive(interval_s=interval_s, checkpoint_s=checkpoint_s, mtbf_s=mtbf_s)
+    check.non_negative(restart_s=restart_s)
+    cycle_s = interval_s + checkpoint_s
+    return _kept(cycle_s, mtbf_s, np.exp(-restart_s / mtbf_s)) * interval_s / cycle_s
 
 
 def best_interval_s(checkpoint_s: Real, mtbf_s: Real) -> Real:

@@ -18,6 +18,7 @@ from engine.base import ops
 from engine.base.program import full, program
 from engine.base.types import Real
 
+NOT_OWN = [0.0]  # instead of somebody's own order (is_own)
 MOST = 18 * 18  # tiles of C, blocks of A, and of B
 # A block's state in the last wave: not in L2, used and evicted again, in L2, found there, read from HBM.
 AWAY, PUT_OUT, RESTING, FOUND, READ = 0, 1, 2, 3, 4
@@ -104,12 +105,55 @@ def read_wave(
             read(1 + tiles_m * tiles_k + step * tiles_n + column[number], room, newer, older, state, counts)
 
 
-@program(a_state=MOST, b_state=MOST, c_state=MOST, asked=(), read=(), wave_asked=(), wave_read=())
+def is_own(own: list[float], tiles: int) -> bool:
+    """Whether this column is an order of this many tiles: a 1, and then the tiles' numbers, row by row."""
+    return own[0] > 0 and len(own) == tiles + 1
+
+
 def run(
-    tiles_m: float, tiles_n: float, tiles_k: float, group: float, at_a_time: float, room: float, until: float
+    tiles_m: Real, tiles_n: Real, tiles_k: Real, group: Real, at_a_time: Real, room: Real, until: Real
 ) -> dict[str, Any]:
-    """All waves up to that of the program before ``until``: blocks read, and read from HBM, so far and in the
-    last wave.
+    """``run_in`` groups of rows."""
+    return run_in(tiles_m, tiles_n, tiles_k, group, at_a_time, room, until, NOT_OWN)
+
+
+@program(row=MOST, column=MOST, own=())
+def places(tiles_m: float, tiles_n: float, group: float, own: list[float]) -> dict[str, Any]:
+    """The row and the column of each program's tile: in groups of rows, or in somebody's ``own`` order
+    (is_own)."""
+    tiles_m, tiles_n, group = int(tiles_m), int(tiles_n), int(group)
+    row, column = placed(tiles_m, tiles_n, group, own)
+    return {"row": row, "column": column, "own": 1 if is_own(own, tiles_m * tiles_n) else 0}
+
+
+def placed(tiles_m: int, tiles_n: int, group: int, own: list[float]) -> tuple[list[int], list[int]]:
+    """(row, column) of each program's tile."""
+    count = tiles_m * tiles_n
+    row, column = full(count, 0), full(count, 0)
+    for number in range(count):
+        if is_own(own, count):
+            tile = int(own[number + 1])
+            row[number], column[number] = tile // tiles_n, tile % tiles_n
+        else:
+            first, place = number // (group * tiles_n) * group, number % (group * tiles_n)
+            height = min(tiles_m - first, group)
+            row[number], column[number] = first + place % height, place // height
+    return row, column
+
+
+@program(a_state=MOST, b_state=MOST, c_state=MOST, asked=(), read=(), wave_asked=(), wave_read=())
+def run_in(
+    tiles_m: float,
+    tiles_n: float,
+    tiles_k: float,
+    group: float,
+    at_a_time: float,
+    room: float,
+    until: float,
+    own: list[float],
+) -> dict[str, Any]:
+    """All waves up to that of the program before ``until``, in groups of rows or in somebody's ``own`` order
+    (is_own): blocks read, and read from HBM, so far and in the last wave.
 
     a_state[row of tiles · tiles_k + step] and b_state[step · tiles_n + column] give each block's state at the
     end, c_state[number of the program] whether it is waiting (0), done (1), or in that wave (2).
@@ -119,11 +163,7 @@ def run(
     blocks = all_a + tiles_k * tiles_n
     newer, older, state = full(blocks + 1, 0), full(blocks + 1, 0), full(blocks + 1, 0)
     counts, before, start, end = full(3, 0), full(3, 0), 0, 0
-    row, column = full(tiles_m * tiles_n, 0), full(tiles_m * tiles_n, 0)
-    for number in range(tiles_m * tiles_n):
-        first, place = number // (group * tiles_n) * group, number % (group * tiles_n)
-        height = min(tiles_m - first, group)
-        row[number], column[number] = first + place % height, place // height
+    row, column = placed(tiles_m, tiles_n, group, own)
     while start < until:
         for i in range(3):
             before[i] = counts[i]

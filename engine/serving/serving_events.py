@@ -159,6 +159,20 @@ def rounds(outputs: list[int]) -> list[int]:
     return [max(0, outputs[i] - 1) for i in range(len(outputs))]
 
 
+def piece(left: float, room: float) -> float:
+    """How many of a prompt's tokens a step reads: all that are left, or as many as its budget still has room
+    for."""
+    return min(left, max(0, room))
+
+
+def has_no_room(asks: float, held: float, inside: int, seats: float, capacity: float) -> bool:
+    """Whether a request that ``asks`` for so many tokens of cache must wait: all seats are taken, or beside
+    what is ``held`` it would leave less than WATERMARK of the capacity. An empty server may be filled to the
+    last token."""
+    most = capacity if inside == 0 else (1 - WATERMARK) * capacity
+    return inside >= seats or (asks > 0 and held + asks > most)
+
+
 def enter(r: int, step: int, due: list[int], due_of: list[int]) -> None:
     """Note the step at which a request will be done, in order."""
     place = bisect_left(due, step)
@@ -353,12 +367,11 @@ def serve(
                 place += 1
                 continue
             new = prompts[r] + made[r] - done[r]  # a preempted request prefills its own output again
-            takes = min(new, max(0, room - fresh)) if mode == CHUNKED else new
+            takes = piece(new, room - fresh) if mode == CHUNKED else new
             asks = 0 if holding[r] > 0 else prompts[r] + made[r] + (0 if apart or new == 0 else 1)
             inside = len(running[who]) + len(joined)
             full_up = (
-                inside >= most_running
-                or (asks > 0 and held[who] + asks > (capacity if inside == 0 else (1 - WATERMARK) * capacity))
+                has_no_room(asks, held[who], inside, most_running, capacity)
                 or (takes == 0 and new > 0)
                 or (mode != CHUNKED and fresh > 0 and fresh + takes > budget)
             )

@@ -69,26 +69,78 @@ def test_a_reader_runs_sees_a_slip_and_solves_it(visit, origin):
     expect(hand.page.locator(FIGURE)).to_have_count(0)
 
 
-@pytest.mark.parametrize("name", puzzles.names())
-def test_each_solution_passes_is_counted_and_is_still_there_later(visit, static, name):
-    """In the page's own Python, one in three on a phone; the line at the lesson's end counts it."""
-    puzzle = puzzles.puzzle(name)
-    window = visit(**(PHONE if puzzles.names().index(name) % 3 == 0 else {}))
+def of_lessons():
+    """Lesson -> the names of its puzzles."""
+    found = {}
+    for name in puzzles.names():
+        found.setdefault(puzzles.puzzle(name).LESSON, []).append(name)
+    return found
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_each_solution_passes_is_shown_and_counted(visit, static, half):
+    """Every other lesson on a phone, one window for each half: by keyboard, in the page's own Python. What comes of the
+    code is drawn, in the lesson's figure or in a picture, and the line at the lesson's end counts."""
+    window = visit(**(PHONE if half else {}))
     window.forgive("ERR_ABORTED")  # it leaves a page while figures still come
-    hand = Hand(window.go(f"{static}{puzzle.LESSON}/"), name)
-    expect(hand.page.locator("[data-lesson-end]")).to_contain_text("puzzles 0 of 1")
-    hand.write(puzzle.START)
-    hand.press("Check")
-    expect(hand.said).to_have_attribute("data-verdict", "wrong")
-    hand.write(puzzle.SOLUTION)
-    hand.press("Check")
-    hand.waits_for("Right, for")
-    expect(hand.page.locator("[data-lesson-end]")).to_contain_text("puzzles 1 of 1")
-    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert hand.page.evaluate(wide) == 0
-    hand.page.reload()
+    for lesson, names in list(of_lessons().items())[half::2]:
+        page = window.go(f"{static}{lesson}/")
+        expect(page.locator("[data-lesson-end]")).to_contain_text(f"puzzles 0 of {len(names)}")
+        for name in names:
+            hand = Hand(page, name)
+            hand.write(puzzles.puzzle(name).SOLUTION)
+            page.keyboard.press("Control+Shift+Enter")
+            hand.waits_for("Right, for")
+            drawn = (
+                page.locator(FIGURE)
+                if hand.puzzle.get_attribute("data-figure")
+                else hand.puzzle.locator(".puzzle-rows")
+            )
+            expect(drawn).to_be_visible()
+        expect(page.locator("[data-lesson-end]")).to_contain_text(f"puzzles {len(names)} of {len(names)}")
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(wide) == 0, lesson
+    page.reload()
     expect(hand.puzzle).to_have_attribute("data-solved", "")
-    expect(hand.area).to_have_value(puzzle.SOLUTION)
+    expect(hand.area).to_have_value(puzzles.puzzle(name).SOLUTION)
+
+
+def test_a_wrong_move_is_pictured_where_it_happens_and_the_picture_goes_with_it(visit, static):
+    """Best fit's address, marked; and what no reader can see of it is said."""
+    puzzle = puzzles.puzzle("best_fit")
+    hand = Hand(visit().go(f"{static}{puzzle.LESSON}/"), "best_fit")
+    hand.write(puzzle.WRONG["worst fit"][0])
+    hand.press("Check")
+    hand.waits_for("the smallest of these")
+    assert hand.puzzle.locator('.puzzle-track > [data-look="wrong"]').count() == 1
+    assert "after each request" in hand.puzzle.locator(".puzzle-rows").get_attribute("aria-label")
+    hand.write("1 +")
+    hand.press("Run")
+    hand.waits_for("Line 1")
+    expect(hand.puzzle.locator(".puzzle-rows")).to_have_count(0)
+
+
+DRIVES = {  # what each of these has the lesson's figure say, and what stays of the first while the second is there
+    "hide_buckets": "As you cut it",
+    "order_tiles": "In your order",
+}
+
+
+@pytest.mark.parametrize("name", DRIVES)
+def test_the_lessons_figure_shows_what_the_code_gave(visit, static, name):
+    puzzle = puzzles.puzzle(name)
+    hand = Hand(visit().go(f"{static}{puzzle.LESSON}/"), name)
+    summary = hand.page.locator(f"{FIGURE} [data-summary]")
+    told = []
+    for code in (puzzle.START, puzzle.SOLUTION):
+        hand.write(code)
+        hand.press("Run")
+        hand.waits_for("blocks come" if name == "order_tiles" else "AllReduce ends")
+        expect(summary).to_contain_text(DRIVES[name])
+        if told:
+            expect(summary).not_to_have_text(told[0])
+        told.append(summary.inner_text())
+    assert told[0] != told[1]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -229,46 +281,39 @@ def test_the_frame_can_neither_read_the_page_nor_ask_anybody(hand):
     assert json.loads(tried) == {"parent": "no", "kept": "no"}
 
 
-@pytest.mark.parametrize("name", ["gather_ahead", "order_tiles", "pick_buckets"])
-def test_a_sample_is_judged_in_firefox(static, name):
-    puzzle, firefox = puzzles.puzzle(name), Firefox()
-    try:
-        tab = firefox.open()
-        tab.go(f"{static}{puzzle.LESSON}/")
-        tab.until("() => !!document.querySelector('[data-puzzle][data-ready]')")
-        judged_in(tab, puzzle.SOLUTION, "check", "Right, for")
-    finally:
-        firefox.close()
-
-
-def judged_in(tab, code, task, words):
+def judged_in(tab, name, code, task, words):
     """Put code into Firefox's editor and judge it, until the page says these words."""
+    tab.until("name => !!document.querySelector(`[data-puzzle=${name}][data-ready]`)", name)
     tab.ask(
-        "(code, task) => { const puzzle = document.querySelector('[data-puzzle]'), area = puzzle.querySelector('textarea');"
+        "(name, code, task) => { const puzzle = document.querySelector(`[data-puzzle=${name}]`), area = puzzle.querySelector('textarea');"
         " area.focus(); return new Promise(done => { const wait = setInterval(() => { if (!puzzle.dataset.ready) return;"
         " clearInterval(wait); area.value = code; area.dispatchEvent(new Event('input'));"
         " puzzle.querySelector(`[data-${task}]`).click(); done(1); }, 20); }); }",
+        name,
         code,
         task,
     )
-    said = "words => document.querySelector('[data-puzzle] [data-said]').textContent.includes(words)"
-    tab.until(said, words, seconds=40)
-    tab.until("() => document.querySelector('[data-puzzle]').dataset.busy === undefined")
+    said = "(name, words) => document.querySelector(`[data-puzzle=${name}] [data-said]`).textContent.includes(words)"
+    tab.until(said, name, words, seconds=60)
+    tab.until("name => document.querySelector(`[data-puzzle=${name}]`).dataset.busy === undefined", name)
 
 
-def test_in_firefox(static):
+def test_all_of_them_in_firefox(static):
+    """In one window: every solution; in lesson 07 code that would never end, and the figure."""
     firefox = Firefox()
     try:
         tab = firefox.open()
+        for lesson, names in of_lessons().items():
+            tab.go(f"{static}{lesson}/")
+            for name in names:
+                judged_in(tab, name, puzzles.puzzle(name).SOLUTION, "check", "Right, for")
         tab.go(static + LESSON)
-        tab.until("() => !!document.querySelector('[data-puzzle][data-ready]')")
         for code, task, words in (
-            (PUZZLE.SOLUTION, "check", "Right, for 5 sizes"),
             (ENDLESS["a loop"][0], "run", "Is there a loop that never ends?"),
             (ENDLESS["recursion"][0], "run", "Line 2: A function calls itself"),
             (PUZZLE.START, "run", "holds the activations of 8"),
         ):
-            judged_in(tab, code, task, words)
+            judged_in(tab, "one_f_one_b", code, task, words)
         drawn = "() => document.querySelector('.puzzle + figure [data-summary]')?.textContent.includes('your schedule')"
         tab.until(drawn)
         time.sleep(0.2)

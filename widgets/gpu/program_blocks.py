@@ -5,7 +5,7 @@ import numpy as np
 from bokeh.core.properties import value
 
 from engine.one_gpu import tile_order, tiling
-from engine.one_gpu.tile_order import FOUND, MOST, PUT_OUT, READ, RESTING
+from engine.one_gpu.tile_order import FOUND, MOST, NOT_OWN, PUT_OUT, READ, RESTING
 from widgets.kit.controls import Choice, Number, Player
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import ring
@@ -82,6 +82,9 @@ class ProgramBlocks(Widget):
     room = Number("L2 has room for", 60, 4, 400, stops=64, whole=True, more=True, help="Blocks of A and B")
     play = Player("Start the programs", frames=MOST, seconds_per_frame=0.5, default=9, tween=1)
 
+    own = tuple(NOT_OWN)
+    given = {"own": own}  # a reader's order, as tile_order.is_own reads it
+
     presets = {
         "Triton's example: 9 × 9 tiles": {},
         "One program at a time": {"at_a_time": 1, "play": 6},
@@ -135,18 +138,26 @@ class ProgramBlocks(Widget):
         """The number of the one that was started last."""
         return self.started() - 1.0
 
-    def run(self, group, until):
-        return tile_order.run(
-            self.tiles(), self.tiles(), self.steps(), group, self.at_a_time, self.room, until
+    def run(self, group, until, own=NOT_OWN):
+        return tile_order.run_in(
+            self.tiles(), self.tiles(), self.steps(), group, self.at_a_time, self.room, until, own
         )
 
     @once
     def so_far(self):
-        return self.run(self.group, self.started())
+        return self.run(self.group, self.started(), self.own)
 
     @once
     def whole(self):
-        return self.run(self.group, self.count())
+        return self.run(self.group, self.count(), self.own)
+
+    @once
+    def places(self):
+        return tile_order.places(self.tiles(), self.tiles(), self.group, self.own)
+
+    def is_own(self):
+        """Whether a reader's order is drawn."""
+        return self.places()["own"] > 0
 
     @once
     def best_read(self):
@@ -159,11 +170,12 @@ class ProgramBlocks(Widget):
     def excess(self):
         return self.whole()["read"] / self.best_read()
 
-    def row(self, number):
-        return tile_order.tile_row(number, self.tiles(), self.tiles(), self.group)
+    def row(self):
+        """Of the program that was started last."""
+        return np.sum(np.where(self.program() == CELLS, self.places()["row"], 0.0))
 
-    def column(self, number):
-        return tile_order.tile_column(number, self.tiles(), self.tiles(), self.group)
+    def column(self):
+        return np.sum(np.where(self.program() == CELLS, self.places()["column"], 0.0))
 
     def masked(self):
         return tiling.masked_share(self.side, self.side, self.block, self.block)
@@ -224,7 +236,7 @@ class ProgramBlocks(Widget):
     def of_c(self):
         state = self.so_far()["c_state"]
         number = np.where(state >= 0, CELLS, state)
-        row, column = self.row(number), self.column(number)
+        row, column = self.places()["row"], self.places()["column"]
         boxes = self.boxes(row, column, self.tiles(), self.tiles(), C)
         return {
             "program": number,
@@ -239,12 +251,12 @@ class ProgramBlocks(Widget):
     def numbers(self):
         """The programs' numbers in their tiles, where there is room for them."""
         seen = (CELLS[:NUMBERED] < self.count()) & (self.count() <= NUMBERED)
-        number = np.where(seen, CELLS[:NUMBERED], 0.0)
-        tile = self.boxes(self.row(number), self.column(number), self.tiles(), self.tiles(), C)
+        row, column = (np.where(seen, self.places()[name][:NUMBERED], 0.0) for name in ("row", "column"))
+        tile = self.boxes(row, column, self.tiles(), self.tiles(), C)
         return {
             "x": np.where(seen, fig.midpoint(tile["left"], tile["right"]), OUT_OF_SIGHT),
             "y": fig.midpoint(tile["bottom"], tile["top"]),
-            "text": show(number, "count"),
+            "text": show(np.where(seen, CELLS[:NUMBERED], 0.0), "count"),
         }
 
     @hint("of_c")
@@ -262,7 +274,7 @@ class ProgramBlocks(Widget):
     @part(*GRID, "group", "play", shown=False)
     def current(self):
         """The tile of the program that was started last, its strip of A and its strip of B."""
-        row, column, last = self.row(self.program()), self.column(self.program()), self.steps() - 1.0
+        row, column, last = self.row(), self.column(), self.steps() - 1.0
         tile = self.boxes(row, column, self.tiles(), self.tiles(), C)
         of_a = self.boxes(row, last, self.tiles(), self.steps(), A)
         top, bottom = (self.boxes(step, column, self.steps(), self.tiles(), B) for step in (0.0, last))
@@ -333,7 +345,7 @@ class ProgramBlocks(Widget):
     @part(*GRID, "group", "play", shown=False)
     def words(self):
         """What the program that was started last computes, and where it reads."""
-        row, column = self.row(self.program()), self.column(self.program())
+        row, column = self.row(), self.column()
         block, side = show(self.block, "count"), show(self.side, "count")
         tile = f"({show(row, 'count')}, {show(column, 'count')})"
         return {
@@ -461,6 +473,7 @@ class ProgramBlocks(Widget):
 
     def summary(self):
         order = choose(self.group > 1, f"In groups of {show(self.group, 'count')} rows", "In row-major order")
+        order = choose(self.is_own(), "In your order", order)
         (asked, _), (read, _) = self.asked_and_read()
         reads = choose(self.wave_size() > 1, "programs read", "program reads")
         return (

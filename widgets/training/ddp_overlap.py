@@ -6,7 +6,7 @@ from engine import catalog
 from engine.base.units import MIB
 from engine.catalog import models
 from engine.executed import data_parallel
-from engine.executed.data_parallel import EMBEDDING, FORWARD_PASS
+from engine.executed.data_parallel import EMBEDDING, FORWARD_PASS, NOT_OWN
 from engine.mechanism import flops, hiding, matmul, start_ups
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
@@ -20,6 +20,7 @@ COMPUTE, NETWORK = (1.2, 1.95), (0.0, 0.75)  # bottom and top of the two lanes
 EVERY = ["model", "tokens", "wire_bytes_per_s", "bucket", "ranks", "alpha_s", "gpu", "gradient_bytes"]
 NUMBERS = ["", *map(str, range(1, data_parallel.MOST_LAYERS))]
 LARGEST = 8192 * MIB
+NOT_OF_YOURS = "not for the puzzle"  # what is said of the model where a reader's buckets are drawn
 BUCKET_STOPS = sorted(
     {
         25 * MIB,
@@ -92,6 +93,9 @@ class DdpOverlap(Widget):
         "Gradients sent in", {"bf16": ("bf16", 2.0), "fp32": ("fp32", 4.0)}, "bf16", more=True
     )
 
+    own = tuple(NOT_OWN)
+    given = {"own": own}  # a reader's buckets, as data_parallel.own_step reads them
+
     presets = {
         "8B, one GPU in each node": {},
         "Buckets of 96 MiB": {"bucket": 96 * MIB},
@@ -139,7 +143,12 @@ class DdpOverlap(Widget):
             self.alpha_s,
             self.bucket,
             bytes_per_gradient=self.gradient_bytes,
+            own=self.own,
         )
+
+    def is_own(self):
+        """Whether a reader's buckets are drawn."""
+        return self.run()["own"] > 0
 
     def needed_tokens(self):
         return hiding.tokens_to_hide(
@@ -218,7 +227,11 @@ class DdpOverlap(Widget):
             "y": np.array([COMPUTE[1], NETWORK[0]]),
             "shift": np.array([-14.0, 14.0]),
             "text": [
-                f"compute stream: forward, then backward from the last layer, {compute}",
+                choose(
+                    self.is_own(),
+                    f"compute stream: the puzzle's backward pass, {compute}",
+                    f"compute stream: forward, then backward from the last layer, {compute}",
+                ),
                 f"communication stream: {buckets} AllReduces, {wire}",
             ],
             "narrow": [f"compute: {compute}", f"{buckets} AllReduces: {wire}"],
@@ -330,16 +343,18 @@ class DdpOverlap(Widget):
 
     @readout("Best bucket, by the rule")
     def best(self):
-        return show(self.best_bucket(), "bytes_binary")
+        return choose(self.is_own(), NOT_OF_YOURS, show(self.best_bucket(), "bytes_binary"))
 
     @readout("Tokens needed to hide")
     def needed(self):
-        return show(self.needed_tokens(), "tokens"), self.needed_tokens() > self.tokens
+        needed = self.needed_tokens()
+        words = choose(self.is_own(), NOT_OF_YOURS, show(needed, "tokens"))
+        return words, (needed > self.tokens) & (self.run()["own"] < 1)
 
     @regime(target=True)
     def wire_bound(self):
         needed = self.needed_tokens()
-        return needed > self.tokens, (
+        return (needed > self.tokens) & (self.run()["own"] < 1), (
             f"You found the wire's wall: at {show(self.wire_bytes_per_s, 'bytes_per_s')} the bytes alone "
             "need "
             f"{show(needed, 'tokens')} on each GPU to hide, and there are {show(self.tokens, 'tokens')}. No "
@@ -353,7 +368,7 @@ class DdpOverlap(Widget):
     def too_many(self):
         found = self.run()
         many = self.start_ups_s() / found["wire_s"]
-        outlasts = found["wire_s"] > self.backward_s()
+        outlasts = (found["wire_s"] > self.backward_s()) & (found["own"] < 1)
         return (many > 0.2) & outlasts & (self.best_bucket() > self.bucket), (
             f"Start-ups are {show(many, 'percent', 2)} of the wire's time, and the wire is what the step "
             f"waits for: {show(found['buckets'], 'count')} buckets are too many. First response: larger "
@@ -362,9 +377,11 @@ class DdpOverlap(Widget):
 
     def summary(self):
         found = self.run()
+        yours = choose(self.is_own(), "As you cut it, ", "")
         return (
-            f"{counted(found['buckets'], 'bucket takes', 'buckets take')} {show(found['wire_s'], 'seconds')} "
-            f"on the wire, and {show(found['exposed_s'], 'seconds')} of it is exposed after "
+            f"{yours}{counted(found['buckets'], 'bucket takes', 'buckets take')} "
+            f"{show(found['wire_s'], 'seconds')} on the wire, and "
+            f"{show(found['exposed_s'], 'seconds')} of it is exposed after "
             f"{show(found['compute_s'], 'seconds')} of compute."
         )
 

@@ -15,17 +15,17 @@ from types import ModuleType
 
 from engine.base import check
 
-SHARED = "judging"
+SHARED = ("judging", "pipelines")
 
 
 def names() -> list[str]:
     """The names of all puzzles, in the order of their lessons."""
-    found = [module.name for module in pkgutil.iter_modules(__path__) if module.name != SHARED]
+    found = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED]
     return sorted(found, key=lambda name: (puzzle(name).LESSON, name))
 
 
 def puzzle(name: str) -> ModuleType:
     """The puzzle of this name; ValueError otherwise."""
-    known = {module.name for module in pkgutil.iter_modules(__path__)} - {SHARED}
+    known = {module.name for module in pkgutil.iter_modules(__path__)} - set(SHARED)
     check.one_of(known, puzzle=name)
     return importlib.import_module(f"{__name__}.{name}")

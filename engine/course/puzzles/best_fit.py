@@ -1,6 +1,6 @@
 """A best-fit allocator that splits blocks and merges them again."""
 
-from engine.course.puzzles.judging import Slip, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
 
 TITLE = "a best-fit allocator"
 LESSON = "15-caching-allocator"
@@ -139,7 +139,7 @@ def run(function):
     asked = parsed(text)
     given = addresses_of(function, asked, capacity)
     said = [f"{worded(asked[at])} → {given[at]}" for at in range(len(asked)) if asked[at][0] == "take"]
-    return f"Of {capacity} bytes, {', '.join(said)}.", None
+    return f"Of {capacity} bytes, {', '.join(said)}.", drawn(given, asked, capacity)
 
 
 def check(function):
@@ -191,7 +191,7 @@ def compare(given, asked, capacity):
         else:
             wanted = taken_at(free, taken, request[1], request[2])
         if given[at] != wanted:
-            raise Slip(explained(given[at], wanted, asked, at, before))
+            raise Slip(explained(given[at], wanted, asked, at, before), drawn(given, asked, capacity, at))
 
 
 def taken_at(free, taken, name, size):
@@ -241,3 +241,24 @@ def explained(given, wanted, asked, at, free):
     if inside:
         return f"{where}: what is asked for comes first in its block, the rest stays free."
     return f"{where}: choose the smallest of these that is large enough, of equal ones the lowest."
+
+
+def drawn(given, asked, capacity, wrong=-1):
+    """The segment after each request: what is taken, where the reader's answers put it."""
+    taken, lines, last = {}, [], len(asked) - 1 if wrong < 0 else wrong
+    for at in range(last + 1):
+        name = asked[at][1]
+        if asked[at][0] == "free":
+            taken.pop(name, None)
+        elif given[at] is not None:
+            taken[name] = (given[at], asked[at][2])
+        boxes = []
+        for each in taken:
+            start = max(0, min(capacity, taken[each][0]))
+            end = max(start, min(capacity, taken[each][0] + taken[each][1]))
+            boxes.append(box(start, end, each, "wrong" if at == wrong and each == name else "hbm"))
+        lines.append((worded(asked[at]), [box(0, capacity, "", "idle")] + boxes))
+    key = {"hbm": "taken", "idle": "free"}
+    if wrong >= 0:
+        key["wrong"] = "not where best fit puts it"
+    return picture(lines, key, f"The {capacity} bytes after each request.", "bytes")

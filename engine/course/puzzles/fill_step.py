@@ -1,6 +1,7 @@
 """One step of a server: who writes a token, and which pieces of the waiting prompts are read beside."""
 
-from engine.course.puzzles.judging import Slip, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
+from engine.serving.serving_events import has_no_room, piece
 
 TITLE = "fill a step under two limits"
 LESSON = "12-disaggregated-serving"
@@ -96,12 +97,13 @@ DAY = (  # when each request comes, ms, and the tokens of its prompt and its ans
 def run(function):
     """A server's day by the reader's plan: waits and pauses."""
     requests, budget, seats = DAY
-    first, pause = day(function, requests, budget, seats)
+    plans = []
+    first, pause = day(function, requests, budget, seats, plans)
     waits = ", ".join([f"{first[at] - requests[at][0]:.0f}" for at in range(len(requests))])
     return (
         f"Prompts of {', '.join([str(each[1]) for each in requests])} tokens, a budget of {budget}, {seats} seats: the first tokens come after {waits} ms, and "
         f"nobody waits longer than {pause:.0f} ms for the next one.",
-        None,
+        drawn(plans),
     )
 
 
@@ -144,12 +146,12 @@ def pieces_of(function, writing, waiting, budget, seats):
 
 
 def planned(writing, waiting, budget, seats):
-    """The plan by the rule: in order of arrival, as much as fits."""
-    room, reads = budget - writing, []
+    """The plan by the engine's rules, for a cache without an end."""
+    fresh, reads = 0, []
     for left in waiting:
         inside = writing + len([each for each in reads if each])
-        reads.append(max(0, min(left, room)) if inside < seats else 0)
-        room -= reads[-1]
+        reads.append(0 if has_no_room(0, 0, inside, seats, 0) else piece(left, budget - writing - fresh))
+        fresh += reads[-1]
     return reads
 
 
@@ -161,14 +163,16 @@ def compare(reads, writing, waiting, budget, seats):
     at = [at for at in range(len(wanted)) if reads[at] != wanted[at]][0]
     where = f"With {writing} answers, prompts of {list(waiting)} left, a budget of {budget} and {seats} seats: prompt {at} must get {wanted[at]} and gets {reads[at]}"
     if reads[at] == 0 and sum(reads[:at]) > 0:
-        raise Slip(f"{where}. There is room for more.")
+        raise Slip(f"{where}. There is room for more.", of_a_step(reads, wanted, writing, budget))
     raise Slip(
-        f"{where}. Prompts are read in order of arrival, in pieces where they must be, and as much as the limits allow."
+        f"{where}. Prompts are read in order of arrival, in pieces where they must be, and as much as the limits allow.",
+        of_a_step(reads, wanted, writing, budget),
     )
 
 
-def day(function, requests, budget, seats):
-    """When each request's first token comes, and the longest pause between two tokens of anyone, ms."""
+def day(function, requests, budget, seats, plans=None):
+    """When each request's first token comes, and the longest pause between two tokens of anyone, ms. ``plans`` takes
+    what each step does: for each request the tokens read, or -1 where it writes one."""
     now, came, first, last, pause = 0.0, 0, {}, {}, 0.0
     left, to_write = [each[1] for each in requests], [each[2] for each in requests]
     waiting, writing = [], []
@@ -183,6 +187,13 @@ def day(function, requests, budget, seats):
             raise Slip(
                 f"{len(waiting)} prompts wait, nobody writes, and nothing is read: so it would stay for ever."
             )
+        if plans is not None:
+            plans.append(
+                [
+                    reads[waiting.index(r)] if r in waiting else -1 if r in writing else 0
+                    for r in range(len(requests))
+                ]
+            )
         now += BEGIN_MS + TOKEN_MS * (sum(reads) + len(writing))
         for at in range(len(reads)):
             left[waiting[at]] -= reads[at]
@@ -195,3 +206,57 @@ def day(function, requests, budget, seats):
         waiting = [r for r in waiting if left[r]]
         writing = [r for r in writing + done if to_write[r]]
     return [first[r] for r in range(len(requests))], pause
+
+
+MOST_DRAWN = 24  # steps
+
+
+def drawn(plans):
+    """The first steps of the day from left to right, and what each does for each request."""
+    lines = []
+    for r in range(len(plans[0])):
+        boxes = []
+        for step in range(min(MOST_DRAWN, len(plans))):
+            if plans[step][r]:
+                boxes.append(
+                    box(
+                        step,
+                        step + 1,
+                        "" if plans[step][r] < 0 else plans[step][r],
+                        "hbm" if plans[step][r] < 0 else "compute",
+                    )
+                )
+        lines.append((f"request {r}", boxes))
+    key = {"compute": "tokens of its prompt are read", "hbm": "a token is written"}
+    return picture(
+        lines,
+        key,
+        f"The first {min(MOST_DRAWN, len(plans))} steps, and what each does for each request.",
+        "steps",
+    )
+
+
+def of_a_step(reads, wanted, writing, budget):
+    """A step's budget: the answers' tokens and the pieces of prompts, in the reader's plan and by the rule."""
+    lines = []
+    for name, plan in (("yours", reads), ("the rule's", wanted)):
+        boxes, at = [box(0, min(writing, budget), "", "hbm")], writing
+        for i in range(len(plan)):
+            if plan[i]:
+                boxes.append(
+                    box(
+                        at,
+                        at + plan[i],
+                        i,
+                        "wrong" if name == "yours" and plan[i] != wanted[i] else "compute",
+                    )
+                )
+                at += plan[i]
+        lines.append((name, boxes))
+    lines.append(("budget", [box(0, budget, budget, "plain")]))
+    key = {
+        "hbm": "answers",
+        "compute": "a piece of a prompt, by its number",
+        "wrong": "not as the rule has it",
+    }
+    return picture(lines, key, "What fills the step, in your plan and by the rule.", "tokens")

@@ -1,6 +1,7 @@
 """A cache of compiled graphs, each behind its guards: which graph runs which call."""
 
-from engine.course.puzzles.judging import Slip, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
+from engine.one_gpu.guards import SMALLEST_OPEN, call_graph
 
 TITLE = "guards, and a cache of graphs"
 LESSON = "18-torch-compile"
@@ -120,7 +121,7 @@ def run(function):
     calls = parsed(text)
     ran = ran_of(function, calls, limit)
     said = ", ".join([f"{calls[at][1]} by {named(ran[at])}" for at in range(len(calls))])
-    return f"Calls of {calls[0][0]}, by size: {said}.", None
+    return f"Calls of {calls[0][0]}, by size: {said}.", drawn(ran, calls)
 
 
 def check(function):
@@ -164,36 +165,60 @@ def compare(given, calls, limit):
             here = ", ".join([f"{n} for {guards(before[n])}" for n in range(len(before))]) or "none yet"
             raise Slip(
                 f"At call {at} of {', '.join([f'{dtype} {size}' for dtype, size in calls])}: {named(wanted)} must run, and you gave {named(given[at])}. "
-                f"Graphs: {here}. {why}"
+                f"Graphs: {here}. {why}",
+                drawn(given, calls, at),
             )
 
 
 def ran_by(call, graphs, compiled, limit):
-    """The number of the graph that runs a call, compiled now if need be, and why this one."""
-    dtype, size = call
-    holding = [n for n in range(len(graphs)) if holds(graphs[n], call)]
-    if holding:
-        more = ", and the newest runs" if len(holding) > 1 else ""
-        return holding[-1], f"Its guards hold{more}: nothing is compiled."
-    if len(graphs) >= limit:
+    """The number of the graph that runs a call by the engine's rule, and why this one."""
+    others = [graph for graph in graphs if graph[0] != call[0]]
+    also = " There is a guard on the dtype." if others and len(others) == len(graphs) else ""
+    number, held, new, differs = call_graph(call, graphs, compiled, limit)
+    if held:
+        return number, f"Its guards hold{', and the newest runs' if held > 1 else ''}: nothing is compiled."
+    if not new:
         return None, f"No more than {limit} may be compiled, and no graph's guards hold."
-    differs = [each for each in compiled if each != size]
-    if size < 2:
+    why = "for this size alone"
+    if differs is not None:
+        why = f"size {differs} came before, so the size is left open"
+    elif call[1] < SMALLEST_OPEN:
         why = "sizes 0 and 1 get a graph of their own"
-    elif differs:
-        why = f"size {differs[0]} came before, so the size is left open"
-    else:
-        why = "for this size alone"
-    other = [graph for graph in graphs if graph[0] != dtype]
-    also = " There is a guard on the dtype." if other and len(other) == len(graphs) else ""
-    graphs.append((dtype, None if differs and size > 1 else size))
-    compiled.append(size)
-    return len(graphs) - 1, f"No guards hold, and a graph can still be compiled: {why}.{also}"
+    return number, f"No guards hold, and a graph can still be compiled: {why}.{also}"
 
 
-def holds(graph, call):
-    """Whether a graph's guards hold for a call."""
-    return graph == call or (graph == (call[0], None) and call[1] > 1)
+def drawn(given, calls, wrong=None):
+    """The calls from left to right, and in the row of each graph those that it runs."""
+    lines = [
+        ("calls", [box(at, at + 1, f"{calls[at][0][0]}{calls[at][1]}", "plain") for at in range(len(calls))])
+    ]
+    for graph in sorted({each for each in given if each is not None}):
+        here = [at for at in range(len(given)) if given[at] == graph]
+        lines.append(
+            (
+                f"graph {graph}",
+                [
+                    box(at, at + 1, "✗" if at == wrong else "", "wrong" if at == wrong else "compute")
+                    for at in here
+                ],
+            )
+        )
+    eager = [at for at in range(len(given)) if given[at] is None]
+    if eager:
+        lines.append(
+            (
+                "eager",
+                [
+                    box(at, at + 1, "✗" if at == wrong else "", "wrong" if at == wrong else "idle")
+                    for at in eager
+                ],
+            )
+        )
+    return picture(
+        lines,
+        {"wrong": "✗ another one must run it"} if wrong is not None else {},
+        "The graph that runs each call.",
+    )
 
 
 def guards(graph):

@@ -1,7 +1,7 @@
 """Gradients into buckets, so that as little as can be is left to wait for after the backward pass."""
 
 from engine.course.puzzles.judging import Slip, rows, shown, whole
-from engine.mechanism.timeline import schedule
+from engine.executed.data_parallel import behind
 
 TITLE = "hide the AllReduce"
 LESSON = "04-data-parallel"
@@ -96,7 +96,7 @@ def run(function):
     return (
         f"Gradients of {sizes[0]} MB every {ready[0]} ms, start-up {start_up:g} ms, {per_mb:g} ms for a MB: with buckets of {shown(counts)} the last "
         f"AllReduce ends at {end[-1]:g} ms, {end[-1] - ready[-1]:g} ms after the backward pass.",
-        None,
+        drawn(counts, CASES[0]),
     )
 
 
@@ -126,18 +126,16 @@ def counts_of(function, case):
 
 
 def sent(counts, case):
-    """When each bucket's AllReduce starts and ends, by the engine's timetable of two streams."""
+    """When each bucket's AllReduce starts and ends, by the engine's step of two streams."""
     ready, sizes, start_up, per_mb = case
-    stream, lasts, after, first = [0] * len(ready), [], [[] for _ in ready], 0
+    lasts, ends, last = [0.0], [], -1  # the forward pass takes no time here
     for i in range(len(ready)):
         lasts.append(ready[i] - (ready[i - 1] if i else 0))
     for count in counts:
-        stream.append(1)
-        lasts.append(start_up + per_mb * sum(sizes[first : first + count]))
-        first += count
-        after.append([first - 1])
-    start, end, _ = schedule(2, stream, lasts, [0.0] * len(stream), after)
-    return start[len(ready) :], end[len(ready) :]
+        last += count
+        ends.append(last)
+    _, _, start, end = behind(lasts, sizes, ends, start_up, per_mb)
+    return start[len(lasts) :], end[len(lasts) :]
 
 
 def earliest(case):
@@ -160,5 +158,15 @@ def require_earliest(counts, case):
         raise Slip(
             f"Gradients of {list(sizes)} MB are ready at {list(ready)} ms: with buckets of {shown(counts)} the last AllReduce ends at {end[-1]:g} ms, and all "
             f"could be through at {best:g}. The wire idles {start[0]:g} ms before its first AllReduce and {idle:g} ms later on, and takes "
-            f"{start_up * len(counts):g} ms for start-ups."
+            f"{start_up * len(counts):g} ms for start-ups.",
+            drawn(counts, case),
         )
+
+
+def drawn(counts, case):
+    """The state of the figure ``ddp_overlap``, as data_parallel.own_step reads it."""
+    ready, sizes, start_up, per_mb = case
+    return {
+        "set": {},
+        "give": {"own": [1, len(sizes), start_up, per_mb] + list(ready) + list(sizes) + list(counts)},
+    }

@@ -7,6 +7,7 @@ or raises ``Slip`` with the same two.
 
 FILE = "<string>"  # as Python calls a text that it executes
 MOST_LINES, MOST_CHARACTERS = 200, 8000  # that a reader's code may print
+ENDS_NOT = "A function calls itself without end"
 LONGEST = 160  # characters of a value that is quoted
 
 
@@ -41,7 +42,7 @@ def tried(code, name, task):
     except SyntaxError as error:
         words, line = f"Python cannot read this line: {error.msg}.", error.lineno or 0
     except BaseException as error:  # SystemExit too: the reader's code says nothing about this process
-        words, line = said(error), line_of(error)
+        words, line = said(error), line_of(error, ENDS_NOT in said(error))
     return {"right": right, "words": words, "line": line, "printed": printed, "drawn": drawn}
 
 
@@ -67,7 +68,7 @@ def said(error):
     if kind in ("ImportError", "ModuleNotFoundError") or "XMLHttpRequest" in words:
         return "A puzzle needs no libraries; there is math to import, and nothing else."
     if isinstance(error, RecursionError) or "call stack" in words or "too much recursion" in words:
-        return "A function calls itself without end, or this nests too deeply."
+        return f"{ENDS_NOT}, or this nests too deeply."
     if (
         isinstance(error, MemoryError)
         or kind == "JavascriptError"
@@ -77,14 +78,15 @@ def said(error):
     return f"{kind}: {short(words)}" if words else kind
 
 
-def line_of(error):
-    """The line of the reader's code in which an error arose, 0 where it is not known."""
-    line, step = 0, error.__traceback__
+def line_of(error, too_deep=False):
+    """The line of the reader's code in which an error arose, 0 where it is not known. What is ``too_deep`` may have
+    ended on the way into the last call, so that the one before it says where it calls."""
+    lines, step = [0], error.__traceback__
     while step is not None:
         if step.tb_frame.f_code.co_filename == FILE:
-            line = step.tb_lineno
+            lines.append(step.tb_lineno)
         step = step.tb_next
-    return line
+    return lines[-2] if too_deep and len(lines) > 2 else lines[-1]
 
 
 def short(value):
@@ -116,6 +118,21 @@ def rows(value, call, wanted, most):
     if len(value) > most:
         raise Slip(f"{call} gave a list of {len(value)} entries; {most} would be the most that it can need.")
     return list(value)
+
+
+# -- pictures ------------------------------------------------------------------------------------------------
+LOOKS = ("compute", "deep", "hbm", "link", "network", "plain", "idle", "wrong")  # as the page's CSS has them
+
+
+def box(start, end, text="", look="plain"):
+    """A box of a picture, from a place to another, with a text in it if there is room."""
+    return [round(start, 4), round(end, 4), str(text), look]
+
+
+def picture(lines, key, says, unit=""):
+    """What a puzzle without a figure of its own shows of an answer: lines of (name, boxes) on one axis, words for the
+    looks that need them, and a sentence for those who do not see it."""
+    return {"picture": {"lines": [list(line) for line in lines], "key": key, "says": says, "unit": unit}}
 
 
 # -- what a page reads ---------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A dynamic loss scale: what follows an overflow, and what follows a long run without one."""
 
-from engine.course.puzzles.judging import Slip, number, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, number, picture, rows, shown, whole
 
 TITLE = "a dynamic loss scale"
 LESSON = "14-mixed-precision"
@@ -79,7 +79,7 @@ def run(function):
     path = [f"{each[0]:g}" for each in states(function, scale, interval, steps)]
     return (
         f"Overflows at the steps marked x in “{steps}”, interval {interval}: the scale goes {scale:g}, {', '.join(path)}.",
-        None,
+        drawn(states(function, scale, interval, steps), scale, steps),
     )
 
 
@@ -128,8 +128,42 @@ def compare(found, wanted, at, scale, interval, steps):
     where = f"At step {at} of “{steps}” (x overflows), with a scale of {before:g} and after {why},"
     if found[at][0] != wanted[at][0]:
         least = " It is at least 1." if wanted[at][0] == 1 else ""
-        raise Slip(f"{where} the scale must be {wanted[at][0]:g} and is {found[at][0]:g}.{least}")
+        raise Slip(
+            f"{where} the scale must be {wanted[at][0]:g} and is {found[at][0]:g}.{least}",
+            drawn(found, scale, steps, at),
+        )
     if found[at][1] != wanted[at][1]:
         raise Slip(
             f"{where} the count of clean steps must be {wanted[at][1]} and is {found[at][1]}: it begins anew whenever the scale changes."
         )
+
+
+def drawn(found, scale, steps, wrong=-1):
+    """The steps from left to right: whether each overflows, the scale after it, and the count."""
+    lines = [
+        (
+            "step",
+            [
+                box(
+                    at,
+                    at + 1,
+                    steps[at] if steps[at] == "x" else "",
+                    "network" if steps[at] == "x" else "plain",
+                )
+                for at in range(len(steps))
+            ],
+        )
+    ]
+    boxes, before = [], scale
+    for at in range(len(found)):
+        now = found[at][0]
+        arrow = "" if now == before else "×2" if now == 2 * before else "½" if now == before / 2 else "?"
+        look = "wrong" if at == wrong else "compute" if now > before else "hbm" if now < before else "plain"
+        boxes.append(box(at, at + 1, arrow, look))
+        before = now
+    lines.append(("scale", boxes))
+    lines.append(("clean", [box(at, at + 1, found[at][1]) for at in range(len(found))]))
+    key = {"network": "x an overflow", "compute": "×2 doubled", "hbm": "½ halved"}
+    if wrong >= 0:
+        key["wrong"] = "the scale is wrong after this step"
+    return picture(lines, key, "What happens to the scale and to the count of clean steps, step by step.")

@@ -2,7 +2,7 @@
 
 import math
 
-from engine.course.puzzles.judging import Slip, number, rows, shown
+from engine.course.puzzles.judging import Slip, box, number, picture, rows, shown
 
 TITLE = "merge two partial softmaxes"
 LESSON = "08-sequence-and-context"
@@ -80,7 +80,7 @@ def run(function):
     mean = weighted / total if total else math.nan
     return (
         f"maximum {maximum:g}, total {total:.4g}, weighted {weighted:.4g}: the mean of the values is {mean:.4g}, and softmax over all keys gives {softmax(KEYS[0]):.4g}.",
-        None,
+        drawn((maximum, total, weighted), part(KEYS[0][0] + KEYS[0][1])),
     )
 
 
@@ -131,5 +131,20 @@ def require_merged(found, keys):
         if abs(found[place] - wanted[place]) > 1e-9 * max(1.0, abs(wanted[place])):
             raise Slip(
                 f"{call}, {name} must be {wanted[place]:.6g} and is {found[place]:.6g}. Each part is measured against its own maximum: "
-                "rescale both to the new one before you add them."
+                "rescale both to the new one before you add them.",
+                drawn(found, wanted),
             )
+
+
+def drawn(found, wanted):
+    """The reader's total and weighted sum as bars, above those of all the keys at once."""
+    lines = []
+    for place, name in ((1, "total"), (2, "weighted")):
+        right = abs(found[place] - wanted[place]) <= 1e-9 * max(1.0, abs(wanted[place]))
+        for whose, value, look in (
+            ("yours", found[place], "compute" if right else "wrong"),
+            ("all keys", wanted[place], "hbm"),
+        ):
+            bar = max(0.0, min(100.0, value))  # a bar has no place for less than nothing, or for far too much
+            lines.append((f"{name}, {whose}", [box(0, bar, f"{value:.4g}", look)]))
+    return picture(lines, {}, "The total and the weighted sum of your merge, and of all the keys at once.")

@@ -90,11 +90,12 @@ CASES = (  # rows and columns of tiles, blocks along k, tiles of a wave, and blo
 
 def run(function):
     """The first product."""
-    read, asked = read_by(order_of(function, CASES[0]), CASES[0])
+    tiles = order_of(function, CASES[0])
+    read, asked = read_by(tiles, CASES[0])
     tall, wide, steps, wave, room = CASES[0]
     return (
         f"{tall} × {wide} tiles, {steps} blocks along k, {wave} tiles at a time, an L2 of {room} blocks: {read} of {asked} blocks come from HBM.",
-        None,
+        drawn(tiles, CASES[0]),
     )
 
 
@@ -160,5 +161,21 @@ def require_few(tiles, case):
         down, across = len({row for row, _ in first}), len({column for _, column in first})
         raise Slip(
             f"{tall} × {wide} tiles, {wave} at a time, an L2 of {room} blocks: {read} blocks come from HBM, and {fewest} would do. Your first wave covers {down} "
-            f"× {across} tiles, and reads a strip for each row and each column; make it nearer to a square."
+            f"× {across} tiles, and reads a strip for each row and each column; make it nearer to a square.",
+            drawn(tiles, case),
         )
+
+
+BLOCK = 128  # rows and columns of a tile in the figure
+
+
+def drawn(tiles, case):
+    """The state of the figure ``program_blocks``, whose C is a square: the first wave of the reader's order."""
+    tall, wide, steps, wave, room = case
+    if tall != wide or tall < 2:
+        return None
+    side = {"side": str(tall * BLOCK), "inner": str(steps * BLOCK), "block": str(BLOCK)}
+    return {
+        "set": side | {"at_a_time": str(wave), "room": str(room), "play": str(wave)},
+        "give": {"own": [1] + [row * wide + column for row, column in tiles]},
+    }

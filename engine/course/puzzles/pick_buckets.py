@@ -1,6 +1,6 @@
 """Which batch sizes to capture as CUDA graphs, so that the least is padded."""
 
-from engine.course.puzzles.judging import Slip, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
 from engine.serving.shape_buckets import LARGEST, best, buckets_of, padding
 
 TITLE = "pick the sizes to capture"
@@ -104,7 +104,8 @@ def cases():
 def run(function):
     """The first counts."""
     counts, kept = cases()[0]
-    return told(counts, kept, sizes_of(function, counts, kept)), None
+    sizes = sizes_of(function, counts, kept)
+    return told(counts, kept, sizes), drawn(counts, kept, sizes)
 
 
 def told(counts, kept, sizes):
@@ -124,9 +125,12 @@ def check(function):
             peak = counts.index(max(counts))
             raise Slip(
                 f"With {kept} graphs and batches that are mostly near {peak}, {shown(sizes)} pad {padded:,.0f} rows. The best sizes pad "
-                f"{fewest:,.0f}, with {shown([int(size) for size in wanted])[1:-1].split(',')[0]} as the smallest."
+                f"{fewest:,.0f}, with {shown([int(size) for size in wanted])[1:-1].split(',')[0]} as the smallest.",
+                drawn(counts, kept, sizes),
             )
-    return f"Right, for {len(given)} kinds of traffic. {told(*asked[0], given[0])}", None
+    return f"Right, for {len(given)} kinds of traffic. {told(*asked[0], given[0])}", drawn(
+        *asked[0], given[0]
+    )
 
 
 def padded_by(counts, sizes):
@@ -149,3 +153,25 @@ def sizes_of(function, counts, kept):
             f"{call} gave {shown(sizes)}; {LARGEST} must be among them, or the largest batches fit into none."
         )
     return sizes
+
+
+def drawn(counts, kept, sizes):
+    """Which batches run in which graph: yours, and the best; and where most of the batches are."""
+    lines = []
+    for name, picked, look in (
+        ("yours", sizes, "compute"),
+        ("best", [int(size) for size in best(counts, kept)], "hbm"),
+    ):
+        first, boxes = 0, []
+        for size in sorted(set(picked)):
+            boxes.append(box(first, size, f"to {size}", look))
+            first = size
+        lines.append((name, boxes))
+    many = [b for b in range(len(counts)) if counts[b] * 2 >= max(counts)]
+    lines.append(("often", [box(b - 1, b, "", "network") for b in many]))
+    return picture(
+        lines,
+        {"network": "batches at least half as frequent as the commonest"},
+        "The batches that each captured size serves, in your choice and in the best.",
+        "sequences",
+    )

@@ -1,6 +1,8 @@
 """Which rings of ranks get the places inside a node, so that the least crosses between nodes."""
 
-from engine.course.puzzles.judging import Slip, rows, shown
+from engine.course.puzzles.judging import Slip, box, picture, rows, shown
+from engine.mechanism.interconnect import ranks_per_node
+from engine.mechanism.placement import leaving
 
 TITLE = "place the rings on the nodes"
 LESSON = "03-interconnect"
@@ -88,7 +90,7 @@ def run(function):
     order = order_of(function, kinds, per_node)
     return (
         f"{told(kinds)}, {per_node} GPUs in a node: with {named(order)}, {crossed(order, kinds, per_node):g} GB cross between nodes.",
-        None,
+        drawn(order, kinds, per_node),
     )
 
 
@@ -102,7 +104,8 @@ def check(function):
             leaves = [name for name in order if crossed_by(name, order, kinds, per_node)]
             raise Slip(
                 f"{told(kinds)}, {per_node} GPUs in a node: with {named(order)} the rings {named(leaves)} leave their nodes, and {found:g} GB cross. "
-                f"The fewest are {fewest:g}, with {named(best)}."
+                f"The fewest are {fewest:g}, with {named(best)}.",
+                drawn(order, kinds, per_node),
             )
     words, picture = run(function)
     return f"Right, for {len(CASES)} jobs. {words}", picture
@@ -118,24 +121,49 @@ def order_of(function, kinds, per_node):
 
 
 def crossed(order, kinds, per_node):
-    """Gigabytes that all GPUs together send to other nodes, hop by hop."""
+    """Gigabytes that all GPUs together send to other nodes."""
     return sum([crossed_by(name, order, kinds, per_node) for name in order])
 
 
 def crossed_by(name, order, kinds, per_node):
-    """The same for the rings of one kind."""
+    """The same for the rings of one kind, by the engine's account of rings across nodes."""
     size, sent = kinds[name]
-    gpus, apart = 1, 1
+    gpus = 1
     for each in order:
         gpus *= kinds[each][0]
+    return gpus * leaving(sent, size, ranks_per_node(size, stride(name, order, kinds), per_node))
+
+
+def stride(name, order, kinds):
+    """How far apart the members of a ring of this kind are."""
+    apart = 1
     for each in order[: order.index(name)]:
         apart *= kinds[each][0]
-    hops = 0
-    for gpu in range(gpus):
-        place = gpu // apart % size
-        following = gpu + ((place + 1) % size - place) * apart
-        hops += gpu // per_node != following // per_node
-    return hops * sent
+    return apart
+
+
+def drawn(order, kinds, per_node):
+    """The ring that GPU 0 is in, of each kind: its members on the row of all GPUs, those that leave a node marked."""
+    gpus, lines = 1, []
+    for name in order:
+        gpus *= kinds[name][0]
+    for name in order:
+        size, apart, boxes = kinds[name][0], stride(name, order, kinds), []
+        for place in range(size):
+            gpu = place * apart
+            following = gpu + ((place + 1) % size - place) * apart
+            leaves = gpu // per_node != following // per_node
+            boxes.append(box(gpu, gpu + 1, "→" if leaves else "", "network" if leaves else "link"))
+        lines.append((name, boxes))
+    nodes = [
+        box(first, min(first + per_node, gpus), f"node {first // per_node}", "plain")
+        for first in range(0, gpus, per_node)
+    ]
+    return picture(
+        [("nodes", nodes)] + lines,
+        {"link": "a member whose next one is in its node", "network": "→ a member whose next one is not"},
+        "The ring of each kind that GPU 0 is in, innermost first, on the row of all GPUs.",
+    )
 
 
 def best_order(kinds, per_node):

@@ -1,6 +1,6 @@
 """A rank's coordinates on the axes of a mesh."""
 
-from engine.course.puzzles.judging import Slip, rows, whole
+from engine.course.puzzles.judging import Slip, box, picture, rows, whole
 
 TITLE = "from a rank to its coordinates"
 LESSON = "10-nd-parallelism"
@@ -62,7 +62,9 @@ def run(function):
     sizes = MESHES[0]
     found = of_all(function, sizes)
     listed = ", ".join([f"{rank}: {tuple(found[rank])}" for rank in (0, 1, 2, 5, 15)])
-    return f"Axes of {', '.join([str(size) for size in sizes])} ranks, the innermost first. {listed}.", None
+    return f"Axes of {', '.join([str(size) for size in sizes])} ranks, the innermost first. {listed}.", drawn(
+        found, sizes
+    )
 
 
 def check(function):
@@ -102,7 +104,8 @@ def require_mesh(found, sizes):
         other = seen.setdefault(tuple(found[rank]), rank)
         if other != rank:
             raise Slip(
-                f"With sizes {list(sizes)}, ranks {other} and {rank} get the same coordinates, {tuple(found[rank])}. Each rank has a place of its own."
+                f"With sizes {list(sizes)}, ranks {other} and {rank} get the same coordinates, {tuple(found[rank])}. Each rank has a place of its own.",
+                drawn(found, sizes, (other, rank)),
             )
     stride = 1
     for axis in range(len(sizes)):
@@ -115,6 +118,23 @@ def require_mesh(found, sizes):
                 else f"neighbours on axis {axis} are {stride} ranks apart"
             )
             raise Slip(
-                f"With sizes {list(sizes)}, {what}, so {tuple(there)} belongs to rank {stride}; here rank {seen[tuple(there)]} has it."
+                f"With sizes {list(sizes)}, {what}, so {tuple(there)} belongs to rank {stride}; here rank {seen[tuple(there)]} has it.",
+                drawn(found, sizes, (stride, seen[tuple(there)])),
             )
         stride *= sizes[axis]
+
+
+MOST_DRAWN = 16  # ranks
+
+
+def drawn(found, sizes, wrong=()):
+    """The first ranks from left to right, with a line for each axis: where the coordinate is."""
+    ranks = min(MOST_DRAWN, len(found))
+    lines = [("rank", [box(r, r + 1, r, "wrong" if r in wrong else "plain") for r in range(ranks)])]
+    for axis in range(len(sizes)):
+        looks = ["link", "compute", "hbm", "network"]
+        lines.append(
+            (f"axis {axis}", [box(r, r + 1, found[r][axis], looks[found[r][axis] % 4]) for r in range(ranks)])
+        )
+    key = {"wrong": "ranks that are not where they belong"} if wrong else {}
+    return picture(lines, key, f"The coordinates of ranks 0 to {ranks - 1}, a line for each axis.")

@@ -1,6 +1,6 @@
 """One step of a ring: which chunk a rank passes on, so that every sum is complete after n − 1 steps."""
 
-from engine.course.puzzles.judging import Slip, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, shown, whole
 
 TITLE = "one step of a ring"
 LESSON = "02-collectives"
@@ -52,9 +52,10 @@ SIZES = (4, 2, 3, 5, 8)
 def run(function):
     """The run of four ranks."""
     ranks = SIZES[0]
-    owners = reduced(function, ranks)
+    parts = reduced(function, ranks)
+    owners = complete(parts, ranks)
     held = ", ".join([f"rank {rank} chunk {owners[rank]}" for rank in range(ranks)])
-    return f"{ranks} ranks, {ranks - 1} steps: complete are {held}.", None
+    return f"{ranks} ranks, {ranks - 1} steps: complete are {held}.", drawn(parts)
 
 
 def check(function):
@@ -66,7 +67,7 @@ def check(function):
 
 
 def reduced(function, ranks):
-    """The chunk that each rank holds complete in the end. A chunk is the list of the ranks whose parts are in it."""
+    """What each rank holds of each chunk in the end: the list of the ranks whose parts are in it."""
     parts = [[[rank] for _ in range(ranks)] for rank in range(ranks)]
     sent = {}
     for step in range(ranks - 1):
@@ -79,16 +80,35 @@ def reduced(function, ranks):
             if before != step and twice:
                 raise Slip(
                     f"With {ranks} ranks, rank {rank} sends chunk {chunk} to rank {following} in step {before} and again in step {step}: "
-                    f"the part of rank {twice[0]} would be counted twice."
+                    f"the part of rank {twice[0]} would be counted twice.",
+                    drawn(parts, following, chunk),
                 )
             if twice:
                 raise Slip(
                     f"With {ranks} ranks, in step {step} rank {rank} sends chunk {chunk} to rank {following}, which has the part of rank "
-                    f"{twice[0]} in it already: it would be counted twice."
+                    f"{twice[0]} in it already: it would be counted twice.",
+                    drawn(parts, following, chunk),
                 )
         for rank in range(ranks):
             parts[(rank + 1) % ranks][chunks[rank]] += passed[rank]
-    return complete(parts, ranks)
+    complete(parts, ranks)
+    return parts
+
+
+def drawn(parts, rank=-1, chunk=-1):
+    """Each rank's chunks, with how many ranks' parts are in them; the one at which a sum goes wrong is marked."""
+    lines, count, chunks = [], len(parts), len(parts[0])
+    for r in range(count):
+        boxes = []
+        for c in range(chunks):
+            held, wrong = len(parts[r][c]), r == rank and c == chunk
+            look = "wrong" if wrong else "compute" if held == count else "link" if held > 1 else "plain"
+            boxes.append(box(c, c + 1, f"✗ {held}" if wrong else held, look))
+        lines.append((f"rank {r}", boxes))
+    key = {"compute": "complete", "link": "a part of the sum", "plain": "only its own"}
+    if rank >= 0:
+        key["wrong"] = "✗ where a part would be counted twice"
+    return picture(lines, key, f"The {chunks} chunks of each rank, and how many ranks' parts are in each.")
 
 
 def chunk_of(function, rank, ranks, step):
@@ -115,7 +135,8 @@ def complete(parts, ranks):
             most = max([len(parts[rank][chunk]) for chunk in range(ranks)])
             raise Slip(
                 f"With {ranks} ranks, rank {rank} ends up with no complete chunk: the fullest has the parts of {most} of {ranks} ranks. "
-                "Pass on what you have just received."
+                "Pass on what you have just received.",
+                drawn(parts),
             )
         owners.append(full[0])
     return owners

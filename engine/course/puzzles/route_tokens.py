@@ -1,6 +1,6 @@
 """A router: each token to its experts, chosen with a bias, weighed without it, and turned away where a queue is full."""
 
-from engine.course.puzzles.judging import Slip, number, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, number, picture, rows, shown, whole
 from engine.executed.routing import choose, first_state, next_state, push
 
 TITLE = "route with a capacity and a bias"
@@ -114,7 +114,7 @@ def run(function):
     return (
         f"{tokens} tokens, {experts} experts, {top_k} choices each, capacity {capacity}: {lost[0]} choices are turned away, and {lost[1]} after the biases "
         f"have been balanced for {LONG} steps.",
-        None,
+        drawn(routed, case),
     )
 
 
@@ -209,7 +209,8 @@ def compare(routed, case, scores, bias):
         mine = [e for e, _ in routed[t]]
         if mine != wanted:
             raise Slip(
-                f"Token {t} of {tokens}, top {top_k}, capacity {capacity}: {misrouted(mine, wanted, chosen, full)}"
+                f"Token {t} of {tokens}, top {top_k}, capacity {capacity}: {misrouted(mine, wanted, chosen, full)}",
+                drawn(routed, case, t),
             )
         total = sum([scores[t][e] for e in chosen])
         for e, weight in routed[t]:
@@ -233,3 +234,22 @@ def misrouted(mine, wanted, chosen, full):
     return (
         f"it must go to {shown(wanted)}, and goes to {shown(mine)}. The largest score plus bias come first."
     )
+
+
+def drawn(routed, case, wrong=-1):
+    """Each expert's queue: the tokens that it takes, in order, beside its capacity."""
+    _, experts, _, capacity, _, _ = case
+    lines = []
+    for e in range(experts):
+        queue = [t for t in range(len(routed)) if e in [choice[0] for choice in routed[t]]]
+        boxes = []
+        for place in range(len(queue)):
+            look = "wrong" if queue[place] == wrong or place >= capacity else "compute"
+            boxes.append(box(place, place + 1, queue[place], look))
+        if len(queue) < capacity:
+            boxes.append(box(len(queue), capacity, "", "idle"))
+        lines.append((f"expert {e}", boxes))
+    key = {"compute": "a token", "idle": "room that is left"}
+    if wrong >= 0:
+        key["wrong"] = f"token {wrong}, or beyond the capacity"
+    return picture(lines, key, "The tokens in the queue of each expert.")

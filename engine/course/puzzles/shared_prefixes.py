@@ -1,6 +1,6 @@
 """A cache of prefixes: how much of each request's prompt has been computed before."""
 
-from engine.course.puzzles.judging import Slip, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
 from engine.serving.prefix_cache import PrefixCache
 
 TITLE = "a cache of prefixes"
@@ -105,7 +105,7 @@ def run(function):
         f"{found[at]} of the {requests[at][1]} tokens of “{CASES[0].split()[at].split('|')[0]}”"
         for at in range(len(found))
     ]
-    return f"Each letter a token: {', '.join(said)} are held.", None
+    return f"Each letter a token: {', '.join(said)} are held.", drawn(CASES[0].split(), found)
 
 
 def check(function):
@@ -117,7 +117,9 @@ def check(function):
             tokens, prompt = requests[at]
             wanted = min(cache.serve(tuple(tokens)), prompt - 1)
             if found[at] != wanted:
-                raise Slip(explained(text.split(), at, found[at], wanted))
+                raise Slip(
+                    explained(text.split(), at, found[at], wanted), drawn(text.split(), found, at, wanted)
+                )
     words, picture = run(function)
     return f"Right, for {len(CASES)} rows of requests. {words}", picture
 
@@ -166,3 +168,22 @@ def common(one, word):
     while count < min(len(one), len(other)) and one[count] == other[count]:
         count += 1
     return count
+
+
+def drawn(words, found, wrong=-1, wanted=0):
+    """Each request, a box for each token: held, computed, written. Where the answer is wrong, those between yours
+    and the right number are marked."""
+    lines = []
+    for at in range(len(words)):
+        prompt, answer = words[at].split("|")
+        boxes = []
+        for place in range(len(prompt) + len(answer)):
+            look = "plain" if place >= len(prompt) else "link" if place < found[at] else "compute"
+            if at == wrong and min(found[at], wanted) <= place < max(found[at], wanted):
+                look = "wrong"
+            boxes.append(box(place, place + 1, (prompt + answer)[place], look))
+        lines.append((f"{at}", boxes))
+    key = {"link": "held", "compute": "computed", "plain": "of the answer"}
+    if wrong >= 0:
+        key["wrong"] = "held, but not counted" if found[wrong] < wanted else "counted, but not held"
+    return picture(lines, key, "The tokens of each request in turn, and which of its prompt are held.")

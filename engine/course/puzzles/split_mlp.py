@@ -1,7 +1,9 @@
 """An MLP on several ranks: which columns of A and which rows of B each of them holds."""
 
-from engine.course.puzzles.judging import Slip, rows, shown
-from engine.executed.tensor import EXAMPLE
+import numpy as np
+
+from engine.course.puzzles.judging import Slip, box, picture, rows, shown
+from engine.executed.tensor import EXAMPLE, column_row_parts, relu
 
 TITLE = "an MLP, column then row"
 LESSON = "06-tensor-parallel"
@@ -67,9 +69,11 @@ SIZES = ((4, 4, 2), (3, 12, 4), (5, 6, 3), (4, 6, 1), (3, 8, 8))  # rows and col
 def run(function):
     """The matrices of the lesson's figure, on two ranks."""
     ranks = SIZES[0][2]
-    split(function, SIZES[0])
-    share = SIZES[0][1] // ranks
-    return f"{ranks} ranks, each with {share} columns of A and {share} rows of B: their sum is Y.", None
+    held, share = split(function, SIZES[0]), SIZES[0][1] // ranks
+    _, a, b = matrices(SIZES[0])
+    return f"{ranks} ranks, each with {share} columns of A and {share} rows of B: their sum is Y.", drawn(
+        held, a, b
+    )
 
 
 def check(function):
@@ -81,7 +85,7 @@ def check(function):
 
 
 def split(function, size):
-    """The product that the reader's pieces come to, if it is Y; a Slip otherwise."""
+    """The reader's pieces, if what they come to is Y; a Slip otherwise."""
     x, a, b = matrices(size)
     columns, ranks = size[1], size[2]
     held = [pieces_of(function, a, b, rank, ranks) for rank in range(ranks)]
@@ -89,16 +93,18 @@ def split(function, size):
         mine = [row[column] for row in a]
         if not any(mine in turned(piece) for piece, _ in held):
             raise Slip(
-                f"With {ranks} ranks, column {column} of A is missing, because no rank has it. Does the piece depend on rank?"
+                f"With {ranks} ranks, column {column} of A is missing, because no rank has it. Does the piece depend on rank?",
+                drawn(held, a, b),
             )
-    partial = [product(f(product(x, mine)), others) for mine, others in held]
+    partial = parts_of_y(x, [mine for mine, _ in held], [others for _, others in held])
     summed = [[sum([part[i][j] for part in partial]) for j in range(len(b[0]))] for i in range(len(x))]
-    if summed != product(f(product(x, a)), b):
+    if summed != parts_of_y(x, [a], [b])[0]:
         raise Slip(
             f"With {ranks} ranks, the sum is not Y. A rank that has some columns of f(XA) needs the rows of B with the same numbers, in the same "
-            f"order; rank 0 has the columns {numbers(turned(held[0][0]), turned(a))} and the rows {numbers(held[0][1], b)}."
+            f"order; rank 0 has the columns {numbers(turned(held[0][0]), turned(a))} and the rows {numbers(held[0][1], b)}.",
+            drawn(held, a, b),
         )
-    return summed
+    return held
 
 
 def matrices(size):
@@ -161,19 +167,40 @@ def numbers(some, all_of_them):
     return ", ".join([str(place) for place in places]) or "of none"
 
 
-# -- plain matrices ------------------------------------------------------------------------------------------
-def product(left, right):
-    """The product of two lists of rows."""
-    return [
-        [sum([row[k] * right[k][j] for k in range(len(right))]) for j in range(len(right[0]))] for row in left
-    ]
-
-
-def f(values):
-    """The larger of each number and 0: ReLU."""
-    return [[max(0, each) for each in row] for row in values]
+# -- the engine's product ------------------------------------------------------------------------------------
+def parts_of_y(x, a_pieces, b_pieces):
+    """What each rank has before the AllReduce."""
+    matrices = [[np.asarray(piece) for piece in pieces] for pieces in (a_pieces, b_pieces)]
+    _, _, partial = column_row_parts(np.asarray(x), matrices[0], matrices[1], relu)
+    return [[[float(each) for each in row] for row in part] for part in partial]
 
 
 def turned(values):
     """The columns of a list of rows."""
     return [[row[j] for row in values] for j in range(len(values[0]))]
+
+
+def drawn(held, a, b):
+    """Whose each column of A and each row of B is."""
+    ranks = range(len(held))
+    of_a = [[rank for rank in ranks if column in turned(held[rank][0])] for column in turned(a)]
+    of_b = [[rank for rank in ranks if row in held[rank][1]] for row in b]
+    lines = []
+    for name, owners in (("columns of A", of_a), ("rows of B", of_b)):
+        boxes = []
+        for at in range(len(owners)):
+            whose = ", ".join([str(rank) for rank in owners[at]]) or "?"
+            look = (
+                "wrong"
+                if len(owners[at]) != 1 or of_a[at] != of_b[at]
+                else "compute"
+                if owners[at][0] % 2
+                else "hbm"
+            )
+            boxes.append(box(at, at + 1, whose, look))
+        lines.append((name, boxes))
+    return picture(
+        lines,
+        {"wrong": "with nobody, with several, or not with its partner"},
+        "The ranks that hold each column of A and each row of B.",
+    )

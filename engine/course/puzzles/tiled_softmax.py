@@ -2,7 +2,7 @@
 
 import math
 
-from engine.course.puzzles.judging import Slip, number, shown
+from engine.course.puzzles.judging import Slip, box, number, picture, shown
 from engine.course.puzzles.merge_partials import part
 
 TITLE = "softmax in one pass over tiles"
@@ -152,7 +152,7 @@ def run(function):
     found = asked(function, CASES[0])
     return (
         f"{len(CASES[0])} tiles: your mean is {found:.6g}, and softmax over all scores gives {wanted(CASES[0]):.6g}.",
-        None,
+        drawn(CASES[0], found),
     )
 
 
@@ -162,7 +162,8 @@ def check(function):
         found, right = asked(function, tiles), wanted(tiles)
         if abs(found - right) > 1e-9 * max(1.0, abs(right)):
             raise Slip(
-                f"For the tiles {shown(tiles)}, the mean must be {right:.6g} and is {found:.6g}. Are both sums relative to the same maximum?"
+                f"For the tiles {shown(tiles)}, the mean must be {right:.6g} and is {found:.6g}. Are both sums relative to the same maximum?",
+                drawn(tiles, found),
             )
     words, picture = run(function)
     return f"Right, for {len(CASES)} rows, scores of 10,000 and hidden ones among them. {words}", picture
@@ -185,3 +186,25 @@ def asked(function, tiles):
             f"For the tiles {shown(tiles)}, {FUNCTION} gave {shown(found)}, which is no number. What is -inf - (-inf)?"
         )
     return found
+
+
+def drawn(tiles, found):
+    """The tiles as they come, the weight of each value, and the two means."""
+    seen = [entry for tile in tiles for entry in tile]
+    largest, total, _ = part([entry for entry in seen if entry[0] > -math.inf])
+    right = abs(found - wanted(tiles)) <= 1e-9 * max(1.0, abs(wanted(tiles)))
+    cells, weights, at = [], [], 0
+    for number_of in range(len(tiles)):
+        for score, value in tiles[number_of]:
+            weight = math.exp(score - largest) / total if score > -math.inf else 0.0
+            cells.append(box(at, at + 1, f"{value:g}", "hbm" if number_of % 2 else "link"))
+            weights.append(box(at, at + 1, f"{weight:.2f}", "compute" if weight >= 0.005 else "idle"))
+            at += 1
+    lines = [("values", cells), ("weights", weights)]
+    lines.append(("your mean", [box(0, at, f"{found:.4g}", "compute" if right else "wrong")]))
+    lines.append(("softmax's", [box(0, at, f"{wanted(tiles):.4g}", "plain")]))
+    return picture(
+        lines,
+        {"link": "a tile", "hbm": "the next one"},
+        "The values tile by tile, their softmax weights, and the two means.",
+    )

@@ -46,6 +46,29 @@ def test_a_wrong_answer_gets_the_words_that_help(name, slip):
     assert len(found["words"]) < 420
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_it_found_is_drawn(name):
+    """Of a solution always, and of some wrong answers; all of a picture lies on its axis, in a look."""
+    puzzle, drawn = puzzles.puzzle(name), 0
+    states = [tried(name, puzzle.SOLUTION, task)["drawn"] for task in ("run", "check")]
+    assert all(states)
+    states += [tried(name, code)["drawn"] for code, _ in puzzle.WRONG.values()]
+    for state in filter(None, states):
+        drawn += 1
+        if "picture" not in state:
+            assert state["give"]["own"][0] == 1
+            continue
+        picture = state["picture"]
+        assert (
+            picture["lines"] and picture["says"].endswith(".") and set(picture["key"]) <= set(judging.LOOKS)
+        )
+        for line, boxes in picture["lines"]:
+            assert line and len(line) <= 20
+            for start, end, text, look in boxes:
+                assert 0 <= start <= end and isinstance(text, str) and look in judging.LOOKS
+    assert drawn >= 4
+
+
 ODD = ("None", "1", "'x'", "[]", "[None]", "{}", "object()", "[[]]", "float('nan')", "[1, 2, 3]", "'日本🎉'")
 OF_THE_JUDGE = ("TypeError", "ValueError", "IndexError", "AttributeError", "KeyError")
 ENDLESS_PRINT = "def f(*all):\n    while True:\n        print(1)\n"

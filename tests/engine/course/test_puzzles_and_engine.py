@@ -9,16 +9,23 @@ import pytest
 
 from engine.course import puzzles
 from engine.course.puzzles import (
+    beat_1f1b,
     fill_step,
     gather_ahead,
     guarded_graphs,
+    halve_buffers,
     hide_buckets,
+    interleave_chunks,
     one_f_one_b,
     order_tiles,
+    pipelines,
     place_rings,
+    ring_step,
     route_tokens,
+    save_often,
     shared_prefixes,
     split_mlp,
+    zigzag_ring,
 )
 from engine.executed import (
     data_parallel,
@@ -29,8 +36,8 @@ from engine.executed import (
     routing,
     tensor,
 )
-from engine.mechanism import mesh, online_softmax, placement
-from engine.one_gpu import compilation, recordings, tile_order
+from engine.mechanism import context_parallel, mesh, online_softmax, placement, reliability
+from engine.one_gpu import compilation, guards, recordings, tile_order
 from engine.serving import prefix_cache, serving_events, shape_buckets
 
 
@@ -43,7 +50,7 @@ def function(name):
 
 def test_the_engines_1f1b_is_the_solution():
     for stages, batches in one_f_one_b.SIZES:
-        mine = one_f_one_b.played(
+        mine = pipelines.played(
             one_f_one_b.orders_of(function("one_f_one_b"), stages, batches), stages, batches
         )
         engines = pipeline_schedules.by_key("1f1b", stages, batches)
@@ -67,7 +74,7 @@ def test_a_ring_of_the_solution_is_executed():
             for step in range(count - 1)
         ]
         buffers = ranks.example(count, count)
-        owners = puzzles.puzzle("ring_step").reduced(function("ring_step"), count)
+        owners = ring_step.complete(ring_step.reduced(function("ring_step"), count), count)
         outputs = [pieces[chunk] for chunk in owners]
         last = ranks.execute("reduce_scatter", ranks.full_memory(buffers), steps, pieces, outputs).states[-1]
         for rank, chunk in enumerate(owners):
@@ -115,7 +122,9 @@ def test_buckets_of_a_cap_end_when_the_engines_step_does():
     """``overlap`` fills buckets by PyTorch's rule; the puzzle has the same ones through at the same time."""
     sizes, start_up, per_mb = [4.0, 6.0, 2.0, 8.0, 4.0, 6.0, 2.0, 8.0], 1.5, 0.25
     for cap in (5.0, 9.0, 15.0, 100.0):
-        step = data_parallel.overlap(0.0, 80.0, 2, sizes[:4], 8.0, 8.0, 0.0, start_up, per_mb, cap, cap)
+        step = data_parallel.overlap(
+            0.0, 80.0, 2, sizes[:4], 8.0, 8.0, 0.0, start_up, per_mb, cap, cap, [0.0]
+        )
         tensors = data_parallel.backward_order(2, sizes[:4], 8.0, 8.0, 0.0)
         work = np.array(tensors[1])
         ready = tuple(np.cumsum(80.0 * work / work.sum()))
@@ -163,7 +172,9 @@ def test_the_pieces_of_the_solution_are_the_engines():
             mine, others = function("split_mlp")(a, b, rank, size[2])
             assert np.array_equal(mine, engines.a_pieces[rank])
             assert np.array_equal(others, engines.b_pieces[rank])
-        assert np.array_equal(split_mlp.split(function("split_mlp"), size), engines.dense)
+        held = split_mlp.split(function("split_mlp"), size)
+        parts = split_mlp.parts_of_y(x, [mine for mine, _ in held], [others for _, others in held])
+        assert np.array_equal(np.sum(parts, axis=0), engines.dense)
         columns = np.transpose(a).tolist()
         assert len({tuple(column) for column in columns}) == len(columns)  # a column tells where it is from
 
@@ -255,3 +266,80 @@ def test_graphs_are_those_that_a_real_dynamo_ran():
         own, any_size, eager = compilation.kinds(len(sizes), shapes, compilation.AUTOMATIC)
         assert (ran.count(0), len(ran) - ran.count(0), ran.count(None)) == (own, any_size, eager)
     assert all(limit <= 8 for limit, _ in guarded_graphs.CASES)
+
+
+def test_guards_run_the_graphs_that_are_counted():
+    """The engine's cache, call by call, against its closed form, whatever the puzzle says."""
+    for shapes in (1, 2, 3, 12):
+        graphs, compiled, ran = [], [], []
+        for call in range(4 * shapes):
+            ran.append(guards.call_graph(("float32", 10 + call % shapes), graphs, compiled, 8)[0])
+        assert len(graphs) == compilation.graphs(shapes, compilation.AUTOMATIC) and None not in ran
+
+
+def test_halving_sums_what_the_engines_does():
+    """The moves of the solution are those of ``halving_doubling_all_reduce`` up to its half."""
+    for count in halve_buffers.COUNTS:
+        chunks = halve_buffers.power_below(count)
+        steps = ranks_schedules.halving_doubling_all_reduce(count, chunks, nearest_first=False)
+        plans = [function("halve_buffers")(rank, count) for rank in range(count)]
+        for number in range(len(plans[0])):
+            mine = sorted((rank, *plan[number]) for rank, plan in enumerate(plans) if plan[number])
+            moves = steps[number].moves
+            assert mine == sorted((m.source, m.destination, m.start, m.stop) for m in moves)
+
+
+def test_a_zigzag_ring_has_the_engines_pairs():
+    """Rank by rank and step by step, in zig-zag order and in contiguous blocks."""
+    for order, chunks_of in (
+        (context_parallel.ZIGZAG, function("zigzag_ring")),
+        (context_parallel.CONTIGUOUS, lambda rank, ranks: [2 * rank, 2 * rank + 1]),
+    ):
+        for count in (1, 2, 4, 7):
+            work = zigzag_ring.work_of([list(chunks_of(rank, count)) for rank in range(count)])
+            for step, rank in itertools.product(range(count), range(count)):
+                block = 2 * zigzag_ring.TOKENS
+                assert work[step][rank] == context_parallel.block_pairs(rank, step, count, block, order)
+
+
+def test_interleaving_and_the_split_backward_last_as_the_engines_run():
+    for stages, batches, chunks in interleave_chunks.SHAPES:
+        orders = interleave_chunks.orders_of(function("interleave_chunks"), stages, batches, chunks)
+        assert orders == interleave_chunks.engines(stages, batches, chunks)
+        mine = pipelines.played(orders, stages, batches, chunks)
+        engines = pipeline_schedules.by_key("interleaved", stages, batches, chunks)
+        assert max(mine["end"]) == pytest.approx(float(engines["total_s"]))
+        assert mine["held"] == pytest.approx(list(engines["held"][:stages]))
+    for stages, batches in beat_1f1b.LINES:
+        mine = pipelines.played(beat_1f1b.orders_of(function("beat_1f1b"), stages, batches), stages, batches)
+        engines = pipeline_schedules.by_key("zb-h1", stages, batches)
+        assert max(mine["end"]) == float(engines["total_s"])
+        assert mine["held"] == pytest.approx(list(engines["held"][:stages]))
+
+
+def test_the_square_root_is_youngs():
+    for checkpoint_s, mtbf_s in save_often.JOBS:
+        assert function("save_often")(checkpoint_s, mtbf_s) == reliability.young_interval_s(
+            checkpoint_s, mtbf_s
+        )
+
+
+def test_a_readers_buckets_and_tiles_are_drawn_as_they_are_judged():
+    """What a puzzle gives the figure comes to the same times and reads there."""
+    for case in hide_buckets.CASES[:4]:
+        counts = function("hide_buckets")(*case)
+        own = hide_buckets.drawn(counts, case)["give"]["own"]
+        nothing = (1.0, 1.0, 1, [1.0], 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+        step = data_parallel.overlap(*nothing, own)
+        assert 1e3 * float(step["step_s"]) == pytest.approx(hide_buckets.sent(counts, case)[1][-1])
+        assert int(step["buckets"]) == len(counts) and int(step["own"]) == 1
+    tall, wide, steps, wave, room = case = order_tiles.CASES[0]
+    tiles = function("order_tiles")(tall, wide, wave)
+    own = order_tiles.drawn(tiles, case)["give"]["own"]
+    drawn = tile_order.run_in(tall, wide, steps, 1, wave, room, tall * wide, own)
+    assert (drawn["read"], drawn["asked"]) == order_tiles.read_by(tiles, case)
+    placed = tile_order.places(tall, wide, 1, own)
+    found = zip(placed["row"][: tall * wide], placed["column"][: tall * wide])
+    assert [(int(row), int(column)) for row, column in found] == tiles
+    short = tile_order.places(tall, wide, 1, own[:-1])  # of another product: groups of rows are drawn
+    assert int(short["own"]) == 0 and int(short["column"][1]) == 1

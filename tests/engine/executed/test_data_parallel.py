@@ -150,7 +150,7 @@ def test_a_step_of_whole_tensors_by_hand():
     """Forward 3 s; output layer, layers 2 and 1 of 2, 4 and 4 bytes in 10 s; then an embedding of 2 bytes.
     Buckets of 4, the first of 1, so that each is alone; 1 s + 1 s/byte. The third is full at 13, the second
     ends at 14."""
-    found = dp.overlap(3.0, 10.0, 2, [4.0], 2.0, 2.0, 2.0, 1.0, 1.0, 4.0, 1.0)
+    found = dp.overlap(3.0, 10.0, 2, [4.0], 2.0, 2.0, 2.0, 1.0, 1.0, 4.0, 1.0, dp.NOT_OWN)
     assert known(found, "layer") == [dp.FORWARD_PASS, 3, 2, 1]
     assert known(found, "layer_start_s") == [0, 3, 5, 9] and known(found, "layer_end_s") == [3, 5, 9, 13]
     assert known(found, "layer_s") == [3, 2, 4, 4]
@@ -178,7 +178,7 @@ def test_a_step_of_whole_tensors_by_hand():
 
 def test_a_step_of_whole_tensors_is_the_same_with_names():
     """The bare scheduler's lanes against Timeline's."""
-    found = dp.overlap(3.0, 10.0, 2, [4.0], 2.0, 2.0, 2.0, 1.0, 1.0, 4.0, 1.0)
+    found = dp.overlap(3.0, 10.0, 2, [4.0], 2.0, 2.0, 2.0, 1.0, 1.0, 4.0, 1.0, dp.NOT_OWN)
     passes = [Task(f"b{i}", "compute", length) for i, length in enumerate([2.0, 4.0, 4.0])]
     sums = [
         Task(f"r{i}", "network", size + 1, (f"b{min(i, 2)}",)) for i, size in enumerate([2.0, 4.0, 4.0, 2.0])
@@ -197,7 +197,7 @@ def test_whole_tensors_meet_the_closed_form_where_they_are_equal_and_many():
         collectives.ring_all_reduce_s(1.0, 16, 50e9, 0.0),
     )
     found = dp.overlap(
-        closed.forward_s, closed.backward_s, 80, [layer], 0.0, 0.0, 0.0, *wire, 4 * layer, layer
+        closed.forward_s, closed.backward_s, 80, [layer], 0.0, 0.0, 0.0, *wire, 4 * layer, layer, dp.NOT_OWN
     )
     assert found["step_s"] == pytest.approx(closed.step_s, rel=1e-9)
     assert found["wire_s"] == pytest.approx(closed.communication_s, rel=1e-9)

@@ -24,11 +24,16 @@ function alive(figure) {
   });
 }
 
+// The place that a figure has in the lesson: several puzzles may drive one.
+const places = new WeakMap();
+
 function bring(puzzle, figure) {
+  if (places.get(figure)?.isConnected) return void puzzle.after(figure);
   const place = Object.assign(document.createElement("p"), { className: "puzzle-place" });
   const back = Object.assign(document.createElement("button"), { type: "button", textContent: "Bring it back" });
-  place.append("This figure is at the puzzle below, where your code draws it. ", back);
+  place.append("This figure is at the puzzle, where your code draws it. ", back);
   back.addEventListener("click", () => place.replaceWith(figure), { once: true });
+  places.set(figure, place);
   figure.replaceWith(place);
   puzzle.after(figure);
 }

@@ -2,6 +2,7 @@
 import { kept } from "../widget/state.js";
 import { Sandbox } from "./sandbox.js";
 import { drawn } from "./drawn.js";
+import { pictured } from "./pictured.js";
 
 const INDENT = "    ", LONGEST = 20_000;  // characters of code that are kept and run
 const coming = new WeakMap();
@@ -143,7 +144,9 @@ class Puzzle {
       kept.set(`solved.${this.name}`, "yes");
       this.element.dataset.solved = "";
     }
-    if (state) drawn(this.element, state);
+    if (state?.picture) pictured(this.element, state.picture);
+    else if (state) drawn(this.element, state);
+    if (!state?.picture) this.$(".puzzle-picture")?.remove();
   }
 
   say(words, verdict = "") {
