@@ -328,7 +328,7 @@ class LayoutExam(Widget):
             "share": self.memory / self.job().hbm_bytes,
             "limit": limit,
             "label": f"you say {show(self.memory, 'bytes')}",
-            "hbm": f"HBM {show(self.job().hbm_bytes, 'bytes')}",
+            "hbm": f"HBM {show(self.job().hbm_bytes, 'bytes')} usable",
             "side": fig.inward(share, 0.0, 1.0, 0.2),
             "hbm_side": fig.inward(limit, 0.0, 1.0, 0.2),
         }

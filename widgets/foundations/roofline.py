@@ -357,6 +357,11 @@ class Roofline(Widget):
         fits = of.of(gpu=self.gpu) & (np.array(narrow, dtype=float) == self.precision)
         return Seen(fits, x, of.measured, x, of.ours)
 
+    @part("gpu", "precision", "dots", shown=False)
+    def products_named(self):
+        named = Roofline.products.measured_by.named(self, "○ a matrix product, measured")
+        return {"x": FASTEST, "row": fig.decades_below(self.view_flops_per_s(), 4.6), "text": named}
+
     def side(self, x):
         """Near the right edge a label stands on the left of its line."""
         return choose(x > CROWDED, "right", "left")
@@ -549,6 +554,8 @@ class Roofline(Widget):
         )
         p.segment("x", "y", "x", "row", source=sources["work"], line_color=color["ink-faint"])
         fig.measured(p, sources["products"])
+        named = {"text": "text", "text_align": "right", "x_offset": -6, "source": sources["products_named"]}
+        fig.only("wide", p.text("x", "row", **named, **fig.LABEL))
         p.scatter(
             "x",
             "y",
