@@ -367,7 +367,7 @@ class StrategyTriangle(Widget):
                 *self.draw_scales(p, sources, width),
                 *self.draw_rows(p, sources, width),
             )
-        fig.only("wide", p.text(COLUMNS, [-0.4] * 3, text=["0"] * 3, **fig.LABEL))
+        fig.only("wide", p.text(COLUMNS[1:], [-0.4] * 2, text=["0"] * 2, **fig.LABEL))
         fig.only("wide", p.text([0], [TOP + 0.42], text=["a step takes"], **BESIDE, **fig.LABEL))
         fig.only("wide", p.text(0, "y", text="text", source=sources["trade"], **BESIDE, **fig.LABEL))
         names = {"source": sources["rows"], "text_font_style": "style"}
