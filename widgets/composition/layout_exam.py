@@ -328,7 +328,7 @@ class LayoutExam(Widget):
             "share": self.memory / self.job().hbm_bytes,
             "limit": limit,
             "label": f"you say {show(self.memory, 'bytes')}",
-            "hbm": f"HBM {show(self.job().hbm_bytes, 'bytes')}",
+            "hbm": f"HBM {show(self.job().hbm_bytes, 'bytes')} usable",
             "side": fig.inward(share, 0.0, 1.0, 0.2),
             "hbm_side": fig.inward(limit, 0.0, 1.0, 0.2),
         }
@@ -384,6 +384,12 @@ class LayoutExam(Widget):
     def when_handed_in(self, words):
         return choose(self.handed_in, words, "")
 
+    @part("seed", *CHOICES, "handed_in", shown=False)
+    def standing(self):
+        """Whether the mesh below can be handed in."""
+        standing = choose(self.found().legal, "can be handed in", "cannot be built")
+        return {"text": f"Your mesh: {standing}"}
+
     @part("handed_in", shown=False)
     def blanks(self):
         """Empty bars, until something is known of them."""
@@ -402,7 +408,7 @@ class LayoutExam(Widget):
         p.quad(source=sources["mesh"], fill_alpha=0, line_alpha=0, **sides, **boxes)
         p.text(0, "y", text="axis", source=sources["mesh"], y_offset=-7, **fig.BOLD, **labels)
         p.text(0, "y", text="wire", source=sources["mesh"], y_offset=8, **fig.LABEL, **labels)
-        p.text([0], [322], text=["Your mesh"], **fig.BOLD, **labels)
+        p.text(0, 322, text="text", source=sources["standing"], **fig.BOLD, **labels)
         p.quad(source=sources["blanks"], **sides, **fig.IDLE, **at)
         p.quad(source=sources["memories"], fill_color=color["hbm"], line_color=color["panel"], **sides, **at)
         p.quad(source=sources["over"], **sides, fill_color=color["panel"], line_color=None, **at)

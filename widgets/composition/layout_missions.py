@@ -191,7 +191,7 @@ class LayoutMissions(Widget):
     def said_limits(self):
         m = self.mission
         return [
-            f"at most {show(m.hbm_bytes, 'bytes')}",
+            f"at most {show(m.hbm_bytes, 'bytes')}, the usable HBM",
             f"at least {show(m.least_mfu, 'percent')}",
             f"at most {show(m.most_days, 'count')} days",
             f"at most {show(m.most_dollars, 'dollars')}",

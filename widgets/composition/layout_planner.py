@@ -369,7 +369,7 @@ class LayoutPlanner(OwnJob):
         return {
             "x": 1.0,
             "top": top,
-            "label": f"HBM {show(self.cluster().hbm_bytes, 'bytes')}",
+            "label": f"HBM {show(self.cluster().hbm_bytes, 'bytes')} usable",
             "title": "Memory needed",
             "short_title": "Memory",
             "title_x": np.where(panels.is_before(1.0, left, right, 0.5), 1.0, 0.0),
@@ -425,8 +425,8 @@ class LayoutPlanner(OwnJob):
         fits = np.where(self.was_measured() & self.dots, 1.0, 0.0)
         others, nearest = np.sum(fits) - 1, np.argmax(fits)
         more = choose(others > 0, f"; {show(np.maximum(others, 0.0), 'count')} more", "")
-        named = [f"Measured: {point.said(point.measured)}, {point.what}" for point in MEASURED.all]
-        short = [f"Measured: {point.said(point.measured)}" for point in MEASURED.all]
+        named = [f"○ Measured: {point.said(point.measured)}, {point.what}" for point in MEASURED.all]
+        short = [f"○ Measured: {point.said(point.measured)}" for point in MEASURED.all]
         return {
             "text": choose(others >= 0, f"{select(nearest, named)}{more}", ""),
             "short": choose(others >= 0, f"{select(nearest, short)}{more}", ""),

@@ -317,7 +317,9 @@ class StrategyTriangle(Widget):
     @part(*JOB, "strategy", shown=False)
     def trade(self):
         """From the chosen bar's end to that of plain data parallelism, under each of the three bars."""
-        return on_both(self.trade_at)
+        seen = self.is_possible() & (self.strategy != strategy.START)
+        words = choose(seen, "line: from plain data parallelism", "")
+        return on_both(self.trade_at) | {"y": np.full(3, -0.4), "text": [words, "", ""]}
 
     def trade_at(self, width):
         loads = self.loads()
@@ -346,8 +348,10 @@ class StrategyTriangle(Widget):
 
     @part("gpu", shown=False)
     def capacity(self):
+        size = show(memory.capacity_bytes(self.gpu.gpu), "bytes")
         return on_both(lambda width: {"x": across(COLUMNS[0], 1.0, width)}) | {
-            "name": show(memory.capacity_bytes(self.gpu.gpu), "bytes")
+            "wide_name": f"{size} usable",
+            "narrow_name": size,
         }
 
     def figure(self, sources):
@@ -363,8 +367,9 @@ class StrategyTriangle(Widget):
                 *self.draw_scales(p, sources, width),
                 *self.draw_rows(p, sources, width),
             )
-        fig.only("wide", p.text(COLUMNS, [-0.4] * 3, text=["0"] * 3, **fig.LABEL))
+        fig.only("wide", p.text(COLUMNS[1:], [-0.4] * 2, text=["0"] * 2, **fig.LABEL))
         fig.only("wide", p.text([0], [TOP + 0.42], text=["a step takes"], **BESIDE, **fig.LABEL))
+        fig.only("wide", p.text(0, "y", text="text", source=sources["trade"], **BESIDE, **fig.LABEL))
         names = {"source": sources["rows"], "text_font_style": "style"}
         fig.only(
             "wide",
@@ -391,7 +396,7 @@ class StrategyTriangle(Widget):
             p.segment(**line, view=fig.of_rows(beginnings), line_color=fig.COLOR["axis"]),
             p.segment(**line, view=fig.of_rows(ends), line_color=fig.COLOR["ink"], line_width=1.5),
             p.text(full, [-0.4] * 2, text=["100 %"] * 2, **centred),
-            p.text(f"{width}_x", -0.4, text="name", source=sources["capacity"], **centred),
+            p.text(f"{width}_x", -0.4, text=f"{width}_name", source=sources["capacity"], **centred),
         ]
 
     def draw_rows(self, p, sources, width):

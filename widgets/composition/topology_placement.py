@@ -327,13 +327,17 @@ class TopologyPlacement(Widget):
             "short": ["Spine", "", "Leaves", "NICs", "GPUs", "NVLink", "NVSwitch"],
         }
 
-    @part(*EVERY)
+    def dots_named(self):
+        return TopologyPlacement.timed.measured_by.named(self, "; ○ measured")
+
+    @part(*EVERY, "dots")
     def bars(self):
         sizes, ways, sent, times = self.sizes(), self.ways(), self.sent(), self.times_s()
         end = self.ratios()
         across = np.stack([np.where(self.is_across(), 1.0, 0.0), 0.0, 0.0, 0.0])
         within = np.where(across > 0, 0.0, end)
         places = [select(way, PLACES) for way in ways]
+        wires = [select(way, self.wires_in_words(found)) for way, found in zip(ways, sent)]
         return {
             "y": ROW_Y,
             "kind": [select(way, placement.WAYS) for way in ways],
@@ -342,7 +346,7 @@ class TopologyPlacement(Widget):
             "end": end,
             "red": np.where(end > within, 1.0, 0.0),
             "name": [f"{row} {show(size, 'count')}" for row, size in zip(ROWS, sizes)],
-            "wires": [select(way, self.wires_in_words(wires)) for way, wires in zip(ways, sent)],
+            "wires": [f"{wires[0]}{self.dots_named()}", *wires[1:]],
             "place": places,
             "label": [show_in(times[i], "s") for i in range(4)],
             **fig.value_places(end, WALL, 0.18 * self.view()),
@@ -382,11 +386,12 @@ class TopologyPlacement(Widget):
 
     @part(*EVERY)
     def wall(self):
-        spent = show_in(self.compute_s(), "s")
+        spent, sent = show_in(self.compute_s(), "s"), show_in(np.sum(self.times_s()), "s")
         return {
             "x": WALL,
             "align": fig.inward(WALL, 0.0, self.view(), 0.25),
-            "label": f"arithmetic of the step, {spent}",
+            "label": f"arithmetic of the step, {spent}; on wires {sent}",
+            "narrow": f"arithmetic of the step, {spent}",
         }
 
     def ranges(self):
@@ -426,7 +431,8 @@ class TopologyPlacement(Widget):
             free = {"left": 0, "right": 1e9, "bottom": row + 0.2, "top": row + 0.78}
             p.quad(**free, fill_color=color["panel"], line_color=None)
         name = fig.BOLD | {"text_color": color["compute"], "text_align": "align"}
-        p.text("x", 4.22, text="label", source=wall, **name)
+        for width, label in (("wide", "label"), ("narrow", "narrow")):
+            fig.only(width, p.text("x", 4.22, text=label, source=wall, **name))
         fig.measured(p, sources["timed"])
         p.text(0, "y", text="name", source=bars, y_offset=-21, **fig.BOLD)
         fig.values(p, bars, "label", **fig.BOLD)

@@ -156,6 +156,11 @@ class ValidationScatter(Widget):
         every_other = select(rows, all_of_them.tick_short)
         return {"x": x, "name": name, "short": every_other, "align": fig.inward(x, 0.0, 1.0)}
 
+    @part("quantity", "groups", "most", shown=False)
+    def met(self):
+        inside, of = show(self.within(), "count"), show(self.figure_of("count"), "count")
+        return {"x": 1.0, "text": choose(self.some(), f"within {self.allowed()}: {inside} of {of}", "")}
+
     @part("quantity", shown=False)
     def title(self):
         return {"x": 1.0, "name": select(self.quantity, TITLES)}
@@ -240,7 +245,9 @@ class ValidationScatter(Widget):
         p.text(
             "x", TITLE, text="name", source=sources["title"], text_align="right", **fig.ON_PANEL, **fig.LABEL
         )
-        for width, left, step in (("wide", 0.4, 0.16), ("narrow", 0.0, 0.27)):
+        met = {"text": "text", "source": sources["met"], "text_align": "right"} | fig.BOLD
+        fig.only("wide", p.text("x", KEY, **met))
+        for width, left, step in (("wide", 0.0, 0.16), ("narrow", 0.0, 0.27)):
             entries = ColumnDataSource(
                 {
                     "x": left + step * np.arange(3),

@@ -25,6 +25,8 @@ RISING_NAMED_AT, RISING_SHIFT = (
     np.array([1.3e3, 2e6, 1.6e10, 1.6e10]),
     np.array([14.0, -11.0, 14.0, -11.0]),
 )  # rising
+HALFWAY = (SMALLEST * LARGEST) ** 0.5  # of the axis: up to there a label has room on its right
+LATE = 1e9  # from there on a label at the top keeps clear of the rising lines
 NVLINK, NETWORK = catalog.link("nvlink4"), catalog.link("ib-ndr")
 WIRES = ["per_node", "link_bytes_per_s", "link_alpha_s", "nic_bytes_per_s", "nic_alpha_s"]
 A100 = {
@@ -242,9 +244,22 @@ class CollectiveCost(Widget):
         ]
         return [*said[:3], choose(self.inside(), "", said[3])]
 
-    @part("size", shown=False)
+    def top(self):
+        """Where the axis ends."""
+        longest = fig.fitting_view(np.max(np.stack(self.times_s(LARGEST))), VIEWS_S)
+        return np.where(self.view == 1, TOP, longest)
+
+    @part("view", "size", "operation", "ranks", *WIRES, shown=False)
     def chosen(self):
-        return {"size": self.size}
+        takes, starting = show(self.best_s(), "seconds"), show(self.start_share(), "percent")
+        return {
+            "size": self.size,
+            "top": self.top(),
+            "text": f"{takes}, {starting} of it start-ups",
+            "narrow": f"{takes}, {starting} start-ups",
+            "align": choose(self.size < HALFWAY, "left", "right"),
+            "shift": np.where(self.size < HALFWAY, 6.0, np.where(self.size < LATE, -6.0, -60.0)),
+        }
 
     @part("view", "operation", "ranks", *WIRES)
     def crossing(self):
@@ -310,8 +325,7 @@ class CollectiveCost(Widget):
         )
 
     def ranges(self):
-        longest = fig.fitting_view(np.max(np.stack(self.times_s(LARGEST))), VIEWS_S)
-        return {"y": [np.where(self.view == 1, 1e5, BOTTOM), np.where(self.view == 1, TOP, longest)]}
+        return {"y": [np.where(self.view == 1, 1e5, BOTTOM), self.top()]}
 
     def figure(self, sources):
         color = fig.COLOR
@@ -354,6 +368,9 @@ class CollectiveCost(Widget):
             line_color=color["ink-faint"],
             line_dash=[6, 4],
         )
+        at_top = {"text_align": "align", "x_offset": "shift", "y_offset": 14, "source": sources["chosen"]}
+        for width, column in (("wide", "text"), ("narrow", "narrow")):
+            fig.only(width, p.text("size", "top", text=column, **at_top, **fig.BOLD))
         p.segment(
             SMALLEST,
             "bytes_per_s",

@@ -285,7 +285,7 @@ class RegimeCube(Widget):
             "y": y,
             "short": [choose(told[i], NAMES[i], "") for i in range(COUNT)],
             "align": [choose(leftward[i], "right", "left") for i in range(COUNT)],
-            "right": np.where(np.stack(leftward), -12.0, 12.0),
+            "right": np.where(np.stack(leftward), -14.0, 14.0),
             "style": [choose(self.focus == i, "bold", "normal") for i in range(COUNT)],
         }
 
@@ -351,6 +351,12 @@ class RegimeCube(Widget):
     def least(self):
         """The binding load of the model that asks for least."""
         return np.min(np.max(self.loads(), axis=-1))
+
+    @part("turn", "tilt", *JOB, "focus", shown=False)
+    def ring(self):
+        """Round the dot of the model in focus."""
+        x, y, _ = isometric.project(self.points(), self.turn_degrees(), self.tilt)
+        return {"x": lookup(x, self.focus), "y": lookup(y, self.focus)}
 
     @part("turn", "tilt", *JOB, "focus")
     def drops(self):
@@ -454,6 +460,8 @@ class RegimeCube(Widget):
         p.text("x", "y", source=sources["titles"], **beside, **fig.BOLD)
         rim = {"line_color": fig.hues("rim", {"over": "ink", "within": "panel"}), "line_width": "weight"}
         p.scatter("x", "y", source=sources["dots"], size=14, **_kinds("bound"), **rim)
+        ring = {"size": 24, "fill_color": None, "line_color": color["ink"], "line_width": 1.5}
+        p.scatter("x", "y", marker="circle", source=sources["ring"], **ring)
         named = fig.TEXT | over_lines | {"text_font_style": "style", "source": sources["models"]}
         p.text("x", "y", text="short", text_align="align", x_offset="right", **named)
         p.text("x", "y", source=sources["values"], y_offset="down", **beside, **fig.BOLD, **over_lines)

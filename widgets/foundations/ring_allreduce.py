@@ -34,7 +34,10 @@ HEADS = {"chunk": (-1.05, 1.18), "carried": (1.0, 1.18)}
 COUNTS_AT, NAMES_AT, RANK_AT, LINE_AT = 1.26, -0.96, -1.12, 1.3
 DOWN = np.pi  # turned by so much, a triangle points down
 MIDDLE = (0.0, 0.18)
-HUB = {"phase": 0.29, "step": 0.17, "carried": 0.05}
+HUB = {
+    "wide": {"phase": 0.345, "step": 0.235, "of_all": 0.125, "takes": 0.015},
+    "narrow": {"phase": 0.29, "step": 0.17, "carried": 0.05},
+}
 BAR = {"y": -1.18, "height": 0.19}
 CUTS = {"per-rank": ("one for each rank", 1.0), "half": ("half as many", 0.5), "one": ("one", 0.0)}
 PHASES = ["own data", "ReduceScatter", "AllGather", "AllReduce done"]
@@ -442,17 +445,24 @@ class RingAllreduce(Widget):
             "text": [choose(self.ranks > ROUND, name, "") for name in (*HEADS, "rank")],
         }
 
-    @part("ranks", "cut", "play", "size", shown=False)
+    @part("ranks", "cut", "play", "size", "link", shown=False)
     def hub(self):
         grid = self.ranks > ROUND
-        carried = (
-            f"{show(self.busiest_bytes(), 'bytes')} {choose(self.chunks() < self.ranks, 'at most', 'a link')}"
+        carried, in_all = (
+            show(found, "bytes") for found in (self.busiest_bytes(), self.busiest_bytes(self.steps()))
         )
+        takes = f"{show(self.time_s(), 'seconds')} in all"
+        of_link = choose(self.chunks() < self.ranks, "at most", "a link")
         return {
             "phase": choose(grid, "", self.phase()),
             "step": choose(grid, "", self.step_text()),
-            "carried": choose(grid, "", carried),
-            "line": choose(grid, f"{self.phase()}, {self.step_text()}", ""),
+            "carried": choose(grid, "", f"{carried} {of_link}"),
+            "of_all": choose(grid, "", f"{carried} of {in_all}"),
+            "takes": choose(grid, "", takes),
+            "line": choose(
+                grid, f"{self.phase()}, {self.step_text()}: {carried} of {in_all} {of_link}, {takes}", ""
+            ),
+            "short": choose(grid, f"{self.phase()}, {self.step_text()}", ""),
         }
 
     @part("ranks", "cut", "play", shown=False)
@@ -557,7 +567,7 @@ class RingAllreduce(Widget):
     def write(self, p, sources):
         """The numbers, names and counts on the picture."""
         center = fig.TEXT | {"text_align": "center"}
-        bold = center | {"text_font_style": "bold"}
+        bold, center_only = center | {"text_font_style": "bold"}, {"text_align": "center"}
         for source, style in (
             ("numbers", center),
             ("columns", bold),
@@ -576,10 +586,12 @@ class RingAllreduce(Widget):
             source=sources["heads"],
             **fig.LABEL | {"text_align": "center"},
         )
-        p.text(MIDDLE[0], LINE_AT, text="line", source=sources["hub"], **bold)
-        for column, at in HUB.items():
-            style = fig.BOLD if column == "phase" else fig.LABEL
-            p.text(MIDDLE[0], at, text=column, source=sources["hub"], **style | {"text_align": "center"})
+        hub = sources["hub"]
+        for width, line in (("wide", "line"), ("narrow", "short")):
+            fig.only(width, p.text(MIDDLE[0], LINE_AT, text=line, source=hub, **bold))
+            for column, at in HUB[width].items():
+                style = fig.LABEL if column in ("step", "carried") else fig.BOLD
+                fig.only(width, p.text(MIDDLE[0], at, text=column, source=hub, **style | center_only))
         bar = BAR | {"line_color": None}
         p.hbar(left=-1, right=1, fill_color=fig.COLOR["idle"], fill_alpha=0.15, **bar)
         p.hbar(

@@ -36,6 +36,7 @@ SLOWEST, CROWDED, FASTEST = (
     2e6,
 )  # FLOPs per byte: the ends of the axis, and where its right edge is near
 VIEWS_FLOPS_PER_S = [1.5e16, 1.5e17, 1e18]
+LAST = np.array([CROWDED, 1e3, CROWDED, CROWDED])  # from there on a label stands left of its line
 CLEAR = 1.25  # decades from the start of the HBM's line up to its name, which ends where the line has risen
 ROWS = 0.37 * np.arange(1, 5)  # decades under the top at which the four labels stand
 
@@ -266,7 +267,7 @@ class Roofline(Widget):
         ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
         return {"x": ridge, "y": fig.decades_below(self.view_flops_per_s(), 5.95)}
 
-    @part("gpu", "precision", "model", "holders", "context")
+    @part("gpu", "precision", "model", "holders", "context", "batch")
     def room(self):
         """The decode batch for whose caches the HBM has room, as a place on the axis."""
         users, hbm = self.users_that_fit(), self.gpu.hbm_bytes_per_s
@@ -280,7 +281,13 @@ class Roofline(Widget):
             "align": self.side(x),
             "right": np.where(x > CROWDED, -6, 6),
             "name": choose(
-                users < 1, "HBM: no room for the weights and a user", f"HBM has room for {self.users(users)}"
+                users < 1,
+                "HBM: no room for the weights and a user",
+                choose(
+                    users < self.batch,
+                    f"HBM has room for {show(users, 'count')} of these {show(self.batch, 'count')} users",
+                    f"HBM has room for {self.users(users)}",
+                ),
             ),
             "short": choose(users < 1, "no room", f"room for {show(users, 'count')}"),
         }
@@ -289,6 +296,7 @@ class Roofline(Widget):
     def work(self):
         x, ceilings = self.places(), self.ceilings()
         bound = self.bounds(ceilings)
+        share = show(roofline.attained_share(ceilings, self.peak())[1], "percent")
         over_link = self.stays_on_the_link() & (roofline.binding_ceiling(ceilings)[3] == 2)
         return {
             "x": x,
@@ -297,13 +305,13 @@ class Roofline(Widget):
             "bound": [*bound[:3], choose(over_link, "link", bound[3])],
             "name": [
                 f"attention in decode: {bound[0]}",
-                f"decode, batch {show(self.batch, 'count')}: {bound[1]}",
+                f"decode, batch {show(self.batch, 'count')}: {share} of peak, {bound[1]}",
                 f"prefill, {show(self.prompt, 'count')} tokens: {bound[2]}",
                 f"training step: {bound[3]}",
             ],
             "short": ["attention", "decode", "prefill", choose(self.network, "AllReduce", "training")],
-            "align": [self.side(x[i]) for i in range(4)],
-            "right": np.where(x > CROWDED, -6, 6),
+            "align": [choose(x[i] > LAST[i], "right", "left") for i in range(4)],
+            "right": np.where(x > LAST, -6, 6),
         }
 
     @hint("work")
@@ -348,6 +356,11 @@ class Roofline(Widget):
         x = roofline.matmul_flops_per_byte(*sizes, np.array([VALUE_BYTES[i] for i in narrow]))
         fits = of.of(gpu=self.gpu) & (np.array(narrow, dtype=float) == self.precision)
         return Seen(fits, x, of.measured, x, of.ours)
+
+    @part("gpu", "precision", "dots", shown=False)
+    def products_named(self):
+        named = Roofline.products.measured_by.named(self, "○ a matrix product, measured")
+        return {"x": FASTEST, "row": fig.decades_below(self.view_flops_per_s(), 4.6), "text": named}
 
     def side(self, x):
         """Near the right edge a label stands on the left of its line."""
@@ -541,6 +554,8 @@ class Roofline(Widget):
         )
         p.segment("x", "y", "x", "row", source=sources["work"], line_color=color["ink-faint"])
         fig.measured(p, sources["products"])
+        named = {"text": "text", "text_align": "right", "x_offset": -6, "source": sources["products_named"]}
+        fig.only("wide", p.text("x", "row", **named, **fig.LABEL))
         p.scatter(
             "x",
             "y",

@@ -171,6 +171,15 @@ class AllocatorReplay(Widget):
             "reserved": self.at_bytes(run["reserved_at_bytes"]),
         }
 
+    def peaks_in_words(self):
+        """What the two curves reach, on a wide picture and on a phone."""
+        run = self.run()
+        reserved, allocated = (show(run[f"peak_{of}_bytes"], "bytes") for of in ("reserved", "allocated"))
+        return {
+            "peaks": f"reserved (line): at most {reserved}; allocated (filled): at most {allocated}",
+            "peaks_short": f"reserved {reserved}, allocated {allocated}",
+        }
+
     @part(*RUN, shown=False)
     def present(self):
         run = self.run()
@@ -182,6 +191,8 @@ class AllocatorReplay(Widget):
             f"{show(run['now'], 'count')}{ended}",
             "short": f"{show(self.memory, 'bytes')}, step {show(run['now'], 'count')}{ended}",
             "ceiling": show(self.memory, "bytes"),
+            "fate": choose(run["failed"] > 0, "the run ends out of memory", f"all {STEPS} steps run"),
+            **self.peaks_in_words(),
             "end": self.at_step(run["reached"]),
             "failed": run["failed"],
         }
@@ -208,6 +219,7 @@ class AllocatorReplay(Widget):
         now = sources["present"]
         for width, text in (("wide", "head"), ("narrow", "short")):
             fig.only(width, p.text(ACROSS[0], 0.97, text=text, source=now, **fig.BOLD))
+        fig.only("wide", p.text(ACROSS[1], 0.97, text="fate", source=now, text_align="right", **fig.BOLD))
         self.draw_chart(p, sources)
         lanes.key(p, KEY, 0.93, 0.015, fig.PHONE_PX)
         return p
@@ -228,14 +240,8 @@ class AllocatorReplay(Widget):
             line_width=1.5,
         )
         p.text(ACROSS[1], CHART[1], text="ceiling", source=now, text_align="right", y_offset=-10, **fig.LABEL)
-        p.text(
-            ACROSS[0],
-            CHART[1],
-            text=value("reserved (line), allocated (filled)"),
-            source=now,
-            y_offset=-10,
-            **fig.LABEL,
-        )
+        for width, text in (("wide", "peaks"), ("narrow", "peaks_short")):
+            fig.only(width, p.text(ACROSS[0], CHART[1], text=text, source=now, y_offset=-10, **fig.BOLD))
         p.segment(ACROSS[0], CHART[0], ACROSS[1], CHART[0], source=now, line_color=color["axis"])
         p.segment("x", CHART[0], "x", CHART[1], source=now, line_color=color["accent"], line_width=2)
         p.scatter(

@@ -204,11 +204,17 @@ class CompileBreakEven(Widget):
     @part("steps", "dynamic", *COST, shown=False)
     def run(self):
         late = self.steps > 2e3
+        beside = late & (self.steps < 1e6)  # right of the curve, where none of the three runs
+        line = (self.here() > 1.0) & (self.here() < 1.0 + 0.1 * self.axis_end())  # eager's, in its way
+        under = np.where(line, 1.0, self.here())
         return {
             "x": self.steps,
             "y": self.here(),
-            "label": fig.above_line(self.here(), 1.0, self.axis_end()),
+            "label": np.where(beside, under, fig.above_line(self.here(), 1.0, self.axis_end())),
             "text": f"{show(self.here(), 'times')}",
+            "side": choose(late & ~beside, "right", "left"),
+            "aside": np.where(late & ~beside, -9.0, 9.0),
+            "down": np.where(beside, 14.0, -14.0),
             "end": f"after {show(self.steps, 'count')} steps",
             "align": choose(late, "right", "left"),
             "shift": np.where(late, -9.0, 9.0),
@@ -351,7 +357,8 @@ class CompileBreakEven(Widget):
         p.segment("x", 0, "x", "y", source=run, line_color=color["ink"], line_dash=[4, 3])
         p.scatter("x", "y", source=run, size=11, fill_color=color["compute"], line_color=color["ink"])
         place = {"text_align": "align", "x_offset": "shift", "source": run}
-        p.text("x", "label", text="text", y_offset=-14, **place, **fig.BOLD | fig.ON_PANEL)
+        here = {"text_align": "side", "x_offset": "aside", "y_offset": "down", "source": run}
+        p.text("x", "label", text="text", **here, **fig.BOLD)
         p.text("x", 0, text="end", y_offset=-12, **place, **fig.TEXT | fig.ON_PANEL)
         return p
 

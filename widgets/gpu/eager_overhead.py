@@ -200,17 +200,19 @@ class EagerOverhead(Widget):
 
     @part("kind", "issue_s", "gpu", "sync", "shortest_s", shown=False)
     def names(self):
+        title = select(
+            self.sync_row(),
+            [
+                "Per operator: the slower sets the pace",
+                *["Per operator: a look adds the shorter"] * 2,
+                "Per operator: read, the two add up",
+            ],
+        )
         return {
             "kernel": self.op_s(SIDES[0]),
             "issue": self.issue_s,
-            "title": select(
-                self.sync_row(),
-                [
-                    "Per operator: the slower sets the pace",
-                    *["Per operator: a look adds the shorter"] * 2,
-                    "Per operator: read, the two add up",
-                ],
-            ),
+            "title": f"{title}{choose(self.kind == MATMUL, '; diamonds: measured', '')}",
+            "short": title,
         }
 
     @part("kind", "issue_s", "gpu", shown=False)
@@ -315,7 +317,8 @@ class EagerOverhead(Widget):
         for at, name in ((CPU_AT, "CPU"), (GPU_AT, "GPU")):
             p.text([-0.012], [at], text=[name], text_align="right", **place, **fig.BOLD)
         p.text([0], [HEAD_AT], text=value("The first 12 operators; white: waits"), **place, **fig.LABEL)
-        p.text(0, TITLE_AT, text="title", source=sources["names"], **place, **fig.LABEL)
+        for width, title in (("wide", "title"), ("narrow", "short")):
+            fig.only(width, p.text(0, TITLE_AT, text=title, source=sources["names"], **place, **fig.LABEL))
         # the lanes are no part of the logarithmic axes that they stand above
         p.extra_x_scales = {name: LinearScale() for name in p.extra_x_ranges}
         p.extra_y_scales = {name: LinearScale() for name in p.extra_y_ranges}

@@ -290,7 +290,7 @@ class Fusion(Widget):
             "x": x,
             "y": y,
             "text": ["apart", "fused"],
-            "down": np.stack([14.0, np.where(among_names, -34.0, 14.0)]),
+            "down": np.stack([-14.0, np.where(among_names, -34.0, 14.0)]),
             "align": ["right", "left"],
             "beside": [-8.0, 8.0],
             "narrow_down": np.stack([28.0, np.where(among_names, -34.0, 14.0)]),

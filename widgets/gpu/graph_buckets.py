@@ -1,7 +1,6 @@
 """Which batch sizes to capture: the waste by padding, against the number of graphs and their cost."""
 
 import numpy as np
-from bokeh.core.properties import value
 
 from engine import catalog
 from engine.serving import shape_buckets
@@ -216,6 +215,16 @@ class GraphBuckets(Widget):
     def about_graph(self):
         return phrase("a graph for {size}", size=show(self.fitted()["sizes"], "count"))
 
+    @part("model", "gpu", *RUN, shown=False)
+    def title(self):
+        """What is drawn, and what padding adds to it."""
+        rows, time = show(self.wasted(), "percent", 2), show(self.time_lost(), "percent", 2)
+        return {
+            "text": f"Rows computed in {shape_buckets.STEPS:,} decode steps: padding adds {rows} of rows, "
+            f"{time} of time",
+            "narrow": f"Rows computed: +{rows}, time: +{time}",
+        }
+
     def ranges(self):
         sequences = fig.fitting_view(self.most_sequences(), VIEWS_SEQUENCES, 1.05)
         return {"x": [0.0, sequences], "y": [FLOOR * self.most_rows(), self.most_rows()]}
@@ -237,9 +246,10 @@ class GraphBuckets(Widget):
         names = ["rows wanted", "padding, computed for nothing", "a captured size"]
         short = ["wanted", "padding", "captured size"]
         fig.packed_key(p, {"wide": names, "narrow": short}, looks, {"wide": 0.91, "narrow": 0.91}, True)
-        title = f"Rows computed in {shape_buckets.STEPS:,} decode steps"
         left = fig.across(p, "title", 0, 1) | fig.still_height(p)
-        p.text(0, 0.975, text=value(title), x_offset=4, level="annotation", **fig.BOLD, **left)
+        for width, title in (("wide", "text"), ("narrow", "narrow")):
+            words = {"text": title, "source": sources["title"], "x_offset": 4, "level": "annotation"}
+            fig.only(width, p.text(0, 0.975, **words, **fig.BOLD, **left))
         return p
 
     # -- the words -------------------------------------------------------------------------------------------

@@ -243,7 +243,11 @@ class LaunchTimeline(Widget):
 
     @part(*RUN, shown=False)
     def scale(self):
-        return {"x": np.ones(1), "text": [show(self.view_s(), "seconds")]}
+        return {
+            "x": np.ones(1),
+            "text": [show(self.view_s(), "seconds")],
+            "all_reduce_key": fig.in_key(self.tp > 1) * np.ones(1),
+        }
 
     def figure(self, sources):
         color = fig.COLOR
@@ -279,11 +283,12 @@ class LaunchTimeline(Widget):
                 "product": "hbm",
                 "attention": "accent",
                 "small kernel": "compute",
-                "AllReduce": "link",
                 "GPU waits": "idle",
+                "AllReduce": "link",
             },
             wide=1.27,
             narrow=1.31,
+            places={"AllReduce": (sources["scale"], "all_reduce_key")},
         )
         return p
 

@@ -21,7 +21,7 @@ PATH, SCALES, STEPS = (
     (-12.0, 36.0),
     "steps",
 )  # the lower picture: its heights, and the scales there
-FATES = {"lost: 0": "idle", "subnormal": "ink-faint", "normal": "ink", "too large": "over"}
+FATES = {"becomes zero": "idle", "subnormal": "ink-faint", "normal": "ink", "too large": "over"}
 SAID = ["lost to zero", "subnormal", "normal", "too large"]
 OCTAVES = [f"from 2{raised(k)} to 2{raised(k + 1)}" for k in range(run.FIRST_OCTAVE, run.LAST_OCTAVE)]
 OCTAVES[0] = f"below 2{raised(run.FIRST_OCTAVE + 1)}"  # the ends hold whatever lies beyond them, too
@@ -144,7 +144,7 @@ class LossScaling(Widget):
             ),
         )
 
-    @part("format")
+    @part(*GRADIENTS)
     def window(self):
         ends = np.stack(
             [self.format.vanishing_octave, self.format.lowest_exponent, self.format.largest_octave]
@@ -153,7 +153,8 @@ class LossScaling(Widget):
         return {
             "x": np.clip(ends, run.FIRST_OCTAVE, run.LAST_OCTAVE),
             "seen": np.where(inside, 1.0, 0.0),
-            "text": ["below: 0", "normal", "too large"],
+            "text": [f"{show(self.share(run.LOST), 'percent')} become zero", "normal", "too large"],
+            "narrow": [f"{show(self.share(run.LOST), 'percent')} → 0", "", ""],
         }
 
     @part("format")
@@ -251,20 +252,24 @@ class LossScaling(Widget):
             line_dash=[6, 4],
             **still,
         )
-        for rows, align, offset in (([0], "right", -6), ([1, 2], "left", 6)):
+        for width, words, height, rows, align, offset, style in (
+            ("wide", "text", 0.885, [0], "right", -6, fig.BOLD),
+            ("narrow", "narrow", 0.85, [0], "right", -6, fig.BOLD | fig.OVER_LINES),
+            ("wide", "text", 0.885, [1, 2], "left", 6, fig.LABEL),
+        ):
             label = p.text(
                 "x",
-                0.885,
-                text="text",
+                height,
+                text=words,
                 text_alpha="seen",
                 source=window,
                 view=fig.of_rows(rows),
                 text_align=align,
                 x_offset=offset,
                 **still,
-                **fig.LABEL,
+                **style,
             )
-            fig.only("wide", label)
+            fig.only(width, label)
         for width, y in (("wide", 0.885), ("narrow", 0.43)):
             for row, align in ((0, "left"), (1, "right")):
                 fig.only(

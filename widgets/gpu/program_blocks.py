@@ -27,7 +27,7 @@ MATRICES, READS = (
 READS_Y, READS_HALF = np.array([246.0, 164.0]), 11.0
 WORDS_Y = np.array([100.0, 74.0, 56.0, 30.0, 12.0])
 OUT_OF_SIGHT = -1.0
-KEY_Y, KEY_AT = np.array([2.02, 1.9, 1.78, 1.66, 1.54]), (0.0, 0.07)  # left of B, above A
+KEY_Y, KEY_STEP, KEY_AT = 2.02, 0.12, (0.0, 0.07)  # left of B, above A
 SHARE = 0.94  # of a cell, what its block takes
 NUMBERED = 100  # up to so many tiles have room for their numbers
 STATES = [
@@ -232,6 +232,23 @@ class ProgramBlocks(Widget):
     def about_b(self):
         return self.about("B", self.of_b())
 
+    @part(*ORDER, "play", shown=False)
+    def key(self):
+        """The entries of the key that the picture has blocks for, one below the other."""
+        states = np.concatenate([self.of_a()["state"], self.of_b()["state"]])
+        counts = [np.sum(np.where(states == state, 1.0, 0.0)) for _, state in KEY[:-1]]
+        side, inner = self.filled()
+        there = np.append(np.stack(counts), 1.0 - side * inner) > 0
+        y = KEY_Y - KEY_STEP * (np.cumsum(np.where(there, 1.0, 0.0)) - 1.0)
+        left, right = KEY_AT
+        return {
+            "left": fig.gone_unless(there, left),
+            "right": fig.gone_unless(there, right),
+            "x": fig.gone_unless(there, fig.midpoint(left, right)),
+            "y": y,
+            **fig.rows_of(y, 0.03),
+        }
+
     @part(*ORDER, "play")
     def of_c(self):
         state = self.so_far()["c_state"]
@@ -285,11 +302,17 @@ class ProgramBlocks(Widget):
             "top": np.stack([tile["top"], tile["top"], top["top"]]),
         }
 
+    def filled(self):
+        """How much of their blocks the sides of C and the inner side fill."""
+        return (
+            tile_order.filled_share(self.side, self.tiles(), self.block),
+            tile_order.filled_share(self.inner, self.steps(), self.block),
+        )
+
     @part("side", "block", "inner", shown=False)
     def padding(self):
         """Lanes beyond the matrices' edges: right and below of A, B and C."""
-        side = tile_order.filled_share(self.side, self.tiles(), self.block)
-        inner = tile_order.filled_share(self.inner, self.steps(), self.block)
+        side, inner = self.filled()
         across, up = np.stack([inner, side, side]), np.stack([side, inner, side])
         left = np.array([place[0][0] for place in (A, B, C)])
         top = np.array([place[1][1] for place in (A, B, C)])
@@ -396,7 +419,7 @@ class ProgramBlocks(Widget):
         fig.only("wide", p.text("x", "y", text="text", **number))
         for name, (across, up) in (("A", A), ("B", B), ("C", C)):
             p.text(across[0], up[1], text=value(name), y_offset=-10, **fig.BOLD, **at)
-        self.draw_key(p, at)
+        self.draw_key(p, sources, at)
 
     @staticmethod
     def mark(state, seen=1.0):
@@ -404,17 +427,18 @@ class ProgramBlocks(Widget):
         look = {"fill_color": fig.COLOR["hbm"], "line_color": fig.COLOR["hbm"], "size": 5}
         return look | {"marker": MARKS[state], "fill_alpha": seen, "line_alpha": seen}
 
-    def draw_key(self, p, at):
-        color, (left, right) = fig.COLOR, KEY_AT
-        for y, (name, state) in zip(KEY_Y, KEY):
-            box = {"left": left, "right": right, **fig.rows_of(y, 0.03)} | at
+    def draw_key(self, p, sources, at):
+        color, source = fig.COLOR, sources["key"]
+        for row, (name, state) in enumerate(KEY):
+            of = {"source": source, "view": fig.of_rows([row])} | at
+            box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"} | of
             if state is None:
                 p.quad(**box, **fig.IDLE)
             else:
                 p.quad(**box, fill_color=color["hbm"], fill_alpha=DARK[state], line_color=color["axis"])
             if state in MARKS:
-                p.scatter(fig.midpoint(left, right), y, **self.mark(state), **at)
-            p.text(right, y, text=value(name), x_offset=6, **fig.LABEL, **at)
+                p.scatter("x", "y", **self.mark(state), **of)
+            p.text("right", "y", text=value(name), x_offset=6, **fig.LABEL, **of)
 
     @staticmethod
     def draw_reads(p, sources):

@@ -167,6 +167,10 @@ class Measured:
             count > 0, choose(view.dots, off, f"{number} hidden"), "published points lie at other settings"
         )
 
+    def named(self, view: Any, words: str) -> Words:
+        """What the hollow marks are, for a label in the picture; "" where there are none."""
+        return choose((self.count(view) > 0) & view.dots, words, "")
+
     def off(self, view: Any) -> Words:
         """The error in words; for several points, the median."""
         among = choose(self.count(view) == 1, "", " in the median")

@@ -42,6 +42,7 @@ ALGORITHMS = {
     "one_shot": ("one shot", 4),
 }
 WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
+ROOM = 0.28  # of the axis: up to there a bar has room behind it for its parts in words
 SHORT = 8192.0  # tokens: one sequence's cache is then at most some per cent of the weights
 EVERY = ("model", "batch", "context", "gpu", "all_reduce", "weights", "cache")
 
@@ -194,8 +195,15 @@ class DecodeLatency(Widget):
             gpus=show(np.tile(DEGREES, 5), "count"),
         )
 
-    @part(*EVERY)
+    def dearest(self):
+        """What reading and AllReduces take of the chosen bar, where there is room behind it to say so."""
+        split, step_s = self.split(), self.chosen(self.step_s())
+        read, sent = (show(self.chosen(each), "seconds") for each in (split.weights_s, split.communication_s))
+        return choose(step_s < ROOM * self.view_s(), f"   weights {read}, AllReduces {sent}", "")
+
+    @part("tp", *EVERY)
     def totals(self):
+        dearest = self.dearest()
         step_s, users, fits, per_gpu = self.step_s(), self.users(), self.fits(), self.per_gpu()
         stub = np.where(fits, 0.0, self.view_s() * 0.02)
         return {
@@ -207,7 +215,8 @@ class DecodeLatency(Widget):
             "label": [
                 choose(
                     fits[i],
-                    f"{show(step_s[i], 'seconds')}   {show(per_gpu[i], 'count')} tokens/s per GPU",
+                    f"{show(step_s[i], 'seconds')}   {show(per_gpu[i], 'count')} tokens/s per GPU"
+                    f"{choose(self.tp == i, dearest, '')}",
                     choose(
                         users[i] > 0,
                         f"room for {show(users[i], 'count')} sequence{choose(users[i] > 1, 's', '')}",

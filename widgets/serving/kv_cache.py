@@ -208,6 +208,7 @@ class KvCache(Widget):
     @part(*EVERY, shown=False)
     def heading(self):
         each, asked = self.users_of_a_cell(), show(self.users, "count")
+        gpus, size = show(self.gpus, "count"), show(self.gpu.hbm_bytes, "bytes")
         cell = choose(each > 1, f"{show(each, 'count')} users", "one user")
         line = choose(
             np.max(self.fit()) >= self.users,
@@ -217,8 +218,8 @@ class KvCache(Widget):
         return {
             "left": 0.0,
             "right": self.view_bytes(),
-            "card": f"HBM of one {self.gpu.name}, {show(self.gpu.hbm_bytes, 'bytes')}",
-            "short": f"HBM of one GPU, {show(self.gpu.hbm_bytes, 'bytes')}",
+            "card": f"HBM of {choose(self.gpus > 1, f'each of {gpus}', 'one')} {self.gpu.name}, {size}",
+            "short": f"HBM of {choose(self.gpus > 1, f'each of {gpus} GPUs', 'one GPU')}, {size}",
             "cell": f"Each cell is {cell}; {line}.",
             "cell_short": f"A cell: {cell}. Line: {asked} asked for.",
         }

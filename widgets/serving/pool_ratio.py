@@ -187,11 +187,17 @@ class PoolRatio(Widget):
         place = self.best()
         x = lookup(PREFILLERS, place)
         left, right = x < self.replicas * 0.35, x > self.replicas * 0.65
+        up = np.where(self.together() > self.best_goodput(), 16.0, -16.0)
+        between = (x > self.replicas * 0.4) & (x < self.replicas * 0.78)  # where two lines cross, and part
+        wedge = between & (self.together() < 0.9 * self.best_goodput())
         return {
-            "align": choose(left, "left", choose(right, "right", "center")),
+            "align": choose(left | wedge, "left", choose(right, "right", "center")),
+            "aside": np.where(wedge, 22.0, 0.0),
+            "narrow_align": choose(left, "left", choose(right, "right", "center")),
+            "narrow_shift": up,
             "x": lookup(np.minimum(PREFILLERS, self.replicas), place),
             "y": self.best_goodput(),
-            "shift": np.where(self.together() > self.best_goodput(), 16.0, -16.0),
+            "shift": np.where(wedge, 9.0, up),
             "label": choose(
                 self.best_goodput() > 0,
                 f"best: {show(lookup(PREFILLERS, place), 'count')} of {show(self.replicas, 'count')}",
@@ -305,7 +311,11 @@ class PoolRatio(Widget):
 
     def figure(self, sources):
         p = fig.plot(
-            (0, 16), (0, 20), height=420, x_title="replicas that prefill", y_title="requests per second"
+            (0, 16),
+            (0, 20),
+            height=420,
+            x_title="replicas that prefill; ○ each split",
+            y_title="requests per second",
         )
         color, bounds = fig.COLOR, sources["bounds"]
         p.varea("x", y1=0, y2="goodput", source=bounds, fill_color=color["accent"], fill_alpha=0.14)
@@ -358,16 +368,11 @@ class PoolRatio(Widget):
             line_color=color["accent"],
             line_width=2,
         )
-        p.text(
-            "x",
-            "y",
-            text="label",
-            y_offset="shift",
-            text_align="align",
-            source=sources["winner"],
-            **fig.ON_PANEL,
-            **fig.BOLD,
-        )
+        best = {"text": "label", "source": sources["winner"]} | fig.BOLD
+        wide = {"x_offset": "aside", "y_offset": "shift", "text_align": "align"}
+        fig.only("wide", p.text("x", "y", **wide, **best))
+        narrow = {"y_offset": "narrow_shift", "text_align": "narrow_align"}
+        fig.only("narrow", p.text("x", "y", **narrow, **best, **fig.ON_PANEL))
         fig.key(
             p,
             {"prompts could": "compute", "the wire could": "network", "answers could": "hbm"},

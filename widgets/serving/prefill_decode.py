@@ -341,6 +341,15 @@ class PrefillDecode(Widget):
         number = np.where(lanes > 0, REPLICAS + 1, 0)
         return {"y": middle, "number": select(number, COUNTED), "name": select(number, NAMED)}
 
+    @part(*RUN, shown=False)
+    def finding(self):
+        """What the picture shows, where it settles; and which of the key's entries it has marks for."""
+        return {
+            "x": 0.0,
+            "text": choose(self.behind(), "", f"half of the answers pause for {self.pause()} or longer"),
+            "wire_key": fig.in_key(self.apart()),
+        }
+
     def view_s(self):
         return fig.fitting_view(np.max(self.phases().last_s), VIEWS_S, headroom=1.01)
 
@@ -484,17 +493,20 @@ class PrefillDecode(Widget):
             left="pause", right="pause_end", bottom="bottom", top="top", source=rows, name="pauses", **PAUSE
         )
         p.quad(**box, source=sources["followed"], fill_color=None, line_color=color["accent"], line_width=1.5)
+        finding = sources["finding"]
+        fig.only("wide", p.text("x", 4.9, text="text", source=finding, **fig.BOLD))
         fig.key(
             p,
             {
                 "waits": "idle",
                 "prefill": "compute",
-                "cache on the wire": "network",
                 "decode": "hbm",
                 "its longest pause": PAUSE,
+                "cache on the wire": "network",
             },
             wide=2.4,
             narrow=5.6,
+            places={"cache on the wire": (finding, "wire_key")},
         )
         return p
 

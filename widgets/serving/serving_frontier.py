@@ -1,6 +1,8 @@
 """Every way to split a fleet into replicas, by the time per token and the throughput per GPU: the
 frontier."""
 
+from typing import Any
+
 import numpy as np
 
 from engine import catalog
@@ -24,6 +26,7 @@ LATE_S, LATEST_S = (
     0.08,
     0.5,
 )  # from there on the target's name has no room on its right, on a phone and at all
+EARLY_S = 0.008  # up to there the best split's label has no room on its left
 TARGETS_S = np.geomspace(1e-3, 1.0, 193)
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
 MODELS = [
@@ -253,13 +256,19 @@ class ServingFrontier(Widget):
             "label": f"target: {show(self.target, 'seconds')}",
         }
 
-    @part("target", *FLEET)
+    @part("target", "traffic", *FLEET)
     def chosen(self):
         met = self.best_brings() > 0
+        gpus, brings = show(self.fleet, "count"), show(self.fleet_brings(), "count")
         return {
             "x": np.where(met, self.best(self.meeting().token_s), self.target),
             "y": np.maximum(self.best_brings(), 1e-3),
             "label": choose(met, f"TP {show(self.best_degree(), 'count')}, {self.users_in_words()}", ""),
+            "split": choose(met, f"{gpus} GPUs as {self.split()[0]}", ""),
+            "each": choose(met, f"{self.users_in_words()} on each", ""),
+            "serves": choose(met, f"{brings} of {show(self.traffic, 'count')} tokens/s", ""),
+            "align": choose(self.target < EARLY_S, "left", "right"),
+            "shift": np.where(self.target < EARLY_S, 12.0, -12.0),
         }
 
     def ranges(self):
@@ -406,17 +415,16 @@ class ServingFrontier(Widget):
             line_color=color["panel"],
             line_width=2,
         )
-        p.text(
-            "x",
-            "y",
-            text="label",
-            x_offset=-12,
-            y_offset=-14,
-            text_align="right",
-            source=sources["chosen"],
-            **fig.ON_PANEL,
-            **fig.BOLD,
-        )
+        beside: dict[str, Any] = {"x": "x", "y": "y", "source": sources["chosen"]} | fig.ON_PANEL
+        for line, up, style in (
+            ("split", -48, fig.BOLD),
+            ("each", -31, fig.LABEL),
+            ("serves", -14, fig.BOLD),
+        ):
+            words = {"text": line, "text_align": "align", "x_offset": "shift", "y_offset": up}
+            fig.only("wide", p.text(**words, **beside, **style))
+        words = {"text": "label", "text_align": "right", "x_offset": -12, "y_offset": -14}
+        fig.only("narrow", p.text(**words, **beside, **fig.BOLD))
         return p
 
 

@@ -27,6 +27,8 @@ TITLE = -0.135  # the height of the lower panel's title
 BELOW = (0.02, 0.27)  # of the frame's height: the memory's panel
 ABOVE = 0.06  # of it: no name lies on the line of no bubble
 APART = 0.07  # of the bubble's panel: as close as the names of two curves may stand
+TICKS_BYTES = 10.0 ** np.arange(6, 15)
+TICK_NAMES = panels.labels(TICKS_BYTES, "bytes")
 CELLS = [f"{p:.0f} stages, {m:.0f} micro-batch{'es' if m > 1 else ''}" for p, m in zip(P, M)]
 LLAMA_BYTES = memory.activation_bytes(catalog.model("llama3.1-405b"), 8192, 1, tensor=8, sequence_parallel=1)
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
@@ -257,6 +259,13 @@ class BubbleMap(Widget):
         }
 
     @part("gpu", "activation_bytes", "schedule", "chunks", shown=False)
+    def ticks(self):
+        """The lower panel's scale, between its floor and the GPU's HBM."""
+        places = fig.doublings(TICKS_BYTES)
+        seen = (places > self.lowest() + 1.0) & (places < fig.doublings(self.gpu.hbm_bytes) - 1.0)
+        return {"y": places, "text": panels.only(seen, TICK_NAMES)}
+
+    @part("gpu", "activation_bytes", "schedule", "chunks", shown=False)
     def limit(self):
         at = fig.doublings(self.gpu.hbm_bytes)
         return {
@@ -329,6 +338,8 @@ class BubbleMap(Widget):
             x_offset=4,
             **fig.BOLD | {"text_color": color["hbm"]},
         )
+        ticks = {"text": "text", "source": sources["ticks"], "x_offset": 4} | fig.LABEL
+        fig.only("wide", p.text(left, "y", **ticks, **below))
         words = fig.TEXT | {"text_color": color["over"]}
         p.text(right, TITLE, text="text", source=limit, text_align="right", x_offset=-4, **words)
         return p

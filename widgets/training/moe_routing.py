@@ -31,6 +31,7 @@ NUMBERS = np.arange(1.0, routing.MOST_EXPERTS + 1)
 SEEN = routing.TOKENS // routing.EVERY
 NAMED = 16.0  # up to so many experts have room for their numbers
 LINES, TOKENS_AT, ROWS = (0.27, 0.44), 0.25, np.array([0.135, 0.04])  # of the picture's height
+VALUE = 0.058  # of half the frame's height: a bar's value above it
 APART = np.array([-8.0, 8.0])  # pixels between the names of two lines that lie close
 ROUTER = ("experts", "top_k", "skew", "seed", "balancing", "steps")
 COUNTED = (*ROUTER, "capacity_factor")
@@ -226,7 +227,19 @@ class MoeRouting(Widget):
             "name": show(number, "count"),
             "amount": show(load, "count"),
             "named": np.isfinite(load) * named,
+            **self.value_places(load / mean),
         }
+
+    def value_places(self, top):
+        """Each bar's value stands above it, or within it where a limit's line would run through it there."""
+        room, within = VALUE * self.view(), top < 0
+        for line, other in ((1.0, self.capacity_factor), (self.capacity_factor, 1.0)):
+            struck = (top < line) & (top > line - room)
+            within = within | (struck & ~((other < top) & (other > top - 1.3 * room)))
+        return {"above": fig.gone_unless(~within, top), "within": fig.gone_unless(within, top)}
+
+    def view(self):
+        return fig.fitting_view(self.imbalance(), VIEWS)
 
     @hint("bars")
     def of_an_expert(self):
@@ -278,8 +291,7 @@ class MoeRouting(Widget):
         }
 
     def ranges(self):
-        view = fig.fitting_view(self.imbalance(), VIEWS)
-        return {"y": [-view, view]}
+        return {"y": [-self.view(), self.view()]}
 
     def figure(self, sources):
         p = fig.plot((-0.01, 1.26), (-VIEWS[1], VIEWS[1]), height=580)
@@ -330,18 +342,12 @@ class MoeRouting(Widget):
         p.quad(bottom="kept", top="top", **place, name="overflow", **fig.OVER | {"line_alpha": "over"})
         limits = {"x0": 0.0, "x1": 1.0, "y0": "y", "y1": "y", "source": sources["limits"]}
         p.segment(**limits, line_color=color["ink"], line_dash=[6, 4], line_width=1.4)
+        amount = {"text": "amount", "source": bars, "text_align": "center", "text_alpha": "named"} | fig.TEXT
+        on_bar = amount | {"text_color": color["on-work"]}
         fig.only(
             "wide",
-            p.text(
-                "middle",
-                "top",
-                text="amount",
-                source=bars,
-                text_align="center",
-                y_offset=-9,
-                text_alpha="named",
-                **fig.TEXT | fig.OVER_LINES,
-            ),
+            p.text("middle", "above", y_offset=-9, **amount | fig.OVER_LINES),
+            p.text("middle", "within", y_offset=10, **on_bar),
         )
         for width, limit, who in (("wide", "text", "who"), ("narrow", "short", "short")):
             fig.only(

@@ -6,6 +6,7 @@ from bokeh.core.properties import value
 
 from engine.executed.pipeline_schedules import CHUNKS, MICRO_BATCHES, NOT_OWN, STAGES, run
 from engine.mechanism import pipeline
+from engine.mechanism.pipeline_orders import WEIGHT
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lanes, passes
@@ -66,12 +67,12 @@ OTHER = {
 KEY = [
     ("forward", "F", {"fill_color": fig.COLOR["compute"], "line_color": None}),
     ("backward", "B", {"fill_color": fig.COLOR["compute-deep"], "line_color": None}),
+    ("idle", "idle", GAP),
     (
         "weight gradient",
         "W",
         {"fill_color": fig.COLOR["compute"], "fill_alpha": FAINT, "line_color": fig.COLOR["compute"]},
     ),
-    ("idle", "idle", GAP),
     ("another step", "next", OTHER),
 ]
 
@@ -512,8 +513,12 @@ class PipelineTimeline(Widget):
             "middle": fig.midpoint(0.0, at),
             "text": f"{choose(found['own'] > 0, 'Your schedule', self.schedule.name)}"
             f"{choose(found['own'] > 1, ', stuck', '')}: "
-            f"{choose(alone, 'a step every ', '')}{show(found['step_s'], 'seconds')}",
+            f"{choose(alone, 'a step every ', '')}{show(found['step_s'], 'seconds')}, "
+            f"{show(found['bubble'], 'percent')} of it idle",
             "seen": np.where(at < 0.97, 0.8, 0.0),
+            "narrow": f"{show(found['step_s'], 'seconds')}, {show(found['bubble'], 'percent')} of it idle",
+            "weight_key": fig.in_key(np.max(np.where(found["kind"] == WEIGHT, 1.0, 0.0)) > 0),
+            "other_key": fig.in_key(np.max(np.where(found["other_stage"] >= 0, 1.0, 0.0)) > 0),
             "ghost": choose(at < 0.97, f"1F1B: {show(self.textbook_s(), 'seconds')}", ""),
         }
 
@@ -575,11 +580,14 @@ class PipelineTimeline(Widget):
         fig.measured(p, sources["runs"])
         for place in (0, "x"):
             p.segment(place, -0.05, place, -0.01, source=end, line_color=color["ink"], line_width=1.5)
-        p.text("middle", -0.03, text="text", source=end, text_align="center", y_offset=14, **fig.BOLD)
+        for width, words in (("wide", "text"), ("narrow", "narrow")):
+            below = {"text_align": "center", "y_offset": 14} | fig.BOLD
+            fig.only(width, p.text("middle", -0.03, text=words, source=end, **below))
         fig.only(
             "wide", p.text(1, -0.03, text="ghost", source=end, text_align="right", y_offset=14, **fig.LABEL)
         )
-        lanes.key(p, KEY)
+        later = {"weight gradient": (end, "weight_key"), "another step": (end, "other_key")}
+        lanes.key(p, KEY, places=later)
         return p
 
     # -- the words -------------------------------------------------------------------------------------------

@@ -419,7 +419,15 @@ class RingAttention(Widget):
 
     @part("ranks", "order", "seq", "model", "gpu", "link", shown=False)
     def finish(self):
-        return {"x": self.on_time_axis(self.total_s()), "text": show(self.total_s(), "seconds")}
+        late = choose(self.exposed(), "; pink frame: the next block is late", "")
+        late_short = choose(self.exposed(), "; pink: block late", "")
+        return {
+            "x": self.on_time_axis(self.total_s()),
+            "text": f"{show(self.total_s(), 'seconds')}, {show(self.busy_share(), 'percent')} of it busy",
+            "start": TIME[0],
+            "key": f"filled: computes; white: waits{late}",
+            "key_short": f"filled: computes{late_short}",
+        }
 
     @part("ranks", "order", "play", "seq", "model", "gpu", "link", shown=False)
     def now(self):
@@ -549,11 +557,8 @@ class RingAttention(Widget):
             for place, column in zip(places, NUMBERS):
                 fig.only(width, p.text(place, "y", text=column, source=numbers, **fig.TEXT | right))
         p.text(TIME[1], HEAD_AT, text="text", source=sources["progress"], **fig.LABEL | right)
-        for width, words in (
-            ("wide", "filled: computes; white: waits; pink frame: the next block is late"),
-            ("narrow", "filled: computes; pink: block late"),
-        ):
-            fig.only(width, p.text(TIME[0], LANES_HEAD_AT, text=value(words), **fig.LABEL))
+        for width, words in (("wide", "key"), ("narrow", "key_short")):
+            fig.only(width, p.text("start", LANES_HEAD_AT, text=words, source=sources["finish"], **fig.LABEL))
         p.text("x", FINISH_AT, text="text", source=sources["finish"], **fig.BOLD | right)
 
     # -- the words -------------------------------------------------------------------------------------------

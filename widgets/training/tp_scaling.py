@@ -201,16 +201,18 @@ class TpScaling(Widget):
             compute=show(self.compute_s(MANY), "seconds"),
         )
 
-    @part(*COMPUTE, "per_node", "nic_bytes_per_s", shown=False)
+    @part(*COMPUTE, "per_node", "nic_bytes_per_s", "dots", shown=False)
     def names(self):
+        measured_too = TpScaling.timed.measured_by.named(self, ", ○ measured")
         return {
             "ranks": NAMED_AT,
             "y": np.stack([self.compute_s(NAMED_AT[0]), self.sent_s(NAMED_AT[1]), self.whole_s(NAMED_AT[2])]),
             "align": ["right", "left", "right"],
+            "aside": [0.0, 8.0, 0.0],
             "shift": np.stack(
                 [14.0, 16.0, np.where(self.whole_s(NAMED_AT[2]) > self.top() * 0.3, 18.0, -18.0)]
             ),
-            "text": ["arithmetic, 1/t", "4 AllReduces", "the layer"],
+            "text": ["arithmetic, 1/t", f"4 AllReduces{measured_too}", "the layer"],
             "narrow": ["1/t", "AllReduces", "layer"],
         }
 
@@ -381,6 +383,7 @@ class TpScaling(Widget):
                     text=column,
                     source=sources["names"],
                     text_align="align",
+                    x_offset="aside",
                     y_offset="shift",
                     **fig.BOLD,
                 ),

@@ -84,6 +84,9 @@ def room_for(word, width):
     return (lettering.width(word) + 8) / fig.LEAST_PX[width]
 
 
+ROOM_BEHIND = 0.8  # of the axis: up to there a limit of its own is named beside its mark
+
+
 class ZeroStages(Widget):
     question = "What does each stage of ZeRO save, and what does it send for that?"
     size = Number("Model size", 7.5e9, 0.1e9, 1e12, family="params", marks=(1.5e9, 13e9, 70e9, 405e9))
@@ -264,6 +267,7 @@ class ZeroStages(Widget):
         """The whole of each stage's traffic, and what arithmetic can hide of it."""
         seconds, limit = self.traffic().total_s, self.can_hide_s()
         past = self.behind().pressure > 1
+        apart = (limit > limit[0]) & ~past & (limit < ROOM_BEHIND * self.view_s())
         passes = [f"sends {count}" for count in self.passes_words()]
         places = value_places(seconds, limit, self.view_s() + 0.0 * seconds)
         label = [show(seconds[i], "seconds") for i in range(4)]
@@ -280,6 +284,7 @@ class ZeroStages(Widget):
             "low": SENT_AT - FOOT - 0.07,
             "high": SENT_AT + HEAD + 0.07,
             "past": np.where(past, 1.0, 0.0),
+            "hides": [choose(apart[i], f"behind {show(limit[i], 'seconds')}", "") for i in range(4)],
             "passes": passes,
             "sends": with_values(passes, label, places["crossed"]),
             "named": SENT_AT + NAME,
@@ -396,6 +401,7 @@ class ZeroStages(Widget):
             "narrow", p.text(np.zeros(4), HELD_AT + NAME, text=SHARED, x_offset=BESIDE_NAME, **fig.LABEL)
         )
         fig.only("narrow", p.text(text="passes", source=columns, **beside, **fig.LABEL, **lower))
+        fig.only("wide", p.text("limit", "y", text="hides", x_offset=8, source=columns, **fig.LABEL, **lower))
         for source, said, named, scale in (
             (columns, "label", "sends", lower),
             (stacks, "amount", "shared", {}),

@@ -308,7 +308,7 @@ def test_in_collective_cost_the_bus_bandwidth_is_that_of_nccl_tests():
 def test_the_planner_names_the_measured_layout_beside_its_own():
     shown = FIGURES["layout_planner"]().shown()
     assert shown["parts"]["measured_row"]["text"].startswith(
-        "Measured: 14.7 s, Llama 3.1 70B on 512 H100, TP 4"
+        "○ Measured: 14.7 s, Llama 3.1 70B on 512 H100, TP 4"
     )
     alone = FIGURES["layout_planner"]()
     alone.set_state({"gpus": 256})

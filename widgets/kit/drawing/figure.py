@@ -6,7 +6,7 @@ Figures are built in the light theme's colours; the page replaces each token's c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from bokeh.core.properties import value
@@ -495,6 +495,14 @@ def gone_on_log_unless(seen: Truth, place: Real) -> Real:
     return np.where(seen, place, 1e-99)
 
 
+KeyPlaces: TypeAlias = "dict[str, tuple[ColumnDataSource, str]]"
+
+
+def in_key(seen: Truth, left: float = 0.0) -> Real:
+    """Where an entry of a key begins that names marks which are not always there."""
+    return gone_unless(seen, left)
+
+
 def key(
     p: figure,
     entries: dict,
@@ -502,16 +510,18 @@ def key(
     narrow: float,
     own_heights: bool = False,
     phone_px: float = LEAST_PX["narrow"],
+    places: KeyPlaces | None = None,
 ) -> None:
     """The meaning of each hue, packed into rows from the left; the first row is at the height ``wide``, on a
     phone at ``narrow``: {name: token, or a look of its own}. For marks too small to carry their names.
 
     ``own_heights``: heights from 0 to 1 of the frame, for an axis that moves; the key is then opaque.
-    ``phone_px``: the frame's width on a phone without an axis.
+    ``phone_px``: the frame's width on a phone without an axis. ``places``: see ``packed_key``.
     """
     looks = [_look(entry) if isinstance(entry, str) else entry for entry in entries.values()]
     names = {width: list(entries) for width in ("wide", "narrow")}
-    packed_key(p, names, looks, {"wide": wide, "narrow": narrow}, own_heights, phone_px=phone_px)
+    heights = {"wide": wide, "narrow": narrow}
+    packed_key(p, names, looks, heights, own_heights, phone_px=phone_px, places=places)
 
 
 def _look(token: str) -> dict[str, Any]:
@@ -528,9 +538,14 @@ def packed_key(
     own_heights: bool = False,
     left: float | None = None,
     phone_px: float = LEAST_PX["narrow"],
+    places: KeyPlaces | None = None,
 ) -> None:
     """A key whose swatches look like the marks: the names on a wide picture and on a phone, with a look for
-    each. It begins at the left of the frame, or at a position of the axis."""
+    each. It begins at the left of the frame, or at a position of the axis.
+
+    ``places``: for entries that some states have no mark for, by their wide names, the source and its column
+    that says where they begin (``in_key``). They come last, so that they leave no gap.
+    """
     axes = across(p, "key", 0, 1) if left is None else {}
     axes |= {"y_range_name": "key"} if own_heights else {}
     if own_heights:
@@ -538,17 +553,17 @@ def packed_key(
     room = LEAST_PX | {"narrow": phone_px}
     for width, height in heights.items():
         lengths = [SWATCH + SWATCH_GAP + lettering.width(name) for name in names[width]]
-        places = lettering.in_rows(lengths, room[width], KEY_GAP[width])
+        packed = lettering.in_rows(lengths, room[width], KEY_GAP[width])
         if own_heights:  # lines that leave the frame pass behind it
-            below = height - 0.05 * (1 + places[-1][1])
+            below = height - 0.05 * (1 + packed[-1][1])
             ground = p.quad(0, 1, 1, below, fill_color=COLOR["panel"], line_color=None, level="guide", **axes)
             only(width, ground)
-        for name, look, (x, row) in zip(names[width], looks, places):
+        for entry, name, look, (x, row) in zip(names["wide"], names[width], looks, packed):
             down = {"y_offset": row * KEY_LINE, "level": "annotation"} | axes
-            swatch = p.text([left or 0], [height], text=["\u00a0"], x_offset=x + 5.5, **down, **_swatch(look))
-            label = p.text(
-                [left or 0], [height], text=[name], x_offset=x + SWATCH + SWATCH_GAP, **down, **TEXT
-            )
+            source, start = (places or {}).get(entry, (ColumnDataSource({"x": [left or 0]}), "x"))
+            at: dict[str, Any] = {"x": start, "y": height, "source": source} | down
+            swatch = p.text(text=value("\u00a0"), x_offset=x + 5.5, **at, **_swatch(look))
+            label = p.text(text=value(name), x_offset=x + SWATCH + SWATCH_GAP, **at, **TEXT)
             only(width, swatch, label)
 
 

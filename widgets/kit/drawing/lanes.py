@@ -58,9 +58,11 @@ def key(
     height: float = 1.07,
     left: float = 0.0,
     phone_px: float = fig.LEAST_PX["narrow"],
+    places: fig.KeyPlaces | None = None,
 ) -> None:
     """A key above the chart, or at another height, that shows each kind of block: (its name, a short one for
-    phones, its look). ``phone_px``: the frame's width on a phone without an axis."""
+    phones, its look). ``phone_px``: the frame's width on a phone without an axis; ``places``: see
+    ``fig.packed_key``."""
     wide, narrow, looks = zip(*entries)
     fig.packed_key(
         p,
@@ -69,4 +71,5 @@ def key(
         {"wide": height, "narrow": height},
         left=left,
         phone_px=phone_px,
+        places=places,
     )

@@ -1,7 +1,8 @@
 """The room that words take is known before they are drawn, and keys are packed by it."""
 
+import numpy as np
 import pytest
-from bokeh.models import Text
+from bokeh.models import ColumnDataSource, Text
 
 from course import fonts
 from widgets.kit.drawing import figure as fig
@@ -29,7 +30,7 @@ def test_no_swatch_of_a_key_stands_on_a_name(width):
     names = ["weights", "keys and values", "arithmetic", "launches", "AllReduce, node", "AllReduce, network"]
     fig.key(p, dict.fromkeys(names, "hbm"), wide=0.9, narrow=0.9)
     texts = [
-        (each.data_source.data["text"][0], each.glyph)
+        (each.glyph.text.value, each.glyph)
         for each in p.renderers
         if isinstance(each.glyph, Text) and {"only": width} in each.tags
     ]
@@ -41,3 +42,13 @@ def test_no_swatch_of_a_key_stands_on_a_name(width):
         assert end <= fig.LEAST_PX[width], f"{name} ends at {end:.0f} px"
         beside = [left for left, down in swatches if down == y and left > x]
         assert all(left - 5.5 > end for left in beside), f"a swatch stands on {name}"
+
+
+def test_an_entry_of_a_key_without_marks_is_out_of_sight():
+    at = [fig.in_key(seen) for seen in (np.array(True), np.array(False))]
+    assert at == [0.0, fig.FAR_LEFT]
+    p, source = fig.plot((0, 1), (0, 1)), ColumnDataSource({"there": [float(at[1])]})
+    fig.key(p, {"a": "hbm", "b": "link"}, wide=0.9, narrow=0.9, places={"b": (source, "there")})
+    drawn = [each for each in p.renderers if isinstance(each.glyph, Text) and each.data_source is source]
+    assert {each.glyph.text.value.strip() for each in drawn} == {"", "b"}
+    assert {each.glyph.x for each in drawn} == {"there"}
