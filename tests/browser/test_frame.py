@@ -200,3 +200,13 @@ def test_a_number_is_red_in_the_state_that_break_it_asks_for_alone(glance, stati
     hand.choose("ranks", 5)
     hand.figure.locator(".widget-regime.target").wait_for()
     assert hand.page.evaluate(QUIET, "sending") == [True, False]
+
+
+def test_all_figures_stand_side_by_side(glance, static):
+    """On their page they are looked at together: several in a row, on a phone two."""
+    for settings, least in (({}, 4), (PHONE, 2)):
+        page = glance(**settings).go(f"{static}figures/")
+        left = page.evaluate(
+            "[...document.querySelectorAll('.gallery li')].slice(0, 8).map(each => each.getBoundingClientRect().left)"
+        )
+        assert len(left) == 8 and len(set(left)) >= least

@@ -97,7 +97,8 @@ def check(function):
             if count < wanted:
                 why = (
                     "In an empty batch the first may fill the cache to the last token."
-                    if moment[1] + count == 0 and moment[0][count] > (1 - WATERMARK) * moment[3]
+                    if moment[1] + count == 0
+                    and sum(moment[0][count : count + 1]) > (1 - WATERMARK) * moment[3]
                     else "There is room for more."
                 )
             raise Slip(

@@ -124,7 +124,7 @@ def rows(value, call, wanted, most):
 LOOKS = ("compute", "deep", "hbm", "link", "network", "plain", "idle", "wrong")  # as the page's CSS has them
 
 
-def box(start, end, text="", look="plain"):
+def box(start, end, text: "str | int" = "", look="plain"):
     """A box of a picture, from a place to another, with a text in it if there is room."""
     return [round(start, 4), round(end, 4), str(text), look]
 

@@ -115,7 +115,7 @@ def test_as_many_boxes_as_there_are_things(nodes, gpus, nics):
 # -- the mistake ---------------------------------------------------------------------------------------------
 def test_the_default_keeps_tensor_parallelism_in_the_node():
     assert met() == set() and part("bars")["label"][0] == "11.9 s"
-    assert part("wall")["label"] == "arithmetic of the step, 70.1 s"
+    assert part("wall")["label"] == "arithmetic of the step, 70.1 s; on wires 12.3 s"
     assert part("bars")["red"].tolist() == [0, 0, 0, 0] and part("bars")["kind"][0] == "link"
 
 

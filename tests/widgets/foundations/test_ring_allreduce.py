@@ -33,7 +33,10 @@ def test_the_default_by_hand():
         "phase": "ReduceScatter",
         "step": "step 2 of 6",
         "carried": "375 MB a link",
+        "of_all": "375 MB of 1.5 GB",
+        "takes": "3.34 ms in all",
         "line": "",
+        "short": "",
     }
 
 

@@ -25,11 +25,19 @@ def test_the_wall_begins_at_thirty_seven_shapes():
 
 
 def test_labels_stand_clear_of_the_eager_line():
-    """The 8B step is at 0.946: the run's label above the line at 1, the dashed line's own below it."""
+    """The run's label stands below its dot, right of it; above eager's line but near it, below that line. The
+    dashed line's own label is on its far side."""
     parts = shown(**CompileBreakEven.presets["8B, 8,192 tokens on a B200"])["parts"]
-    assert parts["run"]["label"] == 1 and parts["run"]["y"] < 1 and parts["ceiling"]["shift"] > 0
+    assert parts["run"]["label"] == parts["run"]["y"] < 1 and parts["run"]["down"] > 0
+    assert parts["run"]["side"] == "left" and parts["ceiling"]["shift"] > 0
     parts = shown()["parts"]
     assert parts["run"]["label"] == parts["run"]["y"] > 1 and parts["ceiling"]["shift"] < 0
+    near = next(
+        found
+        for steps in range(1000, 20000, 500)
+        if 1 < (found := shown(steps=steps)["parts"]["run"])["y"] < 1.05
+    )
+    assert near["label"] == 1 and near["down"] > 0
 
 
 def test_no_preset_meets_the_wall():

@@ -14,6 +14,7 @@ from tests.conftest import ROOT
 # in a process of its own: the plugin changes Bokeh's list for good
 IN_A_FRESH_PYTHON = """
 import json
+import panel.io.server  # which puts routes of its own among them, before the plugin is asked for
 from bokeh.server import tornado, urls
 from bokeh.server.views.doc_handler import DocHandler
 {before}
