@@ -413,7 +413,7 @@ def loss_bytes(
     context: Real = 1,
     loss: str = "plain",
     chunks: Real = 8,
-    torch_s_own: bool = False,
+    pytorch: bool = False,
 ) -> Real:
     """The peak memory of the output layer and its loss, by how they are computed.
 
@@ -429,7 +429,7 @@ def loss_bytes(
         check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context, chunks=chunks)
     if loss == "fused":
         return logits_peak_bytes(model, seq, micro_batch, tensor, context, FUSED_LOGIT_BYTES)
-    if loss == "plain" and torch_s_own:
+    if loss == "plain" and pytorch:
         each = ops.where(tensor > 1, PARALLEL_LOGIT_BYTES, TORCH_LOGIT_BYTES)
         return logits_peak_bytes(model, seq, micro_batch, tensor, context, each)
     at_once = logits_peak_bytes(model, seq, micro_batch, tensor, context)

@@ -410,6 +410,6 @@ def test_pytorch_s_own_loss_keeps_more_than_a_library_s():
     m = catalog.model("llama3.1-8b")
     logits = 2 * 8192 * m.vocab
     assert memory.loss_bytes(m, 8192, 2) == 10 * logits
-    assert memory.loss_bytes(m, 8192, 2, torch_s_own=True) == 12 * logits
-    assert memory.loss_bytes(m, 8192, 2, 8, torch_s_own=True) == 2 * logits
-    assert memory.loss_bytes(m, 8192, 2, loss="fused", torch_s_own=True) == 2 * logits
+    assert memory.loss_bytes(m, 8192, 2, pytorch=True) == 12 * logits
+    assert memory.loss_bytes(m, 8192, 2, 8, pytorch=True) == 2 * logits
+    assert memory.loss_bytes(m, 8192, 2, loss="fused", pytorch=True) == 2 * logits

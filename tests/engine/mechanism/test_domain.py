@@ -43,6 +43,7 @@ DOMAIN = dict(
     ranks=st.integers(2, 10**6),
     stage=st.just(0),
     loss=st.sampled_from(["plain", "chunked", "fused"]),
+    pytorch=st.booleans(),
     chunks=few,
     modules=st.sampled_from([(), ("layernorm",), ("mlp", "moe_act"), ("moe",), ("core_attn",)]),
     stages=few,
