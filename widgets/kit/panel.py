@@ -1,4 +1,4 @@
-"""A widget as a Panel component: in a notebook, in an app, with ``panel serve`` on its own file.
+"""A widget as a Panel component: in an app, or with ``panel serve`` on its own file.
 
 The page of a lesson draws the same figure with scripts of its own; here Panel and Bokeh do it, with a Python
 process behind them. The controls are Panel's, made from the widget's parameters; a change of either moves the
