@@ -165,8 +165,8 @@ def action(label: str, columns: tuple[str, str, str]) -> Callable[[Method], Meth
 class Widget(Viewer):
     """Subclasses set the texts below; the module's name is the slug.
 
-    A widget is a component of Panel's: ``Roofline(model="llama3-8b", batch=64)`` stands in any app, and is served
-    by ``panel serve`` on its file. ``live`` has what it shows, as parameters and sources.
+    A widget is a component of Panel's: ``Roofline(model="llama3-8b", batch=64)`` stands in any app, and is
+    served by ``panel serve`` on its file. ``live`` has what it shows, as parameters and sources.
     """
 
     question = ""  # the figure's title
