@@ -255,7 +255,7 @@ class CollectiveCost(Widget):
         return {
             "size": self.size,
             "top": self.top(),
-            "text": f"{takes}, {starting} of it start-ups",
+            "text": f"{self.leader()}: {takes}, {starting} of it start-ups",
             "narrow": f"{takes}, {starting} start-ups",
             "align": choose(self.size < HALFWAY, "left", "right"),
             "shift": np.where(self.size < HALFWAY, 6.0, np.where(self.size < LATE, -6.0, -60.0)),

@@ -273,6 +273,12 @@ class DispatcherTrace(Widget):
         )
 
     @part("call", "autocast", "mode", "tokens", "model", "play", shown=False)
+    def kept_in_all(self):
+        """The heading of what is kept, so far."""
+        text = show(self.kept_now(), "bytes")
+        return {"wide": f"kept for backward: {text}", "narrow": f"keeps {text}"}
+
+    @part("call", "autocast", "mode", "tokens", "model", "play", shown=False)
     def kept_rows(self):
         """What each operator keeps, and counts."""
         counted = (self.recorded()["kept.counted"] > 0) & (self.happened("kept") > 0)
@@ -327,9 +333,10 @@ class DispatcherTrace(Widget):
                     fill_alpha="solid",
                 ),
                 p.text(
-                    [places["kept"]],
-                    [TITLE_AT],
-                    text=["kept for backward" if width == "wide" else "keeps"],
+                    places["kept"],
+                    TITLE_AT,
+                    text=width,
+                    source=sources["kept_in_all"],
                     text_align="right",
                     **fig.BOLD | {"text_color": color["hbm"]},
                 ),

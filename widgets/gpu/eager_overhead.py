@@ -198,12 +198,13 @@ class EagerOverhead(Widget):
             "kernel": self.op_s(self.side),
         }
 
-    @part("kind", "issue_s", "gpu", "sync", "shortest_s", shown=False)
+    @part("kind", "side", "issue_s", "gpu", "sync", "shortest_s", shown=False)
     def names(self):
+        issued, run = show(self.issue_s, "seconds"), show(self.op_s(self.side), "seconds")
         title = select(
             self.sync_row(),
             [
-                "Per operator: the slower sets the pace",
+                f"Per operator: CPU {issued}, GPU {run}; the slower sets the pace",
                 *["Per operator: a look adds the shorter"] * 2,
                 "Per operator: read, the two add up",
             ],
@@ -212,7 +213,7 @@ class EagerOverhead(Widget):
             "kernel": self.op_s(SIDES[0]),
             "issue": self.issue_s,
             "title": f"{title}{choose(self.kind == MATMUL, '; diamonds: measured', '')}",
-            "short": title,
+            "short": select(self.sync_row(), [f"CPU {issued}, GPU {run}: the slower sets it", *[title] * 3]),
         }
 
     @part("kind", "issue_s", "gpu", shown=False)

@@ -220,12 +220,13 @@ class TileTuner(Widget):
     @part("m", *SPEED)
     def here(self):
         better, name = self.best_speed() > self.speed(), f"dashed: {self.named(self.best())}"
+        here = f"dot: {show(self.speed(), 'flops_per_s')}"
         return {
             "rows": self.m,
             "flops_per_s": self.speed(),
             "best": self.best_speed(),
-            "text": choose(better, f"{name}, the best for {show(self.m, 'count')} rows", ""),
-            "short": choose(better, name, ""),
+            "text": choose(better, f"{here}; {name}, the best for {show(self.m, 'count')} rows", here),
+            "short": choose(better, name, here),
         }
 
     @hint("here")
