@@ -105,12 +105,13 @@ class Picture:
 
     def speaks(self) -> None:
         """The marks of each part that has something to say say it under the pointer."""
-        hints = self.shows.widget.hints()
-        for part in hints:
+        for source in self.shows.sources.values():
+            if SAYS not in source.column_names:
+                continue
             drawn: list[Any] = [
                 model
                 for model in self.models
-                if isinstance(model, GlyphRenderer) and model.data_source is self.shows.sources[part]
+                if isinstance(model, GlyphRenderer) and model.data_source is source
             ]
             tool = HoverTool(renderers=drawn, tooltips=f"<div style='max-width: 320px'>@{{{SAYS}}}</div>")
             self.plot.add_tools(tool)
@@ -303,8 +304,9 @@ def presets(widget: Any) -> pn.widgets.MenuButton:
     def chosen(event: param.parameterized.Event) -> None:
         if event.new in widget.presets:
             home = {name: about.default for name, about in widget.controls().items()}
-            widget.param.update(**home)
-            widget.set_state(widget.presets[event.new])
+            with param.parameterized.batch_call_watchers(widget):  # one change, drawn once
+                widget.param.update(**home)
+                widget.set_state(widget.presets[event.new])
 
     made.param.watch(chosen, "clicked")
     return made
