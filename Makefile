@@ -1,11 +1,10 @@
-# make serve · make test · make lint · make site · make book · make bench · make load · make mutants · make fuzz · make baselines · make audit · make floors · make dev · make record · make measure · make calibrate      Each sets up .venv by itself; PYTHON= to choose one.
+# make serve · make test · make lint · make site · make wheel · make manifest · make book · make lms · make bench · make load · make mutants · make fuzz · make baselines · make audit · make floors · make dev · make record · make measure · make calibrate      Each sets up .venv by itself; PYTHON= to choose one.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
-PORT ?= 5006
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help serve test lint floors site book bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
+.PHONY: help serve test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
 help:
 	@sed -n '1p' Makefile
 
@@ -18,14 +17,29 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 serve: site
-	@$(BIN)/python -m course.serve --port $(PORT)
+	@$(BIN)/python -m course.serve $(if $(PORT),--port $(PORT))
 
 site: $(READY)
 	@$(BIN)/python -m course.build
 
-# The whole course as a PDF: build/system-ml.pdf. SITE_URL=https://example.org/course/ makes its links lead there.
+# All that `pip install` needs, the built course included: system-ml serve from anywhere.
+wheel: site
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheel .
+	@ls -sh build/wheel/*.whl
+
+# The Kubernetes manifest against the published schemas of its kinds, which the validator brings along (22 MB).
+KUBERNETES ?= 1.34
+manifest: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check kubernetes-validate==1.37.0 || { echo "manifest: kubernetes-validate could not be installed; nothing was validated."; exit 1; }
+	@$(BIN)/kubernetes-validate --strict -k $(KUBERNETES) deploy/kubernetes/course.yaml
+
+# The whole course as a PDF and as an EPUB: build/system-ml.pdf, build/system-ml.epub. SITE_URL=https://example.org/course/ makes its links lead there.
 book: site
 	@$(BIN)/python -m course.paper
+
+# The course for a learning system, which is told of predictions and exercises: build/system-ml-scorm2004.zip and build/system-ml-cmi5.zip.
+lms: site
+	@$(BIN)/python -m course.lms
 
 # All of it on all cores, a core without work taking some from the others; make test PYTEST="tests/engine -k roofline" for some, in one process.
 # make test EVERY=1 asks of each figure what is otherwise asked of a few that stand for all.
@@ -100,7 +114,7 @@ audit: $(READY)
 # Serves the course, builds what a change touches (a lesson, a widget or a style in seconds), and has open pages load
 # themselves again.
 dev: site
-	@$(BIN)/python -m course.serve --port $(PORT) --watch
+	@$(BIN)/python -m course.serve $(if $(PORT),--port $(PORT)) --watch
 
 clean:
 	rm -rf build .venv

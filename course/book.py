@@ -36,6 +36,7 @@ REFERENCE = ("symptoms", "numbers", "validation", "formulas", "glossary")  # the
 SCREEN_ONLY = (
     "headerlink",
     "lesson-end",
+    "notebook-links",
     "symptoms-find",
     "formulas-contents",
     "answer-open",
@@ -101,13 +102,13 @@ def parts() -> list[tuple[str, list[str]]]:
     return [(title, pages) for title, pages in (*of_lessons, ("Reference", appendices)) if pages]
 
 
-def _article(html: str, name: str) -> tuple[str, str]:
+def article_of(html: str, name: str) -> tuple[str, str]:
     """(the article of a built page, its description), as HTML."""
-    article = there(re.search(r"<article.*?</article>", html, re.DOTALL), f"the article of {name}")[0]
+    found = there(re.search(r"<article.*?</article>", html, re.DOTALL), f"the article of {name}")[0]
     about = there(
         re.search(r'<meta name="description" content="([^"]*)"', html), f"the description of {name}"
     )
-    return article, about[1]
+    return found, about[1]
 
 
 def read(name: str, article: str, description: str) -> Chapter:
@@ -344,11 +345,11 @@ class Printed:
 def printed(site: Path, name: str, names: list[str]) -> Printed:
     """The chapter made of a built page; it is kept while that page and its widgets are the same. ``names``
     are those of all chapters."""
-    article, description = _article((site / name / "index.html").read_text(encoding="utf-8"), name)
-    shown = set(re.findall(r'data-widget="(\w+)"', article))
+    html, description = article_of((site / name / "index.html").read_text(encoding="utf-8"), name)
+    shown = set(re.findall(r'data-widget="(\w+)"', html))
     widgets = (module.depends_on(all_widgets()[slug]) for slug in sorted(shown))
-    name_of_it, modules = f"chapter.{digest(article, description, *names)}", (__name__, *chain(*widgets))
-    make = lambda: json.dumps(asdict(_printed(read(name, article, description), set(names)))).encode()
+    name_of_it, modules = f"chapter.{digest(html, description, *names)}", (__name__, *chain(*widgets))
+    make = lambda: json.dumps(asdict(_printed(read(name, html, description), set(names)))).encode()
     found = json.loads(kept(name_of_it, make, modules))
     found["html"] = Markup(found["html"])
     found["headings"] = [(anchor, Markup(words)) for anchor, words in found["headings"]]
@@ -390,23 +391,28 @@ def _templates() -> Environment:
     )
 
 
-def running_heads(chapters: list[Printed]) -> str:
-    """CSS that puts each chapter's title above its pages."""
+def running_heads(volumes: list[tuple[str, list[Printed]]]) -> str:
+    """CSS that puts each part's title above its pages. A chapter's own could not stand there: another head
+    takes another page, and each chapter would leave half a page empty behind it."""
     return "".join(
-        f"@page {page_name(chapter)} {{ @top-right {{ content: "
-        f"{json.dumps(chapter.title, ensure_ascii=False)}; }} }}\n"
-        for chapter in chapters
+        f"@page {page_name(at)} {{ @top-right {{ content: {json.dumps(title, ensure_ascii=False)}; }} }}\n"
+        for at, (title, _) in enumerate(volumes, 1)
     )
 
 
-def page_name(chapter: Printed) -> str:
-    return f"chapter-{chapter.mark}"
+def page_name(part: int) -> str:
+    return f"part-{part}"
+
+
+def all_printed(site: Path) -> list[tuple[str, list[Printed]]]:
+    """(title, chapters) of every part."""
+    names = [name for _, several in parts() for name in several]
+    return [(title, [printed(site, name, names) for name in several]) for title, several in parts()]
 
 
 def pages(site: Path) -> dict[str, str]:
     """File -> contents of the book's page, and of the style sheet with the running heads."""
-    names = [name for _, several in parts() for name in several]
-    volumes = [(title, [printed(site, name, names) for name in several]) for title, several in parts()]
+    volumes = all_printed(site)
     page = _templates().get_template("book.html")
     html = page.render(
         title="The course on paper",
@@ -421,8 +427,7 @@ def pages(site: Path) -> dict[str, str]:
         version=version("system-ml"),
         licence=LICENCE,
     )
-    chapters = [chapter for _, several in volumes for chapter in several]
-    return {"book/index.html": html, "book/running-heads.css": running_heads(chapters)}
+    return {"book/index.html": html, "book/running-heads.css": running_heads(volumes)}
 
 
 def _on_paper(why: str) -> Markup:

@@ -1,5 +1,5 @@
-"""Builds the static course in build/static: the lessons with mkdocs, each widget's module and page, and the
-book.
+"""Builds the static course in build/static: the lessons with mkdocs, each widget's module and page, the
+book, the slides and the notebooks.
 
 python -m course.build            the whole site
 python -m course.build --fresh    after emptying build/ first
@@ -26,17 +26,21 @@ from course import book, lessons, puzzle_page, search_index
 from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
+from course.freshness import DONE
 from course.in_page import bundle
+from course.notebooks import write as notebooks
+from course.slides import page as slides
+from engine.base.bar import Bar
+from engine.base.progress import tell
 from widgets.kit.drawing import tokens
 from widgets.kit.page import headers, module
 from widgets.kit.page.cache import forget_older
+from widgets.kit.server.built import BUILT, ROOT
 from widgets.kit.widget import all_widgets
 
-ROOT = Path(__file__).resolve().parents[1]
-OUT = ROOT / "build" / "static"
+OUT = BUILT
 NEXT = OUT.parent / f"next-{os.getpid()}"  # where a build is made; the site is touched once it is complete
 COMPILED = str(OUT.parent / "compiled")
-DONE = OUT.parent / "static.done"  # touched by a build that has finished; older than a source means stale
 THEME = ROOT / "site" / "theme"
 NUMBERS = ROOT / "widgets" / "kit" / "compiler" / "numbers.js"  # the compiler's other half, beside it
 BOKEH = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
@@ -83,8 +87,9 @@ def write_lessons() -> None:
     command = [sys.executable, "-m", "course.rendered", "build", "-d", str(NEXT)]
     with TemporaryFile("w+") as said, subprocess.Popen(command, cwd=ROOT, env=quiet, stderr=said) as mkdocs:
         try:
-            make_widgets_ahead(mkdocs)
-            mkdocs.wait()
+            with Bar("Building lessons and figures"):
+                make_widgets_ahead(mkdocs)
+                mkdocs.wait()
         except BaseException:  # also when this build is stopped
             mkdocs.kill()
             raise
@@ -98,9 +103,11 @@ def make_widgets_ahead(mkdocs: subprocess.Popen) -> None:
     """While mkdocs goes through the lessons, make the widgets from the last lesson to the first. Each of the
     two stores what it has made, so neither makes what the other has."""
     with suppress(Exception):  # what fails here fails again where it is needed, and is reported there
-        for slug, _ in reversed(gallery.figures()):
+        figures = gallery.figures()
+        for done, (slug, _) in enumerate(reversed(figures)):
             if mkdocs.poll() is not None:
                 return
+            tell(done, len(figures), "figures")
             module.table(all_widgets()[slug])
             own_page(slug)
 
@@ -128,11 +135,25 @@ def the_book() -> None:
         write(NEXT / name, contents)
 
 
+def decks() -> None:
+    """A deck of slides for each lesson, made from its page."""
+    for name, contents in slides.pages(NEXT).items():
+        write(NEXT / name, contents)
+
+
+def the_notebooks() -> None:
+    """Each lesson as a notebook, made from its page."""
+    for name, contents in notebooks.files(NEXT).items():
+        write(NEXT / name, contents)
+
+
 def for_robots() -> None:
-    """robots.txt, and the pages that mkdocs does not know: widgets and the book. They have a separate
-    sitemap, because Material treats every page in sitemap.xml as one of its own when a reader goes there."""
+    """robots.txt, and the pages that mkdocs does not know: widgets, the book and the slides. They have a
+    separate sitemap, because Material treats every page in sitemap.xml as one of its own when a reader goes
+    there."""
     home = book.settings()["site_url"]
-    listed = "".join(f"  <url><loc>{home}{name}/</loc></url>\n" for name in ("book", *all_widgets()))
+    shown = [lesson.slides.rstrip("/") for lesson in lessons.numbered()]
+    listed = "".join(f"  <url><loc>{home}{name}/</loc></url>\n" for name in ("book", *all_widgets(), *shown))
     write(
         NEXT / "sitemap-more.xml",
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -194,12 +215,15 @@ def main() -> None:
         shutil.rmtree(OUT, ignore_errors=True)
     try:
         write_lessons()
-        search_index.enrich(NEXT, own_pages.lessons_with)
-        widgets()
-        the_book()
-        for_robots()
-        heads()
-        publish()
+        with Bar("Building search, figures' pages and the book"):
+            search_index.enrich(NEXT, own_pages.lessons_with)
+            widgets()
+            the_book()
+            decks()
+            the_notebooks()
+            for_robots()
+            heads()
+            publish()
     finally:
         shutil.rmtree(NEXT, ignore_errors=True)
     forget_older(now - 1)

@@ -139,6 +139,11 @@ class Lesson:
         """Its address from the home page."""
         return address(self.name)
 
+    @property
+    def slides(self) -> str:
+        """The address of its slides, from the home page."""
+        return f"{self.address}slides/"
+
     @cached_property
     def question(self) -> str:
         """The lesson's question, below its title."""

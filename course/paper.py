@@ -1,5 +1,5 @@
 """The course as a PDF, build/system-ml.pdf: the page /book/ of the built site, rendered and printed by
-Chromium.
+Chromium. The figures that it draws for this are those of the EPUB, build/system-ml.epub (epub.py).
 
     python -m course.paper                                    after course/build.py
     SITE_URL=https://example.org/course/ make book          its links then lead to that address
@@ -10,6 +10,7 @@ the numbers.
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import sys
@@ -25,10 +26,12 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 from pypdf import PdfReader
 
-from course import browsers
+from course import browsers, epub
+from engine.base.bar import Bar
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE, OUT = ROOT / "build" / "static", ROOT / "build" / "system-ml.pdf"
+EPUB = OUT.with_suffix(".epub")
 PATIENCE_MS = 600_000
 # Links to other pages of the course lead to the public site, if there is one; otherwise they become plain
 # text.
@@ -45,6 +48,8 @@ LEAD_OUT = """address => {
     if (address && link.closest(".still-live")) link.textContent = address + rest;
   }
 }"""
+PICTURES = """() => Object.fromEntries([...document.querySelectorAll("[data-drawn]")].map(figure =>
+  [figure.id, figure.querySelector(".still-picture img").src]))"""
 NUMBER = """pages => {
   for (const link of document.querySelectorAll(".book-contents a")) {
     link.dataset.onPage = pages[link.hash.slice(1)] ?? "";
@@ -76,6 +81,12 @@ def ready(page: Page, public: str) -> None:
     page.evaluate(LEAD_OUT, public)
 
 
+def pictures(page: Page) -> dict[str, bytes]:
+    """Each figure's id in the book -> its picture, as PNG."""
+    drawn = page.evaluate(PICTURES)
+    return {name: base64.b64decode(address.partition(",")[2]) for name, address in drawn.items()}
+
+
 def printed(page: Page, tagged: bool) -> bytes:
     """The page on A4 sheets, with bookmarks."""
     return page.pdf(format="A4", print_background=True, outline=tagged, tagged=tagged)
@@ -103,7 +114,7 @@ def main() -> None:
     if not (SITE / "book" / "index.html").exists():
         sys.exit("There is no built site; run python -m course.build first.")
     public, began = os.environ.get("SITE_URL", "").rstrip("/"), time.perf_counter()
-    with served(SITE) as address, sync_playwright() as playwright:
+    with Bar("Printing the book"), served(SITE) as address, sync_playwright() as playwright:
         chromium = playwright.chromium
         browser = chromium.launch(
             executable_path=browsers.find(chromium.executable_path), args=browsers.ARGUMENTS
@@ -113,10 +124,12 @@ def main() -> None:
         page.goto(f"{address}book/")
         ready(page, public and f"{public}/")
         OUT.write_bytes(with_page_numbers(page))
+        EPUB.write_bytes(epub.written(SITE, pictures(page), public and f"{public}/"))
         browser.close()
     print(
         f"Wrote {OUT.relative_to(ROOT)}, {len(PdfReader(OUT).pages)} pages, {OUT.stat().st_size / 1e6:.1f} "
-        f"MB, in {time.perf_counter() - began:.0f} s"
+        f"MB, and {EPUB.relative_to(ROOT)}, {EPUB.stat().st_size / 1e6:.1f} MB, "
+        f"in {time.perf_counter() - began:.0f} s"
     )
 
 

@@ -52,7 +52,19 @@ class np:
     asarray = staticmethod(lambda rows: Matrix([list(row) for row in rows]))
     mod = staticmethod(lambda a, b: a % b)
     where = staticmethod(lambda condition, yes, no: yes if condition else no)
-    maximum = staticmethod(lambda rows, least: Matrix([[max(a, least) for a in row] for row in rows]))""",
+    isfinite = staticmethod(lambda a: -math.inf < a < math.inf)
+
+    @staticmethod
+    def maximum(rows, least):
+        if not isinstance(rows, list):
+            return max(rows, least)
+        return Matrix([[max(a, least) for a in row] for row in rows])""",
+    "bisect_left": """
+def bisect_left(ascending, value):
+    place = 0
+    while place < len(ascending) and ascending[place] < value:
+        place += 1
+    return place""",
 }
 ANSWER = """def answer(code, task):
     return as_json(tried(code, FUNCTION, check if task == 'check' else run))"""

@@ -1,9 +1,9 @@
 """Builds only what a reader of a few changed files looks at: a lesson, or a widget and the lessons that show
 it.
 
-It is meant for ``make dev`` and leaves the rest as it was: other pages' menus, the search, the book. The full
-build that follows updates them. Fonts, styles and scripts that the site does not have yet are copied too, so
-that the page looks as it will after the full build.
+It is meant for ``make dev`` and leaves the rest as it was: other pages' menus, the search, the book, the
+slides. The full build that follows updates them. Fonts, styles and scripts that the site does not have yet
+are copied too, so that the page looks as it will after the full build.
 """
 
 from __future__ import annotations

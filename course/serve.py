@@ -1,24 +1,39 @@
-"""Serves the built course with Python behind its widgets: finds a free port, prints the address, and runs the
+"""Serves the built course with Python behind its widgets: takes a free port, prints the address, and runs the
 plain command
 
     panel serve site/live.py --plugins widgets.kit.server.plugin --port PORT
 
-With --watch it builds what changes and makes open pages reload (course/watch.py).
+With --static it hands out the files alone, and the widgets compute in the page. With --watch it builds what
+changes and makes open pages reload (course/watch.py).
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
+import logging
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from engine.arguments import Parser, refused
+from engine.base.bar import Bar
+from widgets.kit.server.built import IN_WHEEL, LIVE, ROOT, SITE
+
+PORT = 5006  # the first to try, if none is named
+TRIED = 100
+# started apart, so that Ctrl-C in a console of Windows reaches this process alone, which then ends the server
+APART = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+NOT_BUILT = (
+    "this installation does not have the built course; install a wheel made with `make wheel`"
+    if IN_WHEEL or not (ROOT / "mkdocs.yml").is_file()
+    else f"the course is not built in {SITE.parent}; `make serve` builds and serves it"
+)
 
 
 def is_free(port: int) -> bool:
@@ -26,6 +41,7 @@ def is_free(port: int) -> bool:
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
             with socket.socket(family, socket.SOCK_STREAM) as probe:
+                probe.settimeout(1.0)  # Windows would try for two
                 if probe.connect_ex((host, port)) == 0:
                     return False
         except OSError:  # no IPv6 on this machine
@@ -33,37 +49,48 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port(wanted: int) -> int:
-    for port in range(wanted, min(wanted + 100, 65536)):
-        if is_free(port):
-            if port != wanted:
-                print(f"Port {wanted} is taken; using {port}.")
-            return port
-    sys.exit(f"No free port from {wanted} to {wanted + 99}; name another with PORT=.")
+def port_of(named: int | None) -> int:
+    """The port that was named, if nobody has it; without a name the first that is free."""
+    if named is None:
+        for port in range(PORT, PORT + TRIED):
+            if is_free(port):
+                if port != PORT:
+                    print(f"Port {PORT} is taken; using {port}.")
+                return port
+        raise ValueError(f"no port from {PORT} to {PORT + TRIED - 1} is free; name another with --port")
+    if not 1 <= named <= 65535:
+        raise ValueError(f"--port must be from 1 to 65535, got {named}")
+    if not is_free(named):
+        raise ValueError(f"port {named} is in use; without --port the next free one is taken")
+    return named
 
 
+# -- with Python behind the widgets --------------------------------------------------------------------------
 def arguments(port: int) -> list[str]:
     """The arguments for `panel`."""
     here = [f"--allow-websocket-origin={name}:{port}" for name in ("localhost", "127.0.0.1")]
     unused = ["--unused-session-lifetime=5000", "--check-unused-sessions=5000"]
     plugin = ["--plugins", "widgets.kit.server.plugin"]
-    return ["serve", "site/live.py", *plugin, f"--port={port}", *here, *unused, "--log-level=warning"]
+    script = LIVE.relative_to(ROOT).as_posix()
+    return ["serve", script, *plugin, f"--port={port}", *here, *unused, "--log-level=warning"]
 
 
 def start(port: int) -> subprocess.Popen:
     # this process handles Ctrl-C and ends the server silently
     heard = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        return subprocess.Popen([sys.executable, "-m", "panel", *arguments(port)], cwd=ROOT)
+        command = [sys.executable, "-m", "panel", *arguments(port)]
+        return subprocess.Popen(command, cwd=ROOT, creationflags=APART)
     finally:
         signal.signal(signal.SIGINT, heard)
 
 
 def wait_until_up(port: int, exit_code: Callable[[], int | None]) -> None:
-    while is_free(port):
-        if (code := exit_code()) is not None:
-            sys.exit(f"The server stopped at once, with exit code {code}.")
-        time.sleep(0.1)
+    with Bar("Starting Python behind the figures"):
+        while is_free(port):
+            if (code := exit_code()) is not None:
+                raise ValueError(f"the server stopped at once, with exit code {code}")
+            time.sleep(0.1)
 
 
 def serve(port: int) -> None:
@@ -71,14 +98,18 @@ def serve(port: int) -> None:
     try:
         wait_until_up(port, server.poll)
         announce(port)
-        server.wait()
+        while server.poll() is None:  # in Windows, Ctrl-C does not interrupt a wait() without end
+            time.sleep(0.5)
     finally:
         server.terminate()
         server.wait()
 
 
 def serve_and_watch(port: int) -> None:
-    from course import watch  # noqa: PLC0415  needs watchfiles, which only developers of the course have
+    try:
+        from course import watch  # noqa: PLC0415  needs watchfiles, which only developers of the course have
+    except ModuleNotFoundError as missing:
+        raise ValueError(f"--watch needs {missing.name}, which `make dev` installs") from None
 
     def opened(server) -> None:
         wait_until_up(port, lambda: server.exitcode)
@@ -87,22 +118,58 @@ def serve_and_watch(port: int) -> None:
     watch.watch(arguments(port), opened)
 
 
+# -- the files alone -----------------------------------------------------------------------------------------
+async def hand_out(port: int) -> None:
+    from tornado.web import Application  # noqa: PLC0415  takes a second that the other ways need not wait for
+
+    from widgets.kit.server import pages  # noqa: PLC0415
+
+    logging.getLogger("tornado.access").setLevel(logging.ERROR)  # a page that is not there is no news
+    Application(pages.ROUTES).listen(port, "localhost")
+    announce(port)
+    await asyncio.Event().wait()
+
+
 def announce(port: int) -> None:
     print(f"The course is open on http://localhost:{port}/  (Ctrl-C stops it)", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--port", type=int, default=5006, help="the port to try first (default 5006)")
-    parser.add_argument("--watch", action="store_true", help="build what changes, and reload open pages")
-    options = parser.parse_args()
-    if not 1 <= options.port <= 65535:
-        parser.error(f"--port must be from 1 to 65535, got {options.port}")
-    port = free_port(options.port)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+# -- the command ---------------------------------------------------------------------------------------------
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, help=f"the port to listen on (the first free one from {PORT})")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--static", action="store_true", help="the files alone: the widgets compute in the page")
+    way.add_argument("--watch", action="store_true", help="in a clone: build what changes, reload open pages")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serve until interrupted; ValueError if that cannot be."""
+    if not (SITE / "index.html").is_file():
+        raise ValueError(NOT_BUILT)
+    if options.watch and IN_WHEEL:
+        raise ValueError("--watch needs a clone of the course, with its lessons")
+    if options.watch and not hasattr(os, "fork"):
+        raise ValueError("--watch forks processes, which this system cannot; without it the course is served")
+    port = port_of(options.port)
+    for name in ("SIGTERM", "SIGBREAK"):  # the second is how Windows asks politely
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt):
-        serve_and_watch(port) if options.watch else serve(port)
+        if options.static:
+            asyncio.run(hand_out(port))
+        else:
+            serve_and_watch(port) if options.watch else serve(port)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = Parser(prog="python -m course.serve", description=(__doc__ or "").splitlines()[0])
+    add_flags(parser)
+    try:
+        run(parser.parse_args(arguments))
+    except ValueError as error:
+        return refused(parser.prog, error)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -174,7 +174,8 @@ class Workshop:
                 self.start()
         if self.owed:
             self.owed = False
-            self.build = subprocess.Popen(self.whole, cwd=ROOT, preexec_fn=_behind_all_else)
+            silent = os.environ | {"TERM": "dumb"}  # it has no bar that runs into our own lines
+            self.build = subprocess.Popen(self.whole, cwd=ROOT, env=silent, preexec_fn=_behind_all_else)
 
     def interrupt(self) -> None:
         if self.build and self.build.poll() is None:

@@ -16,8 +16,16 @@ is loaded on first use, so that a program pays only for the parts it needs.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+if sys.version_info < (3, 11):  # noqa: UP036  in a clone; pip installs nothing there
+    _too_old = "System ML needs Python 3.11 or newer; this is {}.{}.".format(*sys.version_info)
+    if sys.argv[:1] == ["-m"]:  # a command is being started: a line, and no traceback
+        sys.stderr.write(_too_old + "\n")
+        sys.exit(2)
+    raise ImportError(_too_old)
 
 if TYPE_CHECKING:
     from engine.api import (

@@ -1,25 +1,29 @@
 """The engine on the command line: ``python -m engine estimate | plan | infer | deploy | check | collective |
 goodput | cost | models | gpus | recipes | nodes | fabrics | validate | puzzle``.
 
-Prints tables by default and JSON for programs with ``--json``. Bad input gives one line on standard error and
-exit status 2. A ``cost`` above its ``--budget`` prints the bill as usual, one line on standard error, and
-exits with status 3; so does a ``check`` of what does not fit or cannot start. A ``puzzle`` that is not right
-yet exits with status 1.
+Prints tables by default, JSON for programs with ``--json``, and with ``--csv`` the rows of what has rows. Bad
+input gives one line on standard error and exit status 2. A ``cost`` above its ``--budget`` prints the bill as
+usual, one line on standard error, and exits with status 3; so does a ``check`` of what does not fit or cannot
+start. A ``puzzle`` that is not right yet exits with status 1.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 from engine import api, catalog
-from engine.arguments import one_line, parser
+from engine.arguments import one_line, parser, refused
 from engine.base import units
+from engine.base.bar import Bar
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.course import accuracy, puzzle_files, puzzles, report
@@ -37,7 +41,17 @@ LARGEST_FILE = 4 * 10**6  # bytes of a text to check: four for each character th
 
 
 # -- commands ------------------------------------------------------------------------------------------------
-Result = tuple[dict | list, list[str]]  # for --json, and the lines of the table
+class Result(NamedTuple):
+    data: dict | list  # for --json
+    lines: list[str]  # the table
+    rows: Sequence[dict] = ()  # for --csv, where the command has rows
+
+
+def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
+    """Rows of one kind: all of their columns as JSON and CSV; in the table those that are named, or all but
+    the source, which is long."""
+    shown_of = columns or [key for key in rows[0] if key != "source"]
+    return Result(rows, report.table(rows, shown_of), rows)
 
 
 def _model(args: Namespace) -> Model:
@@ -89,7 +103,7 @@ def run_estimate(args: Namespace) -> Result:
         args.last_layers,
     )
     result = api.estimate(_model(args), _machine(args), _job(args), layout).as_dict()
-    return result, report.lines(result)
+    return Result(result, report.lines(result))
 
 
 def run_plan(args: Namespace) -> Result:
@@ -104,7 +118,7 @@ def run_plan(args: Namespace) -> Result:
     simplest = {**plain["layout"], **plain, "total_bytes": plain["memory_bytes"]["total"]}
     simplest |= {"slower_by": plain["step_s"] / result["best"]["step_s"] - 1.0, "lost_by": "-"}
     told = {key: result["best"][key] for key in ("band_s", "extrapolates")}
-    return result, [
+    text = [
         *report.lines(counts),
         "",
         "The fastest, and the best of the other splits:",
@@ -114,6 +128,8 @@ def run_plan(args: Namespace) -> Result:
         f"The estimate cannot tell {result['tied_splits']} splits apart. The simplest of their layouts:",
         *report.table([simplest], columns),
     ]
+    plainly = [{key: value for key, value in row.items() if key != "layout"} for row in rows]
+    return Result(result, text, plainly)
 
 
 def run_infer(args: Namespace) -> Result:
@@ -128,7 +144,7 @@ def run_infer(args: Namespace) -> Result:
         weight_precision=args.weight_precision,
         all_reduce=args.all_reduce,
     ).as_dict()
-    return result, report.lines(result)
+    return Result(result, report.lines(result))
 
 
 def run_deploy(args: Namespace) -> Result:
@@ -137,19 +153,20 @@ def run_deploy(args: Namespace) -> Result:
         args.per_s, args.prompt, args.output, args.prompt_spread, args.output_spread, args.prefix_share
     )
     drafts = () if args.drafted is None else (Drafts(args.drafted, args.accepted, args.draft_s),)
-    found = api.deploy(
-        _model(args),
-        at,
-        load,
-        Limits(args.ttft_s, args.tpot_s, args.share),
-        gpus=args.gpus,
-        formats=args.formats,
-        caches=args.caches,
-        pools=not args.one_pool,
-        drafts=drafts,
-        dollars_per_gpu_hour=args.price,
-        top=args.top,
-    )
+    with Bar("Searching"):
+        found = api.deploy(
+            _model(args),
+            at,
+            load,
+            Limits(args.ttft_s, args.tpot_s, args.share),
+            gpus=args.gpus,
+            formats=args.formats,
+            caches=args.caches,
+            pools=not args.one_pool,
+            drafts=drafts,
+            dollars_per_gpu_hour=args.price,
+            top=args.top,
+        )
     result, rows = found.as_dict(), [found.best, *found.runners_up]
     lines = _deployments(result)
     if args.export:
@@ -157,7 +174,7 @@ def run_deploy(args: Namespace) -> Result:
             raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
         result["commands"] = deployment_commands.commands(rows[args.row - 1], args.export)
         lines += ["", *result["commands"].splitlines()]
-    return result, lines
+    return Result(result, lines, [result["best"], *result["runners_up"]])
 
 
 DEPLOYMENT_COLUMNS_TEXT = """
@@ -202,14 +219,15 @@ def run_check(args: Namespace) -> Result:
     if found.launch is None:
         raise ValueError("; ".join(str(fault) for fault in found.faults))
     over = over_a_step.of_report(found)
-    return {**found.as_dict(), "over_a_step": over.as_dict() if over else None}, shown.lines(found, over)
+    data = {**found.as_dict(), "over_a_step": over.as_dict() if over else None}
+    return Result(data, shown.lines(found, over))
 
 
 def run_collective(args: Namespace) -> Result:
     result = api.collective(
         args.op, _machine(args), ranks=args.ranks, buffer_bytes=args.bytes, per_node=args.per_node
     ).as_dict()
-    return result, report.lines(result)
+    return Result(result, report.lines(result))
 
 
 def run_goodput(args: Namespace) -> Result:
@@ -220,7 +238,7 @@ def run_goodput(args: Namespace) -> Result:
         failures_per_gpu_year=args.failures_per_gpu_year,
         interval_s=args.interval_s,
     ).as_dict()
-    return result, report.lines(result)
+    return Result(result, report.lines(result))
 
 
 def run_cost(args: Namespace) -> Result:
@@ -239,7 +257,7 @@ def run_cost(args: Namespace) -> Result:
     )
     result = bill.as_dict()
     figures = {key: value for key, value in result.items() if key != "sentence"}
-    return result, [bill.sentence, *report.lines(figures)]
+    return Result(result, [bill.sentence, *report.lines(figures)])
 
 
 def _refused(bill: dict) -> str:
@@ -270,12 +288,12 @@ def run_models(args: Namespace) -> Result:
         }
         for m in catalog.all_models().values()
     ]
-    return rows, report.table(rows, [key for key in rows[0] if key != "source"])
+    return listed(rows)
 
 
 def run_gpus(args: Namespace) -> Result:
     rows = [asdict(gpu) for gpu in catalog.all_gpus().values()]
-    return rows, report.table(
+    return listed(
         rows,
         [
             "key",
@@ -296,7 +314,7 @@ def run_gpus(args: Namespace) -> Result:
 def run_recipes(args: Namespace) -> Result:
     rows = [{**asdict(r), "bytes_per_param": r.bytes_per_param} for r in catalog.all_recipes().values()]
     shown_of = ["key", "name", "precision", "weight_bytes", "gradient_bytes", "master_bytes"]
-    return rows, report.table(rows, [*shown_of, "momentum_bytes", "variance_bytes", "bytes_per_param"])
+    return listed(rows, [*shown_of, "momentum_bytes", "variance_bytes", "bytes_per_param"])
 
 
 def run_nodes(args: Namespace) -> Result:
@@ -315,7 +333,7 @@ def run_nodes(args: Namespace) -> Result:
         }
         for node in catalog.all_nodes().values()
     ]
-    return rows, report.table(rows, [key for key in rows[0] if key != "source"])
+    return listed(rows)
 
 
 def run_fabrics(args: Namespace) -> Result:
@@ -330,27 +348,31 @@ def run_fabrics(args: Namespace) -> Result:
         }
         for link in catalog.all_links().values()
     ]
-    return rows, report.table(rows, [key for key in rows[0] if key != "source"])
+    return listed(rows)
 
 
 def run_validate(args: Namespace) -> Result:
     if args.by == "axis":
-        return accuracy.as_dict(), accuracy.lines()
+        axes = accuracy.as_dict()
+        return Result(axes, accuracy.lines(), axes["axes"])
     outcome = api.validate(args.cases)
-    return outcome.as_dict(), outcome.lines(everything=args.all)
+    data = outcome.as_dict()
+    return Result(data, outcome.lines(everything=args.all), data["rows"])
 
 
 def run_puzzle(args: Namespace) -> Result:
     if args.name is None:
         if args.check:
             raise ValueError(f"--check needs the name of a puzzle: {', '.join(puzzles.names())}")
-        rows = puzzle_files.listed()
-        return rows, report.table(rows, list(rows[0]))
+        return listed(puzzle_files.listed())
+    if args.csv:
+        raise ValueError("--csv is for the list of puzzles, which has no name before it")
     if args.check:
-        found = puzzle_files.judged(args.name, Path(args.check))
-        return found, puzzle_files.lines(found)
+        with Bar("Running your function"):
+            found = puzzle_files.judged(args.name, Path(args.check))
+        return Result(found, puzzle_files.lines(found))
     file = puzzle_files.written(args.name, Path.cwd())
-    return {"file": str(file)}, [f"{file.name} is written: fill it in, then --check {file.name}"]
+    return Result({"file": str(file)}, [f"{file.name} is written: fill it in, then --check {file.name}"])
 
 
 COMMANDS = {
@@ -384,33 +406,49 @@ def _require_finite(result: object, key: str = "result") -> None:
         raise ValueError(f"arguments must give finite results; {key} would be {result}")
 
 
-def _bad(args: Namespace, message: object) -> int:
-    print(f"python -m engine {args.command}: error: {one_line(message)}", file=sys.stderr)
-    return 2
-
-
 def main(arguments: list[str] | None = None) -> int:
-    args = parser(" ".join((__doc__ or "").split("\n\n")[0].split())).parse_args(arguments)
+    """Answer one command line and give its exit status."""
+    top = parser(" ".join((__doc__ or "").split("\n\n")[0].split()))
+    args = top.parse_args(arguments)
+    return answer(args, f"{top.prog} {args.command}")
+
+
+def answer(args: Namespace, prog: str) -> int:
+    """Run a command, print what it found, and give the exit status."""
     try:
-        result, text = COMMANDS[args.command](args)
-        _require_finite(result)
+        found = COMMANDS[args.command](args)
+        _require_finite(found.data)
     except ArithmeticError as error:  # a number overflowed, or underflowed and was divided by
-        return _bad(args, f"arguments must give finite results, not {error}")
+        return refused(prog, f"arguments must give finite results, not {error}")
     except ValueError as error:
-        return _bad(args, error)
+        return refused(prog, error)
     try:
-        as_json = json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
-        print(as_json if args.json else "\n".join(text), flush=True)
+        print(_form(args, found), flush=True)
     except BrokenPipeError:  # the reader, such as head, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    result = found.data
     if isinstance(result, dict) and result.get("within_budget") is False:
         print(_refused(result), file=sys.stderr)
         return OVER_BUDGET
     if isinstance(result, dict) and result.get("verdict") in (TOO_LARGE, ILLEGAL):
-        print(one_line(text[0]), file=sys.stderr)
+        print(one_line(found.lines[0]), file=sys.stderr)
         return OVER_BUDGET
     return NOT_YET if isinstance(result, dict) and result.get("right") is False else 0
 
 
+def _form(args: Namespace, found: Result) -> str:
+    if args.json:
+        return json.dumps(found.data, indent=1, ensure_ascii=False, allow_nan=False)
+    return report.as_csv(found.rows) if getattr(args, "csv", False) else "\n".join(found.lines)
+
+
+def speak_utf8() -> None:
+    """What is printed has letters that a pipe in Windows does not take otherwise."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+
+
 if __name__ == "__main__":
+    speak_utf8()
     sys.exit(main())

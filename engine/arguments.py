@@ -1,8 +1,10 @@
-"""The flags of ``python -m engine``: the arguments that each command takes."""
+"""The flags of the command line: the arguments that each command takes. ``python -m engine`` has these
+commands, and ``system-ml`` (course/command.py) some more."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import NoReturn
 
 from engine.mechanism.collectives import OPERATIONS
@@ -14,6 +16,7 @@ from engine.serving.deployments import CACHES, FORMATS
 from engine.step.layout import PRECISIONS, SOFTWARE
 
 LONGEST_MESSAGE = 1000  # characters
+BAD_INPUT = 2  # exit status of every command
 
 
 def one_line(message: object) -> str:
@@ -22,17 +25,25 @@ def one_line(message: object) -> str:
     return words if len(words) <= LONGEST_MESSAGE else f"{words[:LONGEST_MESSAGE]} …"
 
 
+def refused(prog: str, message: object) -> int:
+    """Say in one line on standard error what is wrong; the exit status."""
+    print(f"{prog}: error: {one_line(message)}", file=sys.stderr)
+    return BAD_INPUT
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that answers a bad argument with one line instead of the whole usage."""
 
+    commands: argparse._SubParsersAction[Parser]  # of the parser that has commands
+
     def error(self, message: str) -> NoReturn:
-        """Print the line and exit with status 2."""
-        self.exit(2, f"{self.prog}: error: {one_line(message)}\n")
+        """Print the line and exit."""
+        sys.exit(refused(self.prog, message))
 
 
 def _add_model(parser):
     one = parser.add_mutually_exclusive_group(required=True)
-    one.add_argument("--model", help="a key of the catalogue; python -m engine models lists them")
+    one.add_argument("--model", help="a key of the catalogue; the command models lists them")
     one.add_argument("--model-file", metavar="TOML", help="a model of your own, in the catalogue's keys")
 
 
@@ -47,9 +58,7 @@ def _add_machine(parser):
 
 
 def _add_node(parser):
-    parser.add_argument(
-        "--gpu", required=True, help="a key of the catalogue; python -m engine gpus lists them"
-    )
+    parser.add_argument("--gpu", required=True, help="a key of the catalogue; the command gpus lists them")
     parser.add_argument(
         "--gpus-per-node", type=int, help="GPUs that share a scale-up link (the GPU's usual number)"
     )
@@ -178,14 +187,17 @@ def _add_layout(parser):
     parser.add_argument("--interleave", type=int, default=1, help="chunks of layers per stage (1)")
 
 
-def parser(description: str) -> Parser:
+def parser(description: str, prog: str = "python -m engine") -> Parser:
     """The commands and their flags."""
-    top = Parser(prog="python -m engine", description=description)
-    commands = top.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="command")
+    top = Parser(prog=prog, description=description)
+    top.commands = top.add_subparsers(dest="command", required=True, parser_class=Parser, metavar="command")
 
-    def command(name, text, *groups):
-        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        sub.add_argument("--json", action="store_true", help="print JSON, for programs")
+    def command(name, text, *groups, rows=""):
+        sub = top.commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        form = sub.add_mutually_exclusive_group()
+        form.add_argument("--json", action="store_true", help="print JSON, for programs")
+        if rows:
+            form.add_argument("--csv", action="store_true", help=f"print {rows} as CSV, for spreadsheets")
         for add in groups:
             add(sub)
         return sub
@@ -194,7 +206,12 @@ def parser(description: str) -> Parser:
         "estimate", "time and memory of one training step", _add_model, _add_machine, _add_job, _add_layout
     )
     sub = command(
-        "plan", "the fastest layout of all, and what the others lose by", _add_model, _add_machine, _add_job
+        "plan",
+        "the fastest layout of all, and what the others lose by",
+        _add_model,
+        _add_machine,
+        _add_job,
+        rows="the best layout of each split",
     )
     sub.add_argument("--top", type=int, default=5, help="how many splits to show (5)")
     sub = command("infer", "latency and throughput of serving", _add_model, _add_machine)
@@ -213,6 +230,7 @@ def parser(description: str) -> Parser:
             "the cheapest deployment that serves a load within its limits, and what the others lose by",
             _add_model,
             _add_node,
+            rows="the cheapest deployment of each kind",
         )
     )
     sub = command(
@@ -250,12 +268,12 @@ def parser(description: str) -> Parser:
         "--overhead", type=float, default=0.0, help="storage, network, idle GPUs, as a share (0)"
     )
     sub.add_argument("--budget", type=float, help="dollars; above it the guard refuses, with exit status 3")
-    command("models", "the catalogue's models")
-    command("gpus", "the catalogue's accelerators")
-    command("recipes", "the bytes that each kind of training state takes")
-    command("nodes", "the catalogue's nodes")
-    command("fabrics", "the catalogue's links, in nodes and between them")
-    sub = command("validate", "the engine against published runs, worst first")
+    command("models", "the catalogue's models", rows="them")
+    command("gpus", "the catalogue's accelerators", rows="them")
+    command("recipes", "the bytes that each kind of training state takes", rows="them")
+    command("nodes", "the catalogue's nodes", rows="them")
+    command("fabrics", "the catalogue's links, in nodes and between them", rows="them")
+    sub = command("validate", "the engine against published runs, worst first", rows="every row")
     sub.add_argument(
         "--cases", metavar="DIR", help="folder of published cases (engine/course/published of the repository)"
     )
@@ -266,7 +284,9 @@ def parser(description: str) -> Parser:
         default="group",
         help="axis: goals, bands and errors by axis (group)",
     )
-    sub = command("puzzle", "a function to write: without a name the list, with one a file to fill in")
+    sub = command(
+        "puzzle", "a function to write: without a name the list, with one a file to fill in", rows="the list"
+    )
     sub.add_argument("name", nargs="?", help="of a puzzle")
     sub.add_argument("--check", metavar="FILE", help="judge a file that has been filled in")
     return top

@@ -1,5 +1,5 @@
 """python -m record [NAME ...]: repeats the recordings that the lessons on one GPU's software show, all of
-them or the named ones.
+them or the named ones, and says what changed in each.
 
 A recorder is a module of this package with `RUNS_ON`, the libraries whose versions matter, and `record() ->
 dict`, whose result is written to engine/one_gpu/recordings/NAME.json together with those versions. Shared
@@ -16,6 +16,7 @@ import importlib
 import json
 import pkgutil
 import platform
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from engine.one_gpu import recordings
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = recordings.PLACE
+SHORT = 60  # characters of a value
 
 
 def recorders() -> list[str]:
@@ -58,16 +60,54 @@ def shape(name: str, found: dict) -> dict:
     return module.shape(found) if hasattr(module, "shape") else found
 
 
-def write(name: str) -> Path:
+def changes(before, after, at: str = "") -> Iterator[str]:
+    """What differs, a line for each place: a key that came or went, a value that is another."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before | after:
+            place = f"{at}.{key}" if at else str(key)
+            if key not in after:
+                yield f"{place} is gone"
+            elif key not in before:
+                yield f"{place} is new"
+            else:
+                yield from changes(before[key], after[key], place)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for i, pair in enumerate(zip(before, after)):
+            yield from changes(*pair, f"{at}[{i}]")
+    elif isinstance(before, list) and isinstance(after, list):
+        yield f"{at} has {len(after)} entries, had {len(before)}"
+    else:
+        yield f"{at} is {_short(after)}, was {_short(before)}"
+
+
+def _short(value) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHORT else f"{text[:SHORT]}…"
+
+
+def repeat(name: str, write: bool) -> list[str]:
+    """Records once more, and says what a reader of the recording would see change."""
+    fresh = json.loads(json.dumps(recording(name)))
     path = SHIPPED / f"{name}.json"
-    path.write_text(json.dumps(recording(name), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return path
+    shipped = recordings.load(name) if path.exists() else {}
+    if write:
+        path.write_text(json.dumps(fresh, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return list(changes(shape(name, shipped) if shipped else {}, shape(name, fresh)))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m record", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="recorders to run; all when none is named")
+    parser.add_argument("--dry", action="store_true", help="only say what would change; write nothing")
+    asked = parser.parse_args(arguments)
+    for name in asked.names or recorders():
+        told = repeat(name, write=not asked.dry)
+        print(f"{name}: {'nothing changed' if not told else f'{len(told)} changes'}")
+        for line in told:
+            print(f"  {line}")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m record", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="recorders to run; all of them when none is named"
-    )
-    for each in parser.parse_args().names or recorders():
-        print(f"{write(each).relative_to(ROOT)} written")
+    main()

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from course import browsers
+from course import browsers, freshness
 from tests import pytorch
+from widgets.kit.server import built
 
 ROOT = Path(__file__).resolve().parents[1]
-SITE, DONE = ROOT / "build" / "static", ROOT / "build" / "static.done"
-SOURCES = ("engine", "widgets", "course", "lessons", "site", "mkdocs.yml")
+SITE = built.BUILT
 
 
 # a busy machine is no failure
@@ -54,19 +54,6 @@ def _wants_pytorch(report) -> bool:
 
 
 # -- the site ------------------------------------------------------------------------------------------------
-def stale() -> bool:
-    """Whether a source has changed since the last build that came to its end."""
-    if not DONE.exists() or not (SITE / "index.html").exists():
-        return True
-    files = [
-        path
-        for name in SOURCES
-        for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])
-    ]
-    newest = max(path.stat().st_mtime for path in files if path.is_file() and "__pycache__" not in path.parts)
-    return newest > DONE.stat().st_mtime
-
-
 @pytest.fixture(scope="session")
 def site() -> Path:
     """The folder of the built site; built anew only when a source is newer, so that a file changed by hand
@@ -74,7 +61,7 @@ def site() -> Path:
     SITE.parent.mkdir(exist_ok=True)
     with open(SITE.parent / "static.lock", "w") as lock:  # several test processes share one build
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if stale():
+        if freshness.stale():
             done = subprocess.run(
                 [sys.executable, "-m", "course.build"], cwd=ROOT, capture_output=True, text=True
             )

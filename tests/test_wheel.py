@@ -1,13 +1,22 @@
-"""The wheel, as somebody has it who installed it: away from this tree, it plans a run, validates itself and
-imports every widget."""
+"""The wheel, as somebody has it who installed it: away from this tree, it plans a run, validates itself,
+imports every widget and serves the course.
+
+WHEEL=… tries one that was made elsewhere, as the workflow does on each system and Python; then --noconftest,
+because only the tests' own installation has what the rest of them needs.
+"""
 
 import json
 import os
+import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from packaging.requirements import Requirement
@@ -26,19 +35,40 @@ print(*{name.__file__ for name in (engine, widgets, course)}, sep="\\n")
 """
 
 
+ELSEWHERE = "WHEEL" in os.environ
+WAYS = [[], ["--static"]] if ELSEWHERE else [[]]  # here, tests/browser/test_deploy.py tries the other
+SERVED = {  # address -> what is there
+    "": "System ML",
+    "01-why-distributed/": "Why distributed at all?",
+    "memory_stack/": 'data-widget="memory_stack"',
+    "assets/widgets/memory_stack.js": "export",
+}
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+WINDOWS = sys.platform == "win32"
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def wheel(request, tmp_path_factory) -> Path:
+    """The wheel of this tree with the built course in it, or the one that the environment names."""
+    if ELSEWHERE:
+        return Path(os.environ["WHEEL"])
+    request.getfixturevalue("site")
+    return made(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def made(tree: Path, folder: Path) -> Path:
+    command = [*PIP, "wheel", str(tree), "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
+    subprocess.run(command, check=True, stderr=subprocess.PIPE)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
     """A folder that holds what the wheel holds, and nothing else."""
-    made, target = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("target")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    target = tmp_path_factory.mktemp("target")
     subprocess.run(
-        [*pip, "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", str(made)],
-        check=True,
-        stderr=subprocess.PIPE,
-    )
-    [wheel] = made.glob("*.whl")
-    subprocess.run(
-        [*pip, "install", "--no-deps", "--no-compile", "--target", str(target), str(wheel)],
+        [*PIP, "install", "--no-deps", "--no-compile", "--target", str(target), str(wheel)],
         check=True,
         stderr=subprocess.PIPE,
     )
@@ -47,12 +77,23 @@ def installed(tmp_path_factory):
     return target
 
 
-def run(installed: Path, folder: Path, *command: str) -> str:
-    """What a command prints, away from this tree."""
+def away(installed: Path, folder: Path) -> dict:
+    """How a command is run away from this tree."""
     environment = os.environ | {"PYTHONPATH": str(installed), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return {"cwd": folder, "env": environment, "text": True, "encoding": "utf-8"}
+
+
+def run(installed: Path, folder: Path, *command: str) -> str:
+    """What a command prints."""
+    done = subprocess.run(command, capture_output=True, **away(installed, folder))
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def system_ml(installed: Path) -> list[str]:
+    """The command as pip has put it there."""
+    [script] = [file for file in installed.glob("*/system-ml*") if file.is_file()]
+    return [str(script)] if WINDOWS else [sys.executable, str(script)]
 
 
 def test_every_widget_can_be_imported_and_shown(installed, tmp_path):
@@ -67,8 +108,60 @@ PLAN = "plan --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq
 
 @pytest.mark.parametrize("words", [["validate"], PLAN.split()], ids=lambda words: words[0])
 def test_its_command_validates_and_plans(installed, tmp_path, words):
-    said = run(installed, tmp_path, sys.executable, str(installed / "bin" / "system-ml"), *words, "--json")
-    assert json.loads(said)
+    assert json.loads(run(installed, tmp_path, *system_ml(installed), *words, "--json"))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.parametrize("flags", WAYS, ids=str)
+def test_its_command_serves_the_course_and_says_that_a_port_is_in_use(installed, tmp_path, flags):
+    command = [*system_ml(installed), "serve", "--port", str(free_port()), *flags]
+    apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if WINDOWS else {}
+    where, pipe = away(installed, tmp_path), subprocess.PIPE
+    server = subprocess.Popen(command, stdout=pipe, stderr=pipe, **where, **apart)
+    try:
+        opened = re.search(r"is open on (http://localhost:\d+/)", server.stdout.readline())
+        assert opened, server.stderr.read()
+        for path, words in SERVED.items():
+            with urlopen(opened[1] + path, timeout=30) as got:
+                assert words in got.read().decode("utf-8")
+                kind = got.headers["Content-Type"]
+                assert kind.startswith("text/javascript" if path.endswith(".js") else "text/html")
+        if not flags:
+            with urlopen(f"{opened[1]}live/health", timeout=30) as got:
+                assert got.read() == b"well"
+        again = subprocess.run(command, capture_output=True, timeout=60, **where)
+        assert again.returncode == 2 and again.stdout == "" and again.stderr.count("\n") == 1
+        assert "is in use" in again.stderr
+    finally:
+        server.send_signal(signal.CTRL_BREAK_EVENT if WINDOWS else signal.SIGTERM)
+        _, fault = server.communicate(timeout=30)
+    assert server.returncode == 0 and "Traceback" not in fault
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(
+    ELSEWHERE, reason="makes a wheel, for which only the tests' own installation has what it takes"
+)
+def test_without_a_build_the_wheel_has_the_rest_and_says_so(tmp_path):
+    """As somebody has it who installs a fresh clone."""
+    tree, target = tmp_path / "tree", tmp_path / "target"
+    tree.mkdir()
+    for name in ("pyproject.toml", "README.md", "hatch_build.py"):
+        shutil.copy(ROOT / name, tree)
+    for name in ("engine", "widgets", "course"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    with zipfile.ZipFile(made(tree, tmp_path)) as packed:
+        assert not any(name.startswith("course/packed") for name in packed.namelist())
+        packed.extractall(target)
+    serve = [sys.executable, "-m", "course.command", "serve"]
+    done = subprocess.run(serve, capture_output=True, **away(target, tmp_path))
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+    assert "does not have the built course" in done.stderr
 
 
 def test_what_is_pinned_lies_within_what_is_declared():

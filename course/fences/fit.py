@@ -47,7 +47,7 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 {% endfor %}</p></details>
 </form>
 <div class="fit-report" data-report hidden>
-<p class="fit-said" role="status" data-said></p>
+<p class="fit-said" role="status" tabindex="-1" data-said></p>
 <div data-found></div>
 <p class="fit-tools" data-take hidden><button type="button" data-link>Copy a link</button>
 <button type="button" data-issue>Copy as issue text</button></p>

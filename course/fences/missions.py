@@ -50,7 +50,8 @@ def state(mission: Mission, a: Layouts) -> dict[str, str]:
     }
 
 
-def _asks(mission) -> str:
+def asks(mission: Mission) -> str:
+    """What a mission asks for, in one line."""
     asked = [
         f"{units.human(mission.gpus, 'count')} × {mission.gpu.name}",
         f"{units.human(mission.batch, 'count')} sequences of {units.human(mission.seq, 'count')} tokens a "
@@ -89,7 +90,7 @@ def _row(mission) -> dict:
         "key": mission.key,
         "name": mission.name,
         "brief": mission.brief,
-        "asks": _asks(mission),
+        "asks": asks(mission),
         "hints": mission.hints,
         "answer": words,
         "take": json.dumps(state(mission, missions.first_try(mission))),

@@ -1,61 +1,114 @@
-"""What the page that checks launches runs: the engine's modules that it needs, in order, and their tables,
-as one JavaScript module."""
+"""What a page runs of the engine: the modules that it needs, in order, and their tables, as one JavaScript
+module for each such page."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from course.in_page.translate import BUILT_IN_METHODS, Module, method_names
 from course.strict_yaml import Refused
+from widgets.kit.compiler.operations import HELPERS
+from widgets.kit.compiler.programs import Program
 from widgets.kit.page.dependencies import ROOT
 
-WANTED = ("engine.launch.paged",)
+
+class Bundle(NamedTuple):
+    """One page's: the modules that it calls, and the tables that these read."""
+
+    wanted: tuple[str, ...]
+    tables: tuple[str, ...]
+
+
+CATALOG = tuple(
+    f"engine/catalog/{name}.toml" for name in ("gpus", "links", "nodes", "models", "recipes", "achievable")
+)
+FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("runs", "systems", "fitted", "residuals"))
+BUNDLES = {
+    "fit": Bundle(("engine.launch.paged",), (*CATALOG, *FITTED)),
+    "deploy": Bundle(("engine.serving.deployment_page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
+}
 # what the page has in its own form: site/theme/assets/fit/library.js
 LIBRARY = ("engine.catalog.files", "engine.base.program")
-TABLES = (
-    *(
-        f"engine/catalog/{name}.toml"
-        for name in ("gpus", "links", "nodes", "models", "recipes", "achievable")
-    ),
-    *(f"engine/calibration/{name}.toml" for name in ("runs", "systems", "fitted", "residuals")),
-)
-UNUSED = ("source", "checked", "note", "url", "date")  # of an entry of a table
-RUNTIME = ROOT / "site" / "theme" / "assets" / "fit" / "python.js"
-OUTPUT = "assets/fit/engine.js"
+# long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
+# that it calls
+COMPILED = {"engine.serving.serving_events": "served", "engine.serving.deployment_loops": "judge"}
+UNUSED = ("source", "checked", "note", "url")  # of an entry of a table
+RUNTIME = ROOT / "site" / "theme" / "assets" / "fit"
 
 
 def files() -> dict[str, str]:
-    """File name -> contents of what the page fetches beside the theme's scripts."""
-    return {OUTPUT: script()}
+    """File name -> contents of what the pages fetch beside the theme's scripts."""
+    return {f"assets/{page}/engine.js": script(page) for page in BUNDLES}
 
 
 @cache
-def script() -> str:
-    """The JavaScript module: it gives ``modules``."""
-    order = ordered()
-    known = frozenset((*order, *LIBRARY))
+def script(page: str) -> str:
+    """The JavaScript module of a page: it gives ``modules``."""
+    order = ordered(page)
+    known = frozenset((*order, *LIBRARY, *COMPILED))
     methods = frozenset(BUILT_IN_METHODS | {name for module in order for name in method_names(_tree(module))})
-    body = "\n".join(f"{Module(name, _file(name), known, methods).body()};" for name in order)
+    body = "\n".join(
+        compiled(name) if name in COMPILED else f"{Module(name, _file(name), known, methods).body()};"
+        for name in order
+    )
     used = set(re.findall(r"(?<![.\w])\$\w+", body))
-    given = set(
-        re.findall(
-            r"^export (?:const|function|class) (\$\w+)", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE
+    imports = "".join(
+        f'import {{ {", ".join(names)} }} from "{file}";\n'
+        for file, place in (
+            ("../fit/python.js", RUNTIME / "python.js"),
+            ("../fit/library.js", RUNTIME / "library.js"),
         )
+        if (names := sorted((used | {"$tables"}) & _given(place)))
     )
-    imports = (
-        f'import {{ {", ".join(sorted(used & given))} }} from "./python.js";\n'
-        'import { $tables } from "./library.js";\nimport "./numpy.js";\n'
+    return (
+        f'{imports}import "../fit/numpy.js";\n{_helpers(body)}$tables({_literal(tables(page))});\n{body}\n'
+        "export const modules = $modules;\n"
     )
-    return f"{imports}$tables({_literal(tables())});\n{body}\nexport const modules = $modules;\n"
 
 
-def ordered() -> list[str]:
+def _given(file: Path) -> set[str]:
+    """What a file of the runtime exports."""
+    text = file.read_text(encoding="utf-8")
+    return set(re.findall(r"^export (?:const|function|class) (\$\w+)", text, re.MULTILINE))
+
+
+def _helpers(body: str) -> str:
+    """The import of what compiled programs call."""
+    used = [name for name in HELPERS if re.search(rf"(?<![.\w]){name}\(", body)]
+    return f'import {{ {", ".join(used)} }} from "../widget/numbers.js";\n' if "$compiled(" in body else ""
+
+
+def compiled(name: str) -> str:
+    """A module whose functions the widgets' compiler writes: those that its program calls."""
+    module = importlib.import_module(name)
+    root = getattr(module, COMPILED[name])
+    marked: Any = root if hasattr(root, "algorithm") else SimpleNamespace(algorithm=root, outputs=None)
+    program = Program(marked)
+    constants = {
+        key: value for key, value in vars(module).items() if key.isupper() and isinstance(value, int | float)
+    }
+    functions = {
+        key: written
+        for written, key in (
+            (each, each.removeprefix(f"{name.rpartition('.')[2]}_")) for each in program.functions
+        )
+        if key in vars(module)
+    }
+    entries = [f"${key}: {_literal(value)}" for key, value in constants.items()]
+    entries += [f"${key}: $compiled({written})" for key, written in functions.items()]
+    texts = "\n".join(program.functions.values())
+    return f'$modules["{name}"] = (() => {{\n{texts}\nreturn {{ {", ".join(entries)} }};\n}})();'
+
+
+def ordered(page: str) -> list[str]:
     """All modules that are needed, each after those that it imports."""
     order: list[str] = []
     begun: set[str] = set()
@@ -64,11 +117,11 @@ def ordered() -> list[str]:
         if name in begun or name in LIBRARY:
             return
         begun.add(name)
-        for needed in _imports(name):
+        for needed in () if name in COMPILED else _imports(name):
             visit(needed)
         order.append(name)
 
-    for name in WANTED:
+    for name in BUNDLES[page].wanted:
         visit(name)
     return order
 
@@ -111,9 +164,11 @@ def _tree(name: str) -> ast.Module:
     return ast.parse(_file(name).read_text(encoding="utf-8"))
 
 
-def tables() -> dict[str, dict]:
+def tables(page: str) -> dict[str, dict]:
     """The engine's tables by file, without what says where an entry comes from."""
-    return {name: _used(tomllib.loads((ROOT / name).read_text(encoding="utf-8"))) for name in TABLES}
+    return {
+        name: _used(tomllib.loads((ROOT / name).read_text(encoding="utf-8"))) for name in BUNDLES[page].tables
+    }
 
 
 def _used(entry: Any) -> Any:

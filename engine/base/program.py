@@ -58,6 +58,12 @@ def program(
     return mark
 
 
+def in_page(_loops: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a function over arrays instead of which a page runs these loops. They take the same and give the
+    same as lists; a test holds one against the other."""
+    return lambda arrays: arrays
+
+
 def zeros(count: float) -> list[Any]:
     """A list of this many zeros."""
     return [0.0] * int(count)

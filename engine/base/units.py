@@ -191,7 +191,8 @@ def _priced(text: str, sign: str) -> str:
     """An amount with its currency sign before the first digit: '−$3', 'under $0.001'."""
     if not sign:
         return text
-    return re.sub(r"\d", lambda digit: sign + digit[0], text, count=1)
+    first = next(at for at, letter in enumerate(text) if letter in "0123456789")
+    return text[:first] + sign + text[first:]
 
 
 def _counted(amount: str, text: str) -> str:

@@ -476,3 +476,18 @@ def read(text: str) -> dict[str, float]:
                 "allowed."
             )
     return fields
+
+
+CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length")
+USUAL_CONTEXT = 2048  # tokens, where a file says nothing
+
+
+def context(text: str) -> int:
+    """The most tokens that a model takes at once, from a config.json that ``read`` has read."""
+    config = _parsed(text)
+    config = {**config, **(config.get(INNER) or {})}
+    for key in CONTEXT:
+        value = config.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
+            return value
+    return USUAL_CONTEXT

@@ -1,9 +1,12 @@
 """Tables for the command line: nested results as aligned lines, with units derived from the end of each
-key."""
+key, and rows as CSV, in plain SI figures."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from engine.base import units
@@ -73,3 +76,27 @@ def table(rows: list[dict], columns: list[str]) -> list[str]:
         "  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip()
         for line in [columns, *cells]
     ]
+
+
+def as_csv(rows: Sequence[dict]) -> str:
+    """Rows under the names of all their columns; what is nested gets a name with a dot, such as
+    memory_bytes.weights."""
+    flat = [_flat(row) for row in rows]
+    out = io.StringIO()
+    columns = list(dict.fromkeys(name for row in flat for name in row))
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue().removesuffix("\n")
+
+
+def _flat(row: dict, before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{before}{key}.")
+        elif isinstance(value, (list, tuple)):
+            found[before + key] = ", ".join(map(str, value))
+        else:
+            found[before + key] = str(value).lower() if isinstance(value, bool) else value
+    return found

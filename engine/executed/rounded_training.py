@@ -279,6 +279,23 @@ def scaled(
     }
 
 
+def octave_after(octave: float, good: float, overflows: bool, interval: float) -> float:
+    """The scale's power of two after a step, where ``good`` steps without an overflow came before: one less
+    after an overflow, one more after the last of an interval."""
+    if overflows:
+        return octave - 1
+    if good + 1 >= interval:
+        return min(octave + 1, HIGHEST_SCALE)
+    return octave
+
+
+def good_after(good: float, overflows: bool, interval: float) -> float:
+    """The steps without an overflow since the scale was last set, after one more step."""
+    if overflows or good + 1 >= interval:
+        return 0
+    return good + 1
+
+
 def _dynamic_scale(
     median_octave: float, spread: float, largest: float, first: float, interval: float, seed: float
 ) -> dict[str, Any]:
@@ -346,15 +363,13 @@ def dynamic_scale(
                 over = state
             else:
                 fits = state
-        good = good + 1
-        if state < over and good < interval:
-            continue
-        before = octave
-        if state >= over:
-            octave, skipped, over = octave - 1, skipped + 1, MOST
-        else:
-            octave, fits = min(octave + 1, HIGHEST_SCALE), 0
-        good = 0
+        before, overflows = octave, state >= over
+        octave = octave_after(octave, good, overflows, interval)
+        good = good_after(good, overflows, interval)
+        if overflows:
+            skipped, over = skipped + 1, MOST
+        if octave > before:
+            fits = 0
         if octave != before:
             steps.append(i + 1)
             octaves.append(before)

@@ -15,6 +15,7 @@ from engine.launch import megatron
 from engine.launch.known_models import named
 from engine.launch.settings import FLAG, TEXT, Assumed, Draft, Field, Setting
 from engine.launch.texts import Entry
+from engine.step.export import bridge_key
 from engine.step.layout import Job, Layout
 
 NAME = "Megatron-Bridge"
@@ -97,13 +98,17 @@ def _dotted(name: str) -> str:
 def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     """Job, layout and precision, by Megatron-LM's rules with the recipes' usual switches."""
     mixed = (d.given("mixed") or "bf16").lower()
-    switches = {"bf16": True, "distributed": True, "overlap": True, "overlap_gather": True}
+    switches = {"bf16": True, "distributed": True, "overlap": True}
+    if d.given("distributed") is not False:
+        switches["overlap_gather"] = True
     for name, value in switches.items():
         if name not in d.settings:
             d.settings[name] = unwritten(name, value)
             d.assume(name, value, "as the library's recipes set it")
     if "fp8" in mixed or "mxfp8" in mixed:
         d.settings["fp8"] = unwritten("fp8", "hybrid")
+    if d.given("wide_gradients") is False:
+        d.settings["narrow_gradients"] = unwritten("narrow_gradients", True)
     job, found, precision = megatron.layout(d, shape, gpus)
     for name in ("sequence_parallel", "positions"):
         d.given(name)
@@ -121,17 +126,8 @@ def unwritten(name: str, value: object) -> Setting:
 def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
     """The overrides that set one of our names to a value."""
     return [
-        (_group(key), "true" if text == "" else text) for key, text in megatron.write(name, value, launch)
+        (bridge_key(key), "true" if text == "" else text) for key, text in megatron.write(name, value, launch)
     ]
-
-
-def _group(key: str) -> str:
-    name = key.replace("-", "_")
-    if key == "num-virtual-stages-per-pipeline-rank":
-        return "model.virtual_pipeline_model_parallel_size"
-    if "batch" in key:
-        return f"train.{name}"
-    return f"ddp.{name}" if "distributed" in key or "overlap" in key else f"model.{name}"
 
 
 MOVES = megatron.MOVES

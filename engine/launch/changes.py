@@ -103,7 +103,14 @@ def edited(
         launch = reread.launch
     if not lines or launch.refused or not meant(launch, name, value) or _work(launch) != work:
         return None
-    return Edited(((name, value),), tuple(dict.fromkeys(lines)), new, launch)
+    kept = [line for line in dict.fromkeys(lines) if _stands(line, new)]
+    return Edited(((name, value),), tuple(kept), new, launch)
+
+
+def _stands(line: str, texts: dict[str, str]) -> bool:
+    """Whether an edited line still stands so, and was not edited again since."""
+    bare = line.split("] ")[-1] if line.startswith("[") else line.strip("… ")
+    return line.startswith("without ") or any(bare in text for text in texts.values())
 
 
 def _work(launch: Launch) -> tuple[int, int, int]:

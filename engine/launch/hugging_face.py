@@ -17,8 +17,9 @@ from engine import catalog
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.launch.known_models import named
+from engine.launch.launch import Launch
 from engine.launch.settings import FLAG, TEXT, Draft, Field, Ignored
-from engine.step.layout import Job, Layout
+from engine.step.layout import Job, Layout, recipe_of
 
 NAME = "Hugging Face"
 DEEPSPEED = {
@@ -37,6 +38,7 @@ TRAINER = {
     "per_gpu_train_batch_size": Field("micro_batch"),
     "gradient_accumulation_steps": Field("accumulated"),
     "gradient_checkpointing": Field("checkpointing", FLAG),
+    "disable_gradient_checkpointing": Field("unchecked", FLAG),
     "bf16": Field("bf16", FLAG),
     "fp16": Field("fp16", FLAG),
     "fsdp": Field("fsdp", TEXT),
@@ -46,6 +48,9 @@ TRAINER = {
     "model_name_or_path": Field("model", TEXT),
     "base_model": Field("model", TEXT),
     "pretrained_model_name_or_path": Field("model", TEXT),
+    "model_path": Field("model", TEXT),
+    "model_id": Field("model", TEXT),
+    "model_name": Field("model", TEXT),
     "max_seq_length": Field("seq"),
     "max_length": Field("seq"),
     "model_max_length": Field("seq"),
@@ -138,7 +143,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     seq = max(1, d.get("seq", 2048, "no text says how long a sequence is"))
     if cp > 1 and seq % (2 * cp):
         d.refuse(f"ValueError: the sequence of {seq} tokens must be a multiple of 2 × cp = {2 * cp}", "seq")
-    recompute = "full" if d.get("checkpointing", False) else "none"
+    recompute = "full" if checkpointed(d) else "none"
     precision, state = recipe(d)
     kernel = d.get("attention", "flash", "fused attention, PyTorch's SDPA")
     d.given("deepspeed_file")
@@ -191,8 +196,37 @@ def sharding(d: Draft, ranks: int) -> tuple[int, int]:
         return zero, NODE if strategy in HYBRID and ranks % NODE == 0 and ranks > NODE else 0
     if kind in ("deepspeed",):
         return d.get("zero", 2, "Accelerate's default stage"), 0
+    named_file = (d.given("deepspeed_file") or "").lower()
+    if named_file:
+        return stage_of(d, named_file), 0
     d.assume("zero", 0, "neither FSDP nor DeepSpeed: every GPU holds the whole state (DDP)")
     return 0, 0
+
+
+def stage_of(d: Draft, file: str) -> int:
+    """The stage of a DeepSpeed file that is named and not given, by its name: ds_z3_config.json,
+    stage2.json."""
+    bare = file.split("/")[-1]
+    if "offload" in bare:
+        entry = d.settings["deepspeed_file"].entry
+        d.unmodelled.append(Ignored(*entry[:4], HOST))
+    short = bare.replace("_", "").replace("-", "").replace(".", "")
+    for stage in (3, 2, 1, 0):
+        if any(f"{mark}{stage}" in short for mark in ("z", "zero", "stage")):
+            d.assume("zero", stage, f"by the name of {bare[:60]}: add that file to be sure")
+            return stage
+    d.assume("zero", 0, f"{bare[:60]} is not among these texts: add it")
+    return 0
+
+
+def checkpointed(d: Draft) -> bool:
+    """Whether activations are recomputed. LLaMA-Factory, whose files say finetuning_type, does so unless it
+    is told otherwise (disable_gradient_checkpointing in its hparams/model_args.py)."""
+    if d.given("unchecked") is not None:
+        return not d.given("unchecked")
+    if d.given("finetuning") and d.given("checkpointing") is None:
+        return d.get("checkpointing", True, "LLaMA-Factory's default")
+    return d.get("checkpointing", False)
 
 
 def batches(d: Draft, dp: int) -> tuple[int, int]:
@@ -245,6 +279,41 @@ def recipe(d: Draft) -> tuple[str, Recipe]:
         return "fp8" if mixed == "fp8" else "bf16" if narrow else "fp16", catalog.recipe(key)
     d.assume("precision", "fp32", "neither bf16 nor fp16")
     return "fp32", catalog.recipe("fp32-adam")
+
+
+SUB_GROUP = 1e9  # parameters that DeepSpeed's stage 3 updates at a time (sub_group_size)
+WITHOUT_A_ROOT = (
+    "fused",
+    "8bit",
+    "adafactor",
+    "sgd",
+    "lion",
+)  # optimizers that take no tensor of square roots
+
+
+def passing_bytes(launch: Launch, optimizer_bytes: float) -> float:
+    """What the optimizer's step takes and gives back, on each GPU.
+
+    PyTorch's own Adam takes the square roots of all second moments at once, in fp32 (torch/optim/adam.py,
+    ``_multi_tensor_adam``). DeepSpeed brings an Adam of its own only where its JSON names one, and first
+    copies the gradients of a rank's part to fp32 (deepspeed/runtime/zero/stage_1_and_2.py, stage3.py).
+    """
+    assert launch.job is not None and launch.layout is not None
+    state = recipe_of(launch.job)
+    each = state.master_bytes + state.momentum_bytes + state.variance_bytes
+    if each <= 0:
+        return 0.0
+    params = optimizer_bytes / each
+    optimizer = next((one for one in launch.settings if one.name == "optimizer"), None)
+    kind = str(optimizer.value).lower() if optimizer else ""
+    roots = not any(mark in kind for mark in WITHOUT_A_ROOT) and not (
+        optimizer and optimizer.key == "optimizer.type"
+    )
+    speed = any(one.name in ("zero", "deepspeed_file") for one in launch.settings) and launch.layout.zero > 0
+    copied = speed and state.gradient_bytes < 4
+    if speed and launch.layout.zero > 2:
+        params = min(params, SUB_GROUP)
+    return 4.0 * params * (int(roots) + int(copied))
 
 
 def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:

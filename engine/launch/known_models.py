@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -39,6 +40,14 @@ SAME = {
     "codellama-70b": "llama2-70b",
     "llama-30b": "llama-33b",
     "mistral-large-2407": "mistral-large-2",
+}
+
+
+# names that take more tokens at once than the model whose shape they have
+LONGER = {
+    "qwen3-coder-30b-a3b": 262144,
+    "qwen3-30b-a3b-instruct-2507": 262144,
+    "qwen3-30b-a3b-thinking-2507": 262144,
 }
 
 
@@ -81,7 +90,9 @@ def named(name: str) -> Model:
         raise ValueError(
             f"model {tail(name)[:60]!r} is not in the catalogue{hint}: give its config.json as well"
         )
-    return catalog.model(key)
+    found = catalog.model(key)
+    longer = [LONGER[one] for one in LONGER if squashed(tail(name)).startswith(squashed(one))]
+    return replace(found, max_context=longer[0]) if longer else found
 
 
 def from_config(text: str) -> Model:
@@ -90,7 +101,7 @@ def from_config(text: str) -> Model:
     whole: dict[str, Any] = {
         name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
     }
-    return Model(key="config.json", name="config.json", **whole)
+    return Model(key="config.json", name="config.json", max_context=config_json.context(text), **whole)
 
 
 def stored_precision(name: str) -> str | None:

@@ -287,7 +287,8 @@ def recomputed(d: Draft, chunks: int, stage: int) -> tuple[str, int]:
             d.refuse(
                 "AssertionError: recompute method is not yet supported for selective recomputing granularity"
             )
-        asked = [name for name in (modules or "").replace(",", " ").split() if name in MODULES]
+        bare = (modules or "").strip("[]").replace(",", " ").replace('"', " ").replace("'", " ")
+        asked = [name for name in bare.split() if name in MODULES]
         return ("+".join(dict.fromkeys(asked)), 0) if asked else ("selective", 0)
     if method == "block" and layers:
         every = layers * chunks

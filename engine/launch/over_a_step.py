@@ -3,9 +3,10 @@ schedule, each tensor taken from and given back to the allocator that lesson 13 
 
 The sizes are those of the estimate: a layer's activations in the pieces of ``memory.layer_values``, the layer
 that is rebuilt, gathered weights, logits. The order is that of ``pipeline_orders``, which the executed
-schedules run. PyTorch's own modules make gradients in the backward pass and free them after the step;
-Megatron-LM keeps them in buffers. Adam makes its state in the first step. Leaves out workspaces, messages,
-Adam's temporaries, and all but the first micro-batches of a step, since the others repeat them.
+schedules run. PyTorch's own modules make gradients in the backward pass and free them after the optimizer's;
+Megatron-LM keeps them in buffers. The fp32 copy of the weights is there from the start, and Adam makes
+the rest of its state in the first step. Leaves out workspaces, messages,
+and all but the first micro-batches of a step, since the others repeat them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from engine.step.layout import Estimate, recipe_of
 from engine.step.layout import axes as axes_of
 
 KEPT_IN_BUFFERS = ("megatron", "bridge")  # whose gradients are made once
+EXPANDABLE = ("torchtitan",)  # whose own launcher, run_train.sh, sets expandable_segments:True
 PADDED = ("hugging_face",)  # whose batches are as long as their longest sequence
 LENGTHS = (1.0, 0.55, 0.8, 0.65, 0.95, 0.6)  # of such batches over their greatest length, step by step
 LOGITS = 3  # tensors as large as the logits, which a loss in fp32 has at once
@@ -53,6 +55,7 @@ class Over(NamedTuple):
     varied: bool  # whether lengths differ from step to step
     failed: bool  # memory ran out on the way; the figures are what it would take
     expandable_bytes: float  # reserved with expandable_segments:True
+    expands: bool = False  # whether that is how it is launched
 
     @property
     def wasted_bytes(self) -> float:
@@ -78,6 +81,7 @@ class Sizes(NamedTuple):
 
     weights: tuple[float, ...]  # a layer each
     gradients: tuple[float, ...]
+    master: tuple[float, ...]  # the weights in fp32, which are there from the beginning
     optimizer: tuple[float, ...]
     pieces: tuple[float, ...]  # that one pass through one layer keeps
     sent: float
@@ -85,6 +89,7 @@ class Sizes(NamedTuple):
     rebuilt: float
     gathered: float
     buffers: float
+    passing: float  # that the optimizer takes and gives back
     layers: int  # of a chunk
 
 
@@ -125,8 +130,9 @@ class Memory:
         return float(self.state[allocator.RESERVED])
 
 
-def of(found: Estimate, framework: str) -> Over | None:
-    """The memory of this estimate over its steps; None for schedules that hold two stages at once."""
+def of(found: Estimate, framework: str, passing: float = 0.0) -> Over | None:
+    """The memory of this estimate over its steps, in which the optimizer takes ``passing`` bytes and gives
+    them back; None for schedules that hold two stages at once."""
     if found.layout.schedule == "dualpipe":
         return None
     a = axes_of(found.job, found.layout)
@@ -147,29 +153,33 @@ def of(found: Estimate, framework: str) -> Over | None:
     each = max(1, round(counted / a.chunks))
     kept = float(part.kept_bytes) / max(1e-9, flight) / a.chunks / each
     overhead = found.memory_bytes["overhead"]
+    state = recipe_of(found.job)
+    master = state.master_bytes / (state.master_bytes + state.momentum_bytes + state.variance_bytes)
     sizes = Sizes(
         _even(float(held[fullest][0]), each * int(a.chunks)),
         _even(float(held[fullest][1]), each * int(a.chunks)),
-        _even(float(held[fullest][2]), each * int(a.chunks)),
+        _even(master * float(held[fullest][2]), each * int(a.chunks)),
+        _even((1.0 - master) * float(held[fullest][2]), each * int(a.chunks)),
         tuple(kept * share for share in _shares(found)),
         float(part.sent_bytes) / max(1e-9, flight) / a.chunks,
         float(part.logits_bytes),
         float(stages.working_bytes),
         float(stages.gathered_bytes) if a.zero >= 3 else 0.0,
         max(0.0, float(overhead) - memory.FRAMEWORK_BYTES),
+        passing,
         each,
     )
     capacity = float(memory.capacity_bytes(found.at.gpu)) - memory.FRAMEWORK_BYTES
     varied, buffered = framework in PADDED, framework in KEPT_IN_BUFFERS
     lengths = LENGTHS if varied else (1.0, 1.0)
-    moments, peak, usual = _run(Memory(capacity, False), sizes, work, int(a.chunks * a.pp), lengths, buffered)
+    expands = framework in EXPANDABLE
+    turns = int(a.chunks * a.pp)
+    moments, peak, usual = _run(Memory(capacity, expands), sizes, work, turns, lengths, buffered)
     failed = usual.failed
     if failed:  # what it would take
         capacity = ENDLESS
-        moments, peak, usual = _run(
-            Memory(capacity, False), sizes, work, int(a.chunks * a.pp), lengths, buffered
-        )
-    _, _, other = _run(Memory(capacity, True), sizes, work, int(a.chunks * a.pp), lengths, buffered)
+        moments, peak, usual = _run(Memory(capacity, expands), sizes, work, turns, lengths, buffered)
+    other = usual if expands else _run(Memory(capacity, True), sizes, work, turns, lengths, buffered)[2]
     return Over(
         tuple(moments),
         peak,
@@ -180,6 +190,7 @@ def of(found: Estimate, framework: str) -> Over | None:
         varied,
         failed,
         other.reserved,
+        expands,
     )
 
 
@@ -187,7 +198,7 @@ def of_report(found: Report) -> Over | None:
     """That of a report; None where there is no estimate of a training step."""
     if found.estimate is None or found.launch is None:
         return None
-    return of(found.estimate, found.launch.framework)
+    return of(found.estimate, found.launch.framework, found.passing_bytes)
 
 
 def _drawn(micro: int, pp: int, chunks: int) -> int:
@@ -215,17 +226,20 @@ def _run(
     held: Memory, sizes: Sizes, work: list[int], last: int, lengths: tuple[float, ...], buffered: bool
 ) -> tuple[list[Moment], float, Memory]:
     """Steps of these lengths: the passes of the first that begins with Adam's state, and the peak of all."""
-    for size in (*sizes.weights, sizes.buffers, *(sizes.gradients if buffered else ())):
+    for size in (*sizes.weights, *sizes.master, sizes.buffers, *(sizes.gradients if buffered else ())):
         held.take(size)
     moments: list[Moment] = []
     peak, adam = 0.0, False
     for number, length in enumerate((1.0, *lengths)):
         passes: list[Moment] = []
-        _step(held, sizes, work, last, length, buffered, passes)
+        gradients = _step(held, sizes, work, last, length, buffered, passes)
+        held.most = held.allocated
         if not adam:
             for size in sizes.optimizer:
                 held.take(size)
             adam = True
+        held.give([held.take(sizes.passing)])
+        held.give(gradients)
         peak = max(peak, held.most, *(one.most_bytes for one in passes))
         passes.append(Moment("optimizer", held.most, held.allocated, held.reserved))
         if number == 1 or held.failed:
@@ -243,8 +257,8 @@ def _step(
     length: float,
     buffered: bool,
     passes: list[Moment],
-) -> None:
-    """The passes of one step."""
+) -> list[int]:
+    """The passes of one step; the gradients that it leaves."""
     kept: dict[int, list[int]] = {}
     gradients: list[int] = []
     for block in work:
@@ -261,9 +275,8 @@ def _step(
             what = "weights' gradient"
         passes.append(Moment(f"{what} {batch_of(block) + 1}", held.most, held.allocated, held.reserved))
         if held.failed:
-            return
-    held.most = held.allocated
-    held.give(gradients)
+            break
+    return gradients
 
 
 def _forward(held: Memory, sizes: Sizes, length: float, ends: bool) -> list[int]:
@@ -304,6 +317,8 @@ def words(found: Over, capacity_bytes: float) -> str:
     most, reserved = _gib(found.peak_bytes), _gib(found.reserved_bytes)
     said = f"PyTorch allocates {most} at most and reserves {reserved}; {beside}"
     lengths = " where batches differ in length" if found.varied else ""
+    if found.expands:
+        return f"{said} torchtitan's own launcher makes its segments expandable, so it hardly fragments."
     if found.wasted_bytes < WASTED * capacity_bytes:
         return f"{said} It hardly fragments{lengths}."
     return (

@@ -40,6 +40,7 @@ def answer(files: list, gpu: str = "", gpus: int = 0, own: dict | None = None, a
         "close": found.close,
         "server": bool(found.launch and found.launch.server),
         "edits": [change.texts for change in found.changes],
+        "noEdit": shown.NO_EDIT if shown.hopeless(found) else "",
         "gains": [shown.gained(change) for change in found.changes],
         "bestHeadline": shown.best_headline(found),
         "bestText": found.best_text,

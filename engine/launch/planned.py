@@ -115,4 +115,7 @@ def written(launch: Launch, layout: Layout) -> str:
         return export.torchtitan(run)
     if launch.framework == "hugging_face":
         return export.deepspeed(run) + export.training_arguments(run)
+    if launch.framework == "bridge":
+        recipe = next((one.value for one in launch.settings if one.name == "recipe"), "")
+        return export.bridge(run, recipe)
     return export.megatron(run)

@@ -12,6 +12,14 @@ WIDTH = 40  # characters of the widest bar
 GIB = 2.0**30
 
 
+NO_EDIT = "No edit of these lines alone makes it fit: it takes more GPUs, or larger ones."
+
+
+def hopeless(report: Report) -> bool:
+    """Whether it does not fit and nothing was found that would help."""
+    return report.verdict == TOO_LARGE and report.estimate is not None and not report.changes
+
+
 def gib(size: float) -> str:
     """Bytes as the programs' own messages give them."""
     return f"{size / GIB:.1f} GiB"
@@ -34,6 +42,8 @@ def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
         found += ["", "The best changes:"]
         for number, change in enumerate(report.changes, 1):
             found += changed(number, change)
+    elif hopeless(report):
+        found += ["", NO_EDIT]
     if report.best is not None:
         found += ["", best_headline(report)]
         found += [f"  {line}" for line in report.best_text.rstrip().splitlines()]

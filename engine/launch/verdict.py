@@ -8,7 +8,7 @@ from itertools import combinations, islice
 from engine import catalog
 from engine.calibration import bands
 from engine.catalog.hardware import Gpu
-from engine.launch import changes, frameworks, planned, servers
+from engine.launch import changes, frameworks, hugging_face, planned, servers
 from engine.launch.changes import Edited
 from engine.launch.launch import Launch
 from engine.launch.settings import Assumed, Ignored, Refused, Setting
@@ -85,6 +85,7 @@ class Report:
     parts: dict[str, float] | None = None  # bytes of the fullest GPU
     total_bytes: float = 0.0
     capacity_bytes: float = 0.0
+    passing_bytes: float = 0.0  # that the optimizer's step takes and gives back
     estimate: Estimate | None = None
     room: Room | None = None
     served: Served | None = None
@@ -216,6 +217,12 @@ def check_launch(
         found = replace(found, changes=_changes(found, reading, gpu, gpus))
     if "best" in also and found.estimate and launch.job:
         best = planned.best(launch, found.estimate.at)
+        if (
+            best
+            and judged(replace(launch, layout=best.layout, refused=()), gpu).total_bytes
+            > found.capacity_bytes
+        ):
+            best = None  # the optimizer's step takes more than the search knows
         found = replace(found, best=best, best_text=planned.written(launch, best.layout) if best else "")
     return found
 
@@ -267,6 +274,12 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
     found = layouts.estimate(launch.model, at, launch.job, launch.layout)
     held = found.memory_bytes
     total, capacity = held.pop("total"), held.pop("capacity")
+    passing = 0.0
+    if launch.framework == "hugging_face":
+        passing = hugging_face.passing_bytes(launch, float(held["optimizer"]))
+        if passing > held["activations"]:  # which are gone by then
+            held["adam_step"] = passing - held["activations"]
+            total = total + held["adam_step"]
     verdict = FITS if total <= capacity else TOO_LARGE
     return replace(
         report,
@@ -275,6 +288,7 @@ def trained(launch: Launch, at: Machine, report: Report) -> Report:
         parts={name: float(size) for name, size in held.items()},
         total_bytes=float(total),
         capacity_bytes=float(capacity),
+        passing_bytes=passing,
         estimate=found,
         extrapolates=_outside(at, found.extrapolates),
     )

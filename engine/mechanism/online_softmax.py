@@ -8,7 +8,7 @@ arXiv:1805.02867; FlashAttention, arXiv:2205.14135 section 3.1).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,13 +37,18 @@ def of_keys(q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray) -> Pa
 
 def joined(one: Partial, other: Partial) -> Partial:
     """Both parts combined: the larger maximum, and both sums rescaled to it."""
-    maximum = np.maximum(one.maximum, other.maximum)
-    scale_one, scale_other = (np.exp(part.maximum - _finite(maximum)) for part in (one, other))
+    maximum, scale_one, scale_other = rescaled(one.maximum, other.maximum)
     return Partial(
         maximum,
         one.total * scale_one + other.total * scale_other,
         one.weighted * scale_one[..., None] + other.weighted * scale_other[..., None],
     )
+
+
+def rescaled(one: Any, other: Any) -> Any:
+    """The larger of two maxima, and what the sums that are relative to each are multiplied by."""
+    maximum = np.maximum(one, other)
+    return maximum, np.exp(one - _finite(maximum)), np.exp(other - _finite(maximum))
 
 
 def output(part: Partial) -> np.ndarray:

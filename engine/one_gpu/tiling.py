@@ -151,7 +151,7 @@ def sums(tile: Tile) -> Real:
 
 def registers_needed(tile: Tile, at: Chip) -> Real:
     """Registers per thread, a whole number; beyond MOST_REGISTERS they spill. Within 20 % of what was
-    compiled."""
+    compiled, but for one tile: 128 × 128 with eight warps takes 27 % more on an A100 since Triton 3.9."""
     read_smem = from_smem(tile, at)
     base = ops.where(read_smem, BASE_REGISTERS[True], BASE_REGISTERS[False])
     return ops.ceil(base + ops.where(read_smem, REGISTERS_A_SUM[True], REGISTERS_A_SUM[False]) * sums(tile))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from engine.base import check
@@ -9,6 +10,7 @@ from engine.calibration import bands
 from engine.serving.drafts import Drafts
 
 MOST_PREFIX = 0.99
+MOST_PER_S = 1e9  # requests; more than anybody is sent, and far from where counting GPUs loses digits
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Load:
 
     def __post_init__(self) -> None:
         check.positive(per_s=self.per_s)
+        check.between(0, MOST_PER_S, per_s=self.per_s)
         check.whole(prompt=self.prompt, output=self.output)
         check.between(0, 2, prompt_spread=self.prompt_spread, output_spread=self.output_spread)
         check.between(0, MOST_PREFIX, prefix_share=self.prefix_share)
@@ -66,6 +69,11 @@ class Measured:
     tpot_error_s: float
     median_tpot_s: float
     requests: int
+
+
+def unfelt(token_s: float) -> Measured:
+    """What is known before a simulation: the mean time of a token, in closed form."""
+    return Measured(math.nan, math.nan, math.nan, math.nan, token_s, 0)
 
 
 @dataclass(frozen=True)

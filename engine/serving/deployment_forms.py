@@ -16,15 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base import ops
-from engine.serving import equilibrium, serving
+from engine.base.program import in_page
+from engine.serving import deployment_loops, equilibrium, serving
 from engine.serving.deployment import Limits, Load
+from engine.serving.deployment_loops import HALVINGS, LEAST
 from engine.serving.drafts import Drafts
 from engine.serving.serving import Costs
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24))
-HALVINGS = 30  # of the interval in which the answers of a replica are searched
 IDLE = 1 / 20  # answers at once on a replica that is as good as idle
-LEAST = 1e-12
 
 
 class Lengths(NamedTuple):
@@ -145,112 +145,168 @@ class Forms:
 
     def judge(self, plans: Plans, units: np.ndarray) -> Judged:
         """The deployments with so many units each."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return _judge(self, plans, units)
+        load, limits, of, tables = self.load, self.limits, self.lengths, self.tables
+        found = _judge(
+            load.per_s,
+            limits.ttft_s,
+            limits.tpot_s,
+            self.most_running,
+            of.prompt,
+            of.context,
+            of.answer,
+            of.fresh,
+            of.pairs,
+            of.answers,
+            self.width,
+            self.draft_s,
+            self.gain,
+            serving.ROWS,
+            tables.rows_s,
+            tables.pair_s,
+            tables.cached_s,
+            tables.capacity,
+            tables.sent_s,
+            *plans,
+            units,
+        )
+        steady, *rest = (np.array(found[name]) for name in Judged._fields)
+        return Judged(steady > 0, *rest)
 
-    def fewest(self, plans: Plans) -> np.ndarray:
-        """The fewest units of each that serve the load within its limits; 0 where no number does."""
+    def fewest(self, plans: Plans, share: float | None = None) -> np.ndarray:
+        """The fewest units of each that serve the load within its limits; 0 where no number does. ``share``
+        is that of the requests, as the limits have it unless given."""
+        share = self.limits.share if share is None else share
         idle = np.full(len(plans.table), LEAST)
         alone = self.judge(plans, self.load.per_s / idle)
         seconds = self.limits.ttft_s + np.where(alone.steady, alone.token_s, 1.0) * self.lengths.answer
         high = np.maximum(1.0, np.ceil(self.load.per_s * seconds / IDLE))
-        possible = self.judge(plans, high).within(self.limits.share)
+        possible = self.judge(plans, high).within(share)
         low = np.zeros_like(high)
         while np.any(high - low > 1):
             middle = np.floor((low + high) / 2)
             tried = np.maximum(1.0, middle)
-            within = self.judge(plans, tried).within(self.limits.share)
+            within = self.judge(plans, tried).within(share)
             high, low = np.where(within, tried, high), np.where(within, low, middle)
         return np.where(possible, high, 0.0)
 
 
-def _judge(at: Forms, plans: Plans, units: np.ndarray) -> Judged:
-    of, load, limits, tables, table = at.lengths, at.load, at.limits, at.tables, plans.table
-    apart = plans.prefillers > 0
-    per_unit = load.per_s / units
-    to_decode, to_prefill = per_unit / plans.decoders, per_unit / np.where(apart, plans.prefillers, 1.0)
-    width, draft_s, gain = at.width[plans.drafts], at.draft_s[plans.drafts], at.gain[plans.drafts]
-    fresh, steps = float(np.mean(of.fresh)), np.maximum(LEAST, (of.answer - 1.0) / gain)
-    pair_s, cached_s = tables.pair_s[table], of.context * tables.cached_s[table]
-    pairs_s = float(np.mean(of.pairs)) * pair_s
+@in_page(deployment_loops.judge)
+def _judge(
+    per_s: float,
+    ttft_s: float,
+    tpot_s: float,
+    most_running: float,
+    of_prompt: float,
+    of_context: float,
+    of_answer: float,
+    fresh_of: np.ndarray,
+    pairs_of: np.ndarray,
+    answers_of: np.ndarray,
+    widths: np.ndarray,
+    drafts_s: np.ndarray,
+    gains: np.ndarray,
+    _rows: np.ndarray,
+    rows_s: np.ndarray,
+    pair_s_of: np.ndarray,
+    cached_s_of: np.ndarray,
+    capacity: np.ndarray,
+    sent_s: np.ndarray,
+    table: np.ndarray,
+    budget: np.ndarray,
+    prefillers: np.ndarray,
+    decoders: np.ndarray,
+    drafts: np.ndarray,
+    units: np.ndarray,
+) -> dict[str, np.ndarray]:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        tables = Tables(rows_s, pair_s_of, cached_s_of, capacity, sent_s)
+        apart = prefillers > 0
+        per_unit = per_s / units
+        to_decode, to_prefill = per_unit / decoders, per_unit / np.where(apart, prefillers, 1.0)
+        width, draft_s, gain = widths[drafts], drafts_s[drafts], gains[drafts]
+        fresh, steps = float(np.mean(fresh_of)), np.maximum(LEAST, (of_answer - 1.0) / gain)
+        pair_s, cached_s = tables.pair_s[table], of_context * tables.cached_s[table]
+        pairs_s = float(np.mean(pairs_of)) * pair_s
 
-    # how many answers a replica writes at once
-    batch = np.minimum(at.most_running, tables.capacity[table] / of.context)
-    batch = np.where(apart, batch, np.minimum(batch, plans.budget * steps / (fresh + width * steps)))
+        # how many answers a replica writes at once
+        batch = np.minimum(most_running, tables.capacity[table] / of_context)
+        batch = np.where(apart, batch, np.minimum(batch, budget * steps / (fresh + width * steps)))
 
-    def decode_s(running):
-        return tables.step_s(table, running * width) + running * cached_s + draft_s
+        def decode_s(running):
+            return tables.step_s(table, running * width) + running * cached_s + draft_s
 
-    def prompt_s(running):
-        """What a prompt adds to the steps that it is part of, and the tokens of such a step."""
-        come = np.maximum(running / steps, 1e-9)
-        chunk = np.minimum(np.maximum(1.0, plans.budget - running * width), fresh * come / -np.expm1(-come))
-        with_chunk = tables.step_s(table, running * width + chunk)
-        return fresh / chunk * (with_chunk - tables.step_s(table, running * width)) + pairs_s
+        def prompt_s(running):
+            """What a prompt adds to the steps that it is part of, and the tokens of such a step."""
+            come = np.maximum(running / steps, 1e-9)
+            chunk = np.minimum(np.maximum(1.0, budget - running * width), fresh * come / -np.expm1(-come))
+            with_chunk = tables.step_s(table, running * width + chunk)
+            return fresh / chunk * (with_chunk - tables.step_s(table, running * width)) + pairs_s
 
-    def token_s(running):
-        return decode_s(running) + np.where(apart, 0.0, running / steps * prompt_s(running))
+        def token_s(running):
+            return decode_s(running) + np.where(apart, 0.0, running / steps * prompt_s(running))
 
-    low, high = np.zeros_like(batch), batch
-    steady = (token_s(batch) * to_decode * steps < batch) & (tables.capacity[table] > of.prompt + of.answer)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        behind = token_s(middle) * to_decode * steps > middle
-        low, high = np.where(behind, middle, low), np.where(behind, high, middle)
-    running = high
-    each_s, alone_s = token_s(running), decode_s(running)
-
-    # the first token: a wait for the prompts before it, and its own steps
-    room = np.where(apart, plans.budget, np.maximum(1.0, plans.budget - running * width))
-    beside = np.where(apart, 0.0, running * width)
-    read_s = np.where(apart, 0.0, running * cached_s + draft_s)
-    full_s = tables.step_s(table, beside + room) + read_s
-    others = np.where(apart, 0.0, running / steps * fresh)
-    new = of.fresh[None, :]
-    last = np.minimum(room[:, None], new + others[:, None])
-    own_s = (
-        np.where(
-            (new > room[:, None]) & ~apart[:, None],
-            new / room[:, None] * full_s[:, None],
-            tables.step_s(table, np.where(apart[:, None], new, beside[:, None] + last)) + read_s[:, None],
+        low, high = np.zeros_like(batch), batch
+        steady = (token_s(batch) * to_decode * steps < batch) & (
+            tables.capacity[table] > of_prompt + of_answer
         )
-        + of.pairs[None, :] * pair_s[:, None]
-    )
-    takes_s = np.where(
-        apart[:, None], own_s, new / room[:, None] * full_s[:, None] + of.pairs * pair_s[:, None]
-    )
-    mean_s = np.mean(takes_s, axis=1)
-    busy = to_prefill * mean_s
-    wire_s = (of.prompt + 1.0) * tables.sent_s[table]
-    on_wire = np.where(apart, to_prefill * wire_s, 0.0)
-    steady &= (busy < 1.0) & (on_wire < 1.0)
-    lines = np.where(apart, plans.prefillers, 1.0) * units
-    waits = busy ** (np.sqrt(2.0 * (np.minimum(lines, 8.0) + 1.0)) - 1.0)
-    wait_s = np.mean(takes_s**2, axis=1) / (2.0 * mean_s) / np.maximum(LEAST, 1.0 - busy)
-    left_s = limits.ttft_s - own_s - np.where(apart, 0.0, alone_s / 2)[:, None]
-    late = np.mean(np.where(left_s < 0, 1.0, waits[:, None] * np.exp(-left_s / wait_s[:, None])), axis=1)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            behind = token_s(middle) * to_decode * steps > middle
+            low, high = np.where(behind, middle, low), np.where(behind, high, middle)
+        running = high
+        each_s, alone_s = token_s(running), decode_s(running)
 
-    # room in the batch
-    filled = np.minimum(1.0 - 1e-9, running / np.maximum(1.0, batch))
-    crowded = filled ** (np.sqrt(2.0 * (batch + 1.0)) - 1.0)
-    leaves_s = each_s * steps / (np.maximum(1.0, batch) * (1.0 - filled))
-    blocked = crowded * np.exp(-np.maximum(0.0, limits.ttft_s - mean_s) / np.maximum(LEAST, leaves_s))
+        # the first token: a wait for the prompts before it, and its own steps
+        room = np.where(apart, budget, np.maximum(1.0, budget - running * width))
+        beside = np.where(apart, 0.0, running * width)
+        read_s = np.where(apart, 0.0, running * cached_s + draft_s)
+        full_s = tables.step_s(table, beside + room) + read_s
+        others = np.where(apart, 0.0, running / steps * fresh)
+        new = fresh_of[None, :]
+        last = np.minimum(room[:, None], new + others[:, None])
+        own_s = (
+            np.where(
+                (new > room[:, None]) & ~apart[:, None],
+                new / room[:, None] * full_s[:, None],
+                tables.step_s(table, np.where(apart[:, None], new, beside[:, None] + last)) + read_s[:, None],
+            )
+            + pairs_of[None, :] * pair_s[:, None]
+        )
+        takes_s = np.where(
+            apart[:, None], own_s, new / room[:, None] * full_s[:, None] + pairs_of * pair_s[:, None]
+        )
+        mean_s = np.mean(takes_s, axis=1)
+        busy = to_prefill * mean_s
+        wire_s = (of_prompt + 1.0) * tables.sent_s[table]
+        on_wire = np.where(apart, to_prefill * wire_s, 0.0)
+        steady &= (busy < 1.0) & (on_wire < 1.0)
+        lines = np.where(apart, prefillers, 1.0) * units
+        waits = busy ** (np.sqrt(2.0 * (np.minimum(lines, 8.0) + 1.0)) - 1.0)
+        wait_s = np.mean(takes_s**2, axis=1) / (2.0 * mean_s) / np.maximum(LEAST, 1.0 - busy)
+        left_s = ttft_s - own_s - np.where(apart, 0.0, alone_s / 2)[:, None]
+        late = np.mean(np.where(left_s < 0, 1.0, waits[:, None] * np.exp(-left_s / wait_s[:, None])), axis=1)
 
-    # the other tokens: the prompts that come meanwhile, and how many answers happen to run
-    extra_s = np.where(apart, 0.0, prompt_s(running)) * np.sqrt(np.mean(of.fresh**2)) / fresh
-    slope_s = decode_s(running + 1.0) - decode_s(running)
-    many = np.maximum(1.0, (of.answers[None, :] - 1.0) / gain[:, None])
-    chance = to_decode[:, None] * each_s[:, None] * extra_s[:, None] ** 2 / many
-    spread_s = np.sqrt(chance + (slope_s**2 * running)[:, None] + LEAST**2)
-    sent_s = np.where(apart, wire_s / np.maximum(LEAST, 1.0 - on_wire), 0.0)[:, None] / many
-    allowed_s = limits.tpot_s * gain[:, None] - sent_s
-    slow = np.mean(above((allowed_s - each_s[:, None]) / spread_s), axis=1)
-    tokens_met = np.where(of.answer > 1.0, 1.0 - slow - np.where(apart, blocked, 0.0), 1.0)
-    return Judged(
-        steady,
-        np.where(steady, 1.0 - late - np.where(apart, 0.0, blocked), 0.0),
-        np.where(steady, tokens_met, 0.0),
-        running,
-        ops.maximum(0.0, each_s / gain),
-        batch,
-    )
+        # room in the batch
+        filled = np.minimum(1.0 - 1e-9, running / np.maximum(1.0, batch))
+        crowded = filled ** (np.sqrt(2.0 * (batch + 1.0)) - 1.0)
+        leaves_s = each_s * steps / (np.maximum(1.0, batch) * (1.0 - filled))
+        blocked = crowded * np.exp(-np.maximum(0.0, ttft_s - mean_s) / np.maximum(LEAST, leaves_s))
+
+        # the other tokens: the prompts that come meanwhile, and how many answers happen to run
+        extra_s = np.where(apart, 0.0, prompt_s(running)) * np.sqrt(np.mean(fresh_of**2)) / fresh
+        slope_s = decode_s(running + 1.0) - decode_s(running)
+        many = np.maximum(1.0, (answers_of[None, :] - 1.0) / gain[:, None])
+        chance = to_decode[:, None] * each_s[:, None] * extra_s[:, None] ** 2 / many
+        spread_s = np.sqrt(chance + (slope_s**2 * running)[:, None] + LEAST**2)
+        sent_s = np.where(apart, wire_s / np.maximum(LEAST, 1.0 - on_wire), 0.0)[:, None] / many
+        allowed_s = tpot_s * gain[:, None] - sent_s
+        slow = np.mean(above((allowed_s - each_s[:, None]) / spread_s), axis=1)
+        tokens_met = np.where(of_answer > 1.0, 1.0 - slow - np.where(apart, blocked, 0.0), 1.0)
+        return {
+            "steady": steady,
+            "prompts_met": np.where(steady, 1.0 - late - np.where(apart, 0.0, blocked), 0.0),
+            "tokens_met": np.where(steady, tokens_met, 0.0),
+            "running": running,
+            "token_s": ops.maximum(0.0, each_s / gain),
+            "batch": batch,
+        }

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from engine import catalog
-from engine.base import check
+from engine.base import check, progress
 from engine.calibration import bands
 from engine.catalog.models import Model
 from engine.serving import deployment_runs, equilibrium, serving
-from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured
+from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured, unfelt
 from engine.serving.deployment_forms import Forms, Judged, Plans, Tables, lengths
 from engine.serving.deployment_runs import Fleet
 from engine.serving.drafts import Drafts
@@ -106,9 +106,40 @@ def _searched(
     top: int,
 ) -> Deployments:
     began = time.perf_counter()
+    search = prepared(model, at, load, limits, formats, caches, pools, drafts, dollars_per_gpu_hour)
+    found, simulated = search.cheapest(top)
+    first, *others = found
+    if gpus is not None and first.gpus > gpus:
+        raise ValueError(
+            f"gpus must be at least {first.gpus} ({first.split}) for {load.per_s:g} requests a second of "
+            f"{model.key} within the limits on {at.gpu.key}, got {gpus}"
+        )
+    others = [
+        replace(one, dearer_by=one.dollars_per_million / first.dollars_per_million - 1.0)
+        for one in others
+        if gpus is None or one.gpus <= gpus
+    ]
+    return Deployments(
+        first, tuple(others), len(search.plans.table), simulated, time.perf_counter() - began, LEAVES_OUT
+    )
+
+
+@lru_cache(4)
+def prepared(
+    model: Model,
+    at: Machine,
+    load: Load,
+    limits: Limits,
+    formats: tuple[str, ...] | None,
+    caches: tuple[str, ...],
+    pools: bool,
+    drafts: tuple[Drafts, ...],
+    dollars_per_gpu_hour: float | None,
+) -> Search:
+    """All that there is to try, judged in closed form, before anything is simulated."""
     _require_context(model, load)
     if dollars_per_gpu_hour is None:
-        dollars_per_gpu_hour = catalog.price(at.gpu.key).dollars_per_hour
+        dollars_per_gpu_hour = _listed(at.gpu.key)
     check.positive(dollars_per_gpu_hour=dollars_per_gpu_hour)
     tables = kinds(model, at, load, formats, caches)
     tried = (None, *drafts)
@@ -123,22 +154,18 @@ def _searched(
     fewest = forms.fewest(plans)
     if not np.any(fewest):
         _refuse(model, at, forms, plans)
-    search = _Search(model, at, load, limits, tables, tried, forms, plans, dollars_per_gpu_hour)
-    found = search.cheapest(fewest, top)
-    first, *others = found
-    if gpus is not None and first.gpus > gpus:
+    return Search(model, at, load, limits, tables, tried, forms, plans, fewest, dollars_per_gpu_hour)
+
+
+def _listed(gpu_key: str) -> float:
+    """The latest price that is known."""
+    priced = sorted({price.gpu for price in catalog.all_prices().values()})
+    if gpu_key not in priced:
         raise ValueError(
-            f"gpus must be at least {first.gpus} ({first.split}) for {load.per_s:g} requests a second of "
-            f"{model.key} within the limits on {at.gpu.key}, got {gpus}"
+            f"dollars_per_gpu_hour must be given for {gpu_key}, of which no price is listed (there is one of "
+            f"{', '.join(priced)})"
         )
-    others = [
-        replace(one, dearer_by=one.dollars_per_million / first.dollars_per_million - 1.0)
-        for one in others
-        if gpus is None or one.gpus <= gpus
-    ]
-    return Deployments(
-        first, tuple(others), len(plans.table), search.simulated, time.perf_counter() - began, LEAVES_OUT
-    )
+    return catalog.price(gpu_key).dollars_per_hour
 
 
 # -- what there is to try ------------------------------------------------------------------------------------
@@ -223,13 +250,20 @@ class _Entry(NamedTuple):
     bound: str  # what one unit less misses, where that is known
 
 
+def _bound(count: int, keeps_up: bool) -> str:
+    """What keeps a unit from being taken away; ``keeps_up``: whether one fewer could serve the load."""
+    if count <= 1:
+        return "smallest"
+    return "" if keeps_up else "capacity"
+
+
 def step(units: int) -> int:
     """By how many units one tries more or fewer: by one, in a large fleet by a 32nd of it, which is less than
     the estimate can tell apart."""
     return max(1, units // 32)
 
 
-class _Search:
+class Search:
     """Deployments in the order of their price, until enough of them hold."""
 
     def __init__(
@@ -242,19 +276,31 @@ class _Search:
         drafts: tuple[Drafts | None, ...],
         forms: Forms,
         plans: Plans,
+        fewest: np.ndarray,
         dollars: float,
     ) -> None:
         self.model, self.at, self.load, self.limits = model, at, load, limits
         self.tables, self.drafts, self.forms, self.plans, self.dollars = tables, drafts, forms, plans, dollars
-        self.simulated = 0
-
-    def cheapest(self, fewest: np.ndarray, top: int) -> list[Deployment]:
-        """The cheapest deployment that holds, and the cheapest of other kinds."""
-        at_fewest = self.forms.judge(self.plans, np.maximum(1.0, fewest))
+        self.simulated = self.held = self.top = 0
+        at_fewest = forms.judge(plans, np.maximum(1.0, fewest))
         self.sureness = np.minimum(at_fewest.prompts_met, at_fewest.tokens_met)
-        waiting = [
-            self.entry(i, int(count), self.bound(i, int(count))) for i, count in enumerate(fewest) if count
+        keeps_up = forms.judge(plans, np.maximum(1.0, fewest - 1.0)).steady.tolist()
+        self.entries = [
+            self.entry(i, int(count), _bound(int(count), keeps_up[i]))
+            for i, count in enumerate(fewest.tolist())
+            if count
         ]
+
+    def expected(self) -> Deployment:
+        """The cheapest deployment in closed form; what its requests feel is not known before a simulation."""
+        first = min(self.entries)
+        token_s = float(self.judged(first.plan, first.units).token_s[0])
+        return self.deployment(first, self.fleet(first), unfelt(token_s), first.bound)
+
+    def cheapest(self, top: int) -> tuple[list[Deployment], int]:
+        """The cheapest deployment that holds and the cheapest of other kinds, and how many were simulated."""
+        self.simulated, self.held, self.top = 0, 0, top  # a search may be asked again
+        waiting = [*self.entries]
         heapq.heapify(waiting)
         found: list[Deployment] = []
         while waiting and len(found) < top and self.simulated < MOST_SIMULATED:
@@ -266,16 +312,18 @@ class _Search:
                 heapq.heappush(waiting, self.entry(entry.plan, entry.units + step(entry.units), ""))
             else:
                 found.append(self.smallest(entry, fleet, felt))
+                self.held = len(found)
         if not found:
             raise ValueError(
                 f"limits must leave room for chance: none of {self.simulated} deployments that meet them in "
                 f"closed form did so when simulated, got {self.limits}"
             )
-        return sorted(found, key=lambda one: one.gpus)
+        return sorted(found, key=lambda one: one.gpus), self.simulated
 
     def simulate(self, entry: _Entry) -> tuple[Fleet, Measured, str]:
         """One deployment, what its requests feel, and the limit that they miss."""
         self.simulated += 1
+        progress.tell(self.held, self.top, f"kinds, {self.simulated} simulated")
         fleet = self.fleet(entry)
         return fleet, *deployment_runs.judged(fleet, self.load, self.limits)
 
@@ -291,6 +339,7 @@ class _Search:
         return self.deployment(entry, fleet, felt, bound)
 
     def entry(self, plan: int, count: int, bound: str) -> _Entry:
+        """A plan with so many units, as it waits for its turn."""
         plans = self.plans
         table = self.tables[plans.table[plan]]
         apart = bool(plans.prefillers[plan])
@@ -318,15 +367,15 @@ class _Search:
         )
 
     def bound(self, plan: int, count: int) -> str:
-        """What keeps a unit from being taken away, where that is certain without a simulation."""
-        if count <= 1:
-            return "smallest"
-        return "" if self.judged(plan, count - 1).steady[0] else "capacity"
+        """What keeps a unit of a plan from being taken away, where that is certain without a simulation."""
+        return _bound(count, bool(self.judged(plan, max(1, count - 1)).steady[0]))
 
     def judged(self, plan: int, count: int) -> Judged:
+        """A plan with so many units, in closed form."""
         return self.forms.judge(self.one(plan), np.array([float(count)]))
 
     def one(self, plan: int) -> Plans:
+        """A plan by itself."""
         return Plans(*(column[plan : plan + 1] for column in self.plans))
 
     def fleet(self, entry: _Entry) -> Fleet:
@@ -346,6 +395,7 @@ class _Search:
         )
 
     def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, bound: str) -> Deployment:
+        """What is told of a deployment."""
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
         running = float(self.judged(entry.plan, entry.units).running[0])
         outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, table.tp, running)

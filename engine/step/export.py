@@ -1,6 +1,7 @@
-"""A layout in other programs' formats: Megatron-LM arguments, a torchtitan TOML, a DeepSpeed JSON.
+"""A layout in other programs' formats: Megatron-LM arguments, overrides of a Megatron-Bridge recipe, a
+torchtitan TOML, a DeepSpeed JSON.
 
-Keys are those of Megatron Core 0.15, torchtitan 0.2.0 and DeepSpeed 0.19;
+Keys are those of Megatron Core 0.15, Megatron-Bridge 0.6, torchtitan 0.2.0 and DeepSpeed 0.19;
 engine/course/published/exports.json lists the documented ones. Settings that a program does not support are
 mentioned in a comment, or left out where comments are not allowed (JSON). Numbers may be symbols: all text is
 produced by ``words``, for which widgets pass their own implementation (widgets/kit/text.py).
@@ -139,6 +140,33 @@ class Run(NamedTuple):
 
 def megatron(run: Run, words: Any = Words) -> str:
     """The arguments of Megatron-LM's pretrain_gpt.py that set model, layout and batch, as a shell array."""
+    lines = _lost_in_megatron(run, words)
+    lines.append(
+        words.choose(
+            run.model.embedding_norm > 0,
+            "  # Megatron-LM has no ALiBi and no norm behind the embedding\n",
+            "",
+        )
+    )
+    lines.append(
+        words.choose(
+            (run.model.windowed_layers > 0)
+            | (run.model.norms_per_layer > 2)
+            | (run.model.parallel_block > 0),
+            "  # windows, further norms and parallel blocks of this model are not in these arguments\n",
+            "",
+        )
+    )
+    for setting in (*_megatron_model(run, words), *_megatron_layout(run, words.plain)):
+        if setting.when is False:
+            continue
+        text = f"  --{setting.key}\n" if setting.value is None else f"  --{setting.key} {setting.value}\n"
+        lines.append(text if setting.when is True else words.choose(setting.when, text, ""))
+    return "ARGS=(\n" + "".join(map(str, lines)) + ")\n"
+
+
+def _lost_in_megatron(run: Run, words: Any) -> list:
+    """Comments on what Megatron Core cannot do of a layout."""
     lines = [
         words.choose(
             run.is_schedule(key) & (run.pp > 1),
@@ -155,28 +183,12 @@ def megatron(run: Run, words: Any = Words) -> str:
             "",
         )
     )
-    lines.append(
-        words.choose(
-            run.model.embedding_norm > 0,
-            "  # Megatron-LM has no ALiBi and no norm behind the embedding\n",
-            "",
-        )
-    )
     if "every_other" in run.modules:
         lines.append("  # Megatron-LM cannot recompute every other product: this recomputes nothing\n")
     lines.append(
         words.choose(
             (run.pp > 1) & (run.chunks < 2) & ~_equal_chunks(run) & ~_middle_is_even(run),
             "  # no even split lies between these ends: write the cut as --pipeline-model-parallel-layout\n",
-            "",
-        )
-    )
-    lines.append(
-        words.choose(
-            (run.model.windowed_layers > 0)
-            | (run.model.norms_per_layer > 2)
-            | (run.model.parallel_block > 0),
-            "  # windows, further norms and parallel blocks of this model are not in these arguments\n",
             "",
         )
     )
@@ -191,12 +203,7 @@ def megatron(run: Run, words: Any = Words) -> str:
         lines.append("  # layers are recomputed chunk by chunk, so a few more than planned\n")
     if run.loss == "chunked":
         lines.append("  # Megatron-LM 0.15 has no chunked loss: this one is fused, and keeps more\n")
-    for setting in (*_megatron_model(run, words), *_megatron_layout(run, words.plain)):
-        if setting.when is False:
-            continue
-        text = f"  --{setting.key}\n" if setting.value is None else f"  --{setting.key} {setting.value}\n"
-        lines.append(text if setting.when is True else words.choose(setting.when, text, ""))
-    return "ARGS=(\n" + "".join(map(str, lines)) + ")\n"
+    return lines
 
 
 def _megatron_model(run: Run, words) -> list[Setting]:
@@ -330,6 +337,56 @@ def _megatron_layout(run: Run, n) -> list[Setting]:
         Setting("grad-reduce-in-bf16", when=(run.gradient_bytes > 0) & (run.gradient_bytes < 4)),
         Setting("fp8-format", "hybrid", run.fp8 > 0),
     ]
+
+
+# what is not Megatron-LM's name with underscores, in one of the groups of ``bridge_key``
+BRIDGE_KEYS = {
+    "num-virtual-stages-per-pipeline-rank": "model.virtual_pipeline_model_parallel_size",
+    "decoder-first-pipeline-num-layers": "model.num_layers_in_first_pipeline_stage",
+    "decoder-last-pipeline-num-layers": "model.num_layers_in_last_pipeline_stage",
+    "ckpt-format": "checkpoint.ckpt_format",
+}
+OF_THE_PRECISION = ("bf16", "fp8-format", "grad-reduce-in-bf16")
+
+
+def bridge_key(key: str) -> str:
+    """Megatron-Bridge's name of one of Megatron-LM's arguments."""
+    name = key.replace("-", "_")
+    if key in BRIDGE_KEYS:
+        return BRIDGE_KEYS[key]
+    if "batch" in key or key == "train-iters":
+        return f"train.{name}"
+    shared = "distributed" in key or "overlap" in key or "fsdp" in key or "sharding" in key
+    return f"ddp.{name}" if shared else f"model.{name}"
+
+
+def bridge(run: Run, recipe: str = "") -> str:
+    """The overrides that give a Megatron-Bridge recipe this layout and batch.
+
+    The recipe, which brings the model, is the one that is named, or the one that is called like the model.
+    Its own switches are said as well, because they are on unless an override turns them off.
+    """
+    named = recipe or f"{run.model.key.replace('.', '').replace('-', '_')}_pretrain_config"
+    mixed = "bf16_with_fp8_current_scaling_mixed" if run.fp8 else "bf16_mixed"
+    given = {
+        bridge_key(setting.key): "true" if setting.value is None else setting.value
+        for setting in _megatron_layout(run, Words.plain)
+        if setting.when and setting.key not in OF_THE_PRECISION
+    }
+    if "model.recompute_modules" in given:
+        given["model.recompute_modules"] = f"[{given['model.recompute_modules'].replace(' ', ',')}]"
+    if run.zero < 1:
+        given |= {"ddp.use_distributed_optimizer": "false", "ddp.overlap_param_gather": "false"}
+    given |= {
+        "model.seq_length": plain(float(run.seq)),
+        "dataset.sequence_length": plain(float(run.seq)),
+        "mixed_precision": mixed,
+    }
+    if 0 < run.gradient_bytes < 4:
+        given["mixed_precision.grad_reduce_in_fp32"] = "false"
+    lost = "".join([line.lstrip() for line in _lost_in_megatron(run, Words)])
+    lines = [f"python run_recipe.py --recipe {named}", *(f"  {key}={given[key]}" for key in given)]
+    return lost + " \\\n".join(lines) + "\n"
 
 
 def torchtitan(run: Run, words: Any = Words) -> str:

@@ -56,7 +56,10 @@ def test_a_chapter_is_printed_with_its_pictures_and_the_pages_of_its_contents(vi
     assert sum(len(sheet.images) for sheet in book.pages) >= stills.count()
     assert TITLE in [entry.title for entry in book.outline if not isinstance(entry, list)]
     assert all(text.strip() for text in texts), "a blank page"
-    assert f"System ML\n{TITLE}" in texts[begins] or TITLE in texts[begins]
+    assert "Part III · Composition and inference" in texts[begins], "the head of its pages"
+    drawn = paper.pictures(page)
+    assert len(drawn) == stills.count() and all(each.startswith(b"\x89PNG") for each in drawn.values())
+    assert all(f'id="{name}"' in html for name in drawn)
 
 
 @pytest.mark.parametrize("lost", ["nothing/here/at/all", "memory_stack/nothing.html"])

@@ -11,8 +11,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tomllib
 from functools import partial
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -22,7 +24,7 @@ from bench import servers
 from bench.reader import Lost, Reader
 from tests import states
 from tests.browser.hands import Hand, lessons
-from tests.browser.server import run
+from tests.browser.server import Server, run
 from tests.conftest import ROOT
 from widgets.kit.page import headers
 from widgets.kit.server.answer_cache import packed
@@ -277,7 +279,8 @@ def test_the_file_of_headers_says_what_the_servers_say(site):
     for folder in folders:
         address = "/" if folder == "." else f"/{folder}/"
         said = headers.of(address.lstrip("/"), versioned=False)["Content-Security-Policy"]
-        assert rules[address] == {"Content-Security-Policy": said}, address
+        rule = re.sub("^/[^/]+/slides/$", "/:page/slides/", address)  # one for all decks
+        assert rules[rule] == {"Content-Security-Policy": said}, address
     assert rules[f"/{headers.FRAME}"] == {
         "Content-Security-Policy": headers.of(headers.FRAME, versioned=False)["Content-Security-Policy"]
     }
@@ -414,6 +417,17 @@ def test_the_workflow_builds_what_it_publishes_with_pinned_actions():
     assert flow["permissions"] == {"contents": "read"}
 
 
+def test_the_workflow_tries_the_wheel_on_each_python_that_is_declared():
+    [flow] = documents(ROOT / ".github" / "workflows" / "tests.yml")
+    matrix = flow["jobs"]["installed"]["strategy"]["matrix"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = [line.rsplit(" ", 1)[1] for line in project["classifiers"] if "Python ::" in line]
+    assert matrix["python"] == named and project["requires-python"] == f">={named[0]}"
+    assert [system.split("-")[0] for system in matrix["system"]] == ["ubuntu", "macos", "windows"]
+    run = [step.get("run", "") for job in flow["jobs"].values() for step in job["steps"]]
+    assert any("podman build -f deploy/Containerfile" in line for line in run) and "make manifest" in run
+
+
 def test_the_container_is_small_of_privilege_and_complete():
     text = re.sub(r"\\\n\s*", "", (DEPLOY / "Containerfile").read_text())
     lines = [
@@ -460,43 +474,27 @@ def test_the_unit_starts_the_plain_command():
 
 
 # -- python -m course.serve ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_serve_takes_the_next_port_and_ends_without_a_word(site, how):
-    with socket.socket() as taken:
-        port = (
-            20_000 + os.getpid() % 10_000
-        )  # below those that the system gives to whoever asks for any: the next one stays free
-        taken.bind(("127.0.0.1", port))
-        taken.listen()
-        server = subprocess.Popen(
-            [sys.executable, "-m", "course.serve", "--port", str(port)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-        )  # a job in the background ignores it
-        said = ""
-        while "is open on" not in said:
-            assert server.poll() is None, server.stderr.read()
-            said += server.stdout.readline()
-        assert f"Port {port} is taken" in said
-        used = int(re.search(r"localhost:(\d+)/", said)[1])
-        os.killpg(server.pid, how)  # as a terminal does: to all of them
-        _, fault = server.communicate(timeout=20)
-        assert server.returncode == 0 and "Traceback" not in fault
-        with socket.socket() as probe:
-            assert used != port and probe.connect_ex(("127.0.0.1", used)) != 0
-
-
-@pytest.mark.parametrize("port", ["0", "70000", "-1", "nine"])
-def test_serve_refuses_what_is_no_port(port):
-    done = subprocess.run(
-        [sys.executable, "-m", "course.serve", "--port", port],
+@pytest.mark.parametrize(
+    "flags, how", [([], signal.SIGINT), ([], signal.SIGTERM), (["--static"], signal.SIGINT)], ids=str
+)
+def test_serve_hands_out_the_course_and_ends_without_a_word(site, flags, how):
+    port = Server.free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "course.serve", "--port", str(port), *flags],
         cwd=ROOT,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=30,
-    )
-    assert done.returncode == 2 and "--port" in done.stderr and "Traceback" not in done.stderr
+        start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )  # a job in the background ignores it
+    said = server.stdout.readline()
+    assert f"is open on http://localhost:{port}/" in said, server.stderr.read()
+    with urlopen(f"http://localhost:{port}/01-why-distributed/", timeout=20) as page:
+        assert (b'name="course-server"' in page.read()) == (not flags)
+        assert page.headers["Content-Security-Policy"].startswith(headers.POLICY)
+    os.killpg(server.pid, how)  # as a terminal does: to all of them
+    _, fault = server.communicate(timeout=20)
+    assert server.returncode == 0 and "Traceback" not in fault
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0

@@ -42,6 +42,7 @@ def timeline(page: Page) -> Hand:
 
 
 # -- a link ----------------------------------------------------------------------------------------------------
+@pytest.mark.of_the_kit
 def test_a_link_sets_the_figure_and_the_way_back_restores_it(visit, origin):
     page = visit().go(origin + OPEN)
     hand, words = timeline(page), link(page, "as many micro-batches as stages")
@@ -193,6 +194,7 @@ def test_a_covered_figure_is_not_spoilt(visit, static):
 
 
 # -- a light ---------------------------------------------------------------------------------------------------
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phrase_lights_a_part_while_it_is_meant(visit, origin, scheme):
     page = visit(color_scheme=scheme).go(origin + OPEN)
@@ -303,6 +305,7 @@ def test_a_tour_shows_each_state_and_lights_what_it_speaks_of(glance, static, sl
     hand.says()
 
 
+@pytest.mark.of_the_kit
 def test_a_tour_goes_by_keys_and_leaves_the_figure_to_the_hand(visit, origin):
     page = visit().go(f"{origin}pipeline_timeline/")
     hand, told = timeline(page), guide.tour(all_widgets()["pipeline_timeline"])
@@ -435,6 +438,7 @@ def test_the_arrow_keys_walk_every_figure_that_has_hints(glance, request, slug, 
     assert not left, f"no key leads to a mark of {left}"
 
 
+@pytest.mark.of_the_kit
 def test_a_walk_goes_by_lanes_and_to_their_ends(visit, origin):
     page = visit().go(f"{origin}pipeline_timeline/")
     timeline(page)

@@ -128,6 +128,15 @@ def test_a_line_and_an_assumption_are_corrected_where_they_are_listed(visit, sta
     said(page, paged.answer([["pasted", changed]], gpus=8)["headline"])
     assert text_of(page) == [changed]
     rested(page)
+    expect(line).to_be_focused()  # in an answer that is new altogether
+    page.keyboard.type(" # half typed")
+    line.evaluate("field => { field.dataset.old = ''; }")
+    page.get_by_label("Number of GPUs").evaluate("field => field.dispatchEvent(new Event('change'))")
+    expect(page.locator("[data-old]")).to_have_count(0, timeout=SECONDS)  # another answer has come
+    rested(page)
+    expect(line).to_be_focused()
+    expect(line).to_contain_text("# half typed")
+    page.keyboard.press("Escape")
     page.get_by_role("textbox", name=re.compile("^tp, which is assumed")).fill("2")
     page.keyboard.press("Enter")
     files = paged.corrected([["pasted", changed]], 8, "tp", "2")
@@ -171,13 +180,16 @@ def test_without_a_script_it_says_what_to_run(visit, static):
 
 def test_it_is_worked_by_keyboard(visit, static):
     page = visit().go(f"{static}{PAGE}")
-    button = page.get_by_role("button", name="Alpaca on one A100")
-    button.focus()
-    page.keyboard.press("Enter")
-    said(page, re.compile("does not fit"))
-    rested(page)
+    for name in ("Alpaca on one A100", "Megatron-LM that runs out of memory"):
+        page.get_by_role("button", name=name).focus()
+        page.keyboard.press("Enter")
+        said(page, re.compile("does not fit"))
+        rested(page)
+        if name.startswith("Alpaca"):
+            expect(page.locator("[data-found]")).to_contain_text("No edit of these lines alone makes it fit")
     change = page.get_by_role("button", name="Make this change").first
     change.focus()
     page.keyboard.press("Enter")
     rested(page)
-    assert text_of(page) != [launch_cases.cases()["alpaca-7b-one-a100"]["texts"]["a.yaml"]]
+    assert text_of(page) != [launch_cases.cases()["llama2-7b-a100-40"]["texts"]["run.sh"]]
+    expect(page.locator("[data-said]")).to_be_focused()  # what the change has brought

@@ -231,6 +231,7 @@ def test_marks_speak_under_the_pointer(hand, slug):
     assert bool(said) == bool(drawn) and said <= texts
 
 
+@pytest.mark.of_the_kit
 def test_a_typed_value_may_stand_between_the_stops(visit, origin):
     hand = Hand(visit().go(f"{origin}memory_stack/"), "memory_stack")
     for text, value in (("71.3B", 71.3e9), ("1,234 M", 1.234e9), ("7e10", 7e10), ("0.5T", 5e11)):

@@ -35,6 +35,7 @@ def page(window, origin):
     return found
 
 
+@pytest.mark.of_the_kit
 def test_the_switch_is_a_legend_that_counts_hides_and_is_remembered(window, page, origin):
     words, switch = page.locator("[data-measured]"), page.get_by_role("switch", name="Measured points")
     shown = at_eight().shown()
@@ -55,6 +56,7 @@ def test_the_switch_is_a_legend_that_counts_hides_and_is_remembered(window, page
     expect(page.locator("[data-measured]")).to_have_text(shown["measured"])
 
 
+@pytest.mark.of_the_kit
 def test_where_there_are_none_the_switch_says_so_and_reset_brings_all_back(page):
     words, switch = page.locator("[data-measured]"), page.get_by_role("switch", name="Measured points")
     switch.click()
@@ -79,6 +81,7 @@ def test_a_point_speaks_under_the_pointer(page):
         expect(page.locator(".widget-hint")).to_have_text(said[row])
 
 
+@pytest.mark.of_the_kit
 def test_the_data_holds_the_points_that_are_seen_and_no_places(page):
     page.locator("[data-data] summary").click()
     table = page.locator("[data-table] table", has=page.get_by_text("points", exact=True))

@@ -45,6 +45,7 @@ def player(glance, static, slug, name):
     return Player(glance().go(f"{static}{slug}/"), slug, name)
 
 
+@pytest.mark.of_the_kit
 def test_it_waits_until_it_is_asked(player):
     assert set(player.positions(6)) == {min(player.control.default, player.end())}
     expect(player.play).to_be_visible()
@@ -64,6 +65,7 @@ def test_it_plays_to_the_end_in_its_time(player):
     player.hand.says(**{player.name: player.end()})
 
 
+@pytest.mark.of_the_kit
 def test_it_pauses_steps_and_is_scrubbed(player):
     player.play.click()
     player.page.wait_for_timeout(1300 * player.control.seconds)
@@ -81,6 +83,7 @@ def test_it_pauses_steps_and_is_scrubbed(player):
     assert set(player.positions(4)) == {0.0}
 
 
+@pytest.mark.of_the_kit
 def test_less_motion_means_whole_frames(glance, static, slug, name):
     player = Player(glance(reduced_motion="reduce").go(f"{static}{slug}/"), slug, name)
     start = player.at()  # the default may stand between two frames; from there on it goes by whole ones
@@ -89,12 +92,14 @@ def test_less_motion_means_whole_frames(glance, static, slug, name):
     assert seen and all(value == int(value) for value in seen)
 
 
+@pytest.mark.of_the_kit
 def test_the_animation_is_no_part_of_the_address(player):
     player.hand.drag(player.name, 1)
     player.page.wait_for_timeout(400)
     assert "?" not in player.page.url
 
 
+@pytest.mark.of_the_kit
 def test_the_speed_can_be_chosen(player):
     faster = player.hand.button(f"Speed: {player.control.label}")
     for shown in ("2×", "4×", "0.5×"):

@@ -72,6 +72,7 @@ def test_a_covered_figure_tells_nobody_anything(reader, of):
     assert hand.page.evaluate("location.search") == ""
 
 
+@pytest.mark.of_the_kit
 def test_a_cover_is_crossed_by_keyboard_in_the_order_of_what_is_asked(reader):
     """Tab goes from the answers to the two ways round, then to the cover, and past the figure."""
     hand = reader(CHOICE)
@@ -87,6 +88,7 @@ def test_a_cover_is_crossed_by_keyboard_in_the_order_of_what_is_asked(reader):
     expect(first).to_be_focused()
 
 
+@pytest.mark.of_the_kit
 def test_on_a_phone_and_in_the_dark_a_cover_covers_too(reader):
     hand = reader(POINTS[0], color_scheme="dark", **PHONE)
     assert hand.page.evaluate("document.documentElement.scrollWidth") == 390
@@ -128,6 +130,7 @@ def test_a_choice_opens_the_figure(reader):
     opened(hand)
 
 
+@pytest.mark.of_the_kit
 def test_a_slider_over_decades_says_how_far_off_one_was(reader):
     hand = reader(SLIDER)
     slider = hand.figure.get_by_role("slider", name="Your prediction")
@@ -146,6 +149,7 @@ def test_a_slider_over_decades_says_how_far_off_one_was(reader):
     opened(hand)
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize(
     "typed, said",
     [
@@ -165,6 +169,7 @@ def test_a_number_is_typed_with_or_without_its_unit(reader, typed, said):
     opened(hand)
 
 
+@pytest.mark.of_the_kit
 def test_a_slider_that_was_not_moved_is_no_answer(reader):
     hand = reader(SLIDER)
     slider = hand.figure.get_by_role("slider", name="Your prediction")
@@ -177,6 +182,7 @@ def test_a_slider_that_was_not_moved_is_no_answer(reader):
     opened(hand)
 
 
+@pytest.mark.of_the_kit
 def test_what_is_no_number_opens_nothing(reader):
     hand = reader(TYPED)
     field, said = (
@@ -216,6 +222,7 @@ AT = """(figure, kind) => {  // where a mark lies, as a share of the frame
 }"""
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("of", POINTS, ids=lambda of: of[1])
 def test_a_point_is_put_on_the_figures_own_axis(reader, of):
     """By pointer and by keys; the truth is drawn beside it, where the axis has it."""
@@ -261,6 +268,7 @@ PLACED = """(figure, [axis, value]) => {  // of the axis, by its own range
 }"""
 
 
+@pytest.mark.of_the_kit
 def test_a_number_is_marked_on_the_axis_that_the_fence_names(reader):
     hand = reader(MARKED)
     hand.figure.get_by_role("slider", name="Your prediction").press("End")
@@ -272,6 +280,7 @@ def test_a_number_is_marked_on_the_axis_that_the_fence_names(reader):
     assert hand.figure.evaluate(AT, "yours")[1] == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.of_the_kit
 def test_where_no_axis_shows_it_the_readout_does(reader):
     """The figure goes to the state that was asked about, and the reader's number stands beside the truth while
     it stays there, as it does on a later visit."""
@@ -297,6 +306,7 @@ def test_where_no_axis_shows_it_the_readout_does(reader):
     expect(hand.figure.locator(".said-of-it")).to_be_visible()
 
 
+@pytest.mark.of_the_kit
 def test_a_figure_that_was_moved_stays_where_it_is(visit, origin):
     page = visit(predictions=True).go(f"{origin}{TYPED[0]}?pipeline_timeline.stages=6")
     hand = Hand(page, TYPED[1], live=False)
@@ -308,6 +318,7 @@ def test_a_figure_that_was_moved_stays_where_it_is(visit, origin):
 
 
 # -- ways round ----------------------------------------------------------------------------------------------
+@pytest.mark.of_the_kit
 def test_a_skipped_figure_says_what_it_is_and_stays_open(reader):
     hand = reader(TYPED)
     hand.button("Show me").click()
@@ -431,6 +442,7 @@ def test_who_has_answered_sees_a_figure_before_its_script_comes(visit, static, k
     Hand(page, "bubble_map", live=False).wait_for("asked")
 
 
+@pytest.mark.of_the_kit
 def test_a_link_to_a_state_opens_uncovered_and_only_its_figure(visit, origin):
     page = visit(predictions=True).go(f"{origin}{SLIDER[0]}?memory_stack.size=13e9")
     hand = Hand(page, "memory_stack", live=False)
@@ -440,6 +452,7 @@ def test_a_link_to_a_state_opens_uncovered_and_only_its_figure(visit, origin):
     Hand(page, CHOICE[1], live=False).wait_for("asked")
 
 
+@pytest.mark.of_the_kit
 def test_a_page_that_sets_a_covered_figure_uncovers_nothing(reader):
     hand = reader(SLIDER)
     hand.figure.evaluate(
@@ -460,6 +473,7 @@ def test_a_figure_alone_asks_nothing(visit, static):
 
 
 # -- without a script, on paper ------------------------------------------------------------------------------
+@pytest.mark.of_the_kit
 def test_without_a_script_and_on_paper_nothing_is_covered(visit, reader, static):
     window = visit(java_script_enabled=False)
     window.forgive(" csp")

@@ -84,8 +84,8 @@ def test_a_lesson_s_preview_shows_its_present_title(name):
 
 
 def test_the_sitemaps_name_every_page_once(site):
-    """Widgets and the book stand apart: what is in sitemap.xml is opened by Material's navigation without
-    loading anew."""
+    """Widgets, the book and the slides stand apart: what is in sitemap.xml is opened by Material's navigation
+    without loading anew."""
 
     def listed(name):
         return [
@@ -94,7 +94,8 @@ def test_the_sitemaps_name_every_page_once(site):
         ]
 
     assert sorted(listed("sitemap.xml") + listed("sitemap-more.xml")) == sorted(heads(site))
-    assert sorted(listed("sitemap-more.xml")) == sorted([*all_widgets(), "book"])
+    decks = [lesson.slides.rstrip("/") for lesson in lessons.numbered()]
+    assert sorted(listed("sitemap-more.xml")) == sorted([*all_widgets(), "book", *decks])
     robots = (site / "robots.txt").read_text(encoding="utf-8")
     assert re.findall(r"^Sitemap: https?://\S+/(sitemap\S*\.xml)$", robots, re.MULTILINE) == [
         "sitemap.xml",

@@ -7,23 +7,36 @@ from pathlib import Path
 
 import pytest
 
+from course.build import NUMBERS
 from course.in_page import bundle
 from course.in_page.translate import Module
 from course.strict_yaml import Refused
 from engine.course import launch_cases
 from engine.launch import paged
 from tests.conftest import ROOT
+from widgets.kit.page import module
 
 FIT = ROOT / "site" / "theme" / "assets" / "fit"
 IN_NODE = """
 import fs from "fs";
-const { modules } = await import("./engine.js"), { $dict, $tuple, plain } = await import("./python.js");
-const { $answer } = modules["engine.launch.paged"];
-const found = JSON.parse(fs.readFileSync("jobs.json", "utf8")).map(({ files, gpu, gpus, own, also }) => {
-  try {
-    const more = also ? [$tuple(also)] : [];
-    return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)), ...more));
-  } catch (error) { return { failed: error.message }; }
+const { modules } = await import("./assets/PAGE/engine.js");
+const { $dict, $tuple, plain } = await import("./assets/fit/python.js");
+const { $answer } = modules["engine.launch.paged"] ?? {}, planner = modules["engine.serving.deployment_page"];
+const launch = ({ files, gpu, gpus, own, also }) => {
+  const more = also ? [$tuple(also)] : [];
+  return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)), ...more));
+};
+const deploy = asked => {
+  const found = { took_ms: {} };
+  for (const step of asked.steps ?? ["expected", "others", "simulated"]) {
+    const began = performance.now();
+    found[step] = plain(planner[`$${step}`]($dict(Object.entries(asked))));
+    found.took_ms[step] = performance.now() - began;
+  }
+  return found;
+};
+const found = JSON.parse(fs.readFileSync("jobs.json", "utf8")).map(job => {
+  try { return ({ fit: launch, deploy })["PAGE"](job); } catch (error) { return { failed: error.message }; }
 });
 fs.writeFileSync("found.json", JSON.stringify(found));
 """
@@ -34,6 +47,7 @@ MEGATRON = (
 MEGATRON += "--seq-length 128 --micro-batch-size 1 --global-batch-size 8 "
 TITAN = "```\n[training]\nlocal_batch_size = 2\n[parallelism]\ntensor_parallel_degree = 2\n```\n"
 BAD = {
+    "marks of direction": '[model]\nname = "\u202ellama3\u3000\U0010ffff"\nflavor = "8B"\n[training]\n',
     "empty": "",
     "long": "x" * 200_001,
     "binary": "PK\x03\x04\0\0\0",
@@ -47,15 +61,20 @@ BAD = {
 }
 
 
-def in_node(jobs: list[dict], folder: Path) -> list[dict]:
+def in_node(jobs: list[dict], folder: Path, page: str = "fit") -> list[dict]:
     """What the page's text answers."""
     node = shutil.which("node")
     assert node, "this needs nodejs"
+    assets = folder / "assets"
+    for name in ("fit", "deploy", "widget", "widgets"):
+        (assets / name).mkdir(parents=True)
     for name in ("python.js", "library.js", "numpy.js"):
-        shutil.copy(FIT / name, folder)
-    (folder / "engine.js").write_text(bundle.script(), encoding="utf-8")
+        shutil.copy(FIT / name, assets / "fit")
+    shutil.copy(NUMBERS, assets / "widget")
+    (assets / "widgets" / "shared.js").write_text(module.shared({}), encoding="utf-8")
+    (assets / page / "engine.js").write_text(bundle.script(page), encoding="utf-8")
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
-    (folder / "run.js").write_text(IN_NODE, encoding="utf-8")
+    (folder / "run.js").write_text(IN_NODE.replace("PAGE", page), encoding="utf-8")
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
     ran = subprocess.run(
         [node, "run.js"], cwd=folder, capture_output=True, text=True, timeout=300, encoding="utf-8"
@@ -64,19 +83,23 @@ def in_node(jobs: list[dict], folder: Path) -> list[dict]:
     return json.loads((folder / "found.json").read_text(encoding="utf-8"))
 
 
-def differences(mine, theirs, at: str = "") -> list[str]:
-    """Where two answers differ; numbers may by the last digits."""
+def differences(mine, theirs, at: str = "", within: float = 1e-12, least: float = 0.0) -> list[str]:
+    """Where two answers differ; numbers may by the last digits, those below ``least`` by the last of that."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         keys = mine.keys() | theirs.keys()
         return [
             line
             for key in sorted(keys)
-            for line in differences(mine.get(key), theirs.get(key), f"{at}.{key}")
+            for line in differences(mine.get(key), theirs.get(key), f"{at}.{key}", within, least)
         ]
     if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
-        return [line for i, pair in enumerate(zip(mine, theirs)) for line in differences(*pair, f"{at}[{i}]")]
+        return [
+            line
+            for i, pair in enumerate(zip(mine, theirs))
+            for line in differences(*pair, f"{at}[{i}]", within, least)
+        ]
     numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (mine, theirs))
-    same = abs(mine - theirs) <= 1e-12 * abs(theirs) if numbers else mine == theirs
+    same = abs(mine - theirs) <= within * max(least, abs(theirs)) if numbers else mine == theirs
     return [] if same else [f"{at}: {mine!r:.200} is {theirs!r:.200} in Python"]
 
 

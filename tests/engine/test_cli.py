@@ -1,6 +1,7 @@
 """The command line: its contract of flags, keys and exit codes, in one process and a few times in its own."""
 
 import contextlib
+import csv
 import io
 import json
 import subprocess
@@ -128,6 +129,32 @@ def test_tables_by_default_and_json_on_demand(line, capsys):
     with pytest.raises(json.JSONDecodeError):
         json.loads(out)
     assert answer(line, capsys)
+
+
+@pytest.mark.parametrize(
+    "line", [PLAN, DEPLOY, "models", "gpus", "recipes", "nodes", "fabrics", "validate", "puzzle"]
+)
+def test_rows_come_as_csv_too(line, capsys):
+    status, out, err = call(f"{line} --csv", capsys)
+    assert (status, err) == (0, "")
+    rows, found = list(csv.DictReader(io.StringIO(out))), answer(line, capsys)
+    if isinstance(found, dict):
+        found = found["rows"] if "rows" in found else [found["best"], *found["runners_up"]]
+    assert len(rows) == len(found) > 1 and all(None not in row for row in rows)
+    for name in {"error", "gpus", "year", "bytes_per_param", "nics", "latency_s"} & set(found[0]):
+        assert [float(row[name]) for row in rows] == [each[name] for each in found]
+    for name in {"key", "case", "puzzle", "title"} & set(found[0]):
+        assert [row[name] for row in rows] == [each[name] for each in found]
+
+
+def test_csv_has_a_column_for_each_part_of_what_is_nested(capsys):
+    _, out, _ = call(f"{PLAN} --csv", capsys)
+    [best, *_] = csv.DictReader(io.StringIO(out))
+    found = answer(PLAN, capsys)["best"]
+    assert float(best["memory_bytes.total"]) == found["memory_bytes"]["total"]
+    assert best["fits"] == "true" and best["band_s"] == ", ".join(map(str, found["band_s"]))
+    _, out, _ = call("validate --by axis --csv", capsys)
+    assert out.startswith("runs_of,axis,runs,")
 
 
 def test_the_catalogue_is_whole(capsys):

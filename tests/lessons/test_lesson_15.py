@@ -131,3 +131,11 @@ def test_collecting_garbage_is_not_advised_for_segments_that_expand():
     assert "segments that expand are left out" in row
     design = " ".join(LESSON.exercises()[-1].split())
     assert "garbage_collection_threshold" in design and "Not both" in design
+
+
+def test_the_figure_draws_what_was_reserved_and_never_filled():
+    shown = AllocatorReplay().shown()
+    assert shown["parts"]["gap"]["text"] == "25.6 GB reserved, never filled"  # 74.3 GB over 48.7
+    one_length = AllocatorReplay()
+    one_length.set_state({"spread": 0})
+    assert one_length.shown()["parts"]["gap"]["text"] == ""

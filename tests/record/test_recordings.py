@@ -2,6 +2,7 @@
 
 import json
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -10,18 +11,36 @@ from measure import __main__ as measure
 from record import __main__ as recorder
 from tests import pytorch
 
+# What a release before the recording's own does otherwise: release -> recording -> its changes, a line each
+OLDER = json.loads((Path(__file__).parent / "older.json").read_text(encoding="utf-8"))
+
 
 def missing(name: str) -> str | None:
-    """Why this recording cannot be made again here: a library that is not there, or another release of it."""
+    """Why this recording cannot be made again here: a library that is not there, or a release that nobody has
+    held against the recording's."""
     if recorder.python() != (wanted := recordings.load(name)["python"]):
         return f"this is Python {recorder.python()}, the recording was made on {wanted}"
     for library, wanted in recordings.load(name)["versions"].items():
         try:
-            if (there := metadata.version(library).split("+")[0]) != wanted:
+            if (there := release(library)) != wanted and there not in OLDER.get(library, {}):
                 return f"{library} {there} is here, the recording was made on {wanted}"
         except metadata.PackageNotFoundError:
             return pytorch.MISSING
     return None
+
+
+def release(library: str) -> str:
+    return metadata.version(library).split("+")[0]
+
+
+def expected(name: str) -> list[str]:
+    """What a fresh recording changes here: nothing, or what the older release there does otherwise."""
+    told = []
+    for library, wanted in recordings.load(name)["versions"].items():
+        if (there := release(library)) != wanted:
+            told.append(f'versions.{library} is "{there}", was "{wanted}"')
+            told += OLDER[library][there].get(name, [])
+    return told
 
 
 def test_each_recorder_has_its_file_and_each_file_its_recorder():
@@ -41,7 +60,22 @@ def test_a_fresh_recording_is_the_shipped_one(name):
     if reason := missing(name):
         pytest.skip(reason)
     fresh, shipped = json.loads(json.dumps(recorder.recording(name))), recordings.load(name)
-    assert recorder.shape(name, fresh) == recorder.shape(name, shipped)
+    assert list(recorder.changes(recorder.shape(name, shipped), recorder.shape(name, fresh))) == expected(
+        name
+    )
+
+
+def test_a_repeated_recording_says_what_changed():
+    before = {"versions": {"torch": "2.13.0"}, "lanes": [["a", 1], ["b", 2]], "old": 1, "calls": [1, 2, 3]}
+    after = {"versions": {"torch": "2.15.0"}, "lanes": [["a", 1], ["c", 2]], "new": 1, "calls": [1, 2]}
+    assert list(recorder.changes(before, after)) == [
+        'versions.torch is "2.15.0", was "2.13.0"',
+        'lanes[1][0] is "c", was "b"',
+        "old is gone",
+        "calls has 2 entries, had 3",
+        "new is new",
+    ]
+    assert list(recorder.changes(after, after)) == []
 
 
 def test_a_shape_keeps_all_but_what_differs_between_machines():

@@ -155,7 +155,8 @@ class BudgetGuard(Widget):
             "x1": x1,
             "y1": y1,
             "align": choose(x0 > 300, "right", "left"),
-            "shift": np.where(x0 > 300, -8.0, 8.0),
+            "shift": np.where(x0 > 300, -8.0, 52.0),  # right of its line, which falls less on a wide picture
+            "narrow_shift": np.where(x0 > 300, -8.0, 18.0),
             "text": f"ceiling {show(self.ceiling, 'dollars')}",
         }
 
@@ -244,7 +245,10 @@ class BudgetGuard(Widget):
         bills = {"text_align": "align", "x_offset": "shift", "y_offset": "up"}
         p.text("x1", "y1", text="text", source=sources["bills"], **bills, **fig.LABEL)
         ceiling = ON_TINT | fig.BOLD | {"text_color": color["over"], "text_align": "align"}
-        p.text("x0", "y0", text="text", source=limit, x_offset="shift", y_offset=14, **ceiling)
+        for width, shift in (("wide", "shift"), ("narrow", "narrow_shift")):
+            fig.only(
+                width, p.text("x0", "y0", text="text", source=limit, x_offset=shift, y_offset=14, **ceiling)
+            )
         self.draw_published(p, sources["published"])
         self.draw_run(p, sources["run"])
         return p

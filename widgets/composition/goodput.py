@@ -180,7 +180,8 @@ class Goodput(Widget):
             "y": useful,
             "align": choose(early, "left", "right"),
             "shift": np.where(early, 6.0, -6.0),
-            "text": f"best: {show(self.best_s(), 'seconds')}",
+            "text": f"best: {show(useful, 'percent')} at {show(self.best_s(), 'seconds')}",
+            "short": f"best: {show(self.best_s(), 'seconds')}",
         }
 
     def spent(self, interval_s):
@@ -349,16 +350,10 @@ class Goodput(Widget):
             line_color=color["accent"],
             line_width=2,
         )
-        p.text(
-            "x",
-            0.2,
-            text="text",
-            x_offset="shift",
-            text_align="align",
-            source=sources["best"],
-            **fig.ON_PANEL,
-            **fig.BOLD | {"text_color": color["accent"]},
-        )
+        best = {"x_offset": "shift", "text_align": "align", "source": sources["best"]} | fig.ON_PANEL
+        for width, text in (("wide", "text"), ("narrow", "short")):
+            named = p.text("x", 0.2, text=text, **best, **fig.BOLD | {"text_color": color["accent"]})
+            fig.only(width, named)
         p.segment("x", 0, "x", 1, source=sources["chosen"], line_color=color["ink"], line_width=2)
         p.scatter(
             "x",

@@ -11,7 +11,7 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import planned
 from widgets.kit.drawing.cluster import MOST_BOXES, mesh_row
 from widgets.kit.drawing.panels import Panel, Place
-from widgets.kit.text import choose, phrase, plain, select, show
+from widgets.kit.text import choose, phrase, plain, select, show, usable
 from widgets.kit.widget import Widget, document, hint, once, part, readout, regime
 
 LAYOUT, ESTIMATES, HAND_IN = "Your layout", "Your estimates", "Hand in"
@@ -328,7 +328,7 @@ class LayoutExam(Widget):
             "share": self.memory / self.job().hbm_bytes,
             "limit": limit,
             "label": f"you say {show(self.memory, 'bytes')}",
-            "hbm": f"HBM {show(self.job().hbm_bytes, 'bytes')} usable",
+            "hbm": usable(self.job().hbm_bytes),
             "side": fig.inward(share, 0.0, 1.0, 0.2),
             "hbm_side": fig.inward(limit, 0.0, 1.0, 0.2),
         }
@@ -359,20 +359,14 @@ class LayoutExam(Widget):
         """The texts above and after each bar: your memory and the planner's, then the steps."""
         sizes, steps = np.sum(self.sizes_bytes(), axis=-1), self.found().step_s
         unbuilt = choose(self.handed_in, "cannot be built", "")
-        planners = self.axes_of(1)
-        known = choose(self.handed_in, planners, "hidden until you hand in")
-        yours, best = (
-            choose(self.handed_in, "yours", "yours: hidden until you hand in"),
-            f"the planner’s: {known}",
-        )
-        again = choose(self.handed_in, "the planner’s", best)
+        yours, best = "yours", choose(self.handed_in, f"the planner’s: {self.axes_of(1)}", "the planner’s")
         limit = self.job().hbm_bytes / self.whole_bytes()
         filled, steps_end = sizes / self.whole_bytes(), np.sum(self.seconds(), axis=-1) / self.whole_s()
         ends, limits = np.append(filled, steps_end), np.append(limit * np.ones(2), np.ones(2) * fig.FAR_LEFT)
         return {
             "y": BARS_Y,
             **fig.value_places(ends, limits, 0.2),
-            "title": [yours, best, yours, again],
+            "title": [yours, best, yours, "the planner’s"],
             "label": [
                 choose(self.shows_mine(), show(sizes[0], "bytes"), unbuilt),
                 self.when_handed_in(show(sizes[1], "bytes")),
@@ -386,16 +380,21 @@ class LayoutExam(Widget):
 
     @part("seed", *CHOICES, "handed_in", shown=False)
     def standing(self):
-        """Whether the mesh below can be handed in."""
-        standing = choose(self.found().legal, "can be handed in", "cannot be built")
-        return {"text": f"Your mesh: {standing}"}
+        """What to do at each part of the form, and how it stands with what was done."""
+        built = choose(self.found().legal, "this one can be built", "this one cannot be built")
+        fault = choose(self.found().legal, "", self.misfit())
+        steps = ["1. Lay it out: ", "2. Say how much memory it fills", "3. Hand in, and see what is true"]
+        named = ["Your mesh: ", "Memory of the fullest GPU", "One step"]
+        first, said, third = (choose(self.handed_in, *both) for both in zip(named, steps))
+        return {"mesh": f"{first}{built}", "fault": fault, "memory": said, "step": third}
 
     @part("handed_in", shown=False)
     def blanks(self):
         """Empty bars, until something is known of them."""
         hidden = ~self.handed_in & (BARS_Y > 0)
         ends = {"left": fig.gone_unless(hidden, 0.0), "right": fig.gone_unless(hidden, 1.0)}
-        return ends | fig.rows_of(BARS_Y, HALF)
+        unknown = {"y": BARS_Y, "text": [choose(self.handed_in, "", "?")] * len(BARS_Y)}
+        return ends | unknown | fig.rows_of(BARS_Y, HALF)
 
     def figure(self, sources):
         p = fig.plot((0, 1), (0, 1), height=WIDE)
@@ -408,7 +407,9 @@ class LayoutExam(Widget):
         p.quad(source=sources["mesh"], fill_alpha=0, line_alpha=0, **sides, **boxes)
         p.text(0, "y", text="axis", source=sources["mesh"], y_offset=-7, **fig.BOLD, **labels)
         p.text(0, "y", text="wire", source=sources["mesh"], y_offset=8, **fig.LABEL, **labels)
-        p.text(0, 322, text="text", source=sources["standing"], **fig.BOLD, **labels)
+        steps = sources["standing"]
+        p.text(0, 322, text="mesh", source=steps, **fig.BOLD, **labels)
+        p.text(0, 303, text="fault", source=steps, **fig.TEXT, **labels)
         p.quad(source=sources["blanks"], **sides, **fig.IDLE, **at)
         p.quad(source=sources["memories"], fill_color=color["hbm"], line_color=color["panel"], **sides, **at)
         p.quad(source=sources["over"], **sides, fill_color=color["panel"], line_color=None, **at)
@@ -425,7 +426,9 @@ class LayoutExam(Widget):
         )
         above = {"text_align": "side", "y_offset": -8} | fig.TEXT
         p.text("x", "y", text="label", source=said, **above, **at)
-        p.text([0, 0], HEAD_Y, text=["Memory of the fullest GPU", "One step"], **fig.BOLD, **at)
+        p.text(0, HEAD_Y[0], text="memory", source=steps, **fig.BOLD, **at)
+        p.text(0, HEAD_Y[1], text="step", source=steps, **fig.BOLD, **at)
+        p.text(0.5, "y", text="text", source=sources["blanks"], text_align="center", **fig.TEXT, **at)
         p.text(0, "y", text="title", source=sources["rows"], y_offset=-21, **fig.LABEL, **at)
         fig.values(p, sources["rows"], "label", **fig.BOLD, **at)
         return p

@@ -7,7 +7,7 @@ from engine.step import planner
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import planned
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, phrase, select, show, usable
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 ALL = list(missions.missions().values())
@@ -191,7 +191,7 @@ class LayoutMissions(Widget):
     def said_limits(self):
         m = self.mission
         return [
-            f"at most {show(m.hbm_bytes, 'bytes')}, the usable HBM",
+            usable(m.hbm_bytes),
             f"at least {show(m.least_mfu, 'percent')}",
             f"at most {show(m.most_days, 'count')} days",
             f"at most {show(m.most_dollars, 'dollars')}",

@@ -357,7 +357,7 @@ class LayoutPlanner(OwnJob):
         return {
             "x": np.where(there, x[0], AWAY),
             "y": np.where(there, y[0], 1.0),
-            "name": "the fastest that fits",
+            "name": "1, the fastest that fits",
             "numbers": numbers,
             "side": panels.side(np.where(there, x[0], 1.0), left, right),
         }
@@ -703,10 +703,11 @@ class LayoutPlanner(OwnJob):
     def next_title(self):
         best = self.said(self.outcome().step_s[0], "seconds")
         apart = show(bands.tie() - 1.0, "percent", 2)
-        long = f"The next best, beside the winner’s {best} (less than {apart} apart is too close to call)"
+        tied = f"the model cannot rank what is less than {apart} apart"
+        long = f"Places 2 to {TOP}, against the first’s {best}: {tied}"
         alone = ~np.isfinite(self.outcome().step_s[1])
         leanest = choose(self.none_fits(), "The next leanest", long)
-        short = choose(self.none_fits(), "The next leanest", f"The next best, against {best}")
+        short = choose(self.none_fits(), "The next leanest", f"Places 2 to {TOP}, against {best}")
         return {"label": choose(alone, "", leanest), "short": choose(alone, "", short)}
 
     def figure(self, sources):
@@ -755,7 +756,7 @@ class LayoutPlanner(OwnJob):
     def draw_chosen(p, sources):
         color, at, boxes = fig.COLOR, CHOSEN.scales(p, y=(0, 372)), MESH.scales(p, y=(0, 372))
         row = {"bottom": MEMORY_Y - HALF, "top": MEMORY_Y + HALF}
-        for rows, style in (([0, 2, 3], fig.LABEL), ([1], fig.BOLD)):
+        for rows, style in (([2, 3], fig.LABEL), ([0, 1], fig.BOLD)):
             p.text(0, "y", text="text", source=sources["title"], view=fig.of_rows(rows), **style, **at)
         planned.draw_boxes(p, sources, MESH_Y, HALF, **boxes)
         p.quad(source=sources["mesh"], fill_alpha=0, line_alpha=0, **SIDES, **boxes)

@@ -10,7 +10,7 @@ from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.ranking import ranks
-from widgets.kit.text import choose, select, show
+from widgets.kit.text import choose, select, show, usable
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 NAMES = [each.name for each in strategy.STRATEGIES]
@@ -103,6 +103,7 @@ RATES = (
     f"`#!n 32 * {LLAMA}.layers * 8 * {GATHER_S} / {IDEAL_S} | percent` of $T_0$."
 )
 
+DIFFERENCE_AT = -1.35  # of the chosen strategy from plain data parallelism, under the columns
 RULES = 5  # where three columns begin, and two of them are full
 BAND = {"fill_color": fig.COLOR["ink"], "fill_alpha": 0.07, "line_color": None, "level": "underlay"}
 BESIDE = {"text_align": "right", "x_offset": -8}  # of the bars, where the steps' times stand
@@ -111,6 +112,12 @@ BESIDE = {"text_align": "right", "x_offset": -8}  # of the bars, where the steps
 def across(left, load, width):
     """Where a bar of this load ends that begins there."""
     return left + REACH[width] / END * np.minimum(load, END)
+
+
+def signed(difference, family):
+    """A difference with its sign."""
+    size = show(np.abs(difference), family)
+    return f"{choose(difference < 0, '−', '+')}{size}"
 
 
 def on_both(columns):
@@ -155,7 +162,8 @@ class StrategyTriangle(Widget):
         "Each row is one strategy alone on all GPUs, with one sequence a micro-batch and bf16 Adam; the "
         "fastest step is on top, whether it fits or not. Wires count whether or not arithmetic hides them. "
         "Hatched is what there is no room for: bytes past the HBM, transfers longer than the ideal step. The "
-        "line under the chosen row's bars reaches to what plain data parallelism spends. Rates are those "
+        "grey row is the chosen one; the line under its bars reaches to what plain data parallelism spends, "
+        "and the last row says the differences. Rates are those "
         "that runs reach, below the data sheet's: the formula has them. Real runs mix strategies (lesson 10)."
     )
     formula = (
@@ -317,15 +325,29 @@ class StrategyTriangle(Widget):
     @part(*JOB, "strategy", shown=False)
     def trade(self):
         """From the chosen bar's end to that of plain data parallelism, under each of the three bars."""
-        seen = self.is_possible() & (self.strategy != strategy.START)
-        words = choose(seen, "line: from plain data parallelism", "")
-        return on_both(self.trade_at) | {"y": np.full(3, -0.4), "text": [words, "", ""]}
+        more = [self.load(axis) - self.loads()[strategy.START, axis] for axis in (1, 2)]
+        held = self.chosen(self.costs().total_bytes) - self.costs().total_bytes[strategy.START]
+        amounts = [signed(held, "bytes"), *(signed(load, "percent") for load in more)]
+        return on_both(self.trade_at) | {
+            "x": np.array(COLUMNS),
+            "y": np.full(3, DIFFERENCE_AT),
+            "who": [self.if_traded(f"{select(self.strategy, TITLED)},"), "", ""],
+            "to": [self.if_traded("against plain data parallelism:"), "", ""],
+            "amount": [self.if_traded(amount) for amount in amounts],
+        }
+
+    def is_traded(self):
+        """Whether there are differences from plain data parallelism to show."""
+        return self.is_possible() & (self.strategy != strategy.START)
+
+    def if_traded(self, text):
+        return choose(self.is_traded(), text, "")
 
     def trade_at(self, width):
         loads = self.loads()
         start = [across(left, loads[strategy.START, axis], width) for axis, left in enumerate(COLUMNS)]
         end = [across(left, self.load(axis), width) for axis, left in enumerate(COLUMNS)]
-        seen = self.is_possible() & (self.strategy != strategy.START)
+        seen = self.is_traded()
         under = self.chosen(self.place()) + BAR[width][0] - 0.06
         return {
             "start": fig.gone_unless(seen, np.stack(start)),
@@ -348,14 +370,14 @@ class StrategyTriangle(Widget):
 
     @part("gpu", shown=False)
     def capacity(self):
-        size = show(memory.capacity_bytes(self.gpu.gpu), "bytes")
+        capacity = memory.capacity_bytes(self.gpu.gpu)
         return on_both(lambda width: {"x": across(COLUMNS[0], 1.0, width)}) | {
-            "wide_name": f"{size} usable",
-            "narrow_name": size,
+            "wide_name": usable(capacity),
+            "narrow_name": show(capacity, "bytes"),
         }
 
     def figure(self, sources):
-        p = fig.plot((0, 1.0), (-0.8, TOP + 1.4), height=420)
+        p = fig.plot((0, 1.0), (-1.9, TOP + 1.4), height=460)
         fig.bare(p)
         fig.room_left(p, 0, 216)
         p.hbar("y", left=-1, right=2, height=1.0, source=sources["band"], **BAND)
@@ -368,8 +390,17 @@ class StrategyTriangle(Widget):
                 *self.draw_rows(p, sources, width),
             )
         fig.only("wide", p.text(COLUMNS[1:], [-0.4] * 2, text=["0"] * 2, **fig.LABEL))
-        fig.only("wide", p.text([0], [TOP + 0.42], text=["a step takes"], **BESIDE, **fig.LABEL))
-        fig.only("wide", p.text(0, "y", text="text", source=sources["trade"], **BESIDE, **fig.LABEL))
+        fig.only(
+            "wide", p.text([0], [TOP + 0.42], text=["fastest on top; a step takes"], **BESIDE, **fig.LABEL)
+        )
+        trade = sources["trade"]
+        p.text("x", "y", text="amount", source=trade, **fig.BOLD)
+        fig.only(
+            "wide",
+            p.text(0, "y", text="who", source=trade, **BESIDE | {"y_offset": -9}, **fig.BOLD),
+            p.text(0, "y", text="to", source=trade, **BESIDE | {"y_offset": 9}, **fig.LABEL),
+        )
+        fig.only("narrow", p.text(0, "y", text="to", source=trade, y_offset=-19, **fig.LABEL))
         names = {"source": sources["rows"], "text_font_style": "style"}
         fig.only(
             "wide",

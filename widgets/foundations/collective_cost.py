@@ -294,6 +294,7 @@ class CollectiveCost(Widget):
         return {
             "end": np.clip(self.half_bytes(), SMALLEST, LARGEST),
             "half_latency_bytes": self.half_bytes(),
+            "text": f"below {show(self.half_bytes(), 'bytes')} start-ups are the larger half",
             "y": np.where(rising, TOP, BOTTOM),
             "shift": np.where(rising, 12.0, -11.0),
         }
@@ -347,16 +348,11 @@ class CollectiveCost(Widget):
             fill_alpha=0.1,
             line_color=None,
         )
-        for width, words in (("wide", "start-ups are the larger half"), ("narrow", "mostly start-ups")):
+        for width, words in (("wide", "text"), ("narrow", value("mostly start-ups"))):
             fig.only(
                 width,
                 p.text(
-                    SMALLEST * 1.3,
-                    "y",
-                    text=value(words),
-                    y_offset="shift",
-                    source=sources["zone"],
-                    **fig.LABEL,
+                    SMALLEST * 1.3, "y", text=words, y_offset="shift", source=sources["zone"], **fig.LABEL
                 ),
             )
         p.segment(

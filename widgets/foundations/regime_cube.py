@@ -41,11 +41,11 @@ TICKS = 10.0 ** np.arange(-3, 3)
 AT = isometric.log_share(TICKS, FEWEST, MOST)
 LIMIT = AT[list(TICKS).index(1)]
 # -- places on the picture: the cube, and beside it, on a phone above it, the rows ---------------------------
-CUBE = Place((0.0, 0.42), (0.0, 1.0)), Place((0.0, 1.0), (0.0, 0.48))
-ROWS = Panel("rows", Place((0.6, 0.845), (0.09, 0.9)), Place((0.37, 0.8), (0.53, 0.95)))
+CUBE = Place((0.0, 0.38), (0.0, 1.0)), Place((0.0, 1.0), (0.0, 0.48))
+ROWS = Panel("rows", Place((0.565, 0.835), (0.09, 0.85)), Place((0.37, 0.8), (0.53, 0.95)))
 TICKED = {"wide": list(range(6)), "narrow": [1, 3, 5]}
-KEY_AT = {"wide": [-0.05, 0.42, 0.89], "narrow": [-0.78, -0.2, 0.36]}  # along the rows' axis, over them
-LEFT, RIGHT = {"wide": -0.06, "narrow": -0.06}, {"wide": 1.6, "narrow": 1.45}
+KEY_AT = {"wide": [-0.05, 0.38, 0.81], "narrow": [-0.78, -0.2, 0.36]}  # along the rows' axis, over them
+LEFT, RIGHT = {"wide": -0.06, "narrow": -0.06}, {"wide": 1.57, "narrow": 1.45}
 JOB = ("task", "gpus", "gpu", "tokens", "step_s", "mfu", "batch", "context", "token_s")
 TURNS = 9  # steps of the player to a quarter turn
 TRAINING = ("memory", "compute", "network")
@@ -310,6 +310,14 @@ class RegimeCube(Widget):
             "style": [choose(self.focus == i, "bold", "normal") for i in range(COUNT)],
         }
 
+    @part("task", "tokens", "step_s", "batch", "token_s", shown=False)
+    def asked(self):
+        """The job that the loads are of, over the rows."""
+        step = f"a step of {show(self.tokens, 'tokens')} in {show(self.step_s, 'seconds')}"
+        chats = f"{show(self.batch, 'count')} sequences, a token in {show(self.token_s, 'seconds')}"
+        job = choose(self.task == 1, chats, step)
+        return {"text": [f"load of {job}; past the line is more than there is"]}
+
     def short(self, index):
         return choose(self.task == 1, select(index, SERVING_SHORT), select(index, TRAINING))
 
@@ -481,6 +489,8 @@ class RegimeCube(Widget):
         p.scatter("x", "y", size=9, **hollow, **marks, **scales)
         p.scatter("x", "y", size=13, source=rows, line_color=color["panel"], **_kinds("bound"), **scales)
         styled = fig.TEXT | {"text_font_style": "style", "source": rows} | scales
+        past = {"text_align": "right"} | fig.BOLD | scales
+        fig.only("wide", p.text(RIGHT["wide"], COUNT + 1.6, text="text", source=sources["asked"], **past))
         for width, amount in (("wide", "told"), ("narrow", "amount")):
             kinds, at = sources["kinds"], f"{width}_x"
             head = COUNT + 0.7

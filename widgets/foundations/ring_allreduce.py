@@ -34,11 +34,13 @@ HEADS = {"chunk": (-1.05, 1.18), "carried": (1.0, 1.18)}
 COUNTS_AT, NAMES_AT, RANK_AT, LINE_AT = 1.26, -0.96, -1.12, 1.3
 DOWN = np.pi  # turned by so much, a triangle points down
 MIDDLE = (0.0, 0.18)
-HUB = {
-    "wide": {"phase": 0.345, "step": 0.235, "of_all": 0.125, "takes": 0.015},
-    "narrow": {"phase": 0.29, "step": 0.17, "carried": 0.05},
+HUB = {  # within the ring, the total between what it is of and how long it takes
+    "wide": {"who": 0.345, "total": 0.205, "of": 0.07, "takes": -0.035},
+    "narrow": {"who_short": 0.33, "total": 0.18, "of_short": 0.03},
 }
+TOTAL = fig.BOLD | {"text_font_size": "22px"}
 BAR = {"y": -1.18, "height": 0.19}
+BESIDE_BAR, BELOW_BAR = 1.05, -1.42
 CUTS = {"per-rank": ("one for each rank", 1.0), "half": ("half as many", 0.5), "one": ("one", 0.0)}
 PHASES = ["own data", "ReduceScatter", "AllGather", "AllReduce done"]
 
@@ -451,18 +453,24 @@ class RingAllreduce(Widget):
         carried, in_all = (
             show(found, "bytes") for found in (self.busiest_bytes(), self.busiest_bytes(self.steps()))
         )
-        takes = f"{show(self.time_s(), 'seconds')} in all"
-        of_link = choose(self.chunks() < self.ranks, "at most", "a link")
+        takes, size = show(self.time_s(), "seconds"), show(self.size, "bytes")
+        uneven = self.chunks() < self.ranks
+        steps, many = show(self.steps(), "count"), self.steps() > 1
+        in_steps = f"in {steps} {choose(many, 'steps', 'step')}"
+        moment = f"{self.phase()}, {self.step_text()}"
+        sends = choose(uneven, "the busiest sends", "each rank sends")
         return {
-            "phase": choose(grid, "", self.phase()),
-            "step": choose(grid, "", self.step_text()),
-            "carried": choose(grid, "", f"{carried} {of_link}"),
-            "of_all": choose(grid, "", f"{carried} of {in_all}"),
-            "takes": choose(grid, "", takes),
-            "line": choose(
-                grid, f"{self.phase()}, {self.step_text()}: {carried} of {in_all} {of_link}, {takes}", ""
-            ),
-            "short": choose(grid, f"{self.phase()}, {self.step_text()}", ""),
+            "who": choose(grid, "", sends),
+            "who_short": choose(grid, "", choose(uneven, "busiest rank", "a rank sends")),
+            "total": choose(grid, "", in_all),
+            "of": choose(grid, "", f"for a {size} buffer"),
+            "of_short": choose(grid, "", in_steps),
+            "takes": choose(grid, "", f"{in_steps}, {takes}"),
+            "now": choose(grid, "", f"now: {self.step_text()}"),
+            "so_far": choose(grid, "", f"sent so far: {carried}"),
+            "below": choose(grid, "", f"{moment}: {carried} sent"),
+            "line": choose(grid, f"{sends} {in_all} for {size}, in {takes}; {moment}: {carried}", ""),
+            "short": choose(grid, f"{sends} {in_all}; {self.step_text()}", ""),
         }
 
     @part("ranks", "cut", "play", shown=False)
@@ -590,8 +598,14 @@ class RingAllreduce(Widget):
         for width, line in (("wide", "line"), ("narrow", "short")):
             fig.only(width, p.text(MIDDLE[0], LINE_AT, text=line, source=hub, **bold))
             for column, at in HUB[width].items():
-                style = fig.LABEL if column in ("step", "carried") else fig.BOLD
+                style = TOTAL if column == "total" else fig.TEXT
                 fig.only(width, p.text(MIDDLE[0], at, text=column, source=hub, **style | center_only))
+        fig.only(
+            "wide",
+            p.text(-BESIDE_BAR, BAR["y"], text="so_far", source=hub, text_align="right", **fig.TEXT),
+            p.text(BESIDE_BAR, BAR["y"], text="now", source=hub, **fig.BOLD),
+        )
+        fig.only("narrow", p.text(0, BELOW_BAR, text="below", source=hub, **bold))
         bar = BAR | {"line_color": None}
         p.hbar(left=-1, right=1, fill_color=fig.COLOR["idle"], fill_alpha=0.15, **bar)
         p.hbar(

@@ -181,7 +181,7 @@ class TrainingStep(Widget):
     @part(*BOTH, shown=False)
     def titles(self):
         """What each lane is and how full or busy; the memory's words stand above what it holds."""
-        held = f"{show(self.step().total_bytes, 'bytes')} of {show(self.hbm_bytes(), 'bytes')} usable"
+        held = f"{show(self.step().total_bytes, 'bytes')} of {show(self.hbm_bytes(), 'bytes')}"
         takes = show_in(self.step().step_s, "s")
         compute, wire = show(self.compute_share(), "percent"), show(self.wire_share(), "percent")
         full = self.height(np.maximum(self.step().total_bytes, self.hbm_bytes()))
@@ -233,7 +233,9 @@ class TrainingStep(Widget):
 
     def figure(self, sources):
         color = fig.COLOR
-        p = fig.plot((0, VIEWS_S[5]), (0, TOP), height=306)
+        p = fig.plot(
+            (0, VIEWS_S[5]), (0, TOP), height=330, x_title="time, in the part of the step that is drawn"
+        )
         fig.moving_ticks(p.xaxis[0], "seconds")
         fig.hide(p.yaxis[0])
         p.grid.visible = False

@@ -23,11 +23,12 @@ KEY = [
     ("activations, gradients, temporaries", "step", LOOK | {"fill_alpha": STRENGTH[2]}),
     ("cached: free", "free", fig.IDLE),
 ]
+GAP_ROOM = 0.06  # of the picture's height, for the words between the two peaks
 LOOSE = 0.25  # reserved over allocated, from where on it is named
 
 
 class AllocatorReplay(Widget):
-    question = "Why does PyTorch run out of memory with gigabytes free?"
+    question = "Why does PyTorch hold gigabytes that no tensor uses?"
     in_page = True
     spread = Number(
         "Length spread ±",
@@ -181,6 +182,23 @@ class AllocatorReplay(Widget):
         }
 
     @part(*RUN, shown=False)
+    def gap(self):
+        """From the allocated peak to the reserved one, where both have been reached."""
+        run = self.run()
+        low, high = (self.at_bytes(run[f"peak_{of}_bytes"]) for of in ("allocated", "reserved"))
+        between = show(run["peak_reserved_bytes"] - run["peak_allocated_bytes"], "bytes")
+        there = high - low > GAP_ROOM
+        return {
+            "x": ACROSS[1] - 0.012,
+            "low": low,
+            "high": high,
+            "y": fig.midpoint(low, high),
+            "seen": np.where(there, 1.0, 0.0),
+            "text": choose(there, f"{between} reserved, never filled", ""),
+            "short": choose(there, f"{between} more", ""),
+        }
+
+    @part(*RUN, shown=False)
     def present(self):
         run = self.run()
         ended = choose((run["failed"] > 0) & (run["now"] >= run["reached"]), ", where it ended", "")
@@ -242,6 +260,13 @@ class AllocatorReplay(Widget):
         p.text(ACROSS[1], CHART[1], text="ceiling", source=now, text_align="right", y_offset=-10, **fig.LABEL)
         for width, text in (("wide", "peaks"), ("narrow", "peaks_short")):
             fig.only(width, p.text(ACROSS[0], CHART[1], text=text, source=now, y_offset=-10, **fig.BOLD))
+        gap = sources["gap"]
+        ink = {"source": gap, "line_color": color["ink"], "line_alpha": "seen", "line_width": 1.5}
+        p.segment(ACROSS[0], "low", ACROSS[1], "low", **ink | {"line_width": 1.0, "line_dash": [2, 3]})
+        p.segment("x", "low", "x", "high", **ink)
+        for width, text in (("wide", "text"), ("narrow", "short")):
+            beside = {"text_align": "right", "x_offset": -6} | fig.BOLD
+            fig.only(width, p.text("x", "y", text=text, source=gap, **beside | fig.ON_PANEL))
         p.segment(ACROSS[0], CHART[0], ACROSS[1], CHART[0], source=now, line_color=color["axis"])
         p.segment("x", CHART[0], "x", CHART[1], source=now, line_color=color["accent"], line_width=2)
         p.scatter(

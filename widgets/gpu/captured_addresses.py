@@ -272,8 +272,8 @@ class CapturedAddresses(Widget):
         p.quad(**box, source=sources["wrong"], **wrong)
         centred = {"text": "text", "text_align": "center"}
         p.text("x", "y", **cells, **centred, **fig.TEXT | {"text_color": fig.hues("kind", INKS)})
-        p.text("x", WANTED_Y, source=sources["wanted"], **centred, **fig.LABEL)
-        p.text([-0.1], [WANTED_Y], text=["asked for"], text_align="right", **fig.LABEL)
+        p.text("x", WANTED_Y, source=sources["wanted"], **centred, **fig.BOLD)
+        p.text([-0.1], [WANTED_Y], text=["asked for"], text_align="right", **fig.BOLD)
         for width, column in (("wide", "text"), ("narrow", "short")):
             fig.only(width, p.text(0.04, "y", text=column, source=sources["titles"], **fig.LABEL))
         moving = {"source": sources["copies"]}

@@ -348,20 +348,25 @@ class FlashAttention(Widget):
             "y": BARS_Y,
             **fig.rows_of(BARS_Y, BARS_HALF),
             "name": [
-                "standard: all scores written to HBM and read back",
-                f"in tiles of {self.tile_side()[0]}: read into the SRAM, no score written",
-                "of these from HBM: L2 serves the rest",
+                "standard, over HBM: all scores written and read back",
+                f"in tiles of {self.tile_side()[0]}, into the SRAM: no score written",
+                "in tiles, over HBM: L2 serves the rest",
             ],
-            "short": ["standard", f"in tiles of {self.tile_side()[0]}", "of these from HBM"],
-            "text": [self.standard_moves(), self.tiles_move()[0], show(moved[BOUND], "bytes")],
-            "amount": [show(moved[i], "bytes") for i in range(3)],
+            "short": ["standard, over HBM", "in tiles, into the SRAM", "in tiles, over HBM"],
+            "text": [self.standard_moves(), self.tiles_move()[0], self.bound_moves()],
+            "amount": [*(show(moved[i], "bytes") for i in range(2)), self.bound_moves()],
         }
+
+    def bound_moves(self):
+        """What HBM sends of the tiles' bytes, against what it sends and takes the standard way."""
+        less = self.standard(self.seq) / self.from_hbm(self.seq)
+        return f"{show(self.from_hbm(self.seq), 'bytes')}, {show(less, 'times')} less than standard"
 
     @hint("traffic")
     def of_the_three(self):
         return phrase(
             "{name}: {moved}",
-            name=["standard, over HBM", "in tiles, into the SRAM", "of these from HBM"],
+            name=["standard, over HBM", "in tiles, into the SRAM", "in tiles, over HBM"],
             moved=show(self.moved(), "bytes"),
         )
 
@@ -431,12 +436,12 @@ class FlashAttention(Widget):
 
     @staticmethod
     def draw_traffic(p, sources):
-        """Bytes as bars: what is moved solid, what HBM has to send of the tiles' in outline."""
+        """Bytes as bars: over HBM solid, into the SRAM in outline."""
         color, bars = fig.COLOR, sources["traffic"]
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "source": bars}
         edge = {"line_color": color["hbm"], "line_width": 1.5}
-        p.quad(**box, view=fig.of_rows([0, 1]), fill_color=color["hbm"], **edge)
-        p.quad(**box, view=fig.of_rows([BOUND]), fill_color=color["panel"], **edge)
+        p.quad(**box, view=fig.of_rows([0, BOUND]), fill_color=color["hbm"], **edge)
+        p.quad(**box, view=fig.of_rows([1]), fill_color=color["panel"], **edge)
         for width, name, amount in (("wide", "name", "text"), ("narrow", "short", "amount")):
             fig.only(
                 width,

@@ -23,7 +23,12 @@ WHERE = [
 ]
 DOES = ["reuses its graphs", "compiles", "runs eagerly"]
 LETTERS = ["r", "C", "e"]
-LEGEND, LEGEND_NARROW = ("12 calls: C compiles, r reuses, e runs eagerly", "C compiles, r reuses, e eager")
+TOLD = (  # what a call does, its letter, and how one and several of them are said to do it
+    (graph_trace.COMPILES, "C", "compiles", "compile"),
+    (graph_trace.REUSES, "r", "reuses", "reuse"),
+    (WITHOUT, "e", "runs eagerly", "run eagerly"),
+)
+COUNT = fig.BOLD | {"text_font_size": "19px"}
 CODE = fig.TEXT | {"text_font": value(fig.CODE_FONT)}
 NUMBER_OF = {each["key"]: number for number, each in enumerate(EXAMPLES)}
 
@@ -165,10 +170,35 @@ class GraphBreaks(Widget):
         return {
             "x": [half[0] for half in listing.HALVES],
             "top": listing.heights(np.zeros(2))["y"],
-            "text": ["as written", choose(self.has_mend(), "mended", "nothing to mend")],
+            "text": [self.runs("as written"), self.mended_runs()],
+            "told_at": listing.heights(np.full(2, listing.TOLD))["y"],
+            "told": [f"{CALLS} calls: {self.told()}", self.told_of_mended()],
+            "told_short": [self.told(), ""],
             "y": listing.heights(np.stack([row, row]))["y"],
             "guards": [self.checked("written"), self.checked("mended")],
         }
+
+    def runs(self, name, version="written"):
+        """How many graphs this call runs, as the heading of a listing says it."""
+        ran = self.of("ran", version)
+        graphs = choose(ran > 0, counted(ran, "graph", "graphs"), "no graph: eager")
+        return f"{name}: {graphs}"
+
+    def mended_runs(self):
+        return choose(self.has_mend(), self.runs("mended", "mended"), "nothing to mend")
+
+    def told(self, version="written"):
+        """What becomes of the calls, under their boxes: only what is among them."""
+        strip, before, said = self.view()[f"{version}_strip"], 0, ""
+        for code, letter, one, many in TOLD:
+            count = np.sum(np.where(strip == code, 1.0, 0.0))
+            comma = choose(before > 0, ", ", "")
+            said = f"{said}{choose(count > 0, f'{comma}{counted(count, one, many)} ({letter})', '')}"
+            before = before + count
+        return said
+
+    def told_of_mended(self):
+        return choose(self.has_mend(), f"{CALLS} calls: {self.told('mended')}", "")
 
     def checked(self, version):
         count = self.of("checks", version)
@@ -179,7 +209,7 @@ class GraphBreaks(Widget):
         """On a phone, the mended version's heading."""
         return {
             "y": listing.heights(listing.second_heading(self.of("length"), NOTES))["y"],
-            "text": choose(self.has_mend(), "mended", "nothing to mend"),
+            "text": self.mended_runs(),
         }
 
     def boxes(self, strip, places):
@@ -268,23 +298,20 @@ class GraphBreaks(Widget):
                 width,
                 p.quad(**box, source=sources[now], fill_color=None, line_color=color["ink"], line_width=2),
             )
-        for width, right, words in (("wide", listing.HALVES[0][1], LEGEND), ("narrow", 100, LEGEND_NARROW)):
-            fig.only(
-                width,
-                p.text(right, listing.heights(0)["y"], text=value(words), text_align="right", **fig.LABEL),
-            )
+        for width, told in (("wide", "told"), ("narrow", "told_short")):
+            fig.only(width, p.text("x", "told_at", text=told, source=headings, **fig.LABEL))
         fig.only(
             "wide",
             p.text(0, "y", text="text", source=notes, **fig.TEXT),
-            p.text("x", "top", text="text", source=headings, **fig.BOLD),
+            p.text("x", "top", text="text", source=headings, **COUNT),
             p.text("x", "y", text="guards", source=headings, **fig.LABEL),
             p.text("left", "y", text="text", source=sources["guards"], x_offset=12, **CODE),
         )
         fig.only(
             "narrow",
             p.text(0, "narrow_y", text="narrow", source=notes, **fig.TEXT),
-            p.text(0, listing.heights(0)["y"], text=value("as written"), **fig.BOLD),
-            p.text(0, "y", text="text", source=sources["second"], **fig.BOLD),
+            p.text("x", "top", text="text", source=headings, view=fig.of_rows([0]), **COUNT),
+            p.text(0, "y", text="text", source=sources["second"], **COUNT),
         )
         return p
 

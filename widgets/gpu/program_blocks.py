@@ -353,7 +353,12 @@ class ProgramBlocks(Widget):
             "name": names,
             "from_hbm": [f"{show(read[i], 'count')} from HBM" for i in range(2)],
             "from_l2": [f"{show(found[i], 'count')} in L2" for i in range(2)],
+            "against": ["", self.against_the_best()],
         }
+
+    def against_the_best(self):
+        best = f"the best order: {show(self.best_read(), 'count')} from HBM"
+        return choose(self.excess() <= 1, "as few as in the best order", best)
 
     @hint("reads")
     def about_reads(self):
@@ -449,6 +454,7 @@ class ProgramBlocks(Widget):
         p.text("left", "y", text="name", source=reads, y_offset=-24, **fig.BOLD, **at)
         p.text("left", "y", text="from_hbm", source=reads, y_offset=23, **fig.LABEL, **at)
         found = {"text_align": "right", "y_offset": 23} | fig.LABEL
+        p.text("left", "y", text="against", source=reads, y_offset=41, **fig.BOLD, **at)
         p.text("right", "y", text="from_l2", source=reads, **found, **at)
         p.text(0, "y", text="text", source=sources["words"], **fig.LABEL, **at)
 

@@ -76,6 +76,11 @@ def counted(count: Real, one: str, many: str) -> Words:
     return f"{show(count, 'count')} {choose(count == 1, one, many)}"
 
 
+def usable(size: Real) -> Words:
+    """What software can fill of a GPU's HBM. A card of "40 GB" has 40 GiB, so 42.2 GB on it are right."""
+    return f"usable {show(size, 'bytes')} = {show(size, 'bytes_binary')}"
+
+
 def phrase(template: str, **texts: Words) -> Words:
     """A text for each row: phrase("{kind} of micro-batch {n}", kind=select(…), n=show(column, "count"))."""
     parts = re.split(r"{(\w+)}", template)

@@ -200,14 +200,24 @@ class PoolRatio(Widget):
             "shift": np.where(wedge, 9.0, up),
             "label": choose(
                 self.best_goodput() > 0,
-                f"best: {show(lookup(PREFILLERS, place), 'count')} of {show(self.replicas, 'count')}",
+                f"best: {show(self.best_goodput(), 'count')}, with "
+                f"{show(lookup(PREFILLERS, place), 'count')} of {show(self.replicas, 'count')}",
                 "",
             ),
         }
 
     @part("prefillers", *WORK)
     def mine(self):
-        return {"x": self.front(), "y": self.chosen(self.split().goodput_per_s)}
+        here = self.chosen(self.split().goodput_per_s)
+        apart = here < 0.8 * self.best_goodput()
+        near = (self.together() < here) & (self.together() > 0.8 * here)  # a line below it
+        return {
+            "x": self.front(),
+            "y": here,
+            "label": choose(apart, f"now: {show(here, 'count')}", ""),
+            "shift": np.where(near, 34.0, 16.0),
+            "align": choose(self.front() > 0.6 * self.replicas, "right", "left"),
+        }
 
     def view(self):
         return fig.fitting_view(np.maximum(self.best_goodput(), self.together()), VIEWS, headroom=1.35)
@@ -368,6 +378,8 @@ class PoolRatio(Widget):
             line_color=color["accent"],
             line_width=2,
         )
+        now = {"text": "label", "text_align": "align", "y_offset": "shift", "source": sources["mine"]}
+        p.text("x", "y", **now, **fig.BOLD)
         best = {"text": "label", "source": sources["winner"]} | fig.BOLD
         wide = {"x_offset": "aside", "y_offset": "shift", "text_align": "align"}
         fig.only("wide", p.text("x", "y", **wide, **best))

@@ -266,7 +266,7 @@ class ServingFrontier(Widget):
             "label": choose(met, f"TP {show(self.best_degree(), 'count')}, {self.users_in_words()}", ""),
             "split": choose(met, f"{gpus} GPUs as {self.split()[0]}", ""),
             "each": choose(met, f"{self.users_in_words()} on each", ""),
-            "serves": choose(met, f"{brings} of {show(self.traffic, 'count')} tokens/s", ""),
+            "serves": choose(met, f"{brings} tokens/s; {show(self.traffic, 'count')} asked for", ""),
             "align": choose(self.target < EARLY_S, "left", "right"),
             "shift": np.where(self.target < EARLY_S, 12.0, -12.0),
         }

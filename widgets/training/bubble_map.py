@@ -32,6 +32,7 @@ TICK_NAMES = panels.labels(TICKS_BYTES, "bytes")
 CELLS = [f"{p:.0f} stages, {m:.0f} micro-batch{'es' if m > 1 else ''}" for p, m in zip(P, M)]
 LLAMA_BYTES = memory.activation_bytes(catalog.model("llama3.1-405b"), 8192, 1, tensor=8, sequence_parallel=1)
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
+THIN = fig.ON_PANEL | {"background_fill_alpha": 0.6}  # over thin curves, which go on behind it
 OPAQUE = fig.ON_PANEL | {"background_fill_alpha": 1.0}  # a label over a hatch
 MAPS = ["schedule", "chunks", "ratio", "weight_share"]
 HELD = ["schedule", "chunks", "activation_bytes"]
@@ -250,7 +251,7 @@ class BubbleMap(Widget):
             "y": self.bubble(*at),
             "foot": 0.0,
             "held": fig.doublings(self.held_bytes(*at)),
-            "share": show(self.bubble(*at), "percent", 2),
+            "share": f"{show(self.bubble(*at), 'percent', 2)} idle",
             "amount": show(self.held_bytes(*at), "bytes"),
             "align": choose(near, "right", "left"),
             "off": np.where(near, -9.0, 9.0),
@@ -308,9 +309,9 @@ class BubbleMap(Widget):
         p.scatter("x", "y", source=sources["fours"], size=6, fill_color=color["ink-soft"], line_color=None)
         chosen = sources["chosen"]
         p.segment("x", "foot", "x", "y", source=chosen, line_color=color["ink"], line_dash=[2, 3])
-        for y, hue, text, down, where in (
-            ("y", "ink", "share", "up", {}),
-            ("held", "hbm", "amount", "under", below),
+        for y, hue, text, down, ground, where in (
+            ("y", "ink", "share", "up", THIN, {}),
+            ("held", "hbm", "amount", "under", OPAQUE, below),
         ):
             p.scatter(
                 "x",
@@ -323,7 +324,7 @@ class BubbleMap(Widget):
                 **where,
             )
             beside = {"text_align": "align", "x_offset": "off", "y_offset": down}
-            p.text("x", y, text=text, source=chosen, **beside, **fig.BOLD | OPAQUE, **where)
+            p.text("x", y, text=text, source=chosen, **beside, **fig.BOLD | ground, **where)
         fig.stops(p, sources["bubbles"])
         p.scatter("x", "y", source=sources["memories"], size=1, fill_alpha=0, line_alpha=0, **below)
         for width, text in (("wide", "text"), ("narrow", "number")):

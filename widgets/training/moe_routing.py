@@ -32,6 +32,8 @@ SEEN = routing.TOKENS // routing.EVERY
 NAMED = 16.0  # up to so many experts have room for their numbers
 LINES, TOKENS_AT, ROWS = (0.27, 0.44), 0.25, np.array([0.135, 0.04])  # of the picture's height
 VALUE = 0.058  # of half the frame's height: a bar's value above it
+NOTE = 0.945  # of the frame's half: above all bars
+IDLE_ROOM = {"wide": 0.14, "narrow": 0.2}  # of the row, for the words in the wait
 APART = np.array([-8.0, 8.0])  # pixels between the names of two lines that lie close
 ROUTER = ("experts", "top_k", "skew", "seed", "balancing", "steps")
 COUNTED = (*ROUTER, "capacity_factor")
@@ -290,6 +292,27 @@ class MoeRouting(Widget):
             **fig.waiting(whole, fullest.dispatch_s, work, fullest.combine_s),
         }
 
+    @part(*COUNTED, shown=False)
+    def drop(self):
+        """How much is dropped, above the bars."""
+        words = f"{show(self.dropped(), 'percent')} of all choices are dropped"
+        return {"y": NOTE * self.view(), "text": choose(self.dropped() > 0, words, "nothing is dropped")}
+
+    @part(*TIMED, shown=False)
+    def idle(self):
+        """How long the average GPU waits, within its wait."""
+        fullest, average = self.layers()
+        whole = experts.total_s(fullest)
+        start, wait = (fullest.dispatch_s + average.experts_s) / whole, fullest.experts_s - average.experts_s
+        share = wait / whole
+        amount = show(share, "percent")
+        words = {"wide": f"idle {amount}", "narrow": amount}
+        return {
+            "x": start + fig.midpoint(0.0, share),
+            "y": ROWS[1],
+            **{width: choose(share > room, words[width], "") for width, room in IDLE_ROOM.items()},
+        }
+
     def ranges(self):
         return {"y": [-self.view(), self.view()]}
 
@@ -355,12 +378,19 @@ class MoeRouting(Widget):
                 p.text(1.01, "y", text=limit, source=sources["limits"], y_offset="shift", **fig.TEXT),
                 p.text(1.01, "y", text=who, source=times, **fixed, **fig.TEXT),
             )
+        drop = {"text_align": "right"} | fig.BOLD | {"text_font_size": "15px"}
+        p.text(1.0, "y", text="text", source=sources["drop"], **drop)
         row = {"y": "y", "height": 0.066, "source": times} | fixed
         hue = fig.hues("wire", {"link": "link", "network": "network"})
         for left, right in (("start", "sent"), ("waited", "end")):
             p.hbar(left=left, right=right, **row, fill_color=hue, line_color=None)
         p.hbar(left="sent", right="computed", **row, fill_color=color["compute"], line_color=None)
         p.hbar(left="computed", right="waited", **row, **fig.IDLE)
+        for width in IDLE_ROOM:
+            idle = p.text(
+                "x", "y", text=width, source=sources["idle"], text_align="center", **fixed, **fig.BOLD
+            )
+            fig.only(width, idle)
         fig.only("wide", p.text(0.0, "y", text="said", source=times, y_offset=-30, **fixed, **fig.LABEL))
         return p
 

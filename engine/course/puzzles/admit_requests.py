@@ -1,6 +1,6 @@
 """Continuous batching: how many of the waiting requests join the batch now."""
 
-from engine.course.puzzles.judging import Slip, box, picture, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, shown, something, whole
 from engine.serving.serving_events import WATERMARK, has_no_room
 
 TITLE = "admit requests to the batch"
@@ -66,6 +66,28 @@ WRONG = {
     "the requests themselves": (SOLUTION.replace("return count", "return waiting[:count]"), "a whole number"),
     "as many as there are": (SOLUTION.replace("return count", "return len(waiting)"), "must join"),
     "nothing": (SOLUTION.replace("return count", "count"), "Does it end with a return?"),
+    "nobody": (SOLUTION.replace("    return count", "    return 0"), "There is room for more"),
+    "half the cache": (SOLUTION.replace("0.99 * capacity", "0.5 * capacity"), "There is room for more"),
+    "the seats of those that wait": (
+        SOLUTION.replace("inside >= seats", "count >= len(waiting) - 1"),
+        "There is room for more",
+    ),
+    "as many as free seats": (
+        SOLUTION.replace("    return count", "    return max(0, min(len(waiting), seats - running))"),
+        "nobody overtakes",
+    ),
+    "one more than fits": (
+        SOLUTION.replace("    return count", "    return min(len(waiting), count + 1)"),
+        "nobody overtakes",
+    ),
+    "the tokens": (
+        SOLUTION.replace("    return count", "    return held"),
+        " whole number from 0 to 3, and gave 900",
+    ),
+    "a truth": (
+        SOLUTION.replace("    return count", "    return count > 0"),
+        "whole number from 0 to 3, and gave True",
+    ),
 }
 
 MOMENTS = (  # what is waiting; running, held, capacity and seats
@@ -120,8 +142,7 @@ def asked(function, moment):
     waiting, running, held, capacity, seats = moment
     call = f"{FUNCTION}({shown(list(waiting))}, {running}, {held}, {capacity}, {seats})"
     found = function(list(waiting), running, held, capacity, seats)
-    if found is None:
-        raise Slip(f"{call} gave None. Does it end with a return?")
+    something(found, call)
     if not whole(found) or not 0 <= found <= len(waiting):
         raise Slip(
             f"{call} must give how many join, a whole number from 0 to {len(waiting)}, and gave {shown(found)}."

@@ -1,6 +1,6 @@
 """Balancing without a loss: what becomes of the experts' biases after a batch."""
 
-from engine.course.puzzles.judging import Slip, box, number, picture, rows, shown
+from engine.course.puzzles.judging import Slip, box, number, one_for_each, picture, shown
 from engine.course.puzzles.route_tokens import chosen_by, scores_of
 from engine.executed.routing import BATCH, BIAS_RATE, push
 
@@ -80,10 +80,46 @@ WRONG = {
     ),
     "one is left out": (
         SOLUTION.replace("range(len(bias))", "range(len(bias) - 1)"),
-        "7 biases for 8 experts",
+        "7 entries for 8 experts",
     ),
     "words": (SOLUTION.replace("bias[e] - rate", "'down'"), "a number"),
     "nothing": (SOLUTION.replace("return found", "found"), "Does it end with a return?"),
+    "half the rate": (
+        SOLUTION.replace("bias[e] - rate", "bias[e] - rate / 2"),
+        "It goes down by rate, however far it is from the mean",
+    ),
+    "the mean of the biases": (
+        SOLUTION.replace("sum(load) / len(load)", "sum(bias) / len(bias)"),
+        "It stays as it is",
+    ),
+    "the load of a single choice": (
+        SOLUTION.replace("sum(load) / len(load)", "sum(load) / len(load) / 2"),
+        "It stays as it is",
+    ),
+    "the sum for the mean": (
+        SOLUTION.replace("sum(load) / len(load)", "sum(load)"),
+        "It goes down by rate, however far it is from the mean",
+    ),
+    "at the mean counts as above": (
+        SOLUTION.replace("load[e] > mean", "load[e] >= mean"),
+        "It stays as it is",
+    ),
+    "only down to nothing": (
+        SOLUTION.replace("found.append(bias[e] - rate)", "found.append(max(0, bias[e] - rate))"),
+        "It goes down by rate, however far it is from the mean",
+    ),
+    "the emptiest alone": (
+        SOLUTION.replace("elif load[e] < mean:", "elif load[e] == min(load):"),
+        "It goes up by rate, however far it is from the mean",
+    ),
+    "one expert for all": (
+        SOLUTION.replace("    return found", "    return found[0]"),
+        " a bias for each expert, and gave -0.04",
+    ),
+    "names for numbers": (
+        SOLUTION.replace("    return found", "    return dict(enumerate(found))"),
+        "0.0, 4: 0.0, 5: 0.04, 6: 0.04, 7: 0.04}",
+    ),
 }
 
 LOADS = (  # biases of so many experts after some batches, and a load that adds up to BATCH times two choices
@@ -136,11 +172,13 @@ def load_of(bias, batch):
 def bias_of(function, bias, load):
     """What the reader's function gives."""
     call = f"{FUNCTION}({shown([round(each, 2) for each in bias])}, {shown(load)}, {BIAS_RATE})"
-    given = rows(
-        function(list(bias), list(load), BIAS_RATE), call, "a list with a bias for each expert", 1000
+    given = one_for_each(
+        function(list(bias), list(load), BIAS_RATE),
+        call,
+        "a list with a bias for each expert",
+        len(load),
+        "experts",
     )
-    if len(given) != len(load):
-        raise Slip(f"{call} gave {len(given)} biases for {len(load)} experts.")
     for each in given:
         if not number(each) or each != each:
             raise Slip(f"{call} has {shown(each)}; each bias is a number.")

@@ -99,6 +99,46 @@ WRONG = {
         "numbered 0 to 7",
     ),
     "nothing": (SOLUTION.replace("return work", "work"), "Does it end with a return?"),
+    "W at once on all stages": (
+        SOLUTION.replace(
+            'return work + [("W", i) for i in range(max(0, micro_batches - stage), micro_batches)]',
+            "return work",
+        ).replace(
+            'if i >= stage:\n            work.append(("W", i - stage))',
+            'if True:\n            work.append(("W", i))',
+        ),
+        "where does one hold up an I?",
+    ),
+    "a forward first": (
+        SOLUTION.replace("ahead = min(stages - stage, micro_batches)", "ahead = min(1, micro_batches)"),
+        "where does one hold up an I?",
+    ),
+    "one more everywhere": (
+        SOLUTION.replace(
+            "ahead = min(stages - stage, micro_batches)", "ahead = min(stages - stage + 1, micro_batches)"
+        ),
+        "A W that is put off holds its activation",
+    ),
+    "as many as stages": (
+        SOLUTION.replace("ahead = min(stages - stage, micro_batches)", "ahead = min(stages, micro_batches)"),
+        "A W that is put off holds its activation",
+    ),
+    "the last forward is forgotten": (
+        SOLUTION.replace("if i + ahead < micro_batches:", "if i + ahead < micro_batches - 1:"),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "backwards from the last": (
+        SOLUTION.replace('work.append(("I", i))', 'work.append(("I", micro_batches - 1 - i))'),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "an unknown letter": (
+        SOLUTION.replace('work.append(("I", i))', 'work.append(("D", i))'),
+        "own_schedule(stage=0, stages=4, micro_batches=8) has ('D', 0)",
+    ),
+    "without numbers": (
+        SOLUTION.replace('work.append(("I", i))', 'work.append("I")'),
+        "own_schedule(stage=0, stages=4, micro_batches=8) has 'I'",
+    ),
 }
 
 LINES = ((4, 8), (2, 6), (8, 16), (3, 5), (1, 3))  # stages and micro-batches

@@ -1,6 +1,20 @@
 """A best-fit allocator that splits blocks and merges them again."""
 
-from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
+from engine.one_gpu.allocator import (
+    FREE,
+    NUMBERS,
+    SIZE,
+    STATE,
+    USED,
+    add_segment,
+    best_fit,
+    cut,
+    join,
+    put_in,
+    take_out,
+)
+from engine.one_gpu.allocator import START as ADDRESS
 
 TITLE = "a best-fit allocator"
 LESSON = "15-caching-allocator"
@@ -76,7 +90,7 @@ OPEN = (
     "first fit does not. It is shorter than you think."
 )
 WRONG = {
-    "first fit": (START, "the smallest of these that is large enough"),
+    "first fit": (START, "of equal ones the lowest"),
     "worst fit": (
         SOLUTION.replace("min(fitting)", "max(fitting)"),
         "the smallest of these that is large enough",
@@ -119,6 +133,104 @@ WRONG = {
         "entries for",
     ),
     "nothing": (SOLUTION.replace("    return given\n", ""), "Does it end with a return?"),
+    "the lowest address": (
+        SOLUTION.replace("min(fitting)", "min(fitting, key=lambda block: block[1])"),
+        "do, but choose the smallest of these that is large enough, 20 at 50",
+    ),
+    "the last freed": (
+        SOLUTION.replace("min(fitting)", "fitting[-1]"),
+        "20 at 80 would do, but of equal ones the lowest is taken",
+    ),
+    "only neighbours below": (
+        SOLUTION.replace("for start, length in sorted(blocks):", "for start, length in blocks:"),
+        "Freed neighbours merge, on both sides and at once",
+    ),
+    "merged when it is too late": (
+        SOLUTION.replace(
+            "free = merged(free + [taken.pop(request[1])])", "free = merged(free) + [taken.pop(request[1])]"
+        ),
+        "Freed neighbours merge, on both sides and at once",
+    ),
+    "only exact fits": (
+        SOLUTION.replace("length >= size", "length == size"),
+        "what is not asked for stays free",
+    ),
+    "too small is large enough": (
+        SOLUTION.replace("length >= size", "length >= size - 10"),
+        "the 20 at 80 are too few",
+    ),
+    "all free bytes count": (
+        SOLUTION.replace(
+            "        if not fitting:\n",
+            "        if not fitting and sum(length for start, length in free) >= size:\n            fitting = free and [(length, start) for start, length in free]\n        if not fitting:\n",
+        ),
+        "be, but they do not touch. None says so",
+    ),
+    "a gap after each": (
+        SOLUTION.replace(
+            "free.append((start + size, length - size))", "free.append((start + size + 1, length - size - 1))"
+        ),
+        "what is asked for comes first in its block, the rest stays free",
+    ),
+    "the rest is one too long": (
+        SOLUTION.replace("free.append((start + size, length - size))", "free.append((start + size, length))"),
+        " no block is large enough. None says so",
+    ),
+    "nothing is taken out": (
+        SOLUTION.replace("        free.remove((start, length))\n", ""),
+        "block begins at 70, so that what lies there would be written over",
+    ),
+    "sizes for addresses": (
+        SOLUTION.replace("        given.append(start)\n", "        given.append(length)\n"),
+        "block begins at 100, so that what lies there would be written over",
+    ),
+    "the end of it": (
+        SOLUTION.replace("        given.append(start)\n", "        given.append(start + size)\n"),
+        "what is asked for comes first in its block, the rest stays free",
+    ),
+    "0 for no room": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        length",
+            "            given.append(0)\n            continue\n        length",
+        ),
+        " no block is large enough. None says so",
+    ),
+    "-1 for no room": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        length",
+            "            given.append(-1)\n            continue\n        length",
+        ),
+        " no block is large enough. None says so",
+    ),
+    "an address for a free": (
+        SOLUTION.replace(
+            "            free = merged(free + [taken.pop(request[1])])\n            given.append(None)",
+            "            given.append(taken[request[1]][0])\n            free = merged(free + [taken.pop(request[1])])",
+        ),
+        "A free takes nothing, so it has no address",
+    ),
+    "always from 0": (
+        SOLUTION.replace(
+            "taken[name] = (start, size)\n        given.append(start)",
+            "taken[name] = (0, size)\n        given.append(0)",
+        ),
+        "free block begins at 0, so that what lies there would be written over",
+    ),
+    "one after the other": (
+        "def addresses(requests, capacity):\n    top, given = 0, []\n    for request in requests:\n        if request[0] == 'free':\n            given.append(None)\n        elif top + request[2] <= capacity:\n            given.append(top)\n            top += request[2]\n        else:\n            given.append(None)\n    return given\n",
+        "20 at 80 would do, but of equal ones the lowest is taken",
+    ),
+    "names and addresses": (
+        SOLUTION.replace("    return given\n\n", "    return taken\n\n"),
+        "(10, 20), 'c': (30, 30), 'd': (60, 40)}",
+    ),
+    "stops when it is full": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        length",
+            "            return given\n        length",
+        ),
+        "a free has one too, None",
+    ),
 }
 
 CASES = (  # capacity, and requests: a letter and a size take, a letter alone frees
@@ -163,84 +275,102 @@ def worded(request):
 
 def addresses_of(function, asked, capacity):
     """What the reader's function answers, one entry for each request."""
-    given = rows(
+    given = one_for_each(
         function(list(asked), capacity),
         f"{FUNCTION}(requests, {capacity})",
         "a list with an entry for each request",
-        1000,
+        len(asked),
+        "requests; a free has one too, None",
     )
-    if len(given) != len(asked):
-        raise Slip(
-            f"{FUNCTION} gave {len(given)} entries for {len(asked)} requests; a free has one too, None."
-        )
     for each in given:
         if each is not None and not whole(each):
             raise Slip(f"Each entry must be an address, a whole number, or None; {shown(each)} is neither.")
     return given
 
 
+class Segment:
+    """One segment of the engine's allocator, without PyTorch's sizes: blocks are as large as what is asked for."""
+
+    def __init__(self, capacity):
+        self.segments, self.blocks, self.cached, self.taken = [[], [], []], [], [[], []], {}
+        put_in(self.blocks, self.cached, add_segment(self.segments, self.blocks, 1, capacity, FREE))
+
+    def take(self, name, size):
+        """Room by best fit: the address, or None."""
+        place = best_fit(self.blocks, self.cached, size, 0.0)
+        if place < 0:
+            return None
+        block = self.cached[NUMBERS][place]
+        take_out(self.blocks, self.cached, block)
+        if self.blocks[block][SIZE] > size:
+            put_in(self.blocks, self.cached, cut(self.blocks, block, size, FREE))
+        self.blocks[block][STATE], self.taken[name] = USED, block
+        return self.blocks[block][ADDRESS]
+
+    def free(self, name):
+        """Give a name's block back, and merge it with its neighbours."""
+        block = self.taken.pop(name)
+        self.blocks[block][STATE] = FREE
+        join(self.blocks, self.segments, self.cached, block)
+        put_in(self.blocks, self.cached, block)
+
+    def room(self):
+        """The free blocks by address: (start, size)."""
+        return sorted(
+            [(self.blocks[block][ADDRESS], self.blocks[block][SIZE]) for block in self.cached[NUMBERS]]
+        )
+
+
 def compare(given, asked, capacity):
-    """A Slip at the first request that is answered otherwise than by best fit."""
-    free, taken = [(0, capacity)], {}
+    """A Slip at the first request that is answered otherwise than by the engine's allocator."""
+    segment = Segment(capacity)
     for at in range(len(asked)):
-        request = asked[at]
-        before = list(free)
+        request, before, wanted = asked[at], segment.room(), None
         if request[0] == "free":
-            free = joined(free + [taken.pop(request[1])])
-            wanted = None
+            segment.free(request[1])
         else:
-            wanted = taken_at(free, taken, request[1], request[2])
+            wanted = segment.take(request[1], request[2])
         if given[at] != wanted:
             raise Slip(explained(given[at], wanted, asked, at, before), drawn(given, asked, capacity, at))
-
-
-def taken_at(free, taken, name, size):
-    """Take room by best fit: the address, or None."""
-    fitting = [(length, start) for start, length in free if length >= size]
-    if not fitting:
-        return None
-    length, start = min(fitting)
-    free.remove((start, length))
-    if length > size:
-        free.append((start + size, length - size))
-    free.sort()
-    taken[name] = (start, size)
-    return start
-
-
-def joined(blocks):
-    """Free blocks in as few as can be."""
-    found = []
-    for start, length in sorted(blocks):
-        if found and found[-1][0] + found[-1][1] == start:
-            found[-1] = (found[-1][0], found[-1][1] + length)
-        else:
-            found.append((start, length))
-    return found
 
 
 def explained(given, wanted, asked, at, free):
     """Why this answer is not best fit's."""
     so_far = ", ".join([worded(each) for each in asked[:at]]) or "nothing"
     blocks = ", ".join([f"{length} at {start}" for start, length in free]) or "nothing"
-    where = f"After {so_far}: {worded(asked[at])} must give {wanted}, and gave {given}. Free are {blocks}"
+    where = f"After {so_far}: {worded(asked[at])} must give {wanted}, and gave {given}."
+    if asked[at][0] == "free":
+        return f"{where} A free takes nothing, so it has no address."
+    where, size = f"{where} Free are {blocks}", asked[at][2]
     if wanted is None:
-        return f"{where}: no block is large enough."
+        apart = (
+            " Together they would be, but they do not touch."
+            if sum([each[1] for each in free]) >= size
+            else ""
+        )
+        return f"{where}: no block is large enough.{apart} None says so."
     if given is None:
         freed = [each for each in asked[:at] if each[0] == "free"]
-        exact = asked[at][2] in [length for _, length in free]
+        exact = size in [length for _, length in free]
         why = (
-            "Freed neighbours merge"
+            "Freed neighbours merge, on both sides and at once"
             if freed
             else "A block of just that size is large enough"
             if exact
             else "Split the block: what is not asked for stays free"
         )
         return f"{where}. {why}."
-    inside = [start for start, length in free if start < given < start + length]
-    if inside:
+    if [start for start, length in free if start < given < start + length]:
         return f"{where}: what is asked for comes first in its block, the rest stays free."
-    return f"{where}: choose the smallest of these that is large enough, of equal ones the lowest."
+    there = [length for start, length in free if start == given]
+    if not there:
+        return f"{where}: no free block begins at {given}, so that what lies there would be written over."
+    if there[0] < size:
+        return f"{where}: the {there[0]} at {given} are too few."
+    smallest = [length for start, length in free if start == wanted][0]
+    if there[0] > smallest:
+        return f"{where}: {there[0]} at {given} would do, but choose the smallest of these that is large enough, {smallest} at {wanted}."
+    return f"{where}: {there[0]} at {given} would do, but of equal ones the lowest is taken."
 
 
 def drawn(given, asked, capacity, wrong=-1):

@@ -1,6 +1,6 @@
 """One step of a server: who writes a token, and which pieces of the waiting prompts are read beside."""
 
-from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
 from engine.serving.serving_events import has_no_room, piece
 
 TITLE = "fill a step under two limits"
@@ -73,6 +73,39 @@ WRONG = {
     ),
     "the sum": (SOLUTION.replace("return reads", "return sum(reads)"), "must give a list"),
     "nothing": (SOLUTION.replace("    return reads\n", ""), "Does it end with a return?"),
+    "one seat too many": (SOLUTION.replace("if free > 0", "if free >= 0"), "there are 3 seats"),
+    "one token is kept back": (
+        SOLUTION.replace("max(0, budget - writing)", "max(0, budget - writing - 1)"),
+        "as much as the limits allow",
+    ),
+    "a seat for every prompt, read or not": (
+        SOLUTION.replace("        free -= 1\n", "        free -= 2\n"),
+        "There is room for more",
+    ),
+    "one token each": (
+        SOLUTION.replace("min(left, room) if", "min(1, left, room) if"),
+        "as much as the limits allow",
+    ),
+    "the last come first": (
+        SOLUTION.replace("for left in waiting:", "for left in reversed(waiting):"),
+        "has only 10 left",
+    ),
+    "nothing while somebody writes": (
+        SOLUTION.replace(
+            "        piece = min",
+            "        if writing:\n            reads.append(0)\n            continue\n        piece = min",
+        ),
+        "as much as the limits allow",
+    ),
+    "what is left over": (
+        SOLUTION.replace("        reads.append(piece)", "        reads.append(left - piece)"),
+        "a step computes at most 100",
+    ),
+    "the budget for each": (SOLUTION.replace("        room -= piece\n", ""), "a step computes at most 100"),
+    "halves": (
+        SOLUTION.replace("min(left, room) if", "min(left, room) / 2 if"),
+        "each entry is a whole number of tokens, at least 0",
+    ),
 }
 
 STEPS = (  # users that write, what is left of each prompt, budget, seats
@@ -118,16 +151,13 @@ def check(function):
 def pieces_of(function, writing, waiting, budget, seats):
     """The reader's plan; a Slip unless it can be carried out."""
     call = f"{FUNCTION}({writing}, {shown(list(waiting))}, budget={budget}, seats={seats})"
-    reads = rows(
+    reads = one_for_each(
         function(writing, list(waiting), budget, seats),
         call,
         "a list of how many tokens of each prompt are read",
-        1000,
+        len(waiting),
+        "prompts: one number for each, 0 where nothing is read",
     )
-    if len(reads) != len(waiting):
-        raise Slip(
-            f"{call} gave {len(reads)} entries for {len(waiting)} prompts: one number for each, 0 where nothing is read."
-        )
     for at in range(len(reads)):
         if not whole(reads[at]) or reads[at] < 0:
             raise Slip(f"{call} has {shown(reads[at])}; each entry is a whole number of tokens, at least 0.")

@@ -114,6 +114,41 @@ WRONG = {
     ),
     "words for nothing": (SOLUTION.replace('"gather"', '"fetch"'), 'must be ("gather", i)'),
     "nothing": (SOLUTION.replace("    return work\n", ""), "Does it end with a return?"),
+    "one too few": (
+        SOLUTION.replace("gathered <= p + ahead", "gathered < p + ahead"),
+        "while one layer computes, the wire can fetch the next",
+    ),
+    "all ahead": (
+        SOLUTION.replace("gathered <= p + ahead", "gathered <= p + 2 * ahead"),
+        "there is room for 2",
+    ),
+    "forward only": (
+        SOLUTION.replace(' + [("backward", i) for i in reversed(range(layers))]', ""),
+        'step(layers=4, ahead=1) never makes ("backward", 0)',
+    ),
+    "scattered twice": (
+        SOLUTION.replace(
+            '            work.append(("scatter", passes[p][1]))',
+            '            work += 2 * [("scatter", passes[p][1])]',
+        ),
+        'entry 12, ("scatter", 3), is made twice',
+    ),
+    "scattered in the forward pass": (
+        SOLUTION.replace('if passes[p][0] == "backward":', "if True:"),
+        '3, ("scatter", 0), comes before ("backward", 0) has made the gradient',
+    ),
+    "another word": (
+        SOLUTION.replace('("gather", passes[gathered][1])', '("all_gather", passes[gathered][1])'),
+        "step(layers=4, ahead=1) has ('all_gather', 0)",
+    ),
+    "a layer that is not there": (
+        SOLUTION.replace('("gather", passes[gathered][1])', '("gather", passes[gathered][1] + 1)'),
+        'ahead=1) has ("gather", 4), but the layers are numbered 0 to 3',
+    ),
+    "the first layer is forgotten": (
+        SOLUTION.replace("range(layers)] +", "range(1, layers)] +"),
+        "that comes later or never",
+    ),
 }
 
 KINDS = {"gather": GATHER, "forward": FORWARD, "backward": BACKWARD, "scatter": SCATTER}

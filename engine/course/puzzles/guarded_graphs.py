@@ -1,6 +1,6 @@
 """A cache of compiled graphs, each behind its guards: which graph runs which call."""
 
-from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
 from engine.one_gpu.guards import SMALLEST_OPEN, call_graph
 
 TITLE = "guards, and a cache of graphs"
@@ -100,6 +100,42 @@ WRONG = {
         "entries for",
     ),
     "nothing": (SOLUTION.replace("    return ran\n", ""), "Does it end with a return?"),
+    "the first two have their own": (
+        SOLUTION.replace("differs = any([each != size for each in compiled])", "differs = len(compiled) > 1"),
+        "nothing is compiled",
+    ),
+    "any size from the start": (
+        SOLUTION.replace("differs = any([each != size for each in compiled])", "differs = True"),
+        "size 100 came before, so the size is left open",
+    ),
+    "one graph more": (
+        SOLUTION.replace("len(graphs) < limit", "len(graphs) <= limit"),
+        "no graph's guards hold",
+    ),
+    "the last size alone": (
+        SOLUTION.replace(
+            "any([each != size for each in compiled])", "bool(compiled) and compiled[-1] != size"
+        ),
+        "nothing is compiled",
+    ),
+    "counted from one": (
+        SOLUTION.replace("ran.append(found)", "ran.append(None if found is None else found + 1)"),
+        "for this size alone",
+    ),
+    "-1 for none": (
+        SOLUTION.replace("ran.append(found)", "ran.append(-1 if found is None else found)"),
+        "no graph's guards hold",
+    ),
+    "the sizes": (SOLUTION.replace("ran.append(found)", "ran.append(size)"), "for this size alone"),
+    "the graphs": (SOLUTION.replace("return ran", "return graphs"), "gave 1 entries for 3 calls"),
+    "one for any size is never found": (
+        SOLUTION.replace(" or (graphs[number] == (dtype, None) and size > 1)", ""),
+        "nothing is compiled",
+    ),
+    "how many": (
+        SOLUTION.replace("return ran", "return len(graphs)"),
+        "with an entry for each call, and gave 1",
+    ),
 }
 
 CASES = (  # limit, and the calls: f and h are dtypes
@@ -146,12 +182,12 @@ def named(number):
 def ran_of(function, calls, limit):
     """What the reader's function answers, one entry for each call."""
     call = f"{FUNCTION}({shown(calls)}, {limit})"
-    given = rows(function(list(calls), limit), call, "a list with an entry for each call", 1000)
+    given = one_for_each(
+        function(list(calls), limit), call, "a list with an entry for each call", len(calls), "calls"
+    )
     for each in given:
         if each is not None and not whole(each):
             raise Slip(f"Each entry must be the number of a graph, or None; {shown(each)} is neither.")
-    if len(given) != len(calls):
-        raise Slip(f"{FUNCTION} gave {len(given)} entries for {len(calls)} calls.")
     return given
 
 

@@ -108,6 +108,51 @@ WRONG = {
     ),
     "to itself": (SOLUTION.replace("members.index(rank) ^ reach", "members.index(rank)"), "sends to itself"),
     "nothing": (SOLUTION.replace("return steps", "steps"), "Does it end with a return?"),
+    "twice the chunks": (
+        SOLUTION.replace("while 2 * chunks <= ranks", "while chunks < ranks"),
+        "there are ranks 0 to 5",
+    ),
+    "the higher bit never": (
+        SOLUTION.replace("reach = chunks // 2", "reach = chunks // 4"),
+        "keeps the other",
+    ),
+    "the partner of the neighbour": (
+        SOLUTION.replace(
+            "partner = members.index(rank) ^ reach", "partner = (members.index(rank) + reach) % chunks"
+        ),
+        "keeps the other",
+    ),
+    "half of what it should be": (
+        SOLUTION.replace(
+            "(members[partner], first, first + reach)",
+            "(members[partner], first, first + max(1, reach // 2))",
+        ),
+        "keeps the other",
+    ),
+    "the first half always": (
+        SOLUTION.replace("first = partner // reach * reach", "first = 0"),
+        "keeps the other",
+    ),
+    "folded to the next": (
+        SOLUTION.replace("(rank - 1, 0, chunks)", "(rank + 1, 0, chunks)"),
+        " (0, 0, 4) in step 0, and has (2, 0, 4)",
+    ),
+    "half a buffer for folding": (
+        SOLUTION.replace("(rank - 1, 0, chunks)", "(rank - 1, 0, chunks // 2)"),
+        " (0, 0, 4) in step 0, and has (0, 0, 2)",
+    ),
+    "a length for an end": (
+        SOLUTION.replace("first, first + reach))", "first, reach))"),
+        "0 to 3, because 4 is the largest power of two that is at most 6",
+    ),
+    "no pause for the others": (
+        SOLUTION.replace(
+            "steps.append((rank - 1, 0, chunks) if folded else None)",
+            "steps.extend([(rank - 1, 0, chunks)] if folded else [])",
+        ),
+        "every rank needs as many entries, None where it sends nothing",
+    ),
+    "printed": (SOLUTION.replace("    return steps", "    print(steps)"), "Does it end with a return?"),
 }
 
 COUNTS = (6, 4, 3, 2, 5, 8, 12)

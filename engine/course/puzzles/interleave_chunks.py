@@ -84,6 +84,39 @@ WRONG = {
         "a stage's chunks are numbered 0 to 1",
     ),
     "nothing": (SOLUTION.replace("return work", "work"), "Does it end with a return?"),
+    "the last warm-up is one short": (
+        SOLUTION.replace("(chunks - 1) * stages)", "(chunks - 1) * stages - 1)"),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "mirrored": (SOLUTION.replace("2 * (stages - stage - 1)", "2 * stage"), "neither can go on"),
+    "the same on all stages": (
+        SOLUTION.replace("2 * (stages - stage - 1)", "2 * (stages - 1)"),
+        "the warm-up is as long as stated",
+    ),
+    "a backward before its forward": (
+        SOLUTION.replace(
+            "        work.extend(forwards[ahead + k : ahead + k + 1])\n        work.append(backwards[k])",
+            "        work.append(backwards[k])\n        work.extend(forwards[ahead + k : ahead + k + 1])",
+        ),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "the last backwards are forgotten": (
+        SOLUTION.replace("for k in range(len(backwards)):", "for k in range(len(backwards) - 1):"),
+        'interleaved_order(0, 4, 8, 2) never makes ("B", 7, 0)',
+    ),
+    "a micro-batch too many": (
+        SOLUTION.replace("range(0, micro_batches, stages)", "range(0, micro_batches + stages, stages)"),
+        '4, 8, 2) has ("F", 8, 0), but the micro-batches are numbered 0 to 7',
+    ),
+    "counted from one": (
+        SOLUTION.replace('("F", i, c)', '("F", i + 1, c)'),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "small letters": (
+        SOLUTION.replace('("F", i, c)', '("f", i, c)'),
+        "interleaved_order(0, 4, 8, 2) has ('f', 0, 0)",
+    ),
+    "texts": (SOLUTION.replace('("F", i, c)', 'f"F{i}"'), "interleaved_order(0, 4, 8, 2) has 'F0'"),
 }
 
 SHAPES = ((4, 8, 2), (2, 4, 2), (2, 6, 3), (4, 4, 2), (3, 6, 4))  # stages, micro-batches and chunks

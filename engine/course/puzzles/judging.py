@@ -67,6 +67,8 @@ def said(error):
     kind, words = type(error).__name__, " ".join(str(error).split())
     if kind in ("ImportError", "ModuleNotFoundError") or "XMLHttpRequest" in words:
         return "A puzzle needs no libraries; there is math to import, and nothing else."
+    if kind == "OverflowError":
+        return "OverflowError: a number became too large, as exp of anything above 709 is."
     if isinstance(error, RecursionError) or "call stack" in words or "too much recursion" in words:
         return f"{ENDS_NOT}, or this nests too deeply."
     if (
@@ -109,15 +111,29 @@ def number(value):
     return (isinstance(value, (int, float)) and not isinstance(value, bool)) and abs(value) < 1e300
 
 
-def rows(value, call, wanted, most):
-    """The list that a call gave, if it is one and not too long; a Slip otherwise."""
+def something(value, call):
+    """What a call gave; a Slip where that is nothing."""
     if value is None:
         raise Slip(f"{call} gave None. Does it end with a return?")
+    return value
+
+
+def rows(value, call, wanted, most):
+    """The list that a call gave, if it is one and not too long; a Slip otherwise."""
+    something(value, call)
     if not isinstance(value, (list, tuple)):
         raise Slip(f"{call} must give {wanted}, and gave {shown(value)}.")
     if len(value) > most:
         raise Slip(f"{call} gave a list of {len(value)} entries; {most} would be the most that it can need.")
     return list(value)
+
+
+def one_for_each(value, call, wanted, count, whose):
+    """The list that a call gave, if it has ``count`` entries, whose they are in words; a Slip otherwise."""
+    given = rows(value, call, wanted, 1000)
+    if len(given) != count:
+        raise Slip(f"{call} gave {len(given)} entries for {count} {whose}.")
+    return given
 
 
 # -- pictures ------------------------------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """A dynamic loss scale: what follows an overflow, and what follows a long run without one."""
 
+import math
+
 from engine.course.puzzles.judging import Slip, box, number, picture, rows, shown, whole
+from engine.executed.rounded_training import good_after, octave_after
 
 TITLE = "a dynamic loss scale"
 LESSON = "14-mixed-precision"
@@ -61,6 +64,68 @@ WRONG = {
         SOLUTION.replace("return scale, clean + 1", "return scale"),
         "must give (scale, clean)",
     ),
+    "it only shrinks": (
+        SOLUTION.replace("    if clean + 1 == interval:\n        return scale * 2, 0\n", ""),
+        "This step is the last of 3 clean ones, so it is doubled",
+    ),
+    "doubled at every clean step": (
+        SOLUTION.replace(
+            "    if clean + 1 == interval:\n        return scale * 2, 0\n    return scale, clean + 1",
+            "    return scale * 2, clean + 1",
+        ),
+        "It stays as it is until 3 steps in a row are clean",
+    ),
+    "nothing on an overflow": (
+        SOLUTION.replace("max(1, scale / 2), 0", "scale, 0"),
+        "An overflow skips the step and halves the scale",
+    ),
+    "overflows count as clean": (
+        SOLUTION.replace("max(1, scale / 2), 0", "max(1, scale / 2), 1"),
+        "it begins anew whenever the scale changes",
+    ),
+    "a quarter": (SOLUTION.replace("scale / 2", "scale / 4"), "It is halved, no more and no less"),
+    "one less": (SOLUTION.replace("scale / 2", "scale - 1"), "It is halved, no more and no less"),
+    "the square": (
+        SOLUTION.replace("scale * 2", "scale ** 2"),
+        "is the last of 3 clean ones, so it is doubled, no more and no less",
+    ),
+    "doubled once and for all": (
+        SOLUTION.replace("clean + 1 == interval", "clean + 1 == interval and scale < 2048"),
+        "This step is the last of 1 clean ones, so it is doubled",
+    ),
+    "the interval grows": (
+        SOLUTION.replace("clean + 1 == interval", "(clean + 1) % interval == 0").replace(
+            "scale * 2, 0", "scale * 2, clean + 1"
+        ),
+        "it begins anew whenever the scale changes",
+    ),
+    "a count from 1": (
+        SOLUTION.replace("scale * 2, 0", "scale * 2, 1"),
+        "it begins anew whenever the scale changes",
+    ),
+    "clean steps are not counted": (
+        SOLUTION.replace("return scale, clean + 1", "return scale, clean"),
+        "every other step counts",
+    ),
+    "counted down": (
+        SOLUTION.replace("return scale, clean + 1", "return scale, clean - 1"),
+        "every other step counts",
+    ),
+    "the other way round": (
+        SOLUTION.replace("if overflow", "if not overflow"),
+        "An overflow skips the step and halves the scale",
+    ),
+    "swapped": (
+        SOLUTION.replace("return scale, clean + 1", "return clean + 1, scale"),
+        "the scale comes first",
+    ),
+    "a least of 2": (SOLUTION.replace("max(1, ", "max(2, "), "It is at least 1"),
+    "down to 0": (SOLUTION.replace("max(1, scale / 2)", "scale // 2"), "It is at least 1"),
+    "no state": (SOLUTION.replace("    return scale, clean + 1\n", ""), "Does it end with a return?"),
+    "a text": (
+        SOLUTION.replace("return scale, clean + 1", "return str(scale), clean + 1"),
+        "gave ['1024.0', 1]",
+    ),
 }
 
 RUNS = (  # scale, interval, and for each step whether it overflows
@@ -99,6 +164,8 @@ def states(function, scale, interval, steps):
     for step in steps:
         call = f"{FUNCTION}({scale!r}, {clean}, {step == 'x'}, {interval})"
         given = rows(function(scale, clean, step == "x", interval), call, "(scale, clean)", 10)
+        if len(given) == 2 and whole(given[0]) and given[1] == scale and scale != given[0]:
+            raise Slip(f"{call} must give (scale, clean), and gave {shown(given)}: the scale comes first.")
         if len(given) != 2 or not number(given[0]) or not whole(given[1]):
             raise Slip(
                 f"{call} must give (scale, clean), a number and a whole number, and gave {shown(given)}."
@@ -109,15 +176,13 @@ def states(function, scale, interval, steps):
 
 
 def expected(scale, interval, steps):
-    """The scale and the count after each step, by the rule."""
-    clean, found = 0, []
+    """The scale and the count after each step, by the engine's; it has no least scale, which is the puzzle's own."""
+    octave, clean, found = math.log2(scale), 0, []
     for step in steps:
-        clean = 0 if step == "x" else clean + 1
-        if step == "x":
-            scale = max(1.0, scale / 2)
-        elif clean == interval:
-            scale, clean = 2 * scale, 0
-        found.append((scale, clean))
+        overflow = step == "x"
+        octave = max(0.0, octave_after(octave, clean, overflow, interval))
+        clean = good_after(clean, overflow, interval)
+        found.append((2.0**octave, clean))
     return found
 
 
@@ -127,15 +192,32 @@ def compare(found, wanted, at, scale, interval, steps):
     why = "an overflow" if steps[at] == "x" else f"clean step {clean + 1} of {interval}"
     where = f"At step {at} of “{steps}” (x overflows), with a scale of {before:g} and after {why},"
     if found[at][0] != wanted[at][0]:
-        least = " It is at least 1." if wanted[at][0] == 1 else ""
+        least = (
+            " It is at least 1."
+            if wanted[at][0] == 1
+            else instead(before, clean, found[at][0], steps[at] == "x", interval)
+        )
         raise Slip(
             f"{where} the scale must be {wanted[at][0]:g} and is {found[at][0]:g}.{least}",
             drawn(found, scale, steps, at),
         )
     if found[at][1] != wanted[at][1]:
         raise Slip(
-            f"{where} the count of clean steps must be {wanted[at][1]} and is {found[at][1]}: it begins anew whenever the scale changes."
+            f"{where} the count of clean steps must be {wanted[at][1]} and is {found[at][1]}: it begins anew whenever the scale changes{', and every other step counts' if wanted[at][1] else ''}."
         )
+
+
+def instead(before, clean, found, overflow, interval):
+    """What was done with the scale instead."""
+    if overflow:
+        return (
+            " An overflow skips the step and halves the scale."
+            if found >= before
+            else " It is halved, no more and no less."
+        )
+    if clean + 1 < interval:
+        return f" It stays as it is until {interval} steps in a row are clean."
+    return f" This step is the last of {interval} clean ones, so it is doubled{'' if found <= before else ', no more and no less'}."
 
 
 def drawn(found, scale, steps, wrong=-1):

@@ -86,6 +86,42 @@ WRONG = {  # answers that people give, each with some of the words that it gets
         "numbered 0 to 1",
     ),
     "words for passes": (SOLUTION.replace('"F"', '"forward"'), 'must be ("F", i) or ("B", i)'),
+    "one warm-up for all": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "min(2, micro_batches)"),
+        "each backward frees what a forward took",
+    ),
+    "twice the warm-up": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "min(2 * (stages - stage), micro_batches)"),
+        "each backward frees what a forward took",
+    ),
+    "two forwards, one backward": (
+        SOLUTION.replace(
+            '            work.append(("F", i + ahead))',
+            '            work.append(("F", i + ahead))\n            work.append(("F", i + ahead))',
+        ),
+        'stages=4, micro_batches=8) makes ("F", 4) twice',
+    ),
+    "the last backward first": (
+        SOLUTION.replace('work.append(("B", i))', 'work.append(("B", micro_batches - 1 - i))'),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "the same forward again": (
+        SOLUTION.replace('work.append(("F", i + ahead))', 'work.append(("F", i))'),
+        'stages=4, micro_batches=8) makes ("F", 0) twice',
+    ),
+    "a text for a pair": (
+        SOLUTION.replace('work.append(("B", i))', 'work.append(f"B{i}")'),
+        "one_forward_one_backward(stage=0, stages=4, micro_batches=8) has 'B0'",
+    ),
+    "only numbers": (
+        SOLUTION.replace('work.append(("B", i))', "work.append(i)"),
+        "one_forward_one_backward(stage=0, stages=4, micro_batches=8) has 0",
+    ),
+    "only the warm-up": (
+        SOLUTION.replace("    return work", "    return work[:ahead]"),
+        'stages=4, micro_batches=8) never makes ("F", 4)',
+    ),
+    "nothing": (SOLUTION.replace("    return work", "    print(work)"), "Does it end with a return?"),
 }
 
 SIZES = ((4, 8), (2, 3), (8, 2), (1, 5), (8, 20))  # stages and micro-batches

@@ -77,6 +77,41 @@ WRONG = {
         "must be (row, column)",
     ),
     "nothing": (START.replace("return", "tiles ="), "Does it end with a return?"),
+    "groups of one": (SOLUTION.replace("round(wave ** 0.5)", "1"), "make it nearer to a square"),
+    "half as high": (
+        SOLUTION.replace("round(wave ** 0.5)", "max(1, round(wave ** 0.5) // 2)"),
+        "make it nearer to a square",
+    ),
+    "twice as high": (
+        SOLUTION.replace("round(wave ** 0.5)", "2 * round(wave ** 0.5)"),
+        "make it nearer to a square",
+    ),
+    "in snakes of rows": (
+        SOLUTION.replace(
+            "tiles.append((row, column))", "tiles.append((row, wide - 1 - column if row % 2 else column))"
+        ),
+        "make it nearer to a square",
+    ),
+    "the last first": (
+        SOLUTION.replace(
+            "    return tiles", "    return sorted(tiles, key=lambda tile: (tile[1], tile[0]))[::-1]"
+        ),
+        "make it nearer to a square",
+    ),
+    "one column short": (SOLUTION.replace("range(wide)", "range(wide - 1)"), "(0, 8) is missing"),
+    "one column too many": (
+        SOLUTION.replace("range(wide)", "range(wide + 1)"),
+        "there are rows 0 to 8 and columns 0 to 8",
+    ),
+    "counted from one": (
+        SOLUTION.replace("(row, column))", "(row + 1, column + 1))"),
+        "there are rows 0 to 8 and columns 0 to 8",
+    ),
+    "triples": (SOLUTION.replace("(row, column))", "(row, column, 0))"), "(0, 0, 0) is not"),
+    "texts": (
+        SOLUTION.replace("tiles.append((row, column))", "tiles.append(f'{row},{column}')"),
+        "must be (row, column), and '0,0' is not",
+    ),
 }
 
 CASES = (  # rows and columns of tiles, blocks along k, tiles of a wave, and blocks for which the L2 has room

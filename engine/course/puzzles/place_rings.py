@@ -72,6 +72,50 @@ WRONG = {
     ),
     "a name twice": (SOLUTION.replace(CHEAPEST, CHEAPEST + " + ['data']"), "each of the names once"),
     "nothing": (SOLUTION.replace("return min", "found = min"), "Does it end with a return?"),
+    "the worst order": (
+        SOLUTION.replace("return min(orders", "return max(orders"),
+        "The fewest are 96, with “tensor”, “data”",
+    ),
+    "by the alphabet": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return sorted(kinds)",
+        ),
+        "The fewest are 96, with “tensor”, “data”",
+    ),
+    "as if a ring on one node crossed": (
+        SOLUTION.replace("if together < size:", "if True:"),
+        "The fewest are 320, with “short”, “long”",
+    ),
+    "sizes without traffic": (
+        SOLUTION.replace("sum_of_all += sent / together", "sum_of_all += 1 / together"),
+        "The fewest are 96, with “tensor”, “data”",
+    ),
+    "traffic of each hop": (
+        SOLUTION.replace("sum_of_all += sent / together", "sum_of_all += sent * together"),
+        "The fewest are 36, with “pair”, “eight”",
+    ),
+    "only the first two": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))[:2]",
+        ),
+        "gave ['sequence', 'tensor']",
+    ),
+    "the gigabytes": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return min(crossing(order, kinds, per_node) for order in orders(list(kinds)))",
+        ),
+        "of names, innermost first, and gave 3.0",
+    ),
+    "a text of names": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return ' '.join(min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node)))",
+        ),
+        "gave 'tensor data'",
+    ),
 }
 
 CASES = (  # members and gigabytes of each kind of ring, and GPUs of a node

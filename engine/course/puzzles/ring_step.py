@@ -1,6 +1,6 @@
 """One step of a ring: which chunk a rank passes on, so that every sum is complete after n − 1 steps."""
 
-from engine.course.puzzles.judging import Slip, box, picture, shown, whole
+from engine.course.puzzles.judging import Slip, box, picture, shown, something, whole
 
 TITLE = "one step of a ring"
 LESSON = "02-collectives"
@@ -44,6 +44,61 @@ WRONG = {
         "a whole number",
     ),
     "one step behind": (SOLUTION.replace("rank - step", "rank - max(0, step - 1)"), "again in step 1"),
+    "numbered from 1": (
+        SOLUTION.replace("% ranks", "% ranks + 1"),
+        "there are as many as ranks, counted from 0",
+    ),
+    "a ring of one less": (
+        SOLUTION.replace("% ranks", "% (ranks - 1)"),
+        "Pass on what you have just received",
+    ),
+    "the neighbour's, always": (
+        SOLUTION.replace("(rank - step)", "(rank + 1)"),
+        " chunk 0, which has grown: pass that on",
+    ),
+    "two down in each step": (
+        SOLUTION.replace("rank - step", "rank - 2 * step"),
+        " chunk 1, which has grown: pass that on",
+    ),
+    "down in every other step": (
+        SOLUTION.replace("rank - step", "rank - step // 2"),
+        " chunk 3, which has grown: pass that on",
+    ),
+    "multiplied": (SOLUTION.replace("rank - step", "rank * step"), " chunk 0, which has grown: pass that on"),
+    "down once": (
+        SOLUTION.replace("rank - step", "rank - min(step, 1)"),
+        " chunk 2, which has grown: pass that on",
+    ),
+    "the distance": (
+        SOLUTION.replace("(rank - step) % ranks", "abs(rank - step)"),
+        " chunk 1, which has grown: pass that on",
+    ),
+    "stops at 0": (
+        SOLUTION.replace("(rank - step) % ranks", "max(0, rank - step)"),
+        " chunk 3, which has grown: pass that on",
+    ),
+    "four ranks for all": (SOLUTION.replace("% ranks", "% 4"), "there are as many as ranks, counted from 0"),
+    "the last step goes back": (
+        SOLUTION.replace("rank - step", "rank - step % max(1, ranks - 2)"),
+        " chunk 2, which has grown: pass that on",
+    ),
+    "printed": (
+        SOLUTION.replace("return (rank - step) % ranks", "print((rank - step) % ranks)"),
+        "Does it end with a return?",
+    ),
+    "all of them": (SOLUTION.replace("(rank - step) % ranks", "list(range(ranks))"), "gave [0, 1, 2, 3]"),
+    "a comparison": (
+        SOLUTION.replace("(rank - step) % ranks", "rank == step"),
+        " a chunk, a whole number, and gave True",
+    ),
+    "bits flipped": (
+        SOLUTION.replace("(rank - step)", "(rank ^ step)"),
+        "Pass on what you have just received",
+    ),
+    "only odd ranks move": (
+        SOLUTION.replace("rank - step", "rank - step * (rank % 2)"),
+        " chunk 3, which has grown: pass that on",
+    ),
 }
 
 SIZES = (4, 2, 3, 5, 8)
@@ -69,7 +124,7 @@ def check(function):
 def reduced(function, ranks):
     """What each rank holds of each chunk in the end: the list of the ranks whose parts are in it."""
     parts = [[[rank] for _ in range(ranks)] for rank in range(ranks)]
-    sent = {}
+    sent, came = {}, []
     for step in range(ranks - 1):
         chunks = [chunk_of(function, rank, ranks, step) for rank in range(ranks)]
         passed = [list(parts[rank][chunks[rank]]) for rank in range(ranks)]
@@ -80,19 +135,27 @@ def reduced(function, ranks):
             if before != step and twice:
                 raise Slip(
                     f"With {ranks} ranks, rank {rank} sends chunk {chunk} to rank {following} in step {before} and again in step {step}: "
-                    f"the part of rank {twice[0]} would be counted twice.",
+                    f"the part of rank {twice[0]} would be counted twice.{better(came, rank, step)}",
                     drawn(parts, following, chunk),
                 )
             if twice:
                 raise Slip(
                     f"With {ranks} ranks, in step {step} rank {rank} sends chunk {chunk} to rank {following}, which has the part of rank "
-                    f"{twice[0]} in it already: it would be counted twice.",
+                    f"{twice[0]} in it already: it would be counted twice.{better(came, rank, step)}",
                     drawn(parts, following, chunk),
                 )
         for rank in range(ranks):
             parts[(rank + 1) % ranks][chunks[rank]] += passed[rank]
+        came = [chunks[rank - 1] for rank in range(ranks)]
     complete(parts, ranks)
     return parts
+
+
+def better(came, rank, step):
+    """What a rank had to pass on instead: what it received in the step before."""
+    return (
+        f" In step {step - 1} it received chunk {came[rank]}, which has grown: pass that on." if came else ""
+    )
 
 
 def drawn(parts, rank=-1, chunk=-1):
@@ -115,11 +178,14 @@ def chunk_of(function, rank, ranks, step):
     """The chunk that the reader's function has a rank send."""
     call = f"{FUNCTION}(rank={rank}, ranks={ranks}, step={step})"
     chunk = function(rank, ranks, step)
-    if chunk is None:
-        raise Slip(f"{call} gave None. Does it end with a return?")
+    something(chunk, call)
     if not whole(chunk):
         raise Slip(f"{call} must give the number of a chunk, a whole number, and gave {shown(chunk)}.")
-    if not 0 <= chunk < ranks:
+    if chunk >= ranks:
+        raise Slip(
+            f"{call} gave {chunk}, but the chunks are numbered 0 to {ranks - 1}: there are as many as ranks, counted from 0."
+        )
+    if chunk < 0:
         raise Slip(
             f"{call} gave {chunk}, but the chunks are numbered 0 to {ranks - 1}. A ring goes round: what comes before 0?"
         )

@@ -1,6 +1,6 @@
 """A router: each token to its experts, chosen with a bias, weighed without it, and turned away where a queue is full."""
 
-from engine.course.puzzles.judging import Slip, box, number, picture, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, number, one_for_each, picture, shown, whole
 from engine.executed.routing import choose, first_state, next_state, push
 
 TITLE = "route with a capacity and a bias"
@@ -89,6 +89,38 @@ WRONG = {
         "must be a pair",
     ),
     "nothing": (SOLUTION.replace("    return routed\n", ""), "Does it end with a return?"),
+    "one expert each": (
+        SOLUTION.replace("order[:top_k]", "order[:1]"),
+        "expert 0 still has room and takes it, whatever the others do",
+    ),
+    "one expert more": (
+        SOLUTION.replace("order[:top_k]", "order[:top_k + 1]"),
+        "The largest score plus bias come first",
+    ),
+    "the bias twice": (
+        SOLUTION.replace("-(score[e] + bias[e])", "-(score[e] + 2 * bias[e])"),
+        "The largest score plus bias come first",
+    ),
+    "the bias taken off": (
+        SOLUTION.replace("-(score[e] + bias[e])", "-(score[e] - bias[e])"),
+        "The largest score plus bias come first",
+    ),
+    "one place less": (
+        SOLUTION.replace("taken[e] < capacity", "taken[e] < capacity - 1"),
+        "expert 0 still has room and takes it, whatever the others do",
+    ),
+    "the last come first": (
+        SOLUTION.replace("for score in scores:", "for score in reversed(scores):"),
+        "The largest score plus bias come first",
+    ),
+    "weights and experts": (
+        SOLUTION.replace("kept.append((e, score[e] / total))", "kept.append((score[e] / total, e))"),
+        "(0.5452812202097236, 2) is none",
+    ),
+    "the places of tokens": (
+        SOLUTION.replace("routed.append(kept)", "routed.append(chosen)"),
+        " a pair (expert, weight), and 2 is none",
+    ),
 }
 
 CASES = (  # tokens, experts, choices of each token, capacity, steps of balancing, seed
@@ -170,16 +202,13 @@ def routed_of(function, case, scores, bias):
     """What the reader's function gives: pairs, for each token."""
     tokens, experts, top_k, capacity, _, _ = case
     call = f"{FUNCTION}(scores, bias, top_k={top_k}, capacity={capacity})"
-    given = rows(
+    given = one_for_each(
         function([list(score) for score in scores], list(bias), top_k, capacity),
         call,
         "a list with the choices of each token",
-        1000,
+        tokens,
+        "tokens; a token that is turned away everywhere has an empty list",
     )
-    if len(given) != tokens:
-        raise Slip(
-            f"{call} gave {len(given)} entries for {tokens} tokens; a token that is turned away everywhere has an empty list."
-        )
     for choices in given:
         if not isinstance(choices, (list, tuple)):
             raise Slip(

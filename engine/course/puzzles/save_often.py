@@ -2,7 +2,7 @@
 
 import math
 
-from engine.course.puzzles.judging import Slip, box, number, picture, shown
+from engine.course.puzzles.judging import Slip, box, number, picture, shown, something
 from engine.mechanism.reliability import best_interval_s, useful_share
 
 TITLE = "the checkpoint interval"
@@ -49,6 +49,41 @@ WRONG = {
     "all the time": (SOLUTION.replace(ROOT, "0"), "above 0"),
     "two numbers": (SOLUTION.replace(ROOT, f"checkpoint_s, {ROOT}"), "a number of seconds"),
     "nothing": (SOLUTION.replace("return", "found ="), "Does it end with a return?"),
+    "the writing is forgotten": (
+        SOLUTION.replace("2 * checkpoint_s * mtbf_s", "2 * mtbf_s"),
+        "More than that between two checkpoints would leave 89.82 %",
+    ),
+    "a cube root": (
+        SOLUTION.replace("** 0.5", "** (1 / 3)"),
+        "More than that between two checkpoints would leave 89.82 %",
+    ),
+    "twice as often": (
+        SOLUTION.replace("(2 * checkpoint_s * mtbf_s) ** 0.5", "(2 * checkpoint_s * mtbf_s) ** 0.5 / 2"),
+        "More than that between two checkpoints would leave 89.82 %",
+    ),
+    "divided for multiplied": (
+        SOLUTION.replace("2 * checkpoint_s * mtbf_s", "2 * mtbf_s / checkpoint_s"),
+        "More than that between two checkpoints would leave 89.82 %",
+    ),
+    "the mean of both": (
+        SOLUTION.replace("(2 * checkpoint_s * mtbf_s) ** 0.5", "(checkpoint_s + mtbf_s) / 2"),
+        "Less than that between two checkpoints would leave 89.82 %",
+    ),
+    "in minutes": (
+        SOLUTION.replace("(2 * checkpoint_s * mtbf_s) ** 0.5", "(2 * checkpoint_s * mtbf_s) ** 0.5 / 60"),
+        "More than that between two checkpoints would leave 89.82 %",
+    ),
+    "below zero": (
+        SOLUTION.replace("(2 * checkpoint_s * mtbf_s) ** 0.5", "-((2 * checkpoint_s * mtbf_s) ** 0.5)"),
+        "an interval is above 0, or nothing would be trained",
+    ),
+    "a text": (
+        SOLUTION.replace(
+            "return (2 * checkpoint_s * mtbf_s) ** 0.5",
+            "return str((2 * checkpoint_s * mtbf_s) ** 0.5) + ' s'",
+        ),
+        "gave '1138.4199576606165 s'",
+    ),
 }
 
 JOBS = (  # seconds to write a checkpoint, and between failures
@@ -94,8 +129,7 @@ def asked(function, checkpoint_s, mtbf_s):
     """The reader's interval."""
     call = f"{FUNCTION}({checkpoint_s:g}, {mtbf_s:g})"
     found = function(checkpoint_s, mtbf_s)
-    if found is None:
-        raise Slip(f"{call} gave None. Does it end with a return?")
+    something(found, call)
     if not number(found) or found != found:
         raise Slip(f"{call} must give a number of seconds, and gave {shown(found)}.")
     if found <= 0:

@@ -1,6 +1,6 @@
 """A cache of prefixes: how much of each request's prompt has been computed before."""
 
-from engine.course.puzzles.judging import Slip, box, picture, rows, shown, whole
+from engine.course.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
 from engine.serving.prefix_cache import PrefixCache
 
 TITLE = "a cache of prefixes"
@@ -84,6 +84,41 @@ WRONG = {
     "only the last": (SOLUTION.replace("return found", "return found[-1:]"), "entries for"),
     "shares": (SOLUTION.replace("append(known)", "append(known / prompt)"), "whole number"),
     "nothing": (SOLUTION.replace("return found", "found"), "Does it end with a return?"),
+    "never found": (SOLUTION.replace("found.append(known)", "found.append(0)"), "that is what is held"),
+    "one more": (
+        SOLUTION.replace("found.append(known)", "found.append(known + 1)"),
+        "later ones have other keys and values, though they look alike",
+    ),
+    "the prompt itself": (
+        SOLUTION.replace("found.append(known)", "found.append(prompt)"),
+        "later ones have other keys and values, though they look alike",
+    ),
+    "forgotten after each": (
+        SOLUTION.replace(
+            "    for tokens, prompt in requests:\n",
+            "    for tokens, prompt in requests:\n        root = {}\n",
+        ),
+        "that is what is held",
+    ),
+    "kept before it is looked for": (
+        SOLUTION.replace(
+            "        node, known = root, 0\n",
+            "        node = root\n        for token in tokens:\n            node = node.setdefault(token, {})\n        node, known = root, 0\n",
+        ),
+        "later ones have other keys and values, though they look alike",
+    ),
+    "truths": (
+        SOLUTION.replace("found.append(known)", "found.append(known > 0)"),
+        "are held, a whole number; False is none",
+    ),
+    "the sum": (
+        SOLUTION.replace("    return found", "    return sum(found)"),
+        " a number for each request, and gave 10",
+    ),
+    "how long the answer is": (
+        SOLUTION.replace("found.append(known)", "found.append(len(tokens) - prompt)"),
+        "later ones have other keys and values",
+    ),
 }
 
 CASES = (  # words: the tokens of a prompt, a stroke, and those of the answer, one letter each
@@ -133,9 +168,8 @@ def parsed(text):
 def held_of(function, requests):
     """What the reader's function gives, one number for each request."""
     given = [(list(tokens), prompt) for tokens, prompt in requests]
-    found = rows(function(given), f"{FUNCTION}(requests)", "a list with a number for each request", 1000)
-    if len(found) != len(requests):
-        raise Slip(f"{FUNCTION} gave {len(found)} entries for {len(requests)} requests.")
+    call, count = f"{FUNCTION}(requests)", len(requests)
+    found = one_for_each(function(given), call, "a list with a number for each request", count, "requests")
     for each in found:
         if not whole(each):
             raise Slip(f"Each entry must be how many tokens are held, a whole number; {shown(each)} is none.")

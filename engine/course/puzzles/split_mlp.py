@@ -61,6 +61,57 @@ WRONG = {
     ),
     "A alone": (SOLUTION.replace(f"{CUT_A}, {CUT_B}", CUT_A), "must give (piece of A, piece of B)"),
     "nothing": (SOLUTION.replace("    return", "    found ="), "Does it end with a return?"),
+    "one column short": (
+        SOLUTION.replace(
+            "first, end = rank * width, (rank + 1) * width",
+            "first, end = rank * width, (rank + 1) * width - 1",
+        ),
+        "an equal share is 2",
+    ),
+    "one column more": (
+        SOLUTION.replace(
+            "first, end = rank * width, (rank + 1) * width",
+            "first, end = rank * width, (rank + 1) * width + 1",
+        ),
+        "an equal share is 2",
+    ),
+    "B of the next rank": (
+        SOLUTION.replace("b[first:end]", "b[end:] + b[:width] if end >= len(b) else b[end:end + width]"),
+        "rank 0 has the columns 0, 1 and the rows 2, 3",
+    ),
+    "the width of the input": (
+        SOLUTION.replace("len(b) // ranks", "len(a) // ranks"),
+        "Ranks are counted from 0",
+    ),
+    "halves for all": (SOLUTION.replace("len(b) // ranks", "len(b) // 2"), "an equal share is 3"),
+    "the other way round": (
+        SOLUTION.replace(
+            "return [row[first:end] for row in a], b[first:end]",
+            "return b[first:end], [row[first:end] for row in a]",
+        ),
+        "is no part of f of the sum",
+    ),
+    "only B": (
+        SOLUTION.replace("return [row[first:end] for row in a], b[first:end]", "return b[first:end]"),
+        "gave [[0, -1, 2, 2], [-1, 0, 1, 1]]",
+    ),
+    "the places": (
+        SOLUTION.replace(
+            "return [row[first:end] for row in a], b[first:end]", "return (first, end), (first, end)"
+        ),
+        "gave [(0, 2), (0, 2)]",
+    ),
+    "zeros elsewhere": (
+        SOLUTION.replace(
+            "return [row[first:end] for row in a], b[first:end]",
+            "return [[x if first <= j < end else 0 for j, x in enumerate(row)] for row in a], b[first:end]",
+        ),
+        "A rank's share is 2",
+    ),
+    "B divided by the ranks": (
+        SOLUTION.replace("b[first:end]", "[[x / ranks for x in row] for row in b[first:end]]"),
+        "rank 0 has the columns 0, 1 and the rows of none",
+    ),
 }
 
 SIZES = ((4, 4, 2), (3, 12, 4), (5, 6, 3), (4, 6, 1), (3, 8, 8))  # rows and columns of A, and ranks

@@ -2,7 +2,7 @@
 
 import math
 
-from engine.course.puzzles.judging import Slip, box, number, picture, shown
+from engine.course.puzzles.judging import Slip, box, number, picture, shown, something
 from engine.course.puzzles.merge_partials import part
 
 TITLE = "softmax in one pass over tiles"
@@ -51,7 +51,7 @@ OPEN = (
     "save if the largest score comes last?"
 )
 WRONG = {
-    "without the maximum": (START, "OverflowError"),
+    "without the maximum": (START, "as exp of anything above 709 is"),
     "two passes": (
         "import math\n\ndef attention(tiles):\n    largest = max(score for tile in tiles for score, value in tile)\n"
         "    total = weighted = 0.0\n    for tile in tiles:\n        for score, value in tile:\n"
@@ -77,6 +77,89 @@ WRONG = {
         "no number",
     ),
     "the first tile alone": (SOLUTION.replace("    return", "        break\n    return"), "must be"),
+    "only the sum is rescaled": (
+        SOLUTION.replace("total * rescale", "total"),
+        "sums relative to the same maximum, from the first score to the last?",
+    ),
+    "a maximum for each tile": (
+        SOLUTION.replace("    for tile in tiles:\n", "    for tile in tiles:\n        largest = -math.inf\n"),
+        "what was summed before is lost",
+    ),
+    "begun anew with each tile": (
+        SOLUTION.replace(
+            "    for tile in tiles:\n",
+            "    for tile in tiles:\n        largest, total, weighted = -math.inf, 0.0, 0.0\n",
+        ),
+        "what was summed before is lost",
+    ),
+    "the smallest for the largest": (
+        SOLUTION.replace("score > largest", "score < largest").replace(
+            "largest, total, weighted = -math.inf", "largest, total, weighted = math.inf"
+        ),
+        "What is -inf - (-inf)?",
+    ),
+    "the last score is the largest": (
+        SOLUTION.replace("score > largest", "True"),
+        "a number became too large, as exp of anything above 709 is",
+    ),
+    "the maximum is not kept": (
+        SOLUTION.replace("weighted * rescale, score", "weighted * rescale, largest"),
+        "What is -inf - (-inf)?",
+    ),
+    "rescaled after adding": (
+        SOLUTION.replace(
+            "            if score > largest:\n                rescale = math.exp(largest - score)\n                total, weighted, largest = total * rescale, weighted * rescale, score\n            weight = math.exp(score - largest)\n            total += weight\n            weighted += weight * value\n",
+            "            largest = max(largest, score)\n            weight = math.exp(score - largest)\n            total += weight\n            weighted += weight * value\n",
+        ),
+        "sums relative to the same maximum, from the first score to the last?",
+    ),
+    "the mean of the means": (
+        "import math\n\ndef attention(tiles):\n    means = []\n    for tile in tiles:\n        seen = [entry for entry in tile if entry[0] > -math.inf]\n        if not seen:\n            continue\n        m = max(score for score, value in seen)\n        t = sum(math.exp(score - m) for score, value in seen)\n        means.append(sum(math.exp(score - m) * value for score, value in seen) / t)\n    return sum(means) / len(means)\n",
+        "a tile with larger scores weighs more",
+    ),
+    "no softmax at all": (
+        "def attention(tiles):\n    total = weighted = 0.0\n    for tile in tiles:\n        for score, value in tile:\n            total += 1\n            weighted += value\n    return weighted / total\n",
+        "the softmax weighs the values by their scores",
+    ),
+    "weighted by the scores": (
+        SOLUTION.replace("weight = math.exp(score - largest)", "weight = score"),
+        "sums relative to the same maximum, from the first score to the last?",
+    ),
+    "the value of the largest": (
+        "import math\n\ndef attention(tiles):\n    best = (-math.inf, 0.0)\n    for tile in tiles:\n        for score, value in tile:\n            if score > best[0]:\n                best = (score, value)\n    return best[1]\n",
+        "softmax gives the others their share",
+    ),
+    "score for value": (
+        SOLUTION.replace("weight * value", "weight * score"),
+        "sums relative to the same maximum, from the first score to the last?",
+    ),
+    "tiles by their place": (
+        SOLUTION.replace("for tile in tiles:", "for tile in [tiles[0], tiles[1]]:"),
+        "they come one after the other",
+    ),
+    "hidden scores as 0": (
+        SOLUTION.replace("                continue\n", "                score = 0.0\n"),
+        "Are both sums relative to the same maximum?",
+    ),
+    "both sums": (
+        SOLUTION.replace("return weighted / total", "return weighted, total"),
+        "divide the two sums",
+    ),
+    "turned over": (
+        SOLUTION.replace("weighted / total", "total / weighted"),
+        "divide the values' sum by the weights'",
+    ),
+    "nothing": (
+        SOLUTION.replace("    return weighted / total\n", "    weighted / total\n"),
+        "Does it end with a return?",
+    ),
+    "kept tiles": (
+        SOLUTION.replace(
+            "    for tile in tiles:\n",
+            "    kept = []\n    for tile in tiles:\n        kept.append(tile)\n        for old in kept[:-1]:\n            len(list(old))\n",
+        ),
+        "when the next tile is read, the one before is gone",
+    ),
 }
 
 CASES = (  # tiles of scores and values
@@ -84,6 +167,7 @@ CASES = (  # tiles of scores and values
     (((5.0, 1.0),), ((4.0, 2.0),), ((3.0, 3.0),)),
     (((9000.0, 1.0), (10000.0, 2.0)), ((9999.0, 3.0),)),
     (((-9000.0, 1.0),), ((-9001.0, 4.0),)),
+    (((10000.0, 1.0),), ((0.0, 5.0),)),
     (((-math.inf, 100.0), (1.0, 2.0)), ((-math.inf, 100.0), (2.0, 5.0))),
     (((-math.inf, 100.0), (-math.inf, 50.0)), ((0.0, 3.0),)),
 )
@@ -102,6 +186,11 @@ class Once:
             )
         self.begun = True
         return Tiles(self.tiles)
+
+    def __getitem__(self, place):
+        raise Slip(
+            f"No tile can be asked for by its place, as [{place}] does: they come one after the other."
+        )
 
 
 class Tiles:
@@ -162,11 +251,43 @@ def check(function):
         found, right = asked(function, tiles), wanted(tiles)
         if abs(found - right) > 1e-9 * max(1.0, abs(right)):
             raise Slip(
-                f"For the tiles {shown(tiles)}, the mean must be {right:.6g} and is {found:.6g}. Are both sums relative to the same maximum?",
+                f"For the tiles {shown(tiles)}, the mean must be {right:.6g} and is {found:.6g}. {why(tiles, found)}",
                 drawn(tiles, found),
             )
     words, picture = run(function)
     return f"Right, for {len(CASES)} rows, scores of 10,000 and hidden ones among them. {words}", picture
+
+
+def why(tiles, found):
+    """What this mean is of, if it is one that is often taken."""
+    seen = [entry for tile in tiles for entry in tile if entry[0] > -math.inf]
+    maximum, total, weighted = part(seen)
+    each = [part([entry for entry in tile if entry[0] > -math.inf]) for tile in tiles]
+    means = [one[2] / one[1] for one in each if one[1]]
+    flat = [value for tile in tiles for _, value in tile]
+    for value, words in (
+        (weighted, "This is the weighted sum: divide it by the sum of the weights."),
+        (
+            total / weighted if weighted else 0.0,
+            "This is turned over: divide the values' sum by the weights'.",
+        ),
+        (sum(flat) / len(flat), "This is the plain mean: the softmax weighs the values by their scores."),
+        (max(seen)[1], "This is the value of the largest score alone: softmax gives the others their share."),
+        (means[0], "This is the first tile's mean: all the tiles count."),
+        (means[-1], "This is the last tile's mean: what was summed before is lost."),
+        (
+            sum(means) / len(means),
+            "This is the mean of the tiles' means: a tile with larger scores weighs more.",
+        ),
+        (sum([score for score, _ in seen]), "These are scores, not values."),
+    ):
+        if abs(found - value) <= 1e-9 * max(1.0, abs(value)):
+            return words
+    if found > max(flat) or found < min(flat):
+        return "No mean lies outside of its values: are both sums rescaled by the same factor, when a new maximum comes?"
+    if len(seen) < len(flat):
+        return "A hidden score has no weight at all. Are both sums relative to the same maximum?"
+    return "Are both sums relative to the same maximum, from the first score to the last?"
 
 
 def wanted(tiles):
@@ -179,8 +300,9 @@ def wanted(tiles):
 def asked(function, tiles):
     """The mean by the reader's function."""
     found = function(Once(tiles))
-    if found is None:
-        raise Slip(f"{FUNCTION} gave None. Does it end with a return?")
+    something(found, FUNCTION)
+    if isinstance(found, (tuple, list)):
+        raise Slip(f"{FUNCTION} gave {shown(found)}; the mean is one number: divide the two sums.")
     if not number(found) or found != found:
         raise Slip(
             f"For the tiles {shown(tiles)}, {FUNCTION} gave {shown(found)}, which is no number. What is -inf - (-inf)?"

@@ -48,6 +48,32 @@ WRONG = {
     "a number": (SOLUTION.replace(PAIR, "2 * ranks - 1 - rank"), "must give a list"),
     "fractions": (SOLUTION.replace(PAIR, "[rank / 1, 2 * ranks - 1 - rank]"), "whole number"),
     "nothing": (SOLUTION.replace("return", "found ="), "Does it end with a return?"),
+    "the last one for all": (
+        SOLUTION.replace("2 * ranks - 1 - rank", "2 * ranks - 1"),
+        "each of the 8 chunks is held once",
+    ),
+    "its own twice": (SOLUTION.replace("2 * ranks - 1 - rank", "rank"), "each of the 8 chunks is held once"),
+    "its neighbour's": (
+        SOLUTION.replace("2 * ranks - 1 - rank", "(rank + 1) % (2 * ranks)"),
+        "each of the 8 chunks is held once",
+    ),
+    "counted from one": (
+        SOLUTION.replace("[rank, 2 * ranks - 1 - rank]", "[rank + 1, 2 * ranks - rank]"),
+        "they are numbered 0 to 7",
+    ),
+    "the second half in order": (
+        SOLUTION.replace("2 * ranks - 1 - rank", "ranks + rank"),
+        "132 would be enough",
+    ),
+    "below nothing": (SOLUTION.replace("2 * ranks - 1 - rank", "-1 - rank"), "they are numbered 0 to 7"),
+    "texts": (
+        SOLUTION.replace("[rank, 2 * ranks - 1 - rank]", "[str(rank), str(2 * ranks - 1 - rank)]"),
+        "they are numbered 0 to 7",
+    ),
+    "all of them": (
+        SOLUTION.replace("[rank, 2 * ranks - 1 - rank]", "list(range(2 * ranks))"),
+        "each rank holds two chunks",
+    ),
 }
 
 RINGS = (4, 2, 3, 8, 1, 5)

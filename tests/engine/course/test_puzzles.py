@@ -34,7 +34,7 @@ def test_it_has_all_that_a_puzzle_needs(name):
         (puzzle.TITLE, puzzle.STATEMENT.strip(), puzzle.OPEN, puzzle.__doc__)
     )
     assert f"def {puzzle.FUNCTION}(" in puzzle.START and f"def {puzzle.FUNCTION}(" in puzzle.SOLUTION
-    assert puzzle.START != puzzle.SOLUTION and "\t" not in puzzle.START and len(puzzle.WRONG) >= 7
+    assert puzzle.START != puzzle.SOLUTION and "\t" not in puzzle.START and len(puzzle.WRONG) >= 20
     assert all(len(line) <= 100 for line in puzzle.START.splitlines())
 
 

@@ -13,13 +13,20 @@ CASES = launch_cases.cases()
 # what is judged wrongly, with the reason: a fault that is mended leaves this list, and no other may join it
 # unseen
 KEPT = "vLLM before 0.6.3 counted what PyTorch's allocator had kept as used"
+# where a cache is far off: all three are vLLM with tensor ranks, two of versions that count so (with one rank
+# the same versions are within 9 %), one of a version that profiled the model before it was compiled
+APART = {
+    "vllm-6.7b-two-t4": KEPT,
+    "vllm-llama2-70b-four-a100": KEPT,
+    "vllm-235b-h100": "vllm-project/vllm#19312",
+}
 WRONG = {
-    "llama-7b-v100-zero2": "PyTorch's own Adam takes a temporary as large as a rank's fp32 share",
     "vllm-6.7b-two-t4": KEPT,
     "vllm-33b-two-l40": KEPT,
     "titan-16b-moe": "what checkpointing by operator keeps of experts is counted roughly",
 }
-LEAST_RIGHT, MOST_MEMORY, MOST_CACHE = 0.9, 0.12, 0.27  # the aim is 0.9, 0.12 and 0.12
+LEAST_RIGHT, MOST_MEMORY, MOST_CACHE = 0.9, 0.12, 0.27
+MOST_OTHER_CACHE = 0.07  # of those that are not apart
 
 
 def report(name: str) -> Report:
@@ -71,4 +78,7 @@ def test_the_rate_of_right_verdicts_and_the_errors(capsys):
     with capsys.disabled():
         print("\n" + "\n".join(rows))
     assert right >= LEAST_RIGHT and mean(memory) <= MOST_MEMORY and mean(cache) <= MOST_CACHE
+    others = [abs(error) for name, error in columns[1].items() if name not in APART]
+    assert mean(others) <= MOST_OTHER_CACHE and max(others) < 0.15
+    assert all(columns[1][name] > 0.4 for name in APART)  # one that is mended leaves the list
     assert all(abs(error) < 0.02 for error in errors("weights_gib").values())

@@ -56,7 +56,8 @@ def launches(draw, framework: str, keys=MODELS):
         if cut
         else draw(st.sampled_from(["none", "full"]))
     )
-    some = draw(st.sampled_from([0, 0, chunks])) if recompute == "full" and cut else 0
+    fewer = recompute == "full" and cut and chunks < m.layers // pp  # than all, which are 0
+    some = draw(st.sampled_from([0, 0, chunks])) if fewer else 0
     expert_tp = tp if m.experts else 1
     ep = divisor(draw, m.experts, 8) if m.experts and cut else 1
     a = Layout(gpus, tp, pp, cp, ep, zero, micro, recompute, schedule, chunks, expert_tp, 0, some)
@@ -133,6 +134,23 @@ def test_megatron_s_arguments(one):
     if losses:
         told = " ".join(losses)
         assert ("no schedule" in told) == (one.layout.schedule not in ("1f1b", "interleaved"))
+
+
+@QUICK
+@given(launches("bridge"))
+def test_megatron_bridge_s_overrides(one):
+    """The recipe brings the model, so nothing of it is lost."""
+    text = planned.written(one, one.layout)
+    after = read(text, one.gpus)
+    losses = [line for line in text.splitlines() if line.startswith("#")]
+    if not losses:
+        same(one, after)
+        return
+    assert shape(after.model) == shape(one.model) and after.job.seq == one.job.seq
+    kept = ("tp", "pp", "cp", "ep", "expert_tp", "micro_batch", "zero", "recompute")
+    assert [getattr(after.layout, n) for n in kept] == [getattr(one.layout, n) for n in kept]
+    told = " ".join(losses)
+    assert ("no schedule" in told) == (one.layout.schedule not in ("1f1b", "interleaved"))
 
 
 @QUICK
@@ -219,6 +237,11 @@ LOST = {
         ("megatron", "llama3.1-405b", Layout(2048, 8, 16, schedule="interleaved", interleave=8)),
         ("megatron", "deepseek-v3", Layout(2048, 1, 16, ep=64, recompute="layernorm+mla_up_proj")),
         ("megatron", "llama3.1-70b", Layout(64, 4, 8, first_layers=7, last_layers=7, recompute="layernorm")),
+        ("bridge", "llama3.1-70b", Layout(512, 8, 4, zero=1, micro_batch=2)),
+        ("bridge", "llama3.1-405b", Layout(2048, 8, 16, schedule="interleaved", interleave=8)),
+        ("bridge", "deepseek-v3", Layout(2048, 1, 16, ep=64, recompute="layernorm+mla_up_proj")),
+        ("bridge", "llama3.1-70b", Layout(64, 4, 8, first_layers=7, last_layers=7, recompute="layernorm")),
+        ("bridge", "llama3.1-8b", Layout(64, zero=3, micro_batch=2)),
         ("torchtitan", "llama3.1-8b", Layout(64, zero=3, micro_batch=2)),
         ("torchtitan", "llama3.1-8b", Layout(64, zero=3, shard=8)),
         ("torchtitan", "llama3.1-405b", Layout(512, 8, 8, zero=3, recompute="full")),

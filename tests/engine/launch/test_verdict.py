@@ -413,3 +413,38 @@ def test_pytorch_s_own_loss_keeps_more_than_a_library_s():
     assert memory.loss_bytes(m, 8192, 2, pytorch=True) == 12 * logits
     assert memory.loss_bytes(m, 8192, 2, 8, pytorch=True) == 2 * logits
     assert memory.loss_bytes(m, 8192, 2, loss="fused", pytorch=True) == 2 * logits
+
+
+LLAMA_FACTORY = """### model
+model_name_or_path: /data/llm/Meta-Llama-3-8B-Instruct
+finetuning_type: full
+deepspeed: examples/deepspeed/ds_z3_config.json
+cutoff_len: 1024
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 2
+fp16: true
+"""
+
+
+def test_a_deepspeed_file_that_is_not_there_is_taken_by_its_name():
+    """hiyouga/LlamaFactory#5977: eight RTX 3090 run out of memory with this file, and no smaller batch is
+    left."""
+    report = engine.check_launch(LLAMA_FACTORY, "rtx3090", 8)
+    layout, assumed = report.launch.layout, {one.name: one.why for one in report.assumed}
+    assert (layout.zero, layout.recompute) == (3, "full") and "ds_z3_config.json" in assumed["zero"]
+    assert report.verdict == verdict.TOO_LARGE and report.parts["adam_step"] > 0
+    assert not report.changes and report.best is None
+    assert shown.NO_EDIT in shown.lines(report)
+    unsaid = engine.check_launch(LLAMA_FACTORY.replace("ds_z3_config", "mine"), "rtx3090", 8)
+    assert "mine.json is not among these texts" in {one.name: one.why for one in unsaid.assumed}["zero"]
+    offloaded = engine.check_launch(LLAMA_FACTORY.replace("z3", "z3_offload"), "rtx3090", 8)
+    assert offloaded.verdict == verdict.UNKNOWN
+
+
+def test_a_model_takes_as_many_tokens_as_its_config_or_its_name_says():
+    coder = engine.check_launch("vllm serve Qwen/Qwen3-Coder-30B-A3B-Instruct-FP8", "h100-sxm")
+    assert coder.launch.server.longest == 262144
+    config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, '
+    config += '"intermediate_size": 256, "vocab_size": 1000, "max_position_embeddings": 16384}'
+    own = engine.check_launch({"run.sh": "vllm serve mine/own", "config.json": config}, "h100-sxm")
+    assert own.launch.server.longest == 16384

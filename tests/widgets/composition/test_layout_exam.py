@@ -183,7 +183,8 @@ def test_before_it_is_handed_in_the_picture_has_the_reader_s_own_words_alone():
     assert (shown["memories"]["right"] < -1).all() and (shown["times"]["right"] < -1).all()
     assert shown["estimate"]["share"] == pytest.approx(60 / 84.8, rel=1e-3)
     assert shown["estimate"]["x"] / shown["estimate"]["limit"] == pytest.approx(shown["estimate"]["share"])
-    assert all(title.endswith("hidden until you hand in") for title in shown["rows"]["title"])
+    assert shown["blanks"]["text"] == ["?"] * 4 and shown["standing"]["step"].startswith("3. Hand in")
+    assert shown["rows"]["title"] == ["yours", "the planner’s"] * 2
     assert (shown["blanks"]["right"] == 1).all()
     assert (READ.shown(**ANSWERS, handed_in="on")["parts"]["blanks"]["right"] < -1).all()
 

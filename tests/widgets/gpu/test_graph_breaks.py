@@ -83,3 +83,12 @@ def test_nothing_lies_below_the_picture(each):
 def test_halves_do_not_meet():
     (_, left_end), (right_start, _) = listing.HALVES
     assert left_end < right_start and graph_trace.CALLS == 12
+
+
+def test_the_headings_count_the_graphs_and_the_strip_says_only_what_is_in_it():
+    headings = shown()["parts"]["headings"]
+    assert headings["text"] == ["as written: 4 graphs", "mended: 1 graph"]
+    assert headings["told"] == ["12 calls: 1 compiles (C), 11 reuse (r)"] * 2
+    late = shown(example="counter", call=9)["parts"]["headings"]
+    assert late["text"][0] == "as written: no graph: eager"
+    assert late["told_short"][0] == "8 compile (C), 4 run eagerly (e)"

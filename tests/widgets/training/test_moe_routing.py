@@ -108,3 +108,13 @@ def test_the_layer_is_the_engine_s():
     assert widget.layer_s() == pytest.approx(
         sum(experts.layer(block, 4096, 8, widget.machine, 8, False, False, most))
     )
+
+
+def test_what_is_dropped_and_how_long_the_average_waits_stand_at_their_marks():
+    assert part("drop")["text"] == f"{text('lost')} of all choices are dropped"
+    assert part("drop", capacity_factor=4)["text"] == "nothing is dropped"
+    times, idle = part("times"), part("idle")
+    waits = times["waited"][1] - times["computed"][1]
+    assert idle["wide"] == f"idle {100 * waits:.0f} %" and idle["narrow"] == f"{100 * waits:.0f} %"
+    assert times["computed"][1] < idle["x"] < times["waited"][1]
+    assert part("idle", skew=0, balancing="loss")["narrow"] == ""

@@ -11,7 +11,8 @@ import numpy as np
 
 from engine.base.types import Real
 
-FIRST_LINE = 2.7  # after the heading and the strip of calls
+STRIP, TOLD = 1.15, 2.15  # of calls, and what is said of them
+FIRST_LINE = 3.5  # after these
 HALVES = ((0.0, 48.6), (51.4, 100.0))
 GAP = 0.9  # between items below one another
 NEXT = 1.3  # from the second heading to its first line
@@ -68,7 +69,7 @@ def strip(count: int, halves: Sequence[tuple[float, float]] = HALVES) -> dict:
         "left": left,
         "right": left + 0.93 * width,
         "x": left + 0.465 * width,
-        **heights(np.full(len(left), 1.15)),
+        **heights(np.full(len(left), STRIP)),
     }
 
 

@@ -1,7 +1,7 @@
 """The HTTP headers that a host of the course should send with every answer: written once, for each way of
 serving.
 
-- ``panel serve``: ``of(path, versioned)`` (widgets/kit/server/plugin.py)
+- ``panel serve``: ``of(path, versioned)`` (widgets/kit/server/pages.py)
 - nginx: ``build/headers.conf``, included by deploy/nginx/nginx.conf
 - hosts that read a ``_headers`` file (Netlify, Cloudflare Pages): ``build/static/_headers``
 - hosts that take no headers at all (GitHub Pages): a meta element in each page, which can carry the content
@@ -104,6 +104,12 @@ def of(path: str, versioned: bool) -> dict[str, str]:
     return found | {"Cache-Control": KEPT if versioned or re.search(HASHED, path) else ASKED_AGAIN}
 
 
+def below_any(page: str) -> str:
+    """The folder of a page that lies in another's folder, for any of these: /04-data-parallel/slides/ ->
+    /:page/slides/. Hosts take a hundred rules, and match one name by such a placeholder."""
+    return re.sub(r"^/[^/]+/(?=[^/])", "/:page/", page)
+
+
 def underscore(pages: list[str]) -> str:
     """The headers as a ``_headers`` file, given the folders of all pages. A second policy can only narrow the
     first, so each page is given its own, and none stands for all: the frame's allows more."""
@@ -117,7 +123,7 @@ def underscore(pages: list[str]) -> str:
         "/assets/stylesheets/*": {"Cache-Control": KEPT},
         f"/{FRAME}": {"Content-Security-Policy": OF_THE_FRAME + framed},
     }
-    for page in pages:
+    for page in dict.fromkeys(map(below_any, pages)):
         own = page.strip("/") in all_widgets()
         rules[page] = {"Content-Security-Policy": POLICY + ("" if own else framed)}
     return "".join(

@@ -1,6 +1,6 @@
-// Modules of Python's library, as far as the engine's reader of launch files calls them: by name, for python.js.
+// Modules of Python's library, as far as what a page runs of the engine calls them: by name, for python.js.
 import {
-  $Dict, $FIELDS, $Tuple, $class, $dict, $f, $key, $module, $modules, $mul, $add, $py_ArithmeticError, $py_ValueError, $py_hasattr, $py_sorted, $replaced, $same, $setattr, $true, $tuple,
+  $Dict, $FIELDS, $Tuple, $class, $dict, $f, $key, $lt, $module, $modules, $mul, $add, $py_ArithmeticError, $py_ValueError, $py_hasattr, $py_sorted, $replaced, $same, $setattr, $true, $tuple,
 } from "./python.js";
 
 const fault = $py_ValueError;
@@ -53,7 +53,25 @@ const remembered = most => way => {
   return found;
 };
 $module("functools", { $lru_cache: $f(most => remembered(most ?? 128n), ["maxsize"]), $cache: remembered(null), $wraps: other => way => like(way, other) });
-$module("statistics", { $median: of => { const all = $py_sorted(of), half = all.length >> 1; return all.length % 2 ? all[half] : $mul(0.5, $add(all[half - 1], all[half])); } });
+// The normal distribution's quantiles: Wichura's algorithm AS 241, as Python has it.
+const HORNER = (r, ...of) => of.reduce((sum, each) => sum * r + each, 0);
+function quantile(p) {
+  if (!(p > 0 && p < 1)) throw fault("p must be in the range 0.0 < p < 1.0");
+  const q = p - 0.5;
+  if (Math.abs(q) <= 0.425) {
+    const r = 0.180625 - q * q;
+    return HORNER(r, 2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4, 1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080) * q
+      / HORNER(r, 5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4, 5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1);
+  }
+  const r = Math.sqrt(-Math.log(q <= 0 ? p : 1 - p));
+  const x = r <= 5
+    ? HORNER(r - 1.6, 7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258, 3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734)
+      / HORNER(r - 1.6, 1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1, 6.89767334985100004550e-1, 1.67638483018380384940, 2.05319162663775882187, 1)
+    : HORNER(r - 5, 2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2, 2.96560571828504891230e-1, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720)
+      / HORNER(r - 5, 2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4, 1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1);
+  return q < 0 ? -x : x;
+}
+$module("statistics", { $NormalDist: () => ({ $inv_cdf: quantile }), $median: of => { const all = $py_sorted(of), half = all.length >> 1; return all.length % 2 ? all[half] : $mul(0.5, $add(all[half - 1], all[half])); } });
 $module("dataclasses", {
   $replace: $f((one, changes) => $replaced(one, changes), ["one"], true), $fields: kind => $tuple((kind.$class ? kind : kind.constructor.$made)[$FIELDS].map(name => ({ $name: name }))),
   $MISSING: {}, $is_dataclass: kind => Boolean(kind?.[$FIELDS]),
@@ -63,7 +81,12 @@ $module("contextvars", { $ContextVar: $f((name, value) => ({ $get: () => value, 
 $module("time", { $perf_counter: () => performance.now() / 1000 });
 $module("types", { $SimpleNamespace: $f(names => { const found = {}; for (const [name, value] of names.map.values()) $setattr(found, name, value); return found; }, [], true) });
 $module("bisect", { $bisect_left(of, what) { let low = 0, high = of.length; while (low < high) { const middle = (low + high) >> 1; if (of[middle] < what) low = middle + 1; else high = middle; } return BigInt(low); } });
-$module("heapq", { $nsmallest: (count, of) => $py_sorted(of).slice(0, Number(count)) });
+// A heap is kept in order, which gives the same as Python's where no two entries are equal.
+const before = (heap, one) => { let low = 0, high = heap.length; while (low < high) { const middle = (low + high) >> 1; if ($lt(heap[middle], one)) low = middle + 1; else high = middle; } return low; };
+$module("heapq", {
+  $nsmallest: (count, of) => $py_sorted(of).slice(0, Number(count)), $heapify: of => { of.splice(0, of.length, ...$py_sorted(of)); return null; },
+  $heappop: of => of.shift(), $heappush: (of, one) => { of.splice(before(of, one), 0, one); return null; },
+});
 
 // -- texts: re, decimal, difflib, json -----------------------------------------------------------------------------------------
 $module("re", {
@@ -240,7 +263,7 @@ $module("engine.catalog.files", {
 });
 $module("engine.base.program", {
   $program: $f(outputs => way => {
-    const plain = value => Array.isArray(value) ? value.map(plain) : real(value);
+    const plain = value => Array.isArray(value) ? value.map(plain) : value?.data ? [...value.data] : real(value);
     return like((...given) => {
       const found = way(...given.map(plain));
       for (const pair of found.map.values()) {
@@ -250,8 +273,14 @@ $module("engine.base.program", {
       return found;
     }, way);
   }, [], true),
-  $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
+  $in_page: loops => () => loops, $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
 });
+// A function that the widgets' compiler has written: over plain numbers and lists of them.
+const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Tuple ? value.all().map(numbers) : value?.data ? [...value.data] : value;
+export const $compiled = way => (...given) => {
+  const found = way(...given.map(numbers));
+  return found !== null && typeof found === "object" && !Array.isArray(found) ? $dict(Object.entries(found)) : found;
+};
 
 // -- numpy for single numbers ----------------------------------------------------------------------------------------------------
 const pick = way => (a, b) => { const [x, y] = [real(a), real(b)]; return Number.isNaN(x) || Number.isNaN(y) ? NaN : way(x, y); };

@@ -139,11 +139,13 @@ method("$min", function (axis) { return whole(this, axis, Math.min, Infinity); }
 const isCut = key => key && typeof key === "object" && "low" in key && "step" in key;
 function chosen(of, key) {
   const keys = key instanceof $Tuple ? [...key] : [key];
+  if (keys.length === 1 && keys[0] instanceof NdArray && keys[0].kind === "b" && keys[0].dims.length > 1) return chosen(of.$ravel(), keys[0].$ravel());
   if (keys.length === 1 && keys[0] instanceof NdArray && keys[0].kind === "b") return taken(of, keys[0].data.reduce((found, value, i) => (value && found.push(i), found), []));
-  if (keys.length === 1 && keys[0] instanceof NdArray) return taken(of, [...keys[0].data]);
-  if (keys.length > 1 && keys.every(each => each instanceof NdArray)) {
-    const places = Array.from(keys[0].data, (_, i) => keys.reduce((at, each, d) => at * of.dims[d] + each.data[i], 0));
-    return new NdArray(Float64Array.from(places, at => of.data[at]), [places.length], of.kind);
+  if (keys.length === 1 && keys[0] instanceof NdArray) return taken(of, keys[0].data, keys[0].dims);
+  if (keys.length > 1 && keys.length === of.dims.length && keys.some(each => each instanceof NdArray) && keys.every(each => each instanceof NdArray || typeof each === "bigint")) {
+    const each = keys.map(key => array(key)), dims = together(...each), found = new Float64Array(size(dims)), by = of.dims.map((_, d) => size(of.dims.slice(d + 1)));
+    each.forEach((key, d) => rows(dims, [key], (o, n, [i], [s]) => { for (let k = 0; k < n; k++, i += s) found[o + k] += (key.data[i] < 0 ? key.data[i] + of.dims[d] : key.data[i]) * by[d]; }));
+    return new NdArray(found.map(at => of.data[at]), dims, of.kind);
   }
   const dims = [], from = [];
   let axis = 0, base = 0;
@@ -171,10 +173,18 @@ function chosen(of, key) {
   }
   return dims.length ? new NdArray(found, dims, of.kind) : out(found[0], of.kind);
 }
-function taken(of, places) {
+function taken(of, places, dims = [places.length]) {
   const step = size(of.dims.slice(1)), found = new Float64Array(places.length * step);
-  places.forEach((place, i) => found.set(of.data.subarray(place * step, (place + 1) * step), i * step));
-  return new NdArray(found, [places.length, ...of.dims.slice(1)], of.kind);
+  if (step === 1) for (let i = 0; i < found.length; i++) found[i] = of.data[places[i]];
+  else places.forEach((place, i) => found.set(of.data.subarray(place * step, (place + 1) * step), i * step));
+  return new NdArray(found, [...dims, ...of.dims.slice(1)], of.kind);
+}
+
+// The value at a percentile, linearly between its neighbours or the higher of them; ``values`` are sorted where they are.
+function quantile(values, percent, higher) {
+  values.sort();
+  const at = (values.length - 1) * Number(percent) / 100, low = values[Math.floor(at)], high = values[Math.ceil(at)], share = at - Math.floor(at);
+  return higher ? high : share === 0 || low === high ? low : low + (high - low) * share;
 }
 
 // -- numpy's functions ------------------------------------------------------------------------------------------------------------
@@ -200,13 +210,13 @@ Object.assign(plain, {
   $zeros: dims => { const each = [...dims].map(Number); return new NdArray(new Float64Array(size(each)), each, "f"); },
   $broadcast_to: (of, shape) => { const x = array(of), dims = [...shape].map(Number), found = new Float64Array(size(dims)); rows(dims, [x], (o, n, [i], [s]) => { for (let k = 0; k < n; k++, i += s) found[o + k] = x.data[i]; }); return new NdArray(found, dims, x.kind); },
   $broadcast_arrays: (...several) => { const all = several.map(each => array(each)), dims = together(...all); return all.map(each => plain.$broadcast_to(each, dims)); },
-  $concatenate: (several, axis = 0n) => {
+  $concatenate: $f((several, axis = 0n) => {
     const all = several.map(each => array(each)), d = Number(axis) < 0 ? Number(axis) + all[0].dims.length : Number(axis), inner = size(all[0].dims.slice(d + 1)), outer = size(all[0].dims.slice(0, d));
     const dims = [...all[0].dims]; dims[d] = all.reduce((sum, each) => sum + each.dims[d], 0);
     const found = new Float64Array(size(dims)); let begin = 0;
     for (const each of all) { const run = each.dims[d] * inner; for (let o = 0; o < outer; o++) found.set(each.data.subarray(o * run, (o + 1) * run), o * dims[d] * inner + begin); begin += run; }
     return new NdArray(found, dims, all[0].kind);
-  },
+  }, ["several", "axis"]),
   $stack: $f((several, axis = 0n) => { const all = plain.$broadcast_arrays(...several); return Number(axis) === 0 ? array(all) : plain.$concatenate(all.map(each => new NdArray(each.data, [...each.dims, 1], each.kind)), -1n); }, ["several", "axis"]),
   $column_stack: several => plain.$concatenate(several.map(each => each.dims.length === 1 ? each.$reshape(-1n, 1n) : each), 1n),
   $append: (first, rest) => { const x = array(first), y = array(rest); return new NdArray(Float64Array.of(...x.data, ...y.data), [x.data.length + y.data.length], y.kind); },
@@ -214,6 +224,20 @@ Object.assign(plain, {
   $lexsort: several => { const all = [...several].map(each => array(each)).reverse(), n = all[0].data.length, order = Array.from({ length: n }, (_, i) => i); order.sort((a, b) => { for (const each of all) { const by = each.data[a] - each.data[b]; if (by || Number.isNaN(by)) return each.data[a] === each.data[b] ? 0 : each.data[a] < each.data[b] ? -1 : 1; } return 0; }); return new NdArray(Float64Array.from(order), [n], "i"); },
   $nonzero: of => { const places = of.dims.map(() => []); of.data.forEach((value, i) => { if (value) { let rest = i; for (let d = of.dims.length - 1; d >= 0; d--) { places[d].push(rest % of.dims[d]); rest = Math.floor(rest / of.dims[d]); } } }); return $tuple(places.map(each => new NdArray(Float64Array.from(each), [each.length], "i"))); },
   $count_nonzero: of => BigInt(array(of).data.reduce((sum, value) => sum + (value ? 1 : 0), 0)),
+  $exp: lifted("$exp", of => one(of, Math.exp, "f")), $expm1: lifted("$expm1", of => one(of, Math.expm1, "f")), $abs: of => any(of) ? one(of, Math.abs) : Math.abs(Number(of)), $round: of => one(of, value => { const low = Math.floor(value), over = value - low; return over > 0.5 || (over === 0.5 && low % 2) ? low + 1 : low; }, "f"),
+  $reshape: (of, dims) => array(of).$reshape(dims),
+  $unique: of => { const data = Float64Array.from(new Set(array(of).data)).sort(); return new NdArray(data, [data.length], of.kind); },
+  $isnan: of => one(of, value => Number.isNaN(value) ? 1 : 0, "b"), $zeros_like: of => new NdArray(new Float64Array(of.data.length), of.dims, of.kind),
+  $full: (dims, value) => { const each = dims instanceof $Tuple ? [...dims].map(Number) : [Number(dims)], like = array(value); return new NdArray(new Float64Array(size(each)).fill(like.data[0]), each, like.kind); },
+  $errstate: $f(() => ({ $__enter__() { return this; }, $__exit__: () => null }), [], true),
+  $clip: (of, low, high) => two("minimum", two("maximum", of, low), high),
+  $searchsorted: (known, of) => one(of, value => { let low = 0, high = known.data.length; while (low < high) { const middle = (low + high) >> 1; if (known.data[middle] < value) low = middle + 1; else high = middle; } return low; }, "i"),
+  $mean: $f((of, axis) => { const x = array(of, "f"), sum = whole(x, axis, (a, b) => a + b, 0); return axis === undefined ? sum / x.data.length : one(sum, value => value / x.dims.at(Number(axis))); }, ["of", "axis"]),
+  $std: $f((of, ddof = 0n) => { const x = array(of, "f").data, mean = x.reduce((a, b) => a + b, 0) / x.length; return Math.sqrt(x.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (x.length - Number(ddof))); }, ["of", "ddof"]),
+  $percentile: $f((of, percent, method = "linear") => quantile(array(of).data.slice(), percent, method === "higher"), ["of", "percent", "method"]),
+  $nanmedian: of => quantile(array(of).data.filter(value => !Number.isNaN(value)), 50, false),
+  $array_split: (of, parts) => { const n = of.data.length, each = Math.floor(n / Number(parts)), more = n % Number(parts); let at = 0; return Array.from({ length: Number(parts) }, (_, i) => { const data = of.data.subarray(at, at += each + (i < more ? 1 : 0)); return new NdArray(data, [data.length], of.kind); }); },
+  $geomspace: (low, high, count) => { const [a, b, n] = [low, high, count].map(Number); return new NdArray(Float64Array.from({ length: n }, (_, i) => i === n - 1 ? b : 10 ** (Math.log10(a) + (Math.log10(b) - Math.log10(a)) * i / (n - 1))), [n], "f"); },
   $isin: (of, some) => { const known = new Set([...some].map(Number)); return one(of, value => known.has(value) ? 1 : 0, "b"); },
   $remainder: (a, b) => two("mod", a, b), $max: of => array(of).$max(), $min: of => array(of).$min(),
   $unravel_index: (place, shape) => { let rest = Number(place); const dims = [...shape].map(Number), found = []; for (let d = dims.length - 1; d >= 0; d--) { found.unshift(BigInt(rest % dims[d])); rest = Math.floor(rest / dims[d]); } return $tuple(found); },

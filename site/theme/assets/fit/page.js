@@ -1,6 +1,6 @@
 // Will it fit? The reader's files on the left, what can be said of them on the right, and their lines with what was read below.
 import { fromAddress, LONGEST_LINK, toAddress } from "./link.js";
-import { element, lines, report } from "./report.js";
+import { element, held, lines, report } from "./report.js";
 
 const PAUSE_MS = 300;      // after the last key
 const LIMIT_MS = 20_000;   // for a verdict; nothing that a person launches takes a tenth of it
@@ -153,10 +153,12 @@ class Page {
     this.edits = found.edits;
     this.say(found.headline);
     this.place.dataset.verdict = found.verdict;
+    const back = held(this.place);
     this.$("found").replaceChildren(...report(found, done, edit => this.change(edit)));
     const mend = { line: (...what) => this.correct(...what), assumed: (name, value) => this.running?.postMessage({ id: this.asked, ...this.sent, correct: { name, value } }) };
     this.$("lines").replaceChildren(...lines(this.sent.files, found, mend));
     this.$("lines").hidden = this.$("take").hidden = false;
+    back();
   }
   correct(name, number, said) {  // one line of a file, as it was corrected below
     const at = this.sent.files.findIndex(([each]) => each === name), card = this.cards.filter(each => this.textOf(each).trim())[at], area = card?.querySelector("textarea");

@@ -407,10 +407,12 @@ export function $format(value, spec) {
 }
 
 // -- functions that Python has without an import -------------------------------------------------------------------------------------
+// What cannot be printed, as Python's repr writes it: controls, marks of direction, lone surrogates, spaces but the plain one.
+const escaped = code => code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
 export function $py_repr(value) {
   if (typeof value === "string") {
     const quote = value.includes("'") && !value.includes('"') ? '"' : "'";
-    const inside = value.replace(/[\\\n\r\t\x00-\x1f\x7f-\xa0\xad]/g, c => ({ "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" })[c] ?? `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`);
+    const inside = value.replace(/[\\\p{C}\p{Z}]/gu, c => c === " " ? c : ({ "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" })[c] ?? escaped(c.codePointAt(0)));
     return quote + (quote === "'" ? inside.replaceAll("'", "\\'") : inside) + quote;
   }
   if (typeof value === "number") return realText(value);

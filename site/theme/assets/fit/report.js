@@ -1,7 +1,7 @@
 // What is said of a launch, as elements of the page.
 const GIB = 2 ** 30;
 const gib = bytes => `${(bytes / GIB).toFixed(1)} GiB`;
-const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", overhead: "framework's own", cache: "cache" };
+const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", cache: "cache" };
 
 export function element(kind, properties = {}, ...children) {
   const made = Object.assign(document.createElement(kind), properties);
@@ -30,10 +30,12 @@ export function report(found, done, change) {
     parts.push(heading("The best changes"));
     parts.push(element("ol", { className: "fit-changes" }, ...found.changes.map((each, at) => {
       const make = element("button", { type: "button", textContent: "Make this change" });
+      make.dataset.place = `change ${at}`;
       make.addEventListener("click", () => change(found.edits[at]));
       return element("li", {}, element("b", { textContent: found.gains[at] }), element("pre", {}, element("code", { textContent: each.lines.join("\n") })), make);
     })));
   } else if (done && found.memory_bytes && found.verdict === "fits") parts.push(heading("The best changes"), element("p", { textContent: "No single edit makes it faster by more than a hundredth and still fits." }));
+  else if (done && found.noEdit) parts.push(heading("The best changes"), element("p", { textContent: found.noEdit }));
   if (found.bestHeadline) parts.push(element("details", { className: "fit-best" }, element("summary", { textContent: found.bestHeadline }), element("pre", {}, element("code", { textContent: found.bestText.trim() }))));
   if (!done && found.memory_bytes) parts.push(element("p", { className: "fit-wait", textContent: "Looking for better ones …" }));
   return parts;
@@ -68,6 +70,8 @@ function memory(found) {
   return words;
 }
 
+const SHORT = { forward: "fwd", backward: "bwd" };  // where many passes stand side by side
+
 // The memory of a step as PyTorch's own viewer draws it: up through the forward passes, down through the backward ones.
 function overStep(found) {
   const { moments, drawn, micro_batches: all, beside_bytes: beside } = found.over, limit = found.capacity_bytes - beside;
@@ -78,7 +82,7 @@ function overStep(found) {
   const from = moments.at(-1)[2];
   const drawing = `<svg viewBox="0 0 ${wide} ${high}" preserveAspectRatio="none" aria-hidden="true"><path class="fit-saw" d="M0 ${high}L0 ${y(from)}${saw}L${wide} ${high}Z"/><path class="fit-reserved" d="${kept}"/><path class="fit-limit" d="M0 ${y(limit)}L${wide} ${y(limit)}"/></svg>`;
   const picture = element("div", { className: "fit-over", role: "img", ariaLabel: `Memory over one step: ${found.overWords}`, innerHTML: drawing });
-  const names = moments.length > 8 ? [] : [element("p", { className: "fit-passes" }, ...moments.map(([what]) => element("span", { textContent: drawn > 1 ? what : what.split(" ")[0] })))];
+  const names = moments.length > 8 ? [] : [element("p", { className: "fit-passes" }, ...moments.map(([what]) => element("span", { textContent: drawn < 2 ? what.split(" ")[0] : moments.length > 5 ? SHORT[what.split(" ")[0]]?.concat(what.slice(what.indexOf(" "))) ?? "step" : what })))];
   const first = drawn < all ? ` Drawn are the first ${drawn} of ${all} micro-batches of a step, and its end.` : "";
   const key = element("p", { className: "fit-key" }, element("i", { className: "fit-saw" }), "allocated ", element("i", { className: "fit-reserved" }), "reserved ", element("i", { className: "fit-limit" }), `what PyTorch may have, ${gib(limit)}`);
   const record = element("details", {}, element("summary", { textContent: "See it on your own GPU" }), element("pre", {}, element("code", { textContent: 'torch.cuda.memory._record_memory_history()\n…  # two steps\ntorch.cuda.memory._dump_snapshot("snapshot.pickle")' })), element("p", { textContent: "Open the file at pytorch.org/memory_viz: its active memory timeline is what is drawn here." }));
@@ -103,12 +107,12 @@ export function lines(files, found, mend) {
   for (const [name, text] of files) {
     const all = text.length > 200_000 ? [] : text.split("\n").slice(0, 5000), near = new Set();
     all.forEach((_, i) => { if (all.length <= MOST || notes.has(`${name}\n${i + 1}`)) for (let k = i - AROUND; k <= i + AROUND; k++) near.add(k); });
-    const rows = all.flatMap((words, i) => near.has(i) && (words.trim() || i < all.length - 1) ? [row(i + 1, words, notes.get(`${name}\n${i + 1}`) ?? [], said => mend.line(name, i + 1, said))] : []);
+    const rows = all.flatMap((words, i) => near.has(i) && (words.trim() || i < all.length - 1) ? [row(i + 1, words, notes.get(`${name}\n${i + 1}`) ?? [], `${name} ${i + 1}`, said => mend.line(name, i + 1, said))] : []);
     if (rows.length) parts.push(element("div", { className: "fit-table", tabIndex: 0, role: "region", ariaLabel: `${name}, line by line` }, element("table", { className: "fit-text" }, element("caption", { textContent: name }), element("tbody", {}, ...rows))));
   }
   const assumed = found.assumed.map(({ name, value, why }, at) => {
     const said = String(value), open = found.open[at];
-    const shown = open ? [`${name} `, typed(said, `${name}, which is assumed`, each => mend.assumed(name, each))] : [`${name} ${said}`];
+    const shown = open ? [`${name} `, typed(said, `${name}, which is assumed`, `assumed ${name}`, each => mend.assumed(name, each))] : [`${name} ${said}`];
     return element("li", {}, element("b", {}, ...shown), `: ${why}`);
   });
   if (assumed.length) parts.push(element("h3", { textContent: "Assumed, where no line says" }), element("ul", { className: "fit-assumed" }, ...assumed));
@@ -117,22 +121,43 @@ export function lines(files, found, mend) {
   return parts;
 }
 const SIGNS = { read: "→", ignored: "ignored:", wrong: "!" };
-function row(number, words, notes, changed) {
+function row(number, words, notes, place, changed) {
   const said = notes.map(([kind, each]) => element("span", { className: `fit-${kind}`, textContent: `${SIGNS[kind]} ${each}` }));
-  const text = notes.length ? typed(words, `Line ${number}`, changed) : element("code", { textContent: words });
+  const text = notes.length ? typed(words, `Line ${number}`, place, changed) : element("code", { textContent: words });
   return element("tr", {}, element("td", { textContent: number }), element("td", {}, text), element("td", {}, ...said));
 }
 
-// A text that can be corrected where it stands: Enter or leaving it takes what it now says, Escape what it said.
-function typed(words, name, changed) {
+// A text that can be corrected where it stands: Enter or leaving it takes what it now says, Escape what it said. ``place``
+// is the same in the next answer, so that the hand that corrects it stays where it is.
+function typed(words, name, place, changed) {
   const made = element("code", { textContent: words, className: "fit-typed", contentEditable: "true", spellcheck: false, tabIndex: 0, role: "textbox", ariaLabel: `${name}: correct it here` });
+  made.dataset.place = place;
+  const take = () => {
+    const said = made.textContent.replace(/[\r\n]+/g, " ");
+    if (said === words) return;
+    words = said;
+    changed(said);
+  };
   made.addEventListener("keydown", event => {
     if (event.key === "Escape") made.textContent = words;
-    if (event.key === "Enter" || event.key === "Escape") { event.preventDefault(); made.blur(); }
+    if (event.key === "Enter") take();
+    if (event.key === "Enter" || event.key === "Escape") event.preventDefault();
   });
-  made.addEventListener("blur", () => {
-    const said = made.textContent.replace(/[\r\n]+/g, " ");
-    if (said !== words) changed(said);
-  });
+  made.addEventListener("blur", () => "held" in made.dataset || take());
   return made;
+}
+
+// Where the reader's hand is in an answer that another one replaces, and what is half typed there.
+export function held(within) {
+  const made = document.activeElement, place = within.contains(made) && made.dataset.place, at = getSelection();
+  if (!place) return () => {};
+  made.dataset.held = "";  // that it goes is no leaving of it
+  const text = made.textContent, caret = made.contains(at.focusNode) ? at.focusOffset : 0;
+  return () => {
+    const same = [...within.querySelectorAll("[data-place]")].find(each => each.dataset.place === place) ?? within.querySelector("[data-said]");
+    same.focus({ preventScroll: true });
+    if (!same.isContentEditable) return;
+    same.textContent = text;
+    if (same.firstChild) at.collapse(same.firstChild, Math.min(caret, text.length));
+  };
 }

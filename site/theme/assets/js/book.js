@@ -1,4 +1,4 @@
-/* The book's pictures. Each widget draws itself once, on its own page in a hidden frame, and stays as a drawing: those near the
+/* The pictures of the book and of slides on paper. Each widget draws itself once, on its own page in a hidden frame, and stays as a drawing: those near the
    view as one scrolls, all of them before printing. */
 (() => {
   "use strict";

@@ -4,7 +4,7 @@ import { number } from "../widget/numbers.js";
 
 const WIDEST = 100;       // a strip goes from a hundredth to a hundred times the truth
 const WIDTH = 240, HEIGHT = 28, MARGIN = 8;
-const CLOSE = 1.25;       // a number that counts as right: within a quarter either way
+export const CLOSE = 1.25;       // a number that counts as right: within a quarter either way
 const SPOT_ON = 1.05;
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -1,6 +1,7 @@
-/* Before the first paint of a widget's own page: its theme, and whether it stands in another site (?embed, ?theme=dark|light). */
+/* Before the first paint of a widget's own page or a deck: its theme, and whether it stands in another site (?embed, ?theme=dark|light). */
 (() => {
   "use strict";
+  const HOME = new URL("../..", document.currentScript.src);
   const SCHEMES = { dark: "slate", light: "default" };
   const asked = new URLSearchParams(location.search);
   const embedded = asked.has("embed");
@@ -10,7 +11,7 @@
   // What the reader chose on the course's pages; a page in another site asks its host or the system instead.
   const chosen = () => {
     if (embedded) return null;
-    try { return JSON.parse(localStorage.getItem(`${new URL("..", location).pathname}.__palette`)).color.scheme; } catch { return null; }
+    try { return JSON.parse(localStorage.getItem(`${HOME.pathname}.__palette`)).color.scheme; } catch { return null; }
   };
   const own = SCHEMES[asked.get("theme")] ?? chosen();
   const system = matchMedia("(prefers-color-scheme: dark)");

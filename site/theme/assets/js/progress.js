@@ -64,6 +64,9 @@ function counts({ lesson, predictions, targets, puzzles, exercises }) {
   };
 }
 
+// A learning system that has launched the page says so by this mark (course/lms/report).
+const toldTo = () => document.documentElement.dataset.toldTo ? `${document.documentElement.dataset.toldTo} is told` : "nobody else is told";
+
 const of = ([done, all]) => `${done} of ${all}`;
 
 // -- every page: ticks -----------------------------------------------------------------------------------------------------------
@@ -91,7 +94,7 @@ function watchEnd() {
     const { read, predictions, first, targets, puzzles, exercises } = counts(contents);
     note.textContent = read[0] ? "✓ You have read this lesson. " : "";
     done.textContent = `Predictions ${of(predictions)}${first[0] ? `, ${first[0]} right at first` : ""}; targets found ${of(targets)}; ${puzzles[1] ? `puzzles ${of(puzzles)}; ` : ""}exercises ${of(exercises)}. `
-      + (remembering ? "This browser remembers it; nobody else is told. " : "This browser keeps nothing, so it is forgotten when you leave. ");
+      + (remembering ? `This browser remembers it; ${toldTo()}. ` : "This browser keeps nothing, so it is forgotten when you leave. ");
     button.textContent = read[0] ? "Mark as unread" : "Mark as read";
   };
   const watcher = new IntersectionObserver(([entry]) => {

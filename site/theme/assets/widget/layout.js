@@ -81,8 +81,10 @@ export function fitWidth(drawing, plot, width) {
   const fit = ({ width, height }) => {
     const size = width && (width < NARROW ? "narrow" : "wide");     // neither while there is no width yet
     for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
-    if (size && plot.height !== heights[size]) plot.height = heights[size];
-    if (size && size !== now) placePanels(plot, now = size);
+    if (size && size !== now) {
+      if (plot.height !== heights[size]) plot.height = heights[size];   // only now: a slide has another height while the width stays
+      placePanels(plot, now = size);
+    }
     if (!width || !height) return;
     const text = size === "wide" ? larger() : 0;
     if (reach) {

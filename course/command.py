@@ -1,0 +1,101 @@
+"""The command ``system-ml``: all that ``python -m engine`` answers, the course itself, and completion.
+
+system-ml serve                  the course on http://localhost:5006/
+system-ml plan --model …         as python -m engine plan …
+system-ml completion bash        what completes these words in a shell
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+
+import argcomplete
+from argcomplete.shell_integration import shellcode
+
+from course import serve
+from engine import __main__ as numbers
+from engine import catalog
+from engine.arguments import Parser, parser, refused
+from engine.course import puzzles
+from engine.mechanism.collectives import OPERATIONS
+from engine.mechanism.compute import KERNELS
+from engine.mechanism.memory import LOSSES, RECOMPUTE
+from engine.mechanism.pipeline import SCHEDULES
+from engine.serving.deployment_commands import PROGRAMS
+
+NAME = "system-ml"
+# what to write, and into which file, so that each shell completes
+SHELLS = {
+    "bash": 'eval "$(system-ml completion bash)"   in ~/.bashrc',
+    "zsh": 'autoload -Uz compinit && compinit && eval "$(system-ml completion zsh)"   in ~/.zshrc',
+    "fish": "system-ml completion fish | source   in ~/.config/fish/config.fish",
+}
+# what may follow a flag that takes a word, where the parser itself does not say: those of the catalogue are
+# looked up when they are asked for
+WORDS: dict[str, Callable[[], Iterable[str]]] = {
+    "--model": catalog.all_models,
+    "--gpu": catalog.all_gpus,
+    "--recipe": catalog.all_recipes,
+    "--op": lambda: OPERATIONS,
+    "--kernels": lambda: KERNELS,
+    "--loss": lambda: LOSSES,
+    "--recompute": lambda: RECOMPUTE,
+    "--schedule": lambda: SCHEDULES,
+    "--export": lambda: PROGRAMS,
+}
+
+
+def run_serve(args: argparse.Namespace) -> None:
+    serve.run(args)
+
+
+def run_completion(args: argparse.Namespace) -> None:
+    print(shellcode([NAME], shell=args.shell))
+
+
+OWN = {"serve": run_serve, "completion": run_completion}
+
+
+def commands() -> Parser:
+    """The engine's commands, and those of the course."""
+    top = parser(f"{NAME}: the course on training and serving large models, and its engine.", NAME)
+    said = "the course in your browser, with Python behind its figures"
+    serve.add_flags(top.commands.add_parser("serve", help=said, description=said, allow_abbrev=False))
+    said = "what completes the words of this command in a shell"
+    where = "; ".join(SHELLS.values())
+    sub = top.commands.add_parser("completion", help=said, description=f"{said}: {where}")
+    sub.add_argument("shell", choices=tuple(SHELLS))
+    for each in top.commands.choices.values():
+        _complete(each)
+    return top
+
+
+def _complete(sub: Parser) -> None:
+    """Tell argcomplete what may follow each flag; without word from here it offers files."""
+    for action in sub._actions:
+        words = next((WORDS[flag] for flag in action.option_strings if flag in WORDS), None)
+        if action.dest == "name":
+            words = puzzles.names
+        if words:
+            action.completer = lambda words=words, **_: list(words())  # type: ignore[attr-defined]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    numbers.speak_utf8()
+    top = commands()
+    argcomplete.autocomplete(top)  # answers and ends here if it is a shell that asks
+    args = top.parse_args(arguments)
+    prog = f"{NAME} {args.command}"
+    if args.command not in OWN:
+        return numbers.answer(args, prog)
+    try:
+        OWN[args.command](args)
+    except ValueError as error:
+        return refused(prog, error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""The Markdown fence for the page that plans a deployment.
+
+    ``` deploy
+    Chat with a 70B: {model: llama3.1-70b, gpu: h100-sxm, per_s: 20, prompt: 1000, output: 300, ttft_s: 1 s, tpot_s: 50 ms}
+    ```
+
+Each line is a state to start from: a title and what its fields say, as a reader would type it; a field that it
+does not name has what ``FIELDS`` says. The page opens in the first. The page's own scripts are in
+site/theme/assets/deploy; what they run of the engine is made by course/in_page.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from course import strict_yaml
+from course.fences import base
+from course.strict_yaml import Refused
+from engine import catalog
+from engine.base import typed
+from engine.course import points
+from engine.serving import deployment_page, deployments
+
+
+class Field(NamedTuple):
+    """A field of the form: what is typed, and in which unit a number alone is meant."""
+
+    name: str
+    label: str
+    unit: str
+    usual: str
+
+
+FIELDS = (
+    Field("per_s", "Requests a second", "count", "20"),
+    Field("prompt", "Prompt, tokens (median)", "tokens", "1000"),
+    Field("prompt_spread", "… its spread (σ of the logarithm)", "real", "0.6"),
+    Field("output", "Answer, tokens (median)", "tokens", "300"),
+    Field("output_spread", "… its spread", "real", "0.6"),
+    Field("prefix_share", "Share of a prompt that a prefix cache holds", "%", "0 %"),
+    Field("ttft_s", "First token within", "s", "1 s"),
+    Field("tpot_s", "Each further token within", "ms", "50 ms"),
+    Field("share", "… for this share of the requests", "%", "90 %"),
+)
+OWN = Field("dollars_per_gpu_hour", "Dollars for a GPU-hour", "$", "")
+CHOICES = {
+    "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in deployments.FORMATS))),
+    "caches": ("Cache", (*((each, each) for each in deployments.CACHES), ("", "whichever is cheaper"))),
+    "pools": ("Pools", (("", "one or two"), ("one", "one: prompts and answers share"))),
+}
+MEASURED = ("serving_frontier", "decode_latency")  # published points that have both speeds
+
+PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
+<div class="deploy" data-deploy data-programs="{{ programs }}" data-published="{{ published }}">
+<p class="deploy-without">This page computes with JavaScript, which is off here. The same search runs at a shell, after
+<code>pip install .</code> in a clone of the course: <code>system-ml deploy --model llama3.1-70b --gpu h100-sxm --per-s 20 --prompt 1000
+--output 300 --ttft-s 1 --tpot-s 0.05</code></p>
+<p class="deploy-presets" data-presets hidden><span>Start from:</span>
+{% for preset in presets %}<button type="button" data-preset="{{ preset.data }}">{{ preset.title }}</button>
+{% endfor %}</p>
+<form class="deploy-form" data-form hidden>
+<div class="deploy-fields">
+<label>Model <select name="model">{% for key, name in models %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
+<label>GPU <select name="gpu">{% for key, name in gpus %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
+{% for field in fields %}<label>{{ field.label }} <input name="{{ field.name }}" data-unit="{{ field.unit }}" data-usual="{{ field.usual }}" type="text" autocomplete="off"></label>
+{% endfor %}</div>
+<details class="deploy-more" data-more><summary>Formats, pools and your price</summary>
+<div class="deploy-fields">
+{% for name, (label, options) in choices.items() %}<label>{{ label }} <select name="{{ name }}">{% for key, words in options %}<option value="{{ key }}">{{ words }}</option>{% endfor %}</select></label>
+{% endfor %}<label>{{ own.label }} <input name="{{ own.name }}" data-unit="{{ own.unit }}" data-usual="" type="text" autocomplete="off" placeholder="as listed"></label>
+</div></details>
+</form>
+<div class="deploy-answer" data-answer hidden>
+<p class="deploy-said" role="status" data-said></p>
+<p class="deploy-how" data-how></p>
+<div data-facts></div>
+<figure class="deploy-frontier" data-frontier hidden></figure>
+<div data-others></div>
+<div data-commands></div>
+</div>
+</div>""")
+
+
+def render(source: str) -> Markup:
+    """The HTML of the fence."""
+    gpus = [(key, gpu.name) for key, gpu in catalog.all_gpus().items() if gpu.bf16_flops_per_s]
+    return Markup(
+        PAGE.render(
+            presets=[{"title": title, "data": json.dumps(state)} for title, state in presets(source).items()],
+            models=[(key, model.name) for key, model in catalog.all_models().items()],
+            gpus=gpus,
+            fields=FIELDS,
+            choices=CHOICES,
+            own=OWN,
+            programs=json.dumps(deployment_page.NAMES),
+            published=json.dumps(published()),
+        ).strip()
+    )
+
+
+def presets(source: str) -> dict[str, dict[str, str]]:
+    """Title -> what each field says."""
+    usual = {field.name: field.usual for field in FIELDS} | {
+        name: options[0][0] for name, (_, options) in CHOICES.items()
+    }
+    found = {}
+    for title, given in strict_yaml.mapping(source).items():
+        if not isinstance(given, dict):
+            raise Refused(f"a preset is a line 'TITLE: {{model: …, gpu: …}}', got {title!r}")
+        unknown = [name for name in given if name not in deployment_page.FIELDS]
+        if unknown or not {"model", "gpu"} <= given.keys():
+            raise Refused(
+                f"a preset names a model, a gpu and some of {', '.join(deployment_page.FIELDS)}; got "
+                f"{', '.join(given)} in {title!r}"
+            )
+        state = usual | {OWN.name: ""} | given
+        found[title] = state
+        refused = deployment_page.expected(asked(state))["refused"]
+        if refused:
+            raise Refused(f"{title!r} has no answer: {refused}")
+    return found
+
+
+def asked(state: dict[str, str]) -> dict[str, str | float]:
+    """What the engine is asked in a state: the texts of the fields as numbers."""
+    found: dict[str, str | float] = dict(state)
+    for field in (*FIELDS, OWN):
+        if not (said := state.get(field.name, "")):
+            continue
+        value = typed.parse(said, field.unit).value
+        if value is None:
+            raise Refused(
+                f"{field.name} must be a number, in {field.unit} where it has no unit; got {said!r}"
+            )
+        found[field.name] = value
+    return found
+
+
+def published() -> list[dict]:
+    """Measured points with a speed for each user and for each GPU, and the models and the GPU that they are of."""
+    found = []
+    for point in (each for file in MEASURED for each in points.points(file)):
+        at, served = point.at, point.quantity == "tokens_per_s_per_gpu"
+        if not served and not ("batch" in at and point.quantity == "time_s"):
+            continue
+        user = 1.0 / at["token_s"] if served else 1.0 / point.measured
+        found.append(
+            {
+                "models": _alike(point.case["catalog_model"]),
+                "gpu": at["gpu"],
+                "user": user,
+                "gpus": point.measured if served else at["batch"] * user / at["tp"],
+                "what": point.what,
+                "load": f"; prompts of {at['prompt']} tokens, answers of {at['output']}" if served else "",
+                "differs": point.differs,
+                "source": point.source.name,
+            }
+        )
+    return found
+
+
+def _alike(key: str) -> list[str]:
+    """The models of the catalogue that a server cannot tell from this one, but for the words they know."""
+    asked = catalog.model(key)
+    same = ("layers", "hidden", "heads", "kv_heads", "ffn", "experts")
+    return [
+        other
+        for other, model in catalog.all_models().items()
+        if all(getattr(model, name) == getattr(asked, name) for name in same)
+    ]
+
+
+format = base.formatter(render)

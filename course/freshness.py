@@ -1,0 +1,22 @@
+"""Whether the built course is up to date. Needs only the standard library, because a wheel is made without
+any other."""
+
+from __future__ import annotations
+
+from widgets.kit.server.built import BUILT, ROOT
+
+DONE = BUILT.with_suffix(".done")  # touched by a build that has finished
+SOURCES = ("engine", "widgets", "course", "lessons", "site", "mkdocs.yml")
+
+
+def stale() -> bool:
+    """Whether a source has changed since the last build that came to its end, or there is none."""
+    if not DONE.exists() or not (BUILT / "index.html").exists():
+        return True
+    files = [
+        path
+        for name in SOURCES
+        for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name])
+    ]
+    newest = max(path.stat().st_mtime for path in files if path.is_file() and "__pycache__" not in path.parts)
+    return newest > DONE.stat().st_mtime

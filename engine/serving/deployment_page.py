@@ -1,0 +1,183 @@
+"""The deployment planner as a page shows it: plain values in, plain values out.
+
+The page without a server runs this very module, translated (``course/in_page``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from engine import catalog
+from engine.base import units
+from engine.serving import deployment_commands, deployments
+from engine.serving.deployment import Deployment, Limits, Load
+from engine.serving.deployment_frontier import frontier
+from engine.step import layout
+
+# what is asked, beside model and gpu; every message about bad input begins with one of these names
+LOAD = ("per_s", "prompt", "output", "prompt_spread", "output_spread", "prefix_share")
+LIMITS = ("ttft_s", "tpot_s", "share")
+FIELDS = ("model", "gpu", *LOAD, *LIMITS, "formats", "caches", "pools", "dollars_per_gpu_hour")
+WHOLE = ("prompt", "output")
+KINDS = 5  # deployments that are shown
+PROGRAMS = tuple(deployment_commands.PROGRAMS)
+NAMES = [name for name, _ in deployment_commands.PROGRAMS.values()]
+BINDS = {
+    "ttft_s": "the time to the first token: with one unit less it is missed",
+    "tpot_s": "the time of a token: with one unit less it is missed",
+    "capacity": "what they can serve at all: with one unit less the queue grows for ever",
+    "smallest": "the model itself: this is the smallest deployment of this kind",
+}
+OUTSIDE = {
+    "gpu": "no served model was measured on this GPU's generation",
+    "experts": "no served mixture of experts was measured",
+    "tp": "no measured replica was this large",
+    "batch": "no measured replica wrote so many answers at once",
+    "context": "the longest requests would pass the model's context, and are cut there",
+}
+
+
+def expected(asked: dict) -> dict:
+    """At once, in closed form: the deployment that is probably the cheapest."""
+    try:
+        search = deployments.prepared(*_asked(asked))
+    except ValueError as error:
+        return refusal(str(error))
+    best = search.expected()
+    return {
+        "refused": "",
+        "field": "",
+        "headline": headline(best),
+        "best": shown(best),
+        "price": _price(asked, search.dollars),
+        "considered": len(search.plans.table),
+    }
+
+
+def others(asked: dict) -> dict:
+    """All deployments that the closed forms judge, as columns."""
+    try:
+        search = deployments.prepared(*_asked(asked))
+    except ValueError as error:
+        return refusal(str(error))
+    at, plans, tables = frontier(search), search.plans, search.tables
+    table = plans.table[at.plan].tolist()
+    return {
+        "refused": "",
+        "field": "",
+        "user": at.per_user.tolist(),
+        "gpu": at.per_gpu.tolist(),
+        "gpus": at.gpus.tolist(),
+        "units": at.units.tolist(),
+        "tp": [tables[i].tp for i in table],
+        "weights": [tables[i].weights for i in table],
+        "cache": [tables[i].kv_precision for i in table],
+        "chunk": plans.budget[at.plan].tolist(),
+        "prefill": plans.prefillers[at.plan].tolist(),
+        "decode": plans.decoders[at.plan].tolist(),
+        "met": np.minimum(at.prompts_met, at.tokens_met).tolist(),
+        "within": at.within.tolist(),
+        "best": at.best.tolist(),
+    }
+
+
+def simulated(asked: dict) -> dict:
+    """What ``engine.deploy`` finds: the cheapest that holds when run event by event, and the cheapest of
+    other kinds."""
+    try:
+        model, at, load, limits, formats, caches, pools, drafts, dollars = _asked(asked)
+        found = deployments.deploy(
+            model, at, load, limits, None, formats, caches, pools, drafts, dollars, KINDS
+        )
+    except ValueError as error:
+        return refusal(str(error))
+    return {
+        "refused": "",
+        "field": "",
+        "headline": headline(found.best),
+        "found": [shown(one) for one in (found.best, *found.runners_up)],
+        "simulated": found.simulated,
+        "leavesOut": list(found.leaves_out),
+    }
+
+
+def refusal(words: str) -> dict:
+    """What cannot be answered, and at which field to say so."""
+    first = words.split(" ")[0]
+    return {"refused": words, "field": first if first in FIELDS else "ttft_s" if first == "limits" else ""}
+
+
+def headline(one: Deployment) -> str:
+    """A deployment in a sentence."""
+    low, high = (units.human(value, "dollars") for value in one.band_dollars_per_million)
+    count, price = (
+        f"{one.gpus} GPU{'s' if one.gpus > 1 else ''}",
+        units.human(one.dollars_per_million, "dollars"),
+    )
+    return f"{one.split} in {one.weights}: {count}, {price} for a million tokens written ({low} to {high})."
+
+
+def shown(one: Deployment) -> dict[str, Any]:
+    """A deployment in words and numbers; what is only known from a simulation is left out before one."""
+    felt = one.felt.requests > 0
+    known = {
+        "split": one.split,
+        "gpus": one.gpus,
+        "weights": one.weights,
+        "cache": one.kv_precision,
+        "chunk": one.chunk,
+        "batch": one.largest_batch,
+        "apart": one.apart,
+        "dollars": units.human(one.dollars_per_million, "dollars"),
+        "gpusBand": [math.ceil(value) for value in one.band_gpus],
+        "perUser": one.tokens_per_s_per_user,
+        "perGpu": one.tokens_per_s_per_gpu,
+        "extrapolates": [OUTSIDE[name] for name in one.extrapolates],
+    }
+    if not felt:
+        return known
+    return known | {
+        "ttft": units.human(one.felt.ttft_s, "seconds"),
+        "tpot": units.human(one.felt.tpot_s, "seconds"),
+        "ttftBand": [units.human(value, "seconds") for value in one.band_s["ttft_s"]],
+        "tpotBand": [units.human(value, "seconds") for value in one.band_s["tpot_s"]],
+        "requests": one.felt.requests,
+        "sure": one.sure,
+        "binds": BINDS[one.binding],
+        "dearer": one.dearer_by,
+        "commands": [deployment_commands.commands(one, program) for program in PROGRAMS],
+    }
+
+
+def _price(asked: dict, dollars: float) -> str:
+    """A GPU-hour in words, with who listed it and when."""
+    listed = None if asked.get("dollars_per_gpu_hour") else catalog.price(asked["gpu"])
+    of = f": {listed.provider}, {listed.date}" if listed else ", as you say"
+    return f"{units.human(dollars, 'dollars')} for a GPU-hour{of}"
+
+
+def _whole(value: float) -> Any:
+    """A number as a whole one, if it is; else as it is, and the load refuses it."""
+    return int(value) if math.isfinite(value) and value == math.floor(value) else value
+
+
+def _asked(asked: dict) -> tuple:
+    """The arguments of ``deployments.prepared``."""
+    load: dict[str, Any] = {
+        name: _whole(float(asked[name])) if name in WHOLE else float(asked[name]) for name in LOAD
+    }
+    limits = {name: float(asked[name]) for name in LIMITS}
+    return (
+        catalog.model(asked["model"]),
+        layout.machine(catalog.gpu(asked["gpu"])),
+        Load(**load),
+        Limits(**limits),
+        (asked["formats"],) if asked.get("formats") else None,
+        (asked["caches"],) if asked.get("caches") else deployments.CACHES,
+        asked.get("pools") != "one",
+        (),
+        float(asked["dollars_per_gpu_hour"]) if asked.get("dollars_per_gpu_hour") else None,
+    )

@@ -1,0 +1,187 @@
+"""The page that plans deployments: what its translated modules answer is what Python answers, quickly."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from course.fences import deploy
+from course.strict_yaml import Refused
+from engine import api
+from engine.serving import deployment_forms, deployment_loops, deployment_page, deployments
+from engine.serving.deployment import Limits, Load
+from engine.serving.drafts import Drafts
+from tests.conftest import ROOT
+from tests.course.test_in_page import differences, in_node
+
+QUICK_MS, TIMES = 200, 4
+TOUCHING = 1e-9  # a simulated figure adds up thousands of steps
+
+
+def presets() -> dict[str, dict]:
+    """What the page's own presets ask."""
+    text = (ROOT / "lessons" / "deploy.md").read_text(encoding="utf-8")
+    source = text.split("``` deploy\n")[1].split("```")[0]
+    return {title: deploy.asked(state) for title, state in deploy.presets(source).items()}
+
+
+def drawn(count: int) -> dict[str, dict]:
+    """Random questions of all sizes, many of which have no answer."""
+    dice, found = random.Random(25), {}
+    for i in range(count):
+        found[f"random {i}"] = {
+            "model": dice.choice(
+                ["llama3.1-8b", "qwen3-32b", "mixtral-8x7b", "gpt-oss-20b", "llama3.1-405b"]
+            ),
+            "gpu": dice.choice(["h100-sxm", "h200", "a100-80", "b200", "mi300x", "rtx4090"]),
+            "per_s": round(10 ** dice.uniform(-1, 1.7), 2),
+            "prompt": float(round(10 ** dice.uniform(1.5, 4))),
+            "output": float(round(10 ** dice.uniform(0, 3))),
+            "prompt_spread": dice.choice([0.0, 0.4, 0.8]),
+            "output_spread": dice.choice([0.0, 0.6]),
+            "prefix_share": dice.choice([0.0, 0.5, 0.9]),
+            "ttft_s": round(10 ** dice.uniform(-1, 1), 3),
+            "tpot_s": round(10 ** dice.uniform(-2, -0.7), 4),
+            "share": dice.choice([0.5, 0.9, 0.99]),
+            "formats": dice.choice(["", "bf16", "fp8"]),
+            "caches": dice.choice(["bf16", ""]),
+            "pools": dice.choice(["", "one"]),
+            "dollars_per_gpu_hour": dice.choice(["", 2.0]),
+        }
+    return found
+
+
+WRONG = {
+    "spread": ({"prompt_spread": 3.0}, "prompt_spread"),
+    "half a token": ({"prompt": 10.5}, "prompt"),
+    "past the context": ({"model": "llama3-70b", "prompt": 9000.0}, "prompt"),
+    "no number of GPUs": ({"ttft_s": 0.001}, "ttft_s"),
+    "a token too fast": ({"tpot_s": 1e-5}, "tpot_s"),
+    "no price": ({"gpu": "l40s"}, "dollars_per_gpu_hour"),
+    "too large": ({"model": "kimi-k2", "gpu": "rtx4090", "dollars_per_gpu_hour": 1.0}, "model"),
+    "share": ({"share": 1.0}, "share"),
+    "more than anybody": ({"per_s": 1e300}, "per_s"),
+}
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    """Question and the page's answers, by name; and how long each preset took, asked anew a few times."""
+    starts = presets()
+    wrong = {name: next(iter(starts.values())) | change for name, (change, _) in WRONG.items()}
+    jobs = starts | drawn(6) | wrong
+    again = [
+        {**asked, "ttft_s": asked["ttft_s"] * (1 + i / 1000), "steps": ["expected"]}
+        for i in range(1, TIMES + 1)
+        for asked in starts.values()
+    ]
+    found = in_node([*jobs.values(), *again], tmp_path_factory.mktemp("page"), "deploy")
+    took = [each["took_ms"]["expected"] for each in found[len(jobs) :]]
+    return dict(zip(jobs, zip(jobs.values(), found))), np.reshape(took, (TIMES, len(starts)))
+
+
+def test_the_page_says_what_python_says(answered):
+    served = 0
+    for name, (asked, mine) in answered[0].items():
+        for step in ("expected", "others", "simulated"):
+            theirs = getattr(deployment_page, step)(asked)
+            off = differences(mine[step], theirs, within=TOUCHING, least=1.0)
+            assert not off, (name, step, off[:5])
+        served += not mine["simulated"]["refused"]
+    assert served > len(presets())
+
+
+def test_what_no_deployment_serves_is_said_at_its_field_in_the_words_of_the_engine(answered):
+    for name, (_, field) in WRONG.items():
+        asked, mine = answered[0][name]
+        assert mine["expected"]["field"] == field, (name, mine["expected"])
+    asked, mine = answered[0]["no number of GPUs"]
+    load = Load(
+        **{
+            each: int(asked[each]) if each in deployment_page.WHOLE else asked[each]
+            for each in deployment_page.LOAD
+        }
+    )
+    with pytest.raises(ValueError) as refused:
+        api.deploy(
+            asked["model"], asked["gpu"], load, Limits(*(asked[each] for each in deployment_page.LIMITS))
+        )
+    assert mine["simulated"]["refused"] == str(refused.value)
+    assert "would help" in str(refused.value)
+
+
+def test_the_page_answers_each_preset_in_half_of_200_ms(answered):
+    took = np.min(answered[1], axis=0)  # another program may hold up one of them
+    assert np.all(took < QUICK_MS / 2), took
+
+
+def test_a_preset_s_answer_is_that_of_engine_deploy():
+    asked = presets()["Chat with a 70B"]
+    load = Load(20, 1000, 300, 0.6, 0.6)
+    found = api.deploy("llama3.1-70b", "h100-sxm", load, Limits(1.0, 0.05), top=deployment_page.KINDS)
+    mine = deployment_page.simulated(asked)["found"]
+    assert [one["split"] for one in mine] == [one.split for one in (found.best, *found.runners_up)]
+    assert mine[0]["perUser"] == found.best.tokens_per_s_per_user and mine[0]["binds"].startswith(
+        "the time of a token"
+    )
+
+
+def test_the_loops_of_the_page_are_the_arrays_of_python(monkeypatch):
+    arrays, calls = deployment_forms._judge, []
+
+    def both(*given):
+        found = arrays(*given)
+        loops = deployment_loops.judge(
+            *(each.ravel().tolist() if isinstance(each, np.ndarray) else each for each in given)
+        )
+        assert found.keys() == loops.keys()
+        for name in found:
+            np.testing.assert_allclose(loops[name], np.asarray(found[name], float), 1e-9, 1e-9, err_msg=name)
+        calls.append(len(found["steady"]))
+        return found
+
+    monkeypatch.setattr(deployment_forms, "_judge", both)
+    asked = presets()["A small model on one GPU"]
+    model, at, load, limits, formats, caches, pools, _, dollars = deployment_page._asked(asked)
+    search = deployments.prepared(
+        model, at, load, limits, formats, caches, pools, (Drafts(3, 0.7, 0.001),), dollars
+    )
+    assert sum(calls) > 1000 and np.any(search.plans.drafts == 1) and np.any(search.plans.prefillers > 0)
+
+
+def test_the_frontier_is_what_no_deployment_within_the_limits_beats():
+    for asked in presets().values():
+        all_of = deployment_page.others(asked)
+        user, gpu = np.array(all_of["user"]), np.array(all_of["gpu"])
+        within, best = np.array(all_of["within"]), np.array(all_of["best"])
+        assert np.any(best) and not np.any(best & ~within)
+        for i in np.flatnonzero(best):
+            assert not np.any(within & (user > user[i]) & (gpu > gpu[i]))
+        for i in np.flatnonzero(within & ~best):
+            assert np.any(best & (user >= user[i]) & (gpu >= gpu[i]))
+        first = deployment_page.expected(asked)["best"]
+        assert first["gpus"] == min(np.array(all_of["gpus"])[within])
+
+
+def test_published_points_have_both_speeds_and_a_source():
+    found = deploy.published()
+    assert {"MLPerf inference 5.1", "gpt-fast"} <= {one["source"] for one in found}
+    interactive = next(one for one in found if one["gpu"] == "h200" and "34.8 ms" in one["what"])
+    assert math.isclose(interactive["user"], 1 / 0.0348419) and interactive["gpus"] == 2452.74
+    assert "llama3.1-70b" in interactive["models"] and "llama3.1-8b" not in interactive["models"]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("A: {model: llama3.1-8b}", "names a model, a gpu"),
+        ("A: {model: llama3.1-8b, gpu: h100-sxm, rate: 3}", "rate"),
+        ("A: {model: llama3.1-8b, gpu: h100-sxm, per_s: many}", "per_s must be a number"),
+        ("A: {model: llama3.1-8b, gpu: h100-sxm, tpot_s: 1 us}", "no answer: tpot_s must be at least"),
+        ("A: 3", "a preset is a line"),
+    ],
+)
+def test_a_preset_without_an_answer_stops_the_build(source, words):
+    with pytest.raises(Refused, match=words):
+        deploy.presets(source)

@@ -1,0 +1,107 @@
+"""The packages for a learning system, as the system reads them: everything listed is there, everything there
+is listed, each lesson is a unit, and only a package's own pages report."""
+
+import re
+import xml.etree.ElementTree as etree
+from urllib.parse import unquote
+
+import pytest
+
+from course import lessons
+from course.lms import manifests, package
+from tests.conftest import ROOT
+
+CP, ADLCP, SS = (f"{{{manifests.SPACES[name]}}}" for name in ("xmlns", "xmlns:adlcp", "xmlns:imsss"))
+CMI5 = f"{{{manifests.CMI5}}}"
+LESSONS = lessons.numbered()
+
+
+@pytest.fixture(scope="module")
+def packages(site):
+    return package.packages(site)
+
+
+def test_the_manifest_lists_each_file_once_and_each_is_there(packages):
+    files = packages[package.SCORM]
+    root = etree.fromstring(files["imsmanifest.xml"])
+    listed = [unquote(one.get("href")) for one in root.iter(f"{CP}file")]
+    assert sorted(listed) == sorted(set(files) - {"imsmanifest.xml"})
+    resources = {one.get("identifier"): one for one in root.iter(f"{CP}resource")}
+    for resource in resources.values():
+        own = [one.get("href") for one in resource.iter(f"{CP}file")]
+        assert resource.get("href") in (None, *own) and resource.get("type") == "webcontent"
+        assert all(one.get("identifierref") in resources for one in resource.iter(f"{CP}dependency"))
+
+
+def test_every_lesson_is_a_unit_that_a_system_may_launch(packages):
+    root = etree.fromstring(packages[package.SCORM]["imsmanifest.xml"])
+    assert [root.findtext(f"{CP}metadata/{CP}{name}") for name in ("schema", "schemaversion")] == [
+        "ADL SCORM",
+        "2004 4th Edition",
+    ]
+    names = [one.get("identifier") for one in root.iter() if one.get("identifier")]
+    assert len(names) == len(set(names)) and all(re.fullmatch(r"[A-Za-z_][\w.-]*", name) for name in names)
+    [course] = root.iter(f"{CP}organization")
+    assert course.get("identifier") == root.find(f"{CP}organizations").get("default")
+    resources = {one.get("identifier"): one for one in root.iter(f"{CP}resource")}
+    leaves = [item for item in course.iter(f"{CP}item") if item.find(f"{CP}item") is None]
+    launched = [resources[item.get("identifierref")] for item in leaves]
+    assert [item.findtext(f"{CP}title") for item in leaves] == [lesson.heading for lesson in LESSONS]
+    assert [one.get("href") for one in launched] == [manifests.page(lesson) for lesson in LESSONS]
+    assert {one.get(f"{ADLCP}scormType") for one in launched} == {"sco"}
+    for item in leaves:
+        primary = item.find(f"{SS}sequencing/{SS}objectives/{SS}primaryObjective")
+        assert primary.get("satisfiedByMeasure") == "true"
+        assert float(primary.findtext(f"{SS}minNormalizedMeasure")) == manifests.PASSED
+    objectives = [one.get("objectiveID") for one in root.iter(f"{SS}primaryObjective")]
+    assert len(objectives) == len(set(objectives)) == len(LESSONS)
+
+
+def test_the_course_structure_has_every_lesson_in_its_part(packages):
+    files = packages[package.CMI5]
+    root = etree.fromstring(files["cmi5.xml"])
+    assert root.tag == f"{CMI5}courseStructure" and root[0].tag == f"{CMI5}course"
+    names = [one.get("id") for one in root.iter() if one.get("id")]
+    assert len(names) == len(set(names)) and all(re.match(r"[a-z]+:\S+$", name) for name in names)
+    units = list(root.iter(f"{CMI5}au"))
+    assert [unit.findtext(f"{CMI5}url") for unit in units] == [manifests.page(lesson) for lesson in LESSONS]
+    assert all(unit.findtext(f"{CMI5}url") in files for unit in units)
+    for one in (root[0], *root.iter(f"{CMI5}block"), *units):  # in the order that the schema wants
+        assert [child.tag for child in one][:2] == [f"{CMI5}title", f"{CMI5}description"]
+        assert all(one.findtext(f"{CMI5}{name}/{CMI5}langstring") for name in ("title", "description"))
+    assert {unit.get("moveOn") for unit in units} == {"Completed"}
+    assert {float(unit.get("masteryScore")) for unit in units} == {manifests.PASSED}
+
+
+def test_only_a_package_s_lessons_report_and_only_cmi5_asks_elsewhere(packages, site):
+    for name, script, asks in ((package.SCORM, "scorm", "'self'"), (package.CMI5, "cmi5", "*")):
+        for lesson in LESSONS:
+            page = packages[name][manifests.page(lesson)].decode()
+            assert page.index(f"assets/lms/{script}.js") < page.index("assets/widget/runtime.js")
+            assert f"connect-src {asks};" in page and page.count("Content-Security-Policy") == 1
+            assert package.WATCHED in page and package.ALONE not in page
+            assert package.ALONE in (site / manifests.page(lesson)).read_text(encoding="utf-8")
+        assert f"assets/lms/{script}.js" in packages[name]
+        glossary = packages[name]["glossary/index.html"].decode()
+        assert "assets/lms" not in glossary and "connect-src 'self'" in glossary
+    of_the_course = [path for path in site.rglob("*") if path.suffix in (".html", ".js")]
+    words = re.compile(r"assets/lms|API_1484_11|connect-src \*|X-Experience-API")
+    assert len(of_the_course) > 100
+    assert [path for path in of_the_course if words.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_a_page_without_the_policy_is_refused():
+    with pytest.raises(ValueError, match="must have the content policy"):
+        package.reporting("<html></html>", "scorm")
+
+
+def test_a_package_of_the_same_course_is_the_same(packages, tmp_path):
+    files = dict(list(packages[package.CMI5].items())[:20])
+    for name in ("one.zip", "two.zip"):
+        package.write(tmp_path / name, files)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+def test_make_lms_is_there():
+    made = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "\nlms: site\n\t@$(BIN)/python -m course.lms\n" in made
