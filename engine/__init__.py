@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from engine.api import (
         Bill,
         Collective,
+        Constraints,
         Deployment,
         Deployments,
         Drafts,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Bill",
     "Collective",
+    "Constraints",
     "Deployment",
     "Deployments",
     "Drafts",

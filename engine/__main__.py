@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine import api, catalog
-from engine.arguments import one_line, parser, refused
+from engine.arguments import layout_flags, one_line, parser, refused
 from engine.base import units
 from engine.base.bar import Bar
 from engine.catalog import models
@@ -32,8 +32,9 @@ from engine.launch.verdict import ILLEGAL, TOO_LARGE
 from engine.serving import deployment_commands
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
-from engine.step import own
-from engine.step.layout import SOFTWARE, Job, Layout, Machine
+from engine.step import own, search
+from engine.step.constraints import FREE, Constraints
+from engine.step.layout import SOFTWARE, Estimate, Job, Layout, Machine
 
 NOT_YET = 1  # exit status of ``puzzle --check`` where the answer is not right
 OVER_BUDGET = 3  # exit status of ``cost`` when the budget guard refuses, and of ``check`` for what cannot run
@@ -84,9 +85,9 @@ def _job(args: Namespace) -> Job:
     )
 
 
-def run_estimate(args: Namespace) -> Result:
-    layout = Layout(
-        args.gpus,
+def _layout(args: Namespace, gpus: int) -> Layout:
+    return Layout(
+        gpus,
         args.tp,
         args.pp,
         args.cp,
@@ -102,12 +103,35 @@ def run_estimate(args: Namespace) -> Result:
         args.first_layers,
         args.last_layers,
     )
+
+
+def run_estimate(args: Namespace) -> Result:
+    layout = _layout(args, args.gpus)
     result = api.estimate(_model(args), _machine(args), _job(args), layout).as_dict()
     return Result(result, report.lines(result))
 
 
+def _constraints(args: Namespace) -> Constraints:
+    return Constraints(
+        args.framework or "",
+        args.tp,
+        args.pp,
+        args.cp,
+        args.ep,
+        args.micro_batch,
+        args.zero,
+        args.schedules,
+        args.most_chunks,
+        args.recompute or "",
+    )
+
+
 def run_plan(args: Namespace) -> Result:
-    result = api.plan(_model(args), _machine(args), _job(args), args.gpus, top=args.top).as_dict()
+    within = _constraints(args)
+    found = api.plan(_model(args), _machine(args), _job(args), args.gpus, top=args.top, within=within)
+    result = found.as_dict()
+    if within != FREE:
+        result["within"] = str(within)
     columns = [*result["best"]["layout"], "step_s", "mfu", "total_bytes", "fits", "slower_by", "lost_by"]
     rows = [
         {**row["layout"], **row, "total_bytes": row["memory_bytes"]["total"]}
@@ -128,8 +152,25 @@ def run_plan(args: Namespace) -> Result:
         f"The estimate cannot tell {result['tied_splits']} splits apart. The simplest of their layouts:",
         *report.table([simplest], columns),
     ]
+    if within != FREE:
+        text = [f"Only {within}.", *text]
+    if args.beside:
+        result["beside"] = _beside(args, found.best)
+        text += ["", "Yours beside the fastest:", *report.lines(result["beside"])]
     plainly = [{key: value for key, value in row.items() if key != "layout"} for row in rows]
     return Result(result, text, plainly)
+
+
+def _beside(args: Namespace, best: Estimate) -> dict:
+    """A layout of the reader's own, and by what its step and its memory differ from the planner's."""
+    mine = api.estimate(best.model, best.at, best.job, _layout(layout_flags(args.beside), args.gpus))
+    ours, theirs = best.as_dict()["memory_bytes"], mine.as_dict()["memory_bytes"]
+    return {
+        **mine.as_dict(),
+        "slower_by": mine.step_s / best.step_s - 1.0,
+        "more_time_s": search.by_cause(best, mine),
+        "more_memory_bytes": {part: held - ours[part] for part, held in theirs.items()},
+    }
 
 
 def run_infer(args: Namespace) -> Result:

@@ -39,6 +39,7 @@ from engine.serving.drafts import Drafts
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import search
+from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine
 from engine.step.search import Plan
 
@@ -64,13 +65,22 @@ def estimate(model: Model | str, machine: Machine | Gpu | str, job: Job, layout:
     return layouts.estimate(_as_model(model), _as_machine(machine), job, layout)
 
 
-def plan(model: Model | str, machine: Machine | Gpu | str, job: Job, gpus: int, *, top: int = 5) -> Plan:
+def plan(
+    model: Model | str,
+    machine: Machine | Gpu | str,
+    job: Job,
+    gpus: int,
+    *,
+    top: int = 5,
+    within: Constraints = FREE,
+) -> Plan:
     """The fastest layout that fits on this many GPUs, and the best of the other splits, each with what it
     loses by.
 
     Every legal tensor × pipeline × context × expert split is tried with every micro-batch, recomputation,
     ZeRO stage and schedule; each result is the one that ``estimate`` gives. Where nothing fits, the layout
-    with the smallest memory is returned.
+    with the smallest memory is returned. ``within`` limits the search to what a framework can run, to fixed
+    or limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way to recompute.
 
     Leaves out HSDP (``shard``), recomputation by module or of some layers only, pipeline chunks without a
     layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
@@ -81,9 +91,12 @@ def plan(model: Model | str, machine: Machine | Gpu | str, job: Job, gpus: int, 
     ...     at = each.layout
     ...     split = f"TP {at.tp} × PP {at.pp} × CP {at.cp} × DP {at.dp}"
     ...     print(f"{split}: {each.step_s:.1f} s")
+    >>> mine = engine.Constraints(framework="megatron", tp=(4, 4), most_chunks=2)
+    >>> engine.plan("llama3-70b", "h100-sxm", job, gpus=512, within=mine).best.step_s
     """
     _require(Job, job=job)
-    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top)
+    _require(Constraints, within=within)
+    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=within)
 
 
 def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:

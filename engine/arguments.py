@@ -4,6 +4,7 @@ commands, and ``system-ml`` (course/command.py) some more."""
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from typing import NoReturn
 
@@ -13,6 +14,7 @@ from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment_commands import PROGRAMS
 from engine.serving.deployments import CACHES, FORMATS
+from engine.step.constraints import FRAMEWORKS
 from engine.step.layout import PRECISIONS, SOFTWARE
 
 LONGEST_MESSAGE = 1000  # characters
@@ -187,6 +189,44 @@ def _add_layout(parser):
     parser.add_argument("--interleave", type=int, default=1, help="chunks of layers per stage (1)")
 
 
+def _range(text: str) -> tuple[int, int]:
+    """8, or 1-8."""
+    least, _, most = text.partition("-")
+    return int(least), int(most or least)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+def _add_constraints(parser):
+    limits = parser.add_argument_group("only layouts within")
+    limits.add_argument(
+        "--framework", choices=tuple(FRAMEWORKS), help="those that it can run, at the version in --json"
+    )
+    for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
+        limits.add_argument(f"--{axis}", type=_range, metavar="N|N-M", help=f"{text} parallel ranks")
+    limits.add_argument("--micro-batch", type=_range, metavar="N|N-M", help="sequences in a micro-batch")
+    limits.add_argument("--zero", type=_numbers, metavar="N,N", help="ZeRO stages, such as 0,1")
+    limits.add_argument(
+        "--schedules", type=_words, metavar="NAME,NAME", help=f"of {', '.join(SCHEDULES)} (all)"
+    )
+    limits.add_argument("--most-chunks", type=int, default=0, help="chunks of layers on a stage (any number)")
+    limits.add_argument("--recompute", choices=("none", "full"), help="all layers or none (either)")
+    limits.add_argument(
+        "--beside",
+        metavar="LAYOUT",
+        help='a layout of yours in estimate\'s flags, as in "--tp 8 --pp 4", and what it loses by',
+    )
+
+
+def layout_flags(text: str) -> argparse.Namespace:
+    """A layout written in the flags of ``estimate``."""
+    one = Parser(prog="--beside", allow_abbrev=False)
+    _add_layout(one)
+    return one.parse_args(shlex.split(text))
+
+
 def parser(description: str, prog: str = "python -m engine") -> Parser:
     """The commands and their flags."""
     top = Parser(prog=prog, description=description)
@@ -214,6 +254,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
         rows="the best layout of each split",
     )
     sub.add_argument("--top", type=int, default=5, help="how many splits to show (5)")
+    _add_constraints(sub)
     sub = command("infer", "latency and throughput of serving", _add_model, _add_machine)
     sub.add_argument("--tp", type=int, default=1)
     sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")

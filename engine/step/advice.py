@@ -15,16 +15,15 @@ The rules, in order of what they rule out:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from engine import catalog
 from engine.base import check
-from engine.mechanism.memory import FULL, NO_RECOMPUTE, RECOMPUTE, capacity_bytes
+from engine.mechanism.memory import FULL, NO_RECOMPUTE, RECOMPUTE
 from engine.step import search
+from engine.step.constraints import Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, machine, require_legal
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, divisors, leaves_a_chunk_empty
 
@@ -163,24 +162,20 @@ def fastest(
 ) -> Estimate:
     """The search's winner among all layouts that the tools support, or among those of one split."""
     check.whole(gpus=gpus)
-    found = []
-    for block in search.blocks(model, job, gpus):
-        seconds, total_bytes, legal = search.evaluate(block, at)
-        allowed = _allowed(block, tools, only) & legal & (total_bytes <= capacity_bytes(at.gpu))
-        found += search.least_of_each_split(block, seconds, allowed)
-    if not found:
+    found = search.plan(model, at, job, gpus, top=1, within=_within(tools, only)).best
+    if not found.fits:
         raise ValueError(f"gpus must be enough for {model.key} with {tools.name}, got {gpus}")
-    return estimate(model, at, job, min(found, key=lambda f: (f.cost, f.split)).layout)
+    return found
 
 
-def _allowed(block, tools: Tools, only: Split | None):
-    """The layouts of a block that the tools support."""
-    a = block.axes()
-    schedule = np.array([key in SCHEDULES for key, _ in block.schedules])[:, np.newaxis]
-    allowed = np.isin(a.zero, tools.stages) & ((a.cp == 1) | tools.context) & schedule
-    if only:
-        allowed = allowed & (a.tp == only.tp) & (a.pp == only.pp) & (a.cp == only.cp) & (a.ep == only.ep)
-    return allowed
+def _within(tools: Tools, only: Split | None) -> Constraints:
+    """What the tools support, or only one split of it."""
+    free = Constraints(zero=tools.stages, schedules=SCHEDULES, cp=None if tools.context else (1, 1))
+    if only is None:
+        return free
+    return replace(
+        free, **{name: (size, size) for name, size in only._asdict().items() if tools.context or name != "cp"}
+    )
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def _found(
     columns = dict(zip(search.Split._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None
     try:
-        plan = search.plan(model, at, job, gpus, TOP, **({"seen": counted.add} if ideal_s else {}))
+        plan = search.plan(model, at, job, gpus, TOP, seen=counted.add if ideal_s else None)
     except ValueError:
         nothing = Layouts(*np.full((len(Layouts._fields), TOP), np.nan))
         return Found(nothing, 0.0, 0.0, np.nan), seen

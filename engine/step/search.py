@@ -28,6 +28,7 @@ from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
+from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, recipe_of
 from engine.step.legality import (
     cuts_a_head,
@@ -141,7 +142,7 @@ def plainer(e: Estimate) -> list[Estimate]:
 
 def lost_by(best: Estimate, other: Estimate) -> dict:
     """The term on which the other layout loses most, and by how much; memory if it does not fit."""
-    more = {name: other.time_s[name] - seconds for name, seconds in best.time_s.items()}
+    more = by_cause(best, other)
     term = max(more, key=lambda name: more[name])
     if not other.fits:
         term = "memory"
@@ -150,6 +151,12 @@ def lost_by(best: Estimate, other: Estimate) -> dict:
         "lost_by": term,
         "lost_s": max(0.0, more.get(term, 0.0)),
     }
+
+
+def by_cause(ours: Estimate, theirs: Estimate) -> dict[str, float]:
+    """How many seconds longer each term of their step is than of ours; below zero where it is shorter. They
+    add up to the difference of the steps."""
+    return {name: theirs.time_s[name] - seconds for name, seconds in ours.time_s.items()}
 
 
 def splits(model: Model, job: Job, gpus: int) -> list[Split]:
@@ -203,7 +210,7 @@ def legal(a: Axes, layers: Real, is_1f1b: Real) -> tuple[Truth, Truth, Truth]:
     return whole, schedule & ~idle_stages(a), (a.zero == 0.0) | (a.dp * a.cp > 1.0)
 
 
-def rows(model: Model, job: Job, gpus: int) -> np.ndarray:
+def rows(model: Model, job: Job, gpus: int, within: Constraints = FREE) -> np.ndarray:
     """Every split with every micro-batch that it can have, a row each: the columns of ``Split`` and the
     micro-batch. Similar ones stand together, and those of one split in a sequence."""
     each = np.array(splits(model, job, gpus))
@@ -216,7 +223,11 @@ def rows(model: Model, job: Job, gpus: int) -> np.ndarray:
     micro_batches = np.array(MICRO_BATCHES)
     sequences = job.global_batch // each[:, DP, np.newaxis]
     split, micro_batch = np.nonzero(~cuts_a_micro_batch(sequences, micro_batches))
-    return np.column_stack([each[split], micro_batches[micro_batch]])
+    every = np.column_stack([each[split], micro_batches[micro_batch]])
+    kept = within.rows(model, every)
+    if not len(kept):
+        raise ValueError(f"constraints must leave a layout of {model.key} on {gpus} GPUs, got {within}")
+    return kept
 
 
 class Block:
@@ -225,10 +236,13 @@ class Block:
     Rows are the last dimension of the grid, so that numpy goes through many of them at a stretch.
     """
 
-    def __init__(self, model: Model, job: Job, gpus: int, some: np.ndarray) -> None:
-        self.model, self.job, self.gpus, self.rows = model, job, gpus, some
+    def __init__(
+        self, model: Model, job: Job, gpus: int, some: np.ndarray, within: Constraints = FREE
+    ) -> None:
+        self.model, self.job, self.gpus, self.rows, self.within = model, job, gpus, some, within
         # with fused attention, selective recomputation drops nothing, so it would be the same layout as none
-        self.recompute = [r for r in RECOMPUTE if not (job.flash and r == "selective")]
+        self.every_recompute = [r for r in RECOMPUTE if not (job.flash and r == "selective")]
+        self.recompute = within.recomputed(self.every_recompute)
         self.schedules = schedules(model, set(some[:, PP].tolist()))
 
     @property
@@ -261,16 +275,16 @@ class Block:
         _, schedule, replicas = legal(
             a, self.model.layers, _along([key == "1f1b" for key, _ in self.schedules], 2)
         )
-        return schedule & replicas
+        return schedule & replicas & self.within.cells(self.model, a, self.schedules)
 
     def numbers(self) -> np.ndarray:
         """By cell and row, the index of each layout in the largest grid that any split can have."""
         among = [
-            np.arange(len(self.recompute)),
+            np.array([self.every_recompute.index(each) for each in self.recompute]),
             np.arange(len(ZERO_STAGES)),
             np.array([EVERY_SCHEDULE.index(pair) for pair in self.schedules]),
         ]
-        sizes = len(self.recompute), len(ZERO_STAGES), len(EVERY_SCHEDULE)
+        sizes = len(self.every_recompute), len(ZERO_STAGES), len(EVERY_SCHEDULE)
         inside = np.ravel_multi_index(np.meshgrid(*among, indexing="ij"), sizes).ravel()
         return np.searchsorted(MICRO_BATCHES, self.rows[:, -1]) * math.prod(sizes) + inside[:, np.newaxis]
 
@@ -297,15 +311,17 @@ class Block:
         )
 
 
-def blocks(model: Model, job: Job, gpus: int, some: np.ndarray | None = None) -> list[Block]:
+def blocks(
+    model: Model, job: Job, gpus: int, some: np.ndarray | None = None, within: Constraints = FREE
+) -> list[Block]:
     """All rows, or some, in blocks of similar ones, so that few cells of a block's grid are illegal."""
-    every = rows(model, job, gpus) if some is None else some
+    every = rows(model, job, gpus, within) if some is None else some
     if not len(every):
         return []
-    most = max(1, AT_ONCE // math.prod(Block(model, job, gpus, every).shape[:-1]))
+    most = max(1, AT_ONCE // math.prod(Block(model, job, gpus, every, within).shape[:-1]))
     alone = int(np.count_nonzero(every[:, PP] == 1)) if len(every) > most else 0
     bounds = sorted({0, alone, *range(alone, len(every), most), len(every)})
-    return [Block(model, job, gpus, every[start:stop]) for start, stop in zip(bounds, bounds[1:])]
+    return [Block(model, job, gpus, every[start:stop], within) for start, stop in zip(bounds, bounds[1:])]
 
 
 class Found(NamedTuple):
@@ -448,17 +464,19 @@ def plan(
     gpus: int,
     top: int = 5,
     seen: Callable[[Block, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
+    within: Constraints = FREE,
 ) -> Plan:
     """The fastest layout that fits ``gpus`` GPUs, and the best of the other splits. If nothing fits, the
     layout with the smallest memory. ``seen`` is told the seconds and bytes of every layout, block by block,
-    and which of them are legal; without it, the seconds of layouts that cannot matter are not worked out."""
+    and which of them are legal; without it, the seconds of layouts that cannot matter are not worked out.
+    Only layouts ``within`` the constraints take part."""
     check.whole(gpus=gpus, top=top)
     check.between(1, MOST_GPUS, gpus=gpus)
     require_trainable(at.precision, recipe_of(job))
     started, gpus = time.perf_counter(), int(gpus)
-    every = rows(model, job, gpus)
+    every = rows(model, job, gpus, within)
     kinds = Kinds(model, at, job, gpus, every)
-    all_blocks, contest, tally = blocks(model, job, gpus, every), Contest(at, kinds, top), Tally(at)
+    all_blocks, contest, tally = blocks(model, job, gpus, every, within), Contest(at, kinds, top), Tally(at)
     if seen:
         for block in all_blocks:
             seconds, held_bytes, legal = contest.enter(block)
@@ -470,13 +488,14 @@ def plan(
         for some in (order[:FIRST], order[FIRST:]):
             fitting = np.isfinite(fits_s[some]) & (fits_s[some] <= contest.limit_s())
             able = some[fitting | (free_s[some] < contest.free_s)]
-            for block in blocks(model, job, gpus, every[np.sort(able)]):
+            for block in blocks(model, job, gpus, every[np.sort(able)], within):
                 contest.enter(block)
     found = sorted((contest.best or tally.leanest).values(), key=lambda f: (f.cost, f.split))[:top]
     if not found:
+        limits = "" if within == FREE else f" within {within}"
         raise ValueError(
-            f"gpus must leave some layout legal for {model.key} with global_batch {job.global_batch}, "
-            f"got {gpus}"
+            f"gpus must leave some layout legal for {model.key} with global_batch {job.global_batch}"
+            f"{limits}, got {gpus}"
         )
     elapsed_s = time.perf_counter() - started
     first, *others = (estimate(model, at, job, f.layout) for f in found)
@@ -487,7 +506,7 @@ def plan(
         for f in sorted(close, key=lambda f: (f.split.pp, f.split.dp, f.split))
         if cuts(f.split) == fewest
         for e in plainer(estimate(model, at, job, f.layout))
-        if e.fits and e.step_s <= first.step_s * bands.tie()
+        if e.fits and within.allows(model, e.layout) and e.step_s <= first.step_s * bands.tie()
     ]
     simplest = min(tied, key=effort, default=first)
     return Plan(

@@ -95,6 +95,20 @@ def test_estimate_gives_the_keys_of_the_contract(capsys):
     assert result["tokens_per_s"] == pytest.approx(2048 * 8192 / result["step_s"])
 
 
+def test_plan_within_constraints_and_beside_a_layout_of_ones_own(capsys):
+    found = answer(
+        f"{PLAN} --framework megatron --tp 4-8 --most-chunks 4 --recompute none "
+        '--beside "--tp 8 --pp 4 --schedule 1f1b"',
+        capsys,
+    )
+    assert found["within"] == "Megatron Core 0.15, tp 4 to 8, at most 4 chunks a stage, recompute none"
+    best, mine = found["best"], found["beside"]
+    assert 4 <= best["layout"]["tp"] <= 8 and best["layout"]["interleave"] <= 4
+    assert mine["layout"]["tp"] == 8 and mine["layout"]["pp"] == 4
+    assert sum(mine["more_time_s"].values()) == pytest.approx(mine["step_s"] - best["step_s"])
+    assert mine["slower_by"] == pytest.approx(mine["step_s"] / best["step_s"] - 1.0)
+
+
 def test_plan_gives_winner_and_losers(capsys):
     result = answer(PLAN, capsys)
     assert result["best"]["fits"] and len(result["runners_up"]) == 4 and result["layouts"] > 10_000

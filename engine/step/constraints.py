@@ -1,0 +1,203 @@
+"""What a search may use: what a framework can do, and the axes that are fixed or limited.
+
+``FRAMEWORKS`` is the one place that knows what a framework can run of the layouts that the engine models; the
+planner, its page, and the planner's best beside a launch ask it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.base import check
+from engine.mechanism.pipeline import SCHEDULES
+
+if TYPE_CHECKING:
+    from engine.catalog.models import Model
+
+COLUMNS = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "micro_batch")  # of a search's rows
+
+
+@dataclass(frozen=True)
+class Framework:
+    """What one version of a framework can run of the layouts that the search lists."""
+
+    key: str
+    name: str
+    stages: tuple[int, ...]  # of ZeRO
+    stages_of_a_pipeline: tuple[int, ...]  # … that work under one
+    schedules: tuple[str, ...]
+    cuts_models: bool  # or only shares their state
+    equal_chunks: bool  # every chunk of a pipeline has equally many layers
+    whole_key_heads: bool  # tensor ranks divide the key and value heads
+    source: str
+
+
+FRAMEWORKS = {
+    each.key: each
+    for each in (
+        Framework(
+            "megatron",
+            "Megatron Core 0.15",
+            (0, 1),
+            (0, 1),
+            ("1f1b", "interleaved"),
+            True,
+            True,
+            True,
+            "megatron/training/arguments.py, commit 000c4ac: distributed optimizer, interleaved 1F1B",
+        ),
+        Framework(
+            "torchtitan",
+            "torchtitan 0.2.0",
+            (2, 3),
+            (3,),
+            ("gpipe", "1f1b", "interleaved"),
+            True,
+            False,
+            False,
+            "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining",
+        ),
+        Framework(
+            "deepspeed",
+            "DeepSpeed 0.19, its ZeRO alone",
+            (0, 1, 2, 3),
+            (),
+            ("1f1b",),
+            False,
+            False,
+            False,
+            "DeepSpeed docs/_pages/config-json.md: zero_optimization",
+        ),
+        Framework(
+            "fsdp2",
+            "PyTorch's fully_shard",
+            (2, 3),
+            (),
+            ("1f1b",),
+            False,
+            False,
+            False,
+            "torch.distributed.fsdp.fully_shard: reshard_after_forward false or true",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Which layouts a search may choose. Ranges are (least, most); nothing given allows everything.
+
+    >>> Constraints(framework="megatron", tp=(8, 8), most_chunks=4, recompute="none")
+    """
+
+    framework: str = ""  # a key of FRAMEWORKS
+    tp: tuple[int, int] | None = None
+    pp: tuple[int, int] | None = None
+    cp: tuple[int, int] | None = None
+    ep: tuple[int, int] | None = None
+    micro_batch: tuple[int, int] | None = None
+    zero: tuple[int, ...] | None = None
+    schedules: tuple[str, ...] | None = None
+    most_chunks: int = 0  # of layers on a stage; 0 for any number
+    recompute: str = ""  # none or full
+
+    def __post_init__(self) -> None:
+        if self.framework:
+            check.one_of(FRAMEWORKS, framework=self.framework)
+        if self.recompute:
+            check.one_of(("none", "full"), recompute=self.recompute)
+        for schedule in self.schedules or ():
+            check.one_of(SCHEDULES, schedules=schedule)
+        for stage in self.zero or ():
+            check.one_of((0, 1, 2, 3), zero=stage)
+        check.whole(at_least=0, most_chunks=self.most_chunks)
+        for name, limits in self.ranges.items():
+            if limits is not None and not 1 <= limits[0] <= limits[1]:
+                raise ValueError(f"{name} must be a range from 1 or more to no less, got {limits}")
+
+    @property
+    def ranges(self) -> dict[str, tuple[int, int] | None]:
+        """Those of the constraints that are ranges, by their names."""
+        return {"tp": self.tp, "pp": self.pp, "cp": self.cp, "ep": self.ep, "micro_batch": self.micro_batch}
+
+    @property
+    def able(self) -> Framework | None:
+        """What the framework can do, where one is named."""
+        return FRAMEWORKS[self.framework] if self.framework else None
+
+    def rows(self, model: Model, every: np.ndarray) -> np.ndarray:
+        """Those of a search's rows that are within the ranges."""
+        kept, able = every[:, 0] >= 1, self.able
+        for name, limits in self.ranges.items():
+            if limits is not None:
+                column = every[:, COLUMNS.index(name)]
+                kept = kept & (column >= limits[0]) & (column <= limits[1])
+        if able is not None and not able.cuts_models:
+            kept = kept & np.all(every[:, :5] == 1, axis=1)
+        if able is not None and able.whole_key_heads and not model.kv_lora:
+            kept = kept & (model.kv_heads % every[:, 0] == 0)
+        return every[kept]
+
+    def cells(self, model: Model, a: Any, schedules: list[tuple[str, int]]) -> Any:
+        """Which cells of a block are within the rest: ``a`` are its axes, ``schedules`` those along its third
+        dimension."""
+        able = self.able
+        keys = self.schedules
+        kept = np.array(
+            [
+                (keys is None or key in keys)
+                and (able is None or key in able.schedules)
+                and (not self.most_chunks or chunks <= self.most_chunks)
+                for key, chunks in schedules
+            ]
+        )[:, np.newaxis]
+        alone = a.dp * a.cp < 2.0  # without replicas there is nothing that a stage would shard
+        if self.zero is not None:
+            kept = kept & (np.isin(a.zero, self.zero) | alone)
+        if able is None:
+            return kept
+        kept = kept & (np.isin(a.zero, able.stages) | alone)
+        kept = kept & (np.isin(a.zero, able.stages_of_a_pipeline) | (a.pp < 2.0) | alone)
+        if able.equal_chunks:
+            kept = kept & (model.layers % (a.pp * a.chunks) == 0)
+        return kept
+
+    def allows(self, model: Model, layout: Any) -> bool:
+        """Whether one layout is within the constraints."""
+        row = np.array([[getattr(layout, name) for name in COLUMNS]])
+        one = [(layout.schedule, layout.interleave)]
+        axes = SimpleNamespace(
+            pp=layout.pp, cp=layout.cp, dp=layout.dp, zero=float(layout.zero), chunks=layout.interleave
+        )
+        return (
+            len(self.rows(model, row)) > 0
+            and bool(np.all(self.cells(model, axes, one)))
+            and (not self.recompute or layout.recompute == self.recompute)
+        )
+
+    def recomputed(self, every: list[str]) -> list[str]:
+        """Those of the ways to recompute that are allowed."""
+        return [each for each in every if not self.recompute or each == self.recompute]
+
+    def __str__(self) -> str:
+        said = [FRAMEWORKS[self.framework].name] if self.framework else []
+        for name, limits in self.ranges.items():
+            if limits is not None:
+                least, most = limits
+                said.append(f"{name} {least}" if least == most else f"{name} {least} to {most}")
+        if self.zero is not None:
+            said.append(f"zero {' or '.join(map(str, self.zero))}")
+        if self.schedules is not None:
+            said.append(" or ".join(self.schedules))
+        if self.most_chunks:
+            said.append(f"at most {self.most_chunks} chunks a stage")
+        if self.recompute:
+            said.append(f"recompute {self.recompute}")
+        return ", ".join(said) or "no constraint"
+
+
+FREE = Constraints()

@@ -1,0 +1,197 @@
+"""Constraints of a search: held against a list of all layouts, filtered one by one, and against what the
+frameworks' own files say of the winners."""
+
+import math
+import re
+
+import pytest
+
+import engine
+from engine import catalog
+from engine.launch import planned
+from engine.mechanism.memory import capacity_bytes
+from engine.step import constraints, search
+from engine.step.constraints import FRAMEWORKS, FREE, Constraints
+from engine.step.layout import Job, Layout, estimate, machine
+from engine.step.legality import divisors
+
+H100 = machine(catalog.gpu("h100-sxm"))
+MODEL, JOB, GPUS = catalog.model("llama3.2-1b"), Job(16, 8192), 8
+
+
+def every_layout():
+    """All layouts of the small job that can be built, one by one."""
+    found = []
+    for tp in divisors(GPUS):
+        for pp in divisors(GPUS // tp):
+            for cp in divisors(GPUS // (tp * pp)):
+                for zero in (0, 1, 2, 3):
+                    for micro_batch in search.MICRO_BATCHES:
+                        for recompute in ("none", "full"):
+                            for schedule, chunks in search.EVERY_SCHEDULE:
+                                layout = Layout(
+                                    GPUS, tp, pp, cp, 1, zero, micro_batch, recompute, schedule, chunks
+                                )
+                                try:
+                                    one = estimate(MODEL, H100, JOB, layout)
+                                except ValueError:
+                                    continue
+                                if (pp > 1 or schedule == "1f1b") and JOB.seq // cp >= search.LEAST_TOKENS:
+                                    found.append(one)
+    return found
+
+
+@pytest.fixture(scope="module")
+def every():
+    return every_layout()
+
+
+def by_hand(e, c: Constraints) -> bool:
+    """The constraints' meaning in plain words, without the search's arrays."""
+    a = e.layout
+    ranged = all(
+        limits is None or limits[0] <= getattr(a, name) <= limits[1] for name, limits in c.ranges.items()
+    )
+    alone = a.dp * a.cp == 1
+    kept = ranged and (c.zero is None or alone or a.zero in c.zero)
+    kept = kept and (c.schedules is None or a.schedule in c.schedules)
+    kept = kept and (not c.most_chunks or a.interleave <= c.most_chunks)
+    kept = kept and (not c.recompute or a.recompute == c.recompute)
+    if c.framework == "megatron":
+        equal = e.model.layers % (a.pp * a.interleave) == 0
+        return (
+            kept
+            and (alone or a.zero < 2)
+            and a.schedule in ("1f1b", "interleaved")
+            and equal
+            and not (e.model.kv_heads % a.tp)
+        )
+    if c.framework == "torchtitan":
+        return (
+            kept
+            and a.schedule in ("gpipe", "1f1b", "interleaved")
+            and (alone or a.zero == 3 or a.zero == 2 and a.pp == 1)
+        )
+    if c.framework:
+        stages = (2, 3) if c.framework == "fsdp2" else (0, 1, 2, 3)
+        return kept and a.tp * a.pp * a.cp == 1 and a.schedule == "1f1b" and a.zero in stages
+    return kept
+
+
+CASES = [
+    FREE,
+    *(Constraints(framework=key) for key in FRAMEWORKS),
+    Constraints(tp=(2, 2)),
+    Constraints(tp=(2, 4), pp=(2, 8), zero=(0, 1)),
+    Constraints(pp=(4, 4), most_chunks=2, recompute="none"),
+    Constraints(pp=(2, 2), schedules=("zb-h1", "zb-h2"), micro_batch=(1, 2)),
+    Constraints(framework="megatron", cp=(2, 2), micro_batch=(2, 2), recompute="full"),
+    Constraints(framework="torchtitan", pp=(2, 2)),
+]
+
+
+@pytest.mark.parametrize("within", CASES, ids=str)
+def test_the_search_is_the_list_of_all_layouts_filtered_one_by_one(every, within):
+    left = [e for e in every if by_hand(e, within)]
+    plan = search.plan(MODEL, H100, JOB, GPUS, within=within)
+    assert plan.layouts == len(left)
+    assert plan.fitting == sum(e.total_bytes <= capacity_bytes(H100.gpu) for e in left)
+    assert plan.best.step_s == min(e.step_s for e in left if e.fits)
+    assert all(by_hand(e, within) for e in (plan.best, *plan.runners_up, plan.simplest))
+    assert [within.allows(MODEL, e.layout) for e in every] == [by_hand(e, within) for e in every]
+
+
+@pytest.mark.parametrize("within", CASES[:6], ids=str)
+def test_a_search_that_is_told_of_every_layout_has_the_same_winner(within):
+    told = []
+    plan = search.plan(MODEL, H100, JOB, GPUS, within=within)
+    seen = search.plan(
+        MODEL, H100, JOB, GPUS, within=within, seen=lambda block, s, b, legal: told.append(int(legal.sum()))
+    )
+    assert (seen.best, seen.layouts, seen.fitting) == (plan.best, plan.layouts, plan.fitting)
+
+
+PRESETS = {
+    "llama3.1-8b": (8, Job(128, 8192)),
+    "llama3-70b": (512, Job(1024, 8192)),
+    "llama3.1-405b": (16384, Job(2048, 8192)),
+}
+
+
+@pytest.mark.parametrize("framework", [key for key in FRAMEWORKS if key in ("megatron", "torchtitan")])
+@pytest.mark.parametrize("key", PRESETS)
+def test_a_frameworks_winner_can_be_started_there(framework, key):
+    """Its own file says of nothing that it cannot be done, and pasted back it is the same layout."""
+    gpus, job = PRESETS[key]
+    best = engine.plan(key, "h100-sxm", job, gpus, within=Constraints(framework=framework)).best
+    assert best.fits
+    text = written(framework, best)
+    warned = [line for line in text.splitlines() if re.match(r"\s*# (?!\[model\])", line)]
+    assert not warned, warned
+    report = engine.check_launch(text, gpu="h100-sxm", gpus=gpus)
+    assert not report.errors
+    read = report.estimate.layout
+    for name in ("tp", "pp", "cp", "ep", "micro_batch", "interleave", "recompute"):
+        assert getattr(read, name) == getattr(best.layout, name), name
+    assert read.zero == best.layout.zero or best.layout.dp * best.layout.cp == 1
+    assert math.isclose(report.estimate.step_s, best.step_s, rel_tol=0.02)
+
+
+def written(framework: str, best) -> str:
+    from engine.launch.launch import Launch
+
+    launch = Launch(framework=framework, model=best.model, job=best.job, gpus=best.layout.gpus)
+    return planned.written(launch, best.layout)
+
+
+def test_a_framework_that_shares_state_alone_needs_a_model_that_fits_so():
+    job = Job(1024, 8192)
+    alone = engine.plan("llama3-70b", "h100-sxm", job, 512, within=Constraints(framework="fsdp2")).best
+    free = engine.plan("llama3-70b", "h100-sxm", job, 512).best
+    assert alone.layout.tp * alone.layout.pp * alone.layout.cp == 1 and alone.layout.zero in (2, 3)
+    assert alone.step_s >= free.step_s
+
+
+def test_the_causes_of_a_difference_add_up_to_it():
+    job = Job(1024, 8192)
+    free = engine.plan("llama3-70b", "h100-sxm", job, 512)
+    for other in free.runners_up:
+        causes = search.by_cause(free.best, other)
+        assert math.isclose(sum(causes.values()), other.step_s - free.best.step_s, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: Constraints(framework="pytorch"), "framework must be one of megatron, torchtitan"),
+        (lambda: Constraints(tp=(8, 4)), "tp must be a range"),
+        (lambda: Constraints(micro_batch=(0, 4)), "micro_batch must be a range"),
+        (lambda: Constraints(zero=(4,)), "zero must be one of 0, 1, 2, 3"),
+        (lambda: Constraints(schedules=("2f2b",)), "schedules must be one of"),
+        (lambda: Constraints(recompute="some"), "recompute must be one of none, full"),
+        (lambda: Constraints(most_chunks=-1), "most_chunks must be a whole number"),
+        (
+            lambda: search.plan(MODEL, H100, JOB, GPUS, within=Constraints(tp=(3, 3))),
+            "constraints must leave a layout of llama3.2-1b on 8 GPUs, got tp 3",
+        ),
+        (
+            lambda: search.plan(MODEL, H100, JOB, GPUS, within=Constraints(pp=(2, 2), framework="fsdp2")),
+            "constraints must leave a layout",
+        ),
+        (
+            lambda: search.plan(MODEL, H100, JOB, GPUS, within=Constraints(schedules=("zb-h2",), pp=(1, 1))),
+            "within pp 1, zb-h2",
+        ),
+        (lambda: engine.plan("llama3-8b", "h100-sxm", JOB, 8, within="megatron"), "within must be"),
+    ],
+)
+def test_nonsense_is_refused(wrong, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        wrong()
+
+
+def test_every_framework_says_where_its_abilities_are_written():
+    for each in FRAMEWORKS.values():
+        assert each.source and any(mark.isdigit() for mark in each.name) or each.key == "fsdp2"
+        assert set(each.schedules) <= {key for key, _ in search.EVERY_SCHEDULE}
+    assert set(planned.FRAMEWORKS.values()) <= set(constraints.FRAMEWORKS)
