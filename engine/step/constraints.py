@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.base import check
-from engine.mechanism.pipeline import SCHEDULES
+from engine.base.types import Real, Truth
+from engine.mechanism import pipeline
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model
@@ -31,7 +32,7 @@ class Framework:
     stages_of_a_pipeline: tuple[int, ...]  # … that work under one
     schedules: tuple[str, ...]
     cuts_models: bool  # or only shares their state
-    equal_chunks: bool  # every chunk of a pipeline has equally many layers
+    even: bool  # a pipeline's chunks have equally many layers, but for its ends
     whole_key_heads: bool  # tensor ranks divide the key and value heads
     source: str
 
@@ -87,6 +88,17 @@ FRAMEWORKS = {
 }
 
 
+def shared_out(layers: Real, pp: Real, chunks: Real) -> Truth:
+    """Whether Megatron Core's arguments can share the layers out: equal chunks, chunks that are equal if
+    embedding and loss count as layers, or without chunks ends that differ from an even middle."""
+    cut = pipeline.stage_layers(layers, pp, chunks)
+    return (
+        pipeline.equal_chunks(layers, pp, chunks)
+        | pipeline.ends_take_slots(layers, pp, chunks)
+        | (chunks < 2) & pipeline.middle_is_even(layers, pp, cut)
+    )
+
+
 @dataclass(frozen=True)
 class Constraints:
     """Which layouts a search may choose. Ranges are (least, most); nothing given allows everything.
@@ -111,7 +123,7 @@ class Constraints:
         if self.recompute:
             check.one_of(("none", "full"), recompute=self.recompute)
         for schedule in self.schedules or ():
-            check.one_of(SCHEDULES, schedules=schedule)
+            check.one_of(pipeline.SCHEDULES, schedules=schedule)
         for stage in self.zero or ():
             check.one_of((0, 1, 2, 3), zero=stage)
         check.whole(at_least=0, most_chunks=self.most_chunks)
@@ -162,8 +174,8 @@ class Constraints:
             return kept
         kept = kept & (np.isin(a.zero, able.stages) | alone)
         kept = kept & (np.isin(a.zero, able.stages_of_a_pipeline) | (a.pp < 2.0) | alone)
-        if able.equal_chunks:
-            kept = kept & (model.layers % (a.pp * a.chunks) == 0)
+        if able.even:
+            kept = kept & shared_out(model.layers * 1.0, a.pp, a.chunks)
         return kept
 
     def allows(self, model: Model, layout: Any) -> bool:

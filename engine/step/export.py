@@ -266,22 +266,15 @@ def _megatron_model(run: Run, words) -> list[Setting]:
 
 
 def _equal_chunks(run: Run) -> Truth:
-    """Whether all chunks have the same number of layers."""
-    return run.model.layers % (run.pp * run.chunks) == 0
+    return pipeline.equal_chunks(run.model.layers, run.pp, run.chunks)
 
 
 def _ends_take_slots(run: Run) -> Truth:
-    """Whether chunks are equal if embedding and loss count as one layer each."""
-    slots = (run.model.layers + 2) % (run.pp * run.chunks) == 0
-    return (run.chunks > 1) & (run.pp > 1) & ~_equal_chunks(run) & slots
+    return pipeline.ends_take_slots(run.model.layers, run.pp, run.chunks)
 
 
 def _middle_is_even(run: Run) -> Truth:
-    """Whether the stages between the first and the last can have equal layers."""
-    stage = run.stage_layers
-    between = ops.maximum(1.0, run.pp - 2.0)
-    left = run.model.layers - stage.first - stage.last
-    return (run.pp < 3) | (left % between == 0)
+    return pipeline.middle_is_even(run.model.layers, run.pp, run.stage_layers)
 
 
 def _megatron_layout(run: Run, n) -> list[Setting]:

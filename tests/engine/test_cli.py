@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ ALL = [
 
 def call(line: str, capsys) -> tuple[int, str, str]:
     try:
-        status = main(line.split())
+        status = main(shlex.split(line))
     except SystemExit as exit:
         status = exit.code
     out, err = capsys.readouterr()

@@ -9,11 +9,10 @@ import pytest
 import engine
 from engine import catalog
 from engine.launch import planned
-from engine.mechanism.memory import capacity_bytes
 from engine.step import constraints, search
 from engine.step.constraints import FRAMEWORKS, FREE, Constraints
 from engine.step.layout import Job, Layout, estimate, machine
-from engine.step.legality import divisors
+from engine.step.legality import divisors, leaves_a_chunk_empty
 
 H100 = machine(catalog.gpu("h100-sxm"))
 MODEL, JOB, GPUS = catalog.model("llama3.2-1b"), Job(16, 8192), 8
@@ -32,6 +31,10 @@ def every_layout():
                                 layout = Layout(
                                     GPUS, tp, pp, cp, 1, zero, micro_batch, recompute, schedule, chunks
                                 )
+                                if leaves_a_chunk_empty(MODEL.layers, pp, chunks) or (
+                                    zero and tp * pp == GPUS
+                                ):
+                                    continue  # left out by the search, or the same under another name
                                 try:
                                     one = estimate(MODEL, H100, JOB, layout)
                                 except ValueError:
@@ -58,7 +61,9 @@ def by_hand(e, c: Constraints) -> bool:
     kept = kept and (not c.most_chunks or a.interleave <= c.most_chunks)
     kept = kept and (not c.recompute or a.recompute == c.recompute)
     if c.framework == "megatron":
-        equal = e.model.layers % (a.pp * a.interleave) == 0
+        equal = (
+            e.model.layers % (a.pp * a.interleave) == 0 or (e.model.layers + 2) % (a.pp * a.interleave) == 0
+        )
         return (
             kept
             and (alone or a.zero < 2)
@@ -95,7 +100,7 @@ def test_the_search_is_the_list_of_all_layouts_filtered_one_by_one(every, within
     left = [e for e in every if by_hand(e, within)]
     plan = search.plan(MODEL, H100, JOB, GPUS, within=within)
     assert plan.layouts == len(left)
-    assert plan.fitting == sum(e.total_bytes <= capacity_bytes(H100.gpu) for e in left)
+    assert plan.fitting == sum(e.fits for e in left)
     assert plan.best.step_s == min(e.step_s for e in left if e.fits)
     assert all(by_hand(e, within) for e in (plan.best, *plan.runners_up, plan.simplest))
     assert [within.allows(MODEL, e.layout) for e in every] == [by_hand(e, within) for e in every]
@@ -113,7 +118,7 @@ def test_a_search_that_is_told_of_every_layout_has_the_same_winner(within):
 
 PRESETS = {
     "llama3.1-8b": (8, Job(128, 8192)),
-    "llama3-70b": (512, Job(1024, 8192)),
+    "llama3.1-70b": (512, Job(1024, 8192)),
     "llama3.1-405b": (16384, Job(2048, 8192)),
 }
 
@@ -129,18 +134,22 @@ def test_a_frameworks_winner_can_be_started_there(framework, key):
     warned = [line for line in text.splitlines() if re.match(r"\s*# (?!\[model\])", line)]
     assert not warned, warned
     report = engine.check_launch(text, gpu="h100-sxm", gpus=gpus)
-    assert not report.errors
+    assert not report.launch.refused
     read = report.estimate.layout
     for name in ("tp", "pp", "cp", "ep", "micro_batch", "interleave", "recompute"):
         assert getattr(read, name) == getattr(best.layout, name), name
     assert read.zero == best.layout.zero or best.layout.dp * best.layout.cp == 1
-    assert math.isclose(report.estimate.step_s, best.step_s, rel_tol=0.02)
+    # the file says nothing of torch.compile, so the norms of a pasted torchtitan run may be PyTorch's own
+    same = estimate(best.model, best.at, report.launch.job, best.layout)
+    assert math.isclose(report.estimate.step_s, same.step_s, rel_tol=0.01)
 
 
 def written(framework: str, best) -> str:
     from engine.launch.launch import Launch
 
-    launch = Launch(framework=framework, model=best.model, job=best.job, gpus=best.layout.gpus)
+    launch = Launch(
+        framework=framework, model=best.model, gpus=best.layout.gpus, precision="bf16", job=best.job
+    )
     return planned.written(launch, best.layout)
 
 
