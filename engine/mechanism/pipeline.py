@@ -129,6 +129,11 @@ def middle_is_even(layers: Real, stages: Real, cut: StageLayers) -> Truth:
     return (stages < 3) | ((layers - cut.first - cut.last) % ops.maximum(1.0, stages - 2.0) == 0)
 
 
+def fills_every_stage(layers: Real, stages: Real) -> Truth:
+    """Whether each stage gets a layer if all but the last get the same number."""
+    return ops.ceil(layers / ops.ceil(layers / stages)) == stages
+
+
 def bubble_s(
     stages: Real, chunks: Real, forward_s: Real, backward_s: Real, weight_gradient_s: Real, plan: Schedule
 ) -> Real:

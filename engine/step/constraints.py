@@ -32,7 +32,6 @@ class Framework:
     stages_of_a_pipeline: tuple[int, ...]  # … that work under one
     schedules: tuple[str, ...]
     cuts_models: bool  # or only shares their state
-    even: bool  # a pipeline's chunks have equally many layers, but for its ends
     whole_key_heads: bool  # tensor ranks divide the key and value heads
     source: str
 
@@ -48,7 +47,6 @@ FRAMEWORKS = {
             ("1f1b", "interleaved"),
             True,
             True,
-            True,
             "megatron/training/arguments.py, commit 000c4ac: distributed optimizer, interleaved 1F1B",
         ),
         Framework(
@@ -59,7 +57,6 @@ FRAMEWORKS = {
             ("gpipe", "1f1b", "interleaved"),
             True,
             False,
-            False,
             "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining",
         ),
         Framework(
@@ -68,7 +65,6 @@ FRAMEWORKS = {
             (0, 1, 2, 3),
             (),
             ("1f1b",),
-            False,
             False,
             False,
             "DeepSpeed docs/_pages/config-json.md: zero_optimization",
@@ -81,16 +77,18 @@ FRAMEWORKS = {
             ("1f1b",),
             False,
             False,
-            False,
             "torch.distributed.fsdp.fully_shard: reshard_after_forward false or true",
         ),
     )
 }
 
 
-def shared_out(layers: Real, pp: Real, chunks: Real) -> Truth:
-    """Whether Megatron Core's arguments can share the layers out: equal chunks, chunks that are equal if
-    embedding and loss count as layers, or without chunks ends that differ from an even middle."""
+def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
+    """Whether a framework can share the layers out. Megatron Core's arguments know equal chunks, chunks that
+    are equal if embedding and loss count as layers, and without chunks ends that differ from an even middle.
+    torchtitan counts embedding and output as layers, and every stage must get some."""
+    if framework == "torchtitan":
+        return (pp < 2) | pipeline.fills_every_stage(layers + 2.0, pp * chunks)
     cut = pipeline.stage_layers(layers, pp, chunks)
     return (
         pipeline.equal_chunks(layers, pp, chunks)
@@ -174,8 +172,8 @@ class Constraints:
             return kept
         kept = kept & (np.isin(a.zero, able.stages) | alone)
         kept = kept & (np.isin(a.zero, able.stages_of_a_pipeline) | (a.pp < 2.0) | alone)
-        if able.even:
-            kept = kept & shared_out(model.layers * 1.0, a.pp, a.chunks)
+        if able.cuts_models:
+            kept = kept & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
         return kept
 
     def allows(self, model: Model, layout: Any) -> bool:

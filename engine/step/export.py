@@ -394,7 +394,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
     parts, stages = run.model.layers + 2.0, run.pp * looped  # embedding and output count as one layer each
     per_stage = ops.ceil(parts / stages)
     refused = words.choose(
-        ops.ceil(parts / per_stage) == stages,
+        pipeline.fills_every_stage(parts, stages),
         "",
         "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
     )
