@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from engine.base.types import Real, Truth
 from engine.mechanism import pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from engine.catalog.models import Model
+    from engine.step.step import Axes
 
 COLUMNS = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "micro_batch")  # of a search's rows
 
@@ -211,3 +214,63 @@ class Constraints:
 
 
 FREE = Constraints()
+
+
+class Limits(NamedTuple):
+    """Constraints as numbers, for the controls of a page; 0 where there is none."""
+
+    framework: Real  # 1 for the first of FRAMEWORKS
+    tp: Real  # exactly so many
+    pp: Real
+    cp: Real
+    ep: Real
+    most_chunks: Real
+    recompute: Real  # 1 for none, 2 for full
+
+
+UNLIMITED = Limits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def of_limits(limits: Limits) -> Constraints:
+    """The constraints that some numbers stand for."""
+    tp, pp, cp, ep = ((int(size), int(size)) if size else None for size in limits[1:5])
+    return Constraints(
+        ["", *FRAMEWORKS][int(limits.framework)],
+        tp,
+        pp,
+        cp,
+        ep,
+        most_chunks=int(limits.most_chunks),
+        recompute=("", "none", "full")[int(limits.recompute)],
+    )
+
+
+def is_within(limits: Limits, model: Model, a: Axes, runs: Sequence[Real]) -> Truth:
+    """Whether layouts are within the limits: ``of_limits`` for numbers that may be symbols. ``runs`` says of
+    each of FRAMEWORKS whether it runs their schedule (above 0)."""
+    kept = (limits.most_chunks < 1) | (a.chunks <= limits.most_chunks)
+    for fixed, size in zip(limits[1:5], (a.tp, a.pp, a.cp, a.ep), strict=True):
+        kept = kept & ((fixed < 1) | (size == fixed))
+    kept = kept & ((limits.recompute < 1) | ((a.recompute > 0) == (limits.recompute > 1)))
+    alone, whole = a.dp * a.cp < 2.0, a.tp * a.pp * a.cp * a.ep < 2.0
+    for place, (able, schedule) in enumerate(zip(FRAMEWORKS.values(), runs, strict=True), start=1):
+        of_all, piped = (
+            _any(a.zero == float(stage) for stage in stages) | alone
+            for stages in (able.stages, able.stages_of_a_pipeline)
+        )
+        can = (schedule > 0) & of_all & ((a.pp < 2.0) | piped)
+        if able.cuts_models:
+            can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
+        else:
+            can = can & whole
+        if able.whole_key_heads:
+            can = can & ((model.kv_lora > 0) | (model.kv_heads % a.tp == 0))
+        kept = kept & ((limits.framework != float(place)) | can)
+    return kept
+
+
+def _any(conditions: Iterable[Truth]) -> Truth:
+    found: Truth = False
+    for each in conditions:
+        found = each if found is False else found | each
+    return found

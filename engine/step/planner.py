@@ -28,8 +28,9 @@ from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
 from engine.mechanism.wires import scaled
 from engine.step import cloud, search
+from engine.step.constraints import FRAMEWORKS, FREE, UNLIMITED, Limits, is_within, of_limits
 from engine.step.export import Run
-from engine.step.layout import Job, Machine
+from engine.step.layout import Job, Layout, Machine
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
 from engine.step.own import scaled_chip
 from engine.step.search import LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
@@ -55,7 +56,11 @@ IS_1F1B = tuple(float(key == "1f1b") for key in SCHEDULE_KEYS)
 COEFFICIENTS = {
     name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS) for name in Schedules._fields
 }
-EVERY_SCHEDULE = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B}  # a dimension of a sweep
+RUNS = {
+    f"{key}_runs": tuple(float(schedule in able.schedules) for schedule in SCHEDULE_KEYS)
+    for key, able in FRAMEWORKS.items()
+}
+EVERY_SCHEDULE = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B, **RUNS}  # a dimension of a sweep
 
 
 class Case(NamedTuple):
@@ -69,6 +74,7 @@ class Case(NamedTuple):
     gpus: float
     global_batch: float  # sequences
     seq: float
+    within: Limits = UNLIMITED
 
 
 class Layouts(NamedTuple):
@@ -103,6 +109,7 @@ class Found(NamedTuple):
     legal: Real  # how many layouts were compared
     fitting: Real  # how many of them fit
     free_s: Real  # the fastest step if memory were no limit
+    unlimited: Layouts  # one layout: the fastest that fits without the case's limits
 
 
 class Cloud(NamedTuple):
@@ -143,12 +150,13 @@ def _found_here(case: Case, in_cloud: bool) -> tuple[Found, Cloud | None]:
         int(case.global_batch),
         int(case.seq),
         float(ideal_s(case)) if in_cloud else None,
+        case.within,
     )
 
 
 @lru_cache(64)
 def _found(
-    model, chip, wires, hbm_bytes, recipe, gpus, global_batch, seq, ideal_s: float | None
+    model, chip, wires, hbm_bytes, recipe, gpus, global_batch, seq, ideal_s: float | None, limits: Limits
 ) -> tuple[Found, Cloud | None]:
     at = Machine(Gpu("own", "own", "", 0, hbm_bytes, 1.0), "bf16", chip, wires)
     job = Job(global_batch, seq, recipe)
@@ -156,13 +164,35 @@ def _found(
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Split._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None
+    within = of_limits(limits)
     try:
-        plan = search.plan(model, at, job, gpus, TOP, seen=counted.add if ideal_s else None)
+        plan = search.plan(model, at, job, gpus, TOP, counted.add if ideal_s else None, within)
     except ValueError:
-        nothing = Layouts(*np.full((len(Layouts._fields), TOP), np.nan))
-        return Found(nothing, 0.0, 0.0, np.nan), seen
-    rows = np.full((TOP, len(Layouts._fields)), np.nan)
-    for row, a in zip(rows, (e.layout for e in (plan.best, *plan.runners_up))):
+        return Found(_columns([], TOP), 0.0, 0.0, np.nan, _unlimited(model, at, job, gpus)), seen
+    best = Found(
+        _columns([e.layout for e in (plan.best, *plan.runners_up)], TOP),
+        float(plan.layouts),
+        float(plan.fitting),
+        float(plan.free_s),
+        _unlimited(model, at, job, gpus)
+        if within != FREE
+        else _columns([plan.best.layout] if plan.fitting else [], 1),
+    )
+    return best, seen
+
+
+def _unlimited(model, at, job, gpus) -> Layouts:
+    try:
+        best = search.plan(model, at, job, gpus, 1).best
+    except ValueError:
+        return _columns([], 1)
+    return _columns([best.layout] if best.fits else [], 1)
+
+
+def _columns(layouts: list[Layout], length: int) -> Layouts:
+    """Some layouts as columns, filled up with NaN."""
+    rows = np.full((length, len(Layouts._fields)), np.nan)
+    for row, a in zip(rows, layouts):
         schedule = next(
             i for i, pair in enumerate(zip(SCHEDULE_KEYS, CHUNKS)) if pair == (a.schedule, a.interleave)
         )
@@ -179,8 +209,7 @@ def _found(
             schedule,
             a.interleave,
         )
-    best = Found(Layouts(*rows.T), float(plan.layouts), float(plan.fitting), float(plan.free_s))
-    return best, seen
+    return Layouts(*rows.T)
 
 
 # -- on a page -----------------------------------------------------------------------------------------------
@@ -412,14 +441,18 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
             point["chunks"],
         )
         terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
+        fits, allowed = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0
+        if case.within is not UNLIMITED:
+            allowed = is_within(case.within, case.model, a, [point[name] for name in RUNS])
         found: dict[str, Any] = {
-            "fastest": (terms.step_s, terms.total_bytes <= case.hbm_bytes),
-            "leanest": (terms.total_bytes, a.tp > 0.0),
-            "free": (terms.step_s, a.tp > 0.0),
+            "fastest": (terms.step_s, fits & allowed),
+            "leanest": (terms.total_bytes, allowed),
+            "free": (terms.step_s, allowed),
         }
         if in_cloud:
             at = cloud.place(terms.total_bytes, case.hbm_bytes, terms.step_s, arithmetic_s)
-            found["cloud"] = terms.step_s, a.tp > 0.0, at, cloud.PLACES
+            found["cloud"] = terms.step_s, allowed, at, cloud.PLACES
+            found["unlimited"] = terms.step_s, fits
         only = [
             (point[f"only_{name}"] < 0.0) | (point[name] == point[f"only_{name}"])
             for name in FIXABLE
@@ -432,20 +465,30 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
 
 def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | None]:
     splits, contests = every_layout(case, in_cloud)
-    fastest, leanest = contests["fastest"], contests["leanest"]
-    best = ranked(
-        *splits.values(),
-        fastest.cost,
-        fastest.cell,
-        fastest.count,
-        leanest.cost,
-        leanest.cell,
-        leanest.count,
-        contests["free"].cost,
-    )
+    leanest, free = contests["leanest"], contests["free"]
+
+    def ranking(fastest):
+        return ranked(
+            *splits.values(),
+            fastest.cost,
+            fastest.cell,
+            fastest.count,
+            leanest.cost,
+            leanest.cell,
+            leanest.count,
+            free.cost,
+        )
+
+    best = ranking(contests["fastest"])
     layouts = Layouts(*(best[name] for name in Layouts._fields))
+    unlimited = layouts
+    if in_cloud:
+        any_best = ranking(contests["unlimited"])
+        fitting = np.where(any_best["fitting"] > 0, 1.0, np.nan)
+        unlimited = Layouts(*(any_best[name] * fitting for name in Layouts._fields))
+    first = Layouts(*(column[:1] for column in unlimited))
     seen = Cloud(contests["cloud"], splits, ideal_s(case)) if in_cloud else None
-    return Found(layouts, best["legal"], best["fitting"], best["free_s"]), seen
+    return Found(layouts, best["legal"], best["fitting"], best["free_s"], first), seen
 
 
 # -- costs of the layouts ------------------------------------------------------------------------------------
@@ -542,7 +585,8 @@ FASTER = 1.1  # the speed-up that they should reach
 A_TIE = 0.0005  # a smaller share of a step does not count as a difference
 NEVER = 1e9  # no amount of it is enough
 # how fast each of RESOURCES is in each row measured: the layouts as they are, then each factor of each
-SHOWN = TOP + cloud.FRONT  # layouts of an outcome
+SHOWN = TOP + cloud.FRONT + 1  # layouts of an outcome
+ANYHOW = SHOWN - 1  # the last of them: the fastest that fits without the case's limits
 SCALES = np.ones((len(RESOURCES), SHOWN + len(RESOURCES) * len(FACTORS)))
 SCALES[:, SHOWN:] = np.where(
     np.repeat(np.eye(len(RESOURCES)), len(FACTORS), axis=1), np.tile(FACTORS, len(RESOURCES)), 1.0
@@ -555,7 +599,7 @@ class Outcome(NamedTuple):
 
     found: Found
     cloud: Cloud
-    layouts: Layouts  # SHOWN of them: the best of the best splits, then those of the front
+    layouts: Layouts  # SHOWN: the best of the best splits, those of the front, the best without limits
     step_s: Real  # of each layout
     times_s: Real  # by layout and TERMS
     total_bytes: Real
@@ -594,7 +638,12 @@ def _kept(case: Case, peak_flops_per_s) -> Outcome:
 def _outcome(case: Case, peak_flops_per_s) -> Outcome:
     best, seen = found_in_cloud(case)
     front = layouts_at(seen, cloud.front(seen.places.cost)["place"])
-    layouts = Layouts(*(np.append(ours, theirs) for ours, theirs in zip(best.layouts, front)))
+    layouts = Layouts(
+        *(
+            np.append(np.append(ours, theirs), anyhow)
+            for ours, theirs, anyhow in zip(best.layouts, front, best.unlimited)
+        )
+    )
     tried, rows = with_faster(case, layouts)
     cost = terms(tried, rows)
     every_s, every_times_s = cost.step_s + 0.0 * rows.tp, columns(cost, rows)
@@ -662,6 +711,18 @@ def uncovered(times_s: list[Real], faster: Real) -> tuple[Real, Real]:
     the columns of ``with_faster``."""
     row = SHOWN + np.argmax(np.minimum(faster, FACTORS[-1]) == FACTORS)
     more_s = np.stack([np.take(column, row) - column[0] for column in times_s])
+    return np.argmax(more_s), np.max(more_s)
+
+
+def slower_than_anyhow(found: Outcome) -> Real:
+    """How much longer the winner's step is for the case's limits, as a share; 0 without limits, and where
+    nothing is left to compare."""
+    return found.step_s[0] / found.step_s[ANYHOW] - 1.0
+
+
+def lost_to_limits(found: Outcome) -> tuple[Real, Real]:
+    """(index in TERMS, seconds): the term by which the case's limits lengthen the winner's step most."""
+    more_s = found.times_s[0] - found.times_s[ANYHOW]
     return np.argmax(more_s), np.max(more_s)
 
 

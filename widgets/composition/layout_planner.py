@@ -6,9 +6,10 @@ from engine import catalog
 from engine.calibration import bands
 from engine.mechanism import cost
 from engine.step import cloud, export, own, planner
+from engine.step.constraints import FRAMEWORKS, Limits
 from widgets.kit import text
 from widgets.kit.compiler.symbols import lookup
-from widgets.kit.controls import Choice, Number
+from widgets.kit.controls import Choice, Number, degrees
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import panels, planned
 from widgets.kit.drawing.cluster import MOST_BOXES, mesh_row
@@ -23,9 +24,17 @@ GPU_STOPS = [1, 2, 4, 8, *(m * 2**k for k in range(1, 13) for m in (8, 10, 12))]
 DEEPSEEK_TOKENS = 15360 * 4096
 BATCH_STOPS = sorted([DEEPSEEK_TOKENS, *(m * 2**k for k in range(12, 27) for m in (1, 1.25, 1.5))])
 SEQ_STOPS = [2**k for k in range(10, 18)]
-JOB = ("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision", *MODEL_FIELDS, *CLUSTER_FIELDS)
+LIMITS = "your framework and limits"  # the fold of these controls
+WITHIN = ("framework", "only_tp", "only_pp", "only_cp", "only_ep", "most_chunks", "recomputation")
+JOB = (
+    *("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision"),
+    *WITHIN,
+    *MODEL_FIELDS,
+    *CLUSTER_FIELDS,
+)
 MEASURED = of_files("layout_planner")
-TOP, FRONT = planner.TOP, planner.SHOWN - planner.TOP
+TOP, FRONT = planner.TOP, cloud.FRONT
+DRAWN = TOP + FRONT  # layouts with a dot
 RANKS = [str(place + 1) for place in range(TOP)]
 CHOICES = {
     rank: (f"{rank}, the fastest" if rank == "1" else f"{rank} of the next best", float(i))
@@ -64,6 +73,11 @@ X_TICKS = panels.ticks(1e8, 1e16, (1, 3))
 Y_TICKS = np.array([*panels.ticks(1e-4, 10, (1, 1.5, 2, 3, 4, 5, 7)), *panels.CLOCK])
 
 
+def _fixed(label: str, *sizes: int) -> Choice:
+    """A control that fixes an axis, or leaves it to the search."""
+    return Choice(label, {"any": ("any", 0.0)} | degrees(*sizes), "any", more=LIMITS)
+
+
 class LayoutPlanner(OwnJob):
     question = "Which layout trains your model fastest, and why do the others lose?"
     model = Choice("Model", own.model_options(), "llama3-70b")
@@ -86,6 +100,30 @@ class LayoutPlanner(OwnJob):
         family="dollars",
         more=True,
         marks=(2.0,),
+    )
+    framework = Choice(
+        "Framework",
+        {"any": ("any", 0.0)}
+        | {key: (each.name, float(place)) for place, (key, each) in enumerate(FRAMEWORKS.items(), start=1)},
+        "any",
+        more=LIMITS,
+    )
+    only_tp = _fixed("Tensor ranks", 1, 2, 4, 8, 16, 32, 64)
+    only_pp = _fixed("Pipeline stages", 1, 2, 4, 8, 16, 32, 64)
+    only_cp = _fixed("Context ranks", 1, 2, 4, 8, 16, 32)
+    only_ep = _fixed("Expert ranks", 1, 2, 4, 8, 16, 32, 64, 128)
+    most_chunks = Choice(
+        "Chunks of layers on a stage",
+        {"any": ("any", 0.0)}
+        | {str(most): (f"at most {most}" if most > 1 else "1", float(most)) for most in (1, 2, 4, 8)},
+        "any",
+        more=LIMITS,
+    )
+    recomputation = Choice(
+        "Recomputation",
+        {"any": ("any", 0.0), "none": ("none", 1.0), "full": ("every layer", 2.0)},
+        "any",
+        more=LIMITS,
     )
     chosen = Choice("Layout shown", CHOICES, "1", more=True)
     dots = Dots()
@@ -216,6 +254,7 @@ class LayoutPlanner(OwnJob):
             self.gpus,
             planner.sequences(self.batch_tokens, self.seq),
             self.seq,
+            Limits(*(getattr(self, name) for name in WITHIN)),
         )
 
     @once
@@ -236,6 +275,10 @@ class LayoutPlanner(OwnJob):
 
     def fitting(self):
         return show(self.outcome().found.fitting, "count")
+
+    def is_limited(self):
+        """Whether a framework or a limit is chosen."""
+        return sum(getattr(self, name) for name in WITHIN) > 0
 
     def none_legal(self):
         return self.outcome().found.legal < 1
@@ -316,7 +359,7 @@ class LayoutPlanner(OwnJob):
     def in_cloud(self):
         """Where the layouts of the outcome are, and which of them are in the picture."""
         found, (left, right, top) = self.outcome(), self.frame()
-        x, y = found.total_bytes / self.cluster().hbm_bytes, found.step_s / self.unit_s()
+        x, y = found.total_bytes[:DRAWN] / self.cluster().hbm_bytes, found.step_s[:DRAWN] / self.unit_s()
         return x, y, (x >= left) & (x <= right) & (y <= top)
 
     @part(*JOB)
@@ -326,20 +369,20 @@ class LayoutPlanner(OwnJob):
         return {
             "x": np.where(seen, x, AWAY),
             "y": np.where(seen, y, 1.0),
-            "step_s": np.where(seen, found.step_s, 0.0),
-            "total_bytes": np.where(seen, found.total_bytes, 0.0),
+            "step_s": np.where(seen, found.step_s[:DRAWN], 0.0),
+            "total_bytes": np.where(seen, found.total_bytes[:DRAWN], 0.0),
         }
 
     @hint("marks")
     def marks_said(self):
         found, (_, _, seen) = self.outcome(), self.in_cloud()
-        known = planner.Layouts(*(np.where(seen, column, 0.0) for column in found.layouts))
+        known = planner.Layouts(*(np.where(seen, column[:DRAWN], 0.0) for column in found.layouts))
         return phrase(
             "{place}: {named}\n{step}, {memory} on the fullest GPU",
             place=select(np.arange(len(CHOICES)), [*RANKS, *["The front"] * FRONT]),
             named=self.named(known),
-            step=show(np.where(seen, found.step_s, 1.0), "seconds"),
-            memory=show(np.where(seen, found.total_bytes, 1.0), "bytes"),
+            step=show(np.where(seen, found.step_s[:DRAWN], 1.0), "seconds"),
+            memory=show(np.where(seen, found.total_bytes[:DRAWN], 1.0), "bytes"),
         )
 
     @part(*JOB, shown=False)
@@ -881,8 +924,28 @@ class LayoutPlanner(OwnJob):
             f"No layout is legal: {show(self.gpus, 'count')} GPUs cannot be divided so that heads, layers "
             "and the "
             f"{show(planner.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come out "
-            "whole. First "
-            "response: a number of GPUs and of sequences with the same small factors."
+            f"whole{choose(self.is_limited(), ' within your limits', '')}. First "
+            f"response: {choose(self.is_limited(), 'fewer limits, or ', '')}a number of GPUs and of "
+            "sequences with the same small factors."
+        )
+
+    @regime()
+    def limits_cost(self):
+        """What your framework and limits cost against the search without them, by cause."""
+        found = self.outcome()
+        share, (term, more_s) = planner.slower_than_anyhow(found), planner.lost_to_limits(found)
+        there = np.isfinite(share) & ~self.none_legal() & ~self.none_fits()
+        known = np.where(there, share, 0.0)
+        tied = (1.0 + known) < bands.tie()
+        a = planner.Layouts(*(np.where(there, column[-1], 1.0) for column in found.layouts))
+        tp, pp, cp, dp, ep = (show(size, "count") for size in (a.tp, a.pp, a.cp, a.dp, a.ep))
+        best_s = np.where(there, found.step_s[planner.ANYHOW], 1.0)
+        return there & (known >= planner.A_TIE), (
+            f"Your limits cost {show(known, 'percent')}: without them TP {tp} × PP {pp} × CP {cp} × DP {dp}"
+            f"{choose(a.ep > 1, f' × EP {ep}', '')} takes {show(best_s, 'seconds')} a step. The largest "
+            f"cause is {select(np.where(there, term, 0.0), TERMS)}, "
+            f"{show(np.where(there & (more_s > 0), more_s, 0.0), 'seconds')} more"
+            f"{choose(tied, '; the model cannot tell two steps apart that are so close.', '.')}"
         )
 
     @regime()

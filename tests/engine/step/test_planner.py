@@ -12,7 +12,8 @@ from engine.base.sweep import sweep
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.wires import scaled
-from engine.step import own, planner, search
+from engine.step import constraints, own, planner, search
+from engine.step.constraints import FRAMEWORKS
 from engine.step.layout import Job, Layout, estimate, machine
 
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -54,6 +55,32 @@ def test_the_page_s_search_finds_what_the_plan_finds(name):
     np.testing.assert_array_equal(page.free_s, here.free_s)
     for column, ours, theirs in zip(seen.places._fields, on_page.places, seen.places, strict=True):
         np.testing.assert_array_equal(ours, theirs, err_msg=f"cloud: {column}")
+
+
+LIMITS = {
+    **{key: constraints.UNLIMITED._replace(framework=i) for i, key in enumerate(FRAMEWORKS, start=1)},
+    "axes": constraints.UNLIMITED._replace(tp=2.0, pp=2.0),
+    "chunks and recomputation": constraints.UNLIMITED._replace(most_chunks=2.0, recompute=2.0),
+    "context": constraints.UNLIMITED._replace(framework=1.0, cp=2.0, recompute=1.0),
+    "no such layout": constraints.UNLIMITED._replace(tp=3.0),
+    "free": constraints.UNLIMITED._replace(),
+}
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("name", ["dense", "experts"])
+def test_the_page_s_search_within_limits_is_the_plan_within_constraints(name, limits):
+    one = case(name)._replace(within=LIMITS[limits])
+    with check.trusted():
+        (here, seen), (page, on_page) = planner.found_in_cloud(one), planner._found_on_page(one)
+    for ours, theirs in ((page.layouts, here.layouts), (page.unlimited, here.unlimited)):
+        for column, mine, other in zip(planner.Layouts._fields, ours, theirs, strict=True):
+            np.testing.assert_array_equal(mine, other, err_msg=column)
+    assert (page.legal, page.fitting) == (here.legal, here.fitting)
+    np.testing.assert_array_equal(on_page.places.count, seen.places.count)
+    free = planner.found(case(name))
+    assert here.unlimited.tp[0] == free.layouts.tp[0] and here.legal <= free.legal
+    assert (here.legal == free.legal) == (limits == "free")
 
 
 @pytest.mark.parametrize("name", [name for name in JOBS if name != "no legal layout"])

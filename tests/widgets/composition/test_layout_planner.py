@@ -114,8 +114,8 @@ def test_a_dot_is_where_its_layout_is(preset):
     marks, found = widget.shown()["parts"]["marks"], widget.outcome()
     seen = marks["x"] > 1e-6
     assert seen[: planner.TOP].all() and seen[planner.TOP :].any()
-    np.testing.assert_allclose(marks["x"][seen] * widget.case().hbm_bytes, found.total_bytes[seen])
-    np.testing.assert_allclose(marks["y"][seen] * widget.unit_s(), found.step_s[seen])
+    np.testing.assert_allclose(marks["x"][seen] * widget.case().hbm_bytes, found.total_bytes[:-1][seen])
+    np.testing.assert_allclose(marks["y"][seen] * widget.unit_s(), found.step_s[:-1][seen])
     front = np.flatnonzero(seen[planner.TOP :]) + planner.TOP
     assert (np.diff(marks["x"][front]) > 0).all() and (np.diff(marks["y"][front]) < 0).all()
 
@@ -172,6 +172,36 @@ def test_a_layout_that_there_is_not_is_the_winner():
     assert few.place() == 0 and few.shown()["parts"]["title"]["text"][0].startswith("1, the leanest")
 
 
+def test_limits_say_what_they_cost_and_by_what():
+    """Megatron with eight tensor ranks: the line names the free winner and the longest of the differences."""
+    limited, free = at(framework="megatron", only_tp="8"), at()
+    assert "limits_cost" not in regimes(free)
+    ours, theirs = free.outcome(), limited.outcome()
+    assert float(theirs.layouts.tp[0]) == 8 and float(theirs.layouts.zero[0]) < 2
+    assert theirs.step_s[planner.ANYHOW] == ours.step_s[0]
+    line = regimes(limited)["limits_cost"]
+    more_s = theirs.times_s[0] - ours.times_s[0]
+    assert planner.TERMS[int(np.argmax(more_s))] == "tensor_s" and "tensor" in line
+    assert f"{100 * (theirs.step_s[0] / ours.step_s[0] - 1):.1f} %" in line.replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("framework", ["megatron", "torchtitan", "deepspeed", "fsdp2"])
+def test_what_a_framework_gets_is_what_it_can_start(framework):
+    """None of the settings that the figure writes for it says that something cannot be done."""
+    widget = at("8B on one node", framework=framework, gpus=64)
+    layouts = widget.outcome().layouts
+    assert widget.outcome().found.legal > 0
+    if framework in ("deepspeed", "fsdp2"):
+        assert (layouts.tp[0], layouts.pp[0], layouts.cp[0]) == (1, 1, 1)
+    written = widget.shown()["documents"].get({"fsdp2": "torchtitan"}.get(framework, framework))
+    assert "instead" not in written and "slower than planned" not in written and "no ZeRO-1" not in written
+
+
+def test_limits_that_leave_nothing_are_named():
+    line = regimes(at(only_tp="64", only_pp="64"))["nothing_legal"]
+    assert "within your limits" in line and "fewer limits" in line
+
+
 def test_memory_beyond_the_hbm_is_to_scale():
     widget = at(model="llama3.1-405b", gpus=8, batch_tokens=2**20)
     parts = widget.shown()["parts"]
@@ -181,7 +211,7 @@ def test_memory_beyond_the_hbm_is_to_scale():
 
 
 def test_the_places_of_the_picture_hold_what_the_search_may_find():
-    assert cloud.PLACES == cloud.COLUMNS * cloud.ROWS and planner.SHOWN == planner.TOP + cloud.FRONT
+    assert cloud.PLACES == cloud.COLUMNS * cloud.ROWS and planner.SHOWN == planner.TOP + cloud.FRONT + 1
 
 
 OWN = {"model": "own", "gpus": 8, "batch_tokens": 2**18, "seq": 4096}
