@@ -109,7 +109,7 @@ class Found(NamedTuple):
     legal: Real  # how many layouts were compared
     fitting: Real  # how many of them fit
     free_s: Real  # the fastest step if memory were no limit
-    unlimited: Layouts  # one layout: the fastest that fits without the case's limits
+    unlimited: Layouts  # one layout: the fastest that fits (or else the leanest) without the case's limits
 
 
 class Cloud(NamedTuple):
@@ -174,19 +174,16 @@ def _found(
         float(plan.layouts),
         float(plan.fitting),
         float(plan.free_s),
-        _unlimited(model, at, job, gpus)
-        if within != FREE
-        else _columns([plan.best.layout] if plan.fitting else [], 1),
+        _unlimited(model, at, job, gpus) if within != FREE else _columns([plan.best.layout], 1),
     )
     return best, seen
 
 
 def _unlimited(model, at, job, gpus) -> Layouts:
     try:
-        best = search.plan(model, at, job, gpus, 1).best
+        return _columns([search.plan(model, at, job, gpus, 1).best.layout], 1)
     except ValueError:
         return _columns([], 1)
-    return _columns([best.layout] if best.fits else [], 1)
 
 
 def _columns(layouts: list[Layout], length: int) -> Layouts:
@@ -484,8 +481,7 @@ def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | No
     unlimited = layouts
     if in_cloud:
         any_best = ranking(contests["unlimited"])
-        fitting = np.where(any_best["fitting"] > 0, 1.0, np.nan)
-        unlimited = Layouts(*(any_best[name] * fitting for name in Layouts._fields))
+        unlimited = Layouts(*(any_best[name] for name in Layouts._fields))
     first = Layouts(*(column[:1] for column in unlimited))
     seen = Cloud(contests["cloud"], splits, ideal_s(case)) if in_cloud else None
     return Found(layouts, best["legal"], best["fitting"], best["free_s"], first), seen
