@@ -516,7 +516,8 @@ def _model(gathered: Gathered, draft: Draft, module: Any, framework: str) -> Mod
         for name in ("model", "model_name", "flavor", "assets", "recipe"):
             draft.given(name)
         try:
-            return known_models.from_config(source.text)
+            found = known_models.from_config(source.text)
+            return bridge.overridden(draft, found) if framework == "bridge" else found
         except ValueError as error:
             raise ValueError(f"{source.name}:{source.first_line}: {error}") from None
     if framework in servers.PROGRAMS:
