@@ -109,6 +109,8 @@ class Gathered:
                 e._replace(key=e.key.removeprefix("cfg.")) for e in entries if e.key.startswith("cfg.")
             ]
             faults = []
+        if faults and notation != JSON and self.commands(source):  # a script stands between its lines
+            faults = []
         self.faults += faults[:20]
         self.counted(entries)
         framework = owner(notation, entries)
@@ -153,6 +155,13 @@ class Gathered:
             for written in script.written[:20]:
                 if notation_of(written.text) != SHELL:
                     self.source(written, depth + 1)
+
+    def commands(self, source: Source) -> bool:
+        """Whether a text of another notation has commands that launch something, which are kept."""
+        before = len(self.found)
+        for words in shell.read(source).commands[:2000]:
+            self.command(words)
+        return len(self.found) > before
 
     def slurm(self, source: Source) -> None:
         """``#SBATCH --nodes=4``, which a script's reader takes for a comment."""

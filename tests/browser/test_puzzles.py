@@ -13,6 +13,7 @@ from engine.course import puzzles
 from tests.browser.firefox import Firefox
 from tests.browser.test_shell import AXE, PHONE, axe_faults
 from tests.conftest import ROOT
+from tests.representatives import ALL_OF_THEM
 
 LESSON = "07-pipeline-parallel/"
 PUZZLE = puzzles.puzzle("one_f_one_b")
@@ -103,6 +104,25 @@ def test_each_solution_passes_is_shown_and_counted(visit, static, half):
     page.reload()
     expect(hand.puzzle).to_have_attribute("data-solved", "")
     expect(hand.area).to_have_value(puzzles.puzzle(name).SOLUTION)
+
+
+ASKED = of_lessons() if ALL_OF_THEM else ["10-nd-parallelism"]  # which has two, without a figure to drive
+
+
+@pytest.mark.parametrize("lesson", ASKED)
+def test_by_keyboard_at_390_px_static_and_served(visit, origin, lesson):
+    """The start says what is to do, the solution is right, both by a key; EVERY=1 asks it of all lessons."""
+    page = visit(**PHONE).go(f"{origin}{lesson}/")
+    for name in of_lessons()[lesson]:
+        hand = Hand(page, name)
+        hand.write(puzzles.puzzle(name).START)
+        page.keyboard.press("Control+Enter")
+        expect(hand.said).not_to_be_empty()
+        expect(hand.puzzle).not_to_have_attribute("data-busy", "")
+        hand.area.fill(puzzles.puzzle(name).SOLUTION)
+        page.keyboard.press("Control+Shift+Enter")
+        hand.waits_for("Right, for")
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
 
 
 def test_a_wrong_move_is_pictured_where_it_happens_and_the_picture_goes_with_it(visit, static):
