@@ -109,9 +109,8 @@ class Gathered:
                 e._replace(key=e.key.removeprefix("cfg.")) for e in entries if e.key.startswith("cfg.")
             ]
             faults = []
-        if faults and notation != JSON and self.commands(source):  # a script stands between its lines
-            faults = []
-        self.faults += faults[:20]
+        between = self.commands(source) if faults and notation != JSON else []
+        self.faults += [] if between else faults[:20]
         self.counted(entries)
         framework = owner(notation, entries)
         if framework == "config":
@@ -121,6 +120,7 @@ class Gathered:
         elif not faults:
             words = f"a {notation.upper()} text of no framework that is known here"
             self.faults.append(Fault(source.name, source.first_line, words))
+        self.found += between
 
     def add(self, framework: str, entries: list[Entry], file: str, line: int, notation: str) -> None:
         """Keep the entries of a framework, without those that count GPUs."""
@@ -156,12 +156,14 @@ class Gathered:
                 if notation_of(written.text) != SHELL:
                     self.source(written, depth + 1)
 
-    def commands(self, source: Source) -> bool:
-        """Whether a text of another notation has commands that launch something, which are kept."""
+    def commands(self, source: Source) -> list[Found]:
+        """What the commands launch that stand between the lines of a text of another notation."""
         before = len(self.found)
         for words in shell.read(source).commands[:2000]:
             self.command(words)
-        return len(self.found) > before
+        found = self.found[before:]
+        self.found = self.found[:before]
+        return found
 
     def slurm(self, source: Source) -> None:
         """``#SBATCH --nodes=4``, which a script's reader takes for a comment."""

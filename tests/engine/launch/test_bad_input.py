@@ -46,7 +46,7 @@ def answered(texts, gpus=None) -> verdict.Report:
         ),
         (MEGATRON + VLLM, "these texts are for 2 frameworks: Megatron-LM (pasted:"),
         ([MEGATRON, TITAN, VLLM], "these texts are for 3 frameworks"),
-        (f"{MEGATRON}\n{TITAN}\n{VLLM}\n", "these texts are for 3 frameworks: "),
+        (f"{TITAN}\n{MEGATRON}\n{VLLM}\n", "these texts are for 3 frameworks: "),
         (
             f"```\n{VLLM}\n```\nand\n```toml\n{TITAN}```\n",
             "for 2 frameworks: vLLM (pasted:2), torchtitan (pasted:6)",
