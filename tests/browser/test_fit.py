@@ -65,13 +65,13 @@ def test_published_launches_are_pasted_as_a_new_user_would(visit, origin, window
     for name in of_each_framework():
         asked = launch_cases.request(name)
         texts = [text for _, text in asked["files"]]
-        page.get_by_role("button", name="Clear").click()
+        page.locator("[data-clear]").click()
         for number, text in enumerate(texts):
             if number:
                 page.get_by_role("button", name="Add a file").click()
             page.get_by_label("What you are about to launch").nth(number).click()
             page.keyboard.insert_text(text)
-        page.get_by_label("GPU", exact=True).select_option(asked["gpu"])
+        page.locator("[data-gpu]").select_option(asked["gpu"])
         page.get_by_label("Number of GPUs").fill(str(asked["gpus"] or ""))
         if asked["own"]:
             if not page.get_by_label("Memory, GB").is_visible():

@@ -232,7 +232,7 @@ def test_by_keyboard_alone_on_a_phone(visit, static):
 
 
 ENDLESS = {
-    "a loop": (HEAD + "    while True:\n        pass\n", "Is there a loop that never ends?"),
+    "a loop": (HEAD + "    while True:\n        pass\n", "Is there a loop that never ends"),
     "a list": (
         HEAD + "    return [0] * 10**9\n",
         re.compile("Stopped|asks for more memory"),
@@ -369,7 +369,7 @@ def test_all_of_them_in_firefox(static):
                 judged_in(tab, name, puzzles.puzzle(name).SOLUTION, "check", "Right, for")
         tab.go(static + LESSON)
         for code, task, words in (
-            (ENDLESS["a loop"][0], "run", "Is there a loop that never ends?"),
+            (ENDLESS["a loop"][0], "run", "Is there a loop that never ends"),
             (ENDLESS["recursion"][0], "run", "Line 2: A function calls itself"),
             (PUZZLE.START, "run", "holds the activations of 8"),
         ):
