@@ -55,6 +55,7 @@ class Held:
     our_memory_gib: float
     cache_tokens: int  # what a server's cache has room for, as published
     our_cache_tokens: int
+    why: str  # where ours is far off, what is known of the cause
 
     @property
     def right(self) -> bool:
@@ -87,10 +88,18 @@ def _held(name: str, case: dict[str, Any]) -> Held:
         found.total_bytes / GIB if memory else 0.0,
         cache,
         found.room.tokens if cache and found.room else 0,
+        case.get("why", "").strip(),
     )
 
 
-def mean_error(quantity: str) -> float:
-    """The mean error, without sign, of the cases that publish ``memory_gib`` or ``cache_tokens``."""
-    errors = [abs(each.error) for each in held() if getattr(each, quantity) and each.error is not None]
+def far_off() -> list[Held]:
+    """The cases that are far off, each with what is known of its cause."""
+    return [each for each in held() if each.why]
+
+
+def mean_error(quantity: str, far: bool = True) -> float:
+    """The mean error, without sign, of the cases that publish ``memory_gib`` or ``cache_tokens``; without
+    those that are ``far`` off if that is False."""
+    cases = [each for each in held() if getattr(each, quantity) and (far or not each.why)]
+    errors = [abs(each.error) for each in cases if each.error is not None]
     return sum(errors) / len(errors)

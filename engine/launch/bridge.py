@@ -1,13 +1,16 @@
 """A Megatron-Bridge (or NeMo) recipe with its overrides: ``model.tensor_model_parallel_size=4
 train.micro_batch_size=1``.
 
-The fields are Megatron-LM's by other names (docs.nvidia.com/nemo/megatron-bridge, *Megatron-LM to Megatron
-Bridge*, 0.6). The values that a recipe sets by itself are not known here: what no override gives is assumed,
-and said so.
+Only keys that are documented are read: in NVIDIA-NeMo/Megatron-Bridge, scripts/translate_mlm_to_bridge.py at
+commit 158aa4e2, docs/megatron-lm-to-megatron-bridge.md at 167ba2ad, docs/training/communication-overlap.md;
+under model, ddp and optimizer the fields of Megatron-Core's TransformerConfig, DistributedDataParallelConfig
+and OptimizerConfig. Any other is listed as not read. The values that a recipe sets by itself are not known
+here: what no override gives is assumed, and said so.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from engine.catalog.models import Model
@@ -19,41 +22,65 @@ from engine.step.export import bridge_key
 from engine.step.layout import Job, Layout
 
 NAME = "Megatron-Bridge"
-GROUPS = (
-    "model",
-    "train",
-    "ddp",
-    "optimizer",
-    "dataset",
-    "comm_overlap",
-    "mixed_precision",
-    "dist",
-    "tokenizer",
-)
-OTHER = {
+# the arguments of Megatron-LM that a group has by the same names, with underscores
+GROUPS = {
+    "model": """num-layers hidden-size ffn-hidden-size num-attention-heads num-query-groups kv-channels
+        vocab-size seq-length moe-router-topk moe-ffn-hidden-size tensor-model-parallel-size
+        pipeline-model-parallel-size
+        pipeline-model-parallel-layout context-parallel-size cp-comm-type expert-model-parallel-size
+        expert-tensor-parallel-size account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split
+        sequence-parallel recompute-granularity recompute-method recompute-num-layers recompute-modules
+        mtp-num-layers cross-entropy-loss-fusion cross-entropy-fusion-impl tp-comm-overlap
+        overlap-moe-expert-parallel-comm""",
+    "train": "micro-batch-size global-batch-size",
+    "ddp": """use-distributed-optimizer overlap-grad-reduce overlap-param-gather use-megatron-fsdp
+        data-parallel-sharding-strategy""",
+    "dist": "use-megatron-fsdp",
+    "comm_overlap": """tp-comm-overlap overlap-grad-reduce overlap-param-gather
+        overlap-moe-expert-parallel-comm""",
+    "optimizer": """optimizer use-precision-aware-optimizer main-grads-dtype main-params-dtype exp-avg-dtype
+        exp-avg-sq-dtype""",
+    "dataset": "seq-length",
+}
+FIELDS = {
+    f"{group}.{key.replace('-', '_')}": megatron.FIELDS[key]
+    for group, keys in GROUPS.items()
+    for key in keys.split()
+}
+FIELDS |= {
+    "model.num_moe_experts": Field("experts"),
     "model.virtual_pipeline_model_parallel_size": Field("interleave"),
-    "model.seq_length": Field("seq"),
-    "dataset.sequence_length": Field("seq"),
-    "dataset.seq_length": Field("seq"),
     "model.num_layers_in_first_pipeline_stage": Field("first_layers"),
     "model.num_layers_in_last_pipeline_stage": Field("last_layers"),
-    "model.cross_entropy_loss_fusion": Field("fused_loss", FLAG),
-    "model.cross_entropy_fusion_impl": Field("loss_impl", TEXT),
-    "comm_overlap.tp_comm_overlap": Field("overlap_tensor", FLAG),
-    "comm_overlap.overlap_grad_reduce": Field("overlap", FLAG),
+    "dataset.sequence_length": Field("seq"),
+    "ddp.grad_reduce_in_fp32": Field("wide_gradients", FLAG),
     "mixed_precision.grad_reduce_in_fp32": Field("wide_gradients", FLAG),
     "mixed_precision": Field("mixed", TEXT),
     "recipe": Field("recipe", TEXT),
     "precision": Field("mixed", TEXT),
 }
-FIELDS = {
-    f"{group}.{key.replace('-', '_')}": field for key, field in megatron.FIELDS.items() for group in GROUPS
-} | OTHER
+# the sizes of a recipe's model that an override changes: our names, which are Model's too
+SIZES = (
+    "layers",
+    "hidden",
+    "ffn",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "vocab",
+    "experts",
+    "top_k",
+    "expert_ffn",
+)
 UNMODELLED = {
     f"{group}.{key.replace('-', '_')}": why
     for key, why in megatron.UNMODELLED.items()
-    for group in GROUPS[:2]
-} | {"peft": "adapters (LoRA and its relatives) are not modelled"}
+    for group in ("model", "train", "optimizer", "comm_overlap")
+} | {
+    "peft": "adapters (LoRA and its relatives) are not modelled",
+    "model.cpu_offloading": "activations offloaded to the host are not modelled",
+    "model.hybrid_layer_pattern": "layers of state-space models are not modelled",
+}
 DROP = (
     "pretrain",
     "sft",
@@ -73,6 +100,24 @@ WHY = "not overridden, and the recipe's own value is not known here"
 
 
 def model(d: Draft) -> Model:
+    """The model that the recipe is named after, with the sizes that are overridden."""
+    return overridden(d, of_recipe(d))
+
+
+def overridden(d: Draft, found: Model) -> Model:
+    """A model with the sizes that overrides give it; ValueError where no model can have them."""
+    sizes = {name: d.given(name) for name in SIZES if d.given(name) is not None}
+    if not sizes:
+        return found
+    if "head_dim" not in sizes and found.head_dim * found.heads == found.hidden:  # Megatron-LM's own rule
+        hidden, heads = sizes.get("hidden", found.hidden), sizes.get("heads", found.heads)
+        if heads < 1 or hidden % heads:
+            raise ValueError(f"hidden_size {hidden} must be a multiple of num_attention_heads {heads}")
+        sizes["head_dim"] = hidden // heads
+    return replace(found, key="own", name=f"{found.name} with other sizes", published_params=0.0, **sizes)
+
+
+def of_recipe(d: Draft) -> Model:
     """The model that the recipe is named after."""
     name = d.given("recipe") or ""
     words = [w for w in name.lower().replace("/", "_").replace(".py", "").replace(".", "_").split("_") if w]

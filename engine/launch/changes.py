@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from engine.launch import frameworks, servers
+from engine.launch import frameworks, hugging_face, servers
 from engine.launch.frameworks import JSON, SHELL, TOML, TRAINERS, YAML, Reading, notation_of
 from engine.launch.launch import Launch
 from engine.launch.settings import Setting
@@ -82,6 +82,8 @@ def moves(launch: Launch, longest: int = 0) -> list[tuple[str, object]]:
         found += [(name, value) for value in allowed.get(name, ()) if value != now[name]]
     if launch.job and launch.job.loss == "plain":
         found += [("loss", value) for value in allowed.get("loss", ())]
+    if "optimizer" in allowed and hugging_face.takes_roots(launch):
+        found += [("optimizer", value) for value in allowed["optimizer"]]
     return found
 
 
@@ -134,6 +136,8 @@ def meant(launch: Launch, name: str, value: object) -> bool:
         ) == value
     if name == "loss":
         return launch.job is not None and launch.job.loss != "plain"
+    if name == "optimizer":
+        return any(one.name == name and one.value == value for one in launch.settings)
     if launch.layout is None:
         return False
     if value == "selective":

@@ -109,7 +109,8 @@ class Gathered:
                 e._replace(key=e.key.removeprefix("cfg.")) for e in entries if e.key.startswith("cfg.")
             ]
             faults = []
-        self.faults += faults[:20]
+        between = self.commands(source) if faults and notation != JSON else []
+        self.faults += [] if between else faults[:20]
         self.counted(entries)
         framework = owner(notation, entries)
         if framework == "config":
@@ -119,6 +120,7 @@ class Gathered:
         elif not faults:
             words = f"a {notation.upper()} text of no framework that is known here"
             self.faults.append(Fault(source.name, source.first_line, words))
+        self.found += between
 
     def add(self, framework: str, entries: list[Entry], file: str, line: int, notation: str) -> None:
         """Keep the entries of a framework, without those that count GPUs."""
@@ -153,6 +155,15 @@ class Gathered:
             for written in script.written[:20]:
                 if notation_of(written.text) != SHELL:
                     self.source(written, depth + 1)
+
+    def commands(self, source: Source) -> list[Found]:
+        """What the commands launch that stand between the lines of a text of another notation."""
+        before = len(self.found)
+        for words in shell.read(source).commands[:2000]:
+            self.command(words)
+        found = self.found[before:]
+        self.found = self.found[:before]
+        return found
 
     def slurm(self, source: Source) -> None:
         """``#SBATCH --nodes=4``, which a script's reader takes for a comment."""
@@ -516,7 +527,8 @@ def _model(gathered: Gathered, draft: Draft, module: Any, framework: str) -> Mod
         for name in ("model", "model_name", "flavor", "assets", "recipe"):
             draft.given(name)
         try:
-            return known_models.from_config(source.text)
+            found = known_models.from_config(source.text)
+            return bridge.overridden(draft, found) if framework == "bridge" else found
         except ValueError as error:
             raise ValueError(f"{source.name}:{source.first_line}: {error}") from None
     if framework in servers.PROGRAMS:

@@ -304,16 +304,21 @@ def passing_bytes(launch: Launch, optimizer_bytes: float) -> float:
     if each <= 0:
         return 0.0
     params = optimizer_bytes / each
-    optimizer = next((one for one in launch.settings if one.name == "optimizer"), None)
-    kind = str(optimizer.value).lower() if optimizer else ""
-    roots = not any(mark in kind for mark in WITHOUT_A_ROOT) and not (
-        optimizer and optimizer.key == "optimizer.type"
-    )
+    roots = takes_roots(launch)
     speed = any(one.name in ("zero", "deepspeed_file") for one in launch.settings) and launch.layout.zero > 0
     copied = speed and state.gradient_bytes < 4
     if speed and launch.layout.zero > 2:
         params = min(params, SUB_GROUP)
     return 4.0 * params * (int(roots) + int(copied))
+
+
+def takes_roots(launch: Launch) -> bool:
+    """Whether the optimizer is one of PyTorch's that takes a tensor of square roots."""
+    optimizer = next((one for one in launch.settings if one.name == "optimizer"), None)
+    if optimizer is None:
+        return True
+    of_deepspeed = optimizer.key == "optimizer.type"
+    return not of_deepspeed and not any(mark in str(optimizer.value).lower() for mark in WITHOUT_A_ROOT)
 
 
 def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]:
@@ -322,6 +327,8 @@ def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]
         return [("gradient_checkpointing", "true" if value == "full" else "false")]
     if name == "loss":
         return [("use_liger_kernel", "true")]
+    if name == "optimizer":
+        return [("optim", str(value))]
     if name == "micro_batch":
         steps = launch.job.global_batch // (launch.layout.dp * int(str(value)))
         names = {one.name for one in launch.settings if one.key in DEEPSPEED}
@@ -338,4 +345,11 @@ def write(name: str, value: object, launch: Any) -> list[tuple[str, str | None]]
     return []
 
 
-MOVES = {"micro_batch": (), "recompute": ("none", "full"), "zero": (0, 1, 2, 3), "loss": ("chunked",)}
+FUSED = "adamw_torch_fused"  # the same Adam, whose square roots stay in registers
+MOVES = {
+    "micro_batch": (),
+    "recompute": ("none", "full"),
+    "zero": (0, 1, 2, 3),
+    "loss": ("chunked",),
+    "optimizer": (FUSED,),
+}

@@ -101,7 +101,9 @@ def from_config(text: str) -> Model:
     whole: dict[str, Any] = {
         name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
     }
-    return Model(key="config.json", name="config.json", max_context=config_json.context(text), **whole)
+    return Model(
+        key="config.json", name="the model of config.json", max_context=config_json.context(text), **whole
+    )
 
 
 def stored_precision(name: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.launch import bridge
 from engine.launch.launch import Launch
 from engine.mechanism.memory import capacity_bytes, recompute_of
 from engine.step import export, search
@@ -94,5 +95,6 @@ def written(launch: Launch, layout: Layout) -> str:
         return export.deepspeed(run) + export.training_arguments(run)
     if launch.framework == "bridge":
         recipe = next((one.value for one in launch.settings if one.name == "recipe"), "")
-        return export.bridge(run, recipe)
+        sizes = [f" \\\n  {one.key}={one.value}" for one in launch.settings if one.name in bridge.SIZES]
+        return export.bridge(run, recipe).rstrip("\n") + "".join(sizes) + "\n"
     return export.megatron(run)

@@ -16,6 +16,7 @@ WHOLE, NUMBER, FLAG, TEXT = "whole", "number", "flag", "text"
 LARGEST = 10**12
 NOTHING = ("", "none", "null", "~", "auto")
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+NOT_READ = "not read: nothing here knows it to change memory or time"
 SHOWN = 60  # characters of a value that a message repeats
 
 
@@ -105,9 +106,7 @@ class Draft:
                     if len(key) < 80 and len(self.ignored) < 100
                     else []
                 )
-                why = (
-                    f"not known; did you mean {near[0]}?" if near else "changes neither memory nor time here"
-                )
+                why = f"not known; did you mean {near[0]}?" if near else NOT_READ
                 self.ignored.append(Ignored(key, entry.value[:SHOWN], entry.file, entry.line, why))
 
     def take(self, field: Field, entry: Entry) -> None:

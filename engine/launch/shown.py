@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from engine import catalog
 from engine.base.units import human
+from engine.catalog.models import parameters
 from engine.launch import over_a_step
 from engine.launch.frameworks import NAMES
 from engine.launch.verdict import FITS, ILLEGAL, TOO_LARGE, UNKNOWN, Change, Report
@@ -16,8 +18,9 @@ NO_EDIT = "No edit of these lines alone makes it fit: it takes more GPUs, or lar
 
 
 def hopeless(report: Report) -> bool:
-    """Whether it does not fit and nothing was found that would help."""
-    return report.verdict == TOO_LARGE and report.estimate is not None and not report.changes
+    """Whether it does not fit and nothing was found that would be enough."""
+    enough = any(change.fits for change in report.changes)
+    return report.verdict == TOO_LARGE and report.estimate is not None and not enough
 
 
 def gib(size: float) -> str:
@@ -38,12 +41,12 @@ def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
     if report.refused:
         found += ["", "What the framework will say:"]
         found += [f"  {_at(r.file, r.line)}{r.error}" for r in report.refused]
+    if hopeless(report):
+        found += ["", NO_EDIT]
     if report.changes:
         found += ["", "The best changes:"]
         for number, change in enumerate(report.changes, 1):
             found += changed(number, change)
-    elif hopeless(report):
-        found += ["", NO_EDIT]
     if report.best is not None:
         found += ["", best_headline(report)]
         found += [f"  {line}" for line in report.best_text.rstrip().splitlines()]
@@ -52,31 +55,43 @@ def lines(report: Report, over: over_a_step.Over | None = None) -> list[str]:
 
 def headline(report: Report) -> str:
     """The verdict in one sentence."""
-    held, room = gib(report.total_bytes), gib(report.capacity_bytes)
-    launch = report.launch
+    held, limit = gib(report.total_bytes), gib(report.capacity_bytes)
+    launch, room = report.launch, report.room
     if launch is None:
         return "Nothing here can be checked."
-    name = f"{NAMES[launch.framework]}, {launch.model.name} on {launch.gpus} × {report.gpu}"
+    gpus = catalog.all_gpus()
+    gpu = gpus[report.gpu].name if report.gpu in gpus else report.gpu
+    name = f"{NAMES[launch.framework]}, {launch.model.name} on {launch.gpus} × {gpu}"
     if report.verdict == UNKNOWN:
         return f"{name}: not modelled, so there is no verdict: {report.unmodelled[0].why}."
     if report.verdict == ILLEGAL:
         return f"{name}: will not start: {report.refused[0].error}"
-    if launch.server and report.room:
+    if launch.server and room:
+        if room.cache_bytes <= 0:
+            return (
+                f"{name}: does not start: it needs {held} of each GPU before its cache, and may take {limit}."
+            )
         if report.verdict == TOO_LARGE:
             return (
-                f"{name}: does not start: its cache has {gib(max(0.0, report.room.cache_bytes))} of each GPU."
+                f"{name}: does not start: a request of {launch.server.longest:,} tokens needs "
+                f"{gib(room.needed_bytes)} of cache on each GPU, and {gib(room.cache_bytes)} are left."
             )
-        return f"{name}: fits, with room for {report.room.tokens:,} tokens in its cache."
+        return f"{name}: fits, with room for {room.tokens:,} tokens in its cache."
     close = " It is close: within the estimate's band it could be the other way." if report.close else ""
     verb = "fits" if report.verdict == FITS else "does not fit"
-    return f"{name}: {verb}: {held} on the fullest GPU, of {room}.{close}"
+    return f"{name}: {verb}: {held} on the fullest GPU, of {limit}.{close}"
 
 
 def about(report: Report) -> list[str]:
     """What will run."""
     launch = report.launch
-    if launch is None or launch.layout is None or launch.job is None:
+    if launch is None:
         return []
+    model = launch.model
+    size = human(float(parameters(model)), "params")
+    shape = f"{model.name}: {size} parameters in {model.layers} layers of {model.hidden:,}"
+    if launch.layout is None or launch.job is None:
+        return [shape]
     a, job = launch.layout, launch.job
     extras = [f"ZeRO-{a.zero}" if a.zero else "", f"schedule {a.schedule}" if a.pp > 1 else ""]
     extras += [
@@ -84,6 +99,7 @@ def about(report: Report) -> list[str]:
         + (f" of {a.recompute_layers} layers a stage" if a.recompute_layers else "")
     ]
     return [
+        shape,
         f"{in_words(a)}; {', '.join(word for word in extras if word)}; {launch.precision}",
         f"{job.global_batch} sequences of {job.seq:,} tokens a step, {a.micro_batch} at a time",
     ]
@@ -140,7 +156,7 @@ def best_headline(report: Report) -> str:
 
 def gained(change: Change) -> str:
     """What a change gains and costs."""
-    gains = []
+    gains = ["then it fits" if change.tokens_per_s is None else "then it starts"] if change.mends else []
     if change.saved_bytes:
         gains.append(f"{'saves' if change.saved_bytes > 0 else 'takes'} {gib(abs(change.saved_bytes))}")
     if change.faster_by is not None and abs(change.faster_by) >= 0.005:

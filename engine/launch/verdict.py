@@ -46,6 +46,7 @@ class Change:
     faster_by: float | None = None  # of the rate; below 0 where it costs time
     tokens_per_s: float | None = None
     texts: dict[str, str] | None = None  # all texts with the change made, by name
+    mends: bool = False  # whether it fits with this change, and did not without it
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""
@@ -466,4 +467,5 @@ def change(base: Report, edit: Edited, report: Report) -> Change:
         after / before - 1.0 if before and after else None,
         report.served.tokens_per_s if report.served else None,
         edit.texts,
+        report.verdict == FITS and base.verdict != FITS,
     )

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from engine.course import launch_cases
 from engine.launch import paged
 from tests.browser.test_shell import AXE, PHONE, axe_faults
+from tests.representatives import ALL_OF_THEM
 
 PAGE = "fit/"
 TITAN = launch_cases.cases()["titan-8b-8"]["texts"]["t.toml"]
@@ -46,6 +47,46 @@ def test_a_pasted_file_gets_pythons_answer_line_by_line(visit, origin):
     row = page.locator(".fit-text tr", has_text="local_batch_size").locator("td").last
     expect(row).to_have_text("→ local_batch 2")
     assert page.locator(".fit-assumed li").count() == len(theirs["assumed"])
+
+
+def of_each_framework():
+    """The published launches that stand for the rest: the first of each framework, and of several files; EVERY=1
+    asks all."""
+    first = {}
+    for case in launch_cases.held():
+        first.setdefault((case.framework, len(launch_cases.cases()[case.name]["texts"])), case.name)
+    return list(launch_cases.cases()) if ALL_OF_THEM else list(first.values())
+
+
+@pytest.mark.parametrize("window", [{}, PHONE], ids=["desktop", "phone"])
+def test_published_launches_are_pasted_as_a_new_user_would(visit, origin, window):
+    """Each file into a field of its own, without its name; GPU and count chosen. The page says Python's verdict."""
+    page = visit(**window).go(f"{origin}{PAGE}")
+    for name in of_each_framework():
+        asked = launch_cases.request(name)
+        texts = [text for _, text in asked["files"]]
+        page.locator("[data-clear]").click()
+        for number, text in enumerate(texts):
+            if number:
+                page.get_by_role("button", name="Add a file").click()
+            page.get_by_label("What you are about to launch").nth(number).click()
+            page.keyboard.insert_text(text)
+        page.locator("[data-gpu]").select_option(asked["gpu"])
+        page.get_by_label("Number of GPUs").fill(str(asked["gpus"] or ""))
+        if asked["own"]:
+            if not page.get_by_label("Memory, GB").is_visible():
+                page.get_by_text("A GPU or a fabric of your own").click()
+            page.get_by_label("Memory, GB").fill(f"{asked['own']['hbm_bytes'] / 1e9:g}")
+            page.get_by_label("HBM, TB/s").fill(f"{asked['own']['hbm_bytes_per_s'] / 1e12:g}")
+        names = [f"pasted {number + 1}" for number in range(len(texts))] if len(texts) > 1 else ["pasted"]
+        files = [list(pair) for pair in zip(names, texts)]
+        theirs = paged.answer(files, asked["gpu"], asked["gpus"], asked["own"])
+        assert theirs["verdict"] == paged.answer(**asked)["verdict"]  # a file needs no name to be known
+        said(page, theirs["headline"])
+        rested(page)
+        expect(page.locator("[data-fit]")).to_have_attribute("data-verdict", theirs["verdict"])
+        expect(page.locator(".fit-all td").last).to_have_text(f"{theirs['total_bytes'] / 2**30:.1f} GiB")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
 
 
 def test_an_example_a_change_a_link_and_the_issue_text(visit, static):

@@ -52,6 +52,7 @@ BAD = {
     "long": "x" * 200_001,
     "binary": "PK\x03\x04\0\0\0",
     "three frameworks": f"```\nvllm serve meta-llama/Llama-3.1-8B\n```\n```\n{MEGATRON}\n```\n{TITAN}",
+    "three without fences": f"{MEGATRON}\n{TITAN.strip('`')}\nvllm serve meta-llama/Llama-3.1-8B\n",
     "unknown flag": MEGATRON + "--tensor-model-paralel-size 2",
     "contradiction": MEGATRON + "--tensor-model-parallel-size 3 --bf16",
     "numbers": "vllm serve Qwen/Qwen2.5-7B --max-model-len 1e99 --gpu-memory-utilization -3 -tp nan",

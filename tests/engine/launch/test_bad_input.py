@@ -8,7 +8,7 @@ import time
 import pytest
 
 import engine
-from engine.launch import shown, verdict
+from engine.launch import settings, shown, verdict
 from engine.launch.texts import Fault
 from tests.engine.launch.test_verdict import BRIDGE, DS, FSDP, MEGATRON, RUN, TITAN, TRAINER, VLLM
 
@@ -46,6 +46,7 @@ def answered(texts, gpus=None) -> verdict.Report:
         ),
         (MEGATRON + VLLM, "these texts are for 2 frameworks: Megatron-LM (pasted:"),
         ([MEGATRON, TITAN, VLLM], "these texts are for 3 frameworks"),
+        (f"{TITAN}\n{MEGATRON}\n{VLLM}\n", "these texts are for 3 frameworks: "),
         (
             f"```\n{VLLM}\n```\nand\n```toml\n{TITAN}```\n",
             "for 2 frameworks: vLLM (pasted:2), torchtitan (pasted:6)",
@@ -83,7 +84,7 @@ def test_a_flag_that_nobody_knows_is_listed_with_its_line():
         MEGATRON.replace("--bf16", "--bf16\n  --frobnicate 7\n  --pipeline-model-paralel-size 4")
     )
     why = {one.key: (one.line, one.why) for one in report.ignored}
-    assert why["frobnicate"] == (15, "changes neither memory nor time here")
+    assert why["frobnicate"] == (15, settings.NOT_READ)
     assert why["pipeline-model-paralel-size"][1] == "not known; did you mean pipeline-model-parallel-size?"
 
 

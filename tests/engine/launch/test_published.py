@@ -12,19 +12,10 @@ from engine.launch.verdict import FITS, GIB, TOO_LARGE, UNREAD, Report
 CASES = launch_cases.cases()
 # what is judged wrongly, with the reason: a fault that is mended leaves this list, and no other may join it
 # unseen
-KEPT = "vLLM before 0.6.3 counted what PyTorch's allocator had kept as used"
-# where a cache is far off: all three are vLLM with tensor ranks, two of versions that count so (with one rank
-# the same versions are within 9 %), one of a version that profiled the model before it was compiled
-APART = {
-    "vllm-6.7b-two-t4": KEPT,
-    "vllm-llama2-70b-four-a100": KEPT,
-    "vllm-235b-h100": "vllm-project/vllm#19312",
-}
-WRONG = {
-    "vllm-6.7b-two-t4": KEPT,
-    "vllm-33b-two-l40": KEPT,
-    "titan-16b-moe": "what checkpointing by operator keeps of experts is counted roughly",
-}
+# what is judged wrongly: a fault that is mended leaves this list, and no other may join it unseen
+WRONG = ("vllm-6.7b-two-t4", "vllm-33b-two-l40", "titan-16b-moe")
+# where a cache is far off: all are vLLM with tensor ranks; with one rank the same versions are within 9 %
+APART = ("vllm-6.7b-two-t4", "vllm-llama2-70b-four-a100", "vllm-235b-h100")
 LEAST_RIGHT, MOST_MEMORY, MOST_CACHE = 0.9, 0.12, 0.27
 MOST_OTHER_CACHE = 0.07  # of those that are not apart
 
@@ -81,4 +72,17 @@ def test_the_rate_of_right_verdicts_and_the_errors(capsys):
     others = [abs(error) for name, error in columns[1].items() if name not in APART]
     assert mean(others) <= MOST_OTHER_CACHE and max(others) < 0.15
     assert all(columns[1][name] > 0.4 for name in APART)  # one that is mended leaves the list
+    assert mean(others) == pytest.approx(launch_cases.mean_error("cache_tokens", far=False))
     assert all(abs(error) < 0.02 for error in errors("weights_gib").values())
+
+
+def test_what_is_far_off_says_what_is_known_of_the_cause_and_nothing_else_does():
+    assert {case.name for case in launch_cases.far_off()} == {*WRONG, *APART}
+    ends = ("not modelled", "neither is modelled", "not known")
+    assert all(any(words in case.why for words in ends) for case in launch_cases.far_off())
+
+
+def test_without_expert_parallelism_the_memory_is_close():
+    """As the page says of what is missing with it."""
+    [case] = [each for each in launch_cases.held() if each.name == "titan-16b-moe-whole"]
+    assert abs(case.error) < 0.06 and case.right

@@ -8,7 +8,7 @@ import pytest
 
 import engine
 from engine import catalog
-from engine.launch import shown, verdict
+from engine.launch import hugging_face, settings, shown, verdict
 from engine.mechanism import memory
 
 LLAMA_70B = """--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64
@@ -433,8 +433,14 @@ def test_a_deepspeed_file_that_is_not_there_is_taken_by_its_name():
     layout, assumed = report.launch.layout, {one.name: one.why for one in report.assumed}
     assert (layout.zero, layout.recompute) == (3, "full") and "ds_z3_config.json" in assumed["zero"]
     assert report.verdict == verdict.TOO_LARGE and report.parts["adam_step"] > 0
-    assert not report.changes and report.best is None
-    assert shown.NO_EDIT in shown.lines(report)
+    # the one edit that is enough: the same Adam without a tensor of square roots
+    assert [change.what for change in report.changes] == ["optimizer adamw_torch_fused"]
+    assert report.changes[0].mends and report.best is None
+    saved = report.changes[0].saved_bytes
+    assert saved == pytest.approx(4.0 * hugging_face.SUB_GROUP)
+    assert "then it fits, saves 3.7 GiB" in "\n".join(shown.lines(report))
+    smaller = engine.check_launch(LLAMA_FACTORY, "rtx3090", 4)
+    assert smaller.changes and shown.NO_EDIT in shown.lines(smaller)
     unsaid = engine.check_launch(LLAMA_FACTORY.replace("ds_z3_config", "mine"), "rtx3090", 8)
     assert "mine.json is not among these texts" in {one.name: one.why for one in unsaid.assumed}["zero"]
     offloaded = engine.check_launch(LLAMA_FACTORY.replace("z3", "z3_offload"), "rtx3090", 8)
@@ -448,3 +454,42 @@ def test_a_model_takes_as_many_tokens_as_its_config_or_its_name_says():
     config += '"intermediate_size": 256, "vocab_size": 1000, "max_position_embeddings": 16384}'
     own = engine.check_launch({"run.sh": "vllm serve mine/own", "config.json": config}, "h100-sxm")
     assert own.launch.server.longest == 16384
+
+
+# -- Megatron-Bridge ---------------------------------------------------------------------------------------
+def test_only_documented_overrides_are_read():
+    """A key in a group that has none of that name is listed as not read, and changes nothing."""
+    plain = engine.check_launch(BRIDGE, "h100-sxm")
+    near = "not known; did you mean model.pipeline_model_parallel_size?"
+    for key, why in (
+        ("tokenizer.tensor_model_parallel_size", settings.NOT_READ),
+        ("model.zero_stage", settings.NOT_READ),
+        ("ddp.pipeline_model_parallel_size", near),
+    ):
+        report = engine.check_launch(f"{BRIDGE} {key}=4", "h100-sxm")
+        assert {one.key: one.why for one in report.ignored} == {key: why}
+        assert report.launch.layout == plain.launch.layout and report.total_bytes == plain.total_bytes
+
+
+def test_an_override_of_the_recipe_s_model_changes_the_model():
+    """Half of the layers, and a narrower model; the planner's text has it too."""
+    report = engine.check_launch(f"{BRIDGE} model.num_layers=16 model.hidden_size=2048", "h100-sxm")
+    model = report.launch.model
+    assert (model.layers, model.hidden, model.head_dim, model.heads) == (16, 2048, 64, 32)
+    assert not report.ignored and report.total_bytes < engine.check_launch(BRIDGE, "h100-sxm").total_bytes
+    again = engine.check_launch(report.best_text, "h100-sxm", 8).launch
+    assert (again.model.layers, again.model.hidden) == (16, 2048)
+    wrong = engine.check_launch(f"{BRIDGE} model.hidden_size=1000", "h100-sxm")
+    assert "must be a multiple of num_attention_heads 32" in str(wrong.faults[0])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw_torch_fused", "adafactor", "adamw_8bit"])
+def test_an_optimizer_that_takes_no_roots_is_not_exchanged(optimizer):
+    report = engine.check_launch(f"{LLAMA_FACTORY}optim: {optimizer}\n", "rtx3090", 8)
+    assert all("optimizer" not in change.what for change in report.changes)
+
+
+def test_a_launch_that_fits_is_offered_no_other_optimizer():
+    """It would be neither faster nor of use."""
+    report = engine.check_launch(LLAMA_FACTORY, "h200", 8)
+    assert report.verdict == verdict.FITS and all("optimizer" not in each.what for each in report.changes)

@@ -1,7 +1,7 @@
 // What is said of a launch, as elements of the page.
 const GIB = 2 ** 30;
 const gib = bytes => `${(bytes / GIB).toFixed(1)} GiB`;
-const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", cache: "cache" };
+const PARTS = { weights: "weights", gradients: "gradients", optimizer: "optimizer state", activations: "activations", adam_step: "more in Adam's step", overhead: "framework's own", framework: "framework's own", cache: "cache" };
 
 export function element(kind, properties = {}, ...children) {
   const made = Object.assign(document.createElement(kind), properties);
@@ -28,6 +28,7 @@ export function report(found, done, change) {
   if (found.faults.length) parts.push(heading("Wrong in the texts"), element("ul", { className: "fit-errors" }, ...found.faults.map(words => element("li", { textContent: words }))));
   if (found.changes.length) {
     parts.push(heading("The best changes"));
+    if (found.noEdit) parts.push(element("p", { textContent: found.noEdit }));
     parts.push(element("ol", { className: "fit-changes" }, ...found.changes.map((each, at) => {
       const make = element("button", { type: "button", textContent: "Make this change" });
       make.dataset.place = `change ${at}`;
@@ -99,8 +100,8 @@ export function lines(files, found, mend) {
     if (line) (notes.get(key) ?? notes.set(key, []).get(key)).push([kind, words]);
   };
   for (const { name, value, file, line } of found.read) add(file || files[0][0], line, "read", `${name} ${value}`);
-  for (const { file, line, why } of found.ignored) add(file || files[0][0], line, "ignored", why);
-  for (const { file, line, why } of found.unmodelled) add(file || files[0][0], line, "wrong", why);
+  for (const { key, file, line, why } of found.ignored) add(file || files[0][0], line, "ignored", `${key}: ${why}`);
+  for (const { key, file, line, why } of found.unmodelled) add(file || files[0][0], line, "wrong", `${key}: ${why}`);
   for (const { file, line, error } of found.refused) add(file, line, "wrong", error);
   for (const words of found.faults) { const [, file, line, rest] = /^(.*?):(\d+): (.*)$/s.exec(words) ?? []; if (file) add(file, Number(line), "wrong", rest); }
   const parts = [element("h2", { textContent: "Line by line", className: "fit-title" })];
@@ -120,7 +121,7 @@ export function lines(files, found, mend) {
   if (elsewhere.length) parts.push(element("h3", { textContent: "Ignored" }), element("ul", {}, ...elsewhere.map(({ key, value, why }) => element("li", { textContent: `${key} ${value}: ${why}` }))));
   return parts;
 }
-const SIGNS = { read: "→", ignored: "ignored:", wrong: "!" };
+const SIGNS = { read: "→", ignored: "×", wrong: "!" };
 function row(number, words, notes, place, changed) {
   const said = notes.map(([kind, each]) => element("span", { className: `fit-${kind}`, textContent: `${SIGNS[kind]} ${each}` }));
   const text = notes.length ? typed(words, `Line ${number}`, place, changed) : element("code", { textContent: words });

@@ -4,7 +4,7 @@ function bind() {
     puzzle.dataset.ready = "";
     const wake = event => puzzle.dataset.ready || import("../puzzle/editor.js").then(({ bindEditor }) => bindEditor(puzzle, event));
     for (const way of ["focusin", "click"]) puzzle.addEventListener(way, wake, { once: true });
-    if (location.search.includes(puzzle.id) || localStorage.getItem(`course.puzzle.${puzzle.dataset.puzzle}`)) wake();
+    if (puzzle.contains(document.activeElement) || location.search.includes(puzzle.id) || localStorage.getItem(`course.puzzle.${puzzle.dataset.puzzle}`)) wake();
   }
 }
 

@@ -8,7 +8,7 @@ const LONGEST = 400_000;      // characters of an answer
 const SCRIPTS = ["before.js", "brython.js", "math.js", "worker.js"];
 const at = name => new URL(name, import.meta.url);
 
-export const endless = ms => `Stopped after ${Math.round(ms / 1000)} seconds. Is there a loop that never ends? Your code is kept.`;
+export const endless = ms => `Stopped after ${Math.round(ms / 1000)} seconds. Is there a loop that never ends, or a list of millions? Your code is kept.`;
 export const LOST = "Stopped: this took more memory than the browser gives, or Python itself failed. Your code is kept.";
 const UNREACHED = "The page's Python could not be loaded. Your code is kept; try again when you are online.";
 
