@@ -46,7 +46,14 @@ FIELDS = (
     Field("tpot_s", "Each further token within", "ms", "50 ms"),
     Field("share", "… for this share of the requests", "%", "90 %"),
 )
-OWN = Field("dollars_per_gpu_hour", "Dollars for a GPU-hour", "$", "")
+# what may stay empty: no drafts, and the listed price
+OWN = (
+    Field("drafted", "Drafted tokens a step", "count", ""),
+    Field("accepted", "… each kept with probability", "%", "70 %"),
+    Field("step_s", "… seconds of drafting them", "ms", "1 ms"),
+    Field("dollars_per_gpu_hour", "Dollars for a GPU-hour", "$", ""),
+)
+HINTS = {"drafted": "none", "dollars_per_gpu_hour": "as listed"}  # what an empty field means
 CHOICES = {
     "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in deployments.FORMATS))),
     "caches": ("Cache", (*((each, each) for each in deployments.CACHES), ("", "whichever is cheaper"))),
@@ -62,20 +69,23 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <p class="deploy-presets" data-presets hidden><span>Start from:</span>
 {% for preset in presets %}<button type="button" data-preset="{{ preset.data }}">{{ preset.title }}</button>
 {% endfor %}</p>
+<div class="deploy-verdict" data-verdict hidden>
+<p class="deploy-said" role="status" data-said></p>
+<p class="deploy-jump"><button type="button" data-jump>Why, and how to start it</button></p>
+</div>
 <form class="deploy-form" data-form hidden>
 <div class="deploy-fields">
 <label>Model <select name="model">{% for key, name in models %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
 <label>GPU <select name="gpu">{% for key, name in gpus %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
 {% for field in fields %}<label>{{ field.label }} <input name="{{ field.name }}" data-unit="{{ field.unit }}" data-usual="{{ field.usual }}" type="text" autocomplete="off"></label>
 {% endfor %}</div>
-<details class="deploy-more" data-more><summary>Formats, pools and your price</summary>
+<details class="deploy-more" data-more><summary>Formats, pools, drafts and your price</summary>
 <div class="deploy-fields">
 {% for name, (label, options) in choices.items() %}<label>{{ label }} <select name="{{ name }}">{% for key, words in options %}<option value="{{ key }}">{{ words }}</option>{% endfor %}</select></label>
-{% endfor %}<label>{{ own.label }} <input name="{{ own.name }}" data-unit="{{ own.unit }}" data-usual="" type="text" autocomplete="off" placeholder="as listed"></label>
-</div></details>
+{% endfor %}{% for field in own %}<label>{{ field.label }} <input name="{{ field.name }}" data-unit="{{ field.unit }}" data-usual="{{ field.usual }}" type="text" autocomplete="off"{% if field.name in hints %} placeholder="{{ hints[field.name] }}"{% endif %}></label>
+{% endfor %}</div></details>
 </form>
-<div class="deploy-answer" data-answer hidden>
-<p class="deploy-said" role="status" data-said></p>
+<div class="deploy-answer" data-answer tabindex="-1" hidden>
 <p class="deploy-how" data-how></p>
 <div data-facts></div>
 <figure class="deploy-frontier" data-frontier hidden></figure>
@@ -96,6 +106,7 @@ def render(source: str) -> Markup:
             fields=FIELDS,
             choices=CHOICES,
             own=OWN,
+            hints=HINTS,
             programs=json.dumps(deployment_page.NAMES),
             published=json.dumps(published()),
         ).strip()
@@ -104,7 +115,7 @@ def render(source: str) -> Markup:
 
 def presets(source: str) -> dict[str, dict[str, str]]:
     """Title -> what each field says."""
-    usual = {field.name: field.usual for field in FIELDS} | {
+    usual = {field.name: field.usual for field in (*FIELDS, *OWN)} | {
         name: options[0][0] for name, (_, options) in CHOICES.items()
     }
     found = {}
@@ -117,7 +128,7 @@ def presets(source: str) -> dict[str, dict[str, str]]:
                 f"a preset names a model, a gpu and some of {', '.join(deployment_page.FIELDS)}; got "
                 f"{', '.join(given)} in {title!r}"
             )
-        state = usual | {OWN.name: ""} | given
+        state = usual | given
         found[title] = state
         refused = deployment_page.expected(asked(state))["refused"]
         if refused:
@@ -128,7 +139,7 @@ def presets(source: str) -> dict[str, dict[str, str]]:
 def asked(state: dict[str, str]) -> dict[str, str | float]:
     """What the engine is asked in a state: the texts of the fields as numbers."""
     found: dict[str, str | float] = dict(state)
-    for field in (*FIELDS, OWN):
+    for field in (*FIELDS, *OWN):
         if not (said := state.get(field.name, "")):
             continue
         value = typed.parse(said, field.unit).value

@@ -28,6 +28,7 @@ class Fleet(NamedTuple):
     most_running: float
     wire_bytes_per_s: float
     drafts: Drafts | None = None
+    front: Costs | None = None  # of the replicas that only prefill, if they are other ones
 
 
 def run(fleet: Fleet, load: Load, limits: Limits, requests: int, seed: int = SEED) -> Measured:
@@ -56,7 +57,7 @@ def run(fleet: Fleet, load: Load, limits: Limits, requests: int, seed: int = SEE
         wire_bytes_per_s=fleet.wire_bytes_per_s,
     )
     columns = steady_state.requests_of(
-        fleet.costs, traffic, service, fleet.drafts, hits(load, requests, seed)
+        fleet.costs, traffic, service, fleet.drafts, hits(load, requests, seed), fleet.front
     )
     first_s, token_s, _ = steady_state.felt_in(columns)
     first_s = np.where(np.isnan(first_s), np.inf, first_s)

@@ -1,7 +1,7 @@
 """The search over deployments: the cheapest that serves a load within its limits, and what the others lose.
 
 Every tensor-parallel degree that a node holds is tried in every number format, in one pool with every chunk
-and in two with every small ratio, with and without drafts. The closed forms say how many replicas of each it
+and in two with every small ratio and each its own degree, with and without drafts. The closed forms say how many replicas of each it
 takes; then the cheapest are simulated, in order, until one holds. One that does not is tried again, larger.
 """
 
@@ -38,6 +38,7 @@ CACHES = ("bf16", "fp8")
 CHUNKS = (256, 512, 1024, 2048, 4096, 8192)
 PROMPTS_TOGETHER = 8192  # tokens of the prompts that a replica of its own reads at once
 POOL = 8  # the most replicas in the unit of two pools
+MIXED_POOL = 5  # … whose degrees differ
 BATCHES = tuple(2**k for k in range(3, 12))  # largest batches that a server is told
 MOST_RUNNING = float(BATCHES[-1])
 MOST_SIMULATED = 60
@@ -46,7 +47,6 @@ LEAVES_OUT = (
     "pipelines",
     "experts on GPUs of their own",
     "data-parallel attention",
-    "two pools of different degrees",
     "windows shorter than the context",
     "what a shared prefix saves in the cache's room",
 )
@@ -79,10 +79,6 @@ def deploy(
     """The cheapest deployments of a model for a load within its limits; see ``engine.deploy``. What was asked
     before is not searched again."""
     check.whole(top=top)
-    for one in drafts:
-        check.whole(drafted=one.drafted)
-        check.between(0, 1, accepted=one.accepted)
-        check.non_negative(step_s=one.step_s)
     if gpus is not None:
         check.whole(gpus=gpus)
     own = None if formats is None else tuple(formats)
@@ -137,6 +133,10 @@ def prepared(
     dollars_per_gpu_hour: float | None,
 ) -> Search:
     """All that there is to try, judged in closed form, before anything is simulated."""
+    for one in drafts:
+        check.whole(drafted=one.drafted)
+        check.between(0, 1, accepted=one.accepted)
+        check.non_negative(step_s=one.step_s)
     _require_context(model, load)
     if dollars_per_gpu_hour is None:
         dollars_per_gpu_hour = _listed(at.gpu.key)
@@ -225,18 +225,35 @@ def _require_context(model: Model, load: Load) -> None:
         )
 
 
-def ratios() -> list[tuple[int, int]]:
+def ratios(most: int = POOL) -> list[tuple[int, int]]:
     """Replicas that prefill and that decode in a unit of two pools, without common factor."""
-    return [(p, d) for p in range(1, POOL) for d in range(1, POOL + 1 - p) if math.gcd(p, d) == 1]
+    return [(p, d) for p in range(1, most) for d in range(1, most + 1 - p) if math.gcd(p, d) == 1]
 
 
 def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
     """Every kind of deployment."""
     ways = [(chunk, 0, 1) for chunk in CHUNKS]
     ways += [(PROMPTS_TOGETHER, p, d) for p, d in ratios()] if pools else []
-    every = [(i, *way, draft) for i in range(len(tables)) for way in ways for draft in range(drafts)]
-    table, chunk, prefillers, decoders, drafted = (np.array(column) for column in zip(*every))
-    return Plans(table, chunk * 1.0, prefillers * 1.0, decoders * 1.0, drafted)
+    every = [(i, i, *way, draft) for i in range(len(tables)) for way in ways for draft in range(drafts)]
+    if pools:
+        every += [
+            (i, j, PROMPTS_TOGETHER, p, d, draft)
+            for i, j in _of_two_degrees(tables)
+            for p, d in ratios(MIXED_POOL)
+            for draft in range(drafts)
+        ]
+    table, front, chunk, prefillers, decoders, drafted = (np.array(column) for column in zip(*every))
+    return Plans(table, front, chunk * 1.0, prefillers * 1.0, decoders * 1.0, drafted)
+
+
+def _of_two_degrees(tables: list[Table]) -> list[tuple[int, int]]:
+    """Pairs of replicas that decode and that prefill, alike but for their degree."""
+    return [
+        (i, j)
+        for i, one in enumerate(tables)
+        for j, other in enumerate(tables)
+        if one.tp != other.tp and (one.weights, one.kv_precision) == (other.weights, other.kv_precision)
+    ]
 
 
 # -- the search ----------------------------------------------------------------------------------------------
@@ -341,21 +358,23 @@ class Search:
     def entry(self, plan: int, count: int, bound: str) -> _Entry:
         """A plan with so many units, as it waits for its turn."""
         plans = self.plans
-        table = self.tables[plans.table[plan]]
+        table, front = self.tables[plans.table[plan]], self.tables[plans.front[plan]]
         apart = bool(plans.prefillers[plan])
-        each = int(plans.prefillers[plan] + plans.decoders[plan]) * table.tp
+        each = int(plans.prefillers[plan]) * front.tp + int(plans.decoders[plan]) * table.tp
         order = (
             list(FORMATS).index(table.weights),
             CACHES.index(table.kv_precision),
             int(plans.drafts[plan]),
             apart,
+            front.tp != table.tp,
             -round(float(self.sureness[plan]), 6),
             table.tp,
         )
         return _Entry(count * each, order, plan, count, bound)
 
     def alike(self, entry: _Entry, found: Deployment) -> bool:
-        """Whether it is of a kind that has been found: the same pools, degree and formats."""
+        """Whether it is of a kind that has been found: the same pools, formats and degree of the replicas
+        that decode."""
         table, apart = self.tables[self.plans.table[entry.plan]], bool(self.plans.prefillers[entry.plan])
         drafts = self.drafts[self.plans.drafts[entry.plan]]
         return (table.tp, table.weights, table.kv_precision, apart, drafts) == (
@@ -382,7 +401,7 @@ class Search:
         """What is simulated, with the smallest batch that hardly ever keeps a request waiting."""
         plan, running = self.one(entry.plan), float(self.judged(entry.plan, entry.units).running[0])
         wanted = running + 4.0 * math.sqrt(running) + 4.0
-        table = self.tables[int(plan.table[0])]
+        table, front = self.tables[int(plan.table[0])], self.tables[int(plan.front[0])]
         return Fleet(
             table.costs,
             entry.units,
@@ -390,15 +409,17 @@ class Search:
             int(plan.decoders[0]),
             float(plan.budget[0]),
             float(next((batch for batch in BATCHES if batch >= wanted), BATCHES[-1])),
-            table.wire_bytes_per_s,
+            min(table.wire_bytes_per_s, front.wire_bytes_per_s),
             self.drafts[int(plan.drafts[0])],
+            front.costs,
         )
 
     def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, bound: str) -> Deployment:
         """What is told of a deployment."""
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
+        front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
-        outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, table.tp, running)
+        outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, max(table.tp, front.tp), running)
         longest, most = 256 * math.ceil(longest_of(self.load) / 256), self.model.max_context
         if most and longest > most:
             longest, outside = most, (*outside, "context")
@@ -422,6 +443,8 @@ class Search:
             self.dollars,
             bound,
             outside,
+            0.0,
+            front.tp if front.tp != table.tp else 0,
         )
 
 

@@ -62,7 +62,7 @@ def test_twice_the_load_of_a_full_gpu_takes_two():
 # -- the closed forms ----------------------------------------------------------------------------------------
 def judged_alone(load: Load, limits: Limits, costs, budget: float, p: int, d: int, wire: float = 50e9):
     forms = Forms(load, limits, Tables.of([costs], [wire]), (None,), deployments.MOST_RUNNING)
-    plans = Plans(*(np.array([value]) for value in (0, budget, float(p), float(d), 0)))
+    plans = Plans(*(np.array([value]) for value in (0, 0, budget, float(p), float(d), 0)))
     return forms, plans
 
 
@@ -180,7 +180,8 @@ def test_every_row_is_legal_and_in_order():
     assert len(rows) > 3 and [one.gpus for one in rows] == sorted(one.gpus for one in rows)
     for one in rows:
         assert LARGE.heads % one.tp == 0 and 8 % one.tp == 0
-        assert one.gpus == one.replicas * one.tp and 0 <= one.prefill_replicas < one.replicas
+        assert one.gpus == one.prefill_replicas * (one.prefill_tp or one.tp) + one.decode_replicas * one.tp
+        assert 0 <= one.prefill_replicas < one.replicas and (one.apart or not one.prefill_tp)
         assert one.largest_batch >= one.running and one.chunk >= 256
         assert one.dearer_by == pytest.approx(one.gpus / result.best.gpus - 1)
         low, high = one.band_dollars_per_million
