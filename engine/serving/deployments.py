@@ -22,7 +22,9 @@ from engine import catalog
 from engine.base import check, progress
 from engine.calibration import bands
 from engine.catalog.models import Model
-from engine.serving import deployment_runs, equilibrium, serving
+from engine.mechanism import memory
+from engine.mechanism.shape import shape
+from engine.serving import deployment_runs, equilibrium, inference, serving
 from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured, unfelt
 from engine.serving.deployment_forms import Forms, Judged, Plans, Tables, lengths
 from engine.serving.deployment_runs import Fleet
@@ -179,7 +181,7 @@ def kinds(
     for name in formats or ():
         check.one_of(FORMATS, formats=name)
     per_node = int(at.wires.gpus_per_node)
-    found, needs, context = [], longest_of(load), lengths(load).context
+    found, needs, context = [], accepted(model, load), lengths(load).context
     for weights in FORMATS if formats is None else formats:
         precision, stored = FORMATS[weights]
         if formats is None and not _has_units(at, precision):
@@ -188,7 +190,7 @@ def kinds(
         for tp in (d for d in divisors(model.heads) if per_node % d == 0):
             for kept in caches:
                 costs = serving.costs(model, machine, tp, load.prompt, kept, stored, context=context)
-                if costs.capacity > needs:
+                if costs.capacity > needs and starts(model, machine, tp, kept, stored, needs):
                     found.append(Table(tp, weights, kept, costs, tp * float(at.wires.nic_bytes_per_s)))
     if not found:
         raise ValueError(
@@ -197,6 +199,16 @@ def kinds(
             "would help; a replica on several nodes is not modelled"
         )
     return found
+
+
+def starts(
+    model: Model, at: Machine, tp: int, kv_precision: str, weight_precision: str | None, tokens: int
+) -> bool:
+    """Whether a server that is started without a flag for its memory has room for a request so long."""
+    size, value_bytes = shape(model), memory.BYTES_PER_VALUE[kv_precision]
+    cache = memory.kv_bytes(size, float(tokens), 1.0, value_bytes) / inference.kv_shards(size, float(tp))
+    held = inference.weight_bytes_per_gpu(model, at, tp, weight_precision)
+    return bool(held + cache <= memory.startable_bytes(at.gpu))
 
 
 def _has_units(at: Machine, precision: str) -> bool:
@@ -215,6 +227,11 @@ def longest_of(load: Load) -> int:
         return min(equilibrium.LONGEST * median, median * math.exp(spread * z))
 
     return math.ceil(one(load.prompt, load.prompt_spread) + one(load.output, load.output_spread))
+
+
+def accepted(model: Model, load: Load) -> int:
+    """The length that a server is told to accept: in whole 256 tokens, and no longer than the model knows."""
+    return min(256 * math.ceil(longest_of(load) / 256), model.max_context or 2**31)
 
 
 def _require_context(model: Model, load: Load) -> None:
@@ -420,9 +437,9 @@ class Search:
         front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
         outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, max(table.tp, front.tp), running)
-        longest, most = 256 * math.ceil(longest_of(self.load) / 256), self.model.max_context
-        if most and longest > most:
-            longest, outside = most, (*outside, "context")
+        longest = accepted(self.model, self.load)
+        if longest < longest_of(self.load):
+            outside = (*outside, "context")
         return Deployment(
             self.model.key,
             self.at.gpu.key,

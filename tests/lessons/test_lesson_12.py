@@ -190,6 +190,8 @@ def test_the_choice_goes_from_chunks_to_pools_as_the_target_tightens():
     assert [one.gpus for one in rows] == sorted(one.gpus for one in rows)
     assert [one.apart for one in rows] == [False] * 3 + [True] * 3
     assert rows[1].gpus < 24 and rows[0].chunk >= 4096
+    assert [bool(one.prefill_tp) for one in rows] == [False] * 5 + [True]
+    assert rows[5].prefill_tp < rows[5].tp
 
 
 def test_fewer_bits_save_more_than_any_split():
