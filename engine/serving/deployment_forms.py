@@ -51,14 +51,13 @@ def lengths(of: Load) -> Lengths:
     held = np.minimum(np.floor(of.prefix_share * prompts), prompts - 1.0)
     prompt = equilibrium.moment(of.prompt, of.prompt_spread, 1.0)
     answer = equilibrium.moment(of.output, of.output_spread, 1.0)
-    squared = equilibrium.moment(of.output, of.output_spread, 2.0)
     return Lengths(
         prompts,
         prompts - held,
         (prompts**2 - held**2) / 2,
         answers,
         prompt,
-        prompt + squared / (2 * answer),
+        equilibrium.context_tokens(of.prompt, of.prompt_spread, of.output, of.output_spread),
         answer,
     )
 

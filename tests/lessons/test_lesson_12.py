@@ -62,7 +62,7 @@ def test_the_opening_case_is_the_figure_at_rest():
 
 
 # -- the table of all plans, at another seed and ten times the length ----------------------------------------
-STEPS = serving.costs(LLAMA, H100, 4, 2048)
+STEPS = LESSON.value("steps")
 PLANS = {
     "first": serving.Service(0, 6, 3, WHOLE_PROMPTS),
     "chunks": serving.Service(1, 6, 3, 512),
