@@ -59,7 +59,7 @@ CHOICES = {
     "caches": ("Cache", (*((each, each) for each in deployments.CACHES), ("", "whichever is cheaper"))),
     "pools": ("Pools", (("", "one or two"), ("one", "one: prompts and answers share"))),
 }
-MEASURED = ("serving_frontier", "decode_latency")  # published points that have both speeds
+MEASURED = ("serving_frontier", "decode_latency", "deployments")  # published points that have both speeds
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="deploy" data-deploy data-programs="{{ programs }}" data-published="{{ published }}">
@@ -167,6 +167,7 @@ def published() -> list[dict]:
                 "gpus": point.measured if served else at["batch"] * user / at["tp"],
                 "what": point.what,
                 "load": f"; prompts of {at['prompt']} tokens, answers of {at['output']}" if served else "",
+                "ours": f"We say {point.said(point.ours)}: {point.off}.",
                 "differs": point.differs,
                 "source": point.source.name,
             }

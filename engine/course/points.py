@@ -172,6 +172,21 @@ def frontier(case: dict) -> dict:
     return {"tokens_per_s_per_gpu": brings[0]}
 
 
+def closed_loop(case: dict) -> dict:
+    """A replica with so many clients, each of which asks again as soon as it has its answer."""
+    found = decoding.steady(
+        catalog.model(case["catalog_model"]),
+        layout.machine(catalog.gpu(case["gpu"])),
+        float(case["tp"]),
+        float(case["batch"]),
+        float(case["prompt"]),
+        float(case["output"]),
+        case["kv_bytes"],
+        case["weight_bytes"],
+    )
+    return {"tokens_per_s_per_gpu": float(found.tokens_per_s_per_gpu), "token_s": float(found.token_s)}
+
+
 def scaling(case: dict) -> dict:
     """The share of its speed that a GPU keeps when a step runs on more of them."""
     few, many = (_predict(_cases()[case[key]])["step_s"] for key in ("base_of", "case_of"))
@@ -184,6 +199,7 @@ KINDS = {
     "decode": decode,
     "layer": layer,
     "frontier": frontier,
+    "closed_loop": closed_loop,
     "scaling": scaling,
 }
 

@@ -112,7 +112,7 @@ def test_what_no_deployment_serves_is_said_at_its_field_in_the_words_of_the_engi
 
 
 def test_the_page_answers_each_preset_in_half_of_200_ms(answered):
-    took = np.min(answered[1], axis=0)  # another program may hold up one of them
+    took = np.min(answered[1], axis=0)
     assert np.all(took < QUICK_MS / 2), took
 
 

@@ -89,7 +89,7 @@ export class Frontier {
     const { all, points, marked } = this;
     const what = `Each dot is a kind of deployment with some number of replicas, ${all.user.length.toLocaleString("en")} in all, in closed form: mean speed under your load. ${marked[0].requests ? "The chosen one and the runners-up were simulated, and lie where half of the users are at least as fast." : ""}`;
     const list = points.length
-      ? [element("p", { textContent: "Published, each under its own load, which is not yours:" }), element("ul", {}, ...points.map(one => element("li", { textContent: `${one.what}: ${speed(one.user)} tokens/s for a user, ${speed(one.gpus)} from each GPU (${one.source}${one.load}). ${one.differs}${this.out.includes(one) ? " It lies outside the picture." : ""}` })))]
+      ? [element("p", { textContent: "Published, each under its own load, which is not yours:" }), element("ul", {}, ...points.map(one => element("li", { textContent: `${one.what}: ${speed(one.user)} tokens/s for a user, ${speed(one.gpus)} from each GPU (${one.source}${one.load}). ${one.ours} ${one.differs}${this.out.includes(one) ? " It lies outside the picture." : ""}` })))]
       : [element("p", { textContent: "Of this model on this GPU we know no published point with both speeds, so none is drawn." })];
     return element("figcaption", {}, element("p", { textContent: what }), points.length > 2 ? element("details", {}, element("summary", { textContent: `${points.length} published points` }), ...list) : element("div", {}, ...list));
   }
