@@ -155,11 +155,12 @@ def layer(case: dict) -> dict:
 
 
 def frontier(case: dict) -> dict:
-    """The highest throughput per GPU of any split of a fleet, at a given time per token."""
+    """The highest throughput per GPU of any split of a fleet, at a given time per token; products in bf16
+    unless the case names a ``precision``."""
     degrees = np.array([degree for degree in SPLITS if degree <= case["fleet"]])
     found = decoding.steady(
         catalog.model(case["catalog_model"]),
-        layout.machine(catalog.gpu(case["gpu"])),
+        layout.machine(catalog.gpu(case["gpu"]), case.get("precision", "bf16")),
         degrees[:, None],
         decoding.USERS[None, :],
         float(case["prompt"]),
@@ -365,6 +366,21 @@ def points(figure: str) -> tuple[Point, ...]:
     """All points of one file."""
     check.one_of(figures(), figure=figure)
     return read(FIGURES / f"{figure}.toml")
+
+
+def planned(point: Point) -> float:
+    """The engine's number with products in the format of the weights, as the deployment planner tries them;
+    the figure of the frontier has them in 16 bits."""
+    if point.case.get("kind") == "frontier" and point.case["weight_bytes"] == 1.0:
+        return float(_predict({**point.case, "precision": "fp8"})[point.quantity])
+    return point.ours
+
+
+def shares(figure: str, *gpus: str) -> list[float]:
+    """What the planner's model says over what was measured, for the points of a figure on these GPUs (on all,
+    if none is named), from the lowest."""
+    found = [point for point in points(figure) if not gpus or point.at["gpu"] in gpus]
+    return sorted(planned(point) / point.measured for point in found)
 
 
 def read(file: Path) -> tuple[Point, ...]:

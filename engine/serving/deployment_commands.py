@@ -2,11 +2,11 @@
 
 Flags are those of vllm-project/vllm vllm/engine/arg_utils.py at commit 99d7eb5d (0.12 in the making),
 sgl-project/sglang python/sglang/srt/server_args.py at 001067ff and NVIDIA/TensorRT-LLM
-tensorrt_llm/commands/serve.py at 00209af1; the tests hold a list of them. Dynamo hands vLLM's flags on to vLLM
-and has its own in ai-dynamo/dynamo components/src/dynamo/vllm/backend_args.py at d195d280 and
+tensorrt_llm/commands/serve.py at 00209af1; the tests hold a list of them. Dynamo hands vLLM's flags on to
+vLLM and has its own in ai-dynamo/dynamo components/src/dynamo/vllm/backend_args.py at d195d280 and
 common/configuration/groups/router_args.py at 028cab44. The connector between two pools is that of vLLM's
-guide to NixlConnector (docs.vllm.ai, v0.12.0), which also connects pools of two degrees. What a program has no
-flag for is a comment.
+guide to NixlConnector (docs.vllm.ai, v0.12.0), which also connects pools of two degrees. What a program has
+no flag for is a comment.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _comments(of: Deployment, program: str) -> list[str]:
     elif program == "dynamo":
         told.append("the workers find the front end by etcd and NATS, which have to run")
         if of.load.prefix_share:
-            told.append("the router follows the events of the workers' caches: --kv-events-config, a port for")
+            told.append(
+                "the router follows the events of the workers' caches: --kv-events-config, a port for"
+            )
             told.append("each worker")
     elif of.apart:
         told.append("in front of the two pools stands a router of yours, which sends each request to both")

@@ -1,8 +1,9 @@
 """The search over deployments: the cheapest that serves a load within its limits, and what the others lose.
 
 Every tensor-parallel degree that a node holds is tried in every number format, in one pool with every chunk
-and in two with every small ratio and each its own degree, with and without drafts. The closed forms say how many replicas of each it
-takes; then the cheapest are simulated, in order, until one holds. One that does not is tried again, larger.
+and in two with every small ratio and each its own degree, with and without drafts. The closed forms say how
+many replicas of each it takes; then the cheapest are simulated, in order, until one holds. One that does not
+is tried again, larger.
 """
 
 from __future__ import annotations
@@ -436,7 +437,9 @@ class Search:
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
         front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
-        outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, max(table.tp, front.tp), running)
+        outside = bands.outside_serving(
+            self.at.gpu.key, self.model.experts > 0, max(table.tp, front.tp), running
+        )
         longest = accepted(self.model, self.load)
         if longest < longest_of(self.load):
             outside = (*outside, "context")

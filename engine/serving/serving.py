@@ -105,9 +105,9 @@ class Traffic(NamedTuple):
 
 def context_of(traffic: Traffic) -> Real:
     """Cached tokens that a decode step reads for each answer, on average (``equilibrium.context_tokens``)."""
-    return equilibrium.context(
-        traffic.prompt, traffic.prompt_spread, traffic.output, traffic.output_spread
-    )["tokens"]
+    return equilibrium.context(traffic.prompt, traffic.prompt_spread, traffic.output, traffic.output_spread)[
+        "tokens"
+    ]
 
 
 class Service(NamedTuple):

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from engine import catalog
-from engine.serving import (
-    deployment_runs,
-    deployments,
-    inference,
-    serving,
-    serving_events,
-    steady_state,
-)
+from engine.serving import deployment_runs, deployments, inference, serving, serving_events, steady_state
 from engine.step import layout
 from tests.engine.serving.test_serving_events import run
 from tests.lessons.reading import Lesson

@@ -122,7 +122,11 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
         reading = frameworks.read(line, None)
         assert reading.launch is not None and not reading.faults, [str(fault) for fault in reading.faults]
         launch, server = reading.launch, reading.launch.server
-        assert launch.framework == ("vllm" if program == "dynamo" else program) and launch.model.key == of.model and not launch.refused
+        assert (
+            launch.framework == ("vllm" if program == "dynamo" else program)
+            and launch.model.key == of.model
+            and not launch.refused
+        )
         assert (server.tp, server.pp, server.chunk, server.longest) == (tp, 1, of.chunk, of.longest)
         assert (server.weight_precision or "bf16") == of.weights
         if program == "trtllm":
