@@ -177,6 +177,12 @@ def test_the_designs_prompts_are_longer_than_the_token_they_want():
     assert found.apart_per_s > 1.5 * found.sharing_per_s
 
 
+def test_a_prompt_in_one_chunk_takes_as_long_as_the_prompt():
+    """The table of chunks and the rule of pauses price the same thing, to a thousandth."""
+    whole_s = LESSON.value("read_s")(H100, prompt=8000)
+    assert LESSON.value("chunks_s")(chunk=8000) == pytest.approx(whole_s, rel=1e-3)
+
+
 def test_no_prompt_of_4000_tokens_meets_a_quarter_of_a_second():
     prompt_s = inference.prefill(LLAMA, H100, 4, 1, 4000).total_s
     assert prompt_s > 0.25 and serving.prefill_rate(prompt_s, 0.25) == 0
