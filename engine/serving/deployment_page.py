@@ -12,7 +12,7 @@ import numpy as np
 
 from engine import catalog
 from engine.base import units
-from engine.serving import deployment_commands, deployments
+from engine.serving import deployment_commands, deployment_runs, deployments, steady_state
 from engine.serving.deployment import Deployment, Limits, Load
 from engine.serving.deployment_frontier import frontier
 from engine.serving.drafts import Drafts
@@ -105,6 +105,7 @@ def simulated(asked: dict) -> dict:
         "headline": headline(found.best),
         "found": [shown(one) for one in (found.best, *found.runners_up)],
         "simulated": found.simulated,
+        "most": round((1 - steady_state.WARM_UP) * deployment_runs.SURE),
         "leavesOut": list(found.leaves_out),
     }
 

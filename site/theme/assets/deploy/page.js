@@ -150,7 +150,7 @@ class Page {
     this.found = found;
     this.place.dataset.state = "simulated";
     const { best } = this.first, [now] = found.found, same = now.split === best.split && now.weights === best.weights && now.cache === best.cache && now.chunk === best.chunk && now.drafted === best.drafted;
-    this.say(found.headline, `${this.note}Simulated: ${found.simulated} deployments, up to ${now.requests.toLocaleString("en")} requests each after a warm-up. ${same ? "The closed forms had said the same." : `The closed forms had said ${best.split} in ${best.weights}, ${best.gpus} GPU${best.gpus > 1 ? "s" : ""}.`}`);
+    this.say(found.headline, `${this.note}Simulated: ${found.simulated} deployments, up to ${found.most.toLocaleString("en")} requests each after a warm-up. ${same ? "The closed forms had said the same." : `The closed forms had said ${best.split} in ${best.weights}, ${best.gpus} GPU${best.gpus > 1 ? "s" : ""}.`}`);
     this.show(found.found, 0);
   }
   refused({ refused, field }) {
