@@ -21,7 +21,7 @@ from course import strict_yaml
 from course.fences import base
 from course.strict_yaml import Refused
 from engine import catalog
-from engine.base import typed
+from engine.base import typed, units
 from engine.course import points
 from engine.serving import deployment_page, deployments
 
@@ -46,13 +46,22 @@ FIELDS = (
     Field("tpot_s", "Each further token within", "ms", "50 ms"),
     Field("share", "… for this share of the requests", "%", "90 %"),
 )
-OWN = Field("dollars_per_gpu_hour", "Dollars for a GPU-hour", "$", "")
+# what may stay empty: no drafts, and the listed price
+OWN = (
+    Field("drafted", "Drafted tokens a step", "count", ""),
+    Field("accepted", "… each kept with probability", "%", "70 %"),
+    Field("step_s", "… seconds of drafting them", "ms", "1 ms"),
+    Field("dollars_per_gpu_hour", "Dollars for a GPU-hour", "$", ""),
+)
+HINTS = {"drafted": "none", "dollars_per_gpu_hour": "as listed"}  # what an empty field means
 CHOICES = {
     "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in deployments.FORMATS))),
     "caches": ("Cache", (*((each, each) for each in deployments.CACHES), ("", "whichever is cheaper"))),
     "pools": ("Pools", (("", "one or two"), ("one", "one: prompts and answers share"))),
 }
-MEASURED = ("serving_frontier", "decode_latency")  # published points that have both speeds
+MEASURED = ("serving_frontier", "decode_latency", "deployments")  # published points that have both speeds
+
+IN_16_BITS = "Ours multiplies in bf16, MLPerf's ran in fp8. "  # said of the figure of the frontier, not here
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="deploy" data-deploy data-programs="{{ programs }}" data-published="{{ published }}">
@@ -62,20 +71,23 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <p class="deploy-presets" data-presets hidden><span>Start from:</span>
 {% for preset in presets %}<button type="button" data-preset="{{ preset.data }}">{{ preset.title }}</button>
 {% endfor %}</p>
+<div class="deploy-verdict" data-verdict hidden>
+<p class="deploy-said" role="status" data-said></p>
+<p class="deploy-jump"><button type="button" data-jump>Why, and how to start it</button></p>
+</div>
 <form class="deploy-form" data-form hidden>
 <div class="deploy-fields">
 <label>Model <select name="model">{% for key, name in models %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
 <label>GPU <select name="gpu">{% for key, name in gpus %}<option value="{{ key }}">{{ name }}</option>{% endfor %}</select></label>
 {% for field in fields %}<label>{{ field.label }} <input name="{{ field.name }}" data-unit="{{ field.unit }}" data-usual="{{ field.usual }}" type="text" autocomplete="off"></label>
 {% endfor %}</div>
-<details class="deploy-more" data-more><summary>Formats, pools and your price</summary>
+<details class="deploy-more" data-more><summary>Formats, pools, drafts and your price</summary>
 <div class="deploy-fields">
 {% for name, (label, options) in choices.items() %}<label>{{ label }} <select name="{{ name }}">{% for key, words in options %}<option value="{{ key }}">{{ words }}</option>{% endfor %}</select></label>
-{% endfor %}<label>{{ own.label }} <input name="{{ own.name }}" data-unit="{{ own.unit }}" data-usual="" type="text" autocomplete="off" placeholder="as listed"></label>
-</div></details>
+{% endfor %}{% for field in own %}<label>{{ field.label }} <input name="{{ field.name }}" data-unit="{{ field.unit }}" data-usual="{{ field.usual }}" type="text" autocomplete="off"{% if field.name in hints %} placeholder="{{ hints[field.name] }}"{% endif %}></label>
+{% endfor %}</div></details>
 </form>
-<div class="deploy-answer" data-answer hidden>
-<p class="deploy-said" role="status" data-said></p>
+<div class="deploy-answer" data-answer tabindex="-1" hidden>
 <p class="deploy-how" data-how></p>
 <div data-facts></div>
 <figure class="deploy-frontier" data-frontier hidden></figure>
@@ -96,6 +108,7 @@ def render(source: str) -> Markup:
             fields=FIELDS,
             choices=CHOICES,
             own=OWN,
+            hints=HINTS,
             programs=json.dumps(deployment_page.NAMES),
             published=json.dumps(published()),
         ).strip()
@@ -104,7 +117,7 @@ def render(source: str) -> Markup:
 
 def presets(source: str) -> dict[str, dict[str, str]]:
     """Title -> what each field says."""
-    usual = {field.name: field.usual for field in FIELDS} | {
+    usual = {field.name: field.usual for field in (*FIELDS, *OWN)} | {
         name: options[0][0] for name, (_, options) in CHOICES.items()
     }
     found = {}
@@ -117,7 +130,7 @@ def presets(source: str) -> dict[str, dict[str, str]]:
                 f"a preset names a model, a gpu and some of {', '.join(deployment_page.FIELDS)}; got "
                 f"{', '.join(given)} in {title!r}"
             )
-        state = usual | {OWN.name: ""} | given
+        state = usual | given
         found[title] = state
         refused = deployment_page.expected(asked(state))["refused"]
         if refused:
@@ -128,7 +141,7 @@ def presets(source: str) -> dict[str, dict[str, str]]:
 def asked(state: dict[str, str]) -> dict[str, str | float]:
     """What the engine is asked in a state: the texts of the fields as numbers."""
     found: dict[str, str | float] = dict(state)
-    for field in (*FIELDS, OWN):
+    for field in (*FIELDS, *OWN):
         if not (said := state.get(field.name, "")):
             continue
         value = typed.parse(said, field.unit).value
@@ -148,6 +161,8 @@ def published() -> list[dict]:
         if not served and not ("batch" in at and point.quantity == "time_s"):
             continue
         user = 1.0 / at["token_s"] if served else 1.0 / point.measured
+        ours = points.planned(point)
+        error = units.human(abs(ours / point.measured - 1.0), "percent", 2)
         found.append(
             {
                 "models": _alike(point.case["catalog_model"]),
@@ -156,7 +171,8 @@ def published() -> list[dict]:
                 "gpus": point.measured if served else at["batch"] * user / at["tp"],
                 "what": point.what,
                 "load": f"; prompts of {at['prompt']} tokens, answers of {at['output']}" if served else "",
-                "differs": point.differs,
+                "ours": f"We say {point.said(ours)}: {error} {'less' if ours < point.measured else 'more'}.",
+                "differs": point.differs.removeprefix(IN_16_BITS),
                 "source": point.source.name,
             }
         )

@@ -155,11 +155,12 @@ def layer(case: dict) -> dict:
 
 
 def frontier(case: dict) -> dict:
-    """The highest throughput per GPU of any split of a fleet, at a given time per token."""
+    """The highest throughput per GPU of any split of a fleet, at a given time per token; products in bf16
+    unless the case names a ``precision``."""
     degrees = np.array([degree for degree in SPLITS if degree <= case["fleet"]])
     found = decoding.steady(
         catalog.model(case["catalog_model"]),
-        layout.machine(catalog.gpu(case["gpu"])),
+        layout.machine(catalog.gpu(case["gpu"]), case.get("precision", "bf16")),
         degrees[:, None],
         decoding.USERS[None, :],
         float(case["prompt"]),
@@ -170,6 +171,21 @@ def frontier(case: dict) -> dict:
     users = np.where(found.tokens_per_s_per_gpu > 0, found.batch, 0.0)
     brings = decoding.best_within(np.array([case["token_s"]]), found.token_s, users, degrees)
     return {"tokens_per_s_per_gpu": brings[0]}
+
+
+def closed_loop(case: dict) -> dict:
+    """A replica with so many clients, each of which asks again as soon as it has its answer."""
+    found = decoding.steady(
+        catalog.model(case["catalog_model"]),
+        layout.machine(catalog.gpu(case["gpu"])),
+        float(case["tp"]),
+        float(case["batch"]),
+        float(case["prompt"]),
+        float(case["output"]),
+        case["kv_bytes"],
+        case["weight_bytes"],
+    )
+    return {"tokens_per_s_per_gpu": float(found.tokens_per_s_per_gpu), "token_s": float(found.token_s)}
 
 
 def scaling(case: dict) -> dict:
@@ -184,6 +200,7 @@ KINDS = {
     "decode": decode,
     "layer": layer,
     "frontier": frontier,
+    "closed_loop": closed_loop,
     "scaling": scaling,
 }
 
@@ -349,6 +366,21 @@ def points(figure: str) -> tuple[Point, ...]:
     """All points of one file."""
     check.one_of(figures(), figure=figure)
     return read(FIGURES / f"{figure}.toml")
+
+
+def planned(point: Point) -> float:
+    """The engine's number with products in the format of the weights, as the deployment planner tries them;
+    the figure of the frontier has them in 16 bits."""
+    if point.case.get("kind") == "frontier" and point.case["weight_bytes"] == 1.0:
+        return float(_predict({**point.case, "precision": "fp8"})[point.quantity])
+    return point.ours
+
+
+def shares(figure: str, *gpus: str) -> list[float]:
+    """What the planner's model says over what was measured, for the points of a figure on these GPUs (on all,
+    if none is named), from the lowest."""
+    found = [point for point in points(figure) if not gpus or point.at["gpu"] in gpus]
+    return sorted(planned(point) / point.measured for point in found)
 
 
 def read(file: Path) -> tuple[Point, ...]:

@@ -16,6 +16,7 @@ from engine.catalog.models import Model
 from engine.launch.known_models import named, stored_precision
 from engine.launch.launch import Server
 from engine.launch.settings import FLAG, NUMBER, TEXT, Draft, Field
+from engine.mechanism import memory
 
 VLLM = {
     "model": Field("model", TEXT),
@@ -109,7 +110,7 @@ PROGRAMS = {
     "vllm": Program(
         "vLLM",
         VLLM,
-        0.9,
+        memory.SERVER_SHARE,
         False,
         256,
         {

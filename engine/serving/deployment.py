@@ -82,7 +82,7 @@ class Deployment:
 
     model: str
     gpu: str
-    tp: int  # GPUs of a replica
+    tp: int  # GPUs of a replica that writes answers
     replicas: int
     prefill_replicas: int  # of them only for prompts; 0 where each replica mixes prompts with answers
     weights: str  # "bf16", "fp8" (weights and products) or "int4" (weights alone)
@@ -100,11 +100,12 @@ class Deployment:
     binding: str  # what one unit less misses: "ttft_s", "tpot_s", "capacity"; "smallest" where there is none
     extrapolates: tuple[str, ...]
     dearer_by: float = 0.0  # than the cheapest, in dollars
+    prefill_tp: int = 0  # GPUs of a replica that only prefills, if they are others than ``tp``
 
     @property
     def gpus(self) -> int:
         """All GPUs."""
-        return self.replicas * self.tp
+        return self.prefill_replicas * (self.prefill_tp or self.tp) + self.decode_replicas * self.tp
 
     @property
     def apart(self) -> bool:
@@ -164,7 +165,10 @@ class Deployment:
 
     @property
     def split(self) -> str:
-        """The replicas in words: "3 × TP 4" or "2 + 3 × TP 4", those that prefill first."""
+        """The replicas in words: "3 × TP 4", "2 + 3 × TP 4" or "2 × TP 2 + 3 × TP 4", those that prefill
+        first."""
+        if self.prefill_tp:
+            return f"{self.prefill_replicas} × TP {self.prefill_tp} + {self.decode_replicas} × TP {self.tp}"
         count = f"{self.prefill_replicas} + {self.decode_replicas}" if self.apart else f"{self.replicas}"
         return f"{count} × TP {self.tp}"
 
@@ -174,6 +178,7 @@ class Deployment:
             "split": self.split,
             "gpus": self.gpus,
             "tp": self.tp,
+            "prefill_tp": self.prefill_tp or self.tp,
             "replicas": self.replicas,
             "prefill_replicas": self.prefill_replicas,
             "weights": self.weights,

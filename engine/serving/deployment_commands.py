@@ -1,20 +1,32 @@
-"""A deployment as the commands that start it: vLLM, SGLang, TensorRT-LLM.
+"""A deployment as the commands that start it: vLLM, SGLang, TensorRT-LLM, Dynamo.
 
 Flags are those of vllm-project/vllm vllm/engine/arg_utils.py at commit 99d7eb5d (0.12 in the making),
 sgl-project/sglang python/sglang/srt/server_args.py at 001067ff and NVIDIA/TensorRT-LLM
-tensorrt_llm/commands/serve.py at 00209af1; the tests hold a list of them. The connector between two pools is
-that of vLLM's guide to NixlConnector (docs.vllm.ai, v0.12.0). What a program has no flag for is a comment.
+tensorrt_llm/commands/serve.py at 00209af1; the tests hold a list of them. Dynamo hands vLLM's flags on to
+vLLM and has its own in ai-dynamo/dynamo components/src/dynamo/vllm/backend_args.py at d195d280 and
+common/configuration/groups/router_args.py at 028cab44. The connector between two pools is that of vLLM's
+guide to NixlConnector (docs.vllm.ai, v0.12.0), which also connects pools of two degrees. What a program has
+no flag for is a comment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from engine.serving.deployment import Deployment
 
 BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 PER_LINE = 100  # characters
+
+
+class Pool(NamedTuple):
+    """Equal replicas that do the same."""
+
+    role: str
+    replicas: int
+    tp: int
 
 
 def commands(of: Deployment, program: str = "vllm", name: str = "") -> str:
@@ -25,9 +37,13 @@ def commands(of: Deployment, program: str = "vllm", name: str = "") -> str:
     _, write = PROGRAMS[program]
     told = [_heading(of, program), *_comments(of, program)]
     pools = (
-        ((READS, of.prefill_replicas), (WRITES, of.decode_replicas)) if of.apart else ((BOTH, of.replicas),)
+        (Pool(READS, of.prefill_replicas, of.prefill_tp or of.tp), Pool(WRITES, of.decode_replicas, of.tp))
+        if of.apart
+        else (Pool(BOTH, of.replicas, of.tp),)
     )
-    lines = [line for role, replicas in pools for line in write(of, name or of.model, role, replicas)]
+    lines = [line for pool in pools for line in write(of, name or of.model, pool)]
+    if program == "dynamo":
+        lines = [*_dynamo_front(of), *lines]
     return "\n".join([f"# {line}" for line in told] + lines) + "\n"
 
 
@@ -36,7 +52,7 @@ def _heading(of: Deployment, program: str) -> str:
         f"{of.prefill_replicas} that prefill and {of.decode_replicas} that decode" if of.apart else "alike"
     )
     return (
-        f"{PROGRAMS[program][0]}: {of.replicas} replicas of {of.tp} {of.gpu}, {pools}, {of.weights} weights, "
+        f"{PROGRAMS[program][0]}: {of.split} on {of.gpu}, {pools}, {of.weights} weights, "
         f"for {of.load.per_s:g} requests a second"
     )
 
@@ -58,6 +74,13 @@ def _comments(of: Deployment, program: str) -> list[str]:
                 "caches are sent: cache_transceiver_config in the file of --config, and a server that"
             )
             told.append("hands the requests on: trtllm-serve disaggregated")
+    elif program == "dynamo":
+        told.append("the workers find the front end by etcd and NATS, which have to run")
+        if of.load.prefix_share:
+            told.append(
+                "the router follows the events of the workers' caches: --kv-events-config, a port for"
+            )
+            told.append("each worker")
     elif of.apart:
         told.append("in front of the two pools stands a router of yours, which sends each request to both")
     return told
@@ -76,10 +99,10 @@ def _command(words: list[tuple[str, ...]], start: str) -> list[str]:
     return lines
 
 
-def _vllm(of: Deployment, name: str, role: str, replicas: int) -> list[str]:
+def _engine(of: Deployment, pool: Pool) -> list[tuple[str, ...]]:
+    """vLLM's flags of one replica."""
     flags: list[tuple[str, ...]] = [
-        ("--tensor-parallel-size", f"{of.tp}"),
-        ("--data-parallel-size", f"{replicas}"),
+        ("--tensor-parallel-size", f"{pool.tp}"),
         ("--max-model-len", f"{of.longest}"),
         ("--max-num-seqs", f"{of.largest_batch}"),
         ("--max-num-batched-tokens", f"{of.chunk}"),
@@ -91,22 +114,49 @@ def _vllm(of: Deployment, name: str, role: str, replicas: int) -> list[str]:
         flags.append(("--kv-cache-dtype", "fp8"))
     if of.load.prefix_share:
         flags.append(("--enable-prefix-caching",))
-    if role:
+    if pool.role:
         flags.append(("--kv-transfer-config", f"'{KV_CONNECTOR}'"))
+    return flags
+
+
+def _vllm(of: Deployment, name: str, pool: Pool) -> list[str]:
+    degree, *rest = _engine(of, pool)
+    flags = [degree, ("--data-parallel-size", f"{pool.replicas}"), *rest]
     return _command(flags, f"vllm serve {name}")
 
 
-def _sglang(of: Deployment, name: str, role: str, replicas: int) -> list[str]:
+def _dynamo_front(of: Deployment) -> list[str]:
+    """The front end, which sends a request where its prefix is held, or to the worker that has least to do;
+    prompts go to the workers that prefill, if there are any."""
+    mode = "kv" if of.load.prefix_share else "least-loaded"
+    return _command([("--router-mode", mode)], "python -m dynamo.frontend")
+
+
+def _dynamo(of: Deployment, name: str, pool: Pool) -> list[str]:
+    """A worker is one replica."""
+    flags: list[tuple[str, ...]] = [("--model", name)]
+    if pool.role:
+        flags.append(("--disaggregation-mode", pool.role))
+    return [_each(pool), *_command([*flags, *_engine(of, pool)], "python -m dynamo.vllm")]
+
+
+def _each(pool: Pool) -> str:
+    """Above the command of one replica: how many of them."""
+    what = f"that {pool.role}" if pool.role else "alike"
+    return f"# {pool.replicas} times, on {pool.tp} GPUs each, {what}:"
+
+
+def _sglang(of: Deployment, name: str, pool: Pool) -> list[str]:
     flags: list[tuple[str, ...]] = [
         ("--model-path", name),
-        ("--tp-size", f"{of.tp}"),
-        ("--dp-size", f"{replicas}"),
+        ("--tp-size", f"{pool.tp}"),
+        ("--dp-size", f"{pool.replicas}"),
         ("--context-length", f"{of.longest}"),
-        ("--max-running-requests", f"{of.largest_batch * replicas}"),
+        ("--max-running-requests", f"{of.largest_batch * pool.replicas}"),
         ("--chunked-prefill-size", f"{of.chunk}"),
     ]
-    if role:
-        flags += [("--disaggregation-mode", role), ("--disaggregation-transfer-backend", "nixl")]
+    if pool.role:
+        flags += [("--disaggregation-mode", pool.role), ("--disaggregation-transfer-backend", "nixl")]
     else:
         flags.append(("--enable-mixed-chunk",))
     if of.weights != "bf16":
@@ -118,24 +168,21 @@ def _sglang(of: Deployment, name: str, role: str, replicas: int) -> list[str]:
     return _command(flags, "python -m sglang.launch_server")
 
 
-def _trtllm(of: Deployment, name: str, role: str, replicas: int) -> list[str]:
+def _trtllm(of: Deployment, name: str, pool: Pool) -> list[str]:
     stored = {"bf16": "", "fp8": "-FP8", "int4": "-AWQ"}[of.weights]
     flags: list[tuple[str, ...]] = [
-        ("--tp_size", f"{of.tp}"),
+        ("--tp_size", f"{pool.tp}"),
         ("--max_batch_size", f"{of.largest_batch}"),
         ("--max_num_tokens", f"{of.chunk}"),
         ("--max_seq_len", f"{of.longest}"),
         ("--enable_chunked_prefill",),
     ]
-    what = f"that {role}" if role else "alike"
-    return [
-        f"# {replicas} times, on {of.tp} GPUs each, {what}:",
-        *_command(flags, f"trtllm-serve {name}{stored}"),
-    ]
+    return [_each(pool), *_command(flags, f"trtllm-serve {name}{stored}")]
 
 
-PROGRAMS: dict[str, tuple[str, Callable[[Deployment, str, str, int], list[str]]]] = {
+PROGRAMS: dict[str, tuple[str, Callable[[Deployment, str, Pool], list[str]]]] = {
     "vllm": ("vLLM", _vllm),
     "sglang": ("SGLang", _sglang),
     "trtllm": ("TensorRT-LLM", _trtllm),
+    "dynamo": ("Dynamo", _dynamo),
 }

@@ -10,6 +10,7 @@ in the batch. They choose what is worth simulating; ``deployment_runs`` has the 
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -50,14 +51,13 @@ def lengths(of: Load) -> Lengths:
     held = np.minimum(np.floor(of.prefix_share * prompts), prompts - 1.0)
     prompt = equilibrium.moment(of.prompt, of.prompt_spread, 1.0)
     answer = equilibrium.moment(of.output, of.output_spread, 1.0)
-    squared = equilibrium.moment(of.output, of.output_spread, 2.0)
     return Lengths(
         prompts,
         prompts - held,
         (prompts**2 - held**2) / 2,
         answers,
         prompt,
-        prompt + squared / (2 * answer),
+        equilibrium.context_tokens(of.prompt, of.prompt_spread, of.output, of.output_spread),
         answer,
     )
 
@@ -66,6 +66,7 @@ class Plans(NamedTuple):
     """Deployments to judge, one an entry; each array has as many."""
 
     table: np.ndarray  # whose costs: an index
+    front: np.ndarray  # … and those of the replicas that only prefill; the same where none does
     budget: np.ndarray  # tokens of a step
     prefillers: np.ndarray  # of a unit; 0 where prompts and answers share the replicas
     decoders: np.ndarray  # of a unit; of one that shares, 1
@@ -174,20 +175,41 @@ class Forms:
 
     def fewest(self, plans: Plans, share: float | None = None) -> np.ndarray:
         """The fewest units of each that serve the load within its limits; 0 where no number does. ``share``
-        is that of the requests, as the limits have it unless given."""
+        is that of the requests, as the limits have it unless given.
+
+        Searched upwards from what full batches could serve, in steps that double, then by bisection: few
+        plans need many more.
+        """
         share = self.limits.share if share is None else share
         idle = np.full(len(plans.table), LEAST)
         alone = self.judge(plans, self.load.per_s / idle)
         seconds = self.limits.ttft_s + np.where(alone.steady, alone.token_s, 1.0) * self.lengths.answer
         high = np.maximum(1.0, np.ceil(self.load.per_s * seconds / IDLE))
         possible = self.judge(plans, high).within(share)
-        low = np.zeros_like(high)
-        while np.any(high - low > 1):
-            middle = np.floor((low + high) / 2)
-            tried = np.maximum(1.0, middle)
-            within = self.judge(plans, tried).within(share)
-            high, low = np.where(within, tried, high), np.where(within, low, middle)
-        return np.where(possible, high, 0.0)
+        low = np.minimum(high - 1.0, np.floor(self._filled(plans, idle))).tolist()
+        most, stride = high.tolist(), [1.0] * len(low)
+        open_ = [i for i, able in enumerate(possible.tolist()) if able and most[i] - low[i] > 1]
+        while open_:
+            tried = [
+                min(low[i] + stride[i], most[i] - 1) if stride[i] else math.floor((low[i] + most[i]) / 2)
+                for i in open_
+            ]
+            these = np.array(open_)
+            judged = self.judge(Plans(*(column[these] for column in plans)), np.array(tried) * 1.0)
+            for i, units, within in zip(open_, tried, judged.within(share).tolist()):
+                if within:
+                    most[i], stride[i] = units, 0.0
+                else:
+                    low[i], stride[i] = units, 2 * stride[i]
+            open_ = [i for i in open_ if most[i] - low[i] > 1]
+        return np.where(possible, np.array(most) * 1.0, 0.0)
+
+    def _filled(self, plans: Plans, idle: np.ndarray) -> np.ndarray:
+        """Units with full batches that write as fast as the load asks: with no more of them none keeps up."""
+        full = self.judge(plans, idle)
+        steps = np.maximum(LEAST, (self.lengths.answer - 1.0) / self.gain[plans.drafts])
+        a_step_s = full.token_s * self.gain[plans.drafts]
+        return self.load.per_s * a_step_s * steps / (plans.decoders * full.batch)
 
 
 @in_page(deployment_loops.judge)
@@ -212,6 +234,7 @@ def _judge(
     capacity: np.ndarray,
     sent_s: np.ndarray,
     table: np.ndarray,
+    front: np.ndarray,
     budget: np.ndarray,
     prefillers: np.ndarray,
     decoders: np.ndarray,
@@ -262,22 +285,22 @@ def _judge(
         read_s = np.where(apart, 0.0, running * cached_s + draft_s)
         full_s = tables.step_s(table, beside + room) + read_s
         others = np.where(apart, 0.0, running / steps * fresh)
-        new = fresh_of[None, :]
+        new, front_pair_s = fresh_of[None, :], pair_s_of[front]
         last = np.minimum(room[:, None], new + others[:, None])
         own_s = (
             np.where(
                 (new > room[:, None]) & ~apart[:, None],
                 new / room[:, None] * full_s[:, None],
-                tables.step_s(table, np.where(apart[:, None], new, beside[:, None] + last)) + read_s[:, None],
+                tables.step_s(front, np.where(apart[:, None], new, beside[:, None] + last)) + read_s[:, None],
             )
-            + pairs_of[None, :] * pair_s[:, None]
+            + pairs_of[None, :] * front_pair_s[:, None]
         )
         takes_s = np.where(
             apart[:, None], own_s, new / room[:, None] * full_s[:, None] + pairs_of * pair_s[:, None]
         )
         mean_s = np.mean(takes_s, axis=1)
         busy = to_prefill * mean_s
-        wire_s = (of_prompt + 1.0) * tables.sent_s[table]
+        wire_s = (of_prompt + 1.0) * ops.maximum(tables.sent_s[table], tables.sent_s[front])
         on_wire = np.where(apart, to_prefill * wire_s, 0.0)
         steady &= (busy < 1.0) & (on_wire < 1.0)
         lines = np.where(apart, prefillers, 1.0) * units

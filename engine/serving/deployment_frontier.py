@@ -38,7 +38,8 @@ def frontier(search: Search) -> Frontier:
     units = more[fresh]
     judged = forms.judge(Plans(*(column[kind] for column in plans)), units)
     tp = np.array([float(one.tp) for one in search.tables])
-    gpus = units * (plans.prefillers + plans.decoders)[kind] * tp[plans.table[kind]]
+    each = plans.prefillers * tp[plans.front] + plans.decoders * tp[plans.table]
+    gpus = units * each[kind]
     per_user, per_gpu = 1.0 / judged.token_s, search.load.per_s * forms.lengths.answer / gpus
     within = judged.within(search.limits.share)
     return Frontier(

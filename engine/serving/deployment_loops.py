@@ -77,6 +77,7 @@ def judge(
     capacity_of: list[float],
     sent_s_of: list[float],
     tables: list[float],
+    fronts: list[float],
     budgets: list[float],
     prefillers_of: list[float],
     decoders_of: list[float],
@@ -97,7 +98,7 @@ def judge(
         pairs = pairs + pairs_of[q] / quantiles
         squared = squared + fresh_of[q] * fresh_of[q] / quantiles
     for p in range(len(units_of)):
-        table, draft = int(tables[p]), int(drafts_of[p])
+        table, front, draft = int(tables[p]), int(fronts[p]), int(drafts_of[p])
         apart = prefillers_of[p] > 0
         units, budget = units_of[p], budgets[p]
         to_decode = per_s / units / decoders_of[p]
@@ -144,14 +145,14 @@ def judge(
             if new > room and not apart:
                 own = new / room * full_s
             else:
-                own = step_s(new if apart else beside + min(room, new + others), rows, rows_s, table) + read_s
-            own = own + pairs_of[q] * pair_s
+                own = step_s(new if apart else beside + min(room, new + others), rows, rows_s, front) + read_s
+            own = own + pairs_of[q] * pair_s_of[front]
             own_s.append(own)
             takes = own if apart else new / room * full_s + pairs_of[q] * pair_s
             mean_s = mean_s + takes / quantiles
             mean_squared = mean_squared + takes * takes / quantiles
         busy = to_prefill * mean_s
-        wire_s = (of_prompt + 1.0) * sent_s_of[table]
+        wire_s = (of_prompt + 1.0) * max(sent_s_of[table], sent_s_of[front])
         on_wire = to_prefill * wire_s if apart else 0.0
         steady = steady and busy < 1.0 and on_wire < 1.0
         lines = prefillers_of[p] * units if apart else units

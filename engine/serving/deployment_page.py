@@ -12,15 +12,17 @@ import numpy as np
 
 from engine import catalog
 from engine.base import units
-from engine.serving import deployment_commands, deployments
+from engine.serving import deployment_commands, deployment_runs, deployments, steady_state
 from engine.serving.deployment import Deployment, Limits, Load
 from engine.serving.deployment_frontier import frontier
+from engine.serving.drafts import Drafts
 from engine.step import layout
 
 # what is asked, beside model and gpu; every message about bad input begins with one of these names
 LOAD = ("per_s", "prompt", "output", "prompt_spread", "output_spread", "prefix_share")
 LIMITS = ("ttft_s", "tpot_s", "share")
-FIELDS = ("model", "gpu", *LOAD, *LIMITS, "formats", "caches", "pools", "dollars_per_gpu_hour")
+DRAFTS = ("drafted", "accepted", "step_s")
+FIELDS = ("model", "gpu", *LOAD, *LIMITS, "formats", "caches", "pools", *DRAFTS, "dollars_per_gpu_hour")
 WHOLE = ("prompt", "output")
 KINDS = 5  # deployments that are shown
 PROGRAMS = tuple(deployment_commands.PROGRAMS)
@@ -65,6 +67,7 @@ def others(asked: dict) -> dict:
         return refusal(str(error))
     at, plans, tables = frontier(search), search.plans, search.tables
     table = plans.table[at.plan].tolist()
+    drafts = [search.drafts[i] for i in plans.drafts[at.plan].tolist()]
     return {
         "refused": "",
         "field": "",
@@ -73,6 +76,8 @@ def others(asked: dict) -> dict:
         "gpus": at.gpus.tolist(),
         "units": at.units.tolist(),
         "tp": [tables[i].tp for i in table],
+        "front": [tables[i].tp for i in plans.front[at.plan].tolist()],
+        "drafted": [0 if one is None else one.drafted for one in drafts],
         "weights": [tables[i].weights for i in table],
         "cache": [tables[i].kv_precision for i in table],
         "chunk": plans.budget[at.plan].tolist(),
@@ -100,6 +105,7 @@ def simulated(asked: dict) -> dict:
         "headline": headline(found.best),
         "found": [shown(one) for one in (found.best, *found.runners_up)],
         "simulated": found.simulated,
+        "most": round((1 - steady_state.WARM_UP) * deployment_runs.SURE),
         "leavesOut": list(found.leaves_out),
     }
 
@@ -131,6 +137,7 @@ def shown(one: Deployment) -> dict[str, Any]:
         "chunk": one.chunk,
         "batch": one.largest_batch,
         "apart": one.apart,
+        "drafted": 0 if one.drafts is None else one.drafts.drafted,
         "dollars": units.human(one.dollars_per_million, "dollars"),
         "gpusBand": [math.ceil(value) for value in one.band_gpus],
         "perUser": one.tokens_per_s_per_user,
@@ -170,6 +177,9 @@ def _asked(asked: dict) -> tuple:
         name: _whole(float(asked[name])) if name in WHOLE else float(asked[name]) for name in LOAD
     }
     limits = {name: float(asked[name]) for name in LIMITS}
+    drafts: tuple[Drafts, ...] = ()
+    if asked.get("drafted"):
+        drafts = (Drafts(_whole(float(asked["drafted"])), float(asked["accepted"]), float(asked["step_s"])),)
     return (
         catalog.model(asked["model"]),
         layout.machine(catalog.gpu(asked["gpu"])),
@@ -178,6 +188,6 @@ def _asked(asked: dict) -> tuple:
         (asked["formats"],) if asked.get("formats") else None,
         (asked["caches"],) if asked.get("caches") else deployments.CACHES,
         asked.get("pools") != "one",
-        (),
+        drafts,
         float(asked["dollars_per_gpu_hour"]) if asked.get("dollars_per_gpu_hour") else None,
     )

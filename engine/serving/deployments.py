@@ -1,8 +1,9 @@
 """The search over deployments: the cheapest that serves a load within its limits, and what the others lose.
 
 Every tensor-parallel degree that a node holds is tried in every number format, in one pool with every chunk
-and in two with every small ratio, with and without drafts. The closed forms say how many replicas of each it
-takes; then the cheapest are simulated, in order, until one holds. One that does not is tried again, larger.
+and in two with every small ratio and each its own degree, with and without drafts. The closed forms say how
+many replicas of each it takes; then the cheapest are simulated, in order, until one holds. One that does not
+is tried again, larger.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from engine import catalog
 from engine.base import check, progress
 from engine.calibration import bands
 from engine.catalog.models import Model
-from engine.serving import deployment_runs, equilibrium, serving
+from engine.mechanism import memory
+from engine.mechanism.shape import shape
+from engine.serving import deployment_runs, equilibrium, inference, serving
 from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured, unfelt
 from engine.serving.deployment_forms import Forms, Judged, Plans, Tables, lengths
 from engine.serving.deployment_runs import Fleet
@@ -38,6 +41,7 @@ CACHES = ("bf16", "fp8")
 CHUNKS = (256, 512, 1024, 2048, 4096, 8192)
 PROMPTS_TOGETHER = 8192  # tokens of the prompts that a replica of its own reads at once
 POOL = 8  # the most replicas in the unit of two pools
+MIXED_POOL = 5  # … whose degrees differ
 BATCHES = tuple(2**k for k in range(3, 12))  # largest batches that a server is told
 MOST_RUNNING = float(BATCHES[-1])
 MOST_SIMULATED = 60
@@ -46,7 +50,6 @@ LEAVES_OUT = (
     "pipelines",
     "experts on GPUs of their own",
     "data-parallel attention",
-    "two pools of different degrees",
     "windows shorter than the context",
     "what a shared prefix saves in the cache's room",
 )
@@ -79,10 +82,6 @@ def deploy(
     """The cheapest deployments of a model for a load within its limits; see ``engine.deploy``. What was asked
     before is not searched again."""
     check.whole(top=top)
-    for one in drafts:
-        check.whole(drafted=one.drafted)
-        check.between(0, 1, accepted=one.accepted)
-        check.non_negative(step_s=one.step_s)
     if gpus is not None:
         check.whole(gpus=gpus)
     own = None if formats is None else tuple(formats)
@@ -137,6 +136,10 @@ def prepared(
     dollars_per_gpu_hour: float | None,
 ) -> Search:
     """All that there is to try, judged in closed form, before anything is simulated."""
+    for one in drafts:
+        check.whole(drafted=one.drafted)
+        check.between(0, 1, accepted=one.accepted)
+        check.non_negative(step_s=one.step_s)
     _require_context(model, load)
     if dollars_per_gpu_hour is None:
         dollars_per_gpu_hour = _listed(at.gpu.key)
@@ -179,7 +182,7 @@ def kinds(
     for name in formats or ():
         check.one_of(FORMATS, formats=name)
     per_node = int(at.wires.gpus_per_node)
-    found, needs, context = [], longest_of(load), lengths(load).context
+    found, needs, context = [], accepted(model, load), lengths(load).context
     for weights in FORMATS if formats is None else formats:
         precision, stored = FORMATS[weights]
         if formats is None and not _has_units(at, precision):
@@ -188,7 +191,7 @@ def kinds(
         for tp in (d for d in divisors(model.heads) if per_node % d == 0):
             for kept in caches:
                 costs = serving.costs(model, machine, tp, load.prompt, kept, stored, context=context)
-                if costs.capacity > needs:
+                if costs.capacity > needs and starts(model, machine, tp, kept, stored, needs):
                     found.append(Table(tp, weights, kept, costs, tp * float(at.wires.nic_bytes_per_s)))
     if not found:
         raise ValueError(
@@ -197,6 +200,16 @@ def kinds(
             "would help; a replica on several nodes is not modelled"
         )
     return found
+
+
+def starts(
+    model: Model, at: Machine, tp: int, kv_precision: str, weight_precision: str | None, tokens: int
+) -> bool:
+    """Whether a server that is started without a flag for its memory has room for a request so long."""
+    size, value_bytes = shape(model), memory.BYTES_PER_VALUE[kv_precision]
+    cache = memory.kv_bytes(size, float(tokens), 1.0, value_bytes) / inference.kv_shards(size, float(tp))
+    held = inference.weight_bytes_per_gpu(model, at, tp, weight_precision)
+    return bool(held + cache <= memory.startable_bytes(at.gpu))
 
 
 def _has_units(at: Machine, precision: str) -> bool:
@@ -217,6 +230,11 @@ def longest_of(load: Load) -> int:
     return math.ceil(one(load.prompt, load.prompt_spread) + one(load.output, load.output_spread))
 
 
+def accepted(model: Model, load: Load) -> int:
+    """The length that a server is told to accept: in whole 256 tokens, and no longer than the model knows."""
+    return min(256 * math.ceil(longest_of(load) / 256), model.max_context or 2**31)
+
+
 def _require_context(model: Model, load: Load) -> None:
     if model.max_context and load.prompt + load.output > model.max_context:
         raise ValueError(
@@ -225,18 +243,35 @@ def _require_context(model: Model, load: Load) -> None:
         )
 
 
-def ratios() -> list[tuple[int, int]]:
+def ratios(most: int = POOL) -> list[tuple[int, int]]:
     """Replicas that prefill and that decode in a unit of two pools, without common factor."""
-    return [(p, d) for p in range(1, POOL) for d in range(1, POOL + 1 - p) if math.gcd(p, d) == 1]
+    return [(p, d) for p in range(1, most) for d in range(1, most + 1 - p) if math.gcd(p, d) == 1]
 
 
 def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
     """Every kind of deployment."""
     ways = [(chunk, 0, 1) for chunk in CHUNKS]
     ways += [(PROMPTS_TOGETHER, p, d) for p, d in ratios()] if pools else []
-    every = [(i, *way, draft) for i in range(len(tables)) for way in ways for draft in range(drafts)]
-    table, chunk, prefillers, decoders, drafted = (np.array(column) for column in zip(*every))
-    return Plans(table, chunk * 1.0, prefillers * 1.0, decoders * 1.0, drafted)
+    every = [(i, i, *way, draft) for i in range(len(tables)) for way in ways for draft in range(drafts)]
+    if pools:
+        every += [
+            (i, j, PROMPTS_TOGETHER, p, d, draft)
+            for i, j in _of_two_degrees(tables)
+            for p, d in ratios(MIXED_POOL)
+            for draft in range(drafts)
+        ]
+    table, front, chunk, prefillers, decoders, drafted = (np.array(column) for column in zip(*every))
+    return Plans(table, front, chunk * 1.0, prefillers * 1.0, decoders * 1.0, drafted)
+
+
+def _of_two_degrees(tables: list[Table]) -> list[tuple[int, int]]:
+    """Pairs of replicas that decode and that prefill, alike but for their degree."""
+    return [
+        (i, j)
+        for i, one in enumerate(tables)
+        for j, other in enumerate(tables)
+        if one.tp != other.tp and (one.weights, one.kv_precision) == (other.weights, other.kv_precision)
+    ]
 
 
 # -- the search ----------------------------------------------------------------------------------------------
@@ -341,21 +376,23 @@ class Search:
     def entry(self, plan: int, count: int, bound: str) -> _Entry:
         """A plan with so many units, as it waits for its turn."""
         plans = self.plans
-        table = self.tables[plans.table[plan]]
+        table, front = self.tables[plans.table[plan]], self.tables[plans.front[plan]]
         apart = bool(plans.prefillers[plan])
-        each = int(plans.prefillers[plan] + plans.decoders[plan]) * table.tp
+        each = int(plans.prefillers[plan]) * front.tp + int(plans.decoders[plan]) * table.tp
         order = (
             list(FORMATS).index(table.weights),
             CACHES.index(table.kv_precision),
             int(plans.drafts[plan]),
             apart,
+            front.tp != table.tp,
             -round(float(self.sureness[plan]), 6),
             table.tp,
         )
         return _Entry(count * each, order, plan, count, bound)
 
     def alike(self, entry: _Entry, found: Deployment) -> bool:
-        """Whether it is of a kind that has been found: the same pools, degree and formats."""
+        """Whether it is of a kind that has been found: the same pools, formats and degree of the replicas
+        that decode."""
         table, apart = self.tables[self.plans.table[entry.plan]], bool(self.plans.prefillers[entry.plan])
         drafts = self.drafts[self.plans.drafts[entry.plan]]
         return (table.tp, table.weights, table.kv_precision, apart, drafts) == (
@@ -382,7 +419,7 @@ class Search:
         """What is simulated, with the smallest batch that hardly ever keeps a request waiting."""
         plan, running = self.one(entry.plan), float(self.judged(entry.plan, entry.units).running[0])
         wanted = running + 4.0 * math.sqrt(running) + 4.0
-        table = self.tables[int(plan.table[0])]
+        table, front = self.tables[int(plan.table[0])], self.tables[int(plan.front[0])]
         return Fleet(
             table.costs,
             entry.units,
@@ -390,18 +427,22 @@ class Search:
             int(plan.decoders[0]),
             float(plan.budget[0]),
             float(next((batch for batch in BATCHES if batch >= wanted), BATCHES[-1])),
-            table.wire_bytes_per_s,
+            min(table.wire_bytes_per_s, front.wire_bytes_per_s),
             self.drafts[int(plan.drafts[0])],
+            front.costs,
         )
 
     def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, bound: str) -> Deployment:
         """What is told of a deployment."""
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
+        front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
-        outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, table.tp, running)
-        longest, most = 256 * math.ceil(longest_of(self.load) / 256), self.model.max_context
-        if most and longest > most:
-            longest, outside = most, (*outside, "context")
+        outside = bands.outside_serving(
+            self.at.gpu.key, self.model.experts > 0, max(table.tp, front.tp), running
+        )
+        longest = accepted(self.model, self.load)
+        if longest < longest_of(self.load):
+            outside = (*outside, "context")
         return Deployment(
             self.model.key,
             self.at.gpu.key,
@@ -422,6 +463,8 @@ class Search:
             self.dollars,
             bound,
             outside,
+            0.0,
+            front.tp if front.tp != table.tp else 0,
         )
 
 

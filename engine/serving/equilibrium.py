@@ -27,6 +27,19 @@ def moment(median: float, spread: float, power: float) -> float:
     return total / len(QUANTILES)
 
 
+def context_tokens(prompt: float, prompt_spread: float, output: float, output_spread: float) -> float:
+    """Cached tokens of an answer that is found on its way, on average: what a decode step reads for it. The
+    mean prompt and, since long answers run longer, half of E[o²]/E[o] of the answer."""
+    answer = moment(output, output_spread, 1.0)
+    return moment(prompt, prompt_spread, 1.0) + moment(output, output_spread, 2.0) / (2 * answer)
+
+
+@program(tokens=())
+def context(prompt: float, prompt_spread: float, output: float, output_spread: float) -> dict[str, Any]:
+    """``context_tokens``, also for a page."""
+    return {"tokens": context_tokens(prompt, prompt_spread, output, output_spread)}
+
+
 def decoding_per_s(
     running: float,
     tokens: float,
@@ -86,14 +99,13 @@ def balance(
     writes at once at this rate (a full batch, if it is no less).
 
     A full batch is as many as may run, as the cache holds, or as leave room in a step for the prompts that
-    replace them. A running request is found with the mean prompt and, since long answers run longer, with
-    half of E[o²]/E[o] of its answer.
+    replace them.
     """
     way = int(mode)
     tokens, squared = moment(prompt, prompt_spread, 1.0), moment(prompt, prompt_spread, 2.0)
     answer = moment(output, output_spread, 1.0)
     steps = max(0.0, answer - 1)  # the first token comes with the prompt
-    context = tokens + moment(output, output_spread, 2.0) / (2 * answer)
+    context = context_tokens(prompt, prompt_spread, output, output_spread)
     pairs_s = squared / 2 * pair_s
     batch = max(1.0, min(most_running, capacity / context))
     if way == CHUNKED:

@@ -58,7 +58,8 @@ def costs(
     context: Real | None = None,
 ) -> Costs:
     """The costs of an instance's steps. ``prompt`` is the length for which attention's efficiency is
-    computed, ``context`` that of a cache which a decode step reads (the prompt's unless given).
+    computed, ``context`` that of a cache which a decode step reads: ``context_of`` the traffic (the prompt's
+    length, where no answers are written).
 
     Leaves out windows shorter than the context, and that the attention of a chunk fills the chip less than
     that of a whole prompt.
@@ -100,6 +101,13 @@ class Traffic(NamedTuple):
     prompt_spread: float = 0.0  # standard deviation of the logarithm
     output_spread: float = 0.0
     seed: int = 0
+
+
+def context_of(traffic: Traffic) -> Real:
+    """Cached tokens that a decode step reads for each answer, on average (``equilibrium.context_tokens``)."""
+    return equilibrium.context(traffic.prompt, traffic.prompt_spread, traffic.output, traffic.output_spread)[
+        "tokens"
+    ]
 
 
 class Service(NamedTuple):

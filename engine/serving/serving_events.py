@@ -244,6 +244,9 @@ def serve(
     swap_s: float,
     width: int,
     draft_s: float,
+    front_rows_s: list[float],
+    front_pair_s: float,
+    front_capacity: float,
 ) -> dict[str, Any]:
     """Serve requests that arrive at ``came_s``. Returns for each: the times of its prefill's start, its first
     and its last token and the end of its cache's transfer, where it was prefilled and decoded, its longest
@@ -262,7 +265,8 @@ def serve(
     ``aged``: tokens that the first requests have already written when the run begins (0 for those that have
     yet to come); they are dealt out to the instances that decode.
     ``rounds_of``: the decode steps of each answer (``rounds``), fewer where a step checks drafts; then
-    ``width`` tokens a sequence are computed in a step, and ``draft_s`` are spent on drafting. ``shared``: one
+    ``width`` tokens a sequence are computed in a step, and ``draft_s`` are spent on drafting. The ``front``
+    figures are those of replicas that only prefill, which may be built otherwise. ``shared``: one
     queue for all instances that prefill, instead of one for each. ``swap_s``: seconds a token to host memory
     or back, for a preempted request; ``RECOMPUTE`` drops its cache, and it is prefilled again.
 
@@ -337,7 +341,7 @@ def serve(
         if who < 0:
             r = arrived
             arrived += 1
-            if prompts[r] + outputs[r] > capacity:
+            if prompts[r] + outputs[r] > capacity or (apart and prompts[r] > front_capacity):
                 left -= 1 if r < counted else 0
                 continue
             where = 0 if shared > 0 else least(owed, 0, front)
@@ -348,6 +352,7 @@ def serve(
         # the time until which nothing else can happen to this instance; whatever reaches a decoder comes from
         # a prefill that started earlier
         decodes_only, prefills_only = apart and who >= front, apart and who < front
+        holds = front_capacity if prefills_only else capacity
         line = 0 if shared > 0 else who
         coming = came_s[arrived] if arrived < count else FAR
         if decodes_only:
@@ -371,7 +376,7 @@ def serve(
             asks = 0 if holding[r] > 0 else prompts[r] + made[r] + (0 if apart or new == 0 else 1)
             inside = len(running[who]) + len(joined)
             full_up = (
-                has_no_room(asks, held[who], inside, most_running, capacity)
+                has_no_room(asks, held[who], inside, most_running, holds)
                 or (takes == 0 and new > 0)
                 or (mode != CHUNKED and fresh > 0 and fresh + takes > budget)
             )
@@ -408,7 +413,10 @@ def serve(
             clock[who] = coming
             continue
         steps, read = 1, cached[who] if decoding > 0 else 0.0
-        step_s = interpolated(fresh + width * decoding, rows, rows_s) + pairs * pair_s + read * cached_s
+        if prefills_only:
+            step_s = interpolated(fresh, rows, front_rows_s) + pairs * front_pair_s
+        else:
+            step_s = interpolated(fresh + width * decoding, rows, rows_s) + pairs * pair_s + read * cached_s
         if decoding > 0:
             step_s += draft_s
         more_s = grows[who] * cached_s if decoding > 0 else 0.0
@@ -619,6 +627,9 @@ def served(
         RECOMPUTE,
         1,
         0.0,
+        rows_s,
+        pair_s,
+        capacity,
     )
     return {
         "came_s": part(0, count, came),

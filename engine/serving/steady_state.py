@@ -104,11 +104,18 @@ class Settled(NamedTuple):
 
 
 def requests_of(
-    at: Costs, traffic: Traffic, service: Service, drafts: Drafts | None = None, hits: list[int] | None = None
+    at: Costs,
+    traffic: Traffic,
+    service: Service,
+    drafts: Drafts | None = None,
+    hits: list[int] | None = None,
+    front: Costs | None = None,
 ) -> dict[str, np.ndarray]:
     """A run's requests, of any number, as columns: arrival, output, and what ``serving_events.serve`` gives
     for each. The run begins with as many answers under way as the load makes, if ``service.warm``. ``hits``
-    are the tokens of each prompt that a prefix cache holds, for a quarter more requests than are counted."""
+    are the tokens of each prompt that a prefix cache holds, for a quarter more requests than are counted;
+    ``front`` the costs of the replicas that only prefill, if they are other ones."""
+    front = at if front is None else front
     count, seed = int(traffic.requests), int(traffic.seed)
     drawn = int((1 + LATER) * count)
     came, prompts, outputs, aged = serving_events.underway(
@@ -141,6 +148,9 @@ def requests_of(
         float(swap_s),
         1 if drafts is None else drafts.drafted + 1,
         0.0 if drafts is None else drafts.step_s,
+        [float(value) for value in front.rows_s],
+        float(front.pair_s),
+        float(front.capacity),
     )
     columns = run | {"came": came, "output": outputs}
     return {

@@ -77,6 +77,44 @@ def test_axe_finds_no_fault_and_nothing_is_wider_than_the_window(visit, static, 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_on_a_phone_the_answer_comes_before_the_form_and_stays_in_view(visit, static):
+    page = visit(**PHONE, reduced_motion="reduce").go(f"{static}{PAGE}")
+    rested(page)
+    said, field = page.locator("[data-said]"), page.locator("[name=tpot_s]")
+    assert said.bounding_box()["y"] < page.locator("[name=model]").bounding_box()["y"]
+    expect(said).to_be_in_viewport()
+    field.scroll_into_view_if_needed()
+    field.fill("25 ms")
+    field.press("Enter")
+    rested(page)
+    expect(said).to_be_in_viewport(ratio=1)
+    verdict, typed = page.locator("[data-verdict]").bounding_box(), field.bounding_box()
+    assert verdict["y"] + verdict["height"] <= typed["y"] + 1  # and covers nothing that is typed
+    page.get_by_role("button", name="Why, and how to start it").click()
+    expect(page.locator("[data-facts]")).to_be_in_viewport()
+    expect(page.locator("[data-answer]")).to_be_focused()
+
+
+def test_drafts_are_asked_for_and_told(visit, static):
+    page = visit().go(f"{static}{PAGE}#drafted=3&accepted=80+%25&step_s=0.5+ms&tpot_s=12+ms")
+    rested(page)
+    asked = presets()["Chat with a 70B"] | {
+        "drafted": 3.0,
+        "accepted": 0.8,
+        "step_s": 0.0005,
+        "tpot_s": 0.012,
+    }
+    theirs = deployment_page.simulated(asked)
+    expect(page.locator("[data-said]")).to_have_text(theirs["headline"])
+    assert theirs["found"][0]["drafted"] == 3
+    expect(page.locator("[data-facts]")).to_contain_text("3 drafted tokens are checked for each")
+    field = page.locator("[name=drafted]")
+    field.fill("2.5")
+    field.press("Enter")
+    rested(page, "refused")
+    expect(page.locator(".deploy-wrong")).to_contain_text("drafted must be a whole number")
+
+
 def test_the_line_is_walked_by_keyboard(visit, static):
     page = visit().go(f"{static}{PAGE}")
     rested(page)

@@ -9,6 +9,7 @@ import pytest
 from course.fences import deploy
 from course.strict_yaml import Refused
 from engine import api
+from engine.course import points
 from engine.serving import deployment_forms, deployment_loops, deployment_page, deployments
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
@@ -112,7 +113,7 @@ def test_what_no_deployment_serves_is_said_at_its_field_in_the_words_of_the_engi
 
 
 def test_the_page_answers_each_preset_in_half_of_200_ms(answered):
-    took = np.min(answered[1], axis=0)  # another program may hold up one of them
+    took = np.min(answered[1], axis=0)
     assert np.all(took < QUICK_MS / 2), took
 
 
@@ -164,8 +165,24 @@ def test_the_frontier_is_what_no_deployment_within_the_limits_beats():
         assert first["gpus"] == min(np.array(all_of["gpus"])[within])
 
 
+def test_where_we_agree_with_published_servers_and_where_not():
+    """As the page says in words, beside the numbers that it computes."""
+    found = {point.id: points.planned(point) / point.measured for point in points.points("deployments")}
+    few = [ratio for name, ratio in found.items() if "tp8_8" in name or "h200_tp4_8" in name]
+    assert len(few) == 3 and all(abs(ratio - 1) < 0.1 for ratio in few)
+    shares = points.shares("deployments")
+    assert len(shares) == 11 and 0.65 < shares[0] < 0.7 and 1 < shares[-1] < 1.1
+    assert found["inferencemax_b200_tp1_32_8192"] == min(found.values()) and np.median(shares) > 0.8
+    nvidia, amd = (points.shares("serving_frontier", *gpus) for gpus in (("h100-sxm", "h200"), ("mi300x",)))
+    assert nvidia[0] > 0.5 and nvidia[-1] < 0.8 and 1 < amd[0] < amd[-1] < 1.7
+
+
 def test_published_points_have_both_speeds_and_a_source():
     found = deploy.published()
+    assert any(one["source"] == "InferenceMAX" for one in found) and not any(
+        "bf16" in one["differs"] for one in found
+    )
+    assert all(one["ours"].startswith("We say ") for one in found)
     assert {"MLPerf inference 5.1", "gpt-fast"} <= {one["source"] for one in found}
     interactive = next(one for one in found if one["gpu"] == "h200" and "34.8 ms" in one["what"])
     assert math.isclose(interactive["user"], 1 / 0.0348419) and interactive["gpus"] == 2452.74

@@ -29,9 +29,10 @@ const launch = ({ files, gpu, gpus, own, also }) => {
 const deploy = asked => {
   const found = { took_ms: {} };
   for (const step of asked.steps ?? ["expected", "others", "simulated"]) {
-    const began = performance.now();
+    const began = process.cpuUsage();
     found[step] = plain(planner[`$${step}`]($dict(Object.entries(asked))));
-    found.took_ms[step] = performance.now() - began;
+    const { user, system } = process.cpuUsage(began);
+    found.took_ms[step] = (user + system) / 1000;  // of the processor: another program may hold it up
   }
   return found;
 };

@@ -1,5 +1,7 @@
 """Lesson 11's numbers are those worked by hand, and its words agree with the engine."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -123,12 +125,28 @@ def test_products_in_fp8_speed_up_prompts_and_widened_weights_do_not():
         assert widened == pytest.approx(plain, rel=0.02) and both < 0.8 * plain
 
 
+@cache
+def another_trace():
+    """Another seed, and ten times the length."""
+    return prefix_cache.turns(prefix_cache.Chats(100, 8, 1000, 100, 300, seed=2), 8000)
+
+
 @pytest.mark.parametrize("room", [25e3, 50e3, 100e3, 200e3, 400e3])
 def test_the_hit_rates_hold_on_another_trace(room):
-    """Another seed and three times the length, within five points; the full length is too slow for a test."""
+    """Within five points."""
     shown = prefix_cache.hit_rate(LESSON.value("chats"), room)
-    other = prefix_cache.turns(prefix_cache.Chats(100, 8, 1000, 100, 300, seed=2), 2400)
-    assert prefix_cache.hit_rate(other, room) == pytest.approx(shown, abs=0.05)
+    assert prefix_cache.hit_rate(another_trace(), room) == pytest.approx(shown, abs=0.05)
+
+
+def test_half_is_found_in_a_little_room_and_nine_tenths_in_enough():
+    """As the words below the table say, of both traces; and a first token then takes a fraction."""
+    for trace in (LESSON.value("chats"), another_trace()):
+        few, some, all_of_them = (prefix_cache.hit_rate(trace, room) for room in (25e3, 50e3, 400e3))
+        assert few == pytest.approx(0.5, abs=0.05) and some == pytest.approx(0.5, abs=0.1)
+        assert all_of_them > 0.9
+    reading, prompt = LESSON.value("reading"), LESSON.value("mean_prompt")
+    cold, warm = (reading(prompt=np.round(prompt * share)).total_s for share in (1.0, 1.0 - all_of_them))
+    assert warm < cold / 3
 
 
 def test_where_doubling_stops():

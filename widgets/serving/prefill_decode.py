@@ -208,7 +208,8 @@ class PrefillDecode(Widget):
     @once
     def costs(self):
         at = over(machine, self.gpu)
-        return over(lambda model: serving.costs(model, at, self.tp, 2048.0), self.model)
+        read = serving.context_of(self.traffic())
+        return over(lambda model: serving.costs(model, at, self.tp, 2048.0, context=read), self.model)
 
     def decoders(self):
         return self.replicas - self.front()

@@ -237,6 +237,9 @@ def test_a_day_of_the_solution_is_the_engines():
         serving_events.RECOMPUTE,
         1,
         0.0,
+        rows_s,
+        0.0,
+        1e6,
     )
     assert [each / 1e3 for each in first] == pytest.approx(list(engines["first"]))
     assert pause / 1e3 == pytest.approx(max(engines["pause"]))

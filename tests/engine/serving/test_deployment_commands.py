@@ -1,6 +1,7 @@
 """The commands of a deployment: only flags that the programs have, and read back they are the same
 deployment."""
 
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -25,10 +26,12 @@ KNOWN = tomllib.loads((Path(__file__).parent / "server_flags.toml").read_text(en
 def planned(draw):
     """Any deployment that the search may return."""
     prefill = draw(st.integers(0, 7))
+    tp = draw(st.sampled_from([1, 2, 4, 8]))
+    prefill_tp = draw(st.sampled_from([0, 1, 2, 4, 8])) if prefill else 0
     return Deployment(
         draw(st.sampled_from(["llama3-70b", "llama3.1-8b", "qwen3-32b", "mixtral-8x7b"])),
         "h100-sxm",
-        draw(st.sampled_from([1, 2, 4, 8])),
+        tp,
         prefill + draw(st.integers(1, 20)),
         prefill,
         draw(st.sampled_from(["bf16", "fp8", "int4"])),
@@ -45,6 +48,8 @@ def planned(draw):
         3.0,
         "capacity",
         (),
+        0.0,
+        prefill_tp if prefill_tp != tp else 0,
     )
 
 
@@ -54,8 +59,23 @@ def lines(text: str) -> list[str]:
     return [line for line in whole.splitlines() if line and not line.startswith("#")]
 
 
-def pools(of: Deployment) -> list[int]:
-    return [of.prefill_replicas, of.decode_replicas] if of.apart else [of.replicas]
+def pools(of: Deployment) -> list[tuple[int, int]]:
+    """Replicas and degree of each pool."""
+    if not of.apart:
+        return [(of.replicas, of.tp)]
+    return [(of.prefill_replicas, of.prefill_tp or of.tp), (of.decode_replicas, of.tp)]
+
+
+def servers(text: str, program: str) -> list[str]:
+    """The commands of the pools. A worker of Dynamo hands its flags on to vLLM, but for its role; its front
+    end has a command of its own."""
+    found = lines(text)
+    if program != "dynamo":
+        return found
+    assert found[0].startswith("python -m dynamo.frontend --router-mode ")
+    worker = r"python -m dynamo\.vllm --model (\S+)(?: --disaggregation-mode \w+)?"
+    assert all(re.match(worker, line) for line in found[1:])
+    return [re.sub(worker, r"vllm serve \1", line) for line in found[1:]]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -93,26 +113,34 @@ def test_every_known_flag_can_be_written():
 @given(planned())
 @settings(max_examples=120, deadline=None)
 def test_what_is_read_back_is_the_same_deployment(program, of):
-    """All that a program has flags for. TensorRT-LLM starts replicas one by one and has none for the format
-    of the cache: a comment says how many, and which."""
+    """All that a program has flags for. TensorRT-LLM and Dynamo start replicas one by one, and the first has
+    no flag for the format of the cache: a comment says how many, and which."""
     text = deployment_commands.commands(of, program)
-    commands = lines(text)
+    commands = servers(text, program)
     assert len(commands) == len(pools(of))
-    for line, replicas in zip(commands, pools(of)):
+    for line, (replicas, tp) in zip(commands, pools(of)):
         reading = frameworks.read(line, None)
         assert reading.launch is not None and not reading.faults, [str(fault) for fault in reading.faults]
         launch, server = reading.launch, reading.launch.server
-        assert launch.framework == program and launch.model.key == of.model and not launch.refused
-        assert (server.tp, server.pp, server.chunk, server.longest) == (of.tp, 1, of.chunk, of.longest)
+        assert (
+            launch.framework == ("vllm" if program == "dynamo" else program)
+            and launch.model.key == of.model
+            and not launch.refused
+        )
+        assert (server.tp, server.pp, server.chunk, server.longest) == (tp, 1, of.chunk, of.longest)
         assert (server.weight_precision or "bf16") == of.weights
         if program == "trtllm":
             assert server.requests == of.largest_batch and server.replicas == 1
-            assert f"# {replicas} times, on {of.tp} GPUs each" in text
+            assert f"# {replicas} times, on {tp} GPUs each" in text
             assert of.kv_precision == "bf16" or "dtype: fp8" in text
+            continue
+        if program == "dynamo":
+            assert f"# {replicas} times, on {tp} GPUs each" in text and server.replicas == 1
+            assert (server.requests, server.kv_precision) == (of.largest_batch, of.kv_precision)
             continue
         each = server.requests // replicas if program == "sglang" else server.requests
         assert (server.replicas, each, server.kv_precision) == (replicas, of.largest_batch, of.kv_precision)
-        assert launch.gpus == replicas * of.tp
+        assert launch.gpus == replicas * tp
 
 
 @given(planned())
@@ -123,14 +151,15 @@ def test_what_has_no_flag_is_a_comment(of):
         words = " ".join(told)
         assert ("drafted tokens" in words) == (of.drafts is not None)
         assert ("4 bits" in words) == (of.weights == "int4")
-        assert not of.apart or "router" in words or "disaggregated" in words
+        assert not of.apart or "router" in words or "disaggregated" in words or program == "dynamo"
+        assert ("etcd" in words) == (program == "dynamo")
 
 
 @given(planned())
 @settings(max_examples=5, deadline=None)
 def test_a_name_of_ones_own_and_an_unknown_program(of):
     assert "vllm serve mine/model " in deployment_commands.commands(of, "vllm", "mine/model")
-    with pytest.raises(ValueError, match="program must be one of vllm, sglang, trtllm; got 'tgi'"):
+    with pytest.raises(ValueError, match="program must be one of vllm, sglang, trtllm, dynamo; got 'tgi'"):
         deployment_commands.commands(of, "tgi")
 
 
@@ -141,7 +170,7 @@ def test_the_cheapest_deployment_is_one_that_check_says_fits():
         catalog.model("llama3-70b"), Machine.of("h100-sxm"), load, Limits(1.0, 0.05), top=1
     ).best
     for program in PROGRAMS:
-        for line in lines(deployment_commands.commands(best, program)):
+        for line in servers(deployment_commands.commands(best, program), program):
             report = check_launch(line, gpu="h100-sxm")
             assert report.verdict == "fits", (program, report.verdict)
             assert report.launch.precision == best.weights

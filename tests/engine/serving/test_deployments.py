@@ -46,6 +46,30 @@ def test_one_request_at_a_time_on_one_gpu_is_two_steps_by_hand():
     assert best.dollars_per_million == pytest.approx(price / 3600 / (0.01 * 200) * 1e6)
 
 
+def test_pools_of_two_degrees_read_at_one_speed_and_write_at_the_other():
+    """One request at a time: the first token comes after the prompt on the front's GPUs, the others after the
+    cache is sent, at the pace of the back's."""
+    two, four = (serving.costs(LARGE, H100, tp, 1000) for tp in (2, 4))
+    load = Load(0.01, 1000, 200)
+    fleet = Fleet(four, 1, 1, 1, 8192.0, 64.0, 50e9, front=two)
+    felt = deployment_runs.run(fleet, load, LIMITS, 400)
+    prompt_s = np.interp(1000, two.rows, two.rows_s) + 1000 * 1000 / 2 * two.pair_s
+    token_s = four.rows_s[0] + 1100 * four.cached_s
+    assert felt.ttft_s == pytest.approx(prompt_s, rel=1e-6)
+    assert felt.tpot_s == pytest.approx(token_s + 1001 * four.kv_bytes / 50e9 / 199, rel=0.01)
+    alike = deployment_runs.run(fleet._replace(front=four), load, LIMITS, 400)
+    assert alike == deployment_runs.run(fleet._replace(front=None), load, LIMITS, 400) != felt
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")  # all of them wait for ever
+def test_a_prefill_replica_needs_room_for_a_prompt_alone():
+    costs = serving.costs(LARGE, H100, 4, 1000)
+    fleet = Fleet(costs, 1, 1, 1, 8192.0, 64.0, 50e9, front=costs._replace(capacity=999))
+    assert deployment_runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s == np.inf
+    fleet = fleet._replace(front=costs._replace(capacity=1000))
+    assert deployment_runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s < 1
+
+
 def test_twice_the_load_of_a_full_gpu_takes_two():
     """Identical requests, no limit but that the server keeps up: capacity alone decides."""
     free = Limits(30.0, 1.0)
@@ -60,9 +84,12 @@ def test_twice_the_load_of_a_full_gpu_takes_two():
 
 
 # -- the closed forms ----------------------------------------------------------------------------------------
-def judged_alone(load: Load, limits: Limits, costs, budget: float, p: int, d: int, wire: float = 50e9):
-    forms = Forms(load, limits, Tables.of([costs], [wire]), (None,), deployments.MOST_RUNNING)
-    plans = Plans(*(np.array([value]) for value in (0, budget, float(p), float(d), 0)))
+def judged_alone(
+    load: Load, limits: Limits, costs, budget: float, p: int, d: int, wire: float = 50e9, front=None
+):
+    tables = Tables.of([costs, front or costs], [wire, wire])
+    forms = Forms(load, limits, tables, (None,), deployments.MOST_RUNNING)
+    plans = Plans(*(np.array([value]) for value in (0, 1, budget, float(p), float(d), 0)))
     return forms, plans
 
 
@@ -93,18 +120,19 @@ def test_a_unit_keeps_up_with_what_the_equilibrium_says(budget, p, d, load):
 
 
 @pytest.mark.parametrize(
-    "tp, budget, p, d", [(4, 1024, 0, 1), (2, 8192, 0, 1), (4, 8192, 3, 1), (2, 8192, 2, 3)]
+    "tp, budget, p, d, front",
+    [(4, 1024, 0, 1, 4), (2, 8192, 0, 1, 2), (4, 8192, 3, 1, 4), (2, 8192, 2, 3, 2), (4, 8192, 2, 1, 8)],
 )
-def test_what_the_closed_forms_promise_a_simulation_keeps(tp, budget, p, d):
+def test_what_the_closed_forms_promise_a_simulation_keeps(tp, budget, p, d, front):
     """The fewest units of the closed forms, against the fewest that hold when they are simulated: within a
     seventh, or one."""
     load = replace(CHAT, per_s=30)
-    costs = serving.costs(LARGE, H100, tp, load.prompt)
-    forms, plans = judged_alone(load, LIMITS, costs, budget, p, d)
+    costs, reads = (serving.costs(LARGE, H100, degree, load.prompt) for degree in (tp, front))
+    forms, plans = judged_alone(load, LIMITS, costs, budget, p, d, front=reads)
     said = int(forms.fewest(plans)[0])
 
     def holds(units: int) -> bool:
-        fleet = Fleet(costs, units, p, d, budget, 256.0, 50e9)
+        fleet = Fleet(costs, units, p, d, budget, 256.0, 50e9, front=reads)
         return not deployment_runs.missed(deployment_runs.run(fleet, load, LIMITS, 2000), LIMITS)
 
     slack = max(1, said // 7)
@@ -180,12 +208,36 @@ def test_every_row_is_legal_and_in_order():
     assert len(rows) > 3 and [one.gpus for one in rows] == sorted(one.gpus for one in rows)
     for one in rows:
         assert LARGE.heads % one.tp == 0 and 8 % one.tp == 0
-        assert one.gpus == one.replicas * one.tp and 0 <= one.prefill_replicas < one.replicas
+        assert one.gpus == one.prefill_replicas * (one.prefill_tp or one.tp) + one.decode_replicas * one.tp
+        assert 0 <= one.prefill_replicas < one.replicas and (one.apart or not one.prefill_tp)
         assert one.largest_batch >= one.running and one.chunk >= 256
         assert one.dearer_by == pytest.approx(one.gpus / result.best.gpus - 1)
         low, high = one.band_dollars_per_million
         assert low < one.dollars_per_million < high
     assert len({(one.tp, one.weights, one.kv_precision, one.apart) for one in rows}) == len(rows)
+
+
+def test_a_replica_that_vllm_would_not_start_is_not_planned():
+    """70B in fp8 leaves 5 GB of an H100, and vLLM takes 90 % of it, which leaves less than a long request."""
+    chat = replace(CHAT, prompt_spread=0.5)
+    assert not deployments.starts(LARGE, Machine.of("h100-sxm", "fp8"), 1, "bf16", None, 8192)
+    assert deployments.starts(LARGE, Machine.of("h200", "fp8"), 1, "bf16", None, 8192)
+    assert 1 not in {one.tp for one in deployments.kinds(LARGE, H100, chat, ("fp8",), ("bf16",))}
+
+
+def test_the_fewest_units_are_those_that_one_by_one_finds():
+    """However the search strides: one fewer misses, and so many hold."""
+    tables = deployments.kinds(LARGE, H100, CHAT, None, ("bf16",))
+    costs, wires = [one.costs for one in tables], [one.wire_bytes_per_s for one in tables]
+    forms = Forms(CHAT, LIMITS, Tables.of(costs, wires), (None,), deployments.MOST_RUNNING)
+    plans = deployments.plans_of(tables, True, 1)
+    fewest, share = forms.fewest(plans), LIMITS.share
+    one_by_one = np.zeros_like(fewest)
+    for units in range(1, 41):
+        within = forms.judge(plans, np.full(len(fewest), float(units))).within(share)
+        one_by_one = np.where((one_by_one == 0) & within, units, one_by_one)
+    few = (fewest > 0) & (fewest <= 40)
+    assert np.array_equal(fewest[few], one_by_one[few]) and np.sum(few) > 200
 
 
 def test_formats_need_units():

@@ -36,6 +36,9 @@ def run(
     rounds=None,
     width=1,
     draft_s=0.0,
+    front_rows_s=None,
+    front_pair_s=None,
+    front_capacity=None,
 ):
     found = serve(
         list(came_s),
@@ -60,6 +63,9 @@ def run(
         swap_s,
         width,
         draft_s,
+        rows_s if front_rows_s is None else front_rows_s,
+        pair_s if front_pair_s is None else front_pair_s,
+        capacity if front_capacity is None else front_capacity,
     )
     return {name: np.array(values) for name, values in found.items()}
 

@@ -14,7 +14,7 @@ export function facts(one, price) {
   const said = [
     ["GPUs", `${one.gpus}; 80 % band ${range(one.gpusBand)}`],
     ["Formats", `weights ${one.weights}, cache ${one.cache}`],
-    ["A step", `at most ${whole(one.chunk)} tokens; at most ${whole(one.batch)} answers at once on a replica`],
+    ["A step", `at most ${whole(one.chunk)} tokens; at most ${whole(one.batch)} answers at once on a replica${one.drafted ? `; ${one.drafted} drafted tokens are checked for each` : ""}`],
     ["Speed", `${speed(one.perUser)} tokens/s for a user, ${speed(one.perGpu)} from each GPU`],
   ];
   if (one.requests) {
@@ -35,7 +35,7 @@ export function rows(all, chosen, choose, leavesOut) {
     const radio = element("input", { type: "radio", name: "deploy-row", checked: at === chosen, ariaLabel: `Show ${one.split} in ${one.weights}` });
     radio.dataset.row = String(at);
     radio.addEventListener("change", () => choose(at));
-    const name = element("th", { scope: "row" }, `${one.split} `, element("span", { textContent: `${one.weights}${one.cache === "bf16" ? "" : `, ${one.cache} cache`}${one.apart ? ", two pools" : ""}` }));
+    const name = element("th", { scope: "row" }, `${one.split} `, element("span", { textContent: `${one.weights}${one.cache === "bf16" ? "" : `, ${one.cache} cache`}${one.apart ? ", two pools" : ""}${one.drafted ? `, ${one.drafted} drafted` : ""}` }));
     const row = element("tr", {}, element("td", {}, radio), name, ...[one.gpus, one.dollars, one.dearer > 0.0005 ? `+${Math.round(100 * one.dearer)} %` : at ? "same" : "", one.ttft, one.tpot, speed(one.perUser), speed(one.perGpu)].map(words => cell("td", words)));
     row.toggleAttribute("data-chosen", at === chosen);
     row.addEventListener("click", event => { if (event.target !== radio) choose(at); });

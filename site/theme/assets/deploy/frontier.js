@@ -89,7 +89,7 @@ export class Frontier {
     const { all, points, marked } = this;
     const what = `Each dot is a kind of deployment with some number of replicas, ${all.user.length.toLocaleString("en")} in all, in closed form: mean speed under your load. ${marked[0].requests ? "The chosen one and the runners-up were simulated, and lie where half of the users are at least as fast." : ""}`;
     const list = points.length
-      ? [element("p", { textContent: "Published, each under its own load, which is not yours:" }), element("ul", {}, ...points.map(one => element("li", { textContent: `${one.what}: ${speed(one.user)} tokens/s for a user, ${speed(one.gpus)} from each GPU (${one.source}${one.load}). ${one.differs}${this.out.includes(one) ? " It lies outside the picture." : ""}` })))]
+      ? [element("p", { textContent: "Published, each under its own load, which is not yours:" }), element("ul", {}, ...points.map(one => element("li", { textContent: `${one.what}: ${speed(one.user)} tokens/s for a user, ${speed(one.gpus)} from each GPU (${one.source}${one.load}). ${one.ours} ${one.differs}${this.out.includes(one) ? " It lies outside the picture." : ""}` })))]
       : [element("p", { textContent: "Of this model on this GPU we know no published point with both speeds, so none is drawn." })];
     return element("figcaption", {}, element("p", { textContent: what }), points.length > 2 ? element("details", {}, element("summary", { textContent: `${points.length} published points` }), ...list) : element("div", {}, ...list));
   }
@@ -116,7 +116,8 @@ export class Frontier {
     if (i === null) { this.said.textContent = "Point at a dot, or walk along the line with the arrow keys."; return; }
     const { all } = this, pools = all.prefill[i] ? `${all.units[i] * all.prefill[i]} + ${all.units[i] * all.decode[i]}` : `${all.units[i]}`;
     const met = Math.min(1, Math.max(0, all.met[i]));
-    this.said.textContent = `${pools} × TP ${all.tp[i]}, ${all.weights[i]}${all.cache[i] === "bf16" ? "" : `, ${all.cache[i]} cache`}, ${whole(all.chunk[i])} tokens a step: ${whole(all.gpus[i])} GPU${all.gpus[i] > 1 ? "s" : ""}, ${speed(all.user[i])} tokens/s for a user, ${speed(all.gpu[i])} from each GPU; ${(100 * met).toFixed(met > 0.995 && met < 1 ? 1 : 0)} % of the requests within the stricter limit.`;
+    const split = all.prefill[i] && all.front[i] !== all.tp[i] ? `${all.units[i] * all.prefill[i]} × TP ${all.front[i]} + ${all.units[i] * all.decode[i]} × TP ${all.tp[i]}` : `${pools} × TP ${all.tp[i]}`;
+    this.said.textContent = `${split}, ${all.weights[i]}${all.cache[i] === "bf16" ? "" : `, ${all.cache[i]} cache`}${all.drafted[i] ? `, ${all.drafted[i]} drafted` : ""}, ${whole(all.chunk[i])} tokens a step: ${whole(all.gpus[i])} GPU${all.gpus[i] > 1 ? "s" : ""}, ${speed(all.user[i])} tokens/s for a user, ${speed(all.gpu[i])} from each GPU; ${(100 * met).toFixed(met > 0.995 && met < 1 ? 1 : 0)} % of the requests within the stricter limit.`;
     for (const [name, value] of [["cx", this.x(all.user[i])], ["cy", this.y(all.gpu[i])], ["visibility", "visible"]]) this.ring.setAttribute(name, value);
   }
 }

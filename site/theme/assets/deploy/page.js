@@ -24,11 +24,12 @@ class Page {
     this.programs = JSON.parse(place.dataset.programs);
     this.asked = 0;
     place.querySelector(".deploy-without").hidden = true;
-    for (const name of ["presets", "form", "answer"]) this.$(name).hidden = false;
+    for (const name of ["presets", "verdict", "form", "answer"]) this.$(name).hidden = false;
     this.frontier = new Frontier(this.$("frontier"), JSON.parse(place.dataset.published));
     this.presets = [...place.querySelectorAll("[data-preset]")];
     for (const button of this.presets) button.addEventListener("click", () => { this.put(JSON.parse(button.dataset.preset)); this.now(); });
     for (const field of this.fields) field.id ||= `deploy-${field.name}`;
+    this.$("jump").addEventListener("click", () => this.$("answer").focus());
     this.$("form").addEventListener("submit", event => { event.preventDefault(); this.now(); });
     this.$("form").addEventListener("input", () => this.later());
     this.$("form").addEventListener("change", () => this.now());
@@ -46,7 +47,7 @@ class Page {
       field.value = state[field.name] ?? field.dataset.usual ?? field.options?.[0].value ?? "";
       if (field.selectedIndex < 0) field.value = field.options[0].value;
     }
-    this.$("more").open ||= ["formats", "pools", "dollars_per_gpu_hour"].some(name => state[name]) || (state.caches ?? "bf16") !== "bf16";
+    this.$("more").open ||= ["formats", "pools", "drafted", "dollars_per_gpu_hour"].some(name => state[name]) || (state.caches ?? "bf16") !== "bf16";
   }
   restore() {
     const said = new URLSearchParams(location.hash.slice(1));
@@ -148,8 +149,8 @@ class Page {
     this.busy = false;
     this.found = found;
     this.place.dataset.state = "simulated";
-    const { best } = this.first, [now] = found.found, same = now.split === best.split && now.weights === best.weights && now.cache === best.cache && now.chunk === best.chunk;
-    this.say(found.headline, `${this.note}Simulated: ${found.simulated} deployments, up to ${now.requests.toLocaleString("en")} requests each after a warm-up. ${same ? "The closed forms had said the same." : `The closed forms had said ${best.split} in ${best.weights}, ${best.gpus} GPU${best.gpus > 1 ? "s" : ""}.`}`);
+    const { best } = this.first, [now] = found.found, same = now.split === best.split && now.weights === best.weights && now.cache === best.cache && now.chunk === best.chunk && now.drafted === best.drafted;
+    this.say(found.headline, `${this.note}Simulated: ${found.simulated} deployments, up to ${found.most.toLocaleString("en")} requests each after a warm-up. ${same ? "The closed forms had said the same." : `The closed forms had said ${best.split} in ${best.weights}, ${best.gpus} GPU${best.gpus > 1 ? "s" : ""}.`}`);
     this.show(found.found, 0);
   }
   refused({ refused, field }) {
