@@ -495,6 +495,11 @@ def capacity_bytes(gpu: Gpu) -> Real:
     return ops.where(gpu.reported_bytes > 0, gpu.reported_bytes - RESERVED_BYTES, gpu.hbm_bytes)
 
 
+def card_bytes(gpu: Gpu) -> Real:
+    """The HBM of a GPU as the driver reports it, where that is known; else the data sheet's figure."""
+    return ops.where(gpu.reported_bytes > 0, gpu.reported_bytes, gpu.hbm_bytes)
+
+
 def server_bytes(gpu: Gpu) -> Real:
     """The memory of a GPU that a server divides into weights and KV caches: the data sheet's figure minus the
     framework.

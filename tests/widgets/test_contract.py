@@ -183,6 +183,36 @@ def test_neither_the_default_nor_a_preset_is_the_target(slug, cls):
     assert not [name for name, state in zip(cls.presets, states.presets(cls)) if met(state)]
 
 
+# Controls that no mark follows and that yet point at none: what they say instead. Moving one is what is asked.
+SAYS = {
+    "alltoall_cost": {"ep": "where on a curve; a preset's curve may reach the target elsewhere"},
+    "bubble_map": dict.fromkeys(("stages", "micro_batches", "gpu"), "where on a map, and the limit there"),
+    "graph_buckets": dict.fromkeys(("lengths", "graph_bytes", "graph_s", "model", "gpu"), "what is not drawn"),
+    "kv_cache": {"users": "how many are asked for"},
+    "serving_frontier": {"target": "what is asked for"},
+    "tp_scaling": {"ranks": "where on a curve; a preset's curve may reach the target elsewhere"},
+}
+
+
+def test_neither_the_default_nor_a_preset_draws_the_target(slug, cls):
+    """A control that no mark follows chooses among the marks that are there, and its reader has them all
+    before them: wherever it points, the target is not what is seen already."""
+    target = next(name for name, method in cls.methods("regime_target").items() if method.regime_target)
+    marks = {method.hint_of for method in cls.methods("hint_of").values()}
+    followed = {name for mark in marks for name in cls.methods("part_of")[mark].part_of}
+    pointers = cls.controls().keys() - followed - SAYS.get(slug, {}).keys()
+    found = []
+    for state in [states.default(cls), *states.presets(cls)]:
+        for name in pointers:
+            for value in states.values_of(cls.controls()[name]):
+                widget = cls()
+                widget.set_raw(state | {name: value})
+                with check.trusted():
+                    if getattr(widget, target)()[0]:
+                        found.append((state, name, value))
+    assert not found
+
+
 # -- parts ---------------------------------------------------------------------------------------------------
 def test_parts_depend_on_what_they_declare_alone(slug, cls):
     """Compiling it refuses one that reads more or less than it declares; the build does that."""

@@ -59,11 +59,11 @@ class AllocatorReplay(Widget):
     moment = Player("Step", frames=STEPS, seconds_per_frame=1.2, default=5.25)
 
     presets = {
-        "H100, lengths vary": {},
-        "H100, one length": {"spread": 0},
-        "H100, expandable segments": {"expandable": "on"},
-        "A100 40 GB": {"memory": 40e9, "length": 4096, "spread": 0.25},
-        "RTX 4090": {"memory": 24e9, "length": 2048, "spread": 0.25},
+        "80 GB, lengths vary": {},
+        "80 GB, one length": {"spread": 0},
+        "80 GB, expandable segments": {"expandable": "on"},
+        "40 GB, half as long": {"memory": 40e9, "length": 4096, "spread": 0.25},
+        "24 GB, a quarter as long": {"memory": 24e9, "length": 2048, "spread": 0.25},
     }
     break_it = (
         "Make it run out of memory while more than it asks for is free. Then cure it, without a byte more."
@@ -308,14 +308,15 @@ class AllocatorReplay(Widget):
         return show(self.unallocated(), "bytes")
 
     @readout(
-        "Of it, stuck",
+        "Cached and stuck, now",
         help="Free, but next to a block in use, so its segment (or page) cannot be returned to the driver: "
         "inactive_split_bytes in torch.cuda.memory_stats()",
     )
     def stuck(self):
-        return show(self.run()["stuck_bytes"], "bytes")
+        cached = show(self.unallocated(), "bytes")
+        return f"{show(self.run()['stuck_bytes'], 'bytes')} of {cached} cached"
 
-    @readout("Largest free block")
+    @readout("Largest free block, now")
     def largest(self):
         return show(self.run()["largest_bytes"], "bytes")
 
@@ -403,13 +404,10 @@ class AllocatorReplay(Widget):
         run = self.run()
         return (allocator_replay.excess(run) > LOOSE) & (run["failed"] == 0), (
             f"No step needed more than {show(run['peak_allocated_bytes'], 'bytes')} at once, and "
-            f"{show(run['peak_reserved_bytes'], 'bytes')} are reserved, "
-            f"{show(allocator_replay.excess(run), 'percent')} "
-            "more: segments of lengths that were outgrown. On a smaller GPU the whole ones would go back by "
-            "retries; after "
-            f"the last step {show(run['last_stuck_bytes'], 'bytes')} beside tenants could not. First "
-            "response: expandable "
-            "segments, or lengths in a few buckets."
+            f"{show(run['peak_reserved_bytes'], 'bytes')} are reserved, {self.peaks()} as much: segments of "
+            "lengths that were outgrown. On a smaller GPU those that are wholly free would go back to the "
+            "driver by retries; what is stuck beside a tensor could not. First response: expandable segments, "
+            "or lengths in a few buckets."
         )
 
     def summary(self):

@@ -5,12 +5,13 @@ import numpy as np
 from bokeh.core.properties import value
 
 from engine import catalog
+from engine.mechanism import memory
 from engine.one_gpu import recordings, traces
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, Player, Switch
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lanes
-from widgets.kit.text import counted, phrase, select, show
+from widgets.kit.text import adding_up, counted, phrase, select, show
 from widgets.kit.widget import Widget, executed, hint, once, part, readout, regime
 
 TABLES = traces.tables()
@@ -45,6 +46,7 @@ NOTE = {
 ABBREVIATED = {"wide": ["autocast", "autograd", "views", "CPU"], "narrow": ["cast", "grad", "view", "CPU"]}
 FUSED = list(CASES).index("sdpa")
 CARD = catalog.gpu("h100-sxm")
+CARD_BYTES = float(memory.capacity_bytes(CARD))
 
 
 def brief(word: str) -> str:
@@ -283,7 +285,11 @@ class DispatcherTrace(Widget):
         """What each operator keeps, and counts."""
         counted = (self.recorded()["kept.counted"] > 0) & (self.happened("kept") > 0)
         total = traces.summed(self.recorded()["kept.call"], np.where(counted, self.kept_each(), 0.0), CALLS)
-        return {"y": self.height(CALLS), "text": show(total, "bytes"), "seen": np.where(total > 0, 1.0, 0.0)}
+        return {
+            "y": self.height(CALLS),
+            "text": show(adding_up(total), "bytes"),
+            "seen": np.where(total > 0, 1.0, 0.0),
+        }
 
     def ends(self):
         return {"play": self.events()}
@@ -417,7 +423,7 @@ class DispatcherTrace(Widget):
         rest=True,
     )
     def hops(self):
-        return f"{show(self.so_far('visits'), 'count')} ({show(self.rings(), 'count')} rings)"
+        return f"{show(self.so_far('visits'), 'count')} ({counted(self.rings(), 'ring', 'rings')})"
 
     def rings(self):
         return np.sum(np.where(self.composite(), self.happened("visits"), 0.0))
@@ -428,25 +434,25 @@ class DispatcherTrace(Widget):
 
     @readout("Kept for backward", rest=True)
     def keeps(self):
-        return show(self.kept_now(), "bytes"), self.kept_now() > CARD.hbm_bytes
+        return show(self.kept_now(), "bytes"), self.kept_now() > CARD_BYTES
 
-    @readout("… a token")
+    @readout("Kept for each token")
     def per_token(self):
         return show(self.kept_now() / self.tokens, "bytes")
 
     @regime(target=True)
     def outgrown(self):
-        return self.kept_at_end() > CARD.hbm_bytes, (
+        return self.kept_at_end() > CARD_BYTES, (
             f"You found the call that outgrows the GPU: {show(self.tokens, 'count')} tokens make it keep "
             f"{show(self.kept_at_end(), 'bytes')}, "
-            f"an H100 has {show(CARD.hbm_bytes, 'bytes')}. The scores of {show(self.model.heads, 'count')} "
+            f"an H100 has {show(CARD_BYTES, 'bytes')} usable. The scores of {show(self.model.heads, 'count')} "
             "heads grow with the square of the "
             "tokens. First response: fused attention, which keeps a sum for each row instead (lesson 16)."
         )
 
     @regime()
     def answered(self):
-        return (self.call == FUSED) & (self.mode <= 0) & (self.written_out() > CARD.hbm_bytes), (
+        return (self.call == FUSED) & (self.mode <= 0) & (self.written_out() > CARD_BYTES), (
             f"This is the call that would not: {show(self.kept_at_end(), 'bytes')} for "
             f"{show(self.tokens, 'count')} tokens, where the "
             f"written-out attention keeps {show(self.written_out(), 'bytes')}. No score is kept, one number "

@@ -39,7 +39,7 @@ TABLE_WIDE, TABLE_NARROW = (0.68, 0.78, 0.88, 0.985), (0.675, 0.78, 0.888, 0.998
 TABLE_FROM = 0.59
 NAMES = {"wide": ["max m", "sum ℓ", "output", "in full"], "narrow": ["m", "ℓ", "out", "full"]}
 BARS_Y, BARS_HALF, LONGEST = np.array([0.93, 0.85, 0.77]), 0.0145, 0.84  # the bytes, above
-BOUND = 2  # the row of the least that could be moved
+OVER_HBM, INTO_SRAM = [0, 1], [2]  # rows of the bars
 HEAD_AT, NAMES_AT = 0.69, 0.65
 SAME = 1e-14  # a few units in the last place of an output below ten
 
@@ -198,8 +198,8 @@ class FlashAttention(Widget):
         )
 
     def moved(self):
-        """Standard, in tiles, and what of the tiles' HBM sends."""
-        return np.stack([self.standard(self.seq), self.tiled(self.seq), self.from_hbm(self.seq)])
+        """Over HBM: standard, and in tiles; then what the tiles read into the SRAM."""
+        return np.stack([self.standard(self.seq), self.from_hbm(self.seq), self.tiled(self.seq)])
 
     def arithmetic_s(self):
         return flash_attention.tiled_arithmetic_s(self.seq, self.head_dim, self.heads, self.chip())
@@ -349,24 +349,42 @@ class FlashAttention(Widget):
             **fig.rows_of(BARS_Y, BARS_HALF),
             "name": [
                 "standard, over HBM: all scores written and read back",
-                f"in tiles of {self.tile_side()[0]}, into the SRAM: no score written",
-                "in tiles, over HBM: L2 serves the rest",
+                f"in tiles of {self.tile_side()[0]}, over HBM: no score written",
+                f"in tiles, into the SRAM: {self.read_again()}",
             ],
-            "short": ["standard, over HBM", "in tiles, into the SRAM", "in tiles, over HBM"],
-            "text": [self.standard_moves(), self.tiles_move()[0], self.bound_moves()],
-            "amount": [*(show(moved[i], "bytes") for i in range(2)), self.bound_moves()],
+            "short": ["standard, over HBM", "in tiles, over HBM", "in tiles, into the SRAM"],
+            "text": [
+                self.standard_moves(),
+                f"{self.hbm_sends()}: {self.less_over_hbm()}",
+                f"{self.tiles_move()[0]}{self.from_l2()}",
+            ],
+            "amount": [
+                show(moved[0], "bytes"),
+                f"{show(moved[1], 'bytes')}: {self.less_over_hbm()}",
+                self.tiles_move()[0],
+            ],
         }
 
-    def bound_moves(self):
-        """What HBM sends of the tiles' bytes, against what it sends and takes the standard way."""
-        less = self.standard(self.seq) / self.from_hbm(self.seq)
-        return f"{show(self.from_hbm(self.seq), 'bytes')}, {show(less, 'times')} less than standard"
+    def read_again(self):
+        return choose(
+            self.order == flash_attention.KEYS_OUTSIDE,
+            "Q and O again for each tile of keys",
+            "K and V again for each tile of queries",
+        )
+
+    def from_l2(self):
+        """What the tiles read into the SRAM beyond what HBM sends."""
+        again = self.tiled(self.seq) - self.from_hbm(self.seq)
+        return choose(again > 0, f", of which L2 serves {show(again, 'bytes')}", ", all of it from HBM")
+
+    def less_over_hbm(self):
+        return f"{show(self.standard(self.seq) / self.from_hbm(self.seq), 'times')} less"
 
     @hint("traffic")
     def of_the_three(self):
         return phrase(
             "{name}: {moved}",
-            name=["standard, over HBM", "in tiles, into the SRAM", "in tiles, over HBM"],
+            name=["standard, over HBM", "in tiles, over HBM", "in tiles, into the SRAM"],
             moved=show(self.moved(), "bytes"),
         )
 
@@ -440,8 +458,8 @@ class FlashAttention(Widget):
         color, bars = fig.COLOR, sources["traffic"]
         box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "source": bars}
         edge = {"line_color": color["hbm"], "line_width": 1.5}
-        p.quad(**box, view=fig.of_rows([0, BOUND]), fill_color=color["hbm"], **edge)
-        p.quad(**box, view=fig.of_rows([1]), fill_color=color["panel"], **edge)
+        p.quad(**box, view=fig.of_rows(OVER_HBM), fill_color=color["hbm"], **edge)
+        p.quad(**box, view=fig.of_rows(INTO_SRAM), fill_color=color["panel"], **edge)
         for width, name, amount in (("wide", "name", "text"), ("narrow", "short", "amount")):
             fig.only(
                 width,
@@ -450,7 +468,7 @@ class FlashAttention(Widget):
             )
 
     # -- the words -------------------------------------------------------------------------------------------
-    @readout("Queries begun are off by")
+    @readout("Furthest from full attention", help="Of the queries that have begun: output against in full")
     def off(self):
         """How far the result is off for the queries that have met a key."""
         met = choose(self.difference() < SAME, "under 10⁻¹⁴", show(self.difference(), "count"))
@@ -467,11 +485,11 @@ class FlashAttention(Widget):
     def standard_moves(self):
         return f"{show(self.standard(self.seq), 'bytes')}, {show(self.standard_memory_s(), 'seconds')}"
 
-    @readout("Tiles read and write", rest=True)
+    @readout("Tiles read into the SRAM", rest=True)
     def tiles_move(self):
         return show(self.tiled(self.seq), "bytes"), self.moves_more()
 
-    @readout("Of these from HBM", rest=True)
+    @readout("Tiles move over HBM", rest=True)
     def hbm_sends(self):
         return f"{show(self.from_hbm(self.seq), 'bytes')}, {show(self.hbm_s(), 'seconds')}"
 
@@ -479,9 +497,9 @@ class FlashAttention(Widget):
     def arithmetic(self):
         return show(self.arithmetic_s(), "seconds")
 
-    @readout("Less traffic by")
+    @readout("Less over HBM")
     def saved(self):
-        return show(self.standard(self.seq) / self.tiled(self.seq), "times"), self.moves_more()
+        return show(self.standard(self.seq) / self.from_hbm(self.seq), "times")
 
     def moves_more(self):
         return self.tiled(self.seq) > self.standard(self.seq)
@@ -518,9 +536,9 @@ class FlashAttention(Widget):
 
     def summary(self):
         return (
-            f"Over HBM, {show(self.seq, 'count')} tokens move {show(self.from_hbm(self.seq), 'bytes')} in "
-            f"tiles of {show(self.tile(), 'count')} × {show(self.inner(), 'count')}, and "
-            f"{show(self.standard(self.seq), 'bytes')} by standard attention."
+            f"In tiles, attention over {show(self.seq, 'count')} tokens moves "
+            f"{show(self.from_hbm(self.seq), 'bytes')} over HBM instead of "
+            f"{show(self.standard(self.seq), 'bytes')}: no score is written."
         )
 
 

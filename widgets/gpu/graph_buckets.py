@@ -10,7 +10,7 @@ from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lanes
-from widgets.kit.text import counted, phrase, show
+from widgets.kit.text import choose, counted, phrase, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 PLANS = {
@@ -215,19 +215,27 @@ class GraphBuckets(Widget):
     def about_graph(self):
         return phrase("a graph for {size}", size=show(self.fitted()["sizes"], "count"))
 
-    @part("model", "gpu", *RUN, shown=False)
+    @part(*RUN, shown=False)
     def title(self):
-        """What is drawn, and what padding adds to it."""
-        rows, time = show(self.wasted(), "percent", 2), show(self.time_lost(), "percent", 2)
+        """What is drawn, and how many of the captured sizes are."""
+        sizes, graphs = self.fitted()["sizes"], self.fitted()["graphs"]
+        beyond = graphs - np.sum(np.where(sizes <= self.view_sequences(), 1.0, 0.0))
+        further = f"{show(beyond, 'count')} of {show(graphs, 'count')} captured sizes are larger than is drawn"
         return {
-            "text": f"Rows computed in {shape_buckets.STEPS:,} decode steps: padding adds {rows} of rows, "
-            f"{time} of time",
-            "narrow": f"Rows computed: +{rows}, time: +{time}",
+            "text": f"Rows computed in {shape_buckets.STEPS:,} decode steps"
+            f"{choose(beyond > 0, f'; {further}', '')}",
+            "narrow": choose(
+                beyond > 0,
+                f"Rows; {show(beyond, 'count')} of {show(graphs, 'count')} sizes not drawn",
+                "Rows computed",
+            ),
         }
 
+    def view_sequences(self):
+        return fig.fitting_view(self.most_sequences(), VIEWS_SEQUENCES, 1.05)
+
     def ranges(self):
-        sequences = fig.fitting_view(self.most_sequences(), VIEWS_SEQUENCES, 1.05)
-        return {"x": [0.0, sequences], "y": [FLOOR * self.most_rows(), self.most_rows()]}
+        return {"x": [0.0, self.view_sequences()], "y": [FLOOR * self.most_rows(), self.most_rows()]}
 
     def figure(self, sources):
         color = fig.COLOR
@@ -265,7 +273,8 @@ class GraphBuckets(Widget):
 
     @readout("Memory of the graphs")
     def memory(self):
-        words = f"{show(self.cost().memory_bytes, 'bytes')}, {show(self.crowding(), 'percent')} of the room"
+        room = f"{show(self.crowding(), 'percent')} of the caches' room"
+        words = f"{show(self.cost().memory_bytes, 'bytes')}, {room}"
         return words, self.crowding() > CROWDED
 
     @regime(target=True)
@@ -287,16 +296,15 @@ class GraphBuckets(Widget):
             "as "
             f"many sizes: {show(self.least(), 'percent')}), and "
             f"{show(self.time_lost(), 'percent', 2)} to the time. "
-            "First response: look at the second figure before you add graphs."
+            "First response: look at that time before you add graphs."
         )
 
     def summary(self):
         graphs = self.fitted()["graphs"]
         return (
-            f"Padding to {counted(graphs, 'captured size', 'captured sizes')} adds "
-            f"{show(self.wasted(), 'percent', 2)} of rows to a step of "
-            f"{counted(self.load, 'sequence', 'sequences')}, and {show(self.time_lost(), 'percent', 2)} of "
-            "its time."
+            f"With about {counted(self.load, 'sequence', 'sequences')} running, padding to "
+            f"{counted(graphs, 'captured size', 'captured sizes')} adds {show(self.wasted(), 'percent')} "
+            f"of rows and {show(self.time_lost(), 'percent', 2)} of time."
         )
 
 

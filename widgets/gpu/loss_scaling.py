@@ -71,10 +71,11 @@ class LossScaling(Widget):
     )
     assumptions = (
         "Sizes of gradients are log-normal. Median and spread of the default were fitted to what NVIDIA's "
-        "mixed-precision guide says "
-        "of a Multibox SSD: of all activation gradients 31 % become zero in fp16 and 5.3 % do not, and "
-        "times 32,768 all but 0.1 % of "
-        "them survive. 2,048 gradients are drawn and rounded one by one; the largest is that of a hundred "
+        "mixed-precision guide says of a Multibox SSD: of all its activation gradients "
+        f"{show(run.MULTIBOX_VANISHING, 'percent')} become zero in fp16, {show(run.MULTIBOX_STAYING, 'percent')} "
+        "do not, and the rest is zero in any format. Here that rest is left out, and so the first are "
+        f"{show(run.MULTIBOX_LOST, 'percent')}, which the draw comes near to. Times 32,768 all but 0.1 % "
+        "survive. 2,048 gradients are drawn and rounded one by one; the largest is that of a hundred "
         "million. Below runs "
         "torch.amp.GradScaler's loop for 20,000 steps, each with a largest gradient drawn anew: in "
         "training, gradients change."
@@ -322,7 +323,7 @@ class LossScaling(Widget):
         )
 
     # -- the words -------------------------------------------------------------------------------------------
-    @readout("Lost to zero")
+    @readout("Lost to zero, of those not zero")
     def lost(self):
         return show(self.share(run.LOST), "percent"), self.share(run.LOST) > 0.05
 
@@ -334,7 +335,9 @@ class LossScaling(Widget):
     def top(self):
         return choose(self.too_large(), "too large", "in range"), self.too_large()
 
-    @readout("Largest scale that holds it", help="Or the largest power of two in fp32")
+    @readout(
+        "Scale that the largest allows", help="The largest that keeps it in range, or the largest of fp32"
+    )
     def best(self):
         return show(self.found()["best_scale"], "real")
 
@@ -367,18 +370,18 @@ class LossScaling(Widget):
     @regime()
     def underflow(self):
         return self.share(run.LOST) > 0.05, (
-            f"Gradients vanish: {show(self.share(run.LOST), 'percent')} of them are zero in "
-            f"{self.format.name}, and no error says so. "
+            f"Gradients vanish: {show(self.share(run.LOST), 'percent')} of those that are not zero become so "
+            f"in {self.format.name}, and no error says so. "
             "It costs what those would have taught: the network of the first preset diverged at a scale of "
             "1, and matched fp32 at 8, "
-            "with about half of its gradients still at zero. First response: a loss scale, or bf16."
+            "with over half of these still lost. First response: a loss scale, or bf16."
         )
 
     def summary(self):
         times = choose(self.scale == 1, "Unscaled", f"Times {show(self.scale, 'real')}")
         return (
-            f"{times}, {self.format.name} loses {show(self.share(run.LOST), 'percent')} of the gradients to "
-            f"zero, {show(self.share(run.SMALL), 'percent')} are subnormal; the largest is {self.top()[0]}."
+            f"{times}, {self.format.name} turns {show(self.share(run.LOST), 'percent')} of nonzero gradients "
+            f"to 0, {show(self.share(run.SMALL), 'percent')} are subnormal; the largest is {self.top()[0]}."
         )
 
 

@@ -19,6 +19,7 @@ RIVALS = {  # none is a resource: line style and width tell them apart
 CURES = "exact, and by chance, Kahan or an fp32 master close upon it"
 TOP, BOTTOM = 2.2, 0.86  # there is room for words under a weight that never moved
 CLEAR = 0.09  # between two lines whose words are between them
+EARLY = 0.5  # of the steps: a stall up to there has room for its words on its right
 
 
 class LostUpdates(Widget):
@@ -100,19 +101,29 @@ class LostUpdates(Widget):
             "cures": np.maximum(self.last("exact"), self.last("plain") + CLEAR),
         }
 
-    @part("rate", "format", "steps")
+    @part("rate", "format", "steps", "seed")
     def limit(self):
-        out = self.stall() <= run.START
+        """The weight from which updates are under half a gap, and words where the rounded one gets there."""
+        landed = self.found()["landed"]
+        early, stalls = landed <= EARLY * self.steps, landed < self.steps
         return {
             "x0": 0.0,
             "x1": self.steps,
             "y": self.stall(),
-            "at": self.steps * 0.99,
-            "text_y": np.maximum(self.stall(), run.START),
+            "at": np.where(early, landed, self.steps),
+            "text_y": np.maximum(np.minimum(self.stall(), self.last("plain")), run.START),
+            "align": choose(early, "left", "right"),
+            "aside": np.where(early, 6.0, -6.0),
             "text": choose(
-                out, "every update is under half a gap", "from here on updates are under half a gap"
+                stalls,
+                choose(
+                    landed > 0,
+                    f"from step {show(landed, 'count')} on updates are under half a gap",
+                    "every update is under half a gap",
+                ),
+                "",
             ),
-            "short": "under half a gap",
+            "short": choose(stalls, "under half a gap", ""),
         }
 
     def ranges(self):
@@ -132,7 +143,8 @@ class LostUpdates(Widget):
                     "text_y",
                     text=text,
                     source=limit,
-                    text_align="right",
+                    text_align="align",
+                    x_offset="aside",
                     y_offset=13,
                     **fig.LABEL | fig.OVER_LINES,
                 ),

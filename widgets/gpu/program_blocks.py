@@ -16,7 +16,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 CELLS = np.arange(float(MOST))
 A, B, C = ((0.0, 1.0), (0.0, 1.0)), ((1.1, 2.1), (1.1, 2.1)), ((1.1, 2.1), (0.0, 1.0))  # across and up
 # The picture's parts, by their sides in pixels: the three matrices, and beside them the reads as bars
-WIDE, NARROW, SIDE = 510, 670, 290
+WIDE, NARROW, SIDE = 510, 700, 320
 MATRICES, READS = (
     Panel(name, Place(*wide), Place(*narrow))
     for name, wide, narrow in (
@@ -24,8 +24,8 @@ MATRICES, READS = (
         ("reads", ((0.7, 1.0), (1.0 - SIDE / WIDE, 1.0)), ((0.0, 1.0), (0.0, SIDE / NARROW))),
     )
 )
-READS_Y, READS_HALF = np.array([246.0, 164.0]), 11.0
-WORDS_Y = np.array([100.0, 74.0, 56.0, 30.0, 12.0])
+READS_Y, READS_HALF = np.array([276.0, 188.0]), 11.0
+WORDS_Y = np.array([106.0, 86.0, 62.0, 44.0, 22.0, 4.0])
 OUT_OF_SIGHT = -1.0
 KEY_Y, KEY_STEP, KEY_AT = 2.02, 0.12, (0.0, 0.07)  # left of B, above A
 SHARE = 0.94  # of a cell, what its block takes
@@ -49,6 +49,7 @@ KEY = [
 GRID = ("side", "block", "inner")
 ORDER = (*GRID, "group", "at_a_time", "room")
 RAGGED, WASTEFUL = 0.25, 1.5
+NAMES = ["A, in blocks", "B, in blocks", "C, a tile for each program"]
 
 
 class ProgramBlocks(Widget):
@@ -341,8 +342,8 @@ class ProgramBlocks(Widget):
         share, found = read / np.maximum(asked, 1.0), asked - read
         programs = counted(self.count(), "program", "programs")
         names = [
-            f"this wave reads {counted(asked[0], 'block', 'blocks')}",
-            f"all {programs}: {show(asked[1], 'count')}",
+            f"this wave asks for {counted(asked[0], 'block', 'blocks')}",
+            f"all {programs} ask for {show(asked[1], 'count')}",
         ]
         return {
             "y": READS_Y,
@@ -379,10 +380,11 @@ class ProgramBlocks(Widget):
         return {
             "y": WORDS_Y,
             "text": [
-                f"program {show(self.program(), 'count')} computes tile {tile}",
-                f"A from {show(row * self.block, 'count')}·{show(self.inner, 'count')} on,",
-                f"each step {block} further",
-                f"B from {show(column * self.block, 'count')} on,",
+                f"outlined: program {show(self.program(), 'count')}",
+                f"computes tile {tile} of C",
+                f"its blocks of A: from {show(row * self.block, 'count')}·{show(self.inner, 'count')} on,",
+                f"each step {block} elements further",
+                f"its blocks of B: from {show(column * self.block, 'count')} on,",
                 f"each step {block}·{side} further",
             ],
         }
@@ -422,8 +424,9 @@ class ProgramBlocks(Widget):
         p.quad(**box, source=sources["current"], fill_color=None, line_color=color["ink"], line_width=2)
         number = {"source": sources["numbers"], "text_align": "center"} | fig.TEXT | at
         fig.only("wide", p.text("x", "y", text="text", **number))
-        for name, (across, up) in (("A", A), ("B", B), ("C", C)):
-            p.text(across[0], up[1], text=value(name), y_offset=-10, **fig.BOLD, **at)
+        for width, names in (("wide", NAMES), ("narrow", "ABC")):
+            for name, (across, up) in zip(names, (A, B, C)):
+                fig.only(width, p.text(across[0], up[1], text=value(name), y_offset=-10, **fig.BOLD, **at))
         self.draw_key(p, sources, at)
 
     @staticmethod
@@ -470,7 +473,7 @@ class ProgramBlocks(Widget):
     def in_all(self):
         return f"{show(self.whole()['read'], 'count')} blocks", self.excess() >= WASTEFUL
 
-    @readout("In the best order", help="Of groups of 1, 2, 3, 4, 6, 9 and 18 rows")
+    @readout("From HBM in the best order", help="All programs; of groups of 1, 2, 3, 4, 6, 9 and 18 rows")
     def best(self):
         return f"{show(self.best_read(), 'count')} blocks"
 
@@ -505,10 +508,10 @@ class ProgramBlocks(Widget):
         order = choose(self.group > 1, f"In groups of {show(self.group, 'count')} rows", "In row-major order")
         order = choose(self.is_own(), "In your order", order)
         (asked, _), (read, _) = self.asked_and_read()
-        reads = choose(self.wave_size() > 1, "programs read", "program reads")
+        reads = choose(self.wave_size() > 1, "programs ask for", "program asks for")
         return (
-            f"{order}, {show(self.wave_size(), 'count')} {reads} {counted(asked, 'block', 'blocks')}: "
-            f"{show(read, 'count')} from HBM, and {show(1.0 - read / asked, 'percent')} are found in L2."
+            f"{order}, {show(self.wave_size(), 'count')} {reads} {counted(asked, 'block', 'blocks')} of A and "
+            f"B: {show(read, 'count')} come from HBM, {show(1.0 - read / asked, 'percent')} from L2."
         )
 
 

@@ -13,7 +13,9 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 MOST_ROWS = 8192.0
 ROWS = np.arange(32.0, MOST_ROWS + 1, 32.0)
-VIEWS = [320e12, 880e12]  # FLOP/s that the picture reaches up to
+VIEWS = [340e12, 960e12]  # FLOP/s that the picture reaches up to
+UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
+SIDES = (0.12, 0.46, 0.85)  # of the rows: from there on the dot's value changes its side, the ceiling's name the end
 ACROSS = (-130.0, 8900.0)
 BELOW = 0.78  # how far under zero the gauges reach, of what is above
 GAUGES = np.array([0.255, 0.145, 0.035])  # of the picture's height
@@ -220,13 +222,27 @@ class TileTuner(Widget):
     @part("m", *SPEED)
     def here(self):
         better, name = self.best_speed() > self.speed(), f"dashed: {self.named(self.best())}"
-        here = f"dot: {show(self.speed(), 'flops_per_s')}"
+        rows = show(self.m, "count")
         return {
             "rows": self.m,
             "flops_per_s": self.speed(),
             "best": self.best_speed(),
-            "text": choose(better, f"{here}; {name}, the best for {show(self.m, 'count')} rows", here),
-            "short": choose(better, name, here),
+            **self.value_of_the_dot(),
+            "text": choose(better, f"{name}, the best for {rows} rows", "no tile is faster"),
+            "short": choose(better, name, "no tile is faster"),
+        }
+
+    def value_of_the_dot(self):
+        """Its words, just above it and clear of the ceiling and its name."""
+        at, ceiling = self.speed(), self.gpu.flops_per_s
+        above = fig.clear_of(at, ceiling, UNDER_CEILING * self.view())
+        side = np.sum(np.where(self.m >= MOST_ROWS * np.array(SIDES), 1.0, 0.0))
+        return {
+            "value": show(at, "flops_per_s"),
+            "value_at": above,
+            "value_align": select(side, ["left", "center", "left", "right"]),
+            "value_narrow": select(np.where(self.m > MOST_ROWS * SIDES[1], 1.0, 0.0), ["left", "right"]),
+            "value_up": np.where(above > at, -29.0, -15.0),  # on a phone, above the ceiling's name
         }
 
     @hint("here")
@@ -237,12 +253,14 @@ class TileTuner(Widget):
             f"{show(self.best_speed(), 'flops_per_s')} with the best, {self.named(self.best())}"
         ]
 
-    @part("gpu", shown=False)
+    @part("m", "gpu", shown=False)
     def ceiling(self):
+        left = self.m >= MOST_ROWS * SIDES[1]
         return {
             "flops_per_s": self.gpu.flops_per_s,
-            "text": f"best product of a published sweep, {self.gpu.name}: "
-            f"{show(self.gpu.flops_per_s, 'flops_per_s')}",
+            "x": np.where(left, 0.0, MOST_ROWS),
+            "align": choose(left, "left", "right"),
+            "text": f"best of a published sweep: {show(self.gpu.flops_per_s, 'flops_per_s')}",
             "short": f"best of a sweep: {show(self.gpu.flops_per_s, 'flops_per_s')}",
         }
 
@@ -376,19 +394,9 @@ class TileTuner(Widget):
             line_dash=[2, 4],
             line_width=2,
         )
-        for width, words in (("wide", "text"), ("narrow", "short")):
-            fig.only(
-                width,
-                p.text(
-                    MOST_ROWS,
-                    "flops_per_s",
-                    text=words,
-                    source=sources["ceiling"],
-                    text_align="right",
-                    y_offset=-10,
-                    **fig.LABEL,
-                ),
-            )
+        top = {"y": "flops_per_s", "source": sources["ceiling"], "y_offset": -10} | fig.LABEL
+        fig.only("wide", p.text("x", text="text", text_align="align", **top))
+        fig.only("narrow", p.text(MOST_ROWS, text="short", text_align="right", **top))
         line = {"x": "rows", "y": "flops_per_s"}
         p.line(
             **line,
@@ -437,6 +445,9 @@ class TileTuner(Widget):
             fill_color=color["compute"],
             line_color=color["panel"],
         )
+        dot = {"x": "rows", "y": "value_at", "text": "value", "source": here} | fig.BOLD
+        fig.only("wide", p.text(text_align="value_align", y_offset=-15, **dot))
+        fig.only("narrow", p.text(text_align="value_narrow", y_offset="value_up", **dot))
         self.draw_gauges(p, sources["gauges"], sources["waves"], fixed)
         return p
 

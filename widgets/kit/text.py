@@ -22,6 +22,7 @@ from widgets.kit.compiler.texts import Text, Texts
 # one text, one text per row of a column, or a symbol of either while a widget is traced; Any to a type
 # checker, like ``Real``
 Words: TypeAlias = Any
+POWERS_OF_TEN = 10.0 ** np.arange(-12, 22)
 
 
 def show(value: Real, family: str, digits: int = 3) -> Words:
@@ -69,6 +70,18 @@ def select(index: Real, texts: Sequence[Words]) -> Words:
         raise ValueError("select: a column of texts takes an index for each row, got one index")
     chosen = texts[int(index)]
     return chosen if isinstance(chosen, Text) else str(chosen)
+
+
+def adding_up(parts: Real, digits: int = 3) -> Real:
+    """The parts of a whole as they are shown beside it: rounded where the whole is, and so that what is
+    printed adds up to it. Each ends where the rounded sum up to it does; one too small for that stays as it
+    is. For families whose units are thousands apart; ``digits`` as in ``show``."""
+    sums = np.cumsum(parts)
+    place = POWERS_OF_TEN * 10.0 ** (digits - 1)
+    step = np.max(np.where(place <= sums[-1], POWERS_OF_TEN, POWERS_OF_TEN[0]))
+    ends = np.rint(sums / step) * step
+    rounded = ends - np.concatenate([np.zeros(1), ends[:-1]])
+    return np.where(rounded > 0, rounded, parts)
 
 
 def counted(count: Real, one: str, many: str) -> Words:

@@ -92,7 +92,10 @@ class DecodeLatency(Widget):
             "batch": 64,
         },
     }
-    break_it = "Find a model, a batch and an AllReduce for which more GPUs answer later than half as many."
+    break_it = (
+        "Without leaving a node, find a model, a batch and an AllReduce for which more GPUs answer later than "
+        "half as many."
+    )
     assumptions = (
         "One replica in a steady state, its step captured as a graph, so that no kernel waits for the CPU; "
         "what is drawn as launches is each kernel's start on the GPU, and the small kernels between "
@@ -269,30 +272,46 @@ class DecodeLatency(Widget):
         return show(users, "count"), users < self.batch
 
     @once
-    def half_fits(self):
-        """Whether the sequences fit on half as many GPUs as well, so that there is something to compare
-        with."""
-        return self.chosen(np.concatenate([np.zeros(1), np.where(self.fits(), 1.0, 0.0)[:-1]])) > 0
+    def of_half(self):
+        """Each degree's time over that of half as many GPUs; 0 where the sequences do not fit on those, so
+        that there is nothing to compare with."""
+        half_fits = np.concatenate([np.zeros(1), np.where(self.fits(), 1.0, 0.0)[:-1]])
+        return np.where(half_fits > 0, decoding.against_half(self.step_s()), 0.0)
+
+    def of_half_in_a_node(self):
+        return np.where(self.crosses_nodes(), 0.0, self.of_half())
 
     @readout("Against half the GPUs", rest=True)
     def against_half(self):
-        ratio = self.chosen(decoding.against_half(self.step_s()))
+        ratio = self.chosen(self.of_half())
         words = choose(
-            self.half_fits(),
+            ratio > 0,
             f"{show(ratio, 'times')} the time",
             choose(self.chosen(DEGREES) > 1, "half do not fit", "–"),
         )
-        return self.unless_full(words), (ratio > 1) & self.half_fits()
+        return self.unless_full(words), self.chosen(self.of_half_in_a_node()) > 1
 
     @regime(target=True)
     def too_many(self):
-        split, ratio = self.split(), self.chosen(decoding.against_half(self.step_s()))
-        return (ratio > 1) & self.half_fits(), (
-            f"You found where sharing stops paying: {show(self.chosen(DEGREES), 'count')} GPUs take "
-            f"{show(ratio, 'times')} the time of "
-            f"half as many, {show(self.chosen(split.communication_s), 'seconds')} of it in AllReduces that "
+        """Whichever bar is chosen, since all of them are drawn."""
+        ratios = self.of_half_in_a_node()
+        worst = np.argmax(ratios)
+        sent_s = lookup(self.split().communication_s, worst)
+        return np.max(ratios) > 1, (
+            f"You found where sharing stops paying: {show(lookup(DEGREES, worst), 'count')} GPUs of a node "
+            f"take {show(np.max(ratios), 'times')} the time of "
+            f"half as many, {show(sent_s, 'seconds')} of it in AllReduces that "
             "wait for latency. First "
             "response: an AllReduce of one hop, or fewer GPUs a replica and more replicas."
+        )
+
+    @regime()
+    def beyond_the_node(self):
+        ratio, sent_s = self.chosen(self.of_half()), self.chosen(self.split().communication_s)
+        return self.chosen(np.where(self.crosses_nodes(), 1.0, 0.0)) * ratio > 1, (
+            f"Beyond the node the AllReduces go over the network, {show(sent_s, 'seconds')} of each token: "
+            f"{show(self.chosen(DEGREES), 'count')} GPUs take {show(ratio, 'times')} the time of half as "
+            "many. First response: replicas of one node each."
         )
 
     @regime()

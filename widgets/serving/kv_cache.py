@@ -4,6 +4,7 @@ import numpy as np
 from bokeh.core.properties import value
 
 from engine import catalog
+from engine.mechanism import memory
 from engine.serving import decoding
 from widgets.kit.compiler.symbols import over
 from widgets.kit.controls import Choice, Number
@@ -89,9 +90,9 @@ class KvCache(Widget):
     }
     break_it = "Keep the users and lengthen their conversations until the cache no longer fits."
     assumptions = (
-        "One card of those that share a copy. Every user holds a whole context, in pages without waste; 2 "
-        "GB stay with the "
-        "framework. "
+        "One card of those that share a copy, with the HBM that the driver reports. A server leaves a tenth of "
+        "it to the framework and to what its kernels need meanwhile. Every user holds a whole context, in "
+        "pages without waste. "
         "Past the key and value heads, tensor ranks hold copies; a latent cache (MLA) is whole on every "
         "rank. "
         "Leaves out activations, shared prefixes and the scales of quantised formats."
@@ -120,6 +121,9 @@ class KvCache(Widget):
         ]
         return over(lambda model: decoding.rooms(model, self.gpu, self.context, cases), self.model)
 
+    def card_bytes(self):
+        return memory.card_bytes(self.gpu)
+
     def fit(self):
         """The users that fit, in each row."""
         return self.rooms().users
@@ -127,21 +131,21 @@ class KvCache(Widget):
     def filled_bytes(self):
         """Bytes in use on a full card, in each row; no more than it has, where the weights alone are too
         large."""
-        return np.minimum(decoding.filled_bytes(self.rooms(), self.fit()), self.gpu.hbm_bytes)
+        return np.minimum(decoding.filled_bytes(self.rooms(), self.fit()), self.card_bytes())
 
     def weights_on_card(self):
-        return np.minimum(self.rooms().weights_bytes, self.gpu.hbm_bytes)
+        return np.minimum(self.rooms().weights_bytes, self.card_bytes())
 
     def view_bytes(self):
-        return WITH_COUNTS * self.gpu.hbm_bytes
+        return WITH_COUNTS * self.card_bytes()
 
     def users_of_a_cell(self):
-        return cells.worth(self.rooms().user_bytes, self.view_bytes())
+        return cells.worth(self.rooms().user_bytes, memory.server_bytes(self.gpu))
 
     # -- the picture -----------------------------------------------------------------------------------------
     @part("gpu", shown=False)
     def cards(self):
-        return {"right": self.gpu.hbm_bytes + 0.0 * PLACES, **BARS}
+        return {"right": self.card_bytes() + 0.0 * PLACES, **BARS}
 
     @part(*HELD)
     def weights_held(self):
@@ -150,7 +154,7 @@ class KvCache(Widget):
             "left": np.zeros(6),
             "right": self.weights_on_card(),
             "y": MIDDLES,
-            "torn": fig.broken(self.rooms().weights_bytes > self.gpu.hbm_bytes),
+            "torn": fig.broken(self.rooms().weights_bytes > self.card_bytes()),
             **BARS,
         }
 
@@ -190,7 +194,7 @@ class KvCache(Widget):
             "x": self.view_bytes() + 0.0 * PLACES,
             "name": list(ROWS),
             "beside": BESIDE_NAME,
-            "each": [f"{show(each[i], 'bytes')} a user" for i in range(6)],
+            "each": [f"{show(each[i], 'bytes')} a user on each GPU" for i in range(6)],
             "label": [show(fit[i], "count") for i in range(6)],
         }
 
@@ -208,7 +212,8 @@ class KvCache(Widget):
     @part(*EVERY, shown=False)
     def heading(self):
         each, asked = self.users_of_a_cell(), show(self.users, "count")
-        gpus, size = show(self.gpus, "count"), show(self.gpu.hbm_bytes, "bytes")
+        gpus, size = show(self.gpus, "count"), show(self.card_bytes(), "bytes")
+        filled = show(memory.server_bytes(self.gpu), "bytes")
         cell = choose(each > 1, f"{show(each, 'count')} users", "one user")
         line = choose(
             np.max(self.fit()) >= self.users,
@@ -218,7 +223,8 @@ class KvCache(Widget):
         return {
             "left": 0.0,
             "right": self.view_bytes(),
-            "card": f"HBM of {choose(self.gpus > 1, f'each of {gpus}', 'one')} {self.gpu.name}, {size}",
+            "card": f"HBM of {choose(self.gpus > 1, f'each of {gpus}', 'one')} {self.gpu.name}: {size}, of "
+            f"which a server fills {filled}",
             "short": f"HBM of {choose(self.gpus > 1, f'each of {gpus} GPUs', 'one GPU')}, {size}",
             "cell": f"Each cell is {cell}; {line}.",
             "cell_short": f"A cell: {cell}. Line: {asked} asked for.",
@@ -226,8 +232,8 @@ class KvCache(Widget):
 
     @part(*EVERY, shown=False)
     def card_end(self):
-        """The edge of the first card, red if those asked for go past it."""
-        return {"x": fig.gone_unless(self.exhausted()[0], self.gpu.hbm_bytes)}
+        """Where the server's share of the first card ends, red if those asked for go past it."""
+        return {"x": fig.gone_unless(self.exhausted()[0], memory.server_bytes(self.gpu))}
 
     @hint("weights_held")
     def said_of_weights(self):
@@ -292,13 +298,13 @@ class KvCache(Widget):
     def token(self):
         return show(over(lambda model: decoding.token_bytes(model, self.cache), self.model), "bytes")
 
-    @readout("A user takes, on all GPUs")
+    @readout("A user's tokens, in all", help="On all GPUs together, without the copies that some keep", rest=True)
     def user(self):
         return show(
             over(lambda model: decoding.user_bytes(model, self.context, self.cache), self.model), "bytes"
         )
 
-    @readout("Sharing heads saves")
+    @readout("Sharing heads saves", help="Of the cache, against a key and value of its own for each head")
     def shared(self):
         return show(over(decoding.own_heads, self.model), "times")
 

@@ -342,12 +342,14 @@ class PrefillDecode(Widget):
         number = np.where(lanes > 0, REPLICAS + 1, 0)
         return {"y": middle, "number": select(number, COUNTED), "name": select(number, NAMED)}
 
-    @part(*RUN, shown=False)
+    @part("mode", "model", "gpu", "tp", "replicas", shown=False)
     def finding(self):
-        """What the picture shows, where it settles; and which of the key's entries it has marks for."""
+        """Whose requests are drawn; and which of the key's entries the picture has marks for."""
+        each = f"{show(self.tp, 'count')} {self.gpu.name}"
         return {
             "x": 0.0,
-            "text": choose(self.behind(), "", f"half of the answers pause for {self.pause()} or longer"),
+            "text": f"{self.model.name} on {counted(self.replicas, 'replica', 'replicas')} of {each}: "
+            f"{SHOWN} requests, a row each",
             "wire_key": fig.in_key(self.apart()),
         }
 
@@ -376,7 +378,7 @@ class PrefillDecode(Widget):
         value = serving.percentile(self.felt().tpot_s, 0.9)
         return self.settled(show(value, "seconds")), self.behind() | (value > self.tpot)
 
-    @readout("Longest pause, median")
+    @readout("Longest pause of an answer, median")
     def pause(self):
         return self.settled(show(self.median_pause(self.run()), "seconds"))
 
@@ -441,16 +443,17 @@ class PrefillDecode(Widget):
 
     def summary(self):
         pools = (
-            f"With {show(self.front(), 'count')} to prefill and {show(self.decoders(), 'count')} to decode"
+            f"{counted(self.front(), 'replica', 'replicas')} to prefill, {show(self.decoders(), 'count')} to "
+            "decode"
         )
         rate = f"at {counted(self.rate, 'request', 'requests')} a second"
-        start = select(self.mode, [f"Prompts first, {rate}", f"Prompts in chunks, {rate}", pools])
+        start = select(self.mode, [f"prompts first, {rate}", f"prompts in chunks, {rate}", pools])
         slower = show(np.maximum(0.0, self.rate / self.can_serve() - 1.0), "seconds")
         room = show(self.can_serve(), "count")
         return choose(
             self.behind(),
-            f"{start}: there is room for {room}, so waits grow by {slower} every second.",
-            f"{start}: half of the answers pause for {self.pause()} or longer.",
+            f"{self.model.name}, {start}: there is room for {room}, so waits grow by {slower} every second.",
+            f"{self.model.name}, {start}: half of the answers pause for {self.pause()} or longer.",
         )
 
     def figure(self, sources):

@@ -4,6 +4,7 @@ frontier."""
 from typing import Any
 
 import numpy as np
+from bokeh.core.properties import value
 
 from engine import catalog
 from engine.serving import decoding
@@ -225,6 +226,11 @@ class ServingFrontier(Widget):
             ),
         }
 
+    @part(*FLEET, shown=False)
+    def frontier_name(self):
+        most = decoding.best_within(TARGETS_S[-1:], self.token_s(), self.grid_users(), DEGREES)
+        return {"x": TARGETS_S[-1:], "y": np.maximum(most, 1e-3)}
+
     @measured("serving_frontier", *FLEET)
     def runs(self, of):
         same = of.of(model=self.model, gpu=self.gpu, weights=self.weights, cache=self.cache)
@@ -266,7 +272,7 @@ class ServingFrontier(Widget):
             "label": choose(met, f"TP {show(self.best_degree(), 'count')}, {self.users_in_words()}", ""),
             "split": choose(met, f"{gpus} GPUs as {self.split()[0]}", ""),
             "each": choose(met, f"{self.users_in_words()} on each", ""),
-            "serves": choose(met, f"{brings} tokens/s; {show(self.traffic, 'count')} asked for", ""),
+            "serves": choose(met, f"{brings} tokens/s, {show(self.traffic, 'count')} asked for", ""),
             "align": choose(self.target < EARLY_S, "left", "right"),
             "shift": np.where(self.target < EARLY_S, 12.0, -12.0),
         }
@@ -295,14 +301,12 @@ class ServingFrontier(Widget):
     def total(self):
         return f"{show(self.fleet_brings(), 'count')} tokens/s", self.fleet_brings() < self.traffic
 
-    @readout("GPUs for the traffic")
+    @readout("GPUs that this traffic needs", help="In whole replicas of the best split")
     def needed(self):
         brings = np.maximum(self.best_brings(), 1e-9)
-        return choose(
-            self.none_meets(),
-            "no number",
-            show(decoding.gpus_for(self.traffic, brings, self.best_degree()), "count"),
-        )
+        needed, fleet = decoding.gpus_for(self.traffic, brings, self.best_degree()), show(self.fleet, "count")
+        there_are = choose(needed > self.fleet, f", there are {fleet}", f" of the {fleet}")
+        return choose(self.none_meets(), "no number", f"{show(needed, 'count')}{there_are}")
 
     @readout("A million tokens")
     def cost(self):
@@ -343,7 +347,7 @@ class ServingFrontier(Widget):
             (1, 2e4),
             height=430,
             x_title="time from one token to the next",
-            y_title="tokens/s per GPU",
+            y_title="tokens/s per GPU; TP 8: replicas of 8 GPUs",
             x_log=True,
             y_log=True,
         )
@@ -391,6 +395,9 @@ class ServingFrontier(Widget):
                 width,
                 p.text("x", "y", text=text, x_offset=7, source=sources["names"], **fig.ON_PANEL, **fig.LABEL),
             )
+        of_band = {"source": sources["frontier_name"], "text_align": "right", "x_offset": -4, "y_offset": -15}
+        for width, words in (("wide", "band: the best split for each time"), ("narrow", "the best split")):
+            fig.only(width, p.text("x", "y", text=value(words), **of_band, **fig.LABEL | fig.ON_PANEL))
         p.segment(
             "x",
             1e-4,

@@ -295,6 +295,7 @@ def test_what_fits_is_held_against_what_the_driver_reports(key, mib, gigabytes):
     gpu = catalog.gpu(key)
     assert gpu.reported_bytes == mib * 2**20 == pytest.approx(gigabytes * 1e9, rel=2e-3)
     assert memory.capacity_bytes(gpu) == mib * 2**20 - 0.7e9
+    assert memory.card_bytes(gpu) == mib * 2**20
     assert memory.capacity_bytes(gpu) > gpu.hbm_bytes
     assert gpu.reported_source
 
@@ -318,7 +319,7 @@ def test_nobody_else_takes_the_framework_from_a_datasheet():
 
 def test_where_nobody_printed_it_the_datasheet_is_all_there_is():
     tpu = catalog.gpu("tpu-v5p")
-    assert memory.capacity_bytes(tpu) == tpu.hbm_bytes == 95e9
+    assert memory.capacity_bytes(tpu) == memory.card_bytes(tpu) == tpu.hbm_bytes == 95e9
 
 
 def test_every_reported_size_is_near_the_datasheets():

@@ -24,7 +24,8 @@ def test_the_default_by_hand():
         and 76 * nd == pytest.approx(5.1e9, rel=1e-3)
     )
     assert texts["standard_moves"] == "17.4 GB, 6.94 ms" and 4 * (nd + n2) == pytest.approx(17.4e9, rel=3e-3)
-    assert texts["saved"] == "3.42×" and texts["arithmetic"] == "1.73 ms"
+    assert texts["hbm_sends"].startswith("268 MB") and 4 * nd == pytest.approx(268e6, rel=2e-3)  # one wave
+    assert texts["saved"] == "65×" and texts["arithmetic"] == "1.73 ms"
     assert found["ends"]["play"] == 24  # of 64 a token: three of twelve queries, two keys
     assert not any(regime["met"] for regime in found["regimes"].values())
 
@@ -89,9 +90,18 @@ def test_no_preset_meets_the_target():
         assert not shown(**state)["regimes"]["too_wide"]["met"]
 
 
+def test_one_ratio_is_said_and_it_is_that_of_what_hbm_moves():
+    page = shown()
+    bars = page["parts"]["traffic"]
+    assert bars["bytes"][0] / bars["bytes"][1] == pytest.approx(65, rel=0.01)
+    assert bars["text"][1].endswith(": 65× less") and "3.42" not in str(page)
+    assert bars["text"][2] == "5.1 GB, of which L2 serves 4.83 GB"
+    assert shown(order="keys")["parts"]["traffic"]["text"][2].endswith("all of it from HBM")
+
+
 def test_the_bars_are_as_long_as_their_bytes():
     """Standard attention moves 1 + N/d times each matrix once, whatever the length."""
     for state in ({}, {"seq": 1024, "head_dim": 64}, {"head_dim": 512}):
         bars = shown(**state)["parts"]["traffic"]
         assert bars["right"] / bars["right"].max() == pytest.approx(bars["bytes"] / bars["bytes"].max())
-    assert shown(seq=1024)["parts"]["traffic"]["bytes"][::2] == pytest.approx(32 * 2**20 * np.array([9, 1]))
+    assert shown(seq=1024)["parts"]["traffic"]["bytes"][:2] == pytest.approx(32 * 2**20 * np.array([9, 1]))

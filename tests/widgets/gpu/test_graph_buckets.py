@@ -41,6 +41,19 @@ def test_the_axes_follow_the_traffic_and_hold_all_of_it(state):
     assert padding["top"].max() * 1.15 <= ranges["y"][1]
 
 
+@pytest.mark.parametrize("state", [states.default(GraphBuckets), *states.presets(GraphBuckets)])
+def test_sizes_that_are_captured_and_not_drawn_are_counted(state):
+    made = GraphBuckets()
+    made.set_raw(state)
+    page = made.shown()
+    sizes, end = page["parts"]["graphs"]["x"], page["ranges"]["x"][1]
+    beyond = int((sizes > end).sum())
+    said = page["parts"]["title"]["text"]
+    assert said.endswith(
+        f"; {beyond} of {len(sizes)} captured sizes are larger than is drawn" if beyond else "decode steps"
+    )
+
+
 def test_a_step_runs_as_the_next_captured_size():
     bucket = widget(plan="powers").shown()["parts"]["padding"]["bucket"]
     assert bucket[[1, 3, 5, 33, 128]].tolist() == [1, 4, 8, 64, 128]

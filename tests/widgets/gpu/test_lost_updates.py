@@ -49,6 +49,13 @@ def test_e4m3_ends_a_gap_above_its_line_by_a_tie():
     assert parts["limit"]["y"] == pytest.approx(1.375) and parts["curves"]["plain"][-1] == 1.5
 
 
+def test_the_words_begin_where_the_weight_stops():
+    """78 updates moved it; in fp32 all of 4,000 did, and there is no such place."""
+    limit = shown()["parts"]["limit"]
+    assert limit["at"] == 78 and limit["align"] == "left" and limit["text"].startswith("from step 78 on")
+    assert shown(format="fp32", rate=1e-3, steps=4000)["parts"]["limit"]["text"] == ""
+
+
 def test_no_preset_meets_the_target():
     assert all("nothing_arrives" not in met(**texts) for texts in LostUpdates.presets.values())
 

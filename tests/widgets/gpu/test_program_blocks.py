@@ -42,7 +42,7 @@ def test_between_two_positions_the_last_program_that_started_is_shown():
     found.set_raw({"play": 11.1})
     between, there = found.shown(), shown(play=11)
     assert between["parts"]["words"]["text"] == there["parts"]["words"]["text"]
-    assert between["parts"]["words"]["text"][0] == "program 10 computes tile (1, 3)"
+    assert between["parts"]["words"]["text"][:2] == ["outlined: program 10", "computes tile (1, 3) of C"]
 
 
 def test_numbers_stand_in_their_tiles_where_there_is_room():

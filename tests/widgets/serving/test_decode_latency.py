@@ -43,6 +43,17 @@ def test_eight_are_slower_than_four_over_a_ring():
     assert "too_many" not in met(model="llama3.2-1b", batch=1, context=1024, all_reduce="one_shot")
 
 
+def test_beyond_the_node_is_a_note_and_no_target():
+    """The default draws that 16 GPUs take longer than 8, so nobody is asked to find it."""
+    assert met(tp="16") == met(tp="32") == {"beyond_the_node"}
+    assert met(gpu="a100-80", batch=1) == set()
+
+
+def test_the_target_is_met_whichever_bar_is_chosen():
+    ring = {"model": "llama3.2-1b", "batch": 1, "context": 1024, "all_reduce": "ring"}
+    assert all("too_many" in met(**ring, tp=tp) for tp in ("1", "2", "4", "8"))
+
+
 def test_a_cache_that_is_full_and_a_batch_that_computes():
     assert met(context=131072, batch=12) == {"full_cache"}  # eleven fit
     assert not met(context=131072, batch=11)

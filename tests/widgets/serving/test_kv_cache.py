@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.mechanism import memory
 from tests import states
 from tests.widgets.reading import Reader
 from widgets.serving.kv_cache import BARS, ROWS, KvCache
@@ -21,6 +22,8 @@ def test_the_default_by_hand():
     page = shown()
     texts = {name: readout["text"] for name, readout in page["readouts"].items()}
     assert texts == {"token": "328 kB", "user": "2.68 GB", "shared": "8×"} and not met()
+    heading = page["parts"]["heading"]["card"]
+    assert heading == "HBM of each of 8 H100 SXM: 85.5 GB, of which a server fills 78 GB"
     assert page["parts"]["labels"]["label"][0] == "179"
     assert page["parts"]["weights_held"]["right"][0] == pytest.approx(17.64e9, rel=1e-3)
 
@@ -51,7 +54,7 @@ def test_a_card_is_never_fuller_than_it_is_and_a_longer_bar_holds_more(state):
     """Weights and users end to end, inside the card; where weights alone are too large, a break says so."""
     widget = KvCache()
     widget.set_raw(state)
-    parts, hbm = widget.shown()["parts"], widget.gpu.hbm_bytes
+    parts, hbm = widget.shown()["parts"], memory.card_bytes(widget.gpu)
     weights, users = parts["weights_held"], parts["caches"]
     assert (users["left"] == weights["right"]).all() and (users["right"] <= hbm).all()
     whole = widget.rooms()
@@ -73,14 +76,14 @@ def test_the_line_is_at_the_users_asked_for_on_the_cards_that_hold_them(state):
 
 
 def test_each_cell_is_a_user():
-    """179 users in columns of 3: 59 and one of 2. 58 gaps between whole columns and one before the last, two
-    level ones over the whole columns, one in the last."""
+    """179 users in columns of 4: 44 and one of 3. 43 gaps between whole columns and one before the last, three
+    level ones over the whole columns, two in the last."""
     gaps = shown()["parts"]["gaps"]
     seen = gaps["x0"] > 0
     upright = seen & (gaps["x0"] == gaps["x1"])
     foot, head = BARS["bottom"][0], BARS["top"][0]
     own = (gaps["y0"] >= foot) & (gaps["y1"] <= head)
-    assert (upright & own).sum() == 59 and (seen & ~upright & own).sum() == 3
+    assert (upright & own).sum() == 44 and (seen & ~upright & own).sum() == 5
 
 
 def test_where_thousands_fit_a_cell_is_several_users():

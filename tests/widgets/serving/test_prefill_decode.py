@@ -64,8 +64,8 @@ def test_too_much_traffic_says_so_and_shows_no_number_of_it():
         "not settled"
     }
     assert READER.shown(rate=40)["summary"] == (
-        "Prompts first, at 40 requests a second: there is room for 26.1, so waits grow by 533 ms every "
-        "second."
+        "Llama 3 70B, prompts first, at 40 requests a second: there is room for 26.1, so waits grow by 533 ms "
+        "every second."
     )
 
 
@@ -104,7 +104,7 @@ def test_no_more_replicas_prefill_than_leave_one_to_decode():
     made = widget(mode="disaggregated", replicas=2, prefillers=9)
     assert made.front() == 1 and made.decoders() == 1
     calm = widget(mode="disaggregated", replicas=2, prefillers=9, rate=2)
-    assert "1 to prefill and 1 to decode" in calm.shown()["summary"]
+    assert "1 replica to prefill, 1 to decode" in calm.shown()["summary"]
 
 
 def test_a_request_says_how_it_fared():
