@@ -407,7 +407,7 @@ class AllocatorReplay(Widget):
             f"{show(allocator_replay.excess(run), 'percent')} "
             "more: segments of lengths that were outgrown. On a smaller GPU the whole ones would go back by "
             "retries; after "
-            f"the last step {show(run['last_stuck_bytes'], 'bytes')} beside tenants could not. First "
+            f"the last step {show(run['last_stuck_bytes'], 'bytes')} beside live blocks could not. First "
             "response: expandable "
             "segments, or lengths in a few buckets."
         )
