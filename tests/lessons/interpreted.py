@@ -1,5 +1,6 @@
-"""What lesson 17 says of Triton, run under its interpreter on the CPU: prints what was found, as JSON. Started
-by test_claims_triton.py in a process of its own, since Triton decides on import whether it interprets."""
+"""What lesson 17 says of Triton, run under its interpreter on the CPU: prints what was found, as JSON.
+test_claims_triton.py starts it in a process of its own, since Triton decides on import whether it
+interprets."""
 
 import contextlib
 import io

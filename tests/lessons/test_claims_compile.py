@@ -12,8 +12,7 @@ from tests import pytorch
 from tests.lessons.claims import says
 
 torch = pytorch.needed()
-import torch._dynamo  # noqa: E402
-import torch._inductor.config  # noqa: E402
+inductor = pytorch.needed("torch._inductor.config")
 
 
 @pytest.fixture(autouse=True)
@@ -245,8 +244,8 @@ def test_the_names_of_logs_backends_and_caches_are_pytorch_s():
 def test_the_switches_for_other_numbers_are_pytorch_s():
     assert says(18, "TORCHINDUCTOR_EMULATE_PRECISION_CASTS=1", "TORCHDYNAMO_REPRO_AFTER=aot")
     assert says(18, "`TORCHDYNAMO_REPRO_LEVEL=4`", "A fused chain keeps its intermediates in fp32")
-    assert torch._inductor.config.emulate_precision_casts is False  # the default: fewer roundings
-    source = inspect.getsource(torch._inductor.config)
+    assert inductor.emulate_precision_casts is False  # the default: fewer roundings
+    source = inspect.getsource(inductor)
     assert 'os.environ.get("TORCHINDUCTOR_EMULATE_PRECISION_CASTS", "0") == "1"' in source
     source = inspect.getsource(torch._dynamo.config)
     assert "TORCHDYNAMO_REPRO_AFTER" in source and "TORCHDYNAMO_REPRO_LEVEL" in source
