@@ -27,7 +27,7 @@ FRONT_MATTER = ("title", "lesson", "needs", "description", "given", "template", 
 GIVEN = ("is", "says")
 
 FRONT = re.compile(r"\A---\n(?P<yaml>.*?\n)---\n+", re.DOTALL)
-TITLE = re.compile(r"^# (?P<title>.+)$", re.MULTILINE)
+TITLE = re.compile(r"^# (?P<title>.+?)(?: \{[^{}]*\})?$", re.MULTILINE)  # without its attributes
 QUESTION = re.compile(r"^# .+\n\n(?P<question>(?:.+\n)+?)\{ \.question \}", re.MULTILINE)
 HEADING = re.compile(r"^#{2,3} (?P<text>.+?)(?: \{: .*\})?$", re.MULTILINE)
 BOX = re.compile(
@@ -118,7 +118,7 @@ class Lesson:
 
     @cached_property
     def title(self) -> str:
-        """Its heading."""
+        """Its heading, without what Markdown attaches to it."""
         found = TITLE.search(self.body)
         if not found:
             raise LessonFault(f"{self.file}:1: a page needs a heading '# …'")

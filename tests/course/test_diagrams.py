@@ -3,6 +3,7 @@ are the engine's, its words say all that it shows; a fence that asks for what is
 
 import itertools
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -10,15 +11,19 @@ from markdown import Markdown
 
 from course import lessons
 from course.diagrams import (
+    along_k,
     behind_backward,
     between_neighbours,
     down_to_the_kernel,
     expert_exchange,
+    exposed_part,
     four_numbers,
     gathers_behind_passes,
     held_over_time,
     hops_in_a_row,
+    kept_prefix,
     memory_timeline,
+    narrow_in_wide_out,
     nested_mesh,
     no_hole_large_enough,
     one_kernel_of_five,
@@ -34,6 +39,7 @@ from course.diagrams import (
     two_numberings,
     two_phases,
     two_pools,
+    virtual_stages,
     who_waits,
     whole_on_each,
     zero_shares,
@@ -587,3 +593,44 @@ def test_an_all_reduce_hides_but_for_its_last_piece_or_queues_up():
     assert len(drawn) == 2 * behind_backward.PIECES + 1  # and the key
     widths = [mark.right - mark.left for mark in drawn[:-1]]
     assert widths == pytest.approx([widths[0]] * len(widths)), "one scale"
+
+
+# -- those of the glossary -----------------------------------------------------------------------------------
+def test_a_product_s_digits_fit_the_accumulator():
+    """8 · 8 digits are 16, and fp32 has 24 (IEEE 754)."""
+    marks = Counter(mark.top for mark in drawn("narrow_in_wide_out", {}, WIDE).marks)
+    assert list(marks.values()) == [8, 8, 16, 24, 8] == [count for _, count, _ in narrow_in_wide_out.rows()]
+
+
+def test_split_k_does_the_same_steps_on_more_multiprocessors():
+    whole, split = along_k.programs(1), along_k.programs(along_k.PARTS)
+    for running in (whole, split):
+        steps = Counter()
+        for tile, count in running:
+            steps[tile] += count
+        assert dict(steps) == dict.fromkeys(range(1, along_k.TILES + 1), along_k.STEPS)
+    assert len(whole) == along_k.TILES < len(split) == along_k.MULTIPROCESSORS
+    assert along_k.STEPS // along_k.PARTS + along_k.ADDING < along_k.STEPS  # worth it, as it is drawn
+
+
+def test_what_is_exposed_is_what_outlasts_the_computation():
+    marks = {mark.look: mark for mark in drawn("exposed_part", {}, WIDE).marks}
+    assert marks["past"].left == marks["compute"].right == marks["network"].right
+    assert exposed_part.exposed() == 1.5  # 3.5 + 4 - 6
+    assert (marks["past"].right - marks["past"].left) / WIDE == pytest.approx(1.5 / 7.5)
+
+
+@pytest.mark.parametrize("chunks", [1, virtual_stages.CHUNKS])
+def test_virtual_stages_hold_each_layer_once_and_follow_one_another(chunks):
+    runs = virtual_stages.runs(chunks)
+    held = [layer for mine in runs for first, last in mine for layer in range(first, last + 1)]
+    assert sorted(held) == list(range(1, virtual_stages.LAYERS + 1))
+    in_order = [runs[gpu][chunk] for chunk in range(chunks) for gpu in range(virtual_stages.GPUS)]
+    assert all(before[1] + 1 == after[0] for before, after in itertools.pairwise(in_order))
+
+
+def test_a_later_request_computes_only_its_own_rest():
+    marks = [mark for mark in drawn("kept_prefix", {}, WIDE).marks if "block" in mark.about]
+    computed = [mark for mark in marks if mark.look == "forward"]
+    assert len(marks) - len(computed) == kept_prefix.SHARED
+    assert len(computed) == kept_prefix.SHARED + kept_prefix.FIRST + kept_prefix.SECOND

@@ -39,6 +39,12 @@ def test_each_pair_joins_two_lessons_and_ends_at_a_figure_in_a_state():
         assert "?" in path.steps[-1].href and "#w-" in path.steps[-1].href, path.key
 
 
+def test_a_title_has_nothing_of_its_markup():
+    """The planner's heading has a class, `# The planner { .app }`, which is no part of its name."""
+    titles = {lessons.read(path).title for path in LESSONS.glob("*.md")}
+    assert "The planner" in titles and not any("{" in title for title in titles)
+
+
 def test_a_step_is_named_after_the_place_it_leads_to():
     section = paths.step("04-data-parallel.md#when-it-hides", "Because.")
     assert (section.href, section.of, section.title) == (

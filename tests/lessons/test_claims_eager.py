@@ -1,0 +1,421 @@
+"""What lessons 13 to 16 and 19 say of eager PyTorch, run on the CPU: the dispatcher, autograd, autocast, the
+scaler, the optimizer, the allocator's settings. What the recordings and the lessons' own snippets show is
+held elsewhere (tests/record, test_lesson_13 to 19)."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from engine.one_gpu import allocator
+from tests import pytorch
+from tests.lessons.claims import says
+
+torch = pytorch.needed()
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+PACKAGE = Path(torch.__file__).parent
+
+
+class Seen(TorchDispatchMode):
+    """The operators below autograd, by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        self.names.append(operator.name().removeprefix("aten::").split(".")[0])
+        return operator(*args, **(kwargs or {}))
+
+
+def operators(run) -> list[str]:
+    with Seen() as seen:
+        run()
+    return seen.names
+
+
+def kept(run) -> list:
+    """The tensors that nodes keep."""
+    found = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: found.append(t) or t, lambda t: t):
+        run()
+    return found
+
+
+# -- 13: the dispatcher --------------------------------------------------------------------------------------
+def test_the_table_has_thousands_of_rows_and_most_have_nothing_for_views():
+    assert says(13, "one row for each of some thousands of operators", "most operators have no kernel for it")
+    names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
+    for_views = [torch._C._dispatch_has_kernel_for_dispatch_key(name, "ADInplaceOrView") for name in names]
+    assert len(names) > 2000 and sum(for_views) < len(names) / 2
+
+
+def test_autocast_s_key_is_in_every_set_and_switched_off_outside_of_it():
+    assert says(13, "in every tensor's set; switched off outside `torch.autocast`")
+    off = torch._C._dispatch_tls_local_exclude_set
+    assert "AutocastCPU" in str(torch._C._dispatch_keys(torch.ones(1))) and "AutocastCPU" in str(off())
+    with torch.autocast("cpu"):
+        assert "AutocastCPU" not in str(off())
+
+
+def test_inference_mode_takes_autograd_out_and_no_grad_does_not():
+    assert says(13, "switched off in `inference_mode`", "it has neither of the two keys in the middle")
+    with torch.no_grad():
+        assert "Autograd" not in str(torch._C._dispatch_tls_local_exclude_set())
+        assert "AutogradCPU" in str(torch._C._dispatch_keys(torch.ones(1)))
+    with torch.inference_mode():
+        assert "Autograd" in str(torch._C._dispatch_tls_local_exclude_set())
+        keys = str(torch._C._dispatch_keys(torch.ones(1)))
+    assert "Autograd" not in keys and "ADInplaceOrView" not in keys and "CPU" in keys
+
+
+def test_matmul_is_a_composite_of_three():
+    assert says(13, "looks at the shapes and calls `mm`, `bmm` or `mv`")
+    a = torch.ones(3, 3)
+    assert operators(lambda: torch.matmul(a, a)) == ["mm"]
+    assert operators(lambda: torch.matmul(a, a.diagonal()))[-1] == "mv"
+    assert "bmm" in operators(lambda: torch.matmul(a.expand(2, 3, 3), a.expand(2, 3, 3)))
+
+
+def test_casts_come_before_autograd_and_have_gradients():
+    assert says(13, "Autocast comes before autograd, so casts have gradients")
+    w = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        product = torch.ones(2, 2) @ w
+    assert any(node and node.name() == "ToCopyBackward0" for node, _ in product.grad_fn.next_functions)
+
+
+def test_only_cuda_s_autocast_has_a_kernel_for_softmax_and_layer_norm():
+    assert says(13, "CUDA's takes `softmax` and `layer_norm` to fp32; the CPU's has no kernel for them")
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    for name in ("aten::softmax.int", "aten::layer_norm"):
+        assert has(name, "AutocastCUDA") and not has(name, "AutocastCPU")
+
+
+def test_views_share_a_count_of_versions_and_data_does_not():
+    assert says(13, "A tensor and its views share a count of **versions**", "`x.data` shares the storage but")
+    x = torch.ones(3)
+    x[:2].add_(1)
+    x.detach().add_(1)
+    assert x._version == 2
+    x.data.add_(1)
+    assert x._version == 2 and x.tolist() == [4, 4, 3]
+    w = torch.ones(1, requires_grad=True)
+    y = w.exp()
+    y.data.mul_(2)
+    y.backward()  # no error
+    assert w.grad.item() == pytest.approx(2 * 2.71828, rel=1e-5)  # e would be right
+
+
+# -- 13: the backward graph ----------------------------------------------------------------------------------
+def test_nodes_are_taken_in_the_reverse_order_of_their_making():
+    assert says(13, "of the nodes whose gradients have all arrived it takes the one that was made last")
+    order, w = [], torch.ones(2, requires_grad=True)
+    first, second = w * 2, w * 3
+    last = first + second
+    for name, made in (("first", first), ("second", second), ("last", last)):
+        made.grad_fn.register_hook(lambda *_, name=name: order.append(name))
+    w.register_post_accumulate_grad_hook(lambda leaf: order.append(leaf.grad.tolist()))
+    last.sum().backward()
+    assert order == ["last", "second", "first", [5, 5]]  # the hook sees the gradient in its place
+    assert first.grad_fn.next_functions[0][0].name() == "torch::autograd::AccumulateGrad"
+    (w * 2).sum().backward()
+    assert w.grad.tolist() == [7, 7]  # several calls add up
+
+
+def test_ddp_hooks_the_leaf_and_fsdp_adds_a_node_to_the_layer():
+    assert says(13, "DDP's hooks sit on the same node", "so it adds a node of its own to the graph")
+    header = PACKAGE / "include/torch/csrc/distributed/c10d/reducer.hpp"
+    assert "grad_accumulators_" in header.read_text(encoding="utf-8")
+    from torch.distributed.fsdp._fully_shard import _fsdp_param_group
+
+    assert issubclass(_fsdp_param_group.RegisterPostBackwardFunction, torch.autograd.Function)
+    assert "post_accumulate" not in inspect.getsource(_fsdp_param_group)
+
+
+def test_each_operator_keeps_what_the_table_says():
+    assert says(13, "both inputs", "a mask, a byte a value", "its input and two numbers a row")
+    x, z, w = (torch.randn(*shape, requires_grad=True) for shape in ((4, 8), (4, 8), (8, 3)))
+    places = {t.data_ptr() for t in kept(lambda: x @ w)}
+    assert places == {x.data_ptr(), w.data_ptr()} and kept(lambda: x + z) == []
+    assert [t.data_ptr() for t in kept(lambda: F.gelu(x))] == [x.data_ptr()]
+    results = []
+    [own] = kept(lambda: results.append(torch.softmax(x, -1)))
+    assert own.data_ptr() == results[0].data_ptr()
+    assert [t.numel() for t in kept(lambda: F.layer_norm(x, (8,)))] == [32, 4, 4]
+    [mask] = kept(lambda: torch.native_dropout(x, 0.1, True))
+    assert mask.dtype == torch.bool and mask.element_size() == 1
+
+
+def test_adamw_in_a_loop_is_eight_kernels_a_weight_foreach_as_many_for_all_and_fused_is_one():
+    assert says(13, "`mul_`, `lerp_`, `mul_`, `addcmul_`, `sqrt`, `div`, `add_`, `addcdiv_`")
+    assert says(15, "takes all square roots before it uses any", "then `fused=True` takes it away")
+
+    def step(**how):
+        weights = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)]
+        optimizer = torch.optim.AdamW(weights, lr=0.1, **how)
+        for weight in weights:
+            weight.grad = torch.ones(3)
+        optimizer.step()
+        aside = {"_local_scalar_dense", "lift_fresh"}  # step counters, on the CPU
+        return [n for n in operators(optimizer.step) if "profiler" not in n and n not in aside]
+
+    eight = ["mul_", "lerp_", "mul_", "addcmul_", "sqrt", "div", "add_", "addcdiv_"]
+    assert step(foreach=False) == 2 * ["add_", *eight]  # the first is the step counter's
+    assert step(foreach=True).count("_foreach_sqrt") == 1 and "sqrt" not in step(foreach=True)
+    assert step(fused=True)[-1] == "_fused_adamw_" and len(step(fused=True)) == 2
+
+
+def test_foreach_is_the_default_on_a_gpu(monkeypatch):
+    assert says(15, "AdamW's default on a GPU (`foreach=True`)")
+    from torch.optim import optimizer
+    from torch.utils import _foreach_utils
+
+    assert "cuda" in _foreach_utils._get_foreach_kernels_supported_devices()
+    monkeypatch.setattr(optimizer, "_get_foreach_kernels_supported_devices", lambda: ["cpu"])
+    weights = [torch.nn.Parameter(torch.ones(1))]
+    assert optimizer._default_to_fused_or_foreach(weights, False, use_fused=False) == (False, True)
+
+
+@pytest.mark.parametrize("read", ["item", "branch"])
+def test_a_value_cannot_be_had_without_the_gpu(read):
+    """A fake tensor of a GPU has no data: what needs a value fails, as it waits on a real one."""
+    assert says(13, "need a value, so they wait until the GPU is done")
+    assert says(18, "`.item()` asks for a number, and a fake tensor has none")
+    from torch._subclasses.fake_tensor import DataDependentOutputException
+
+    with FakeTensorMode(), torch.no_grad():
+        x = torch.empty(4, device="cuda")
+        torch.where(x > 0, x, 0).argmax()  # needs none
+        with pytest.raises(DataDependentOutputException):
+            x.sum().item() if read == "item" else bool(x.sum() > 3)
+
+
+# -- 14: formats, autocast, the scaler -----------------------------------------------------------------------
+@pytest.fixture
+def formats():
+    """The format in which each operator runs under CUDA's autocast to fp16, asked of fake tensors."""
+    with FakeTensorMode(), torch.no_grad():
+        wide = torch.empty(4, 4, device="cuda")
+        narrow, heads = wide.half(), wide.expand(1, 1, 4, 4)
+        picture, kernel = torch.empty(1, 1, 4, 4, device="cuda"), torch.empty(1, 1, 2, 2, device="cuda")
+        places = torch.zeros(4, 4, dtype=torch.long, device="cuda")
+        classes, row = torch.zeros(4, dtype=torch.long, device="cuda"), torch.empty(4, device="cuda")
+        torch.set_autocast_enabled("cuda", True)
+        torch.set_autocast_dtype("cuda", torch.float16)
+        torch.autocast_increment_nesting()
+        try:
+            yield {
+                "mm": wide @ wide,
+                "linear": F.linear(wide, wide),
+                "conv2d": F.conv2d(picture, kernel),
+                "attention": F.scaled_dot_product_attention(heads, heads, heads),
+                "exp": narrow.exp(),
+                "pow": narrow.pow(2),
+                "norm": narrow.norm(),
+                "sum": narrow.sum(),
+                "softmax": F.softmax(narrow, -1),
+                "cross_entropy": F.cross_entropy(narrow, classes),
+                "addcmul": torch.addcmul(narrow, wide, wide),
+                "dot": torch.dot(row.half(), row),
+                "scatter_add": narrow.scatter_add(0, places, wide),
+                "gelu": F.gelu(narrow),
+                "add": narrow + wide,
+                "cat": torch.cat([narrow, wide]),
+                "wide gelu": F.gelu(wide),
+            }
+        finally:
+            torch.clear_autocast_cache()
+            torch.autocast_decrement_nesting()
+            torch.set_autocast_enabled("cuda", False)
+
+
+def test_cuda_s_autocast_has_the_lists_that_the_lesson_names(formats):
+    assert says(14, "matrix products, convolutions and attention go to the narrow format")
+    assert says(14, "Exponentials, powers, norms, sums, softmax and losses go to fp32")
+    assert says(14, "such as `addcmul`, `dot` and `scatter_add`, to the **widest** format among them")
+    assert says(14, "What is on no list runs in the format it is given", "as without autocast")
+    found = {name: result.dtype for name, result in formats.items()}
+    narrow = {name for name, dtype in found.items() if dtype == torch.float16}
+    assert narrow == {"mm", "linear", "conv2d", "attention", "gelu"}
+    assert set(found.values()) == {torch.float16, torch.float32}
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert all(has(f"aten::{name}", "AutocastCUDA") for name in ("addcmul", "dot", "scatter_add"))
+    assert not any(has(f"aten::{name}", "AutocastCUDA") for name in ("cat", "add.Tensor", "gelu"))
+
+
+def test_a_weight_is_cast_once_in_a_block_and_goes_stale_in_a_long_one():
+    assert says(
+        14, "inside one `with` block a weight that is used twice is cast once", "`cache_enabled=False`"
+    )
+    assert says(14, "it would go on with casts of weights that the optimizer has changed since")
+    layer, x = torch.nn.Linear(1, 1, bias=False), torch.ones(1, 1, dtype=torch.bfloat16)
+
+    def casts(cached):
+        with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=cached):
+            return operators(lambda: (layer(x), layer(x))).count("_to_copy")
+
+    assert (casts(True), casts(False)) == (1, 2)
+    torch.nn.init.ones_(layer.weight)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        first = layer(x).item()
+        with torch.no_grad():
+            layer.weight.fill_(2.0)
+        assert (first, layer(x).item()) == (1.0, 1.0)
+    assert layer(x.float()).item() == 2.0
+
+
+def test_graphs_want_the_weight_cache_off():
+    assert says(14, "CUDA graphs, which replay the cast, want it off")
+    source = inspect.getsource(torch.cuda.graphs)
+    assert "does not support the autocast caching. Please set `cache_enabled=False`." in source
+
+
+def test_tf32_is_off_for_products_and_on_for_convolutions():
+    assert says(14, "PyTorch leaves it off for products, on for convolutions")
+    assert torch.backends.cudnn.allow_tf32 and not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_a_cast_to_e4m3_stops_at_448_and_one_to_e5m2_does_not_stop():
+    assert says(14, "PyTorch has stopped at 448 since version 2.12")
+    large = torch.tensor([1000.0, -1e9, float("inf")])
+    assert large.to(torch.float8_e4m3fn).float().tolist() == [448.0, -448.0, 448.0]
+    assert large.to(torch.float8_e5m2).float()[1:].tolist() == [float("-inf"), float("inf")]
+    assert torch.finfo(torch.float8_e5m2).max == 57344
+
+
+def test_the_scaler_starts_halves_doubles_and_skips_as_told():
+    assert says(14, "`GradScaler` starts at 65,536", "it skips the step and halves the scale")
+    scaler, w = torch.amp.GradScaler("cpu"), torch.ones(2, requires_grad=True)
+    assert scaler.get_scale() == 65536 and scaler.get_growth_interval() == 2000
+    assert (scaler.get_growth_factor(), scaler.get_backoff_factor()) == (2.0, 0.5)
+    optimizer = torch.optim.SGD([w], lr=1.0)
+    scaler.scale(torch.ones(1))
+    w.grad = torch.tensor([float("inf"), 1.0])
+    scaler.step(optimizer)
+    scaler.update()
+    assert w.tolist() == [1.0, 1.0] and scaler.get_scale() == 32768
+
+
+def test_a_second_unscale_is_an_error():
+    assert says(14, "a second `unscale_` before `update()` is an error")
+    scaler, w = torch.amp.GradScaler("cpu"), torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=1.0)
+    scaler.scale(w.sum()).backward()
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="already been called"):
+        scaler.unscale_(optimizer)
+
+
+def test_bf16_weights_in_an_optimizer_do_not_move():
+    assert says(14, "Do not call `model.bfloat16()` and hand its parameters to an optimizer")
+    model = torch.nn.Linear(4, 4, bias=False)
+    torch.nn.init.ones_(model.weight)
+    model.bfloat16()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0)
+    for _ in range(20):
+        model.weight.grad = torch.ones_like(model.weight)
+        optimizer.step()
+    assert (model.weight == 1).all()
+
+
+# -- 15: the allocator ---------------------------------------------------------------------------------------
+def test_the_sizes_are_those_of_pytorch_s_header():
+    assert says(15, "c10/core/AllocatorConfig.h")
+    header = (PACKAGE / "include/c10/core/AllocatorConfig.h").read_text(encoding="utf-8")
+    size = {name: int(value) for name, value in re.findall(r"constexpr size_t (k\w+) = (\d+);", header)}
+    assert allocator.rounded_bytes(1) == size["kMinBlockSize"]
+    assert size["kSmallSize"] == 2**20 and size["kSmallBuffer"] == size["kRoundLarge"] == 2 * 2**20
+    assert size["kMinLargeAlloc"] == 10 * 2**20
+
+
+@pytest.fixture
+def settings():
+    """Sets the allocator's configuration as the environment variable would, and puts it back."""
+    before = torch._C._accelerator_getAllocatorSettings()
+    yield torch._C._accelerator_setAllocatorSettings
+    torch._C._accelerator_setAllocatorSettings(before)
+
+
+@pytest.mark.parametrize(
+    "good, bad, words",
+    [
+        ("expandable_segments:True", "expandable_segments:yes", "Expected 'True' or 'False'"),
+        ("max_split_size_mb:20", "max_split_size_mb:19", "must be >= 20"),
+        ("garbage_collection_threshold:0.8", "garbage_collection_threshold:1.0", r"\(0.0, 1.0\)"),
+        ("roundup_power2_divisions:4", "roundup_power2_divisions:3", "power of 2"),
+    ],
+)
+def test_settings_are_read_as_the_table_says(settings, good, bad, words):
+    assert says(15, "`" + good.split(":")[0] + ("" if "expand" not in good else ":True"))
+    settings(good)
+    assert torch._C._accelerator_getAllocatorSettings() == good
+    with pytest.raises(ValueError, match=words):
+        settings(bad)
+
+
+def test_both_names_of_the_variable_are_read():
+    assert says(15, "Older releases know it as `PYTORCH_CUDA_ALLOC_CONF`, which is still read")
+    library = (PACKAGE / "lib/libc10.so").read_bytes()
+    assert b"PYTORCH_ALLOC_CONF" in library and b"PYTORCH_CUDA_ALLOC_CONF" in library
+
+
+def test_what_the_lesson_calls_is_there_with_the_arguments_it_gives():
+    memory = torch.cuda.memory
+    assert says(15, "_record_memory_history(max_entries=100_000)", "_dump_snapshot(path)")
+    inspect.signature(memory._record_memory_history).bind(max_entries=100_000)
+    inspect.signature(memory._record_memory_history).bind(enabled=None)
+    inspect.signature(memory._dump_snapshot).bind("memory.pickle")
+    assert says(15, "torch.cuda.set_per_process_memory_fraction(0.5)", "warn_tensor_cycles()")
+    inspect.signature(torch.cuda.set_per_process_memory_fraction).bind(0.5)
+    from torch.utils.viz import _cycles
+
+    inspect.signature(_cycles.warn_tensor_cycles).bind()
+    assert says(13, '`torch.cuda.set_sync_debug_mode("warn")`')
+    inspect.signature(torch.cuda.set_sync_debug_mode).bind("warn")
+
+
+# -- 16 and 19 -----------------------------------------------------------------------------------------------
+def test_one_call_is_one_operator_and_the_backend_can_be_forced():
+    assert says(16, "(`torch.nn.attention.sdpa_kernel` forces one)", "one call, one kernel")
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, x = torch.randn(1, 2, 8, 4), torch.randn(4, 8)
+    fused = operators(lambda: F.scaled_dot_product_attention(q, q, q))
+    assert len(fused) == 1 and "flash" in fused[0] and len(operators(lambda: F.gelu(x))) == 1
+    with sdpa_kernel(SDPBackend.MATH):
+        written_out = operators(lambda: F.scaled_dot_product_attention(q, q, q))
+    assert written_out.count("bmm") == 2 and len(written_out) > 10
+    assert hasattr(torch.ops.aten, "_fused_rms_norm")  # F.rms_norm on a GPU
+    from torch.nn.attention.flex_attention import flex_attention
+
+    assert callable(flex_attention)
+
+
+def test_a_copy_that_is_longer_than_its_target_is_refused():
+    assert says(19, "PyTorch refuses a copy that is longer than its target")
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.zeros(4).copy_(torch.ones(6))
+
+
+def test_the_graph_functions_take_what_the_lesson_gives_them():
+    assert says(19, "(`pool=graph.pool()`)", "Three warm-up runs", "`torch.cuda.make_graphed_callables`")
+    assert "pool" in inspect.signature(torch.cuda.graph).parameters
+    assert {"pool", "replay", "capture_begin"} <= set(dir(torch.cuda.CUDAGraph))
+    warm_up = inspect.signature(torch.cuda.make_graphed_callables).parameters["num_warmup_iters"]
+    assert warm_up.default == 3
+
+
+def test_a_number_in_a_kernel_s_arguments_is_the_first_one_for_ever():
+    """As a trace shows: the number is in the graph, and a tensor is an input."""
+    assert says(19, "a kernel's argument, the first number for ever")
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    n = 3
+    traced = make_fx(lambda x: x + n + torch.full((1,), n))(torch.zeros(1))
+    n = 4
+    assert traced(torch.zeros(1)).item() == 3 + 3
