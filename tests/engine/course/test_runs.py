@@ -165,3 +165,37 @@ def test_the_file_in_the_repository_holds_summaries_of_these_kinds():
     assert set(kept) == {"band", "goal", "axis", "apart", "family", "seen", "refused"}
     assert set(kept["goal"]) == set(runs.GOALS)
     assert kept["band"]["step"]["all"]["runs"] > 400
+
+
+# -- the file in the repository is of today's engine ---------------------------------------------------------
+@pytest.fixture(scope="module")
+def again():
+    """What the published cases alone say today; the tables of measurements stay outside of the repository."""
+    found = Found()
+    runs.of_cases(found)
+    return runs.judged(found)
+
+
+@pytest.fixture(scope="module")
+def kept():
+    with bands.PLACE.open("rb") as file:
+        return tomllib.load(file)
+
+
+@pytest.mark.parametrize("what", ["memory", "latency", "throughput"])
+def test_what_the_published_cases_decide_alone_is_what_the_engine_says_today(what, again, kept):
+    """Where it is not, run ``make calibrate``, and look for the old figures in texts."""
+    assert kept["band"][what] == again["band"][what]
+    assert kept["goal"][what] == again["goal"][what]
+    assert kept["family"][what] == again["family"][what]
+
+
+def test_what_is_seen_of_serving_is_what_the_published_cases_hold(again, kept):
+    assert kept["seen"]["serving"] == again["seen"]["serving"]
+
+
+@pytest.mark.parametrize("what", ["step", "collective"])
+def test_families_that_are_published_cases_are_what_the_engine_says_today(what, again, kept):
+    """The other families are those of the tables, of which no row is kept."""
+    here = {name: kept["family"][what].get(name) for name in again["family"][what]}
+    assert here == again["family"][what]
