@@ -81,6 +81,8 @@ def _job(args: Namespace) -> Job:
         loss=args.loss,
         loss_chunks=args.loss_chunks,
         mtp=args.mtp,
+        saves_fp8=args.saves_fp8,
+        weighs_early=args.weighs_early,
     )
 
 
