@@ -32,7 +32,7 @@ from engine.launch.verdict import ILLEGAL, TOO_LARGE
 from engine.serving import deployment_commands
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
-from engine.step import own
+from engine.step import own, search
 from engine.step.layout import SOFTWARE, Job, Layout, Machine
 
 NOT_YET = 1  # exit status of ``puzzle --check`` where the answer is not right
@@ -119,15 +119,16 @@ def run_plan(args: Namespace) -> Result:
     plain = result["simplest"]
     simplest = {**plain["layout"], **plain, "total_bytes": plain["memory_bytes"]["total"]}
     simplest |= {"slower_by": plain["step_s"] / result["best"]["step_s"] - 1.0, "lost_by": "-"}
-    told = {key: result["best"][key] for key in ("band_s", "extrapolates")}
+    told = {key: result["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
+    above, above_simplest = search.headings(result["best"]["fits"], result["tied_splits"])
     text = [
         *report.lines(counts),
         "",
-        "The fastest, and the best of the other splits:",
+        above,
         *report.table(rows, columns),
         *report.lines(told),
         "",
-        f"The estimate cannot tell {result['tied_splits']} splits apart. The simplest of their layouts:",
+        above_simplest,
         *report.table([simplest], columns),
     ]
     plainly = [{key: value for key, value in row.items() if key != "layout"} for row in rows]

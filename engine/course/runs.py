@@ -217,8 +217,9 @@ def of_table(rows: list[dict[str, str]], found: Found) -> None:
         axes = {"precision": row["precision"]} | _axes(said)
         ratio = float(row["step_s"]) / said.step_s
         mfu = said.mfu() / ratio
-        more = dict(said=said, release=row["release"], told=bool(row["recompute"]))
-        found.runs.append(Run("step", _kind(said), row["family"], axes, ratio, False, mfu, **more))
+        told = bool(row["recompute"])
+        run = Run("step", _kind(said), row["family"], axes, ratio, False, mfu, said, row["release"], told)
+        found.runs.append(run)
 
 
 def of_collectives(folder: Path, found: Found) -> None:

@@ -307,6 +307,13 @@ class Estimate:
         return step_s * low, step_s * high
 
     @property
+    def memory_band_bytes(self) -> tuple[float, float]:
+        """An 80 % band of the fullest GPU's memory, from published readings that were not used for
+        fitting: the same for all GPUs, as there are some fifty of them."""
+        low, high = bands.band("memory")
+        return self.terms.total_bytes * low, self.terms.total_bytes * high
+
+    @property
     def extrapolates(self) -> tuple[str, ...]:
         """The arguments that lie outside all runs behind the band, by name; ``gpu`` where no run of its
         generation was measured, ``mfu`` where none reached as much."""
@@ -419,6 +426,7 @@ class Estimate:
             "hfu": self.hfu(),
             "mfu_non_causal": self.mfu(causal=False),
             "memory_bytes": self.memory_bytes,
+            "memory_band_bytes": list(self.memory_band_bytes),
             "fits": self.fits,
             "time_s": times,
             "binding": self.binding,
