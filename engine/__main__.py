@@ -82,6 +82,8 @@ def _job(args: Namespace) -> Job:
         loss=args.loss,
         loss_chunks=args.loss_chunks,
         mtp=args.mtp,
+        saves_fp8=args.saves_fp8,
+        weighs_early=args.weighs_early,
     )
 
 
@@ -141,15 +143,16 @@ def run_plan(args: Namespace) -> Result:
     plain = result["simplest"]
     simplest = {**plain["layout"], **plain, "total_bytes": plain["memory_bytes"]["total"]}
     simplest |= {"slower_by": plain["step_s"] / result["best"]["step_s"] - 1.0, "lost_by": "-"}
-    told = {key: result["best"][key] for key in ("band_s", "extrapolates")}
+    told = {key: result["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
+    above, above_simplest = search.headings(result["best"]["fits"], result["tied_splits"])
     text = [
         *report.lines(counts),
         "",
-        "The fastest, and the best of the other splits:",
+        above,
         *report.table(rows, columns),
         *report.lines(told),
         "",
-        f"The estimate cannot tell {result['tied_splits']} splits apart. The simplest of their layouts:",
+        above_simplest,
         *report.table([simplest], columns),
     ]
     if within != FREE:

@@ -49,7 +49,8 @@ def estimate(model: Model | str, machine: Machine | Gpu | str, job: Job, layout:
 
     The step time is the sum of everything that is not hidden behind other work: arithmetic, tensor, context
     and expert traffic, the pipeline bubble, exposed gradient traffic and the optimizer. Memory is that of the
-    fullest pipeline stage.
+    fullest pipeline stage. ``band_s`` and ``memory_band_bytes`` are 80 % bands of the two, from published
+    runs that fitted nothing; ``extrapolates`` names what none of them had.
 
     Leaves out failures, checkpoints, data loading, and stragglers. A layout that cannot be built is a
     ValueError that names the nearest ones that can.
@@ -78,9 +79,10 @@ def plan(
     loses by.
 
     Every legal tensor × pipeline × context × expert split is tried with every micro-batch, recomputation,
-    ZeRO stage and schedule; each result is the one that ``estimate`` gives. Where nothing fits, the layout
-    with the smallest memory is returned. ``within`` limits the search to what a framework can run, to fixed
-    or limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way to recompute.
+    ZeRO stage and schedule; each result is the one that ``estimate`` gives. Where nothing fits, those with
+    the smallest memory are returned, and ``tied`` is 0. ``within`` limits the search to what a framework can
+    run, to fixed or limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way
+    to recompute.
 
     Leaves out HSDP (``shard``), recomputation by module or of some layers only, pipeline chunks without a
     layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.

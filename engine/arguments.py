@@ -151,6 +151,17 @@ def _add_job(parser):
     )
     parser.add_argument("--mtp", type=int, default=0, help="modules of multi-token prediction (0)")
     parser.add_argument("--loss-chunks", type=int, default=8, help="chunks of a chunked loss (8)")
+    for flag, text in (
+        (
+            "saves-fp8",
+            "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
+        ),
+        (
+            "weighs-early",
+            "experts' outputs are weighted before the last product, and not kept (Megatron-Core)",
+        ),
+    ):
+        parser.add_argument(f"--{flag}", action="store_true", help=text)
     parser.add_argument(
         "--overlap-tensor",
         action="store_true",

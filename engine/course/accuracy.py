@@ -60,7 +60,7 @@ RUNS = (
     ("training steps, Hopper and A100, dense", "hopper and ampere dense", 0.07),
     ("training steps, Hopper and A100, experts", "hopper and ampere moe", 0.12),
     ("training steps, Blackwell", "blackwell", 0.12),
-    ("training steps, TPU and AMD", "tpu and amd", 0.15),
+    ("training steps, TPU", "tpu", 0.15),
     ("peak memory of training", "memory", 0.08),
     ("collectives in the estimate, from 1 MB", "collective from 1 MB", 0.10),
     ("collectives in the estimate, below 1 MB", "collective below 1 MB", 0.25),
@@ -144,6 +144,61 @@ def by_axis(fewest: int = 1) -> tuple[AxisError, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Regret:
+    """What the engine's choice of a layout would have cost, over the jobs of one source that were timed in
+    several layouts."""
+
+    family: str
+    jobs: int
+    layouts: int
+    mean: float  # measured time of the layout predicted fastest, over that of the fastest measured, minus 1
+    worst: float
+    spread: float  # the same of the worst choice, on average over the jobs
+    tied: int  # jobs whose fastest layout the engine calls a tie with its own choice
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "family": self.family,
+            "jobs": self.jobs,
+            "layouts": self.layouts,
+            "mean_regret_share": self.mean,
+            "worst_regret_share": self.worst,
+            "mean_spread_share": self.spread,
+            "best_in_tie": self.tied,
+        }
+
+
+def regret() -> tuple[Regret, ...]:
+    """Source by source, and first all of them together."""
+    return tuple(Regret(family, **entry) for family, entry in bands.runs()["regret"].items())
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Of how many runs that ran, and so fitted, the engine says that they fit."""
+
+    family: str
+    runs: int
+    fit: int
+    worst: float  # of all of them: the memory predicted, over the GPU's
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "family": self.family,
+            "runs": self.runs,
+            "judged_to_fit": self.fit,
+            "most_memory_share": self.worst,
+        }
+
+
+def ran() -> tuple[Ran, ...]:
+    """Source by source, and first all of them together."""
+    return tuple(Ran(family, **entry) for family, entry in bands.runs()["ran"].items())
+
+
 def families() -> tuple[AxisError, ...]:
     """Training steps by source."""
     return tuple(
@@ -164,6 +219,8 @@ def as_dict() -> dict:
         "coverage": [each.as_dict() for each in coverage()],
         "axes": [each.as_dict() for each in by_axis()],
         "families": [each.as_dict() for each in families()],
+        "regret": [each.as_dict() for each in regret()],
+        "ran": [each.as_dict() for each in ran()],
         "left_out": left_out(),
     }
 
@@ -180,6 +237,12 @@ def lines() -> list[str]:
         *report.table(said["axes"], ["runs_of", "axis", "runs", "mean_error", "signed_error"]),
         "",
         *report.table(said["families"], ["axis", "runs", "mean_error", "signed_error"]),
+        "",
+        "Regret: by how much the layout that the engine would have chosen was slower than the best measured:",
+        *report.table(said["regret"], list(said["regret"][0])),
+        "",
+        "Runs that ran, and so fitted:",
+        *report.table(said["ran"], list(said["ran"][0])),
         "",
         "Runs of which the engine had nothing to say:",
         *report.table(unseen, ["why", "runs"]),

@@ -13,7 +13,7 @@ import csv
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -27,6 +27,7 @@ from engine.calibration.fit.kinds import KINDS
 from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe
 from engine.course import validation
 from engine.mechanism import interconnect, memory
 from engine.step import layout
@@ -39,6 +40,8 @@ FOLDS = 5  # each run is checked against the band that the other four fifths mak
 COMMON = 5.0  # as many runs as the common band counts for in that of a class
 # The table's name for a number format, and the format of the matrix products in the engine
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-rowwise": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+# Whose software keeps products' inputs in the format of the product, and weights tokens inside the experts
+OF_NVIDIA = ("NVIDIA-NeMo/Megatron-Bridge",)
 COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
 AXES = ("precision", "tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
 
@@ -58,6 +61,11 @@ class Run:
     ratio: float  # measured over predicted
     fitted: bool = False
     mfu: float = 0.0  # of a step, as measured
+    said: Estimate | None = None  # of a step
+    release: str = ""  # of the software, where the table has it
+    told: bool = (
+        True  # whether its source says what it recomputed, without which its memory is anybody's guess
+    )
 
     @property
     def fold(self) -> int:
@@ -85,7 +93,7 @@ def read(folder: Path) -> list[dict[str, str]]:
         rows = list(csv.DictReader(file))
     asked = {"model", "gpu", "tp", "pp", "vp", "cp", "ep", "zero", "global_batch", "seq_tokens", "step_s"}
     asked |= {"recompute", "dispatcher", "tp_overlap", "a2a_overlap", "fused"}
-    asked |= {"mtp_layers", "pipeline_layout"}
+    asked |= {"mtp_layers", "pipeline_layout", "offload", "release", "source", "optimizer"}
     missing = sorted(asked - set(rows[0] if rows else ()))
     if missing:
         raise ValueError(f"{path}:1: the header must name {', '.join(missing)}")
@@ -127,6 +135,8 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         raise NotModelled(f"gpu {row['gpu']}")
     if row["precision"] not in PRECISIONS:
         raise NotModelled("precision not stated")
+    if "host" in row["offload"]:
+        raise NotModelled("offload of activations to the host")
     stages, chunks = int(row["pp"]), int(row["vp"] or 1)
     at = layout.machine(catalog.gpu(row["gpu"]), PRECISIONS[row["precision"]], int(row["nvlink_domain"]))
     job = Job(
@@ -139,6 +149,9 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         overlap_experts=row["a2a_overlap"] == "1",
         loss="fused" if "cross-entropy" in row["fused"] else "plain",
         mtp=int(row["mtp_layers"] or 0),
+        recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
+        saves_fp8=row["source"] in OF_NVIDIA and PRECISIONS[row["precision"]] == "fp8",
+        weighs_early=row["source"] in OF_NVIDIA,
     )
     interleaved = stages > 1 and chunks > 1
     model = model_of(row["model"])
@@ -174,6 +187,13 @@ def recomputed(words: str) -> str:
     return words or "none"
 
 
+def narrow_moments() -> Recipe:
+    """Mixed-precision Adam whose two moments take 2 bytes each."""
+    wide = catalog.recipe("bf16-adam")
+    name = f"{wide.name}, 16-bit moments"
+    return replace(wide, key="bf16-adam-narrow", name=name, momentum_bytes=2.0, variance_bytes=2.0)
+
+
 def ends(words: str, layers: int, stages: int) -> tuple[int, int]:
     """Layers of the first and the last stage, if they differ from the others; zeros for an even split.
     Chunks are dealt out in turn: a stage has every p-th of them."""
@@ -196,7 +216,10 @@ def of_table(rows: list[dict[str, str]], found: Found) -> None:
             continue
         axes = {"precision": row["precision"]} | _axes(said)
         ratio = float(row["step_s"]) / said.step_s
-        found.runs.append(Run("step", _kind(said), row["family"], axes, ratio, mfu=said.mfu() / ratio))
+        mfu = said.mfu() / ratio
+        told = bool(row["recompute"])
+        run = Run("step", _kind(said), row["family"], axes, ratio, False, mfu, said, row["release"], told)
+        found.runs.append(run)
 
 
 def of_collectives(folder: Path, found: Found) -> None:
@@ -253,7 +276,8 @@ def of_cases(found: Found) -> None:
                 axes = {"precision": said.at.precision} | _axes(said)
                 what, kind = ("step", _kind(said)) if row.quantity == "step_s" else ("memory", "all")
                 mfu = said.mfu() / ratio if what == "step" else 0.0
-                found.runs.append(Run(what, kind, row.group, axes, ratio, row.fitted, mfu))
+                timed = said if what == "step" else None
+                found.runs.append(Run(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
 
 
 def _collective(
@@ -305,6 +329,8 @@ def judged(found: Found) -> dict:
         "goal": _goals(fair),
         "axis": {kind: _by_axis(runs) for kind, runs in kinds.items()},
         "apart": {"layouts": _apart(steps)},
+        "regret": _regret(steps),
+        "ran": _ran([run for run in found.runs if run.said and run.told]),
         "family": {
             what: {
                 name: _summary(members) for name, members in _grouped(runs, lambda run: run.family).items()
@@ -358,7 +384,7 @@ GOALS = {
     "hopper and ampere dense": ("step", ("hopper dense", "ampere dense")),
     "hopper and ampere moe": ("step", ("hopper moe", "ampere moe")),
     "blackwell": ("step", ("blackwell dense", "blackwell moe")),
-    "tpu and amd": ("step", ("tpu dense", "tpu moe", "cdna dense", "cdna moe")),
+    "tpu": ("step", ("tpu dense", "tpu moe")),
     "memory": ("memory", ("all",)),
     "collective from 1 MB": ("collective", ("inside a node, from 1 MB", "across nodes, from 1 MB")),
     "collective below 1 MB": ("collective", ("inside a node, below 1 MB", "across nodes, below 1 MB")),
@@ -394,6 +420,68 @@ def _apart(runs: list[Run]) -> dict:
             middle = float(np.median([run.ratio for run in members]))
             ratios += [run.ratio / middle for run in members]
     return summary(ratios) if ratios else {}
+
+
+def _regret(runs: list[Run]) -> dict[str, dict]:
+    """Family → what the engine's choice would have cost, over the jobs that were timed in two or more
+    layouts: the measured time of the layout predicted fastest over that of the fastest measured, minus one.
+
+    Runs are one job if model, machine, GPUs, work and software, family and release are the same, so that the
+    layout alone differs. ``spread`` is the slowest measured over the fastest, minus one: the regret of the
+    worst choice. ``tied`` counts the jobs whose fastest layout the engine calls a tie with its own.
+    """
+    jobs: dict[tuple, dict[Layout, list[tuple[float, float]]]] = {}
+    for run in runs:
+        if said := run.said:
+            software = (run.family, run.release, run.axes["precision"], said.job)
+            job = (*software, said.model, said.at, said.layout.gpus)
+            times = jobs.setdefault(job, {}).setdefault(said.layout, [])
+            times.append((said.step_s, said.step_s * run.ratio))
+    judged: dict[str, list[tuple[float, float, bool, int]]] = {}
+    for job, layouts in jobs.items():
+        if len(layouts) > 1:
+            means = [tuple(np.mean(times, axis=0)) for times in layouts.values()]
+            chosen, best = min(means), min(means, key=lambda each: each[1])
+            spread = max(measured for _, measured in means) / best[1] - 1.0
+            tied = best[0] <= chosen[0] * _tie(runs)
+            judged.setdefault(job[0], []).append((chosen[1] / best[1] - 1.0, spread, tied, len(means)))
+    everything = [each for members in judged.values() for each in members]
+    groups = {"all": everything} if everything else {}
+    return {
+        name: dict(
+            jobs=len(members),
+            layouts=sum(each[3] for each in members),
+            mean=round(float(np.mean([each[0] for each in members])), 4),
+            worst=round(float(max(each[0] for each in members)), 4),
+            spread=round(float(np.mean([each[1] for each in members])), 4),
+            tied=sum(bool(each[2]) for each in members),
+        )
+        for name, members in (groups | dict(sorted(judged.items()))).items()
+    }
+
+
+def _tie(runs: list[Run]) -> float:
+    """``bands.tie`` from the runs at hand."""
+    apart = _apart(runs)
+    return apart["p90"] / apart["p10"]
+
+
+def _ran(runs: list[Run]) -> dict[str, dict]:
+    """Family → of how many runs that ran the engine says that they fit, and by how much the worst of the
+    others is over the memory that it counts on."""
+    full = {
+        name: [run.said.memory_bytes for run in members if run.said]
+        for name, members in ({"all": runs} | _grouped(runs, lambda run: run.family)).items()
+    }
+    return {
+        name: dict(
+            runs=len(members),
+            fit=sum(each["total"] <= each["capacity"] for each in members),
+            worst=round(max(each["total"] / each["capacity"] for each in members), 3),
+        )
+        for name, members in full.items()
+        if members
+    }
 
 
 def _seen(runs: list[Run]) -> dict[str, Any]:

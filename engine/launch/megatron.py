@@ -415,6 +415,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
         overlap_experts=bool(d.given("overlap_experts")),
         loss="fused" if fused else "plain",
         mtp=d.given("mtp") or 0,
+        saves_fp8=precision == "fp8",  # Transformer Engine's
     )
     d.given("overlap_gather")
     found = Layout(

@@ -139,38 +139,52 @@ class Kept(NamedTuple):
     shared: Real  # the inside of the shared experts
 
 
-def layer_values(model: Shape | models.Model, moe: bool) -> Kept:
+def layer_values(
+    model: Shape | models.Model, moe: bool, saves_fp8: bool = False, weighs_early: bool = False
+) -> Kept:
     """Bytes that one token leaves behind in one layer.
 
     Korthikanti et al. section 4.1, generalised: 2-byte inputs of both blocks and both norms, and 1-byte
     dropout masks, are kept whole (10h); queries, keys, values, the attention's output and the inside of the
     MLP are split (24h). Experts: a token's routed copies (in and out, 2h bytes each) and the inside of the
     top_k experts and the shared ones.
+
+    With ``saves_fp8`` a product keeps its input in 8 bits, as the backward pass multiplies it again in 8
+    bits (Transformer Engine: ``inputmat.update_usage(rowwise_usage=False)`` before it is saved). What
+    others need stays in 16: the inputs of norms and activation functions, the attention's operands and
+    output, the router's input. Leaves out the scales of blocks (3 % more). With ``weighs_early`` a token's
+    weight for an expert multiplies inside the activation function (Megatron-Core's ``weighted_swiglu``),
+    so that what the expert puts out is not needed again.
     """
     query, value_dim = _query_and_value_dims(model)
     keys = ops.where(model.kv_lora > 0, model.heads, model.kv_heads)
-    inner = (
-        4 + 2 * model.gated
-    )  # bytes per unit of MLP width: into and out of GeLU; gate, up and their product
-    routed = model.top_k * model.expert_ffn
+    saved = 1 if saves_fp8 else 2  # bytes of a product's input
+    again = 1 if saves_fp8 else 0  # … of one that something else keeps in 16 bits
+    inner = 2 + 2 * model.gated + saved  # bytes per unit of MLP width: into and out of GeLU; gate, up and
+    routed = model.top_k * model.expert_ffn  # their product
+    copies = saved if weighs_early else saved + 2  # of a token at its experts: in, and out
+    router = again if moe else 0  # the router's input stays in 16 bits
+    shared = model.shared_experts * inner * model.shared_ffn
     return Kept(
         (4 + 2 * model.dropout) * model.hidden,
-        4 * model.hidden,
+        (2 * saved + router) * model.hidden,
         2 * (model.heads * query + keys * (query + value_dim)),
-        2 * model.heads * value_dim,
-        (inner - 2) * routed + model.top_k * 4 * model.hidden if moe else inner * model.ffn,
-        2 * routed if moe else 0,
-        model.shared_experts * inner * model.shared_ffn if moe else 0,
+        (2 + again) * model.heads * value_dim,
+        (inner - saved) * routed + model.top_k * copies * model.hidden if moe else inner * model.ffn,
+        saved * routed if moe else 0,
+        shared + ops.where(model.shared_experts > 0, again * model.hidden, 0) if moe else 0,
     )
 
 
-def layer_parts(model: Shape | models.Model, moe: bool) -> tuple[Real, Real, Real]:
+def layer_parts(
+    model: Shape | models.Model, moe: bool, saves_fp8: bool = False, weighs_early: bool = False
+) -> tuple[Real, Real, Real]:
     """``layer_values`` in three parts: kept whole by every tensor-parallel rank; attention's; the MLP's. The
     last two are split. A Shape has them at hand."""
     known = getattr(model, "kept_values", None)
-    if known:
+    if known and not (saves_fp8 or weighs_early):
         return known[moe]
-    kept = layer_values(model, moe)
+    kept = layer_values(model, moe, saves_fp8, weighs_early)
     return (kept.inputs + kept.norms, kept.projected + kept.attended, kept.mlp + kept.activated + kept.shared)
 
 
@@ -182,6 +196,8 @@ def dropped_per_token(
     flash: Real,
     moe: bool,
     modules: tuple[str, ...],
+    saves_fp8: bool = False,
+    weighs_early: bool = False,
 ) -> Real:
     """Bytes of ``kept_per_token`` that recomputing these MODULES saves, in one layer of either kind.
 
@@ -195,7 +211,7 @@ def dropped_per_token(
     if not check.is_trusted():
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 1, flash=flash)
-    kept = layer_values(model, moe)
+    kept = layer_values(model, moe, saves_fp8, weighs_early)
     latents = 2 * (model.q_lora + model.kv_lora + model.rope_dim)
     whole = kept.norms if "layernorm" in modules else 0
     split = 0
@@ -267,6 +283,8 @@ def kept_per_token(
     recompute: Real,
     flash: Real,
     moe: bool,
+    saves_fp8: bool = False,
+    weighs_early: bool = False,
 ) -> Real:
     """Bytes that one token leaves behind in one layer; ``ranks_of_whole`` divides the tensors that plain
     tensor parallelism does not split."""
@@ -274,7 +292,7 @@ def kept_per_token(
         check.whole(seq=seq, tensor=tensor, ranks_of_whole=ranks_of_whole)
         check.between(0, 3, recompute=recompute)
         check.between(0, 1, flash=flash)
-    whole, attention, mlp = layer_parts(model, moe)
+    whole, attention, mlp = layer_parts(model, moe, saves_fp8, weighs_early)
     scores = _score_bytes(model, seq, recompute, flash)
     kept = whole / ranks_of_whole + (attention + mlp + scores) / tensor
     return ops.where(recompute == FULL, 2 * model.hidden / ranks_of_whole, kept)

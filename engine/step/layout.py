@@ -55,8 +55,10 @@ class Job:
     (16, bf16 with Adam, unless given). The switches describe today's software; turn them off to model older
     software. ``imbalance`` is the fullest expert rank's load over the mean. ``loss`` is how the cross entropy
     is computed: "plain" briefly keeps 10 bytes for every logit, "chunked" for one in ``loss_chunks`` of them,
-    "fused" 2 bytes for every logit. ``mtp`` multi-token prediction modules add a layer, a projection and a
-    loss each.
+    "fused" 2 bytes for every logit. ``saves_fp8`` says that products keep their inputs in 8 bits for the
+    backward pass (Transformer Engine in fp8), ``weighs_early`` that an expert's output is weighted before its
+    last product and so not kept (Megatron-Core). ``mtp`` multi-token prediction modules add a layer, a
+    projection and a loss each.
 
     >>> recipe = engine.recipe("fp8-lm")
     >>> job = engine.Job(global_batch=1024, seq=8192, recipe=recipe)
@@ -78,6 +80,8 @@ class Job:
     loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place
     loss_chunks: int = 8  # chunks of a chunked loss
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
+    saves_fp8: bool = False  # products keep their inputs in 8 bits for the backward pass
+    weighs_early: bool = False  # experts' outputs are weighted before the last product, and so not kept
     kernels: str = "library"  # or "compiled" or "eager", as PyTorch runs a model by itself
 
     def __post_init__(self) -> None:
@@ -303,6 +307,13 @@ class Estimate:
         return step_s * low, step_s * high
 
     @property
+    def memory_band_bytes(self) -> tuple[float, float]:
+        """An 80 % band of the fullest GPU's memory, from published readings that were not used for
+        fitting: the same for all GPUs, as there are some fifty of them."""
+        low, high = bands.band("memory")
+        return self.terms.total_bytes * low, self.terms.total_bytes * high
+
+    @property
     def extrapolates(self) -> tuple[str, ...]:
         """The arguments that lie outside all runs behind the band, by name; ``gpu`` where no run of its
         generation was measured, ``mfu`` where none reached as much."""
@@ -415,6 +426,7 @@ class Estimate:
             "hfu": self.hfu(),
             "mfu_non_causal": self.mfu(causal=False),
             "memory_bytes": self.memory_bytes,
+            "memory_band_bytes": list(self.memory_band_bytes),
             "fits": self.fits,
             "time_s": times,
             "binding": self.binding,

@@ -93,7 +93,8 @@ class Schedules(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The winner, the best layout of every other split in order, and the size of the search."""
+    """The winner, the best layout of every other split in order, and the size of the search. Where nothing
+    fits, the layouts that come closest to it, by their memory: then nothing is tied."""
 
     best: Estimate
     runners_up: tuple[Estimate, ...]
@@ -102,7 +103,7 @@ class Plan:
     seconds: float
     free_s: float = math.nan  # the fastest step of all, whether it fits or not
     simplest: Estimate | None = None  # of the layouts that the estimate cannot tell from the fastest
-    tied: int = 1  # splits whose bands overlap that of the fastest
+    tied: int = 1  # splits whose bands overlap that of the fastest; 0 where nothing fits
 
     def as_dict(self) -> dict:
         """The plan as the command line prints it with --json."""
@@ -141,13 +142,14 @@ def plainer(e: Estimate) -> list[Estimate]:
 
 
 def lost_by(best: Estimate, other: Estimate) -> dict:
-    """The term on which the other layout loses most, and by how much; memory if it does not fit."""
+    """The term on which the other layout loses most, and by how much; memory if it does not fit. Where not
+    even the best fits, their times say nothing: ``slower_by`` is None."""
     more = by_cause(best, other)
     term = max(more, key=lambda name: more[name])
     if not other.fits:
         term = "memory"
     return {
-        "slower_by": other.step_s / best.step_s - 1.0,
+        "slower_by": other.step_s / best.step_s - 1.0 if best.fits else None,
         "lost_by": term,
         "lost_s": max(0.0, more.get(term, 0.0)),
     }
@@ -157,6 +159,15 @@ def by_cause(ours: Estimate, theirs: Estimate) -> dict[str, float]:
     """How many seconds longer each term of their step is than of ours; below zero where it is shorter. They
     add up to the difference of the steps."""
     return {name: theirs.time_s[name] - seconds for name, seconds in ours.time_s.items()}
+
+
+def headings(fits: bool, tied: int) -> tuple[str, str]:
+    """What stands above the table of a plan, and above its simplest layout."""
+    if not fits:
+        return "Nothing fits. What comes closest, split by split:", "The closest:"
+    close = f"The estimate cannot tell {tied} splits apart. The simplest of their layouts:"
+    alone = "No other split is within the estimate's error of the fastest. Its simplest layout:"
+    return "The fastest, and the best of the other splits:", close if tied > 1 else alone
 
 
 def splits(model: Model, job: Job, gpus: int) -> list[Split]:
@@ -510,12 +521,5 @@ def plan(
     ]
     simplest = min(tied, key=effort, default=first)
     return Plan(
-        first,
-        tuple(others),
-        tally.layouts,
-        tally.fitting,
-        elapsed_s,
-        contest.free_s,
-        simplest,
-        max(1, len(close)),
+        first, tuple(others), tally.layouts, tally.fitting, elapsed_s, contest.free_s, simplest, len(close)
     )

@@ -544,16 +544,23 @@ def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real,
     kept = 0.0
     for moe, share in ((False, 1.0 - shape.moe_share), (True, shape.moe_share)):
         if not ops.is_zero(share):
-            kept = kept + share * memory.kept_per_token(
-                shape, a.seq, a.tp, whole_ranks, recompute, job.flash, moe
+            stored = memory.kept_per_token(
+                shape, a.seq, a.tp, whole_ranks, recompute, job.flash, moe, job.saves_fp8, job.weighs_early
             )
+            kept = kept + share * stored
             if a.modules:
-                kept = kept - ops.where(
-                    recompute == memory.BY_MODULE,
-                    share
-                    * memory.dropped_per_token(shape, a.seq, a.tp, whole_ranks, job.flash, moe, a.modules),
-                    0.0,
+                dropped = memory.dropped_per_token(
+                    shape,
+                    a.seq,
+                    a.tp,
+                    whole_ranks,
+                    job.flash,
+                    moe,
+                    a.modules,
+                    job.saves_fp8,
+                    job.weighs_early,
                 )
+                kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
     return kept * tokens
 
 

@@ -17,7 +17,7 @@ ROW = dict(
     nvlink_domain="8", precision="bf16", tp="2", pp="2", vp="4", cp="1", ep="1", etp="", zero="1",
     micro_batch="1", global_batch="128", seq_tokens="8192", recompute="none", grad_overlap="1",
     step_s="2.0", note="", dispatcher="", tp_overlap="", a2a_overlap="", fused="", mtp_layers="",
-    pipeline_layout="",
+    pipeline_layout="", offload="none", release="1.0", source="somebody/something", optimizer="adam",
 )  # fmt: skip
 
 
@@ -92,6 +92,8 @@ def test_a_stage_holds_every_pth_of_the_chunks_that_a_layout_lists():
         (dict(precision=""), "precision not stated"),
         (dict(step_s=""), "not stated"),
         (dict(tp="7"), "layout: tp"),
+        (dict(offload="host: decoder_layer_input"), "offload of activations to the host"),
+        (dict(offload="activations to host: fused_group_mlp"), "offload of activations to the host"),
         (dict(recompute="selective per op"), "recompute selective per op"),
     ],
 )
@@ -162,6 +164,115 @@ def test_errors_that_cancel_in_the_mean_are_seen_by_axis():
 def test_the_file_in_the_repository_holds_summaries_of_these_kinds():
     with bands.PLACE.open("rb") as file:
         kept = tomllib.load(file)
-    assert set(kept) == {"band", "goal", "axis", "apart", "family", "seen", "refused"}
+    assert set(kept) == {
+        "band", "goal", "axis", "apart", "regret", "ran", "family", "seen", "refused"
+    }  # fmt: skip
     assert set(kept["goal"]) == set(runs.GOALS)
     assert kept["band"]["step"]["all"]["runs"] > 400
+
+
+def test_pages_of_memory_on_the_gpu_are_no_offload():
+    assert runs.estimate_of(ROW | dict(offload="paged stash")) == runs.estimate_of(ROW)
+
+
+def test_what_nvidias_software_keeps_is_taken_from_the_source_and_the_format():
+    row = ROW | dict(source="NVIDIA-NeMo/Megatron-Bridge")
+    wide, narrow = runs.estimate_of(row).job, runs.estimate_of(row | dict(precision="mxfp8")).job
+    assert (wide.saves_fp8, wide.weighs_early, narrow.saves_fp8) == (False, True, True)
+    assert not runs.estimate_of(ROW | dict(precision="fp8")).job.saves_fp8
+    small = runs.estimate_of(row | dict(optimizer="adam (moments bfloat16)")).job.recipe
+    assert small is not None and small.optimizer_bytes == 8.0
+
+
+# -- regret --------------------------------------------------------------------------------------------------
+def timed(measured, **change):
+    """A run of one layout that took so many seconds."""
+    row = ROW | change
+    said = runs.estimate_of(row)
+    axes = {"precision": row["precision"]} | runs._axes(said)
+    kind = runs._kind(said)
+    return Run("step", kind, row["family"], axes, measured / said.step_s, said=said, release=row["release"])
+
+
+def test_regret_is_what_the_engines_choice_took_more_than_the_best():
+    layouts = [dict(tp="2", pp="1", vp="1"), dict(tp="4", pp="1", vp="1"), dict(tp="8", pp="1", vp="1")]
+    predicted = [runs.estimate_of(ROW | each).step_s for each in layouts]
+    assert predicted == sorted(predicted)
+    jobs = [timed(seconds, **each) for seconds, each in zip((2.2, 2.0, 3.0), layouts)]
+    said = runs._regret(jobs)
+    assert said["all"] == said["A family"]
+    assert (said["all"]["jobs"], said["all"]["layouts"]) == (1, 3)
+    assert said["all"]["mean"] == said["all"]["worst"] == pytest.approx(0.1)
+    assert said["all"]["spread"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("tie, tied", [(1.01, 0), (10.0, 1)])
+def test_the_best_is_in_the_tie_only_where_the_engine_puts_it_close(monkeypatch, tie, tied):
+    monkeypatch.setattr(runs, "_tie", lambda of: tie)
+    jobs = [timed(2.0, tp="2", pp="1", vp="1"), timed(1.9, tp="8", pp="1", vp="1")]
+    assert jobs[1].said.step_s > 1.05 * jobs[0].said.step_s
+    assert runs._regret(jobs)["all"]["tied"] == tied
+
+
+@pytest.mark.parametrize(
+    "change",
+    [dict(model="llama3-70b"), dict(gpus="128"), dict(global_batch="256"), dict(seq_tokens="4096"),
+     dict(precision="fp8"), dict(release="2.0"), dict(family="another"), dict(tp_overlap="1"),
+     dict(gpu="a100-80")],
+)  # fmt: skip
+def test_what_differs_in_more_than_the_layout_is_another_job(change):
+    assert runs._regret([timed(2.0, tp="2"), timed(2.5, **({"tp": "4"} | change))]) == {}
+
+
+def test_a_layout_that_was_timed_twice_counts_once_with_its_mean():
+    assert runs._regret([timed(2.0), timed(2.4)]) == {}
+    said = runs._regret([timed(2.0, tp="4"), timed(2.4, tp="4"), timed(2.0, tp="2"), timed(2.0, tp="2")])
+    assert said["all"]["layouts"] == 2 and said["all"]["spread"] == pytest.approx(0.1)
+
+
+# -- runs that ran -------------------------------------------------------------------------------------------
+def test_runs_that_ran_are_counted_by_what_the_engine_says_of_their_memory():
+    found = Found()
+    full = ROW | dict(model="llama3-70b", tp="1", pp="1", vp="1", gpus="8", family="too large")
+    unsaid = ROW | dict(recompute="", family="unsaid")
+    runs.of_table([ROW, ROW, full, unsaid], found)
+    said = runs.judged(found)["ran"]
+    assert (said["A family"]["runs"], said["A family"]["fit"]) == (2, 2) and said["A family"]["worst"] < 1.0
+    assert (said["too large"]["runs"], said["too large"]["fit"]) == (1, 0) and said["too large"][
+        "worst"
+    ] > 1.0
+    assert "unsaid" not in said and said["all"]["runs"] == 3
+
+
+# -- the file in the repository is of today's engine ---------------------------------------------------------
+@pytest.fixture(scope="module")
+def again():
+    """What the published cases alone say today; the tables of measurements stay outside of the repository."""
+    found = Found()
+    runs.of_cases(found)
+    return runs.judged(found)
+
+
+@pytest.fixture(scope="module")
+def kept():
+    with bands.PLACE.open("rb") as file:
+        return tomllib.load(file)
+
+
+@pytest.mark.parametrize("what", ["memory", "latency", "throughput"])
+def test_what_the_published_cases_decide_alone_is_what_the_engine_says_today(what, again, kept):
+    """Where it is not, run ``make calibrate``, and look for the old figures in texts."""
+    assert kept["band"][what] == again["band"][what]
+    assert kept["goal"][what] == again["goal"][what]
+    assert kept["family"][what] == again["family"][what]
+
+
+def test_what_is_seen_of_serving_is_what_the_published_cases_hold(again, kept):
+    assert kept["seen"]["serving"] == again["seen"]["serving"]
+
+
+@pytest.mark.parametrize("what", ["step", "collective"])
+def test_families_that_are_published_cases_are_what_the_engine_says_today(what, again, kept):
+    """The other families are those of the tables, of which no row is kept."""
+    here = {name: kept["family"][what].get(name) for name in again["family"][what]}
+    assert here == again["family"][what]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engine
 from engine import catalog
 from engine.catalog import models
 from engine.mechanism import memory
@@ -433,3 +434,48 @@ def test_eight_nodes_of_eight_h100s_hold_5_12_tb():
     assert memory.cluster_bytes(catalog.gpu("h100-sxm"), 64) == 5.12e12
     with pytest.raises(ValueError, match="gpus"):
         memory.cluster_bytes(catalog.gpu("h100-sxm"), 0.5)
+
+
+# -- what is kept in 8 bits, and what is not kept ------------------------------------------------------------
+def test_products_that_keep_their_inputs_in_8_bits_halve_them_and_nothing_else():
+    """A dense layer of Llama 3.1 405B, by hand: outputs of two norms and of the activation function take a
+    byte less each, the attention's output, which the attention keeps in 16 bits, gets a copy in 8."""
+    llama = catalog.model("llama3.1-405b")
+    hidden, ffn = 16384, 53248
+    wide, narrow = (sum(memory.layer_values(llama, False, saves)) for saves in (False, True))
+    assert wide == 8 * hidden + 2 * (hidden + 2 * 8 * 128) + 2 * hidden + 6 * ffn
+    assert wide - narrow == 2 * hidden - hidden + ffn
+
+
+def test_experts_in_8_bits_with_weights_taken_early_keep_a_quarter_of_their_copies():
+    deepseek = catalog.model("deepseek-v3")
+    hidden, rows, shared = 7168, 8 * 2048, 2048
+    kept = memory.layer_values(deepseek, True, True, True)
+    assert kept.mlp == 4 * rows + 8 * hidden  # one byte for each of a token's eight copies
+    assert memory.layer_values(deepseek, True).mlp == 4 * rows + 8 * 4 * hidden
+    assert kept.activated == rows and kept.norms == 3 * hidden  # the router's input stays in 16 bits
+    assert kept.shared == 5 * shared + hidden
+
+
+def test_the_switches_change_memory_and_no_time():
+    at = engine.Machine.of("gb200", "fp8")
+    layout = engine.Layout(256, tp=4, pp=16, schedule="interleaved", interleave=4)
+    plain = engine.estimate("llama3.1-405b", at, engine.Job(1536, 8192, loss="fused"), layout)
+    narrow = engine.estimate(
+        "llama3.1-405b", at, engine.Job(1536, 8192, loss="fused", saves_fp8=True), layout
+    )
+    assert narrow.step_s == plain.step_s
+    assert 0.84 < narrow.memory_bytes["activations"] / plain.memory_bytes["activations"] < 0.88
+    assert narrow.fits and not plain.fits  # as NVIDIA ran it, see [ran] of calibration/runs.toml
+
+
+def test_recomputed_modules_drop_what_was_kept():
+    deepseek = catalog.model("deepseek-v3")
+    for modules, part in (
+        (("layernorm",), "norms"),
+        (("moe_act",), "activated"),
+        (("shared_experts",), "shared"),
+    ):
+        kept = memory.layer_values(deepseek, True, True, True)
+        dropped = memory.dropped_per_token(deepseek, 4096, 1, 1, 1, True, modules, True, True)
+        assert dropped == getattr(kept, part)

@@ -25,6 +25,32 @@ def test_the_band_is_the_estimate_times_what_was_found_on_runs_of_its_generation
     assert moe.band_s[1] / moe.step_s == bands.runs()["band"]["step"]["hopper moe"]["high"]
 
 
+def test_the_memory_has_a_band_of_its_own():
+    said = step()
+    entry = bands.runs()["band"]["memory"]["all"]
+    total = said.memory_bytes["total"]
+    assert said.memory_band_bytes == (total * entry["low"], total * entry["high"])
+    assert entry["low"] < 1.0 < entry["high"]
+    assert said.as_dict()["memory_band_bytes"] == list(said.memory_band_bytes)
+
+
+def test_where_nothing_fits_nothing_is_tied_and_no_time_is_compared():
+    at = engine.Machine.of("rtx4090")
+    plan = engine.plan("llama3-70b", at, engine.Job(64, 4096), 8)
+    assert not plan.best.fits and plan.tied == 0 and plan.simplest == plan.best
+    held = [plan.best.memory_bytes["total"], *(other.memory_bytes["total"] for other in plan.runners_up)]
+    assert held == sorted(held)
+    for other in plan.as_dict()["runners_up"]:
+        assert (other["slower_by"], other["lost_by"], other["lost_s"]) == (None, "memory", 0.0)
+    above, closest = search.headings(plan.best.fits, plan.tied)
+    assert "Nothing fits" in above and "cannot tell" not in closest
+
+
+def test_one_split_is_not_told_apart_from_itself():
+    assert "cannot tell" not in search.headings(True, 1)[1]
+    assert "cannot tell 7 splits" in search.headings(True, 7)[1]
+
+
 def test_a_generation_with_too_few_runs_has_the_band_of_all():
     said = step(gpu="mi300x")
     everything = bands.runs()["band"]["step"]["all"]
