@@ -34,7 +34,7 @@ HOPELESS = 0.1  # of useful time at best: no advice on intervals is worth giving
 MUCH = 0.1  # of the time: a loss worth a sentence
 NEAR_NAMES = 45 * MINUTE  # up to there a label on its left may meet the bands' names
 NEAR_LEFT = 5 * MINUTE  # up to there a label has no room on its left, on a phone
-THIN = 0.06  # a band in which its name has no room
+THIN, UNSEEN = 0.06, 0.002  # bands in which a name has no room, and that nobody sees
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
 EVERY = ("gpus", "checkpoint_s", "interval_s", "restart_s", "per_gpu_year")
 CLOCK = ("gpus", "per_gpu_year")
@@ -170,6 +170,13 @@ class Goodput(Widget):
             "align": ["left", "left", "right", "right"],
             "name": [choose(thick[i] > THIN, NAMES[i], "") for i in range(4)],
         }
+
+    @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
+    def thin(self):
+        """The name of the uppermost band where it has no room in it, above it."""
+        back = self.shares(NAMED_AT[3])[3]
+        seen = (back <= THIN) & (back > UNSEEN)
+        return {"x": LONGEST, "text": choose(seen, f"on top: {NAMES[3]}, {show(back, 'percent', 2)}", "")}
 
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
     def best(self):
@@ -320,6 +327,8 @@ class Goodput(Widget):
         fig.stops(p, sources["stops"])
         self.rail(p, sources)  # its lines pass behind the labels
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
+        above = {"text_align": "right", "x_offset": -8, "y_offset": -11} | fig.ON_PANEL | fig.LABEL
+        p.text("x", 1.0, text="text", source=sources["thin"], **above)
         p.segment(
             "x",
             0,

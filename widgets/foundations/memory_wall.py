@@ -10,7 +10,7 @@ from engine.mechanism import budget, memory
 from widgets.kit.compiler.symbols import over
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, select, show
+from widgets.kit.text import choose, select, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 ROWS = {
@@ -245,7 +245,7 @@ class MemoryWall(Widget):
 
     @part(*EVERY)
     def wall(self):
-        hbm, name = self.gpu.hbm_bytes, f"{self.gpu.name}, {show(self.gpu.hbm_bytes, 'bytes')}"
+        hbm, name = self.gpu.hbm_bytes, f"{self.gpu.name}, {sold(self.gpu.hbm_bytes)}"
         far = hbm > self.view_bytes() * 0.5
         return {"hbm": hbm, "label_before": choose(far, name, ""), "label_after": choose(far, "", name)}
 
@@ -331,7 +331,7 @@ class MemoryWall(Widget):
     def over_the_wall(self):
         cure = self.cure()
         return self.is_over(), (
-            f"This is the memory wall: {self.total()} on a GPU of {show(self.gpu.hbm_bytes, 'bytes')}, "
+            f"This is the memory wall: {self.total()} on a GPU of {sold(self.gpu.hbm_bytes)}, "
             "passed first by "
             f"{self.name_of_first()}; what is too large is the {self.slider()}. First response: "
             f"{choose(cure < 0, self.beyond_one_change(), select(np.maximum(cure, 0), CURES))}."
@@ -343,7 +343,7 @@ class MemoryWall(Widget):
         return ~self.is_over() & (without > self.gpu.hbm_bytes), (
             f"You found it: without checkpointing this takes {show(without, 'bytes')} and hits the wall; "
             "with it, "
-            f"{self.total()} fits in {show(self.gpu.hbm_bytes, 'bytes')}."
+            f"{self.total()} fits in {sold(self.gpu.hbm_bytes)}."
         )
 
     def summary(self):

@@ -10,7 +10,7 @@ from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import panels
 from widgets.kit.guide import Light
-from widgets.kit.text import choose, counted, show
+from widgets.kit.text import choose, counted, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 SCHEDULES = {key: (plan.name, plan) for key, plan in pipeline.SCHEDULES.items()}
@@ -36,7 +36,7 @@ THIN = fig.ON_PANEL | {"background_fill_alpha": 0.6}  # over thin curves, which 
 OPAQUE = fig.ON_PANEL | {"background_fill_alpha": 1.0}  # a label over a hatch
 MAPS = ["schedule", "chunks", "ratio", "weight_share"]
 HELD = ["schedule", "chunks", "activation_bytes"]
-NAMES = [f"p = {STAGES[0]}", *map(str, STAGES[1:])]
+NAMES = [f"{count} stages" for count in STAGES]
 OTHERS = [f"p{count}" for count in STAGES]  # a column for each curve
 
 
@@ -272,7 +272,7 @@ class BubbleMap(Widget):
         return {
             "y": at,
             "top": self.highest(),
-            "text": f"{self.gpu.name}: {show(self.gpu.hbm_bytes, 'bytes')}",
+            "text": f"{self.gpu.name}: {sold(self.gpu.hbm_bytes)}",
             "title": f"idle share of a step, {self.schedule.name}",
             "narrow": f"idle share by stages, {self.schedule.name}",
         }
@@ -374,7 +374,7 @@ class BubbleMap(Widget):
         return self.over(), (
             f"You found a schedule that pays for its bubble in memory: {self.schedule.name} holds "
             f"{show(held, 'bytes')} of activations on "
-            f"the first stage, and one {self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. First "
+            f"the first stage, and one {self.gpu.name} has {sold(self.gpu.hbm_bytes)}. First "
             "response: 1F1B "
             f"or ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; else "
             "recompute "
