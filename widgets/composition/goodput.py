@@ -176,7 +176,12 @@ class Goodput(Widget):
         """The name of the uppermost band where it has no room in it, above it."""
         back = self.shares(NAMED_AT[3])[3]
         seen = (back <= THIN) & (back > UNSEEN)
-        return {"x": LONGEST, "text": choose(seen, f"on top: {NAMES[3]}, {show(back, 'percent', 2)}", "")}
+        name = f"on top: {NAMES[3]}"
+        return {
+            "x": LONGEST,
+            "text": choose(seen, f"{name}, {show(back, 'percent', 2)}", ""),
+            "short": choose(seen, name, ""),
+        }
 
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
     def best(self):
@@ -328,7 +333,8 @@ class Goodput(Widget):
         self.rail(p, sources)  # its lines pass behind the labels
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
         above = {"text_align": "right", "x_offset": -8, "y_offset": -11} | fig.ON_PANEL | fig.LABEL
-        p.text("x", 1.0, text="text", source=sources["thin"], **above)
+        for width, text in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text("x", 1.0, text=text, source=sources["thin"], **above))
         p.segment(
             "x",
             0,

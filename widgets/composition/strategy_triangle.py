@@ -377,7 +377,9 @@ class StrategyTriangle(Widget):
     @part("gpu", shown=False)
     def capacity(self):
         capacity = memory.capacity_bytes(self.gpu.gpu)
-        return on_both(lambda width: {"x": across(COLUMNS[0], 1.0, width)}) | {
+        return {
+            "wide_x": across(COLUMNS[0], 1.0, "wide"),
+            "narrow_x": COLUMNS[0],
             "wide_name": usable(capacity, self.gpu.gpu.hbm_bytes),
             "narrow_name": usable(capacity),
         }
@@ -430,11 +432,12 @@ class StrategyTriangle(Widget):
         line |= {"source": sources["rules"]}
         full = [across(left, 1.0, width) for left in COLUMNS[1:]]
         centred = {"text_align": "center"} | fig.LABEL
+        of_hbm = centred if width == "wide" else fig.LABEL  # which has no room left of its bars on a phone
         return [
             p.segment(**line, view=fig.of_rows(beginnings), line_color=fig.COLOR["axis"]),
             p.segment(**line, view=fig.of_rows(ends), line_color=fig.COLOR["ink"], line_width=1.5),
             p.text(full, [-0.4] * 2, text=["100 %"] * 2, **centred),
-            p.text(f"{width}_x", -0.4, text=f"{width}_name", source=sources["capacity"], **centred),
+            p.text(f"{width}_x", -0.4, text=f"{width}_name", source=sources["capacity"], **of_hbm),
         ]
 
     def draw_rows(self, p, sources, width):

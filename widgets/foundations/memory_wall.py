@@ -245,9 +245,15 @@ class MemoryWall(Widget):
 
     @part(*EVERY)
     def wall(self):
-        hbm, name = self.gpu.hbm_bytes, f"{self.gpu.name}, {sold(self.gpu.hbm_bytes)}"
-        far = hbm > self.view_bytes() * 0.5
-        return {"hbm": hbm, "label_before": choose(far, name, ""), "label_after": choose(far, "", name)}
+        hbm, short = self.gpu.hbm_bytes, sold(self.gpu.hbm_bytes)
+        far, name = hbm > self.view_bytes() * 0.5, f"{self.gpu.name}, {short}"
+        return {
+            "hbm": hbm,
+            "align": choose(far, "right", "left"),
+            "shift": np.where(far, 4.0, 1.0),
+            "name": name,
+            "short": short,
+        }
 
     def ranges(self):
         return {"x": [0.0, self.view_bytes()]}
@@ -278,8 +284,9 @@ class MemoryWall(Widget):
             p.segment(
                 "hbm", low, "hbm", high, source=wall, line_color=color["ink"], line_width=2, line_dash=[6, 4]
             )
-        p.text("hbm", 13.2, text="label_before", source=wall, text_align="right", x_offset=4, **fig.BOLD)
-        p.text("hbm", 13.2, text="label_after", source=wall, x_offset=1, **fig.BOLD)
+        aside = {"text_align": "align", "x_offset": "shift", "source": wall} | fig.BOLD
+        for width, name in (("wide", "name"), ("narrow", "short")):
+            fig.only(width, p.text("hbm", 13.2, text=name, **aside))
         return p
 
     # -- the words -------------------------------------------------------------------------------------------

@@ -298,7 +298,7 @@ class AlltoallCost(Widget):
         )
         p.segment("x", FLOOR, "x", 1, source=edge, line_color=color["ink"], line_dash=[6, 4], **fixed)
         named = {"text": "text", "text_align": "align", "x_offset": "shift", "source": edge}
-        p.text("x", 0.82, **named, **fixed, **fig.LABEL | fig.OVER_LINES)
+        p.text("x", 0.76, **named, **fixed, **fig.LABEL | fig.OVER_LINES)
         p.segment(-0.005, 0, 1.005, 0, line_color=color["axis"])
         p.quad(
             left="work_left",

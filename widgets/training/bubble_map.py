@@ -22,7 +22,7 @@ CURVE = np.geomspace(
 SMALL, STARVED = 0.05, 0.45
 GONE = 1e-6  # micro-batches: far left of the axis
 FOUR = 4  # micro-batches for each stage: the rule of thumb
-X_RANGE, Y_RANGE = (0.54, 720), (-0.7, 1.24)  # the bubble's panel from 0 to 1, the memory's below it
+X_RANGE, Y_RANGE = (0.5, 720), (-0.7, 1.24)  # the bubble's panel from 0 to 1, the memory's below it
 TITLE = -0.135  # the height of the lower panel's title
 BELOW = (0.02, 0.27)  # of the frame's height: the memory's panel
 ABOVE = 0.06  # of it: no name lies on the line of no bubble
@@ -273,6 +273,7 @@ class BubbleMap(Widget):
             "y": at,
             "top": self.highest(),
             "text": f"{self.gpu.name}: {sold(self.gpu.hbm_bytes)}",
+            "short": sold(self.gpu.hbm_bytes),
             "title": f"idle share of a step, {self.schedule.name}",
             "narrow": f"idle share by stages, {self.schedule.name}",
         }
@@ -342,7 +343,9 @@ class BubbleMap(Widget):
         ticks = {"text": "text", "source": sources["ticks"], "x_offset": 4} | fig.LABEL
         fig.only("wide", p.text(left, "y", **ticks, **below))
         words = fig.TEXT | {"text_color": color["over"]}
-        p.text(right, TITLE, text="text", source=limit, text_align="right", x_offset=-4, **words)
+        for width, text in (("wide", "text"), ("narrow", "short")):
+            named = p.text(right, TITLE, text=text, source=limit, text_align="right", x_offset=-4, **words)
+            fig.only(width, named)
         return p
 
     # -- the words -------------------------------------------------------------------------------------------

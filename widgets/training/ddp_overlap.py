@@ -220,6 +220,7 @@ class DdpOverlap(Widget):
             "floor": NETWORK[0],
             "at": np.where(near_end, found["step_s"], found["compute_s"]),
             "align": choose(near_end, "right", "left"),
+            "edge": self.view_s(),
             "text": choose(
                 seen, f"exposed: {exposed}, of which the last bucket's {last} never hide", "all hidden"
             ),
@@ -326,11 +327,12 @@ class DdpOverlap(Widget):
         p.segment(
             "left", "floor", "left", "top", source=sources["idle"], line_color=color["ink"], line_dash=[4, 4]
         )
-        for width, column, said in (("wide", "text", "text"), ("narrow", "narrow", "short")):
-            aside = {"text_align": "align", "y_offset": -36, "source": sources["idle"]}
+        above = {"y_offset": -36, "source": sources["idle"]} | fig.BOLD
+        fig.only("wide", p.text("at", "top", text="text", text_align="align", **above))
+        fig.only("narrow", p.text("edge", "top", text="short", text_align="right", **above))
+        for width, column in (("wide", "text"), ("narrow", "narrow")):
             fig.only(
                 width,
-                p.text("at", "top", text=said, **aside, **fig.BOLD),
                 p.text(
                     0, "y", text=column, source=sources["titles"], y_offset="shift", x_offset=2, **fig.TEXT
                 ),
