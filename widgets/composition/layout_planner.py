@@ -899,8 +899,8 @@ class LayoutPlanner(OwnJob):
     def tight(self):
         left, hbm = self.case().hbm_bytes - self.outcome().total_bytes[0], self.cluster().hbm_bytes
         return (self.outcome().total_bytes[0] / hbm > 0.97) & ~self.none_fits() & ~self.none_legal(), (
-            f"Tight: the fullest GPU has {show(np.where(left > 0, left, 0.0), 'bytes')} of "
-            f"{usable(hbm)} left, less than "
+            f"Tight: of {usable(hbm)} the fullest GPU has "
+            f"{show(np.where(left > 0, left, 0.0), 'bytes')} left, less than "
             "the estimate can be wrong by. First response: measure it, or take a layout with more room."
         )
 
