@@ -116,6 +116,7 @@ def figure(widget: Any, id: str, predict: dict | None = None, level: int = 3) ->
             ],
             summary=shown["summary"],
             measured=shown.get("measured", ""),
+            unmeasured=bool(shown.get("unmeasured", False)),
             regimes=[
                 (key, value["text"], targets[key].regime_target)
                 for key, value in shown["regimes"].items()

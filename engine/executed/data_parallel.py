@@ -248,6 +248,7 @@ def bucket_ends(tensor_bytes: list[float], bucket_bytes: float, first_bucket_byt
     wire_s=(),
     compute_s=(),
     exposed_s=(),
+    last_s=(),
     step_s=(),
     own=(),
 )
@@ -271,8 +272,9 @@ def overlap(
     ``layer_bytes`` are the gradients of a layer's tensors (models.layer_tensors). The backward pass takes
     time in proportion to them (``output_work`` for the output layer). An embedding is a lookup and takes no
     time, but its gradient comes last, and with it that of an output layer which shares its matrix. An
-    AllReduce of S bytes takes start_up_s + S·s_per_byte. ``own`` is somebody's step instead (own_step); then
-    the returned ``own`` is 1.
+    AllReduce of S bytes takes start_up_s + S·s_per_byte. The last one, ``last_s``, starts when no work is
+    left, so ``exposed_s`` is never less. ``own`` is somebody's step instead (own_step); then the returned
+    ``own`` is 1.
     """
     if own[0] > 0:
         sizes, work, tensor_layer, ends, start_up_s, s_per_byte = own_step(own)
@@ -318,6 +320,7 @@ def overlap(
         "wire_s": wire_s,
         "compute_s": compute_s,
         "exposed_s": step_s - compute_s,
+        "last_s": bucket_s[len(bucket_s) - 1],
         "step_s": step_s,
         "own": 1 if own[0] > 0 else 0,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from engine.base import check
 from engine.base.types import Real
+from engine.mechanism import flops
 
 # Where the rule is claimed, and how far off it may be there. A test holds it against ``layout.estimate``.
 FEWEST_RANKS, MOST_RANKS = 16, 512  # whole nodes; more than one
@@ -12,6 +13,16 @@ FEWEST_PARAMS = 8e9  # of a dense model
 SLOWEST_CARD_BYTES_PER_S = 25e9  # for each GPU: 200 Gb/s; all of a node together no faster than its link
 ERROR = 0.12  # of the tokens, either way
 MOST_WITH_EXPERTS = 2.5  # with experts the rule asks for up to so many times what would do
+
+
+def tokens_lasting(wire_s: Real, params: Real, flops_per_s: Real) -> Real:
+    """Tokens in a GPU's backward pass that lasts as long as its wire is busy: τ·C_k/4P.
+
+    With the bytes' time alone it is ``tokens_to_hide``; with each bucket's start-up in it, what these cost in
+    tokens. The last bucket is exposed whatever the tokens. ``flops_per_s`` as there.
+    """
+    check.positive(wire_s=wire_s, params=params, flops_per_s=flops_per_s)
+    return wire_s / (flops.backward_flops(params, 1.0) / flops_per_s)
 
 
 def tokens_to_hide(

@@ -102,6 +102,7 @@ def differences(cls, page: dict, python: dict) -> list[str]:
         numbers(f"the last frame of {name}", page["ends"][name], end)
     texts("summary", page["summary"], python["summary"])
     texts("what is measured", page.get("measured"), python.get("measured"))
+    texts("nothing is measured", bool(page.get("unmeasured")), bool(python.get("unmeasured")))
     return found
 
 

@@ -6,9 +6,9 @@ from playwright.sync_api import expect
 
 from course import widget_html
 from widgets.foundations.collective_cost import CollectiveCost
+from widgets.kit.measured import NONE
 from widgets.training.tp_scaling import TpScaling
 
-NONE = "published points lie at other settings"
 WHERE = """figure => {
   const [plot] = Bokeh.index.roots ?? Object.values(Bokeh.index);
   const drawn = plot.model.renderers.find(each => each.data_source.name === "points").data_source.data;
@@ -57,11 +57,13 @@ def test_the_switch_is_a_legend_that_counts_hides_and_is_remembered(window, page
 
 
 @pytest.mark.of_the_kit
-def test_where_there_are_none_the_switch_says_so_and_reset_brings_all_back(page):
+def test_where_there_are_none_no_switch_seems_on_and_reset_brings_all_back(page):
     words, switch = page.locator("[data-measured]"), page.get_by_role("switch", name="Measured points")
     switch.click()
     page.get_by_role("button", name="1 MB on 64 ranks").click()
     expect(words).to_have_text(NONE)
+    expect(switch).to_have_count(0)
+    page.get_by_role("button", name="8 H100, measured").click()
     expect(switch).not_to_be_checked()
     page.get_by_role("button", name="reset").click()
     expect(switch).to_be_checked()

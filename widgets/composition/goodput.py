@@ -34,7 +34,7 @@ HOPELESS = 0.1  # of useful time at best: no advice on intervals is worth giving
 MUCH = 0.1  # of the time: a loss worth a sentence
 NEAR_NAMES = 45 * MINUTE  # up to there a label on its left may meet the bands' names
 NEAR_LEFT = 5 * MINUTE  # up to there a label has no room on its left, on a phone
-THIN = 0.06  # a band in which its name has no room
+THIN, UNSEEN = 0.06, 0.002  # bands in which a name has no room, and that nobody sees
 LLAMA3_PER_YEAR = reliability.LLAMA3_FAILURES_PER_GPU_S * YEAR
 EVERY = ("gpus", "checkpoint_s", "interval_s", "restart_s", "per_gpu_year")
 CLOCK = ("gpus", "per_gpu_year")
@@ -169,6 +169,18 @@ class Goodput(Widget):
             "y": middle,
             "align": ["left", "left", "right", "right"],
             "name": [choose(thick[i] > THIN, NAMES[i], "") for i in range(4)],
+        }
+
+    @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
+    def thin(self):
+        """The name of the uppermost band where it has no room in it, above it."""
+        back = self.shares(NAMED_AT[3])[3]
+        seen = (back <= THIN) & (back > UNSEEN)
+        name = f"on top: {NAMES[3]}"
+        return {
+            "x": LONGEST,
+            "text": choose(seen, f"{name}, {show(back, 'percent', 2)}", ""),
+            "short": choose(seen, name, ""),
         }
 
     @part("gpus", "checkpoint_s", "restart_s", "per_gpu_year", shown=False)
@@ -320,6 +332,9 @@ class Goodput(Widget):
         fig.stops(p, sources["stops"])
         self.rail(p, sources)  # its lines pass behind the labels
         p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
+        above = {"text_align": "right", "x_offset": -8, "y_offset": -11} | fig.ON_PANEL | fig.LABEL
+        for width, text in (("wide", "text"), ("narrow", "short")):
+            fig.only(width, p.text("x", 1.0, text=text, source=sources["thin"], **above))
         p.segment(
             "x",
             0,

@@ -328,7 +328,7 @@ class LayoutExam(Widget):
             "share": self.memory / self.job().hbm_bytes,
             "limit": limit,
             "label": f"you say {show(self.memory, 'bytes')}",
-            "hbm": usable(self.job().hbm_bytes),
+            "hbm": usable(self.job().hbm_bytes, self.job().at.gpu.hbm_bytes),
             "side": fig.inward(share, 0.0, 1.0, 0.2),
             "hbm_side": fig.inward(limit, 0.0, 1.0, 0.2),
         }
@@ -479,7 +479,7 @@ class LayoutExam(Widget):
     @readout("One GPU", given=True)
     def one_gpu(self):
         return (
-            f"{show(self.job().at.gpu.hbm_bytes, 'bytes')} of HBM, "
+            f"HBM {usable(self.job().hbm_bytes, self.job().at.gpu.hbm_bytes)}; "
             f"{show(self.job().at.peak_flops_per_s, 'flops_per_s')} dense bf16"
         )
 
@@ -592,7 +592,7 @@ class LayoutExam(Widget):
         too_large = (
             f"It never starts, {self.scored(0, 2)}: your fullest GPU needs "
             f"{show(exam.used_bytes(found), 'bytes')} of "
-            f"{show(job.hbm_bytes, 'bytes')}. State is cut by "
+            f"{usable(job.hbm_bytes)}. State is cut by "
             f"{choose(self.zero > 2, 'tensor ranks and stages', 'a higher ZeRO stage')}, "
             "activations by context and tensor ranks or by recomputing them (lessons 05 and 08)."
         )

@@ -6,13 +6,18 @@ from engine.course import missions
 from engine.step import planner
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing import planned
+from widgets.kit.drawing import lettering, planned
 from widgets.kit.text import choose, phrase, select, show, usable
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 ALL = list(missions.missions().values())
 GOALS = ["Memory of the fullest GPU", "MFU", "Days of the run", "Dollars of the run"]
+PARTS_SHORT = ["", "weights", "grads", "optim.", "activ."]
+TERMS_SHORT = ["arithmetic", "tensor", "bubble", "context", "experts", "data", "optim.", "messages"]
+ON_PIECES = dict.fromkeys(planned.RESOURCES, "on-work") | {"hbm": "panel", "idle": "ink"}
+MADE_OF = f"from the left: {', '.join(planned.PARTS)}"
 OUT = -99.0  # the height of what is not drawn
+VIEW = 1.125  # the picture's width
 HALF, ROOM = (
     0.031,
     1.12,
@@ -150,9 +155,18 @@ class LayoutMissions(Widget):
             "left": fig.gone_unless(size > 0, left),
             "right": fig.gone_unless(size > 0, right),
             **fig.rows_of(y, self.half()),
+            "y": y,
             "bytes": size,
             "part": planned.PARTS,
+            **self.named_pieces(
+                left, np.minimum(right, self.limits()[0] / self.scales()[0]), planned.PARTS, PARTS_SHORT
+            ),
         }
+
+    @staticmethod
+    def named_pieces(left, right, names, short):
+        """The names of a bar's pieces where there is room, and their middles."""
+        return {"x": fig.midpoint(left, right)} | fig.names_in(right - left, VIEW, names, short)
 
     @hint("memory")
     def memory_said(self):
@@ -191,7 +205,7 @@ class LayoutMissions(Widget):
     def said_limits(self):
         m = self.mission
         return [
-            usable(m.hbm_bytes),
+            usable(m.hbm_bytes, m.gpu.hbm_bytes),
             f"at least {show(m.least_mfu, 'percent')}",
             f"at most {show(m.most_days, 'count')} days",
             f"at most {show(m.most_dollars, 'dollars')}",
@@ -222,6 +236,7 @@ class LayoutMissions(Widget):
             "y": y,
             **fig.value_places(end, at, 0.2),
             "name": GOALS,
+            "made_of": [choose(self.broken(), "", MADE_OF), "", "", ""],
             "value": [choose(self.broken(), "", said) for said in self.said_values()],
         }
 
@@ -244,8 +259,11 @@ class LayoutMissions(Widget):
         a = planner.Layouts(*(np.stack([axis + 0.0]) for axis in self.degrees()))
         kinds = planned.resources(planner.beyond_the_node(missions.case(self.mission), a)[0])
         y = self.places()[1] + 0.0 * seconds
+        left, right = fig.end_to_end(seconds / v.step_s / ROOM)
         return planned.pieces(seconds / v.step_s / ROOM) | {
             **fig.rows_of(y, self.half()),
+            **self.named_pieces(left, right, planned.TERMS, TERMS_SHORT),
+            "y": y,
             "seconds": seconds,
             "term": planned.TERMS,
             "resource": select(kinds, planned.RESOURCES),
@@ -300,6 +318,17 @@ class LayoutMissions(Widget):
         p.text("x", "bottom", text="label", text_align="side", source=limits, y_offset=9, **fig.LABEL)
         for name in ("named", "length"):
             p.text(0, "y", text="name", source=sources[name], y_offset=-30, **fig.BOLD)
+        beside = {"x_offset": lettering.width(GOALS[0], bold=True) + 9, "y_offset": -30} | fig.LABEL
+        fig.only("wide", p.text(0, "y", text="made_of", source=sources["named"], **beside))
+        for width, name in (("wide", "name"), ("narrow", "short")):
+            within = {"text": name, "text_align": "center"} | fig.TEXT
+            on_hbm = within | {"text_color": color["panel"]}
+            by_piece = within | {"text_color": fig.hues("resource", ON_PIECES)}
+            fig.only(
+                width,
+                p.text("x", "y", source=sources["memory"], **on_hbm),
+                p.text("x", "y", source=sources["step"], **by_piece),
+            )
         fig.values(p, sources["named"], "value", **fig.BOLD)
         p.text("x", "y", text="value", source=sources["length"], x_offset=8, **fig.BOLD)
         p.text(0, "y", text="note", source=sources["length"], y_offset=25, **fig.LABEL)
@@ -358,7 +387,7 @@ class LayoutMissions(Widget):
         return (self.ratios()[0] > 1), (
             "It does not fit: the fullest GPU needs "
             f"{self.said(np.sum(self.verdict().parts_bytes), 'bytes')} of "
-            f"{show(self.mission.hbm_bytes, 'bytes')}. First response: "
+            f"{usable(self.mission.hbm_bytes)}. First response: "
             f"{choose(self.zero > 2, 'model ranks', 'a higher ZeRO stage')} for the state, a finer cut of "
             "the "
             "sequence for the activations (lessons 05 and 08)."
@@ -377,7 +406,7 @@ class LayoutMissions(Widget):
     def summary(self):
         m, count = self.mission, lambda value: show(value, "count")
         axes = f"TP {count(self.tp)} × PP {count(self.pp)} × CP {count(self.cp)}, ZeRO {count(self.zero)}"
-        takes = f"takes {self.bytes()[0]} of {show(m.hbm_bytes, 'bytes')} at {self.mfu()[0]} MFU"
+        takes = f"takes {self.bytes()[0]} of {usable(m.hbm_bytes)} at {self.mfu()[0]} MFU"
         return (
             f"{m.model.name} on {count(m.gpus)} {m.gpu.name}: {axes} "
             f"{choose(self.broken(), 'cannot be built', takes)}."

@@ -17,7 +17,7 @@ from widgets.kit.drawing.panels import AWAY, Panel, Place
 from widgets.kit.guide import Light, Step
 from widgets.kit.measured import Dots, Seen, measured, of_files
 from widgets.kit.own_job import CLUSTER_FIELDS, MODEL_FIELDS, PRECISIONS, OwnJob
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, phrase, select, show, usable
 from widgets.kit.widget import document, hint, once, part, readout, regime
 
 GPU_STOPS = [1, 2, 4, 8, *(m * 2**k for k in range(1, 13) for m in (8, 10, 12))]
@@ -412,7 +412,7 @@ class LayoutPlanner(OwnJob):
         return {
             "x": 1.0,
             "top": top,
-            "label": f"HBM {show(self.cluster().hbm_bytes, 'bytes')} usable",
+            "label": f"HBM {usable(self.cluster().hbm_bytes)}",
             "title": "Memory needed",
             "short_title": "Memory",
             "title_x": np.where(panels.is_before(1.0, left, right, 0.5), 1.0, 0.0),
@@ -914,7 +914,7 @@ class LayoutPlanner(OwnJob):
             f"You found the memory wall: of {show(self.outcome().found.legal, 'count')} layouts none fits; "
             "the leanest takes "
             f"{self.said(self.outcome().total_bytes[0], 'bytes')} of "
-            f"{show(self.cluster().hbm_bytes, 'bytes')}. First "
+            f"{usable(self.cluster().hbm_bytes)}. First "
             "response: more GPUs to shard over, or a recipe with fewer bytes a parameter (lesson 05)."
         )
 
@@ -962,8 +962,8 @@ class LayoutPlanner(OwnJob):
     def tight(self):
         left, hbm = self.case().hbm_bytes - self.outcome().total_bytes[0], self.cluster().hbm_bytes
         return (self.outcome().total_bytes[0] / hbm > 0.97) & ~self.none_fits() & ~self.none_legal(), (
-            f"Tight: the fullest GPU has {show(np.where(left > 0, left, 0.0), 'bytes')} of "
-            f"{show(hbm, 'bytes')} left, less than "
+            f"Tight: of {usable(hbm)} the fullest GPU has "
+            f"{show(np.where(left > 0, left, 0.0), 'bytes')} left, less than "
             "the estimate can be wrong by. First response: measure it, or take a layout with more room."
         )
 
@@ -1018,7 +1018,7 @@ class LayoutPlanner(OwnJob):
     def summary(self):
         found, legal = self.outcome(), self.legal()
         memory, step = self.said(found.total_bytes[0], "bytes"), self.said(found.step_s[0], "seconds")
-        hbm = show(self.cluster().hbm_bytes, "bytes")
+        hbm = usable(self.cluster().hbm_bytes)
         return choose(
             self.none_legal(),
             f"No layout of a step of {show(self.batch_tokens, 'tokens')} is legal on "

@@ -120,6 +120,11 @@ def signed(difference, family):
     return f"{choose(difference < 0, '−', '+')}{size}"
 
 
+def in_points(share):
+    """A share in percentage points."""
+    return 100.0 * share
+
+
 def on_both(columns):
     """The columns of marks that lie elsewhere on a phone, from a function of the width."""
     return {f"{width}_{name}": column for width in REACH for name, column in columns(width).items()}
@@ -327,13 +332,14 @@ class StrategyTriangle(Widget):
         """From the chosen bar's end to that of plain data parallelism, under each of the three bars."""
         more = [self.load(axis) - self.loads()[strategy.START, axis] for axis in (1, 2)]
         held = self.chosen(self.costs().total_bytes) - self.costs().total_bytes[strategy.START]
-        amounts = [signed(held, "bytes"), *(signed(load, "percent") for load in more)]
+        points = [f"{signed(in_points(load), 'count')} points" for load in more]
         return on_both(self.trade_at) | {
             "x": np.array(COLUMNS),
             "y": np.full(3, DIFFERENCE_AT),
             "who": [self.if_traded(f"{select(self.strategy, TITLED)},"), "", ""],
             "to": [self.if_traded("against plain data parallelism:"), "", ""],
-            "amount": [self.if_traded(amount) for amount in amounts],
+            "amount": [self.if_traded(amount) for amount in (signed(held, "bytes"), *points)],
+            "of": ["", *[self.if_traded("of the ideal step")] * 2],
         }
 
     def is_traded(self):
@@ -371,13 +377,15 @@ class StrategyTriangle(Widget):
     @part("gpu", shown=False)
     def capacity(self):
         capacity = memory.capacity_bytes(self.gpu.gpu)
-        return on_both(lambda width: {"x": across(COLUMNS[0], 1.0, width)}) | {
-            "wide_name": usable(capacity),
-            "narrow_name": show(capacity, "bytes"),
+        return {
+            "wide_x": across(COLUMNS[0], 1.0, "wide"),
+            "narrow_x": COLUMNS[0],
+            "wide_name": usable(capacity, self.gpu.gpu.hbm_bytes),
+            "narrow_name": usable(capacity),
         }
 
     def figure(self, sources):
-        p = fig.plot((0, 1.0), (-1.9, TOP + 1.4), height=460)
+        p = fig.plot((0, 1.0), (-2.3, TOP + 1.4), height=476)
         fig.bare(p)
         fig.room_left(p, 0, 216)
         p.hbar("y", left=-1, right=2, height=1.0, source=sources["band"], **BAND)
@@ -394,6 +402,7 @@ class StrategyTriangle(Widget):
             "wide", p.text([0], [TOP + 0.42], text=["fastest on top; a step takes"], **BESIDE, **fig.LABEL)
         )
         trade = sources["trade"]
+        fig.only("wide", p.text("x", "y", text="of", source=trade, y_offset=18, **fig.LABEL))
         p.text("x", "y", text="amount", source=trade, **fig.BOLD)
         fig.only(
             "wide",
@@ -423,11 +432,12 @@ class StrategyTriangle(Widget):
         line |= {"source": sources["rules"]}
         full = [across(left, 1.0, width) for left in COLUMNS[1:]]
         centred = {"text_align": "center"} | fig.LABEL
+        of_hbm = centred if width == "wide" else fig.LABEL  # which has no room left of its bars on a phone
         return [
             p.segment(**line, view=fig.of_rows(beginnings), line_color=fig.COLOR["axis"]),
             p.segment(**line, view=fig.of_rows(ends), line_color=fig.COLOR["ink"], line_width=1.5),
             p.text(full, [-0.4] * 2, text=["100 %"] * 2, **centred),
-            p.text(f"{width}_x", -0.4, text=f"{width}_name", source=sources["capacity"], **centred),
+            p.text(f"{width}_x", -0.4, text=f"{width}_name", source=sources["capacity"], **of_hbm),
         ]
 
     def draw_rows(self, p, sources, width):
@@ -519,7 +529,7 @@ class StrategyTriangle(Widget):
         )
         first = (
             f"{name} holds {show(self.chosen(self.costs().total_bytes), 'bytes')} on each GPU, and one "
-            f"{self.gpu.gpu.name} has {show(memory.capacity_bytes(self.gpu.gpu), 'bytes')}."
+            f"{self.gpu.gpu.name} has {usable(memory.capacity_bytes(self.gpu.gpu))}."
         )
         refused = (
             f"{name} cannot be built on {show(self.gpus, 'count')} GPUs: {select(self.strategy, REFUSED)}."

@@ -310,6 +310,16 @@ class TopologyPlacement(Widget):
         wide = leaves.narrowed(1.0 / self.oversubscription)
         return wide.filled(tensor.spine, others.spine)
 
+    @part("model", "machine", *CLUSTER, shown=False)
+    def job(self):
+        """What is trained, on what."""
+        count, gpu = show(self.gpus(), "count"), self.machine.gpu.name
+        batch = f"{show(BATCH, 'count')} sequences of {show(SEQ, 'count')} tokens"
+        return {
+            "wide": f"One step of {self.model.name} on {count} {gpu}: {batch}",
+            "narrow": f"{self.model.name} on {count} {gpu}",
+        }
+
     @part(*WIRES_ASKED, "follow")
     def names(self):
         group = select(self.follow, ["tensor", "expert", "data", "pipeline"])
@@ -415,7 +425,7 @@ class TopologyPlacement(Widget):
         ]
 
     def figure(self, sources):
-        p = fig.plot((-MARGIN * VIEWS[0], VIEWS[0]), (-0.45, 10.2), height=615)
+        p = fig.plot((-MARGIN * VIEWS[0], VIEWS[0]), (-0.45, 10.85), height=645)
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.visible = False
@@ -467,6 +477,8 @@ class TopologyPlacement(Widget):
         p.quad(**ranks, fill_color=color["ink"], fill_alpha="member", line_color=color["axis"])
         for width, column in (("wide", "name"), ("narrow", "short")):
             fig.only(width, p.text(1.015, "y", text=column, source=sources["names"], **fig.LABEL, **place))
+        for width in ("wide", "narrow"):
+            fig.only(width, p.text(0, 10.55, text=width, source=sources["job"], **fig.BOLD, **place))
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("All axes, nothing hidden")

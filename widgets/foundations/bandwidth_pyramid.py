@@ -7,7 +7,7 @@ from engine.catalog import hardware
 from engine.mechanism import hierarchy
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, phrase, show
+from widgets.kit.text import choose, phrase, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 ROWS = ["Registers", "SMEM and L1", "L2", "HBM", "NVLink", "PCIe", "Network", "Storage"]
@@ -82,7 +82,8 @@ class BandwidthPyramid(Widget):
         took, against, matmul = self.took_s(), self.against(), self.matmul_s()
         rate, alpha = hierarchy.bytes_per_s(self.chip), hierarchy.alpha_s(self.chip)
         held = hierarchy.held_bytes(self.chip)
-        holds = [f", holds {show(held[i], 'bytes')}" for i in range(4)] + [" one way"] * 4
+        holds = [f", holds {show(held[i], 'bytes')}" for i in range(HBM)]
+        holds += [f", holds {sold(held[HBM])}"] + [" one way"] * 4
         ways = [f"{show(rate[i], 'bytes_per_s')}{holds[i]}" for i in range(8)]
         ratios = [f"{show(took[i], 'seconds')},  {show(against[i], 'times', 2)}" for i in range(8)]
         return {

@@ -10,7 +10,7 @@ from widgets.kit.controls import Choice, Number, Player
 from widgets.kit.drawing import cards
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.ranking import in_order
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, phrase, select, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 CEILINGS = [catalog.gpu(key) for key in ("a100-40", "h100-sxm", "h200", "b200", "b300")]
@@ -26,7 +26,8 @@ FAR_BYTES = 1e18  # above every picture
 LABELS_END, LINE, LEFT, RIGHT = 2.85, 3.05, 3.15, 6.1
 BELOW = 0.46  # of the view, for the cards
 PAST = fig.OVER | dict.fromkeys(("fill_color", "line_color", "hatch_color"), fig.COLOR["hbm"])
-STRIP, COUNTED = (0.0, 0.2), 0.247  # of the picture's height: the cards, and the words over them
+# of the picture's height: the cards, the words over them, and what the ceilings are
+STRIP, COUNTED, UNDER = (0.0, 0.2), 0.247, 0.297
 
 
 class MemoryStack(Widget):
@@ -233,8 +234,8 @@ class MemoryStack(Widget):
 
     def summary(self):
         needed = self.cards_needed()
-        room = show(self.gpu.hbm_bytes, "bytes")
-        many = f"{show(needed, 'count')} × {self.gpu.name} of {room} each"
+        room = sold(self.gpu.hbm_bytes)
+        many = f"{show(needed, 'count')} × {self.gpu.name} of {room}"
         return (
             f"A model of {show(self.size, 'params')} parameters keeps {self.state()} of training state: it "
             "takes "
@@ -286,6 +287,8 @@ class MemoryStack(Widget):
         p.quad(**sides, right="right", source=sources["yours"], **rim)
         for width, words in (("wide", "words"), ("narrow", "short")):
             fig.only(width, p.text(0, COUNTED, text=words, source=sources["price"], **strip, **fig.BOLD))
+        ceilings = {"text_align": "right", "x_offset": -4} | fig.LABEL | fig.still_height(p)
+        p.text(LABELS_END, UNDER, text=["HBM as sold"], **ceilings)
 
 
 MemoryStack.serve_as(__name__)

@@ -10,7 +10,7 @@ from engine.mechanism import budget, memory
 from widgets.kit.compiler.symbols import over
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, select, show
+from widgets.kit.text import choose, select, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 ROWS = {
@@ -245,9 +245,15 @@ class MemoryWall(Widget):
 
     @part(*EVERY)
     def wall(self):
-        hbm, name = self.gpu.hbm_bytes, f"{self.gpu.name}, {show(self.gpu.hbm_bytes, 'bytes')}"
-        far = hbm > self.view_bytes() * 0.5
-        return {"hbm": hbm, "label_before": choose(far, name, ""), "label_after": choose(far, "", name)}
+        hbm, short = self.gpu.hbm_bytes, sold(self.gpu.hbm_bytes)
+        far, name = hbm > self.view_bytes() * 0.5, f"{self.gpu.name}, {short}"
+        return {
+            "hbm": hbm,
+            "align": choose(far, "right", "left"),
+            "shift": np.where(far, 4.0, 1.0),
+            "name": name,
+            "short": short,
+        }
 
     def ranges(self):
         return {"x": [0.0, self.view_bytes()]}
@@ -278,8 +284,9 @@ class MemoryWall(Widget):
             p.segment(
                 "hbm", low, "hbm", high, source=wall, line_color=color["ink"], line_width=2, line_dash=[6, 4]
             )
-        p.text("hbm", 13.2, text="label_before", source=wall, text_align="right", x_offset=4, **fig.BOLD)
-        p.text("hbm", 13.2, text="label_after", source=wall, x_offset=1, **fig.BOLD)
+        aside = {"text_align": "align", "x_offset": "shift", "source": wall} | fig.BOLD
+        for width, name in (("wide", "name"), ("narrow", "short")):
+            fig.only(width, p.text("hbm", 13.2, text=name, **aside))
         return p
 
     # -- the words -------------------------------------------------------------------------------------------
@@ -331,7 +338,7 @@ class MemoryWall(Widget):
     def over_the_wall(self):
         cure = self.cure()
         return self.is_over(), (
-            f"This is the memory wall: {self.total()} on a GPU of {show(self.gpu.hbm_bytes, 'bytes')}, "
+            f"This is the memory wall: {self.total()} on a GPU of {sold(self.gpu.hbm_bytes)}, "
             "passed first by "
             f"{self.name_of_first()}; what is too large is the {self.slider()}. First response: "
             f"{choose(cure < 0, self.beyond_one_change(), select(np.maximum(cure, 0), CURES))}."
@@ -343,7 +350,7 @@ class MemoryWall(Widget):
         return ~self.is_over() & (without > self.gpu.hbm_bytes), (
             f"You found it: without checkpointing this takes {show(without, 'bytes')} and hits the wall; "
             "with it, "
-            f"{self.total()} fits in {show(self.gpu.hbm_bytes, 'bytes')}."
+            f"{self.total()} fits in {sold(self.gpu.hbm_bytes)}."
         )
 
     def summary(self):

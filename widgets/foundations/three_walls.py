@@ -8,7 +8,7 @@ from engine.catalog import hardware
 from engine.mechanism import cost, flops, memory, walls
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, select, show
+from widgets.kit.text import choose, select, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 ROWS = ["Memory", "One step", "Whole run", "Bill"]
@@ -154,7 +154,7 @@ class ThreeWalls(Widget):
 
     def needs(self):
         return [
-            f"{show(self.state_bytes(), 'bytes')}, HBM {show(self.hbm_bytes(), 'bytes')}",
+            f"{show(self.state_bytes(), 'bytes')}, HBM {sold(self.hbm_bytes())}",
             f"{show(self.step_s(), 'seconds')}, wanted {show(self.step_target_s, 'seconds')}",
             f"{show(self.run_s(), 'seconds')}, deadline {show(self.deadline_s, 'seconds')}",
             f"{show(self.bill_dollars(), 'dollars')}, budget {show(self.budget_dollars, 'dollars')}",

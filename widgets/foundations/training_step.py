@@ -11,7 +11,7 @@ from engine.mechanism import memory
 from engine.step import layout
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, phrase, select, show, show_in
+from widgets.kit.text import choose, phrase, select, show, show_in, usable
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 MODEL = catalog.model(home.MODEL)
@@ -165,8 +165,8 @@ class TrainingStep(Widget):
     def of_a_moment(self):
         step, held = self.step(), self.held_bytes()
         return phrase(
-            "{held} held, of {all}: {state} all the time, the rest activations on their way to the backward "
-            "pass",
+            "{held} held, of {all} usable: {state} all the time, the rest activations on their way to the "
+            "backward pass",
             held=show(held, "bytes"),
             all=show(self.hbm_bytes() + 0 * held, "bytes"),
             state=show(step.base_bytes + 0 * held, "bytes"),
@@ -181,7 +181,7 @@ class TrainingStep(Widget):
     @part(*BOTH, shown=False)
     def titles(self):
         """What each lane is and how full or busy; the memory's words stand above what it holds."""
-        held = f"{show(self.step().total_bytes, 'bytes')} of {show(self.hbm_bytes(), 'bytes')}"
+        held = f"{show(self.step().total_bytes, 'bytes')} of {usable(self.hbm_bytes())}"
         takes = show_in(self.step().step_s, "s")
         compute, wire = show(self.compute_share(), "percent"), show(self.wire_share(), "percent")
         full = self.height(np.maximum(self.step().total_bytes, self.hbm_bytes()))
@@ -287,7 +287,7 @@ class TrainingStep(Widget):
     def memory_binds(self):
         return self.is_over(), (
             f"It cannot run: {show(self.step().total_bytes, 'bytes')} do not fit into "
-            f"{show(self.hbm_bytes(), 'bytes')}. First response: more GPUs that share the state (lesson 05)."
+            f"{usable(self.hbm_bytes())}. First response: more GPUs that share the state (lesson 05)."
         )
 
     @regime(target=True)
@@ -309,7 +309,7 @@ class TrainingStep(Widget):
         return choose(
             self.is_over(),
             f"Memory binds: {self.on_gpus()} a step needs {show(step.total_bytes, 'bytes')} on each, more "
-            f"than the {show(self.hbm_bytes(), 'bytes')} there are.",
+            f"than the {usable(self.hbm_bytes())}.",
             choose(
                 self.wires_bind(),
                 f"The {choose(self.inside(), 'links bind', 'network binds')}: {takes}, and compute waits for "

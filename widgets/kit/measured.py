@@ -24,11 +24,12 @@ from widgets.kit.text import Words, choose, phrase, select, show
 from widgets.kit.widget import once, part
 
 EXACT = 1e-9  # numbers that differ by less count as the same condition
+NONE = "No measured points in this state: the published ones lie at other settings"
 
 
 class Dots(Switch):
-    """The switch of a figure's measured points. The page draws it below the plot, as their legend, and
-    remembers a reader's choice for all figures."""
+    """The switch of a figure's measured points. The page draws it below the plot, as their legend, remembers
+    a reader's choice for all figures, and shows no switch where a state has no points."""
 
     under_plot = True
 
@@ -163,9 +164,7 @@ class Measured:
         count = self.count(view)
         number = f"{show(count, 'count')} published point{choose(count == 1, '', 's')}"
         off = f"{number}; the engine is {self.off(view)}"
-        return choose(
-            count > 0, choose(view.dots, off, f"{number} hidden"), "published points lie at other settings"
-        )
+        return choose(count > 0, choose(view.dots, off, f"{number} hidden"), NONE)
 
     def named(self, view: Any, words: str) -> Words:
         """What the hollow marks are, for a label in the picture; "" where there are none."""

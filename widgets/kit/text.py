@@ -89,9 +89,15 @@ def counted(count: Real, one: str, many: str) -> Words:
     return f"{show(count, 'count')} {choose(count == 1, one, many)}"
 
 
-def usable(size: Real) -> Words:
-    """What software can fill of a GPU's HBM. A card of "40 GB" has 40 GiB, so 42.2 GB on it are right."""
-    return f"usable {show(size, 'bytes')} = {show(size, 'bytes_binary')}"
+def sold(size: Real) -> Words:
+    """A GPU's HBM as its data sheet has it, in which all sums by hand stop (lesson 01)."""
+    return f"{show(size, 'bytes')} as sold"
+
+
+def usable(size: Real, of: Real | None = None) -> Words:
+    """What software can fill of a GPU's HBM, and ``of`` how many bytes it is sold: a card "of 40 GB" has 40
+    GiB, so 42.2 GB on it are right."""
+    return f"{show(size, 'bytes')} usable" + ("" if of is None else f", {sold(of)}")
 
 
 def phrase(template: str, **texts: Words) -> Words:

@@ -8,11 +8,12 @@ from engine import catalog
 from engine.mechanism import flops, memory
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, phrase, select, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 MODELS = ("gpt3-175b", "llama3-8b", "llama3-70b", "llama3.1-405b")
 PARTS = ["inputs, norms", "attention", "MLP", "scores"]
+MADE_OF = ["inputs and norms", *PARTS[1:]]
 KEPT = {
     "scores": ("everything", memory.NO_RECOMPUTE),
     "selective": ("all but the scores", memory.SELECTIVE),
@@ -24,7 +25,7 @@ MARK_KEPT, MARK_SP = np.repeat([0, 1, 2], 2), np.tile([0, 1], 3)
 ROWS = np.array([5.0, 4.0, 3.0])  # of the policies, each with its name above it …
 MARK_Y = ROWS[MARK_KEPT] - 0.2
 BAR_Y = np.array([1.05, 0.0])  # … and of the chosen one's bars below
-BAR_NAMES = ["tensor parallel alone", "with sequence parallelism"]
+BAR_NAMES = ["TP: tensor parallelism alone", "TP + SP: with sequence parallelism"]
 LOW, HIGH = -0.32, 6.3
 HALF = 0.21
 ROOM = {"wide": 0.16, "narrow": 0.3}  # of the frame, for a name in a bar
@@ -147,7 +148,7 @@ class ActivationSharding(Widget):
             "x": held,
             "y": MARK_Y,
             "bytes": held,
-            "label": [f"{words[i]}{(' TP', ' + SP')[MARK_SP[i]]}" for i in range(6)],
+            "label": [f"{words[i]} TP{('', ' + SP')[MARK_SP[i]]}" for i in range(6)],
             "short": words,
             "align": ["left", "right"] * 3,
             "shift": np.tile([10.0, -10.0], 3),
@@ -206,7 +207,9 @@ class ActivationSharding(Widget):
 
     @part("kept", shown=False)
     def band(self):
-        return {"y": ROWS[0] - self.kept, "title": f"What it is made of, keeping {select(self.kept, GROUPS)}"}
+        title = f"What it is made of, keeping {select(self.kept, GROUPS)}"
+        pieces = select(self.kept, [", ".join(MADE_OF), ", ".join(MADE_OF[:3]), MADE_OF[0]])
+        return {"y": ROWS[0] - self.kept, "title": f"{title}: {pieces}", "short": title}
 
     @part(*SEQ, "gpu")
     def limit(self):
@@ -216,7 +219,7 @@ class ActivationSharding(Widget):
         far_right = fig.share_of_decades(self.ceiling(), low, high) > 0.5
         return {
             "hbm_for_a_layer": self.ceiling(),
-            "text": f"{size} a layer: {self.gpu.name} over {layers} layers",
+            "text": f"{size} a layer: {sold(self.gpu.hbm_bytes)}, over {layers} layers",
             "short": f"HBM: {size} a layer",
             "align": choose(far_right, "right", "left"),
             "shift": np.where(far_right, -7.0, 7.0),
@@ -257,7 +260,10 @@ class ActivationSharding(Widget):
         aside = {"text_align": "align", "x_offset": "shift"}
         names = fig.ON_PANEL | fig.BOLD | {"background_fill_alpha": 1.0}
         p.text(np.zeros(3), ROWS + 0.24, text=GROUPS, x_offset=4, **names, **shares)
-        p.text(0, 2.08, text="title", source=sources["band"], x_offset=4, **fig.BOLD, **shares)
+        for width, title in (("wide", "title"), ("narrow", "short")):
+            fig.only(
+                width, p.text(0, 2.08, text=title, source=sources["band"], x_offset=4, **fig.BOLD, **shares)
+            )
         p.text(np.zeros(2), BAR_Y + 0.42, text=BAR_NAMES, x_offset=4, **fig.LABEL, **shares)
         p.text("x", "y", text="label", source=sources["wholes"], x_offset=8, **fig.BOLD, **shares)
         over_line = fig.ON_PANEL | {"background_fill_alpha": 1.0} | aside
@@ -277,7 +283,7 @@ class ActivationSharding(Widget):
     def tensor_alone(self):
         return show(self.chosen(0), "bytes"), self.chosen(0) > self.ceiling()
 
-    @readout("All layers")
+    @readout("All layers, TP + SP")
     def whole(self):
         return show(self.all_layers(), "bytes"), self.against() > 1
 

@@ -12,7 +12,7 @@ from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import OUT_OF_SIGHT, behind, middle_of, slots
 from widgets.kit.measured import Dots, Seen, measured
-from widgets.kit.text import choose, counted, phrase, show
+from widgets.kit.text import choose, counted, phrase, show, sold
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 RANKS = 2.0 ** np.arange(9)
@@ -34,6 +34,10 @@ MACHINES = [
 VIEWS_S = [step * 10.0**k for k in range(-4, 2) for step in (1, 1.5, 2, 3, 4, 6)]
 SLOTS = 9.0
 MOSTLY = 3.0  # the wires' time over the experts'
+BELOW = 0.2  # of the view, for what the GPUs hold …
+FLOOR = BELOW / (1 + BELOW)  # … and of the picture
+HELD_TITLE, HELD_ROW = 0.125, 0.04  # the heights of its words, as shares of the picture
+NEVER = 1e9  # ranks
 LAYER = ("tokens", "machine", "model", "way", "fp8", "imbalance")
 EACH = ("ep", *LAYER)
 
@@ -141,6 +145,15 @@ class AlltoallCost(Widget):
     def held(self):
         return experts.held_bytes(self.model, self.ranks())
 
+    def there(self):
+        """Which numbers of ranks there are: no more than experts."""
+        return self.model.experts >= RANKS
+
+    def fit_from(self):
+        """The fewest ranks of which each has HBM for its experts."""
+        fits = self.there() & (experts.held_bytes(self.model, RANKS) <= self.machine.gpu.hbm_bytes)
+        return np.min(np.where(fits, RANKS, NEVER))
+
     def efficiency(self):
         return experts.layer_share_of_peak(
             self.model, self.tokens, self.machine, self.fp8, self.imbalance, self.here().experts_s
@@ -150,7 +163,7 @@ class AlltoallCost(Widget):
     @part(*LAYER)
     def bars(self):
         found = self.layer(RANKS)
-        there = np.where(self.model.experts >= RANKS, 1.0, 0.0)
+        there = np.where(self.there(), 1.0, 0.0)
         work, wires = (there * each for each in (found.experts_s, experts.wires_s(found)))
         columns = slots(SLOTS, 2.0, 18).narrowed(0.86)
         sides = columns.sides()
@@ -183,13 +196,35 @@ class AlltoallCost(Widget):
     def places(self):
         """The places at which a click chooses a number of ranks."""
         at = middle_of(np.arange(SLOTS), SLOTS, margin=0.0)
-        return {"x": np.where(self.model.experts >= RANKS, at, OUT_OF_SIGHT)}
+        return {"x": np.where(self.there(), at, OUT_OF_SIGHT)}
+
+    @part("model", "machine")
+    def weights(self):
+        """What each GPU holds of the experts, and from how many ranks its HBM is enough."""
+        held, there = experts.held_bytes(self.model, RANKS), self.there()
+        gpu, first = self.machine.gpu, show(self.fit_from(), "count")
+        wide = f"from {first} ranks {gpu.name} ({sold(gpu.hbm_bytes)}) holds them"
+        never = self.fit_from() >= NEVER
+        return {
+            "ranks": RANKS,
+            "x": middle_of(np.arange(SLOTS), SLOTS, margin=0.0),
+            "held_bytes": held,
+            "text": [choose(there[i], show(held[i], "bytes"), "") for i in range(RANKS.size)],
+            "title": [
+                f"expert weights on each GPU: {choose(never, 'no number of ranks holds them', wide)}",
+                *[""] * (RANKS.size - 1),
+            ],
+            "short": [
+                choose(never, "expert weights on a GPU", f"expert weights on a GPU, fit from {first}"),
+                *[""] * (RANKS.size - 1),
+            ],
+        }
 
     @part(*EACH)
     def chosen(self):
         found = self.here()
         work, wires = found.experts_s, experts.wires_s(found)
-        index = fig.doublings(self.ranks())
+        index, tokens = fig.doublings(self.ranks()), show(self.tokens, "count")
         return {
             "x": middle_of(index, SLOTS, margin=0.0),
             "top": np.maximum(work, wires),
@@ -197,6 +232,10 @@ class AlltoallCost(Widget):
             "right": behind(index, SLOTS, margin=0.0),
             "text": f"{show(wires, 'seconds')} on wires",
             "work": f"{show(work, 'seconds')} of experts",
+            "layer": f"one MoE layer of {self.model.name}, forward, {tokens} tokens a GPU",
+            "layer_short": f"a layer of {self.model.name}, forward",
+            "held": show(self.held(), "bytes"),
+            "inward": fig.inward(middle_of(index, SLOTS, margin=0.0), 0.0, 1.0, 0.1),
         }
 
     @part("machine")
@@ -227,19 +266,21 @@ class AlltoallCost(Widget):
 
     def ranges(self):
         found = self.layer(RANKS)
-        fits = np.where(self.model.experts >= RANKS, np.maximum(found.experts_s, experts.wires_s(found)), 0.0)
-        return {"y": [0.0, fig.fitting_view(np.max(fits), VIEWS_S, headroom=1.35)]}
+        fits = np.where(self.there(), np.maximum(found.experts_s, experts.wires_s(found)), 0.0)
+        view = fig.fitting_view(np.max(fits), VIEWS_S, headroom=1.45)
+        return {"y": [-BELOW * view, view]}
 
     def figure(self, sources):
-        p = fig.plot((-0.005, 1.005), (0, VIEWS_S[8]), height=400, x_title="Expert ranks")
+        p = fig.plot((-0.005, 1.005), (-BELOW * VIEWS_S[8], VIEWS_S[8]), height=470, x_title="Expert ranks")
         fig.key(
             p,
             {"experts": "compute", "AllToAlls, in the node": "link", "AllToAlls, network": "network"},
-            wide=0.97,
-            narrow=0.97,
+            wide=0.92,
+            narrow=0.92,
             own_heights=True,
         )
         fig.moving_ticks(p.yaxis[0], "seconds")
+        p.yaxis[0].bounds = (0, VIEWS_S[-1])
         fig.named_rows(p.xaxis[0], {f"{n:.0f}": middle_of(i, SLOTS, margin=0.0) for i, n in enumerate(RANKS)})
         color, bars, chosen, edge = fig.COLOR, sources["bars"], sources["chosen"], sources["edge"]
         hue = fig.hues("wire", {"link": "link", "network": "network"})
@@ -255,9 +296,10 @@ class AlltoallCost(Widget):
             line_color=None,
             **fixed,
         )
-        p.segment("x", 0, "x", 1, source=edge, line_color=color["ink"], line_dash=[6, 4], **fixed)
+        p.segment("x", FLOOR, "x", 1, source=edge, line_color=color["ink"], line_dash=[6, 4], **fixed)
         named = {"text": "text", "text_align": "align", "x_offset": "shift", "source": edge}
-        p.text("x", 0.87, **named, **fixed, **fig.LABEL | fig.OVER_LINES)
+        p.text("x", 0.76, **named, **fixed, **fig.LABEL | fig.OVER_LINES)
+        p.segment(-0.005, 0, 1.005, 0, line_color=color["axis"])
         p.quad(
             left="work_left",
             right="work_right",
@@ -270,6 +312,16 @@ class AlltoallCost(Widget):
         wires = {"left": "left", "right": "right", "source": bars}
         p.quad(bottom="bottom", top="top", **wires, fill_color=hue, line_color=None)
         p.segment("left", "dispatch", "right", "dispatch", source=bars, line_color=color["panel"])
+        weights, floor = sources["weights"], {"y": HELD_TITLE, **fixed}
+        for width, title, layer in (("wide", "title", "layer"), ("narrow", "short", "layer_short")):
+            fig.only(
+                width,
+                p.text(0.0, text=title, source=weights, **floor, **fig.LABEL),
+                p.text(0.0, 0.975, text=layer, source=chosen, level="annotation", **fixed, **fig.BOLD),
+            )
+        row = {"y": HELD_ROW, **fixed} | fig.TEXT
+        fig.only("wide", p.text("x", text="text", source=weights, text_align="center", **row))
+        fig.only("narrow", p.text("x", text="held", source=chosen, text_align="inward", **row))
         fig.measured(p, sources["exchanges"])
         p.scatter("x", 0, source=sources["places"], size=1, fill_alpha=0, line_alpha=0)
         p.text(
@@ -339,7 +391,7 @@ class AlltoallCost(Widget):
     def too_large(self):
         return self.held() > self.machine.gpu.hbm_bytes, (
             f"The experts do not fit: {show(self.held(), 'bytes')} of bf16 weights for a GPU of "
-            f"{show(self.machine.gpu.hbm_bytes, 'bytes')}. First response: more expert ranks, or pipeline "
+            f"{sold(self.machine.gpu.hbm_bytes)}. First response: more expert ranks, or pipeline "
             "stages, "
             "which divide the layers (lesson 07)."
         )

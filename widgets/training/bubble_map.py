@@ -10,7 +10,7 @@ from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import panels
 from widgets.kit.guide import Light
-from widgets.kit.text import choose, counted, show
+from widgets.kit.text import choose, counted, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 SCHEDULES = {key: (plan.name, plan) for key, plan in pipeline.SCHEDULES.items()}
@@ -22,7 +22,7 @@ CURVE = np.geomspace(
 SMALL, STARVED = 0.05, 0.45
 GONE = 1e-6  # micro-batches: far left of the axis
 FOUR = 4  # micro-batches for each stage: the rule of thumb
-X_RANGE, Y_RANGE = (0.54, 720), (-0.7, 1.24)  # the bubble's panel from 0 to 1, the memory's below it
+X_RANGE, Y_RANGE = (0.5, 720), (-0.7, 1.24)  # the bubble's panel from 0 to 1, the memory's below it
 TITLE = -0.135  # the height of the lower panel's title
 BELOW = (0.02, 0.27)  # of the frame's height: the memory's panel
 ABOVE = 0.06  # of it: no name lies on the line of no bubble
@@ -36,7 +36,7 @@ THIN = fig.ON_PANEL | {"background_fill_alpha": 0.6}  # over thin curves, which 
 OPAQUE = fig.ON_PANEL | {"background_fill_alpha": 1.0}  # a label over a hatch
 MAPS = ["schedule", "chunks", "ratio", "weight_share"]
 HELD = ["schedule", "chunks", "activation_bytes"]
-NAMES = [f"p = {STAGES[0]}", *map(str, STAGES[1:])]
+NAMES = [f"{count} stages" for count in STAGES]
 OTHERS = [f"p{count}" for count in STAGES]  # a column for each curve
 
 
@@ -272,7 +272,8 @@ class BubbleMap(Widget):
         return {
             "y": at,
             "top": self.highest(),
-            "text": f"{self.gpu.name}: {show(self.gpu.hbm_bytes, 'bytes')}",
+            "text": f"{self.gpu.name}: {sold(self.gpu.hbm_bytes)}",
+            "short": sold(self.gpu.hbm_bytes),
             "title": f"idle share of a step, {self.schedule.name}",
             "narrow": f"idle share by stages, {self.schedule.name}",
         }
@@ -342,7 +343,9 @@ class BubbleMap(Widget):
         ticks = {"text": "text", "source": sources["ticks"], "x_offset": 4} | fig.LABEL
         fig.only("wide", p.text(left, "y", **ticks, **below))
         words = fig.TEXT | {"text_color": color["over"]}
-        p.text(right, TITLE, text="text", source=limit, text_align="right", x_offset=-4, **words)
+        for width, text in (("wide", "text"), ("narrow", "short")):
+            named = p.text(right, TITLE, text=text, source=limit, text_align="right", x_offset=-4, **words)
+            fig.only(width, named)
         return p
 
     # -- the words -------------------------------------------------------------------------------------------
@@ -374,7 +377,7 @@ class BubbleMap(Widget):
         return self.over(), (
             f"You found a schedule that pays for its bubble in memory: {self.schedule.name} holds "
             f"{show(held, 'bytes')} of activations on "
-            f"the first stage, and one {self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. First "
+            f"the first stage, and one {self.gpu.name} has {sold(self.gpu.hbm_bytes)}. First "
             "response: 1F1B "
             f"or ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; else "
             "recompute "

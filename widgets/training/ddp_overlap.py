@@ -155,6 +155,10 @@ class DdpOverlap(Widget):
             self.ranks, self.wire_bytes_per_s, self.flops_per_s(), self.gradient_bytes
         )
 
+    def needed_with_start_ups(self):
+        """Tokens whose backward pass lasts as long as all AllReduces: what the bucket's size adds."""
+        return hiding.tokens_lasting(self.run()["wire_s"], models.parameters(self.model), self.flops_per_s())
+
     def all_gradient_bytes(self):
         return data_parallel.gradient_bytes(models.parameters(self.model), self.gradient_bytes)
 
@@ -206,7 +210,8 @@ class DdpOverlap(Widget):
     def idle(self):
         found = self.run()
         seen = found["exposed_s"] > 0
-        near_end = found["compute_s"] > self.view_s() * 0.6
+        near_end = found["compute_s"] > self.view_s() * 0.4
+        exposed, last = (show(found[name], "seconds") for name in ("exposed_s", "last_s"))
         return {
             "left": found["compute_s"],
             "right": found["step_s"],
@@ -215,7 +220,11 @@ class DdpOverlap(Widget):
             "floor": NETWORK[0],
             "at": np.where(near_end, found["step_s"], found["compute_s"]),
             "align": choose(near_end, "right", "left"),
-            "text": choose(seen, f"exposed: {show(found['exposed_s'], 'seconds')}", "all hidden"),
+            "edge": self.view_s(),
+            "text": choose(
+                seen, f"exposed: {exposed}, of which the last bucket's {last} never hide", "all hidden"
+            ),
+            "short": choose(seen, f"exposed: {exposed}, last bucket {last}", "all hidden"),
         }
 
     @part(*EVERY)
@@ -318,7 +327,9 @@ class DdpOverlap(Widget):
         p.segment(
             "left", "floor", "left", "top", source=sources["idle"], line_color=color["ink"], line_dash=[4, 4]
         )
-        p.text("at", "top", text="text", text_align="align", y_offset=-36, source=sources["idle"], **fig.BOLD)
+        above = {"y_offset": -36, "source": sources["idle"]} | fig.BOLD
+        fig.only("wide", p.text("at", "top", text="text", text_align="align", **above))
+        fig.only("narrow", p.text("edge", "top", text="short", text_align="right", **above))
         for width, column in (("wide", "text"), ("narrow", "narrow")):
             fig.only(
                 width,
@@ -345,10 +356,15 @@ class DdpOverlap(Widget):
     def best(self):
         return choose(self.is_own(), NOT_OF_YOURS, show(self.best_bucket(), "bytes_binary"))
 
-    @readout("Tokens needed to hide")
+    @readout(
+        "Tokens that hide all but the last bucket",
+        help="A backward pass as long as all AllReduces, start-ups included; the rule counts the bytes alone",
+    )
     def needed(self):
         needed = self.needed_tokens()
-        words = choose(self.is_own(), NOT_OF_YOURS, show(needed, "tokens"))
+        with_start_ups = show(self.needed_with_start_ups(), "tokens")
+        words = f"{with_start_ups}; for the bytes alone {show(needed, 'tokens')}"
+        words = choose(self.is_own(), NOT_OF_YOURS, words)
         return words, (needed > self.tokens) & (self.run()["own"] < 1)
 
     @regime(target=True)

@@ -10,7 +10,7 @@ from engine.mechanism import collectives, matmul, memory, start_ups
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.measured import Dots, Seen, measured
-from widgets.kit.text import choose, phrase, show
+from widgets.kit.text import choose, phrase, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 MOST = 2**14
@@ -29,7 +29,7 @@ NAMES = ["useful", "lost: the batch is too large", "exposed AllReduce", "waiting
 SHORT = ["useful", "batch too large", "exposed", "waiting"]
 NAMED_AT = np.array([1.3, MOST, MOST, MOST])  # where the areas' names stand, in the order of NAMES …
 NAMED_FOR = np.array([8.0, MOST, MOST, MOST])  # … and where the areas must be thick enough for them
-THIN = 0.06
+THIN, UNSEEN = 0.06, 0.002
 MODEL = [
     "size",
     "step_tokens",
@@ -154,6 +154,17 @@ class DdpScaling(Widget):
     def state_bytes(self):
         return memory.state_bytes(self.size)
 
+    def of_thin_bands(self):
+        """What stands over the areas for those that are too thin for a name at their right end."""
+        found = self.shares(MOST * 1.0)
+        exposed, waiting = ((share <= THIN) & (share > UNSEEN) for share in (found.exposed, found.waiting))
+        comma = choose(exposed & waiting, ", ", "")
+        named = [
+            f"{lead}{choose(exposed, names[2], '')}{comma}{choose(waiting, names[3], '')}"
+            for lead, names in (("thin, on top: ", NAMES), ("top: ", SHORT))
+        ]
+        return [choose(exposed | waiting, words, "") for words in named]
+
     def gpus(self):
         return choose(self.ranks > 1, f"{show(self.ranks, 'count')} GPUs do", "1 GPU does")
 
@@ -205,6 +216,11 @@ class DdpScaling(Widget):
             "narrow": [choose(seen[i], name, "") for i, name in enumerate(SHORT)],
         }
 
+    @part(*MODEL, shown=False)
+    def thin(self):
+        wide, narrow = self.of_thin_bands()
+        return {"wide": wide, "narrow": narrow}
+
     @part("ranks", *MODEL)
     def chosen(self):
         found = self.shares(self.ranks)
@@ -246,7 +262,7 @@ class DdpScaling(Widget):
     @part("size", "gpu")
     def state(self):
         held, card = self.held(), self.height(1.0)
-        state, hbm = show(self.state_bytes(), "bytes"), show(self.gpu.hbm_bytes, "bytes")
+        state, hbm = show(self.state_bytes(), "bytes"), sold(self.gpu.hbm_bytes)
         of_hbm = choose(held > 1, show(held, "times"), f"{show(held, 'percent')} of")
         return {
             "inside": self.height(np.minimum(held, 1.0)),
@@ -298,6 +314,9 @@ class DdpScaling(Widget):
         fig.ticks(p.yaxis[0], [0, 0.25, 0.5, 0.75, 1], "percent")
         p.grid.visible = False
         p.text(1, 1.21, text=value("Where a GPU's time goes"), **fig.BOLD)
+        for width in ("wide", "narrow"):
+            thin = p.text(MOST, 1.21, text=width, source=sources["thin"], text_align="right", **fig.LABEL)
+            fig.only(width, thin)
         areas = {"x": "ranks", "source": sources["areas"]}
         for low, high, look in (
             ("zero", "useful", {"fill_color": color["compute"], "fill_alpha": 0.85}),
@@ -396,7 +415,7 @@ class DdpScaling(Widget):
         return (self.held() > 1) & (self.ranks >= MANY), (
             f"You found the wall that no N removes: on {show(self.ranks, 'count')} GPUs, too, each keeps a "
             f"whole copy of {show(self.state_bytes(), 'bytes')}, and one {self.gpu.name} has "
-            f"{show(self.gpu.hbm_bytes, 'bytes')}. "
+            f"{sold(self.gpu.hbm_bytes)}. "
             "First response: stop keeping copies (FSDP and ZeRO, lesson 05)."
         )
 
@@ -404,18 +423,18 @@ class DdpScaling(Widget):
     def memory_wall(self):
         return (self.held() > 1) & (self.ranks < MANY), (
             f"The state does not fit: {show(self.state_bytes(), 'bytes')} on each GPU, and one "
-            f"{self.gpu.name} has {show(self.gpu.hbm_bytes, 'bytes')}. Add GPUs, and see whether that helps."
+            f"{self.gpu.name} has {sold(self.gpu.hbm_bytes)}. Add GPUs, and see whether that helps."
         )
 
     @regime()
     def past_critical(self):
-        batch = self.batch_tokens(self.ranks)
+        batch, found = self.batch_tokens(self.ranks), self.shares(self.ranks)
         worth = data_parallel.useful_share(batch, self.critical_batch)
         most = data_parallel.most_progress(self.critical_batch, self.step_tokens)
         return batch > self.critical_batch, (
-            f"Past the critical batch: of the arithmetic {show(worth, 'percent', 2)} is useful, and no "
-            "number of GPUs "
-            f"passes {show(most, 'times')}. "
+            f"Past the critical batch: {show(found.computing, 'percent', 2)} of the time is arithmetic, "
+            f"{show(worth, 'percent', 2)} of that is useful, so {show(found.useful, 'percent', 2)} of the "
+            f"time is. No number of GPUs passes {show(most, 'times')}. "
             "First response: fewer tokens on each GPU, as far as the wire allows, or other axes (lesson 10)."
         )
 

@@ -9,7 +9,7 @@ from engine.executed.fully_sharded import BACKWARD, FORWARD, GATHER, MOST_LAYERS
 from engine.mechanism import matmul, start_ups
 from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, phrase, select, show, sold
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 ROUND = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0)
@@ -242,7 +242,7 @@ class FsdpTimeline(Widget):
         return {
             "bytes": self.peak_bytes(),
             "label": f"peak {show(self.peak_bytes(), 'bytes')}"
-            + choose(over, f", over the {show(self.gpu.hbm_bytes, 'bytes')} of one GPU", ""),
+            + choose(over, f", over one GPU's {sold(self.gpu.hbm_bytes)}", ""),
         }
 
     @part(*EVERY, shown=False)
@@ -253,7 +253,7 @@ class FsdpTimeline(Widget):
         return {
             "y": TITLES,
             "text": [
-                f"gather: {gather} a layer",
+                f"gather: {gather} a layer of {self.model.name}",
                 f"compute: {show(step['compute_s'], 'seconds')}, and {wait} for the wire",
                 "free: gathered weights are dropped",
                 f"reduce-scatter: {scatter} a layer, on the same wire",
@@ -434,7 +434,10 @@ class FsdpTimeline(Widget):
     def held(self):
         return show(self.peak_bytes(), "bytes"), self.peak_bytes() > self.gpu.hbm_bytes
 
-    @readout("Tokens needed to hide")
+    @readout(
+        "Tokens that hide all but both ends",
+        help="The first gather and the last reduce-scatter have no arithmetic to hide behind",
+    )
     def needed(self):
         return show(self.needed_tokens(), "tokens"), self.wire_bound()
 
@@ -462,10 +465,9 @@ class FsdpTimeline(Widget):
     @regime()
     def activations_fill_it(self):
         return self.peak_bytes() > self.gpu.hbm_bytes, (
-            f"The peak of {show(self.peak_bytes(), 'bytes')} passes the {show(self.gpu.hbm_bytes, 'bytes')} "
-            "of one "
-            f"{self.gpu.name}, though the state is only {show(self.state_bytes(), 'bytes')}: sharding does "
-            "not touch "
+            f"The peak of {show(self.peak_bytes(), 'bytes')} passes what one {self.gpu.name} has, "
+            f"{sold(self.gpu.hbm_bytes)}, though the state is only {show(self.state_bytes(), 'bytes')}: "
+            "sharding does not touch "
             "activations. First response: recompute them, or a smaller micro-batch."
         )
 

@@ -283,12 +283,15 @@ class MoeRouting(Widget):
         whole = experts.total_s(fullest)
         work = np.stack([fullest.experts_s, average.experts_s])
         wire = choose(self.experts > experts.in_a_node(self.experts, self.machine.net), "network", "link")
+        each = show(self.tokens, "count")
+        layer = f"one layer of {self.model.name}, forward, {each} tokens a GPU"
         return {
             "y": ROWS,
             "wire": [wire, wire],
             "who": ["fullest GPU", "average GPU"],
             "short": ["fullest", "average"],
-            "said": [f"one layer, forward: dispatch, experts, combine; {show(whole, 'seconds')}", ""],
+            "said": [f"{layer}: dispatch, experts, combine in {show(whole, 'seconds')}", ""],
+            "said_short": [f"{each} tokens a GPU: {show(whole, 'seconds')} a layer", ""],
             **fig.waiting(whole, fullest.dispatch_s, work, fullest.combine_s),
         }
 
@@ -349,7 +352,8 @@ class MoeRouting(Widget):
         )
         tokens = middle_of(np.arange(SEEN), SEEN)
         p.scatter(tokens, np.full(SEEN, TOKENS_AT), size=4, fill_color=color["ink"], line_color=None, **fixed)
-        p.text([1.01], [TOKENS_AT], text=["tokens"], **fixed, **fig.LABEL)
+        for width, words in (("wide", f"{routing.TOKENS} tokens"), ("narrow", "tokens")):
+            fig.only(width, p.text([1.01], [TOKENS_AT], text=[words], **fixed, **fig.LABEL))
         p.text([1.01], [0.465], text=["experts"], **fixed, **fig.LABEL)
         p.text(
             "middle",
@@ -391,7 +395,8 @@ class MoeRouting(Widget):
                 "x", "y", text=width, source=sources["idle"], text_align="center", **fixed, **fig.BOLD
             )
             fig.only(width, idle)
-        fig.only("wide", p.text(0.0, "y", text="said", source=times, y_offset=-30, **fixed, **fig.LABEL))
+        for width, said in (("wide", "said"), ("narrow", "said_short")):
+            fig.only(width, p.text(0.0, "y", text=said, source=times, y_offset=-30, **fixed, **fig.LABEL))
         return p
 
     # -- the words -------------------------------------------------------------------------------------------

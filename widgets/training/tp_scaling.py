@@ -239,7 +239,8 @@ class TpScaling(Widget):
             "y": self.compute_s(np.clip(useful, 1.0, 64.0)),
             "align": choose(useful < ROOM_LEFT, "left", "right"),
             "shift": np.where(useful < ROOM_LEFT, 5.0, -5.0),
-            "text": choose(seen, f"worth it: t ≤ {show(useful, 'count')}", ""),
+            "text": choose(seen, f"worth it while AllReduces ≤ arithmetic: t ≤ {show(useful, 'count')}", ""),
+            "narrow": choose(seen, f"AllReduces ≤ 1/t: t ≤ {show(useful, 'count')}", ""),
         }
 
     @part("ranks", *COMPUTE, "per_node", "nic_bytes_per_s", shown=False)
@@ -314,16 +315,10 @@ class TpScaling(Widget):
             line_dash=[2, 4],
             line_width=2,
         )
-        p.text(
-            "ranks",
-            "bottom",
-            text="text",
-            source=rule,
-            text_align="align",
-            x_offset="shift",
-            y_offset=-24,
-            **fig.LABEL | fig.OVER_LINES,
-        )
+        for width, words in (("wide", "text"), ("narrow", "narrow")):
+            aside = {"text_align": "align", "x_offset": "shift", "y_offset": -24, "source": rule}
+            said = p.text("ranks", "bottom", text=words, **aside, **fig.LABEL | fig.OVER_LINES)
+            fig.only(width, said)
         p.line(
             "ranks", "compute_s", source=times, line_color=color["compute"], line_width=2.2, line_dash=[8, 3]
         )
@@ -410,7 +405,7 @@ class TpScaling(Widget):
         share = self.efficiency(self.ranks)
         return show(share, "percent"), share < 0.5
 
-    @readout("Worth it up to")
+    @readout("Worth it up to", help="The most ranks whose AllReduces take no longer than their arithmetic")
     def rule_says(self):
         return f"{show(self.useful_ranks(), 'count')} {choose(self.useful_ranks() > 1, 'ranks', 'rank')}"
 

@@ -10,14 +10,14 @@ from engine.mechanism import matmul
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lettering
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, phrase, select, show, sold
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 STAGES = np.arange(4.0)
 NAMES = ["data parallel", "stage 1", "stage 2", "stage 3"]
 SHARED = ["shares nothing", "shares the optimizer", "and gradients", "and weights"]
 SLABS, SENT = ["weights", "gradients", "optimizer"], ["gather weights", "sum gradients", "sum across"]
-SENT_SHORT = ["gather", "sum", "across"]
+SLABS_SHORT, SENT_SHORT = ["weights", "grads", "optim."], ["gather", "sum", "across"]
 # The rows of both panels, from the top: a bar, and its name above it. What is held stands over what is sent.
 HELD_AT, SENT_AT = 8.3 - STAGES, 3.0 - STAGES
 FOOT, HEAD, NAME = 0.36, 0.08, 0.31
@@ -25,7 +25,13 @@ HELD_MIDDLES, SENT_MIDDLES = (fig.midpoint(rows - FOOT, rows + HEAD) for rows in
 BESIDE_NAME = np.array([lettering.width(name, bold=True) + 9 for name in NAMES])
 LOW, HIGH = -0.55, 9.75
 HEADINGS = {"state": 9.45, "wires": 4.15}
-HEADLINES = {"state": "Training state on each GPU", "wires": "Wires busy in a step"}
+HEADLINES = {
+    "wide": {
+        "state": "Training state on each GPU: weights, gradients, optimizer",
+        "wires": "Wires busy in a step: gather weights, sum gradients, sum across groups",
+    },
+    "narrow": {"state": "State: weights, gradients, optimizer", "wires": "Wires: gather, sum, across"},
+}
 ABOVE = 0.72  # a row's middle: the name of what limits it
 VALUE = 0.1  # of the frame: a value at the end of a bar
 VIEWS_BYTES = [m * 10.0**e for e in range(8, 14) for m in (1.2, 1.6, 2.4, 4.0, 6.0, 8.0)]
@@ -47,11 +53,6 @@ def pieces(lengths, limit, view, rows, names, short):
     """Columns of the pieces of each row's bar, with their names where there is room within the limit."""
     left, right = (np.ravel(side) for side in fig.end_to_end(lengths))
     within = np.minimum(right, limit)
-    shown = {
-        width: [choose(room[i], word, "") for i, word in enumerate(words * 4)]
-        for width, words in (("wide", names), ("narrow", short))
-        for room in [within - left > view * np.array([room_for(word, width) for word in words * 4])]
-    }
     return {
         "of": list(np.repeat(NAMES, 3)),
         "what": names * 4,
@@ -61,8 +62,7 @@ def pieces(lengths, limit, view, rows, names, short):
         "y": np.repeat(fig.midpoint(rows - FOOT, rows + HEAD), 3),
         "bottom": np.repeat(rows - FOOT, 3),
         "top": np.repeat(rows + HEAD, 3),
-        "name": shown["wide"],
-        "short": shown["narrow"],
+        **fig.names_in(within - left, view, names * 4, short * 4),
     }
 
 
@@ -77,11 +77,6 @@ def value_places(end, limit, view):
 def with_values(names, values, crossed):
     """What follows each row's name where there is room: with the value that has none behind its bar."""
     return [choose(crossed[i] > 0, f"{name}, {values[i]}", name) for i, name in enumerate(names)]
-
-
-def room_for(word, width):
-    """The share of the frame that a word needs in a bar."""
-    return (lettering.width(word) + 8) / fig.LEAST_PX[width]
 
 
 ROOM_BEHIND = 0.8  # of the axis: up to there a limit of its own is named beside its mark
@@ -229,7 +224,7 @@ class ZeroStages(Widget):
     @part(*STATE)
     def slabs(self):
         limit = np.repeat(1.0, 12) * self.gpu.hbm_bytes
-        return pieces(self.parts_bytes(), limit, self.view_bytes(), HELD_AT, SLABS, SLABS)
+        return pieces(self.parts_bytes(), limit, self.view_bytes(), HELD_AT, SLABS, SLABS_SHORT)
 
     @part(*STATE)
     def stacks(self):
@@ -305,7 +300,7 @@ class ZeroStages(Widget):
     def ceiling(self):
         """The HBM, a mark across each bar; its name stands over the first."""
         hbm = self.gpu.hbm_bytes
-        size = show(hbm, "bytes")
+        size = sold(hbm)
         return {
             "x": hbm + 0.0 * STAGES,
             "low": HELD_AT - FOOT - 0.06,
@@ -391,7 +386,8 @@ class ZeroStages(Widget):
         p.text("x", "y", text="name", source=held, x_offset=1, **fig.BOLD)
         p.text(np.zeros(4), SENT_AT + NAME, text=NAMES, x_offset=1, **fig.BOLD)
         for panel, height in HEADINGS.items():
-            p.text(0, height, text=value(HEADLINES[panel]), x_offset=1, **fig.BOLD)
+            for width, words in HEADLINES.items():
+                fig.only(width, p.text(0, height, text=value(words[panel]), x_offset=1, **fig.BOLD))
         columns, stacks, beside = (
             sources["columns"],
             sources["stacks"],
@@ -473,7 +469,7 @@ class ZeroStages(Widget):
         needed = self.of_stage(zero.ranks_to_fit(self.size, self.gpu.hbm_bytes, self.recipe, STAGES))
         return self.held() > self.gpu.hbm_bytes, (
             f"The state does not fit: {self.stage_name()} keeps {show(self.held(), 'bytes')} on a GPU of "
-            f"{show(self.gpu.hbm_bytes, 'bytes')}. First response: "
+            f"{sold(self.gpu.hbm_bytes)}. First response: "
             + choose(
                 needed < 1,
                 "a higher stage, since this one would not fit on any number of GPUs.",

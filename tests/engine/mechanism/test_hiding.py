@@ -25,6 +25,13 @@ def test_at_the_rule_the_bytes_take_as_long_as_the_backward_pass(params):
     assert flops.backward_flops(params, tokens) / 4e14 == pytest.approx(walls.allreduce_s(params, 64, 50e9))
 
 
+def test_a_pass_lasts_as_long_as_the_wire_is_busy():
+    """1e9 parameters: 4e9 FLOPs a token at 4e14 a second are 10 µs; the bytes alone give the rule again."""
+    assert hiding.tokens_lasting(0.05, 1e9, 4e14) == pytest.approx(5000)
+    wire_s = walls.allreduce_s(7e10, 64, 50e9)
+    assert hiding.tokens_lasting(wire_s, 7e10, 4e14) == pytest.approx(hiding.tokens_to_hide(64, 50e9, 4e14))
+
+
 def test_the_rate_is_that_of_the_chip_in_an_estimate():
     for gpu in (H100, catalog.gpu("b200"), catalog.gpu("a100-80")):
         assert matmul.product_flops_per_s(gpu) == layout.machine(gpu).chip.matmul_flops_per_s

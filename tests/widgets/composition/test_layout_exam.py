@@ -54,7 +54,7 @@ def test_the_spec_is_a_table():
         "mlp": "8 gated experts of width 17,920, 2 a token",
         "vocabulary": "65,536",
         "cluster": "1,024 × H100 SXM, 8 in a node",
-        "one_gpu": "80 GB of HBM, 989 TFLOP/s dense bf16",
+        "one_gpu": "HBM 84.8 GB usable, 80 GB as sold; 989 TFLOP/s dense bf16",
         "wires": "450 GB/s in the node, 50 GB/s out of it",
         "a_step": "512 sequences of 4,096: 2,097,152 tokens",
         "the_run": "12T tokens, bf16 mixed Adam",
@@ -100,7 +100,7 @@ def test_each_lost_point_has_its_reason_and_a_lesson_that_exists():
         (
             {"tp": "1", "pp": "2", "ep": "8"},
             "never_starts",
-            "2 of 5: your fullest GPU needs 87.7 GB of 84.8 GB. State is cut by a higher ZeRO stage",
+            "2 of 5: your fullest GPU needs 87.7 GB of 84.8 GB usable. State is cut by a higher ZeRO stage",
         ),
         ({"tp": "8", "ep": "8"}, "slower", "4 of 10: your step takes 1.57× the planner's"),
     ],

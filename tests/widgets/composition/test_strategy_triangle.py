@@ -184,12 +184,13 @@ def test_the_smallest_model_needs_none_of_it():
 def test_the_last_row_says_how_the_chosen_one_differs_from_plain_data_parallelism():
     found, loads = read.part("trade"), {key: row(key) for key in ("dp", "tp")}
     more = loads["tp"]["interconnect"] - loads["dp"]["interconnect"]
-    assert found["amount"][0] == "−133 GB" and found["amount"][2] == f"+{100 * more:.1f} %"
+    assert found["amount"][0] == "−133 GB" and found["amount"][2] == f"+{100 * more:.1f} points"
+    assert found["of"] == ["", "of the ideal step", "of the ideal step"]
     assert found["who"][0] == "Tensor parallelism,"
     for none in ("dp", "ep"):
         assert not any(read.part("trade", strategy=none)["amount"]), none
 
 
-def test_the_usable_memory_is_said_in_both_units():
+def test_the_usable_memory_is_said_beside_what_is_sold():
     """80 GiB less what CUDA keeps, so that 84.8 GB on a card of "80 GB" are no error."""
-    assert read.part("capacity")["wide_name"] == "usable 84.8 GB = 79 GiB"
+    assert read.part("capacity")["wide_name"] == "84.8 GB usable, 80 GB as sold"

@@ -21,7 +21,7 @@ def cards(**state):
 
 def test_the_first_state_says_what_one_gpu_holds_and_how_many_it_takes():
     assert read.shown()["summary"] == (
-        "A model of 70B parameters keeps 1.12 TB of training state: it takes 14 × H100 SXM of 80 GB each."
+        "A model of 70B parameters keeps 1.12 TB of training state: it takes 14 × H100 SXM of 80 GB as sold."
     )
     assert read.met() == {"does_not_fit"}
     assert read.part("price", size="7e9")["words"].endswith("one is yours, the other is the price")

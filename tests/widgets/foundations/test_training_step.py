@@ -21,7 +21,7 @@ def said(**texts) -> str:
 def test_what_binds_is_said_and_by_how_much():
     assert said() == "Compute binds: on 8 GPUs a step takes 91.8 s, and compute is busy for 98.9 % of it."
     assert said(gpus=1) == (
-        "Memory binds: on 1 GPU a step needs 155 GB on each, more than the 84.8 GB there are."
+        "Memory binds: on 1 GPU a step needs 155 GB on each, more than the 84.8 GB usable."
     )
     assert said(gpus=16384) == (
         "The network binds: on 16,384 GPUs a step takes 0.308 s, and compute waits for 80 % of it."
@@ -86,4 +86,6 @@ def test_every_mark_says_what_it_is():
     assert hints["tasks"][0].startswith("Gather the weights of layer 1: ")
     assert hints["tasks"][2].startswith("Forward pass of layer 1: ")
     assert hints["optimizer"][0].startswith("Optimizer: 12.8 ms")
-    assert all(" held, of 84.8 GB: " in each for each in hints["memory"][: len(part("memory")["left"])])
+    assert all(
+        " held, of 84.8 GB usable: " in each for each in hints["memory"][: len(part("memory")["left"])]
+    )

@@ -10,7 +10,7 @@ import pytest
 from engine.base import units
 from engine.catalog import hardware
 from tests import states
-from widgets.kit.measured import Dots
+from widgets.kit.measured import NONE, Dots
 from widgets.kit.widget import all_widgets, compile_widget
 
 FIGURES = {slug: cls for slug, cls in sorted(all_widgets().items()) if cls.methods("measured_by")}
@@ -262,9 +262,10 @@ def test_count_and_median_are_said(slug):
         part = shown["parts"][part_name(cls)]
         off = [abs(point.error) for point, seen in zip(points_of(cls), part["seen"]) if seen]
         if not off:
-            assert shown["measured"] == "published points lie at other settings"
+            assert shown["measured"] == NONE and shown["unmeasured"]
             continue
         with_points += 1
+        assert not shown["unmeasured"]
         median = units.human(float(np.median(off)), "percent", 2)
         many = f"{len(off)} published point{'s' if len(off) > 1 else ''}"
         assert shown["measured"].startswith(f"{many}; the engine is {median} off")
@@ -285,7 +286,7 @@ def test_the_switch_hides_all_of_them_and_says_how_many(slug):
     off = widget.shown()
     name = part_name(type(widget))
     assert on["parts"][name]["seen"].any() and not off["parts"][name]["seen"].any()
-    assert re.fullmatch(r"\d+ published points? hidden", off["measured"])
+    assert re.fullmatch(r"\d+ published points? hidden", off["measured"]) and not off["unmeasured"]
     assert off["summary"] == on["summary"]
     visible = {part: columns for part, columns in on["parts"].items() if part not in (name, "measured_row")}
     for part, columns in visible.items():  # nothing else changes, but for the words that name them

@@ -82,6 +82,15 @@ def test_the_fullest_gpu_is_waited_for():
     )
 
 
+def test_the_weights_below_say_from_how_many_ranks_they_fit():
+    """1.31 TB over 8 ranks are 163 GB; 16 leave 81.7 of an H100's 80, 32 fit."""
+    weights = part("weights")
+    assert weights["text"][3] == "163 GB" and weights["text"][4] == "81.7 GB"
+    assert "from 32 ranks H100 SXM (80 GB as sold) holds them" in weights["title"][0]
+    few = part("weights", model="mixtral-8x22b")
+    assert few["text"][4:] == [""] * 5 and "from 4 ranks" in few["title"][0]
+
+
 def test_what_is_held():
     assert text("holds") == "163 GB" and text("holds", ep="64") == "20.4 GB"
 

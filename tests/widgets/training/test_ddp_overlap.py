@@ -26,7 +26,8 @@ def test_the_default_by_hand():
     communication = shown()["parts"]["buckets"]
     assert communication["duration_s"].sum() == pytest.approx(wire_s, rel=1e-3)
     assert shown()["parts"]["layers"]["right"][-1] == pytest.approx(6 * 8.03e9 * 16384 / 639.4e12, rel=1e-3)
-    assert said["needed"] == "12.7k tokens"  # 639.4e12 / 50e9 · 255/256
+    # 639.4e12 / 50e9 · 255/256, and 863 ms · 639.4e12 / (4 · 8.03e9)
+    assert said["needed"] == "17.2k tokens; for the bytes alone 12.7k tokens"
 
 
 def test_the_last_to_come_is_exposed_in_full():
@@ -38,6 +39,17 @@ def test_the_last_to_come_is_exposed_in_full():
     assert idle["right"] - idle["left"] == pytest.approx(
         exposed, rel=2e-2
     )  # a key and a value matrix may be late too
+
+
+@pytest.mark.parametrize("bucket", [25 * MIB, 96 * MIB])
+def test_at_its_tokens_all_but_the_last_bucket_hides_and_at_the_picture_s_default_not(bucket):
+    """What the readout promises, the picture shows: with these tokens little more than the last bucket."""
+    widget = DdpOverlap(bucket=bucket)
+    widget.tokens = float(widget.needed_with_start_ups())
+    found = widget.run()
+    assert found["last_s"] <= found["exposed_s"] < 1.6 * found["last_s"]
+    fewer = DdpOverlap(bucket=bucket, tokens=0.9 * widget.tokens).run()
+    assert fewer["exposed_s"] > found["exposed_s"] + 0.05
 
 
 def test_a_pass_longer_than_the_bytes_is_not_the_wires_fault():

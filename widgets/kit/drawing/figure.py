@@ -484,6 +484,24 @@ PHONE_PX = 300.0  # the same without an axis on its left
 FAR_LEFT = -1e15  # far on an axis of bytes, too
 
 
+def names_in(lengths: Real, view: Real, names: list[str], short: list[str]) -> dict[str, Words]:
+    """The names of boxes of these lengths, in a picture that shows ``view`` of them: whole where there is
+    room in a lesson, else short, else none. On a phone always short."""
+
+    def room(words: list[str], width: str) -> Real:
+        return view * np.array([lettering.width(word) + 8 for word in words]) / LEAST_PX[width]
+
+    whole, little, least = room(names, "wide"), room(short, "wide"), room(short, "narrow")
+    boxes = range(len(names))
+    return {
+        "name": [
+            choose(lengths[i] > whole[i], names[i], choose(lengths[i] > little[i], short[i], ""))
+            for i in boxes
+        ],
+        "short": [choose(lengths[i] > least[i], short[i], "") for i in boxes],
+    }
+
+
 def gone_unless(seen: Truth, place: Real) -> Real:
     """A box's side, moved far left of the frame if the box is not visible, because a box of zero width would
     still show its outline."""

@@ -288,7 +288,10 @@ export class View {
     }
     say(this.$("[data-summary]"), out.summary);
     const measured = this.$("[data-measured]");
-    if (measured) say(measured, out.measured);
+    if (measured) {
+      say(measured, out.measured);
+      measured.parentElement.classList.toggle("none", !!out.unmeasured);
+    }
     for (const [key, { met, text }] of Object.entries(out.regimes)) this.showRegime(key, !!met, unbroken(text));
     showDocuments(this.element, out.documents);
     for (const { name, faces } of this.controls) if (faces) this.bound[name].wear(out.parts[faces]);
