@@ -44,9 +44,11 @@ def _shown(value, how: str, write, unit: str, digits: int):
         write(1.0, unit, digits)  # an unknown unit raises here, as it does for numbers
         return traced_texts.shown(value, how, unit, digits)
     if np.ndim(value):
-        return [
-            "" if math.isnan(v) else write(v, unit, digits) for v in np.asarray(value, dtype=float).tolist()
-        ]
+        values = np.asarray(value, dtype=float).tolist()
+        texts = {
+            v: write(v, unit, digits) for v in set(values) if not math.isnan(v)
+        }  # columns repeat themselves
+        return [texts.get(v, "") for v in values]
     return write(float(value), unit, digits)
 
 

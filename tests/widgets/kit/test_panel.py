@@ -19,7 +19,7 @@ WIDGETS = sorted(all_widgets())
 def controls(view) -> dict:
     """Label -> control, also of those in folds that are closed."""
     folded = [card for fold in view.select(pn.Accordion) for card in fold]
-    return {each.name: each for place in (view, *folded) for each in place.select(pn.widgets.Widget)}
+    return {each.label: each for place in (view, *folded) for each in place.select(pn.widgets.Widget)}
 
 
 @pytest.mark.parametrize("slug", WIDGETS)
