@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 SAYS = "what it says"  # the column with the texts of a part's marks
 FRAME = {"outer_width": 800, "inner_width": 760, "inner_height": 340}  # pixels, until a browser has told them
 NARROW = 520  # pixels: under this a picture is arranged as on a phone
-BESIDE, LEAST = (
-    300,
-    360,
-)  # pixels: how wide the controls are, and a picture beside them at least; else it is below
+BESIDE = 300  # pixels: how wide the controls are
+LEAST = 360  # pixels of a picture beside them; with less it is below
 STEPS = (1, 2, 5, 10)
 
 

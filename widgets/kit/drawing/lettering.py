@@ -30,8 +30,8 @@ def _widths(weight: str) -> dict[str, float]:
 
 @cache
 def faces() -> str:
-    """The fonts as a style sheet that needs no other file; nothing where there are none, as in a wheel without
-    the course."""
+    """The fonts as a style sheet that needs no other file; nothing where there are none, as in a wheel
+    without the course."""
     folder = next((ROOT / each for each in FONTS if (ROOT / each).is_dir()), None)
     if folder is None:
         return ""
