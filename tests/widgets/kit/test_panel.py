@@ -135,3 +135,34 @@ def test_a_dark_app_has_dark_figures():
         if isinstance(value, str)
     }
     assert seen & dark and not seen & (light - dark)
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_a_narrow_component_is_arranged_as_on_a_phone(slug, monkeypatch):
+    drawn = panel.Picture(all_widgets()[slug]().live, dark=False)
+    height = drawn.plot.height
+
+    def seen() -> set[str]:
+        tags = [(panel._tag(model, "only"), model) for model in drawn.models]
+        return {tag["only"] for tag, model in tags if tag and model.visible}
+
+    def ends() -> dict[str, tuple]:
+        return {model.name: (model.start, model.end) for model in drawn.models if panel._tag(model, "panel")}
+
+    wide, places = seen(), ends()
+    assert wide <= {"wide"}
+    monkeypatch.setitem(panel.FRAME, "outer_width", 390)
+    drawn.fit()
+    assert seen() <= {"narrow"} and bool(seen()) == any(panel._tag(each, "only") for each in drawn.models)
+    taller = panel._tag(drawn.plot, "narrow_height")
+    assert drawn.plot.height == (taller["narrow_height"] if taller else height)
+    assert not places or ends() != places
+    monkeypatch.undo()
+    drawn.fit()
+    assert (seen(), ends(), drawn.plot.height) == (wide, places, height)
+
+
+def test_a_component_brings_the_fonts_that_its_texts_are_measured_in():
+    [sheet] = panel.Picture(Roofline().live, dark=False).plot.stylesheets
+    assert sheet.css.count("@font-face") == 3 and "Course Sans" in sheet.css and "http" not in sheet.css
