@@ -8,13 +8,15 @@ other. What only a page can do (predictions, tours, papers, files) is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import panel as pn
 import param
 from bokeh.core.property.descriptors import UnsetValueError
-from bokeh.models import Axis, GlobalInlineStyleSheet, GlyphRenderer, HoverTool, Range1d
+from bokeh.core.property.vectorization import Value
+from bokeh.models import Axis, CustomJS, GlobalInlineStyleSheet, GlyphRenderer, HoverTool, Range1d
 
 from engine.base import units
 from widgets.kit.drawing import figure as fig
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 SAYS = "what it says"  # the column with the texts of a part's marks
 FRAME = {"outer_width": 800, "inner_width": 760, "inner_height": 340}  # pixels, until a browser has told them
 NARROW = 520  # pixels: under this a picture is arranged as on a phone
+SHOWN = f"""const is_narrow = cb_obj.outer_width < {NARROW};
+for (const each of wide) each.visible = !is_narrow;
+for (const each of narrow) each.visible = is_narrow;"""
 BESIDE = 300  # pixels: how wide the controls are
 LEAST = 360  # pixels of a picture beside them; with less it is below
 STEPS = (1, 2, 5, 10)
@@ -82,11 +87,14 @@ class Picture:
     def __init__(self, shows: Live, dark: bool) -> None:
         self.shows = shows
         self.plot: Any = shows.widget.figure(shows.sources)
-        self.plot.stylesheets = [GlobalInlineStyleSheet(css=lettering.faces())]
+        fonts = GlobalInlineStyleSheet(css=lettering.faces())
+        self.plot.stylesheets = [fonts]
+        self.plot.axis[0].stylesheets = [fonts]  # a template of Panel's replaces those of the picture itself
         self.models = self.plot.references()
         self.heights = {"wide": self.plot.height} | (_tag(self.plot, "narrow_height") or {})
         self.own_start = self.plot.x_range.start
         self.size = ""
+        self.fits_by_itself()
         self.speaks()
         self.fit()
         shows.param.watch(self.follow, "changes")
@@ -94,6 +102,16 @@ class Picture:
             self.plot.on_change(side, lambda attr, old, new: self.fit())
         if dark:
             recolour(self.models)
+
+    def fits_by_itself(self) -> None:
+        """In a notebook the width does not come to Python, so the browser shows and hides what is for one
+        width alone. Panels, which would move as well, stay side by side there."""
+        if _tag(self.plot, "narrow_height") is None:
+            models = {
+                size: [model for model in self.models if (_tag(model, "only") or {}).get("only") == size]
+                for size in ("wide", "narrow")
+            }
+            self.plot.js_on_change("outer_width", CustomJS(args=models, code=SHOWN))
 
     def fit(self) -> None:
         """Arranges it for the width that it has, as site/theme/assets/widget/layout.js does on a page."""
@@ -196,11 +214,13 @@ def recolour(models: set[Model]) -> None:
     def turned(value: Any) -> Any:
         if isinstance(value, str):
             return other.get(value.lower(), value)
+        if isinstance(value, Value):
+            return replace(value, value=turned(value.value))
         return [turned(each) for each in value] if isinstance(value, list) else value
 
     for model in models:
         for name, value in model.properties_with_values(include_defaults=False).items():
-            if isinstance(value, (str, list)) and turned(value) != value:
+            if isinstance(value, (str, list, Value)) and turned(value) != value:
                 setattr(model, name, turned(value))
 
 

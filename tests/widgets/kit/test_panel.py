@@ -1,10 +1,13 @@
 """Widgets as Panel components: in Python alone. tests/browser/test_components.py has a browser."""
 
+import statistics
+
 import bokeh.models
 import numpy as np
 import panel as pn
 import pytest
 
+from bench import components, processor
 from tests import states
 from widgets.foundations.roofline import Roofline
 from widgets.gpu.float_explorer import FloatExplorer
@@ -132,6 +135,7 @@ def test_a_dark_app_has_dark_figures():
         value
         for model in drawn.models
         for value in model.properties_with_values(include_defaults=False).values()
+        for value in [getattr(value, "value", value)]
         if isinstance(value, str)
     }
     assert seen & dark and not seen & (light - dark)
@@ -166,3 +170,35 @@ def test_a_narrow_component_is_arranged_as_on_a_phone(slug, monkeypatch):
 def test_a_component_brings_the_fonts_that_its_texts_are_measured_in():
     [sheet] = panel.Picture(Roofline().live, dark=False).plot.stylesheets
     assert sheet.css.count("@font-face") == 3 and "Course Sans" in sheet.css and "http" not in sheet.css
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_an_update_takes_few_milliseconds_of_python(slug):
+    """The budget is that of ``python -m bench components``, on a quiet machine; here twice of it is allowed,
+    of the processor's time and not the clock's, times as slow as the processor is just now."""
+    allowed = components.SEARCHES_MS if slug in components.SEARCHES else components.UPDATE_MS
+    took = statistics.median(components.updates_ms(all_widgets()[slug], stops=3))
+    assert took < 2 * allowed * processor.slowness()
+
+
+@pytest.mark.parametrize(
+    "name, wrong, words",
+    [
+        ("model", "gpt-7", "model must be one of llama3-8b, .*; got 'gpt-7'"),
+        ("batch", "many", "batch must be a whole number from 1 to 4096, got 'many'"),
+        ("batch", 3.5, "batch must be a whole number from 1 to 4096, got 3.5"),
+    ],
+)
+def test_a_bad_value_set_later_is_one_clear_line_too(name, wrong, words):
+    figure = Roofline()
+    with pytest.raises(BadValue, match=words) as said:
+        setattr(figure, name, wrong)
+    assert "\n" not in str(said.value)
+
+
+def test_a_control_of_panels_own_takes_whole_steps():
+    figure = Roofline()
+    slider = pn.widgets.FloatSlider.from_param(figure.param.batch)
+    slider.value = 70
+    assert slider.step == 1 and figure.batch == 70
