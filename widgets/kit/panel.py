@@ -91,7 +91,7 @@ class Picture:
         self.plot.stylesheets = [fonts]
         self.plot.axis[0].stylesheets = [fonts]  # a template of Panel's replaces those of the picture itself
         self.models = self.plot.references()
-        self.heights = {"wide": self.plot.height} | (_tag(self.plot, "narrow_height") or {})
+        self.heights = {"wide": self.plot.height, **(_tag(self.plot, "narrow_height") or {})}
         self.own_start = self.plot.x_range.start
         self.size = ""
         self.fits_by_itself()
