@@ -10,9 +10,11 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import ROOT
+from widgets.kit.widget import all_widgets
 
+WIDGETS = sorted(all_widgets())
 FILES = [
-    "widgets/foundations/roofline.py",
+    *(f"{cls.__module__.replace('.', '/')}.py" for cls in all_widgets().values()),
     *(f"examples/{path.name}" for path in sorted((ROOT / "examples").glob("*.py"))),
 ]
 TITLES = {
@@ -65,4 +67,61 @@ def test_a_slider_moves_the_figure_s_words(browser, apps):
     handle.press("ArrowRight")
     expect(said).to_have_count(0)
     expect(page.get_by_text("decode reaches").first).to_be_visible()
+    page.close()
+
+
+# Of each control that is seen, and of the picture: what it is, and its sides.
+BOXES = """() => {
+  const found = [], look = root => root.querySelectorAll("*").forEach(each => {
+    if (each.shadowRoot) look(each.shadowRoot);
+    const what = each.matches(".bk-Figure") ? "picture"
+      : each.matches(".noUi-target, select, input, button, .bk-btn, .accordion-header") ? "control" : "";
+    const box = each.getBoundingClientRect();
+    if (what && box.width) found.push([what, box.left, box.top, box.right, box.bottom]);
+  });
+  look(document);
+  return found;
+}"""
+
+
+# All words of the page; those of Panel's components are in shadow roots.
+WORDS = """() => {
+  const words = root => [...root.querySelectorAll("*")].map(each => each.shadowRoot ? words(each.shadowRoot) : "").join("")
+    + (root.textContent ?? "");
+  return words(document);
+}"""
+
+
+def amiss(page, width: int) -> list[str]:
+    """Where a component leaves its place: past the window's edge, or its controls on its picture."""
+    boxes = page.evaluate(BOXES)
+    [(_, left, top, _, _)] = [box for box in boxes if box[0] == "picture"]
+    wrong = [f"{box} is cut" for box in boxes if box[1] < 0 or box[3] > width + 1]
+    controls = [box for box in boxes if box[0] == "control"]
+    assert controls
+    return wrong + [f"{box} lies on the picture" for box in controls if box[3] > left and box[4] > top]
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_it_keeps_to_its_frame(browser, apps, slug, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(apps + slug)
+    expect(page.locator("canvas").first).to_be_attached()
+    expect(page.locator(".bk-btn, select, .noUi-handle").first).to_be_visible()
+    page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
+    assert amiss(page, width) == []
+    handle = page.locator(".noUi-handle:visible")
+    if handle.count():
+        handle.first.focus()
+        for key in ("End", "Home"):
+            at, said = handle.first.get_attribute("aria-valuenow"), page.evaluate(WORDS)
+            handle.first.press(key)
+            if (
+                handle.first.get_attribute("aria-valuenow") != at
+            ):  # Python has answered once its words are there
+                page.wait_for_function(f"said => ({WORDS})() != said", arg=said, timeout=20_000)
+            assert amiss(page, width) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()

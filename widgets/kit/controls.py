@@ -32,6 +32,11 @@ class Control:
         name: Any
         label = property()
 
+    def declared(self) -> Any:
+        """The control as its class has it: a widget's own copy keeps only what param knows of."""
+        owner: Any = getattr(self, "owner", None)
+        return self if owner is None or isinstance(owner, type) else type(owner).controls()[self.name]
+
     def read(self, raw: Any) -> Any:
         """A value for this control from text or YAML; BadValue otherwise."""
         raise NotImplementedError
@@ -81,7 +86,11 @@ class Number(Control, param.Number):
         self._marks = (default, *marks)
         self._stops = stops
         self.limits = low, high
-        super().__init__(default=default, bounds=self.limits, label=label)
+        super().__init__(default=default, bounds=self.limits, label=label, step=1 if whole else None)
+
+    def _validate(self, val: Any) -> None:
+        """The same words for a value that is set in Python as for one of a link."""
+        self.declared().read(val)
 
     @property
     def grid(self) -> np.ndarray:
@@ -238,6 +247,11 @@ class Choice(Control, param.Selector):
             default=self.options[self.keys.index(default)],
             label=label,
         )
+
+    def _validate(self, val: Any) -> None:
+        own = self.declared()
+        if val not in own.options:
+            raise BadValue(f"{self.name} must be one of {', '.join(own.keys)}; got {val!r}")
 
     def index(self, value: Any) -> int:
         return next(i for i, option in enumerate(self.options) if option is value or _same(option, value))

@@ -8,25 +8,32 @@ other. What only a page can do (predictions, tours, papers, files) is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import panel as pn
 import param
 from bokeh.core.property.descriptors import UnsetValueError
-from bokeh.models import Axis, GlyphRenderer, HoverTool, Range1d
+from bokeh.core.property.vectorization import Value
+from bokeh.models import Axis, CustomJS, GlobalInlineStyleSheet, GlyphRenderer, HoverTool, Range1d
 
 from engine.base import units
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing import panels, tokens
+from widgets.kit.drawing import lettering, panels, tokens
 
 if TYPE_CHECKING:
     from bokeh.model import Model
     from bokeh.plotting import figure
 
 SAYS = "what it says"  # the column with the texts of a part's marks
-FRAME = (760, 340)  # pixels of a frame whose size is not known yet
+FRAME = {"outer_width": 800, "inner_width": 760, "inner_height": 340}  # pixels, until a browser has told them
+NARROW = 520  # pixels: under this a picture is arranged as on a phone
+SHOWN = f"""const is_narrow = cb_obj.outer_width < {NARROW};
+for (const each of wide) each.visible = !is_narrow;
+for (const each of narrow) each.visible = is_narrow;"""
 BESIDE = 300  # pixels: how wide the controls are
+LEAST = 360  # pixels of a picture beside them; with less it is below
 STEPS = (1, 2, 5, 10)
 
 
@@ -80,25 +87,61 @@ class Picture:
     def __init__(self, shows: Live, dark: bool) -> None:
         self.shows = shows
         self.plot: Any = shows.widget.figure(shows.sources)
+        fonts = GlobalInlineStyleSheet(css=lettering.faces())
+        self.plot.stylesheets = [fonts]
+        self.plot.axis[0].stylesheets = [fonts]  # a template of Panel's replaces those of the picture itself
         self.models = self.plot.references()
-        for model in self.models:
-            if {"only": "narrow"} in model.tags:  # for phones; a component is as wide as its place
-                model.update(visible=False)
+        self.heights = {"wide": self.plot.height, **(_tag(self.plot, "narrow_height") or {})}
+        self.own_start = self.plot.x_range.start
+        self.size = ""
+        self.fits_by_itself()
         self.speaks()
-        self.follow()
+        self.fit()
         shows.param.watch(self.follow, "changes")
-        if (reach := _tag(self.plot, "reach")) is not None:
-            self.same_scales(reach)
-            self.plot.on_change("inner_width", lambda attr, old, new: self.same_scales(reach))
+        for side in ("outer_width", "inner_width", "inner_height"):
+            self.plot.on_change(side, lambda attr, old, new: self.fit())
         if dark:
             recolour(self.models)
 
+    def fits_by_itself(self) -> None:
+        """In a notebook the width does not come to Python, so the browser shows and hides what is for one
+        width alone. Panels, which would move as well, stay side by side there."""
+        if _tag(self.plot, "narrow_height") is None:
+            models = {
+                size: [model for model in self.models if (_tag(model, "only") or {}).get("only") == size]
+                for size in ("wide", "narrow")
+            }
+            self.plot.js_on_change("outer_width", CustomJS(args=models, code=SHOWN))
+
+    def fit(self) -> None:
+        """Arranges it for the width that it has, as site/theme/assets/widget/layout.js does on a page."""
+        size = "narrow" if _pixels(self.plot, "outer_width") < NARROW else "wide"
+        if size != self.size:
+            self.size = size
+            for model in self.models:
+                if (only := _tag(model, "only")) is not None:
+                    model.update(visible=only["only"] == size)
+            self.plot.height = self.heights.get(f"{size}_height", self.heights["wide"])
+            self.follow()
+        if (reach := _tag(self.plot, "reach")) is not None:
+            self.same_scales(reach)
+        if (room := _tag(self.plot, "room")) is not None:
+            self.leave_room(*room["room"])
+
     def follow(self, *_events: Any) -> None:
         """Moves the axes."""
-        named = {model.name: model for model in self.models if isinstance(model, Range1d)}
-        for name, ends in self.shows.shown["ranges"].items():
-            start, end = _in_frame(named[name], (float(ends[0]), float(ends[1])))
-            named[name].update(start=start, end=end)
+        asked = self.shows.shown["ranges"]
+        for range in self.models:
+            if not isinstance(range, Range1d):
+                continue
+            panel = (_tag(range, "panel") or {}).get("panel")
+            ends = asked.get(range.name) or (panel and panel["ends"])
+            if not ends:
+                continue
+            start, end = (float(end) for end in ends)
+            if panel:  # its ends, as those of the whole frame
+                start, end = panels.of_frame(panel[self.size], (start, end), panel["log"])
+            range.update(start=start, end=end)
         for side, across in (("below", self.plot.x_range), ("left", self.plot.y_range)):
             for axis in getattr(self.plot, side):
                 _retick(axis, across)
@@ -119,32 +162,33 @@ class Picture:
     def same_scales(self, tag: Mapping[str, Any]) -> None:
         """One unit as long across as up, as ``drawing.figure.same_scales`` asks."""
         half_width, half_height, room = tag["reach"]
-        (left, right), (low, high) = tag["places"]["wide"] if "places" in tag else ((0, 1), (0, 1))
-        width, height = _size(self.plot)
-        unit = min(((right - left) * width - 2 * room) / half_width, (high - low) * height / half_height)
+        (left, right), (low, high) = tag["places"][self.size] if "places" in tag else ((0, 1), (0, 1))
+        width, height = (_pixels(self.plot, side) for side in ("inner_width", "inner_height"))
+        beside = room if self.size == "wide" else 0
+        unit = min(((right - left) * width - 2 * beside) / half_width, (high - low) * height / half_height)
         for range, first, last, pixels in (
             (self.plot.x_range, left, right, width),
             (self.plot.y_range, low, high, height),
         ):
             range.update(start=-(first + last) * pixels / unit, end=(2 - first - last) * pixels / unit)
 
+    def leave_room(self, place: float, room: float) -> None:
+        """So many pixels to the left of a place for its texts, as ``drawing.figure.room_left`` asks."""
+        width, pixels = _pixels(self.plot, "inner_width"), room if self.size == "wide" else 0
+        across = self.plot.x_range
+        across.start = min(self.own_start, (place * width - pixels * across.end) / (width - pixels))
 
-def _size(plot: figure) -> tuple[int, int]:
-    """The frame's pixels, which a browser tells once it has drawn it."""
+
+def _pixels(plot: figure, side: str) -> int:
+    """The length of a side, which a browser tells once it has drawn it."""
     try:
-        return plot.inner_width or FRAME[0], plot.inner_height or FRAME[1]
+        return getattr(plot, side) or FRAME[side]
     except UnsetValueError:
-        return FRAME
+        return FRAME[side]
 
 
 def _tag(model: Model, key: str) -> Mapping[str, Any] | None:
     return next((tag for tag in model.tags if isinstance(tag, dict) and key in tag), None)
-
-
-def _in_frame(range: Range1d, ends: tuple[float, float]) -> tuple[float, float]:
-    """The ends of an axis; those of a panel, as ends of the whole frame."""
-    tag = _tag(range, "panel")
-    return panels.of_frame(tag["panel"]["wide"], ends, tag["panel"]["log"]) if tag else ends
 
 
 def _retick(axis: Axis, range: Any) -> None:
@@ -170,11 +214,13 @@ def recolour(models: set[Model]) -> None:
     def turned(value: Any) -> Any:
         if isinstance(value, str):
             return other.get(value.lower(), value)
+        if isinstance(value, Value):
+            return replace(value, value=turned(value.value))
         return [turned(each) for each in value] if isinstance(value, list) else value
 
     for model in models:
         for name, value in model.properties_with_values(include_defaults=False).items():
-            if isinstance(value, (str, list)) and turned(value) != value:
+            if isinstance(value, (str, list, Value)) and turned(value) != value:
                 setattr(model, name, turned(value))
 
 
@@ -183,6 +229,9 @@ def control(widget: Any, name: str) -> pn.widgets.Widget:
     """Panel's control for one of the widget's parameters; each follows the other."""
     about = widget.controls()[name]
     made, to_panel, to_widget = MAKERS[about.kind](widget, name, about)
+    made.sizing_mode = (
+        "stretch_width"  # as wide as its column: Panel's own width is more than that with its margins
+    )
 
     def from_widget(event: param.parameterized.Event) -> None:
         value = to_panel(event.new)
@@ -204,10 +253,10 @@ def _number(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same
     """A slider over the stops; a value between them, set in Python, becomes a stop of its own."""
     if not about.slider:
         low, high = about.limits
-        made = pn.widgets.IntInput(name=about.label, value=int(getattr(widget, name)), start=low, end=high)
+        made = pn.widgets.IntInput(label=about.label, value=int(getattr(widget, name)), start=low, end=high)
         return made, int, float
     slider = pn.widgets.DiscreteSlider(
-        name=about.label, options=_stops(about, getattr(widget, name)), value=float(getattr(widget, name))
+        label=about.label, options=_stops(about, getattr(widget, name)), value=float(getattr(widget, name))
     )
 
     def shown(value: float) -> float:
@@ -230,26 +279,25 @@ def _stops(about: Any, value: float) -> dict[str, float]:
 def _player(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
     grid = about.grid
     made = pn.widgets.Player(
-        name=about.label,
+        label=about.label,
         start=0,
         end=len(grid) - 1,
         value=int(np.abs(grid - getattr(widget, name)).argmin()),
         interval=max(40, round(1000 * about.seconds * about.frames / len(grid))),
         loop_policy="once",
         show_loop_controls=False,
-        width=BESIDE,
     )
     return made, lambda value: int(np.abs(grid - value).argmin()), lambda index: float(grid[index])
 
 
 def _choice(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
     places = {label: place for place, label in enumerate(about.labels)}
-    made = pn.widgets.Select(name=about.label, options=places, value=about.index(getattr(widget, name)))
+    made = pn.widgets.Select(label=about.label, options=places, value=about.index(getattr(widget, name)))
     return made, about.index, about.at
 
 
 def _switch(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
-    return pn.widgets.Checkbox(name=about.label, value=bool(getattr(widget, name))), bool, bool
+    return pn.widgets.Checkbox(label=about.label, value=bool(getattr(widget, name))), bool, bool
 
 
 def _bits(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, Same]:
@@ -259,7 +307,7 @@ def _bits(widget: Any, name: str, about: Any) -> tuple[pn.widgets.Widget, Same, 
         return [place for place in range(about.bits) if int(value) >> place & 1]
 
     places = {f"bit {about.bits - place}": place for place in reversed(range(about.bits))}
-    made = pn.widgets.MultiChoice(name=about.label, options=places, value=turned(getattr(widget, name)))
+    made = pn.widgets.MultiChoice(label=about.label, options=places, value=turned(getattr(widget, name)))
     return made, turned, lambda places: float(sum(2**place for place in places))
 
 
@@ -283,13 +331,17 @@ def view(widget: Any) -> pn.viewable.Viewable:
         folds.setdefault(title, []).append(made[name])
     beside = pn.Column(presets(widget), *folds.pop("", []), width=BESIDE)
     if folds:
-        closed = [(title, pn.Column(*controls)) for title, controls in folds.items()]
-        beside.append(pn.Accordion(*closed, sizing_mode="stretch_width"))
+        closed = [
+            (title, pn.Column(*controls, sizing_mode="stretch_width")) for title, controls in folds.items()
+        ]
+        beside.append(pn.Accordion(*closed, margin=(5, 10), sizing_mode="stretch_width"))
     picture = Picture(shows, dark=is_dark())
+    pane = pn.pane.Bokeh(picture.plot, sizing_mode="stretch_width")
+    rest = pn.Column(pane, styles={"flex": f"1 1 {LEAST}px", "min-width": "0", "width": "auto"})
     return pn.Column(
         pn.pane.Markdown(f"### {widget.question}"),
         pn.pane.Markdown(shows.param.headline, sizing_mode="stretch_width"),
-        pn.Row(beside, pn.pane.Bokeh(picture.plot, sizing_mode="stretch_width"), sizing_mode="stretch_width"),
+        pn.FlexBox(beside, rest, gap="8px", sizing_mode="stretch_width"),
         pn.pane.Markdown(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
         sizing_mode="stretch_width",
     )
@@ -298,7 +350,10 @@ def view(widget: Any) -> pn.viewable.Viewable:
 def presets(widget: Any) -> pn.widgets.MenuButton:
     """Named states to jump to."""
     made = pn.widgets.MenuButton(
-        name="Examples", items=list(widget.presets), sizing_mode="stretch_width", visible=bool(widget.presets)
+        label="Examples",
+        items=list(widget.presets),
+        sizing_mode="stretch_width",
+        visible=bool(widget.presets),
     )
 
     def chosen(event: param.parameterized.Event) -> None:

@@ -6,9 +6,8 @@ For a column they give one text per row, as needed for the hints of marks; "" wh
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,10 +44,20 @@ def _shown(value, how: str, write, unit: str, digits: int):
         write(1.0, unit, digits)  # an unknown unit raises here, as it does for numbers
         return traced_texts.shown(value, how, unit, digits)
     if np.ndim(value):
-        return [
-            "" if math.isnan(v) else write(v, unit, digits) for v in np.asarray(value, dtype=float).tolist()
-        ]
+        said, texts = [""] * len(value), {}
+        for row, number in _known(value):
+            if number not in texts:  # columns repeat their numbers
+                texts[number] = write(number, unit, digits)
+            said[row] = texts[number]
+        return said
     return write(float(value), unit, digits)
+
+
+def _known(column: Real) -> Iterable[tuple[int, float]]:
+    """(row, number) of the rows that have a number: of a padded column, only a few."""
+    values = np.asarray(column, dtype=float)
+    rows = np.flatnonzero(~np.isnan(values))
+    return zip(rows.tolist(), values[rows].tolist(), strict=True)
 
 
 def choose(condition: Truth, yes: Words, no: Words) -> Words:
@@ -63,9 +72,11 @@ def select(index: Real, texts: Sequence[Words]) -> Words:
     if isinstance(index, Symbol):
         return traced_texts.picked(index, texts, checked=not index.truth)
     if np.ndim(index):
-        at = np.asarray(index, dtype=float).tolist()
-        named = [text if isinstance(text, list) else [str(text)] * len(at) for text in texts]
-        return ["" if math.isnan(i) else named[int(i)][row] for row, i in enumerate(at)]
+        said = [""] * len(index)
+        for row, at in _known(index):
+            text = texts[int(at)]
+            said[row] = text[row] if isinstance(text, list) else str(text)
+        return said
     if any(isinstance(text, list) for text in texts):
         raise ValueError("select: a column of texts takes an index for each row, got one index")
     chosen = texts[int(index)]

@@ -1,10 +1,13 @@
 """Widgets as Panel components: in Python alone. tests/browser/test_components.py has a browser."""
 
+import statistics
+
 import bokeh.models
 import numpy as np
 import panel as pn
 import pytest
 
+from bench import components, processor
 from tests import states
 from widgets.foundations.roofline import Roofline
 from widgets.gpu.float_explorer import FloatExplorer
@@ -19,7 +22,7 @@ WIDGETS = sorted(all_widgets())
 def controls(view) -> dict:
     """Label -> control, also of those in folds that are closed."""
     folded = [card for fold in view.select(pn.Accordion) for card in fold]
-    return {each.name: each for place in (view, *folded) for each in place.select(pn.widgets.Widget)}
+    return {each.label: each for place in (view, *folded) for each in place.select(pn.widgets.Widget)}
 
 
 @pytest.mark.parametrize("slug", WIDGETS)
@@ -132,6 +135,70 @@ def test_a_dark_app_has_dark_figures():
         value
         for model in drawn.models
         for value in model.properties_with_values(include_defaults=False).values()
+        for value in [getattr(value, "value", value)]
         if isinstance(value, str)
     }
     assert seen & dark and not seen & (light - dark)
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_a_narrow_component_is_arranged_as_on_a_phone(slug, monkeypatch):
+    drawn = panel.Picture(all_widgets()[slug]().live, dark=False)
+    height = drawn.plot.height
+
+    def seen() -> set[str]:
+        tags = [(panel._tag(model, "only"), model) for model in drawn.models]
+        return {tag["only"] for tag, model in tags if tag and model.visible}
+
+    def ends() -> dict[str, tuple]:
+        return {model.name: (model.start, model.end) for model in drawn.models if panel._tag(model, "panel")}
+
+    wide, places = seen(), ends()
+    assert wide <= {"wide"}
+    monkeypatch.setitem(panel.FRAME, "outer_width", 390)
+    drawn.fit()
+    assert seen() <= {"narrow"} and bool(seen()) == any(panel._tag(each, "only") for each in drawn.models)
+    taller = panel._tag(drawn.plot, "narrow_height")
+    assert drawn.plot.height == (taller["narrow_height"] if taller else height)
+    assert not places or ends() != places
+    monkeypatch.undo()
+    drawn.fit()
+    assert (seen(), ends(), drawn.plot.height) == (wide, places, height)
+
+
+def test_a_component_brings_the_fonts_that_its_texts_are_measured_in():
+    [sheet] = panel.Picture(Roofline().live, dark=False).plot.stylesheets
+    assert sheet.css.count("@font-face") == 3 and "Course Sans" in sheet.css and "http" not in sheet.css
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_an_update_takes_few_milliseconds_of_python(slug):
+    """The budget is that of ``python -m bench components``, on a quiet machine; here twice of it is allowed,
+    of the processor's time and not the clock's, times as slow as the processor is just now."""
+    allowed = components.SEARCHES_MS if slug in components.SEARCHES else components.UPDATE_MS
+    took = statistics.median(components.updates_ms(all_widgets()[slug], stops=3))
+    assert took < 2 * allowed * processor.slowness()
+
+
+@pytest.mark.parametrize(
+    "name, wrong, words",
+    [
+        ("model", "gpt-7", "model must be one of llama3-8b, .*; got 'gpt-7'"),
+        ("batch", "many", "batch must be a whole number from 1 to 4096, got 'many'"),
+        ("batch", 3.5, "batch must be a whole number from 1 to 4096, got 3.5"),
+    ],
+)
+def test_a_bad_value_set_later_is_one_clear_line_too(name, wrong, words):
+    figure = Roofline()
+    with pytest.raises(BadValue, match=words) as said:
+        setattr(figure, name, wrong)
+    assert "\n" not in str(said.value)
+
+
+def test_a_control_of_panels_own_takes_whole_steps():
+    figure = Roofline()
+    slider = pn.widgets.FloatSlider.from_param(figure.param.batch)
+    slider.value = 70
+    assert slider.step == 1 and figure.batch == 70

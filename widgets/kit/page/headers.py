@@ -104,15 +104,17 @@ def of(path: str, versioned: bool) -> dict[str, str]:
     return found | {"Cache-Control": KEPT if versioned or re.search(HASHED, path) else ASKED_AGAIN}
 
 
-def below_any(page: str) -> str:
-    """The folder of a page that lies in another's folder, for any of these: /04-data-parallel/slides/ ->
-    /:page/slides/. Hosts take a hundred rules, and match one name by such a placeholder."""
-    return re.sub(r"^/[^/]+/(?=[^/])", "/:page/", page)
+def _rule(page: str) -> str:
+    """The rule for a page's folder: its own, or one that matches any name in the place of ``:page``. Hosts
+    take a hundred rules (Cloudflare Pages), so figures have one for all, and so do decks."""
+    inner = re.sub(r"^/[^/]+/(?=[^/])", "/:page/", page)  # /04-data-parallel/slides/ -> /:page/slides/
+    return "/:page/" if page.strip("/") in all_widgets() else inner
 
 
 def underscore(pages: list[str]) -> str:
-    """The headers as a ``_headers`` file, given the folders of all pages. A second policy can only narrow the
-    first, so each page is given its own, and none stands for all: the frame's allows more."""
+    """The headers as a ``_headers`` file, given the folders of all pages. Where several rules match, each
+    one's policy holds, and a second can only narrow the first: so a page that nobody may frame says so in a
+    rule of its own, after that of any page, and none is for all files, since the frame's allows more."""
     framed = f"; {FRAMED_BY_NOBODY}"
     rules = {
         "/*": {name: value for name, value in ALWAYS.items() if value != POLICY},
@@ -122,10 +124,10 @@ def underscore(pages: list[str]) -> str:
         },  # a worker has one too
         "/assets/stylesheets/*": {"Cache-Control": KEPT},
         f"/{FRAME}": {"Content-Security-Policy": OF_THE_FRAME + framed},
+        "/:page/": {"Content-Security-Policy": POLICY},
     }
-    for page in dict.fromkeys(map(below_any, pages)):
-        own = page.strip("/") in all_widgets()
-        rules[page] = {"Content-Security-Policy": POLICY + ("" if own else framed)}
+    for rule in dict.fromkeys(map(_rule, pages)):
+        rules.setdefault(rule, {"Content-Security-Policy": POLICY + framed})
     return "".join(
         f"{path}\n" + "".join(f"  {name}: {value}\n" for name, value in headers.items())
         for path, headers in rules.items()

@@ -1,0 +1,68 @@
+"""Python's time for one change of a widget as a Panel component: the new state, its words and marks, and the
+message to the browser."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from bokeh.document import Document
+from bokeh.protocol import Protocol
+
+from bench.computing import no_garbage
+from bench.tally import against, table
+from tests import states
+from widgets.kit.widget import all_widgets
+
+UPDATE_MS = 20.0
+STOPS = 5  # of each control that are tried
+SEARCHES_MS = 40.0  # where a move of the control searches all layouts anew, as in bench/computing.py
+SEARCHES = ("layout_planner", "layout_exam")
+
+
+class Session:
+    """A component as an app has it: what changes is sent, here to nobody."""
+
+    def __init__(self, cls) -> None:
+        self.widget, self.changes = cls(), []
+        self.document = Document()
+        self.document.add_root(self.widget.__panel__().get_root())
+        self.document.on_change(self.changes.append)
+
+    def moved(self, state: dict) -> str:
+        """The message that a change brings about."""
+        self.widget.set_raw(state)
+        patch: list = [event for event in self.changes if hasattr(event, "to_serializable")]
+        self.changes.clear()
+        return Protocol().create("PATCH-DOC", patch).content_json if patch else ""
+
+
+def updates_ms(cls, stops: int = STOPS) -> list[float]:
+    """Processor milliseconds of each of these changes, as in a drag: one control moves, the others stay."""
+    session, took = Session(cls), []
+    for state in states.around(cls, stops):
+        with no_garbage():
+            began = time.thread_time()
+            session.moved(state)
+            took.append(1e3 * (time.thread_time() - began))
+    return took[1:]
+
+
+def report() -> None:
+    rows = []
+    for slug, cls in all_widgets().items():
+        took = updates_ms(cls)
+        allowed = SEARCHES_MS if slug in SEARCHES else UPDATE_MS
+        rows.append(
+            [
+                slug,
+                against(f"{slug} as a component, an update", statistics.median(took), allowed, "ms"),
+                f"{statistics.quantiles(took, n=10)[-1]:.1f}",
+                f"{max(took):.1f}",
+            ]
+        )
+    table(
+        "Components: Python for one change of a control, ms",
+        ["widget", "median", "nine in ten under", "slowest"],
+        rows,
+    )
