@@ -101,7 +101,7 @@ def about(report: Report) -> list[str]:
     return [
         shape,
         f"{in_words(a)}; {', '.join(word for word in extras if word)}; {launch.precision}",
-        f"{job.global_batch} sequences of {job.seq:,} tokens a step, {a.micro_batch} at a time",
+        f"{job.global_batch} sequence{'s' * (job.global_batch > 1)} of {job.seq:,} tokens a step, {a.micro_batch} at a time",
     ]
 
 

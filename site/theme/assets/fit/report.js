@@ -91,7 +91,7 @@ function overStep(found) {
 }
 
 // -- the reader's lines, with what was read of them ----------------------------------------------------------------------------------
-const AROUND = 2, MOST = 400;
+const AROUND = 2, MOST = 400, LONGEST_NOTE = 100;  // the whole error is said above
 
 // ``mend`` is told a file, a line's number and what it now says, or an assumed name and its value.
 export function lines(files, found, mend) {
@@ -102,7 +102,7 @@ export function lines(files, found, mend) {
   for (const { name, value, file, line } of found.read) add(file || files[0][0], line, "read", `${name} ${value}`);
   for (const { key, file, line, why } of found.ignored) add(file || files[0][0], line, "ignored", `${key}: ${why}`);
   for (const { key, file, line, why } of found.unmodelled) add(file || files[0][0], line, "wrong", `${key}: ${why}`);
-  for (const { file, line, error } of found.refused) add(file, line, "wrong", error);
+  for (const { file, line, error } of found.refused) add(file, line, "wrong", error.length > LONGEST_NOTE ? `${error.slice(0, LONGEST_NOTE)} …` : error);
   for (const words of found.faults) { const [, file, line, rest] = /^(.*?):(\d+): (.*)$/s.exec(words) ?? []; if (file) add(file, Number(line), "wrong", rest); }
   const parts = [element("h2", { textContent: "Line by line", className: "fit-title" })];
   for (const [name, text] of files) {
