@@ -101,7 +101,8 @@ def about(report: Report) -> list[str]:
     return [
         shape,
         f"{in_words(a)}; {', '.join(word for word in extras if word)}; {launch.precision}",
-        f"{job.global_batch} sequence{'s' * (job.global_batch > 1)} of {job.seq:,} tokens a step, {a.micro_batch} at a time",
+        f"{job.global_batch} sequence{'s' * (job.global_batch > 1)} of {job.seq:,} tokens a step, "
+        f"{a.micro_batch} at a time",
     ]
 
 

@@ -15,7 +15,8 @@ MOST_ROWS = 8192.0
 ROWS = np.arange(32.0, MOST_ROWS + 1, 32.0)
 VIEWS = [340e12, 960e12]  # FLOP/s that the picture reaches up to
 UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
-SIDES = (0.12, 0.46, 0.85)  # of the rows: from there on the dot's value changes its side, the ceiling's name the end
+# of the rows: from there on the dot's value changes its side, the ceiling's name the end
+SIDES = (0.12, 0.46, 0.85)
 ACROSS = (-130.0, 8900.0)
 BELOW = 0.78  # how far under zero the gauges reach, of what is above
 GAUGES = np.array([0.255, 0.145, 0.035])  # of the picture's height

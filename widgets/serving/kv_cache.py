@@ -90,8 +90,8 @@ class KvCache(Widget):
     }
     break_it = "Keep the users and lengthen their conversations until the cache no longer fits."
     assumptions = (
-        "One card of those that share a copy, with the HBM that the driver reports. A server leaves a tenth of "
-        "it to the framework and to what its kernels need meanwhile. Every user holds a whole context, in "
+        "One card of those that share a copy, with the HBM that the driver reports. A server leaves a tenth "
+        "of it to the framework and to what its kernels need meanwhile. Every user holds a whole context, in "
         "pages without waste. "
         "Past the key and value heads, tensor ranks hold copies; a latent cache (MLA) is whole on every "
         "rank. "
@@ -298,7 +298,9 @@ class KvCache(Widget):
     def token(self):
         return show(over(lambda model: decoding.token_bytes(model, self.cache), self.model), "bytes")
 
-    @readout("A user's tokens, in all", help="On all GPUs together, without the copies that some keep", rest=True)
+    @readout(
+        "A user's tokens, in all", help="On all GPUs together, without the copies that some keep", rest=True
+    )
     def user(self):
         return show(
             over(lambda model: decoding.user_bytes(model, self.context, self.cache), self.model), "bytes"
