@@ -93,6 +93,7 @@ def about(report: Report) -> list[str]:
     if launch.layout is None or launch.job is None:
         return [shape]
     a, job = launch.layout, launch.job
+    sequences = "sequence" if job.global_batch == 1 else "sequences"
     extras = [f"ZeRO-{a.zero}" if a.zero else "", f"schedule {a.schedule}" if a.pp > 1 else ""]
     extras += [
         f"recompute {a.recompute}"
@@ -101,8 +102,7 @@ def about(report: Report) -> list[str]:
     return [
         shape,
         f"{in_words(a)}; {', '.join(word for word in extras if word)}; {launch.precision}",
-        f"{job.global_batch} sequence{'s' * (job.global_batch > 1)} of {job.seq:,} tokens a step, "
-        f"{a.micro_batch} at a time",
+        f"{job.global_batch} {sequences} of {job.seq:,} tokens a step, {a.micro_batch} at a time",
     ]
 
 
