@@ -220,7 +220,9 @@ class GraphBuckets(Widget):
         """What is drawn, and how many of the captured sizes are."""
         sizes, graphs = self.fitted()["sizes"], self.fitted()["graphs"]
         beyond = graphs - np.sum(np.where(sizes <= self.view_sequences(), 1.0, 0.0))
-        further = f"{show(beyond, 'count')} of {show(graphs, 'count')} captured sizes are larger than is drawn"
+        further = (
+            f"{show(beyond, 'count')} of {show(graphs, 'count')} captured sizes are larger than is drawn"
+        )
         return {
             "text": f"Rows computed in {shape_buckets.STEPS:,} decode steps"
             f"{choose(beyond > 0, f'; {further}', '')}",

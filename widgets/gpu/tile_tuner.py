@@ -15,7 +15,11 @@ MOST_ROWS = 8192.0
 ROWS = np.arange(32.0, MOST_ROWS + 1, 32.0)
 VIEWS = [340e12, 960e12]  # FLOP/s that the picture reaches up to
 UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
-SIDES = (0.12, 0.46, 0.85)  # of the rows: from there on the dot's value changes its side, the ceiling's name the end
+SIDES = (
+    0.12,
+    0.46,
+    0.85,
+)  # of the rows: from there on the dot's value changes its side, the ceiling's name the end
 ACROSS = (-130.0, 8900.0)
 BELOW = 0.78  # how far under zero the gauges reach, of what is above
 GAUGES = np.array([0.255, 0.145, 0.035])  # of the picture's height
@@ -228,8 +232,8 @@ class TileTuner(Widget):
             "flops_per_s": self.speed(),
             "best": self.best_speed(),
             **self.value_of_the_dot(),
-            "text": choose(better, f"{name}, the best for {rows} rows", "no tile is faster"),
-            "short": choose(better, name, "no tile is faster"),
+            "text": choose(better, f"{name}, the best for {rows} rows", ""),
+            "short": choose(better, name, ""),
         }
 
     def value_of_the_dot(self):
@@ -241,6 +245,7 @@ class TileTuner(Widget):
             "value": show(at, "flops_per_s"),
             "value_at": above,
             "value_align": select(side, ["left", "center", "left", "right"]),
+            "value_aside": np.where((side == 0) | (side == 2), 8.0, 0.0),
             "value_narrow": select(np.where(self.m > MOST_ROWS * SIDES[1], 1.0, 0.0), ["left", "right"]),
             "value_up": np.where(above > at, -29.0, -15.0),  # on a phone, above the ceiling's name
         }
@@ -445,8 +450,8 @@ class TileTuner(Widget):
             fill_color=color["compute"],
             line_color=color["panel"],
         )
-        dot = {"x": "rows", "y": "value_at", "text": "value", "source": here} | fig.BOLD
-        fig.only("wide", p.text(text_align="value_align", y_offset=-15, **dot))
+        dot = {"x": "rows", "y": "value_at", "text": "value", "source": here} | fig.BOLD | fig.ON_PANEL
+        fig.only("wide", p.text(text_align="value_align", x_offset="value_aside", y_offset=-15, **dot))
         fig.only("narrow", p.text(text_align="value_narrow", y_offset="value_up", **dot))
         self.draw_gauges(p, sources["gauges"], sources["waves"], fixed)
         return p
