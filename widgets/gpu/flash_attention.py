@@ -40,6 +40,7 @@ TABLE_FROM = 0.59
 NAMES = {"wide": ["max m", "sum ℓ", "output", "in full"], "narrow": ["m", "ℓ", "out", "full"]}
 BARS_Y, BARS_HALF, LONGEST = np.array([0.93, 0.85, 0.77]), 0.0145, 0.84  # the bytes, above
 OVER_HBM, INTO_SRAM = [0, 1], [2]  # rows of the bars
+ROOM_BEHIND = 0.7  # of the standard way's bytes: up to there a bar has room for words behind it
 HEAD_AT, NAMES_AT = 0.69, 0.65
 SAME = 1e-14  # a few units in the last place of an output below ten
 
@@ -374,8 +375,10 @@ class FlashAttention(Widget):
 
     def from_l2(self):
         """What the tiles read into the SRAM beyond what HBM sends."""
-        again = self.tiled(self.seq) - self.from_hbm(self.seq)
-        return choose(again > 0, f", of which L2 serves {show(again, 'bytes')}", ", all of it from HBM")
+        tiled = self.tiled(self.seq)
+        again = tiled - self.from_hbm(self.seq)
+        words = choose(again > 0, f", of which L2 serves {show(again, 'bytes')}", ", all of it from HBM")
+        return choose(tiled > ROOM_BEHIND * self.standard(self.seq), "", words)  # no room behind a long bar
 
     def less_over_hbm(self):
         return f"{show(self.standard(self.seq) / self.from_hbm(self.seq), 'times')} less"

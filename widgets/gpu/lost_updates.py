@@ -111,9 +111,9 @@ class LostUpdates(Widget):
             "x1": self.steps,
             "y": self.stall(),
             "at": np.where(early, landed, self.steps),
-            "text_y": np.maximum(np.minimum(self.stall(), self.last("plain")), run.START),
+            "text_y": self.last("plain"),
             "align": choose(early, "left", "right"),
-            "aside": np.where(early, 6.0, -6.0),
+            "aside": np.where(early & (landed > 0), 22.0, np.where(early, 6.0, -6.0)),
             "text": choose(
                 stalls,
                 choose(
@@ -153,7 +153,15 @@ class LostUpdates(Widget):
         for name, (dash, width) in RIVALS.items():
             p.line("step", name, source=curves, line_color=color["ink"], line_dash=dash, line_width=width)
         p.scatter("x", "y", source=sources["end"], size=8, color=color["ink"])
-        p.text("x", "y", text="text", source=sources["end"], text_align="right", y_offset=-15, **fig.BOLD)
+        p.text(
+            "x",
+            "y",
+            text="text",
+            source=sources["end"],
+            text_align="right",
+            y_offset=-15,
+            **fig.BOLD | fig.OVER_LINES,
+        )
         for width, words in (("wide", CURES), ("narrow", "exact, and the three cures")):
             cures = {"text": value(words), "source": sources["end"], "text_align": "right"}
             fig.only(width, p.text("x", "cures", y_offset=-16, **cures, **fig.LABEL))

@@ -44,7 +44,7 @@ MIDDLES = fig.midpoint(BARS["bottom"], BARS["top"])
 FEET, HEADS = BARS["bottom"] - 0.07, BARS["top"] + 0.07  # of a line across a bar
 BESIDE_NAME = np.array([lettering.width(name, bold=True) + 10 for name in ROWS])
 WITH_COUNTS = 1.1  # the frame's width, in cards: what fits is written beside the card
-ROOM = {"wide": 0.19, "narrow": 0.2}  # of the frame, for the name of the weights
+ROOM = {"wide": 0.17, "narrow": 0.18}  # of the frame, for the name of the weights
 HELD = ("model", "context", "gpus", "gpu", "cache", "weights")
 EVERY = (*HELD, "users")
 

@@ -4,7 +4,6 @@ frontier."""
 from typing import Any
 
 import numpy as np
-from bokeh.core.properties import value
 
 from engine import catalog
 from engine.serving import decoding
@@ -228,8 +227,14 @@ class ServingFrontier(Widget):
 
     @part(*FLEET, shown=False)
     def frontier_name(self):
-        most = decoding.best_within(TARGETS_S[-1:], self.token_s(), self.grid_users(), DEGREES)
-        return {"x": TARGETS_S[-1:], "y": np.maximum(most, 1e-3)}
+        """Beside the foot of the band, where nothing else is, if there is room."""
+        first_s = np.min(np.where(self.brings()[:, 0] > 0, self.token_s()[:, 0], 1.0))
+        top = fig.fitting_view(np.max(self.brings()), VIEWS, headroom=1.6)
+        return {
+            "x": first_s,
+            "y": fig.decades_below(top, 2.25),
+            "text": choose(first_s > EARLY_S, "band: the best split", choose(first_s > 2e-3, "the best", "")),
+        }
 
     @measured("serving_frontier", *FLEET)
     def runs(self, of):
@@ -395,9 +400,6 @@ class ServingFrontier(Widget):
                 width,
                 p.text("x", "y", text=text, x_offset=7, source=sources["names"], **fig.ON_PANEL, **fig.LABEL),
             )
-        of_band = {"source": sources["frontier_name"], "text_align": "right", "x_offset": -4, "y_offset": -15}
-        for width, words in (("wide", "band: the best split for each time"), ("narrow", "the best split")):
-            fig.only(width, p.text("x", "y", text=value(words), **of_band, **fig.LABEL | fig.ON_PANEL))
         p.segment(
             "x",
             1e-4,
@@ -408,6 +410,8 @@ class ServingFrontier(Widget):
             line_width=2,
             line_dash=[6, 4],
         )
+        band = {"text": "text", "source": sources["frontier_name"], "x_offset": -14, "text_align": "right"}
+        fig.only("wide", p.text("x", "y", **band, **fig.LABEL | fig.ON_PANEL))
         named = {"text": "label", "source": sources["limit_name"]} | fig.ON_PANEL | fig.BOLD
         fig.only("wide", p.text("x", "label_at", text_align="align", x_offset="shift", **named))
         aside = {"text_align": "narrow_align", "x_offset": "narrow_shift"}
