@@ -406,8 +406,8 @@ class AllocatorReplay(Widget):
             f"No step needed more than {show(run['peak_allocated_bytes'], 'bytes')} at once, and "
             f"{show(run['peak_reserved_bytes'], 'bytes')} are reserved, {self.peaks()} as much: segments of "
             "lengths that were outgrown. On a smaller GPU those that are wholly free would go back to the "
-            "driver by retries; what is stuck beside a tensor could not. First response: expandable segments, "
-            "or lengths in a few buckets."
+            "driver by retries; what is stuck beside a tensor could not. First response: expandable "
+            "segments, or lengths in a few buckets."
         )
 
     def summary(self):

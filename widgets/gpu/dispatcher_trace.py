@@ -445,7 +445,8 @@ class DispatcherTrace(Widget):
         return self.kept_at_end() > CARD_BYTES, (
             f"You found the call that outgrows the GPU: {show(self.tokens, 'count')} tokens make it keep "
             f"{show(self.kept_at_end(), 'bytes')}, "
-            f"an H100 has {show(CARD_BYTES, 'bytes')} usable. The scores of {show(self.model.heads, 'count')} "
+            f"an H100 has {show(CARD_BYTES, 'bytes')} usable. The scores of "
+            f"{show(self.model.heads, 'count')} "
             "heads grow with the square of the "
             "tokens. First response: fused attention, which keeps a sum for each row instead (lesson 16)."
         )

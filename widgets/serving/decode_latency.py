@@ -93,8 +93,8 @@ class DecodeLatency(Widget):
         },
     }
     break_it = (
-        "Without leaving a node, find a model, a batch and an AllReduce for which more GPUs answer later than "
-        "half as many."
+        "Without leaving a node, find a model, a batch and an AllReduce for which more GPUs answer later "
+        "than half as many."
     )
     assumptions = (
         "One replica in a steady state, its step captured as a graph, so that no kernel waits for the CPU; "

@@ -76,8 +76,8 @@ def test_the_line_is_at_the_users_asked_for_on_the_cards_that_hold_them(state):
 
 
 def test_each_cell_is_a_user():
-    """179 users in columns of 4: 44 and one of 3. 43 gaps between whole columns and one before the last, three
-    level ones over the whole columns, two in the last."""
+    """179 users in columns of 4: 44 and one of 3. 43 gaps between whole columns and one before the last,
+    three level ones over the whole columns, two in the last."""
     gaps = shown()["parts"]["gaps"]
     seen = gaps["x0"] > 0
     upright = seen & (gaps["x0"] == gaps["x1"])
