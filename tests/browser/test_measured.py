@@ -66,8 +66,8 @@ def test_where_there_are_none_no_switch_seems_on_and_reset_brings_all_back(page)
     page.get_by_role("button", name="8 H100, measured").click()
     expect(switch).not_to_be_checked()
     page.get_by_role("button", name="reset").click()
-    expect(switch).to_be_checked()
     page.get_by_role("button", name="8 H100, measured").click()
+    expect(switch).to_be_checked()
     expect(words).to_have_text(at_eight().shown()["measured"])
 
 

@@ -183,8 +183,7 @@ def test_neither_the_default_nor_a_preset_is_the_target(slug, cls):
     assert not [name for name, state in zip(cls.presets, states.presets(cls)) if met(state)]
 
 
-# Controls that no mark follows and that yet point at none: what they say instead. Moving one is what is
-# asked.
+# Controls that no mark follows and that yet point at none: what they say instead
 SAYS = {
     "alltoall_cost": {"ep": "where on a curve; a preset's curve may reach the target elsewhere"},
     "bubble_map": dict.fromkeys(("stages", "micro_batches", "gpu"), "where on a map, and the limit there"),

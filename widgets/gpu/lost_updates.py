@@ -19,7 +19,7 @@ RIVALS = {  # none is a resource: line style and width tell them apart
 CURES = "exact, and by chance, Kahan or an fp32 master close upon it"
 TOP, BOTTOM = 2.2, 0.86  # there is room for words under a weight that never moved
 CLEAR = 0.09  # between two lines whose words are between them
-EARLY = 0.5  # of the steps: a stall up to there has room for its words on its right
+EARLY, BESIDE = 0.5, 0.29  # of the steps: a stall up to there has room on its right, also with a name there
 
 
 class LostUpdates(Widget):
@@ -98,6 +98,7 @@ class LostUpdates(Widget):
             "x": self.steps,
             "y": self.last("plain"),
             "text": f"rounded to nearest: {show(self.last('plain'), 'real', 4)}",
+            "below": np.where(self.near(), 14.0, -15.0),
             "cures": np.maximum(self.last("exact"), self.last("plain") + CLEAR),
         }
 
@@ -105,7 +106,8 @@ class LostUpdates(Widget):
     def limit(self):
         """The weight from which updates are under half a gap, and words where the rounded one gets there."""
         landed = self.found()["landed"]
-        early, stalls = landed <= EARLY * self.steps, landed < self.steps
+        early, near = landed <= EARLY * self.steps, self.near()
+        stalls = (landed < self.steps) & ((landed <= BESIDE * self.steps) | ~near)
         return {
             "x0": 0.0,
             "x1": self.steps,
@@ -123,8 +125,13 @@ class LostUpdates(Widget):
                 ),
                 "",
             ),
-            "short": choose(stalls, "under half a gap", ""),
+            "short": choose(stalls & ~near, "under half a gap", ""),
         }
+
+    def near(self):
+        """Whether the exact weight ends so little above the rounded one that no name fits between them."""
+        above = self.last("exact") - self.last("plain")
+        return (above > run.ALIKE) & (above < CLEAR)
 
     def ranges(self):
         return {"x": [0.0, self.steps * 1.03]}
@@ -159,7 +166,7 @@ class LostUpdates(Widget):
             text="text",
             source=sources["end"],
             text_align="right",
-            y_offset=-15,
+            y_offset="below",
             **fig.BOLD | fig.OVER_LINES,
         )
         for width, words in (("wide", CURES), ("narrow", "exact, and the three cures")):

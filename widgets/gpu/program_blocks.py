@@ -343,7 +343,8 @@ class ProgramBlocks(Widget):
         programs = counted(self.count(), "program", "programs")
         names = [
             f"this wave asks for {counted(asked[0], 'block', 'blocks')}",
-            f"all {programs} ask for {show(asked[1], 'count')}",
+            f"{choose(self.count() > 1, f'all {programs} ask', 'the one program asks')} for "
+            f"{show(asked[1], 'count')}",
         ]
         return {
             "y": READS_Y,
@@ -510,8 +511,13 @@ class ProgramBlocks(Widget):
         (asked, _), (read, _) = self.asked_and_read()
         reads = choose(self.wave_size() > 1, "programs ask for", "program asks for")
         return (
+<<<<<<< .merge_file_iHb759
             f"{order}, {show(self.wave_size(), 'count')} {reads} {counted(asked, 'block', 'blocks')} of "
             f"A and B: {show(read, 'count')} come from HBM, {show(1.0 - read / asked, 'percent')} from L2."
+=======
+            f"{order}, {show(self.wave_size(), 'count')} {reads} {counted(asked, 'block', 'blocks')} "
+            f"of A and B: {show(read, 'count')} come from HBM, {show(1.0 - read / asked, 'percent')} from L2."
+>>>>>>> .merge_file_Ua57ai
         )
 
 

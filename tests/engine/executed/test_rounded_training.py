@@ -127,7 +127,7 @@ def shares(scale, number_format=FP16, median=MULTIBOX[0], spread=MULTIBOX[1], se
 
 
 def test_what_is_lost_is_the_published_share():
-    assert run.MULTIBOX_LOST == pytest.approx(31 / 36.3)  # noqa: SIM300
+    assert pytest.approx(31 / 36.3) == run.MULTIBOX_LOST
     assert shares(1)["shares"][run.LOST] == pytest.approx(31 / 36.3, abs=0.02), (
         "2,048 draws: a standard error of 0.008"
     )
