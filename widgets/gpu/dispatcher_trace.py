@@ -446,12 +446,8 @@ class DispatcherTrace(Widget):
             f"You found the call that outgrows the GPU: {show(self.tokens, 'count')} tokens make it keep "
             f"{show(self.kept_at_end(), 'bytes')}, "
             f"an H100 has {show(CARD_BYTES, 'bytes')} usable. The scores of "
-<<<<<<< .merge_file_QiDIvY
-            f"{show(self.model.heads, 'count')} heads grow with the square of the "
-=======
             f"{show(self.model.heads, 'count')} "
             "heads grow with the square of the "
->>>>>>> .merge_file_GPwKFy
             "tokens. First response: fused attention, which keeps a sum for each row instead (lesson 16)."
         )
 

@@ -73,12 +73,8 @@ class LossScaling(Widget):
         "Sizes of gradients are log-normal. Median and spread of the default were fitted to what NVIDIA's "
         "mixed-precision guide says of a Multibox SSD: of all its activation gradients "
         f"{show(run.MULTIBOX_VANISHING, 'percent')} become zero in fp16, "
-<<<<<<< .merge_file_RztQK2
         f"{show(run.MULTIBOX_STAYING, 'percent')} do not, and the rest is zero in any format. Here that rest "
         "is left out, and so the first are "
-=======
-        f"{show(run.MULTIBOX_STAYING, 'percent')} do not, and the rest is zero in any format. Here that rest is left out, and so the first are "
->>>>>>> .merge_file_4bjTpN
         f"{show(run.MULTIBOX_LOST, 'percent')}, which the draw comes near to. Times 32,768 all but 0.1 % "
         "survive. 2,048 gradients are drawn and rounded one by one; the largest is that of a hundred "
         "million. Below runs "

@@ -511,13 +511,8 @@ class ProgramBlocks(Widget):
         (asked, _), (read, _) = self.asked_and_read()
         reads = choose(self.wave_size() > 1, "programs ask for", "program asks for")
         return (
-<<<<<<< .merge_file_iHb759
-            f"{order}, {show(self.wave_size(), 'count')} {reads} {counted(asked, 'block', 'blocks')} of "
-            f"A and B: {show(read, 'count')} come from HBM, {show(1.0 - read / asked, 'percent')} from L2."
-=======
             f"{order}, {show(self.wave_size(), 'count')} {reads} {counted(asked, 'block', 'blocks')} "
             f"of A and B: {show(read, 'count')} come from HBM, {show(1.0 - read / asked, 'percent')} from L2."
->>>>>>> .merge_file_Ua57ai
         )
 
 
