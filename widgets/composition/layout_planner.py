@@ -1018,7 +1018,7 @@ class LayoutPlanner(OwnJob):
     def summary(self):
         found, legal = self.outcome(), self.legal()
         memory, step = self.said(found.total_bytes[0], "bytes"), self.said(found.step_s[0], "seconds")
-        hbm = usable(self.cluster().hbm_bytes)
+        hbm = show(self.cluster().hbm_bytes, "bytes")  # the picture says that it is the usable one
         return choose(
             self.none_legal(),
             f"No layout of a step of {show(self.batch_tokens, 'tokens')} is legal on "
