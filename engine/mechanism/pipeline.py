@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.base import check, ops
-from engine.base.types import Real, Truth
+from engine.base.types import Real
 from engine.mechanism import pipeline_orders as orders
 
 
@@ -111,27 +111,6 @@ def schedule(key: str) -> Schedule:
     """The schedule with this key."""
     check.one_of(SCHEDULES, schedule=key)
     return SCHEDULES[key]
-
-
-def equal_chunks(layers: Real, stages: Real, chunks: Real) -> Truth:
-    """Whether all chunks have the same number of layers."""
-    return layers % (stages * chunks) == 0
-
-
-def ends_take_slots(layers: Real, stages: Real, chunks: Real) -> Truth:
-    """Whether chunks are equal if embedding and loss count as one layer each."""
-    slots = (layers + 2) % (stages * chunks) == 0
-    return (chunks > 1) & (stages > 1) & ~equal_chunks(layers, stages, chunks) & slots
-
-
-def middle_is_even(layers: Real, stages: Real, cut: StageLayers) -> Truth:
-    """Whether the stages between the first and the last can have equal layers."""
-    return (stages < 3) | ((layers - cut.first - cut.last) % ops.maximum(1.0, stages - 2.0) == 0)
-
-
-def fills_every_stage(layers: Real, stages: Real) -> Truth:
-    """Whether each stage gets a layer if all but the last get the same number."""
-    return ops.ceil(layers / ops.ceil(layers / stages)) == stages
 
 
 def bubble_s(

@@ -15,6 +15,7 @@ import numpy as np
 from engine.base import check
 from engine.base.types import Real, Truth
 from engine.mechanism import pipeline
+from engine.step import legality
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,12 +92,12 @@ def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
     are equal if embedding and loss count as layers, and without chunks ends that differ from an even middle.
     torchtitan counts embedding and output as layers, and every stage must get some."""
     if framework == "torchtitan":
-        return (pp < 2) | pipeline.fills_every_stage(layers + 2.0, pp * chunks)
+        return (pp < 2) | legality.fills_every_stage(layers + 2.0, pp * chunks)
     cut = pipeline.stage_layers(layers, pp, chunks)
     return (
-        pipeline.equal_chunks(layers, pp, chunks)
-        | pipeline.ends_take_slots(layers, pp, chunks)
-        | (chunks < 2) & pipeline.middle_is_even(layers, pp, cut)
+        legality.equal_chunks(layers, pp, chunks)
+        | legality.ends_take_slots(layers, pp, chunks)
+        | (chunks < 2) & legality.middle_is_even(layers, pp, cut)
     )
 
 

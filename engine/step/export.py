@@ -16,6 +16,7 @@ from engine.base import ops
 from engine.base.types import Real, Truth
 from engine.base.units import plain
 from engine.mechanism import memory, pipeline
+from engine.step import legality
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model
@@ -266,15 +267,15 @@ def _megatron_model(run: Run, words) -> list[Setting]:
 
 
 def _equal_chunks(run: Run) -> Truth:
-    return pipeline.equal_chunks(run.model.layers, run.pp, run.chunks)
+    return legality.equal_chunks(run.model.layers, run.pp, run.chunks)
 
 
 def _ends_take_slots(run: Run) -> Truth:
-    return pipeline.ends_take_slots(run.model.layers, run.pp, run.chunks)
+    return legality.ends_take_slots(run.model.layers, run.pp, run.chunks)
 
 
 def _middle_is_even(run: Run) -> Truth:
-    return pipeline.middle_is_even(run.model.layers, run.pp, run.stage_layers)
+    return legality.middle_is_even(run.model.layers, run.pp, run.stage_layers)
 
 
 def _megatron_layout(run: Run, n) -> list[Setting]:
@@ -394,7 +395,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
     parts, stages = run.model.layers + 2.0, run.pp * looped  # embedding and output count as one layer each
     per_stage = ops.ceil(parts / stages)
     refused = words.choose(
-        pipeline.fills_every_stage(parts, stages),
+        legality.fills_every_stage(parts, stages),
         "",
         "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
     )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from engine.base import check, ops
 from engine.mechanism import memory
-from engine.mechanism.pipeline import least_micro_batches
+from engine.mechanism.pipeline import StageLayers, least_micro_batches
 
 # A float, an array, or a symbol of the widgets' compiler; a rule's result is a bool, or one of these.
 Number = Any
@@ -40,6 +40,27 @@ def leaves_a_chunk_idle(layers: Number, pp: Number, chunks: Number) -> Truth:
     """Every chunk must have a layer, except that with several chunks the first and the last may hold only the
     embedding and the loss (Llama 3 405B: 126 layers in 16 × 8 slots)."""
     return pp * chunks > layers + ops.where(chunks > 1, ALONE, 0)
+
+
+def equal_chunks(layers: Number, stages: Number, chunks: Number) -> Truth:
+    """Whether all chunks have the same number of layers."""
+    return layers % (stages * chunks) == 0
+
+
+def ends_take_slots(layers: Number, stages: Number, chunks: Number) -> Truth:
+    """Whether chunks are equal if embedding and loss count as one layer each."""
+    slots = (layers + 2) % (stages * chunks) == 0
+    return (chunks > 1) & (stages > 1) & ~equal_chunks(layers, stages, chunks) & slots
+
+
+def middle_is_even(layers: Number, stages: Number, cut: StageLayers) -> Truth:
+    """Whether the stages between the first and the last can have equal layers."""
+    return (stages < 3) | ((layers - cut.first - cut.last) % ops.maximum(1.0, stages - 2.0) == 0)
+
+
+def fills_every_stage(layers: Number, stages: Number) -> Truth:
+    """Whether each stage gets a layer if all but the last get the same number."""
+    return ops.ceil(layers / ops.ceil(layers / stages)) == stages
 
 
 def leaves_gpus_over(gpus: Number, ranks: Number) -> Truth:

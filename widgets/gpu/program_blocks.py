@@ -16,7 +16,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 CELLS = np.arange(float(MOST))
 A, B, C = ((0.0, 1.0), (0.0, 1.0)), ((1.1, 2.1), (1.1, 2.1)), ((1.1, 2.1), (0.0, 1.0))  # across and up
 # The picture's parts, by their sides in pixels: the three matrices, and beside them the reads as bars
-WIDE, NARROW, SIDE = 510, 700, 320
+WIDE, NARROW, SIDE = 510, 710, 330
 MATRICES, READS = (
     Panel(name, Place(*wide), Place(*narrow))
     for name, wide, narrow in (
@@ -24,8 +24,8 @@ MATRICES, READS = (
         ("reads", ((0.7, 1.0), (1.0 - SIDE / WIDE, 1.0)), ((0.0, 1.0), (0.0, SIDE / NARROW))),
     )
 )
-READS_Y, READS_HALF = np.array([276.0, 188.0]), 11.0
-WORDS_Y = np.array([106.0, 86.0, 62.0, 44.0, 22.0, 4.0])
+READS_Y, READS_HALF = np.array([286.0, 198.0]), 11.0
+WORDS_Y = np.array([116.0, 98.0, 74.0, 56.0, 32.0, 14.0])
 OUT_OF_SIGHT = -1.0
 KEY_Y, KEY_STEP, KEY_AT = 2.02, 0.12, (0.0, 0.07)  # left of B, above A
 SHARE = 0.94  # of a cell, what its block takes

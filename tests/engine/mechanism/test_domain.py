@@ -68,6 +68,8 @@ DOMAIN = dict(
     flash=flag,
     causal=flag,
     moe=st.just(False),
+    saves_fp8=st.booleans(),
+    weighs_early=st.booleans(),
     experts=st.none(),
     recompute=st.integers(0, 2),
     bytes_per_value=st.floats(0.5, 4),
@@ -113,7 +115,7 @@ DOMAIN = dict(
     duration_s=wide,
 )
 MAY_BE_MINUS_ONE = {"first_wall"}
-THINGS = {"modules", "model", "recipe", "gpu", "precision", "moe", "experts"}
+THINGS = {"modules", "model", "recipe", "gpu", "precision", "moe", "saves_fp8", "weighs_early", "experts"}
 VECTORS = {"ceilings", "ratios", "loads"}
 
 
@@ -149,6 +151,8 @@ GOOD = dict(
     gpu=catalog.gpu("h100-sxm"),
     precision="bf16",
     moe=False,
+    saves_fp8=False,
+    weighs_early=False,
     experts=None,
     stage=0,
     ceilings=np.ones(3),
