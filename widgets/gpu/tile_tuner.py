@@ -237,7 +237,7 @@ class TileTuner(Widget):
         """Its words, just above it and clear of the ceiling and its name."""
         at, ceiling = self.speed(), self.gpu.flops_per_s
         above = fig.clear_of(at, ceiling, UNDER_CEILING * self.view())
-        side = np.sum(np.where(self.m >= MOST_ROWS * np.array(SIDES), 1.0, 0.0))
+        side = np.sum(np.where(self.m >= fig.between(0.0, MOST_ROWS, np.array(SIDES)), 1.0, 0.0))
         return {
             "value": show(at, "flops_per_s"),
             "value_at": above,
