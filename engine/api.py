@@ -73,7 +73,7 @@ def plan(
     gpus: int,
     *,
     top: int = 5,
-    within: Constraints = FREE,
+    within: Constraints | None = None,
 ) -> Plan:
     """The fastest layout that fits on this many GPUs, and the best of the other splits, each with what it
     loses by.
@@ -93,12 +93,14 @@ def plan(
     ...     at = each.layout
     ...     split = f"TP {at.tp} × PP {at.pp} × CP {at.cp} × DP {at.dp}"
     ...     print(f"{split}: {each.step_s:.1f} s")
-    >>> mine = engine.Constraints(framework="megatron", tp=(4, 4), most_chunks=2)
-    >>> engine.plan("llama3-70b", "h100-sxm", job, gpus=512, within=mine).best.step_s
+    >>> mine = engine.Constraints(framework="megatron", tp=(4, 4))
+    >>> found = engine.plan("llama3-70b", "h100-sxm", job, 512, within=mine)
+    >>> print(f"{found.best.step_s:.1f} s")
     """
     _require(Job, job=job)
-    _require(Constraints, within=within)
-    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=within)
+    limits = FREE if within is None else within
+    _require(Constraints, within=limits)
+    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=limits)
 
 
 def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:
