@@ -510,7 +510,7 @@ def capacity_bytes(gpu: Gpu) -> Real:
     (FRAMEWORK_BYTES). An H100 "of 80 GB" has 80 GiB and reports 85.5 · 10⁹ bytes, an H200 "of 141 GB" 150.8.
     Whole clusters and budgets by hand use the data sheet, ``gpu.hbm_bytes``, servers ``server_bytes``.
     """
-    return ops.where(gpu.reported_bytes > 0, gpu.reported_bytes - RESERVED_BYTES, gpu.hbm_bytes)
+    return ops.where(gpu.reported_bytes > 0, card_bytes(gpu) - RESERVED_BYTES, gpu.hbm_bytes)
 
 
 def card_bytes(gpu: Gpu) -> Real:

@@ -2,10 +2,6 @@
 the compiler makes of the kernels is recorded (tests/record)."""
 
 import inspect
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,15 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def found():
     pytorch.needed()
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.lessons.interpreted"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return pytorch.interpreted("tests.lessons.interpreted")
 
 
 def test_whole_numbers_wrap_round_past_2_31_and_one_wide_one_is_enough(found):

@@ -20,7 +20,7 @@ def failed(*codes: int) -> str:
         (1, f"{ABORTED}\n{failed(-6, 1)}", False),
         (1, failed(-6, -15), False),
         (1, ABORTED, False),
-        (1, f'{ABORTED}\n  File "/tmp/train.py", line 3, in main\n{failed(-6, -15)}', False),
+        (1, f'{ABORTED}\n  File "train.py", line 3, in main\n{failed(-6, -15)}', False),
     ],
 )
 def test_only_an_abort_after_the_last_line_is_forgiven(returncode, errors, well):

@@ -1,9 +1,5 @@
 """The kernels that lesson 17 shows are Triton: run on the CPU by Triton's own interpreter, against numpy."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,17 +13,8 @@ CLOSE = 1e-5
 
 @pytest.fixture(scope="module")
 def differences():
-    """In a process of its own: Triton decides on import whether it interprets."""
     pytorch.needed("triton")
-    done = subprocess.run(
-        [sys.executable, "-m", "kernels"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return pytorch.interpreted("kernels")
 
 
 @pytest.mark.parametrize(
