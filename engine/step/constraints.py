@@ -18,7 +18,7 @@ from engine.mechanism import pipeline
 from engine.step import legality
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from engine.catalog.models import Model
     from engine.step.step import Axes
@@ -101,6 +101,18 @@ def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
     )
 
 
+def shards(able: Framework, a: Any) -> Truth:
+    """Whether a framework has the ZeRO stage; without replicas there is nothing that a stage would shard."""
+    alone = a.dp * a.cp < 2.0
+    piped = (a.pp < 2.0) | alone
+    for stage in able.stages_of_a_pipeline:
+        piped = piped | (a.zero == float(stage))
+    found = alone
+    for stage in able.stages:
+        found = found | (a.zero == float(stage))
+    return found & piped
+
+
 @dataclass(frozen=True)
 class Constraints:
     """Which layouts a search may choose. Ranges are (least, most); nothing given allows everything.
@@ -174,8 +186,7 @@ class Constraints:
             kept = kept & (np.isin(a.zero, self.zero) | alone)
         if able is None:
             return kept
-        kept = kept & (np.isin(a.zero, able.stages) | alone)
-        kept = kept & (np.isin(a.zero, able.stages_of_a_pipeline) | (a.pp < 2.0) | alone)
+        kept = kept & shards(able, a)
         if able.cuts_models:
             kept = kept & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
         return kept
@@ -253,13 +264,9 @@ def is_within(limits: Limits, model: Model, a: Axes, runs: Sequence[Real]) -> Tr
     for fixed, size in zip(limits[1:5], (a.tp, a.pp, a.cp, a.ep), strict=True):
         kept = kept & ((fixed < 1) | (size == fixed))
     kept = kept & ((limits.recompute < 1) | ((a.recompute > 0) == (limits.recompute > 1)))
-    alone, whole = a.dp * a.cp < 2.0, a.tp * a.pp * a.cp * a.ep < 2.0
+    whole = a.tp * a.pp * a.cp * a.ep < 2.0
     for place, (able, schedule) in enumerate(zip(FRAMEWORKS.values(), runs, strict=True), start=1):
-        of_all, piped = (
-            _any(a.zero == float(stage) for stage in stages) | alone
-            for stages in (able.stages, able.stages_of_a_pipeline)
-        )
-        can = (schedule > 0) & of_all & ((a.pp < 2.0) | piped)
+        can = (schedule > 0) & shards(able, a)
         if able.cuts_models:
             can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
         else:
@@ -268,10 +275,3 @@ def is_within(limits: Limits, model: Model, a: Axes, runs: Sequence[Real]) -> Tr
             can = can & ((model.kv_lora > 0) | (model.kv_heads % a.tp == 0))
         kept = kept & ((limits.framework != float(place)) | can)
     return kept
-
-
-def _any(conditions: Iterable[Truth]) -> Truth:
-    found: Truth = False
-    for each in conditions:
-        found = each if found is False else found | each
-    return found
