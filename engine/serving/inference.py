@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration import bands
+from engine.calibration import bands, launch_costs
 from engine.calibration.attention import decode_s, latent_decode_s, latent_prefill_s, prefill_s
 from engine.calibration.grouped import experts_s
 from engine.calibration.products import gemm_s
@@ -207,7 +207,8 @@ def moved_bytes(size: Shape, rows: Real, tp: Real) -> Real:
 
 def other_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
     """Norms, activations and rotary embedding: a launch for each kernel, and what it moves."""
-    return size.layers * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * at.launch_s)
+    launch_s = launch_costs.served_s(at.launch_s, rows)
+    return size.layers * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * launch_s)
 
 
 def starts_s(size: Shape, at: Chip) -> Real:
