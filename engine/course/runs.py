@@ -245,7 +245,9 @@ def of_cases(found: Found) -> None:
     """Add the published cases of this repository that timed a step, a collective or a served model, or that
     read a GPU's memory."""
     for case in validation.load():
-        for row in validation.rows_of(case) if case["kind"] in ("step", "serving", "collective") else ():
+        for row in (
+            validation.rows_of(case) if case["kind"] in ("step", "serving", "wide", "collective") else ()
+        ):
             if isinstance(row.measured, bool) or not row.predicted:
                 continue
             ratio = row.measured / row.predicted
@@ -263,6 +265,8 @@ def of_cases(found: Found) -> None:
                         row.fitted,
                     )
                 )
+            elif case["kind"] == "wide":
+                found.runs.append(_spread(case, row.group, ratio, row.fitted))
             elif case["kind"] == "serving":
                 what = "throughput" if "tokens_per_s" in row.quantity else "latency"
                 axes = {name: str(case["serving"][name]) for name in ("tp", "batch")}
@@ -278,6 +282,14 @@ def of_cases(found: Found) -> None:
                 mfu = said.mfu() / ratio if what == "step" else 0.0
                 timed = said if what == "step" else None
                 found.runs.append(Run(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
+
+
+def _spread(case: dict, family: str, ratio: float, fitted: bool) -> Run:
+    """A server whose experts are spread over many GPUs: each has a batch of its own."""
+    batch = 0 if case["wide"]["prompts"] else case["wide"]["tokens"]
+    axes = {"tp": "1", "batch": str(batch), "experts": "yes"}
+    axes["generation"] = bands.generation(case["gpu"])
+    return Run("throughput", "all", family, axes, ratio, fitted)
 
 
 def _collective(

@@ -98,6 +98,14 @@ def stored_bytes(at: Machine, weight_precision: str | Real | None) -> Real:
 def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
     """Matrix products of all layers for this many rows (tokens), with weights stored in ``weight_bytes``
     each, and experts with what is around their products."""
+    found = dense_s(size, rows, tp, weight_bytes, at)
+    if size.expert:
+        found = found + size.layers * size.moe_share * routed_s(size, rows, tp, weight_bytes, at)
+    return found
+
+
+def dense_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
+    """The same without routed experts."""
 
     def chain(products):
         return sum(
@@ -116,7 +124,7 @@ def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) 
     if size.mlp:
         layer_s = layer_s + (1.0 - size.moe_share) * chain(size.mlp)
     if size.expert:
-        layer_s = layer_s + size.moe_share * (routed_s(size, rows, tp, weight_bytes, at) + chain(size.shared))
+        layer_s = layer_s + size.moe_share * chain(size.shared)
     return size.layers * layer_s
 
 
