@@ -20,7 +20,7 @@ from engine.calibration.attention import fused_s
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.course import report
-from engine.mechanism import compute, flops, interconnect, matmul, memory, reliability
+from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, reliability
 from engine.one_gpu import capture
 from engine.serving import inference, wide
 from engine.step import layout
@@ -156,7 +156,7 @@ def spread(case: dict, calibration: Calibration = DEFAULT) -> dict:
         asked["gpus"],
         asked["tokens"],
         asked["length"],
-        imbalance=asked.get("imbalance", wide.IMBALANCE),
+        imbalance=asked.get("imbalance", experts.IMBALANCE),
     )
     return {"tokens_per_s_per_gpu": asked["tokens"] / float(step_s)}
 

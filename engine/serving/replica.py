@@ -55,15 +55,10 @@ def staged(model: Model, at: Machine) -> list[Replica]:
 
 
 def spread(model: Model, at: Machine) -> list[Replica]:
-    """Experts over one node or several, with attention on each GPU by itself or, where the cache can be
-    divided by heads, on two."""
-    if not model.experts:
-        return []
+    """Experts over one node or several, and attention on each GPU by itself."""
     per_node = int(at.wires.gpus_per_node)
-    degrees = (1,) if model.kv_lora else (1, 2)
     return [
-        Replica(tp, 1, nodes * per_node // tp)
+        Replica(1, 1, nodes * per_node)
         for nodes in NODES
-        for tp in degrees
-        if nodes * per_node <= model.experts and nodes * per_node // tp > 1 and model.heads % tp == 0
+        if nodes * per_node > 1 and nodes * per_node <= model.experts
     ]

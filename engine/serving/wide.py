@@ -16,9 +16,9 @@ from engine.base import check, ops
 from engine.base.types import Real
 from engine.calibration.grouped import experts_s
 from engine.mechanism import experts, memory
+from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.shape import shape
 from engine.serving import inference
-from engine.step.layout import Job
 from engine.step.step import COPYING_SLOWS
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from engine.mechanism.shape import Shape
     from engine.step.layout import Machine
 
-IMBALANCE = Job.imbalance  # the fullest rank's load over the mean, as in training
 HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
 
 

@@ -232,7 +232,7 @@ def test_validate_reports_rows_worst_first():
             lambda: engine.deploy(
                 "llama3.1-405b", "rtx4090", CHAT, LIMITS, formats=("bf16",), dollars_per_gpu_hour=1.0
             ),
-            "model must fit in 4 nodes of 8 rtx4090",
+            "model must fit in 4 nodes of 4 rtx4090",
         ),
         (
             lambda: engine.deploy("llama3-8b", "h100-sxm", CHAT, LIMITS, formats=("fp3",)),
