@@ -199,6 +199,30 @@ def ran() -> tuple[Ran, ...]:
     return tuple(Ran(family, **entry) for family, entry in bands.runs()["ran"].items())
 
 
+@dataclass(frozen=True)
+class OfServers:
+    """How far the engine is from servers under load, of one kind: family, GPU, scenario."""
+
+    name: str
+    runs: int
+    mean_error: float
+    mean_signed: float
+    rested_signed: float  # if no power limit slowed a product
+
+    @property
+    def family(self) -> str:
+        """Who measured, and what."""
+        return self.name.split(", ")[0]
+
+
+def servers() -> tuple[OfServers, ...]:
+    """Kind by kind, as in ``served_runs``."""
+    names = ("runs", "mean_error", "mean_signed", "rested_signed")
+    return tuple(
+        OfServers(name, *(entry[each] for each in names)) for name, entry in bands.runs()["served"].items()
+    )
+
+
 def families() -> tuple[AxisError, ...]:
     """Training steps by source."""
     return tuple(

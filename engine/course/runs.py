@@ -28,7 +28,8 @@ from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.course import validation
+from engine.course import served_runs, validation
+from engine.course.served_runs import Served
 from engine.mechanism import interconnect, memory
 from engine.step import layout
 from engine.step.layout import Estimate, Job, Layout
@@ -80,6 +81,7 @@ class Found:
     """All runs that the engine has a prediction for, and the reasons why it has none for the others."""
 
     runs: list[Run] = field(default_factory=list)
+    served: list[Served] = field(default_factory=list)
     refused: Counter = field(default_factory=Counter)
 
 
@@ -351,6 +353,7 @@ def judged(found: Found) -> dict:
         },
         "seen": {kind: _seen(runs) for kind, runs in kinds.items()}
         | {"serving": _seen_serving([run for run in fair if run.what in ("latency", "throughput")])},
+        "served": served_runs.summaries(found.served, summary),
         "refused": {"runs": dict(sorted(found.refused.items()))},
     }
 
@@ -537,6 +540,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if (options.folder / served_runs.TABLE).is_file():
+        found.served, refused = served_runs.read(options.folder)
+        print(f"{sum(refused.values())} servers have no prediction: {'; '.join(refused)}.")
     of_cases(found)
     said = judged(found)
     options.into.write_text(toml(said, HEAD), encoding="utf-8")
