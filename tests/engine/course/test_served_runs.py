@@ -13,8 +13,8 @@ from engine.step import layout
 
 MLPERF = dict(
     family="A benchmark", model="llama2-70b", gpu="h200", accelerators="8", precision="fp8",
-    scenario="server", prompt_tokens_mean="", output_tokens_mean="293", concurrency="", tokens_per_s="32000", tpot_p50_s="0.15",
-    note="",
+    scenario="server", prompt_tokens_mean="", output_tokens_mean="293", concurrency="",
+    tokens_per_s="32000", tpot_p50_s="0.15", note="",
 )  # fmt: skip
 LOOP = MLPERF | dict(
     family="A loop", model="minimax-m2.5", scenario=served_runs.CLOSED, prompt_tokens_mean="1024",
