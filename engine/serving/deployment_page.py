@@ -16,6 +16,7 @@ from engine.serving import deployment_commands, deployment_runs, deployments, st
 from engine.serving.deployment import Deployment, Limits, Load
 from engine.serving.deployment_frontier import frontier
 from engine.serving.drafts import Drafts
+from engine.serving.replica import Replica
 from engine.step import layout
 
 # what is asked, beside model and gpu; every message about bad input begins with one of these names
@@ -138,6 +139,7 @@ def shown(one: Deployment) -> dict[str, Any]:
         "cache": one.kv_precision,
         "chunk": one.chunk,
         "batch": one.largest_batch,
+        "seats": _seats(one.replica),
         "apart": one.apart,
         "drafted": 0 if one.drafts is None else one.drafts.drafted,
         "dollars": units.human(one.dollars_per_million, "dollars"),
@@ -159,6 +161,13 @@ def shown(one: Deployment) -> dict[str, Any]:
         "dearer": one.dearer_by,
         "commands": [deployment_commands.commands(one, program) for program in PROGRAMS],
     }
+
+
+def _seats(of: Replica) -> str:
+    """Where the largest batch is counted."""
+    if of.dp > 1:
+        return "on each GPU"
+    return f"in each of a replica's {of.pp} batches" if of.pp > 1 else "on a replica"
 
 
 def _price(asked: dict, dollars: float) -> str:

@@ -186,6 +186,14 @@ def test_spread_experts_bring_what_sglang_and_deepseek_published():
     assert abs(found["sglang_ep72_decode"]) < 0.05 and 0 < found["deepseek_a_day"] < 0.2
 
 
+def test_the_planner_counts_on_less_than_deepseek_s_day_brought():
+    """Requests at random times need spare GPUs: within a quarter of the mean of the day, at the speed for a
+    user that theirs had, with the experts spread over some nodes."""
+    found = deployment_page.expected(presets()["As DeepSeek serves V3"])["best"]
+    assert 0.75 < found["perGpu"] / 1071.91 < 1 and 20 < found["perUser"] < 27
+    assert "EP" in found["split"] and found["seats"] == "on each GPU"
+
+
 def test_published_points_have_both_speeds_and_a_source():
     found = deploy.published()
     assert any(one["source"] == "InferenceMAX" for one in found) and not any(
