@@ -69,4 +69,6 @@ def test_our_allocator_reserves_what_pytorchs_does():
 def test_the_floor_of_a_kernel_lies_among_what_a_step_launches():
     for device, found in measurements.of("streaming").items():
         least = {name: points[0]["burst_s"] for name, points in found.items() if name != "host"}
-        assert least["add"] < launch_costs.SHORT_KERNEL_S + launch_costs.STREAM_GAP_S < least["rms_norm"], device
+        assert least["add"] < launch_costs.SHORT_KERNEL_S + launch_costs.STREAM_GAP_S < least["rms_norm"], (
+            device
+        )
