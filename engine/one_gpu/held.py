@@ -1,4 +1,5 @@
-"""What lessons 13 to 19 say of a GPU, beside what `make measure` found on one: a row for each comparison.
+"""What lessons 13 to 19 say of a GPU, beside what `make measure` found on one: a row for each comparison. (The
+operations that every lesson is made of, and the allocator, are in engine/course/own_gpus.py.)
 
 A device that the catalogue does not know is left out. The engine's side of a row is what the lesson would
 say, with no constant fitted to these files. A time on the CPU's clock depends on the host, which no file
@@ -13,7 +14,7 @@ from engine import catalog
 from engine.calibration import launch_costs
 from engine.executed import flash_attention
 from engine.mechanism import fusion, matmul
-from engine.one_gpu import allocator_replay, dispatch, measurements, tiling
+from engine.one_gpu import dispatch, measurements, tiling
 
 H100 = "h100-sxm"
 WRITTEN_OUT = 4  # operators of measure/fusion.py's attention: product, scaling, softmax, product
@@ -61,20 +62,6 @@ class Rows(NamedTuple):
     ceiling: float
 
 
-class Memory(NamedTuple):
-    """Twelve training steps of varying length: the most that was allocated and reserved, on the GPU and in
-    the replay."""
-
-    device: str
-    spread: float
-    seed: int
-    expandable: int
-    allocated_bytes: float
-    reserved_bytes: float
-    ours_allocated_bytes: float
-    ours_reserved_bytes: float
-
-
 def known(subject: str) -> list[tuple[str, str, dict]]:
     """A device's short name, its key and what was measured, where the catalogue has it."""
     return [(key.split("-")[0].upper(), key, found) for key, found in measurements.on_known(subject)]
@@ -82,7 +69,9 @@ def known(subject: str) -> list[tuple[str, str, dict]]:
 
 def made_with() -> str:
     """What the H100 was measured with, for captions."""
-    [found] = [each for device, each in measurements.devices().items() if measurements.key(device) == H100]
+    [found] = [
+        each for device, each in measurements.devices().items() if measurements.CHIPS.get(device) == H100
+    ]
     return f"PyTorch {found['versions']['torch'].split('+')[0]}, {found['date']}"
 
 
@@ -181,27 +170,3 @@ def tiles() -> list[Rows]:
         if key in tiling.chips()
         for row in found["by_rows"]
     ]
-
-
-def memory() -> list[Memory]:
-    """Lesson 15's replay beside PyTorch's own allocator."""
-    rows = []
-    for name, key, found in known("allocator_steps"):
-        for run in found["runs"]:
-            length, spread, seed = found["length"], run["spread"], run["seed"]
-            steps = len(run["steps"])
-            room = catalog.gpu(key).hbm_bytes
-            ours = allocator_replay.of_steps(steps, length, spread, seed, room, run["expandable"], steps)
-            rows.append(
-                Memory(
-                    name,
-                    spread,
-                    seed,
-                    run["expandable"],
-                    max(step["allocated_bytes"] for step in run["steps"]),
-                    max(step["reserved_bytes"] for step in run["steps"]),
-                    ours["peak_allocated_bytes"],
-                    ours["peak_reserved_bytes"],
-                )
-            )
-    return rows

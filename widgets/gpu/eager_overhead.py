@@ -82,8 +82,8 @@ class EagerOverhead(Widget):
         "HBM's rate, whichever is slower, an addition at the latter, and no kernel is shorter than the "
         "shortest. CUDA's queue "
         "holds 1,024 launches. The first 12 operators are drawn; the words count them all. Diamonds: "
-        "products timed in a loop, by NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, so "
-        "that they stay for each GPU) and by measure/launches.py on an H100, whose kernels alone are the "
+        "products timed in a loop, by NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, "
+        "so that they stay for each GPU) and by measure/launches.py on an H100, whose kernels alone are the "
         "small circles."
     )
     formula = (
@@ -230,7 +230,7 @@ class EagerOverhead(Widget):
 
     @part("kind", "gpu")
     def timed(self):
-        """Measured times: those that others published, and our own on the chosen GPU, with the kernel alone."""
+        """Measured times: those that others published, and our own on the chosen GPU, with their kernels."""
         here = np.where((TIMED_ON == 0) | (self.gpu.hbm_bytes_per_s == TIMED_ON), 1.0, 0.0)
         seen = np.where(self.kind == MATMUL, here, 0.0)
         return {

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 
 PLACE = Path(__file__).parent
-# a word of a device's name as its driver gives it -> the catalogue's key
-KEYS = {"H100 80GB HBM3": "h100-sxm", "H200": "h200", "A100-SXM4-80GB": "a100-80", "B200": "b200"}
+CHIPS = {"NVIDIA H100 80GB HBM3": "h100-sxm", "NVIDIA H200": "h200"}  # what a driver calls a GPU: our key
 
 
 @cache
@@ -25,11 +24,6 @@ def of(subject: str) -> dict[str, dict]:
     return {device: found[subject] for device, found in devices().items() if subject in found}
 
 
-def key(device: str) -> str:
-    """The catalogue's key of a device, by its driver's name; "" for one that nobody has added above."""
-    return next((key for word, key in KEYS.items() if word in device), "")
-
-
 def on_known(subject: str) -> list[tuple[str, dict]]:
-    """The same as ``of``, by the catalogue's keys, of the devices that have one."""
-    return [(key(device), found) for device, found in of(subject).items() if key(device)]
+    """The same by the catalogue's keys, of the devices that have one."""
+    return [(CHIPS[device], found) for device, found in of(subject).items() if device in CHIPS]
