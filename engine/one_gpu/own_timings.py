@@ -1,5 +1,5 @@
-"""What lessons 13 to 19 say of a GPU, beside what `make measure` found on one: a row for each comparison. (The
-operations that every lesson is made of, and the allocator, are in engine/course/own_gpus.py.)
+"""What lessons 13 to 19 say of a GPU, beside what `make measure` found on one: a row for each comparison.
+(Products, attention and streaming in general, and the allocator, are in engine/course/own_gpus.py.)
 
 A device that the catalogue does not know is left out. The engine's side of a row is what the lesson would
 say, with no constant fitted to these files. A time on the CPU's clock depends on the host, which no file
@@ -76,8 +76,8 @@ def made_with() -> str:
 
 
 def launches(kind: str) -> list[Launch]:
-    """Lesson 13's loop of "add" or "matmul"."""
-    ours = {"add": dispatch.ADD, "matmul": dispatch.MATMUL}[kind]
+    """Lesson 13's loop of "add" or "matmul". An addition there adds a matrix to itself: it reads one tensor,
+    not two."""
     return [
         Launch(
             name,
@@ -85,7 +85,11 @@ def launches(kind: str) -> list[Launch]:
             point["issue_s"],
             point["kernel_s"],
             point["op_s"],
-            float(dispatch.op_s(ours, point["side"], gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s)),
+            float(
+                dispatch.add_s(point["side"] ** 2 * 2 / 3, gpu.hbm_bytes_per_s)
+                if kind == "add"
+                else dispatch.matmul_s(point["side"], gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s)
+            ),
         )
         for name, key, found in known("launches")
         for gpu in [catalog.gpu(key)]
