@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from engine import catalog
 from engine.calibration import launch_costs
 from engine.executed import flash_attention
@@ -174,3 +176,40 @@ def tiles() -> list[Rows]:
         if key in tiling.chips()
         for row in found["by_rows"]
     ]
+
+
+class Summary(NamedTuple):
+    """The engine's errors in one claim of a lesson, with their sign: of all rows on all GPUs."""
+
+    lesson: str
+    what: str
+    errors: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.errors))
+
+
+def summary() -> list[Summary]:
+    """All comparisons above, a row for each claim; errors are those of the engine's time."""
+    loops = [*launches("matmul"), *launches("add")]
+    rows = [
+        (
+            "13",
+            "an operator in a loop: the longer of issue and kernel",
+            [r.longer_s / r.loop_s for r in loops],
+        ),
+        ("13", "the kernel alone", [r.ours_kernel_s / r.kernel_s for r in loops]),
+        ("16", "a GELU in eight kernels", [1 + apart.error for _, apart, _ in gelu()]),
+        ("16", "a GELU in one kernel", [1 + fused.error for _, _, fused in gelu()]),
+        ("16", "attention written out", [1 + apart.error for _, apart, _ in attention()]),
+        ("16", "attention in one call", [1 + tiled.error for _, _, tiled in attention()]),
+        (
+            "17",
+            "this course's product in Triton, against its ceiling",
+            [r.triton / r.ceiling for r in tiles()],
+        ),
+        ("19", "CPU time of a replay", [1 + r.error for r in graphs() if r.what.startswith("CPU")]),
+        ("19", "a tiny kernel and its gap", [1 + r.error for r in graphs() if not r.what.startswith("CPU")]),
+    ]
+    return [Summary(lesson, what, tuple(ratio - 1 for ratio in ratios)) for lesson, what, ratios in rows]

@@ -110,3 +110,13 @@ def test_the_recorded_step_runs_for_a_thirtieth_of_its_time():
     assert sum(event.end_s - event.start_s for event in stream.events) == pytest.approx(32.3e-6)
     shown = [event for event in stream.events if event.start_s > 0.83e-3]
     assert len(shown) == 7 and 0.7e-3 < shown[-1].end_s - shown[0].start_s < 1e-3
+
+
+def test_the_summary_has_each_claim_once_and_its_worst_rows():
+    by_claim = {row.what: row for row in own_timings.summary()}
+    assert [row.lesson for row in own_timings.summary()] == ["13"] * 2 + ["16"] * 4 + ["17"] + ["19"] * 2
+    loop = by_claim["an operator in a loop: the longer of issue and kernel"]
+    assert len(loop.errors) == 32 and abs(loop.median) < 0.01
+    triton = by_claim["this course's product in Triton, against its ceiling"]
+    assert triton.errors == tuple(row.triton / row.ceiling - 1 for row in own_timings.tiles())
+    assert max(by_claim["a tiny kernel and its gap"].errors) > 1  # more than twice as long, on the H200
