@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markdown.util import AtomicString
 
-from course import lessons
+from course import fences, lessons
 from course.lessons import Given, Lesson, LessonFault, fault
 from course.matches import there
 from engine import calibration, catalog
@@ -118,11 +118,9 @@ def definitions(lesson: Lesson) -> tuple[Given, ...]:
 
 def _expressions(lesson: Lesson, after: int) -> str:
     """Everything that a page computes, and the definitions from this one on."""
-    fences = [
-        fence.source for fence in lesson.fences if fence.kind in ("widget", "table", "diagram", "trace")
-    ]
+    ours = [fence.source for fence in lesson.fences if fence.kind in fences.names()]
     later = [given.expression for given in lesson.given[after:]]
-    return "\n".join([*lesson.inline("n"), *lesson.inline("bar"), *fences, *later])
+    return "\n".join([*lesson.inline("n"), *lesson.inline("bar"), *ours, *later])
 
 
 def _mentions(source: str, name: str) -> bool:

@@ -44,22 +44,18 @@ columns:
 def converter() -> Markdown:
     inline = [{"name": "n", "class": "n", "format": numbers.number}]
     inline += [{"name": "bar", "class": "bar", "format": numbers.bar}]
-    fences = [{"name": "table", "class": "table", "format": table.format}]
     return Markdown(
         extensions=[
             "admonition",
             "attr_list",
             "md_in_html",
             "pymdownx.details",
-            "pymdownx.superfences",
+            "course.fences",
             "pymdownx.inlinehilite",
             "course.exercises",
             "course.given",
         ],
-        extension_configs={
-            "pymdownx.inlinehilite": {"custom_inline": inline},
-            "pymdownx.superfences": {"custom_fences": fences},
-        },
+        extension_configs={"pymdownx.inlinehilite": {"custom_inline": inline}},
     )
 
 
