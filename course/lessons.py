@@ -3,13 +3,14 @@ a fault, since Markdown extensions see a text without its file."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from course import strict_yaml
 from course.strict_yaml import Refused
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
+FENCES, SHARED_BY_FENCES = Path(__file__).resolve().parent / "fences", ("base", "prediction")
 NUMBERED = "[0-9][0-9]-*.md"  # the lessons among the pages
 FRONT_MATTER = ("title", "lesson", "needs", "description", "given", "template", "hide")
 GIVEN = ("is", "says")
@@ -67,6 +69,13 @@ class Box(NamedTuple):
     def name(self) -> str:
         """Its title without its kind."""
         return self.title.removeprefix("Rule: ")
+
+
+@cache
+def kinds_of_fence() -> tuple[str, ...]:
+    """The fences that are the course's own: a module of course/fences is one, but for what they share."""
+    found = {module.name for module in pkgutil.iter_modules([str(FENCES)])}
+    return tuple(sorted(found - set(SHARED_BY_FENCES)))
 
 
 class Fence(NamedTuple):

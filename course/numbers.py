@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markdown.util import AtomicString
 
-from course import fences, lessons
+from course import lessons
 from course.lessons import Given, Lesson, LessonFault, fault
 from course.matches import there
 from engine import calibration, catalog
@@ -118,7 +118,7 @@ def definitions(lesson: Lesson) -> tuple[Given, ...]:
 
 def _expressions(lesson: Lesson, after: int) -> str:
     """Everything that a page computes, and the definitions from this one on."""
-    ours = [fence.source for fence in lesson.fences if fence.kind in fences.names()]
+    ours = [fence.source for fence in lesson.fences if fence.kind in lessons.kinds_of_fence()]
     later = [given.expression for given in lesson.given[after:]]
     return "\n".join([*lesson.inline("n"), *lesson.inline("bar"), *ours, *later])
 

@@ -23,7 +23,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, get_toc
 
-from course import book, fences, lessons, numbers
+from course import book, lessons, numbers
 from course.fences import diagram, widget
 from course.links import glossary
 from widgets.kit.page import dependencies
@@ -66,7 +66,7 @@ def sources(page: Page, config: MkDocsConfig, files: Files) -> list[str]:
 
 
 def _is_of_its_own(text: str) -> bool:
-    return not (set(FENCED.findall(text)) & set(fences.names()) - set(OF_ITS_OWN))
+    return not (set(FENCED.findall(text)) & set(lessons.kinds_of_fence()) - set(OF_ITS_OWN))
 
 
 def _everything() -> list[str]:
@@ -82,7 +82,7 @@ def modules(text: str) -> tuple[str, ...]:
     """The modules that a page with this text is made by."""
     words, kinds = set(re.findall(r"\w+", text)), set(FENCED.findall(text))
     extensions = [name for name in book.settings().markdown_extensions if name.startswith("course.")]
-    made_by = [f"course.fences.{kind}" for kind in fences.names() if kind in kinds]
+    made_by = [f"course.fences.{kind}" for kind in lessons.kinds_of_fence() if kind in kinds]
     shown = [name for slug in all_widgets().keys() & words for name in widget.depends_on(f"name: {slug}\n")]
     drawn = [f"course.diagrams.{name}" for name in diagram.names() if name in words]
     return tuple(sorted({ITSELF, *extensions, *made_by, *shown, *drawn, *numbers.named_in(text)}))

@@ -8,10 +8,9 @@ with file and line: pymdownx would show it as text.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import re
 from collections.abc import Callable
-from functools import cache
+from typing import Any
 
 from markdown import Markdown
 from markdown.preprocessors import Preprocessor
@@ -21,16 +20,8 @@ from pymdownx.superfences import SuperFencesCodeExtension, highlight_validator
 
 from course import lessons
 
-SHARED = ("base", "prediction")  # what is no fence of its own
 BEHIND_FENCES = 24  # a preprocessor's place: pymdownx takes the fences at 25
 HEAD = re.compile(r"[ >]*(?:`{3,}|~{3,})")
-
-
-@cache
-def names() -> tuple[str, ...]:
-    """The kinds of fence: a module here is one."""
-    found = {module.name for module in pkgutil.iter_modules(__path__)}
-    return tuple(sorted(found - set(SHARED)))
 
 
 def _format_of(name: str) -> Callable:
@@ -51,12 +42,11 @@ def _program(source: str, language: str, css_class: str, options: dict, md: Mark
         try:
             get_lexer_by_name(language)
         except ClassNotFound:
-            message = (
-                f"there is no fence {language!r}; there are {', '.join(names())}, and the languages that "
-                "Pygments knows"
-            )
+            ours = ", ".join(lessons.kinds_of_fence())
+            message = f"there is no fence {language!r}; there are {ours}, and the languages of Pygments"
             raise lessons.fault(_written(language, source), message) from None
-    return md.preprocessors["fenced_code_block"].highlight(source, language, options, md, **more)
+    pymdownx: Any = md.preprocessors["fenced_code_block"]
+    return pymdownx.highlight(source, language, options, md, **more)
 
 
 def _written(language: str, source: str) -> str:
@@ -87,9 +77,7 @@ class Fences(SuperFencesCodeExtension):
         md.preprocessors.register(_Left(md), "left_of_fences", BEHIND_FENCES)
 
 
-def makeExtension(**settings) -> Fences:  # the name that Markdown looks for
-    ours = [{"name": name, "class": name, "format": _format_of(name)} for name in names()]
+def makeExtension(**settings: dict) -> Fences:
+    ours = [{"name": name, "class": name, "format": _format_of(name)} for name in lessons.kinds_of_fence()]
     others = {"name": "*", "class": "highlight", "format": _program, "validator": highlight_validator}
     return Fences(custom_fences=[others, *ours], **settings)
-
-

@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 import nbformat
 from nbformat import v4
 
-from course import book, fences, html_tree, lessons
+from course import book, html_tree, lessons
 from course.html_tree import Element, classes
 from course.lessons import Lesson
 from course.notebooks import markdown, snippets
@@ -151,7 +151,7 @@ class _Page:
         self.lesson, self.places = lesson, places
         self.answers: dict[str, dict] = {"exercises": {}, "predictions": {}}
         self.known: dict[str, tuple[str, ...]] = {}  # names that the cells so far define
-        programs = [fence for fence in lesson.fences if fence.kind not in fences.names()]
+        programs = [fence for fence in lesson.fences if fence.kind not in lessons.kinds_of_fence()]
         self.programs = dict(zip(html_tree.find(article, "highlight"), programs, strict=True))
         # a solution is folded, which a cell cannot be; and a cell does not fit into a list
         self.text_alone = {

@@ -12,7 +12,6 @@ import pytest
 from markdown import Markdown
 from pygments.lexers import get_all_lexers
 
-from course import fences
 from course import lessons as locate
 from course.fences import widget as fence
 from engine.base.units import unbroken
@@ -269,14 +268,14 @@ def test_a_program_is_no_fault_of_ours(tmp_path, monkeypatch):
     assert html.count('class="highlight"') == 2
 
 
-@pytest.mark.parametrize("name", fences.names())
+@pytest.mark.parametrize("name", locate.kinds_of_fence())
 def test_no_slip_in_a_name_makes_a_program_of_a_fence(name):
     """Pygments knows hundreds of languages; none is called what someone might type for a fence."""
     dropped = {name[:at] + name[at + 1 :] for at in range(len(name))}
     doubled = {name[:at] + name[at] + name[at:] for at in range(len(name))}
     swapped = {name[:at] + name[at + 1] + name[at] + name[at + 2 :] for at in range(len(name) - 1)}
     languages = {alias for _, aliases, *_ in get_all_lexers() for alias in aliases}
-    slips = (dropped | doubled | swapped | {f"{name}s", name.capitalize()}) - set(fences.names())
+    slips = (dropped | doubled | swapped | {f"{name}s", name.capitalize()}) - set(locate.kinds_of_fence())
     assert not slips & languages
 
 
