@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,7 +24,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, get_toc
 
-from course import book, lessons, numbers
+from course import book, faults, lessons, numbers
 from course.fences import diagram, widget
 from course.links import glossary
 from widgets.kit.page import dependencies
@@ -161,4 +162,7 @@ def _keeping_entries(add: Callable) -> Callable:
 
 if __name__ == "__main__":
     keep()
-    cli()
+    try:
+        cli()
+    except Exception as error:  # mkdocs itself says what is wrong with a lesson
+        sys.exit(faults.one_line(error))
