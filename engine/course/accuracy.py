@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine import catalog
 from engine.calibration import bands, known
 from engine.course import report
 
@@ -201,9 +202,9 @@ def ran() -> tuple[Ran, ...]:
 
 @dataclass(frozen=True)
 class OfServers:
-    """How far the engine is from servers under load, of one kind: family, GPU, scenario."""
+    """How far the engine is from servers under load, of one kind."""
 
-    name: str
+    name: str  # family, GPU and scenario
     runs: int
     mean_error: float
     mean_signed: float
@@ -213,6 +214,16 @@ class OfServers:
     def family(self) -> str:
         """Who measured, and what."""
         return self.name.split(", ")[0]
+
+    @property
+    def gpu(self) -> str:
+        """The GPU by its usual name."""
+        return catalog.gpu(self.name.split(", ")[1]).name
+
+    @property
+    def scenario(self) -> str:
+        """How requests come."""
+        return self.name.split(", ")[2]
 
 
 def servers() -> tuple[OfServers, ...]:
