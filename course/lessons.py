@@ -22,7 +22,7 @@ from course import strict_yaml
 from course.strict_yaml import Refused
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
-NUMBERED = "[0-9][0-9]-*.md"  # the lessons among the pages
+NUMBER = re.compile(r"(\d\d[a-z]?)-")  # how the file of a lesson begins; 10b is the second page of lesson 10
 FRONT_MATTER = ("title", "lesson", "needs", "description", "given", "template", "hide")
 GIVEN = ("is", "says")
 
@@ -126,8 +126,8 @@ class Lesson:
 
     @property
     def number(self) -> str:
-        """'12', or '' for a page that is not a lesson."""
-        return self.name[:2] if re.match(r"\d\d-", self.name) else ""
+        """'12', '10b', or '' for a page that is not a lesson."""
+        return number_of(self.name)
 
     @property
     def heading(self) -> str:
@@ -230,6 +230,12 @@ def inline(markdown: str, kind: str = "n") -> list[str]:
 
 
 # -- finding lessons -----------------------------------------------------------------------------------------
+def number_of(page: str) -> str:
+    """'12' of the page 12-disaggregated-serving; '' of a page that is not a lesson."""
+    found = NUMBER.match(page)
+    return found[1] if found else ""
+
+
 def address(page: str) -> str:
     """The address of a page of lessons/ on the site, from the home page: '01-why-distributed/', and '' for
     the home page."""
@@ -250,7 +256,7 @@ def read(page: str | Path, folder: Path = LESSONS) -> Lesson:
 
 def numbered(folder: Path = LESSONS) -> list[Lesson]:
     """The lessons, by number."""
-    return [read(path) for path in sorted(folder.glob(NUMBERED))]
+    return [page for page in pages(folder) if page.number]
 
 
 def pages(folder: Path = LESSONS) -> list[Lesson]:
