@@ -58,7 +58,7 @@ FRAMEWORKS = {
             "torchtitan 0.2.0",
             (2, 3),
             (3,),
-            ("gpipe", "1f1b", "interleaved"),
+            ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v"),
             True,
             False,
             "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining",

@@ -76,7 +76,7 @@ def by_hand(e, c: Constraints) -> bool:
         return (
             kept
             and (a.pp == 1 or math.ceil(parts / math.ceil(parts / stages)) == stages)
-            and a.schedule in ("gpipe", "1f1b", "interleaved")
+            and a.schedule in ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v")
             and (alone or a.zero == 3 or a.zero == 2 and a.pp == 1)
         )
     if c.framework:

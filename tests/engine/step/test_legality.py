@@ -29,7 +29,8 @@ def a_job(chance: random.Random):
 def a_layout(chance: random.Random, model, gpus: int) -> Layout:
     """Some layout of it: about one in four can be built."""
     tp, interleave = chance.choice(DEGREES), chance.choice((1, 1, 1, 2, 4))
-    others = [key for key, schedule in SCHEDULES.items() if not schedule.interleaved]
+    others = [key for key, plan in SCHEDULES.items() if not (plan.interleaved or plan.folded)]
+    in_chunks = ["interleaved", *(key for key, plan in SCHEDULES.items() if plan.folded and interleave == 2)]
     return Layout(
         gpus,
         tp,
@@ -39,7 +40,7 @@ def a_layout(chance: random.Random, model, gpus: int) -> Layout:
         chance.randrange(4),
         chance.choice((1, 1, 1, 2, 4)),
         chance.choice(("none", "full")),
-        "interleaved" if interleave > 1 else chance.choice(others),
+        chance.choice(in_chunks if interleave > 1 else others),
         interleave,
         chance.choice((1, 1, 1, tp, 2)) if model.experts else chance.choice((1, 1, 1, 1, tp)),
     )
