@@ -45,6 +45,7 @@ class Schedule:
     source: str = ""
 
 
+TURNS = 2  # chunks on each stage of a V
 KEPT_FOR_WEIGHTS = 32 / 34  # M_W over M_B of arXiv:2401.10241 Table 1, without attention's scores
 ALL_OF_THEM = 1e12  # GPipe holds every micro-batch of the step
 
@@ -143,6 +144,12 @@ def schedule(key: str) -> Schedule:
     """The schedule with this key."""
     check.one_of(SCHEDULES, schedule=key)
     return SCHEDULES[key]
+
+
+def chunks_of(plan: Schedule, chunks: Real) -> Real:
+    """Chunks of layers on a stage: as many as are asked for if the schedule is interleaved, two in a V, else
+    one."""
+    return ops.where(plan.interleaved, chunks * 1.0, ops.where(plan.folded > 0.0, float(TURNS), 1.0))
 
 
 def bubble_s(
@@ -321,9 +328,6 @@ class StageLayers(NamedTuple):
     full: float
     first: float
     last: float
-
-
-TURNS = 2  # chunks on each stage of a V
 
 
 def folded_layers(cut: StageLayers) -> StageLayers:
