@@ -109,7 +109,7 @@ class Found(NamedTuple):
     legal: Real  # how many layouts were compared
     fitting: Real  # how many of them fit
     free_s: Real  # the fastest step if memory were no limit
-    unlimited: Layouts  # one layout: the fastest that fits (or else the leanest) without the case's limits
+    unlimited: Layouts  # of a search with its cloud: the best layout without the case's limits
 
 
 class Cloud(NamedTuple):
@@ -164,17 +164,21 @@ def _found(
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Split._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None
-    within = of_limits(limits)
+    within, nothing = of_limits(limits), _columns([], 1)
     try:
         plan = search.plan(model, at, job, gpus, TOP, counted.add if ideal_s else None, within)
     except ValueError:
-        return Found(_columns([], TOP), 0.0, 0.0, np.nan, _unlimited(model, at, job, gpus)), seen
+        free = _unlimited(model, at, job, gpus) if ideal_s else nothing
+        return Found(_columns([], TOP), 0.0, 0.0, np.nan, free), seen
+    free = _columns([plan.best.layout], 1)
+    if within != FREE:
+        free = _unlimited(model, at, job, gpus) if ideal_s else nothing
     best = Found(
         _columns([e.layout for e in (plan.best, *plan.runners_up)], TOP),
         float(plan.layouts),
         float(plan.fitting),
         float(plan.free_s),
-        _unlimited(model, at, job, gpus) if within != FREE else _columns([plan.best.layout], 1),
+        free,
     )
     return best, seen
 
@@ -491,7 +495,7 @@ def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | No
 def axes(case: Case, layouts: Layouts) -> Axes:
     """Job and layouts in the form that ``step`` takes."""
     a = layouts
-    plan = Schedules(*(_entry(COEFFICIENTS[name], a.schedule) for name in Schedules._fields))
+    plan = Schedules(*(entry(COEFFICIENTS[name], a.schedule) for name in Schedules._fields))
     return Axes(
         case.seq,
         case.global_batch,
@@ -510,7 +514,7 @@ def axes(case: Case, layouts: Layouts) -> Axes:
     )
 
 
-def _entry(table, schedule):
+def entry(table, schedule):
     """The entry of a table at an index that may be a symbol; 0 where there is none."""
     chosen = 0.0
     for index, value in enumerate(table):
@@ -795,4 +799,4 @@ def any_before(needs: Real, place: int) -> Truth:
 
 def chunks_of(schedule: Real) -> Real:
     """Chunks of layers per stage, by index into SCHEDULE_KEYS."""
-    return _entry(CHUNKS, schedule)
+    return entry(CHUNKS, schedule)

@@ -225,7 +225,7 @@ class LayoutPlanner(OwnJob):
     assumptions = (
         "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of "
         "1 to 64, full "
-        "recomputation or none and six schedules, each costed by the engine's one model of a step. Tensor "
+        "recomputation or none and eight schedules, each costed by the engine's one model of a step. Tensor "
         "ranks stand "
         "innermost, then context, data and pipeline. Failures, data loading and stragglers are left out. An "
         "own GPU "
