@@ -82,6 +82,8 @@ DOUBLINGS = (
 )  # over the smallest cluster: tight ones make the HBM scarce, large ones the wires
 MOST_GPUS = 16384
 TOKENS = (0.1e12, 0.2e12, 0.5e12, 1e12, 2e12, 3e12, 5e12, 8e12, 12e12, 15e12)
+SHARES_ALL = SOFTWARE.index("torchtitan")
+FEW = 8  # sequences in a step
 KEYS = tuple(float(list(FRAMEWORKS).index(key)) for key in SOFTWARE)
 LEHMER, PRIME = 48271, 2147483647  # of the generator; exact in doubles
 
@@ -164,8 +166,11 @@ def drawn(seed: float) -> dict[str, Any]:
         place + 1 < len(TOKENS) and 6 * active * TOKENS[place + 1] < 0.4 * gpus * PEAKS[int(gpu)] * days * DAY
     ):
         place += 1
+    software = KEYS[roll(dice, len(KEYS))]
+    if batch < FEW:  # long sequences on a small cluster: ZeRO 1 has too few replicas to share the state
+        software = KEYS[SHARES_ALL]
     return {
-        "software": 1.0 + KEYS[roll(dice, len(KEYS))],
+        "software": 1.0 + software,
         "layers": layers,
         "hidden": hidden,
         "heads": heads,

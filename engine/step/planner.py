@@ -28,7 +28,17 @@ from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
 from engine.mechanism.wires import scaled
 from engine.step import cloud, search
-from engine.step.constraints import FRAMEWORKS, FREE, UNLIMITED, Limits, is_within, of_limits
+from engine.step.constraints import (
+    ANY,
+    FRAMEWORKS,
+    NAMED,
+    UNLIMITED,
+    Constraints,
+    Limits,
+    is_run,
+    is_within,
+    of_limits,
+)
 from engine.step.export import Run
 from engine.step.layout import Job, Layout, Machine
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
@@ -40,6 +50,7 @@ if TYPE_CHECKING:
     from engine.base.sweep import Grouped
     from engine.catalog.recipes import Recipe
 
+RUN_BY_SOME = Constraints(framework=ANY)
 TOP = 5  # layouts shown: the winner and the best of the other splits
 MOST_SPLITS = (
     12_288  # of one job that a page has room for: 24,576 GPUs, 384 experts, sequences of 131,072 have 11,908
@@ -109,7 +120,7 @@ class Found(NamedTuple):
     legal: Real  # how many layouts were compared
     fitting: Real  # how many of them fit
     free_s: Real  # the fastest step if memory were no limit
-    unlimited: Layouts  # of a search with its cloud: the best layout without the case's limits
+    unlimited: Layouts  # of a search with its cloud: the best layout that one of the frameworks can run
 
 
 class Cloud(NamedTuple):
@@ -164,14 +175,15 @@ def _found(
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Split._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None
-    within, nothing = of_limits(limits), _columns([], 1)
+    nothing = _columns([], 1)
     try:
+        within = of_limits(limits)
         plan = search.plan(model, at, job, gpus, TOP, counted.add if ideal_s else None, within)
     except ValueError:
         free = _unlimited(model, at, job, gpus) if ideal_s else nothing
         return Found(_columns([], TOP), 0.0, 0.0, np.nan, free), seen
     free = _columns([plan.best.layout], 1)
-    if within != FREE:
+    if within != RUN_BY_SOME:
         free = _unlimited(model, at, job, gpus) if ideal_s else nothing
     best = Found(
         _columns([e.layout for e in (plan.best, *plan.runners_up)], TOP),
@@ -185,7 +197,7 @@ def _found(
 
 def _unlimited(model, at, job, gpus) -> Layouts:
     try:
-        return _columns([search.plan(model, at, job, gpus, 1).best.layout], 1)
+        return _columns([search.plan(model, at, job, gpus, 1, within=RUN_BY_SOME).best.layout], 1)
     except ValueError:
         return _columns([], 1)
 
@@ -443,8 +455,9 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
         )
         terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
         fits, allowed = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0
+        runs = [point[name] for name in RUNS]
         if case.within is not UNLIMITED:
-            allowed = is_within(case.within, case.model, a, [point[name] for name in RUNS])
+            allowed = is_within(case.within, case.model, a, runs)
         found: dict[str, Any] = {
             "fastest": (terms.step_s, fits & allowed),
             "leanest": (terms.total_bytes, allowed),
@@ -453,7 +466,7 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
         if in_cloud:
             at = cloud.place(terms.total_bytes, case.hbm_bytes, terms.step_s, arithmetic_s)
             found["cloud"] = terms.step_s, allowed, at, cloud.PLACES
-            found["unlimited"] = terms.step_s, fits
+            found["unlimited"] = terms.step_s, fits & is_run(float(NAMED.index(ANY)), case.model, a, runs)
         only = [
             (point[f"only_{name}"] < 0.0) | (point[name] == point[f"only_{name}"])
             for name in FIXABLE

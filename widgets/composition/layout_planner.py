@@ -6,7 +6,7 @@ from engine import catalog
 from engine.calibration import bands
 from engine.mechanism import cost
 from engine.step import cloud, export, own, planner
-from engine.step.constraints import FRAMEWORKS, Limits
+from engine.step.constraints import ANY, FRAMEWORKS, NAMED, RANGED, Limits
 from widgets.kit import text
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, degrees
@@ -25,7 +25,8 @@ DEEPSEEK_TOKENS = 15360 * 4096
 BATCH_STOPS = sorted([DEEPSEEK_TOKENS, *(m * 2**k for k in range(12, 27) for m in (1, 1.25, 1.5))])
 SEQ_STOPS = [2**k for k in range(10, 18)]
 LIMITS = "your framework and limits"  # the fold of these controls
-WITHIN = ("framework", "only_tp", "only_pp", "only_cp", "only_ep", "most_chunks", "recomputation")
+RANGES = [f"{axis}_{end}" for axis in RANGED for end in ("from", "to")]
+WITHIN = ("framework", *RANGES, "zero_stage", "most_chunks", "recomputation")
 JOB = (
     *("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision"),
     *WITHIN,
@@ -73,9 +74,13 @@ X_TICKS = panels.ticks(1e8, 1e16, (1, 3))
 Y_TICKS = np.array([*panels.ticks(1e-4, 10, (1, 1.5, 2, 3, 4, 5, 7)), *panels.CLOCK])
 
 
-def _fixed(label: str, *sizes: int) -> Choice:
-    """A control that fixes an axis, or leaves it to the search."""
-    return Choice(label, {"any": ("any", 0.0)} | degrees(*sizes), "any", more=LIMITS)
+def _ends(label: str, *sizes: int) -> tuple[Choice, Choice]:
+    """Two controls that limit an axis, or leave it to the search."""
+    least, most = (
+        Choice(f"{label}, {end}", {"any": ("any", 0.0)} | degrees(*sizes), "any", more=LIMITS)
+        for end in ("at least", "at most")
+    )
+    return least, most
 
 
 class LayoutPlanner(OwnJob):
@@ -103,15 +108,22 @@ class LayoutPlanner(OwnJob):
     )
     framework = Choice(
         "Framework",
-        {"any": ("any", 0.0)}
-        | {key: (each.name, float(place)) for place, (key, each) in enumerate(FRAMEWORKS.items(), start=1)},
+        {"any": ("one of these", float(NAMED.index(ANY)))}
+        | {key: (each.name, float(NAMED.index(key))) for key, each in FRAMEWORKS.items()}
+        | {"none": ("none: all that is modelled", 0.0)},
         "any",
         more=LIMITS,
     )
-    only_tp = _fixed("Tensor ranks", 1, 2, 4, 8, 16, 32, 64)
-    only_pp = _fixed("Pipeline stages", 1, 2, 4, 8, 16, 32, 64)
-    only_cp = _fixed("Context ranks", 1, 2, 4, 8, 16, 32)
-    only_ep = _fixed("Expert ranks", 1, 2, 4, 8, 16, 32, 64, 128)
+    tp_from, tp_to = _ends("Tensor ranks", 1, 2, 4, 8, 16, 32, 64)
+    pp_from, pp_to = _ends("Pipeline stages", 1, 2, 4, 8, 16, 32, 64)
+    cp_from, cp_to = _ends("Context ranks", 1, 2, 4, 8, 16, 32)
+    ep_from, ep_to = _ends("Expert ranks", 1, 2, 4, 8, 16, 32, 64, 128)
+    zero_stage = Choice(
+        "ZeRO stage",
+        {"any": ("any", 0.0)} | {str(stage): (str(stage), stage + 1.0) for stage in planner.ZERO_STAGES},
+        "any",
+        more=LIMITS,
+    )
     most_chunks = Choice(
         "Chunks of layers on a stage",
         {"any": ("any", 0.0)}
@@ -225,7 +237,8 @@ class LayoutPlanner(OwnJob):
     assumptions = (
         "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of "
         "1 to 64, full "
-        "recomputation or none and eight schedules, each costed by the engine's one model of a step. Tensor "
+        "recomputation or none and eight schedules, each costed by the engine's one model of a step; of them "
+        "those that one of the frameworks can run, unless you choose otherwise. Tensor "
         "ranks stand "
         "innermost, then context, data and pipeline. Failures, data loading and stragglers are left out. An "
         "own GPU "
@@ -278,7 +291,8 @@ class LayoutPlanner(OwnJob):
 
     def is_limited(self):
         """Whether a framework or a limit is chosen."""
-        return sum(getattr(self, name) for name in WITHIN) > 0
+        named = (self.framework > 0) & (self.framework < float(NAMED.index(ANY)))
+        return named | (sum(getattr(self, name) for name in WITHIN[1:]) > 0)
 
     def none_legal(self):
         return self.outcome().found.legal < 1
@@ -940,7 +954,7 @@ class LayoutPlanner(OwnJob):
         a = planner.Layouts(*(np.where(there, column[-1], 1.0) for column in found.layouts))
         tp, pp, cp, dp, ep = (show(size, "count") for size in (a.tp, a.pp, a.cp, a.dp, a.ep))
         best_s = np.where(there, found.step_s[planner.ANYHOW], 1.0)
-        return there & (known >= planner.A_TIE), (
+        return there & (known >= planner.A_TIE) & self.is_limited(), (
             f"Your limits cost {show(known, 'percent')}: without them TP {tp} × PP {pp} × CP {cp} × DP {dp}"
             f"{choose(a.ep > 1, f' × EP {ep}', '')} takes {show(best_s, 'seconds')} a step. The largest "
             f"cause is {select(np.where(there, term, 0.0), TERMS)}, "

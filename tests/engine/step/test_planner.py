@@ -13,7 +13,7 @@ from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.wires import scaled
 from engine.step import constraints, own, planner, search
-from engine.step.constraints import FRAMEWORKS
+from engine.step.constraints import FRAMEWORKS, Limits
 from engine.step.layout import Job, Layout, estimate, machine
 
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -58,12 +58,15 @@ def test_the_page_s_search_finds_what_the_plan_finds(name):
 
 
 LIMITS = {
-    **{key: constraints.UNLIMITED._replace(framework=i) for i, key in enumerate(FRAMEWORKS, start=1)},
-    "axes": constraints.UNLIMITED._replace(tp=2.0, pp=2.0),
-    "chunks and recomputation": constraints.UNLIMITED._replace(most_chunks=2.0, recompute=2.0),
-    "context": constraints.UNLIMITED._replace(framework=1.0, cp=2.0, recompute=1.0),
-    "no such layout": constraints.UNLIMITED._replace(tp=3.0),
-    "free": constraints.UNLIMITED._replace(),
+    **{key: Limits(float(constraints.NAMED.index(key))) for key in (*FRAMEWORKS, constraints.ANY)},
+    "axes": Limits(tp_from=2.0, tp_to=2.0, pp_from=2.0, pp_to=2.0),
+    "ranges": Limits(tp_from=2.0, pp_to=4.0, ep_to=2.0),
+    "a stage of ZeRO": Limits(framework=5.0, zero=2.0),
+    "chunks and recomputation": Limits(most_chunks=2.0, recompute=2.0),
+    "context": Limits(framework=1.0, cp_from=2.0, cp_to=2.0, recompute=1.0),
+    "no such layout": Limits(tp_from=3.0, tp_to=3.0),
+    "no range": Limits(pp_from=4.0, pp_to=2.0),
+    "free": Limits(),
 }
 
 
@@ -78,8 +81,8 @@ def test_the_page_s_search_within_limits_is_the_plan_within_constraints(name, li
             np.testing.assert_array_equal(mine, other, err_msg=column)
     assert (page.legal, page.fitting) == (here.legal, here.fitting)
     np.testing.assert_array_equal(on_page.places.count, seen.places.count)
-    free = planner.found(case(name))
-    assert here.unlimited.tp[0] == free.layouts.tp[0] and here.legal <= free.legal
+    free, runnable = planner.found(case(name)), planner.found(case(name)._replace(within=LIMITS["any"]))
+    assert here.unlimited.tp[0] == runnable.layouts.tp[0] and here.legal <= free.legal
     assert (here.legal == free.legal) == (limits == "free")
 
 

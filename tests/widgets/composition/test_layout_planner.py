@@ -1,11 +1,16 @@
 """layout_planner: the mesh names each axis' own wire, what is cut is said, and the lines of advice stand
 where they hold."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from engine import catalog
 from engine.calibration import bands
-from engine.step import cloud, planner
+from engine.step import cloud, planner, search
+from engine.step.constraints import FRAMEWORKS, Constraints, runs
+from engine.step.layout import Job, machine
 from widgets.kit.widget import all_widgets
 
 WIDGET = all_widgets()["layout_planner"]
@@ -71,7 +76,7 @@ def test_a_row_that_is_cut_says_so():
 def test_why_a_tenth_takes_much_of_what_is_nearly_all():
     """At 97.5 % arithmetic a tenth would take 1.11 times, if nothing came out from behind it. Behind
     DeepSeek-V3's hides too little for that: a token crosses to each node once."""
-    widget = at("DeepSeek-V3 on 2,048 H800")
+    widget = at("DeepSeek-V3 on 2,048 H800", framework="none")  # with DualPipe, which no framework has
     assert widget.outcome().needed[0] < 1.2 and "hidden_traffic" not in regimes(widget)
     assert at().outcome().needed[0] > 1.5
     assert "of data traffic no longer hide" in regimes(at())["hidden_traffic"]
@@ -177,7 +182,7 @@ def test_a_layout_that_there_is_not_is_the_winner():
 
 def test_limits_say_what_they_cost_and_by_what():
     """Megatron with eight tensor ranks: the line names the free winner and the longest of the differences."""
-    limited, free = at(framework="megatron", only_tp="8"), at()
+    limited, free = at(framework="megatron", tp_from="8", tp_to="8"), at()
     assert "limits_cost" not in regimes(free)
     ours, theirs = free.outcome(), limited.outcome()
     assert float(theirs.layouts.tp[0]) == 8 and float(theirs.layouts.zero[0]) < 2
@@ -201,8 +206,45 @@ def test_what_a_framework_gets_is_what_it_can_start(framework):
 
 
 def test_limits_that_leave_nothing_are_named():
-    line = regimes(at(only_tp="64", only_pp="64"))["nothing_legal"]
+    line = regimes(at(tp_from="64", tp_to="64", pp_from="64", pp_to="64"))["nothing_legal"]
     assert "within your limits" in line and "fewer limits" in line
+
+
+@pytest.mark.parametrize("name", WIDGET.presets)
+def test_the_winner_of_each_preset_can_be_started_in_a_framework(name):
+    """Without a choice of the reader's it is what one of the frameworks runs, and its file warns of
+    nothing."""
+    widget = at(name)
+    found = widget.outcome()
+    if found.found.fitting < 1:
+        return
+    a = {axis: float(column[0]) for axis, column in found.layouts._asdict().items()}
+    schedule = planner.SCHEDULE_KEYS[int(a["schedule"])]
+    axes = SimpleNamespace(**a)
+    able = [
+        each.key
+        for each in FRAMEWORKS.values()
+        if bool(runs(each, widget.case().model, axes, schedule in each.schedules))
+    ]
+    assert able, (name, a)
+    documents = widget.shown()["documents"]
+    for key in set(able) & {"megatron", "torchtitan"}:
+        assert "slower than planned" not in documents[key] and "instead" not in documents[key]
+
+
+def test_ranges_and_a_stage_of_zero_limit_the_search():
+    """Two to four tensor ranks, at most two stages, ZeRO 1: the same as the search within Constraints."""
+    widget = at(tp_from="2", tp_to="4", pp_to="2", zero_stage="1", framework="none")
+    within = Constraints(tp=(2, 4), pp=(1, 2), zero=(1,))
+    h100, job = machine(catalog.gpu("h100-sxm")), Job(1024, 8192)
+    plan = search.plan(catalog.model("llama3-70b"), h100, job, 512, within=within)
+    found = widget.outcome()
+    assert found.found.legal == plan.layouts and found.step_s[0] == pytest.approx(plan.best.step_s)
+    assert 2 <= found.layouts.tp[0] <= 4 and found.layouts.pp[0] <= 2 and found.layouts.zero[0] == 1
+
+
+def test_a_range_that_ends_before_it_begins_leaves_nothing():
+    assert at(tp_from="8", tp_to="2").outcome().found.legal < 1
 
 
 def test_memory_beyond_the_hbm_is_to_scale():
