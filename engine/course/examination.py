@@ -26,11 +26,11 @@ from engine.course import missions
 from engine.course.missions import NO_CEILING, PLAIN_SCHEDULE
 from engine.mechanism import flops, memory
 from engine.mechanism.memory import FULL
-from engine.step import planner
+from engine.step import cases, page_search, planner
+from engine.step.cases import Case, Layouts
 from engine.step.constraints import FRAMEWORKS, UNLIMITED, shards
 from engine.step.layout import Machine, machine
 from engine.step.legality import leaves_gpus_over
-from engine.step.planner import Case, Layouts
 
 if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
@@ -239,7 +239,7 @@ def spec(seed: Real) -> Spec:
         d["seq"],
         d["tokens"],
         d["software"],
-        ops.where(d["experts"] > 0, *(planner.entry(MOST_MFU[moe], d["gpu"]) for moe in (True, False))),
+        ops.where(d["experts"] > 0, *(cases.entry(MOST_MFU[moe], d["gpu"]) for moe in (True, False))),
     )
 
 
@@ -264,10 +264,10 @@ class Choice(NamedTuple):
 
 def crosses(job: Spec, *axes: Real) -> list[Truth]:
     """How the pipeline, data, context and tensor groups of a mesh (tp, pp, cp) communicate, in the form of
-    ``planner.crosses``."""
+    ``cases.crosses``."""
     tp, pp, cp, dp = (np.stack([axis]) for axis in (*axes, missions.data_ranks(job, *axes)))
     nothing = Layouts(*[None] * len(Layouts._fields))
-    return planner.crosses(case(job), nothing._replace(tp=tp, pp=pp, cp=cp, dp=dp))
+    return cases.crosses(case(job), nothing._replace(tp=tp, pp=pp, cp=cp, dp=dp))
 
 
 FAULTS = (*missions.FAULTS, "the software must be able to run it")
@@ -314,9 +314,9 @@ def completed(job: Spec, choices: Choice, legal: Truth) -> Completed:
     # without replicas there is nothing that a ZeRO stage would shard
     fixed = choices._asdict() | {"zero": ops.where(dp * cp > 1.0, choices.zero, 0.0 * ones)}
     cuts = {"tp": tp, "pp": pp, "cp": cp, "ep": ep, "expert_tp": ones, "dp": dp}
-    cuts |= {f"only_{name}": fixed[name] for name in planner.FIXABLE}
+    cuts |= {f"only_{name}": fixed[name] for name in page_search.FIXABLE}
     twice = {name: np.append(column, column) for name, column in cuts.items()}
-    found = planner.contests(case(job), twice | {"expert_tp": np.append(ones, cut)})
+    found = page_search.contests(case(job), twice | {"expert_tp": np.append(ones, cut)})
     halves = [slice(None, len(ones)), slice(len(ones), None)]
     fits = found["fastest"].count > 0
     fits_either = fits[halves[0]] | fits[halves[1]]
@@ -326,7 +326,7 @@ def completed(job: Spec, choices: Choice, legal: Truth) -> Completed:
     cell = ops.where(of_both, found["fastest"].cell, found["leanest"].cell)
     whole, in_parts = (cost[half] for half in halves)
     second = in_parts < whole
-    schedule = np.remainder(ops.where(second, *(cell[half] for half in halves[::-1])), len(planner.CHUNKS))
+    schedule = np.remainder(ops.where(second, *(cell[half] for half in halves[::-1])), len(cases.CHUNKS))
     schedule = ops.where(np.isfinite(schedule), schedule, PLAIN_SCHEDULE)
     runs = found["leanest"].count > 0
     return Completed(
@@ -341,7 +341,7 @@ def completed(job: Spec, choices: Choice, legal: Truth) -> Completed:
             choices.micro_batch,
             choices.recompute,
             schedule,
-            planner.chunks_of(schedule),
+            cases.chunks_of(schedule),
         ),
         runs[halves[0]] | runs[halves[1]],
         ops.where(fits_either, np.minimum(whole, in_parts), NO_CEILING),
@@ -371,10 +371,10 @@ class Paper(NamedTuple):
     fits: Truth
     layouts: Layouts  # columns: the reader's and the planner's
     step_s: Real  # of both, and of the planner's without recomputation
-    times_s: Real  # by layout and ``planner.TERMS``
-    parts_bytes: Real  # by layout and ``planner.PARTS``
+    times_s: Real  # by layout and ``cases.TERMS``
+    parts_bytes: Real  # by layout and ``cases.PARTS``
     ratio: Real  # the reader's step over the best that is asked for
-    lost_by: Real  # the term of ``planner.TERMS`` on which the reader's step loses most …
+    lost_by: Real  # the term of ``cases.TERMS`` on which the reader's step loses most …
     lost_s: Real  # … and how much
     blamed: Real  # index into CHANGES: what alone costs most; one more where nothing does
     instead: Real  # the planner's value of a single choice …
@@ -398,9 +398,9 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     mine = Layouts(*(column[0] for column in found.layouts))
     three = Layouts(*(np.stack([a, b, b]) for a, b in zip(mine, planners)))
     three = three._replace(recompute=np.stack([mine.recompute, planners.recompute, 0.0 * planners.recompute]))
-    cost = planner.costs(case(job), three)
+    cost = cases.costs(case(job), three)
     losses, slower_s = losses_of(job, planners, cost), cost.times_s[0] - cost.times_s[1]
-    run_flops = planner.model_flops_per_token(case(job)) * job.step_tokens
+    run_flops = cases.model_flops_per_token(case(job)) * job.step_tokens
     peaks = job.gpus * job.at.peak_flops_per_s
     asked_s = np.maximum(cost.step_s[1], run_flops / (peaks * job.most_mfu))
     changed_s = np.where(runs, found.step_s, NO_CEILING)[1:]
@@ -436,6 +436,11 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
 CHANGES = (*((name,) for name in Choice._fields), ("tp", "pp"))
 
 
+def is_held_back(found: Paper) -> Truth:
+    """Whether the planner's step is faster than anything that was published, so that less is asked for."""
+    return found.asked_s > found.step_s[1] * (1.0 + 1e-9)
+
+
 def exchanged(choice: Choice, planners: Layouts) -> Choice:
     """The reader's choice, and the same with each of CHANGES as the planner has it: columns."""
     return Choice(
@@ -447,18 +452,18 @@ def exchanged(choice: Choice, planners: Layouts) -> Choice:
 
 
 def beyond_the_node(job: Spec, found: Paper) -> Truth:
-    """Whether the traffic of both layouts leaves the node, by layout and ``planner.TERMS``."""
-    return planner.beyond_the_node(case(job), found.layouts)
+    """Whether the traffic of both layouts leaves the node, by layout and ``cases.TERMS``."""
+    return cases.beyond_the_node(case(job), found.layouts)
 
 
-def losses_of(job: Spec, a: Layouts, cost: planner.Costs) -> Real:
+def losses_of(job: Spec, a: Layouts, cost: cases.Costs) -> Real:
     """The share of the planner's step that each of RESOURCES[1:] costs. The HBM's cost is recomputation for
     lack of memory, and the optimizer's reads and writes; traffic counts as the network's if a group spans
     several nodes."""
-    term = {name: cost.times_s[1][i] for i, name in enumerate(planner.TERMS)}
+    term = {name: cost.times_s[1][i] for i, name in enumerate(cases.TERMS)}
     again_s = ops.where(a.recompute == FULL, cost.times_s[1][0] - cost.times_s[2][0], 0.0)
-    leaves = planner.beyond_the_node(case(job), a)
-    sent_s = sum(term[name] for name in planner.SENT)
+    leaves = cases.beyond_the_node(case(job), a)
+    sent_s = sum(term[name] for name in cases.SENT)
     network_s = np.sum(ops.where(leaves, cost.times_s[1], 0.0))
     link_s = sent_s - network_s
     return (
@@ -518,7 +523,7 @@ def used_bytes(found: Paper) -> Real:
 
 
 def shares(found: Paper) -> np.ndarray:
-    """The shares of ``planner.TERMS`` in a step with the reader's layout."""
+    """The shares of ``cases.TERMS`` in a step with the reader's layout."""
     return np.asarray(found.times_s[0]) / found.step_s[0]
 
 

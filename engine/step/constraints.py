@@ -275,13 +275,16 @@ UNLIMITED = Limits()
 
 def of_limits(limits: Limits) -> Constraints:
     """The constraints that some numbers stand for; ValueError where a range is empty."""
-    ranges = {
-        name: (max(1, int(least)), int(most) or NO_END) if least or most else None
-        for name, (least, most) in limits.ranges.items()
-    }
+    tp, pp, cp, ep = (
+        (max(1, int(least)), int(most) or NO_END) if least or most else None
+        for least, most in limits.ranges.values()
+    )
     return Constraints(
         NAMED[int(limits.framework)],
-        **ranges,
+        tp,
+        pp,
+        cp,
+        ep,
         zero=(int(limits.zero) - 1,) if limits.zero else None,
         most_chunks=int(limits.most_chunks),
         recompute=("", "none", "full")[int(limits.recompute)],

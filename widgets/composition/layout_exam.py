@@ -5,7 +5,7 @@ import numpy as np
 
 from engine.course import examination as exam
 from engine.course import missions
-from engine.step import planner
+from engine.step import cases, search
 from engine.step.constraints import FRAMEWORKS
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.drawing import figure as fig
@@ -104,7 +104,7 @@ class LayoutExam(Widget):
     cp = Choice("Context ranks", degrees(1, 2, 4, 8, 16, 32, 64), "1", more=LAYOUT)
     ep = Choice("Expert ranks", degrees(1, 2, 4, 8, 16, 32, 64, 128, 256), "1", more=LAYOUT)
     zero = Choice("ZeRO stage", degrees(0, 1, 2, 3), "1", more=LAYOUT)
-    micro_batch = Choice("Micro-batch", degrees(*planner.MICRO_BATCHES), "1", more=LAYOUT)
+    micro_batch = Choice("Micro-batch", degrees(*search.MICRO_BATCHES), "1", more=LAYOUT)
     recompute = Choice(
         "Recompute", {"none": ("nothing", 0.0), "full": ("every layer", 2.0)}, "none", more=LAYOUT
     )
@@ -567,7 +567,7 @@ class LayoutExam(Widget):
         a = self.found().layouts
         cut = choose(a.expert_tp[0] > 1, ", experts cut by tensor ranks", "")
         return choose(
-            self.found().legal, f"{select(a.schedule[0], planner.SCHEDULE_NAMES)}{cut}", "cannot be built"
+            self.found().legal, f"{select(a.schedule[0], cases.SCHEDULE_NAMES)}{cut}", "cannot be built"
         )
 
     @readout("Points")
@@ -618,7 +618,7 @@ class LayoutExam(Widget):
         return (
             f"{self.axes_of(place)}, ZeRO {show(a.zero[place], 'count')}, micro-batch "
             f"{show(a.micro_batch[place], 'count')}, "
-            f"{select(a.schedule[place], planner.SCHEDULE_NAMES)}, "
+            f"{select(a.schedule[place], cases.SCHEDULE_NAMES)}, "
             f"{select(a.recompute[place], planned.RECOMPUTED)}"
         )
 
@@ -730,7 +730,7 @@ class LayoutExam(Widget):
         """A remark where the planner's step is faster than anything published."""
         found = self.found()
         return choose(
-            found.mfu[1] > found.mfu[2] + 1e-9,
+            exam.is_held_back(found),
             f", the most that was published for such chips (the planner's layout would need "
             f"{show(found.mfu[1], 'percent')})",
             "",

@@ -5,7 +5,7 @@ import numpy as np
 from engine import catalog
 from engine.calibration import bands
 from engine.mechanism import cost
-from engine.step import cloud, export, own, planner
+from engine.step import cases, cloud, export, own, page_search, planner, search
 from engine.step.constraints import ANY, FRAMEWORKS, NAMED, RANGED, Limits
 from widgets.kit import text
 from widgets.kit.compiler.symbols import lookup
@@ -34,7 +34,7 @@ JOB = (
     *CLUSTER_FIELDS,
 )
 MEASURED = of_files("layout_planner")
-TOP, FRONT = planner.TOP, cloud.FRONT
+TOP, FRONT = page_search.TOP, cloud.FRONT
 DRAWN = TOP + FRONT  # layouts with a dot
 RANKS = [str(place + 1) for place in range(TOP)]
 CHOICES = {
@@ -120,7 +120,7 @@ class LayoutPlanner(OwnJob):
     ep_from, ep_to = _ends("Expert ranks", 1, 2, 4, 8, 16, 32, 64, 128)
     zero_stage = Choice(
         "ZeRO stage",
-        {"any": ("any", 0.0)} | {str(stage): (str(stage), stage + 1.0) for stage in planner.ZERO_STAGES},
+        {"any": ("any", 0.0)} | {str(stage): (str(stage), stage + 1.0) for stage in search.ZERO_STAGES},
         "any",
         more=LIMITS,
     )
@@ -258,14 +258,14 @@ class LayoutPlanner(OwnJob):
     @once
     def case(self):
         machines = self.cluster()
-        return planner.Case(
+        return cases.Case(
             self.job_model(),
             machines.chip,
             machines.wires,
             machines.hbm_bytes,
             self.recipe,
             self.gpus,
-            planner.sequences(self.batch_tokens, self.seq),
+            cases.sequences(self.batch_tokens, self.seq),
             self.seq,
             Limits(*(getattr(self, name) for name in WITHIN)),
         )
@@ -344,7 +344,7 @@ class LayoutPlanner(OwnJob):
     @hint("cloud")
     def cloud_said(self):
         seen, found = self.places(), self.outcome()
-        best = planner.layouts_at(found.cloud, seen["place"])
+        best = page_search.layouts_at(found.cloud, seen["place"])
         at = self.sides(seen["column"], seen["row"])
         return phrase(
             "{layouts} layouts from {left} and {bottom} on, to {right} and {top}; the fastest: {named}",
@@ -365,7 +365,7 @@ class LayoutPlanner(OwnJob):
         return phrase(
             "TP {tp} · PP {pp} · CP {cp} · DP {dp} · EP {ep} · ZeRO {zero} · micro-batch {micro_batch} · "
             "{schedule} · {recompute}",
-            schedule=select(a.schedule, planner.SCHEDULE_NAMES),
+            schedule=select(a.schedule, cases.SCHEDULE_NAMES),
             recompute=select(a.recompute, planned.RECOMPUTED),
             **counts,
         )
@@ -390,7 +390,7 @@ class LayoutPlanner(OwnJob):
     @hint("marks")
     def marks_said(self):
         found, (_, _, seen) = self.outcome(), self.in_cloud()
-        known = planner.Layouts(*(np.where(seen, column[:DRAWN], 0.0) for column in found.layouts))
+        known = cases.Layouts(*(np.where(seen, column[:DRAWN], 0.0) for column in found.layouts))
         return phrase(
             "{place}: {named}\n{step}, {memory} on the fullest GPU",
             place=select(np.arange(len(CHOICES)), [*RANKS, *["The front"] * FRONT]),
@@ -501,7 +501,7 @@ class LayoutPlanner(OwnJob):
     @once
     def degrees(self):
         """The chosen layout's; ones where none is legal."""
-        return planner.Layouts(
+        return cases.Layouts(
             *(
                 np.where(self.none_legal(), least, self.of_chosen(column))
                 for column, least in zip(self.outcome().layouts, (1.0,) * 6 + (0.0, 1.0, 0.0, 0.0, 1.0))
@@ -514,8 +514,8 @@ class LayoutPlanner(OwnJob):
 
     @once
     def ways(self):
-        a = planner.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        return planner.crosses(self.case(), a)
+        a = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
+        return cases.crosses(self.case(), a)
 
     @part(*JOB, "chosen", shown=False)
     def stages(self):
@@ -574,7 +574,7 @@ class LayoutPlanner(OwnJob):
             for name in ("tp", "pp", "cp", "dp", "ep", "zero", "micro_batch")
         }
         fastest = choose(self.none_fits(), "1, the leanest; none fits", "1, the fastest that fits")
-        place, schedule = self.place(), select(a.schedule, planner.SCHEDULE_NAMES)
+        place, schedule = self.place(), select(a.schedule, cases.SCHEDULE_NAMES)
         kept = choose(
             place < TOP, f"{select(place, RANKS + RANKS[:1] * FRONT)}, one of the next best", "On the front"
         )
@@ -636,8 +636,8 @@ class LayoutPlanner(OwnJob):
     @part(*JOB, "chosen")
     def times(self):
         seconds = self.seconds()
-        a = planner.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        kinds = planned.resources(planner.beyond_the_node(self.case(), a)[0])
+        a = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
+        kinds = planned.resources(cases.beyond_the_node(self.case(), a)[0])
         return planned.pieces(seconds / np.maximum(np.sum(seconds), MOMENT), 1.0) | {
             "seconds": seconds,
             "term": planned.TERMS,
@@ -680,8 +680,8 @@ class LayoutPlanner(OwnJob):
     def losses(self):
         left, right, _ = panels.diverging(self.slower() / self.winner_s())
         rows = np.repeat(NEXT_Y, len(planned.TERMS))
-        a = planner.Layouts(*(column[1:TOP] for column in self.outcome().layouts))
-        kinds = planned.resources(planner.beyond_the_node(self.case(), a))
+        a = cases.Layouts(*(column[1:TOP] for column in self.outcome().layouts))
+        kinds = planned.resources(cases.beyond_the_node(self.case(), a))
         return {
             "left": fig.gone_unless(np.ravel(right > left), np.ravel(left)),
             "right": fig.gone_unless(np.ravel(right > left), np.ravel(right)),
@@ -707,7 +707,7 @@ class LayoutPlanner(OwnJob):
     def runners_up(self):
         """The next best; where nothing fits they are ranked by what they need."""
         found = self.outcome()
-        a = planner.Layouts(*(column[1:TOP] for column in found.layouts))
+        a = cases.Layouts(*(column[1:TOP] for column in found.layouts))
         ends = panels.diverging(self.slower() / self.winner_s())[1]
         rows = [self.runner_up(place) for place in range(1, TOP)]
         return {
@@ -937,7 +937,7 @@ class LayoutPlanner(OwnJob):
         return self.none_legal(), (
             f"No layout is legal: {show(self.gpus, 'count')} GPUs cannot be divided so that heads, layers "
             "and the "
-            f"{show(planner.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come out "
+            f"{show(cases.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come out "
             f"whole{choose(self.is_limited(), ' within your limits', '')}. First "
             f"response: {choose(self.is_limited(), 'fewer limits, or ', '')}a number of GPUs and of "
             "sequences with the same small factors."
@@ -951,7 +951,7 @@ class LayoutPlanner(OwnJob):
         there = np.isfinite(share) & ~self.none_legal() & ~self.none_fits()
         known = np.where(there, share, 0.0)
         tied = (1.0 + known) < bands.tie()
-        a = planner.Layouts(*(np.where(there, column[-1], 1.0) for column in found.layouts))
+        a = cases.Layouts(*(np.where(there, column[-1], 1.0) for column in found.layouts))
         tp, pp, cp, dp, ep = (show(size, "count") for size in (a.tp, a.pp, a.cp, a.dp, a.ep))
         best_s = np.where(there, found.step_s[planner.ANYHOW], 1.0)
         return there & (known >= planner.A_TIE) & self.is_limited(), (
@@ -1007,8 +1007,8 @@ class LayoutPlanner(OwnJob):
     # -- for other programs ----------------------------------------------------------------------------------
     def settings(self, write):
         """The layout shown in another program’s words."""
-        shown = planner.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        run = planner.run(self.case(), shown, self.tokens, self.precision.narrow)
+        shown = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
+        run = cases.run(self.case(), shown, self.tokens, self.precision.narrow)
         return choose(self.none_legal(), "No layout is legal.", write(run, text))
 
     @document("Megatron-LM arguments", "layout.sh")

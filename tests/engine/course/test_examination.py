@@ -17,7 +17,7 @@ from engine.catalog.models import Model
 from engine.course import examination
 from engine.course.examination import Choice, Paper
 from engine.mechanism.memory import RECOMPUTE
-from engine.step import planner, search
+from engine.step import cases, planner, search
 from engine.step.constraints import FRAMEWORKS, Constraints
 from engine.step.layout import Job, Layout, estimate, require_legal
 
@@ -178,7 +178,7 @@ def test_a_reader_s_layout_gets_the_fastest_schedule_that_fits(seed, axes, zero)
     job, mine = examination.spec(seed), examination.by_hand(seed, *axes, zero)
     (model, work, gpus), tried = in_whole_numbers(seed), []
     for (key, chunks), expert_tp in product(
-        zip(planner.SCHEDULE_KEYS, planner.CHUNKS), {1, tp if job.model.experts else 1}
+        zip(cases.SCHEDULE_KEYS, cases.CHUNKS), {1, tp if job.model.experts else 1}
     ):
         layout = Layout(gpus, tp, pp, cp, ep, zero, 1, "none", key, chunks, expert_tp)
         try:
@@ -248,7 +248,7 @@ def test_every_answer_can_be_run_by_the_software_that_the_spec_names(papers):
             gpus,
             *axes,
             "full" if a["recompute"] else "none",
-            planner.SCHEDULE_KEYS[int(a["schedule"])],
+            cases.SCHEDULE_KEYS[int(a["schedule"])],
             int(a["chunks"]),
             int(a["expert_tp"]),
         )
@@ -354,7 +354,7 @@ def test_traffic_is_the_network_s_where_its_group_leaves_the_node():
     """1917's best: tensor 2, expert 8 and data 256 × 2 of nodes of eight, two stages of 512; an AllToAll of
     eight stays in the node."""
     found = examination.by_hand(1917)
-    share = dict(zip(planner.TERMS, found.times_s[1] / found.step_s[1]))
+    share = dict(zip(cases.TERMS, found.times_s[1] / found.step_s[1]))
     hbm, link, network, bubble = found.losses
     assert link == pytest.approx(share["tensor_s"] + share["expert_s"], rel=1e-12) and found.binding == 2
     assert network == pytest.approx(share["data_exposed_s"] + share["other_s"], rel=1e-12)

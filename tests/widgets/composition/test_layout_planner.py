@@ -8,7 +8,7 @@ import pytest
 
 from engine import catalog
 from engine.calibration import bands
-from engine.step import cloud, planner, search
+from engine.step import cases, cloud, page_search, planner, search
 from engine.step.constraints import FRAMEWORKS, Constraints, runs
 from engine.step.layout import Job, machine
 from widgets.kit.widget import all_widgets
@@ -46,9 +46,9 @@ def regimes(widget) -> dict:
 )
 def test_each_axis_has_its_own_wire(axes, per_node, wires):
     tp, pp, cp, dp = (np.array([float(axis)]) for axis in axes)
-    case = planner.Case(*[None] * 8)._replace(wires=type("Wires", (), {"gpus_per_node": per_node}))
-    layouts = planner.Layouts(*[[1.0]] * 11)._replace(tp=tp, pp=pp, cp=cp, dp=dp)
-    assert [float(way) for way in planner.crosses(case, layouts)] == wires
+    case = cases.Case(*[None] * 8)._replace(wires=type("Wires", (), {"gpus_per_node": per_node}))
+    layouts = cases.Layouts(*[[1.0]] * 11)._replace(tp=tp, pp=pp, cp=cp, dp=dp)
+    assert [float(way) for way in cases.crosses(case, layouts)] == wires
 
 
 def test_the_mesh_says_it_row_by_row():
@@ -121,10 +121,10 @@ def test_a_dot_is_where_its_layout_is(preset):
     widget = at(preset)
     marks, found = widget.shown()["parts"]["marks"], widget.outcome()
     seen = marks["x"] > 1e-6
-    assert seen[: planner.TOP].all() and seen[planner.TOP :].any()
+    assert seen[: page_search.TOP].all() and seen[page_search.TOP :].any()
     np.testing.assert_allclose(marks["x"][seen] * widget.case().hbm_bytes, found.total_bytes[:-1][seen])
     np.testing.assert_allclose(marks["y"][seen] * widget.unit_s(), found.step_s[:-1][seen])
-    front = np.flatnonzero(seen[planner.TOP :]) + planner.TOP
+    front = np.flatnonzero(seen[page_search.TOP :]) + page_search.TOP
     assert (np.diff(marks["x"][front]) > 0).all() and (np.diff(marks["y"][front]) < 0).all()
 
 
@@ -148,14 +148,16 @@ def test_the_next_best_differ_from_the_winner_by_what_is_drawn(preset):
     sum up to how much slower it is."""
     widget = at(preset)
     bars, found = widget.shown()["parts"]["losses"], widget.outcome()
-    shape = planner.TOP - 1, len(planner.TERMS)
+    shape = page_search.TOP - 1, len(cases.TERMS)
     left, right, more_s = (np.reshape(bars[name], shape) for name in ("left", "right", "more_s"))
     zero, some = widget.zero()["x"], np.abs(more_s) > 1e-6  # of tens of seconds: below, rounding shows
     lengths = right - left
     assert (lengths >= 0).all() and left[some].min() >= -1e-12 and right.max() <= 1 + 1e-12
     np.testing.assert_allclose(lengths[some] / np.abs(more_s[some]), lengths.sum() / np.abs(more_s).sum())
     assert (left[more_s > 1e-9] >= zero[0] - 1e-12).all() and (right[more_s < -1e-9] <= zero[0] + 1e-12).all()
-    np.testing.assert_allclose(more_s.sum(axis=1), found.step_s[1 : planner.TOP] - found.step_s[0], atol=1e-9)
+    np.testing.assert_allclose(
+        more_s.sum(axis=1), found.step_s[1 : page_search.TOP] - found.step_s[0], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("chosen", ["1", "3", "b"])
@@ -189,7 +191,7 @@ def test_limits_say_what_they_cost_and_by_what():
     assert theirs.step_s[planner.ANYHOW] == ours.step_s[0]
     line = regimes(limited)["limits_cost"]
     more_s = theirs.times_s[0] - ours.times_s[0]
-    assert planner.TERMS[int(np.argmax(more_s))] == "tensor_s" and "tensor" in line
+    assert cases.TERMS[int(np.argmax(more_s))] == "tensor_s" and "tensor" in line
     assert f"{100 * (theirs.step_s[0] / ours.step_s[0] - 1):.1f} %" in line.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -219,7 +221,7 @@ def test_the_winner_of_each_preset_can_be_started_in_a_framework(name):
     if found.found.fitting < 1:
         return
     a = {axis: float(column[0]) for axis, column in found.layouts._asdict().items()}
-    schedule = planner.SCHEDULE_KEYS[int(a["schedule"])]
+    schedule = cases.SCHEDULE_KEYS[int(a["schedule"])]
     axes = SimpleNamespace(**a)
     able = [
         each.key
@@ -256,7 +258,7 @@ def test_memory_beyond_the_hbm_is_to_scale():
 
 
 def test_the_places_of_the_picture_hold_what_the_search_may_find():
-    assert cloud.PLACES == cloud.COLUMNS * cloud.ROWS and planner.SHOWN == planner.TOP + cloud.FRONT + 1
+    assert cloud.PLACES == cloud.COLUMNS * cloud.ROWS and planner.SHOWN == page_search.TOP + cloud.FRONT + 1
 
 
 OWN = {"model": "own", "gpus": 8, "batch_tokens": 2**18, "seq": 4096}
