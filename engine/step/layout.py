@@ -18,6 +18,7 @@ from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.mechanism import compute, flops, memory
+from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
 from engine.mechanism.memory import BY_MODULE, FULL, LOSSES, NO_RECOMPUTE, SELECTIVE, recompute_of
@@ -73,7 +74,7 @@ class Job:
     overlap: bool = True  # hide data-parallel traffic (and interleaved stages' messages) behind arithmetic
     fused: bool = True  # sum weight gradients inside their product, free stage outputs once sent
     gather_context: bool = False  # context parallelism by AllGather instead of a ring
-    imbalance: float = 1.1  # the fullest expert rank's load over the mean
+    imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
     send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
     overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
     overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
