@@ -427,6 +427,19 @@ def test_the_graph_functions_take_what_the_lesson_gives_them():
     assert warm_up.default == 3
 
 
+def test_a_captured_optimizer_counts_its_steps_in_a_tensor():
+    """And says so on a device that has no graphs."""
+    assert says(19, "`AdamW(…, capturable=True)`", "since a number of Python's would stay the first")
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    plain = torch.optim.AdamW([weight])
+    plain.step()
+    assert plain.state[weight]["step"].device.type == "cpu"
+    assert inspect.signature(torch.optim.AdamW).parameters["capturable"].default is False
+    with pytest.raises((AssertionError, RuntimeError), match="capturable=True"):
+        torch.optim.AdamW([weight], capturable=True, foreach=False).step()
+
+
 def test_a_number_in_a_kernel_s_arguments_is_the_first_one_for_ever():
     """As a trace shows: the number is in the graph, and a tensor is an input."""
     assert says(19, "a kernel's argument, the first number for ever")
