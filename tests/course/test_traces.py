@@ -202,11 +202,7 @@ WRONG = {
 
 
 def html(lines: str) -> str:
-    fences = {"custom_fences": [{"name": "trace", "class": "trace", "format": fence.format}]}
-    settings = {"pymdownx.superfences": fences}
-    return Markdown(extensions=["pymdownx.superfences"], extension_configs=settings).convert(
-        f"``` trace\n{lines}\n```\n"
-    )
+    return Markdown(extensions=["course.fences"]).convert(f"``` trace\n{lines}\n```\n")
 
 
 @pytest.mark.parametrize("what", WRONG)
