@@ -348,6 +348,7 @@ def settings():
         ("max_split_size_mb:20", "max_split_size_mb:19", "must be >= 20"),
         ("garbage_collection_threshold:0.8", "garbage_collection_threshold:1.0", r"\(0.0, 1.0\)"),
         ("roundup_power2_divisions:4", "roundup_power2_divisions:3", "power of 2"),
+        ("large_segment_size_mb:64", "large_segment_size_mb:1", "must be >"),
     ],
 )
 def test_settings_are_read_as_the_table_says(settings, good, bad, words):
