@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
+import string
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from course.strict_yaml import Refused
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
 FENCES, SHARED_BY_FENCES = Path(__file__).resolve().parent / "fences", ("base", "prediction")
-NUMBERED = "[0-9][0-9]-*.md"  # the lessons among the pages
+NUMBER = re.compile(r"(\d\d[a-z]?)-")  # how the file of a lesson begins; 10b is the second page of lesson 10
 FRONT_MATTER = ("title", "lesson", "needs", "description", "given", "template", "hide")
 GIVEN = ("is", "says")
 HIDDEN = ("navigation", "toc", "path", "footer")  # what Material can leave out of a page
@@ -129,12 +130,18 @@ class Lesson:
         if key in ("title", "description", "template"):
             fits, allowed = isinstance(value, str), "a text"
         elif key == "lesson":
-            fits, allowed = value == (number := int(self.number or 0)) > 0, f"{number}, as in the file's name"
-            allowed = allowed if number else "left out: only a file named 05-… is a lesson"
+            number = self.number.lstrip("0")
+            fits = bool(number) and f"{value}" == number
+            allowed = (
+                f"{number}, as in the file's name"
+                if number
+                else "left out: only a file named 05-… is a lesson"
+            )
         elif key == "needs":
-            earlier = range(1, int(self.number or 0))
+            last = int(self.number.rstrip(string.ascii_lowercase) or 1) - (not self.number[2:])
+            earlier = range(1, last + 1)
             fits = isinstance(value, list) and all(type(each) is int and each in earlier for each in value)
-            allowed = f"a list of earlier lessons, as in [1, 2], each from 1 to {len(earlier)}"
+            allowed = f"a list of earlier lessons, as in [1, 2], each from 1 to {last}"
         elif key == "hide":
             fits = isinstance(value, list) and set(value) <= set(HIDDEN)
             allowed = f"a list of some of {', '.join(HIDDEN)}"
@@ -158,8 +165,8 @@ class Lesson:
 
     @property
     def number(self) -> str:
-        """'12', or '' for a page that is not a lesson."""
-        return self.name[:2] if re.match(r"\d\d-", self.name) else ""
+        """'12', '10b', or '' for a page that is not a lesson."""
+        return number_of(self.name)
 
     @property
     def heading(self) -> str:
@@ -262,6 +269,12 @@ def inline(markdown: str, kind: str = "n") -> list[str]:
 
 
 # -- finding lessons -----------------------------------------------------------------------------------------
+def number_of(page: str) -> str:
+    """'12' of the page 12-disaggregated-serving; '' of a page that is not a lesson."""
+    found = NUMBER.match(page)
+    return found[1] if found else ""
+
+
 def address(page: str) -> str:
     """The address of a page of lessons/ on the site, from the home page: '01-why-distributed/', and '' for
     the home page."""
@@ -282,7 +295,7 @@ def read(page: str | Path, folder: Path = LESSONS) -> Lesson:
 
 def numbered(folder: Path = LESSONS) -> list[Lesson]:
     """The lessons, by number."""
-    return [read(path) for path in sorted(folder.glob(NUMBERED))]
+    return [page for page in pages(folder) if page.number]
 
 
 def pages(folder: Path = LESSONS) -> list[Lesson]:
