@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # besides products, attention (which writes the cache) and experts: two norms, each with the addition before
 # it, the rotation and the activation
 KERNELS_PER_LAYER = 4.0
+HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
 ALL_REDUCES = {"ring": ring_s, "tree": tree_s, "nvls": nvls_s, "one_shot": one_shot_s}
 ALGORITHMS = ("auto", *ALL_REDUCES)
 NARROW = ("fp8", "int8", "fp4")  # precisions of products with which keys and values stay in 16 bits

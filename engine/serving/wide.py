@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from engine.mechanism.shape import Shape
     from engine.step.layout import Machine
 
-HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
-
 
 class Wide(NamedTuple):
     """Seconds of one step, by what takes them."""
@@ -97,7 +95,7 @@ def step(
     return Wide(
         inference.dense_s(size, rows, tp, weight_bytes, at)
         + experts_layers * routed_s(size, routed, gpus, weight_bytes, at)
-        + inference.head_s(size, ops.minimum(rows, HEAD_ROWS) if prompts else rows, tp, at)
+        + inference.head_s(size, ops.minimum(rows, inference.HEAD_ROWS) if prompts else rows, tp, at)
         + inference.other_s(size, rows, tp, at)
         + summed * inference.reduce_s(rows * size.hidden * 2.0, tp, "auto", net)
         + attention_s,
