@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration import DEFAULT, known
+from engine.calibration import DEFAULT, bands, known
 from engine.calibration.products import gemm_s
 from engine.catalog import files
 from engine.catalog.hardware import WIDER
@@ -59,13 +59,20 @@ class Achievable(TypedDict, total=False):
 
 @lru_cache(None)
 def _achievable() -> dict:
-    """Best shares by GPU key, and the medians for chips that were never measured."""
+    """Best shares by key, and the medians for chips that were never measured: a TPU is no GPU, and its
+    products are the compiler's."""
     shares = files.table("achievable.toml", Achievable)
-    medians = {}
-    for kind in ("bf16", "fp8"):
-        known = sorted(entry[kind] for entry in shares.values() if kind in entry)
-        medians[kind] = known[len(known) // 2]
-    return shares | {"": medians}
+    medians: dict[str, dict[str, float]] = {"gpu": {}, "tpu": {}}
+    for kin in medians:
+        for kind in ("bf16", "fp8"):
+            known = sorted(each[kind] for key, each in shares.items() if kind in each and _kin(key) == kin)
+            medians[kin][kind] = known[len(known) // 2] if known else medians["gpu"][kind]
+    return shares | medians
+
+
+def _kin(gpu_key: str) -> str:
+    """Which measured chips stand for one that was not measured."""
+    return "tpu" if bands.generation(gpu_key) == "tpu" else "gpu"
 
 
 FIT = 0.05  # how far large products are off from the fit, in the median
@@ -101,7 +108,7 @@ def achievable_share(gpu: Gpu, precision: str) -> float:
     shares = _achievable()
     listed, fitted = shares.get(gpu.key, {}).get(kind, 0.0), _fitted_share(gpu.key, precision)
     if not listed:
-        return shares[""][kind]
+        return shares[_kin(gpu.key)][kind]
     return fitted if 0.0 < fitted < (1.0 - FIT) * listed else listed
 
 
