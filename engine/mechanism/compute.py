@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base import check, ops
 from engine.base.types import Real
+from engine.calibration import launch_costs
 from engine.calibration.attention import fused_s
 from engine.calibration.grouped import experts_s, trained_experts_s
 from engine.calibration.products import gemm_s, quantise_s
@@ -153,12 +154,27 @@ def layer(
         dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
         width = width + routed
     moved_f, moved_b = moved_bytes(shape, tp, whole_ranks, width, kernels)
-    launches = 2.0 * shape.products + 8.0
+    launches = kernels_of(shape)
     forward_s = ops.maximum(dense_f + attention_f + stream_s(tokens * moved_f, at), launches * at.launch_s)
     backward_s = ops.maximum(
         dense_b + attention_b + stream_s(tokens * moved_b, at), 2.0 * launches * at.launch_s
     )
     return LayerTime(forward_s, backward_s, dense_w, attention_f, experts_f)
+
+
+def kernels_of(shape: Shape) -> Real:
+    """Kernels of a layer's forward pass, without those that experts add."""
+    return launch_costs.PRODUCT_KERNELS * shape.products + launch_costs.LAYER_KERNELS
+
+
+def issued_s(shape: Shape, at: Chip) -> Real:
+    """What the CPU takes to launch an average layer's forward pass, one kernel after the other; the backward
+    pass takes twice as long. The GPU cannot be faster, unless all of it is one graph.
+
+    Counted for the vendors' training software; PyTorch's own operators are more (``one_gpu.capture`` counts
+    them).
+    """
+    return (kernels_of(shape) + shape.moe_share * launch_costs.EXPERT_KERNELS) * at.issue_s
 
 
 def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:

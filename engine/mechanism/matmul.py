@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration import DEFAULT, bands, known
+from engine.calibration import DEFAULT, bands, known, launch_costs
 from engine.calibration.products import gemm_s
 from engine.catalog import files
 from engine.catalog.hardware import WIDER
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
 
 
+WHOLE_PROGRAMS = ("tpu", "trainium")  # generations whose compiler leaves nothing to be launched one by one
+
+
 @dataclass(frozen=True, slots=True)
 class Chip:
     """What one GPU achieves: rates after calibration. ``wide`` is the precision that the head and attention
@@ -38,6 +41,7 @@ class Chip:
     wide_bytes: float
     casts: float  # 1.0 where operands are cast to a narrower format before each product
     launch_s: float  # from one launch to the next, of kernels that do little besides
+    issue_s: float  # of the CPU, to launch one; none where the compiler makes one program of all of them
     product: Gemm  # dense products in the precision, as fitted
     wide: Gemm
     attention: Prefill  # fused attention over new tokens
@@ -149,6 +153,7 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
         wide_bytes=ELEMENT_BYTES[wide],
         casts=1.0 if precision != wide else 0.0,
         launch_s=float(calibration.launch_s),
+        issue_s=0.0 if bands.generation(gpu.key) in WHOLE_PROGRAMS else launch_costs.ISSUE_S,
         product=_gemm(gpu.key, precision, rate),
         wide=_gemm(gpu.key, wide, wide_rate),
         attention=_in_format(known.attention("prefill", gpu.key).rates, gpu, wide),

@@ -250,6 +250,7 @@ def scaled_chip(at: Chip, faster: Real = 1.0, wider: Real = 1.0) -> Chip:
         at.wide_bytes,
         at.casts,
         at.launch_s,
+        at.issue_s,
         _scaled(Gemm, at.product, faster, wider),
         _scaled(Gemm, at.wide, faster, wider),
         _scaled(Prefill, at.attention, faster, wider),

@@ -94,7 +94,7 @@ class Layer(NamedTuple):
     forward_s: Real
     backward_s: Real
     weight_gradient_s: Real
-    compute_s: Real  # forward and backward, arithmetic and memory only
+    compute_s: Real  # forward and backward: arithmetic, memory, and waiting for launches
     tensor_s: Real  # … and what each axis adds
     context_s: Real
     expert_s: Real
@@ -166,7 +166,8 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
 
 
 def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> Layer:
-    """One layer, with the traffic that its own arithmetic waits for.
+    """One layer, with the traffic that its own arithmetic waits for, and the GPU with it for the CPU that
+    launches them, where that takes longer.
 
     The AllToAlls of experts overlap the arithmetic of another micro-batch under DualPipe (arXiv:2412.19437
     section 3.2.1), or under any schedule with several micro-batches if the software does so
@@ -205,12 +206,15 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
         again_expert = again + by_module * parts.expert
     forward_s = own.forward_s + tensor_s + context_f + expert_s
     traffic_again = again_tensor * tensor_s + again * context_f + again_expert * expert_s
-    traffic_b = tensor_s + context_b + expert_s + traffic_again
+    backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
+    issue_s = 0.0 if job.graphed else compute.issued_s(shape, at)
+    waits_f = ops.maximum(0.0, issue_s - forward_s)
+    waits_b = ops.maximum(0.0, (2.0 + again) * issue_s - backward_s)
     return Layer(
-        forward_s,
-        own.backward_s + again_s + traffic_b,
+        forward_s + waits_f,
+        backward_s + waits_b,
         own.weight_gradient_s,
-        own.forward_s + own.backward_s + again_s,
+        own.forward_s + own.backward_s + again_s + waits_f + waits_b,
         (2.0 + again_tensor) * tensor_s,
         context_f + context_b + again * context_f,
         (2.0 + again_expert) * expert_s,

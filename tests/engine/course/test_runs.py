@@ -18,6 +18,7 @@ ROW = dict(
     micro_batch="1", global_batch="128", seq_tokens="8192", recompute="none", grad_overlap="1",
     step_s="2.0", note="", dispatcher="", tp_overlap="", a2a_overlap="", fused="", mtp_layers="",
     pipeline_layout="", offload="none", release="1.0", source="somebody/something", optimizer="adam",
+    cuda_graph="none",
 )  # fmt: skip
 
 
@@ -69,6 +70,23 @@ def test_what_a_recipe_sets_reaches_the_job_and_the_layout():
         "fused",
         1,
     )
+
+
+def test_only_a_graph_of_the_whole_step_spares_the_launches():
+    graphs = {
+        words: runs.estimate_of(ROW | dict(cuda_graph=words)).job.graphed for words in ("whole step", "attn")
+    }
+    assert graphs == {"whole step": True, "attn": False}
+
+
+def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
+    qwen = ROW | dict(model="qwen3-30b-a3b", pp="1", vp="1", tp="1", ep="8")
+    found = Found()
+    runs.of_table(
+        [qwen | dict(release="26.06"), qwen | dict(release="26.04"), ROW | dict(release="26.06")], found
+    )
+    assert [run.fitted for run in found.runs] == [True, False, False]
+    assert runs.judged(found)["band"]["step"]["all"]["runs"] == 2
 
 
 def test_where_embedding_and_loss_take_a_slot_the_ends_are_a_layer_short():
@@ -126,9 +144,9 @@ def made(ratios, **axes):
 
 
 def test_a_band_leaves_a_tenth_out_at_either_end():
-    low, high = runs._quantiles(np.arange(1.0, 20.0))  # 19 rows: the second and the last but one
+    low, high = runs._quantiles(np.arange(1.0, 20.0), runs.TAIL)  # 19 rows: the second and the last but one
     assert (low, high) == (2.0, 18.0)
-    assert runs._quantiles(np.array([3.0, 1.0])) == [1.0, 3.0]  # too few for a tenth: all of them
+    assert runs._quantiles(np.array([3.0, 1.0]), runs.TAIL) == [1.0, 3.0]  # too few for a tenth: all of them
 
 
 def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
@@ -137,6 +155,15 @@ def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
     bands = runs.judged(Found(runs=many + few))["band"]["step"]
     assert bands["all"]["low"] < bands["hopper moe"]["low"] < 2.0
     assert bands["hopper dense"]["low"] == pytest.approx(bands["all"]["low"], rel=0.02)
+
+
+def test_a_source_that_errs_alike_leaves_the_others_a_wider_band():
+    """A fifth of the runs are one layout, timed again and again and far off. A band made without it holds for
+    four fifths of the others alone, unless its tails are cut to nothing."""
+    apart = made(np.linspace(0.9, 1.1, 160))
+    alike = [replace(run, family="one source") for run in made(np.full(40, 0.7))]
+    assert runs._tail(apart, apart) == runs.TAIL
+    assert runs._tail(apart + alike, apart + alike) < 0.05
 
 
 def test_a_run_is_judged_by_a_band_that_it_does_not_make():

@@ -384,6 +384,29 @@ def test_pieces_sent_behind_a_product_leave_the_first_and_what_copying_costs(tp)
     assert estimate(model, H100, behind, alone).step_s == estimate(model, H100, job, alone).step_s
 
 
+def test_small_layers_of_experts_wait_for_their_launches():
+    """Qwen3 30B on 16 H100, one sequence a micro-batch: 64 micro-batches of 48 layers, each of which the CPU
+    takes 256 launches of 12 µs to start forward and twice as many backward, so 28.3 s and the head's time; a
+    graph of the whole step takes what the GPU takes. With four sequences the GPU is the slower one."""
+    qwen, h100 = catalog.model("qwen3-30b-a3b"), machine(catalog.gpu("h100-sxm"), "fp8")
+
+    def step_s(micro_batch, graphed):
+        job = Job(1024, 4096, imbalance=1.0, loss="fused", graphed=graphed)
+        return estimate(qwen, h100, job, Layout(16, ep=16, micro_batch=micro_batch)).step_s
+
+    assert step_s(1, False) == pytest.approx(64 * 48 * 3 * 256 * 12e-6, rel=0.05)
+    assert step_s(1, False) > 1.5 * step_s(1, True)
+    assert step_s(8, False) == step_s(8, True)
+
+
+def test_a_dense_layer_of_some_size_never_waits_for_its_launches():
+    llama, h100 = catalog.model("llama3-8b"), machine(catalog.gpu("h100-sxm"))
+    waits, graph = (
+        estimate(llama, h100, Job(64, 2048, graphed=graphed), Layout(8)).step_s for graphed in (False, True)
+    )
+    assert waits == graph
+
+
 def test_experts_are_asked_what_lesson_nine_asks():
     """DeepSeek-V3 on H800: the step's two AllToAlls of a layer are those of ``experts.layer`` for four nodes,
     each row once a node, in 8 bits there."""
