@@ -84,7 +84,7 @@ def _job(args: Namespace) -> Job:
         mtp=args.mtp,
         saves_fp8=args.saves_fp8,
         weighs_early=args.weighs_early,
-        graphed=args.graphed,
+        ungraphed=args.ungraphed,
     )
 
 

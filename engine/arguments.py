@@ -157,7 +157,7 @@ def _add_job(parser):
             "saves-fp8",
             "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
         ),
-        ("graphed", "the whole step is one CUDA graph, so that no layer waits for its launches"),
+        ("ungraphed", "Python launches each kernel, so that no layer is shorter than its launches"),
         (
             "weighs-early",
             "experts' outputs are weighted before the last product, and not kept (Megatron-Core)",

@@ -151,7 +151,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         send_once=row["dispatcher"] != "alltoall",
         overlap_tensor=row["tp_overlap"] == "1",
         overlap_experts=row["a2a_overlap"] == "1",
-        graphed=row["cuda_graph"] == "whole step",
+        ungraphed=row["cuda_graph"] != "whole step",
         loss="fused" if "cross-entropy" in row["fused"] else "plain",
         mtp=int(row["mtp_layers"] or 0),
         recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,

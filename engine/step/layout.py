@@ -77,7 +77,7 @@ class Job:
     send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
     overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
     overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
-    graphed: bool = False  # the whole step is one CUDA graph, so no layer waits for Python to launch it
+    ungraphed: bool = False  # Python launches each kernel, so no layer is shorter than its launches
     loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place
     loss_chunks: int = 8  # chunks of a chunked loss
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)

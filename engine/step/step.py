@@ -209,7 +209,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
     forward_s = own.forward_s + tensor_s + context_f + expert_s
     traffic_again = again_tensor * tensor_s + again * context_f + again_expert * expert_s
     backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
-    issue_s = 0.0 if job.graphed else compute.issued_s(shape, at)
+    issue_s = compute.issued_s(shape, at) if job.ungraphed else 0.0
     waits_f = ops.maximum(0.0, issue_s - forward_s)
     waits_b = ops.maximum(0.0, (2.0 + again) * issue_s - backward_s)
     if a.offload:
