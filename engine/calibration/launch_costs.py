@@ -1,8 +1,9 @@
 """What launches cost, for all lessons: the CPU's time to issue a kernel and the GPU's gap between two. They
 are different quantities on different lanes, so a step takes the longer lane, never the sum.
 
-All are measured by others, none is fitted. What a training or serving step charges for each kernel between
-its products (``constants.Calibration.launch_s``) is the GPU's side: a short kernel and the gap after it.
+All but one are measured by others; EXPERT_KERNELS is fitted. What a training or serving step charges for
+each kernel between its products (``constants.Calibration.launch_s``) is the GPU's side: a short kernel and
+the gap after it.
 """
 
 from __future__ import annotations

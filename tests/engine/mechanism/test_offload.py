@@ -7,7 +7,8 @@ import pytest
 import engine
 from engine import catalog
 from engine.catalog.models import parameters
-from engine.mechanism.offload import OFFLOADS, Offload, offload
+from engine.course import own_gpus
+from engine.mechanism.offload import OFFLOADS, PINNED_SHARE, Offload, offload
 
 A100 = Offload(True, True, 31.5e9, 51.2e9)  # PCIe 4 x16, and an eighth of sixteen channels of DDR4-3200
 ADAM = catalog.recipe("bf16-adam")  # 2 bytes of weight and of gradient, 12 of state
@@ -50,7 +51,9 @@ def test_what_a_step_gains_and_pays():
     )
     kept = memory["none"]["activations"] / 40  # of one of 40 layers, the loss's own aside
     assert found["activations"].step_s > found["none"].step_s  # copies take longer than a forward pass …
-    copied_s = 4 * 40 * kept / 31.5e9  # … four micro-batches, of which the loss is not copied
+    copied_s = (
+        4 * 40 * kept / (PINNED_SHARE * 31.5e9)
+    )  # … four micro-batches, of which the loss is not copied
     forward_s = found["activations"].terms.compute_s - found["none"].terms.compute_s
     assert 0 < forward_s < copied_s
 
@@ -68,6 +71,15 @@ def test_full_recomputation_leaves_little_to_copy():
         for name in ("none", "activations")
     ]
     assert times[0] == pytest.approx(times[1], rel=1e-9)
+
+
+def test_pinned_copies_run_as_we_measured_them():
+    """On both GPUs of ours, behind PCIe 5."""
+    pcie5 = catalog.link("pcie5").bytes_per_s
+    for gpu in ("h100-sxm", "h200"):
+        assert own_gpus.over_the_bus(gpu) == pytest.approx(PINNED_SHARE * pcie5, rel=0.01)
+    moved = offload("activations", "h100-sxm")
+    assert moved and moved.link_bytes_per_s == PINNED_SHARE * pcie5
 
 
 def test_bad_names_and_unknown_hosts_are_refused():
