@@ -157,6 +157,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
         saves_fp8=row["source"] in OF_NVIDIA and PRECISIONS[row["precision"]] == "fp8",
         weighs_early=row["source"] in OF_NVIDIA,
+        by_operators=row["source"] in OF_NVIDIA and "grouped-MLP" not in row["fused"],
     )
     interleaved = stages > 1 and chunks > 1
     model = model_of(row["model"])

@@ -127,6 +127,7 @@ def layer(
     fused: bool,
     at: Chip,
     kernels: str = "library",
+    by_operators: bool = False,
 ) -> LayerTime:
     """One layer's time, averaged over dense and MoE layers.
 
@@ -149,7 +150,7 @@ def layer(
     experts_f = 0.0
     if shape.expert:
         experts_f, experts_b, experts_w, routed = _experts(
-            shape, tokens, tp, ep, expert_tp, imbalance, fused, at
+            shape, tokens, tp, ep, expert_tp, imbalance, fused, at, by_operators
         )
         dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
         width = width + routed
@@ -257,7 +258,7 @@ def _routed_layer(
     )
 
 
-def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
+def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators: bool = False):
     """Routed and shared experts of an average layer: forward, backward and weight-gradient times, and the MLP
     width that shared ones' activation functions cover (for the whole tensor group, as a dense MLP's)."""
     share = shape.moe_share
@@ -268,12 +269,28 @@ def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
         unfused_s = stream_s(GRADIENT_SUM_BYTES * held * (2.0 + gated) * hidden * width, at)
         b, w = b + unfused_s, w + unfused_s
     f, b = f + casts_f, b + casts_b
+    if by_operators:
+        rows, _, _, _, hidden, width, _ = layer
+        moved_f, moved_b = operator_bytes(shape, hidden, width)
+        f, b = f + stream_s(rows * moved_f, at), b + stream_s(rows * moved_b, at)
     width = 0.0
     if shape.shared:
         f2, b2, w2 = products_s(shape.shared, tokens, tp, fused, at)
         f, b, w = f + f2, b + b2, w + w2
         width = shape.shared_experts * shape.shared_ffn
     return share * f, share * b, share * w, share * width
+
+
+def operator_bytes(shape: Shape, hidden: Real, width: Real) -> tuple[Real, Real]:
+    """Bytes per row of a biased expert (gpt-oss) that PyTorch's operators move beside its fused kernels in
+    Megatron-Core, forward and backward, as its code has them.
+
+    ``TEGroupedMLP._apply_bias``: the output's bias times the token's weight, in fp32 (4 bytes written),
+    added to the output (2 + 4 read, 4 written), joined over the experts (4 and 4) and rounded (4 and 2);
+    backward the cast both ways (12), and two products with their sums (24). ``weighted_bias_quick_geglu_impl``
+    clamps the gate and the other half one by one and joins them again (16 bytes a unit of width, backward 20).
+    """
+    return shape.biases * (28.0 * hidden + 16.0 * width), shape.biases * (36.0 * hidden + 20.0 * width)
 
 
 def head(

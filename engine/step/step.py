@@ -146,6 +146,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         job.fused,
         at,
         job.kernels,
+        job.by_operators,
     )
     attention = own.attention_forward_s, own.attention_forward_s
     if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
