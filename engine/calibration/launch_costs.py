@@ -35,7 +35,7 @@ EXPERT_KERNELS = 240.0
 experts' rows, quantises and multiplies them expert by expert. Fitted on one run, Qwen3 30B with one sequence
 a micro-batch on 16 H100 (Megatron Bridge 26.06), whose layers take the CPU 9.5 ms forward and backward
 whatever the GPU does. Judged by five other runs of five releases, three in two layouts on H100 and two on
-B200: within 8 %. Two older runs on H100 took 1.7 and 2.8 times as long all the same."""
+B200: within 8 %. Two older runs on H100 took 1.7 and 2.4 times as long all the same."""
 
 
 def step_s(issue_s: Real, run_s: Real) -> Real:

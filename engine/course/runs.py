@@ -97,6 +97,7 @@ def read(folder: Path) -> list[dict[str, str]]:
         rows = list(csv.DictReader(file))
     asked = {"model", "gpu", "tp", "pp", "vp", "cp", "ep", "zero", "global_batch", "seq_tokens", "step_s"}
     asked |= {"recompute", "dispatcher", "tp_overlap", "a2a_overlap", "fused", "cuda_graph"}
+    asked |= {"attention_precision"}
     asked |= {"mtp_layers", "pipeline_layout", "offload", "release", "source", "optimizer"}
     missing = sorted(asked - set(rows[0] if rows else ()))
     if missing:
@@ -148,7 +149,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         seq=int(row["seq_tokens"]),
         overlap=row["grad_overlap"] != "0",
         imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
-        send_once=row["dispatcher"] != "alltoall",
+        send_once=sends_once(row["dispatcher"], row["cuda_graph"]),
         overlap_tensor=row["tp_overlap"] == "1",
         overlap_experts=row["a2a_overlap"] == "1",
         ungraphed=row["cuda_graph"] != "whole step",
@@ -157,6 +158,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
         saves_fp8=row["source"] in OF_NVIDIA and PRECISIONS[row["precision"]] == "fp8",
         weighs_early=row["source"] in OF_NVIDIA,
+        narrow_attention=row["attention_precision"] == "fp8",
         by_operators=row["source"] in OF_NVIDIA and "grouped-MLP" not in row["fused"],
     )
     interleaved = stages > 1 and chunks > 1
@@ -191,6 +193,13 @@ def recomputed(words: str) -> str:
     if unknown:
         raise NotModelled(f"recompute {words}")
     return words or "none"
+
+
+def sends_once(dispatcher: str, cuda_graph: str) -> bool:
+    """Whether a token crosses once to each node. Megatron-Core sends one row for each choice by AllToAll
+    unless told otherwise; but Python has to read how many, so a graph of the whole step holds another
+    dispatcher."""
+    return dispatcher not in ("alltoall", "") or cuda_graph == "whole step"
 
 
 def narrow_moments() -> Recipe:

@@ -45,7 +45,8 @@ class Chip:
     product: Gemm  # dense products in the precision, as fitted
     wide: Gemm
     attention: Prefill  # fused attention over new tokens
-    flash_2: Prefill  # the same as PyTorch calls it
+    narrow_attention: Prefill  # the same in 8 bits
+    flash_2: Prefill  # … and in 16 as PyTorch calls it
     decode: Decode  # attention of one new token over a cache …
     narrow_decode: Decode  # … of 8 bits
     latent: Latent  # the same over a latent cache …
@@ -157,6 +158,7 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
         product=_gemm(gpu.key, precision, rate),
         wide=_gemm(gpu.key, wide, wide_rate),
         attention=_in_format(known.attention("prefill", gpu.key).rates, gpu, wide),
+        narrow_attention=_in_format(known.attention("prefill", gpu.key, "fp8").rates, gpu, wide),
         flash_2=_in_format(known.flash_2(gpu.key), gpu, wide),
         decode=_in_format(known.attention("decode", gpu.key).rates, gpu, wide),
         narrow_decode=_in_format(known.attention("decode", gpu.key, "fp8").rates, gpu, wide),

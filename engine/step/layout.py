@@ -77,6 +77,7 @@ class Job:
     send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
     overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
     overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
+    narrow_attention: bool = False  # attention in 8 bits
     by_operators: bool = False  # experts' biases and clamps by PyTorch's operators (Megatron-Core)
     ungraphed: bool = False  # Python launches each kernel, so no layer is shorter than its launches
     loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place

@@ -254,6 +254,7 @@ def scaled_chip(at: Chip, faster: Real = 1.0, wider: Real = 1.0) -> Chip:
         _scaled(Gemm, at.product, faster, wider),
         _scaled(Gemm, at.wide, faster, wider),
         _scaled(Prefill, at.attention, faster, wider),
+        _scaled(Prefill, at.narrow_attention, faster, wider),
         _scaled(Prefill, at.flash_2, faster, wider),
         _scaled(Decode, at.decode, faster, wider),
         _scaled(Decode, at.narrow_decode, faster, wider),

@@ -6,6 +6,7 @@ of its own, so that terms which do not depend on an axis are computed once for a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
@@ -133,6 +134,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     """One micro-batch in an average layer and behind the last one. It depends on the sizes and on the axes
     within a stage (tp, cp, ep, expert_tp) alone, so many layouts share it."""
     whole_ranks = a.tp if job.sequence_parallel else 1.0
+    at = attending(at, job)
     own = compute.layer(
         shape,
         tokens,
@@ -147,6 +149,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         at,
         job.kernels,
         job.by_operators,
+        not job.send_once,
     )
     attention = own.attention_forward_s, own.attention_forward_s
     if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
@@ -166,6 +169,11 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         head_f,
         head_b,
     )
+
+
+def attending(at: Chip, job: Job) -> Chip:
+    """The chip with the attention kernels that the job uses."""
+    return replace(at, attention=at.narrow_attention) if job.narrow_attention else at
 
 
 def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> Layer:
@@ -189,6 +197,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
         again_s = ops.where(a.recompute == memory.SELECTIVE, own.attention_forward_s, again_s)
     again_tensor = again_expert = again
     if a.modules:
+        at = attending(at, job)
         parts = compute.again(
             shape,
             tokens,
@@ -202,6 +211,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
             a.modules,
             at,
             job.kernels,
+            job.by_operators,
         )
         by_module = ops.where(a.recompute == memory.BY_MODULE, 1.0, 0.0)
         again_s = again_s + by_module * parts.again_s

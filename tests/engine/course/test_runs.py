@@ -18,7 +18,7 @@ ROW = dict(
     micro_batch="1", global_batch="128", seq_tokens="8192", recompute="none", grad_overlap="1",
     step_s="2.0", note="", dispatcher="", tp_overlap="", a2a_overlap="", fused="", mtp_layers="",
     pipeline_layout="", offload="none", release="1.0", source="somebody/something", optimizer="adam",
-    cuda_graph="none",
+    cuda_graph="none", attention_precision="bf16",
 )  # fmt: skip
 
 
@@ -77,6 +77,25 @@ def test_only_a_graph_of_the_whole_step_spares_the_launches():
     assert [each.job.ungraphed for each in said.values()] == [False, True, True]
 
 
+def test_a_graph_of_the_whole_step_holds_no_dispatcher_that_python_must_size():
+    said = {
+        (words, graph): runs.estimate_of(ROW | dict(dispatcher=words, cuda_graph=graph)).job.send_once
+        for words in ("", "alltoall", "hybridep")
+        for graph in ("none", "whole step")
+    }
+    assert [key for key, once in said.items() if not once] == [("", "none"), ("alltoall", "none")]
+
+
+def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds():
+    def job(**change):
+        return runs.estimate_of(ROW | change).job
+
+    bridge = dict(source=runs.OF_NVIDIA[0], fused="router+permute")
+    assert job(**bridge).by_operators and not job(fused="router+permute").by_operators
+    assert not job(**bridge | dict(fused="permute+grouped-MLP")).by_operators
+    assert job(attention_precision="fp8").narrow_attention and not job().narrow_attention
+
+
 def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
     qwen = ROW | dict(model="qwen3-30b-a3b", pp="1", vp="1", tp="1", ep="8")
     found = Found()
@@ -129,7 +148,7 @@ def test_a_table_that_is_none_is_refused_with_file_and_line(tmp_path):
     ):
         runs.read(written(tmp_path, ROW, ROW | dict(step_s="x")))
     (tmp_path / runs.TABLE).write_text("model,gpu\nllama3-8b,h100-sxm\n")
-    with pytest.raises(ValueError, match=":1: the header must name a2a_overlap, cp"):
+    with pytest.raises(ValueError, match=":1: the header must name a2a_overlap, attention_precision"):
         runs.read(tmp_path)
 
 

@@ -399,6 +399,31 @@ def test_small_layers_of_experts_wait_for_their_launches():
     assert step_s(8, True) == step_s(8, False)
 
 
+def test_recomputing_the_activation_function_repeats_its_clamps():
+    """gpt-oss on B200: 16 bytes of each of 2,880 units of 65,536 rows, in 36 layers of 5 micro-batches."""
+    oss, b200 = catalog.model("gpt-oss-120b"), machine(catalog.gpu("b200"))
+    layouts = [Layout(64, ep=8, micro_batch=4, recompute=name) for name in ("none", "moe_act")]
+
+    def paid_s(by_operators):
+        job = Job(1280, 4096, imbalance=1.0, by_operators=by_operators)
+        none, again = (estimate(oss, b200, job, layout).terms.compute_s for layout in layouts)
+        return again - none
+
+    clamps_s = 36 * 5 * 65536 * 16 * 2880 / b200.chip.memory_bytes_per_s
+    assert paid_s(True) - paid_s(False) == pytest.approx(clamps_s)
+
+
+def test_attention_in_8_bits_is_the_measured_kernel():
+    """On GB300 it is faster than in 16, and nothing but attention changes."""
+    llama, gb300 = catalog.model("llama3.1-70b"), machine(catalog.gpu("gb300"), "fp8")
+    wide, narrow = (
+        estimate(llama, gb300, Job(64, 16384, narrow_attention=narrow), Layout(64, tp=4)).terms
+        for narrow in (False, True)
+    )
+    assert 0.8 * wide.compute_s < narrow.compute_s < wide.compute_s
+    assert narrow.tensor_s == wide.tensor_s and narrow.total_bytes == wide.total_bytes
+
+
 def test_a_dense_layer_of_some_size_never_waits_for_its_launches():
     llama, h100 = catalog.model("llama3-8b"), machine(catalog.gpu("h100-sxm"))
     waits, graph = (
