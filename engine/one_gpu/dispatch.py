@@ -7,7 +7,7 @@ start (they delay every kernel equally), and the CPU work between steps.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -182,16 +182,27 @@ def cited() -> dict[str, Launches]:
     return files.table("launches.toml", Launches)
 
 
+class Timed(NamedTuple):
+    """An operator on square matrices in a loop: who timed it, on which GPU of the catalogue ("" where nobody
+    says), and for our own timings the kernel alone."""
+
+    who: str
+    gpu: str
+    side: int
+    seconds: float
+    kernel_s: float
+
+
 @cache
-def timed(kind: str) -> list[tuple[str, float, float]]:
-    """(who timed it, side, seconds per operator) for "matmul" or "add": published figures, and those of `make
-    measure`."""
-    rows: list[tuple[str, float, float]] = [
-        (entry["name"], side, seconds)
+def timed(kind: str) -> list[Timed]:
+    """Those of "matmul" or "add": published ones, and those of `make measure`."""
+    rows = [
+        Timed(entry["name"], "", side, seconds, 0.0)
         for entry in cited().values()
         if entry["kind"] == kind
         for side, seconds in zip(entry["sides"], entry["seconds"])
     ]
-    for device, found in measurements.of("launches").items():
-        rows += [(f"measured on {device}", point["side"], point["op_s"]) for point in found[kind]]
+    for key, found in measurements.on_known("launches"):
+        for point in found[kind]:
+            rows.append(Timed("measured", key, point["side"], point["op_s"], point["kernel_s"]))
     return rows

@@ -396,6 +396,23 @@ def test_one_call_is_one_operator_and_the_backend_can_be_forced():
     assert callable(flex_attention)
 
 
+def test_the_decode_steps_attention_is_one_operator_or_thirteen():
+    """Which backend takes the call on a GPU is PyTorch's sdp_utils.cpp: flash refuses a mask, the
+    memory-efficient one grouped heads. What the call is without any of them can be counted here."""
+    assert says(19, "attention counts as one kernel", "the call becomes thirteen operators")
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    from record import decode_kernels as recorder
+
+    def counted(*backend) -> int:
+        model, inputs = recorder.step(layers=1)
+        with torch.no_grad(), sdpa_kernel(list(backend)), recorder.Kernels() as kernels:
+            model(*inputs)
+        return len(kernels.names)
+
+    assert counted(SDPBackend.MATH) - counted(SDPBackend.FLASH_ATTENTION) == 13 - 1
+
+
 def test_a_copy_that_is_longer_than_its_target_is_refused():
     assert says(19, "PyTorch refuses a copy that is longer than its target")
     with pytest.raises(RuntimeError, match="must match the size"):
