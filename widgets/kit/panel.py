@@ -94,7 +94,7 @@ class Picture:
         ends: dict[str, Any] = {
             name: [float(end) for end in asked] for name, asked in self.shows.shown["ranges"].items()
         }
-        if self.ends.data != ends:
+        if dict(self.ends.data) != ends:
             self.ends.data = ends
 
     def speaks(self) -> None:
@@ -132,7 +132,10 @@ def control(widget: Any, name: str) -> pn.widgets.Widget:
             made.value = value
 
     def from_panel(event: param.parameterized.Event) -> None:
-        widget.param.update(**{name: to_widget(event.new)})
+        if (
+            to_panel(getattr(widget, name)) != event.new
+        ):  # else it comes from there, and all would be done twice
+            widget.param.update(**{name: to_widget(event.new)})
 
     widget.param.watch(from_widget, name)
     made.param.watch(from_panel, "value")
@@ -222,6 +225,14 @@ MAKERS: dict[str, Callable[[Any, str, Any], tuple[pn.widgets.Widget, Same, Same]
 }
 
 
+class Words(pn.pane.Markdown):
+    """Panel's, but a change of the words sends the words alone. Panel sends all that the pane has, its style
+    sheets as new ones, and at that Bokeh walks through every model of the app, for 50 ms."""
+
+    def _update(self, ref: str, model: Any) -> None:
+        model.text = self._get_properties(model.document)["text"]
+
+
 # -- all of it -----------------------------------------------------------------------------------------------
 def view(widget: Any) -> pn.viewable.Viewable:
     """The headline over the controls and the picture, the readouts under them."""
@@ -241,9 +252,9 @@ def view(widget: Any) -> pn.viewable.Viewable:
     rest = pn.Column(pane, styles={"flex": f"1 1 {LEAST}px", "min-width": "0", "width": "auto"})
     return pn.Column(
         pn.pane.Markdown(f"### {widget.question}"),
-        pn.pane.Markdown(shows.param.headline, sizing_mode="stretch_width"),
+        Words(shows.param.headline, sizing_mode="stretch_width"),
         pn.FlexBox(beside, rest, gap="8px", sizing_mode="stretch_width"),
-        pn.pane.Markdown(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
+        Words(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
         sizing_mode="stretch_width",
     )
 

@@ -108,6 +108,25 @@ def test_the_first_state_is_computed_once(monkeypatch):
     assert Roofline().live.headline and len(asked) == 1
 
 
+def test_a_change_is_computed_once_and_sends_no_style_sheet():
+    """Of a number and of a choice, set in Python or by a control of Panel's."""
+    session = components.Session(Roofline)
+    made, figure = controls(session.view), session.widget
+    for change in (
+        lambda: figure.param.update(batch=64),
+        lambda: setattr(figure, "gpu", list(figure.param.gpu.objects)[3]),
+        lambda: setattr(made["GPU"], "value", 2),
+        lambda: setattr(made["Decode batch"], "value", 32),
+    ):
+        session.changes.clear()
+        before = figure.live.changes
+        change()
+        assert figure.live.changes == before + 1
+        assert session.changes and not {getattr(each, "attr", "") for each in session.changes} & {
+            "stylesheets"
+        }
+
+
 def test_a_part_is_a_table():
     figure = Roofline(model="llama3-8b")
     table = figure.live.frame("work")
