@@ -192,6 +192,31 @@ def test_a_bad_value_set_later_is_one_clear_line_too(name, wrong, words):
     assert "\n" not in str(said.value)
 
 
+def test_a_choice_is_set_by_its_key():
+    figure = Roofline()
+    figure.gpu = "b200"
+    assert figure.gpu.key == "b200"
+    figure.param.update(gpu="h200")
+    assert figure.gpu.key == "h200" and figure.raw_state()["gpu"] == figure.controls()["gpu"].keys.index(
+        "h200"
+    )
+
+
+def test_a_control_follows_another_component_or_parameter():
+    slider, keys = (
+        pn.widgets.IntSlider(start=1, end=512, value=7),
+        pn.widgets.Select(options=["h200", "b200"]),
+    )
+    figure = Roofline(batch=slider, gpu=keys, network=pn.widgets.Checkbox(value=False))
+    assert (figure.batch, figure.gpu.key, figure.network) == (7, "h200", False)
+    other = Roofline(batch=figure.param.batch)
+    other.gpu = figure.param.gpu
+    slider.value, keys.value = 9, "b200"
+    assert (figure.batch, figure.gpu.key) == (other.batch, other.gpu.key) == (9, "b200")
+    with pytest.raises(BadValue, match="batch must be a whole number from 1 to 4096, got 0"):
+        Roofline(batch=pn.widgets.IntInput(value=0))
+
+
 def test_a_control_of_panels_own_takes_whole_steps():
     figure = Roofline()
     slider = pn.widgets.FloatSlider.from_param(figure.param.batch)
