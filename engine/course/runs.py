@@ -2,7 +2,7 @@
 
 ``python -m engine.course.runs FOLDER`` (part of ``make calibrate``) reads training_runs.csv and
 collectives.csv, computes the engine's prediction for each row whose settings are known, adds the published
-cases of this repository, and writes ``calibration/runs.toml``: the bands, the errors by axis, and the ranges
+cases of this repository, and writes ``calibration/bands.toml``: the bands, the errors by axis, and the ranges
 covered. No row is kept.
 """
 
@@ -350,7 +350,7 @@ def _quantiles(ratio: np.ndarray, tail: float) -> list[float]:
 
 
 def judged(found: Found) -> dict:
-    """The contents of runs.toml."""
+    """The contents of bands.toml."""
     fair = [run for run in found.runs if not run.fitted]
     steps = [run for run in fair if run.what == "step"]
     kinds = _grouped(steps, lambda run: run.kind)
