@@ -348,6 +348,7 @@ def settings():
         ("max_split_size_mb:20", "max_split_size_mb:19", "must be >= 20"),
         ("garbage_collection_threshold:0.8", "garbage_collection_threshold:1.0", r"\(0.0, 1.0\)"),
         ("roundup_power2_divisions:4", "roundup_power2_divisions:3", "power of 2"),
+        ("large_segment_size_mb:64", "large_segment_size_mb:1", "must be >"),
     ],
 )
 def test_settings_are_read_as_the_table_says(settings, good, bad, words):
@@ -425,6 +426,19 @@ def test_the_graph_functions_take_what_the_lesson_gives_them():
     assert {"pool", "replay", "capture_begin"} <= set(dir(torch.cuda.CUDAGraph))
     warm_up = inspect.signature(torch.cuda.make_graphed_callables).parameters["num_warmup_iters"]
     assert warm_up.default == 3
+
+
+def test_a_captured_optimizer_counts_its_steps_in_a_tensor():
+    """And says so on a device that has no graphs."""
+    assert says(19, "`AdamW(…, capturable=True)`", "since a number of Python's would stay the first")
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    plain = torch.optim.AdamW([weight])
+    plain.step()
+    assert plain.state[weight]["step"].device.type == "cpu"
+    assert inspect.signature(torch.optim.AdamW).parameters["capturable"].default is False
+    with pytest.raises((AssertionError, RuntimeError), match="capturable=True"):
+        torch.optim.AdamW([weight], capturable=True, foreach=False).step()
 
 
 def test_a_number_in_a_kernel_s_arguments_is_the_first_one_for_ever():
