@@ -23,7 +23,7 @@ def html(text: str) -> str:
     extensions = [
         "admonition",
         "pymdownx.details",
-        "pymdownx.superfences",
+        "course.fences",
         "pymdownx.inlinehilite",
         "course.exercises",
     ]

@@ -21,6 +21,12 @@ class BadValue(ValueError):
     """A value that a control does not accept; the message says what it would accept."""
 
 
+def is_reference(value: Any) -> bool:
+    """Whether it is not a value but something of Panel's that has one now and may have another later: a
+    component, a parameter, a bound function."""
+    return bool(param.parameterized.resolve_ref(value))
+
+
 class Control:
     """What all controls share. ``more`` folds a control away under *more*, or under the title that it gives;
     ``kind`` names its element on the page."""
@@ -44,6 +50,10 @@ class Control:
     def write(self, value: Any) -> str:
         """The value as written in a link; ``read`` is the inverse."""
         raise NotImplementedError
+
+    def called(self) -> str:
+        """Its name in a message; while its class is being made it has none yet."""
+        return self.name or "the default"
 
     def symbol(self, graph: Graph) -> Real:
         """The symbol that represents the value."""
@@ -86,7 +96,9 @@ class Number(Control, param.Number):
         self._marks = (default, *marks)
         self._stops = stops
         self.limits = low, high
-        super().__init__(default=default, bounds=self.limits, label=label, step=1 if whole else None)
+        super().__init__(
+            default=default, bounds=self.limits, label=label, step=1 if whole else None, allow_refs=True
+        )
 
     def _validate(self, val: Any) -> None:
         """The same words for a value that is set in Python as for one of a link."""
@@ -114,10 +126,10 @@ class Number(Control, param.Number):
         try:
             value = float(raw)
         except (TypeError, ValueError):
-            raise BadValue(f"{self.name} must be {allowed}, got {raw!r}") from None
+            raise BadValue(f"{self.called()} must be {allowed}, got {raw!r}") from None
         fits = low <= value <= high and (not self.whole or value == int(value))
         if not fits or (self.only and value not in self.grid):
-            raise BadValue(f"{self.name} must be {allowed}, got {raw!r}")
+            raise BadValue(f"{self.called()} must be {allowed}, got {raw!r}")
         return value
 
     def write(self, value: float) -> str:
@@ -196,7 +208,7 @@ class Bits(Control, param.Number):
     ) -> None:
         self.bits, self.faces, self.roles, self.more, self.help = bits, faces, roles, more, help
         self.limits = 0, 2**bits - 1
-        super().__init__(default=0, bounds=self.limits, label=label)
+        super().__init__(default=0, bounds=self.limits, label=label, allow_refs=True)
 
     @property
     def grid(self) -> np.ndarray:
@@ -207,7 +219,7 @@ class Bits(Control, param.Number):
         _, high = self.limits
         text = str(raw).removesuffix(".0")
         if not text.isdecimal() or int(text) > high:
-            raise BadValue(f"{self.name} must be a whole number from 0 to {high}, got {raw!r}")
+            raise BadValue(f"{self.called()} must be a whole number from 0 to {high}, got {raw!r}")
         return float(text)
 
     def write(self, value: float) -> str:
@@ -241,31 +253,43 @@ class Choice(Control, param.Selector):
         if not isinstance(options, dict):
             options = {o.key: (o.name, o) for o in options}
         self.keys, self.labels = list(options), [label for label, _ in options.values()]
+        if default not in self.keys:
+            raise BadValue(f"the default must be one of {', '.join(self.keys)}; got {default!r}")
         self.options, self.more, self.help = [value for _, value in options.values()], more, help
         super().__init__(
             objects=dict(zip(self.labels, self.options)),
             default=self.options[self.keys.index(default)],
             label=label,
+            allow_refs=True,
         )
+
+    def __set__(self, obj: Any, val: Any) -> None:
+        """A key stands for its option, also where another component's parameter gives it."""
+        own = self.declared()
+        super().__set__(obj, param.bind(own.taken, val) if is_reference(val) else own.taken(val))
+
+    def taken(self, value: Any) -> Any:
+        """The option, if it is given by its key."""
+        return self.read(value) if isinstance(value, str) and value in self.keys else value
 
     def _validate(self, val: Any) -> None:
         own = self.declared()
         if val not in own.options:
-            raise BadValue(f"{self.name} must be one of {', '.join(own.keys)}; got {val!r}")
+            raise BadValue(f"{self.called()} must be one of {', '.join(own.keys)}; got {val!r}")
 
     def index(self, value: Any) -> int:
         return next(i for i, option in enumerate(self.options) if option is value or _same(option, value))
 
     def read(self, raw: Any) -> Any:
         if str(raw) not in self.keys:
-            raise BadValue(f"{self.name} must be one of {', '.join(self.keys)}; got {raw!r}")
+            raise BadValue(f"{self.called()} must be one of {', '.join(self.keys)}; got {raw!r}")
         return self.options[self.keys.index(str(raw))]
 
     def at(self, index: int) -> Any:
         """The option at an index, which is what the page stores."""
         if index not in range(len(self.options)):
             raise BadValue(
-                f"{self.name} must be the place of one of {len(self.options)} options, got {index!r}"
+                f"{self.called()} must be the place of one of {len(self.options)} options, got {index!r}"
             )
         return self.options[int(index)]
 
@@ -303,12 +327,12 @@ class Switch(Control, param.Boolean):
         self, label: str, default: bool = False, more: bool | str = False, help: str = "", until: str = ""
     ) -> None:
         self.more, self.help, self.until = more, help, until
-        super().__init__(default=default, label=label)
+        super().__init__(default=default, label=label, allow_refs=True)
 
     def read(self, raw: Any) -> bool:
         text = str(raw).lower()
         if text not in ("0", "1", "true", "false", "on", "off"):
-            raise BadValue(f"{self.name} must be on or off, got {raw!r}")
+            raise BadValue(f"{self.called()} must be on or off, got {raw!r}")
         return text in ("1", "true", "on")
 
     def write(self, value: bool) -> str:

@@ -24,9 +24,9 @@ from engine.base import check
 from widgets.kit import panel
 from widgets.kit.compiler import tables, writer
 from widgets.kit.compiler.graph import Graph
-from widgets.kit.compiler.refusal import NotTraceable, place
+from widgets.kit.compiler.refusal import NotTraceable, begins, place
 from widgets.kit.compiler.symbols import Symbol, given_column
-from widgets.kit.controls import BadValue, Choice, Control
+from widgets.kit.controls import BadValue, Choice, Control, is_reference
 
 if TYPE_CHECKING:
     from bokeh.models import ColumnDataSource
@@ -190,7 +190,8 @@ class Widget(Viewer):
     tour: tuple = ()  # Steps: a sentence and a state each (guide.py)
 
     def __init__(self, **values: Any) -> None:
-        """Controls by name; a choice takes one of its keys, or the thing itself."""
+        """Controls by name; a choice takes one of its keys, or the thing itself. Instead of a value it can be
+        another component or parameter, whose value it then follows."""
         unknown = [name for name in values if name not in self.controls() and name != "name"]
         if unknown:
             known = ", ".join(self.controls())
@@ -199,8 +200,10 @@ class Widget(Viewer):
 
     def _taken(self, name: str, value: Any) -> Any:
         control = self.controls().get(name)
+        if control is None or is_reference(value):
+            return value
         chosen = isinstance(control, Choice) and any(value is each for each in control.options)
-        return value if control is None or chosen else control.read(value)
+        return value if chosen else control.read(value)
 
     def __panel__(self) -> Viewable:
         return panel.view(self)
@@ -237,7 +240,7 @@ class Widget(Viewer):
         }
 
     def summary(self) -> str:
-        raise NotImplementedError
+        raise NotImplementedError("a widget needs a method 'summary'")
 
     def ranges(self) -> dict:
         """Range name -> [start, end] for axes that should move once a drag ends; during a drag they stay."""
@@ -248,7 +251,7 @@ class Widget(Viewer):
         return {}
 
     def figure(self, sources: dict[str, ColumnDataSource]) -> figure:
-        raise NotImplementedError
+        raise NotImplementedError("a widget needs a method 'figure'")
 
     # -- state -----------------------------------------------------------------------------------------------
     def set_state(self, texts: dict) -> None:
@@ -406,7 +409,7 @@ def compile_widget(cls: type[Widget]) -> Compiled:
             getattr(view, name)()
             if view._used != set(method.part_of):
                 raise NotTraceable(
-                    f"{cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
+                    f"{begins(method)}: {cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
                     f"but reads {sorted(view._used)}"
                 )
         shown, hints = _shown(cls, Trace(cls, graph)), _hints(cls, Trace(cls, graph))

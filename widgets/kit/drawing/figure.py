@@ -27,6 +27,7 @@ from engine.base import units
 from engine.base.types import Real, Truth
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.drawing import lettering, tokens
+from widgets.kit.drawing.marks import Known
 from widgets.kit.text import Words, choose, select
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from widgets.kit.drawing.panels import Place
 
-COLOR = tokens.palette("light")
+COLOR = Known(tokens.palette("light"))
 # The page's --sans, and a monospaced font for code. The page loads the first font of each before it draws.
 SYSTEM_FONTS = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 FONT = f"'Course Sans', {SYSTEM_FONTS}"
@@ -268,15 +269,22 @@ def bare(p: figure) -> None:
     p.grid.visible = False
 
 
-def sources(widget: Any) -> dict[str, ColumnDataSource]:
-    """A data source for each part of a widget, filled with its current columns, and an empty one for each
-    action."""
-    parts = {name: columns(part) for name, part in widget.shown()["parts"].items()}
-    actions = {
+def empty_sources(widget: Any) -> dict[str, ColumnDataSource]:
+    """A data source for each part of a widget and for each action, without rows."""
+    actions: dict[str, Any] = {
         name: dict.fromkeys(method.action_columns, [])
         for name, method in widget.methods("action_label").items()
     }
-    return {name: ColumnDataSource(data=data, name=name) for name, data in (parts | actions).items()}
+    names = [*widget.methods("part_of"), *actions]
+    return Known({name: ColumnDataSource(data=actions.get(name, {}), name=name) for name in names})
+
+
+def sources(widget: Any) -> dict[str, ColumnDataSource]:
+    """The same with the parts' current columns."""
+    made = empty_sources(widget)
+    for name, part in widget.shown()["parts"].items():
+        made[name].data = columns(part)
+    return made
 
 
 def columns(part: dict) -> dict:
