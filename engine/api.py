@@ -27,9 +27,9 @@ from engine.course.validation import Validation
 from engine.launch import verdict
 from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
-from engine.mechanism import bill as bills
+from engine.mechanism import cost as costs
 from engine.mechanism import interconnect, reliability
-from engine.mechanism.bill import Bill
+from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
 from engine.serving import deployments, inference
@@ -289,7 +289,7 @@ def cost(
     >>> print(f"${bill.dollars:,.0f} for {bill.hours / 24:.0f} days")
     >>> bill.dollars_per_gpu_hour, bill.price_date
     """
-    return bills.bill(
+    return costs.bill(
         _as_gpu(gpu),
         gpus,
         hours,

@@ -31,9 +31,9 @@ class Bundle(NamedTuple):
 CATALOG = tuple(
     f"engine/catalog/{name}.toml" for name in ("gpus", "links", "nodes", "models", "recipes", "achievable")
 )
-FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("runs", "systems", "fitted", "residuals"))
+FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("bands", "systems", "fitted", "residuals"))
 BUNDLES = {
-    "fit": Bundle(("engine.launch.paged",), (*CATALOG, *FITTED)),
+    "fit": Bundle(("engine.launch.fit_page",), (*CATALOG, *FITTED)),
     "deploy": Bundle(("engine.serving.deployment_page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
 # what the page has in its own form: site/theme/assets/fit/library.js

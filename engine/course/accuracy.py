@@ -56,7 +56,7 @@ class Covered:
         return {"what": self.what, "rows": self.rows, "covered_share": self.share, "met": self.met}
 
 
-# group of runs.toml -> allowed mean error
+# group of bands.toml -> allowed mean error
 RUNS = (
     ("training steps, Hopper and A100, dense", "hopper and ampere dense", 0.07),
     ("training steps, Hopper and A100, experts", "hopper and ampere moe", 0.12),

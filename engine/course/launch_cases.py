@@ -26,7 +26,7 @@ def cases() -> dict[str, dict[str, Any]]:
 
 
 def request(name: str) -> dict[str, Any]:
-    """A case as ``engine.launch.paged.answer`` takes it."""
+    """A case as ``engine.launch.fit_page.answer`` takes it."""
     case = cases()[name]
     return {
         "files": [list(pair) for pair in case["texts"].items()],

@@ -437,7 +437,7 @@ class LayoutPlanner(OwnJob):
     def x_ticks(self):
         left, right, _ = self.frame()
         x = X_TICKS / self.cluster().hbm_bytes
-        seen = (x > left) & (x < right)
+        seen = (x > left) & panels.is_before(x, left, right, 0.94)  # a label at the very end would be cut
         return {
             "x": np.where(seen, x, AWAY),
             "label": panels.only(seen, panels.labels(X_TICKS, "bytes")),
