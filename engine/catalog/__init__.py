@@ -6,7 +6,6 @@ all by key.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -18,7 +17,7 @@ import numpy as np
 
 from engine.base.units import HOUR
 from engine.catalog import files
-from engine.catalog.hardware import Cluster, Gpu, Link, Node
+from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 
@@ -133,6 +132,12 @@ def all_links() -> dict[str, Link]:
 def all_nodes() -> dict[str, Node]:
     """Every node of the catalogue, by key."""
     return _load("nodes.toml", Node, gpu=gpu, link=link, nic=link)
+
+
+@lru_cache(None)
+def all_hosts() -> dict[str, Host]:
+    """What is known of GPUs' hosts, by the GPU's key."""
+    return _load("hosts.toml", Host, link=link)
 
 
 @lru_cache(None)
@@ -272,7 +277,7 @@ def model_from_file(path: str | Path) -> Model:
     file = Path(path).absolute()
     try:
         entry = files.read(file)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"model file must be a readable TOML file, got {str(path)!r}: {error}") from None
     key = file.stem
     if len(entry) == 1 and isinstance(next(iter(entry.values())), dict):

@@ -17,11 +17,12 @@ from engine.calibration import DEFAULT, bands
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.mechanism import compute, flops, memory
+from engine.mechanism import compute, flops, memory, offload
+from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
 from engine.mechanism.memory import BY_MODULE, FULL, LOSSES, NO_RECOMPUTE, SELECTIVE, recompute_of
-from engine.mechanism.pipeline import SCHEDULES, stage_layers
+from engine.mechanism.pipeline import SCHEDULES, TURNS, stage_layers
 from engine.mechanism.shape import shape
 from engine.step import legality
 from engine.step.legality import Facts, divisors
@@ -73,10 +74,13 @@ class Job:
     overlap: bool = True  # hide data-parallel traffic (and interleaved stages' messages) behind arithmetic
     fused: bool = True  # sum weight gradients inside their product, free stage outputs once sent
     gather_context: bool = False  # context parallelism by AllGather instead of a ring
-    imbalance: float = 1.1  # the fullest expert rank's load over the mean
+    imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
     send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
     overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
     overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
+    narrow_attention: bool = False  # attention in 8 bits
+    by_operators: bool = False  # experts' biases and clamps by PyTorch's operators (Megatron-Core)
+    ungraphed: bool = False  # Python launches each kernel, so no layer is shorter than its launches
     loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place
     loss_chunks: int = 8  # chunks of a chunked loss
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
@@ -104,7 +108,8 @@ class Layout:
     layers per pipeline stage. ``recompute`` is "none", "selective" (the core attention), "full" (of
     ``recompute_layers`` layers per stage, or all), or modules by Megatron's names, such as
     "layernorm+moe_act+mla_up_proj". If the layers do not divide evenly, the first and last stages get fewer,
-    unless ``first_layers`` or ``last_layers`` say how many they hold.
+    unless ``first_layers`` or ``last_layers`` say how many they hold. ``offload`` moves the optimizer, what
+    layers keep for their backward pass, or both, to the host's memory, on GPUs whose host is known.
 
     >>> layout = engine.Layout(gpus=512, tp=8, pp=4, micro_batch=2)
     >>> layout.dp, layout.stage_gpus
@@ -125,6 +130,7 @@ class Layout:
     recompute_layers: int = 0  # of each stage, under recompute "full"; 0 for all
     first_layers: int = 0  # of the first pipeline stage, if given; 0 for an even split
     last_layers: int = 0  # of the last pipeline stage, likewise
+    offload: str = "none"  # what the host's memory holds: "optimizer", "activations", or both joined by +
 
     @property
     def dp(self) -> int:
@@ -258,15 +264,22 @@ def facts(model: Model, job: Job, a: Layout) -> Facts:
 
 
 def _require_one_name(a: Layout) -> None:
-    """Chunks require the schedule named "interleaved", and that schedule requires chunks."""
+    """Chunks require the schedule named "interleaved", and that schedule requires chunks; a V has two."""
     interleaved = SCHEDULES[a.schedule].interleaved
+    if SCHEDULES[a.schedule].folded:
+        if a.interleave != TURNS:
+            raise ValueError(
+                f"interleave must be {TURNS} under schedule {a.schedule}, the two chunks of its V, got "
+                f"{a.interleave}; nearest legal: {TURNS}"
+            )
+        return
     if a.interleave > 1 and not interleaved:
         raise ValueError(
             f"interleave must be 1 under schedule {a.schedule}, got {a.interleave}; nearest legal: "
             "schedule interleaved"
         )
     if interleaved and a.interleave < 2:
-        raise ValueError(legality.interleaving(a.pp, a.interleave))
+        raise ValueError(legality.interleaving(a.schedule, a.pp, a.interleave))
 
 
 # -- the estimate --------------------------------------------------------------------------------------------
@@ -326,6 +339,8 @@ class Estimate:
             outside.append("precision")
         if a.schedule not in MEASURED_SCHEDULES:
             outside.append("schedule")
+        if a.offload != "none":
+            outside.append("offload")
         if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
             outside.append("mfu")
         return tuple(outside)
@@ -389,7 +404,7 @@ class Estimate:
     @property
     def memory_bytes(self) -> dict[str, float]:
         """Bytes on the fullest pipeline stage, by part."""
-        a = axes(self.job, self.layout)
+        a = axes(self.job, self.layout, self.at.gpu.key)
         with check.trusted():
             size = shape(self.model)
             stage = max(stages_bytes(size, self.job, recipe_of(self.job), a, *sizes(size, a)), key=sum)
@@ -451,13 +466,14 @@ def layout_dict(layout: Layout) -> dict:
         "recompute_layers": layout.recompute_layers,
         "first_layers": layout.first_layers,
         "last_layers": layout.last_layers,
+        "offload": layout.offload,
         "schedule": layout.schedule,
         "interleave": layout.interleave,
     }
 
 
-def axes(job: Job, layout: Layout) -> Axes:
-    """Job and layout as floats."""
+def axes(job: Job, layout: Layout, gpu_key: str = "") -> Axes:
+    """Job and layout as floats; the GPU is asked for its host alone."""
     code, modules = recompute_of(layout.recompute)
     return Axes(
         float(job.seq),
@@ -478,6 +494,7 @@ def axes(job: Job, layout: Layout) -> Axes:
         float(layout.recompute_layers),
         float(layout.first_layers),
         float(layout.last_layers),
+        None if layout.offload == "none" else offload.offload(layout.offload, gpu_key),
     )
 
 
@@ -497,5 +514,5 @@ def estimate(model: Model, at: Machine, job: Job, layout: Layout) -> Estimate:
     legality.require_trainable(at.precision, recipe_of(job))
     with check.trusted():  # require_legal has checked everything
         require_legal(model, job, layout)
-        terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, axes(job, layout))
+        terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, axes(job, layout, at.gpu.key))
     return Estimate(model, at, job, layout, terms)

@@ -16,6 +16,7 @@ READ = {
     "achievable.toml": matmul._achievable,
     "compiled.toml": catalog.compiled_steps,
     "gpus.toml": catalog.all_gpus,
+    "hosts.toml": catalog.all_hosts,
     "interruptions.toml": catalog.all_interruptions,
     "launches.toml": dispatch.cited,
     "links.toml": catalog.all_links,
@@ -95,7 +96,7 @@ def test_every_table_is_read_through_the_check():
         ("runs.toml", r"^gpus = .*$", "gpus = -1", "gpus must be a whole number of at least 0, got -1"),
         ("interruptions.toml", r"^mtbf_s = .*$", 'mtbf_s = "3 h"', "mtbf_s must be a number"),
         ("compiled.toml", r"^eager_s = .*$", "eager_s = inf", "eager_s must be a number of at least 0"),
-        ("memories.toml", r"^host = .*$", 'host = "pigeon"', "link must be a key of the catalogue"),
+        ("hosts.toml", r"^link = .*$", 'link = "pigeon"', "link must be a key of the catalogue"),
         ("missions.toml", r"^price = .*$", 'price = "cheap"', "price must be a number of at least 0"),
         ("missions.toml", r"^hints = \[\"", 'hints = [3, "', "hints must be a list, each a text in quotes"),
         (
@@ -122,9 +123,24 @@ def test_a_missing_key_is_told_with_the_line_of_its_entry(spoil, name, field):
     assert spoil(name, rf"^{field} = .*$", "") == f"engine/catalog/{name}:{first}: '{key}' is missing {field}"
 
 
-def test_what_is_no_toml_is_told_with_the_file(spoil):
-    said = spoil("gpus.toml", r"^hbm_bytes = .*$", "hbm_bytes = 80 GB")
-    assert said.startswith("engine/catalog/gpus.toml: must be a TOML file:") and "line" in said
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ("hbm_bytes = 80 GB", "this is not TOML: Expected newline or end of document after a statement, in "),
+        ("hbm_bytes = 80e9\nhbm_bytes = 141e9", "hbm_bytes stands twice; each key and each heading may "),
+        ("name = {a = 1, a = 2}", "this is not TOML: Duplicate inline table key 'a', in "),
+    ],
+)
+def test_what_is_no_toml_is_told_with_its_line(spoil, wrong, words):
+    said = spoil("gpus.toml", r"^hbm_bytes = .*$", wrong)
+    line = line_of("gpus.toml", r"^hbm_bytes = .*$") + wrong.count("\n")
+    assert said.startswith(f"engine/catalog/gpus.toml:{line}: {words}"), said
+
+
+def test_a_heading_that_stands_twice_is_named(tmp_path):
+    (tmp_path / "x.toml").write_text("[a]\nx = 1\n\n[a]\ny = 2\n")
+    with pytest.raises(ValueError, match=r"x\.toml:4: \[a\] stands twice"):
+        files.read(tmp_path / "x.toml")
 
 
 def test_what_an_entry_refuses_itself_is_told_with_its_line(spoil):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.catalog import models
 from engine.mechanism import experts, interconnect
-from engine.mechanism.pipeline import SCHEDULES, least_micro_batches
+from engine.mechanism.pipeline import SCHEDULES, TURNS, least_micro_batches
 from engine.mechanism.shape import shape
 from engine.step.layout import Estimate, Job, Layout, axes, estimate, machine, recipe_of, require_legal
 from engine.step.legality import TRAINED
@@ -43,11 +43,13 @@ def steps(draw):
             [
                 k
                 for k, s in SCHEDULES.items()
-                if (not s.interleaved or 2 <= pp <= model.layers // 2) and (k != "dualpipe" or pp % 2 == 0)
+                if (not (s.interleaved or s.folded) or 2 <= pp <= model.layers // 2)
+                and (k != "dualpipe" or pp % 2 == 0)
             ]
         )
     )
     interleave = draw(st.integers(2, model.layers // pp)) if key == "interleaved" else 1
+    interleave = TURNS if SCHEDULES[key].folded else interleave
     stage = tp * cp * dp
     ep = expert_tp = 1
     if model.experts:
@@ -220,6 +222,19 @@ def test_dualpipe_hides_tokens_on_their_way():
     )  # two copies, of another stage
 
 
+def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
+    """Equal stages of 70B, 20 layers each: the first has the embedding and the output layer on top."""
+    model, job = catalog.model("llama3-70b"), Job(512, 8192)
+    line = estimate(model, H100, job, Layout(512, 8, 4, zero=0, schedule="zb-h1"))
+    folded = estimate(model, H100, job, Layout(512, 8, 4, zero=0, schedule="zb-v", interleave=2))
+    size = shape(model)
+    ends = (size.embedding_params + size.head_params) / 8 * 2
+    body = 20 * size.dense_params_per_layer / 8 * 2
+    assert folded.memory_bytes["weights"] == pytest.approx(body + ends)
+    assert line.memory_bytes["weights"] == pytest.approx(body + ends / 2, rel=1e-3)
+    assert folded.time_s["pipeline_bubble"] < line.time_s["pipeline_bubble"]
+
+
 @pytest.mark.parametrize(
     "layout, job, words",
     [
@@ -252,6 +267,11 @@ def test_dualpipe_hides_tokens_on_their_way():
         ),
         (replace(CLASSIC, cp=16, tp=1, pp=1), Job(1024, 8200), "cp must cut the sequence of 8200"),
         (replace(CLASSIC, interleave=2), JOB, "interleave must be 1 under schedule 1f1b, got 2"),
+        (
+            replace(CLASSIC, schedule="zb-v"),
+            JOB,
+            "interleave must be 2 under schedule zb-v, the two chunks of its V, got 1; nearest legal: 2",
+        ),
         (
             replace(CLASSIC, schedule="interleaved"),
             JOB,
@@ -382,6 +402,55 @@ def test_pieces_sent_behind_a_product_leave_the_first_and_what_copying_costs(tp)
     assert hides == pytest.approx(waits * (1 / tp + COPYING_SLOWS * (1 - 1 / tp)))
     alone = Layout(1024, pp=16, zero=3)
     assert estimate(model, H100, behind, alone).step_s == estimate(model, H100, job, alone).step_s
+
+
+def test_small_layers_of_experts_wait_for_their_launches():
+    """Qwen3 30B on 16 H100, one sequence a micro-batch: 64 micro-batches of 48 layers, each of which the CPU
+    takes 256 launches of 12 µs to start forward and twice as many backward, so 28.3 s and the head's time; a
+    graph of the whole step takes what the GPU takes. With four sequences the GPU is the slower one."""
+    qwen, h100 = catalog.model("qwen3-30b-a3b"), machine(catalog.gpu("h100-sxm"), "fp8")
+
+    def step_s(micro_batch, ungraphed):
+        job = Job(1024, 4096, imbalance=1.0, loss="fused", ungraphed=ungraphed)
+        return estimate(qwen, h100, job, Layout(16, ep=16, micro_batch=micro_batch)).step_s
+
+    assert step_s(1, True) == pytest.approx(64 * 48 * 3 * 256 * 12e-6, rel=0.05)
+    assert step_s(1, True) > 1.5 * step_s(1, False)
+    assert step_s(8, True) == step_s(8, False)
+
+
+def test_recomputing_the_activation_function_repeats_its_clamps():
+    """gpt-oss on B200: 16 bytes of each of 2,880 units of 65,536 rows, in 36 layers of 5 micro-batches."""
+    oss, b200 = catalog.model("gpt-oss-120b"), machine(catalog.gpu("b200"))
+    layouts = [Layout(64, ep=8, micro_batch=4, recompute=name) for name in ("none", "moe_act")]
+
+    def paid_s(by_operators):
+        job = Job(1280, 4096, imbalance=1.0, by_operators=by_operators)
+        none, again = (estimate(oss, b200, job, layout).terms.compute_s for layout in layouts)
+        return again - none
+
+    clamps_s = 36 * 5 * 65536 * 16 * 2880 / b200.chip.memory_bytes_per_s
+    assert paid_s(True) - paid_s(False) == pytest.approx(clamps_s)
+
+
+def test_attention_in_8_bits_is_the_measured_kernel():
+    """On GB300 it is faster than in 16, and nothing but attention changes."""
+    llama, gb300 = catalog.model("llama3.1-70b"), machine(catalog.gpu("gb300"), "fp8")
+    wide, narrow = (
+        estimate(llama, gb300, Job(64, 16384, narrow_attention=narrow), Layout(64, tp=4)).terms
+        for narrow in (False, True)
+    )
+    assert 0.8 * wide.compute_s < narrow.compute_s < wide.compute_s
+    assert narrow.tensor_s == wide.tensor_s and narrow.total_bytes == wide.total_bytes
+
+
+def test_a_dense_layer_of_some_size_never_waits_for_its_launches():
+    llama, h100 = catalog.model("llama3-8b"), machine(catalog.gpu("h100-sxm"))
+    waits, graph = (
+        estimate(llama, h100, Job(64, 2048, ungraphed=ungraphed), Layout(8)).step_s
+        for ungraphed in (True, False)
+    )
+    assert waits == graph
 
 
 def test_experts_are_asked_what_lesson_nine_asks():
