@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 PLACE = Path(__file__).parent
+CHIPS = {"NVIDIA H100 80GB HBM3": "h100-sxm", "NVIDIA H200": "h200"}  # what a driver calls a GPU: our key
 
 
 @cache
