@@ -37,6 +37,11 @@ def hop_s(wire: Link) -> Real:
     return ops.each(wire, _of)
 
 
+def bulk_hop_s(wire: Link) -> Real:
+    """The same of a message that fills the wire: NCCL's Simple protocol, or what a run of nccl-tests shows."""
+    return ops.each(wire, lambda of: of.full_s or of.latency_s)
+
+
 def _of(wire: Link) -> float:
     if wire.short_s or wire.axes:
         return wire.short_s or wire.latency_s

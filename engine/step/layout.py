@@ -17,7 +17,7 @@ from engine.calibration import DEFAULT, bands
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.mechanism import compute, flops, memory
+from engine.mechanism import compute, flops, memory, models
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
 from engine.mechanism.memory import BY_MODULE, FULL, LOSSES, NO_RECOMPUTE, SELECTIVE, recompute_of
@@ -355,6 +355,12 @@ class Estimate:
     def mfu(self, causal: bool = True) -> float:
         """Model FLOPs utilisation: relative to the dense peak in the precision of the matrix products."""
         return self.model_flops_per_gpu_per_s(causal) / self.at.peak_flops_per_s
+
+    def mfu_of_6pd(self) -> float:
+        """Like ``mfu``, by 6·P·D alone: six FLOPs for each parameter that a token uses, attention left out."""
+        active = models.active_parameters(self.model)
+        done = flops.training_flops(active, tokens=self.tokens_per_s)
+        return done / (self.layout.gpus * self.at.peak_flops_per_s)
 
     def hfu(self) -> float:
         """Like ``mfu``, but recomputed work counts again. Unfused attention computes the whole score matrix;
