@@ -14,10 +14,11 @@ from engine import catalog
 from engine.base import check
 from engine.base.types import Real
 from engine.calibration import DEFAULT, bands
+from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.mechanism import compute, flops, memory, models
+from engine.mechanism import compute, flops, memory
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
 from engine.mechanism.memory import BY_MODULE, FULL, LOSSES, NO_RECOMPUTE, SELECTIVE, recompute_of

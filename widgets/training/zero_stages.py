@@ -128,7 +128,7 @@ class ZeroStages(Widget):
         GROUPS,
         "all",
         more=True,
-        help="HSDP: each group shares one copy, and gradients are summed across groups",
+        help="Each group shares one copy of the state, and gradients are summed across groups (HSDP)",
     )
     recipe = Choice("Optimizer recipe", RECIPES, "bf16-adam", more=True)
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
@@ -145,7 +145,7 @@ class ZeroStages(Widget):
         },
         "70B on 64": {"size": 70e9, "tokens": 4096},
         "One 200 Gb/s card a node": {"network": 3.125e9, "tokens": 32768},
-        "… with HSDP": {"network": 3.125e9, "tokens": 32768, "group": "8"},
+        "… in groups of eight": {"network": 3.125e9, "tokens": 32768, "group": "8"},
     }
     tap = {"rows": "stage"}
     break_it = "Leave stage 3 with too little work behind each gather."
