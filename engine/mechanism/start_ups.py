@@ -38,7 +38,7 @@ def hop_s(wire: Link) -> Real:
 
 
 def bulk_hop_s(wire: Link) -> Real:
-    """The same of a message that fills the wire: NCCL's Simple protocol, or what a run of nccl-tests shows."""
+    """The same of a message that fills the wire: NCCL's Simple protocol, or what nccl-tests showed."""
     return ops.each(wire, lambda of: of.full_s or of.latency_s)
 
 

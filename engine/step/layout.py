@@ -358,7 +358,7 @@ class Estimate:
         return self.model_flops_per_gpu_per_s(causal) / self.at.peak_flops_per_s
 
     def mfu_of_6pd(self) -> float:
-        """Like ``mfu``, by 6·P·D alone: six FLOPs for each parameter that a token uses, attention left out."""
+        """Like ``mfu``, by 6·P·D alone, six FLOPs for each active parameter: attention is left out."""
         active = models.active_parameters(self.model)
         done = flops.training_flops(active, tokens=self.tokens_per_s)
         return done / (self.layout.gpus * self.at.peak_flops_per_s)

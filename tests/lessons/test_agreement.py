@@ -429,6 +429,36 @@ def test_a_start_up_of_its_own_would_be_found():
     assert own_start_ups("| Start-up of a hop, NVLink | `#!n dgx.link.latency_s | µs` |")
 
 
+# -- conventions ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("page", PAGES)
+def test_the_logits_of_an_ordinary_loss_are_ten_bytes_on_every_page(page):
+    """Lesson 04 charged four where 01 and 05 charge ten, and its design fitted."""
+    assert "output_layer_bytes" not in Lesson(page).text
+
+
+@pytest.mark.parametrize("tp, recompute", [(1, "full"), (4, "none")])
+def test_the_days_of_the_plan_follow_from_its_mfu(tp, recompute):
+    """The plan affords its tokens at 40 % by 6PD; at another MFU of this kind its days are in proportion."""
+    page = Lesson("numbers.md")
+    run = f'run(tp={tp}, recompute="{recompute}")'
+    days = page.value(f"run_s({run})") / units.DAY
+    assert days * page.value(f"{run}.mfu_of_6pd()") == pytest.approx(0.4 * page.value("days"))
+
+
+@pytest.mark.parametrize("page", ["01-why-distributed.md", "05-fsdp-and-zero.md", "numbers.md"])
+def test_a_page_that_prints_the_engines_mfu_says_that_it_counts_attention(page):
+    """Lesson 01 says it for all that follow; the other two print both."""
+    text = Lesson(page).text
+    assert re.search(r"MFU[^.]{0,80}attention|attention[^.]{0,80}MFU", text, re.DOTALL)
+    assert (".mfu()" in text) == (".mfu_of_6pd()" in text)
+
+
+def test_one_step_has_one_mfu_on_both_pages():
+    """A 70B with a sequence of 8,192 on each GPU, in lesson 05 on 64 and on the sheet on 512."""
+    shared = Lesson("05-fsdp-and-zero.md").value("envelope.mfu_of_6pd()")
+    assert shared == pytest.approx(Lesson("numbers.md").value("run().mfu_of_6pd()"), abs=5e-3)
+
+
 # -- figures -------------------------------------------------------------------------------------------------
 def test_figures_and_pages_speak_of_the_same_tokens():
     """64 H100s in whole nodes: the readouts of both lessons' figures, and the first number of either box."""

@@ -44,8 +44,8 @@ class TrainingStep(Widget):
     }
     break_it = "Add GPUs until the step hardly gets shorter any more."
     assumptions = (
-        f"{MODEL.name}, computed in bf16, two bytes a number, and trained by the optimizer Adam; a step takes "
-        "`#!n home.SEQUENCES` sequences of `#!n home.SEQ` tokens however many GPUs share them. The layout is "
+        f"{MODEL.name}, computed in bf16, two bytes a number, and trained by the optimizer Adam; a step "
+        "takes `#!n home.SEQUENCES` sequences of `#!n home.SEQ` tokens however many GPUs share them. The layout is "
         "always the same: the GPUs share the model’s state among them (FSDP, lesson 05), and each works on a "
         "sequence at a time; with more GPUs than sequences, several share one. Drawn is the last sequence of "
         "one GPU, layer by layer, and after it the optimizer, in the colour of memory because it waits for "
