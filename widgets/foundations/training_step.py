@@ -45,13 +45,13 @@ class TrainingStep(Widget):
     break_it = "Add GPUs until the step hardly gets shorter any more."
     assumptions = (
         f"{MODEL.name}, computed in bf16, two bytes a number, and trained by the optimizer Adam; a step "
-        "takes `#!n home.SEQUENCES` sequences of `#!n home.SEQ` tokens however many GPUs share them. The layout is "
-        "always the same: the GPUs share the model’s state among them (FSDP, lesson 05), and each works on a "
-        "sequence at a time; with more GPUs than sequences, several share one. Drawn is the last sequence of "
-        "one GPU, layer by layer, and after it the optimizer, in the colour of memory because it waits for "
-        "HBM alone. Times and bytes are those that the course’s engine estimates; the executed lanes are "
-        "within 4 % of its step, and what the sharers of a sequence exchange is drawn as compute (up to "
-        "1.5 %)."
+        "takes `#!n home.SEQUENCES` sequences of `#!n home.SEQ` tokens however many GPUs share them. The "
+        "layout is always the same: the GPUs share the model’s state among them (FSDP, lesson 05), and each "
+        "works on a sequence at a time; with more GPUs than sequences, several share one. Drawn is the last "
+        "sequence of one GPU, layer by layer, and after it the optimizer, in the colour of memory because it "
+        "waits for HBM alone. Times and bytes are those that the course’s engine estimates; the executed "
+        "lanes are within 4 % of its step, and what the sharers of a sequence exchange is drawn as compute "
+        "(up to 1.5 %)."
     )
     formula = (
         r"$$\tau_\text{step} = \frac{\text{sequences}}{\text{GPUs}}\,(\tau_\text{forward} + "
