@@ -102,9 +102,8 @@ class Roofline(Widget):
         "user's cache. Prefill "
         "and training are one matrix product as wide as the model.\n\n"
         "The AllReduce sums gradients of two bytes each, hidden behind the whole step. Within a node "
-        "they have the link; across nodes, which count as full, all NICs of a node together, or the link where it is "
-        "slower. "
-        "An Ethernet or InfiniBand named alone is one card for each node."
+        "they have the link; across nodes, which count as full, all NICs of a node together, or the link "
+        "where it is slower. An Ethernet or InfiniBand named alone is one card for each node."
     )
 
     # -- what the engine says --------------------------------------------------------------------------------
