@@ -6,6 +6,8 @@ import time
 
 import torch
 
+from measure._gpu import wait
+
 
 def measure(device: str, quick: bool) -> dict:
     kernels, repeats = (20, 3) if quick else (200, 50)
@@ -28,11 +30,6 @@ def measure(device: str, quick: bool) -> dict:
         }
         found |= memory_of_a_graph(step)
     return found
-
-
-def wait(device) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def cpu_s(work, device, repeats) -> float:

@@ -3,23 +3,21 @@ sequence.
 
 Square bf16 matrices, added or multiplied in a loop. `issue_s` is measured before the queue fills and without
 waiting for the GPU, `op_s` over the whole sequence to its end: the larger of issue and kernel, as in lesson
-13. `kernel_s` is the GPU's own time, by events around a sequence that was queued behind a long kernel.
+13. `kernel_s` is the GPU's own time of a queued sequence.
 """
 
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import torch
+
+from measure._gpu import row_s, wait
 
 SIDES = (16, 64, 256, 512, 1024, 2048, 4096, 8192)
 ROW, QUICK_ROW = 400, 4  # operators; a sequence is shorter than CUDA's queue of about 1,000 launches
 OPERATORS = {"add": torch.add, "matmul": torch.matmul}
-
-
-def waited(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def row(operator, a, b, count: int) -> None:
@@ -30,24 +28,12 @@ def row(operator, a, b, count: int) -> None:
 def timed(operator, a, b, count: int, device: str) -> dict:
     """Seconds per operator: to issue it, and including its kernel."""
     row(operator, a, b, count)  # warm-up: libraries are loaded, kernels chosen
-    waited(device)
+    wait(device)
     began = time.perf_counter()
     row(operator, a, b, count)
     issued = time.perf_counter()
-    waited(device)
+    wait(device)
     return {"issue_s": (issued - began) / count, "op_s": (time.perf_counter() - began) / count}
-
-
-def kernel_s(operator, a, b, count: int) -> float:
-    """The GPU's own time: a long kernel runs first, so that the whole sequence is queued before its first
-    kernel starts."""
-    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(50_000_000)  # clock cycles, about 30 ms
-    before.record()
-    row(operator, a, b, count)
-    after.record()
-    after.synchronize()
-    return before.elapsed_time(after) / 1e3 / count
 
 
 def measure(device: str, quick: bool) -> dict:
@@ -58,7 +44,7 @@ def measure(device: str, quick: bool) -> dict:
             a = torch.randn(side, side, device=device, dtype=torch.bfloat16)
             point = {"side": side} | timed(operator, a, a, count, device)
             if device == "cuda":
-                point["kernel_s"] = kernel_s(operator, a, a, count)
+                point["kernel_s"] = row_s(partial(operator, a, a), count, device)
             found[name].append(point)
     tiny = torch.ones(1, device=device)
     found["smallest_issue_s"] = timed(torch.add, tiny, tiny, count, device)["issue_s"]

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 PLACE = Path(__file__).parent
+CHIPS = {"NVIDIA H100 80GB HBM3": "h100-sxm", "NVIDIA H200": "h200"}  # what a driver calls a GPU: our key
 
 
 @cache
@@ -21,3 +22,8 @@ def devices() -> dict[str, dict]:
 def of(subject: str) -> dict[str, dict]:
     """Device name -> the measurements of one subject, for the devices that have them."""
     return {device: found[subject] for device, found in devices().items() if subject in found}
+
+
+def on_known(subject: str) -> list[tuple[str, dict]]:
+    """The same by the catalogue's keys, of the devices that have one."""
+    return [(CHIPS[device], found) for device, found in of(subject).items() if device in CHIPS]

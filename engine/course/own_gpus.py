@@ -1,0 +1,272 @@
+"""The engine against GPUs that we measured ourselves (``make measure``): single operations at full clocks,
+work that goes on for seconds, and what PyTorch's allocator reserves. Nothing here set a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import catalog
+from engine.calibration import known
+from engine.calibration.attention import fused_s
+from engine.calibration.products import gemm_s
+from engine.catalog.hardware import Gpu
+from engine.catalog.models import Model
+from engine.mechanism import compute, matmul
+from engine.mechanism.shape import shape
+from engine.one_gpu import allocator_replay, measurements
+
+COLD_BYTES = 64e6  # operands of streaming kernels from here on are read from memory, not from the L2 cache
+LARGE = 1024  # rows, sides or tokens of an operation that is large
+LIBRARIES = {"flash": "FlashAttention-2", "cudnn": "cuDNN"}
+BLOCK = Model(
+    key="block",
+    name="A block of 8,192 tokens",
+    layers=1,
+    hidden=4096,
+    heads=32,
+    kv_heads=32,
+    head_dim=128,
+    ffn=16384,
+    vocab=2,
+    max_positions=8192,  # no rotation
+)
+
+
+class Timed(NamedTuple):
+    """One operation: what was measured and what the engine says."""
+
+    gpu: str
+    what: str
+    size: int  # rows of a product, tokens of a sequence, bytes of a kernel's operand
+    measured_s: float
+    predicted_s: float
+
+    @property
+    def error(self) -> float:
+        return self.predicted_s / self.measured_s - 1.0
+
+
+def _of(subject: str) -> Iterator[tuple[Gpu, dict]]:
+    for key, found in measurements.on_known(subject):
+        yield catalog.gpu(key), found
+
+
+# -- single operations, at full clocks -----------------------------------------------------------------------
+def products() -> Iterator[Timed]:
+    """Dense products by their number of rows."""
+    for gpu, found in _of("products"):
+        for dtype, points in found.items():
+            rates = known.gemm(gpu.key, dtype).rates
+            for at in points:
+                seconds = gemm_s(at["m"], at["n"], at["k"], rates)
+                yield Timed(gpu.key, f"product, {dtype}", at["m"], at["burst_s"], seconds)
+
+
+def attention() -> Iterator[Timed]:
+    """Causal attention forward, and forward and backward together, which is what a training step does."""
+    for gpu, found in _of("attention"):
+        at = matmul.chip(gpu)
+        for library, kernel in (("flash", at.flash_2), ("cudnn", at.attention)):
+            for point in found[library]:
+                tokens, heads = point["tokens"], found["heads"]
+                forward_s = fused_s(point["batch"], tokens, heads, heads, found["head_dim"], kernel)
+                name, both = LIBRARIES[library], forward_s * (1.0 + compute.BACKWARD_OF_FLASH)
+                yield Timed(gpu.key, f"{name}, forward", tokens, point["forward_s"], forward_s)
+                yield Timed(gpu.key, f"{name}, both passes", tokens, point["both_s"], both)
+
+
+def streams() -> Iterator[Timed]:
+    """Kernels that only move bytes, where these come from memory."""
+    for gpu, found in _of("streaming"):
+        at = matmul.chip(gpu)
+        for kernel, points in found.items():
+            for point in points:
+                if kernel == "host" or point["operand_bytes"] < COLD_BYTES:
+                    continue
+                seconds = matmul.stream_s(point["moved_bytes"], at)
+                yield Timed(gpu.key, kernel, point["operand_bytes"], point["burst_s"], seconds)
+
+
+class Operation(NamedTuple):
+    """An operation on all GPUs: the median error, with its sign, of its large and of its small sizes."""
+
+    what: str
+    large: dict[str, float]  # by GPU
+    small: dict[str, float]
+
+
+@cache
+def operations() -> list[Operation]:
+    """Products and attention; ``LARGE`` says what is large."""
+    rows = [*products(), *attention()]
+    return [
+        Operation(
+            what,
+            _medians(row for row in rows if row.what == what and row.size >= LARGE),
+            _medians(row for row in rows if row.what == what and row.size < LARGE),
+        )
+        for what in dict.fromkeys(row.what for row in rows)
+    ]
+
+
+def _medians(rows: Iterable[Timed]) -> dict[str, float]:
+    errors: dict[str, list[float]] = {}
+    for row in rows:
+        errors.setdefault(row.gpu, []).append(row.error)
+    return {gpu: float(np.median(found)) for gpu, found in errors.items()}
+
+
+@cache
+def streaming() -> list[Timed]:
+    """Each streaming kernel at its largest size."""
+    last = {(row.gpu, row.what): row for row in streams()}
+    return list(last.values())
+
+
+def reached(gpu: str, kernel: str) -> float:
+    """The share of the data sheet's memory bandwidth that a streaming kernel reaches at its largest size."""
+    found = {of.key: each for of, each in _of("streaming")}[gpu][kernel][-1]
+    return found["moved_bytes"] / found["burst_s"] / catalog.gpu(gpu).hbm_bytes_per_s
+
+
+def over_the_bus(gpu: str, way: str = "to_device_s") -> float:
+    """Bytes per second of the largest copy from or to the host."""
+    found = {of.key: each for of, each in _of("streaming")}[gpu]["host"][-1]
+    return found["operand_bytes"] / found[way]
+
+
+# -- work that goes on ---------------------------------------------------------------------------------------
+class Steady(NamedTuple):
+    """The same work for some seconds: FLOP/s (of a copy bytes/s) at first and at the end."""
+
+    gpu: str
+    work: str
+    burst: float
+    steady: float  # the median of the second half
+    predicted: float  # of a long job, by the engine
+    sm_hz: float
+    power_w: float
+
+    @property
+    def share(self) -> float:
+        return self.steady / self.burst
+
+    @property
+    def error(self) -> float:
+        """Of the engine's time."""
+        return self.steady / self.predicted - 1.0 if self.predicted else 0.0
+
+
+WORKS = {
+    "bf16": "product, 8,192³, bf16",
+    "fp8": "product, 8,192³, fp8",
+    "bf16_zeros": "the bf16 product of zeros",
+    "block": "a block of a model, both passes",
+    "copy": "copy in memory",
+}
+SIDE, TOKENS = 8192, 8192
+
+
+def _expected(gpu: Gpu, work: str) -> float:
+    """FLOP/s or bytes/s of a long job by the engine; 0.0 where it has nothing to say."""
+    if work == "bf16_zeros":
+        return 0.0
+    at = matmul.chip(gpu, "fp8" if work == "fp8" else "bf16")
+    if work == "copy":
+        return at.memory_bytes_per_s
+    if work == "block":
+        return _block_flops() / _block_s(at)
+    return 2.0 * SIDE**3 / gemm_s(SIDE, SIDE, SIDE, at.product)
+
+
+def _block_flops() -> float:
+    return next(found["works"]["block"]["flops"] for _, found in _of("sustained"))
+
+
+def _block_s(at: matmul.Chip) -> float:
+    """Forward and backward of the measured block. Its norms are one kernel each, so the bytes that move are
+    those of ``library``; a second kernel adds each gradient to the last one."""
+    time = compute.layer(shape(BLOCK), TOKENS, TOKENS, 1.0, 1.0, 1.0, 1.0, 1.0, True, False, at, "library")
+    return float(time.forward_s + time.backward_s)
+
+
+@cache
+def steady() -> list[Steady]:
+    """Each work on each GPU."""
+    return [
+        _steady(gpu, name, found["works"][work], _expected(gpu, work))
+        for gpu, found in _of("sustained")
+        for work, name in WORKS.items()
+    ]
+
+
+def _steady(gpu: Gpu, name: str, found: dict, predicted: float) -> Steady:
+    amount = found.get("flops") or found["bytes"]
+    late = found["rows"][len(found["rows"]) // 2 :]
+    middle = {key: float(np.median([row[key] for row in late])) for key in ("call_s", "sm_hz", "power_w")}
+    return Steady(
+        gpu.key,
+        name,
+        amount / found["burst_s"],
+        amount / middle["call_s"],
+        predicted,
+        middle["sm_hz"],
+        middle["power_w"],
+    )
+
+
+def works(gpu: str, work: str) -> Steady:
+    """One of them, by the key of ``WORKS``."""
+    return next(each for each in steady() if (each.gpu, each.work) == (gpu, WORKS[work]))
+
+
+# -- the allocator -------------------------------------------------------------------------------------------
+class Reserved(NamedTuple):
+    """Twelve training steps of drawn lengths: the most that was allocated and reserved."""
+
+    spread: float
+    seed: int
+    expandable: bool
+    allocated_bytes: float
+    reserved_bytes: float
+    replayed_allocated_bytes: float
+    replayed_reserved_bytes: float
+
+    @property
+    def error(self) -> float:
+        return self.replayed_reserved_bytes / self.reserved_bytes - 1.0
+
+
+@cache
+def reserved() -> list[Reserved]:
+    """PyTorch's allocator on a GPU against ours, replaying the recorded requests of the same steps."""
+    found = []
+    for gpu, of in _of("allocator_steps"):
+        for run in of["runs"]:
+            steps = run["steps"]
+            ours = allocator_replay.of_steps(
+                len(steps),
+                of["length"],
+                run["spread"],
+                run["seed"],
+                gpu.hbm_bytes,
+                float(run["expandable"]),
+                len(steps),
+            )
+            found.append(
+                Reserved(
+                    run["spread"],
+                    run["seed"],
+                    bool(run["expandable"]),
+                    max(step["allocated_bytes"] for step in steps),
+                    max(step["reserved_bytes"] for step in steps),
+                    ours["peak_allocated_bytes"],
+                    ours["peak_reserved_bytes"],
+                )
+            )
+    return found

@@ -1,0 +1,96 @@
+"""The same work for seconds on end: what it reaches as the GPU comes to its power limit, with clock, power
+and temperature; and the rate of the first moments, at full clocks."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from measure._gpu import Work, burst_s, health, limits, row_s, wait
+from measure.compiled import Block, step
+from measure.products import bf16, fp8
+
+SIDE = 8192
+SECONDS, ROW_S = 8.0, 0.2  # of each work, and of a row between two looks at the clock
+REST_S = 4.0  # between two works
+
+
+def measure(device: str, quick: bool) -> dict:
+    """For each work its FLOPs or bytes a call, the burst, and rows over time."""
+    side, seconds = (64, 0.05) if device == "cpu" else (SIDE, 1.0 if quick else SECONDS)
+    flops = 2.0 * side**3
+    works = {"bf16": (bf16(side, side, side, device), {"flops": flops})}
+    if device == "cuda":
+        works |= {
+            "bf16_zeros": (of_zeros(side, device), {"flops": flops}),
+            "fp8": (fp8(side, side, side, device), {"flops": flops}),
+        }
+    works["copy"] = (copying(side, device), {"bytes": 4.0 * side**2})
+    works["block"] = (training(side, device), {"flops": block_flops(side, device)})
+    held_to = limits() if device == "cuda" else {}
+    return {
+        "limits": held_to,
+        "works": {name: of | over_time(work, device, seconds) for name, (work, of) in works.items()},
+    }
+
+
+def over_time(work: Work, device: str, seconds: float) -> dict:
+    """The burst after a rest, then rows for so many seconds without one."""
+    time.sleep(REST_S if device == "cuda" else 0.0)
+    burst = burst_s(work, device)
+    count = max(1, int(ROW_S / burst)) if device == "cuda" else 3
+    rows, began = [], time.perf_counter()
+    while not rows or time.perf_counter() - began < seconds:
+        rows.append({"at_s": time.perf_counter() - began} | row(work, count, device))
+    return {"burst_s": burst, "rows": rows}
+
+
+def row(work: Work, count: int, device: str) -> dict:
+    """One row, and the state of the GPU in its middle."""
+    if device != "cuda":
+        return {"call_s": row_s(work, count, device)}
+    before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    before.record()
+    for _ in range(count):
+        work()
+    after.record()
+    seen = health(device)
+    wait(device)
+    return {"call_s": before.elapsed_time(after) / 1e3 / count} | seen
+
+
+def of_zeros(side: int, device: str) -> Work:
+    a = torch.zeros(side, side, device=device, dtype=torch.bfloat16)
+    out = torch.empty_like(a)
+    return lambda: torch.mm(a, a.t(), out=out)
+
+
+def copying(side: int, device: str) -> Work:
+    """A copy within the GPU's memory: each byte is read and written."""
+    a = torch.ones(side, side, device=device, dtype=torch.bfloat16)
+    out = torch.empty_like(a)
+    return lambda: out.copy_(a)
+
+
+def training(tokens: int, device: str) -> Work:
+    """Forward and backward of a block of Llama's width, uncompiled."""
+    block, x = block_and_input(tokens, device)
+    return lambda: step(block, x)
+
+
+WIDTH, HEADS = 4096, 32
+
+
+def block_and_input(tokens: int, device: str) -> tuple[Block, torch.Tensor]:
+    width, heads = (WIDTH, HEADS) if device == "cuda" else (64, 4)
+    block = Block(width, heads).to(device, torch.bfloat16)
+    return block, torch.randn(1, tokens, width, device=device, dtype=torch.bfloat16, requires_grad=True)
+
+
+def block_flops(tokens: int, device: str) -> float:
+    """Of forward and backward: six for each weight and token, and causal attention's, with twice as many
+    backward."""
+    width = WIDTH if device == "cuda" else 64
+    weights = 16.0 * width**2  # four of attention, three of four times the width
+    return 6.0 * tokens * weights + 3.0 * 4.0 * width * tokens * (tokens + 1) / 2
