@@ -23,7 +23,7 @@ from markupsafe import Markup
 from mkdocs.config import load_config
 from mkdocs.config.defaults import MkDocsConfig
 
-from course import html_tree
+from course import html_tree, lessons
 from course.html_tree import Element
 from course.matches import there
 from engine.base import units
@@ -96,7 +96,7 @@ def parts() -> list[tuple[str, list[str]]]:
     of_lessons = [
         (title, [page.removesuffix(".md") for page in pages])
         for title, pages in sections
-        if all(re.match(r"\d\d-", page) for page in pages if isinstance(page, str))
+        if all(lessons.number_of(page) for page in pages if isinstance(page, str))
     ]
     appendices = [name for name in REFERENCE if any(f"{name}.md" in pages for _, pages in sections)]
     return [(title, pages) for title, pages in (*of_lessons, ("Reference", appendices)) if pages]
@@ -115,7 +115,7 @@ def read(name: str, article: str, description: str) -> Chapter:
     """A chapter, as its page has it."""
     root = html_tree.parse(article)
     html_tree.remove(root, lambda one: "headerlink" in html_tree.classes(one))
-    mark = name[:2] if name[:2].isdigit() else chr(ord("A") + REFERENCE.index(name))
+    mark = lessons.number_of(name) or chr(ord("A") + REFERENCE.index(name))
     return Chapter(name, mark, root, Markup(description).unescape())
 
 

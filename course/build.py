@@ -22,7 +22,7 @@ from tempfile import TemporaryFile
 
 import bokeh
 
-from course import book, lessons, puzzle_page, search_index
+from course import book, faults, lessons, puzzle_page, search_index
 from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
@@ -224,6 +224,8 @@ def main() -> None:
             for_robots()
             heads()
             publish()
+    except Exception as error:
+        sys.exit(faults.one_line(error))
     finally:
         shutil.rmtree(NEXT, ignore_errors=True)
     forget_older(now - 1)

@@ -14,7 +14,7 @@ from mkdocs.config import load_config
 from course import lessons
 from course.lessons import LESSONS, Lesson
 
-LINK = re.compile(r"\]\(((?:\d\d-)?[\w-]+)\.md(#[\w-]*)?\)")
+LINK = re.compile(r"\]\(([\w-]+)\.md(#[\w-]*)?\)")
 # a box's own address, a word's first use, links that only mkdocs resolves, names given on the page itself
 OF_A_LESSON = ("course.links.boxes", "course.links.glossary", "course.links.crossrefs", "course.given")
 

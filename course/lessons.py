@@ -3,15 +3,17 @@ a fault, since Markdown extensions see a text without its file."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
+import string
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from mkdocs.exceptions import BuildError
@@ -22,9 +24,11 @@ from course import strict_yaml
 from course.strict_yaml import Refused
 
 LESSONS = Path(__file__).resolve().parents[1] / "lessons"
-NUMBERED = "[0-9][0-9]-*.md"  # the lessons among the pages
+FENCES, SHARED_BY_FENCES = Path(__file__).resolve().parent / "fences", ("base", "prediction")
+NUMBER = re.compile(r"(\d\d[a-z]?)-")  # how the file of a lesson begins; 10b is the second page of lesson 10
 FRONT_MATTER = ("title", "lesson", "needs", "description", "given", "template", "hide")
 GIVEN = ("is", "says")
+HIDDEN = ("navigation", "toc", "path", "footer")  # what Material can leave out of a page
 
 FRONT = re.compile(r"\A---\n(?P<yaml>.*?\n)---\n+", re.DOTALL)
 TITLE = re.compile(r"^# (?P<title>.+?)(?: \{[^{}]*\})?$", re.MULTILINE)  # without its attributes
@@ -69,6 +73,13 @@ class Box(NamedTuple):
         return self.title.removeprefix("Rule: ")
 
 
+@cache
+def kinds_of_fence() -> tuple[str, ...]:
+    """The fences that are the course's own: a module of course/fences is one, but for what they share."""
+    found = {module.name for module in pkgutil.iter_modules([str(FENCES)])}
+    return tuple(sorted(found - set(SHARED_BY_FENCES)))
+
+
 class Fence(NamedTuple):
     """A fenced block of a lesson: the word after its ticks, and its lines without their indentation."""
 
@@ -104,12 +115,40 @@ class Lesson:
 
     @cached_property
     def front(self) -> dict:
-        """The front matter; an unknown or duplicate key is a fault."""
+        """The front matter; an unknown or duplicate key, or a value that is none for its key, is a fault."""
         try:
             allowed, loader = FRONT_MATTER, yaml.SafeLoader
-            return strict_yaml.mapping(self.front_text, allowed, loader) if self.front_text else {}
+            found = strict_yaml.mapping(self.front_text, allowed, loader) if self.front_text else {}
+            for key, value in found.items():
+                self._require_fit(key, value)
         except Refused as refused:
             raise self.fault(refused) from refused
+        return found
+
+    def _require_fit(self, key: str, value: Any) -> None:
+        """Refused at a value of the front matter that is none for its key."""
+        if key in ("title", "description", "template"):
+            fits, allowed = isinstance(value, str), "a text"
+        elif key == "lesson":
+            number = self.number.lstrip("0")
+            fits = bool(number) and f"{value}" == number
+            allowed = (
+                f"{number}, as in the file's name"
+                if number
+                else "left out: only a file named 05-… is a lesson"
+            )
+        elif key == "needs":
+            last = int(self.number.rstrip(string.ascii_lowercase) or 1) - (not self.number[2:])
+            earlier = range(1, last + 1)
+            fits = isinstance(value, list) and all(type(each) is int and each in earlier for each in value)
+            allowed = f"a list of earlier lessons, as in [1, 2], each from 1 to {last}"
+        elif key == "hide":
+            fits = isinstance(value, list) and set(value) <= set(HIDDEN)
+            allowed = f"a list of some of {', '.join(HIDDEN)}"
+        else:
+            return  # given: `given` reads it
+        if not fits:
+            raise Refused(f"{key} must be {allowed}; got {value!r}", self._line(key))
 
     @cached_property
     def body(self) -> str:
@@ -126,8 +165,8 @@ class Lesson:
 
     @property
     def number(self) -> str:
-        """'12', or '' for a page that is not a lesson."""
-        return self.name[:2] if re.match(r"\d\d-", self.name) else ""
+        """'12', '10b', or '' for a page that is not a lesson."""
+        return number_of(self.name)
 
     @property
     def heading(self) -> str:
@@ -230,6 +269,12 @@ def inline(markdown: str, kind: str = "n") -> list[str]:
 
 
 # -- finding lessons -----------------------------------------------------------------------------------------
+def number_of(page: str) -> str:
+    """'12' of the page 12-disaggregated-serving; '' of a page that is not a lesson."""
+    found = NUMBER.match(page)
+    return found[1] if found else ""
+
+
 def address(page: str) -> str:
     """The address of a page of lessons/ on the site, from the home page: '01-why-distributed/', and '' for
     the home page."""
@@ -250,7 +295,7 @@ def read(page: str | Path, folder: Path = LESSONS) -> Lesson:
 
 def numbered(folder: Path = LESSONS) -> list[Lesson]:
     """The lessons, by number."""
-    return [read(path) for path in sorted(folder.glob(NUMBERED))]
+    return [page for page in pages(folder) if page.number]
 
 
 def pages(folder: Path = LESSONS) -> list[Lesson]:

@@ -118,11 +118,9 @@ def definitions(lesson: Lesson) -> tuple[Given, ...]:
 
 def _expressions(lesson: Lesson, after: int) -> str:
     """Everything that a page computes, and the definitions from this one on."""
-    fences = [
-        fence.source for fence in lesson.fences if fence.kind in ("widget", "table", "diagram", "trace")
-    ]
+    ours = [fence.source for fence in lesson.fences if fence.kind in lessons.kinds_of_fence()]
     later = [given.expression for given in lesson.given[after:]]
-    return "\n".join([*lesson.inline("n"), *lesson.inline("bar"), *fences, *later])
+    return "\n".join([*lesson.inline("n"), *lesson.inline("bar"), *ours, *later])
 
 
 def _mentions(source: str, name: str) -> bool:

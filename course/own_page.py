@@ -49,7 +49,7 @@ def own_page(slug: str, home: str) -> str:
 
 def _written(slug: str, home: str) -> str:
     widget, shown_in = all_widgets()[slug](), lessons_with(slug)
-    of_a_lesson = re.match(r"\.\./(\d\d-[\w-]+)/", shown_in[0][0]) if shown_in else None
+    of_a_lesson = re.match(r"\.\./(\d\d[a-z]?-[\w-]+)/", shown_in[0][0]) if shown_in else None
     return _template().render(
         title=widget.question,
         description=widget.shown()["summary"],

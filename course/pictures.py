@@ -4,7 +4,7 @@ as a bitmap.
 
     python -m course.pictures             all of them, after course/build.py, when a title, a question or a
                                           lesson's first figure has changed
-    python -m course.pictures tiles       the tiles alone
+    python -m course.pictures lessons     previews and tiles alone; after this, the lessons' names, if not all
     python -m course.pictures figures     the figures alone; after this, their names, if not all
     python -m course.pictures readme      README's picture of *Will it fit?*
 """
@@ -119,7 +119,7 @@ def tile(picture: str) -> Image.Image:
     return whole
 
 
-def tiles(browser: Browser, home: str) -> None:
+def tiles(browser: Browser, home: str, names: list[str]) -> None:
     """Each lesson's tile in both themes."""
     (ASSETS / "tiles").mkdir(exist_ok=True)
     for theme in ("light", "dark"):
@@ -127,15 +127,15 @@ def tiles(browser: Browser, home: str) -> None:
             viewport={"width": TILE_WIDTH, "height": HEIGHT}, color_scheme=theme, device_scale_factor=2
         )
         page.add_init_script(WORDLESS)
-        for lesson in lessons.numbered():
-            slug = PICTURED.get(lesson.name) or first_widget(lesson.name)
+        for name in names or [lesson.name for lesson in lessons.numbered()]:
+            slug = PICTURED.get(name) or first_widget(name)
             tile(drawn(page, home, slug)).save(
-                ASSETS / "tiles" / f"{lesson.name}-{theme}.webp", quality=70, alpha_quality=70, method=6
+                ASSETS / "tiles" / f"{name}-{theme}.webp", quality=70, alpha_quality=70, method=6
             )
         page.close()
 
 
-def previews(browser: Browser, home: str) -> None:
+def previews(browser: Browser, home: str, names: list[str]) -> None:
     """Each lesson's link preview, and the course's."""
     card = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True
@@ -145,9 +145,11 @@ def previews(browser: Browser, home: str) -> None:
     )
     shown = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
     for name, title, question in [*cards(), ("course", COURSE[0], COURSE[1])]:
+        if names and name not in names:
+            continue
         of = COURSE[2] if name == "course" else name
         html = card.render(
-            number=name[:2] if name[:2].isdigit() else "",
+            number=lessons.number_of(name),
             title=title,
             question=question,
             picture=drawn(page, home, first_widget(of)),
@@ -189,14 +191,14 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS
         )
-        if kind in ("all", "tiles"):
-            tiles(browser, home)
+        if kind in ("all", "lessons"):
+            tiles(browser, home, names)
+            previews(browser, home, names)
         if kind in ("all", "readme"):
             readme(browser, home)
         if kind in ("all", "figures"):
             figures(browser, home, names)
         if kind == "all":
-            previews(browser, home)
             favicon(browser)
         browser.close()
 

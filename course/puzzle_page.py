@@ -21,6 +21,7 @@ from course.strict_yaml import Refused
 from engine.course import puzzles
 from engine.course.puzzles import judging
 from widgets.kit.page import headers
+from widgets.kit.page.cache import kept
 from widgets.kit.page.dependencies import ROOT
 
 DATA = Path(brython.__file__).parent / "data"
@@ -72,6 +73,11 @@ ANSWER = """def answer(code, task):
 
 def files() -> dict[str, str]:
     """File name -> contents of what a page with a puzzle fetches beside the theme's scripts and Brython."""
+    made = kept("puzzles", lambda: json.dumps(_files()).encode(), (__name__, *puzzles.modules()))
+    return json.loads(made)
+
+
+def _files() -> dict[str, str]:
     judges = {f"assets/puzzle/puzzles/{name}.txt": script(name) for name in puzzles.names()}
     return {headers.FRAME: headers.frame(), "assets/puzzle/math.js": math(), **judges}
 

@@ -11,18 +11,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import traceback
 from pathlib import Path
 
 from mkdocs.commands.build import _build_page, _populate_page
-from mkdocs.exceptions import BuildError
 from mkdocs.structure.files import get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 
-from course import book, build, own_page, puzzle_page, rendered
+from course import book, build, faults, own_page, puzzle_page, rendered
 from course.in_page import bundle
+from widgets.kit.controls import BadValue
 from widgets.kit.page import module
-from widgets.kit.widget import all_widgets
+from widgets.kit.widget import PARTS, all_widgets
 
 
 def make(out: Path, lessons: set[str], widgets: set[str]) -> None:
@@ -30,17 +29,22 @@ def make(out: Path, lessons: set[str], widgets: set[str]) -> None:
     fails, exit with 1 and a message."""
     os.environ["KEEP_COMPILED"] = build.COMPILED
     rendered.keep()
+    about = ""  # the widget that is being built
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     try:
-        for slug in widgets:
-            write_widget(out, slug)
+        for about in widgets:
+            write_widget(out, about)
+        about = ""
         write_lessons(out, lessons | showing(widgets))
-    except BuildError as error:
-        print(error, file=sys.stderr)
+    except Exception as error:
+        print(faults.one_line(error, file_of(about)), file=sys.stderr)
         sys.exit(1)
-    except Exception:
-        traceback.print_exc()
-        sys.exit(1)
+
+
+def file_of(slug: str) -> str:
+    """The file of a widget, from the root."""
+    found = next(PARTS.glob(f"*/{slug}.py"), None) if slug else None
+    return found.relative_to(build.ROOT).as_posix() if found else ""
 
 
 def showing(widgets: set[str]) -> set[str]:
@@ -51,6 +55,8 @@ def showing(widgets: set[str]) -> set[str]:
 
 def write_widget(out: Path, slug: str) -> None:
     """A widget's module and its own page."""
+    if slug not in all_widgets():
+        raise BadValue("no class in this module is a Widget")
     cls = all_widgets()[slug]
     build.write(out / "assets" / "widgets" / f"{slug}.js", module.module(cls))
     if numbers := module.table(cls):

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 from material.plugins.search.plugin import SearchIndex
@@ -24,7 +24,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, get_toc
 
-from course import book, lessons, numbers
+from course import book, faults, lessons, numbers
 from course.fences import diagram, widget
 from course.links import glossary
 from widgets.kit.page import dependencies
@@ -67,7 +67,7 @@ def sources(page: Page, config: MkDocsConfig, files: Files) -> list[str]:
 
 
 def _is_of_its_own(text: str) -> bool:
-    return not (set(FENCED.findall(text)) & _fences().keys() - set(OF_ITS_OWN))
+    return not (set(FENCED.findall(text)) & set(lessons.kinds_of_fence()) - set(OF_ITS_OWN))
 
 
 def _everything() -> list[str]:
@@ -83,17 +83,10 @@ def modules(text: str) -> tuple[str, ...]:
     """The modules that a page with this text is made by."""
     words, kinds = set(re.findall(r"\w+", text)), set(FENCED.findall(text))
     extensions = [name for name in book.settings().markdown_extensions if name.startswith("course.")]
-    fences = [made_by for kind, made_by in _fences().items() if kind in kinds]
+    made_by = [f"course.fences.{kind}" for kind in lessons.kinds_of_fence() if kind in kinds]
     shown = [name for slug in all_widgets().keys() & words for name in widget.depends_on(f"name: {slug}\n")]
     drawn = [f"course.diagrams.{name}" for name in diagram.names() if name in words]
-    return tuple(sorted({ITSELF, *extensions, *fences, *shown, *drawn, *numbers.named_in(text)}))
-
-
-@cache
-def _fences() -> dict[str, str]:
-    """Kind -> the module of each fence of the course."""
-    listed = book.settings().mdx_configs["pymdownx.superfences"]["custom_fences"]
-    return {fence["name"]: f"course.fences.{fence['name']}" for fence in listed}
+    return tuple(sorted({ITSELF, *extensions, *made_by, *shown, *drawn, *numbers.named_in(text)}))
 
 
 # -- pages ---------------------------------------------------------------------------------------------------
@@ -169,4 +162,7 @@ def _keeping_entries(add: Callable) -> Callable:
 
 if __name__ == "__main__":
     keep()
-    cli()
+    try:
+        cli()
+    except Exception as error:  # mkdocs itself says what is wrong with a lesson
+        sys.exit(faults.one_line(error))

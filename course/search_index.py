@@ -38,6 +38,8 @@ GREEK = {
 }
 COMMAND = re.compile(r"\\(?:var)?(" + "|".join(GREEK) + r")(?![a-zA-Z])")
 FORMULA = re.compile(r"\$+([^$]+)\$+")
+RUN = re.compile(r"(?<=\s)(?:[−–-]?\d[\d.,]*×?\s+){2,}")  # of numbers, as in a row of a table
+OF_NUMBERS = "numbers/"  # the page on which one looks for a number
 WITH_INDEX = re.compile(r"(?<![A-Za-z])([A-Za-z])_\{?(?:\\(?:text|mathrm|rm)\s*)?\{?\s*([A-Za-z]{2,})")
 
 
@@ -110,6 +112,8 @@ def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
     }
     for doc in index["docs"]:
         page, _, section = doc["location"].partition("#")
+        if page != OF_NUMBERS:
+            doc["text"] = RUN.sub(" ", doc["text"])
         if found := spelled(symbols[page].get(section, "")):
             doc["text"] += f"<p>Symbols: {', '.join(found)}</p>"
         if forms.get(doc["location"]):

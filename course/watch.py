@@ -29,9 +29,16 @@ LIBRARIES = [
     "bokeh.plotting",
     "material.plugins.search.plugin",
     "mkdocs.commands.build",
+    "mkdocs.__main__",
+    "material.templates",
     "pymdownx.superfences",
     "pymdownx.inlinehilite",
+    "pymdownx.snippets",
+    "pygments.formatters.html",
+    "pygments.lexers.python",
     "latex2mathml.converter",
+    "nbformat",
+    "numpy.ma",  # numpy imports it when it is first asked for, which takes a quarter of a second
 ]
 QUIET_MS = 1500  # a full build waits until nothing has changed for this long
 

@@ -27,9 +27,9 @@ from engine.course.validation import Validation
 from engine.launch import verdict
 from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
-from engine.mechanism import bill as bills
+from engine.mechanism import cost as costs
 from engine.mechanism import interconnect, reliability
-from engine.mechanism.bill import Bill
+from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
 from engine.serving import deployments, inference
@@ -173,17 +173,18 @@ def deploy(
     """The cheapest deployment that serves a load within its limits, and what the best of other kinds costs
     more.
 
-    Tried are every tensor-parallel degree of a node; weights in "bf16", "fp8" (products too) and "int4"
-    (weights alone), where the GPU has units for them; each of the ``caches`` ("bf16", "fp8"); replicas that
-    mix prompts with answers, with every chunk from 256 to 8,192 tokens, and two pools in every ratio of up to
-    eight replicas, or of up to five whose degrees differ; with and without each of the ``drafts``. Closed
-    forms say how many replicas each takes; the cheapest are then simulated event by event, and only what
-    holds there is returned. A load that no number of GPUs can serve is a ValueError that names the limit, the
-    nearest possible value, and what would help. ``engine.serving.deployment_commands`` writes the commands
-    that start a deployment.
+    Tried are every tensor-parallel degree of a node, pipelines of two and four stages, and for a mixture
+    experts spread over up to sixteen nodes with data-parallel attention, in two pools; weights in "bf16",
+    "fp8" (products too) and "int4" (weights alone), where the GPU has units for them; each of the ``caches``
+    ("bf16", "fp8"); replicas that mix prompts with answers, with every chunk from 256 to 8,192 tokens, and
+    two pools in every ratio of up to eight replicas, or of up to five of two kinds; with and without each of
+    the ``drafts``. Closed forms say how many replicas each takes; the cheapest are then simulated event by
+    event, and only what holds there is returned. A load that no number of GPUs can serve is a ValueError that
+    names the limit, the nearest possible value, and what would help. ``engine.serving.deployment_commands``
+    writes the commands that start a deployment.
 
-    Leaves out pipelines, experts on GPUs of their own, data-parallel attention, replicas on several nodes,
-    and what fewer bits do to the answers.
+    Leaves out spread experts in a single pool, caches divided by position, that batches of a pipeline and
+    GPUs that share experts wait for the slowest, and what fewer bits do to the answers.
 
     >>> chat = engine.Load(per_s=40, prompt=1000, prompt_spread=0.5)
     >>> limits = engine.Limits(ttft_s=1.0, tpot_s=0.03)
@@ -288,7 +289,7 @@ def cost(
     >>> print(f"${bill.dollars:,.0f} for {bill.hours / 24:.0f} days")
     >>> bill.dollars_per_gpu_hour, bill.price_date
     """
-    return bills.bill(
+    return costs.bill(
         _as_gpu(gpu),
         gpus,
         hours,

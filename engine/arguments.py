@@ -14,7 +14,7 @@ from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment_commands import PROGRAMS
 from engine.serving.deployments import CACHES, FORMATS
-from engine.step.constraints import FRAMEWORKS
+from engine.step.constraints import ANY, FRAMEWORKS
 from engine.step.layout import PRECISIONS, SOFTWARE
 
 LONGEST_MESSAGE = 1000  # characters
@@ -213,7 +213,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _add_constraints(parser):
     limits = parser.add_argument_group("only layouts within")
     limits.add_argument(
-        "--framework", choices=tuple(FRAMEWORKS), help="those that it can run, at the version in --json"
+        "--framework", choices=(*FRAMEWORKS, ANY), help="those that it can run, or one of them"
     )
     for axis, text in (("tp", "tensor"), ("pp", "pipeline"), ("cp", "context"), ("ep", "expert")):
         limits.add_argument(f"--{axis}", type=_range, metavar="N|N-M", help=f"{text} parallel ranks")

@@ -31,7 +31,7 @@ class Pass(NamedTuple):
 
     @property
     def look(self) -> str:
-        return LOOK[self.kind] + ("-2" if self.chunk else "")
+        return LOOK[self.kind] + ("-2" if self.chunk and self.kind != WEIGHT else "")
 
 
 class Run(NamedTuple):
@@ -139,13 +139,14 @@ def _block(
 def key(shown: Run) -> list[tuple[str, str]]:
     """What the looks of a schedule mean."""
     split = any(each.kind == WEIGHT for each in shown.passes)
-    chunked = shown.key == "interleaved"
+    chunked = any(each.chunk for each in shown.passes)
     found: dict[str, str] = {}
     for each in sorted(shown.passes, key=lambda one: (one.kind, one.chunk)):
         words = {"forward": "forward", "backward": "backward", "weight": "weight gradient"}[LOOK[each.kind]]
         if each.kind in (INPUT, BACKWARD) and split:
-            words = "input gradient" if shown.key != "dualpipe" else "backward or input gradient"
-        found[each.look] = words + (f", chunk {each.chunk + 1}" if chunked else "")
+            both = any(one.kind == BACKWARD for one in shown.passes)
+            words = "backward or input gradient" if both else "input gradient"
+        found[each.look] = words + (f", chunk {each.chunk + 1}" if chunked and each.kind != WEIGHT else "")
     found["idle"] = "idle"
     if shown.others:
         found["other-step"] = "the step before or after"

@@ -59,7 +59,12 @@ CHOICES = {
     "caches": ("Cache", (*((each, each) for each in deployments.CACHES), ("", "whichever is cheaper"))),
     "pools": ("Pools", (("", "one or two"), ("one", "one: prompts and answers share"))),
 }
-MEASURED = ("serving_frontier", "decode_latency", "deployments")  # published points that have both speeds
+MEASURED = (
+    "serving_frontier",
+    "decode_latency",
+    "deployments",
+    "spread_experts",
+)  # published points that have both speeds
 
 IN_16_BITS = "Ours multiplies in bf16, MLPerf's ran in fp8. "  # said of the figure of the frontier, not here
 
@@ -170,7 +175,9 @@ def published() -> list[dict]:
                 "user": user,
                 "gpus": point.measured if served else at["batch"] * user / at["tp"],
                 "what": point.what,
-                "load": f"; prompts of {at['prompt']} tokens, answers of {at['output']}" if served else "",
+                "load": f"; prompts of {at['prompt']} tokens, answers of {at['output']}"
+                if "output" in at
+                else "",
                 "ours": f"We say {point.said(ours)}: {error} {'less' if ours < point.measured else 'more'}.",
                 "differs": point.differs.removeprefix(IN_16_BITS),
                 "source": point.source.name,

@@ -17,8 +17,8 @@ from course.fences import base
 from engine.base import check, units
 from engine.course import missions
 from engine.course.missions import Mission
-from engine.step import planner
-from engine.step.planner import Layouts
+from engine.step import cases
+from engine.step.cases import Layouts
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="missions" data-missions="layout_missions">
@@ -39,7 +39,7 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 
 def state(mission: Mission, a: Layouts) -> dict[str, str]:
     """The controls of ``layout_missions`` for a layout, as texts."""
-    schedule = planner.SCHEDULE_NAMES[int(a.schedule)].replace(" ", "")
+    schedule = cases.SCHEDULE_NAMES[int(a.schedule)].replace(" ", "")
     whole = {name: str(int(getattr(a, name))) for name in ("tp", "pp", "cp", "ep", "zero", "micro_batch")}
     return {
         "mission": mission.key,
@@ -77,7 +77,7 @@ def _row(mission) -> dict:
         f"Tensor {answer.tp:.0f} × pipeline {answer.pp:.0f} × context {answer.cp:.0f} × data {answer.dp:.0f}"
         + (f", expert {answer.ep:.0f}" if answer.ep > 1 else "")
         + f", ZeRO {answer.zero:.0f}, micro-batch {answer.micro_batch:.0f}, "
-        f"{planner.SCHEDULE_NAMES[int(answer.schedule)]}, "
+        f"{cases.SCHEDULE_NAMES[int(answer.schedule)]}, "
         + ("every layer" if answer.recompute else "nothing")
         + " recomputed: "
         + f"{units.human(float(verdict.mfu), 'percent')} MFU, {units.human(float(verdict.days), 'count')} "

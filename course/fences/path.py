@@ -93,7 +93,7 @@ def step(to: str, why: str) -> Step:
         whole if section else "",
         section or whole,
         excerpts.line(why, lessons.current()),
-        whole[:2].isdigit(),
+        bool(lessons.number_of(parts.path)),
     )
 
 

@@ -100,7 +100,8 @@ def render(source: str) -> str:
     """The HTML of one fence."""
     options = base.options(source, FIELDS, ("title", "caption"))
     shown, window = excerpt(read(options, source), options, source)
-    named = next(options[kind] for kind in SOURCES if kind in options)
+    kind = next(kind for kind in SOURCES if kind in options)
+    named = f"measured {options[kind]}" if kind == "measured" else options[kind]  # a page may show both
     comes_from = f"{shown.source[0].upper()}{shown.source[1:]}."
     return page.figure(
         f"t-{re.sub(r'[^a-z0-9]+', '-', named.lower())}",

@@ -17,6 +17,7 @@ from course.in_page.translate import BUILT_IN_METHODS, Module, method_names
 from course.strict_yaml import Refused
 from widgets.kit.compiler.operations import HELPERS
 from widgets.kit.compiler.programs import Program
+from widgets.kit.page.cache import digest, kept
 from widgets.kit.page.dependencies import ROOT
 
 
@@ -30,9 +31,9 @@ class Bundle(NamedTuple):
 CATALOG = tuple(
     f"engine/catalog/{name}.toml" for name in ("gpus", "links", "nodes", "models", "recipes", "achievable")
 )
-FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("runs", "systems", "fitted", "residuals"))
+FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("bands", "systems", "fitted", "residuals"))
 BUNDLES = {
-    "fit": Bundle(("engine.launch.paged",), (*CATALOG, *FITTED)),
+    "fit": Bundle(("engine.launch.fit_page",), (*CATALOG, *FITTED)),
     "deploy": Bundle(("engine.serving.deployment_page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
 # what the page has in its own form: site/theme/assets/fit/library.js
@@ -41,7 +42,7 @@ LIBRARY = ("engine.catalog.files", "engine.base.program")
 # that it calls
 COMPILED = {"engine.serving.serving_events": "served", "engine.serving.deployment_loops": "judge"}
 UNUSED = ("source", "checked", "note", "url")  # of an entry of a table
-RUNTIME = ROOT / "site" / "theme" / "assets" / "fit"
+RUNTIME = tuple(ROOT / "site" / "theme" / "assets" / "fit" / name for name in ("python.js", "library.js"))
 
 
 def files() -> dict[str, str]:
@@ -49,9 +50,13 @@ def files() -> dict[str, str]:
     return {f"assets/{page}/engine.js": script(page) for page in BUNDLES}
 
 
-@cache
 def script(page: str) -> str:
     """The JavaScript module of a page: it gives ``modules``."""
+    name = f"{page}.engine.{digest(*(place.read_text(encoding='utf-8') for place in RUNTIME))}"
+    return kept(name, lambda: _script(page).encode(), (__name__, *BUNDLES[page].wanted)).decode()
+
+
+def _script(page: str) -> str:
     order = ordered(page)
     known = frozenset((*order, *LIBRARY, *COMPILED))
     methods = frozenset(BUILT_IN_METHODS | {name for module in order for name in method_names(_tree(module))})
@@ -61,11 +66,8 @@ def script(page: str) -> str:
     )
     used = set(re.findall(r"(?<![.\w])\$\w+", body))
     imports = "".join(
-        f'import {{ {", ".join(names)} }} from "{file}";\n'
-        for file, place in (
-            ("../fit/python.js", RUNTIME / "python.js"),
-            ("../fit/library.js", RUNTIME / "library.js"),
-        )
+        f'import {{ {", ".join(names)} }} from "../fit/{place.name}";\n'
+        for place in RUNTIME
         if (names := sorted((used | {"$tables"}) & _given(place)))
     )
     return (

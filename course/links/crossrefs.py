@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 
     from markdown.core import Markdown
 
-NAMED = re.compile(r"\b[Ll]essons?\s+\d\d(?:(?:,|\s+and|\s+or|\s+to|,\s+and)\s+\d\d)*\b(?!\s*[%.]?\d)")
-NUMBER = re.compile(r"(?:[Ll]essons?\s+)?\d\d")
+ONE = r"\d\d[a-z]?"
+NAMED = re.compile(rf"\b[Ll]essons?\s+{ONE}(?:(?:,|\s+and|\s+or|\s+to|,\s+and)\s+{ONE})*\b(?!\s*[%.]?\d)")
+NUMBER = re.compile(rf"(?:[Ll]essons?\s+)?(?P<number>{ONE})\b")
 
 
 def named(text: str, known: dict[str, Lesson]) -> Iterator[tuple[int, int, Element]]:
     """(start, end, link) of each lesson that a text names; ``known`` are the lessons by number."""
     for several in NAMED.finditer(text):
         for one in NUMBER.finditer(text, *several.span()):
-            if lesson := known.get(one[0][-2:]):
+            if lesson := known.get(one["number"]):
                 about = {"class": "term", "href": f"{lesson.name}.md", "title": lesson.title}
                 yield *one.span(), etree.Element("a", about)
 

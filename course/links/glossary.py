@@ -19,6 +19,7 @@ from markdown import Extension
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
+from course import lessons
 from course.lessons import LESSONS
 from course.links import running_text
 from course.matches import there
@@ -143,10 +144,10 @@ class Links(Treeprocessor):
             running_text.link(root, self.first_uses)
 
     def lesson(self) -> str:
-        """The first two letters of the file's name, which mkdocs stores in the converter; '' outside
+        """The lesson's number, from the file's name, which mkdocs stores in the converter; '' outside
         mkdocs."""
         links: Any = self.md.treeprocessors
-        return links["relpath"].file.name[:2] if "relpath" in links else ""
+        return lessons.number_of(links["relpath"].file.name) if "relpath" in links else ""
 
     def first_uses(self, text: str) -> Iterator[tuple[int, int, Element]]:
         """(start, end, link) of each word that has not occurred on this page yet."""

@@ -151,8 +151,8 @@ class _Page:
         self.lesson, self.places = lesson, places
         self.answers: dict[str, dict] = {"exercises": {}, "predictions": {}}
         self.known: dict[str, tuple[str, ...]] = {}  # names that the cells so far define
-        fences = [fence for fence in lesson.fences if fence.kind not in _made_by_us()]
-        self.programs = dict(zip(html_tree.find(article, "highlight"), fences, strict=True))
+        programs = [fence for fence in lesson.fences if fence.kind not in lessons.kinds_of_fence()]
+        self.programs = dict(zip(html_tree.find(article, "highlight"), programs, strict=True))
         # a solution is folded, which a cell cannot be; and a cell does not fit into a list
         self.text_alone = {
             inside
@@ -266,12 +266,6 @@ class _Page:
         task = writer.blocks(html_tree.first(element, "puzzle-task"))
         more = writer.line(html_tree.first(element, "puzzle-open"))
         return [f"### {title}", *task, Cell("puzzle", start), *folds, more]
-
-
-def _made_by_us() -> set[str]:
-    """The kinds of fence that are no program."""
-    listed = book.settings().mdx_configs["pymdownx.superfences"]["custom_fences"]
-    return {fence["name"] for fence in listed}
 
 
 def _component(cls: type[Widget], initial: dict) -> str:

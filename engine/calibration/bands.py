@@ -1,7 +1,7 @@
 """How accurate an answer is: an 80 % band from runs that were not used for fitting, and a list of what lies
 outside everything measured.
 
-``runs.toml`` is written by ``make calibrate`` and holds only summaries.
+``bands.toml`` is written by ``make calibrate`` and holds only summaries.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-PLACE = FOLDER / "runs.toml"
+PLACE = FOLDER / "bands.toml"
 SPANS = ("tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
 
 
 @lru_cache(1)
 def runs() -> dict:
-    """The contents of runs.toml."""
+    """The contents of bands.toml."""
     with PLACE.open("rb") as file:
         return tomllib.load(file)
 

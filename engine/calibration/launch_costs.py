@@ -2,7 +2,8 @@
 are different quantities on different lanes, so a step takes the longer lane, never the sum.
 
 All are measured by others, none is fitted. What a training or serving step charges for each kernel between
-its products (``constants.Calibration.launch_s``) is the GPU's side: a short kernel and the gap after it.
+its products (``constants.Calibration.launch_s``) is the GPU's side: a short kernel and the gap after it,
+which a server's graph makes shorter (``served_s``).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ that we measured (``make measure``) the least kernel and its gap take 1.9 to 2.1
 graph, one of PyTorch's norms 5.1 and a softmax 3.7: what a step launches lies around these 3.8."""
 SHORT_KERNEL_S = 2.9e-6
 """What that kernel took: 500,000 values, each times a constant."""
+CAPTURED_ROWS = 512.0
+"""Tokens of the largest step that a server captures as a graph (vLLM's default, lesson 19). A longer one is
+launched kernel by kernel."""
 GRAPH_LAUNCH_S, NODE_LAUNCH_S = 2.5e-6, 1e-9
 """CPU time to launch a graph without branches, and for each of its kernels (NVIDIA, "Constant time launch for
 straight-line graphs", 2024: 2.5 µs and about 1 ns per node)."""
@@ -33,3 +37,9 @@ def step_s(issue_s: Real, run_s: Real) -> Real:
     kernel."""
     check.non_negative(issue_s=issue_s, run_s=run_s)
     return ops.maximum(issue_s, run_s)
+
+
+def served_s(launch_s: Real, rows: Real) -> Real:
+    """A short kernel and the gap after it in a server's step over so many tokens: ``launch_s`` has a stream's
+    gap, a captured step a graph's."""
+    return launch_s - ops.where(rows <= CAPTURED_ROWS, STREAM_GAP_S - GRAPH_GAP_S, 0.0)

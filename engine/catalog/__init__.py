@@ -6,7 +6,6 @@ all by key.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -272,7 +271,7 @@ def model_from_file(path: str | Path) -> Model:
     file = Path(path).absolute()
     try:
         entry = files.read(file)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"model file must be a readable TOML file, got {str(path)!r}: {error}") from None
     key = file.stem
     if len(entry) == 1 and isinstance(next(iter(entry.values())), dict):

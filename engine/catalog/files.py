@@ -19,12 +19,30 @@ from pathlib import Path
 from typing import Any
 
 PLACE = Path(__file__).parent
+ROOT = PLACE.parents[1]
+AT = re.compile(r" \((?:at line (?P<line>\d+), column \d+|at end of document)\)$")  # ends what tomllib says
 
 
 def read(name: str | Path) -> dict:
-    """The contents of one file, ``read("gpus.toml")``: entry -> fields. An absolute path is read as it is."""
-    with (PLACE / name).open("rb") as file:
-        return tomllib.load(file)
+    """The contents of one file, ``read("gpus.toml")``: entry -> fields; ValueError with file and line if it
+    is no TOML. An absolute path is read as it is."""
+    text = (PLACE / name).read_text(encoding="utf-8")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(_not_toml(name, text.splitlines(), str(error))) from None
+
+
+def _not_toml(name: str | Path, lines: list[str], words: str) -> str:
+    """Of a fault that tomllib found: its line first, and the key that stands twice."""
+    found = AT.search(words)
+    line = int(found["line"] or len(lines)) if found else 1
+    written = lines[line - 1].strip() if line <= len(lines) else ""
+    if words.startswith(("Cannot overwrite", "Cannot declare", "Cannot mutate")):
+        fault = f"{written.partition('=')[0].strip()} stands twice; each key and each heading may stand once"
+    else:
+        fault = f"this is not TOML: {AT.sub('', words)}, in {written!r}"
+    return f"{_shown(name)}:{line}: {fault}"
 
 
 def table(name: str, kind: Any, **named: Callable[[str], object]) -> dict[str, Any]:
@@ -33,11 +51,7 @@ def table(name: str, kind: Any, **named: Callable[[str], object]) -> dict[str, A
     ``kind`` is a dataclass or a TypedDict that says what an entry holds, or ``list[kind]`` where an entry is
     a list of them. A field in ``named`` holds the key of another entry and is replaced by that entry.
     """
-    try:
-        entries = read(name)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{_shown(name)}: must be a TOML file: {error}") from None
-    return {key: checked(name, key, value, kind, **named) for key, value in entries.items()}
+    return {key: checked(name, key, value, kind, **named) for key, value in read(name).items()}
 
 
 def checked(name: str | Path, key: str, value: Any, kind: Any, **named: Callable[[str], object]) -> Any:
@@ -75,9 +89,11 @@ def where(name: str | Path, key: str = "", field: str = "") -> str:
 
 
 def _shown(name: str | Path) -> str:
-    """The path of a catalogue file from the repository's root; any other path as it was given."""
+    """The path of a file of the engine from the repository's root; any other path as it was given."""
     path = Path(name)
-    return str(path) if path.is_absolute() else f"engine/catalog/{path}"
+    if not path.is_absolute():
+        return f"engine/catalog/{path}"
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
 
 
 def _require(fine: bool, name: str | Path, key: str, field: str, fault: str) -> None:

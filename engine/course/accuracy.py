@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine import catalog
 from engine.calibration import bands, known
 from engine.course import report
 
@@ -55,7 +56,7 @@ class Covered:
         return {"what": self.what, "rows": self.rows, "covered_share": self.share, "met": self.met}
 
 
-# group of runs.toml -> allowed mean error
+# group of bands.toml -> allowed mean error
 RUNS = (
     ("training steps, Hopper and A100, dense", "hopper and ampere dense", 0.07),
     ("training steps, Hopper and A100, experts", "hopper and ampere moe", 0.12),
@@ -197,6 +198,40 @@ class Ran:
 def ran() -> tuple[Ran, ...]:
     """Source by source, and first all of them together."""
     return tuple(Ran(family, **entry) for family, entry in bands.runs()["ran"].items())
+
+
+@dataclass(frozen=True)
+class OfServers:
+    """How far the engine is from servers under load, of one kind."""
+
+    name: str  # family, GPU and scenario
+    runs: int
+    mean_error: float
+    mean_signed: float
+    rested_signed: float  # if no power limit slowed a product
+
+    @property
+    def family(self) -> str:
+        """Who measured, and what."""
+        return self.name.split(", ")[0]
+
+    @property
+    def gpu(self) -> str:
+        """The GPU by its usual name."""
+        return catalog.gpu(self.name.split(", ")[1]).name
+
+    @property
+    def scenario(self) -> str:
+        """How requests come."""
+        return self.name.split(", ")[2]
+
+
+def servers() -> tuple[OfServers, ...]:
+    """Kind by kind, as in ``served_runs``."""
+    names = ("runs", "mean_error", "mean_signed", "rested_signed")
+    return tuple(
+        OfServers(name, *(entry[each] for each in names)) for name, entry in bands.runs()["served"].items()
+    )
 
 
 def families() -> tuple[AxisError, ...]:

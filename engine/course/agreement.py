@@ -85,7 +85,7 @@ def sort_of(row: Row) -> str:
         return STEP[row.quantity]
     if row.kind == "serving":
         return "throughput" if row.quantity.startswith("tokens_per_s") else "latency"
-    return KINDS.get(row.kind, "counted")
+    return "throughput" if row.kind == "wide" else KINDS.get(row.kind, "counted")
 
 
 @cache

@@ -1,5 +1,5 @@
-"""The closing examination: a training job drawn from a number, a layout and estimates for it, and the points
-they earn.
+"""The closing examination: a training job drawn from a number, with the software that runs it, a layout and
+estimates for it, and the points they earn.
 
 A spec is drawn by an ``engine.base.program``, so that a page draws the same one. Layouts are costed and
 searched by the planner's own model of a step. Everything works on numbers and on symbols.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,16 +19,18 @@ from engine.base import check, ops
 from engine.base.program import program
 from engine.base.types import Real, Truth
 from engine.base.units import DAY
+from engine.calibration import bands
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.course import missions
 from engine.course.missions import NO_CEILING, PLAIN_SCHEDULE
 from engine.mechanism import flops, memory
 from engine.mechanism.memory import FULL
-from engine.step import planner
+from engine.step import cases, page_search, planner
+from engine.step.cases import Case, Layouts
+from engine.step.constraints import FRAMEWORKS, UNLIMITED, shards
 from engine.step.layout import Machine, machine
 from engine.step.legality import leaves_gpus_over
-from engine.step.planner import Layouts
 
 if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
@@ -36,10 +39,16 @@ WARM_UPS = 100  # specs below this number are small and dense
 MOST_SPECS = 9999
 
 # -- the choices ---------------------------------------------------------------------------------------------
-GPUS = ("a100-40", "a100-80", "h100-sxm", "h800", "h200", "b200", "mi300x", "l40s")
+# chips of generations for which training runs are published, so that an estimate can be held against them
+GPUS = ("a100-40", "a100-80", "h100-sxm", "h800", "h200", "b200")
+SIDES = (0, 1, 2, 3, 4, 5, 2)  # of the die that chooses one
+SOFTWARE = ("megatron", "torchtitan", "megatron")  # of FRAMEWORKS; sides of another die
 HBM_BYTES = tuple(catalog.gpu(key).hbm_bytes for key in GPUS)
 PEAKS = tuple(catalog.gpu(key).peak_flops_per_s("bf16") for key in GPUS)
-SLOW_WIRES = GPUS.index("l40s")
+MOST_MFU = tuple(
+    tuple((bands.seen(key, moe) or bands.seen(key, False))["most_mfu"]["bf16"] for key in GPUS)
+    for moe in (False, True)
+)  # the most that a published run of the chip's generation reached, dense and with experts (else dense)
 # hidden width, fewest and most layers, as in published families from Llama 3.2 1B to Llama 3.1 405B
 DENSE = (
     (2048, 16, 28),
@@ -73,6 +82,9 @@ DOUBLINGS = (
 )  # over the smallest cluster: tight ones make the HBM scarce, large ones the wires
 MOST_GPUS = 16384
 TOKENS = (0.1e12, 0.2e12, 0.5e12, 1e12, 2e12, 3e12, 5e12, 8e12, 12e12, 15e12)
+SHARES_ALL = SOFTWARE.index("torchtitan")
+FEW = 8  # sequences in a step
+KEYS = tuple(float(list(FRAMEWORKS).index(key)) for key in SOFTWARE)
 LEHMER, PRIME = 48271, 2147483647  # of the generator; exact in doubles
 
 
@@ -96,6 +108,7 @@ def next_power_of_two(value: float) -> int:
 
 
 @program(
+    software=(),
     layers=(),
     hidden=(),
     heads=(),
@@ -137,9 +150,8 @@ def drawn(seed: float) -> dict[str, Any]:
     params = layers * (matrices + 3.0 * hidden * (ffn + experts * expert_ffn)) + 2 * vocab * hidden
     active = layers * (matrices + 3.0 * hidden * (ffn + top_k * expert_ffn)) + 2 * vocab * hidden
 
-    gpu = roll(dice, len(PEAKS))
-    if gpu == SLOW_WIRES and params > 15e9:  # cards without NVLink are not used for larger models
-        gpu = roll(dice, len(PEAKS) - 1)
+    side = roll(dice, len(SIDES) + 1)
+    gpu = SIDES[side if side < len(SIDES) else roll(dice, len(SIDES))]
     least = next_power_of_two(STATE_BYTES * params * ROOM / HBM_BYTES[int(gpu)])
     if small:
         gpus = max(8, least * 2 ** between(dice, 0, 2, 1))
@@ -154,7 +166,11 @@ def drawn(seed: float) -> dict[str, Any]:
         place + 1 < len(TOKENS) and 6 * active * TOKENS[place + 1] < 0.4 * gpus * PEAKS[int(gpu)] * days * DAY
     ):
         place += 1
+    software = KEYS[roll(dice, len(KEYS))]
+    if batch < FEW:  # long sequences on a small cluster: ZeRO 1 has too few replicas to share the state
+        software = KEYS[SHARES_ALL]
     return {
+        "software": 1.0 + software,
         "layers": layers,
         "hidden": hidden,
         "heads": heads,
@@ -182,6 +198,8 @@ class Spec(NamedTuple):
     batch: float  # sequences per step
     seq: float
     tokens: float  # in the whole run
+    software: Real  # 1 for the first of FRAMEWORKS
+    most_mfu: Real  # that a published run on such chips reached
 
     @property
     def hbm_bytes(self) -> Real:
@@ -220,33 +238,43 @@ def spec(seed: Real) -> Spec:
         d["batch"],
         d["seq"],
         d["tokens"],
+        d["software"],
+        ops.where(d["experts"] > 0, *(cases.entry(MOST_MFU[moe], d["gpu"]) for moe in (True, False))),
     )
+
+
+def case(job: Spec) -> Case:
+    """The spec's job for the planner, within what its software can run."""
+    return missions.case(job)._replace(within=UNLIMITED._replace(framework=job.software))
 
 
 # -- the layouts ---------------------------------------------------------------------------------------------
 class Choice(NamedTuple):
-    """The reader's choices; the schedule, and whether tensor ranks also split experts, are chosen for
-    them."""
+    """The reader's choices, or several as columns; the schedule, and whether tensor ranks also split experts,
+    are chosen for them."""
 
-    tp: float
-    pp: float
-    cp: float
-    ep: float
-    zero: float
-    micro_batch: float
-    recompute: float
+    tp: Real
+    pp: Real
+    cp: Real
+    ep: Real
+    zero: Real
+    micro_batch: Real
+    recompute: Real
 
 
 def crosses(job: Spec, *axes: Real) -> list[Truth]:
     """How the pipeline, data, context and tensor groups of a mesh (tp, pp, cp) communicate, in the form of
-    ``planner.crosses``."""
+    ``cases.crosses``."""
     tp, pp, cp, dp = (np.stack([axis]) for axis in (*axes, missions.data_ranks(job, *axes)))
     nothing = Layouts(*[None] * len(Layouts._fields))
-    return planner.crosses(missions.case(job), nothing._replace(tp=tp, pp=pp, cp=cp, dp=dp))
+    return cases.crosses(case(job), nothing._replace(tp=tp, pp=pp, cp=cp, dp=dp))
+
+
+FAULTS = (*missions.FAULTS, "the software must be able to run it")
 
 
 def faults(job: Spec, a: Choice) -> Truth:
-    """Which of ``missions.FAULTS`` a choice has under the simplest schedule, which makes the fewest
+    """Which of ``missions.FAULTS`` choices have under the simplest schedule, which makes the fewest
     demands."""
     return missions.faults(
         job,
@@ -254,42 +282,75 @@ def faults(job: Spec, a: Choice) -> Truth:
     )
 
 
-def completed(job: Spec, a: Choice, legal: Truth) -> Layouts:
-    """The choice completed with the settings that make it fastest among those that fit, or smallest in memory
-    if none does; pure data parallelism if it is not legal."""
-    tp, pp, cp, ep = (ops.where(legal, axis, 1.0) for axis in (a.tp, a.pp, a.cp, a.ep))
+def refused(job: Spec, a: Choice) -> Real:
+    """Why the software cannot run a choice: 0 for its ZeRO stages, 1 for the heads of keys and values, 2 for
+    the cut of the layers."""
+    dp = missions.data_ranks(job, a.tp, a.pp, a.cp)
+    axes = SimpleNamespace(dp=dp, cp=a.cp, pp=a.pp, zero=a.zero)
+    stages, heads = 0.0 > 1.0, 0.0 > 1.0
+    for place, able in enumerate(FRAMEWORKS.values(), start=1):
+        named = job.software == float(place)
+        stages = stages | (named & ~shards(able, axes))
+        if able.whole_key_heads:
+            heads = heads | (named & (job.model.kv_heads % a.tp != 0))
+    return ops.where(stages, 0.0, ops.where(heads, 1.0, 2.0))
+
+
+class Completed(NamedTuple):
+    """Choices with the settings that make them fastest among those that fit, or smallest in memory if none
+    does. All are columns."""
+
+    layouts: Layouts
+    runs: Truth  # whether the software can run it under some schedule
+    step_s: Real  # of the fastest that fits; NO_CEILING where none does
+
+
+def completed(job: Spec, choices: Choice, legal: Truth) -> Completed:
+    """Several choices, completed; pure data parallelism for those that are not legal."""
+    ones = 1.0 + 0.0 * choices.tp
+    tp, pp, cp, ep = (ops.where(legal, axis, ones) for axis in choices[:4])
     dp = missions.data_ranks(job, tp, pp, cp)
-    cut = ops.where(leaves_gpus_over(job.gpus / pp, ep * tp), 1.0, tp)
-    expert_tps = np.stack([1.0 + 0.0 * tp, ops.where(job.model.experts > 0, cut, 1.0)])
-    cuts = {"tp": tp, "pp": pp, "cp": cp, "ep": ep, "expert_tp": expert_tps, "dp": dp}
-    only = {f"only_{name}": getattr(a, name) for name in planner.FIXABLE}
-    rows = {name: value + 0.0 * expert_tps for name, value in (cuts | only).items()}
-    found = planner.contests(missions.case(job), rows)
-    fits = np.sum(found["fastest"].count) > 0
-    cost = ops.where(fits, found["fastest"].cost, found["leanest"].cost)
+    cut = ops.where((job.model.experts > 0) & ~leaves_gpus_over(job.gpus / pp, ep * tp), tp, ones)
+    # without replicas there is nothing that a ZeRO stage would shard
+    fixed = choices._asdict() | {"zero": ops.where(dp * cp > 1.0, choices.zero, 0.0 * ones)}
+    cuts = {"tp": tp, "pp": pp, "cp": cp, "ep": ep, "expert_tp": ones, "dp": dp}
+    cuts |= {f"only_{name}": fixed[name] for name in page_search.FIXABLE}
+    twice = {name: np.append(column, column) for name, column in cuts.items()}
+    found = page_search.contests(case(job), twice | {"expert_tp": np.append(ones, cut)})
+    halves = [slice(None, len(ones)), slice(len(ones), None)]
+    fits = found["fastest"].count > 0
+    fits_either = fits[halves[0]] | fits[halves[1]]
+    of_both = np.append(fits_either, fits_either)
+    cost = ops.where(of_both, found["fastest"].cost, found["leanest"].cost)
     cost = ops.where(np.isfinite(cost), cost, NO_CEILING)
-    cell = ops.where(fits, found["fastest"].cell, found["leanest"].cell)
-    second = cost[1] < cost[0]
-    schedule = np.remainder(ops.where(second, cell[1], cell[0]), len(planner.CHUNKS))
+    cell = ops.where(of_both, found["fastest"].cell, found["leanest"].cell)
+    whole, in_parts = (cost[half] for half in halves)
+    second = in_parts < whole
+    schedule = np.remainder(ops.where(second, *(cell[half] for half in halves[::-1])), len(cases.CHUNKS))
     schedule = ops.where(np.isfinite(schedule), schedule, PLAIN_SCHEDULE)
-    return Layouts(
-        tp,
-        pp,
-        cp,
-        ep,
-        ops.where(second, expert_tps[1], expert_tps[0]),
-        dp,
-        a.zero,
-        a.micro_batch,
-        a.recompute,
-        schedule,
-        planner.chunks_of(schedule),
+    runs = found["leanest"].count > 0
+    return Completed(
+        Layouts(
+            tp,
+            pp,
+            cp,
+            ep,
+            ops.where(second, cut, ones),
+            dp,
+            choices.zero,
+            choices.micro_batch,
+            choices.recompute,
+            schedule,
+            cases.chunks_of(schedule),
+        ),
+        runs[halves[0]] | runs[halves[1]],
+        ops.where(fits_either, np.minimum(whole, in_parts), NO_CEILING),
     )
 
 
 def best(job: Spec, asked: Truth) -> Layouts:
     """The planner's winner if ``asked``; otherwise pure data parallelism, without a search."""
-    found = planner.found(missions.case(job)._replace(gpus=job.gpus * asked)).layouts
+    found = planner.found(case(job)._replace(gpus=job.gpus * asked)).layouts
     plain = Layouts(1.0, 1.0, 1.0, 1.0, 1.0, job.gpus, 0.0, 1.0, 0.0, PLAIN_SCHEDULE, 1.0)
     return Layouts(
         *(ops.where(np.isfinite(column[0]), column[0], value) for column, value in zip(found, plain))
@@ -306,62 +367,103 @@ class Paper(NamedTuple):
     the better one."""
 
     legal: Truth
-    fault: Real  # index into ``missions.FAULTS``
+    fault: Real  # index into FAULTS
     fits: Truth
     layouts: Layouts  # columns: the reader's and the planner's
     step_s: Real  # of both, and of the planner's without recomputation
-    times_s: Real  # by layout and ``planner.TERMS``
-    parts_bytes: Real  # by layout and ``planner.PARTS``
-    ratio: Real  # the reader's step over the planner's
-    lost_by: Real  # the term of ``planner.TERMS`` on which the reader's step loses most …
+    times_s: Real  # by layout and ``cases.TERMS``
+    parts_bytes: Real  # by layout and ``cases.PARTS``
+    ratio: Real  # the reader's step over the best that is asked for
+    lost_by: Real  # the term of ``cases.TERMS`` on which the reader's step loses most …
     lost_s: Real  # … and how much
+    blamed: Real  # index into CHANGES: what alone costs most; one more where nothing does
+    instead: Real  # the planner's value of a single choice …
+    instead_s: Real  # … and the step that the reader's layout would take with it
     losses: Real  # of the planner's step by RESOURCES[1:], as shares
     binding: Real  # index into RESOURCES
-    days: Real  # duration of the run with the planner's layout
-    mfu: Real  # of both
+    asked_s: Real  # the step that is asked for: the planner's, but none above what was published
+    days: Real  # duration of the run at that pace
+    mfu: Real  # of both layouts, and of the step that is asked for
 
 
 def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     """The costs and results of both layouts."""
-    broken = faults(job, choice)
-    legal = ~np.any(broken)
-    mine, planners = completed(job, choice, legal), best(job, asked)
+    planners = best(job, asked)
+    choices = exchanged(choice, planners)
+    broken = faults(job, choices)
+    can_be_built = ~np.any(broken, axis=0)
+    found = completed(job, choices, can_be_built)
+    runs = can_be_built & found.runs
+    legal = runs[0]
+    mine = Layouts(*(column[0] for column in found.layouts))
     three = Layouts(*(np.stack([a, b, b]) for a, b in zip(mine, planners)))
     three = three._replace(recompute=np.stack([mine.recompute, planners.recompute, 0.0 * planners.recompute]))
-    cost = planner.costs(missions.case(job), three)
+    cost = cases.costs(case(job), three)
     losses, slower_s = losses_of(job, planners, cost), cost.times_s[0] - cost.times_s[1]
-    flops_per_s = planner.model_flops_per_token(missions.case(job)) * job.step_tokens / cost.step_s[:2]
+    run_flops = cases.model_flops_per_token(case(job)) * job.step_tokens
+    peaks = job.gpus * job.at.peak_flops_per_s
+    asked_s = np.maximum(cost.step_s[1], run_flops / (peaks * job.most_mfu))
+    changed_s = np.where(runs, found.step_s, NO_CEILING)[1:]
+    alone_s, both_s = changed_s[:-1], changed_s[-1]
+    limit_s = cost.step_s[0] * (1.0 - planner.A_TIE)
+    is_one, nobody = np.min(alone_s) < limit_s, float(len(CHANGES))
+    blamed = ops.where(is_one, np.argmin(alone_s), ops.where(both_s < limit_s, nobody - 1.0, nobody))
+    values = np.stack([getattr(planners, name) for name in Choice._fields])
     return Paper(
         legal,
-        np.argmax(broken),
+        ops.where(can_be_built[0], float(len(missions.FAULTS)), np.argmax(broken[:, 0])),
         legal & (cost.total_bytes[0] <= job.hbm_bytes),
         Layouts(*(column[:2] for column in three)),
         cost.step_s,
         cost.times_s,
         cost.parts_bytes,
-        cost.step_s[0] / cost.step_s[1],
+        cost.step_s[0] / asked_s,
         np.argmax(slower_s),
         np.max(slower_s),
+        blamed,
+        np.sum(np.where(np.arange(len(values)) == blamed, values, 0.0)),
+        ops.where(is_one, np.min(alone_s), both_s),
         losses,
         ops.where(np.max(losses) < LEAST_SHARE, 0.0, 1.0 + np.argmax(losses)),
-        job.tokens / job.step_tokens * cost.step_s[1] / DAY,
-        flops_per_s / (job.gpus * job.at.peak_flops_per_s),
+        asked_s,
+        job.tokens / job.step_tokens * asked_s / DAY,
+        run_flops / peaks / np.append(cost.step_s[:2], asked_s),
+    )
+
+
+# what is exchanged for the planner's when a step is slow: each choice alone, and last the two axes that most
+# often stand for each other
+CHANGES = (*((name,) for name in Choice._fields), ("tp", "pp"))
+
+
+def is_held_back(found: Paper) -> Truth:
+    """Whether the planner's step is faster than anything that was published, so that less is asked for."""
+    return found.asked_s > found.step_s[1] * (1.0 + 1e-9)
+
+
+def exchanged(choice: Choice, planners: Layouts) -> Choice:
+    """The reader's choice, and the same with each of CHANGES as the planner has it: columns."""
+    return Choice(
+        *(
+            np.stack([getattr(planners if name in some else choice, name) for some in ((), *CHANGES)])
+            for name in Choice._fields
+        )
     )
 
 
 def beyond_the_node(job: Spec, found: Paper) -> Truth:
-    """Whether the traffic of both layouts leaves the node, by layout and ``planner.TERMS``."""
-    return planner.beyond_the_node(missions.case(job), found.layouts)
+    """Whether the traffic of both layouts leaves the node, by layout and ``cases.TERMS``."""
+    return cases.beyond_the_node(case(job), found.layouts)
 
 
-def losses_of(job: Spec, a: Layouts, cost: planner.Costs) -> Real:
+def losses_of(job: Spec, a: Layouts, cost: cases.Costs) -> Real:
     """The share of the planner's step that each of RESOURCES[1:] costs. The HBM's cost is recomputation for
     lack of memory, and the optimizer's reads and writes; traffic counts as the network's if a group spans
     several nodes."""
-    term = {name: cost.times_s[1][i] for i, name in enumerate(planner.TERMS)}
+    term = {name: cost.times_s[1][i] for i, name in enumerate(cases.TERMS)}
     again_s = ops.where(a.recompute == FULL, cost.times_s[1][0] - cost.times_s[2][0], 0.0)
-    leaves = planner.beyond_the_node(missions.case(job), a)
-    sent_s = sum(term[name] for name in planner.SENT)
+    leaves = cases.beyond_the_node(case(job), a)
+    sent_s = sum(term[name] for name in cases.SENT)
     network_s = np.sum(ops.where(leaves, cost.times_s[1], 0.0))
     link_s = sent_s - network_s
     return (
@@ -374,7 +476,7 @@ def losses_of(job: Spec, a: Layouts, cost: planner.Costs) -> Real:
 PARTS = ("it can be built", "it fits", "pace", "memory", "what binds", "days")
 MOST = (2.0, 3.0, 10.0, 5.0, 5.0, 5.0)
 FULL_MARKS = sum(MOST)
-PACE = 1.07  # factor over the planner's step that costs one point
+PACE = 1.07  # factor over the step that is asked for that costs one point
 TOLERANCE = 0.10  # error of an estimate that costs one point
 SECOND = 3.0  # points for a resource that costs at least NEAR as much as the one that binds
 NEAR = 0.5
@@ -395,7 +497,8 @@ def points(found: Paper, said_bytes: Real, said_binding: Real, said_days: Real) 
 
 
 def pace_points(ratio: Real) -> Real:
-    """One point less for each factor of PACE over the planner's step: none is left at twice its time."""
+    """One point less for each factor of PACE over the step that is asked for: none is left at twice its
+    time."""
     return np.maximum(0.0, MOST[2] - np.floor(np.log(np.maximum(ratio, 1.0)) / math.log(PACE) + 1e-9))
 
 
@@ -420,7 +523,7 @@ def used_bytes(found: Paper) -> Real:
 
 
 def shares(found: Paper) -> np.ndarray:
-    """The shares of ``planner.TERMS`` in a step with the reader's layout."""
+    """The shares of ``cases.TERMS`` in a step with the reader's layout."""
     return np.asarray(found.times_s[0]) / found.step_s[0]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from engine import catalog
+from engine.catalog import files
 from engine.catalog.hardware import Gpu
 from engine.launch.frameworks import NAMES
 from engine.launch.verdict import FITS, GIB, TOO_LARGE, check_launch
@@ -22,11 +22,11 @@ OWN = {"h100-96": {"hbm_bytes": 102e9, "hbm_bytes_per_s": 2.4e12}}
 @lru_cache(1)
 def cases() -> dict[str, dict[str, Any]]:
     """Every case, by name."""
-    return tomllib.loads(PLACE.read_text(encoding="utf-8"))
+    return files.read(PLACE)
 
 
 def request(name: str) -> dict[str, Any]:
-    """A case as ``engine.launch.paged.answer`` takes it."""
+    """A case as ``engine.launch.fit_page.answer`` takes it."""
     case = cases()[name]
     return {
         "files": [list(pair) for pair in case["texts"].items()],

@@ -22,17 +22,17 @@ from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.mechanism import memory
 from engine.mechanism.cost import gpu_hours
-from engine.step import planner
+from engine.step import cases, planner
+from engine.step.cases import Case, Layouts
 from engine.step.layout import Machine, machine
 from engine.step.legality import RULES, Facts
 from engine.step.own import as_model
-from engine.step.planner import Case, Layouts
 
 if TYPE_CHECKING:
     from engine.course.examination import Spec
 
 NO_CEILING = 1e18
-PLAIN_SCHEDULE = float(planner.SCHEDULE_KEYS.index("1f1b"))
+PLAIN_SCHEDULE = float(cases.SCHEDULE_KEYS.index("1f1b"))
 
 # Why a layout cannot be built, in the order in which this is checked
 FAULTS = tuple(rule.words for rule in RULES)
@@ -111,8 +111,8 @@ class Verdict(NamedTuple):
 
     fault: Real  # index into FAULTS, −1 for none
     step_s: Real
-    times_s: Real  # by planner.TERMS
-    parts_bytes: Real  # by planner.PARTS
+    times_s: Real  # by cases.TERMS
+    parts_bytes: Real  # by cases.PARTS
     mfu: Real
     days: Real
     dollars: Real
@@ -185,7 +185,7 @@ def faults(mission: Mission | Spec, a: Layouts) -> Truth:
         a.expert_tp,
         a.micro_batch,
         a.chunks,
-        planner.axes(case(mission), a).plan,
+        cases.axes(case(mission), a).plan,
     )
     return np.stack([rule.broken(found) for rule in RULES])
 
@@ -202,10 +202,10 @@ def judge(mission: Mission, layout: Layouts) -> Verdict:
     )
     a = axes._replace(dp=data_ranks(mission, axes.tp, axes.pp, axes.cp))
     job = case(mission)
-    cost = planner.terms(job, a)
-    parts = np.stack([planner.framework_bytes() + 0.0 * cost.step_s, *planner.memory_bytes(job, a)])
+    cost = cases.terms(job, a)
+    parts = np.stack([cases.framework_bytes() + 0.0 * cost.step_s, *cases.memory_bytes(job, a)])
     tokens_per_s = mission.batch * mission.seq / cost.step_s
-    model_flops = planner.model_flops_per_token(job)
+    model_flops = cases.model_flops_per_token(job)
     mfu = model_flops * tokens_per_s / (mission.gpus * mission.peak_flops_per_s)
     run_s = mission.tokens / tokens_per_s
     dollars = gpu_hours(mission.gpus, run_s) * mission.price
@@ -216,7 +216,7 @@ def judge(mission: Mission, layout: Layouts) -> Verdict:
     return Verdict(
         np.where(legal, -1.0, np.argmax(broken)),
         cost.step_s,
-        np.stack([getattr(cost, name) + 0.0 * cost.step_s for name in planner.TERMS]),
+        np.stack([getattr(cost, name) + 0.0 * cost.step_s for name in cases.TERMS]),
         parts,
         mfu,
         run_s / DAY,
@@ -264,25 +264,13 @@ def by_hand(
 ) -> Verdict:
     """The verdict on a layout of a mission, in plain numbers."""
     with check.trusted():
-        index = planner.SCHEDULE_NAMES.index(schedule)
+        index = cases.SCHEDULE_NAMES.index(schedule)
         return judge(
             missions()[key],
             Layouts(
                 *map(
                     float,
-                    (
-                        tp,
-                        pp,
-                        cp,
-                        ep,
-                        expert_tp,
-                        1,
-                        zero,
-                        micro_batch,
-                        recompute,
-                        index,
-                        planner.CHUNKS[index],
-                    ),
+                    (tp, pp, cp, ep, expert_tp, 1, zero, micro_batch, recompute, index, cases.CHUNKS[index]),
                 )
             ),
         )

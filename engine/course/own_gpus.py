@@ -52,8 +52,8 @@ class Timed(NamedTuple):
 
 
 def _of(subject: str) -> Iterator[tuple[Gpu, dict]]:
-    for device, found in measurements.of(subject).items():
-        yield catalog.gpu(measurements.CHIPS[device]), found
+    for key, found in measurements.on_known(subject):
+        yield catalog.gpu(key), found
 
 
 # -- single operations, at full clocks -----------------------------------------------------------------------

@@ -194,6 +194,17 @@ def scaling(case: dict) -> dict:
     return {"share": few / many}
 
 
+def pooled(case: dict) -> dict:
+    """Tokens written a second and GPU by two pools whose experts are spread, if each works as fast as it can
+    and has as many GPUs as its share of a day's tokens takes."""
+    each = [
+        validation.spread({**case, "wide": case[pool]})["tokens_per_s_per_gpu"]
+        for pool in ("reads", "writes")
+    ]
+    gpus_s = case["fresh_tokens"] / each[0] + case["written_tokens"] / each[1]
+    return {"tokens_per_s_per_gpu": case["written_tokens"] / gpus_s}
+
+
 KINDS = {
     "product": product,
     "exchange": exchange,
@@ -202,6 +213,7 @@ KINDS = {
     "frontier": frontier,
     "closed_loop": closed_loop,
     "scaling": scaling,
+    "pooled": pooled,
 }
 
 
@@ -295,6 +307,15 @@ class _Conditions(TypedDict, total=False):
     chunks: float
 
 
+class _Pool(TypedDict):
+    """GPUs that share experts: each takes so many tokens a step, of prompts or with caches so long."""
+
+    gpus: int
+    prompts: bool
+    tokens: int
+    length: int
+
+
 class _Entry(TypedDict):
     """A point as written in a file."""
 
@@ -343,6 +364,10 @@ class _Entry(TypedDict):
     matrices: NotRequired[int]
     kv_share: NotRequired[float]
     share: NotRequired[float]
+    reads: NotRequired[_Pool]
+    writes: NotRequired[_Pool]
+    fresh_tokens: NotRequired[float]
+    written_tokens: NotRequired[float]
 
 
 @lru_cache(1)

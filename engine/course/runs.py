@@ -2,7 +2,7 @@
 
 ``python -m engine.course.runs FOLDER`` (part of ``make calibrate``) reads training_runs.csv and
 collectives.csv, computes the engine's prediction for each row whose settings are known, adds the published
-cases of this repository, and writes ``calibration/runs.toml``: the bands, the errors by axis, and the ranges
+cases of this repository, and writes ``calibration/bands.toml``: the bands, the errors by axis, and the ranges
 covered. No row is kept.
 """
 
@@ -28,7 +28,8 @@ from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.course import validation
+from engine.course import served_runs, validation
+from engine.course.served_runs import Served
 from engine.mechanism import interconnect, memory
 from engine.step import layout
 from engine.step.layout import Estimate, Job, Layout
@@ -80,6 +81,7 @@ class Found:
     """All runs that the engine has a prediction for, and the reasons why it has none for the others."""
 
     runs: list[Run] = field(default_factory=list)
+    served: list[Served] = field(default_factory=list)
     refused: Counter = field(default_factory=Counter)
 
 
@@ -245,7 +247,9 @@ def of_cases(found: Found) -> None:
     """Add the published cases of this repository that timed a step, a collective or a served model, or that
     read a GPU's memory."""
     for case in validation.load():
-        for row in validation.rows_of(case) if case["kind"] in ("step", "serving", "collective") else ():
+        for row in (
+            validation.rows_of(case) if case["kind"] in ("step", "serving", "wide", "collective") else ()
+        ):
             if isinstance(row.measured, bool) or not row.predicted:
                 continue
             ratio = row.measured / row.predicted
@@ -263,6 +267,8 @@ def of_cases(found: Found) -> None:
                         row.fitted,
                     )
                 )
+            elif case["kind"] == "wide":
+                found.runs.append(_spread(case, row.group, ratio, row.fitted))
             elif case["kind"] == "serving":
                 what = "throughput" if "tokens_per_s" in row.quantity else "latency"
                 axes = {name: str(case["serving"][name]) for name in ("tp", "batch")}
@@ -278,6 +284,14 @@ def of_cases(found: Found) -> None:
                 mfu = said.mfu() / ratio if what == "step" else 0.0
                 timed = said if what == "step" else None
                 found.runs.append(Run(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
+
+
+def _spread(case: dict, family: str, ratio: float, fitted: bool) -> Run:
+    """A server whose experts are spread over many GPUs: each has a batch of its own."""
+    batch = 0 if case["wide"]["prompts"] else case["wide"]["tokens"]
+    axes = {"tp": "1", "batch": str(batch), "experts": "yes"}
+    axes["generation"] = bands.generation(case["gpu"])
+    return Run("throughput", "all", family, axes, ratio, fitted)
 
 
 def _collective(
@@ -320,7 +334,7 @@ def _quantiles(ratio: np.ndarray) -> list[float]:
 
 
 def judged(found: Found) -> dict:
-    """The contents of runs.toml."""
+    """The contents of bands.toml."""
     fair = [run for run in found.runs if not run.fitted]
     steps = [run for run in fair if run.what == "step"]
     kinds = _grouped(steps, lambda run: run.kind)
@@ -339,6 +353,7 @@ def judged(found: Found) -> dict:
         },
         "seen": {kind: _seen(runs) for kind, runs in kinds.items()}
         | {"serving": _seen_serving([run for run in fair if run.what in ("latency", "throughput")])},
+        "served": served_runs.summaries(found.served, summary),
         "refused": {"runs": dict(sorted(found.refused.items()))},
     }
 
@@ -525,6 +540,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if (options.folder / served_runs.TABLE).is_file():
+        found.served, refused = served_runs.read(options.folder)
+        print(f"{sum(refused.values())} servers have no prediction: {'; '.join(refused)}.")
     of_cases(found)
     said = judged(found)
     options.into.write_text(toml(said, HEAD), encoding="utf-8")

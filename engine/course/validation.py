@@ -20,9 +20,9 @@ from engine.calibration.attention import fused_s
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.course import report
-from engine.mechanism import compute, flops, interconnect, matmul, memory, reliability
+from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, reliability
 from engine.one_gpu import capture
-from engine.serving import inference
+from engine.serving import inference, wide
 from engine.step import layout
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ def _model(fields: str) -> Model:
 
 
 def model_of(case: dict) -> Model:
-    """The case's model, described in the case itself."""
+    """The case's model: the catalogue's, or described in the case itself."""
+    if "catalog_model" in case:
+        return catalog.model(case["catalog_model"])
     return _model(json.dumps(case["model"]))
 
 
@@ -140,6 +142,23 @@ def serving(case: dict, calibration: Calibration = DEFAULT) -> dict:
         asked["batch"] = min(SATURATED_BATCH, room)
     said = inference.infer(model_of(case), at, inference.Serving(**asked))
     return {name: getattr(said, name) for name in SERVED}
+
+
+def spread(case: dict, calibration: Calibration = DEFAULT) -> dict:
+    """Tokens a second and GPU where experts are spread over many; ``tokens`` and their ``length`` are those
+    of one GPU's step."""
+    at = layout.machine(catalog.gpu(case["gpu"]), case["precision"], calibration=calibration)
+    asked = case["wide"]
+    step_s = (wide.prefill_s if asked["prompts"] else wide.decode_s)(
+        model_of(case),
+        at,
+        1,
+        asked["gpus"],
+        asked["tokens"],
+        asked["length"],
+        imbalance=asked.get("imbalance", experts.IMBALANCE),
+    )
+    return {"tokens_per_s_per_gpu": asked["tokens"] / float(step_s)}
 
 
 def attention(case: dict, calibration: Calibration = DEFAULT) -> dict:
@@ -205,8 +224,7 @@ def parameters(case: dict, calibration: Calibration = DEFAULT) -> dict:
 
 def token_flops(case: dict, calibration: Calibration = DEFAULT) -> dict:
     """FLOPs of one token."""
-    model = catalog.model(case["catalog_model"]) if "catalog_model" in case else model_of(case)
-    return {"flops": float(flops.training_flops_per_token(model, case["seq"], case["causal"]))}
+    return {"flops": float(flops.training_flops_per_token(model_of(case), case["seq"], case["causal"]))}
 
 
 def run_flops(case: dict, calibration: Calibration = DEFAULT) -> dict:
@@ -236,6 +254,7 @@ KINDS = {
     "step": training_step,
     "collective": collective,
     "serving": serving,
+    "wide": spread,
     "attention": attention,
     "stream": stream,
     "token": token,

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 from engine.base import check
 from engine.base.program import full, program, zeros
 from engine.mechanism import pipeline
-from engine.mechanism.pipeline import KEPT_FOR_WEIGHTS
+from engine.mechanism.pipeline import KEPT_FOR_WEIGHTS, TURNS
 from engine.mechanism.pipeline_orders import (
     BACKWARD,
     BESIDE,
     DUALPIPE,
+    DUALPIPE_V,
     FORWARD,
     INPUT,
     INTERLEAVED,
     WEIGHT,
+    ZB_V,
     batch_of,
     is_own,
     kind_of,
@@ -110,9 +112,13 @@ def run(
     """
     schedule, stages, batches = int(schedule), int(stages), int(micro_batches)
     chunks = int(chunks) if schedule == INTERLEAVED else 1
+    if schedule == ZB_V or schedule == DUALPIPE_V:  # noqa: SIM109 (programs know no tuple)
+        chunks = TURNS
     if schedule == DUALPIPE:
         stages = even(stages)
         batches = max(2 * stages, even(batches))
+    if schedule == DUALPIPE_V:
+        batches = max(2 * stages, batches)
     work, begins = [], [0]
     stuck = [[], [], [], [], []]
     for stage in range(stages):

@@ -4,7 +4,7 @@ A launch script, a configuration file or several of them are read as they are; n
 sent anywhere. The work is in four steps, each with a module or a few:
 
 1.  ``texts`` takes what was pasted apart into sources and refuses what is no text. In which of four notations
-    each is written is seen from its lines, and ``shell``, ``toml``, ``braces`` (JSON) and ``yaml`` turn it
+    each is written is seen from its lines, and ``shell``, ``toml``, ``json`` and ``yaml`` turn it
     into a flat list of entries: key, value as text, file, line, place in the text.
 2.  ``frameworks`` says whose entries these are, and one module a framework (``megatron``, ``torchtitan``,
     ``hugging_face``, ``servers``, …) has a table from its keys to ours, with its defaults and its errors.

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from engine.catalog.models import Model
 from engine.launch import (
-    braces,
     bridge,
     hugging_face,
+    json,
     known_models,
     megatron,
     servers,
@@ -102,7 +102,7 @@ class Gathered:
         if notation == SHELL:
             self.script(source, depth)
             return
-        read = {JSON: braces.read, TOML: toml.read, YAML: yaml.read, PYTHON: toml.read}[notation]
+        read = {JSON: json.read, TOML: toml.read, YAML: yaml.read, PYTHON: toml.read}[notation]
         entries, faults = read(source)
         if notation == PYTHON:
             entries = [

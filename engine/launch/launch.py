@@ -24,6 +24,7 @@ class Server:
     weight_precision: str | None
     kv_precision: str
     chunk: int | None = None  # tokens of a step at most, where the texts say
+    dp: int = 1  # groups of ``tp`` GPUs that share the experts and have requests of their own
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 from engine.launch import bridge
 from engine.launch.launch import Launch
 from engine.mechanism.memory import capacity_bytes, recompute_of
+from engine.mechanism.pipeline import SCHEDULES
 from engine.step import export, search
 from engine.step.constraints import Constraints
-from engine.step.export import TORCH_SCHEDULES
 from engine.step.layout import Estimate, Layout, Machine, estimate, recipe_of
 
 MOST_LAYOUTS = 4_000_000  # more are not looked through for a report
@@ -55,7 +55,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> export.Run:
     if job is None:
         raise ValueError("a server has no layout to export")
     code, modules = recompute_of(a.recompute)
-    schedules = tuple(TORCH_SCHEDULES)
+    schedules = tuple(SCHEDULES)
     return export.Run(
         launch.model,
         a.tp,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from engine.catalog.models import Model
 from engine.launch.known_models import named, stored_precision
 from engine.launch.launch import Server
-from engine.launch.settings import FLAG, NUMBER, TEXT, Draft, Field
+from engine.launch.settings import FLAG, NUMBER, TEXT, Draft, Field, Ignored
 from engine.mechanism import memory
 
 VLLM = {
@@ -35,6 +35,9 @@ VLLM = {
     "kv-cache-dtype": Field("kv", TEXT),
     "dtype": Field("dtype", TEXT),
     "enable-expert-parallel": Field("expert_parallel", FLAG),
+    "all2all-backend": Field("exchange", TEXT),
+    "enable-dbo": Field("halves", FLAG),
+    "enable-eplb": Field("balanced", FLAG),
     "trust-remote-code": Field("trusted", FLAG),
     "enforce-eager": Field("eager", FLAG),
     "enable-prefix-caching": Field("prefixes", FLAG),
@@ -64,6 +67,13 @@ SGLANG = {
     "dtype": Field("dtype", TEXT),
     "trust-remote-code": Field("trusted", FLAG),
     "enable-dp-attention": Field("dp_attention", FLAG),
+    "enable-dp-lm-head": Field("dp_head", FLAG),
+    "ep-size": Field("ep"),
+    "expert-parallel-size": Field("ep"),
+    "ep": Field("ep"),
+    "moe-a2a-backend": Field("exchange", TEXT),
+    "deepep-mode": Field("exchange_mode", TEXT),
+    "enable-two-batch-overlap": Field("halves", FLAG),
     "disable-cuda-graph": Field("eager", FLAG),
     "enable-torch-compile": Field("compiled", FLAG),
 }
@@ -73,6 +83,8 @@ TRTLLM = {
     "tensor-parallel-size": Field("tp"),
     "pp-size": Field("pp"),
     "pipeline-parallel-size": Field("pp"),
+    "ep-size": Field("ep"),
+    "moe-expert-parallel-size": Field("ep"),
     "kv-cache-free-gpu-memory-fraction": Field("share", NUMBER),
     "free-gpu-memory-fraction": Field("share", NUMBER),
     "max-seq-len": Field("longest", TEXT),
@@ -91,7 +103,6 @@ UNMODELLED = {
     "enable-lora": "adapters are not modelled",
     "lora-paths": "adapters are not modelled",
     "num-gpu-blocks-override": "a cache of a given number of blocks is not modelled",
-    "enable-dp-attention": "data-parallel attention with wide experts is not modelled",
 }
 
 
@@ -211,8 +222,9 @@ def serving(d: Draft, shape: Model, program: Program) -> tuple[Server, str, int]
     precision = "fp32" if kind in ("float32", "float") else "fp16" if kind in ("half", "float16") else "bf16"
     if stored == "fp8":
         precision = "fp8"
-    for name in ("expert_parallel", "eager"):
+    for name in ("eager", "exchange", "exchange_mode", "halves", "balanced", "dp_head", "ep"):
         d.given(name)
+    tp, dp, replicas = _spread(d, shape, tp, replicas, program)
     if shape.heads % tp:
         d.refuse(
             f"ValueError: Total number of attention heads ({shape.heads}) must be divisible by tensor "
@@ -220,7 +232,32 @@ def serving(d: Draft, shape: Model, program: Program) -> tuple[Server, str, int]
             "tp",
         )
     kv = "fp8" if "fp8" in kept else "fp32" if precision == "fp32" else "bf16"
-    server = Server(
-        tp, pp, replicas, share, program.of_rest, longest, requests, stored, kv, d.given("chunk") or None
-    )
-    return server, precision, tp * pp * replicas
+    chunk = d.given("chunk") or None
+    if program.name == "SGLang" and dp > 1:  # its limits are those of all groups together
+        requests, chunk = max(1, requests // dp), chunk and chunk // dp
+    server = Server(tp, pp, replicas, share, program.of_rest, longest, requests, stored, kv, chunk, dp)
+    return server, precision, tp * pp * dp * replicas
+
+
+def _spread(d: Draft, shape: Model, tp: int, replicas: int, program: Program) -> tuple[int, int, int]:
+    """Tensor ranks, groups of them that share the experts, and replicas. vLLM's data-parallel ranks share
+    experts where that is asked; with SGLang's data-parallel attention all tensor ranks do, and attention
+    divides them into groups."""
+    vllm, sglang = d.given("expert_parallel"), d.given("dp_attention")
+    if not shape.experts:
+        if sglang:
+            entry = d.settings["dp_attention"].entry
+            d.unmodelled.append(
+                Ignored(*entry[:4], "data-parallel attention of a dense model is not modelled")
+            )
+        return tp, 1, replicas
+    if vllm and replicas > 1:
+        return tp, replicas, 1
+    if sglang and replicas > 1:
+        if tp % replicas:
+            d.refuse(
+                f"AssertionError: tp_size ({tp}) must be divisible by dp_size ({replicas})", "dp_attention"
+            )
+            return tp, 1, 1
+        return tp // replicas, replicas, 1
+    return tp, 1, replicas

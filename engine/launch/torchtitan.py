@@ -65,6 +65,10 @@ FIELDS["training.tensor_parallel_degree"] = FIELDS["parallelism.tensor_parallel_
 UNMODELLED = {"training.enable_cpu_offload": "parameters offloaded to the host are not modelled"}
 MODELS = {(name, flavor.lower()): key for key, (name, flavor) in TITAN_MODELS.items()}
 SCHEDULES = {name.lower(): key for key, name in TORCH_SCHEDULES.items()}
+ZERO_BUBBLE = "InterleavedZeroBubble"  # interleaved 1F1B with the backward split, which is not modelled
+BREADTH_FIRST = "LoopedBFS"  # GPipe in chunks
+KNOWN = [*TORCH_SCHEDULES.values(), ZERO_BUBBLE, BREADTH_FIRST]
+FOLDED = ("zb-v", "dualpipe-v")
 LOOPED = ("interleaved1f1b", "interleavedzerobubble", "zbvzerobubble", "dualpipev", "loopedbfs")
 TWO = 2  # stages on each rank of a looped schedule, unless the layers of a stage are given
 
@@ -179,12 +183,16 @@ def pipelined(d: Draft, shape: Model, pp: int) -> tuple[str, int]:
         return "1f1b", 1
     written = d.get("schedule", "1F1B")
     key = SCHEDULES.get(written.lower())
-    if key is None:
-        d.refuse(
-            f"ValueError: Unknown schedule {written[:40]}. The valid options are "
-            f"{list(TORCH_SCHEDULES.values())}",
-            "schedule",
+    if written.lower() == ZERO_BUBBLE.lower():
+        d.assume(
+            "schedule", "interleaved 1F1B", f"{ZERO_BUBBLE} splits the backward, and idles a little less"
         )
+        key = "interleaved"
+    if written.lower() == BREADTH_FIRST.lower():
+        d.assume("schedule", "GPipe", f"{BREADTH_FIRST} holds as much, and idles less for its chunks")
+        key = "gpipe"
+    if key is None:
+        d.refuse(f"ValueError: Unknown schedule {written[:40]}. The valid options are {KNOWN}", "schedule")
         key = "1f1b"
     looped, each = written.lower() in LOOPED, d.given("layers_per_stage")
     per_rank = TWO if looped else 1
@@ -208,7 +216,12 @@ def pipelined(d: Draft, shape: Model, pp: int) -> tuple[str, int]:
             "layers_per_stage",
         )
         return "1f1b", 1
-    return key, per_rank if key == "interleaved" else 1
+    if key in FOLDED and per_rank != TWO:
+        d.refuse(
+            f"ValueError: ZBV requires exactly 2 stages per rank, but got {per_rank}.", "layers_per_stage"
+        )
+        return "1f1b", 1
+    return key, per_rank if key in ("interleaved", *FOLDED) else 1
 
 
 def checkpointed(d: Draft, shape: Model, pp: int) -> tuple[str, int]:

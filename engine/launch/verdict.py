@@ -15,7 +15,7 @@ from engine.launch.settings import Assumed, Ignored, Refused, Setting
 from engine.launch.texts import Fault, Texts
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
-from engine.serving import inference
+from engine.serving import inference, wide
 from engine.serving.inference import Served, Serving
 from engine.step import layout as layouts
 from engine.step import own
@@ -327,7 +327,7 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
     prompt = min(PROMPT, max(1, s.longest // 2))
     output = max(1, min(OUTPUT, s.longest - prompt))
     batch = min(s.requests, room.tokens // (prompt + output))
-    if batch < 1 or s.pp > 1:
+    if batch < 1 or s.pp > 1 or s.dp > 1:
         return report
     answer = inference.infer(
         launch.model, at, Serving(s.tp, batch, prompt, output, s.kv_precision, weight_precision=stored)
@@ -337,11 +337,16 @@ def served(launch: Launch, gpu: Machine | Gpu | str | None, report: Report) -> R
 
 def room_of(launch: Launch, at: Machine, stored: str | None) -> Room:
     """What a server's GPU holds: its part of the weights, the framework's own, and the cache in what is left
-    of its share. A pipeline's stages share both evenly."""
+    of its share. A pipeline's stages share both evenly; groups that share experts have caches of their
+    own."""
     s = launch.server
     assert s is not None
     size = shape(launch.model)
-    weights = inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
+    weights = (
+        wide.weight_bytes_per_gpu(launch.model, at, s.tp, s.dp, stored)
+        if s.dp > 1
+        else inference.weight_bytes_per_gpu(launch.model, at, s.tp, stored) / s.pp
+    )
     capacity = memory.capacity_bytes(at.gpu)
     rest = capacity - weights - memory.FRAMEWORK_BYTES
     cache = s.share * rest if s.of_rest else s.share * capacity - weights - memory.FRAMEWORK_BYTES

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TOKEN_BYTES = 2.0  # per value of a hidden state on the wire
 FP8_BYTES = 1.0 + 4.0 / 128.0  # with a scale of 4 bytes for each 128 values (DeepEP)
+IMBALANCE = 1.1  # the fullest rank's load over the mean, where nothing is known of the router
 MOST_CHOICES = 64  # per token; the length of the longest product below
 
 

@@ -16,6 +16,7 @@ from engine.calibration import launch_costs
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
+    from engine.catalog.models import Model
 
 REGISTERS_A_THREAD = 255.0  # CUDA C++ Programming Guide, technical specifications per compute capability
 OTHER_REGISTERS = 31.0  # addresses, counters and constants of an elementwise kernel: an assumption
@@ -52,6 +53,48 @@ class Fusion(NamedTuple):
     def longest_s(self) -> Real:
         """The longer of the two: spills can make the fused one slower."""
         return ops.maximum(self.apart_s, self.fused_s)
+
+
+class Between(NamedTuple):
+    """What lies between the products of a layer, in one place of it: the values that it works on, and the
+    bytes that each of them costs in PyTorch's own kernels and in one."""
+
+    name: str
+    values: float
+    apart_bytes_a_value: float
+    fused_bytes_a_value: float
+
+    @property
+    def apart_bytes(self) -> float:
+        return self.values * self.apart_bytes_a_value
+
+    @property
+    def fused_bytes(self) -> float:
+        return self.values * self.fused_bytes_a_value
+
+
+def between_products(model: Model, tokens: float) -> tuple[Between, ...]:
+    """The kernels of a Llama layer's forward pass that are neither products nor attention, in bf16.
+
+    Bytes a value, apart: a residual sum reads two and writes one (6); RMSNorm goes to fp32 and back, kernel
+    by kernel (36: the cast 6, the square 8, the mean 4, the product with its inverse root 8, the cast 6, the
+    weight 4); SiLU and the product with the gate 4 and 6; rotary embedding is a negation, a concatenation,
+    two products and a sum, ten passes (20). Fused, each reads what others wrote and writes what others read:
+    the sum with its norm two and two, SiLU and gate two and one, rotary one and one. Leaves out the rows'
+    statistics, the norms' weights and the tables of angles."""
+    check.whole(tokens=tokens)
+    rows = (model.heads + model.kv_heads) * model.head_dim
+    return (
+        Between("two residual sums and RMSNorms", 2 * tokens * model.hidden, 6.0 + 36.0, 8.0),
+        Between("SiLU and gate", tokens * model.ffn, 4.0 + 6.0, 6.0),
+        Between("rotary, queries and keys", tokens * rows, 20.0, 4.0),
+    )
+
+
+def between_products_bytes(model: Model, tokens: float) -> tuple[float, float]:
+    """The bytes of all of them in one layer: kernel by kernel, and fused."""
+    found = between_products(model, tokens)
+    return sum(each.apart_bytes for each in found), sum(each.fused_bytes for each in found)
 
 
 def chain_bytes(elements: Real, operations: Real, reads: Real = 1.0, value_bytes: Real = 2.0) -> Real:

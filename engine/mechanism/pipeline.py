@@ -19,9 +19,9 @@ from engine.mechanism import pipeline_orders as orders
 class Schedule:
     """A schedule as coefficients, so that many of them can be evaluated at once.
 
-    bubble = max(0, stages_share·p − 1) / v · max(0, F + backwards·B − weight_gradients·W)
-    in flight on stage i: see ``in_flight``, which reads flight_ahead, flight_stages, flight_more and
-    weights_late
+    bubble = max(0, stages_share·p − 1) / v · max(0, forwards·F + backwards·B − weight_gradients·W)
+    in flight on stage i: see ``in_flight``, which reads flight_ahead, flight_group, flight_stages,
+    flight_more and weights_late
     """
 
     key: str
@@ -31,17 +31,21 @@ class Schedule:
     flight_ahead: float  # micro-batches (of a chunk) that a stage runs ahead, per stage after it
     flight_more: float = 0.0
     flight_stages: float = 0.0  # … and per stage of the pipeline, wherever the stage is
+    flight_group: float = 1.0  # 1.0 where each chunk but the last holds a group of micro-batches
     weights_late: float = 0.0  # weight gradients postponed, per stage before
     stages_share: float = 1.0
+    forwards: float = 1.0
     backwards: float = 1.0
     weight_copies: float = 1.0
     least_per_stage: float = 0.0  # the formulas hold from least_per_stage·p + least_more micro-batches on
     least_more: float = 0.0  # (at least one)
     hides_experts: float = 0.0  # 1.0 where the opposite direction's arithmetic overlaps the AllToAll
     interleaved: bool = False
+    folded: float = 0.0  # 1.0 where the line goes down the stages and up again: two chunks on each, a V
     source: str = ""
 
 
+TURNS = 2  # chunks on each stage of a V
 KEPT_FOR_WEIGHTS = 32 / 34  # M_W over M_B of arXiv:2401.10241 Table 1, without attention's scores
 ALL_OF_THEM = 1e12  # GPipe holds every micro-batch of the step
 
@@ -103,6 +107,35 @@ SCHEDULES = {
             hides_experts=1.0,
             source="DualPipe README",
         ),
+        Schedule(
+            "zb-v",
+            "ZB-V",
+            orders.ZB_V,
+            4.0,
+            0.0,
+            flight_more=-0.5,
+            flight_stages=1.0,
+            flight_group=0.0,
+            forwards=0.0,
+            backwards=2.0,
+            least_per_stage=2.0,
+            least_more=-1.0,
+            folded=1.0,
+            source="arXiv:2401.10241 section 6; torch.distributed.pipelining, ScheduleZBVZeroBubble",
+        ),
+        Schedule(
+            "dualpipe-v",
+            "DualPipeV",
+            orders.DUALPIPE_V,
+            3.0,
+            0.0,
+            flight_stages=1.0,
+            flight_group=0.0,
+            backwards=2.0,
+            least_per_stage=2.0,
+            folded=1.0,  # PyTorch runs its pairs one after the other, so that AllToAlls are hidden by none
+            source="DualPipe README; torch.distributed.pipelining, ScheduleDualPipeV",
+        ),
     )
 }
 
@@ -113,24 +146,33 @@ def schedule(key: str) -> Schedule:
     return SCHEDULES[key]
 
 
+def chunks_of(plan: Schedule, chunks: Real) -> Real:
+    """Chunks of layers on a stage: as many as are asked for if the schedule is interleaved, two in a V, else
+    one."""
+    return ops.where(plan.interleaved, chunks * 1.0, ops.where(plan.folded > 0.0, float(TURNS), 1.0))
+
+
 def bubble_s(
     stages: Real, chunks: Real, forward_s: Real, backward_s: Real, weight_gradient_s: Real, plan: Schedule
 ) -> Real:
     """Idle time of a stage in one step. GPipe and 1F1B: (p−1)(F+B); interleaved: divided by its v chunks;
-    ZB-H1: (p−1)(F+B−2W); ZB-H2: (p−1)(F+B−3W); DualPipe: (p/2−1)(F&B+B−3W), all never below zero.
+    ZB-H1: (p−1)(F+B−2W); ZB-H2: (p−1)(F+B−3W); DualPipe: (p/2−1)(F&B+B−3W); ZB-V: (p−1)(B−2W); DualPipeV:
+    (p−1)(F&B+B−3W)/2; all never below zero.
 
     These hold with enough micro-batches (see ``least_micro_batches``). Leaves out the time that a stage waits
     for messages (see layout.py) and stages of unequal length. DualPipe's F&B, one forward and one backward
-    run together, is taken as F + B; its formula is exact if a forward takes as long as an input gradient, and
-    the zero-bubble ones if a weight gradient takes no longer than a forward or an input gradient
-    (test_pipeline_schedules.py).
+    run together, is taken as F + B; its formula and DualPipeV's are exact if a forward takes as long as an
+    input gradient, and the zero-bubble ones if a weight gradient takes no longer than a forward or an input
+    gradient; ZB-V's, which is read off the executed schedule, if a forward takes no longer than an input
+    gradient, either (test_pipeline_schedules.py). ZB-V and DualPipeV have two chunks: v is 2.
     """
     if not check.is_trusted():
         check.whole(stages=stages, chunks=chunks)
         check.non_negative(forward_s=forward_s, backward_s=backward_s, weight_gradient_s=weight_gradient_s)
     waiting = ops.maximum(0.0, plan.stages_share * stages - 1.0) / chunks
     return waiting * ops.maximum(
-        0.0, forward_s + plan.backwards * backward_s - plan.weight_gradients * weight_gradient_s
+        0.0,
+        plan.forwards * forward_s + plan.backwards * backward_s - plan.weight_gradients * weight_gradient_s,
     )
 
 
@@ -206,7 +248,8 @@ def in_flight(stages: Real, micro_batches: Real, chunks: Real, plan: Schedule, s
     + (v−1)·g + 1)/v, with g the micro-batches of the first group. Where p divides m, g is p, which gives p·(1
     + (p−1)/(p·v)) on the first stage (Korthikanti et al. section 4.2.3). ZB-H1: p − i, ZB-H2: 2·(p − i) − 1,
     plus i and 2·i micro-batches whose weight gradients are still to come, each counting KEPT_FOR_WEIGHTS of a
-    whole one. DualPipe: p + 1 on every stage, both directions together.
+    whole one. DualPipe: p + 1 on every stage, both directions together. ZB-V: p, DualPipeV: p + 1/2, each on
+    every stage.
 
     Equal to what the executed schedules hold (test_pipeline_schedules.py). Leaves out that chunks may differ
     by a layer.
@@ -219,7 +262,7 @@ def in_flight(stages: Real, micro_batches: Real, chunks: Real, plan: Schedule, s
     group = ops.ceil(micro_batches / ops.maximum(1.0, ops.floor(micro_batches / stages)))
     whole = ops.minimum(
         micro_batches,
-        (plan.flight_ahead * behind + (chunks - 1.0) * group + 1.0) / chunks
+        (plan.flight_ahead * behind + plan.flight_group * (chunks - 1.0) * group + 1.0) / chunks
         + (plan.flight_stages * stages + plan.flight_more),
     )
     if ops.is_zero(stage):  # nothing comes before it that could put weight gradients off
@@ -241,8 +284,8 @@ def first_stage_bytes(
 
 def least_micro_batches(stages: Real, plan: Schedule) -> Real:
     """The number of micro-batches from which a schedule's bubble and memory follow the formulas; with fewer,
-    there is too little work to fill the waiting time. ZB-H2 needs 2p − 1 to warm up, DualPipe two per
-    stage."""
+    there is too little work to fill the waiting time. ZB-H2 and ZB-V need 2p − 1 to warm up, DualPipe and
+    DualPipeV two per stage."""
     if not check.is_trusted():
         check.whole(stages=stages)
     return ops.maximum(1.0, plan.least_per_stage * stages + plan.least_more)
@@ -285,6 +328,12 @@ class StageLayers(NamedTuple):
     full: float
     first: float
     last: float
+
+
+def folded_layers(cut: StageLayers) -> StageLayers:
+    """The same for a V, whose first stage has both ends: ``last`` is that stage here, and all others are
+    full."""
+    return StageLayers(cut.full, cut.full, ops.maximum(1.0, cut.first + cut.last - cut.full))
 
 
 def stage_layers(

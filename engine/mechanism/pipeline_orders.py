@@ -2,8 +2,9 @@
 
 A *block* is one pass of one micro-batch through one chunk of layers. The chunks that a micro-batch passes
 through are its *places*, numbered from 0 at the embedding to the last one at the loss. A stage holds one
-place; with interleaving it holds every p-th of p·v places; in DualPipe, where micro-batches enter from both
-ends, it holds one place for each direction.
+place; with interleaving it holds every p-th of p·v places; in a V, where the line goes down the stages and up
+again, it holds two, s and 2p − 1 − s; in DualPipe, where micro-batches enter from both ends, it holds one
+place for each direction.
 
 A block is encoded as one number, so that an order is a plain list that ``engine.base.program`` can carry into
 the page.
@@ -12,7 +13,7 @@ the page.
 from __future__ import annotations
 
 FORWARD, BACKWARD, INPUT, WEIGHT, BESIDE = (0, 1, 2, 3, 4)  # BESIDE: a forward that overlaps the next block
-GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZB_H2, DUALPIPE = 0, 1, 2, 3, 4, 5
+GPIPE, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZB_H2, DUALPIPE, ZB_V, DUALPIPE_V = 0, 1, 2, 3, 4, 5, 6, 7
 KINDS, PLACES = 8, 64
 
 
@@ -48,6 +49,10 @@ def order(work: list[int], schedule: int, stage: int, stages: int, micro_batches
         one_path(work, stage, micro_batches, stages - stage, stage, True)
     elif schedule == ZB_H2:
         one_path(work, stage, micro_batches, 2 * (stages - stage) - 1, 2 * stage, True)
+    elif schedule == ZB_V:
+        zb_v(work, stage, stages, micro_batches)
+    elif schedule == DUALPIPE_V:
+        two_ways(work, stage, stages, micro_batches, [stage, 2 * stages - 1 - stage], [0, 0])
     else:
         dualpipe(work, stage, stages, micro_batches)
 
@@ -132,16 +137,25 @@ def within(turn: int, first: int, size: int, chunks: int) -> tuple[int, int]:
 
 
 def dualpipe(work: list[int], stage: int, stages: int, micro_batches: int) -> None:
-    """DualPipe (arXiv:2412.19437 section 3.2.1), in the eight steps of its published code
-    (deepseek-ai/DualPipe, dualpipe.py, ``step``). Half of the micro-batches enter at stage 0, the others at
+    """DualPipe (arXiv:2412.19437 section 3.2.1). Half of the micro-batches enter at stage 0, the others at
     stage p − 1. For a stage, direction 0 is the one that enters at the nearer end. p must be even, m even and
     at least 2p.
     """
     half, per_direction = stages // 2, micro_batches // 2
     near = min(stage, stages - 1 - stage)
-    far = half - near - 1
-    place = [near, stages - 1 - near]
     first = [0, per_direction] if stage < half else [per_direction, 0]
+    two_ways(work, near, half, per_direction, [near, stages - 1 - near], first)
+
+
+def two_ways(
+    work: list[int], near: int, half: int, per_direction: int, place: list[int], first: list[int]
+) -> None:
+    """The eight steps of DualPipe's published code (deepseek-ai/DualPipe, dualpipe.py, ``step``), for two
+    lines of ``half`` GPUs that are folded onto each other: two directions in DualPipe. In DualPipeV, its one
+    half, they are the way down the stages and the way up, so that all m micro-batches enter at stage 0; m
+    must be at least 2p.
+    """
+    far = half - near - 1
     forward, backward, weights = [0, 0], [0, 0], []
     for _ in range(2 * far):
         step(work, FORWARD, 0, place, first, forward)
@@ -152,7 +166,7 @@ def dualpipe(work: list[int], stage: int, stages: int, micro_batches: int) -> No
         input_first(work, 1, place, first, backward, weights)
         work.append(weights.pop())
         step(work, FORWARD, 1, place, first, forward)
-    for turn in range(per_direction - stages + near + 1):
+    for turn in range(per_direction - 2 * half + near + 1):
         step(work, FORWARD if turn == 0 and far == 0 else BESIDE, 0, place, first, forward)
         step(work, BACKWARD, 1, place, first, backward)
         step(work, BESIDE, 1, place, first, forward)
@@ -174,6 +188,53 @@ def dualpipe(work: list[int], stage: int, stages: int, micro_batches: int) -> No
         input_first(work, 0, place, first, backward, weights)
     for turn in range(done, len(weights)):
         work.append(weights[turn])
+
+
+def zb_v(work: list[int], stage: int, stages: int, micro_batches: int) -> None:
+    """ZB-V (arXiv:2401.10241 section 6): each stage has a chunk of the way down and one of the way up, so
+    that the last stage turns a micro-batch round without a message. The order is that of
+    torch.distributed.pipelining's ScheduleZBVZeroBubble; a step with fewer than 2p − 1 micro-batches leaves
+    out the others' passes.
+    """
+    place, count = [stage, 2 * stages - 1 - stage], [0, 0, 0, 0, 0, 0]
+    turns = max(2 * stages - 1, micro_batches)
+    for _ in range(2 * (stages - stage) - 1):
+        next_of(work, FORWARD, 0, place, count, micro_batches)
+    for _ in range(stage):
+        next_of(work, FORWARD, 1, place, count, micro_batches)
+        next_of(work, FORWARD, 0, place, count, micro_batches)
+    for _ in range(stages - stage):
+        next_of(work, FORWARD, 1, place, count, micro_batches)
+        next_of(work, INPUT, 1, place, count, micro_batches)
+        next_of(work, WEIGHT, 1, place, count, micro_batches)
+    for _ in range(turns - stages):
+        next_of(work, FORWARD, 0, place, count, micro_batches)
+        next_of(work, INPUT, 0, place, count, micro_batches)
+        next_of(work, WEIGHT, 0, place, count, micro_batches)
+        next_of(work, FORWARD, 1, place, count, micro_batches)
+        next_of(work, INPUT, 1, place, count, micro_batches)
+        next_of(work, WEIGHT, 1, place, count, micro_batches)
+    for _ in range(stage):
+        next_of(work, INPUT, 0, place, count, micro_batches)
+        next_of(work, INPUT, 1, place, count, micro_batches)
+    for _ in range(stages - stage):
+        next_of(work, INPUT, 0, place, count, micro_batches)
+        next_of(work, WEIGHT, 0, place, count, micro_batches)
+    for _ in range(stage):
+        next_of(work, WEIGHT, 1, place, count, micro_batches)
+    for _ in range(stage):
+        next_of(work, WEIGHT, 0, place, count, micro_batches)
+
+
+def next_of(
+    work: list[int], kind: int, chunk: int, place: list[int], count: list[int], micro_batches: int
+) -> None:
+    """Append the next pass of this kind through one of the two chunks, if there is such a micro-batch;
+    ``count`` has one number for each kind and chunk."""
+    at = 2 * (kind if kind == FORWARD else kind - 1) + chunk
+    if count[at] < micro_batches:
+        work.append(block(kind, place[chunk], count[at]))
+    count[at] += 1
 
 
 def step(

@@ -7,7 +7,7 @@ start (they delay every kernel equally), and the CPU work between steps.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from engine.one_gpu import measurements
 # launches that CUDA queues before the next one blocks: observed as "about 1000"
 # (stackoverflow.com/q/53970187)
 QUEUE = 1024.0
-SHORTEST_S = 2e-6  # a kernel with hardly any work; an assumption, which `measure/launches.py` replaces
+# a kernel with hardly any work: an assumption. With the gap behind it, an addition took 1.9 µs in a stream and
+# 1.3 in a graph on our H100, a small product 2.9 to 6.6 (own_timings.py).
+SHORTEST_S = 2e-6
 MATMUL_SHARE = (
     0.8  # of the dense peak, for a large bf16 product on an H100 (engine/catalog/achievable.toml: 0.803)
 )
@@ -177,16 +179,27 @@ def cited() -> dict[str, Launches]:
     return files.table("launches.toml", Launches)
 
 
+class Timed(NamedTuple):
+    """An operator on square matrices in a loop: who timed it, on which GPU of the catalogue ("" where nobody
+    says), and for our own timings the kernel alone."""
+
+    who: str
+    gpu: str
+    side: int
+    seconds: float
+    kernel_s: float
+
+
 @cache
-def timed(kind: str) -> list[tuple[str, float, float]]:
-    """(who timed it, side, seconds per operator) for "matmul" or "add": published figures, and those of `make
-    measure`."""
-    rows: list[tuple[str, float, float]] = [
-        (entry["name"], side, seconds)
+def timed(kind: str) -> list[Timed]:
+    """Those of "matmul" or "add": published ones, and those of `make measure`."""
+    rows = [
+        Timed(entry["name"], "", side, seconds, 0.0)
         for entry in cited().values()
         if entry["kind"] == kind
         for side, seconds in zip(entry["sides"], entry["seconds"])
     ]
-    for device, found in measurements.of("launches").items():
-        rows += [(f"measured on {device}", point["side"], point["op_s"]) for point in found[kind]]
+    for key, found in measurements.on_known("launches"):
+        for point in found[kind]:
+            rows.append(Timed("measured", key, point["side"], point["op_s"], point["kernel_s"]))
     return rows

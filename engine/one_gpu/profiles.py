@@ -5,6 +5,7 @@ Leaves out whatever the recorder left out; the nesting depth of an event counts 
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from engine.base import check
@@ -32,9 +33,25 @@ def measured(subject: str) -> Profile:
     if not found:
         raise ValueError(f"no GPU has been measured for {subject!r}: make measure, on a machine that has one")
     device, taken = next(iter(found.items()))
-    torch = measurements.devices()[device]["versions"]["torch"]
+    torch = measurements.devices()[device]["versions"]["torch"].split("+")[0]
     source = f"recorded with PyTorch {torch} on one {device}, {taken['of']} (measure/{subject}.py)"
-    return Profile(_lanes(taken["lanes"]), source)
+    lanes = [
+        lane | {"events": [[kernel(name), *times] for name, *times in lane["events"]]}
+        if lane["lane"].startswith("stream")
+        else lane
+        for lane in taken["lanes"]
+    ]
+    return Profile(_lanes(lanes), source)
+
+
+def kernel(name: str) -> str:
+    """What a kernel is called, of its whole C++ name: without what it returns, where it is defined and what
+    its templates are filled with. CUTLASS has one kernel, and its template's filling is the name."""
+    inner = re.fullmatch(r"void cutlass::Kernel2?<(\w+)>.*", name)
+    if inner:
+        return inner[1]
+    plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", plain)[0].rsplit("::", 1)[-1]
 
 
 def _lanes(lanes: list[dict]) -> tuple[Lane, ...]:

@@ -383,18 +383,38 @@ class Cited(TypedDict):
 
 @lru_cache(None)
 def products() -> tuple[Product, ...]:
-    """The catalogue's, and those of measure/tile_sweep.py on our own chips."""
-    cited = [
+    """The catalogue's."""
+    return tuple(
         Product(key, row["name"], row["m"], row["n"], row["k"], row["flops_per_s"])
         for key, rows in files.table("products.toml", list[Cited]).items()
         for row in rows
-    ]
-    own = [
-        Product(key, name, row["rows"], found["n"], found["k"], row[figure])
-        for device, found in measurements.of("tile_sweep").items()
-        for key in [measurements.CHIPS.get(device, "")]
-        if key in chips()
-        for row in found["by_rows"]
-        for name, figure in (("measured: Triton", "flops_per_s"), ("measured: torch", "torch_flops_per_s"))
-    ]
-    return (*cited, *own)
+    )
+
+
+class Timed(NamedTuple):
+    """A product timed by measure/tile_sweep.py: lesson 17's kernel with this tile, or torch's, which has
+    none of ours."""
+
+    chip: str
+    m: float
+    n: float
+    k: float
+    flops_per_s: float
+    tile: Tile | None
+
+
+@lru_cache(None)
+def timed_here() -> tuple[Timed, ...]:
+    """Those on our own chips. The sweep over rows has the first tile of the sweep over tiles."""
+    found = []
+    for key, sweep in measurements.on_known("tile_sweep"):
+        if key not in chips():
+            continue
+        n, k, rows = sweep["n"], sweep["k"], sweep["by_rows"]
+        first, *others = [
+            (Tile(*[row[side] for side in Tile._fields]), row["flops_per_s"]) for row in sweep["by_tile"]
+        ]
+        found += [Timed(key, row["rows"], n, k, row["torch_flops_per_s"], None) for row in rows]
+        found += [Timed(key, row["rows"], n, k, row["flops_per_s"], first[0]) for row in rows]
+        found += [Timed(key, rows[-1]["rows"], n, k, rate, tile) for tile, rate in others]
+    return tuple(found)

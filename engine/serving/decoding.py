@@ -168,6 +168,9 @@ def user_bytes(model: Model, context: Real, kv_value_bytes: Real = 2.0) -> Real:
     return memory.kv_bytes(shape(model), context, 1.0, kv_value_bytes)
 
 
+TOGETHER = 8192.0  # tokens of the prompts that are read in one step, at most
+
+
 # -- many layouts of a fleet at once -------------------------------------------------------------------------
 class Steady(NamedTuple):
     """A replica that is kept full: the time of every user's next token, and each GPU's throughput."""
@@ -190,7 +193,9 @@ def steady(
 ) -> Steady:
     """Continuous batching in its steady state, as ``inference.infer`` counts it: contexts average prompt +
     output/2, and every token's step also pays its share of the prefills that refill the batch, batch ·
-    prefill / output.
+    prefill / output. The prompts that
+    come in a step are read together, up to ``TOGETHER`` tokens of them: a short one alone would read all
+    weights for few tokens.
 
     If not even one user fits, nothing is served.
     """
@@ -201,7 +206,9 @@ def steady(
         batch = ops.maximum(1.0, ops.minimum(batch, held))
         first = inference.prefill(model, at, tp, 1, prompt, weight_precision=weight_bytes)
         step = split(model, at, tp, batch, prompt + output / 2.0, kv_value_bytes, weight_bytes)
-        token_s = step.total_s + batch * first.total_s / output
+        few = ops.maximum(1.0, ops.minimum(TOGETHER / prompt, batch / output))
+        read_s = inference.prefill(model, at, tp, few, prompt, weight_precision=weight_bytes).total_s / few
+        token_s = step.total_s + batch * read_s / output
         brings = ops.where(held >= 1.0, batch / (token_s * tp), 0.0)
         return Steady(batch + 0.0 * brings, token_s + 0.0 * brings, brings, first.total_s + 0.0 * tp)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.base import check
 from engine.calibration import bands
 from engine.serving.drafts import Drafts
+from engine.serving.replica import Replica
 
 MOST_PREFIX = 0.99
 MOST_PER_S = 1e9  # requests; more than anybody is sent, and far from where counting GPUs loses digits
@@ -82,30 +83,35 @@ class Deployment:
 
     model: str
     gpu: str
-    tp: int  # GPUs of a replica that writes answers
+    replica: Replica  # one that writes answers
     replicas: int
     prefill_replicas: int  # of them only for prompts; 0 where each replica mixes prompts with answers
     weights: str  # "bf16", "fp8" (weights and products) or "int4" (weights alone)
     kv_precision: str
     chunk: int  # tokens of a step at most
-    largest_batch: int  # answers that a replica writes at once at most
+    largest_batch: int  # answers at once at most, in each of a replica's batches
     drafts: Drafts | None
     longest: int  # tokens of prompt and answer that a server is told to accept
     load: Load
     limits: Limits
     felt: Measured
-    running: float  # answers that a replica writes at once, on average
+    running: float  # answers that are written at once in each such batch, on average
     answer: float  # mean tokens of an answer
     dollars_per_gpu_hour: float
     binding: str  # what one unit less misses: "ttft_s", "tpot_s", "capacity"; "smallest" where there is none
     extrapolates: tuple[str, ...]
     dearer_by: float = 0.0  # than the cheapest, in dollars
-    prefill_tp: int = 0  # GPUs of a replica that only prefills, if they are others than ``tp``
+    front: Replica | None = None  # one that only prefills, if it is another kind
+
+    @property
+    def reads(self) -> Replica:
+        """The kind of replica that prefills."""
+        return self.front or self.replica
 
     @property
     def gpus(self) -> int:
         """All GPUs."""
-        return self.prefill_replicas * (self.prefill_tp or self.tp) + self.decode_replicas * self.tp
+        return self.prefill_replicas * self.reads.gpus + self.decode_replicas * self.replica.gpus
 
     @property
     def apart(self) -> bool:
@@ -165,20 +171,23 @@ class Deployment:
 
     @property
     def split(self) -> str:
-        """The replicas in words: "3 × TP 4", "2 + 3 × TP 4" or "2 × TP 2 + 3 × TP 4", those that prefill
-        first."""
-        if self.prefill_tp:
-            return f"{self.prefill_replicas} × TP {self.prefill_tp} + {self.decode_replicas} × TP {self.tp}"
-        count = f"{self.prefill_replicas} + {self.decode_replicas}" if self.apart else f"{self.replicas}"
-        return f"{count} × TP {self.tp}"
+        """The replicas in words: "3 × TP 4", "2 + 3 × TP 4", "2 × TP 2 + 3 × TP 4" or "1 × EP 32 + 2 × EP
+        64", those that prefill first."""
+        return split(self.reads, self.replica, self.prefill_replicas, self.decode_replicas)
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""
         return {
             "split": self.split,
             "gpus": self.gpus,
-            "tp": self.tp,
-            "prefill_tp": self.prefill_tp or self.tp,
+            "replica": self.replica.name,
+            "tp": self.replica.tp,
+            "pp": self.replica.pp,
+            "dp": self.replica.dp,
+            "prefill_replica": self.reads.name,
+            "prefill_tp": self.reads.tp,
+            "prefill_pp": self.reads.pp,
+            "prefill_dp": self.reads.dp,
             "replicas": self.replicas,
             "prefill_replicas": self.prefill_replicas,
             "weights": self.weights,
@@ -206,6 +215,13 @@ class Deployment:
             "dearer_by": self.dearer_by,
             "extrapolates": list(self.extrapolates),
         }
+
+
+def split(front: Replica, back: Replica, prefill: int, decode: int) -> str:
+    """So many replicas of both kinds in words."""
+    if prefill and front != back:
+        return f"{prefill} × {front.name} + {decode} × {back.name}"
+    return f"{f'{prefill} + ' if prefill else ''}{decode} × {back.name}"
 
 
 @dataclass(frozen=True)

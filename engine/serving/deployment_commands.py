@@ -5,8 +5,9 @@ sgl-project/sglang python/sglang/srt/server_args.py at 001067ff and NVIDIA/Tenso
 tensorrt_llm/commands/serve.py at 00209af1; the tests hold a list of them. Dynamo hands vLLM's flags on to
 vLLM and has its own in ai-dynamo/dynamo components/src/dynamo/vllm/backend_args.py at d195d280 and
 common/configuration/groups/router_args.py at 028cab44. The connector between two pools is that of vLLM's
-guide to NixlConnector (docs.vllm.ai, v0.12.0), which also connects pools of two degrees. What a program has
-no flag for is a comment.
+guide to NixlConnector (docs.vllm.ai, v0.12.0), which also connects pools of two degrees. Experts over many
+GPUs are started as in vLLM's guide to expert parallel deployment (v0.12.0) and SGLang's to expert
+parallelism. What a program has no flag for is a comment.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.serving.deployment import Deployment
+from engine.serving.replica import Replica
 
 BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 PER_LINE = 100  # characters
+USUAL_NODE = 8  # GPUs
 
 
 class Pool(NamedTuple):
@@ -26,7 +29,7 @@ class Pool(NamedTuple):
 
     role: str
     replicas: int
-    tp: int
+    of: Replica
 
 
 def commands(of: Deployment, program: str = "vllm", name: str = "") -> str:
@@ -37,9 +40,9 @@ def commands(of: Deployment, program: str = "vllm", name: str = "") -> str:
     _, write = PROGRAMS[program]
     told = [_heading(of, program), *_comments(of, program)]
     pools = (
-        (Pool(READS, of.prefill_replicas, of.prefill_tp or of.tp), Pool(WRITES, of.decode_replicas, of.tp))
+        (Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica))
         if of.apart
-        else (Pool(BOTH, of.replicas, of.tp),)
+        else (Pool(BOTH, of.replicas, of.replica),)
     )
     lines = [line for pool in pools for line in write(of, name or of.model, pool)]
     if program == "dynamo":
@@ -66,7 +69,14 @@ def _comments(of: Deployment, program: str) -> list[str]:
         told.append("the checkpoint has to be one in fp8: name yours")
     if of.drafts is not None:
         told.append(f"{of.drafts.drafted} drafted tokens a step were planned: name your drafts to the server")
+    if max(of.reads.gpus, of.replica.gpus) > USUAL_NODE:
+        told.append(
+            "a replica on several nodes: the command runs on each, with the flags that name the node's"
+        )
+        told.append("rank and the first one's address")
     if program == "trtllm":
+        if of.replica.dp > 1:
+            told.append("attention by itself on each GPU: enable_attention_dp: true in the file of --config")
         if of.kv_precision == "fp8":
             told.append("keys and values in fp8: kv_cache_config has dtype: fp8 in the file of --config")
         if of.apart:
@@ -101,10 +111,20 @@ def _command(words: list[tuple[str, ...]], start: str) -> list[str]:
 
 def _engine(of: Deployment, pool: Pool) -> list[tuple[str, ...]]:
     """vLLM's flags of one replica."""
-    flags: list[tuple[str, ...]] = [
-        ("--tensor-parallel-size", f"{pool.tp}"),
+    flags: list[tuple[str, ...]] = [("--tensor-parallel-size", f"{pool.of.tp}")]
+    if pool.of.pp > 1:
+        flags.append(("--pipeline-parallel-size", f"{pool.of.pp}"))
+    if pool.of.dp > 1:
+        flags += [
+            ("--data-parallel-size", f"{pool.of.dp}"),
+            ("--enable-expert-parallel",),
+            ("--all2all-backend", f"deepep_{'high_throughput' if pool.role == READS else 'low_latency'}"),
+            ("--enable-dbo",),
+            ("--enable-eplb",),
+        ]
+    flags += [
         ("--max-model-len", f"{of.longest}"),
-        ("--max-num-seqs", f"{of.largest_batch}"),
+        ("--max-num-seqs", f"{of.largest_batch * pool.of.pp}"),
         ("--max-num-batched-tokens", f"{of.chunk}"),
         ("--enable-chunked-prefill",),
     ]
@@ -120,9 +140,11 @@ def _engine(of: Deployment, pool: Pool) -> list[tuple[str, ...]]:
 
 
 def _vllm(of: Deployment, name: str, pool: Pool) -> list[str]:
+    """The replicas of a pool by one command, unless their GPUs share experts: then each by its own."""
     degree, *rest = _engine(of, pool)
-    flags = [degree, ("--data-parallel-size", f"{pool.replicas}"), *rest]
-    return _command(flags, f"vllm serve {name}")
+    if pool.of.dp > 1:
+        return [_each(pool), *_command([degree, *rest], f"vllm serve {name}")]
+    return _command([degree, ("--data-parallel-size", f"{pool.replicas}"), *rest], f"vllm serve {name}")
 
 
 def _dynamo_front(of: Deployment) -> list[str]:
@@ -143,17 +165,35 @@ def _dynamo(of: Deployment, name: str, pool: Pool) -> list[str]:
 def _each(pool: Pool) -> str:
     """Above the command of one replica: how many of them."""
     what = f"that {pool.role}" if pool.role else "alike"
-    return f"# {pool.replicas} times, on {pool.tp} GPUs each, {what}:"
+    count = "once" if pool.replicas == 1 else f"{pool.replicas} times"
+    return f"# {count}, on {pool.of.gpus} GPUs{'' if pool.replicas == 1 else ' each'}, {what}:"
 
 
 def _sglang(of: Deployment, name: str, pool: Pool) -> list[str]:
+    """Limits are those of all that one command starts. Where GPUs share experts it is one replica, and its
+    tensor ranks are all of them; attention divides them anew."""
+    spread = pool.of.dp > 1
+    batches = pool.of.batches if spread else pool.of.batches * pool.replicas
     flags: list[tuple[str, ...]] = [
         ("--model-path", name),
-        ("--tp-size", f"{pool.tp}"),
-        ("--dp-size", f"{pool.replicas}"),
+        ("--tp-size", f"{pool.of.gpus if spread else pool.of.tp}"),
+        ("--dp-size", f"{pool.of.dp if spread else pool.replicas}"),
+    ]
+    if pool.of.pp > 1:
+        flags.append(("--pp-size", f"{pool.of.pp}"))
+    if spread:
+        flags += [
+            ("--ep-size", f"{pool.of.gpus}"),
+            ("--enable-dp-attention",),
+            ("--enable-dp-lm-head",),
+            ("--moe-a2a-backend", "deepep"),
+            ("--deepep-mode", "normal" if pool.role == READS else "low_latency"),
+            ("--enable-two-batch-overlap",),
+        ]
+    flags += [
         ("--context-length", f"{of.longest}"),
-        ("--max-running-requests", f"{of.largest_batch * pool.replicas}"),
-        ("--chunked-prefill-size", f"{of.chunk}"),
+        ("--max-running-requests", f"{of.largest_batch * batches}"),
+        ("--chunked-prefill-size", f"{of.chunk * (pool.of.dp if spread else 1)}"),
     ]
     if pool.role:
         flags += [("--disaggregation-mode", pool.role), ("--disaggregation-transfer-backend", "nixl")]
@@ -165,18 +205,23 @@ def _sglang(of: Deployment, name: str, pool: Pool) -> list[str]:
         flags.append(("--kv-cache-dtype", "fp8_e4m3"))
     if not of.load.prefix_share:
         flags.append(("--disable-radix-cache",))
-    return _command(flags, "python -m sglang.launch_server")
+    command = _command(flags, "python -m sglang.launch_server")
+    return [_each(pool), *command] if spread else command
 
 
 def _trtllm(of: Deployment, name: str, pool: Pool) -> list[str]:
     stored = {"bf16": "", "fp8": "-FP8", "int4": "-AWQ"}[of.weights]
     flags: list[tuple[str, ...]] = [
-        ("--tp_size", f"{pool.tp}"),
+        ("--tp_size", f"{pool.of.tp * pool.of.dp}"),
         ("--max_batch_size", f"{of.largest_batch}"),
         ("--max_num_tokens", f"{of.chunk}"),
         ("--max_seq_len", f"{of.longest}"),
         ("--enable_chunked_prefill",),
     ]
+    if pool.of.pp > 1:
+        flags.insert(1, ("--pp_size", f"{pool.of.pp}"))
+    if pool.of.dp > 1:
+        flags.insert(1, ("--ep_size", f"{pool.of.gpus}"))
     return [_each(pool), *_command(flags, f"trtllm-serve {name}{stored}")]
 
 

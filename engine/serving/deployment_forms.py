@@ -2,7 +2,8 @@
 and how many replicas that takes.
 
 A deployment is some number of equal units. A unit is one replica that mixes prompts with answers in steps of
-at most ``budget`` tokens, or a few replicas that prefill and a few that decode. The sums are those of
+at most ``budget`` tokens, or a few replicas that prefill and a few that decode. What is called a replica here
+is one batch of a replica that has several (``Replica.batches``). The sums are those of
 ``equilibrium.balance``, with what chance adds to them: the wait for a free step (M/G/1, as in
 ``serving.wait_within_s``), the prompts that happen to come while an answer is written, and the wait for room
 in the batch. They choose what is worth simulating; ``deployment_runs`` has the last word.
@@ -69,7 +70,7 @@ class Plans(NamedTuple):
     front: np.ndarray  # … and those of the replicas that only prefill; the same where none does
     budget: np.ndarray  # tokens of a step
     prefillers: np.ndarray  # of a unit; 0 where prompts and answers share the replicas
-    decoders: np.ndarray  # of a unit; of one that shares, 1
+    decoders: np.ndarray  # of a unit
     drafts: np.ndarray  # an index into the drafts that are tried, 0 for none
 
 
@@ -245,7 +246,7 @@ def _judge(
         tables = Tables(rows_s, pair_s_of, cached_s_of, capacity, sent_s)
         apart = prefillers > 0
         per_unit = per_s / units
-        to_decode, to_prefill = per_unit / decoders, per_unit / np.where(apart, prefillers, 1.0)
+        to_decode, to_prefill = per_unit / decoders, per_unit / np.where(apart, prefillers, decoders)
         width, draft_s, gain = widths[drafts], drafts_s[drafts], gains[drafts]
         fresh, steps = float(np.mean(fresh_of)), np.maximum(LEAST, (of_answer - 1.0) / gain)
         pair_s, cached_s = tables.pair_s[table], of_context * tables.cached_s[table]
@@ -303,7 +304,7 @@ def _judge(
         wire_s = (of_prompt + 1.0) * ops.maximum(tables.sent_s[table], tables.sent_s[front])
         on_wire = np.where(apart, to_prefill * wire_s, 0.0)
         steady &= (busy < 1.0) & (on_wire < 1.0)
-        lines = np.where(apart, prefillers, 1.0) * units
+        lines = np.where(apart, prefillers, decoders) * units
         waits = busy ** (np.sqrt(2.0 * (np.minimum(lines, 8.0) + 1.0)) - 1.0)
         wait_s = np.mean(takes_s**2, axis=1) / (2.0 * mean_s) / np.maximum(LEAST, 1.0 - busy)
         left_s = ttft_s - own_s - np.where(apart, 0.0, alone_s / 2)[:, None]

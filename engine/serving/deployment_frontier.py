@@ -37,8 +37,8 @@ def frontier(search: Search) -> Frontier:
     kind = np.broadcast_to(able[:, None], more.shape)[fresh]
     units = more[fresh]
     judged = forms.judge(Plans(*(column[kind] for column in plans)), units)
-    tp = np.array([float(one.tp) for one in search.tables])
-    each = plans.prefillers * tp[plans.front] + plans.decoders * tp[plans.table]
+    of = np.array([float(one.gpus) for one in search.tables])
+    each = plans.prefillers * of[plans.front] + plans.decoders * of[plans.table]
     gpus = units * each[kind]
     per_user, per_gpu = 1.0 / judged.token_s, search.load.per_s * forms.lengths.answer / gpus
     within = judged.within(search.limits.share)

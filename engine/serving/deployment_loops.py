@@ -102,7 +102,7 @@ def judge(
         apart = prefillers_of[p] > 0
         units, budget = units_of[p], budgets[p]
         to_decode = per_s / units / decoders_of[p]
-        to_prefill = per_s / units / prefillers_of[p] if apart else per_s / units
+        to_prefill = per_s / units / (prefillers_of[p] if apart else decoders_of[p])
         width, draft_s, gain = widths[draft], drafts_s[draft], gains[draft]
         pair_s, capacity = pair_s_of[table], capacity_of[table]
         steps = max(LEAST, (of_answer - 1.0) / gain)
@@ -155,7 +155,7 @@ def judge(
         wire_s = (of_prompt + 1.0) * max(sent_s_of[table], sent_s_of[front])
         on_wire = to_prefill * wire_s if apart else 0.0
         steady = steady and busy < 1.0 and on_wire < 1.0
-        lines = prefillers_of[p] * units if apart else units
+        lines = (prefillers_of[p] if apart else decoders_of[p]) * units
         waits = busy ** (math.sqrt(2.0 * (min(lines, 8.0) + 1.0)) - 1.0)
         wait_s = mean_squared / (2.0 * mean_s) / max(LEAST, 1.0 - busy)
         late = 0.0

@@ -16,6 +16,7 @@ from engine.serving import deployment_commands, deployment_runs, deployments, st
 from engine.serving.deployment import Deployment, Limits, Load
 from engine.serving.deployment_frontier import frontier
 from engine.serving.drafts import Drafts
+from engine.serving.replica import Replica
 from engine.step import layout
 
 # what is asked, beside model and gpu; every message about bad input begins with one of these names
@@ -37,6 +38,7 @@ OUTSIDE = {
     "gpu": "no served model was measured on this GPU's generation",
     "experts": "no served mixture of experts was measured",
     "tp": "no measured replica was this large",
+    "pp": "no measured server was a pipeline",
     "batch": "no measured replica wrote so many answers at once",
     "context": "the longest requests would pass the model's context, and are cut there",
 }
@@ -66,7 +68,8 @@ def others(asked: dict) -> dict:
     except ValueError as error:
         return refusal(str(error))
     at, plans, tables = frontier(search), search.plans, search.tables
-    table = plans.table[at.plan].tolist()
+    backs = [tables[i] for i in plans.table[at.plan].tolist()]
+    fronts = [tables[i] for i in plans.front[at.plan].tolist()]
     drafts = [search.drafts[i] for i in plans.drafts[at.plan].tolist()]
     return {
         "refused": "",
@@ -75,14 +78,14 @@ def others(asked: dict) -> dict:
         "gpu": at.per_gpu.tolist(),
         "gpus": at.gpus.tolist(),
         "units": at.units.tolist(),
-        "tp": [tables[i].tp for i in table],
-        "front": [tables[i].tp for i in plans.front[at.plan].tolist()],
+        "back": [one.replica.name for one in backs],
+        "front": [one.replica.name for one in fronts],
         "drafted": [0 if one is None else one.drafted for one in drafts],
-        "weights": [tables[i].weights for i in table],
-        "cache": [tables[i].kv_precision for i in table],
+        "weights": [one.weights for one in backs],
+        "cache": [one.kv_precision for one in backs],
         "chunk": plans.budget[at.plan].tolist(),
-        "prefill": plans.prefillers[at.plan].tolist(),
-        "decode": plans.decoders[at.plan].tolist(),
+        "prefill": [p / one.replica.batches for p, one in zip(plans.prefillers[at.plan].tolist(), fronts)],
+        "decode": [d / one.replica.batches for d, one in zip(plans.decoders[at.plan].tolist(), backs)],
         "met": np.minimum(at.prompts_met, at.tokens_met).tolist(),
         "within": at.within.tolist(),
         "best": at.best.tolist(),
@@ -136,6 +139,7 @@ def shown(one: Deployment) -> dict[str, Any]:
         "cache": one.kv_precision,
         "chunk": one.chunk,
         "batch": one.largest_batch,
+        "seats": _seats(one.replica),
         "apart": one.apart,
         "drafted": 0 if one.drafts is None else one.drafts.drafted,
         "dollars": units.human(one.dollars_per_million, "dollars"),
@@ -157,6 +161,13 @@ def shown(one: Deployment) -> dict[str, Any]:
         "dearer": one.dearer_by,
         "commands": [deployment_commands.commands(one, program) for program in PROGRAMS],
     }
+
+
+def _seats(of: Replica) -> str:
+    """Where the largest batch is counted."""
+    if of.dp > 1:
+        return "on each GPU"
+    return f"in each of a replica's {of.pp} batches" if of.pp > 1 else "on a replica"
 
 
 def _price(asked: dict, dollars: float) -> str:

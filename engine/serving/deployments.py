@@ -1,9 +1,10 @@
 """The search over deployments: the cheapest that serves a load within its limits, and what the others lose.
 
-Every tensor-parallel degree that a node holds is tried in every number format, in one pool with every chunk
-and in two with every small ratio and each its own degree, with and without drafts. The closed forms say how
-many replicas of each it takes; then the cheapest are simulated, in order, until one holds. One that does not
-is tried again, larger.
+Every tensor-parallel degree that a node holds and every pipeline is tried in every number format, in one pool
+with every chunk and in two with every small ratio and each its own degree, with and without drafts; experts
+spread over nodes, with data-parallel attention, in two pools. The closed forms say how many replicas of each
+it takes; then the cheapest are simulated, in order, until one holds. One that does not is tried again,
+larger.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from engine.calibration import bands
 from engine.catalog.models import Model
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
-from engine.serving import deployment_runs, equilibrium, inference, serving
+from engine.serving import deployment_runs, equilibrium, inference, serving, stages, wide
+from engine.serving import replica as replicas
 from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured, unfelt
 from engine.serving.deployment_forms import Forms, Judged, Plans, Tables, lengths
 from engine.serving.deployment_runs import Fleet
 from engine.serving.drafts import Drafts
+from engine.serving.replica import Replica
 from engine.serving.serving import Costs
 from engine.step import layout as layouts
 from engine.step.layout import Machine
-from engine.step.legality import divisors
 
 # how weights are stored, and in which format the products run; the least changed first
 FORMATS = {"bf16": ("bf16", None), "fp8": ("fp8", None), "int4": ("bf16", "int4")}
@@ -47,9 +49,9 @@ MOST_RUNNING = float(BATCHES[-1])
 MOST_SIMULATED = 60
 LONG = 0.999  # of all requests are no longer than what a server has to accept
 LEAVES_OUT = (
-    "pipelines",
-    "experts on GPUs of their own",
-    "data-parallel attention",
+    "spread experts in one pool",
+    "caches divided by position",
+    "waiting for the slowest batch of a pipeline or of GPUs that share experts",
     "windows shorter than the context",
     "what a shared prefix saves in the cache's room",
 )
@@ -57,13 +59,23 @@ LEAVES_OUT = (
 
 @dataclass(frozen=True)
 class Table:
-    """One kind of replica."""
+    """One kind of replica. Costs are those of one of its batches (``Replica.batches``), which for the search
+    is an instance. Where GPUs share experts it reads prompts or writes answers; any other does both."""
 
-    tp: int
+    replica: Replica
     weights: str
     kv_precision: str
     costs: Costs
     wire_bytes_per_s: float
+    only: str = ""  # READS or WRITES
+
+    @property
+    def gpus(self) -> int:
+        """For each of its batches."""
+        return self.replica.tp
+
+
+READS, WRITES = "prefill", "decode"
 
 
 def deploy(
@@ -188,28 +200,58 @@ def kinds(
         if formats is None and not _has_units(at, precision):
             continue
         machine = replace(at, precision=precision, chip=layouts.machine(at.gpu, precision).chip)
-        for tp in (d for d in divisors(model.heads) if per_node % d == 0):
-            for kept in caches:
-                costs = serving.costs(model, machine, tp, load.prompt, kept, stored, context=context)
-                if costs.capacity > needs and starts(model, machine, tp, kept, stored, needs):
-                    found.append(Table(tp, weights, kept, costs, tp * float(at.wires.nic_bytes_per_s)))
+        for kept in caches:
+            for one, only in _ways(model, at):
+                costs = _costs(model, machine, one, only, load, kept, stored, context)
+                if costs.capacity > needs and starts(model, machine, one, kept, stored, needs):
+                    wire = one.tp * float(at.wires.nic_bytes_per_s)
+                    found.append(Table(one, weights, kept, costs, wire, only))
     if not found:
         raise ValueError(
-            f"model must fit in a node of {per_node} {at.gpu.key} with room for {needs:,} cached tokens, got "
-            f"{model.key} in {', '.join(formats or FORMATS)}: fewer bytes a weight or a GPU with more memory "
-            "would help; a replica on several nodes is not modelled"
+            f"model must fit in {replicas.STAGES[-1]} nodes of {per_node} {at.gpu.key} with room for "
+            f"{needs:,} cached tokens, got {model.key} in {', '.join(formats or FORMATS)}: fewer bytes a "
+            "weight or a GPU with more memory would help"
         )
     return found
 
 
+def _ways(model: Model, at: Machine) -> list[tuple[Replica, str]]:
+    """Kinds of replicas, and what they only do."""
+    both = [*replicas.in_a_node(model, at), *replicas.staged(model, at)]
+    return [(one, "") for one in both] + [
+        (one, only) for only in (READS, WRITES) for one in replicas.spread(model, at)
+    ]
+
+
+def _costs(
+    model: Model,
+    at: Machine,
+    of: Replica,
+    only: str,
+    load: Load,
+    kv_precision: str,
+    stored: str | None,
+    context: float,
+) -> Costs:
+    if only:
+        return serving.spread_costs(
+            model, at, of.tp, of.dp, only == READS, load.prompt, kv_precision, stored, context
+        )
+    return serving.costs(model, at, of.tp, load.prompt, kv_precision, stored, context=context, pp=of.pp)
+
+
 def starts(
-    model: Model, at: Machine, tp: int, kv_precision: str, weight_precision: str | None, tokens: int
+    model: Model, at: Machine, of: Replica, kv_precision: str, weight_precision: str | None, tokens: int
 ) -> bool:
     """Whether a server that is started without a flag for its memory has room for a request so long."""
     size, value_bytes = shape(model), memory.BYTES_PER_VALUE[kv_precision]
-    cache = memory.kv_bytes(size, float(tokens), 1.0, value_bytes) / inference.kv_shards(size, float(tp))
-    held = inference.weight_bytes_per_gpu(model, at, tp, weight_precision)
-    return bool(held + cache <= memory.startable_bytes(at.gpu))
+    cache = memory.kv_bytes(size, float(tokens), 1.0, value_bytes) / inference.kv_shards(size, float(of.tp))
+    held = (
+        wide.weight_bytes_per_gpu(model, at, of.tp, of.dp, weight_precision)
+        if of.dp > 1
+        else stages.weight_bytes_per_gpu(model, at, of.tp, of.pp, weight_precision)
+    )
+    return bool(held + cache * stages.largest_share(size, of.pp) <= memory.startable_bytes(at.gpu))
 
 
 def _has_units(at: Machine, precision: str) -> bool:
@@ -252,11 +294,17 @@ def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
     """Every kind of deployment."""
     ways = [(chunk, 0, 1) for chunk in CHUNKS]
     ways += [(PROMPTS_TOGETHER, p, d) for p, d in ratios()] if pools else []
-    every = [(i, i, *way, draft) for i in range(len(tables)) for way in ways for draft in range(drafts)]
+    every = [
+        (i, i, chunk, p * one.replica.batches, d * one.replica.batches, draft)
+        for i, one in enumerate(tables)
+        if not one.only
+        for chunk, p, d in ways
+        for draft in range(drafts)
+    ]
     if pools:
         every += [
-            (i, j, PROMPTS_TOGETHER, p, d, draft)
-            for i, j in _of_two_degrees(tables)
+            (i, j, PROMPTS_TOGETHER, p * tables[j].replica.batches, d * tables[i].replica.batches, draft)
+            for i, j in _of_two_kinds(tables)
             for p, d in ratios(MIXED_POOL)
             for draft in range(drafts)
         ]
@@ -264,14 +312,21 @@ def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
     return Plans(table, front, chunk * 1.0, prefillers * 1.0, decoders * 1.0, drafted)
 
 
-def _of_two_degrees(tables: list[Table]) -> list[tuple[int, int]]:
-    """Pairs of replicas that decode and that prefill, alike but for their degree."""
+def _of_two_kinds(tables: list[Table]) -> list[tuple[int, int]]:
+    """Pairs of replicas that decode and that prefill, in the same formats: of two tensor degrees, or both
+    with experts that are spread."""
     return [
         (i, j)
         for i, one in enumerate(tables)
         for j, other in enumerate(tables)
-        if one.tp != other.tp and (one.weights, one.kv_precision) == (other.weights, other.kv_precision)
+        if (one.weights, one.kv_precision) == (other.weights, other.kv_precision) and _fit(one, other)
     ]
+
+
+def _fit(back: Table, front: Table) -> bool:
+    if back.only or front.only:
+        return (back.only, front.only) == (WRITES, READS)
+    return back.replica != front.replica and back.replica.pp == front.replica.pp == 1
 
 
 # -- the search ----------------------------------------------------------------------------------------------
@@ -378,15 +433,16 @@ class Search:
         plans = self.plans
         table, front = self.tables[plans.table[plan]], self.tables[plans.front[plan]]
         apart = bool(plans.prefillers[plan])
-        each = int(plans.prefillers[plan]) * front.tp + int(plans.decoders[plan]) * table.tp
+        each = int(plans.prefillers[plan]) * front.gpus + int(plans.decoders[plan]) * table.gpus
         order = (
             list(FORMATS).index(table.weights),
             CACHES.index(table.kv_precision),
             int(plans.drafts[plan]),
             apart,
-            front.tp != table.tp,
+            front.replica != table.replica,
+            table.replica.pp,
             -round(float(self.sureness[plan]), 6),
-            table.tp,
+            table.replica.gpus,
         )
         return _Entry(count * each, order, plan, count, bound)
 
@@ -395,8 +451,8 @@ class Search:
         that decode."""
         table, apart = self.tables[self.plans.table[entry.plan]], bool(self.plans.prefillers[entry.plan])
         drafts = self.drafts[self.plans.drafts[entry.plan]]
-        return (table.tp, table.weights, table.kv_precision, apart, drafts) == (
-            found.tp,
+        return (table.replica, table.weights, table.kv_precision, apart, drafts) == (
+            found.replica,
             found.weights,
             found.kv_precision,
             found.apart,
@@ -420,11 +476,13 @@ class Search:
         plan, running = self.one(entry.plan), float(self.judged(entry.plan, entry.units).running[0])
         wanted = running + 4.0 * math.sqrt(running) + 4.0
         table, front = self.tables[int(plan.table[0])], self.tables[int(plan.front[0])]
+        prefillers, decoders = int(plan.prefillers[0]), int(plan.decoders[0])
+        alike = math.gcd(prefillers, decoders)  # so many equal parts have a unit's ratio
         return Fleet(
             table.costs,
-            entry.units,
-            int(plan.prefillers[0]),
-            int(plan.decoders[0]),
+            entry.units * alike,
+            prefillers // alike,
+            decoders // alike,
             float(plan.budget[0]),
             float(next((batch for batch in BATCHES if batch >= wanted), BATCHES[-1])),
             min(table.wire_bytes_per_s, front.wire_bytes_per_s),
@@ -437,18 +495,20 @@ class Search:
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
         front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
-        outside = bands.outside_serving(
-            self.at.gpu.key, self.model.experts > 0, max(table.tp, front.tp), running
-        )
+        degree = max(table.replica.tp, front.replica.tp)
+        outside = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, degree, running)
+        if table.replica.pp > 1:
+            outside = (*outside, "pp")
         longest = accepted(self.model, self.load)
         if longest < longest_of(self.load):
             outside = (*outside, "context")
+        reading = fleet.units * fleet.prefillers // front.replica.batches
         return Deployment(
             self.model.key,
             self.at.gpu.key,
-            table.tp,
-            entry.units * (fleet.prefillers + fleet.decoders),
-            entry.units * fleet.prefillers,
+            table.replica,
+            reading + fleet.units * fleet.decoders // table.replica.batches,
+            reading,
             table.weights,
             table.kv_precision,
             int(fleet.budget),
@@ -464,7 +524,7 @@ class Search:
             bound,
             outside,
             0.0,
-            front.tp if front.tp != table.tp else 0,
+            front.replica if front.replica != table.replica else None,
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration import bands
+from engine.calibration import bands, launch_costs
 from engine.calibration.attention import decode_s, latent_decode_s, latent_prefill_s, prefill_s
 from engine.calibration.grouped import experts_s
 from engine.calibration.products import gemm_s
@@ -98,6 +98,14 @@ def stored_bytes(at: Machine, weight_precision: str | Real | None) -> Real:
 def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
     """Matrix products of all layers for this many rows (tokens), with weights stored in ``weight_bytes``
     each, and experts with what is around their products."""
+    found = dense_s(size, rows, tp, weight_bytes, at)
+    if size.expert:
+        found = found + size.layers * size.moe_share * routed_s(size, rows, tp, weight_bytes, at)
+    return found
+
+
+def dense_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
+    """The same without routed experts."""
 
     def chain(products):
         return sum(
@@ -116,7 +124,7 @@ def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) 
     if size.mlp:
         layer_s = layer_s + (1.0 - size.moe_share) * chain(size.mlp)
     if size.expert:
-        layer_s = layer_s + size.moe_share * (routed_s(size, rows, tp, weight_bytes, at) + chain(size.shared))
+        layer_s = layer_s + size.moe_share * chain(size.shared)
     return size.layers * layer_s
 
 
@@ -207,7 +215,8 @@ def moved_bytes(size: Shape, rows: Real, tp: Real) -> Real:
 
 def other_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
     """Norms, activations and rotary embedding: a launch for each kernel, and what it moves."""
-    return size.layers * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * at.launch_s)
+    launch_s = launch_costs.served_s(at.launch_s, rows)
+    return size.layers * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * launch_s)
 
 
 def starts_s(size: Shape, at: Chip) -> Real:

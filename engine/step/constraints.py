@@ -58,7 +58,7 @@ FRAMEWORKS = {
             "torchtitan 0.2.0",
             (2, 3),
             (3,),
-            ("gpipe", "1f1b", "interleaved"),
+            ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v"),
             True,
             False,
             "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining",
@@ -113,14 +113,30 @@ def shards(able: Framework, a: Any) -> Truth:
     return found & piped
 
 
+def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
+    """Whether a framework can run layouts, of whose schedule ``has_schedule`` says whether it has it."""
+    can = has_schedule & shards(able, a)
+    if able.cuts_models:
+        can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
+    else:
+        can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
+    if able.whole_key_heads:
+        can = can & ((model.kv_lora > 0) | (model.kv_heads % a.tp == 0))
+    return can
+
+
+ANY = "any"  # instead of a framework: whatever one of them can run
+
+
 @dataclass(frozen=True)
 class Constraints:
-    """Which layouts a search may choose. Ranges are (least, most); nothing given allows everything.
+    """Which layouts a search may choose. Ranges are (least, most); nothing given allows everything that is
+    modelled, and the framework "any" what one of FRAMEWORKS can run.
 
     >>> Constraints(framework="megatron", tp=(8, 8), most_chunks=4, recompute="none")
     """
 
-    framework: str = ""  # a key of FRAMEWORKS
+    framework: str = ""  # a key of FRAMEWORKS, or ANY
     tp: tuple[int, int] | None = None
     pp: tuple[int, int] | None = None
     cp: tuple[int, int] | None = None
@@ -133,7 +149,7 @@ class Constraints:
 
     def __post_init__(self) -> None:
         if self.framework:
-            check.one_of(FRAMEWORKS, framework=self.framework)
+            check.one_of((*FRAMEWORKS, ANY), framework=self.framework)
         if self.recompute:
             check.one_of(("none", "full"), recompute=self.recompute)
         for schedule in self.schedules or ():
@@ -153,7 +169,7 @@ class Constraints:
     @property
     def able(self) -> Framework | None:
         """What the framework can do, where one is named."""
-        return FRAMEWORKS[self.framework] if self.framework else None
+        return FRAMEWORKS.get(self.framework)
 
     def rows(self, model: Model, every: np.ndarray) -> np.ndarray:
         """Those of a search's rows that are within the ranges."""
@@ -171,32 +187,31 @@ class Constraints:
     def cells(self, model: Model, a: Any, schedules: list[tuple[str, int]]) -> Any:
         """Which cells of a block are within the rest: ``a`` are its axes, ``schedules`` those along its third
         dimension."""
-        able = self.able
         keys = self.schedules
         kept = np.array(
             [
-                (keys is None or key in keys)
-                and (able is None or key in able.schedules)
-                and (not self.most_chunks or chunks <= self.most_chunks)
+                (keys is None or key in keys) and (not self.most_chunks or chunks <= self.most_chunks)
                 for key, chunks in schedules
             ]
         )[:, np.newaxis]
         alone = a.dp * a.cp < 2.0  # without replicas there is nothing that a stage would shard
         if self.zero is not None:
             kept = kept & (np.isin(a.zero, self.zero) | alone)
-        if able is None:
+        if not self.framework:
             return kept
-        kept = kept & shards(able, a)
-        if able.cuts_models:
-            kept = kept & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
-        return kept
+        some = False
+        for able in FRAMEWORKS.values() if self.framework == ANY else [FRAMEWORKS[self.framework]]:
+            has = np.array([key in able.schedules for key, _ in schedules])[:, np.newaxis]
+            some = some | runs(able, model, a, has)
+        return kept & some
 
     def allows(self, model: Model, layout: Any) -> bool:
         """Whether one layout is within the constraints."""
         row = np.array([[getattr(layout, name) for name in COLUMNS]])
         one = [(layout.schedule, layout.interleave)]
+        names = ("tp", "pp", "cp", "ep", "dp", "zero")
         axes = SimpleNamespace(
-            pp=layout.pp, cp=layout.cp, dp=layout.dp, zero=float(layout.zero), chunks=layout.interleave
+            chunks=float(layout.interleave), **{name: float(getattr(layout, name)) for name in names}
         )
         return (
             len(self.rows(model, row)) > 0
@@ -209,7 +224,9 @@ class Constraints:
         return [each for each in every if not self.recompute or each == self.recompute]
 
     def __str__(self) -> str:
-        said = [FRAMEWORKS[self.framework].name] if self.framework else []
+        said = [FRAMEWORKS[self.framework].name] if self.able else []
+        if self.framework == ANY:
+            said = ["what one of the frameworks runs"]
         for name, limits in self.ranges.items():
             if limits is not None:
                 least, most = limits
@@ -231,47 +248,66 @@ FREE = Constraints()
 class Limits(NamedTuple):
     """Constraints as numbers, for the controls of a page; 0 where there is none."""
 
-    framework: Real  # 1 for the first of FRAMEWORKS
-    tp: Real  # exactly so many
-    pp: Real
-    cp: Real
-    ep: Real
-    most_chunks: Real
-    recompute: Real  # 1 for none, 2 for full
+    framework: Real = 0.0  # 1 for the first of FRAMEWORKS, one more than their number for ANY
+    tp_from: Real = 0.0  # at least so many …
+    tp_to: Real = 0.0  # … and at most
+    pp_from: Real = 0.0
+    pp_to: Real = 0.0
+    cp_from: Real = 0.0
+    cp_to: Real = 0.0
+    ep_from: Real = 0.0
+    ep_to: Real = 0.0
+    zero: Real = 0.0  # 1 for stage 0
+    most_chunks: Real = 0.0
+    recompute: Real = 0.0  # 1 for none, 2 for full
+
+    @property
+    def ranges(self) -> dict[str, tuple[Real, Real]]:
+        """The limits of each axis, by its name."""
+        return {name: (getattr(self, f"{name}_from"), getattr(self, f"{name}_to")) for name in RANGED}
 
 
-UNLIMITED = Limits(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+RANGED = ("tp", "pp", "cp", "ep")
+NAMED = ("", *FRAMEWORKS, ANY)  # frameworks by their numbers
+NO_END = 2**40  # more ranks than anybody has
+UNLIMITED = Limits()
 
 
 def of_limits(limits: Limits) -> Constraints:
-    """The constraints that some numbers stand for."""
-    tp, pp, cp, ep = ((int(size), int(size)) if size else None for size in limits[1:5])
+    """The constraints that some numbers stand for; ValueError where a range is empty."""
+    tp, pp, cp, ep = (
+        (max(1, int(least)), int(most) or NO_END) if least or most else None
+        for least, most in limits.ranges.values()
+    )
     return Constraints(
-        ["", *FRAMEWORKS][int(limits.framework)],
+        NAMED[int(limits.framework)],
         tp,
         pp,
         cp,
         ep,
+        zero=(int(limits.zero) - 1,) if limits.zero else None,
         most_chunks=int(limits.most_chunks),
         recompute=("", "none", "full")[int(limits.recompute)],
     )
 
 
-def is_within(limits: Limits, model: Model, a: Axes, runs: Sequence[Real]) -> Truth:
-    """Whether layouts are within the limits: ``of_limits`` for numbers that may be symbols. ``runs`` says of
-    each of FRAMEWORKS whether it runs their schedule (above 0)."""
+def is_within(limits: Limits, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
+    """Whether layouts are within the limits: ``of_limits`` for numbers that may be symbols. ``schedules``
+    says of each of FRAMEWORKS whether it has their schedule (above 0)."""
     kept = (limits.most_chunks < 1) | (a.chunks <= limits.most_chunks)
-    for fixed, size in zip(limits[1:5], (a.tp, a.pp, a.cp, a.ep), strict=True):
-        kept = kept & ((fixed < 1) | (size == fixed))
+    for name, (least, most) in limits.ranges.items():
+        size = getattr(a, name)
+        kept = kept & (size >= least) & ((most < 1) | (size <= most))
     kept = kept & ((limits.recompute < 1) | ((a.recompute > 0) == (limits.recompute > 1)))
-    whole = a.tp * a.pp * a.cp * a.ep < 2.0
-    for place, (able, schedule) in enumerate(zip(FRAMEWORKS.values(), runs, strict=True), start=1):
-        can = (schedule > 0) & shards(able, a)
-        if able.cuts_models:
-            can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
-        else:
-            can = can & whole
-        if able.whole_key_heads:
-            can = can & ((model.kv_lora > 0) | (model.kv_heads % a.tp == 0))
-        kept = kept & ((limits.framework != float(place)) | can)
+    kept = kept & ((limits.zero < 1) | (a.zero == limits.zero - 1.0) | (a.dp * a.cp < 2.0))
+    return kept & is_run(limits.framework, model, a, schedules)
+
+
+def is_run(framework: Real, model: Model, a: Axes, schedules: Sequence[Real]) -> Truth:
+    """Whether the framework with this number can run layouts, or one of them where it is ANY's."""
+    every = [runs(able, model, a, has > 0) for able, has in zip(FRAMEWORKS.values(), schedules, strict=True)]
+    some = every[0] | every[1] | every[2] | every[3]
+    kept = (framework != float(NAMED.index(ANY))) | some
+    for place, can in enumerate(every, start=1):
+        kept = kept & ((framework != float(place)) | can)
     return kept

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from engine.catalog.models import Model
 
 ZERO_3 = 3.0
-# Megatron-LM runs 1F1B and its interleaved form; torch.distributed.pipelining has these classes
+# Megatron-LM runs 1F1B and its interleaved form; these classes of torch.distributed.pipelining have the same
+# orders, block by block (test_pipeline_schedules.py)
 TORCH_SCHEDULES = {
     "gpipe": "GPipe",
     "1f1b": "1F1B",
     "interleaved": "Interleaved1F1B",
-    "zb-h1": "InterleavedZeroBubble",
-    "zb-h2": "ZBVZeroBubble",
-    "dualpipe": "DualPipeV",
+    "zb-v": "ZBVZeroBubble",
+    "dualpipe-v": "DualPipeV",
 }
 # the models that torchtitan has by name, from this catalogue's keys
 TITAN_MODELS = {
@@ -47,7 +47,8 @@ TITAN_MODELS = {
     "qwen3-30b-a3b": ("qwen3", "30B-A3B"),
     "qwen3-235b-a22b": ("qwen3", "235B-A22B"),
 }
-NOT_IN_MEGATRON = ("gpipe", "zb-h1", "zb-h2", "dualpipe")
+NOT_IN_MEGATRON = ("gpipe", "zb-h1", "zb-h2", "dualpipe", "zb-v", "dualpipe-v")
+NOT_IN_TORCH = ("zb-h1", "zb-h2", "dualpipe")
 
 
 class Words:
@@ -132,6 +133,8 @@ class Run(NamedTuple):
     def is_schedule(self, *keys: str) -> Truth:
         """Whether the pipeline uses one of these schedules."""
         places = [i for i, key in enumerate(self.schedules) if key in keys]
+        if not places:
+            return False
         return (
             (self.schedule >= places[0]) & (self.schedule <= places[-1])
             if len(keys) == 1
@@ -386,13 +389,13 @@ def bridge(run: Run, recipe: str = "") -> str:
 def torchtitan(run: Run, words: Any = Words) -> str:
     """A torchtitan job file: training, parallelism and activation checkpointing. The reader has to fill in
     the flavor of the model."""
-    n, names = words.plain, [f'"{TORCH_SCHEDULES[key]}"' for key in run.schedules]
+    n, names = words.plain, [f'"{TORCH_SCHEDULES.get(key, "1F1B")}"' for key in run.schedules]
     replicated, operators = run.zero < 1, "every_other" in run.modules
     # one forward pass takes a local batch, which only a pipeline cuts further; the rest of the global batch
     # is accumulated (torchtitan/train.py)
     local_batch = ops.where(run.pp > 1, run.global_batch / run.dp, run.micro_batch)
-    looped = ops.where(run.is_schedule("zb-h1", "zb-h2", "dualpipe"), 2.0, run.chunks)  # stages per rank
-    parts, stages = run.model.layers + 2.0, run.pp * looped  # embedding and output count as one layer each
+    stages = run.pp * run.chunks
+    parts = run.model.layers + 2.0  # embedding and output count as one layer each
     per_stage = ops.ceil(parts / stages)
     refused = words.choose(
         legality.fills_every_stage(parts, stages),
@@ -459,6 +462,17 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         (
             False if operators else (run.recompute == memory.SELECTIVE) | (run.recompute == memory.BY_MODULE),
             "torchtitan recomputes whole layers or operators, not these modules",
+        ),
+        *(
+            (
+                run.is_schedule(key) & (run.pp > 1),
+                f"PyTorch has no schedule {key}: this runs 1F1B, and slower than planned",
+            )
+            for key in NOT_IN_TORCH
+        ),
+        (
+            run.is_schedule("zb-v", "dualpipe-v") & (run.pp > 1) if run.loss == "fused" else False,
+            "PyTorch does not split a compiled backward: turn [compile] off, the loss will keep more",
         ),
         (run.recompute_layers > 0, "torchtitan recomputes every layer, or every second one"),
         (run.loss == "chunked", "torchtitan's loss is not computed in chunks"),

@@ -19,10 +19,11 @@ from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 from engine.mechanism import compute, flops, memory
+from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
 from engine.mechanism.memory import BY_MODULE, FULL, LOSSES, NO_RECOMPUTE, SELECTIVE, recompute_of
-from engine.mechanism.pipeline import SCHEDULES, stage_layers
+from engine.mechanism.pipeline import SCHEDULES, TURNS, stage_layers
 from engine.mechanism.shape import shape
 from engine.step import legality
 from engine.step.legality import Facts, divisors
@@ -74,7 +75,7 @@ class Job:
     overlap: bool = True  # hide data-parallel traffic (and interleaved stages' messages) behind arithmetic
     fused: bool = True  # sum weight gradients inside their product, free stage outputs once sent
     gather_context: bool = False  # context parallelism by AllGather instead of a ring
-    imbalance: float = 1.1  # the fullest expert rank's load over the mean
+    imbalance: float = IMBALANCE  # the fullest expert rank's load over the mean
     send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
     overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
     overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
@@ -259,15 +260,22 @@ def facts(model: Model, job: Job, a: Layout) -> Facts:
 
 
 def _require_one_name(a: Layout) -> None:
-    """Chunks require the schedule named "interleaved", and that schedule requires chunks."""
+    """Chunks require the schedule named "interleaved", and that schedule requires chunks; a V has two."""
     interleaved = SCHEDULES[a.schedule].interleaved
+    if SCHEDULES[a.schedule].folded:
+        if a.interleave != TURNS:
+            raise ValueError(
+                f"interleave must be {TURNS} under schedule {a.schedule}, the two chunks of its V, got "
+                f"{a.interleave}; nearest legal: {TURNS}"
+            )
+        return
     if a.interleave > 1 and not interleaved:
         raise ValueError(
             f"interleave must be 1 under schedule {a.schedule}, got {a.interleave}; nearest legal: "
             "schedule interleaved"
         )
     if interleaved and a.interleave < 2:
-        raise ValueError(legality.interleaving(a.pp, a.interleave))
+        raise ValueError(legality.interleaving(a.schedule, a.pp, a.interleave))
 
 
 # -- the estimate --------------------------------------------------------------------------------------------

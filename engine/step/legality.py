@@ -187,7 +187,7 @@ RULES = (
     Rule(
         "interleaving needs a pipeline",
         lambda f: (f.chunks > 1) & (f.pp < 2),
-        lambda f: interleaving(f.pp, f.chunks),
+        lambda f: interleaving(f.plan.key, f.pp, f.chunks),
     ),
     Rule(
         "DualPipe needs an even pipeline, it and ZB-H2 about 2 × pipeline micro-batches",
@@ -308,10 +308,10 @@ def must(name: str, value: int, why: str, legal: Iterable[int]) -> str:
     return f"{name} must {why}, got {value}; nearest legal: {nearest}"
 
 
-def interleaving(pp: int, chunks: int) -> str:
+def interleaving(key: str, pp: int, chunks: int) -> str:
     """The reason why there is nothing to interleave."""
     return (
-        "schedule interleaved must have pp and interleave of at least 2, got "
+        f"schedule {key} must have pp and interleave of at least 2, got "
         f"pp {pp} and interleave {chunks}; nearest legal: schedule 1f1b"
     )
 

@@ -7,7 +7,6 @@ reaches the same shares of its peak figures as the H100 SXM, since it has not be
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -188,7 +187,7 @@ def gpu_from_file(path: str | Path) -> Gpu:
     file = Path(path).absolute()
     try:
         entry = files.read(file)
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"gpu file must be a readable TOML file, got {str(path)!r}: {error}") from None
     given = files.checked(file, file.stem, entry, OwnGpu)
     like = catalog.gpu(given.pop("like", LIKE))

@@ -1,105 +1,43 @@
-"""The planner's search, in Python and on a page: the fastest layouts of a job, their costs, and what would
-make them faster.
+"""The planner, in Python and on a page: the fastest layouts of a job, and what would make them faster.
 
-With numbers, ``found`` calls ``search.plan``. With symbols, it lists the splits in a program and evaluates
-every layout of each in a sweep, so that a page without Python searches the same space with the same ``step``.
+With numbers, ``found`` calls ``search.plan``; with symbols, what page_search finds.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from engine.base import check, ops
-from engine.base.program import program
-from engine.base.sweep import sweep
+from engine.base import check
 from engine.base.types import Real, Truth
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.mechanism import flops
-from engine.mechanism.interconnect import Wires
-from engine.mechanism.matmul import Chip
 from engine.mechanism.memory import RECOMPUTE
-from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
 from engine.mechanism.wires import scaled
 from engine.step import cloud, search
-from engine.step.constraints import FRAMEWORKS, FREE, UNLIMITED, Limits, is_within, of_limits
-from engine.step.export import Run
+from engine.step.cases import (
+    CHUNKS,
+    SCHEDULE_KEYS,
+    TERMS,
+    Case,
+    Layouts,
+    columns,
+    filled,
+    ideal_s,
+    model_flops_per_token,
+    terms,
+)
+from engine.step.constraints import ANY, Constraints, Limits, of_limits
 from engine.step.layout import Job, Layout, Machine
-from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
 from engine.step.own import scaled_chip
-from engine.step.search import LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
-from engine.step.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_bytes, step
+from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, ranked
 
-if TYPE_CHECKING:
-    from engine.base.sweep import Grouped
-    from engine.catalog.recipes import Recipe
-
-TOP = 5  # layouts shown: the winner and the best of the other splits
-MOST_SPLITS = (
-    12_288  # of one job that a page has room for: 24,576 GPUs, 384 experts, sequences of 131,072 have 11,908
-)
-MODERN = Job(1, 1)  # today's software; a case has its own sizes
-RECOMPUTES = tuple(
-    float(value) for key, value in RECOMPUTE.items() if key != "selective"
-)  # flash drops it anyway
-SCHEDULE_KEYS, CHUNKS = zip(*search.EVERY_SCHEDULE)
-SCHEDULE_NAMES = tuple(
-    f"{key} × {chunks}" if chunks > 1 else key for key, chunks in zip(SCHEDULE_KEYS, CHUNKS)
-)
-IS_1F1B = tuple(float(key == "1f1b") for key in SCHEDULE_KEYS)
-COEFFICIENTS = {
-    name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS) for name in Schedules._fields
-}
-RUNS = {
-    f"{key}_runs": tuple(float(schedule in able.schedules) for schedule in SCHEDULE_KEYS)
-    for key, able in FRAMEWORKS.items()
-}
-EVERY_SCHEDULE = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B, **RUNS}  # a dimension of a sweep
-
-
-class Case(NamedTuple):
-    """A job and the cluster that it runs on; numbers or symbols."""
-
-    model: Model
-    chip: Chip
-    wires: Wires
-    hbm_bytes: float
-    recipe: Recipe
-    gpus: float
-    global_batch: float  # sequences
-    seq: float
-    within: Limits = UNLIMITED
-
-
-class Layouts(NamedTuple):
-    """Several layouts, best first, as columns; NaN where there are no more."""
-
-    tp: Real
-    pp: Real
-    cp: Real
-    ep: Real
-    expert_tp: Real
-    dp: Real
-    zero: Real
-    micro_batch: Real
-    recompute: Real
-    schedule: Real  # index into SCHEDULE_KEYS
-    chunks: Real
-
-
-class Costs(NamedTuple):
-    """The costs of a step with each of several layouts."""
-
-    step_s: Real
-    times_s: Real  # by layout and TERMS
-    total_bytes: Real  # of the fullest stage
-    parts_bytes: Real  # by layout and memory PARTS
+RUN_BY_SOME = Constraints(framework=ANY)
 
 
 class Found(NamedTuple):
@@ -109,15 +47,7 @@ class Found(NamedTuple):
     legal: Real  # how many layouts were compared
     fitting: Real  # how many of them fit
     free_s: Real  # the fastest step if memory were no limit
-    unlimited: Layouts  # one layout: the fastest that fits (or else the leanest) without the case's limits
-
-
-class Cloud(NamedTuple):
-    """All layouts of a search, by their places in the cloud, and the splits that they have."""
-
-    places: Grouped  # the fastest layout of each place, and how many there are
-    splits: dict[str, Real]  # columns, in the order of their numbers
-    ideal_s: Real  # the step that the arithmetic alone would take
+    unlimited: Layouts  # of a search with its cloud: the best layout that one of the frameworks can run
 
 
 def found(case: Case) -> Found:
@@ -164,24 +94,29 @@ def _found(
     counted = cloud.Counted(splits, hbm_bytes, ideal_s or 1.0)
     columns = dict(zip(search.Split._fields, np.reshape(splits, (-1, 6)).astype(float).T))
     seen = Cloud(counted.found, columns, ideal_s) if ideal_s else None
-    within = of_limits(limits)
+    nothing = _columns([], 1)
     try:
+        within = of_limits(limits)
         plan = search.plan(model, at, job, gpus, TOP, counted.add if ideal_s else None, within)
     except ValueError:
-        return Found(_columns([], TOP), 0.0, 0.0, np.nan, _unlimited(model, at, job, gpus)), seen
+        free = _unlimited(model, at, job, gpus) if ideal_s else nothing
+        return Found(_columns([], TOP), 0.0, 0.0, np.nan, free), seen
+    free = _columns([plan.best.layout], 1)
+    if within != RUN_BY_SOME:
+        free = _unlimited(model, at, job, gpus) if ideal_s else nothing
     best = Found(
         _columns([e.layout for e in (plan.best, *plan.runners_up)], TOP),
         float(plan.layouts),
         float(plan.fitting),
         float(plan.free_s),
-        _unlimited(model, at, job, gpus) if within != FREE else _columns([plan.best.layout], 1),
+        free,
     )
     return best, seen
 
 
 def _unlimited(model, at, job, gpus) -> Layouts:
     try:
-        return _columns([search.plan(model, at, job, gpus, 1).best.layout], 1)
+        return _columns([search.plan(model, at, job, gpus, 1, within=RUN_BY_SOME).best.layout], 1)
     except ValueError:
         return _columns([], 1)
 
@@ -207,257 +142,6 @@ def _columns(layouts: list[Layout], length: int) -> Layouts:
             a.interleave,
         )
     return Layouts(*rows.T)
-
-
-# -- on a page -----------------------------------------------------------------------------------------------
-@program(
-    tp=MOST_SPLITS, pp=MOST_SPLITS, cp=MOST_SPLITS, ep=MOST_SPLITS, expert_tp=MOST_SPLITS, dp=MOST_SPLITS
-)
-def legal_splits(
-    gpus: float, global_batch: float, seq: float, heads: float, layers: float, experts: float
-) -> dict[str, Any]:
-    """``search.splits``, in the order of the splits' numbers, up to the capacity of the lists."""
-    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
-    for tp in range(1, int(min(heads, gpus)) + 1):
-        if cuts_a_head(heads, tp) or leaves_gpus_over(gpus, tp):
-            continue
-        for pp in range(1, int(min(layers, gpus / tp)) + 1):
-            if leaves_gpus_over(gpus, tp * pp):
-                continue
-            for cp in range(1, int(max(1, seq // LEAST_TOKENS)) + 1):
-                dp = gpus / (tp * pp * cp)
-                if leaves_gpus_over(gpus, tp * pp * cp) or leaves_sequences_over(global_batch, dp):
-                    continue
-                if cp > 1 and cuts_tokens_unevenly(seq, cp):
-                    continue
-                for ep in range(1, int(max(1, experts)) + 1):
-                    if leaves_gpus_over(max(1, experts), ep) or leaves_gpus_over(gpus / pp, ep):
-                        continue
-                    for whole in range(2):
-                        expert_tp = tp if whole else 1
-                        if whole and (tp == 1 or experts < 1) or leaves_gpus_over(gpus / pp, ep * expert_tp):
-                            continue
-                        if len(tps) < MOST_SPLITS:
-                            tps.append(tp)
-                            pps.append(pp)
-                            cps.append(cp)
-                            eps.append(ep)
-                            expert_tps.append(expert_tp)
-                            dps.append(dp)
-    return {"tp": tps, "pp": pps, "cp": cps, "ep": eps, "expert_tp": expert_tps, "dp": dps}
-
-
-@program(
-    tp=TOP,
-    pp=TOP,
-    cp=TOP,
-    ep=TOP,
-    expert_tp=TOP,
-    dp=TOP,
-    zero=TOP,
-    micro_batch=TOP,
-    recompute=TOP,
-    schedule=TOP,
-    chunks=TOP,
-    legal=(),
-    fitting=(),
-    free_s=(),
-)
-def ranked(
-    tp: list[Real],
-    pp: list[Real],
-    cp: list[Real],
-    ep: list[Real],
-    expert_tp: list[Real],
-    dp: list[Real],
-    fitting_s: list[Real],
-    fitting_cell: list[Real],
-    fitting: list[Real],
-    bytes_: list[Real],
-    bytes_cell: list[Real],
-    legal: list[Real],
-    free_s: list[Real],
-) -> dict[str, Any]:
-    """The best layout of each of the best splits: the fastest that fit, or the smallest in memory where none
-    does."""
-    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
-    zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
-    fitting_count, legal_count, fastest = 0, 0, math.nan
-    for i in range(len(tp)):
-        if not math.isnan(tp[i]):
-            fitting_count += fitting[i]
-            legal_count += legal[i]
-            if math.isnan(fastest) or free_s[i] < fastest:
-                fastest = free_s[i]
-    taken = [0 for i in range(len(tp))]
-    for _place in range(TOP):
-        best, cell, least = -1, 0, math.inf
-        for i in range(len(tp)):
-            cost = fitting_s[i] if fitting_count else bytes_[i]
-            if not taken[i] and cost < least:
-                best, least = i, cost
-        if best < 0:
-            break
-        taken[best] = 1
-        cell = fitting_cell[best] if fitting_count else bytes_cell[best]
-        schedule = cell % len(CHUNKS)
-        cell = cell // len(CHUNKS)
-        zero = cell % len(ZERO_STAGES)
-        cell = cell // len(ZERO_STAGES)
-        tps.append(tp[best])
-        pps.append(pp[best])
-        cps.append(cp[best])
-        eps.append(ep[best])
-        expert_tps.append(expert_tp[best])
-        dps.append(dp[best])
-        zeros_.append(ZERO_STAGES[int(zero)])
-        recomputes.append(RECOMPUTES[int(cell % len(RECOMPUTES))])
-        micro_batches.append(MICRO_BATCHES[int(cell // len(RECOMPUTES))])
-        schedules.append(schedule)
-        chunks.append(CHUNKS[int(schedule)])
-    return {
-        "tp": tps,
-        "pp": pps,
-        "cp": cps,
-        "ep": eps,
-        "expert_tp": expert_tps,
-        "dp": dps,
-        "zero": zeros_,
-        "micro_batch": micro_batches,
-        "recompute": recomputes,
-        "schedule": schedules,
-        "chunks": chunks,
-        "legal": legal_count,
-        "fitting": fitting_count,
-        "free_s": fastest,
-    }
-
-
-@program(
-    tp=cloud.MOST_SHOWN,
-    pp=cloud.MOST_SHOWN,
-    cp=cloud.MOST_SHOWN,
-    ep=cloud.MOST_SHOWN,
-    expert_tp=cloud.MOST_SHOWN,
-    dp=cloud.MOST_SHOWN,
-    zero=cloud.MOST_SHOWN,
-    micro_batch=cloud.MOST_SHOWN,
-    recompute=cloud.MOST_SHOWN,
-    schedule=cloud.MOST_SHOWN,
-    chunks=cloud.MOST_SHOWN,
-)
-def fastest_at(
-    places: list[Real],
-    row: list[Real],
-    cell: list[Real],
-    tp: list[Real],
-    pp: list[Real],
-    cp: list[Real],
-    ep: list[Real],
-    expert_tp: list[Real],
-    dp: list[Real],
-) -> dict[str, Any]:
-    """The fastest layouts at some places of the cloud, as columns."""
-    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
-    zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
-    for i in range(len(places)):
-        if math.isnan(places[i]):
-            break
-        split, rest = int(row[int(places[i])]), int(cell[int(places[i])])
-        schedule = rest % len(CHUNKS)
-        rest = rest // len(CHUNKS)
-        zero = rest % len(ZERO_STAGES)
-        rest = rest // len(ZERO_STAGES)
-        tps.append(tp[split])
-        pps.append(pp[split])
-        cps.append(cp[split])
-        eps.append(ep[split])
-        expert_tps.append(expert_tp[split])
-        dps.append(dp[split])
-        zeros_.append(ZERO_STAGES[zero])
-        recomputes.append(RECOMPUTES[rest % len(RECOMPUTES)])
-        micro_batches.append(MICRO_BATCHES[rest // len(RECOMPUTES)])
-        schedules.append(schedule)
-        chunks.append(CHUNKS[schedule])
-    return {
-        "tp": tps,
-        "pp": pps,
-        "cp": cps,
-        "ep": eps,
-        "expert_tp": expert_tps,
-        "dp": dps,
-        "zero": zeros_,
-        "micro_batch": micro_batches,
-        "recompute": recomputes,
-        "schedule": schedules,
-        "chunks": chunks,
-    }
-
-
-def layouts_at(seen: Cloud, places: Real) -> Layouts:
-    """The fastest layouts at some places of a cloud."""
-    a = fastest_at(places, seen.places.row, seen.places.cell, *seen.splits.values())
-    return Layouts(*(a[name][: len(places)] for name in Layouts._fields))
-
-
-def every_layout(case: Case, in_cloud: bool = False) -> tuple[dict[str, Real], dict[str, Any]]:
-    """For each legal split the fastest layout that fits, the one with the smallest memory, and the fastest of
-    all: (splits, contests). If asked, also the fastest at each place of the cloud."""
-    splits = legal_splits(
-        case.gpus, case.global_batch, case.seq, case.model.heads, case.model.layers, case.model.experts
-    )
-    free = {} if in_cloud else {f"only_{name}": 0.0 * splits["tp"] - 1.0 for name in FIXABLE}
-    return splits, contests(case, splits | free, in_cloud)
-
-
-FIXABLE = {"micro_batch": MICRO_BATCHES, "recompute": RECOMPUTES, "zero": ZERO_STAGES}
-EVERY = [*({name: values} for name, values in FIXABLE.items()), EVERY_SCHEDULE]  # dimensions of a sweep
-
-
-def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
-    """The same for rows of splits, each with every micro-batch and so on, or with only the one that its
-    column ``only_micro_batch`` names (below zero for all). A page runs both by the same loops."""
-    arithmetic_s = ideal_s(case) if in_cloud else 0.0
-
-    def measure(point):
-        schedule = Schedules(*(point[name] for name in Schedules._fields))
-        a = Axes(
-            case.seq,
-            case.global_batch,
-            point["tp"],
-            point["pp"],
-            point["cp"],
-            point["dp"],
-            point["ep"],
-            point["expert_tp"],
-            point["zero"],
-            0.0,
-            point["micro_batch"],
-            point["recompute"],
-            schedule,
-            point["chunks"],
-        )
-        terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
-        fits, allowed = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0
-        if case.within is not UNLIMITED:
-            allowed = is_within(case.within, case.model, a, [point[name] for name in RUNS])
-        found: dict[str, Any] = {
-            "fastest": (terms.step_s, fits & allowed),
-            "leanest": (terms.total_bytes, allowed),
-            "free": (terms.step_s, allowed),
-        }
-        if in_cloud:
-            at = cloud.place(terms.total_bytes, case.hbm_bytes, terms.step_s, arithmetic_s)
-            found["cloud"] = terms.step_s, allowed, at, cloud.PLACES
-            found["unlimited"] = terms.step_s, fits
-        only = [
-            (point[f"only_{name}"] < 0.0) | (point[name] == point[f"only_{name}"])
-            for name in FIXABLE
-            if f"only_{name}" in point
-        ]
-        return (*search.legal(a, case.model.layers, point["is_1f1b"]), *only), found
-
-    return sweep(rows, EVERY, measure)
 
 
 def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | None]:
@@ -487,93 +171,6 @@ def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | No
     return Found(layouts, best["legal"], best["fitting"], best["free_s"], first), seen
 
 
-# -- costs of the layouts ------------------------------------------------------------------------------------
-def axes(case: Case, layouts: Layouts) -> Axes:
-    """Job and layouts in the form that ``step`` takes."""
-    a = layouts
-    plan = Schedules(*(_entry(COEFFICIENTS[name], a.schedule) for name in Schedules._fields))
-    return Axes(
-        case.seq,
-        case.global_batch,
-        a.tp,
-        a.pp,
-        a.cp,
-        a.dp,
-        a.ep,
-        a.expert_tp,
-        a.zero,
-        0.0,
-        a.micro_batch,
-        a.recompute,
-        plan,
-        a.chunks,
-    )
-
-
-def _entry(table, schedule):
-    """The entry of a table at an index that may be a symbol; 0 where there is none."""
-    chosen = 0.0
-    for index, value in enumerate(table):
-        if value:
-            chosen = ops.where(schedule == float(index), value, chosen)
-    return chosen
-
-
-def terms(case: Case, layouts: Layouts) -> Terms:
-    """Seconds and bytes of each layout's step."""
-    return step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, axes(case, layouts))
-
-
-def memory_bytes(case: Case, layouts: Layouts) -> StageBytes:
-    """Bytes of each layout's fullest stage, by part; the software's own memory is ``overhead_bytes``."""
-    a = axes(case, layouts)
-    stages = stages_bytes(shape(case.model), MODERN, case.recipe, a, *sizes(shape(case.model), a))
-    first, second, last = (sum(stage) for stage in stages)
-    fullest = [
-        ops.where(last > ops.maximum(first, second), in_last, ops.where(second > first, in_second, in_first))
-        for in_first, in_second, in_last in zip(*stages)
-    ]
-    return StageBytes(*fullest)
-
-
-def framework_bytes() -> float:
-    """The software's own memory in addition to the model's."""
-    return overhead_bytes(MODERN, 0.0)
-
-
-def columns(cost: Terms, layouts: Layouts) -> list[Real]:
-    """Seconds of each layout's step: a column for each of TERMS."""
-    nothing = 0.0 * layouts.tp  # a term that no axis changes is a single number; here it becomes a column
-    return [getattr(cost, name) + nothing for name in TERMS]
-
-
-def times(cost: Terms, layouts: Layouts) -> Real:
-    """Seconds of each layout's step, by TERMS."""
-    return np.stack(columns(cost, layouts), axis=-1)
-
-
-def filled(case: Case, layouts: Layouts) -> list[Real]:
-    """Bytes of each layout's fullest stage: a column for each of PARTS."""
-    found = framework_bytes(), *memory_bytes(case, layouts)
-    return [part + 0.0 * layouts.tp for part in found]
-
-
-def parts(case: Case, layouts: Layouts) -> Real:
-    """Bytes of each layout's fullest stage, by PARTS."""
-    return np.stack(filled(case, layouts), axis=-1)
-
-
-def costs(case: Case, layouts: Layouts) -> Costs:
-    """The costs of a step with each layout, split into terms."""
-    cost, nothing = terms(case, layouts), 0.0 * layouts.tp
-    return Costs(
-        cost.step_s + nothing, times(cost, layouts), cost.total_bytes + nothing, parts(case, layouts)
-    )
-
-
-# -- what a reader wants to know -----------------------------------------------------------------------------
-TERMS = tuple(name for name in Terms._fields if name not in ("step_s", "total_bytes"))
-SENT = ("tensor_s", "context_s", "expert_s", "data_exposed_s", "other_s")  # those of TERMS that are traffic
 MEMORY = len(TERMS)  # index of the loss of a layout that does not fit
 RESOURCES = ("arithmetic", "memory_bandwidth", "link", "network")
 FACTORS = np.round(np.geomspace(1.05, 8.0, 64), 3)  # times a resource that are tried
@@ -608,14 +205,6 @@ class Outcome(NamedTuple):
     needed: Real  # how many times each of RESOURCES makes the winner FASTER, or NEVER
     uncovered: Real  # index of the term that so much arithmetic would expose most of …
     uncovered_s: Real  # … and how many seconds of it
-
-
-PARTS = ("framework", *StageBytes._fields)
-
-
-def sequences(batch_tokens: Real, seq: Real) -> Real:
-    """Whole sequences in a batch of this many tokens; at least one."""
-    return ops.maximum(1.0, ops.floor(batch_tokens * 1.0 / seq))
 
 
 def outcome(case: Case, peak_flops_per_s: Real) -> Outcome:
@@ -672,18 +261,6 @@ def _outcome(case: Case, peak_flops_per_s) -> Outcome:
     )
 
 
-def ideal_s(case: Case) -> Real:
-    """The step that the model's arithmetic alone would take, at the pace of the best matrix products; for no
-    GPU at all, that of one."""
-    tokens, gpus = case.global_batch * case.seq, ops.maximum(case.gpus * 1.0, 1.0)
-    return model_flops_per_token(case) * tokens / (gpus * case.chip.matmul_flops_per_s)
-
-
-def model_flops_per_token(case: Case) -> Real:
-    """FLOPs that MFU counts: forward and backward, with causal attention."""
-    return flops.training_flops_per_token(shape(case.model), case.seq)
-
-
 def with_faster(case: Case, layouts: Layouts) -> tuple[Case, Layouts]:
     """The layouts, followed by copies of the first one in which one of RESOURCES is one of FACTORS times as
     fast. All are rows of one table, so that one call of ``step`` measures them."""
@@ -722,52 +299,6 @@ def lost_to_limits(found: Outcome) -> tuple[Real, Real]:
     return np.argmax(more_s), np.max(more_s)
 
 
-def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> Run:
-    """The first layout as settings for other programs; whole numbers throughout, ones where there is none."""
-    a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
-    return Run(
-        case.model,
-        a.tp,
-        a.pp,
-        a.cp,
-        a.dp,
-        a.ep,
-        a.expert_tp,
-        a.zero,
-        a.micro_batch,
-        a.recompute,
-        a.schedule,
-        a.chunks,
-        SCHEDULE_KEYS,
-        case.global_batch,
-        case.seq,
-        tokens,
-        fp8,
-    )
-
-
-def crosses(case: Case, layouts: Layouts) -> list:
-    """How the winner's pipeline, data, context and tensor groups communicate: 0 inside a node, 1 across
-    nodes, 2 not at all. Tensor ranks are innermost, so a group reaches as far as the product of its own axis
-    and those inside it."""
-    a, per_node = layouts, case.wires.gpus_per_node
-    groups = [
-        (a.pp, a.tp * a.cp * a.dp * a.pp),
-        (a.dp, a.tp * a.cp * a.dp),
-        (a.cp, a.tp * a.cp),
-        (a.tp, a.tp),
-    ]
-    return [np.where(size[0] > 1, np.where(reach[0] > per_node, 1.0, 0.0), 2.0) for size, reach in groups]
-
-
-def beyond_the_node(case: Case, layouts: Layouts) -> Truth:
-    """Whether what each of TERMS sends leaves the node, by layout; False for those that send nothing."""
-    a, none = layouts, 0.0 * layouts.tp
-    replica = a.tp * a.cp * a.dp
-    reach: dict[str, Real] = dict(zip(SENT, (a.tp, a.tp * a.cp, a.ep * a.expert_tp, replica, replica * a.pp)))
-    return np.stack([reach.get(term, none) + none for term in TERMS], axis=-1) > case.wires.gpus_per_node
-
-
 def binding(found: Outcome) -> Real:
     """Index of the winner's longest term; MEMORY if nothing fits, one more if nothing is legal."""
     return np.where(
@@ -791,8 +322,3 @@ def lost_to_memory(found: Outcome) -> Real:
 def any_before(needs: Real, place: int) -> Truth:
     """Whether one of the entries before this place is not NEVER."""
     return np.any(needs[:place] < NEVER) if place else 0.0 > 1.0
-
-
-def chunks_of(schedule: Real) -> Real:
-    """Chunks of layers per stage, by index into SCHEDULE_KEYS."""
-    return _entry(CHUNKS, schedule)

@@ -26,7 +26,7 @@ from engine.base.types import Real, Truth
 from engine.calibration import bands
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
-from engine.mechanism.pipeline import SCHEDULES
+from engine.mechanism.pipeline import SCHEDULES, TURNS
 from engine.mechanism.shape import shape
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, recipe_of
@@ -50,8 +50,10 @@ MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 INTERLEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24)
 ZERO_STAGES = (0, 1, 2, 3)
 # every (schedule, chunks of layers a stage)
-EVERY_SCHEDULE = [(key, 1) for key, schedule in SCHEDULES.items() if not schedule.interleaved] + [
-    ("interleaved", chunks) for chunks in INTERLEAVES
+EVERY_SCHEDULE = [
+    *((key, 1) for key, plan in SCHEDULES.items() if not (plan.interleaved or plan.folded)),
+    *(("interleaved", chunks) for chunks in INTERLEAVES),
+    *((key, TURNS) for key, plan in SCHEDULES.items() if plan.folded),
 ]
 LEAST_TOKENS = 1024  # of a sequence, that context parallelism must leave on each GPU
 MOST_GPUS = 10_000_000  # for a plan
@@ -82,11 +84,14 @@ class Schedules(NamedTuple):
     flight_ahead: Real
     flight_more: Real
     flight_stages: Real
+    flight_group: Real
     weights_late: Real
     stages_share: Real
+    forwards: Real
     backwards: Real
     weight_copies: Real
     hides_experts: Real
+    folded: Real
     least_per_stage: Real
     least_more: Real
 

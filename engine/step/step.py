@@ -428,11 +428,13 @@ class Stages(NamedTuple):
 
 def sizes(shape: Shape, a: Axes) -> tuple[Real, Real, pipeline.StageLayers]:
     """Tokens of a micro-batch on a GPU, micro-batches per step, and the layers of the stages."""
-    return (
-        a.micro_batch * a.seq / a.cp,
-        a.global_batch / (a.dp * a.micro_batch),
-        pipeline.stage_layers(shape.layers, a.pp, a.chunks, a.first_layers, a.last_layers),
-    )
+    stage = pipeline.stage_layers(shape.layers, a.pp, a.chunks, a.first_layers, a.last_layers)
+    if not ops.is_zero(a.plan.folded):
+        in_a_v = pipeline.folded_layers(stage)
+        stage = pipeline.StageLayers(
+            *(ops.where(a.plan.folded > 0.0, turned, straight) for turned, straight in zip(in_a_v, stage))
+        )
+    return a.micro_batch * a.seq / a.cp, a.global_batch / (a.dp * a.micro_batch), stage
 
 
 def stages_bytes(
@@ -460,8 +462,9 @@ def stages(
 ) -> Stages:
     """The first stage holds the embedding and the most micro-batches, the second may have a layer more, the
     last holds the output layer and its logits. Under DualPipe both ends hold both, since micro-batches enter
-    at either end. Software that does not free a stage's output once it is sent also keeps it for each
-    micro-batch (arXiv:2205.05198 appendix B).
+    at either end; in a V one stage holds both ends, and counts as the last (``pipeline.folded_layers``).
+    Software that does not free a stage's output once it is sent also keeps it for each micro-batch
+    (arXiv:2205.05198 appendix B).
     """
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
@@ -484,7 +487,12 @@ def stages(
         last_params = shape.head_params + shape.embedding_params + joining
     sent = 0.0 if job.fused else ops.where(alone, 0.0, 2.0 * tokens * shape.hidden)
     ends = (stage.first + stage.last) / 2.0
-    end_params = ops.where(both_ways, (shape.embedding_params + last_params) / 2.0, shape.embedding_params)
+    first_params = shape.embedding_params
+    if not ops.is_zero(a.plan.folded):
+        both = shape.embedding_params + shape.head_params + joining
+        first_params = ops.where(a.plan.folded > 0.0, 0.0, first_params)
+        last_params = ops.where(a.plan.folded > 0.0, both, last_params)
+    end_params = ops.where(both_ways, (shape.embedding_params + last_params) / 2.0, first_params)
     shard, expert_shard = shards(a)
 
     def at(place, layers, extra_params, sent_bytes, logits_bytes):
@@ -650,7 +658,11 @@ def seconds(
     other_s = messages_s(shape, job, net, a, tokens, micro_batches)
     dense = (
         layers * shape.dense_params_per_layer
-        + ops.where(a.pp > 1.0, shape.last_stage_params, shape.embedding_params + shape.head_params)
+        + ops.where(
+            (a.pp > 1.0) & (a.plan.folded < 1.0),
+            shape.last_stage_params,
+            shape.embedding_params + shape.head_params,
+        )
     ) / a.tp
     routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
     data_s = data_exposed_s(shape, job, recipe, net, a, layers, dense, routed, work.layer, micro_batches)

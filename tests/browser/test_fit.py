@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.course import launch_cases
-from engine.launch import paged
+from engine.launch import fit_page
 from tests.browser.test_shell import AXE, PHONE, axe_faults
 from tests.representatives import ALL_OF_THEM
 
@@ -38,7 +38,7 @@ def test_a_pasted_file_gets_pythons_answer_line_by_line(visit, origin):
     page = visit().go(f"{origin}{PAGE}")
     page.get_by_label("What you are about to launch").fill(TITAN)
     page.get_by_label("Number of GPUs").fill("8")
-    theirs = paged.answer([["pasted", TITAN]], gpus=8)
+    theirs = fit_page.answer([["pasted", TITAN]], gpus=8)
     said(page, theirs["headline"])
     rested(page)
     gib = theirs["total_bytes"] / 2**30
@@ -80,8 +80,8 @@ def test_published_launches_are_pasted_as_a_new_user_would(visit, origin, window
             page.get_by_label("HBM, TB/s").fill(f"{asked['own']['hbm_bytes_per_s'] / 1e12:g}")
         names = [f"pasted {number + 1}" for number in range(len(texts))] if len(texts) > 1 else ["pasted"]
         files = [list(pair) for pair in zip(names, texts)]
-        theirs = paged.answer(files, asked["gpu"], asked["gpus"], asked["own"])
-        assert theirs["verdict"] == paged.answer(**asked)["verdict"]  # a file needs no name to be known
+        theirs = fit_page.answer(files, asked["gpu"], asked["gpus"], asked["own"])
+        assert theirs["verdict"] == fit_page.answer(**asked)["verdict"]  # a file needs no name to be known
         said(page, theirs["headline"])
         rested(page)
         expect(page.locator("[data-fit]")).to_have_attribute("data-verdict", theirs["verdict"])
@@ -97,7 +97,7 @@ def test_an_example_a_change_a_link_and_the_issue_text(visit, static):
     rested(page)
     page.get_by_role("button", name="Copy as issue text").click()
     expect(page.locator("[data-take] [role=status]")).to_have_text("The report is copied.")
-    theirs = paged.answer(**launch_cases.request("vllm-8b-3090-29k"))
+    theirs = fit_page.answer(**launch_cases.request("vllm-8b-3090-29k"))
     assert page.evaluate("navigator.clipboard.readText()") == theirs["text"]
     page.get_by_role("button", name="Make this change").first.click()
     said(page, re.compile("fits, with room"))
@@ -166,7 +166,7 @@ def test_a_line_and_an_assumption_are_corrected_where_they_are_listed(visit, sta
     line.fill("local_batch_size = 1")
     line.press("Enter")
     changed = TITAN.replace("local_batch_size = 2", "local_batch_size = 1")
-    said(page, paged.answer([["pasted", changed]], gpus=8)["headline"])
+    said(page, fit_page.answer([["pasted", changed]], gpus=8)["headline"])
     assert text_of(page) == [changed]
     rested(page)
     expect(line).to_be_focused()  # in an answer that is new altogether
@@ -180,8 +180,8 @@ def test_a_line_and_an_assumption_are_corrected_where_they_are_listed(visit, sta
     page.keyboard.press("Escape")
     page.get_by_role("textbox", name=re.compile("^tp, which is assumed")).fill("2")
     page.keyboard.press("Enter")
-    files = paged.corrected([["pasted", changed]], 8, "tp", "2")
-    said(page, paged.answer(files, gpus=8)["headline"])
+    files = fit_page.corrected([["pasted", changed]], 8, "tp", "2")
+    said(page, fit_page.answer(files, gpus=8)["headline"])
     assert text_of(page) == [text for _, text in files]
 
 
@@ -193,7 +193,7 @@ def test_a_gpu_of_one_s_own_and_memory_over_a_step(visit, static):
     page.get_by_label("Memory, GB").fill("64")
     page.get_by_label("HBM, TB/s").fill("1,6")
     own = {"hbm_bytes": 64e9, "hbm_bytes_per_s": 1.6e12}
-    theirs = paged.answer([["pasted", TITAN]], "h100-sxm", 8, own)
+    theirs = fit_page.answer([["pasted", TITAN]], "h100-sxm", 8, own)
     said(page, theirs["headline"])
     rested(page)
     expect(page.get_by_role("img", name=re.compile("Memory over one step"))).to_be_visible()

@@ -13,17 +13,17 @@ from course import lessons as locate
 from course import numbers
 from engine.base import units
 from engine.course import missions
-from tests.lessons.reading import LESSONS, Lesson
+from tests.lessons.reading import Lesson
 
 CONFIG = {"pymdownx.inlinehilite": {"custom_inline": [{"name": "n", "class": "n", "format": numbers.number}]}}
-NAMES = sorted(path.name for path in LESSONS.glob("[0-9][0-9]-*.md"))
+NAMES = [f"{lesson.name}.md" for lesson in locate.numbered()]
 
 
 def html(text: str) -> str:
     extensions = [
         "admonition",
         "pymdownx.details",
-        "pymdownx.superfences",
+        "course.fences",
         "pymdownx.inlinehilite",
         "course.exercises",
     ]

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from course import lessons
 from tests.lessons.links import Page
-from tests.lessons.reading import LESSONS, Lesson
+from tests.lessons.reading import Lesson
 
 REFERENCE = ["symptoms", "numbers", "validation", "formulas", "glossary"]
-CHAPTERS = sorted(path.stem for path in LESSONS.glob("[0-9][0-9]-*.md")) + REFERENCE
+CHAPTERS = [lesson.name for lesson in lessons.numbered()] + REFERENCE
 
 
 @cache

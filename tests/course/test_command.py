@@ -157,7 +157,7 @@ TRIED = {
     "serve --": {"--help", "--port", "--static", "--watch"},
     "estimate --model llama3-": {"llama3-8b", "llama3-70b"},
     "deploy --gpu=h100-s": {"--gpu=h100-sxm"},
-    "estimate --schedule zb": {"zb-h1", "zb-h2"},
+    "estimate --schedule zb": {"zb-h1", "zb-h2", "zb-v"},
     "puzzle ring_s": {"ring_step"},
 }
 

@@ -404,11 +404,7 @@ WRONG = {
 
 
 def html(lines: str) -> str:
-    fences = {"custom_fences": [{"name": "diagram", "class": "diagram", "format": fence.format}]}
-    settings = {"pymdownx.superfences": fences}
-    return Markdown(extensions=["pymdownx.superfences"], extension_configs=settings).convert(
-        f"``` diagram\n{lines}\n```\n"
-    )
+    return Markdown(extensions=["course.fences"]).convert(f"``` diagram\n{lines}\n```\n")
 
 
 @pytest.mark.parametrize("what", WRONG)

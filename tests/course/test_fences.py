@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from markdown import Markdown
+from pygments.lexers import get_all_lexers
 
 from course import lessons as locate
 from course.fences import widget as fence
@@ -84,11 +85,8 @@ def page(lines: str) -> str:
 
 
 def html(text: str) -> str:
-    """The page as the site's own settings for fences turn it into HTML."""
-    fences = {"custom_fences": [{"name": "widget", "class": "widget", "format": fence.format}]}
-    return Markdown(
-        extensions=["pymdownx.superfences"], extension_configs={"pymdownx.superfences": fences}
-    ).convert(text)
+    """The page as the site's own fences turn it into HTML."""
+    return Markdown(extensions=["course.fences"]).convert(text)
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -230,3 +228,59 @@ def test_every_state_can_stand_in_a_fence(slug, compiled):
         ]
         out = fence.render("\n".join([f"name: {slug}", *lines]))
         assert f'data-widget="{slug}"' in out and unbroken(widget.shown()["summary"]) in unescape(out)
+
+
+# -- which fences there are ----------------------------------------------------------------------------------
+def put(text: str, folder: Path, monkeypatch) -> str:
+    (folder / "lessons").mkdir()
+    (folder / "lessons" / "09-x.md").write_text(text, encoding="utf-8")
+    for reader in (locate.fault, locate.places):
+        monkeypatch.setattr(reader, "__defaults__", (folder / "lessons", *reader.__defaults__[1:]))
+    return text
+
+
+ODD = {  # what is wrong with a fence -> (the page's lines from the fourth on, words of the message)
+    "an unknown name": ("``` facts\nof: h100\n```", "there is no fence 'facts'; there are api, cite, "),
+    "an unknown name without a space": ("```facts\nof: h100\n```", "there is no fence 'facts'"),
+    "an unknown name and no lines": ("``` facts\n```", "there is no fence 'facts'"),
+    "an unknown name in a box": ("!!! note\n\n    ``` facts\n    of: h100\n    ```", "no fence 'facts'"),
+    "no end": (f"``` widget\nname: {SLUG}\n", "begins no fence"),
+    "an end that is indented": (f"``` widget\nname: {SLUG}\n  ```\n", "begins no fence"),
+    "more than a name": (f"``` widget {SLUG}\nname: {SLUG}\n```", "begins no fence"),
+    "an option in its head": (f"``` widget size=3\nname: {SLUG}\n```", "begins no fence"),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_what_is_no_fence_is_refused_with_its_place(what, tmp_path, monkeypatch):
+    lines, words = ODD[what]
+    text = put(f"# A page\n\nText.\n{lines}\n", tmp_path, monkeypatch)
+    line = next(at for at, line in enumerate(text.split("\n"), 1) if "```" in line)
+    with pytest.raises(locate.LessonFault) as stopped:
+        Markdown(extensions=["course.fences", "admonition"]).convert(text)
+    assert str(stopped.value).startswith(f"lessons/09-x.md:{line}: "), stopped.value
+    assert words in str(stopped.value)
+
+
+def test_a_program_is_no_fault_of_ours(tmp_path, monkeypatch):
+    text = put("# A\n\n``` python\nx = 1\n```\n\n```\nplain\n```\n", tmp_path, monkeypatch)
+    html = Markdown(extensions=["course.fences", "pymdownx.highlight"]).convert(text)
+    assert html.count('class="highlight"') == 2
+
+
+@pytest.mark.parametrize("name", locate.kinds_of_fence())
+def test_no_slip_in_a_name_makes_a_program_of_a_fence(name):
+    """Pygments knows hundreds of languages; none is called what someone might type for a fence."""
+    dropped = {name[:at] + name[at + 1 :] for at in range(len(name))}
+    doubled = {name[:at] + name[at] + name[at:] for at in range(len(name))}
+    swapped = {name[:at] + name[at + 1] + name[at] + name[at + 2 :] for at in range(len(name) - 1)}
+    languages = {alias for _, aliases, *_ in get_all_lexers() for alias in aliases}
+    slips = (dropped | doubled | swapped | {f"{name}s", name.capitalize()}) - set(locate.kinds_of_fence())
+    assert not slips & languages
+
+
+def test_a_fence_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
+    text = put("# A\n\n``` widget\nname: x\n```\n", tmp_path, monkeypatch)
+    monkeypatch.delattr(fence, "format")
+    with pytest.raises(locate.LessonFault, match=r"09-x\.md:3: course/fences/widget\.py does not work: Attr"):
+        html(text)

@@ -44,22 +44,18 @@ columns:
 def converter() -> Markdown:
     inline = [{"name": "n", "class": "n", "format": numbers.number}]
     inline += [{"name": "bar", "class": "bar", "format": numbers.bar}]
-    fences = [{"name": "table", "class": "table", "format": table.format}]
     return Markdown(
         extensions=[
             "admonition",
             "attr_list",
             "md_in_html",
             "pymdownx.details",
-            "pymdownx.superfences",
+            "course.fences",
             "pymdownx.inlinehilite",
             "course.exercises",
             "course.given",
         ],
-        extension_configs={
-            "pymdownx.inlinehilite": {"custom_inline": inline},
-            "pymdownx.superfences": {"custom_fences": fences},
-        },
+        extension_configs={"pymdownx.inlinehilite": {"custom_inline": inline}},
     )
 
 
@@ -161,6 +157,17 @@ def test_the_kept_file_changes_with_the_definition(put, monkeypatch, tmp_path):
         ("nedds: []\n", 6, "unknown key 'nedds'; allowed are title, lesson, needs"),
         ("title: Again\n", 6, "'title' stands twice"),
         ("needs: [1\n", 6, "this is not YAML"),
+        ("lesson: one\n", 6, "lesson must be 5, as in the file's name; got 'one'"),
+        ("lesson: 6\n", 6, "lesson must be 5, as in the file's name; got 6"),
+        (
+            "needs: [99]\n",
+            6,
+            "needs must be a list of earlier lessons, as in [1, 2], each from 1 to 4; got [99]",
+        ),
+        ("needs: [1, 5]\n", 6, "each from 1 to 4; got [1, 5]"),
+        ("needs: 1\n", 6, "each from 1 to 4; got 1"),
+        ("description: [a]\n", 6, "description must be a text; got ['a']"),
+        ("hide: [menu]\n", 6, "hide must be a list of some of navigation, toc, path, footer; got ['menu']"),
     ],
 )
 def test_a_fault_of_the_front_matter_is_named_with_its_line(put, more, line, words):

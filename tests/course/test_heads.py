@@ -10,11 +10,10 @@ from PIL import Image
 
 from course import lessons
 from tests.conftest import ROOT
-from tests.lessons.reading import LESSONS
 from widgets.kit.widget import all_widgets
 
 ASSETS = ROOT / "site" / "theme" / "assets"
-NAMES = sorted(path.stem for path in LESSONS.glob("[0-9][0-9]-*.md"))
+NAMES = [lesson.name for lesson in lessons.numbered()]
 
 
 def heads(site: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from course.in_page import bundle
 from course.in_page.translate import Module
 from course.strict_yaml import Refused
 from engine.course import launch_cases
-from engine.launch import paged
+from engine.launch import fit_page
 from tests.conftest import ROOT
 from widgets.kit.page import module
 
@@ -21,7 +21,8 @@ IN_NODE = """
 import fs from "fs";
 const { modules } = await import("./assets/PAGE/engine.js");
 const { $dict, $tuple, plain } = await import("./assets/fit/python.js");
-const { $answer } = modules["engine.launch.paged"] ?? {}, planner = modules["engine.serving.deployment_page"];
+const { $answer } = modules["engine.launch.fit_page"] ?? {};
+const planner = modules["engine.serving.deployment_page"];
 const launch = ({ files, gpu, gpus, own, also }) => {
   const more = also ? [$tuple(also)] : [];
   return plain($answer(files, gpu, BigInt(gpus), $dict(Object.entries(own)), ...more));
@@ -109,7 +110,7 @@ def held(jobs: dict[str, dict], folder: Path) -> list[dict]:
     """The page's answers, which are Python's."""
     found = in_node(list(jobs.values()), folder)
     for (name, job), mine in zip(jobs.items(), found, strict=True):
-        theirs = json.loads(json.dumps(paged.answer(**job)))
+        theirs = json.loads(json.dumps(fit_page.answer(**job)))
         assert not differences(mine, theirs), (name, differences(mine, theirs)[:5])
     return found
 

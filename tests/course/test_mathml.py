@@ -10,7 +10,7 @@ from course import mathml
 
 
 def html(text: str) -> str:
-    return markdown.Markdown(extensions=["tables", "course.mathml", "pymdownx.superfences"]).convert(text)
+    return markdown.Markdown(extensions=["tables", "course.mathml", "course.fences"]).convert(text)
 
 
 def formulas(text: str) -> list[str]:

@@ -12,7 +12,6 @@ from markdown import Markdown
 from course import lessons as locate
 from course import spoilers, strict_yaml
 from course.fences import prediction
-from course.fences import widget as fence
 from engine.base import units
 from engine.mechanism import memory
 from widgets.kit.widget import all_widgets
@@ -209,11 +208,8 @@ def test_a_faulty_prediction_is_refused_with_its_line(what, tmp_path, monkeypatc
 
 # -- what stands above ---------------------------------------------------------------------------------------
 def html(text: str) -> str:
-    fences = {"custom_fences": [{"name": "widget", "class": "widget", "format": fence.format}]}
-    return Markdown(
-        extensions=["pymdownx.superfences", "tables", "md_in_html", "course.spoilers"],
-        extension_configs={"pymdownx.superfences": fences},
-    ).convert(text)
+    extensions = ["course.fences", "tables", "md_in_html", "course.spoilers"]
+    return Markdown(extensions=extensions).convert(text)
 
 
 def page(above: str, lines: str = ASKED, below: str = "") -> str:

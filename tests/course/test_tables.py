@@ -7,11 +7,7 @@ import markdown
 import pytest
 
 from course import lessons as locate
-from course.fences import table as tables
 
-CONFIG = {
-    "pymdownx.superfences": {"custom_fences": [{"name": "table", "class": "table", "format": tables.format}]}
-}
 ACROSS = """
 rows: (gpu("a100-80"), gpu("h100-sxm"))
 columns:
@@ -29,7 +25,7 @@ rows:
 
 
 def html(fence: str) -> str:
-    converter = markdown.Markdown(extensions=["pymdownx.superfences"], extension_configs=CONFIG)
+    converter = markdown.Markdown(extensions=["course.fences"])
     return converter.convert(f"``` table{fence}```")
 
 

@@ -176,7 +176,7 @@ WRONG = {
     "two sources": ("recorded: ddp_step\nexecuted: 1f1b" + END, "exactly one of", 0),
     "an unknown recording": ("recorded: nothing" + END, "recorded must be one of", 0),
     "a recording that is no trace": ("recorded: dispatch" + END, "recorded must be one of", 0),
-    "a measurement that is not there": ("measured: linear_step" + END, "no GPU has been measured", 0),
+    "a measurement that is not there": ("measured: launches" + END, "no GPU has been measured", 0),
     "an unknown schedule": (PIPELINE.replace("1f1b", "fast") + END, "key must be one of", 0),
     "a job for a recording": (
         "recorded: ddp_step\nstages: 4" + END,
@@ -202,11 +202,7 @@ WRONG = {
 
 
 def html(lines: str) -> str:
-    fences = {"custom_fences": [{"name": "trace", "class": "trace", "format": fence.format}]}
-    settings = {"pymdownx.superfences": fences}
-    return Markdown(extensions=["pymdownx.superfences"], extension_configs=settings).convert(
-        f"``` trace\n{lines}\n```\n"
-    )
+    return Markdown(extensions=["course.fences"]).convert(f"``` trace\n{lines}\n```\n")
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -6,10 +6,10 @@ import pytest
 
 from course import lessons, numbers
 from engine.base import typed, units
-from tests.lessons.reading import LESSONS, Lesson
+from tests.lessons.reading import Lesson
 from widgets.kit.widget import all_widgets
 
-NAMES = sorted(path.name for path in LESSONS.glob("[0-9][0-9]-*.md"))
+NAMES = [f"{lesson.name}.md" for lesson in lessons.numbered()]
 NO_VALUE = re.compile("under|about|–|inf|nan")  # a limit, or no number at all
 UNIT = "|".join(
     sorted((re.escape(unit) for unit in units.UNITS if len(unit) > 1 or unit in "%×"), key=len)[::-1]

@@ -12,7 +12,7 @@ from course import lessons, slips
 from engine.base import typed, units
 from tests.course.test_answers import html
 from tests.fuzz.cases import anything_typed
-from tests.lessons.reading import LESSONS, Lesson
+from tests.lessons.reading import Lesson
 
 JUDGE = """async ([about, texts]) => {
   const { judge } = await import("/assets/js/verdict.js");
@@ -213,8 +213,8 @@ def forms() -> list[tuple[str, dict]]:
     """Each field of each exercise as the build makes it: the words of its question, and what the script knows
     of it."""
     found = []
-    for path in sorted(LESSONS.glob("[0-9][0-9]-*.md")):
-        lesson = Lesson(path.name)
+    for page in lessons.numbered():
+        lesson = Lesson(f"{page.name}.md")
         with lessons.on(lesson.source):
             for text in lesson.exercises():
                 page = html(f"!!! exercise{text}")

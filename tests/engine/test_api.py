@@ -229,8 +229,10 @@ def test_validate_reports_rows_worst_first():
             "tpot_s must be at least 0.0",
         ),
         (
-            lambda: engine.deploy("llama3.1-405b", "h100-sxm", CHAT, LIMITS, formats=("bf16",)),
-            "model must fit in a node of 8 h100-sxm",
+            lambda: engine.deploy(
+                "llama3.1-405b", "rtx4090", CHAT, LIMITS, formats=("bf16",), dollars_per_gpu_hour=1.0
+            ),
+            "model must fit in 4 nodes of 4 rtx4090",
         ),
         (
             lambda: engine.deploy("llama3-8b", "h100-sxm", CHAT, LIMITS, formats=("fp3",)),

@@ -68,7 +68,7 @@ def rows(table: str, everywhere: bool) -> Iterator[Row]:
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
         if line.startswith("| $"):
             named = tuple(name for _, _, tex in formulas(cells[0]) for name in symbols(tex))
-            where = () if everywhere else tuple(re.findall(r"\d\d", cells[-1].strip("| ")))
+            where = () if everywhere else tuple(re.findall(r"\d\d[a-z]?", cells[-1].strip("| ")))
             assert everywhere or where, f"the row names no lesson: {line}"
             yield Row(named, cells[1].strip("| "), where)
 

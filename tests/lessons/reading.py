@@ -13,8 +13,8 @@ class Lesson:
     """A lesson's source, or that of a page without a number, and questions about it."""
 
     def __init__(self, name: str):
-        self.name, self.number = name, int(name[:2]) if name[:2].isdigit() else None
-        self.source = lessons.read(name)
+        self.name, self.source = name, lessons.read(name)
+        self.number = self.source.front.get("lesson")
         self.text = self.source.text
         self.computed = self.source.inline()
         self.fences = self.source.options("widget")

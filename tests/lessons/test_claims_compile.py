@@ -212,6 +212,57 @@ def test_what_would_break_or_compile_again_is_an_error_of_an_exported_program():
         program(torch.ones(5, 9))
 
 
+# -- breaks and their ways out -------------------------------------------------------------------------------
+def graphs_of(function, x) -> int:
+    torch._dynamo.reset()
+    return torch._dynamo.explain(function)(x).graph_count
+
+
+def test_a_number_that_goes_on_becomes_a_symbol():
+    assert says(18, "torch._dynamo.config.capture_scalar_outputs", "the number becomes a symbol in the graph")
+
+    def scaled(x):
+        return x * x.sum().item()
+
+    assert graphs_of(scaled, torch.ones(3)) == 2
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert graphs_of(scaled, torch.ones(3)) == 1
+        torch._dynamo.reset()
+        run = torch.compile(scaled, backend="eager", fullgraph=True)
+        assert run(torch.ones(3)).tolist() == [3.0] * 3 and run(torch.ones(2)).tolist() == [2.0] * 2
+
+
+def test_a_branch_can_be_computed_twice_or_be_traced_twice():
+    assert says(18, "`torch.where`, where both sides may be computed", "`torch.cond`, which traces both")
+
+    def gate(x):
+        return torch.cond(x.mean() > 0, torch.relu, torch.neg, (x,))
+
+    def both(x):
+        return torch.where(x.mean() > 0, torch.relu(x), torch.neg(x))
+
+    for function in (gate, both):
+        torch._dynamo.reset()
+        run = torch.compile(function, backend="eager", fullgraph=True)
+        assert run(torch.tensor([3.0, -1.0])).tolist() == [3.0, 0.0]
+        assert run(torch.tensor([-3.0, 1.0])).tolist() == [3.0, -1.0]
+
+
+def test_a_helper_that_is_not_to_be_compiled_is_one_break():
+    assert says(18, "`torch.compiler.disable` on the helper, one break that you chose")
+    seen = []
+
+    @torch.compiler.disable
+    def log(x):
+        seen.append(float(x[0]))
+
+    def logged(x):
+        log(2 * x)
+        return x + 1
+
+    assert graphs_of(logged, torch.ones(3)) == 2 and seen[-1] == 2.0
+
+
 # -- switches ------------------------------------------------------------------------------------------------
 def test_the_modes_add_what_the_table_says():
     assert says(18, "CUDA graphs around each graph", "the templates alone")

@@ -348,6 +348,7 @@ def settings():
         ("max_split_size_mb:20", "max_split_size_mb:19", "must be >= 20"),
         ("garbage_collection_threshold:0.8", "garbage_collection_threshold:1.0", r"\(0.0, 1.0\)"),
         ("roundup_power2_divisions:4", "roundup_power2_divisions:3", "power of 2"),
+        ("large_segment_size_mb:64", "large_segment_size_mb:1", "must be >"),
     ],
 )
 def test_settings_are_read_as_the_table_says(settings, good, bad, words):
@@ -396,6 +397,23 @@ def test_one_call_is_one_operator_and_the_backend_can_be_forced():
     assert callable(flex_attention)
 
 
+def test_the_decode_steps_attention_is_one_operator_or_thirteen():
+    """Which backend takes the call on a GPU is PyTorch's sdp_utils.cpp: flash refuses a mask, the
+    memory-efficient one grouped heads. What the call is without any of them can be counted here."""
+    assert says(19, "attention counts as one kernel", "the call becomes thirteen operators")
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    from record import decode_kernels as recorder
+
+    def counted(*backend) -> int:
+        model, inputs = recorder.step(layers=1)
+        with torch.no_grad(), sdpa_kernel(list(backend)), recorder.Kernels() as kernels:
+            model(*inputs)
+        return len(kernels.names)
+
+    assert counted(SDPBackend.MATH) - counted(SDPBackend.FLASH_ATTENTION) == 13 - 1
+
+
 def test_a_copy_that_is_longer_than_its_target_is_refused():
     assert says(19, "PyTorch refuses a copy that is longer than its target")
     with pytest.raises(RuntimeError, match="must match the size"):
@@ -408,6 +426,19 @@ def test_the_graph_functions_take_what_the_lesson_gives_them():
     assert {"pool", "replay", "capture_begin"} <= set(dir(torch.cuda.CUDAGraph))
     warm_up = inspect.signature(torch.cuda.make_graphed_callables).parameters["num_warmup_iters"]
     assert warm_up.default == 3
+
+
+def test_a_captured_optimizer_counts_its_steps_in_a_tensor():
+    """And says so on a device that has no graphs."""
+    assert says(19, "`AdamW(…, capturable=True)`", "since a number of Python's would stay the first")
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    plain = torch.optim.AdamW([weight])
+    plain.step()
+    assert plain.state[weight]["step"].device.type == "cpu"
+    assert inspect.signature(torch.optim.AdamW).parameters["capturable"].default is False
+    with pytest.raises((AssertionError, RuntimeError), match="capturable=True"):
+        torch.optim.AdamW([weight], capturable=True, foreach=False).step()
 
 
 def test_a_number_in_a_kernel_s_arguments_is_the_first_one_for_ever():

@@ -136,3 +136,31 @@ def test_what_else_is_named_is_there():
     assert callable(pytorch.needed().library.triton_op)
     assert says(17, "Triton brings NVIDIA's assembler along")
     assert (Path(triton.__file__).parent / "backends/nvidia/bin/ptxas").exists()
+
+
+def test_a_model_chooses_which_configurations_are_timed():
+    """As the autotuner does before it compiles any; the estimate is lesson 17's."""
+    from engine.one_gpu import tiling
+    from kernels.matmul import matmul_kernel
+
+    assert says(17, "Triton takes such a model in `prune_configs_by`", "only the `top_k` best are compiled")
+    chip = tiling.chip("h100-sxm")
+
+    def estimate(BLOCK_M, BLOCK_N, BLOCK_K, num_stages, num_warps, m, n, k, **rest):
+        tile = tiling.Tile(BLOCK_M, BLOCK_N, BLOCK_K, num_stages, num_warps)
+        return float(tiling.times(m, n, k, tile, chip).total_s)
+
+    configs = [
+        triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 64, "GROUP": 8}, num_stages=3, num_warps=8)
+        for m, n in ((64, 64), (128, 256), (128, 128))
+    ]
+    tuned = triton.autotune(configs, ["m"], prune_configs_by={"perf_model": estimate, "top_k": 2})
+    tuner = tuned(matmul_kernel)
+    tuner.nargs = {"m": 4096, "n": 4096, "k": 4096}
+    kept = [config.kwargs for config in tuner.prune_configs({})]
+    assert [(each["BLOCK_M"], each["BLOCK_N"]) for each in kept] == [(128, 256), (128, 128)]
+
+
+def test_the_profiler_is_there():
+    assert says(17, "Triton's own profiler, *Proton* (`triton.profiler`)")
+    assert (Path(triton.__file__).parent / "profiler" / "scope.py").exists()

@@ -7,11 +7,12 @@ import re
 
 import pytest
 
+from course import lessons
 from engine.base import typed
 from tests.lessons.reading import LESSONS, Lesson
 from widgets.kit.widget import all_widgets
 
-NAMES = sorted(path.name for path in LESSONS.glob("[0-9][0-9]-*.md"))
+NAMES = [f"{lesson.name}.md" for lesson in lessons.numbered()]
 WITH_A_PROPERTY = range(4, 10)  # the lessons about one strategy each name what it exploits
 
 

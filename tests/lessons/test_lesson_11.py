@@ -228,7 +228,7 @@ def test_the_measured_rows_are_not_fitted_and_counted_right():
     errors = [validation.row(f"ft_20b_in80_out200_b1_tp{tp}").error for tp in (1, 2, 4, 8)]
     assert errors == sorted(errors, reverse=True) and (round(errors[0], 2), round(errors[-1], 2)) == (
         -0.01,
-        -0.26,
+        -0.27,
     )
 
 

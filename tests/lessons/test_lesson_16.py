@@ -74,6 +74,26 @@ def test_pytorch_launches_eight_kernels_and_18_passes_for_a_gelu_by_hand():
     torch.testing.assert_close(names["gelu_by_hand"](x), torch.nn.functional.gelu(x, approximate="tanh"))
 
 
+def test_pytorch_moves_what_the_envelope_counts_between_products():
+    """Each row's bytes a value, as PyTorch's operators read and write them; rows' statistics and tables of
+    one row hardly count."""
+    torch = pytorch.needed()
+    from record import decode_kernels as llama
+    from record.eager_bytes import Moved
+
+    x = torch.randn(4, 512, llama.HIDDEN, dtype=torch.bfloat16)
+    norm, angles = llama.Norm().to(torch.bfloat16), torch.rand(1, llama.HIDDEN, dtype=torch.bfloat16)
+    cases = (
+        lambda: norm(x + x),
+        lambda: torch.nn.functional.silu(x) * x,
+        lambda: llama.rotated(x, angles, angles),
+    )
+    for row, case in zip(fusion.between_products(catalog.model("llama3-8b"), 1), cases, strict=True):
+        with torch.no_grad(), Moved() as counted:
+            case()
+        assert counted.total / x.numel() == pytest.approx(row.apart_bytes_a_value, rel=0.02), row.name
+
+
 @pytest.mark.parametrize("tokens, rows", [(256, 64), (100, 32), (7, 64)])
 def test_the_tiled_attention_is_pytorch_s(tokens, rows):
     torch = pytorch.needed()

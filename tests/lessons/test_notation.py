@@ -11,12 +11,12 @@ from tests.lessons import notation
 from widgets.kit.widget import all_widgets
 
 TABLE = notation.tables()
-PAGES = sorted((ROOT / "lessons").glob("[0-9][0-9]-*.md"))
+PAGES = [ROOT / lesson.file for lesson in lessons.numbered()]
 FIRST_FIVE = PAGES[:5]
 
 
 def number(path):
-    return path.name[:2]
+    return lessons.number_of(path.name)
 
 
 def body(path):

@@ -47,10 +47,13 @@ def shown(cell: str) -> str:
         return re.sub(r"`#!n (.*?)`", lambda found: numbers.evaluate(found[1]), cell)
 
 
+OF_A_LESSON = re.compile(r"\[\d\d[a-z]?\]\(\d\d[a-z]?-[\w-]+\.md(#[\w-]+)?\)")
+
+
 def test_there_are_forty_and_each_says_where_it_is_from():
     assert len(ROWS) == 40
     for _, value, origin in ROWS:
-        assert value and (origin in ORIGINS or re.fullmatch(r"\[\d\d\]\(\d\d-[\w-]+\.md(#[\w-]+)?\)", origin))
+        assert value and (origin in ORIGINS or OF_A_LESSON.fullmatch(origin))
     explained = set(re.findall(r"^\*(\w+)\*:|\. \*(\w+)\*:", SHEET, re.MULTILINE))
     assert {word.lower() for pair in explained for word in pair if word} == {it.lower() for it in ORIGINS}
 

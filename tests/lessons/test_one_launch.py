@@ -3,9 +3,14 @@ quantities, kept once, and the longer lane sets the pace."""
 
 import pytest
 
+from engine import catalog
 from engine.calibration import constants, launch_costs
 from engine.mechanism import fusion
+from engine.mechanism.matmul import stream_s
+from engine.mechanism.shape import shape
 from engine.one_gpu import capture, dispatch
+from engine.serving import inference
+from engine.step import layout
 from tests.lessons.reading import LESSONS
 from widgets.gpu.eager_overhead import EagerOverhead
 from widgets.gpu.fusion import Fusion
@@ -39,10 +44,23 @@ def test_nothing_else_hands_them_on():
         )
 
 
-def test_a_served_step_charges_the_same_short_kernel():
-    """Lesson 11's launch is the GPU's side of it: 2.9 µs, and the stream's gap of 0.9."""
+def test_a_step_charges_a_short_kernel_and_the_gap_behind_it():
+    """2.9 µs and the stream's gap of 0.9; a graph's of 0.5 up to the largest step that a server captures."""
     charged_s = constants.DEFAULT.launch_s
     assert charged_s == launch_costs.SHORT_KERNEL_S + launch_costs.STREAM_GAP_S == 3.8e-6
+    assert (
+        launch_costs.served_s(charged_s, 64) == launch_costs.served_s(charged_s, 512) == pytest.approx(3.4e-6)
+    )
+    assert launch_costs.served_s(charged_s, 513) == 3.8e-6
+
+
+def test_a_decode_step_is_charged_a_graph_s_gap_and_a_long_prompt_a_stream_s():
+    """Four kernels in each of 80 layers: what one token takes beside its bytes."""
+    size, chip = shape(catalog.model("llama3-70b")), layout.machine(catalog.gpu("h100-sxm")).chip
+    moved_s = [80 * stream_s(inference.moved_bytes(size, rows, 8.0), chip) for rows in (1.0, 2048.0)]
+    found_s = [inference.other_s(size, rows, 8.0, chip) for rows in (1.0, 2048.0)]
+    assert found_s[0] - moved_s[0] == pytest.approx(4 * 80 * 3.4e-6)
+    assert found_s[1] - moved_s[1] == pytest.approx(4 * 80 * 3.8e-6)
 
 
 def test_it_lies_among_what_others_measured():

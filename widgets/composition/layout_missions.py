@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.course import missions
-from engine.step import planner
+from engine.step import cases, search
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import lettering, planned
@@ -38,13 +38,13 @@ class LayoutMissions(Widget):
     )
     split = Switch("Split each expert over the tensor ranks", more=True)
     zero = Choice("ZeRO stage", degrees(0, 1, 2, 3), "1", more=True)
-    micro_batch = Choice("Micro-batch", degrees(*planner.MICRO_BATCHES), "1", more=True)
+    micro_batch = Choice("Micro-batch", degrees(*search.MICRO_BATCHES), "1", more=True)
     recompute = Choice(
         "Recompute", {"none": ("nothing", 0.0), "full": ("every layer", 2.0)}, "none", more=True
     )
     schedule = Choice(
         "Pipeline schedule",
-        {name.replace(" ", ""): (name, float(i)) for i, name in enumerate(planner.SCHEDULE_NAMES)},
+        {name.replace(" ", ""): (name, float(i)) for i, name in enumerate(cases.SCHEDULE_NAMES)},
         "1f1b",
         more=True,
     )
@@ -70,9 +70,9 @@ class LayoutMissions(Widget):
     )
 
     def layout(self):
-        chunks = planner.chunks_of(self.schedule)
+        chunks = cases.chunks_of(self.schedule)
         expert_tp = np.where(self.split & (self.mission.model.experts > 0), self.tp, 1.0)
-        return planner.Layouts(
+        return cases.Layouts(
             self.tp,
             self.pp,
             self.cp,
@@ -256,8 +256,8 @@ class LayoutMissions(Widget):
     def step(self):
         v = self.verdict()
         seconds = np.where(self.broken(), 0.0, v.times_s)
-        a = planner.Layouts(*(np.stack([axis + 0.0]) for axis in self.degrees()))
-        kinds = planned.resources(planner.beyond_the_node(missions.case(self.mission), a)[0])
+        a = cases.Layouts(*(np.stack([axis + 0.0]) for axis in self.degrees()))
+        kinds = planned.resources(cases.beyond_the_node(missions.case(self.mission), a)[0])
         y = self.places()[1] + 0.0 * seconds
         left, right = fig.end_to_end(seconds / v.step_s / ROOM)
         return planned.pieces(seconds / v.step_s / ROOM) | {

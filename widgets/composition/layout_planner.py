@@ -5,8 +5,8 @@ import numpy as np
 from engine import catalog
 from engine.calibration import bands
 from engine.mechanism import cost
-from engine.step import cloud, export, own, planner
-from engine.step.constraints import FRAMEWORKS, Limits
+from engine.step import cases, cloud, export, own, page_search, planner, search
+from engine.step.constraints import ANY, FRAMEWORKS, NAMED, RANGED, Limits
 from widgets.kit import text
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number, degrees
@@ -25,7 +25,8 @@ DEEPSEEK_TOKENS = 15360 * 4096
 BATCH_STOPS = sorted([DEEPSEEK_TOKENS, *(m * 2**k for k in range(12, 27) for m in (1, 1.25, 1.5))])
 SEQ_STOPS = [2**k for k in range(10, 18)]
 LIMITS = "your framework and limits"  # the fold of these controls
-WITHIN = ("framework", "only_tp", "only_pp", "only_cp", "only_ep", "most_chunks", "recomputation")
+RANGES = [f"{axis}_{end}" for axis in RANGED for end in ("from", "to")]
+WITHIN = ("framework", *RANGES, "zero_stage", "most_chunks", "recomputation")
 JOB = (
     *("model", "gpus", "gpu", "batch_tokens", "seq", "recipe", "precision"),
     *WITHIN,
@@ -33,7 +34,7 @@ JOB = (
     *CLUSTER_FIELDS,
 )
 MEASURED = of_files("layout_planner")
-TOP, FRONT = planner.TOP, cloud.FRONT
+TOP, FRONT = page_search.TOP, cloud.FRONT
 DRAWN = TOP + FRONT  # layouts with a dot
 RANKS = [str(place + 1) for place in range(TOP)]
 CHOICES = {
@@ -73,9 +74,13 @@ X_TICKS = panels.ticks(1e8, 1e16, (1, 3))
 Y_TICKS = np.array([*panels.ticks(1e-4, 10, (1, 1.5, 2, 3, 4, 5, 7)), *panels.CLOCK])
 
 
-def _fixed(label: str, *sizes: int) -> Choice:
-    """A control that fixes an axis, or leaves it to the search."""
-    return Choice(label, {"any": ("any", 0.0)} | degrees(*sizes), "any", more=LIMITS)
+def _ends(label: str, *sizes: int) -> tuple[Choice, Choice]:
+    """Two controls that limit an axis, or leave it to the search."""
+    least, most = (
+        Choice(f"{label}, {end}", {"any": ("any", 0.0)} | degrees(*sizes), "any", more=LIMITS)
+        for end in ("at least", "at most")
+    )
+    return least, most
 
 
 class LayoutPlanner(OwnJob):
@@ -103,15 +108,22 @@ class LayoutPlanner(OwnJob):
     )
     framework = Choice(
         "Framework",
-        {"any": ("any", 0.0)}
-        | {key: (each.name, float(place)) for place, (key, each) in enumerate(FRAMEWORKS.items(), start=1)},
+        {"any": ("one of these", float(NAMED.index(ANY)))}
+        | {key: (each.name, float(NAMED.index(key))) for key, each in FRAMEWORKS.items()}
+        | {"none": ("none: all that is modelled", 0.0)},
         "any",
         more=LIMITS,
     )
-    only_tp = _fixed("Tensor ranks", 1, 2, 4, 8, 16, 32, 64)
-    only_pp = _fixed("Pipeline stages", 1, 2, 4, 8, 16, 32, 64)
-    only_cp = _fixed("Context ranks", 1, 2, 4, 8, 16, 32)
-    only_ep = _fixed("Expert ranks", 1, 2, 4, 8, 16, 32, 64, 128)
+    tp_from, tp_to = _ends("Tensor ranks", 1, 2, 4, 8, 16, 32, 64)
+    pp_from, pp_to = _ends("Pipeline stages", 1, 2, 4, 8, 16, 32, 64)
+    cp_from, cp_to = _ends("Context ranks", 1, 2, 4, 8, 16, 32)
+    ep_from, ep_to = _ends("Expert ranks", 1, 2, 4, 8, 16, 32, 64, 128)
+    zero_stage = Choice(
+        "ZeRO stage",
+        {"any": ("any", 0.0)} | {str(stage): (str(stage), stage + 1.0) for stage in search.ZERO_STAGES},
+        "any",
+        more=LIMITS,
+    )
     most_chunks = Choice(
         "Chunks of layers on a stage",
         {"any": ("any", 0.0)}
@@ -225,7 +237,8 @@ class LayoutPlanner(OwnJob):
     assumptions = (
         "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of "
         "1 to 64, full "
-        "recomputation or none and six schedules, each costed by the engine's one model of a step. Tensor "
+        "recomputation or none and eight schedules, each costed by the engine's one model of a step; of them "
+        "those that one of the frameworks can run, unless you choose otherwise. Tensor "
         "ranks stand "
         "innermost, then context, data and pipeline. Failures, data loading and stragglers are left out. An "
         "own GPU "
@@ -245,14 +258,14 @@ class LayoutPlanner(OwnJob):
     @once
     def case(self):
         machines = self.cluster()
-        return planner.Case(
+        return cases.Case(
             self.job_model(),
             machines.chip,
             machines.wires,
             machines.hbm_bytes,
             self.recipe,
             self.gpus,
-            planner.sequences(self.batch_tokens, self.seq),
+            cases.sequences(self.batch_tokens, self.seq),
             self.seq,
             Limits(*(getattr(self, name) for name in WITHIN)),
         )
@@ -278,7 +291,8 @@ class LayoutPlanner(OwnJob):
 
     def is_limited(self):
         """Whether a framework or a limit is chosen."""
-        return sum(getattr(self, name) for name in WITHIN) > 0
+        named = (self.framework > 0) & (self.framework < float(NAMED.index(ANY)))
+        return named | (sum(getattr(self, name) for name in WITHIN[1:]) > 0)
 
     def none_legal(self):
         return self.outcome().found.legal < 1
@@ -330,7 +344,7 @@ class LayoutPlanner(OwnJob):
     @hint("cloud")
     def cloud_said(self):
         seen, found = self.places(), self.outcome()
-        best = planner.layouts_at(found.cloud, seen["place"])
+        best = page_search.layouts_at(found.cloud, seen["place"])
         at = self.sides(seen["column"], seen["row"])
         return phrase(
             "{layouts} layouts from {left} and {bottom} on, to {right} and {top}; the fastest: {named}",
@@ -351,7 +365,7 @@ class LayoutPlanner(OwnJob):
         return phrase(
             "TP {tp} · PP {pp} · CP {cp} · DP {dp} · EP {ep} · ZeRO {zero} · micro-batch {micro_batch} · "
             "{schedule} · {recompute}",
-            schedule=select(a.schedule, planner.SCHEDULE_NAMES),
+            schedule=select(a.schedule, cases.SCHEDULE_NAMES),
             recompute=select(a.recompute, planned.RECOMPUTED),
             **counts,
         )
@@ -376,7 +390,7 @@ class LayoutPlanner(OwnJob):
     @hint("marks")
     def marks_said(self):
         found, (_, _, seen) = self.outcome(), self.in_cloud()
-        known = planner.Layouts(*(np.where(seen, column[:DRAWN], 0.0) for column in found.layouts))
+        known = cases.Layouts(*(np.where(seen, column[:DRAWN], 0.0) for column in found.layouts))
         return phrase(
             "{place}: {named}\n{step}, {memory} on the fullest GPU",
             place=select(np.arange(len(CHOICES)), [*RANKS, *["The front"] * FRONT]),
@@ -423,7 +437,7 @@ class LayoutPlanner(OwnJob):
     def x_ticks(self):
         left, right, _ = self.frame()
         x = X_TICKS / self.cluster().hbm_bytes
-        seen = (x > left) & (x < right)
+        seen = (x > left) & panels.is_before(x, left, right, 0.94)  # a label at the very end would be cut
         return {
             "x": np.where(seen, x, AWAY),
             "label": panels.only(seen, panels.labels(X_TICKS, "bytes")),
@@ -487,7 +501,7 @@ class LayoutPlanner(OwnJob):
     @once
     def degrees(self):
         """The chosen layout's; ones where none is legal."""
-        return planner.Layouts(
+        return cases.Layouts(
             *(
                 np.where(self.none_legal(), least, self.of_chosen(column))
                 for column, least in zip(self.outcome().layouts, (1.0,) * 6 + (0.0, 1.0, 0.0, 0.0, 1.0))
@@ -500,8 +514,8 @@ class LayoutPlanner(OwnJob):
 
     @once
     def ways(self):
-        a = planner.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        return planner.crosses(self.case(), a)
+        a = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
+        return cases.crosses(self.case(), a)
 
     @part(*JOB, "chosen", shown=False)
     def stages(self):
@@ -560,7 +574,7 @@ class LayoutPlanner(OwnJob):
             for name in ("tp", "pp", "cp", "dp", "ep", "zero", "micro_batch")
         }
         fastest = choose(self.none_fits(), "1, the leanest; none fits", "1, the fastest that fits")
-        place, schedule = self.place(), select(a.schedule, planner.SCHEDULE_NAMES)
+        place, schedule = self.place(), select(a.schedule, cases.SCHEDULE_NAMES)
         kept = choose(
             place < TOP, f"{select(place, RANKS + RANKS[:1] * FRONT)}, one of the next best", "On the front"
         )
@@ -622,8 +636,8 @@ class LayoutPlanner(OwnJob):
     @part(*JOB, "chosen")
     def times(self):
         seconds = self.seconds()
-        a = planner.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        kinds = planned.resources(planner.beyond_the_node(self.case(), a)[0])
+        a = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
+        kinds = planned.resources(cases.beyond_the_node(self.case(), a)[0])
         return planned.pieces(seconds / np.maximum(np.sum(seconds), MOMENT), 1.0) | {
             "seconds": seconds,
             "term": planned.TERMS,
@@ -666,8 +680,8 @@ class LayoutPlanner(OwnJob):
     def losses(self):
         left, right, _ = panels.diverging(self.slower() / self.winner_s())
         rows = np.repeat(NEXT_Y, len(planned.TERMS))
-        a = planner.Layouts(*(column[1:TOP] for column in self.outcome().layouts))
-        kinds = planned.resources(planner.beyond_the_node(self.case(), a))
+        a = cases.Layouts(*(column[1:TOP] for column in self.outcome().layouts))
+        kinds = planned.resources(cases.beyond_the_node(self.case(), a))
         return {
             "left": fig.gone_unless(np.ravel(right > left), np.ravel(left)),
             "right": fig.gone_unless(np.ravel(right > left), np.ravel(right)),
@@ -693,7 +707,7 @@ class LayoutPlanner(OwnJob):
     def runners_up(self):
         """The next best; where nothing fits they are ranked by what they need."""
         found = self.outcome()
-        a = planner.Layouts(*(column[1:TOP] for column in found.layouts))
+        a = cases.Layouts(*(column[1:TOP] for column in found.layouts))
         ends = panels.diverging(self.slower() / self.winner_s())[1]
         rows = [self.runner_up(place) for place in range(1, TOP)]
         return {
@@ -923,7 +937,7 @@ class LayoutPlanner(OwnJob):
         return self.none_legal(), (
             f"No layout is legal: {show(self.gpus, 'count')} GPUs cannot be divided so that heads, layers "
             "and the "
-            f"{show(planner.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come out "
+            f"{show(cases.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come out "
             f"whole{choose(self.is_limited(), ' within your limits', '')}. First "
             f"response: {choose(self.is_limited(), 'fewer limits, or ', '')}a number of GPUs and of "
             "sequences with the same small factors."
@@ -937,10 +951,10 @@ class LayoutPlanner(OwnJob):
         there = np.isfinite(share) & ~self.none_legal() & ~self.none_fits()
         known = np.where(there, share, 0.0)
         tied = (1.0 + known) < bands.tie()
-        a = planner.Layouts(*(np.where(there, column[-1], 1.0) for column in found.layouts))
+        a = cases.Layouts(*(np.where(there, column[-1], 1.0) for column in found.layouts))
         tp, pp, cp, dp, ep = (show(size, "count") for size in (a.tp, a.pp, a.cp, a.dp, a.ep))
         best_s = np.where(there, found.step_s[planner.ANYHOW], 1.0)
-        return there & (known >= planner.A_TIE), (
+        return there & (known >= planner.A_TIE) & self.is_limited(), (
             f"Your limits cost {show(known, 'percent')}: without them TP {tp} × PP {pp} × CP {cp} × DP {dp}"
             f"{choose(a.ep > 1, f' × EP {ep}', '')} takes {show(best_s, 'seconds')} a step. The largest "
             f"cause is {select(np.where(there, term, 0.0), TERMS)}, "
@@ -993,8 +1007,8 @@ class LayoutPlanner(OwnJob):
     # -- for other programs ----------------------------------------------------------------------------------
     def settings(self, write):
         """The layout shown in another program’s words."""
-        shown = planner.Layouts(*(np.stack([axis]) for axis in self.degrees()))
-        run = planner.run(self.case(), shown, self.tokens, self.precision.narrow)
+        shown = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
+        run = cases.run(self.case(), shown, self.tokens, self.precision.narrow)
         return choose(self.none_legal(), "No layout is legal.", write(run, text))
 
     @document("Megatron-LM arguments", "layout.sh")

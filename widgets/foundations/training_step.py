@@ -183,19 +183,20 @@ class TrainingStep(Widget):
     @part(*BOTH, shown=False)
     def titles(self):
         """What each lane is and how full or busy; the memory's words stand above what it holds."""
-        held = f"{show(self.step().total_bytes, 'bytes')} of {usable(self.hbm_bytes())}"
+        held = show(self.step().total_bytes, "bytes")
+        filled = show(self.step().total_bytes / self.hbm_bytes(), "percent", 2)
         takes = show_in(self.step().step_s, "s")
         compute, wire = show(self.compute_share(), "percent"), show(self.wire_share(), "percent")
         full = self.height(np.maximum(self.step().total_bytes, self.hbm_bytes()))
         return {
             "y": np.stack([full, COMPUTE[1] + 0 * full, WIRES[1] + 0 * full]) + ABOVE,
             "text": [
-                f"HBM: {held} at the fullest moment",
+                f"HBM: {held} at the fullest moment, {filled} of what there is",
                 f"Compute: busy {compute} of the step, which takes {takes}",
                 choose(self.gpus > 1, f"{self.wire()}: busy {wire} of the step", "No wires: one GPU"),
             ],
             "narrow": [
-                f"HBM: {held}",
+                f"HBM: {held}, {filled} full",
                 f"Compute: busy {compute} of {takes}",
                 choose(self.gpus > 1, f"{self.wire()}: busy {wire}", "No wires: one GPU"),
             ],

@@ -6,6 +6,7 @@ from bokeh.core.properties import value
 from bokeh.models import LinearScale, Range1d
 
 from engine import catalog
+from engine.base import units
 from engine.calibration import launch_costs
 from engine.one_gpu import dispatch
 from engine.one_gpu.dispatch import ADD, MATMUL
@@ -25,8 +26,15 @@ KINDS = {"matmul": ("matrix product", MATMUL), "add": ("addition", ADD)}
 SYNCS = {"never": ("never", 0), "100": ("every 100", 100), "10": ("every 10", 10), "1": ("after each", 1)}
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "b200")]
 LANES = ("kind", "side", "ops", "issue_s", "gpu", "sync", "shortest_s")
-TIMED = dispatch.timed("matmul")
+TIMED = [row for row in dispatch.timed("matmul") if row.gpu in ("", *(gpu.key for gpu in GPUS))]
+# of the GPU that it was timed on; of none where nobody says
+TIMED_ON = np.array([catalog.gpu(row.gpu).hbm_bytes_per_s if row.gpu else 0.0 for row in TIMED])
+ALONE_S = np.array([row.kernel_s for row in TIMED])
 WORTH = 1.01  # a GPU of twice the speed that gives less gives nothing
+
+
+def in_words(kernel_s: float) -> str:
+    return f" in a loop, {units.human(kernel_s, 'seconds')} the kernel alone" if kernel_s else ""
 
 
 class EagerOverhead(Widget):
@@ -74,9 +82,9 @@ class EagerOverhead(Widget):
         "HBM's rate, whichever is slower, an addition at the latter, and no kernel is shorter than the "
         "shortest. CUDA's queue "
         "holds 1,024 launches. The first 12 operators are drawn; the words count them all. Diamonds: "
-        "products timed "
-        "by NVIDIA (DGXC sample log), which names neither GPU nor CPU nor format; they stay where they are "
-        "for each GPU."
+        "products timed in a loop, by NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, "
+        "so that they stay for each GPU) and by measure/launches.py on an H100, whose kernels alone are the "
+        "small circles."
     )
     formula = (
         "$$\\tau_\\text{step} = n\\,\\max(i, g) + \\min(i, g) \\qquad \\tau_\\text{synchronized} = n\\,(i + "
@@ -220,23 +228,27 @@ class EagerOverhead(Widget):
     def turn(self):
         return {"x": self.covering()}
 
-    @part("kind")
+    @part("kind", "gpu")
     def timed(self):
-        """Measured times: those that others published, and our own where a file of measurements exists."""
-        seen = np.where(self.kind == MATMUL, 1.0, 0.0)
+        """Measured times: those that others published, and our own on the chosen GPU, with their kernels."""
+        here = np.where((TIMED_ON == 0) | (self.gpu.hbm_bytes_per_s == TIMED_ON), 1.0, 0.0)
+        seen = np.where(self.kind == MATMUL, here, 0.0)
         return {
-            "side": np.array([float(row[1]) for row in TIMED]),
-            "seconds": np.array([row[2] for row in TIMED]),
-            "seen": np.broadcast_to(seen, (len(TIMED),)),
+            "side": np.array([float(row.side) for row in TIMED]),
+            "seconds": np.array([row.seconds for row in TIMED]),
+            "kernel_s": np.where(ALONE_S > 0, ALONE_S, Y[0]),
+            "seen": seen,
+            "alone": np.where(ALONE_S > 0, seen, 0.0),
         }
 
     @hint("timed")
     def about_timed(self):
         return phrase(
-            "{who}, side {side}: {time}",
-            who=select(np.arange(len(TIMED)), [row[0] for row in TIMED]),
-            side=show(np.array([float(row[1]) for row in TIMED]), "count"),
-            time=show(np.array([row[2] for row in TIMED]), "seconds"),
+            "{who}, side {side}: {time}{alone}",
+            who=select(np.arange(len(TIMED)), [row.who for row in TIMED]),
+            side=show(np.array([float(row.side) for row in TIMED]), "count"),
+            time=show(np.array([row.seconds for row in TIMED]), "seconds"),
+            alone=select(np.arange(len(TIMED)), [in_words(row.kernel_s) for row in TIMED]),
         )
 
     def figure(self, sources):
@@ -293,6 +305,17 @@ class EagerOverhead(Widget):
             fill_alpha="seen",
             line_color=color["ink"],
             line_alpha="seen",
+        )
+        p.scatter(
+            "side",
+            "kernel_s",
+            marker="circle",
+            size=7,
+            source=sources["timed"],
+            fill_color=color["panel"],
+            fill_alpha="alone",
+            line_color=color["compute"],
+            line_alpha="alone",
         )
         p.scatter("x", "kernel", size=8, source=here, fill_color=color["compute"], line_color=None)
         p.scatter("x", "y", size=13, source=here, fill_color=None, line_color=color["ink"], line_width=2.5)

@@ -29,6 +29,14 @@ NUMBERS = {
     name: np.array([float(getattr(row, name)) for row in PRODUCTS]) for name in ("m", "n", "k", "flops_per_s")
 }
 MEASURED_ON = np.array([tiling.chip(row.chip).multiprocessors for row in PRODUCTS])
+TIMED = tiling.timed_here()
+TIMES = {
+    name: np.array([float(getattr(row, name)) for row in TIMED]) for name in ("m", "n", "k", "flops_per_s")
+}
+TIMED_ON = np.array([tiling.chip(row.chip).multiprocessors for row in TIMED])
+OURS = np.array([0.0 if row.tile is None else 1.0 for row in TIMED])  # of this kernel; else of torch's
+TIMED_TILES = np.array([row.tile or (0.0,) * len(Tile._fields) for row in TIMED])
+KEY_AT, KEY_ROWS = 2900.0, np.array([0.24, 0.15])  # what the marks are, of the view
 TILE = ("block_m", "block_n", "block_k", "stages", "warps")
 SPEED = (*TILE, "n", "k", "group", "gpu")
 
@@ -106,13 +114,13 @@ class TileTuner(Widget):
     assumptions = (
         "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best "
         "product of a "
-        "published sweep of sizes on the chip. Shared memory is what Triton 3.7.1 compiles, registers are "
+        "published sweep of sizes on the chip. Shared memory is what Triton 3.9 compiles, registers are "
         "fitted to that within "
         "20 %. A step is as slow as the arithmetic, the reads through L2, or the latency that the stages "
         "leave bare; HBM "
         "brings each operand once a wave where the two do not fit in L2. Left out: the launch, bank "
         "conflicts, "
-        "clusters, and clocks that sink under load."
+        "clusters, and clocks that sink under load. Squares and circles were timed by measure/tile_sweep.py."
     )
     formula = (
         r"$$\text{SMEM} = 2\,s\,b_k\,(b_m + b_n)$$"
@@ -289,6 +297,51 @@ class TileTuner(Widget):
             for i, row in enumerate(PRODUCTS)
         ]
 
+    @part("n", "k", "gpu", *TILE)
+    def timed(self):
+        """Our own timings: of lesson 17's kernel with the chosen tile, and of torch's product."""
+        here = (self.n == TIMES["n"]) & (self.k == TIMES["k"]) & (self.gpu.multiprocessors == TIMED_ON)
+        same = np.where(OURS > 0, 1.0, 0.0)
+        for at, side in enumerate(self.tile()):
+            same = same * np.where(side == TIMED_TILES[:, at], 1.0, 0.0)
+        return {
+            "rows": TIMES["m"],
+            "flops_per_s": TIMES["flops_per_s"],
+            "kernel": np.where(here, same, 0.0),
+            "torch": np.where(here, 1.0 - OURS, 0.0),
+        }
+
+    @hint("timed")
+    def of_a_timed_product(self):
+        timed = self.timed()
+        ours = tiling.flops_per_s(TIMES["m"], self.n, self.k, self.tile(), self.gpu, self.group)
+        return [
+            choose(
+                timed["kernel"][i] + timed["torch"][i] > 0,
+                f"{'torch' if row.tile is None else 'this kernel'}, measured: "
+                f"{show(row.flops_per_s, 'flops_per_s')} at {show(row.m, 'count')} rows; the model says "
+                f"{show(ours[i], 'flops_per_s')} with this tile",
+                "",
+            )
+            for i, row in enumerate(TIMED)
+        ]
+
+    @part("n", "k", "gpu", *TILE, shown=False)
+    def key(self):
+        """What the marks of our timings are."""
+        timed = self.timed()
+        kernel, torch = np.max(timed["kernel"]), np.max(timed["torch"])
+        return {
+            "rows": np.array([KEY_AT, KEY_AT]),
+            "flops_per_s": KEY_ROWS * self.view(),
+            "kernel": np.array([1.0, 0.0]) * kernel,
+            "torch": np.array([0.0, 1.0]) * torch,
+            "text": [
+                choose(kernel > 0, "this kernel, measured", ""),
+                choose(torch > 0, "torch, measured", ""),
+            ],
+        }
+
     @part("m", "n", "gpu", *TILE)
     def gauges(self):
         """What one program takes, what all resident ones take, and how much of the chip the last wave
@@ -427,6 +480,20 @@ class TileTuner(Widget):
             text_align="center",
             **fig.BOLD | {"text_color": color["accent"]} | fig.ON_PANEL,
         )
+        for source in (sources["timed"], sources["key"]):
+            for marker, seen, hue in (("circle", "torch", "ink-soft"), ("square", "kernel", "ink")):
+                p.scatter(
+                    **line,
+                    source=source,
+                    size=9,
+                    marker=marker,
+                    fill_color=color["panel"],
+                    fill_alpha=seen,
+                    line_color=color[hue],
+                    line_alpha=seen,
+                    line_width=1.8,
+                )
+        p.text(**line, text="text", source=sources["key"], x_offset=12, **fig.LABEL)
         p.text(MOST_ROWS, 0, text=["rows of A"], text_align="right", y_offset=34, **fig.LABEL)
         here = sources["here"]
         for width, words in (("wide", "text"), ("narrow", "short")):

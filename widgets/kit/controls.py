@@ -45,6 +45,10 @@ class Control:
         """The value as written in a link; ``read`` is the inverse."""
         raise NotImplementedError
 
+    def called(self) -> str:
+        """Its name in a message; while its class is being made it has none yet."""
+        return self.name or "the default"
+
     def symbol(self, graph: Graph) -> Real:
         """The symbol that represents the value."""
         return control(graph, self.name)
@@ -114,10 +118,10 @@ class Number(Control, param.Number):
         try:
             value = float(raw)
         except (TypeError, ValueError):
-            raise BadValue(f"{self.name} must be {allowed}, got {raw!r}") from None
+            raise BadValue(f"{self.called()} must be {allowed}, got {raw!r}") from None
         fits = low <= value <= high and (not self.whole or value == int(value))
         if not fits or (self.only and value not in self.grid):
-            raise BadValue(f"{self.name} must be {allowed}, got {raw!r}")
+            raise BadValue(f"{self.called()} must be {allowed}, got {raw!r}")
         return value
 
     def write(self, value: float) -> str:
@@ -207,7 +211,7 @@ class Bits(Control, param.Number):
         _, high = self.limits
         text = str(raw).removesuffix(".0")
         if not text.isdecimal() or int(text) > high:
-            raise BadValue(f"{self.name} must be a whole number from 0 to {high}, got {raw!r}")
+            raise BadValue(f"{self.called()} must be a whole number from 0 to {high}, got {raw!r}")
         return float(text)
 
     def write(self, value: float) -> str:
@@ -241,6 +245,8 @@ class Choice(Control, param.Selector):
         if not isinstance(options, dict):
             options = {o.key: (o.name, o) for o in options}
         self.keys, self.labels = list(options), [label for label, _ in options.values()]
+        if default not in self.keys:
+            raise BadValue(f"the default must be one of {', '.join(self.keys)}; got {default!r}")
         self.options, self.more, self.help = [value for _, value in options.values()], more, help
         super().__init__(
             objects=dict(zip(self.labels, self.options)),
@@ -251,21 +257,21 @@ class Choice(Control, param.Selector):
     def _validate(self, val: Any) -> None:
         own = self.declared()
         if val not in own.options:
-            raise BadValue(f"{self.name} must be one of {', '.join(own.keys)}; got {val!r}")
+            raise BadValue(f"{self.called()} must be one of {', '.join(own.keys)}; got {val!r}")
 
     def index(self, value: Any) -> int:
         return next(i for i, option in enumerate(self.options) if option is value or _same(option, value))
 
     def read(self, raw: Any) -> Any:
         if str(raw) not in self.keys:
-            raise BadValue(f"{self.name} must be one of {', '.join(self.keys)}; got {raw!r}")
+            raise BadValue(f"{self.called()} must be one of {', '.join(self.keys)}; got {raw!r}")
         return self.options[self.keys.index(str(raw))]
 
     def at(self, index: int) -> Any:
         """The option at an index, which is what the page stores."""
         if index not in range(len(self.options)):
             raise BadValue(
-                f"{self.name} must be the place of one of {len(self.options)} options, got {index!r}"
+                f"{self.called()} must be the place of one of {len(self.options)} options, got {index!r}"
             )
         return self.options[int(index)]
 
@@ -308,7 +314,7 @@ class Switch(Control, param.Boolean):
     def read(self, raw: Any) -> bool:
         text = str(raw).lower()
         if text not in ("0", "1", "true", "false", "on", "off"):
-            raise BadValue(f"{self.name} must be on or off, got {raw!r}")
+            raise BadValue(f"{self.called()} must be on or off, got {raw!r}")
         return text in ("1", "true", "on")
 
     def write(self, value: bool) -> str:

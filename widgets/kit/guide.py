@@ -74,6 +74,17 @@ def require_marks(cls: type[Widget], drawn: set[str]) -> None:
             )
 
 
+def require_words(cls: type[Widget]) -> None:
+    """BadValue unless the widget has all that stands around its picture, and one target."""
+    for name in ("question", "assumptions", "formula", "break_it", "presets"):
+        if not getattr(cls, name):
+            raise BadValue(f"a widget needs a line '{name} = …'")
+    targets = [name for name, method in cls.methods("regime_target").items() if method.regime_target]
+    if len(targets) != 1:
+        found = f"it has {', '.join(targets)}" if targets else "it has none"
+        raise BadValue(f"a widget needs one @regime(target=True); {found}")
+
+
 # -- tours ---------------------------------------------------------------------------------------------------
 def setting(control: Control, raw: Any) -> str:
     """A control's value as the page displays it, from what the page stores."""

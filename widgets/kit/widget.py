@@ -24,7 +24,7 @@ from engine.base import check
 from widgets.kit import panel
 from widgets.kit.compiler import tables, writer
 from widgets.kit.compiler.graph import Graph
-from widgets.kit.compiler.refusal import NotTraceable, place
+from widgets.kit.compiler.refusal import NotTraceable, begins, place
 from widgets.kit.compiler.symbols import Symbol, given_column
 from widgets.kit.controls import BadValue, Choice, Control
 
@@ -237,7 +237,7 @@ class Widget(Viewer):
         }
 
     def summary(self) -> str:
-        raise NotImplementedError
+        raise NotImplementedError("a widget needs a method 'summary'")
 
     def ranges(self) -> dict:
         """Range name -> [start, end] for axes that should move once a drag ends; during a drag they stay."""
@@ -248,7 +248,7 @@ class Widget(Viewer):
         return {}
 
     def figure(self, sources: dict[str, ColumnDataSource]) -> figure:
-        raise NotImplementedError
+        raise NotImplementedError("a widget needs a method 'figure'")
 
     # -- state -----------------------------------------------------------------------------------------------
     def set_state(self, texts: dict) -> None:
@@ -406,7 +406,7 @@ def compile_widget(cls: type[Widget]) -> Compiled:
             getattr(view, name)()
             if view._used != set(method.part_of):
                 raise NotTraceable(
-                    f"{cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
+                    f"{begins(method)}: {cls.slug()}.{name} declares the controls {sorted(method.part_of)} "
                     f"but reads {sorted(view._used)}"
                 )
         shown, hints = _shown(cls, Trace(cls, graph)), _hints(cls, Trace(cls, graph))

@@ -130,7 +130,7 @@ class PrefillDecode(Widget):
         marks=(0.02, 0.05, 0.1),
         more=True,
     )
-    seed = Number("Seed", 19, 0, 99, stops=[*range(100)], log=False, whole=True, more=True)
+    seed = Number("Seed", 97, 0, 99, stops=[*range(100)], log=False, whole=True, more=True)
     follow = Number(
         "Follow request", 12, 1, SHOWN, stops=[*range(1, SHOWN + 1)], log=False, whole=True, more=True
     )

@@ -86,6 +86,7 @@ class BubbleMap(Widget):
         "GPipe, 16 micro-batches": {"schedule": "gpipe", "micro_batches": 16},
         "ZB-H2, on an H200": {"schedule": "zb-h2", "gpu": "h200"},
         "DualPipe": {"schedule": "dualpipe"},
+        "ZB-V": {"schedule": "zb-v"},
     }
     break_it = (
         "Shrink the bubble with more and more micro-batches. Under which schedules does the GPU run out of "
@@ -102,10 +103,10 @@ class BubbleMap(Widget):
         "$$\\text{bubble} = \\frac{I}{m(F+B) + I}, \\qquad \\text{held} = \\text{in flight} \\cdot "
         "\\frac{A}{p}$$\n\n"
         "with the idle time $I$ of a step, $(p-1)(F+B)$ for GPipe and 1F1B, divided by $v$ when interleaved, "
-        "$(p-1)(F+B-2W)$ for ZB-H1, $(p-1)(F+B-3W)$ for ZB-H2, $(p/2-1)(F\\&B+B-3W)$ for DualPipe; and with "
-        "$A$ bytes "
-        "of activations of one micro-batch in the whole model. In flight are $m$ (GPipe), $p$ (1F1B, ZB-H1), "
-        "$p + (p-1)/v$, $2p-1$ or $p+1$ micro-batches."
+        "$(p-1)(F+B-2W)$ for ZB-H1, $(p-1)(F+B-3W)$ for ZB-H2, $(p/2-1)(F\\&B+B-3W)$ for DualPipe, "
+        "$(p-1)(B-2W)$ for ZB-V, $(p-1)(F\\&B+B-3W)/2$ for DualPipeV; and with $A$ bytes "
+        "of activations of one micro-batch in the whole model. In flight are $m$ (GPipe), $p$ (1F1B, ZB-H1, "
+        "ZB-V), $p + (p-1)/v$, $2p-1$, $p+1$ or $p+\\tfrac12$ micro-batches."
     )
 
     lights = {
@@ -119,7 +120,7 @@ class BubbleMap(Widget):
 
     # -- the engine, asked -----------------------------------------------------------------------------------
     def used_chunks(self):
-        return np.where(self.schedule.interleaved, self.chunks, 1)
+        return pipeline.chunks_of(self.schedule, self.chunks)
 
     def bubble(self, stages, micro_batches):
         times = pipeline.passes(1.0, self.ratio, self.weight_share)

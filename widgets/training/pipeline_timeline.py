@@ -140,7 +140,7 @@ class PipelineTimeline(Widget):
         stops=41,
         log=False,
         more=True,
-        help="Time of DualPipe's overlapped pairs over one pass after the other; lower if messages hide",
+        help="Time of DualPipe's and DualPipeV's pairs over one pass after the other; lower if messages hide",
     )
     in_step = Switch(
         "All stages end the step together",
@@ -166,6 +166,8 @@ class PipelineTimeline(Widget):
             "message_s": 7e-4,
         },
         "DualPipe, as published": {"schedule": "dualpipe", "stages": 8, "micro_batches": 20},
+        "4 stages in a V, ZB-V": {"schedule": "zb-v"},
+        "Its half, DualPipeV": {"schedule": "dualpipe-v", "micro_batches": 10},
         "12 stages, 64 micro-batches: BLOOM": {"stages": 12, "micro_batches": 64},
     }
     break_it = "Starve the pipeline, until its stages idle for almost half of the step."
@@ -230,9 +232,10 @@ class PipelineTimeline(Widget):
         "which $W$ are "
         "weight gradients. Instead of $(p-1)(F+B)$ a step waits $(p-1)(F+B)/v$ when interleaved, "
         "$(p-1)(F+B-2W)$ under "
-        "ZB-H1, $(p-1)(F+B-3W)$ under ZB-H2 and $(p/2-1)(F\\&B+B-3W)$ under DualPipe. The picture does not "
-        "use them: "
-        "it runs the schedule."
+        "ZB-H1, $(p-1)(F+B-3W)$ under ZB-H2, $(p/2-1)(F\\&B+B-3W)$ under DualPipe, half of "
+        "$(p-1)(F\\&B+B-3W)$ under DualPipeV, and $(p-1)(B-2W)$ under ZB-V as long as a forward takes no "
+        "longer than an input "
+        "gradient. The picture does not use them: it runs the schedule."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -282,7 +285,7 @@ class PipelineTimeline(Widget):
     def formula_share(self):
         """The bubble of the closed form, for the stages and micro-batches that were run."""
         found, times = self.found(), self.passes()
-        chunks = np.where(self.schedule.interleaved, self.chunks, 1)
+        chunks = pipeline.chunks_of(self.schedule, self.chunks)
         return pipeline.idle_share(
             found["stages"],
             found["micro_batches"],
@@ -645,9 +648,9 @@ class PipelineTimeline(Widget):
     def paired(self):
         found = self.found()
         return (found["stages"] > self.stages) | (found["micro_batches"] > self.micro_batches), (
-            "DualPipe sends micro-batches from both ends: it needs an even number of stages and two "
-            "micro-batches for "
-            f"each. It is drawn with {show(found['stages'], 'count')} stages and "
+            f"{self.schedule.name} runs two passes side by side, which takes two micro-batches for each stage"
+            f"{choose(self.schedule.weight_copies > 1, ', and an even number of stages', '')}. It is drawn "
+            f"with {show(found['stages'], 'count')} stages and "
             f"{show(found['micro_batches'], 'count')} micro-batches."
         )
 

@@ -18,14 +18,21 @@ from engine.base import check
 SHARED = ("judging", "pipelines")
 
 
+def modules() -> list[str]:
+    """The modules of this room, the puzzles' and those that they share, by their full names."""
+    return [f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)]
+
+
 def names() -> list[str]:
     """The names of all puzzles, in the order of their lessons."""
-    found = [module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED]
-    return sorted(found, key=lambda name: (puzzle(name).LESSON, name))
+    return sorted(_names(), key=lambda name: (puzzle(name).LESSON, name))
 
 
 def puzzle(name: str) -> ModuleType:
     """The puzzle of this name; ValueError otherwise."""
-    known = {module.name for module in pkgutil.iter_modules(__path__)} - set(SHARED)
-    check.one_of(known, puzzle=name)
+    check.one_of(_names(), puzzle=name)
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def _names() -> set[str]:
+    return {name.rpartition(".")[2] for name in modules()} - set(SHARED)

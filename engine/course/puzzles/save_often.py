@@ -6,7 +6,7 @@ from engine.course.puzzles.judging import Slip, box, number, picture, shown, som
 from engine.mechanism.reliability import best_interval_s, useful_share
 
 TITLE = "the checkpoint interval"
-LESSON = "10-nd-parallelism"
+LESSON = "10b-the-long-run"
 STATEMENT = """
 A job writes a checkpoint every so often, which takes `checkpoint_s` seconds in which it does not train. It fails once in `mtbf_s` seconds on average, and then repeats
 what it has done since the last checkpoint. Often means much writing, and seldom means much repeating. Return the seconds of training between two checkpoints that leave

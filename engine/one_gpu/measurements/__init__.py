@@ -22,3 +22,8 @@ def devices() -> dict[str, dict]:
 def of(subject: str) -> dict[str, dict]:
     """Device name -> the measurements of one subject, for the devices that have them."""
     return {device: found[subject] for device, found in devices().items() if subject in found}
+
+
+def on_known(subject: str) -> list[tuple[str, dict]]:
+    """The same by the catalogue's keys, of the devices that have one."""
+    return [(CHIPS[device], found) for device, found in of(subject).items() if device in CHIPS]

@@ -371,7 +371,7 @@ def test_own_model_from_a_file(tmp_path):
     "text, complaint",
     [
         ("layers = 2", "mine.toml:1: 'mine' is missing hidden, heads"),
-        ("layers = [", "readable TOML"),
+        ("layers = [", r"mine.toml:1: this is not TOML: Invalid value, in 'layers = \['"),
         ("colour = 3", "mine.toml:1: 'mine' has no key 'colour'; it may have name, layers, hidden"),
         (
             "layers = 'x'\nhidden=4\nheads=2\nkv_heads=1\nhead_dim=2\nffn=8\nvocab=10",

@@ -122,9 +122,24 @@ def test_a_missing_key_is_told_with_the_line_of_its_entry(spoil, name, field):
     assert spoil(name, rf"^{field} = .*$", "") == f"engine/catalog/{name}:{first}: '{key}' is missing {field}"
 
 
-def test_what_is_no_toml_is_told_with_the_file(spoil):
-    said = spoil("gpus.toml", r"^hbm_bytes = .*$", "hbm_bytes = 80 GB")
-    assert said.startswith("engine/catalog/gpus.toml: must be a TOML file:") and "line" in said
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ("hbm_bytes = 80 GB", "this is not TOML: Expected newline or end of document after a statement, in "),
+        ("hbm_bytes = 80e9\nhbm_bytes = 141e9", "hbm_bytes stands twice; each key and each heading may "),
+        ("name = {a = 1, a = 2}", "this is not TOML: Duplicate inline table key 'a', in "),
+    ],
+)
+def test_what_is_no_toml_is_told_with_its_line(spoil, wrong, words):
+    said = spoil("gpus.toml", r"^hbm_bytes = .*$", wrong)
+    line = line_of("gpus.toml", r"^hbm_bytes = .*$") + wrong.count("\n")
+    assert said.startswith(f"engine/catalog/gpus.toml:{line}: {words}"), said
+
+
+def test_a_heading_that_stands_twice_is_named(tmp_path):
+    (tmp_path / "x.toml").write_text("[a]\nx = 1\n\n[a]\ny = 2\n")
+    with pytest.raises(ValueError, match=r"x\.toml:4: \[a\] stands twice"):
+        files.read(tmp_path / "x.toml")
 
 
 def test_what_an_entry_refuses_itself_is_told_with_its_line(spoil):

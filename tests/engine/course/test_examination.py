@@ -1,5 +1,7 @@
 """The examination: specs that could be real, the planner's answer to them, and points by hand."""
 
+import os
+import random
 from collections import Counter
 from dataclasses import fields, replace
 from itertools import product
@@ -9,12 +11,14 @@ import pytest
 
 from engine import catalog
 from engine.base import check
+from engine.calibration import bands
 from engine.catalog import models
 from engine.catalog.models import Model
 from engine.course import examination
 from engine.course.examination import Choice, Paper
 from engine.mechanism.memory import RECOMPUTE
-from engine.step import planner, search
+from engine.step import cases, planner, search
+from engine.step.constraints import FRAMEWORKS, Constraints
 from engine.step.layout import Job, Layout, estimate, require_legal
 
 SEEDS = [*range(1, 500, 1), 2026, 1917]
@@ -137,25 +141,36 @@ def test_the_answers_need_every_axis_and_every_resource_binds_some(answers):
     assert set(bound) == set(examination.RESOURCES) and max(bound.values()) < 0.6 * len(best), bound
 
 
+def within(seed):
+    """The constraints of a spec's software."""
+    return Constraints(framework=list(FRAMEWORKS)[int(examination.spec(seed).software) - 1])
+
+
+def best_of(seed):
+    """The search's best for a spec, as the single estimate has it."""
+    model, work, gpus = in_whole_numbers(seed)
+    at = examination.spec(seed).at
+    return search.plan(model, at, work, gpus, top=1, within=within(seed)).best
+
+
 @pytest.mark.parametrize("seed", [8, 1917, 2026, 2030])
 def test_it_is_the_planner_s_own_and_handed_in_has_all_points_for_the_layout(seed):
-    job, found = examination.spec(seed), examination.by_hand(seed)
-    model, work, gpus = in_whole_numbers(seed)
-    best = search.plan(model, job.at, work, gpus, top=1).best
+    job, found, best = examination.spec(seed), examination.by_hand(seed), best_of(seed)
     assert found.step_s[1] == pytest.approx(best.step_s, rel=1e-12)
     assert np.sum(found.parts_bytes[1]) == pytest.approx(best.terms.total_bytes, rel=1e-12)
     assert found.mfu[1] == pytest.approx(best.mfu(), rel=1e-12)
-    assert found.days == pytest.approx(job.tokens / best.tokens_per_s / 86400, rel=1e-12)
+    slowed = max(1.0, best.mfu() / job.most_mfu)  # where no published run is as fast
+    assert found.days == pytest.approx(job.tokens / best.tokens_per_s / 86400 * slowed, rel=1e-12)
     a = best.layout
     mine = examination.by_hand(seed, a.tp, a.pp, a.cp, a.ep, a.zero, a.micro_batch, RECOMPUTE[a.recompute])
-    assert mine.ratio == pytest.approx(1.0, rel=1e-12)
+    assert mine.ratio == pytest.approx(1.0 / slowed, rel=1e-12)
     marks = examination.points(mine, examination.used_bytes(mine), mine.binding, mine.days)
     assert marks.tolist() == list(examination.MOST) and sum(marks) == examination.FULL_MARKS == 30
 
 
 @pytest.mark.parametrize(
     "seed, axes, zero",
-    [(1917, (4, 2, 1, 8), 1), (1917, (2, 2, 1, 8), 1), (2026, (4, 4, 2, 1), 2), (8, (1, 1, 1, 1), 3)],
+    [(1917, (4, 2, 1, 8), 1), (1917, (2, 2, 1, 8), 1), (2026, (8, 4, 1, 1), 1), (1, (1, 1, 1, 1), 3)],
 )
 def test_a_reader_s_layout_gets_the_fastest_schedule_that_fits(seed, axes, zero):
     """Every schedule, with experts whole and cut, by the estimate of a single layout."""
@@ -163,12 +178,14 @@ def test_a_reader_s_layout_gets_the_fastest_schedule_that_fits(seed, axes, zero)
     job, mine = examination.spec(seed), examination.by_hand(seed, *axes, zero)
     (model, work, gpus), tried = in_whole_numbers(seed), []
     for (key, chunks), expert_tp in product(
-        zip(planner.SCHEDULE_KEYS, planner.CHUNKS), {1, tp if job.model.experts else 1}
+        zip(cases.SCHEDULE_KEYS, cases.CHUNKS), {1, tp if job.model.experts else 1}
     ):
         layout = Layout(gpus, tp, pp, cp, ep, zero, 1, "none", key, chunks, expert_tp)
         try:
             require_legal(model, work, layout)
         except ValueError:
+            continue
+        if not within(seed).allows(model, layout):
             continue
         tried.append(estimate(model, job.at, work, layout))
     assert mine.fits and mine.step_s[0] == pytest.approx(
@@ -192,8 +209,95 @@ def test_nothing_is_searched_before_it_is_asked_for(monkeypatch):
 def test_a_layout_that_cannot_be_built_is_said_so():
     found = examination.by_hand(1917, 16, 2, 1, 8)  # 40 heads
     assert not found.legal and not found.fits and found.fault == 0
+    unrun = examination.by_hand(1917, 2, 2, 1, 8, zero=3)  # Megatron Core
+    assert not unrun.legal and examination.FAULTS[int(unrun.fault)] == "the software must be able to run it"
     assert examination.points(found, 1e9, found.binding, found.days).tolist() == [0, 0, 0, 0, 5, 5]
     assert not examination.by_hand(8, ep=8).legal  # a dense model has no experts to share out
+
+
+# -- what the software can run, and what was published -----------------------------------------------------
+MANY = range(1, 1001) if os.environ.get("EVERY") else range(1, 1001, 9)
+
+
+@pytest.fixture(scope="module")
+def papers() -> dict[int, Paper]:
+    """For each of many specs a layout that a reader might hand in, with the planner's answer."""
+    return {seed: examination.by_hand(seed, **handed_in(seed)) for seed in MANY}
+
+
+def handed_in(seed) -> dict[str, int]:
+    chance, experts = random.Random(seed), int(examination.spec(seed).model.experts)
+    stages = within(seed).able.stages
+    return {
+        "tp": chance.choice((1, 2, 4, 8)),
+        "pp": chance.choice((1, 2, 4, 8)),
+        "cp": chance.choice((1, 1, 2)),
+        "ep": min(8, experts) if experts else 1,
+        "zero": chance.choice(stages),
+        "micro_batch": 1,
+        "recompute": chance.choice((0, 0, 2)),
+    }
+
+
+def test_every_answer_can_be_run_by_the_software_that_the_spec_names(papers):
+    for seed, found in papers.items():
+        a = {name: column[1] for name, column in found.layouts._asdict().items()}
+        model, work, gpus = in_whole_numbers(seed)
+        axes = [int(a[name]) for name in ("tp", "pp", "cp", "ep", "zero", "micro_batch")]
+        layout = Layout(
+            gpus,
+            *axes,
+            "full" if a["recompute"] else "none",
+            cases.SCHEDULE_KEYS[int(a["schedule"])],
+            int(a["chunks"]),
+            int(a["expert_tp"]),
+        )
+        require_legal(model, work, layout)
+        assert within(seed).allows(model, layout), seed
+        assert np.sum(found.parts_bytes[1]) <= examination.spec(seed).hbm_bytes, seed
+
+
+def test_nothing_is_graded_at_more_than_was_published_for_such_a_chip(papers):
+    """The most of bands' own runs, for the chip's generation; as many as one in four would be above it."""
+    above = 0
+    for seed, found in papers.items():
+        job = examination.spec(seed)
+        seen = bands.seen(job.at.gpu.key, job.model.experts > 0) or bands.seen(job.at.gpu.key, False)
+        assert job.most_mfu == seen["most_mfu"]["bf16"], seed
+        assert found.mfu[2] <= job.most_mfu * (1 + 1e-9) and found.asked_s >= found.step_s[1], seed
+        above += found.mfu[1] > job.most_mfu
+    assert 0 < above < len(papers) / 4
+
+
+def test_what_the_feedback_blames_closes_the_gap_and_nothing_else_closes_more(papers):
+    """Change what is blamed to what the planner has, and the step takes as long as the feedback says; no
+    other single change makes it shorter. Where nothing is blamed, none helps."""
+    slower = {
+        seed: found
+        for seed, found in papers.items()
+        if found.fits and found.step_s[0] > found.step_s[1] * (1 + planner.A_TIE)
+    }
+    blamed = Counter()
+    for seed, found in slower.items():
+        theirs = {name: int(getattr(found.layouts, name)[1]) for name in Choice._fields}
+        with_it = {}
+        for some in examination.CHANGES:
+            changed = examination.by_hand(seed, **handed_in(seed) | {name: theirs[name] for name in some})
+            with_it[some] = float(changed.step_s[0]) if changed.fits else np.inf
+        alone = min(seconds for some, seconds in with_it.items() if len(some) == 1)
+        place, limit = int(found.blamed), found.step_s[0] * (1 - planner.A_TIE)
+        if place == len(examination.CHANGES):
+            assert min(with_it.values()) >= limit, seed
+            blamed["none"] += 1
+            continue
+        some = examination.CHANGES[place]
+        assert with_it[some] == pytest.approx(float(found.instead_s), rel=1e-9), seed
+        assert with_it[some] < limit, seed
+        assert alone >= limit if len(some) > 1 else with_it[some] == alone, seed
+        assert len(some) > 1 or found.instead == theirs[some[0]] != handed_in(seed)[some[0]], seed
+        blamed[some[0] if len(some) == 1 else "both"] += 1
+    assert len(slower) > len(papers) / 8 and {"tp", "pp", "recompute"} <= set(blamed)
+    assert blamed["none"] < len(slower) / 10, blamed
 
 
 # -- memory, days and what binds, by hand --------------------------------------------------------------------
@@ -217,40 +321,40 @@ def test_the_days_of_a_mixture():
 
 
 @pytest.mark.parametrize("seed", [5, 8, 333, 400, 777, 1234, 1917, 2030, 4711])
-def test_the_page_s_recipe_with_the_planner_s_mfu_has_the_planner_s_days(seed):
+def test_the_page_s_recipe_with_the_best_mfu_has_its_days(seed):
     """6·D·(P_active − V·h + L·h·s), from what the spec's table says; without attention 1234 would be 46 days
     of 173."""
     job, found = examination.spec(seed), examination.by_hand(seed)
     m = job.model
     run_flops = 6 * job.tokens * (job.active_params - m.vocab * m.hidden + m.layers * m.hidden * job.seq)
-    by_hand = run_flops / (job.gpus * job.at.peak_flops_per_s * found.mfu[1]) / 86400
-    assert examination.estimate_days(job, found.mfu[1]) == pytest.approx(found.days, rel=1e-9)
+    by_hand = run_flops / (job.gpus * job.at.peak_flops_per_s * found.mfu[2]) / 86400
+    assert examination.estimate_days(job, found.mfu[2]) == pytest.approx(found.days, rel=1e-9)
     assert by_hand == pytest.approx(found.days, rel=1e-3)  # but for the norms
     assert examination.estimate_points(by_hand, found.days) == 5
 
 
 def test_what_the_page_advises_of_experts_and_of_the_micro_batch(answers):
-    """A node of expert ranks, or all experts, in one mixture of five, two or four times that in
-    half; none on small clusters alone. One sequence with stages, more in some jobs without."""
+    """A node of expert ranks, or all experts, in three mixtures of ten, two or four times that in four; none
+    on small clusters alone. One sequence with stages, more in some jobs without."""
     jobs = {seed: examination.spec(seed) for seed in answers}
     mixtures = {seed: answers[seed].layouts.ep[1] for seed, job in jobs.items() if job.model.experts}
     advised = {seed: min(jobs[seed].model.experts, jobs[seed].at.gpu.gpus_per_node) for seed in mixtures}
     times = np.array([mixtures[seed] / advised[seed] for seed in mixtures])
-    assert 0.15 < np.mean(times == 1) < 0.25 and 0.45 < np.mean((times == 2) | (times == 4)) < 0.55
+    assert 0.25 < np.mean(times == 1) < 0.35 and 0.35 < np.mean((times == 2) | (times == 4)) < 0.45
     alone = [jobs[seed].gpus for seed, ep in mixtures.items() if ep == 1]
     assert alone and max(alone) <= 128
     sizes = {
         staged: [a.layouts.micro_batch[1] for a in answers.values() if (a.layouts.pp[1] > 1) == staged]
         for staged in (True, False)
     }
-    assert np.mean(np.array(sizes[True]) == 1) > 0.9 and 0.2 < np.mean(np.array(sizes[False]) > 1) < 0.6
+    assert np.mean(np.array(sizes[True]) == 1) > 0.9 and 0.1 < np.mean(np.array(sizes[False]) > 1) < 0.3
 
 
 def test_traffic_is_the_network_s_where_its_group_leaves_the_node():
     """1917's best: tensor 2, expert 8 and data 256 × 2 of nodes of eight, two stages of 512; an AllToAll of
     eight stays in the node."""
     found = examination.by_hand(1917)
-    share = dict(zip(planner.TERMS, found.times_s[1] / found.step_s[1]))
+    share = dict(zip(cases.TERMS, found.times_s[1] / found.step_s[1]))
     hbm, link, network, bubble = found.losses
     assert link == pytest.approx(share["tensor_s"] + share["expert_s"], rel=1e-12) and found.binding == 2
     assert network == pytest.approx(share["data_exposed_s"] + share["other_s"], rel=1e-12)
@@ -261,8 +365,7 @@ def test_what_is_computed_again_is_the_hbm_s():
     """2030 recomputes every layer: its arithmetic less that of the same layout without, by the estimate of
     single layouts."""
     found, job = examination.by_hand(2030), examination.spec(2030)
-    model, work, gpus = in_whole_numbers(2030)
-    best = search.plan(model, job.at, work, gpus, top=1).best
+    (model, work, _), best = in_whole_numbers(2030), best_of(2030)
     once = estimate(model, job.at, work, replace(best.layout, recompute="none"))
     assert best.layout.recompute == "full" and not once.fits and found.binding == 1
     again_s = best.time_s["compute"] - once.time_s["compute"]

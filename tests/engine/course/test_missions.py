@@ -11,7 +11,7 @@ from engine.catalog import models
 from engine.course import missions
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
-from engine.step import planner, search
+from engine.step import cases, search
 from engine.step.layout import Job, Layout, estimate, require_legal
 
 ALL = missions.missions()
@@ -36,7 +36,7 @@ def test_the_planner_s_own_layout_wins_and_its_figures_are_the_estimate_s(key):
         a.zero,
         a.micro_batch,
         a.recompute,
-        planner.SCHEDULE_NAMES[int(a.schedule)],
+        cases.SCHEDULE_NAMES[int(a.schedule)],
     )
     best = search.plan(
         mission.model, mission.at, Job(mission.batch, mission.seq, mission.recipe), mission.gpus, top=1
@@ -67,8 +67,8 @@ def test_faults_are_those_that_the_engine_refuses(key):
         tp, cp = chance.choice([1, 2, 4, 8, 64]), chance.choice([1, 2, 8, 64])
         ep, split = chance.choice([1, 2, 3, 8, 256]), chance.random() < 0.3
         pp, micro_batch = chance.choice([1, 2, 3, 4, 7, 16, 61, 128]), chance.choice([1, 2, 16])
-        schedule = chance.choice(planner.SCHEDULE_NAMES)
-        index = planner.SCHEDULE_NAMES.index(schedule)
+        schedule = chance.choice(cases.SCHEDULE_NAMES)
+        index = cases.SCHEDULE_NAMES.index(schedule)
         verdict = missions.by_hand(key, tp, pp, cp, ep, tp if split else 1, 1, micro_batch, 0, schedule)
         layout = Layout(
             mission.gpus,
@@ -79,8 +79,8 @@ def test_faults_are_those_that_the_engine_refuses(key):
             1,
             micro_batch,
             "none",
-            planner.SCHEDULE_KEYS[index],
-            planner.CHUNKS[index],
+            cases.SCHEDULE_KEYS[index],
+            cases.CHUNKS[index],
             tp if split else 1,
         )
         try:

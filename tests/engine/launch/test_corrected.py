@@ -3,7 +3,7 @@
 import pytest
 
 from engine.course import launch_cases
-from engine.launch import changes, frameworks, paged
+from engine.launch import changes, fit_page, frameworks
 
 FILES = {
     name: [list(pair) for pair in launch_cases.cases()[name]["texts"].items()]
@@ -27,7 +27,7 @@ FILES = {
     ],
 )
 def test_what_is_written_is_read_back(case, name, value):
-    files = paged.corrected(FILES[case], 0, name, value)
+    files = fit_page.corrected(FILES[case], 0, name, value)
     assert files is not None and files != FILES[case]
     reread = frameworks.read([(file, text) for file, text in files], None).launch
     setting = next(one for one in reread.settings if one.name == name)
@@ -37,12 +37,12 @@ def test_what_is_written_is_read_back(case, name, value):
 
 @pytest.mark.parametrize("value", ["", "two\nlines", "x" * 300])
 def test_what_is_no_value_is_not_written(value):
-    assert paged.corrected(FILES["titan-8b-8"], 0, "tp", value) is None
+    assert fit_page.corrected(FILES["titan-8b-8"], 0, "tp", value) is None
 
 
 def test_what_no_text_can_hold_is_not_offered():
-    found = paged.answer(FILES["titan-8b-8"], "", 8, {}, ())
+    found = fit_page.answer(FILES["titan-8b-8"], "", 8, {}, ())
     open_names = {one["name"] for one, open_ in zip(found["assumed"], found["open"]) if open_}
     assert "tp" in open_names and "gpu" not in open_names
-    assert paged.corrected(FILES["titan-8b-8"], 8, "gpu", "a100-80") is None
+    assert fit_page.corrected(FILES["titan-8b-8"], 8, "gpu", "a100-80") is None
     assert changes.corrected(frameworks.read("nothing", None), "tp", "2") is None

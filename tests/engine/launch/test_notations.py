@@ -1,7 +1,7 @@
 """TOML, JSON and YAML give the same keys and values as the libraries that others read them with, and each
 value's place is where it stands."""
 
-import json
+import json as python_json
 import tomllib
 
 import pytest
@@ -9,7 +9,7 @@ import yaml as library
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.launch import braces, toml, yaml
+from engine.launch import json, toml, yaml
 from engine.launch.texts import Source
 
 KEY = st.text("abcdefgh_", min_size=1, max_size=6)
@@ -26,7 +26,7 @@ def flat(tree, path="") -> dict[str, str]:
     elif isinstance(tree, list):
         items = enumerate(tree)
     else:
-        text = json.dumps(tree) if isinstance(tree, bool) or tree is None else str(tree)
+        text = python_json.dumps(tree) if isinstance(tree, bool) or tree is None else str(tree)
         return {path: text}
     found = {}
     for key, value in items:
@@ -46,15 +46,19 @@ def read(reader, text: str) -> dict[str, str]:
 
 @given(TREE, st.sampled_from([None, 1, 4]))
 def test_json(tree, indent):
-    assert read(braces, json.dumps(tree, indent=indent)) == flat(tree)
+    assert read(json, python_json.dumps(tree, indent=indent)) == flat(tree)
 
 
 @given(TREE)
 def test_toml(tree):
-    tops = [f"{key} = {json.dumps(value)}" for key, value in tree.items() if not isinstance(value, dict)]
+    tops = [
+        f"{key} = {python_json.dumps(value)}" for key, value in tree.items() if not isinstance(value, dict)
+    ]
     for key, value in tree.items():
         if isinstance(value, dict):
-            tops += [f"\n[{key}]  # a section"] + [f"{k} = {json.dumps(v)} # why" for k, v in value.items()]
+            tops += [f"\n[{key}]  # a section"] + [
+                f"{k} = {python_json.dumps(v)} # why" for k, v in value.items()
+            ]
     text = "\n".join(tops) + "\n"
     assert read(toml, text) == flat(tomllib.loads(text))
 
@@ -82,7 +86,7 @@ def test_lists_and_one_line_maps():
         "f.1": "8",
     }
     assert read(toml, 'a = [\n  "x", # one\n  "y"\n]\nb = 1\n')["b"] == "1"
-    assert read(braces, '{"a": [1, {"b": [true, null]}], "c": {}} // end\n') == {
+    assert read(json, '{"a": [1, {"b": [true, null]}], "c": {}} // end\n') == {
         "a.0": "1",
         "a.1.b.0": "true",
         "a.1.b.1": "null",
@@ -92,16 +96,16 @@ def test_lists_and_one_line_maps():
 @pytest.mark.parametrize(
     "reader, text, words",
     [
-        (braces, '{"a": 1,}', "f:1: not JSON: a comma before the closing bracket, column 9"),
+        (json, '{"a": 1,}', "f:1: not JSON: a comma before the closing bracket, column 9"),
         (
-            braces,
+            json,
             '{"a": 1\n "b": 2}',
             "f:2: not JSON: a comma or a closing bracket was expected, got '\"', column 2",
         ),
-        (braces, '{"a": tru}', "f:1: not JSON: a value was expected, got 'tru}', column 10"),
-        (braces, '{"a": "x', "f:1: not JSON: a text is never closed, column 9"),
-        (braces, "[" * 500, "f:1: not JSON: nested too deeply, column 201"),
-        (braces, "{", "f:1: not JSON: a name in double quotes was expected, column 2"),
+        (json, '{"a": tru}', "f:1: not JSON: a value was expected, got 'tru}', column 10"),
+        (json, '{"a": "x', "f:1: not JSON: a text is never closed, column 9"),
+        (json, "[" * 500, "f:1: not JSON: nested too deeply, column 201"),
+        (json, "{", "f:1: not JSON: a name in double quotes was expected, column 2"),
         (toml, "[a]\nb\n", "f:2: not a line of TOML: b"),
         (yaml, "a: 1\njust words\n", "f:2: not a line of YAML: just words"),
         (yaml, "a: &x 1\n", "f:1: a: &x 1 is YAML that is not read here"),

@@ -81,6 +81,18 @@ def test_gelu_written_out():
     assert moved == 2e6 * 18 and moved / fusion.fused_bytes(1e6) == 9
 
 
+def test_what_lies_between_the_products_of_a_layer_by_hand():
+    """Llama 3 8B, one token: 8,192 values in two sums and norms at 42 and 8 bytes, 14,336 behind the gate at
+    10 and 6, 40 heads of 128 rotated at 20 and 4."""
+    model = catalog.model("llama3-8b")
+    apart, fused = fusion.between_products_bytes(model, 1)
+    assert apart == 8192 * 42 + 14336 * 10 + 5120 * 20 == 589_824
+    assert fused == 8192 * 8 + 14336 * 6 + 5120 * 4 == 172_032
+    assert fusion.between_products_bytes(model, 8192) == (8192 * apart, 8192 * fused)
+    with pytest.raises(ValueError, match="tokens"):
+        fusion.between_products(model, 0.5)
+
+
 def test_one_operation_is_fused_already():
     found = compared(operations=1)
     assert found.apart_s == found.fused_s and found.apart_bytes == found.fused_bytes

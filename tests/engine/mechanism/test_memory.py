@@ -466,7 +466,7 @@ def test_the_switches_change_memory_and_no_time():
     )
     assert narrow.step_s == plain.step_s
     assert 0.84 < narrow.memory_bytes["activations"] / plain.memory_bytes["activations"] < 0.88
-    assert narrow.fits and not plain.fits  # as NVIDIA ran it, see [ran] of calibration/runs.toml
+    assert narrow.fits and not plain.fits  # as NVIDIA ran it, see [ran] of calibration/bands.toml
 
 
 def test_recomputed_modules_drop_what_was_kept():

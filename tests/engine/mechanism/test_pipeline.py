@@ -35,6 +35,8 @@ def test_bubbles_of_the_papers():
     assert bubble("zb-h1", 8) == 7 * (3 - 2) and bubble("zb-h2", 8) == 0  # arXiv:2401.10241 with F = B = W
     assert bubble("dualpipe", 8) == 3 * (3 + 2 - 3)  # (p/2−1)(F&B+B−3W), F&B = F + B
     assert bubble("dualpipe", 8, backward=2.5, weight=0.5) == pytest.approx(3 * (3.5 + 2.5 - 1.5))
+    assert bubble("zb-v", 8, 2) == 0 and bubble("zb-v", 8, 2, backward=2.5, weight=1) == 7 * 0.5  # F ≤ I
+    assert bubble("dualpipe-v", 8, 2) == bubble("dualpipe", 16) / 2  # on half the GPUs, with half the layers
     assert bubble_share(16, 16) == pytest.approx(15 / 31)  # "p = m = 16 idles 48 %"
     assert bubble_share(8, 32, 4, key="interleaved") == pytest.approx(7 / (4 * 32 + 7))
 
@@ -42,7 +44,7 @@ def test_bubbles_of_the_papers():
 @given(stages, st.integers(1, 512).map(float), st.integers(1, 16).map(float))
 def test_no_bubble_alone_and_never_a_negative_one(p, m, v):
     for plan in SCHEDULES.values():
-        chunks = v if plan.interleaved else 1.0
+        chunks = v if plan.interleaved else 1.0 + plan.folded
         idle = bubble_s(p, chunks, 1.0, 2.0, 1.0, plan)
         assert idle >= 0 and (p > 1 or idle == 0)
         assert 1 <= in_flight(p, m, chunks, plan) <= m or m < 1
@@ -50,9 +52,19 @@ def test_no_bubble_alone_and_never_a_negative_one(p, m, v):
 
 def test_activations_in_flight():
     flight = {
-        key: in_flight(8.0, 100.0, 1.0, plan) for key, plan in SCHEDULES.items() if key != "interleaved"
+        key: in_flight(8.0, 100.0, 1.0 + plan.folded, plan)
+        for key, plan in SCHEDULES.items()
+        if key != "interleaved"
     }
-    assert flight == {"gpipe": 100, "1f1b": 8, "zb-h1": 8, "zb-h2": 15, "dualpipe": 9}
+    assert flight == {
+        "gpipe": 100,
+        "1f1b": 8,
+        "zb-h1": 8,
+        "zb-h2": 15,
+        "dualpipe": 9,
+        "zb-v": 8,
+        "dualpipe-v": 8.5,
+    }
     assert in_flight(8.0, 96.0, 4.0, SCHEDULES["interleaved"]) == pytest.approx(8 * (1 + 7 / (8 * 4)))
     assert in_flight(8.0, 96.0, 4.0, SCHEDULES["interleaved"]) == pytest.approx(
         memory.in_flight_micro_batches(8, 96, 0, 4)
@@ -78,6 +90,8 @@ def test_the_least_micro_batches():
         "zb-h1": 8,
         "zb-h2": 15,
         "dualpipe": 16,
+        "zb-v": 15,
+        "dualpipe-v": 16,
     }
 
 
@@ -117,7 +131,7 @@ def test_stages_hold_all_layers(layers, p, v):
     [
         (
             lambda: schedule("pipedream"),
-            "schedule must be one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, dualpipe",
+            "schedule must be one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, dualpipe, zb-v, dualpipe-v",
         ),
         (lambda: bubble_share(0, 4), "stages must be a whole number of at least 1, got 0"),
         (

@@ -1,6 +1,7 @@
 """The commands of a deployment: only flags that the programs have, and read back they are the same
 deployment."""
 
+import itertools
 import re
 import shlex
 import tomllib
@@ -17,21 +18,29 @@ from engine.serving import deployment_commands, deployments
 from engine.serving.deployment import Deployment, Limits, Load, Measured
 from engine.serving.deployment_commands import PROGRAMS
 from engine.serving.drafts import Drafts
+from engine.serving.replica import Replica
 from engine.step.layout import Machine
 
 KNOWN = tomllib.loads((Path(__file__).parent / "server_flags.toml").read_text(encoding="utf-8"))
 
 
+WHOLE = [Replica(tp, pp) for tp in (1, 2, 4, 8) for pp in (1, 2)]
+SPREAD = [Replica(1, 1, 4), Replica(2, 1, 4), Replica(1, 1, 8)]
+
+
 @st.composite
 def planned(draw):
     """Any deployment that the search may return."""
-    prefill = draw(st.integers(0, 7))
-    tp = draw(st.sampled_from([1, 2, 4, 8]))
-    prefill_tp = draw(st.sampled_from([0, 1, 2, 4, 8])) if prefill else 0
+    model = draw(st.sampled_from(["llama3-70b", "llama3.1-8b", "qwen3-32b", "mixtral-8x7b"]))
+    spread = model.startswith("mixtral") and draw(st.booleans())
+    kinds = SPREAD if spread else WHOLE
+    prefill = draw(st.integers(1 if spread else 0, 7))
+    replica = draw(st.sampled_from(kinds))
+    front = draw(st.sampled_from([None, *kinds])) if prefill else None
     return Deployment(
-        draw(st.sampled_from(["llama3-70b", "llama3.1-8b", "qwen3-32b", "mixtral-8x7b"])),
+        model,
         "h100-sxm",
-        tp,
+        replica,
         prefill + draw(st.integers(1, 20)),
         prefill,
         draw(st.sampled_from(["bf16", "fp8", "int4"])),
@@ -49,7 +58,7 @@ def planned(draw):
         "capacity",
         (),
         0.0,
-        prefill_tp if prefill_tp != tp else 0,
+        front if front != replica else None,
     )
 
 
@@ -59,11 +68,11 @@ def lines(text: str) -> list[str]:
     return [line for line in whole.splitlines() if line and not line.startswith("#")]
 
 
-def pools(of: Deployment) -> list[tuple[int, int]]:
-    """Replicas and degree of each pool."""
+def pools(of: Deployment) -> list[tuple[int, Replica]]:
+    """Replicas and kind of each pool."""
     if not of.apart:
-        return [(of.replicas, of.tp)]
-    return [(of.prefill_replicas, of.prefill_tp or of.tp), (of.decode_replicas, of.tp)]
+        return [(of.replicas, of.replica)]
+    return [(of.prefill_replicas, of.reads), (of.decode_replicas, of.replica)]
 
 
 def servers(text: str, program: str) -> list[str]:
@@ -95,17 +104,30 @@ def test_every_known_flag_can_be_written():
     """The list holds nothing that no export uses."""
     for program, known in KNOWN.items():
         text = ""
-        for prefill in (0, 1):
-            for weights in ("bf16", "fp8"):
-                for share in (0.0, 0.5):
-                    text += deployment_commands.commands(
-                        Deployment(
-                            *("llama3-70b", "h100-sxm", 2, 3, prefill, weights, "fp8", 512, 64, None, 4096),
-                            *(Load(1, prefix_share=share), Limits(1.0, 0.05)),
-                            *(Measured(0.5, 0.01, 0.03, 0.001, 0.02, 1000), 10.0, 200.0, 3.0, "capacity", ()),
+        for prefill, weights, share, replica in itertools.product(
+            (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(1, 1, 32))
+        ):
+            if prefill or replica.dp == 1:
+                text += deployment_commands.commands(
+                    Deployment(
+                        *(
+                            "deepseek-v3",
+                            "h100-sxm",
+                            replica,
+                            3,
+                            prefill,
+                            weights,
+                            "fp8",
+                            512,
+                            64,
+                            None,
+                            4096,
                         ),
-                        program,
-                    )
+                        *(Load(1, prefix_share=share), Limits(1.0, 0.05)),
+                        *(Measured(0.5, 0.01, 0.03, 0.001, 0.02, 1000), 10.0, 200.0, 3.0, "capacity", ()),
+                    ),
+                    program,
+                )
         assert not [flag for flag in known["flags"] if f"{flag} " not in f"{text} ".replace("\n", " ")]
 
 
@@ -118,7 +140,7 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
     text = deployment_commands.commands(of, program)
     commands = servers(text, program)
     assert len(commands) == len(pools(of))
-    for line, (replicas, tp) in zip(commands, pools(of)):
+    for line, (replicas, one) in zip(commands, pools(of)):
         reading = frameworks.read(line, None)
         assert reading.launch is not None and not reading.faults, [str(fault) for fault in reading.faults]
         launch, server = reading.launch, reading.launch.server
@@ -127,20 +149,26 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
             and launch.model.key == of.model
             and not launch.refused
         )
-        assert (server.tp, server.pp, server.chunk, server.longest) == (tp, 1, of.chunk, of.longest)
+        assert (server.pp, server.chunk, server.longest) == (one.pp, of.chunk, of.longest)
         assert (server.weight_precision or "bf16") == of.weights
+        if program == "trtllm" or program == "dynamo" or one.dp > 1:
+            count = (
+                f"{replicas} times, on {one.gpus} GPUs each" if replicas > 1 else f"once, on {one.gpus} GPUs,"
+            )
+            assert f"# {count}" in text and server.replicas == 1
         if program == "trtllm":
-            assert server.requests == of.largest_batch and server.replicas == 1
-            assert f"# {replicas} times, on {tp} GPUs each" in text
+            assert (server.requests, server.tp) == (of.largest_batch, one.tp * one.dp)
             assert of.kv_precision == "bf16" or "dtype: fp8" in text
+            assert ("enable_attention_dp: true" in text) == (of.replica.dp > 1)
             continue
-        if program == "dynamo":
-            assert f"# {replicas} times, on {tp} GPUs each" in text and server.replicas == 1
-            assert (server.requests, server.kv_precision) == (of.largest_batch, of.kv_precision)
-            continue
-        each = server.requests // replicas if program == "sglang" else server.requests
-        assert (server.replicas, each, server.kv_precision) == (replicas, of.largest_batch, of.kv_precision)
-        assert launch.gpus == replicas * tp
+        assert (server.tp, server.dp, server.kv_precision) == (one.tp, one.dp, of.kv_precision)
+        if program == "dynamo" or one.dp > 1:
+            each, together = server.requests // one.pp, one.gpus
+        else:
+            assert server.replicas == replicas
+            each = server.requests // one.pp // (replicas if program == "sglang" else 1)
+            together = replicas * one.gpus
+        assert (each, launch.gpus) == (of.largest_batch, together)
 
 
 @given(planned())
@@ -174,3 +202,18 @@ def test_the_cheapest_deployment_is_one_that_check_says_fits():
             report = check_launch(line, gpu="h100-sxm")
             assert report.verdict == "fits", (program, report.verdict)
             assert report.launch.precision == best.weights
+
+
+def test_experts_on_many_gpus_are_what_check_says_fits():
+    """DeepSeek-V3 with its experts over 16 GPUs and more: as one copy on each GPU it would not fit at all."""
+    load = Load(50, 2000, 300, 0.6, 0.6)
+    best = deployments.deploy(
+        catalog.model("deepseek-v3"), Machine.of("h100-sxm"), load, Limits(3.0, 0.1), formats=("fp8",), top=1
+    ).best
+    assert best.replica.dp > 8
+    for program in ("vllm", "sglang", "dynamo"):
+        for line in servers(deployment_commands.commands(best, program), program):
+            report = check_launch(line, gpu="h100-sxm")
+            assert (report.verdict, report.launch.server.dp > 1) == ("fits", True), (program, report.verdict)
+    alone = check_launch("vllm serve deepseek-ai/DeepSeek-V3 --tensor-parallel-size 1", gpu="h100-sxm")
+    assert alone.verdict != "fits"

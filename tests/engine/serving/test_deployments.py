@@ -10,11 +10,13 @@ import pytest
 from engine import catalog
 from engine.catalog.models import Model
 from engine.course import validation
-from engine.serving import deployment_forms, deployment_runs, deployments, serving
+from engine.mechanism import memory
+from engine.serving import deployment_forms, deployment_runs, deployments, serving, wide
 from engine.serving.deployment import Limits, Load
 from engine.serving.deployment_forms import Forms, Plans, Tables
 from engine.serving.deployment_runs import Fleet
 from engine.serving.drafts import Drafts
+from engine.serving.replica import Replica
 from engine.serving.serving import MODES, Service, Traffic
 from engine.step.layout import Machine
 
@@ -38,7 +40,13 @@ def test_one_request_at_a_time_on_one_gpu_is_two_steps_by_hand():
     at = serving.costs(SMALL, H100, 1, 1000)
     prompt_s = np.interp(1000, at.rows, at.rows_s) + 1000 * 1000 / 2 * at.pair_s
     token_s = at.rows_s[0] + 1100 * at.cached_s
-    assert (best.gpus, best.tp, best.replicas, best.apart, best.binding) == (1, 1, 1, False, "smallest")
+    assert (best.gpus, best.replica.tp, best.replicas, best.apart, best.binding) == (
+        1,
+        1,
+        1,
+        False,
+        "smallest",
+    )
     assert best.felt.tpot_s == pytest.approx(token_s, rel=0.01)
     chunks = -(-1000 // best.chunk)
     assert best.felt.ttft_s >= prompt_s * 0.99 and best.felt.ttft_s <= prompt_s + chunks * at.rows_s[0] * 1.5
@@ -182,10 +190,10 @@ def test_good_drafts_pay_where_tokens_are_wanted_quickly():
 def test_the_winner_holds_at_another_seed_in_a_longer_run(limits):
     result = found(limits=limits)
     best = result.best
-    costs = serving.costs(LARGE, Machine.of("h100-sxm", best.weights), best.tp, CHAT.prompt)
+    costs = serving.costs(LARGE, Machine.of("h100-sxm", best.weights), best.replica.tp, CHAT.prompt)
     p, d = (best.prefill_replicas, best.decode_replicas) if best.apart else (0, 1)
     units = 1 if best.apart else best.replicas
-    fleet = Fleet(costs, units, p, d, best.chunk, best.largest_batch, best.tp * 50e9)
+    fleet = Fleet(costs, units, p, d, best.chunk, best.largest_batch, best.replica.tp * 50e9)
     felt = deployment_runs.run(fleet, CHAT, limits, 12_000, seed=11)
     assert felt.ttft_s <= limits.ttft_s + felt.ttft_error_s + best.felt.ttft_error_s
     assert felt.tpot_s <= limits.tpot_s + felt.tpot_error_s + best.felt.tpot_error_s
@@ -195,8 +203,8 @@ def test_the_winner_holds_at_another_seed_in_a_longer_run(limits):
 def test_a_unit_less_would_miss_what_binds():
     best = found(formats=("bf16",), pools=False).best
     assert best.binding in ("ttft_s", "tpot_s", "capacity") and best.replicas > 1
-    costs = serving.costs(LARGE, H100, best.tp, CHAT.prompt)
-    fleet = Fleet(costs, best.replicas - 1, 0, 1, best.chunk, best.largest_batch, best.tp * 50e9)
+    costs = serving.costs(LARGE, H100, best.replica.tp, CHAT.prompt)
+    fleet = Fleet(costs, best.replicas - 1, 0, 1, best.chunk, best.largest_batch, best.replica.tp * 50e9)
     felt = deployment_runs.run(fleet, CHAT, LIMITS, 2400)
     missed = deployment_runs.missed(felt, LIMITS)
     assert missed and (best.binding == "capacity" or missed == best.binding)
@@ -207,22 +215,24 @@ def test_every_row_is_legal_and_in_order():
     rows = [result.best, *result.runners_up]
     assert len(rows) > 3 and [one.gpus for one in rows] == sorted(one.gpus for one in rows)
     for one in rows:
-        assert LARGE.heads % one.tp == 0 and 8 % one.tp == 0
-        assert one.gpus == one.prefill_replicas * (one.prefill_tp or one.tp) + one.decode_replicas * one.tp
-        assert 0 <= one.prefill_replicas < one.replicas and (one.apart or not one.prefill_tp)
+        assert LARGE.heads % one.replica.tp == 0 and 8 % one.replica.tp == 0 and one.replica.dp == 1
+        assert one.gpus == one.prefill_replicas * one.reads.gpus + one.decode_replicas * one.replica.gpus
+        assert 0 <= one.prefill_replicas < one.replicas and (one.apart or one.front is None)
         assert one.largest_batch >= one.running and one.chunk >= 256
         assert one.dearer_by == pytest.approx(one.gpus / result.best.gpus - 1)
         low, high = one.band_dollars_per_million
         assert low < one.dollars_per_million < high
-    assert len({(one.tp, one.weights, one.kv_precision, one.apart) for one in rows}) == len(rows)
+    assert len({(one.replica, one.weights, one.kv_precision, one.apart) for one in rows}) == len(rows)
 
 
 def test_a_replica_that_vllm_would_not_start_is_not_planned():
     """70B in fp8 leaves 5 GB of an H100, and vLLM takes 90 % of it, which leaves less than a long request."""
     chat = replace(CHAT, prompt_spread=0.5)
-    assert not deployments.starts(LARGE, Machine.of("h100-sxm", "fp8"), 1, "bf16", None, 8192)
-    assert deployments.starts(LARGE, Machine.of("h200", "fp8"), 1, "bf16", None, 8192)
-    assert 1 not in {one.tp for one in deployments.kinds(LARGE, H100, chat, ("fp8",), ("bf16",))}
+    assert not deployments.starts(LARGE, Machine.of("h100-sxm", "fp8"), Replica(1), "bf16", None, 8192)
+    assert deployments.starts(LARGE, Machine.of("h200", "fp8"), Replica(1), "bf16", None, 8192)
+    assert Replica(1) not in {
+        one.replica for one in deployments.kinds(LARGE, H100, chat, ("fp8",), ("bf16",))
+    }
 
 
 def test_the_fewest_units_are_those_that_one_by_one_finds():
@@ -274,7 +284,12 @@ def test_closed_forms_are_quick_enough_to_drag():
         (CHAT, LIMITS, {"formats": ("fp3",)}, "formats must be one of bf16, fp8, int4"),
         (CHAT, LIMITS, {"caches": ("int4",)}, "caches must be one of bf16, fp8"),
         (Load(1, 7000, 2000), LIMITS, {}, "at most 8192 tokens together for llama3-70b, got 7000"),
-        (CHAT, LIMITS, {"at": Machine.of("rtx4090"), "formats": ("bf16",)}, "model must fit in a node"),
+        (
+            CHAT,
+            LIMITS,
+            {"at": Machine.of("rtx4090"), "model": catalog.model("llama3.1-405b"), "formats": ("bf16",)},
+            "model must fit in 4 nodes of",
+        ),
     ],
 )
 def test_a_load_that_cannot_be_served_says_why_and_what_would_help(load, limits, how, says):
@@ -304,6 +319,64 @@ def test_a_value_that_a_refusal_names_is_possible():
 def test_loads_and_limits_check_their_arguments(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+# -- pipelines and experts over many GPUs --------------------------------------------------------------------
+HUGE, V3 = catalog.model("llama3.1-405b"), catalog.model("deepseek-v3")
+
+
+def test_405b_in_16_bits_is_served_by_a_pipeline_over_two_nodes():
+    """810 GB do not fit in 640; two nodes have a stage of 63 layers each."""
+    best = found(Load(0.01, 1000, 200), Limits(2.0, 0.1), HUGE, formats=("bf16",), pools=False).best
+    assert (best.gpus, best.split, best.extrapolates) == (16, "1 × TP 8 PP 2", ("pp",))
+    at = serving.costs(HUGE, H100, 8, 1000, pp=2)
+    assert best.felt.tpot_s == pytest.approx(at.rows_s[0] + 1100 * at.cached_s, rel=0.01)
+
+
+def test_two_batches_go_round_so_two_stages_carry_twice_a_batch():
+    """No limit but that the server keeps up: what one batch can serve, twice."""
+    costs, load = serving.costs(HUGE, H100, 8, 1000, pp=2), Load(1, 1000, 200)
+    one = capacity(load, costs, 2048)
+    assert capacity(load, costs, 2048, 0, 2) == pytest.approx(2 * one, rel=0.01)
+
+
+def test_deepseek_v3_is_served_cheapest_with_its_experts_spread():
+    """As DeepSeek and SGLang serve it; a pipeline of tensor groups takes at least twice the GPUs."""
+    result = found(Load(50, 2000, 300, 0.6, 0.6), Limits(3.0, 0.1), V3, formats=("fp8",), top=5)
+    rows = [result.best, *result.runners_up]
+    assert result.best.apart and result.best.replica.dp > 1 and result.best.reads.dp > 1
+    rivals = [one for one in rows if one.replica.dp == 1]
+    assert rivals and min(one.gpus for one in rivals) >= 1.9 * result.best.gpus
+    for one in rows:
+        assert one.gpus % 8 == 0 and 256 % one.replica.dp == 0
+        assert one.gpus == one.prefill_replicas * one.reads.gpus + one.decode_replicas * one.replica.gpus
+
+
+def test_one_answer_of_groups_that_share_experts_by_hand():
+    """An answer at a time: the prompt on one of 32 GPUs, then steps of one row on one of 64, each time with
+    as many on the others."""
+    machine = Machine.of("h100-sxm", "fp8")
+    reads, writes = (
+        serving.spread_costs(V3, machine, 1, dp, prompts, 2000, context=2150)
+        for dp, prompts in ((32, True), (64, False))
+    )
+    fleet = Fleet(writes, 1, 1, 1, 8192.0, 64.0, 50e9, front=reads)
+    felt = deployment_runs.run(fleet, Load(0.01, 2000, 300), LIMITS, 400)
+    prompt_s = np.interp(2000, reads.rows, reads.rows_s) + 2000 * 2000 / 2 * reads.pair_s
+    token_s = writes.rows_s[0] + 2150 * writes.cached_s
+    assert felt.ttft_s == pytest.approx(prompt_s, rel=1e-6)
+    assert felt.tpot_s == pytest.approx(token_s + 2001 * writes.kv_bytes / 50e9 / 299, rel=0.01)
+
+
+def test_a_full_group_writes_what_wide_says():
+    """The costs of the search, put together again, are the step's own time at the lengths asked."""
+    machine = Machine.of("h100-sxm", "fp8")
+    costs = serving.spread_costs(V3, machine, 1, 64, False, 2000, context=2000)
+    for batch in (16, 64, 256):
+        step_s = np.interp(batch, costs.rows, costs.rows_s) + batch * 2000 * costs.cached_s
+        assert step_s == pytest.approx(wide.decode_s(V3, machine, 1, 64, batch, 2000), rel=0.03)
+    free = memory.server_bytes(machine.gpu) - wide.weight_bytes_per_gpu(V3, machine, 1, 64)
+    assert costs.capacity == np.floor(free / costs.kv_bytes)
 
 
 # -- published runs ------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def test_the_whole_search_agrees_with_that_of_the_newest_tools(run):
     assert best.step_s == pytest.approx(verdict(run, "context").search.step_s, rel=0.005)
 
 
-@pytest.mark.parametrize("run, at_most", [("405B", 0.04), ("8x22B", 0.04), ("8B", 0.001)])
+@pytest.mark.parametrize("run, at_most", [("405B", 0.08), ("8x22B", 0.04), ("8B", 0.001)])
 def test_what_the_other_schedules_would_add(run, at_most):
     key, gpus, batch, seq = RUNS[run]
     best = search.plan(catalog.model(key), H100, Job(batch, seq), gpus).best

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.base import check
-from engine.step import cloud, planner, search
+from engine.step import cases, cloud, page_search, planner, search
 from engine.step.layout import Job
 from tests.engine.step.test_planner import H100, JOBS, case
 
@@ -45,7 +45,7 @@ def test_the_fastest_at_a_place_takes_the_time_that_is_said(name):
     with check.trusted():
         _, seen = planner.found_in_cloud(case(name))
         places = np.flatnonzero(seen.places.count)[::11]
-        costs = planner.costs(case(name), planner.layouts_at(seen, places))
+        costs = cases.costs(case(name), page_search.layouts_at(seen, places))
     np.testing.assert_allclose(costs.step_s, seen.places.cost[places], rtol=1e-12)
     np.testing.assert_array_equal(
         cloud.place(costs.total_bytes, case(name).hbm_bytes, costs.step_s, seen.ideal_s), places

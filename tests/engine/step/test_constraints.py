@@ -3,6 +3,7 @@ frameworks' own files say of the winners."""
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,8 @@ def every():
 
 def by_hand(e, c: Constraints) -> bool:
     """The constraints' meaning in plain words, without the search's arrays."""
+    if c.framework == constraints.ANY:
+        return any(by_hand(e, replace(c, framework=key)) for key in FRAMEWORKS)
     a = e.layout
     ranged = all(
         limits is None or limits[0] <= getattr(a, name) <= limits[1] for name, limits in c.ranges.items()
@@ -76,7 +79,7 @@ def by_hand(e, c: Constraints) -> bool:
         return (
             kept
             and (a.pp == 1 or math.ceil(parts / math.ceil(parts / stages)) == stages)
-            and a.schedule in ("gpipe", "1f1b", "interleaved")
+            and a.schedule in ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v")
             and (alone or a.zero == 3 or a.zero == 2 and a.pp == 1)
         )
     if c.framework:
@@ -88,6 +91,8 @@ def by_hand(e, c: Constraints) -> bool:
 CASES = [
     FREE,
     *(Constraints(framework=key) for key in FRAMEWORKS),
+    Constraints(framework="any"),
+    Constraints(framework="any", pp=(2, 4), zero=(1, 2)),
     Constraints(tp=(2, 2)),
     Constraints(tp=(2, 4), pp=(2, 8), zero=(0, 1)),
     Constraints(pp=(4, 4), most_chunks=2, recompute="none"),

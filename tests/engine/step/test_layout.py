@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.catalog import models
 from engine.mechanism import experts, interconnect
-from engine.mechanism.pipeline import SCHEDULES, least_micro_batches
+from engine.mechanism.pipeline import SCHEDULES, TURNS, least_micro_batches
 from engine.mechanism.shape import shape
 from engine.step.layout import Estimate, Job, Layout, axes, estimate, machine, recipe_of, require_legal
 from engine.step.legality import TRAINED
@@ -43,11 +43,13 @@ def steps(draw):
             [
                 k
                 for k, s in SCHEDULES.items()
-                if (not s.interleaved or 2 <= pp <= model.layers // 2) and (k != "dualpipe" or pp % 2 == 0)
+                if (not (s.interleaved or s.folded) or 2 <= pp <= model.layers // 2)
+                and (k != "dualpipe" or pp % 2 == 0)
             ]
         )
     )
     interleave = draw(st.integers(2, model.layers // pp)) if key == "interleaved" else 1
+    interleave = TURNS if SCHEDULES[key].folded else interleave
     stage = tp * cp * dp
     ep = expert_tp = 1
     if model.experts:
@@ -220,6 +222,19 @@ def test_dualpipe_hides_tokens_on_their_way():
     )  # two copies, of another stage
 
 
+def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
+    """Equal stages of 70B, 20 layers each: the first has the embedding and the output layer on top."""
+    model, job = catalog.model("llama3-70b"), Job(512, 8192)
+    line = estimate(model, H100, job, Layout(512, 8, 4, zero=0, schedule="zb-h1"))
+    folded = estimate(model, H100, job, Layout(512, 8, 4, zero=0, schedule="zb-v", interleave=2))
+    size = shape(model)
+    ends = (size.embedding_params + size.head_params) / 8 * 2
+    body = 20 * size.dense_params_per_layer / 8 * 2
+    assert folded.memory_bytes["weights"] == pytest.approx(body + ends)
+    assert line.memory_bytes["weights"] == pytest.approx(body + ends / 2, rel=1e-3)
+    assert folded.time_s["pipeline_bubble"] < line.time_s["pipeline_bubble"]
+
+
 @pytest.mark.parametrize(
     "layout, job, words",
     [
@@ -252,6 +267,11 @@ def test_dualpipe_hides_tokens_on_their_way():
         ),
         (replace(CLASSIC, cp=16, tp=1, pp=1), Job(1024, 8200), "cp must cut the sequence of 8200"),
         (replace(CLASSIC, interleave=2), JOB, "interleave must be 1 under schedule 1f1b, got 2"),
+        (
+            replace(CLASSIC, schedule="zb-v"),
+            JOB,
+            "interleave must be 2 under schedule zb-v, the two chunks of its V, got 1; nearest legal: 2",
+        ),
         (
             replace(CLASSIC, schedule="interleaved"),
             JOB,

@@ -10,9 +10,9 @@ from engine import catalog
 from engine.base import check
 from engine.course import examination, missions
 from engine.mechanism.pipeline import SCHEDULES
-from engine.step import advice, legality, planner, search
+from engine.step import advice, cases, legality, page_search, search
+from engine.step.cases import Layouts
 from engine.step.layout import Job, Layout, axes, machine, require_legal
-from engine.step.planner import Layouts
 
 MODELS = ("llama3-8b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "gpt2")
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -29,7 +29,8 @@ def a_job(chance: random.Random):
 def a_layout(chance: random.Random, model, gpus: int) -> Layout:
     """Some layout of it: about one in four can be built."""
     tp, interleave = chance.choice(DEGREES), chance.choice((1, 1, 1, 2, 4))
-    others = [key for key, schedule in SCHEDULES.items() if not schedule.interleaved]
+    others = [key for key, plan in SCHEDULES.items() if not (plan.interleaved or plan.folded)]
+    in_chunks = ["interleaved", *(key for key, plan in SCHEDULES.items() if plan.folded and interleave == 2)]
     return Layout(
         gpus,
         tp,
@@ -39,7 +40,7 @@ def a_layout(chance: random.Random, model, gpus: int) -> Layout:
         chance.randrange(4),
         chance.choice((1, 1, 1, 2, 4)),
         chance.choice(("none", "full")),
-        "interleaved" if interleave > 1 else chance.choice(others),
+        chance.choice(in_chunks if interleave > 1 else others),
         interleave,
         chance.choice((1, 1, 1, tp, 2)) if model.experts else chance.choice((1, 1, 1, 1, tp)),
     )
@@ -55,7 +56,7 @@ def is_legal(model, job: Job, layout: Layout) -> bool:
 
 def columns(layouts: list[Layout]) -> Layouts:
     """Several layouts as the planner has them."""
-    schedules = list(zip(planner.SCHEDULE_KEYS, planner.CHUNKS))
+    schedules = list(zip(cases.SCHEDULE_KEYS, cases.CHUNKS))
     rows = [
         (
             a.tp,
@@ -135,7 +136,9 @@ def test_the_page_lists_the_splits_that_the_search_lists():
     for _ in range(60):
         model, gpus, job = a_job(chance)
         here = search.splits(model, job, gpus)
-        rows = planner.legal_splits(gpus, job.global_batch, job.seq, model.heads, model.layers, model.experts)
+        rows = page_search.legal_splits(
+            gpus, job.global_batch, job.seq, model.heads, model.layers, model.experts
+        )
         there = zip(*(column[~np.isnan(column)] for column in rows.values()))
         assert sorted(search.Split(*map(int, row)) for row in there) == sorted(here)
         compared += len(here)

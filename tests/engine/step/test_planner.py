@@ -12,8 +12,8 @@ from engine.base.sweep import sweep
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.wires import scaled
-from engine.step import constraints, own, planner, search
-from engine.step.constraints import FRAMEWORKS
+from engine.step import cases, constraints, own, page_search, planner, search
+from engine.step.constraints import FRAMEWORKS, Limits
 from engine.step.layout import Job, Layout, estimate, machine
 
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -30,9 +30,9 @@ JOBS = {  # model, GPUs, sequences of a step, tokens of each
 }
 
 
-def case(name) -> planner.Case:
+def case(name) -> cases.Case:
     key, gpus, batch, seq = JOBS[name]
-    return planner.Case(
+    return cases.Case(
         catalog.model(key),
         H100.chip,
         H100.wires,
@@ -49,7 +49,7 @@ def test_the_page_s_search_finds_what_the_plan_finds(name):
     """Programs and a sweep instead of one broadcast: the same layouts, counts and times, ties included."""
     with check.trusted():
         (here, seen), (page, on_page) = planner.found_in_cloud(case(name)), planner._found_on_page(case(name))
-    for column, ours, theirs in zip(planner.Layouts._fields, page.layouts, here.layouts, strict=True):
+    for column, ours, theirs in zip(cases.Layouts._fields, page.layouts, here.layouts, strict=True):
         np.testing.assert_array_equal(ours, theirs, err_msg=column)
     assert (page.legal, page.fitting) == (here.legal, here.fitting)
     np.testing.assert_array_equal(page.free_s, here.free_s)
@@ -58,12 +58,15 @@ def test_the_page_s_search_finds_what_the_plan_finds(name):
 
 
 LIMITS = {
-    **{key: constraints.UNLIMITED._replace(framework=i) for i, key in enumerate(FRAMEWORKS, start=1)},
-    "axes": constraints.UNLIMITED._replace(tp=2.0, pp=2.0),
-    "chunks and recomputation": constraints.UNLIMITED._replace(most_chunks=2.0, recompute=2.0),
-    "context": constraints.UNLIMITED._replace(framework=1.0, cp=2.0, recompute=1.0),
-    "no such layout": constraints.UNLIMITED._replace(tp=3.0),
-    "free": constraints.UNLIMITED._replace(),
+    **{key: Limits(float(constraints.NAMED.index(key))) for key in (*FRAMEWORKS, constraints.ANY)},
+    "axes": Limits(tp_from=2.0, tp_to=2.0, pp_from=2.0, pp_to=2.0),
+    "ranges": Limits(tp_from=2.0, pp_to=4.0, ep_to=2.0),
+    "a stage of ZeRO": Limits(framework=5.0, zero=2.0),
+    "chunks and recomputation": Limits(most_chunks=2.0, recompute=2.0),
+    "context": Limits(framework=1.0, cp_from=2.0, cp_to=2.0, recompute=1.0),
+    "no such layout": Limits(tp_from=3.0, tp_to=3.0),
+    "no range": Limits(pp_from=4.0, pp_to=2.0),
+    "free": Limits(),
 }
 
 
@@ -74,12 +77,12 @@ def test_the_page_s_search_within_limits_is_the_plan_within_constraints(name, li
     with check.trusted():
         (here, seen), (page, on_page) = planner.found_in_cloud(one), planner._found_on_page(one)
     for ours, theirs in ((page.layouts, here.layouts), (page.unlimited, here.unlimited)):
-        for column, mine, other in zip(planner.Layouts._fields, ours, theirs, strict=True):
+        for column, mine, other in zip(cases.Layouts._fields, ours, theirs, strict=True):
             np.testing.assert_array_equal(mine, other, err_msg=column)
     assert (page.legal, page.fitting) == (here.legal, here.fitting)
     np.testing.assert_array_equal(on_page.places.count, seen.places.count)
-    free = planner.found(case(name))
-    assert here.unlimited.tp[0] == free.layouts.tp[0] and here.legal <= free.legal
+    free, runnable = planner.found(case(name)), planner.found(case(name)._replace(within=LIMITS["any"]))
+    assert here.unlimited.tp[0] == runnable.layouts.tp[0] and here.legal <= free.legal
     assert (here.legal == free.legal) == (limits == "free")
 
 
@@ -89,17 +92,17 @@ def test_what_a_layout_costs_is_what_the_estimate_says(name):
     job, plan = Job(batch, seq), search.plan(catalog.model(key), H100, Job(batch, seq), gpus)
     with check.trusted(), np.errstate(invalid="ignore"):
         layouts = planner.found(case(name)).layouts
-        terms, parts = planner.terms(case(name), layouts), planner.memory_bytes(case(name), layouts)
+        terms, parts = cases.terms(case(name), layouts), cases.memory_bytes(case(name), layouts)
     for i, theirs in enumerate((plan.best, *plan.runners_up)):
         assert {f: np.broadcast_to(v, 5)[i] for f, v in terms._asdict().items()} == theirs.terms._asdict()
         memory = theirs.memory_bytes
         assert [part[i] for part in parts] == [memory[name] for name in parts._fields]
-        assert planner.framework_bytes() == memory["overhead"]
+        assert cases.framework_bytes() == memory["overhead"]
         again = Layout(
             gpus,
             *(int(layouts._asdict()[n][i]) for n in ("tp", "pp", "cp", "ep", "zero", "micro_batch")),
             {v: k for k, v in RECOMPUTE.items()}[int(layouts.recompute[i])],
-            planner.SCHEDULE_KEYS[int(layouts.schedule[i])],
+            cases.SCHEDULE_KEYS[int(layouts.schedule[i])],
             int(layouts.chunks[i]),
             int(layouts.expert_tp[i]),
         )
@@ -110,7 +113,7 @@ def test_splits_are_those_of_the_search():
     for name in JOBS:
         key, gpus, batch, seq = JOBS[name]
         model = catalog.model(key)
-        rows = planner.legal_splits(gpus, batch, seq, model.heads, model.layers, model.experts)
+        rows = page_search.legal_splits(gpus, batch, seq, model.heads, model.layers, model.experts)
         rows = np.stack([rows[column] for column in search.Split._fields], axis=1)
         assert [search.Split(*map(int, row)) for row in rows[~np.isnan(rows[:, 0])]] == sorted(
             search.splits(model, Job(batch, seq), gpus)
@@ -155,7 +158,7 @@ def test_what_the_others_lost_by_is_what_the_search_says(name):
         why = search.lost_by(plan.best, other)
         assert found.slower_by[i] == pytest.approx(why["slower_by"], abs=1e-12)
         if why["slower_by"] >= planner.A_TIE:
-            assert planner.TERMS[int(found.lost_by[i])] == why["lost_by"] + "_s"
+            assert cases.TERMS[int(found.lost_by[i])] == why["lost_by"] + "_s"
         else:
             assert found.lost_by[i] == planner.MEMORY + 1
 
@@ -164,15 +167,15 @@ def test_a_tenth_faster_is_a_tenth_faster():
     """The factor makes the winner's layout that much faster, a smaller one does not, and NEVER is never."""
     with check.trusted():
         here, found = case("dense"), planner.outcome(case("dense"), H100.peak_flops_per_s)
-        winner = planner.Layouts(*(column[0] for column in found.found.layouts))
-        before_s = planner.terms(here, winner).step_s
+        winner = cases.Layouts(*(column[0] for column in found.found.layouts))
+        before_s = cases.terms(here, winner).step_s
 
         def step_s(resource, factor):
             faster, wider, link, nic = (factor if resource == i else 1.0 for i in range(4))
             better = here._replace(
                 chip=own.scaled_chip(here.chip, faster, wider), wires=scaled(here.wires, link, nic)
             )
-            return planner.terms(better, winner).step_s
+            return cases.terms(better, winner).step_s
 
         assert len(found.needed) == len(planner.RESOURCES)
         for resource, factor in enumerate(found.needed):
@@ -219,17 +222,17 @@ def test_what_faster_arithmetic_uncovers():
     with check.trusted():
         here, found = case("dense"), planner.outcome(case("dense"), H100.peak_flops_per_s)
         layouts = found.layouts
-        winner = planner.Layouts(*(column[0] for column in layouts))
+        winner = cases.Layouts(*(column[0] for column in layouts))
         most = min(float(found.needed[0]), float(planner.FACTORS[-1]))
         faster = here._replace(chip=own.scaled_chip(here.chip, most, 1.0))
-        more_s = planner.terms(faster, winner).data_exposed_s - planner.terms(here, winner).data_exposed_s
+        more_s = cases.terms(faster, winner).data_exposed_s - cases.terms(here, winner).data_exposed_s
         assert (
-            planner.TERMS[int(found.uncovered)] == "data_exposed_s"
+            cases.TERMS[int(found.uncovered)] == "data_exposed_s"
             and found.uncovered_s == pytest.approx(more_s)
             and more_s > 1
         )
         tried, rows = planner.with_faster(here, layouts)
-        every_times_s = planner.columns(planner.terms(tried, rows), rows)
+        every_times_s = cases.columns(cases.terms(tried, rows), rows)
         assert planner.uncovered(every_times_s, found.needed[0])[1] == pytest.approx(found.uncovered_s)
         assert planner.uncovered(every_times_s, planner.NEVER)[1] > found.uncovered_s
         least = planner.uncovered(every_times_s, planner.FACTORS[0])[1]
@@ -241,11 +244,11 @@ def test_whether_groups_of_ranks_send_across_nodes():
     others."""
 
     def sends(**degrees):
-        given = {name: np.ones(1) for name in planner.Layouts._fields} | {
+        given = {name: np.ones(1) for name in cases.Layouts._fields} | {
             name: np.full(1, float(n)) for name, n in degrees.items()
         }
         return [
-            float(kind) for kind in planner.crosses(case("dense"), planner.Layouts(**given))
+            float(kind) for kind in cases.crosses(case("dense"), cases.Layouts(**given))
         ]  # pp, dp, cp, tp
 
     assert sends(tp=8, dp=4, pp=2) == [1, 1, 2, 0] and sends(tp=2, cp=2, dp=2) == [2, 0, 0, 0]

@@ -13,7 +13,7 @@ from engine import catalog
 from engine.base import check
 from engine.course import validation
 from engine.mechanism import memory
-from engine.mechanism.pipeline import SCHEDULES
+from engine.mechanism.pipeline import SCHEDULES, TURNS
 from engine.mechanism.shape import shape
 from engine.step import search
 from engine.step.layout import Job, Layout, estimate, machine, recipe_of, require_legal
@@ -54,6 +54,10 @@ def test_the_search_says_what_the_estimate_says_to_the_last_digit(case):
                 )
 
 
+def chunks_of(plan):
+    return search.INTERLEAVES if plan.interleaved else (TURNS if plan.folded else 1,)
+
+
 def test_the_space_is_the_whole_one():
     """Every layout that require_legal lets through, counted one by one for a small cluster."""
     model, job, gpus = catalog.model("llama3.2-1b"), Job(16, 4096), 4
@@ -67,7 +71,7 @@ def test_the_space_is_the_whole_one():
                     for recompute in ("none", "full"):
                         for zero in range(4):
                             for key, plan in SCHEDULES.items():
-                                for v in search.INTERLEAVES if plan.interleaved else (1,):
+                                for v in chunks_of(plan):
                                     layout = Layout(gpus, tp, pp, cp, 1, zero, micro_batch, recompute, key, v)
                                     alone = layout.dp * cp == 1
                                     if (alone and zero) or (pp == 1 and key != "1f1b"):

@@ -1,11 +1,16 @@
 """layout_planner: the mesh names each axis' own wire, what is cut is said, and the lines of advice stand
 where they hold."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from engine import catalog
 from engine.calibration import bands
-from engine.step import cloud, planner
+from engine.step import cases, cloud, page_search, planner, search
+from engine.step.constraints import FRAMEWORKS, Constraints, runs
+from engine.step.layout import Job, machine
 from widgets.kit.widget import all_widgets
 
 WIDGET = all_widgets()["layout_planner"]
@@ -41,9 +46,9 @@ def regimes(widget) -> dict:
 )
 def test_each_axis_has_its_own_wire(axes, per_node, wires):
     tp, pp, cp, dp = (np.array([float(axis)]) for axis in axes)
-    case = planner.Case(*[None] * 8)._replace(wires=type("Wires", (), {"gpus_per_node": per_node}))
-    layouts = planner.Layouts(*[[1.0]] * 11)._replace(tp=tp, pp=pp, cp=cp, dp=dp)
-    assert [float(way) for way in planner.crosses(case, layouts)] == wires
+    case = cases.Case(*[None] * 8)._replace(wires=type("Wires", (), {"gpus_per_node": per_node}))
+    layouts = cases.Layouts(*[[1.0]] * 11)._replace(tp=tp, pp=pp, cp=cp, dp=dp)
+    assert [float(way) for way in cases.crosses(case, layouts)] == wires
 
 
 def test_the_mesh_says_it_row_by_row():
@@ -71,7 +76,7 @@ def test_a_row_that_is_cut_says_so():
 def test_why_a_tenth_takes_much_of_what_is_nearly_all():
     """At 97.5 % arithmetic a tenth would take 1.11 times, if nothing came out from behind it. Behind
     DeepSeek-V3's hides too little for that: a token crosses to each node once."""
-    widget = at("DeepSeek-V3 on 2,048 H800")
+    widget = at("DeepSeek-V3 on 2,048 H800", framework="none")  # with DualPipe, which no framework has
     assert widget.outcome().needed[0] < 1.2 and "hidden_traffic" not in regimes(widget)
     assert at().outcome().needed[0] > 1.5
     assert "of data traffic no longer hide" in regimes(at())["hidden_traffic"]
@@ -116,10 +121,10 @@ def test_a_dot_is_where_its_layout_is(preset):
     widget = at(preset)
     marks, found = widget.shown()["parts"]["marks"], widget.outcome()
     seen = marks["x"] > 1e-6
-    assert seen[: planner.TOP].all() and seen[planner.TOP :].any()
+    assert seen[: page_search.TOP].all() and seen[page_search.TOP :].any()
     np.testing.assert_allclose(marks["x"][seen] * widget.case().hbm_bytes, found.total_bytes[:-1][seen])
     np.testing.assert_allclose(marks["y"][seen] * widget.unit_s(), found.step_s[:-1][seen])
-    front = np.flatnonzero(seen[planner.TOP :]) + planner.TOP
+    front = np.flatnonzero(seen[page_search.TOP :]) + page_search.TOP
     assert (np.diff(marks["x"][front]) > 0).all() and (np.diff(marks["y"][front]) < 0).all()
 
 
@@ -143,14 +148,16 @@ def test_the_next_best_differ_from_the_winner_by_what_is_drawn(preset):
     sum up to how much slower it is."""
     widget = at(preset)
     bars, found = widget.shown()["parts"]["losses"], widget.outcome()
-    shape = planner.TOP - 1, len(planner.TERMS)
+    shape = page_search.TOP - 1, len(cases.TERMS)
     left, right, more_s = (np.reshape(bars[name], shape) for name in ("left", "right", "more_s"))
     zero, some = widget.zero()["x"], np.abs(more_s) > 1e-6  # of tens of seconds: below, rounding shows
     lengths = right - left
     assert (lengths >= 0).all() and left[some].min() >= -1e-12 and right.max() <= 1 + 1e-12
     np.testing.assert_allclose(lengths[some] / np.abs(more_s[some]), lengths.sum() / np.abs(more_s).sum())
     assert (left[more_s > 1e-9] >= zero[0] - 1e-12).all() and (right[more_s < -1e-9] <= zero[0] + 1e-12).all()
-    np.testing.assert_allclose(more_s.sum(axis=1), found.step_s[1 : planner.TOP] - found.step_s[0], atol=1e-9)
+    np.testing.assert_allclose(
+        more_s.sum(axis=1), found.step_s[1 : page_search.TOP] - found.step_s[0], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("chosen", ["1", "3", "b"])
@@ -177,14 +184,14 @@ def test_a_layout_that_there_is_not_is_the_winner():
 
 def test_limits_say_what_they_cost_and_by_what():
     """Megatron with eight tensor ranks: the line names the free winner and the longest of the differences."""
-    limited, free = at(framework="megatron", only_tp="8"), at()
+    limited, free = at(framework="megatron", tp_from="8", tp_to="8"), at()
     assert "limits_cost" not in regimes(free)
     ours, theirs = free.outcome(), limited.outcome()
     assert float(theirs.layouts.tp[0]) == 8 and float(theirs.layouts.zero[0]) < 2
     assert theirs.step_s[planner.ANYHOW] == ours.step_s[0]
     line = regimes(limited)["limits_cost"]
     more_s = theirs.times_s[0] - ours.times_s[0]
-    assert planner.TERMS[int(np.argmax(more_s))] == "tensor_s" and "tensor" in line
+    assert cases.TERMS[int(np.argmax(more_s))] == "tensor_s" and "tensor" in line
     assert f"{100 * (theirs.step_s[0] / ours.step_s[0] - 1):.1f} %" in line.replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -201,8 +208,45 @@ def test_what_a_framework_gets_is_what_it_can_start(framework):
 
 
 def test_limits_that_leave_nothing_are_named():
-    line = regimes(at(only_tp="64", only_pp="64"))["nothing_legal"]
+    line = regimes(at(tp_from="64", tp_to="64", pp_from="64", pp_to="64"))["nothing_legal"]
     assert "within your limits" in line and "fewer limits" in line
+
+
+@pytest.mark.parametrize("name", WIDGET.presets)
+def test_the_winner_of_each_preset_can_be_started_in_a_framework(name):
+    """Without a choice of the reader's it is what one of the frameworks runs, and its file warns of
+    nothing."""
+    widget = at(name)
+    found = widget.outcome()
+    if found.found.fitting < 1:
+        return
+    a = {axis: float(column[0]) for axis, column in found.layouts._asdict().items()}
+    schedule = cases.SCHEDULE_KEYS[int(a["schedule"])]
+    axes = SimpleNamespace(**a)
+    able = [
+        each.key
+        for each in FRAMEWORKS.values()
+        if bool(runs(each, widget.case().model, axes, schedule in each.schedules))
+    ]
+    assert able, (name, a)
+    documents = widget.shown()["documents"]
+    for key in set(able) & {"megatron", "torchtitan"}:
+        assert "slower than planned" not in documents[key] and "instead" not in documents[key]
+
+
+def test_ranges_and_a_stage_of_zero_limit_the_search():
+    """Two to four tensor ranks, at most two stages, ZeRO 1: the same as the search within Constraints."""
+    widget = at(tp_from="2", tp_to="4", pp_to="2", zero_stage="1", framework="none")
+    within = Constraints(tp=(2, 4), pp=(1, 2), zero=(1,))
+    h100, job = machine(catalog.gpu("h100-sxm")), Job(1024, 8192)
+    plan = search.plan(catalog.model("llama3-70b"), h100, job, 512, within=within)
+    found = widget.outcome()
+    assert found.found.legal == plan.layouts and found.step_s[0] == pytest.approx(plan.best.step_s)
+    assert 2 <= found.layouts.tp[0] <= 4 and found.layouts.pp[0] <= 2 and found.layouts.zero[0] == 1
+
+
+def test_a_range_that_ends_before_it_begins_leaves_nothing():
+    assert at(tp_from="8", tp_to="2").outcome().found.legal < 1
 
 
 def test_memory_beyond_the_hbm_is_to_scale():
@@ -214,7 +258,7 @@ def test_memory_beyond_the_hbm_is_to_scale():
 
 
 def test_the_places_of_the_picture_hold_what_the_search_may_find():
-    assert cloud.PLACES == cloud.COLUMNS * cloud.ROWS and planner.SHOWN == planner.TOP + cloud.FRONT + 1
+    assert cloud.PLACES == cloud.COLUMNS * cloud.ROWS and planner.SHOWN == page_search.TOP + cloud.FRONT + 1
 
 
 OWN = {"model": "own", "gpus": 8, "batch_tokens": 2**18, "seq": 4096}

@@ -64,7 +64,7 @@ def test_too_much_traffic_says_so_and_shows_no_number_of_it():
         "not settled"
     }
     assert READER.shown(rate=40)["summary"] == (
-        "Llama 3 70B, prompts first, at 40 requests a second: there is room for 26.1, so waits grow by 533 "
+        "Llama 3 70B, prompts first, at 40 requests a second: there is room for 26.1, so waits grow by 532 "
         "ms every second."
     )
 

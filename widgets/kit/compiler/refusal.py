@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +24,12 @@ def place() -> str:
     while frame and between(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "somewhere"
+
+
+def begins(function: Callable) -> str:
+    """File and line at which a function begins, its decorators included."""
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def between(file: str) -> bool:

@@ -27,6 +27,7 @@ from engine.base import units
 from engine.base.types import Real, Truth
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.drawing import lettering, tokens
+from widgets.kit.drawing.marks import Known
 from widgets.kit.text import Words, choose, select
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from widgets.kit.drawing.panels import Place
 
-COLOR = tokens.palette("light")
+COLOR = Known(tokens.palette("light"))
 # The page's --sans, and a monospaced font for code. The page loads the first font of each before it draws.
 SYSTEM_FONTS = "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 FONT = f"'Course Sans', {SYSTEM_FONTS}"
@@ -276,7 +277,7 @@ def sources(widget: Any) -> dict[str, ColumnDataSource]:
         name: dict.fromkeys(method.action_columns, [])
         for name, method in widget.methods("action_label").items()
     }
-    return {name: ColumnDataSource(data=data, name=name) for name, data in (parts | actions).items()}
+    return Known({name: ColumnDataSource(data=data, name=name) for name, data in (parts | actions).items()})
 
 
 def columns(part: dict) -> dict:

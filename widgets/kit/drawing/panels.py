@@ -99,9 +99,12 @@ def is_before(place: Real, low: Real, high: Real, share: float) -> Truth:
     return np.log2(place / low) < share * np.log2(high / low)
 
 
+HALF_WAY = 0.48  # of a phone's picture is what a label of twenty letters takes
+
+
 def side(place: Real, low: Real, high: Real) -> Words:
     """The alignment of a label on a logarithmic scale: to the left of its place, if there is room."""
-    return choose(is_before(place, low, high, 0.3), "left", "right")
+    return choose(is_before(place, low, high, HALF_WAY), "left", "right")
 
 
 def diverging(values: Real) -> tuple[Real, Real, Real]:

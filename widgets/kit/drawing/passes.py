@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.base.program import program
 from engine.executed.pipeline_schedules import BLOCKS, CHUNKS, MICRO_BATCHES, STAGES
+from engine.mechanism.pipeline import TURNS
 from engine.mechanism.pipeline_orders import FORWARD, WEIGHT
 
 FILLED = 0.84  # of a lane's height
@@ -24,6 +25,7 @@ NARROW = 0.006  # narrower stretches of idle time are left to the ground
 ONE_FIGURE, TWO_FIGURES = 0.017, 0.029  # what a number takes
 ONCE = STAGES * MICRO_BATCHES  # passes of one kind through all stages
 LATER = (CHUNKS - 1) * ONCE  # those through the second chunks of stages and further ones
+PUT_OFFS = TURNS * ONCE  # weight gradients of their own: those of a V, which has two chunks on a stage
 CORNERS = 6  # of a rectangle at most
 ENDS = 2 * STAGES  # of lanes
 NUMBERS, SEEN = 1600, 4096
@@ -64,8 +66,8 @@ FIRST_FORWARD, FIRST_BACKWARD, LATER_FORWARD, LATER_BACKWARD, PUT_OFF = 0, 1, 2,
     later_forward_y=CORNERS * LATER + ENDS,
     later_backward_x=CORNERS * LATER + ENDS,
     later_backward_y=CORNERS * LATER + ENDS,
-    weight_x=CORNERS * ONCE + ENDS,
-    weight_y=CORNERS * ONCE + ENDS,
+    weight_x=CORNERS * PUT_OFFS + ENDS,
+    weight_y=CORNERS * PUT_OFFS + ENDS,
 )
 def shapes(
     stage: list[float],

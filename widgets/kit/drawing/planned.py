@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure
 
 PARTS = ["framework", "weights", "gradients", "optimizer", "activations"]
-TERMS = [  # in the order of ``planner.TERMS``
+TERMS = [  # in the order of ``cases.TERMS``
     "arithmetic",
     "tensor traffic",
     "pipeline bubble",

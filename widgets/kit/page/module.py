@@ -18,7 +18,7 @@ from engine.base import typed, units
 from widgets.kit import guide
 from widgets.kit.compiler.operations import HELPERS
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing import tokens
+from widgets.kit.drawing import marks, tokens
 from widgets.kit.page.cache import kept
 from widgets.kit.widget import Compiled, Widget, all_widgets, compile_widget
 
@@ -33,6 +33,8 @@ def _picture(cls: type[Widget]):
         named[name].update(start=float(start), end=float(end))
     drawn: list[Any] = [model for model in models if isinstance(model, GlyphRenderer)]
     guide.require_marks(cls, {name for each in drawn for name in (each.name, each.data_source.name) if name})
+    guide.require_words(cls)
+    marks.require_columns(cls, drawn)
     for renderer in drawn:  # nothing is ever selected or muted, so no copies are needed for that
         renderer.selection_glyph = renderer.nonselection_glyph = renderer.muted_glyph = renderer.glyph
     for source in {each.data_source for each in drawn if each.data_source.name}:
@@ -100,10 +102,14 @@ def module(cls: type[Widget]) -> str:
 
 @cache
 def made(cls: type[Widget]) -> tuple[bytes, bytes]:
-    """The widget's module and its table, compiled now."""
-    compiled = compile_widget(cls)
-    numbers = compiled.table.astype("<f8").tobytes()
-    return _module(cls, compiled, numbers).encode(), numbers
+    """The widget's module and its table, compiled now. What goes wrong has the widget's file as a note."""
+    try:
+        compiled = compile_widget(cls)
+        numbers = compiled.table.astype("<f8").tobytes()
+        return _module(cls, compiled, numbers).encode(), numbers
+    except Exception as error:
+        error.add_note(f"{cls.__module__.replace('.', '/')}.py")
+        raise
 
 
 def _module(cls: type[Widget], compiled: Compiled, numbers: bytes) -> str:

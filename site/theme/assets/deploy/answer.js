@@ -14,7 +14,7 @@ export function facts(one, price) {
   const said = [
     ["GPUs", `${one.gpus}; 80 % band ${range(one.gpusBand)}`],
     ["Formats", `weights ${one.weights}, cache ${one.cache}`],
-    ["A step", `at most ${whole(one.chunk)} tokens; at most ${whole(one.batch)} answers at once on a replica${one.drafted ? `; ${one.drafted} drafted tokens are checked for each` : ""}`],
+    ["A step", `at most ${whole(one.chunk)} tokens; at most ${whole(one.batch)} answers at once ${one.seats}${one.drafted ? `; ${one.drafted} drafted tokens are checked for each` : ""}`],
     ["Speed", `${speed(one.perUser)} tokens/s for a user, ${speed(one.perGpu)} from each GPU`],
   ];
   if (one.requests) {

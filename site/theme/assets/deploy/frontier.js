@@ -114,9 +114,9 @@ export class Frontier {
   tell(i) {
     this.at = i;
     if (i === null) { this.said.textContent = "Point at a dot, or walk along the line with the arrow keys."; return; }
-    const { all } = this, pools = all.prefill[i] ? `${all.units[i] * all.prefill[i]} + ${all.units[i] * all.decode[i]}` : `${all.units[i]}`;
+    const { all } = this, [reads, writes] = [all.units[i] * all.prefill[i], all.units[i] * all.decode[i]];
     const met = Math.min(1, Math.max(0, all.met[i]));
-    const split = all.prefill[i] && all.front[i] !== all.tp[i] ? `${all.units[i] * all.prefill[i]} × TP ${all.front[i]} + ${all.units[i] * all.decode[i]} × TP ${all.tp[i]}` : `${pools} × TP ${all.tp[i]}`;
+    const split = reads && all.front[i] !== all.back[i] ? `${reads} × ${all.front[i]} + ${writes} × ${all.back[i]}` : `${reads ? `${reads} + ` : ""}${writes} × ${all.back[i]}`;
     this.said.textContent = `${split}, ${all.weights[i]}${all.cache[i] === "bf16" ? "" : `, ${all.cache[i]} cache`}${all.drafted[i] ? `, ${all.drafted[i]} drafted` : ""}, ${whole(all.chunk[i])} tokens a step: ${whole(all.gpus[i])} GPU${all.gpus[i] > 1 ? "s" : ""}, ${speed(all.user[i])} tokens/s for a user, ${speed(all.gpu[i])} from each GPU; ${(100 * met).toFixed(met > 0.995 && met < 1 ? 1 : 0)} % of the requests within the stricter limit.`;
     for (const [name, value] of [["cx", this.x(all.user[i])], ["cy", this.y(all.gpu[i])], ["visibility", "visible"]]) this.ring.setAttribute(name, value);
   }

@@ -61,7 +61,17 @@
     document.querySelectorAll(".md-code__nav").forEach((nav, i) => nav.setAttribute("aria-label", `Code ${i + 1}`));
   }
 
+  // An address whose place is on another page now leads there, with the state of its figures.
+  function followMoved() {
+    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (place?.dataset.moved === undefined) return;
+    const there = new URL(place.href);
+    there.search = location.search;
+    location.replace(there);
+  }
+
   document$.subscribe(() => {
+    followMoved();
     nameLandmarks();
     watchWidgets();
     explainNumbers();

@@ -2,7 +2,7 @@
 import { LESSONS } from "../widgets/shared.js";
 
 const root = new URL("../../", import.meta.url);
-const NAMED = /lessons? \d\d(?:(?:, | and | or |, and )\d\d)*/g;
+const NAMED = /lessons? \d\d[a-z]?(?:(?:, | and | or |, and )\d\d[a-z]?)*\b/g;
 
 function link(number) {
   const path = LESSONS[number];
@@ -14,10 +14,10 @@ export function linked(text) {
   const pieces = [];
   let at = 0;
   for (const several of text.matchAll(NAMED)) {
-    for (const one of several[0].matchAll(/\d\d/g)) {
+    for (const one of several[0].matchAll(/\d\d[a-z]?/g)) {
       const start = several.index + one.index;
       pieces.push(text.slice(at, start), link(one[0]));
-      at = start + 2;
+      at = start + one[0].length;
     }
   }
   return [...pieces, text.slice(at)];

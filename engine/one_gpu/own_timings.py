@@ -1,0 +1,215 @@
+"""What lessons 13 to 19 say of a GPU, beside what `make measure` found on one: a row for each comparison.
+(Products, attention and streaming in general, and the allocator, are in engine/course/own_gpus.py.)
+
+A device that the catalogue does not know is left out. The engine's side of a row is what the lesson would
+say, with no constant fitted to these files. A time on the CPU's clock depends on the host, which no file
+names.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from engine import catalog
+from engine.calibration import launch_costs
+from engine.executed import flash_attention
+from engine.mechanism import fusion, matmul
+from engine.one_gpu import dispatch, measurements, tiling
+
+H100 = "h100-sxm"
+WRITTEN_OUT = 4  # operators of measure/fusion.py's attention: product, scaling, softmax, product
+GELU_READS = (1, 1, 2, 1, 1, 1, 1, 2)  # tensors that each of a GELU's eight kernels reads
+
+
+class Held(NamedTuple):
+    """One quantity, measured and by the engine, in the same unit."""
+
+    device: str
+    what: str
+    measured: float
+    ours: float
+
+    @property
+    def error(self) -> float:
+        return self.ours / self.measured - 1
+
+
+class Launch(NamedTuple):
+    """An operator on square bf16 matrices: the CPU's time to issue it, its kernel alone, the time that each
+    takes in a loop, and the engine's kernel."""
+
+    device: str
+    side: int
+    issue_s: float
+    kernel_s: float
+    loop_s: float
+    ours_kernel_s: float
+
+    @property
+    def longer_s(self) -> float:
+        """What lesson 13's rule makes of the first two."""
+        return max(self.issue_s, self.kernel_s)
+
+
+class Rows(NamedTuple):
+    """A product of so many rows: lesson 17's kernel, torch's product, and the ceiling that the lesson
+    computes for its tile, in FLOP/s."""
+
+    device: str
+    rows: int
+    triton: float
+    torch: float
+    ceiling: float
+
+
+def known(subject: str) -> list[tuple[str, str, dict]]:
+    """A device's short name, its key and what was measured, where the catalogue has it."""
+    return [(key.split("-")[0].upper(), key, found) for key, found in measurements.on_known(subject)]
+
+
+def made_with() -> str:
+    """What the H100 was measured with, for captions."""
+    [found] = [
+        each for device, each in measurements.devices().items() if measurements.CHIPS.get(device) == H100
+    ]
+    return f"PyTorch {found['versions']['torch'].split('+')[0]}, {found['date']}"
+
+
+def launches(kind: str) -> list[Launch]:
+    """Lesson 13's loop of "add" or "matmul". An addition there adds a matrix to itself: it reads one tensor,
+    not two."""
+    return [
+        Launch(
+            name,
+            point["side"],
+            point["issue_s"],
+            point["kernel_s"],
+            point["op_s"],
+            float(
+                dispatch.add_s(point["side"] ** 2 * 2 / 3, gpu.hbm_bytes_per_s)
+                if kind == "add"
+                else dispatch.matmul_s(point["side"], gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s)
+            ),
+        )
+        for name, key, found in known("launches")
+        for gpu in [catalog.gpu(key)]
+        for point in found[kind]
+    ]
+
+
+def graphs() -> list[Held]:
+    """Lesson 19's constants: a replay's CPU time, and a kernel of hardly any work with the gap behind it."""
+    rows = []
+    for name, _, found in known("graphs"):
+        ours_s = launch_costs.GRAPH_LAUNCH_S + launch_costs.NODE_LAUNCH_S * found["kernels"]
+        shortest_s = dispatch.SHORTEST_S + launch_costs.GRAPH_GAP_S
+        rows += [
+            Held(name, f"CPU, one replay of {found['kernels']} kernels", found["graph_launch_cpu_s"], ours_s),
+            Held(
+                name, "GPU, a shortest kernel and its gap in a graph", found["graph_s_per_kernel"], shortest_s
+            ),
+        ]
+    for name, _, found in known("launches"):
+        shortest_s = dispatch.SHORTEST_S + launch_costs.STREAM_GAP_S
+        measured_s = min(point["kernel_s"] for point in found["add"])
+        rows.append(Held(name, "the same in a stream", measured_s, shortest_s))
+    return sorted(rows, key=lambda row: row.device)
+
+
+def gelu() -> list[tuple[int, Held, Held]]:
+    """Lesson 16's activation by elements: in eight kernels, and in one."""
+    rows = []
+    for name, key, found in known("fusion"):
+        at = matmul.chip(catalog.gpu(key))
+
+        def kernel_s(elements: float, reads: int, at=at) -> float:
+            moved = fusion.chain_bytes(elements, 1, reads)
+            return max(launch_costs.ISSUE_S, float(matmul.stream_s(moved, at)))
+
+        for point in found["gelu"]:
+            apart_s = sum(kernel_s(point["elements"], reads) for reads in GELU_READS)
+            rows.append(
+                (
+                    point["elements"],
+                    Held(name, "eight kernels", point["apart_s"], apart_s),
+                    Held(name, "one kernel", point["fused_s"], kernel_s(point["elements"], 1)),
+                )
+            )
+    return rows
+
+
+def attention() -> list[tuple[int, Held, Held]]:
+    """Lesson 16's attention by tokens: with its scores in HBM, and in tiles."""
+    rows = []
+    for name, key, found in known("fusion"):
+        at = matmul.chip(catalog.gpu(key))
+        for point in found["attention"]:
+            tokens, heads, width = point["tokens"], point["heads"], point["head_dim"]
+            scaling_s = float(matmul.stream_s(4.0 * heads * tokens**2, at))
+            standard_s = flash_attention.standard_s(tokens, width, heads, at) + scaling_s
+            tiled_s = float(flash_attention.tiled_arithmetic_s(tokens, width, heads, at))
+            issue_s = launch_costs.ISSUE_S
+            rows.append(
+                (
+                    tokens,
+                    Held(name, "written out", point["standard_s"], max(WRITTEN_OUT * issue_s, standard_s)),
+                    Held(name, "one call", point["tiled_s"], max(issue_s, tiled_s)),
+                )
+            )
+    return rows
+
+
+def tiles() -> list[Rows]:
+    """Lesson 17's staircase, where the lesson has the chip."""
+    tile = tiling.Tile(128, 256, 64, 3, 8)
+    return [
+        Rows(
+            name,
+            row["rows"],
+            row["flops_per_s"],
+            row["torch_flops_per_s"],
+            float(tiling.flops_per_s(row["rows"], found["n"], found["k"], tile, tiling.chip(key))),
+        )
+        for name, key, found in known("tile_sweep")
+        if key in tiling.chips()
+        for row in found["by_rows"]
+    ]
+
+
+class Summary(NamedTuple):
+    """The engine's errors in one claim of a lesson, with their sign: of all rows on all GPUs."""
+
+    lesson: str
+    what: str
+    errors: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.errors))
+
+
+def summary() -> list[Summary]:
+    """All comparisons above, a row for each claim; errors are those of the engine's time."""
+    loops = [*launches("matmul"), *launches("add")]
+    rows = [
+        (
+            "13",
+            "an operator in a loop: the longer of issue and kernel",
+            [r.longer_s / r.loop_s for r in loops],
+        ),
+        ("13", "the kernel alone", [r.ours_kernel_s / r.kernel_s for r in loops]),
+        ("16", "a GELU in eight kernels", [1 + apart.error for _, apart, _ in gelu()]),
+        ("16", "a GELU in one kernel", [1 + fused.error for _, _, fused in gelu()]),
+        ("16", "attention written out", [1 + apart.error for _, apart, _ in attention()]),
+        ("16", "attention in one call", [1 + tiled.error for _, _, tiled in attention()]),
+        (
+            "17",
+            "this course's product in Triton, against its ceiling",
+            [r.triton / r.ceiling for r in tiles()],
+        ),
+        ("19", "CPU time of a replay", [1 + r.error for r in graphs() if r.what.startswith("CPU")]),
+        ("19", "a tiny kernel and its gap", [1 + r.error for r in graphs() if not r.what.startswith("CPU")]),
+    ]
+    return [Summary(lesson, what, tuple(ratio - 1 for ratio in ratios)) for lesson, what, ratios in rows]

@@ -1,0 +1,185 @@
+"""A step of a replica whose GPUs share the experts and nothing else: wide expert parallelism with
+data-parallel attention, as DeepSeek serves (arXiv:2412.19437, section 3.4).
+
+``dp`` groups of ``tp`` GPUs have requests of their own. Each holds a copy of attention, dense layers, shared
+experts and output layer, cut over its ``tp`` GPUs; the routed experts are spread over all of them, and every
+token is sent to those it chooses and back. Steps go in lockstep, so a step is that of a group which has as
+many tokens as the others. Leaves out waiting for a group that has more, and what the kernels that send keep
+in memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.base import check, ops
+from engine.base.types import Real
+from engine.calibration.grouped import experts_s
+from engine.mechanism import experts, memory
+from engine.mechanism.experts import IMBALANCE
+from engine.mechanism.shape import shape
+from engine.serving import inference
+from engine.step.step import COPYING_SLOWS
+
+if TYPE_CHECKING:
+    from engine.catalog.models import Model
+    from engine.mechanism.interconnect import Wires
+    from engine.mechanism.matmul import Chip
+    from engine.mechanism.shape import Shape
+    from engine.step.layout import Machine
+
+HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
+
+
+class Wide(NamedTuple):
+    """Seconds of one step, by what takes them."""
+
+    work_s: Real  # everything that a GPU computes and reads, the AllReduces of its attention with it
+    wires_s: Real  # tokens to their experts and back
+
+    @property
+    def total_s(self) -> Real:
+        """One after the other."""
+        return self.work_s + self.wires_s
+
+
+def held_experts(size: Shape, gpus: Real) -> Real:
+    """Experts on each GPU; where their number does not divide, there is room for copies of some."""
+    return ops.ceil(size.experts / gpus)
+
+
+def exchange_s(size: Shape, tokens: Real, gpus: Real, prompts: bool, narrow: Real, net: Wires) -> Real:
+    """One layer's tokens of one GPU to their experts and back.
+
+    Prompts are sent once to each node that needs them, and their nodes are limited as the router limits them;
+    a decode step sends a copy to each expert. ``narrow``: 8 bits there, 16 back. The price is that of
+    training and of lesson 09; it was held against DeepEP's own figures for both kinds of kernels.
+    """
+    per_node = ops.minimum(gpus, net.gpus_per_node)
+    nodes = ops.ceil(gpus / per_node)
+    limit = ops.ceil(experts.nodes_allowed(nodes, size.expert_groups, size.top_groups))
+    sent = experts.copies(size.top_k, size.experts, gpus, per_node, limit, prompts)
+    there = ops.where(narrow > 0.0, experts.FP8_BYTES, experts.TOKEN_BYTES)
+    return sum(
+        experts.exchange_s(tokens, size.hidden, value_bytes, sent, gpus, per_node, net)
+        for value_bytes in (there, experts.TOKEN_BYTES)
+    )
+
+
+def routed_s(size: Shape, rows: Real, gpus: Real, weight_bytes: Real, at: Chip) -> Real:
+    """One layer's experts, for ``rows`` tokens of each GPU."""
+    held = held_experts(size, gpus)
+    touched = inference.experts_touched(held * gpus, size.top_k, rows * gpus) / gpus
+    came = rows * size.top_k
+    return experts_s(
+        came, touched, held, came, size.hidden, size.expert_ffn, size.gated, at.experts, weight_bytes
+    )
+
+
+def step(
+    size: Shape,
+    rows: Real,
+    attention_s: Real,
+    tp: Real,
+    dp: Real,
+    prompts: bool,
+    weight_bytes: Real,
+    at: Chip,
+    net: Wires,
+    imbalance: Real = IMBALANCE,
+) -> Wide:
+    """A step over ``rows`` tokens of each group, whose attention over the cache takes ``attention_s``; the
+    GPU with the most tokens for its experts has ``imbalance`` times the mean."""
+    gpus, routed = tp * dp, imbalance * rows / tp
+    narrow = ops.where(at.operand_bytes < 2.0, 1.0, 0.0)
+    experts_layers = size.layers * size.moe_share
+    summed = size.layers * (size.all_reduces - size.moe_share)
+    return Wide(
+        inference.dense_s(size, rows, tp, weight_bytes, at)
+        + experts_layers * routed_s(size, routed, gpus, weight_bytes, at)
+        + inference.head_s(size, ops.minimum(rows, HEAD_ROWS) if prompts else rows, tp, at)
+        + inference.other_s(size, rows, tp, at)
+        + summed * inference.reduce_s(rows * size.hidden * 2.0, tp, "auto", net)
+        + attention_s,
+        experts_layers * exchange_s(size, routed, gpus, prompts, narrow, net),
+    )
+
+
+def step_s(
+    size: Shape,
+    rows: Real,
+    attention_s: Real,
+    tp: Real,
+    dp: Real,
+    prompts: bool,
+    weight_bytes: Real,
+    at: Chip,
+    net: Wires,
+    imbalance: Real = IMBALANCE,
+) -> Real:
+    """Its seconds: as one batch, or as two halves by turns, so that the wires of one are hidden behind the
+    work of the other, whichever is faster. Halves are smaller batches, which read the weights twice; and part
+    of what is hidden is lost all the same, as in training (``COPYING_SLOWS``)."""
+    whole = step(size, rows, attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
+    half = step(size, 0.5 * rows, 0.5 * attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
+    hidden_s = ops.minimum(half.work_s, half.wires_s) * (1.0 - COPYING_SLOWS)
+    return ops.minimum(whole.total_s, 2.0 * (half.total_s - hidden_s))
+
+
+def prefill_s(
+    model: Model,
+    at: Machine,
+    tp: Real,
+    dp: Real,
+    tokens: Real,
+    prompt: Real,
+    weight_precision: str | Real | None = None,
+    imbalance: Real = IMBALANCE,
+) -> Real:
+    """A step in which each group reads ``tokens`` of prompts that have ``prompt`` tokens each."""
+    _require(model, tp, dp)
+    size, tp, dp, tokens, prompt = shape(model), tp * 1.0, dp * 1.0, tokens * 1.0, prompt * 1.0
+    with check.trusted():
+        attention_s = inference.prompt_attention_s(size, tokens / prompt, prompt, tp, at.chip)
+        stored = inference.stored_bytes(at, weight_precision)
+        return step_s(size, tokens, attention_s, tp, dp, True, stored, at.chip, at.wires, imbalance)
+
+
+def decode_s(
+    model: Model,
+    at: Machine,
+    tp: Real,
+    dp: Real,
+    batch: Real,
+    context: Real,
+    kv_precision: str = "bf16",
+    weight_precision: str | Real | None = None,
+    imbalance: Real = IMBALANCE,
+) -> Real:
+    """A token for each of a group's ``batch`` sequences of ``context`` tokens."""
+    _require(model, tp, dp)
+    size, tp, dp, batch, context = shape(model), tp * 1.0, dp * 1.0, batch * 1.0, context * 1.0
+    with check.trusted():
+        value_bytes = memory.BYTES_PER_VALUE[kv_precision]
+        attention_s = inference.attention_s(size, batch, context, tp, value_bytes, at.chip)
+        stored = inference.stored_bytes(at, weight_precision)
+        return step_s(size, batch, attention_s, tp, dp, False, stored, at.chip, at.wires, imbalance)
+
+
+def _require(model: Model, tp: Real, dp: Real) -> None:
+    check.whole(tp=tp, dp=dp)
+    if not model.experts:
+        raise ValueError(f"model must have experts to spread over GPUs, got {model.key}")
+
+
+def weight_bytes_per_gpu(
+    model: Model, at: Machine, tp: Real, dp: Real, weight_precision: str | Real | None = None
+) -> Real:
+    """Bytes of weights on each GPU: its experts, and its part of everything else, as stored; embedding and
+    output layer in 16 bits."""
+    size, stored = shape(model), inference.stored_bytes(at, weight_precision)
+    routed = size.layers * size.routed_params_per_layer
+    embeddings = size.embedding_params + size.head_params
+    own = (size.total_params - embeddings - routed) * stored + embeddings * at.chip.wide_bytes
+    share = held_experts(size, tp * dp) / ops.maximum(1.0, size.experts)
+    return own / tp + routed * share * stored

@@ -1,0 +1,235 @@
+"""A job on a cluster and its layouts, in numbers or symbols, and what a step with each of them costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from engine.base import ops
+from engine.base.types import Real, Truth
+from engine.catalog.models import Model
+from engine.mechanism import flops
+from engine.mechanism.interconnect import Wires
+from engine.mechanism.matmul import Chip
+from engine.mechanism.memory import RECOMPUTE
+from engine.mechanism.pipeline import SCHEDULES
+from engine.mechanism.shape import shape
+from engine.step import search
+from engine.step.constraints import UNLIMITED, Limits
+from engine.step.export import Run
+from engine.step.layout import Job
+from engine.step.search import Schedules
+from engine.step.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_bytes, step
+
+if TYPE_CHECKING:
+    from engine.catalog.recipes import Recipe
+
+
+MODERN = Job(1, 1)  # today's software; a case has its own sizes
+RECOMPUTES = tuple(
+    float(value) for key, value in RECOMPUTE.items() if key != "selective"
+)  # flash drops it anyway
+SCHEDULE_KEYS, CHUNKS = zip(*search.EVERY_SCHEDULE)
+SCHEDULE_NAMES = tuple(
+    f"{key} × {chunks}" if chunks > 1 else key for key, chunks in zip(SCHEDULE_KEYS, CHUNKS)
+)
+IS_1F1B = tuple(float(key == "1f1b") for key in SCHEDULE_KEYS)
+COEFFICIENTS = {
+    name: tuple(float(getattr(SCHEDULES[key], name)) for key in SCHEDULE_KEYS) for name in Schedules._fields
+}
+
+
+class Case(NamedTuple):
+    """A job and the cluster that it runs on; numbers or symbols."""
+
+    model: Model
+    chip: Chip
+    wires: Wires
+    hbm_bytes: float
+    recipe: Recipe
+    gpus: float
+    global_batch: float  # sequences
+    seq: float
+    within: Limits = UNLIMITED
+
+
+class Layouts(NamedTuple):
+    """Several layouts, best first, as columns; NaN where there are no more."""
+
+    tp: Real
+    pp: Real
+    cp: Real
+    ep: Real
+    expert_tp: Real
+    dp: Real
+    zero: Real
+    micro_batch: Real
+    recompute: Real
+    schedule: Real  # index into SCHEDULE_KEYS
+    chunks: Real
+
+
+class Costs(NamedTuple):
+    """The costs of a step with each of several layouts."""
+
+    step_s: Real
+    times_s: Real  # by layout and TERMS
+    total_bytes: Real  # of the fullest stage
+    parts_bytes: Real  # by layout and memory PARTS
+
+
+def axes(case: Case, layouts: Layouts) -> Axes:
+    """Job and layouts in the form that ``step`` takes."""
+    a = layouts
+    plan = Schedules(*(entry(COEFFICIENTS[name], a.schedule) for name in Schedules._fields))
+    return Axes(
+        case.seq,
+        case.global_batch,
+        a.tp,
+        a.pp,
+        a.cp,
+        a.dp,
+        a.ep,
+        a.expert_tp,
+        a.zero,
+        0.0,
+        a.micro_batch,
+        a.recompute,
+        plan,
+        a.chunks,
+    )
+
+
+def entry(table: tuple[float, ...], schedule: Real) -> Real:
+    """The entry of a table at an index that may be a symbol; 0 where there is none."""
+    chosen = 0.0
+    for index, value in enumerate(table):
+        if value:
+            chosen = ops.where(schedule == float(index), value, chosen)
+    return chosen
+
+
+def terms(case: Case, layouts: Layouts) -> Terms:
+    """Seconds and bytes of each layout's step."""
+    return step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, axes(case, layouts))
+
+
+def memory_bytes(case: Case, layouts: Layouts) -> StageBytes:
+    """Bytes of each layout's fullest stage, by part; the software's own memory is ``overhead_bytes``."""
+    a = axes(case, layouts)
+    stages = stages_bytes(shape(case.model), MODERN, case.recipe, a, *sizes(shape(case.model), a))
+    first, second, last = (sum(stage) for stage in stages)
+    fullest = [
+        ops.where(last > ops.maximum(first, second), in_last, ops.where(second > first, in_second, in_first))
+        for in_first, in_second, in_last in zip(*stages)
+    ]
+    return StageBytes(*fullest)
+
+
+def framework_bytes() -> float:
+    """The software's own memory in addition to the model's."""
+    return overhead_bytes(MODERN, 0.0)
+
+
+def columns(cost: Terms, layouts: Layouts) -> list[Real]:
+    """Seconds of each layout's step: a column for each of TERMS."""
+    nothing = 0.0 * layouts.tp  # a term that no axis changes is a single number; here it becomes a column
+    return [getattr(cost, name) + nothing for name in TERMS]
+
+
+def times(cost: Terms, layouts: Layouts) -> Real:
+    """Seconds of each layout's step, by TERMS."""
+    return np.stack(columns(cost, layouts), axis=-1)
+
+
+def filled(case: Case, layouts: Layouts) -> list[Real]:
+    """Bytes of each layout's fullest stage: a column for each of PARTS."""
+    found = framework_bytes(), *memory_bytes(case, layouts)
+    return [part + 0.0 * layouts.tp for part in found]
+
+
+def parts(case: Case, layouts: Layouts) -> Real:
+    """Bytes of each layout's fullest stage, by PARTS."""
+    return np.stack(filled(case, layouts), axis=-1)
+
+
+def costs(case: Case, layouts: Layouts) -> Costs:
+    """The costs of a step with each layout, split into terms."""
+    cost, nothing = terms(case, layouts), 0.0 * layouts.tp
+    return Costs(
+        cost.step_s + nothing, times(cost, layouts), cost.total_bytes + nothing, parts(case, layouts)
+    )
+
+
+TERMS = tuple(name for name in Terms._fields if name not in ("step_s", "total_bytes"))
+SENT = ("tensor_s", "context_s", "expert_s", "data_exposed_s", "other_s")  # those of TERMS that are traffic
+PARTS = ("framework", *StageBytes._fields)
+
+
+def sequences(batch_tokens: Real, seq: Real) -> Real:
+    """Whole sequences in a batch of this many tokens; at least one."""
+    return ops.maximum(1.0, ops.floor(batch_tokens * 1.0 / seq))
+
+
+def ideal_s(case: Case) -> Real:
+    """The step that the model's arithmetic alone would take, at the pace of the best matrix products; for no
+    GPU at all, that of one."""
+    tokens, gpus = case.global_batch * case.seq, ops.maximum(case.gpus * 1.0, 1.0)
+    return model_flops_per_token(case) * tokens / (gpus * case.chip.matmul_flops_per_s)
+
+
+def model_flops_per_token(case: Case) -> Real:
+    """FLOPs that MFU counts: forward and backward, with causal attention."""
+    return flops.training_flops_per_token(shape(case.model), case.seq)
+
+
+def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> Run:
+    """The first layout as settings for other programs; whole numbers throughout, ones where there is none."""
+    a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
+    return Run(
+        case.model,
+        a.tp,
+        a.pp,
+        a.cp,
+        a.dp,
+        a.ep,
+        a.expert_tp,
+        a.zero,
+        a.micro_batch,
+        a.recompute,
+        a.schedule,
+        a.chunks,
+        SCHEDULE_KEYS,
+        case.global_batch,
+        case.seq,
+        tokens,
+        fp8,
+    )
+
+
+def crosses(case: Case, layouts: Layouts) -> list:
+    """How the winner's pipeline, data, context and tensor groups communicate: 0 inside a node, 1 across
+    nodes, 2 not at all. Tensor ranks are innermost, so a group reaches as far as the product of its own axis
+    and those inside it."""
+    a, per_node = layouts, case.wires.gpus_per_node
+    groups = [
+        (a.pp, a.tp * a.cp * a.dp * a.pp),
+        (a.dp, a.tp * a.cp * a.dp),
+        (a.cp, a.tp * a.cp),
+        (a.tp, a.tp),
+    ]
+    return [np.where(size[0] > 1, np.where(reach[0] > per_node, 1.0, 0.0), 2.0) for size, reach in groups]
+
+
+def beyond_the_node(case: Case, layouts: Layouts) -> Truth:
+    """Whether what each of TERMS sends leaves the node, by layout; False for those that send nothing."""
+    a, none = layouts, 0.0 * layouts.tp
+    replica = a.tp * a.cp * a.dp
+    reach: dict[str, Real] = dict(zip(SENT, (a.tp, a.tp * a.cp, a.ep * a.expert_tp, replica, replica * a.pp)))
+    return np.stack([reach.get(term, none) + none for term in TERMS], axis=-1) > case.wires.gpus_per_node
+
+
+def chunks_of(schedule: Real) -> Real:
+    """Chunks of layers per stage, by index into SCHEDULE_KEYS."""
+    return entry(CHUNKS, schedule)

@@ -1,0 +1,301 @@
+"""The planner's search on a page: the splits are listed in a program, and every layout of each is evaluated
+in a sweep, so that a page without Python searches the same space with the same ``step``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from engine.base.program import program
+from engine.base.sweep import sweep
+from engine.base.types import Real
+from engine.mechanism.shape import shape
+from engine.step import cloud, search
+from engine.step.cases import (
+    CHUNKS,
+    COEFFICIENTS,
+    IS_1F1B,
+    MODERN,
+    RECOMPUTES,
+    SCHEDULE_KEYS,
+    Case,
+    Layouts,
+    ideal_s,
+)
+from engine.step.constraints import ANY, FRAMEWORKS, NAMED, UNLIMITED, is_run, is_within
+from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
+from engine.step.search import LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
+from engine.step.step import Axes, step
+
+if TYPE_CHECKING:
+    from engine.base.sweep import Grouped
+
+
+TOP = 5  # layouts shown: the winner and the best of the other splits
+MOST_SPLITS = (
+    12_288  # of one job that a page has room for: 24,576 GPUs, 384 experts, sequences of 131,072 have 11,908
+)
+RUNS = {
+    f"{key}_runs": tuple(float(schedule in able.schedules) for schedule in SCHEDULE_KEYS)
+    for key, able in FRAMEWORKS.items()
+}
+EVERY_SCHEDULE = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B, **RUNS}  # a dimension of a sweep
+
+
+class Cloud(NamedTuple):
+    """All layouts of a search, by their places in the cloud, and the splits that they have."""
+
+    places: Grouped  # the fastest layout of each place, and how many there are
+    splits: dict[str, Real]  # columns, in the order of their numbers
+    ideal_s: Real  # the step that the arithmetic alone would take
+
+
+@program(
+    tp=MOST_SPLITS, pp=MOST_SPLITS, cp=MOST_SPLITS, ep=MOST_SPLITS, expert_tp=MOST_SPLITS, dp=MOST_SPLITS
+)
+def legal_splits(
+    gpus: float, global_batch: float, seq: float, heads: float, layers: float, experts: float
+) -> dict[str, Any]:
+    """``search.splits``, in the order of the splits' numbers, up to the capacity of the lists."""
+    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
+    for tp in range(1, int(min(heads, gpus)) + 1):
+        if cuts_a_head(heads, tp) or leaves_gpus_over(gpus, tp):
+            continue
+        for pp in range(1, int(min(layers, gpus / tp)) + 1):
+            if leaves_gpus_over(gpus, tp * pp):
+                continue
+            for cp in range(1, int(max(1, seq // LEAST_TOKENS)) + 1):
+                dp = gpus / (tp * pp * cp)
+                if leaves_gpus_over(gpus, tp * pp * cp) or leaves_sequences_over(global_batch, dp):
+                    continue
+                if cp > 1 and cuts_tokens_unevenly(seq, cp):
+                    continue
+                for ep in range(1, int(max(1, experts)) + 1):
+                    if leaves_gpus_over(max(1, experts), ep) or leaves_gpus_over(gpus / pp, ep):
+                        continue
+                    for whole in range(2):
+                        expert_tp = tp if whole else 1
+                        if whole and (tp == 1 or experts < 1) or leaves_gpus_over(gpus / pp, ep * expert_tp):
+                            continue
+                        if len(tps) < MOST_SPLITS:
+                            tps.append(tp)
+                            pps.append(pp)
+                            cps.append(cp)
+                            eps.append(ep)
+                            expert_tps.append(expert_tp)
+                            dps.append(dp)
+    return {"tp": tps, "pp": pps, "cp": cps, "ep": eps, "expert_tp": expert_tps, "dp": dps}
+
+
+@program(
+    tp=TOP,
+    pp=TOP,
+    cp=TOP,
+    ep=TOP,
+    expert_tp=TOP,
+    dp=TOP,
+    zero=TOP,
+    micro_batch=TOP,
+    recompute=TOP,
+    schedule=TOP,
+    chunks=TOP,
+    legal=(),
+    fitting=(),
+    free_s=(),
+)
+def ranked(
+    tp: list[Real],
+    pp: list[Real],
+    cp: list[Real],
+    ep: list[Real],
+    expert_tp: list[Real],
+    dp: list[Real],
+    fitting_s: list[Real],
+    fitting_cell: list[Real],
+    fitting: list[Real],
+    bytes_: list[Real],
+    bytes_cell: list[Real],
+    legal: list[Real],
+    free_s: list[Real],
+) -> dict[str, Any]:
+    """The best layout of each of the best splits: the fastest that fit, or the smallest in memory where none
+    does."""
+    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
+    zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
+    fitting_count, legal_count, fastest = 0, 0, math.nan
+    for i in range(len(tp)):
+        if not math.isnan(tp[i]):
+            fitting_count += fitting[i]
+            legal_count += legal[i]
+            if math.isnan(fastest) or free_s[i] < fastest:
+                fastest = free_s[i]
+    taken = [0 for i in range(len(tp))]
+    for _place in range(TOP):
+        best, cell, least = -1, 0, math.inf
+        for i in range(len(tp)):
+            cost = fitting_s[i] if fitting_count else bytes_[i]
+            if not taken[i] and cost < least:
+                best, least = i, cost
+        if best < 0:
+            break
+        taken[best] = 1
+        cell = fitting_cell[best] if fitting_count else bytes_cell[best]
+        schedule = cell % len(CHUNKS)
+        cell = cell // len(CHUNKS)
+        zero = cell % len(ZERO_STAGES)
+        cell = cell // len(ZERO_STAGES)
+        tps.append(tp[best])
+        pps.append(pp[best])
+        cps.append(cp[best])
+        eps.append(ep[best])
+        expert_tps.append(expert_tp[best])
+        dps.append(dp[best])
+        zeros_.append(ZERO_STAGES[int(zero)])
+        recomputes.append(RECOMPUTES[int(cell % len(RECOMPUTES))])
+        micro_batches.append(MICRO_BATCHES[int(cell // len(RECOMPUTES))])
+        schedules.append(schedule)
+        chunks.append(CHUNKS[int(schedule)])
+    return {
+        "tp": tps,
+        "pp": pps,
+        "cp": cps,
+        "ep": eps,
+        "expert_tp": expert_tps,
+        "dp": dps,
+        "zero": zeros_,
+        "micro_batch": micro_batches,
+        "recompute": recomputes,
+        "schedule": schedules,
+        "chunks": chunks,
+        "legal": legal_count,
+        "fitting": fitting_count,
+        "free_s": fastest,
+    }
+
+
+@program(
+    tp=cloud.MOST_SHOWN,
+    pp=cloud.MOST_SHOWN,
+    cp=cloud.MOST_SHOWN,
+    ep=cloud.MOST_SHOWN,
+    expert_tp=cloud.MOST_SHOWN,
+    dp=cloud.MOST_SHOWN,
+    zero=cloud.MOST_SHOWN,
+    micro_batch=cloud.MOST_SHOWN,
+    recompute=cloud.MOST_SHOWN,
+    schedule=cloud.MOST_SHOWN,
+    chunks=cloud.MOST_SHOWN,
+)
+def fastest_at(
+    places: list[Real],
+    row: list[Real],
+    cell: list[Real],
+    tp: list[Real],
+    pp: list[Real],
+    cp: list[Real],
+    ep: list[Real],
+    expert_tp: list[Real],
+    dp: list[Real],
+) -> dict[str, Any]:
+    """The fastest layouts at some places of the cloud, as columns."""
+    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
+    zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
+    for i in range(len(places)):
+        if math.isnan(places[i]):
+            break
+        split, rest = int(row[int(places[i])]), int(cell[int(places[i])])
+        schedule = rest % len(CHUNKS)
+        rest = rest // len(CHUNKS)
+        zero = rest % len(ZERO_STAGES)
+        rest = rest // len(ZERO_STAGES)
+        tps.append(tp[split])
+        pps.append(pp[split])
+        cps.append(cp[split])
+        eps.append(ep[split])
+        expert_tps.append(expert_tp[split])
+        dps.append(dp[split])
+        zeros_.append(ZERO_STAGES[zero])
+        recomputes.append(RECOMPUTES[rest % len(RECOMPUTES)])
+        micro_batches.append(MICRO_BATCHES[rest // len(RECOMPUTES)])
+        schedules.append(schedule)
+        chunks.append(CHUNKS[schedule])
+    return {
+        "tp": tps,
+        "pp": pps,
+        "cp": cps,
+        "ep": eps,
+        "expert_tp": expert_tps,
+        "dp": dps,
+        "zero": zeros_,
+        "micro_batch": micro_batches,
+        "recompute": recomputes,
+        "schedule": schedules,
+        "chunks": chunks,
+    }
+
+
+def layouts_at(seen: Cloud, places: Real) -> Layouts:
+    """The fastest layouts at some places of a cloud."""
+    a = fastest_at(places, seen.places.row, seen.places.cell, *seen.splits.values())
+    return Layouts(*(a[name][: len(places)] for name in Layouts._fields))
+
+
+def every_layout(case: Case, in_cloud: bool = False) -> tuple[dict[str, Real], dict[str, Any]]:
+    """For each legal split the fastest layout that fits, the one with the smallest memory, and the fastest of
+    all: (splits, contests). If asked, also the fastest at each place of the cloud."""
+    splits = legal_splits(
+        case.gpus, case.global_batch, case.seq, case.model.heads, case.model.layers, case.model.experts
+    )
+    free = {} if in_cloud else {f"only_{name}": 0.0 * splits["tp"] - 1.0 for name in FIXABLE}
+    return splits, contests(case, splits | free, in_cloud)
+
+
+FIXABLE = {"micro_batch": MICRO_BATCHES, "recompute": RECOMPUTES, "zero": ZERO_STAGES}
+EVERY = [*({name: values} for name, values in FIXABLE.items()), EVERY_SCHEDULE]  # dimensions of a sweep
+
+
+def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
+    """The same for rows of splits, each with every micro-batch and so on, or with only the one that its
+    column ``only_micro_batch`` names (below zero for all). A page runs both by the same loops."""
+    arithmetic_s = ideal_s(case) if in_cloud else 0.0
+
+    def measure(point):
+        schedule = Schedules(*(point[name] for name in Schedules._fields))
+        a = Axes(
+            case.seq,
+            case.global_batch,
+            point["tp"],
+            point["pp"],
+            point["cp"],
+            point["dp"],
+            point["ep"],
+            point["expert_tp"],
+            point["zero"],
+            0.0,
+            point["micro_batch"],
+            point["recompute"],
+            schedule,
+            point["chunks"],
+        )
+        terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
+        fits, allowed = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0
+        runs = [point[name] for name in RUNS]
+        if case.within is not UNLIMITED:
+            allowed = is_within(case.within, case.model, a, runs)
+        found: dict[str, Any] = {
+            "fastest": (terms.step_s, fits & allowed),
+            "leanest": (terms.total_bytes, allowed),
+            "free": (terms.step_s, allowed),
+        }
+        if in_cloud:
+            at = cloud.place(terms.total_bytes, case.hbm_bytes, terms.step_s, arithmetic_s)
+            found["cloud"] = terms.step_s, allowed, at, cloud.PLACES
+            found["unlimited"] = terms.step_s, fits & is_run(float(NAMED.index(ANY)), case.model, a, runs)
+        only = [
+            (point[f"only_{name}"] < 0.0) | (point[name] == point[f"only_{name}"])
+            for name in FIXABLE
+            if f"only_{name}" in point
+        ]
+        return (*search.legal(a, case.model.layers, point["is_1f1b"]), *only), found
+
+    return sweep(rows, EVERY, measure)

@@ -1,0 +1,82 @@
+"""The skeletons of CONTRIBUTING work as they stand: whoever copies one begins with something that passes."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from course.fences import base
+from tests.widgets import test_contract, test_headlines
+from widgets.kit.page import module
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RULES = {
+    name: rule
+    for tests in (test_contract, test_headlines)
+    for name, rule in vars(tests).items()
+    if name.startswith("test_") and set(inspect.signature(rule).parameters) == {"slug", "cls"}
+}
+
+
+def skeleton(section: str) -> str:
+    """The first program of a section."""
+    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
+
+
+def imported(name: str, source: str, folder: Path) -> ModuleType:
+    file = folder / f"{name.rpartition('.')[2]}.py"
+    file.write_text(source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, file)
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def widget(tmp_path_factory):
+    made = imported("widgets.foundations.my_widget", skeleton("A widget"), tmp_path_factory.mktemp("widget"))
+    yield made.MyWidget
+    del sys.modules[made.__name__]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_widget_keeps_the_contract(name, widget):
+    RULES[name](slug="my_widget", cls=widget)
+
+
+def test_the_contract_is_asked_of_it():
+    assert len(RULES) > 25
+
+
+def test_the_widget_comes_alive_without_a_server(widget):
+    script, _ = module.made(widget)
+    assert b"is more than" in script
+
+
+def test_the_fence_makes_html(tmp_path):
+    made = imported("course.fences.facts", skeleton("A fence"), tmp_path)
+    assert made.render("gpu: h200\n") == "<p>H200 SXM has 141 GB of HBM.</p>"
+    with pytest.raises(base.Refused, match="unknown key 'gpus'; allowed are gpu"):
+        made.render("gpus: h200\n")
+
+
+@pytest.mark.parametrize("section", ("A widget", "A fence"))
+def test_the_linter_has_nothing_to_say(section, tmp_path):
+    file = tmp_path / "skeleton.py"
+    file.write_text(skeleton(section), encoding="utf-8")
+    settings = ["--config", str(ROOT / "pyproject.toml"), str(file)]
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *settings], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
