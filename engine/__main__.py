@@ -84,6 +84,7 @@ def _job(args: Namespace) -> Job:
         mtp=args.mtp,
         saves_fp8=args.saves_fp8,
         weighs_early=args.weighs_early,
+        ungraphed=args.ungraphed,
     )
 
 
@@ -104,6 +105,7 @@ def _layout(args: Namespace, gpus: int) -> Layout:
         args.recompute_layers,
         args.first_layers,
         args.last_layers,
+        args.offload,
     )
 
 
