@@ -37,11 +37,7 @@ class Hierarchy:
 
     key: str
     node: Node
-<<<<<<< HEAD
-    host: Link
     host_start_s: float
-=======
->>>>>>> main
     clock_hz: float
     smem_clocks: float
     l2_bytes_per_s: float
