@@ -457,7 +457,7 @@ class Roofline(Widget):
         at = choose(self.falls_back(), f"Without {self.asked_for()}, at", "At")
         return (
             f"{at} batch {show(self.batch, 'count')}, decode reaches at most {show(shares[1], 'percent')} of "
-            f"the peak, bound by {bound[1]}; training at most {show(shares[3], 'percent')}, by {by}."
+            f"peak, bound by {bound[1]}; training {show(shares[3], 'percent')}, by {by}."
         )
 
     @action("Measure this machine", columns=("x", "y", "name"))
