@@ -25,8 +25,8 @@ class Session:
 
     def __init__(self, cls) -> None:
         self.widget, self.changes = cls(), []
-        self.document = Document()
-        self.document.add_root(self.widget.__panel__().get_root())
+        self.view, self.document = self.widget.__panel__(), Document()
+        self.document.add_root(self.view.get_root())
         self.document.on_change(self.changes.append)
 
     def moved(self, state: dict) -> str:

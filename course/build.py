@@ -33,6 +33,7 @@ from course.slides import page as slides
 from engine.base.bar import Bar
 from engine.base.progress import tell
 from widgets.kit.drawing import tokens
+from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import headers, module
 from widgets.kit.page.cache import forget_older
 from widgets.kit.server.built import BUILT, ROOT
@@ -42,10 +43,9 @@ OUT = BUILT
 NEXT = OUT.parent / f"next-{os.getpid()}"  # where a build is made; the site is touched once it is complete
 COMPILED = str(OUT.parent / "compiled")
 THEME = ROOT / "site" / "theme"
-NUMBERS = ROOT / "widgets" / "kit" / "compiler" / "numbers.js"  # the compiler's other half, beside it
 BOKEH = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
 LIBRARIES = {  # not of the theme
-    f"assets/widget/{NUMBERS.name}": NUMBERS,
+    **{f"assets/widget/{name}": path for name, path in SCRIPTS.items()},
     "assets/bokeh.min.js": BOKEH,
     "assets/puzzle/brython.js": puzzle_page.BRYTHON,
 }
@@ -171,8 +171,8 @@ def ahead(text: str, up: str) -> str:
     versions = re.findall(r'<figure class="widget"[^>]* data-widget="(\w+)"[^>]* data-version="(\w+)"', text)
     if not versions:
         return ""
-    scripts = [*(THEME / "assets" / "widget").glob("*.js"), NUMBERS]
-    kit = [f"assets/widget/{path.name}" for path in sorted(scripts, key=lambda path: path.name)]
+    names = {path.name for path in (THEME / "assets" / "widget").glob("*.js")} | set(SCRIPTS)
+    kit = [f"assets/widget/{name}" for name in sorted(names)]
     modules = [
         *kit,
         "assets/widgets/shared.js",

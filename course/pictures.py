@@ -7,12 +7,15 @@ as a bitmap.
     python -m course.pictures lessons     previews and tiles alone; after this, the lessons' names, if not all
     python -m course.pictures figures     the figures alone; after this, their names, if not all
     python -m course.pictures readme      README's picture of *Will it fit?*
+    python -m course.pictures dashboards  those in examples/, as the page about components shows them; after
+                                          this, their names, if not all
 """
 
 from __future__ import annotations
 
 import io
 import re
+import subprocess
 import sys
 from base64 import b64decode, b64encode
 from functools import partial
@@ -20,7 +23,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
 from PIL import Image, ImageOps, PngImagePlugin
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route, ViewportSize, sync_playwright
 
 from course import browsers, lessons
 from course.fences import gallery
@@ -30,6 +33,8 @@ from widgets.kit.drawing import tokens
 from widgets.kit.widget import all_widgets
 
 ASSETS = Path(__file__).resolve().parents[1] / "site" / "theme" / "assets"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+DASHBOARD: ViewportSize = {"width": 960, "height": 720}
 README_PICTURE = Path(__file__).resolve().parents[1] / "docs" / "will-it-fit.png"
 WIDTH, HEIGHT = 1200, 630
 DRAWN = "() => [...Bokeh.index.roots][0].export('png').canvas.toDataURL()"
@@ -174,6 +179,28 @@ def readme(browser: Browser, home: str) -> None:
     page.close()
 
 
+def program(name: str) -> str:
+    """The text of a dashboard, which its stored picture names."""
+    return (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+
+
+def dashboards(browser: Browser, names: list[str]) -> None:
+    """The examples, each as it opens."""
+    page = browser.new_page(viewport=DASHBOARD, color_scheme="light", reduced_motion="reduce")
+    for name in names or sorted(path.stem for path in EXAMPLES.glob("*.py")):
+        app = [sys.executable, "-m", "panel", "serve", f"{EXAMPLES / name}.py", "--port", "0"]
+        with subprocess.Popen(app, stderr=subprocess.PIPE, text=True) as server:
+            try:
+                said = (re.search(r"running at: (\S+)", line) for line in server.stderr or ())
+                page.goto(next(found[1] for found in said if found))
+                page.locator("canvas").first.wait_for()
+                page.wait_for_timeout(3000)  # its fonts and its first arrangement
+                save(page.screenshot(), ASSETS / "dashboards" / f"{name}.png", program(name))
+            finally:
+                server.terminate()
+    page.close()
+
+
 def favicon(browser: Browser) -> None:
     """The favicon as a bitmap."""
     page = browser.new_page(viewport={"width": 32, "height": 32})
@@ -198,6 +225,8 @@ def main() -> None:
             readme(browser, home)
         if kind in ("all", "figures"):
             figures(browser, home, names)
+        if kind in ("all", "dashboards"):
+            dashboards(browser, names)
         if kind == "all":
             favicon(browser)
         browser.close()

@@ -84,6 +84,11 @@ def _job(args: Namespace) -> Job:
         mtp=args.mtp,
         saves_fp8=args.saves_fp8,
         weighs_early=args.weighs_early,
+        ungraphed=args.ungraphed,
+        by_operators=args.by_operators,
+        narrow_attention=args.narrow_attention,
+        overlap_experts=args.overlap_experts,
+        send_once=not args.send_each,
     )
 
 
@@ -104,6 +109,7 @@ def _layout(args: Namespace, gpus: int) -> Layout:
         args.recompute_layers,
         args.first_layers,
         args.last_layers,
+        args.offload,
     )
 
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.compute import KERNELS
 from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
+from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment_commands import PROGRAMS
 from engine.serving.deployments import CACHES, FORMATS
@@ -156,6 +157,11 @@ def _add_job(parser):
             "saves-fp8",
             "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
         ),
+        ("ungraphed", "Python launches each kernel, so that no layer is shorter than its launches"),
+        ("by-operators", "experts' biases and clamps by PyTorch's operators (Megatron-Core)"),
+        ("narrow-attention", "attention in 8 bits"),
+        ("overlap-experts", "experts' AllToAlls behind another micro-batch, whatever the schedule"),
+        ("send-each", "a token is sent to each of its experts, and sorted there, not once to each node"),
         (
             "weighs-early",
             "experts' outputs are weighted before the last product, and not kept (Megatron-Core)",
@@ -198,6 +204,9 @@ def _add_layout(parser):
     parser.add_argument("--last-layers", type=int, default=0, help="layers of the last stage (an even split)")
     parser.add_argument("--schedule", default="1f1b", help=f"{', '.join(SCHEDULES)} (1f1b)")
     parser.add_argument("--interleave", type=int, default=1, help="chunks of layers per stage (1)")
+    parser.add_argument(
+        "--offload", default="none", help=f"what the host's memory holds: {', '.join(OFFLOADS)} (none)"
+    )
 
 
 def _range(text: str) -> tuple[int, int]:

@@ -6,16 +6,17 @@ from widgets.composition.budget_guard import BudgetGuard
 from widgets.composition.goodput import Goodput
 from widgets.foundations.training_step import TrainingStep
 
-step, bill, kept = TrainingStep(), BudgetGuard(), Goodput()
+step, bill, kept = TrainingStep(gpus=512), BudgetGuard(), Goodput()
 
 
 def follow(event) -> None:
-    """The GPUs of the run are those of the bill and of the failures."""
-    bill.gpus = min(event.new, bill.param.gpus.bounds[1])
-    kept.gpus = min(event.new, kept.param.gpus.bounds[1])
+    """The GPUs of the run are those of the bill and of the failures, as far as their controls go."""
+    for figure in (bill, kept):
+        figure.gpus = figure.param.gpus.crop_to_bounds(event.new)
 
 
 step.param.watch(follow, "gpus")
+step.param.trigger("gpus")  # from the start
 
 
 def headlines(*said: str) -> str:

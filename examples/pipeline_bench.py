@@ -8,11 +8,13 @@ from widgets.training.pipeline_timeline import PipelineTimeline
 timeline, bubbles = PipelineTimeline(), BubbleMap()
 
 
-def follow(event) -> None:
-    bubbles.param.update(**{event.name: event.new})
+def follow(*events) -> None:
+    """What changes at once, as with a preset, is set at once."""
+    bubbles.param.update(**{event.name: event.new for event in events})
 
 
 timeline.param.watch(follow, ["stages", "micro_batches"])
+timeline.param.trigger("stages", "micro_batches")  # from the start
 
 
 def table(_changes: int) -> pn.viewable.Viewable:

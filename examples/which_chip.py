@@ -1,17 +1,17 @@
-"""Which chip for this model? One choice drives the roofline, the training state and the KV cache."""
+"""Which chip for this model? One choice drives the roofline, the planner beside it and the KV cache."""
 
 import panel as pn
 
-from widgets.foundations.memory_stack import MemoryStack
+from widgets.composition.layout_planner import LayoutPlanner
 from widgets.foundations.roofline import Roofline
 from widgets.serving.kv_cache import KvCache
 
-roofline, stack, cache = Roofline(), MemoryStack(), KvCache()
+roofline, planner, cache = Roofline(), LayoutPlanner(), KvCache()
 
 
 def follow(event) -> None:
     """The chip chosen in the roofline is the chip of the others, where they know it."""
-    for figure in (stack, cache):
+    for figure in (planner, cache):
         if event.new in figure.param.gpu.objects:
             figure.gpu = event.new
 
@@ -21,6 +21,7 @@ roofline.param.watch(follow, "gpu")
 pn.Column(
     "# Which chip for this model?",
     "The GPU chosen in the first figure is that of the others, too.",
-    pn.Tabs(("What limits it", roofline), ("Training", stack), ("Serving", cache)),
+    roofline,
+    pn.Tabs(("Training: the best layouts", planner), ("Serving: the cache", cache)),
     sizing_mode="stretch_width",
 ).servable(title="Which chip?")

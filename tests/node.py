@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import ROOT
+from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
 
 # each job is a function of controls, and the states to try; a number is handed over as its bits
@@ -58,7 +59,7 @@ def assets(folder: Path) -> Path:
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "widgets" / "shared.js").write_text(module.shared(lessons={}), encoding="utf-8")
     theme = ROOT / "site" / "theme" / "assets"
-    for script in (*(theme / "widget").glob("*.js"), ROOT / "widgets" / "kit" / "compiler" / "numbers.js"):
+    for script in (*(theme / "widget").glob("*.js"), *SCRIPTS.values()):
         shutil.copyfile(script, folder / "widget" / script.name)
     for script in (theme / "js").glob("*.js"):
         shutil.copyfile(script, folder / "js" / script.name)

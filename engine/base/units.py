@@ -95,6 +95,21 @@ _WORDS = {re.escape(text.strip()) for _, text in UNITS.values() if text.strip()}
 BEFORE_UNIT = rf"(\d) (?=(?:{'|'.join(sorted(_WORDS, key=lambda word: (-len(word), word)))})(?![A-Za-z]))"
 
 
+def tables() -> dict:
+    """Everything the page needs to write numbers exactly as this module does."""
+    return {
+        "FAMILIES": FAMILIES,
+        "PREFIX": PREFIX,
+        "ONE": ONE,
+        "UNITS": UNITS,
+        "LEAST_FACTOR": LEAST_FACTOR,
+        "LARGEST_SHARE": LARGEST_SHARE,
+        "MANY": MANY,
+        "POWERS": POWERS,
+        "BEFORE_UNIT": BEFORE_UNIT,
+    }
+
+
 def unbroken(text: str) -> str:
     """The text as a page shows it, with no line break between a number and its unit. Elsewhere texts keep the
     plain space, so that they can be searched, compared and typed."""

@@ -4,8 +4,9 @@ There are five numbers, each with a physical meaning, none specific to a model, 
 fitted; one (a launch) is taken from others' measurements. Products, attention, experts and collectives inside
 a box are fitted on separate measurements, chip by chip (``products``, ``attention``, ``grouped``,
 ``exchange``, ``fitted.toml``); α of a network hop comes from the catalogue, by link.
-Two more fitted numbers are kept where they are used because they are not rates: ``step.FLAT_BUFFERS_BYTES``,
-memory of older software, and ``validation.TORCH_CALL_S``, of one benchmark. What has been measured of a
+Four more fitted numbers are kept where they are used because they are not rates: ``step.FLAT_BUFFERS_BYTES``,
+memory of older software, ``step.COPYING_SLOWS``, what overlap does not hide, ``launch_costs.EXPERT_KERNELS``,
+launches of a layer of experts, and ``validation.TORCH_CALL_S``, of one benchmark. What has been measured of a
 particular chip (its best matrix product) is data, with its source in ``catalog/achievable.toml``.
 
 The rows that a constant was fitted on are marked ``fitted`` in the published cases, and ``python -m engine

@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.base.units import HOUR
 from engine.catalog import files
-from engine.catalog.hardware import Cluster, Gpu, Link, Node
+from engine.catalog.hardware import Cluster, Gpu, Host, Link, Node
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
 
@@ -132,6 +132,12 @@ def all_links() -> dict[str, Link]:
 def all_nodes() -> dict[str, Node]:
     """Every node of the catalogue, by key."""
     return _load("nodes.toml", Node, gpu=gpu, link=link, nic=link)
+
+
+@lru_cache(None)
+def all_hosts() -> dict[str, Host]:
+    """What is known of GPUs' hosts, by the GPU's key."""
+    return _load("hosts.toml", Host, link=link)
 
 
 @lru_cache(None)

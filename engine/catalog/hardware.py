@@ -96,6 +96,18 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Host:
+    """A GPU's way to its host, one way, and its share of the host's memory bandwidth."""
+
+    key: str
+    link: Link
+    memory_bytes_per_s: float
+    source: str = ""
+    checked: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Node:
     """The GPUs that share one scale-up fabric, and the NICs that leave it."""
 

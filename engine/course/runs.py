@@ -36,11 +36,15 @@ from engine.step.layout import Estimate, Job, Layout
 
 TABLE = "training_runs.csv"
 FEWEST = 12  # minimum number of runs for a separate band
-LOW, HIGH = 0.1, 0.9
+TAIL = 0.1  # of the runs that an 80 % band leaves out, on either side
+TAILS = tuple(part / 100.0 for part in range(1, 31))  # … from which the one is taken that holds best
+HOLDS = 0.8
 FOLDS = 5  # each run is checked against the band that the other four fifths make
 COMMON = 5.0  # as many runs as the common band counts for in that of a class
 # The table's name for a number format, and the format of the matrix products in the engine
 PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-rowwise": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+# The one run of the table that fitted a constant, launch_costs.EXPERT_KERNELS: model, GPU, release
+FITTED = (("qwen3-30b-a3b", "h100-sxm", "26.06"),)
 # Whose software keeps products' inputs in the format of the product, and weights tokens inside the experts
 OF_NVIDIA = ("NVIDIA-NeMo/Megatron-Bridge",)
 COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
@@ -94,7 +98,8 @@ def read(folder: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     asked = {"model", "gpu", "tp", "pp", "vp", "cp", "ep", "zero", "global_batch", "seq_tokens", "step_s"}
-    asked |= {"recompute", "dispatcher", "tp_overlap", "a2a_overlap", "fused"}
+    asked |= {"recompute", "dispatcher", "tp_overlap", "a2a_overlap", "fused", "cuda_graph"}
+    asked |= {"attention_precision"}
     asked |= {"mtp_layers", "pipeline_layout", "offload", "release", "source", "optimizer"}
     missing = sorted(asked - set(rows[0] if rows else ()))
     if missing:
@@ -146,14 +151,17 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         seq=int(row["seq_tokens"]),
         overlap=row["grad_overlap"] != "0",
         imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
-        send_once=row["dispatcher"] != "alltoall",
+        send_once=sends_once(row["dispatcher"], row["cuda_graph"]),
         overlap_tensor=row["tp_overlap"] == "1",
         overlap_experts=row["a2a_overlap"] == "1",
+        ungraphed=row["cuda_graph"] != "whole step",
         loss="fused" if "cross-entropy" in row["fused"] else "plain",
         mtp=int(row["mtp_layers"] or 0),
         recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
         saves_fp8=row["source"] in OF_NVIDIA and PRECISIONS[row["precision"]] == "fp8",
         weighs_early=row["source"] in OF_NVIDIA,
+        narrow_attention=row["attention_precision"] == "fp8",
+        by_operators=row["source"] in OF_NVIDIA and "grouped-MLP" not in row["fused"],
     )
     interleaved = stages > 1 and chunks > 1
     model = model_of(row["model"])
@@ -189,6 +197,13 @@ def recomputed(words: str) -> str:
     return words or "none"
 
 
+def sends_once(dispatcher: str, cuda_graph: str) -> bool:
+    """Whether a token crosses once to each node. Megatron-Core sends one row for each choice by AllToAll
+    unless told otherwise; but Python has to read how many, so a graph of the whole step holds another
+    dispatcher."""
+    return dispatcher not in ("alltoall", "") or cuda_graph == "whole step"
+
+
 def narrow_moments() -> Recipe:
     """Mixed-precision Adam whose two moments take 2 bytes each."""
     wide = catalog.recipe("bf16-adam")
@@ -209,7 +224,7 @@ def ends(words: str, layers: int, stages: int) -> tuple[int, int]:
 
 # -- the engine's predictions --------------------------------------------------------------------------------
 def of_table(rows: list[dict[str, str]], found: Found) -> None:
-    """Add the training runs of a table. None of them was used for fitting."""
+    """Add the training runs of a table, of which one was used for fitting."""
     for row in rows:
         try:
             said = estimate_of(row)
@@ -220,7 +235,8 @@ def of_table(rows: list[dict[str, str]], found: Found) -> None:
         ratio = float(row["step_s"]) / said.step_s
         mfu = said.mfu() / ratio
         told = bool(row["recompute"])
-        run = Run("step", _kind(said), row["family"], axes, ratio, False, mfu, said, row["release"], told)
+        fitted = (row["model"], row["gpu"], row["release"]) in FITTED
+        run = Run("step", _kind(said), row["family"], axes, ratio, fitted, mfu, said, row["release"], told)
         found.runs.append(run)
 
 
@@ -315,7 +331,7 @@ def summary(ratios: list[float]) -> dict[str, float]:
     percentile."""
     ratio = np.array(ratios)
     error = 1.0 / ratio - 1.0
-    low, high = _quantiles(ratio)
+    low, high = _quantiles(ratio, TAIL)
     return dict(
         runs=len(ratio),
         mean_error=round(float(np.mean(np.abs(error))), 4),
@@ -325,11 +341,11 @@ def summary(ratios: list[float]) -> dict[str, float]:
     )
 
 
-def _quantiles(ratio: np.ndarray) -> list[float]:
-    """The k-th of n from either end, k = ⌊(n + 1)/10⌋ and at least 1: wide enough for a new run even if there
-    are few."""
+def _quantiles(ratio: np.ndarray, tail: float) -> list[float]:
+    """The k-th of n from either end, k = ⌊tail · (n + 1)⌋ and at least 1: wide enough for a new run even if
+    there are few."""
     ordered = np.sort(ratio)
-    k = max(1, int(LOW * (len(ordered) + 1)))
+    k = max(1, int(tail * (len(ordered) + 1)))
     return [rounded(float(ordered[k - 1])), rounded(float(ordered[-k]))]
 
 
@@ -371,26 +387,60 @@ def _grouped(runs: list[Run], name: Callable[[Run], Any]) -> dict:
 
 def _bands(runs: list[Run]) -> dict[str, dict[str, float]]:
     """A band for each class with enough runs, and one for all. ``covers`` is how often it holds where it was
-    not made: each fifth of the runs is checked against the band of the others."""
+    not made: each fifth of the runs is checked against the band of the others, whose tail is chosen from
+    these others alone."""
     said = {}
     for name, members in ({"all": runs} | _grouped(runs, lambda run: run.kind)).items():
         if len(members) < FEWEST and name != "all":
             continue
-        held = 0
-        for fold in range(FOLDS):
-            low, high = _band(members, runs, lambda run, fold=fold: run.fold != fold)
-            held += sum(low <= run.ratio <= high for run in members if run.fold == fold)
-        low, high = _band(members, runs, lambda run: True)
+        parts = _parts(members, runs)
+        held = sum(_held(left, own, common, _tail(own, common)) for left, own, common in parts)
+        low, high = _band(members, runs, _tail(members, runs))
         said[name] = _summary(members) | dict(low=low, high=high, covers=round(held / len(members), 3))
     return said
 
 
-def _band(members: list[Run], everybody: list[Run], used: Callable[[Run], bool]) -> list[float]:
-    """The 10th and 90th percentile of a class, in logarithms drawn towards those of all runs of the kind
-    where it has few."""
-    own, common = ([run.ratio for run in some if used(run)] for some in (members, everybody))
+def _parts(members: list[Run], everybody: list[Run]) -> list[tuple[list[Run], list[Run], list[Run]]]:
+    """Each fifth of a class, and the rest of the class and of everybody, from which its band is made."""
+    split = [
+        (
+            [run for run in members if run.fold == fold],
+            [run for run in members if run.fold != fold],
+            [run for run in everybody if run.fold != fold],
+        )
+        for fold in range(FOLDS)
+    ]
+    return [part for part in split if part[0] and part[2]]
+
+
+def _held(left: list[Run], members: list[Run], everybody: list[Run], tail: float) -> int:
+    """How many of the runs that were left out lie in the band of the others."""
+    low, high = _band(members, everybody, tail)
+    return sum(low <= run.ratio <= high for run in left)
+
+
+def _tail(members: list[Run], everybody: list[Run]) -> float:
+    """The share left out on either side with which a class's band holds for four new runs in five.
+
+    For runs that have nothing in common it would be a tenth. But a class is made of a few sources, whose runs
+    err alike: without a source the others say too little of it, or too much. So the tail is the one whose
+    band held for nearest to 80 % of each fifth when it was made from the others.
+    """
+    parts = _parts(members, everybody)
+
+    def off(tail: float) -> tuple[float, float]:
+        held = sum(_held(*part, tail) for part in parts)
+        return abs(held / max(1, len(members)) - HOLDS), abs(tail - TAIL)
+
+    return min(TAILS, key=off) if parts else TAIL
+
+
+def _band(members: list[Run], everybody: list[Run], tail: float) -> list[float]:
+    """The ends of a class without its tails, in logarithms drawn towards those of all runs of the kind where
+    it has few."""
+    own, common = ([run.ratio for run in some] for some in (members, everybody))
     weight = 1.0 if len(members) == len(everybody) else len(own) / (len(own) + COMMON)
-    ends = np.log(_quantiles(np.array(own or common))), np.log(_quantiles(np.array(common)))
+    ends = np.log(_quantiles(np.array(own or common), tail)), np.log(_quantiles(np.array(common), tail))
     return [rounded(float(end)) for end in np.exp(weight * ends[0] + (1.0 - weight) * ends[1])]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base import check, ops
 from engine.base.types import Real
+from engine.calibration import launch_costs
 from engine.calibration.attention import fused_s
 from engine.calibration.grouped import experts_s, trained_experts_s
 from engine.calibration.products import gemm_s, quantise_s
@@ -24,6 +25,10 @@ LOGIT_BYTES = (
 # the same for a fused loss, which finds maximum and sum in one pass and writes the gradient in a second one
 FUSED_LOGIT_BYTES = (6.0, 0.0)
 SECOND_COPY_BYTES = 1.0  # per value cast to 8 bits: the copy by columns that the weight's gradient reads
+# per value of a row that an AllToAll brought, and that was sent rank by rank: it is read and written once to
+# lie with its expert's others, and its result once to go back, forward and, as a gradient, backward
+SORTED_BYTES = 8.0
+CLAMPED_BYTES = 16.0  # of both halves of an expert's inside: read and written to clamp them and to join them
 # What runs between the products and in the attention: the kernels that the vendors' own training software
 # calls; those of PyTorch's compiler; PyTorch's operators, one by one.
 KERNELS = ("library", "compiled", "eager")
@@ -126,13 +131,16 @@ def layer(
     fused: bool,
     at: Chip,
     kernels: str = "library",
+    by_operators: bool = False,
+    sorts_rows: bool = False,
 ) -> LayerTime:
     """One layer's time, averaged over dense and MoE layers.
 
     ``tokens`` are this GPU's (micro-batch × sequence / context ranks); ``whole_ranks`` divides the work that
     plain tensor parallelism does not split (1 without sequence parallelism, tp with it). Experts process
     tokens·top_k·expert_tp/tp rows in all, spread over the GPU's own experts; ``imbalance`` is the fullest
-    GPU's load over the mean.
+    GPU's load over the mean. ``by_operators`` and ``sorts_rows`` say what the software does beside the
+    experts' kernels: ``operator_bytes``, and SORTED_BYTES where a rank holds several experts.
     """
     if not check.is_trusted():
         check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
@@ -148,17 +156,32 @@ def layer(
     experts_f = 0.0
     if shape.expert:
         experts_f, experts_b, experts_w, routed = _experts(
-            shape, tokens, tp, ep, expert_tp, imbalance, fused, at
+            shape, tokens, tp, ep, expert_tp, imbalance, fused, at, by_operators, sorts_rows
         )
         dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
         width = width + routed
     moved_f, moved_b = moved_bytes(shape, tp, whole_ranks, width, kernels)
-    launches = 2.0 * shape.products + 8.0
+    launches = kernels_of(shape)
     forward_s = ops.maximum(dense_f + attention_f + stream_s(tokens * moved_f, at), launches * at.launch_s)
     backward_s = ops.maximum(
         dense_b + attention_b + stream_s(tokens * moved_b, at), 2.0 * launches * at.launch_s
     )
     return LayerTime(forward_s, backward_s, dense_w, attention_f, experts_f)
+
+
+def kernels_of(shape: Shape) -> Real:
+    """Kernels of a layer's forward pass, without those that experts add."""
+    return launch_costs.PRODUCT_KERNELS * shape.products + launch_costs.LAYER_KERNELS
+
+
+def issued_s(shape: Shape, at: Chip) -> Real:
+    """What the CPU takes to launch an average layer's forward pass, one kernel after the other; the backward
+    pass takes twice as long. The GPU cannot be faster, unless all of it is one graph.
+
+    Counted for the vendors' training software; PyTorch's own operators are more (``one_gpu.capture`` counts
+    them).
+    """
+    return (kernels_of(shape) + shape.moe_share * launch_costs.EXPERT_KERNELS) * at.issue_s
 
 
 def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:
@@ -241,7 +264,7 @@ def _routed_layer(
     )
 
 
-def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
+def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators, sorts_rows):
     """Routed and shared experts of an average layer: forward, backward and weight-gradient times, and the MLP
     width that shared ones' activation functions cover (for the whole tensor group, as a dense MLP's)."""
     share = shape.moe_share
@@ -252,12 +275,33 @@ def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip):
         unfused_s = stream_s(GRADIENT_SUM_BYTES * held * (2.0 + gated) * hidden * width, at)
         b, w = b + unfused_s, w + unfused_s
     f, b = f + casts_f, b + casts_b
+    rows, _, held, _, hidden, width, _ = layer
+    if by_operators:
+        moved_f, moved_b = operator_bytes(shape, hidden, width)
+        f, b = f + stream_s(rows * moved_f, at), b + stream_s(rows * moved_b, at)
+    if sorts_rows:
+        sort_s = ops.where(held > 1.0, stream_s(SORTED_BYTES * rows * hidden, at), 0.0)
+        f, b = f + sort_s, b + sort_s
     width = 0.0
     if shape.shared:
         f2, b2, w2 = products_s(shape.shared, tokens, tp, fused, at)
         f, b, w = f + f2, b + b2, w + w2
         width = shape.shared_experts * shape.shared_ffn
     return share * f, share * b, share * w, share * width
+
+
+def operator_bytes(shape: Shape, hidden: Real, width: Real) -> tuple[Real, Real]:
+    """Bytes per row of a biased expert (gpt-oss) that PyTorch's operators move beside its fused kernels in
+    Megatron-Core, forward and backward, as its code has them.
+
+    ``TEGroupedMLP._apply_bias``: the output's bias times the token's weight, in fp32 (4 bytes written),
+    added to the output (2 + 4 read, 4 written), joined over the experts (4 and 4) and rounded (4 and 2);
+    backward the cast both ways (12), and two products with their sums (24).
+    ``weighted_bias_quick_geglu_impl`` clamps the gate and the other half one by one and joins them again
+    (CLAMPED_BYTES a unit of width, backward 20).
+    """
+    forward = 28.0 * hidden + CLAMPED_BYTES * width
+    return shape.biases * forward, shape.biases * (36.0 * hidden + 20.0 * width)
 
 
 def head(
@@ -313,6 +357,7 @@ def again(
     modules: tuple[str, ...],
     at: Chip,
     kernels: str = "library",
+    by_operators: bool = False,
 ) -> Again:
     """The cost of recomputing these modules (memory.MODULES).
 
@@ -346,7 +391,9 @@ def again(
             layer, casts_s, _ = _routed_layer(shape, tokens, tp, ep, expert_tp, imbalance, at)
             seconds = seconds + shape.moe_share * (experts_s(*layer, at.experts) + casts_s)
         elif "moe_act" in modules:
-            moved = moved + shape.moe_share * gate * shape.top_k * shape.expert_ffn * imbalance / tp
+            clamped = CLAMPED_BYTES * shape.biases if by_operators else 0.0
+            rows = shape.moe_share * shape.top_k * imbalance / tp
+            moved = moved + rows * (gate + clamped) * shape.expert_ffn
         if everything or "shared_experts" in modules:
             seconds = seconds + shape.moe_share * _forward_s(shape.shared, tokens, tp, at)
             moved = moved + shape.moe_share * gate * shape.shared_experts * shape.shared_ffn / tp

@@ -37,7 +37,6 @@ class Hierarchy:
 
     key: str
     node: Node
-    host: Link
     clock_hz: float
     smem_clocks: float
     l2_bytes_per_s: float
@@ -57,11 +56,15 @@ class Hierarchy:
     def name(self) -> str:
         return self.gpu.name
 
+    @property
+    def host(self) -> Link:
+        return catalog.all_hosts()[self.key].link
+
 
 @lru_cache(None)
 def hierarchies() -> dict[str, Hierarchy]:
     """Those of the catalogue, by GPU key."""
-    entries = files.table("memories.toml", Hierarchy, node=catalog.node, host=catalog.link)
+    entries = files.table("memories.toml", Hierarchy, node=catalog.node)
     return {key: Hierarchy(key, **entry) for key, entry in entries.items()}
 
 

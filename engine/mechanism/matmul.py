@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration import DEFAULT, known
+from engine.calibration import DEFAULT, bands, known, launch_costs
 from engine.calibration.products import gemm_s
 from engine.catalog import files
 from engine.catalog.hardware import WIDER
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
 
 
+WHOLE_PROGRAMS = ("tpu", "trainium")  # generations whose compiler leaves nothing to be launched one by one
+
+
 @dataclass(frozen=True, slots=True)
 class Chip:
     """What one GPU achieves: rates after calibration. ``wide`` is the precision that the head and attention
@@ -38,10 +41,12 @@ class Chip:
     wide_bytes: float
     casts: float  # 1.0 where operands are cast to a narrower format before each product
     launch_s: float  # from one launch to the next, of kernels that do little besides
+    issue_s: float  # of the CPU, to launch one; none where the compiler makes one program of all of them
     product: Gemm  # dense products in the precision, as fitted
     wide: Gemm
     attention: Prefill  # fused attention over new tokens
-    flash_2: Prefill  # the same as PyTorch calls it
+    narrow_attention: Prefill  # the same in 8 bits
+    flash_2: Prefill  # … and in 16 as PyTorch calls it
     decode: Decode  # attention of one new token over a cache …
     narrow_decode: Decode  # … of 8 bits
     latent: Latent  # the same over a latent cache …
@@ -59,13 +64,20 @@ class Achievable(TypedDict, total=False):
 
 @lru_cache(None)
 def _achievable() -> dict:
-    """Best shares by GPU key, and the medians for chips that were never measured."""
+    """Best shares by key, and the medians for chips that were never measured: a TPU is no GPU, and its
+    products are the compiler's."""
     shares = files.table("achievable.toml", Achievable)
-    medians = {}
-    for kind in ("bf16", "fp8"):
-        known = sorted(entry[kind] for entry in shares.values() if kind in entry)
-        medians[kind] = known[len(known) // 2]
-    return shares | {"": medians}
+    medians: dict[str, dict[str, float]] = {"gpu": {}, "tpu": {}}
+    for kin in medians:
+        for kind in ("bf16", "fp8"):
+            known = sorted(each[kind] for key, each in shares.items() if kind in each and _kin(key) == kin)
+            medians[kin][kind] = known[len(known) // 2] if known else medians["gpu"][kind]
+    return shares | medians
+
+
+def _kin(gpu_key: str) -> str:
+    """Which measured chips stand for one that was not measured."""
+    return "tpu" if bands.generation(gpu_key) == "tpu" else "gpu"
 
 
 FIT = 0.05  # how far large products are off from the fit, in the median
@@ -101,7 +113,7 @@ def achievable_share(gpu: Gpu, precision: str) -> float:
     shares = _achievable()
     listed, fitted = shares.get(gpu.key, {}).get(kind, 0.0), _fitted_share(gpu.key, precision)
     if not listed:
-        return shares[""][kind]
+        return shares[_kin(gpu.key)][kind]
     return fitted if 0.0 < fitted < (1.0 - FIT) * listed else listed
 
 
@@ -142,9 +154,11 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
         wide_bytes=ELEMENT_BYTES[wide],
         casts=1.0 if precision != wide else 0.0,
         launch_s=float(calibration.launch_s),
+        issue_s=0.0 if bands.generation(gpu.key) in WHOLE_PROGRAMS else launch_costs.ISSUE_S,
         product=_gemm(gpu.key, precision, rate),
         wide=_gemm(gpu.key, wide, wide_rate),
         attention=_in_format(known.attention("prefill", gpu.key).rates, gpu, wide),
+        narrow_attention=_in_format(known.attention("prefill", gpu.key, "fp8").rates, gpu, wide),
         flash_2=_in_format(known.flash_2(gpu.key), gpu, wide),
         decode=_in_format(known.attention("decode", gpu.key).rates, gpu, wide),
         narrow_decode=_in_format(known.attention("decode", gpu.key, "fp8").rates, gpu, wide),

@@ -17,7 +17,7 @@ from engine.calibration import DEFAULT, bands
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.mechanism import compute, flops, memory
+from engine.mechanism import compute, flops, memory, offload
 from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
@@ -78,6 +78,9 @@ class Job:
     send_once: bool = True  # a token crosses once to each node with its experts; else once for each expert
     overlap_tensor: bool = False  # hide tensor-parallel traffic behind its products, piece by piece
     overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
+    narrow_attention: bool = False  # attention in 8 bits
+    by_operators: bool = False  # experts' biases and clamps by PyTorch's operators (Megatron-Core)
+    ungraphed: bool = False  # Python launches each kernel, so no layer is shorter than its launches
     loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place
     loss_chunks: int = 8  # chunks of a chunked loss
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
@@ -105,7 +108,8 @@ class Layout:
     layers per pipeline stage. ``recompute`` is "none", "selective" (the core attention), "full" (of
     ``recompute_layers`` layers per stage, or all), or modules by Megatron's names, such as
     "layernorm+moe_act+mla_up_proj". If the layers do not divide evenly, the first and last stages get fewer,
-    unless ``first_layers`` or ``last_layers`` say how many they hold.
+    unless ``first_layers`` or ``last_layers`` say how many they hold. ``offload`` moves the optimizer, what
+    layers keep for their backward pass, or both, to the host's memory, on GPUs whose host is known.
 
     >>> layout = engine.Layout(gpus=512, tp=8, pp=4, micro_batch=2)
     >>> layout.dp, layout.stage_gpus
@@ -126,6 +130,7 @@ class Layout:
     recompute_layers: int = 0  # of each stage, under recompute "full"; 0 for all
     first_layers: int = 0  # of the first pipeline stage, if given; 0 for an even split
     last_layers: int = 0  # of the last pipeline stage, likewise
+    offload: str = "none"  # what the host's memory holds: "optimizer", "activations", or both joined by +
 
     @property
     def dp(self) -> int:
@@ -334,6 +339,8 @@ class Estimate:
             outside.append("precision")
         if a.schedule not in MEASURED_SCHEDULES:
             outside.append("schedule")
+        if a.offload != "none":
+            outside.append("offload")
         if self.mfu() > seen["most_mfu"].get(self.at.precision, 1.0):
             outside.append("mfu")
         return tuple(outside)
@@ -397,7 +404,7 @@ class Estimate:
     @property
     def memory_bytes(self) -> dict[str, float]:
         """Bytes on the fullest pipeline stage, by part."""
-        a = axes(self.job, self.layout)
+        a = axes(self.job, self.layout, self.at.gpu.key)
         with check.trusted():
             size = shape(self.model)
             stage = max(stages_bytes(size, self.job, recipe_of(self.job), a, *sizes(size, a)), key=sum)
@@ -459,13 +466,14 @@ def layout_dict(layout: Layout) -> dict:
         "recompute_layers": layout.recompute_layers,
         "first_layers": layout.first_layers,
         "last_layers": layout.last_layers,
+        "offload": layout.offload,
         "schedule": layout.schedule,
         "interleave": layout.interleave,
     }
 
 
-def axes(job: Job, layout: Layout) -> Axes:
-    """Job and layout as floats."""
+def axes(job: Job, layout: Layout, gpu_key: str = "") -> Axes:
+    """Job and layout as floats; the GPU is asked for its host alone."""
     code, modules = recompute_of(layout.recompute)
     return Axes(
         float(job.seq),
@@ -486,6 +494,7 @@ def axes(job: Job, layout: Layout) -> Axes:
         float(layout.recompute_layers),
         float(layout.first_layers),
         float(layout.last_layers),
+        None if layout.offload == "none" else offload.offload(layout.offload, gpu_key),
     )
 
 
@@ -505,5 +514,5 @@ def estimate(model: Model, at: Machine, job: Job, layout: Layout) -> Estimate:
     legality.require_trainable(at.precision, recipe_of(job))
     with check.trusted():  # require_legal has checked everything
         require_legal(model, job, layout)
-        terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, axes(job, layout))
+        terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, axes(job, layout, at.gpu.key))
     return Estimate(model, at, job, layout, terms)

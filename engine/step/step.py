@@ -6,6 +6,7 @@ of its own, so that terms which do not depend on an axis are computed once for a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
     from engine.mechanism.interconnect import Wires
     from engine.mechanism.matmul import Chip
+    from engine.mechanism.offload import Offload
     from engine.mechanism.shape import Shape
     from engine.step.layout import Job
 
@@ -54,6 +56,7 @@ class Axes(NamedTuple):
     recompute_layers: Real = 0.0  # of each stage, where recompute is FULL; 0.0 for all
     first_layers: float = 0.0  # layers of the first stage and of the last one; 0.0 for those of stage_layers
     last_layers: float = 0.0
+    offload: Offload | None = None  # what the host's memory holds
 
 
 class Terms(NamedTuple):
@@ -94,7 +97,7 @@ class Layer(NamedTuple):
     forward_s: Real
     backward_s: Real
     weight_gradient_s: Real
-    compute_s: Real  # forward and backward, arithmetic and memory only
+    compute_s: Real  # forward and backward: arithmetic, memory, and waiting for the host
     tensor_s: Real  # … and what each axis adds
     context_s: Real
     expert_s: Real
@@ -131,6 +134,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     """One micro-batch in an average layer and behind the last one. It depends on the sizes and on the axes
     within a stage (tp, cp, ep, expert_tp) alone, so many layouts share it."""
     whole_ranks = a.tp if job.sequence_parallel else 1.0
+    at = attending(at, job)
     own = compute.layer(
         shape,
         tokens,
@@ -144,6 +148,8 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         job.fused,
         at,
         job.kernels,
+        job.by_operators,
+        not job.send_once,
     )
     attention = own.attention_forward_s, own.attention_forward_s
     if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
@@ -165,8 +171,14 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     )
 
 
+def attending(at: Chip, job: Job) -> Chip:
+    """The chip with the attention kernels that the job uses."""
+    return replace(at, attention=at.narrow_attention) if job.narrow_attention else at
+
+
 def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> Layer:
-    """One layer, with the traffic that its own arithmetic waits for.
+    """One layer, with the traffic that its own arithmetic waits for, and the GPU with it for the CPU that
+    launches them, or for copies to the host, where those take longer.
 
     The AllToAlls of experts overlap the arithmetic of another micro-batch under DualPipe (arXiv:2412.19437
     section 3.2.1), or under any schedule with several micro-batches if the software does so
@@ -185,6 +197,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
         again_s = ops.where(a.recompute == memory.SELECTIVE, own.attention_forward_s, again_s)
     again_tensor = again_expert = again
     if a.modules:
+        at = attending(at, job)
         parts = compute.again(
             shape,
             tokens,
@@ -198,6 +211,7 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
             a.modules,
             at,
             job.kernels,
+            job.by_operators,
         )
         by_module = ops.where(a.recompute == memory.BY_MODULE, 1.0, 0.0)
         again_s = again_s + by_module * parts.again_s
@@ -205,12 +219,20 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
         again_expert = again + by_module * parts.expert
     forward_s = own.forward_s + tensor_s + context_f + expert_s
     traffic_again = again_tensor * tensor_s + again * context_f + again_expert * expert_s
-    traffic_b = tensor_s + context_b + expert_s + traffic_again
+    backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
+    issue_s = compute.issued_s(shape, at) if job.ungraphed else 0.0
+    waits_f = ops.maximum(0.0, issue_s - forward_s)
+    waits_b = ops.maximum(0.0, (2.0 + again) * issue_s - backward_s)
+    if a.offload:
+        whole_ranks = a.tp if job.sequence_parallel else 1.0
+        copies_s = a.offload.layer_s(kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute))
+        waits_f = ops.maximum(waits_f, copies_s - forward_s)
+        waits_b = ops.maximum(waits_b, copies_s - backward_s)
     return Layer(
-        forward_s,
-        own.backward_s + again_s + traffic_b,
+        forward_s + waits_f,
+        backward_s + waits_b,
         own.weight_gradient_s,
-        own.forward_s + own.backward_s + again_s,
+        own.forward_s + own.backward_s + again_s + waits_f + waits_b,
         (2.0 + again_tensor) * tensor_s,
         context_f + context_b + again * context_f,
         (2.0 + again_expert) * expert_s,
@@ -406,11 +428,13 @@ class Stages(NamedTuple):
     working_bytes: Real  # while it is rebuilt …
     gathered_bytes: Real  # … and, if its weights are sharded, gathered
 
-    def held(self, recipe: Recipe, plan: Any, zero: Real) -> tuple[StageBytes, StageBytes, StageBytes]:
-        """Their bytes under a ZeRO stage."""
+    def held(
+        self, recipe: Recipe, plan: Any, zero: Real, offload: Offload | None = None
+    ) -> tuple[StageBytes, StageBytes, StageBytes]:
+        """Their bytes under a ZeRO stage; an optimizer on the host leaves weights and gradients here."""
         weight_bytes = recipe.weight_bytes * plan.weight_copies
         gradient_bytes = recipe.gradient_bytes * plan.weight_copies
-        optimizer_bytes = recipe.optimizer_bytes
+        optimizer_bytes = 0.0 if offload and offload.optimizer else recipe.optimizer_bytes
         weights, gradients, optimizer = zero >= 3.0, zero >= 2.0, zero >= 1.0  # what is sharded
         working_bytes = self.working_bytes + ops.where(weights, self.gathered_bytes, 0.0)
 
@@ -448,7 +472,7 @@ def stages_bytes(
 ) -> tuple[StageBytes, StageBytes, StageBytes]:
     """Bytes of the first, second and last stage, one of which is the fullest."""
     found = stages(shape, job, recipe, a, tokens, micro_batches, stage)
-    return found.held(recipe, a.plan, a.zero)
+    return found.held(recipe, a.plan, a.zero, a.offload)
 
 
 def stages(
@@ -505,7 +529,7 @@ def stages(
         return Stage(
             dense + routed,
             dense / shard + routed / expert_shard,
-            layers * (of_layer * flight),
+            a.offload.on_gpu(of_layer, layers, flight) if a.offload else layers * (of_layer * flight),
             0.0 if ops.is_zero(sent_bytes) else flight * sent_bytes,
             logits_bytes,
         )
@@ -597,7 +621,7 @@ def total_bytes(
     found = stages(shape, job, recipe, a, tokens, micro_batches, stage)
 
     def fullest(zero):
-        first, second, last = found.held(recipe, a.plan, zero)
+        first, second, last = found.held(recipe, a.plan, zero, a.offload)
         return ops.maximum(first.total, ops.maximum(second.total, last.total)) + overhead_bytes(job, zero)
 
     return ops.for_each(a.zero, fullest, (*found.first, *found.second, *found.last))
@@ -667,11 +691,10 @@ def seconds(
     routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
     data_s = data_exposed_s(shape, job, recipe, net, a, layers, dense, routed, work.layer, micro_batches)
     shard, expert_shard = shards(a)
-    optimizer_s = sharding.optimizer_s(
-        ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed),
-        recipe,
-        at.memory_bytes_per_s,
-    )
+    updated = ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed)
+    optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s)
+    if a.offload and a.offload.optimizer:
+        optimizer_s = a.offload.step_s(updated, recipe, layers * work.layer.backward_s)
     return (
         work.total_s + other_s + optimizer_s + data_s,
         work.compute_s,

@@ -10,12 +10,14 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.conftest import ROOT
+from widgets.kit.drawing import panels, tokens
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
 FILES = [
     *(f"{cls.__module__.replace('.', '/')}.py" for cls in all_widgets().values()),
     *(f"examples/{path.name}" for path in sorted((ROOT / "examples").glob("*.py"))),
+    "tests/browser/apps/dark_template.py",
 ]
 TITLES = {
     "which_chip": "Which chip for this model?",
@@ -92,6 +94,30 @@ WORDS = """() => {
 }"""
 
 
+# How a picture is arranged: for which width alone what is seen is made, its height, and each panel's scale.
+ARRANGED = """() => {
+  const models = [...Bokeh.documents[0].all_models], value = (tag, key) => tag instanceof Map ? tag.get(key) : tag?.[key];
+  const tagged = key => models.flatMap(model => model.tags.map(tag => [model, value(tag, key)])).filter(([, found]) => found);
+  const range = (model, panel, side) => [value(panel, side), value(panel, "ends"), value(panel, "log"), [model.start, model.end], model.name];
+  return {
+    only: [...new Set(tagged("only").filter(([model]) => model.visible).map(([, only]) => only))],
+    made: [...new Set(tagged("only").map(([, only]) => only))],
+    heights: tagged("narrow_height").map(([plot, height]) => [plot.height, height]),
+    panels: ["wide", "narrow"].map(side => tagged("panel").map(([model, panel]) => range(model, panel, side))),
+    ticks: tagged("ticks").map(([axis]) => axis.ticker.ticks.length),
+    asked: models.filter(model => model.type === "CustomJS" && "asked" in model.args).flatMap(model => model.args.asked.columns()),
+  };
+}"""
+
+COLOURS = """() => [...Bokeh.documents[0].all_models].flatMap(model => Object.values(model.attributes)
+  .map(value => typeof value?.value === "string" ? value.value : value).filter(value => /^#[0-9a-f]{6}$/i.test(value)))"""
+
+
+def arranged(page) -> dict:
+    page.wait_for_function(f"() => ({ARRANGED})().only.length <= 1")
+    return page.evaluate(ARRANGED)
+
+
 def amiss(page, width: int) -> list[str]:
     """Where a component leaves its place: past the window's edge, or its controls on its picture."""
     boxes = page.evaluate(BOXES)
@@ -112,6 +138,13 @@ def test_it_keeps_to_its_frame(browser, apps, slug, width):
     expect(page.locator(".bk-btn, select, .noUi-handle").first).to_be_visible()
     page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
     assert amiss(page, width) == []
+    seen, side = arranged(page), "narrow" if width == 390 else "wide"
+    assert seen["only"] == [size for size in seen["made"] if size == side]
+    assert all((height == narrow) == (side == "narrow") for height, narrow in seen["heights"])
+    assert all(3 <= count <= 12 for count in seen["ticks"])
+    for place, ends, log, is_now, name in seen["panels"][side == "narrow"]:
+        if name not in seen["asked"]:  # those that move are somewhere else by now
+            assert is_now == pytest.approx(panels.of_frame(place, ends, log))
     handle = page.locator(".noUi-handle:visible")
     if handle.count():
         handle.first.focus()
@@ -124,4 +157,30 @@ def test_it_keeps_to_its_frame(browser, apps, slug, width):
                 page.wait_for_function(f"said => ({WORDS})() != said", arg=said, timeout=20_000)
             assert amiss(page, width) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+@pytest.mark.parametrize(
+    "address, dark", [("roofline", False), ("roofline?theme=dark", True), ("dark_template", True)]
+)
+def test_a_picture_has_the_colours_of_the_ground_that_it_lies_on(browser, apps, address, dark):
+    page = browser.new_page()
+    page.goto(apps + address)
+    page.wait_for_function("() => window.Bokeh?.documents[0]?.roots().length")
+    expect(page.locator("canvas").first).to_be_attached()
+    other, own = (
+        set(tokens.palette(theme).values()) for theme in (("light", "dark") if dark else ("dark", "light"))
+    )
+    page.wait_for_function(
+        f"own => ({COLOURS})().some(colour => own.includes(colour))", arg=sorted(own - other)
+    )
+    seen = set(page.evaluate(COLOURS))
+    assert seen & own and not seen & (other - own)
+    page.close()
+
+
+def test_a_picture_is_painted_in_its_own_fonts(browser, apps):
+    page = browser.new_page()
+    page.goto(apps + "roofline")
+    page.wait_for_function("() => [...document.fonts].filter(face => face.status == 'loaded').length == 3")
     page.close()

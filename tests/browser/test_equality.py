@@ -15,6 +15,7 @@ import pytest
 from course import lessons
 from tests import states
 from tests.conftest import ROOT
+from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
 from widgets.kit.widget import all_widgets
 
@@ -151,8 +152,8 @@ def test_the_built_scripts_are_those_of_the_sources(site):
         assert (site / "assets" / path.relative_to(theme)).read_bytes() == path.read_bytes(), (
             f"{path.name} was changed"
         )
-    numbers = ROOT / "widgets" / "kit" / "compiler" / "numbers.js"
-    assert (site / "assets" / "widget" / "numbers.js").read_bytes() == numbers.read_bytes()
+    for name, path in SCRIPTS.items():
+        assert (site / "assets" / "widget" / name).read_bytes() == path.read_bytes(), f"{name} was changed"
     library = Path(bokeh.__file__).parent / "server" / "static" / "js" / "bokeh.min.js"
     assert (site / "assets" / "bokeh.min.js").read_bytes() == library.read_bytes()
 

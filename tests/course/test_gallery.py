@@ -30,6 +30,16 @@ def test_a_picture_is_of_what_its_figure_says_today(slug):
         assert picture.info["Title"] == pictures.told(slug), f"{ANEW} {slug}"
 
 
+@pytest.mark.parametrize("name", sorted(path.stem for path in pictures.EXAMPLES.glob("*.py")))
+def test_a_dashboard_is_pictured_as_it_is_written_today(name):
+    """A figure in it may have moved since; its program has not."""
+    path = pictures.ASSETS / "dashboards" / f"{name}.png"
+    assert path.stat().st_size < 3 * MOST
+    with Image.open(path) as picture:
+        told = picture.info["Title"]
+    assert told == pictures.program(name), f"python -m course.pictures dashboards {name}"
+
+
 def test_the_fence_takes_no_options():
     with pytest.raises(Exception, match="this fence takes no options"):
         gallery.render("columns: 3")

@@ -246,10 +246,10 @@ def test_older_software_paid_two_and_a_half_times_our_price_for_an_all_reduce():
     assert 1 + missing_s / step.communication_s == pytest.approx(2.5, abs=0.25)
 
 
-def test_the_540b_is_a_little_too_fast():
+def test_the_540b_is_a_tenth_too_fast():
     at, palm = layout.machine(catalog.gpu("tpu-v4")), catalog.model("palm-540b")
     step = inference.decode_step(palm, at, 64, 64, 2048 / 64, weight_precision="int8")
-    assert step.total_s / (1.82 / 64) == pytest.approx(0.93, abs=0.03)
+    assert step.total_s / (1.82 / 64) == pytest.approx(0.89, abs=0.03)
 
 
 def test_the_designs_fleets():

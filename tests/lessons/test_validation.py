@@ -48,6 +48,11 @@ def test_every_group_that_misses_by_a_third_is_explained():
     assert len(missed) >= 8 and missed <= explained, missed - explained
 
 
+GROK = [
+    row for row in agreement.rows() if row.case.startswith("dgxc_grok1_2411") and row.quantity == "step_s"
+]
+
+
 def _error(row) -> float:
     return row.error
 
@@ -72,6 +77,12 @@ def _error(row) -> float:
         lambda: (
             validation.row("sc21_t2_174.6B_zero3_768").measured
             == validation.row("sc21_t2_174.6B_zero3_1536").measured
+        ),
+        # Grok's nine steps of 24.11 in bf16 are met within 5 %, the nine in fp8 are 12 to 20 % too fast
+        lambda: (
+            len(GROK) == 18
+            and all(abs(row.error) < 0.05 for row in GROK if row.case.endswith("bf16"))
+            and all(-0.2 < row.error < -0.12 for row in GROK if row.case.endswith("fp8"))
         ),
         # no run is on AMD
         lambda: not any("mi3" in case.get("gpu", "") for case in validation.load()),

@@ -21,6 +21,12 @@ class BadValue(ValueError):
     """A value that a control does not accept; the message says what it would accept."""
 
 
+def is_reference(value: Any) -> bool:
+    """Whether it is not a value but something of Panel's that has one now and may have another later: a
+    component, a parameter, a bound function."""
+    return bool(param.parameterized.resolve_ref(value))
+
+
 class Control:
     """What all controls share. ``more`` folds a control away under *more*, or under the title that it gives;
     ``kind`` names its element on the page."""
@@ -90,7 +96,9 @@ class Number(Control, param.Number):
         self._marks = (default, *marks)
         self._stops = stops
         self.limits = low, high
-        super().__init__(default=default, bounds=self.limits, label=label, step=1 if whole else None)
+        super().__init__(
+            default=default, bounds=self.limits, label=label, step=1 if whole else None, allow_refs=True
+        )
 
     def _validate(self, val: Any) -> None:
         """The same words for a value that is set in Python as for one of a link."""
@@ -200,7 +208,7 @@ class Bits(Control, param.Number):
     ) -> None:
         self.bits, self.faces, self.roles, self.more, self.help = bits, faces, roles, more, help
         self.limits = 0, 2**bits - 1
-        super().__init__(default=0, bounds=self.limits, label=label)
+        super().__init__(default=0, bounds=self.limits, label=label, allow_refs=True)
 
     @property
     def grid(self) -> np.ndarray:
@@ -252,7 +260,17 @@ class Choice(Control, param.Selector):
             objects=dict(zip(self.labels, self.options)),
             default=self.options[self.keys.index(default)],
             label=label,
+            allow_refs=True,
         )
+
+    def __set__(self, obj: Any, val: Any) -> None:
+        """A key stands for its option, also where another component's parameter gives it."""
+        own = self.declared()
+        super().__set__(obj, param.bind(own.taken, val) if is_reference(val) else own.taken(val))
+
+    def taken(self, value: Any) -> Any:
+        """The option, if it is given by its key."""
+        return self.read(value) if isinstance(value, str) and value in self.keys else value
 
     def _validate(self, val: Any) -> None:
         own = self.declared()
@@ -309,7 +327,7 @@ class Switch(Control, param.Boolean):
         self, label: str, default: bool = False, more: bool | str = False, help: str = "", until: str = ""
     ) -> None:
         self.more, self.help, self.until = more, help, until
-        super().__init__(default=default, label=label)
+        super().__init__(default=default, label=label, allow_refs=True)
 
     def read(self, raw: Any) -> bool:
         text = str(raw).lower()

@@ -26,7 +26,7 @@ from widgets.kit.compiler import tables, writer
 from widgets.kit.compiler.graph import Graph
 from widgets.kit.compiler.refusal import NotTraceable, begins, place
 from widgets.kit.compiler.symbols import Symbol, given_column
-from widgets.kit.controls import BadValue, Choice, Control
+from widgets.kit.controls import BadValue, Choice, Control, is_reference
 
 if TYPE_CHECKING:
     from bokeh.models import ColumnDataSource
@@ -190,7 +190,8 @@ class Widget(Viewer):
     tour: tuple = ()  # Steps: a sentence and a state each (guide.py)
 
     def __init__(self, **values: Any) -> None:
-        """Controls by name; a choice takes one of its keys, or the thing itself."""
+        """Controls by name; a choice takes one of its keys, or the thing itself. Instead of a value it can be
+        another component or parameter, whose value it then follows."""
         unknown = [name for name in values if name not in self.controls() and name != "name"]
         if unknown:
             known = ", ".join(self.controls())
@@ -199,8 +200,10 @@ class Widget(Viewer):
 
     def _taken(self, name: str, value: Any) -> Any:
         control = self.controls().get(name)
+        if control is None or is_reference(value):
+            return value
         chosen = isinstance(control, Choice) and any(value is each for each in control.options)
-        return value if control is None or chosen else control.read(value)
+        return value if chosen else control.read(value)
 
     def __panel__(self) -> Viewable:
         return panel.view(self)

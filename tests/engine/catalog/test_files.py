@@ -16,6 +16,7 @@ READ = {
     "achievable.toml": matmul._achievable,
     "compiled.toml": catalog.compiled_steps,
     "gpus.toml": catalog.all_gpus,
+    "hosts.toml": catalog.all_hosts,
     "interruptions.toml": catalog.all_interruptions,
     "launches.toml": dispatch.cited,
     "links.toml": catalog.all_links,
@@ -95,7 +96,7 @@ def test_every_table_is_read_through_the_check():
         ("runs.toml", r"^gpus = .*$", "gpus = -1", "gpus must be a whole number of at least 0, got -1"),
         ("interruptions.toml", r"^mtbf_s = .*$", 'mtbf_s = "3 h"', "mtbf_s must be a number"),
         ("compiled.toml", r"^eager_s = .*$", "eager_s = inf", "eager_s must be a number of at least 0"),
-        ("memories.toml", r"^host = .*$", 'host = "pigeon"', "link must be a key of the catalogue"),
+        ("hosts.toml", r"^link = .*$", 'link = "pigeon"', "link must be a key of the catalogue"),
         ("missions.toml", r"^price = .*$", 'price = "cheap"', "price must be a number of at least 0"),
         ("missions.toml", r"^hints = \[\"", 'hints = [3, "', "hints must be a list, each a text in quotes"),
         (

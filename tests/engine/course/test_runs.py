@@ -18,6 +18,7 @@ ROW = dict(
     micro_batch="1", global_batch="128", seq_tokens="8192", recompute="none", grad_overlap="1",
     step_s="2.0", note="", dispatcher="", tp_overlap="", a2a_overlap="", fused="", mtp_layers="",
     pipeline_layout="", offload="none", release="1.0", source="somebody/something", optimizer="adam",
+    cuda_graph="none", attention_precision="bf16",
 )  # fmt: skip
 
 
@@ -32,7 +33,7 @@ def written(folder, *rows):
 def test_a_run_is_asked_of_the_engine_as_its_row_says():
     said = runs.estimate_of(ROW)
     layout = engine.Layout(gpus=64, tp=2, pp=2, schedule="interleaved", interleave=4)
-    job = engine.Job(global_batch=128, seq=8192)
+    job = engine.Job(global_batch=128, seq=8192, ungraphed=True)
     assert said.step_s == engine.estimate("llama3-8b", "h100-sxm", job, layout).step_s
 
 
@@ -69,6 +70,40 @@ def test_what_a_recipe_sets_reaches_the_job_and_the_layout():
         "fused",
         1,
     )
+
+
+def test_only_a_graph_of_the_whole_step_spares_the_launches():
+    said = {words: runs.estimate_of(ROW | dict(cuda_graph=words)) for words in ("whole step", "attn", "")}
+    assert [each.job.ungraphed for each in said.values()] == [False, True, True]
+
+
+def test_a_graph_of_the_whole_step_holds_no_dispatcher_that_python_must_size():
+    said = {
+        (words, graph): runs.estimate_of(ROW | dict(dispatcher=words, cuda_graph=graph)).job.send_once
+        for words in ("", "alltoall", "hybridep")
+        for graph in ("none", "whole step")
+    }
+    assert [key for key, once in said.items() if not once] == [("", "none"), ("alltoall", "none")]
+
+
+def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds():
+    def job(**change):
+        return runs.estimate_of(ROW | change).job
+
+    bridge = dict(source=runs.OF_NVIDIA[0], fused="router+permute")
+    assert job(**bridge).by_operators and not job(fused="router+permute").by_operators
+    assert not job(**bridge | dict(fused="permute+grouped-MLP")).by_operators
+    assert job(attention_precision="fp8").narrow_attention and not job().narrow_attention
+
+
+def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
+    qwen = ROW | dict(model="qwen3-30b-a3b", pp="1", vp="1", tp="1", ep="8")
+    found = Found()
+    runs.of_table(
+        [qwen | dict(release="26.06"), qwen | dict(release="26.04"), ROW | dict(release="26.06")], found
+    )
+    assert [run.fitted for run in found.runs] == [True, False, False]
+    assert runs.judged(found)["band"]["step"]["all"]["runs"] == 2
 
 
 def test_where_embedding_and_loss_take_a_slot_the_ends_are_a_layer_short():
@@ -113,7 +148,7 @@ def test_a_table_that_is_none_is_refused_with_file_and_line(tmp_path):
     ):
         runs.read(written(tmp_path, ROW, ROW | dict(step_s="x")))
     (tmp_path / runs.TABLE).write_text("model,gpu\nllama3-8b,h100-sxm\n")
-    with pytest.raises(ValueError, match=":1: the header must name a2a_overlap, cp"):
+    with pytest.raises(ValueError, match=":1: the header must name a2a_overlap, attention_precision"):
         runs.read(tmp_path)
 
 
@@ -126,9 +161,9 @@ def made(ratios, **axes):
 
 
 def test_a_band_leaves_a_tenth_out_at_either_end():
-    low, high = runs._quantiles(np.arange(1.0, 20.0))  # 19 rows: the second and the last but one
+    low, high = runs._quantiles(np.arange(1.0, 20.0), runs.TAIL)  # 19 rows: the second and the last but one
     assert (low, high) == (2.0, 18.0)
-    assert runs._quantiles(np.array([3.0, 1.0])) == [1.0, 3.0]  # too few for a tenth: all of them
+    assert runs._quantiles(np.array([3.0, 1.0]), runs.TAIL) == [1.0, 3.0]  # too few for a tenth: all of them
 
 
 def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
@@ -137,6 +172,15 @@ def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
     bands = runs.judged(Found(runs=many + few))["band"]["step"]
     assert bands["all"]["low"] < bands["hopper moe"]["low"] < 2.0
     assert bands["hopper dense"]["low"] == pytest.approx(bands["all"]["low"], rel=0.02)
+
+
+def test_a_source_that_errs_alike_leaves_the_others_a_wider_band():
+    """A fifth of the runs are one layout, timed again and again and far off. A band made without it holds for
+    four fifths of the others alone, unless its tails are cut to nothing."""
+    apart = made(np.linspace(0.9, 1.1, 160))
+    alike = [replace(run, family="one source") for run in made(np.full(40, 0.7))]
+    assert runs._tail(apart, apart) == runs.TAIL
+    assert runs._tail(apart + alike, apart + alike) < 0.05
 
 
 def test_a_run_is_judged_by_a_band_that_it_does_not_make():

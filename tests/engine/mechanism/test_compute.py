@@ -85,3 +85,38 @@ def test_a_layer_takes_only_what_there_is(wrong):
             True,
             matmul.chip(catalog.gpu("h100-sxm")),
         )
+
+
+def test_launches_of_a_layer_by_hand():
+    """Two kernels for each product and eight more; experts add 240. Of Qwen3 30B's layer, forward: queries,
+    keys and values, output, and experts' two: 8 + 2 · 4 + 240 launches of 12 µs. A TPU launches none."""
+    h100, tpu = (matmul.chip(catalog.gpu(key)) for key in ("h100-sxm", "tpu-v5e"))
+    llama, qwen = (shape(catalog.model(key)) for key in ("llama3-8b", "qwen3-30b-a3b"))
+    assert compute.issued_s(llama, h100) == pytest.approx((8 + 2 * 4) * 12e-6)
+    assert compute.issued_s(qwen, h100) == pytest.approx((8 + 2 * 4 + 240) * 12e-6)
+    assert compute.issued_s(qwen, tpu) == 0.0
+
+
+def test_bytes_of_gpt_oss_s_operators_by_hand():
+    """Forward: a bias of 2,880 values weighted (4 bytes written), added (6 read, 4 written), joined (4 and 4)
+    and rounded (4 and 2) are 28 bytes each; two halves of 2,880 clamped (4 each) and joined (4 and 4) are 16.
+    Backward 36 and 20. A model without biases has none of it."""
+    oss, qwen = (shape(catalog.model(key)) for key in ("gpt-oss-120b", "qwen3-30b-a3b"))
+    assert compute.operator_bytes(oss, 2880.0, 2880.0) == (44 * 2880, 56 * 2880)
+    assert compute.operator_bytes(qwen, 2048.0, 768.0) == (0.0, 0.0)
+
+
+def test_operators_and_sorting_cost_their_bytes():
+    """gpt-oss on B200, 16,384 tokens, eight expert ranks: 65,536 rows, a stream of 6 TB/s."""
+    oss, at = shape(catalog.model("gpt-oss-120b")), matmul.chip(catalog.gpu("b200"))
+
+    def layer(ep, **how):
+        return compute.layer(oss, 16384.0, 4096.0, 1.0, 1.0, ep, 1.0, 1.0, True, True, at, **how)
+
+    plain, operators, sort = layer(8.0), layer(8.0, by_operators=True), layer(8.0, sorts_rows=True)
+    row_s = 65536 * 2880 / at.memory_bytes_per_s
+    assert operators.forward_s - plain.forward_s == pytest.approx(44 * row_s)
+    assert operators.backward_s - plain.backward_s == pytest.approx(56 * row_s)
+    for part in ("forward_s", "backward_s"):
+        assert getattr(sort, part) - getattr(plain, part) == pytest.approx(8 * row_s)
+    assert layer(128.0, sorts_rows=True) == layer(128.0)  # one expert a rank: nothing to sort

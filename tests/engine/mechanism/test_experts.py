@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import catalog
+from engine.calibration import exchange, known
 from engine.mechanism import compute, experts, interconnect, matmul
 from engine.mechanism.shape import shape
 
@@ -229,3 +230,25 @@ def test_a_sweep_is_one_call():
 def test_bad_input_is_named(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    "gpu, ranks, least, most",
+    [("h100-sxm", 8, 1.35, 1.5), ("b200", 8, 1.65, 2.0), ("gb200", 4, 1.1, 1.3), ("gb300", 4, 1.05, 1.25)],
+)
+def test_the_one_price_of_tokens_against_deepep_in_one_box(gpu, ranks, least, most):
+    """Nothing asks the fit of DeepEP's kernels. The price that everything asks is this many times as long for
+    4,096 tokens and more of DeepSeek-V3's, sent in 8 bits and returned in 16."""
+    net = interconnect.wires(catalog.gpu(gpu))
+    sent = experts.copies(8, 256, ranks, ranks, 1.0, True)
+    there, back = (
+        known.known("dispatch", "normal", gpu).rates,
+        known.known("combine", "normal.combine", gpu).rates,
+    )
+    for tokens in (4096.0, 16384.0):
+        ours = sum(
+            experts.exchange_s(tokens, 7168, size, sent, ranks, ranks, net)
+            for size in (experts.FP8_BYTES, experts.TOKEN_BYTES)
+        )
+        theirs = sum(exchange.rows_s(tokens * sent.link, 7168, rates) for rates in (there, back))
+        assert least < ours / theirs < most

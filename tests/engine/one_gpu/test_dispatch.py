@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from engine import catalog
+from engine.calibration import known
+from engine.calibration.products import gemm_s
+from engine.mechanism import matmul
 from engine.one_gpu import dispatch
 
 I, G = 10e-6, 4e-6
@@ -78,6 +81,20 @@ def test_where_the_gpu_covers_the_cpu():
         assert dispatch.op_s(kind, side, h100.bf16_flops_per_s, h100.hbm_bytes_per_s) == pytest.approx(
             I, rel=1e-9
         )
+
+
+def test_the_roofline_is_no_second_price_of_a_product():
+    """It says by how much it is below the fitted one, and its share of the peak is the best product's."""
+    h100, rates = catalog.gpu("h100-sxm"), known.gemm("h100-sxm", "bf16").rates
+    assert abs(dispatch.MATMUL_SHARE - matmul.achievable_share(h100, "bf16")) < 0.005
+    for side, least, most in (
+        (1024.0, -0.63, -0.55),
+        (2048.0, -0.185, -0.15),
+        (4096.0, -0.02, 0.02),
+        (8192.0, -0.02, 0.02),
+    ):
+        said = dispatch.matmul_s(side, h100.bf16_flops_per_s, h100.hbm_bytes_per_s)
+        assert least < said / gemm_s(side, side, side, rates) - 1 < most
 
 
 def test_an_operator_is_never_shorter_than_the_shortest_kernel():

@@ -404,6 +404,55 @@ def test_pieces_sent_behind_a_product_leave_the_first_and_what_copying_costs(tp)
     assert estimate(model, H100, behind, alone).step_s == estimate(model, H100, job, alone).step_s
 
 
+def test_small_layers_of_experts_wait_for_their_launches():
+    """Qwen3 30B on 16 H100, one sequence a micro-batch: 64 micro-batches of 48 layers, each of which the CPU
+    takes 256 launches of 12 µs to start forward and twice as many backward, so 28.3 s and the head's time; a
+    graph of the whole step takes what the GPU takes. With four sequences the GPU is the slower one."""
+    qwen, h100 = catalog.model("qwen3-30b-a3b"), machine(catalog.gpu("h100-sxm"), "fp8")
+
+    def step_s(micro_batch, ungraphed):
+        job = Job(1024, 4096, imbalance=1.0, loss="fused", ungraphed=ungraphed)
+        return estimate(qwen, h100, job, Layout(16, ep=16, micro_batch=micro_batch)).step_s
+
+    assert step_s(1, True) == pytest.approx(64 * 48 * 3 * 256 * 12e-6, rel=0.05)
+    assert step_s(1, True) > 1.5 * step_s(1, False)
+    assert step_s(8, True) == step_s(8, False)
+
+
+def test_recomputing_the_activation_function_repeats_its_clamps():
+    """gpt-oss on B200: 16 bytes of each of 2,880 units of 65,536 rows, in 36 layers of 5 micro-batches."""
+    oss, b200 = catalog.model("gpt-oss-120b"), machine(catalog.gpu("b200"))
+    layouts = [Layout(64, ep=8, micro_batch=4, recompute=name) for name in ("none", "moe_act")]
+
+    def paid_s(by_operators):
+        job = Job(1280, 4096, imbalance=1.0, by_operators=by_operators)
+        none, again = (estimate(oss, b200, job, layout).terms.compute_s for layout in layouts)
+        return again - none
+
+    clamps_s = 36 * 5 * 65536 * 16 * 2880 / b200.chip.memory_bytes_per_s
+    assert paid_s(True) - paid_s(False) == pytest.approx(clamps_s)
+
+
+def test_attention_in_8_bits_is_the_measured_kernel():
+    """On GB300 it is faster than in 16, and nothing but attention changes."""
+    llama, gb300 = catalog.model("llama3.1-70b"), machine(catalog.gpu("gb300"), "fp8")
+    wide, narrow = (
+        estimate(llama, gb300, Job(64, 16384, narrow_attention=narrow), Layout(64, tp=4)).terms
+        for narrow in (False, True)
+    )
+    assert 0.8 * wide.compute_s < narrow.compute_s < wide.compute_s
+    assert narrow.tensor_s == wide.tensor_s and narrow.total_bytes == wide.total_bytes
+
+
+def test_a_dense_layer_of_some_size_never_waits_for_its_launches():
+    llama, h100 = catalog.model("llama3-8b"), machine(catalog.gpu("h100-sxm"))
+    waits, graph = (
+        estimate(llama, h100, Job(64, 2048, ungraphed=ungraphed), Layout(8)).step_s
+        for ungraphed in (True, False)
+    )
+    assert waits == graph
+
+
 def test_experts_are_asked_what_lesson_nine_asks():
     """DeepSeek-V3 on H800: the step's two AllToAlls of a layer are those of ``experts.layer`` for four nodes,
     each row once a node, in 8 bits there."""

@@ -13,16 +13,14 @@ from widgets.foundations.roofline import Roofline
 from widgets.gpu.float_explorer import FloatExplorer
 from widgets.kit import panel
 from widgets.kit.controls import BadValue
-from widgets.kit.drawing import tokens
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
 
 
 def controls(view) -> dict:
-    """Label -> control, also of those in folds that are closed."""
-    folded = [card for fold in view.select(pn.Accordion) for card in fold]
-    return {each.label: each for place in (view, *folded) for each in place.select(pn.widgets.Widget)}
+    """Label -> control."""
+    return {each.label: each for each in view.select(pn.widgets.Widget)}
 
 
 @pytest.mark.parametrize("slug", WIDGETS)
@@ -60,7 +58,7 @@ def test_a_control_and_its_parameter_follow_each_other(slug):
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_sources_readouts_and_axes_follow_the_state(slug):
     widget = all_widgets()[slug]()
-    drawn = panel.Picture(widget.live, dark=False)
+    drawn = panel.Picture(widget.live)
     for state in (*states.presets(type(widget)), *states.ends_of_the_main_slider(type(widget))):
         widget.set_raw(state)
         shown = widget.shown()
@@ -72,10 +70,8 @@ def test_sources_readouts_and_axes_follow_the_state(slug):
                 np.testing.assert_array_equal(
                     widget.live.sources[name].data[column], np.atleast_1d(np.asarray(values))
                 )
-        named = {each.name: each for each in drawn.models if isinstance(each, bokeh.models.Range1d)}
-        for name, (start, end) in shown["ranges"].items():
-            own = panel._tag(named[name], "panel") or panel._tag(drawn.plot, "reach")
-            assert own or (named[name].start, named[name].end) == pytest.approx((float(start), float(end)))
+        assert drawn.ends.data == {name: list(map(float, ends)) for name, ends in shown["ranges"].items()}
+        assert all(drawn.plot.select_one({"name": name}) for name in shown["ranges"])
 
 
 def test_a_readout_can_be_watched():
@@ -91,6 +87,44 @@ def test_a_value_between_the_stops_becomes_one():
     assert slider.value == 33 and slider.options["33"] == 33
     figure.batch = 35
     assert slider.value == 35
+
+
+def test_python_leaves_the_label_of_a_held_slider_to_the_browser():
+    """It hears of a move when the handle may be further on; what Python sets itself it says."""
+    figure = Roofline()
+    slider = controls(figure.__panel__())["Decode batch"]
+    handle, label = slider._composite[1], slider._composite[0]
+    said = label.value
+    handle.value += 3
+    assert figure.batch == slider.value != 32 and label.value == said
+    figure.batch = 64
+    assert label.value == "Decode batch: <b>64</b>" and slider.options["64"] == slider.values[handle.value]
+
+
+def test_the_first_state_is_computed_once(monkeypatch):
+    asked = []
+    shown = Roofline.shown
+    monkeypatch.setattr(Roofline, "shown", lambda figure: asked.append(figure) or shown(figure))
+    assert Roofline().live.headline and len(asked) == 1
+
+
+def test_a_change_is_computed_once_and_sends_no_style_sheet():
+    """Of a number and of a choice, set in Python or by a control of Panel's."""
+    session = components.Session(Roofline)
+    made, figure = controls(session.view), session.widget
+    for change in (
+        lambda: figure.param.update(batch=64),
+        lambda: setattr(figure, "gpu", list(figure.param.gpu.objects)[3]),
+        lambda: setattr(made["GPU"], "value", 2),
+        lambda: setattr(made["Decode batch"], "value", 32),
+    ):
+        session.changes.clear()
+        before = figure.live.changes
+        change()
+        assert figure.live.changes == before + 1
+        assert session.changes and not {getattr(each, "attr", "") for each in session.changes} & {
+            "stylesheets"
+        }
 
 
 def test_a_part_is_a_table():
@@ -128,47 +162,8 @@ def test_an_unknown_control_is_named_with_those_that_there_are():
         Roofline(bach=3)
 
 
-def test_a_dark_app_has_dark_figures():
-    drawn = panel.Picture(Roofline().live, dark=True)
-    light, dark = (set(tokens.palette(theme).values()) for theme in ("light", "dark"))
-    seen = {
-        value
-        for model in drawn.models
-        for value in model.properties_with_values(include_defaults=False).values()
-        for value in [getattr(value, "value", value)]
-        if isinstance(value, str)
-    }
-    assert seen & dark and not seen & (light - dark)
-
-
-@pytest.mark.of_the_kit
-@pytest.mark.parametrize("slug", WIDGETS)
-def test_a_narrow_component_is_arranged_as_on_a_phone(slug, monkeypatch):
-    drawn = panel.Picture(all_widgets()[slug]().live, dark=False)
-    height = drawn.plot.height
-
-    def seen() -> set[str]:
-        tags = [(panel._tag(model, "only"), model) for model in drawn.models]
-        return {tag["only"] for tag, model in tags if tag and model.visible}
-
-    def ends() -> dict[str, tuple]:
-        return {model.name: (model.start, model.end) for model in drawn.models if panel._tag(model, "panel")}
-
-    wide, places = seen(), ends()
-    assert wide <= {"wide"}
-    monkeypatch.setitem(panel.FRAME, "outer_width", 390)
-    drawn.fit()
-    assert seen() <= {"narrow"} and bool(seen()) == any(panel._tag(each, "only") for each in drawn.models)
-    taller = panel._tag(drawn.plot, "narrow_height")
-    assert drawn.plot.height == (taller["narrow_height"] if taller else height)
-    assert not places or ends() != places
-    monkeypatch.undo()
-    drawn.fit()
-    assert (seen(), ends(), drawn.plot.height) == (wide, places, height)
-
-
 def test_a_component_brings_the_fonts_that_its_texts_are_measured_in():
-    [sheet] = panel.Picture(Roofline().live, dark=False).plot.stylesheets
+    [sheet] = panel.Picture(Roofline().live).plot.stylesheets
     assert sheet.css.count("@font-face") == 3 and "Course Sans" in sheet.css and "http" not in sheet.css
 
 
@@ -195,6 +190,31 @@ def test_a_bad_value_set_later_is_one_clear_line_too(name, wrong, words):
     with pytest.raises(BadValue, match=words) as said:
         setattr(figure, name, wrong)
     assert "\n" not in str(said.value)
+
+
+def test_a_choice_is_set_by_its_key():
+    figure = Roofline()
+    figure.gpu = "b200"
+    assert figure.gpu.key == "b200"
+    figure.param.update(gpu="h200")
+    assert figure.gpu.key == "h200" and figure.raw_state()["gpu"] == figure.controls()["gpu"].keys.index(
+        "h200"
+    )
+
+
+def test_a_control_follows_another_component_or_parameter():
+    slider, keys = (
+        pn.widgets.IntSlider(start=1, end=512, value=7),
+        pn.widgets.Select(options=["h200", "b200"]),
+    )
+    figure = Roofline(batch=slider, gpu=keys, network=pn.widgets.Checkbox(value=False))
+    assert (figure.batch, figure.gpu.key, figure.network) == (7, "h200", False)
+    other = Roofline(batch=figure.param.batch)
+    other.gpu = figure.param.gpu
+    slider.value, keys.value = 9, "b200"
+    assert (figure.batch, figure.gpu.key) == (other.batch, other.gpu.key) == (9, "b200")
+    with pytest.raises(BadValue, match="batch must be a whole number from 1 to 4096, got 0"):
+        Roofline(batch=pn.widgets.IntInput(value=0))
 
 
 def test_a_control_of_panels_own_takes_whole_steps():

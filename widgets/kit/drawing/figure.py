@@ -269,15 +269,22 @@ def bare(p: figure) -> None:
     p.grid.visible = False
 
 
-def sources(widget: Any) -> dict[str, ColumnDataSource]:
-    """A data source for each part of a widget, filled with its current columns, and an empty one for each
-    action."""
-    parts = {name: columns(part) for name, part in widget.shown()["parts"].items()}
-    actions = {
+def empty_sources(widget: Any) -> dict[str, ColumnDataSource]:
+    """A data source for each part of a widget and for each action, without rows."""
+    actions: dict[str, Any] = {
         name: dict.fromkeys(method.action_columns, [])
         for name, method in widget.methods("action_label").items()
     }
-    return Known({name: ColumnDataSource(data=data, name=name) for name, data in (parts | actions).items()})
+    names = [*widget.methods("part_of"), *actions]
+    return Known({name: ColumnDataSource(data=actions.get(name, {}), name=name) for name in names})
+
+
+def sources(widget: Any) -> dict[str, ColumnDataSource]:
+    """The same with the parts' current columns."""
+    made = empty_sources(widget)
+    for name, part in widget.shown()["parts"].items():
+        made[name].data = columns(part)
+    return made
 
 
 def columns(part: dict) -> dict:

@@ -29,6 +29,11 @@ def palette(theme: str) -> dict[str, str]:
     return {name: by_theme[theme] for name, by_theme in _colours().items()}
 
 
+def of_both_themes() -> dict[str, dict[str, str]]:
+    """Name -> its hex colour by theme."""
+    return {name: {theme: by_theme[theme] for theme in SCHEMES} for name, by_theme in _colours().items()}
+
+
 def css() -> str:
     """The palettes as CSS custom properties (--c-compute …). Paper is light: the dark scheme applies only to
     screens."""

@@ -18,7 +18,7 @@ from engine.base import typed, units
 from widgets.kit import guide
 from widgets.kit.compiler.operations import HELPERS
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing import marks, tokens
+from widgets.kit.drawing import marks, scripts, tokens
 from widgets.kit.page.cache import kept
 from widgets.kit.widget import Compiled, Widget, all_widgets, compile_widget
 
@@ -155,25 +155,8 @@ def version(cls: type[Widget]) -> str:
 def shared(lessons: dict[str, str]) -> str:
     """What all modules share: the formatter's scales, how typed quantities are read, the folder of each
     lesson by its number, and the colours of both themes."""
-    tables = {
-        "FAMILIES": units.FAMILIES,
-        "PREFIX": units.PREFIX,
-        "ONE": units.ONE,
-        "UNITS": units.UNITS,
-        "LEAST_FACTOR": units.LEAST_FACTOR,
-        "LARGEST_SHARE": units.LARGEST_SHARE,
-        "MANY": units.MANY,
-        "POWERS": units.POWERS,
-        "BEFORE_UNIT": units.BEFORE_UNIT,
-        "TYPED": typed.tables(),
-        "LESSONS": lessons,
-        "TOKENS": {
-            name: {"light": light, "dark": tokens.palette("dark")[name]}
-            for name, light in tokens.palette("light").items()
-        },
-    }
-    return "".join(
-        f"export const {name} = {json.dumps(table, ensure_ascii=False)};\n" for name, table in tables.items()
+    return scripts.constants(
+        {**units.tables(), "TYPED": typed.tables(), "LESSONS": lessons, "TOKENS": tokens.of_both_themes()}
     )
 
 

@@ -1,7 +1,9 @@
 // How a picture fits its place: round ticks for a range that moves, and what is shown on wide or narrow screens alone.
+// A lesson's page has it as assets/widget/layout.js, a component in its callback (scripts.py).
 import { human } from "./numbers.js";
 
 const NARROW = 520;
+export const HERE = { sync: false };   // a browser's own arrangement, of which Python behind a component hears nothing
 const tagged = (model, key) => model.tags?.find(tag => tag && typeof tag === "object" && (key in tag || tag.get?.(key)));
 const value = (tag, key) => tag instanceof Map ? tag.get(key) : tag[key];
 
@@ -23,8 +25,8 @@ export function retick(plot, rangeName, start, end) {
     if (!tag || range.name !== rangeName) continue;
     const [low, high] = Array.isArray(axis.bounds) ? axis.bounds : [-Infinity, Infinity];
     const ticks = roundTicks(start, end).filter(each => each >= low && each <= high);
-    axis.major_label_overrides = new Map(ticks.map(tick => [tick, human(tick, value(tag, "ticks"))]));
-    axis.ticker.ticks = ticks;
+    axis.setv({ major_label_overrides: new Map(ticks.map(tick => [tick, human(tick, value(tag, "ticks"))])) }, HERE);
+    axis.ticker.setv({ ticks }, HERE);
   }
 }
 
@@ -38,13 +40,13 @@ const WHOLE = [[0, 1], [0, 1]];
 function sameScales({ x_range, y_range }, [halfWidth, halfHeight, room], width, height, [[left, right], [low, high]] = WHOLE) {
   const unit = Math.min(((right - left) * width - 2 * room) / halfWidth, (high - low) * height / halfHeight);
   const range = (start, end, pixels) => ({ start: -(start + end) * pixels / unit, end: (2 - start - end) * pixels / unit });
-  x_range.setv(range(left, right, width));
-  y_range.setv(range(low, high, height));
+  x_range.setv(range(left, right, width), HERE);
+  y_range.setv(range(low, high, height), HERE);
 }
 
 // The range begins so far before a place that the texts left of it have their room; never later than the picture's own.
 function leaveRoom({ x_range }, [place, room], own, width) {
-  x_range.start = Math.min(own, (place * width - room * x_range.end) / (width - room));
+  x_range.setv({ start: Math.min(own, (place * width - room * x_range.end) / (width - room)) }, HERE);
 }
 
 // A panel's scale is a range of the whole frame, so chosen that the panel's ends lie at its two places in it (panels.py).
@@ -65,34 +67,40 @@ function placePanels({ extra_x_ranges, extra_y_ranges }, size) {
     if (!panel) continue;
     sizes.set(range, size);
     const [start, end] = inFrame(range, ...ends.get(range) ?? value(value(panel, "panel"), "ends"));
-    range.setv({ start, end });
+    range.setv({ start, end }, HERE);
   }
 }
 
 // Every model of a drawing: Bokeh's own list of them, or what can be reached from its roots.
 export const allModels = drawing => [...drawing.all_models ?? drawing.roots().flatMap(root => [...root.references()])];
 
-// Shows and hides what is tagged for one width, for this one and whenever the size of what is watched changes.
-export function fitWidth(drawing, plot, width) {
+// Arranges a picture for a width and a height: what is tagged for one width alone is shown or hidden, and so on. A function
+// to call whenever they change; `scale` is how much larger than a lesson's its texts are.
+export function fitting(drawing, plot) {
   const models = allModels(drawing).filter(model => tagged(model, "only"));
   const reach = tagged(plot, "reach"), room = tagged(plot, "room"), own = plot.x_range.start;
   const tall = tagged(plot, "narrow_height"), heights = { wide: plot.height, narrow: tall ? value(tall, "narrow_height") : plot.height };
   let now = null;
-  const fit = ({ width, height }) => {
+  return (width, height, scale = 1) => {
     const size = width && (width < NARROW ? "narrow" : "wide");     // neither while there is no width yet
-    for (const model of models) model.visible = value(tagged(model, "only"), "only") === size;
+    for (const model of models) model.setv({ visible: value(tagged(model, "only"), "only") === size }, HERE);
     if (size && size !== now) {
-      if (plot.height !== heights[size]) plot.height = heights[size];   // only now: a slide has another height while the width stays
+      if (plot.height !== heights[size]) plot.setv({ height: heights[size] }, HERE);   // only now: a slide has another height while the width stays
       placePanels(plot, now = size);
     }
     if (!width || !height) return;
-    const text = size === "wide" ? larger() : 0;
+    const text = size === "wide" ? scale : 0;
     if (reach) {
       const halves = value(reach, "reach").map((each, i) => i < 2 ? each : each * text), places = value(reach, "places");
       sameScales(plot, halves, width, height, places ? value(places, size) : WHOLE);
     }
     if (room) leaveRoom(plot, value(room, "room").map((each, i) => i < 1 ? each : each * text), own, width);
   };
-  fit({ width, height: plot.height });
-  return new ResizeObserver(([entry]) => fit(entry.contentRect));
+}
+
+// For this width, and whenever the size of what is watched changes.
+export function fitWidth(drawing, plot, width) {
+  const fit = fitting(drawing, plot);
+  fit(width, plot.height, larger());
+  return new ResizeObserver(([{ contentRect }]) => fit(contentRect.width, contentRect.height, larger()));
 }

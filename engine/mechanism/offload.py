@@ -1,0 +1,73 @@
+"""What training leaves in the host's memory: the optimizer with its state, or what layers keep for their
+backward pass.
+
+The GPU then waits for copies over its link to the host, and for the host's memory, which is some forty times
+slower than its own. Leaves out how much the host holds. No run with it was found to hold it against.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine import catalog
+from engine.base import check, ops
+from engine.base.types import Real
+
+if TYPE_CHECKING:
+    from engine.catalog.recipes import Recipe
+
+OPTIMIZER, ACTIVATIONS = "optimizer", "activations"
+OFFLOADS = ("none", OPTIMIZER, ACTIVATIONS, f"{OPTIMIZER}+{ACTIVATIONS}")
+PINNED_SHARE = 0.875  # of the link's rate, in copies of pinned memory: 55.1 GB/s on the H100 that we measured
+IN_TRANSIT = 2.0  # layers whose activations are on the GPU all the same: one at work, one on its way
+
+
+class Offload(NamedTuple):
+    """What is moved, and the rates of one GPU's host."""
+
+    optimizer: bool
+    activations: bool
+    link_bytes_per_s: float
+    memory_bytes_per_s: float
+
+    def layer_s(self, kept_bytes: Real) -> Real:
+        """What copying a layer's activations takes, down in the forward pass and up again in the backward
+        one. It runs beside the layer's arithmetic."""
+        return kept_bytes / self.link_bytes_per_s if self.activations else 0.0
+
+    def on_gpu(self, kept_bytes: Real, layers: Real, flight: Real) -> Real:
+        """The bytes of this many layers' activations, each for the micro-batches in flight, that stay on the
+        GPU."""
+        held = layers * flight
+        return kept_bytes * (ops.minimum(IN_TRANSIT, held) if self.activations else held)
+
+    def step_s(self, params: Real, recipe: Recipe, backward_s: Real) -> Real:
+        """An optimizer on the host, exposed seconds. This GPU's gradients go down behind the last backward
+        pass as they are computed; then the host reads and writes the state, reads the gradients and writes
+        the weights, which come up while others are updated (ZeRO-Offload, arXiv:2101.06840 sections 4.1 and
+        5.1)."""
+        down_s = params * recipe.gradient_bytes / self.link_bytes_per_s
+        moved = 2.0 * recipe.optimizer_bytes + recipe.gradient_bytes + recipe.weight_bytes
+        update_s = params * moved / self.memory_bytes_per_s
+        up_s = params * recipe.weight_bytes / self.link_bytes_per_s
+        return ops.maximum(0.0, down_s - backward_s) + ops.maximum(update_s, up_s)
+
+
+def offload(name: str, gpu_key: str) -> Offload | None:
+    """What one of OFFLOADS moves on this GPU; None for "none". ValueError where its host is not known."""
+    check.one_of(OFFLOADS, offload=name)
+    if name == "none":
+        return None
+    hosts = catalog.all_hosts()
+    if gpu_key not in hosts:
+        raise ValueError(
+            f"offload must be none on {gpu_key}, whose host is not in the catalogue; it has those of "
+            f"{', '.join(hosts)}"
+        )
+    host, moves = hosts[gpu_key], name.split("+")
+    return Offload(
+        OPTIMIZER in moves,
+        ACTIVATIONS in moves,
+        PINNED_SHARE * host.link.bytes_per_s,
+        host.memory_bytes_per_s,
+    )

@@ -1,0 +1,89 @@
+"""One machine: a time or a rate of hardware is written down in the catalogue and in the calibration, and
+everything else asks them. This finds numbers that were given such a name anywhere else in the engine."""
+
+import ast
+from pathlib import Path
+
+import engine
+
+ROOT = Path(engine.__file__).parent
+WHERE_THEY_BELONG = ("calibration", "catalog", "course")  # the last holds what others published
+UNITS = ("_s", "_per_s")
+
+ALLOWED = {
+    # bounds of what is asked or searched for, and no hardware's
+    "mechanism/hiding.py SLOWEST_CARD_BYTES_PER_S": "where the rule of tokens ends",
+    "serving/deployment.py MOST_PER_S": "the most requests that are asked about",
+    "step/layout.py LEAST_NIC_BYTES_PER_S": "the slowest card that is not refused as a slip",
+    "serving/serving.py NEVER_S": "stands for no end",
+    "one_gpu/measure.py LONGEST_S": "for how long `make measure` may run",
+    "base/bar.py EVERY_S": "how often a bar is drawn",
+    "api.py checkpoint_s": "what goodput assumes of a job unless it is told",
+    "api.py restart_s": "the same",
+    # the reader's own machine: figures, tests and the engine's callers name theirs
+    "mechanism/placement.py nic_bytes_per_s": "a node that is drawn, with 400 Gb/s cards",
+    "serving/serving.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
+    # an assumption that lesson 13 holds against a measured H100
+    "one_gpu/dispatch.py SHORTEST_S": "the least kernel, by which the lesson's loop opens",
+}
+
+
+ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+NO_RATES = (0, 1, None, False, float("inf"))  # what says "none" or "does not count"
+
+
+def is_written_down(node) -> bool:
+    """Whether this is a number, or arithmetic of nothing but numbers."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float)) and node.value not in NO_RATES
+    return isinstance(node, (ast.BinOp, ast.UnaryOp)) and all(
+        isinstance(part, ARITHMETIC) for part in ast.walk(node)
+    )
+
+
+def named(tree):
+    """Names with the values that they are given: constants, fields and arguments' defaults."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign) and node.value and isinstance(node.target, ast.Name):
+            yield node.target.id, node.value
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
+        elif isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            given = node.args.posonlyargs + node.args.args
+            last = given[len(given) - len(node.args.defaults) :]
+            yield from ((each.arg, default) for each, default in zip(last, node.args.defaults, strict=True))
+            alone = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            yield from ((each.arg, default) for each, default in alone if default is not None)
+
+
+def private_rates(source: str) -> list[str]:
+    return [
+        name
+        for name, node in named(ast.parse(source))
+        if name.lower().endswith(UNITS) and is_written_down(node)
+    ]
+
+
+def test_no_module_has_a_rate_or_a_latency_of_its_own():
+    found = {
+        f"{path.relative_to(ROOT).as_posix()} {name}"
+        for path in ROOT.rglob("*.py")
+        if path.relative_to(ROOT).parts[0] not in WHERE_THEY_BELONG
+        for name in private_rates(path.read_text(encoding="utf-8"))
+    }
+    assert found == set(ALLOWED)
+
+
+def test_a_private_rate_is_noticed():
+    assert private_rates("ALPHA_S = 5e-6") == ["ALPHA_S"]
+    assert private_rates("def f(x, nic_bytes_per_s=400e9 / 8, *, launch_s=3 * 1e-6): pass") == [
+        "nic_bytes_per_s",
+        "launch_s",
+    ]
+    assert private_rates("class Wire:\n    bytes_per_s: float = 9e11") == ["bytes_per_s"]
+
+
+def test_what_is_asked_for_or_empty_is_left_alone():
+    assert private_rates("step_s = 0.0\nrate_per_s = gpu.hbm_bytes_per_s\nlayers = 80\nnever_s = 1e400") == []
