@@ -158,6 +158,10 @@ def _add_job(parser):
             "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
         ),
         ("ungraphed", "Python launches each kernel, so that no layer is shorter than its launches"),
+        ("by-operators", "experts' biases and clamps by PyTorch's operators (Megatron-Core)"),
+        ("narrow-attention", "attention in 8 bits"),
+        ("overlap-experts", "experts' AllToAlls behind another micro-batch, whatever the schedule"),
+        ("send-each", "a token is sent to each of its experts, and sorted there, not once to each node"),
         (
             "weighs-early",
             "experts' outputs are weighted before the last product, and not kept (Megatron-Core)",

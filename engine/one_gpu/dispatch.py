@@ -21,8 +21,8 @@ from engine.one_gpu import measurements
 # launches that CUDA queues before the next one blocks: observed as "about 1000"
 # (stackoverflow.com/q/53970187)
 QUEUE = 1024.0
-# a kernel with hardly any work: an assumption. With the gap behind it, an addition took 1.9 µs in a stream and
-# 1.3 in a graph on our H100, a small product 2.9 to 6.6 (own_timings.py).
+# a kernel with hardly any work: an assumption. With the gap behind it, an addition took 1.9 µs in a stream
+# and 1.3 in a graph on our H100, a small product 2.9 to 6.6 (own_timings.py).
 SHORTEST_S = 2e-6
 MATMUL_SHARE = (
     0.8  # of the dense peak, for a large bf16 product on an H100 (engine/catalog/achievable.toml: 0.803)

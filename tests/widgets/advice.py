@@ -395,7 +395,7 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
     ),
     ("pipeline_timeline", "starved"): (
         Advice("more micro-batches", along("micro_batches", 8), lambda w: w.found()["bubble"]),
-        Advice("or fewer stages", along("stages", -1), lambda w: w.found()["bubble"]),
+        Advice("or fewer stages", along("stages", -2), lambda w: w.found()["bubble"], at_times=True),
     ),
     ("pipeline_timeline", "heavy"): (
         Advice("1F1B", to(schedule=1), lambda w: w.times_1f1b()),
