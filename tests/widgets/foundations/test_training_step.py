@@ -20,7 +20,7 @@ def said(**texts) -> str:
 
 def test_what_binds_is_said_and_by_how_much():
     assert said() == (
-        "Compute binds: on 8 GPUs a step takes 91.8 s, 98.9 % of it compute. Drawn is the last of 256 "
+        "Compute binds: on 8 GPUs a step takes 91.8 s, 98.9 % of it compute; drawn is the last of 256 "
         "sequences."
     )
     assert said(gpus=1) == (
