@@ -85,6 +85,10 @@ def _job(args: Namespace) -> Job:
         saves_fp8=args.saves_fp8,
         weighs_early=args.weighs_early,
         ungraphed=args.ungraphed,
+        by_operators=args.by_operators,
+        narrow_attention=args.narrow_attention,
+        overlap_experts=args.overlap_experts,
+        send_once=not args.send_each,
     )
 
 
@@ -189,6 +193,8 @@ def run_infer(args: Namespace) -> Result:
         kv_precision=args.kv_precision,
         weight_precision=args.weight_precision,
         all_reduce=args.all_reduce,
+        pp=args.pp,
+        dp=args.dp,
     ).as_dict()
     return Result(result, report.lines(result))
 

@@ -158,6 +158,10 @@ def _add_job(parser):
             "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
         ),
         ("ungraphed", "Python launches each kernel, so that no layer is shorter than its launches"),
+        ("by-operators", "experts' biases and clamps by PyTorch's operators (Megatron-Core)"),
+        ("narrow-attention", "attention in 8 bits"),
+        ("overlap-experts", "experts' AllToAlls behind another micro-batch, whatever the schedule"),
+        ("send-each", "a token is sent to each of its experts, and sorted there, not once to each node"),
         (
             "weighs-early",
             "experts' outputs are weighted before the last product, and not kept (Megatron-Core)",
@@ -273,6 +277,8 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     _add_constraints(sub)
     sub = command("infer", "latency and throughput of serving", _add_model, _add_machine)
     sub.add_argument("--tp", type=int, default=1)
+    sub.add_argument("--pp", type=int, default=1, help="pipeline stages (1)")
+    sub.add_argument("--dp", type=int, default=1, help="groups of GPUs that share a mixture's experts (1)")
     sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
     sub.add_argument("--prompt", type=int, default=1024, help="prompt tokens per request (1024)")
     sub.add_argument("--output", type=int, default=128, help="output tokens per request (128)")

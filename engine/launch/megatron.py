@@ -165,6 +165,7 @@ def model(draft: Draft) -> Model:
     first, every = _pattern(d, layers) if experts else (0, 1)
     expert_ffn = (d.given("expert_ffn") or ffn) if experts else 0
     many = shared // expert_ffn if experts and shared and shared % expert_ffn == 0 else 1
+    window, windowed_layers = _windows(d, layers)
     norm = d.get("normalization", "LayerNorm")
     width = d.given("head_dim") or (128 if latent else hidden // heads)
     return Model(
@@ -201,20 +202,21 @@ def model(draft: Draft) -> Model:
         shared_ffn=shared // many if shared and experts else 0,
         first_dense_layers=first,
         moe_every=every,
-        **_windows(d, layers),
+        window=window,
+        windowed_layers=windowed_layers,
     )
 
 
-def _windows(d: Draft, layers: int) -> dict[str, int]:
-    """The window of attention, and in how many layers: every n-th has none."""
+def _windows(d: Draft, layers: int) -> tuple[int, int]:
+    """The window of attention, and in how many layers it is: every n-th has none."""
     window, every = str(d.given("window") or "").strip("()\"' "), str(d.given("full_every") or "").strip()
     tokens = window.split(",")[0].strip()
     if not tokens.isdigit() or len(tokens) > 9:
-        return {}
+        return 0, 0
     if every and not every.isdigit():
         d.assume("windowed layers", "all", "a pattern in --window-attn-skip-freq is not read")
     least = int(every) if every.isdigit() and len(every) < 5 else 0
-    return {"window": int(tokens), "windowed_layers": layers - layers // least if least else layers}
+    return int(tokens), layers - layers // least if least else layers
 
 
 def vocabulary(d: Draft) -> int:

@@ -258,6 +258,28 @@ def test_a_model_of_ones_own(tmp_path, capsys):
     )
 
 
+EXPERTS = (
+    "estimate --model gpt-oss-120b --gpu b200 --gpus 64 --ep 32 --micro-batch 4 --global-batch 1280 "
+    "--seq 4096 --precision fp8"
+)
+
+
+@pytest.mark.parametrize(
+    "flag, field",
+    [
+        ("--ungraphed", dict(ungraphed=True)),
+        ("--by-operators", dict(by_operators=True)),
+        ("--narrow-attention", dict(narrow_attention=True)),
+        ("--overlap-experts", dict(overlap_experts=True)),
+        ("--send-each", dict(send_once=False)),
+    ],
+)
+def test_what_software_does_around_experts(flag, field, capsys):
+    asked = ("gpt-oss-120b", engine.Machine.of("b200", "fp8"))
+    job, layout = engine.Job(1280, 4096, **field), engine.Layout(64, ep=32, micro_batch=4)
+    assert answer(f"{EXPERTS} {flag}", capsys)["step_s"] == engine.estimate(*asked, job, layout).step_s
+
+
 def test_software_of_a_time(capsys):
     """Korthikanti et al., Table 5, 22B: 1.10 s with sequence parallelism and selective recomputation, 1.42 s
     with neither."""
