@@ -17,7 +17,7 @@ CHOICE = ("01-why-distributed/", "regime_cube")
 TYPED = ("07-pipeline-parallel/", "pipeline_timeline")
 MARKED = ("06-tensor-parallel/", "tp_scaling")
 POINTS = [
-    ("10-nd-parallelism/", "goodput"),
+    ("10b-the-long-run/", "goodput"),
     ("12-disaggregated-serving/", "pool_ratio"),
     ("14-mixed-precision/", "lost_updates"),
     ("18-torch-compile/", "compile_break_even"),
