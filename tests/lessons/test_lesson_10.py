@@ -101,6 +101,16 @@ def test_each_tool_takes_away_an_axis_as_the_text_says():
     assert tree.rules.layout.tp == 1 and tree.agree
 
 
+def test_two_tensor_ranks_without_a_pipeline_tie_with_the_best_whose_stages_halve_the_gathers():
+    def held_to(tp, pp, cp):
+        return advice.tuned("llama3-70b", 512, 512, 8192, only=advice.Split(tp, pp, cp))
+
+    best, one_stage = held_to(1, 2, 4), held_to(1, 1, 4)
+    assert best.step_s < held_to(2, 1, 2).step_s < 1.01 * best.step_s
+    waits = one_stage.time_s["data_exposed"] - best.time_s["data_exposed"]
+    assert waits > 5 * best.time_s["data_exposed"] and waits > one_stage.step_s - best.step_s
+
+
 def test_49_of_60_splits_agree():
     assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 11
     text = " ".join(LESSON.section("A decision tree").split())
