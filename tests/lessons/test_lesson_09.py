@@ -61,6 +61,14 @@ def test_predictions_are_right_where_the_engine_says_so():
 
 
 # -- what the words claim ------------------------------------------------------------------------------------
+def test_mixtrals_parameters_follow_from_what_the_exercise_gives():
+    """Expert and hidden width, 32 layers, 32 query and 8 key-value heads, two embeddings of 32,000 words."""
+    attention = 2 * 4096 * 4096 + 2 * 4096 * (8 * 4096 // 32)
+    rest = 32 * (attention + 8 * 4096 + 2 * 4096) + 2 * 32_000 * 4096 + 4096
+    whole = 32 * 8 * 3 * 4096 * 14336 + rest
+    assert models.parameters(catalog.model("mixtral-8x7b")) == pytest.approx(whole, rel=1e-5)
+
+
 def balanced(way, steps, seed=1):
     return routing.imbalance(routing.route(8, 2, 0.8, seed, way, steps)["load"], 8)
 
