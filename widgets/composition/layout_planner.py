@@ -968,7 +968,7 @@ class LayoutPlanner(OwnJob):
         found = self.outcome().found
         share = planner.lost_to_memory(self.outcome())
         return (share > 0.02) & ~self.none_fits(), (
-            f"Memory costs time here: with room without end the fastest layout would take "
+            f"Memory costs time here: with unlimited memory the fastest layout would take "
             f"{self.said(found.free_s, 'seconds')} a step, "
             f"{show(np.where(share > 0, share, 0.0), 'percent')} less."
         )
@@ -989,9 +989,8 @@ class LayoutPlanner(OwnJob):
         waits = np.where(found.uncovered_s > 0, found.uncovered_s, 0.0)
         share = self.said(np.max(found.times_s[0]) / found.step_s[0], "percent")
         return (factor > 1.3) & (waits / found.step_s[0] > 0.03) & (planner.binding(found) < 1), (
-            f"More lies behind the arithmetic than shows: it takes {share} of the step, yet a step a tenth "
-            "shorter "
-            f"{choose(found.needed[0] < planner.NEVER, 'takes', 'is not to be had with')} "
+            f"More lies behind the arithmetic than shows: it takes {share} of the step, yet for a step a "
+            f"tenth shorter it {choose(found.needed[0] < planner.NEVER, 'takes', 'would take more than')} "
             f"{show(factor, 'times')} its speed. At "
             f"that pace {show(waits, 'seconds')} of {select(found.uncovered, TERMS)} no longer hide."
         )
