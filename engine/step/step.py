@@ -339,11 +339,10 @@ def data_exposed_s(
     behind (all m where there are fewer). Leaves out that such a stage also waits for a slower last one, so a
     little more is hidden in reality.
     """
-    groups = [(dense, a.dp * a.cp, a.tp, 1.0)]
+    shard, expert_shard = shards(a)
+    groups = [(dense, shard, a.tp, 1.0)]
     if shape.expert:
-        groups.append(
-            (routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp, shape.has_experts)
-        )
+        groups.append((routed, expert_shard, a.ep * a.expert_tp, shape.has_experts))
     forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
     free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
     # stages of ZeRO send alike, and weights take as long to gather as gradients of as many bytes to scatter
@@ -355,20 +354,16 @@ def data_exposed_s(
         if (cost_s, by_layer) not in known:
             pieces = layers if by_layer else 1.0
             known[cost_s, by_layer] = sum(
-                there
-                * cost_s(
-                    params, ops.minimum(a.shard, ranks) if a.shard else ranks, stride, recipe, pieces, net
-                )
+                there * cost_s(params, ranks, stride, recipe, pieces, net)
                 for params, ranks, stride, there in groups
             )
         return known[cost_s, by_layer]
 
     def replicas(zero):
-        total = 0.0
+        total, copies = 0.0, a.dp * a.cp / shard
         for params, ranks, stride, _ in groups if a.shard else ():
-            shard = ops.minimum(a.shard, ranks)
-            left = params / ops.where(zero >= 1.0, shard, 1.0)
-            total = total + sharding.across_replicas_s(left, ranks / shard, stride * shard, recipe, net)
+            left = params / ops.where(zero >= 1.0, ranks, 1.0)
+            total = total + sharding.across_replicas_s(left, copies, stride * ranks, recipe, net)
         return total
 
     def once(zero):
@@ -563,12 +558,11 @@ def overhead_bytes(job: Job, zero: Real) -> Real:
 
 
 def shards(a: Axes) -> tuple[Real, Real]:
-    """GPUs that share one copy of the state under ZeRO: of the dense parameters, and of an expert's."""
+    """GPUs that share one copy of the state under ZeRO: of the dense parameters, and of an expert's, of which
+    there are as many copies."""
     ranks = a.dp * a.cp
-    expert_ranks = a.tp * ranks / (a.ep * a.expert_tp)
-    if not a.shard:
-        return ranks, expert_ranks
-    return ops.minimum(a.shard, ranks), ops.minimum(a.shard, expert_ranks)
+    shard = ops.minimum(a.shard, ranks) if a.shard else ranks
+    return shard, a.tp * shard / (a.ep * a.expert_tp)
 
 
 def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real, recompute: Real) -> Real:
