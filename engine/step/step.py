@@ -514,8 +514,11 @@ def stages(
     end_params = ops.where(both_ways, (shape.embedding_params + last_params) / 2.0, first_params)
     shard, expert_shard = shards(a)
 
-    def at(place, layers, extra_params, sent_bytes, logits_bytes):
+    def at(place, layers, extra_params, sent_bytes, logits_bytes, missing=0.0):
         flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan, place)
+        held = layers * flight
+        if not ops.is_zero(missing):
+            held = pipeline.held_layers(layers, missing, flight, a.pp, micro_batches, a.chunks, a.plan, place)
         of_layer = kept
         if a.recompute_layers:
             of_layer = ops.where(full, everything - recomputed_share(a, layers) * (everything - kept), kept)
@@ -524,7 +527,7 @@ def stages(
         return Stage(
             dense + routed,
             dense / shard + routed / expert_shard,
-            a.offload.on_gpu(of_layer, layers, flight) if a.offload else layers * (of_layer * flight),
+            a.offload.on_gpu(of_layer, layers, flight) if a.offload else of_layer * held,
             0.0 if ops.is_zero(sent_bytes) else flight * sent_bytes,
             logits_bytes,
         )
@@ -536,6 +539,7 @@ def stages(
             ops.where(alone, shape.embedding_params + shape.head_params + joining, end_params),
             sent,
             ops.where(alone | both_ways, logits, 0.0),
+            stage.full - stage.first,
         ),
         at(ops.minimum(1.0, a.pp - 1.0), ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, sent, 0.0),
         at(
@@ -544,6 +548,7 @@ def stages(
             ops.where(both_ways, end_params, last_params),
             0.0,
             logits,
+            stage.full - stage.last,
         ),
         working,
         2.0 * recipe.weight_bytes * layer_params,
