@@ -22,7 +22,7 @@ from course import book, html_tree
 from course.book import Printed
 from course.drawing import alone
 from course.html_tree import Element, classes
-from widgets.kit.drawing import tokens
+from widgets.kit.drawing import lettering, tokens
 
 TEMPLATES = Path(__file__).parent / "templates"
 TITLE, SUBTITLE = "System ML", "Parallel training and inference, from first principles"
@@ -33,6 +33,8 @@ CONTAINER = """<?xml version="1.0" encoding="UTF-8"?>
 <rootfiles><rootfile full-path="EPUB/package.opf" media-type="application/oebps-package+xml"/></rootfiles>
 </container>
 """
+PHONE_EM, READER_EM = (26.0, 38.0)  # of a table's letters: what a phone, and a small reader, has room for
+GAP_EM = 0.7  # of it between two columns
 BARS = (("compute", 2), ("hbm", 6), ("link", 3), ("network", 1))  # of the cover, as on the book's title page
 
 
@@ -167,6 +169,8 @@ class _Chapter:
                 self.lead(element)
         above = html_tree.parents(root)
         for element in list(root.iter()):
+            if element.tag == "table":
+                as_cards(element)
             if element.tag == "svg":
                 html_tree.replace(above[element], element, [self.static(element, above)])
             elif "data-still" in element.attrib:
@@ -208,6 +212,28 @@ class _Chapter:
         for caption in still.iter("figcaption"):  # which XHTML wants as a child of the figure itself
             caption.tag = "div"
             caption.set("class", "caption")
+
+
+def as_cards(table: Element) -> None:
+    """Marks a table that a narrow page would cut: there each of its rows becomes a card, in which a column's
+    heading stands before the value (epub.css)."""
+    head = next(table.iter("thead"), None)
+    rows = [list(row) for row in table.iter("tr")]
+    needs = sum(max(map(_least_em, column)) for column in zip(*rows))
+    if head is None or len({len(row) for row in rows}) > 1 or needs < PHONE_EM:
+        return
+    table.set("class", "cards" if needs < READER_EM else "cards early")
+    names = [html_tree.text(cell) for cell in rows[0]]
+    for row in rows[1:]:
+        for name, cell in list(zip(names, row))[1:]:
+            cell.insert(0, Element("span", {"class": "of-column"}))
+            cell[0].text, cell[0].tail, cell.text = f"{name}: ", cell.text, None
+
+
+def _least_em(cell: Element) -> float:
+    """The width under which a cell does not go, in a table's letters: that of its longest word."""
+    words = html_tree.text(cell).split() or [""]
+    return GAP_EM + max(lettering.width(word, 1.0, bold=cell.tag == "th") for word in words)
 
 
 def _xhtml(root: Element) -> str:

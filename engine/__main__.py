@@ -194,6 +194,8 @@ def run_infer(args: Namespace) -> Result:
         kv_precision=args.kv_precision,
         weight_precision=args.weight_precision,
         all_reduce=args.all_reduce,
+        pp=args.pp,
+        dp=args.dp,
     ).as_dict()
     return Result(result, report.lines(result))
 

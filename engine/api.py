@@ -32,7 +32,7 @@ from engine.mechanism import interconnect, reliability
 from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
-from engine.serving import deployments, inference
+from engine.serving import deployments, divided, inference
 from engine.serving.deployment import Deployment as Deployment
 from engine.serving.deployment import Deployments, Limits, Load
 from engine.serving.drafts import Drafts
@@ -138,24 +138,31 @@ def serve(
     kv_precision: str | None = None,
     weight_precision: str | None = None,
     all_reduce: str = "auto",
+    pp: int = 1,
+    dp: int = 1,
 ) -> Served:
-    """Prefill and decode on one replica of ``tp`` GPUs: latencies, throughput, and the largest batch that
-    fits.
+    """Prefill and decode on one replica: latencies, throughput, and the largest batch that fits.
+
+    Its layers are divided over ``tp`` GPUs, and lie on ``pp`` stages of as many; or ``dp`` groups of ``tp``
+    GPUs have requests of their own and share the experts of a mixture, which are spread over all of them.
 
     ``batch`` requests of ``prompt`` + ``output`` tokens run together. A decode step reads every weight once,
     and the keys and values of each request; the context is prompt + output/2 on average. Keys and values are
     stored in 16 bits and weights in the machine's precision, unless you say otherwise.
 
-    Leaves out queueing, speculative decoding, expert parallelism and pipelines.
+    Leaves out queueing, speculative decoding, and that uneven batches of a pipeline or of groups that share
+    experts wait for each other.
 
     >>> eight = engine.serve("llama3-70b", "h100-sxm", tp=8, batch=32)
     >>> eight.ttft_s, eight.time_per_output_token_s
     >>> eight.largest_batch
+    >>> spread = engine.serve("deepseek-v3", "h200", dp=32, batch=4096)
+    >>> spread.time_per_output_token_s, spread.tokens_per_s_per_gpu
     """
     at = _as_machine(machine)
     kept = inference.cache_precision(at) if kv_precision is None else kv_precision
-    asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision)
-    return inference.infer(_as_model(model), at, asked)
+    asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision, pp, dp)
+    return divided.infer(_as_model(model), at, asked)
 
 
 def deploy(

@@ -278,6 +278,8 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     _add_constraints(sub)
     sub = command("infer", "latency and throughput of serving", _add_model, _add_machine)
     sub.add_argument("--tp", type=int, default=1)
+    sub.add_argument("--pp", type=int, default=1, help="pipeline stages (1)")
+    sub.add_argument("--dp", type=int, default=1, help="groups of GPUs that share a mixture's experts (1)")
     sub.add_argument("--batch", type=int, default=1, help="sequences served together (1)")
     sub.add_argument("--prompt", type=int, default=1024, help="prompt tokens per request (1024)")
     sub.add_argument("--output", type=int, default=128, help="output tokens per request (128)")

@@ -74,7 +74,9 @@ def draw(width: float) -> Picture:
         if rung.below:
             after, half = place(found[row + 1].rate, width), y + ROW / 2
             picture.arrow((x, y + SIDE / 2), (x, half), (after, half), (after, y + ROW - SIDE / 2), thick=1)
-            picture.text((x + after) / 2, half - 10, rung.below, anchor="middle", ink="ink-soft")
+            # beside the way down, where no line is: on its left under the first label, else on its right
+            beside, anchor = (after - 8, "end") if row == 0 else (x + 8, "start")
+            picture.text(beside, half, rung.below, anchor=anchor, ink="ink-soft")
     ticks = [units.human(10.0**power, "bytes_per_s").removesuffix("B/s").strip() for power in powers]
     for power, tick in zip(powers, ticks):
         picture.text(place(10.0**power, width), bottom + 10, tick, anchor="middle", ink="ink-faint")

@@ -117,6 +117,14 @@ def on(gpus: int) -> Shared:
     return shared(float(gpus), at.chip, at.wires)
 
 
+def fewest() -> int:
+    """The least power of two of these H100s on which the step fits."""
+    gpus = 1
+    while on(gpus).total_bytes > memory.capacity_bytes(catalog.gpu(GPU)):
+        gpus *= 2
+    return gpus
+
+
 def planned(gpus: int) -> Estimate:
     """The same step in the fastest layout that fits these H100s."""
     at = layout.machine(catalog.gpu(GPU))

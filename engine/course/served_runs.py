@@ -151,6 +151,6 @@ def _of_a_loop(row: dict[str, str], calibration: Calibration) -> float:
         [float(value) for value in costs.rows_s],
         float(costs.cached_s),
         serving.MODES["chunked"],
-        8192.0,
+        decoding.TOGETHER,
     )
     return groups * per_s * output

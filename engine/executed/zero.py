@@ -195,7 +195,7 @@ def behind_passes(
     )
 
 
-def exposed_s(traffic: StepTraffic, stage: int, arithmetic_time_s: float, micro_batches: int = 1) -> float:
+def exposed_s(traffic: StepTraffic, stage: Real, arithmetic_time_s: Real, micro_batches: Real = 1) -> Real:
     """The time that no schedule can hide: how much longer each pass's traffic takes than its arithmetic."""
     at = behind_passes(traffic, stage, arithmetic_time_s, micro_batches)
     gathering = ops.where(stage >= 3, micro_batches * 1.0, 1.0)

@@ -7,8 +7,8 @@ errors.
 With ``--deepspeed`` it is Megatron-DeepSpeed, the fork of Megatron-LM 2 that BLOOM was trained with:
 bigscience-workshop/Megatron-DeepSpeed, and deepspeed/runtime/bf16_optimizer.py.
 
-Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, and how
-``--pipeline-model-parallel-layout`` shares layers between stages.
+Left out: the padding of the vocabulary (up to 1 % of it), the batch's ramp-up, and layouts of
+``--pipeline-model-parallel-layout`` that are not even but for their ends.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ FIELDS = {
     "qk-pos-emb-head-dim": Field("rope_dim"),
     "v-head-dim": Field("v_dim"),
     "window-size": Field("window", TEXT),
+    "window-attn-skip-freq": Field("full_every", TEXT),
     "attention-dropout": Field("attention_dropout", NUMBER),
     "hidden-dropout": Field("hidden_dropout", NUMBER),
     "num-experts": Field("experts"),
@@ -165,6 +166,7 @@ def model(draft: Draft) -> Model:
     first, every = _pattern(d, layers) if experts else (0, 1)
     expert_ffn = (d.given("expert_ffn") or ffn) if experts else 0
     many = shared // expert_ffn if experts and shared and shared % expert_ffn == 0 else 1
+    window, windowed_layers = _windows(d, layers)
     norm = d.get("normalization", "LayerNorm")
     width = d.given("head_dim") or (128 if latent else hidden // heads)
     return Model(
@@ -201,7 +203,21 @@ def model(draft: Draft) -> Model:
         shared_ffn=shared // many if shared and experts else 0,
         first_dense_layers=first,
         moe_every=every,
+        window=window,
+        windowed_layers=windowed_layers,
     )
+
+
+def _windows(d: Draft, layers: int) -> tuple[int, int]:
+    """The window of attention, and in how many layers it is: every n-th has none."""
+    window, every = str(d.given("window") or "").strip("()\"' "), str(d.given("full_every") or "").strip()
+    tokens = window.split(",")[0].strip()
+    if not tokens.isdigit() or len(tokens) > 9:
+        return 0, 0
+    if every and not every.isdigit():
+        d.assume("windowed layers", "all", "a pattern in --window-attn-skip-freq is not read")
+    least = int(every) if every.isdigit() and len(every) < 5 else 0
+    return int(tokens), layers - layers // least if least else layers
 
 
 def vocabulary(d: Draft) -> int:
@@ -349,8 +365,10 @@ def chunked(d: Draft, layers: int, pp: int) -> int:
             return 1
         return layers // pp // each
     if text:
-        stages = _stages(text)
-        d.assume("layers of each stage", "even", "the layout's own split is not read")
+        parts = _parts(text)
+        stages = len(parts)
+        if not _is_even(parts, pp, layers):
+            d.assume("layers of each stage", "even", "the layout's own split is not modelled")
         if stages % pp:
             d.refuse(
                 "AssertionError: The length of pipeline_model_parallel_layout must be divisible by "
@@ -362,30 +380,55 @@ def chunked(d: Draft, layers: int, pp: int) -> int:
     return 1
 
 
-def _stages(text: str) -> int:
-    """How many stages a layout string has: bars part them, and (…)*n repeats a part."""
-    count, at, begun = 1, 0, []
-    while at < len(text):
-        c = text[at]
-        if c == "|":
-            count += 1
-        elif c == "(":
-            begun.append(count)
-        elif c == ")" and begun:
-            inside = count - begun.pop()
-            digits = ""
-            ahead = at + 2
-            while (
-                text[at + 1 : at + 2] == "*"
-                and ahead < len(text)
-                and text[ahead].isdigit()
-                and len(digits) < 4
-            ):
-                digits += text[ahead]
-                ahead += 1
-            count += inside * (int(digits or "1") - 1)
-        at += 1
-    return count
+MOST_PARTS = 10_000  # more chunks than any pipeline has
+
+
+def _parts(text: str) -> list[int]:
+    """The layers of each chunk of a layout string: bars part them, and x*n or (…)*n repeats something."""
+    found = [0]
+    _walk(found, text, 1)
+    return found
+
+
+def _walk(found: list[int], text: str, times: int) -> None:
+    """Add the chunks of a text, so many times over, to those found."""
+    for _ in range(times):
+        at = 0
+        while at < len(text) and len(found) < MOST_PARTS:
+            if text[at] == "(":
+                close = text.find(")", at)
+                if close < 0:
+                    return
+                again, after = _times(text, close + 1)
+                _walk(found, text[at + 1 : close], again)
+            else:
+                again, after = _times(text, at + 1)
+                if text[at] == "t":
+                    found[len(found) - 1] += again
+                elif text[at] == "|":
+                    for _ in range(again):
+                        found.append(0)
+            at = after
+
+
+def _times(text: str, at: int) -> tuple[int, int]:
+    """How often what stands before this place is repeated, and where the text goes on."""
+    if text[at : at + 1] != "*":
+        return 1, at
+    end = at + 1
+    while end < len(text) and text[end].isdigit() and end < at + 5:
+        end += 1
+    return int(text[at + 1 : end] or "1"), end
+
+
+def _is_even(parts: list[int], pp: int, layers: int) -> bool:
+    """Whether the engine shares the layers out in the same way."""
+    chunks = len(parts) // pp
+    if len(parts) % pp or sum(parts) != layers or not chunks:
+        return False
+    cut = stage_layers(float(layers), float(pp), float(chunks))
+    held = [sum(parts[stage::pp]) for stage in range(pp)]
+    return held == [cut.first, *[cut.full] * (pp - 2), cut.last][:pp]
 
 
 def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:

@@ -37,6 +37,7 @@ class Hierarchy:
 
     key: str
     node: Node
+    host_start_s: float
     clock_hz: float
     smem_clocks: float
     l2_bytes_per_s: float
@@ -91,7 +92,7 @@ def bytes_per_s(chip: Hierarchy) -> Real:
 
 def alpha_s(chip: Hierarchy) -> Real:
     """Time before the first byte: a dependent load on the chip; between GPUs, one hop of a collective
-    (``start_ups.hop_s``); to the host, what NCCL takes for PCIe (graph/tuning.cc); a drive's own latency."""
+    (``start_ups.hop_s``); from the host, a small copy as we measured it; a drive's own latency."""
     return np.stack(
         [
             REGISTER_CLOCKS / chip.clock_hz,
@@ -99,7 +100,7 @@ def alpha_s(chip: Hierarchy) -> Real:
             chip.l2_clocks / chip.clock_hz,
             chip.hbm_clocks / chip.clock_hz,
             start_ups.link_hop_s(chip.gpu),
-            chip.host.latency_s,
+            chip.host_start_s,
             start_ups.card_hop_s(chip.gpu),
             chip.storage_latency_s,
         ]

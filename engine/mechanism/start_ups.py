@@ -37,6 +37,21 @@ def hop_s(wire: Link) -> Real:
     return ops.each(wire, _of)
 
 
+def bulk_hop_s(wire: Link) -> Real:
+    """The same of a message that fills the wire: NCCL's Simple protocol, or what nccl-tests showed."""
+    return ops.each(wire, lambda of: of.full_s or of.latency_s)
+
+
+def measured_on(wire: Link) -> str:
+    """Where ``hop_s`` has a wire's α from, in words: the GPUs in whose box it was fitted, or who says it."""
+    if wire.axes:
+        return "its sources"
+    if wire.short_s:
+        return "nccl-tests" if wire.full_s else "NCCL"
+    box, gpus = known.box_of(_measured_with(wire)), catalog.all_gpus()
+    return gpus[box].name if box in gpus else box.replace("-", " ").upper() or "all boxes"
+
+
 def _of(wire: Link) -> float:
     if wire.short_s or wire.axes:
         return wire.short_s or wire.latency_s

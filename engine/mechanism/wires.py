@@ -16,6 +16,7 @@ from engine.base.types import Real
 from engine.calibration import DEFAULT, known
 from engine.calibration.exchange import Fabric, Mapped, Wire
 from engine.catalog.hardware import Gpu
+from engine.mechanism import start_ups
 from engine.mechanism.torus import LINK_SHARE, Torus
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def wires(
             ops.each(gpu, lambda of: card(of).short_share),
             ops.each(gpu, lambda of: card(of).middle_s or card(of).full_s or card(of).latency_s),
             MIDDLE_SHARE,
-            ops.each(gpu, lambda of: card(of).full_s or card(of).latency_s),
+            ops.each(gpu, lambda of: start_ups.bulk_hop_s(card(of))),
         ),
         torus=Torus(
             axes,

@@ -71,9 +71,7 @@ def known(subject: str) -> list[tuple[str, str, dict]]:
 
 def made_with() -> str:
     """What the H100 was measured with, for captions."""
-    [found] = [
-        each for device, each in measurements.devices().items() if measurements.CHIPS.get(device) == H100
-    ]
+    found = measurements.on(H100)
     return f"PyTorch {found['versions']['torch'].split('+')[0]}, {found['date']}"
 
 

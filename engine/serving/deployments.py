@@ -26,7 +26,7 @@ from engine.calibration import bands
 from engine.catalog.models import Model
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
-from engine.serving import deployment_runs, equilibrium, inference, serving, stages, wide
+from engine.serving import decoding, deployment_runs, equilibrium, inference, serving, stages, wide
 from engine.serving import replica as replicas
 from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured, unfelt
 from engine.serving.deployment_forms import Forms, Judged, Plans, Tables, lengths
@@ -41,7 +41,7 @@ from engine.step.layout import Machine
 FORMATS = {"bf16": ("bf16", None), "fp8": ("fp8", None), "int4": ("bf16", "int4")}
 CACHES = ("bf16", "fp8")
 CHUNKS = (256, 512, 1024, 2048, 4096, 8192)
-PROMPTS_TOGETHER = 8192  # tokens of the prompts that a replica of its own reads at once
+PROMPTS_TOGETHER = int(decoding.TOGETHER)  # tokens of the prompts that a replica of its own reads at once
 POOL = 8  # the most replicas in the unit of two pools
 MIXED_POOL = 5  # … whose degrees differ
 BATCHES = tuple(2**k for k in range(3, 12))  # largest batches that a server is told

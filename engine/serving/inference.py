@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # besides products, attention (which writes the cache) and experts: two norms, each with the addition before
 # it, the rotation and the activation
 KERNELS_PER_LAYER = 4.0
+HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
 ALL_REDUCES = {"ring": ring_s, "tree": tree_s, "nvls": nvls_s, "one_shot": one_shot_s}
 ALGORITHMS = ("auto", *ALL_REDUCES)
 NARROW = ("fp8", "int8", "fp4")  # precisions of products with which keys and values stay in 16 bits
@@ -50,12 +51,24 @@ class Serving:
     weight_precision: str | Real | None = (
         None  # format of the stored weights, widened before the product; None for the machine's
     )
+    pp: Real = 1  # pipeline stages …
+    dp: Real = 1  # … or groups of ``tp`` GPUs that share the experts and have requests of their own
 
     def __post_init__(self) -> None:
         check.whole(tp=self.tp, batch=self.batch, prompt=self.prompt, output=self.output)
+        check.whole(pp=self.pp, dp=self.dp)
+        if self.pp > 1 and self.dp > 1:
+            raise ValueError(
+                f"pp must be 1 where dp groups share the experts, got {self.pp} and dp {self.dp}"
+            )
         check.one_of(BYTES_PER_VALUE, kv_precision=self.kv_precision)
         check.one_of((None, *BYTES_PER_VALUE), weight_precision=self.weight_precision)
         check.one_of(ALGORITHMS, all_reduce=self.all_reduce)
+
+    @property
+    def gpus(self) -> Real:
+        """Those of the replica."""
+        return self.tp * self.pp * self.dp
 
 
 @dataclass(frozen=True)
@@ -336,6 +349,7 @@ class Served:
     prefill_one: StepTime  # the prompt of one request
     decode: StepTime  # one token for every request
     largest_batch: int  # the largest whose cache fits beside the weights
+    weight_bytes_per_gpu: float  # as stored
 
     @property
     def ttft_s(self) -> float:
@@ -360,18 +374,13 @@ class Served:
     @property
     def tokens_per_s_per_gpu(self) -> float:
         """The same per GPU: the figure that scales with replicas."""
-        return self.tokens_per_s / self.serving.tp
+        return self.tokens_per_s / self.serving.gpus
 
     @property
     def kv_bytes_per_token(self) -> float:
         """Bytes of the cache per token, over all GPUs."""
         value_bytes = BYTES_PER_VALUE[self.serving.kv_precision]
         return float(memory.kv_bytes_per_token(shape(self.model), value_bytes))
-
-    @property
-    def weight_bytes_per_gpu(self) -> float:
-        """Bytes of the weights as stored."""
-        return weight_bytes_per_gpu(self.model, self.at, self.serving.tp, self.serving.weight_precision)
 
     @property
     def fits(self) -> bool:
@@ -405,6 +414,8 @@ class Served:
             "model": self.model.key,
             "gpu": self.at.gpu.key,
             "tp": s.tp,
+            "pp": s.pp,
+            "dp": s.dp,
             "batch": s.batch,
             "prompt": s.prompt,
             "output": s.output,
@@ -444,7 +455,8 @@ def infer(model: Model, at: Machine, serving: Serving) -> Served:
     each = decode_step(
         model, at, s.tp, s.batch, s.prompt + s.output / 2.0, s.kv_precision, s.all_reduce, s.weight_precision
     )
-    return Served(model, at, s, together, first, each, largest_batch(model, at, s))
+    weights = weight_bytes_per_gpu(model, at, s.tp, s.weight_precision)
+    return Served(model, at, s, together, first, each, largest_batch(model, at, s), weights)
 
 
 def _parts(step: StepTime) -> dict:

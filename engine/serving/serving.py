@@ -30,7 +30,6 @@ USERS = np.concatenate(
     [np.arange(1.0, 513.0), np.round(np.geomspace(520, 4096, 60))]
 )  # batches to choose from
 USUAL_BATCH = 64.0  # sequences for which the reading of a cached token is computed
-HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
 MODES = {
     "prefill_first": serving_events.PREFILL_FIRST,
     "chunked": serving_events.CHUNKED,
@@ -78,7 +77,7 @@ def costs(
         start_s, cached_s = _cached_s(size, held, tp, value_bytes, chip)
         rows_s = (
             inference.products_s(size, ROWS, tp, inference.stored_bytes(at, weight_precision), chip)
-            + inference.head_s(size, ops.minimum(ROWS, HEAD_ROWS), tp, chip)
+            + inference.head_s(size, ops.minimum(ROWS, inference.HEAD_ROWS), tp, chip)
             + start_s
             + inference.other_s(size, ROWS, tp, chip)
             + inference.communication_s(size, ROWS, tp, all_reduce, at.wires)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from engine.mechanism.shape import Shape
     from engine.step.layout import Machine
 
-HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
-
 
 class Wide(NamedTuple):
     """Seconds of one step, by what takes them."""
@@ -97,12 +95,35 @@ def step(
     return Wide(
         inference.dense_s(size, rows, tp, weight_bytes, at)
         + experts_layers * routed_s(size, routed, gpus, weight_bytes, at)
-        + inference.head_s(size, ops.minimum(rows, HEAD_ROWS) if prompts else rows, tp, at)
+        + inference.head_s(size, ops.minimum(rows, inference.HEAD_ROWS) if prompts else rows, tp, at)
         + inference.other_s(size, rows, tp, at)
         + summed * inference.reduce_s(rows * size.hidden * 2.0, tp, "auto", net)
         + attention_s,
         experts_layers * exchange_s(size, routed, gpus, prompts, narrow, net),
     )
+
+
+def chosen(
+    size: Shape,
+    rows: Real,
+    attention_s: Real,
+    tp: Real,
+    dp: Real,
+    prompts: bool,
+    weight_bytes: Real,
+    at: Chip,
+    net: Wires,
+    imbalance: Real = IMBALANCE,
+) -> Wide:
+    """As one batch, or as two halves by turns, so that the wires of one are hidden behind the work of the
+    other, whichever is faster; the wires are what is not hidden. Halves are smaller batches, which read the
+    weights twice; and part of what is hidden is lost all the same, as in training (``COPYING_SLOWS``)."""
+    whole = step(size, rows, attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
+    half = step(size, 0.5 * rows, 0.5 * attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
+    hidden_s = ops.minimum(half.work_s, half.wires_s) * (1.0 - COPYING_SLOWS)
+    seen_s = 2.0 * (half.wires_s - hidden_s)
+    halved = 2.0 * half.work_s + seen_s < whole.total_s
+    return Wide(ops.where(halved, 2.0 * half.work_s, whole.work_s), ops.where(halved, seen_s, whole.wires_s))
 
 
 def step_s(
@@ -117,13 +138,8 @@ def step_s(
     net: Wires,
     imbalance: Real = IMBALANCE,
 ) -> Real:
-    """Its seconds: as one batch, or as two halves by turns, so that the wires of one are hidden behind the
-    work of the other, whichever is faster. Halves are smaller batches, which read the weights twice; and part
-    of what is hidden is lost all the same, as in training (``COPYING_SLOWS``)."""
-    whole = step(size, rows, attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
-    half = step(size, 0.5 * rows, 0.5 * attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
-    hidden_s = ops.minimum(half.work_s, half.wires_s) * (1.0 - COPYING_SLOWS)
-    return ops.minimum(whole.total_s, 2.0 * (half.total_s - hidden_s))
+    """Its seconds (``chosen``)."""
+    return chosen(size, rows, attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance).total_s
 
 
 def prefill_s(
@@ -137,7 +153,7 @@ def prefill_s(
     imbalance: Real = IMBALANCE,
 ) -> Real:
     """A step in which each group reads ``tokens`` of prompts that have ``prompt`` tokens each."""
-    _require(model, tp, dp)
+    require_experts(model, tp, dp)
     size, tp, dp, tokens, prompt = shape(model), tp * 1.0, dp * 1.0, tokens * 1.0, prompt * 1.0
     with check.trusted():
         attention_s = inference.prompt_attention_s(size, tokens / prompt, prompt, tp, at.chip)
@@ -157,7 +173,7 @@ def decode_s(
     imbalance: Real = IMBALANCE,
 ) -> Real:
     """A token for each of a group's ``batch`` sequences of ``context`` tokens."""
-    _require(model, tp, dp)
+    require_experts(model, tp, dp)
     size, tp, dp, batch, context = shape(model), tp * 1.0, dp * 1.0, batch * 1.0, context * 1.0
     with check.trusted():
         value_bytes = memory.BYTES_PER_VALUE[kv_precision]
@@ -166,7 +182,8 @@ def decode_s(
         return step_s(size, batch, attention_s, tp, dp, False, stored, at.chip, at.wires, imbalance)
 
 
-def _require(model: Model, tp: Real, dp: Real) -> None:
+def require_experts(model: Model, tp: Real, dp: Real) -> None:
+    """ValueError for a dense model."""
     check.whole(tp=tp, dp=dp)
     if not model.experts:
         raise ValueError(f"model must have experts to spread over GPUs, got {model.key}")

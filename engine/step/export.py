@@ -159,7 +159,7 @@ def megatron(run: Run, words: Any = Words) -> str:
     )
     lines.append(
         words.choose(
-            (run.model.windowed_layers > 0)
+            (run.model.windowed_layers > 0) & ~_has_windows(run)
             | (run.model.norms_per_layer > 2)
             | (run.model.parallel_block > 0),
             "  # windows, further norms and parallel blocks of this model are not in these arguments\n",
@@ -184,28 +184,34 @@ def _lost_in_megatron(run: Run, words: Any) -> list:
         )
         for key in NOT_IN_MEGATRON
     ]
-    uneven = (run.pp > 1) & ~_equal_chunks(run) & ~_ends_take_slots(run) & (run.chunks > 1)
     lines.append(
         words.choose(
-            uneven,
-            "  # chunks do not divide these layers: write the cut as --pipeline-model-parallel-layout\n",
+            _needs_layout(run) & ~_ends_share_the_rest(run),
+            "  # no first and last chunk make these layers come out: write another cut\n",
             "",
         )
     )
     if "every_other" in run.modules:
         lines.append("  # Megatron-LM cannot recompute every other product: this recomputes nothing\n")
-    lines.append(
-        words.choose(
-            (run.pp > 1) & (run.chunks < 2) & ~_equal_chunks(run) & ~_middle_is_even(run),
-            "  # no even split lies between these ends: write the cut as --pipeline-model-parallel-layout\n",
-            "",
-        )
-    )
     if run.recompute_layers and run.recompute_layers % run.chunks:
         lines.append("  # layers are recomputed chunk by chunk, so a few more than planned\n")
     if run.loss == "chunked":
         lines.append("  # Megatron-LM 0.15 has no chunked loss: this one is fused, and keeps more\n")
     return lines
+
+
+def _full_every(run: Run) -> Real:
+    """Every how many layers one has no window."""
+    without = run.model.layers - run.model.windowed_layers
+    return ops.floor(run.model.layers * 1.0 / ops.maximum(1.0, without * 1.0))
+
+
+def _has_windows(run: Run) -> Truth:
+    """Whether Megatron-LM can say which layers have a sliding window: all, or all but every so many."""
+    model, every = run.model, _full_every(run)
+    without = model.layers - model.windowed_layers
+    regular = (without < 1) | (ops.floor(model.layers * 1.0 / ops.maximum(1.0, every)) == without)
+    return (model.windowed_layers > 0) & (model.chunked < 1) & regular
 
 
 def _megatron_model(run: Run, words) -> list[Setting]:
@@ -237,6 +243,12 @@ def _megatron_model(run: Run, words) -> list[Setting]:
         Setting("add-qkv-bias", when=model.qkv_bias > 0),
         Setting("swiglu", when=model.gated > 0),
         Setting("qk-layernorm", when=(model.extra_params_per_layer == 2 * model.head_dim) & ~latent),
+        Setting("window-size", f"{n(model.window)},0", _has_windows(run)),
+        Setting(
+            "window-attn-skip-freq",
+            n(_full_every(run)),
+            _has_windows(run) & (model.windowed_layers < model.layers),
+        ),
         Setting("attention-dropout", "0.0", model.dropout < 1),  # Megatron-LM drops a tenth by default
         Setting("hidden-dropout", "0.0", model.dropout < 1),
         Setting("vocab-size", n(model.vocab)),
@@ -275,6 +287,34 @@ def _ends_take_slots(run: Run) -> Truth:
     return legality.ends_take_slots(run.model.layers, run.pp, run.chunks)
 
 
+def _needs_layout(run: Run) -> Truth:
+    """Whether Megatron-LM has no number for this cut, so that it has to be written out."""
+    chunks = (run.chunks > 1) & ~_equal_chunks(run) & ~_ends_take_slots(run)
+    return (run.pp > 1) & (chunks | (run.chunks < 2) & ~_equal_chunks(run) & ~_middle_is_even(run))
+
+
+def _ends(run: Run) -> tuple[Real, Real, Real]:
+    """Layers of a full chunk, of the very first one and of the very last."""
+    cut = run.stage_layers
+    full = cut.full / run.chunks
+    return full, full - (cut.full - cut.first), full - (cut.full - cut.last)
+
+
+def _ends_share_the_rest(run: Run) -> Truth:
+    """Whether all chunks are full but the first and the last."""
+    full, first, last = _ends(run)
+    others = full * (run.pp * run.chunks - 2)
+    return (first >= 0) & (last >= 0) & (first + others + last == run.model.layers)
+
+
+def _layout(run: Run, n: Any) -> Any:
+    """--pipeline-model-parallel-layout: the chunks in order, parted by bars, with E for the embedding, t for
+    a layer and L for the loss (pipeline_parallel_layer_layout.py)."""
+    full, first, last = _ends(run)
+    last_chunk = f"t*{n(last)}{f'm*{n(run.mtp)}' if run.mtp else ''}L"
+    return f'"Et*{n(first)}|(t*{n(full)}|)*{n(run.pp * run.chunks - 2)}{last_chunk}"'
+
+
 def _middle_is_even(run: Run) -> Truth:
     return legality.middle_is_even(run.model.layers, run.pp, run.stage_layers)
 
@@ -285,6 +325,8 @@ def _megatron_layout(run: Run, n) -> list[Setting]:
     uneven = several & (run.chunks < 2) & (run.model.layers % run.pp != 0)
     if run.first_layers or run.last_layers:
         uneven = several
+    written = _needs_layout(run) & _ends_share_the_rest(run)
+    uneven = uneven & ~written if written is not False else uneven
     sharded, full, some = run.zero > 1, run.recompute == memory.FULL, run.recompute_layers
     modules = [name for name in run.modules if name != "every_other"]
     return [
@@ -299,6 +341,7 @@ def _megatron_layout(run: Run, n) -> list[Setting]:
         ),
         Setting("account-for-embedding-in-pipeline-split", when=_ends_take_slots(run)),
         Setting("account-for-loss-in-pipeline-split", when=_ends_take_slots(run)),
+        Setting("pipeline-model-parallel-layout", _layout(run, n), written),
         Setting("decoder-first-pipeline-num-layers", n(stage.first), uneven),
         Setting("decoder-last-pipeline-num-layers", n(stage.last), uneven),
         Setting("context-parallel-size", n(run.cp)),

@@ -14,6 +14,7 @@ from engine import catalog
 from engine.base import check
 from engine.base.types import Real
 from engine.calibration import DEFAULT, bands
+from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
@@ -380,6 +381,12 @@ class Estimate:
     def mfu(self, causal: bool = True) -> float:
         """Model FLOPs utilisation: relative to the dense peak in the precision of the matrix products."""
         return self.model_flops_per_gpu_per_s(causal) / self.at.peak_flops_per_s
+
+    def mfu_of_6pd(self) -> float:
+        """Like ``mfu``, by 6·P·D alone, six FLOPs for each active parameter: attention is left out."""
+        active = models.active_parameters(self.model)
+        done = flops.training_flops(active, tokens=self.tokens_per_s)
+        return done / (self.layout.gpus * self.at.peak_flops_per_s)
 
     def hfu(self) -> float:
         """Like ``mfu``, but recomputed work counts again. Unfused attention computes the whole score matrix;

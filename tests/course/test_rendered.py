@@ -1,5 +1,6 @@
 """A page that is kept is what rendering it would give; it is made anew when what it is made of changes."""
 
+import importlib
 import logging
 
 import pytest
@@ -107,6 +108,9 @@ def test_a_page_is_made_of_the_files_that_it_quotes():
     assert quoted in rendered.sources(page, *given)
 
 
-def test_every_fence_of_the_course_is_made_by_the_module_of_its_name():
-    assert len(rendered._fences()) > 10
-    assert all(dependencies.source(name) for name in rendered._fences().values())
+def test_every_module_of_fences_is_one_and_a_page_has_it():
+    """What fences share is named in course/lessons.py; a module that is no fence would be taken for one."""
+    kinds = lessons.kinds_of_fence()
+    assert all(callable(importlib.import_module(f"course.fences.{kind}").format) for kind in kinds)
+    assert {fence.kind for page in lessons.pages() for fence in page.fences}.issuperset(kinds)
+    assert set(rendered.OF_ITS_OWN) < set(kinds)

@@ -104,21 +104,5 @@ class Lesson:
             "??? solution" in text and "`#!n " in text.split("??? solution")[1] for text in self.exercises()
         )
 
-    def line_of_thought(self) -> str:
-        """What is read from start to end: no exercises, sources or closed folds, and of fences nothing."""
-        text = self.text.split("\n---\n", 1)[1] if self.text.startswith("---\n") else self.text
-        for title in ("Exercises", "Sources"):
-            text = re.sub(rf"^## {title}$.*?(?=^## |\Z)", "", text, flags=re.MULTILINE | re.DOTALL)
-        text = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
-        text = re.sub(r"^\?\?\? .*\n(?:(?: {4}.*)?\n)*", "", text, flags=re.MULTILINE)
-        text = re.sub(r"<svg.*?</svg>|<!--.*?-->|<[^>]*>", "", text, flags=re.DOTALL)
-        return re.sub(r"`#!n [^`]*`", "1", text)
-
-    def minutes(self) -> float:
-        """At an honest speed: 200 words a minute, 20 s for a displayed formula, 90 s for a widget."""
-        text, formula = self.line_of_thought(), re.compile(r"\$\$.*?\$\$", re.DOTALL)
-        words = len(re.findall(r"[^\W_][\w’'.,-]*", formula.sub("", text)))
-        return words / 200 + len(formula.findall(text)) / 3 + len(self.fences) * 1.5
-
     def sentences(self, title: str) -> int:
         return len(re.findall(r"[.?!](?:\s|$)", self.section(title).strip()))

@@ -3,18 +3,26 @@ machine
 is asked with that machine's own rate, and what they say about it is compared."""
 
 import ast
+import functools
+import importlib
 import inspect
+import pkgutil
 import re
+import sys
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import engine.executed
+import engine.mechanism
 from course import lessons, numbers
 from course.fences import table
 from engine import catalog
 from engine.base import units
 from engine.executed import data_parallel, fully_sharded, zero
-from engine.mechanism import collectives, hiding, matmul, start_ups, walls
+from engine.mechanism import collectives, context_parallel, hiding, matmul, memory, start_ups, walls, wires
 from tests.lessons.reading import LESSONS, Lesson
 from widgets.training.ddp_overlap import DdpOverlap
 from widgets.training.fsdp_timeline import FsdpTimeline
@@ -241,6 +249,170 @@ def test_the_70b_on_64_gpus_holds_on_both_pages_what_the_engine_says():
     assert five.value("envelope").terms.total_bytes == pytest.approx(by_hand - layers, rel=2e-3)
 
 
+# -- a machine's figures come from the catalogue, or are said ------------------------------------------------
+OF_A_MACHINE = {
+    "peak_flops_per_s",
+    "flops_per_s",
+    "bytes_per_s",
+    "wire_bytes_per_s",
+    "link_bytes_per_s",
+    "nic_bytes_per_s",
+    "hbm_bytes_per_s",
+    "memory_bytes_per_s",
+    "hbm_bytes",
+    "launch_s",
+    "alpha_s",
+    "link_alpha_s",
+    "nic_alpha_s",
+    "mfu",
+    "dollars_per_gpu_hour",
+}  # arguments of the engine's formulas
+RANKS = (*(2**power for power in range(1, 15)), 384)
+ROOMS = (engine.mechanism, engine.executed)
+
+
+@cache
+def known() -> np.ndarray:
+    """What the catalogue and the fits say of GPUs, wires, nodes and prices."""
+    gpus, found = list(catalog.all_gpus().values()), [0.0]
+    for gpu in gpus:
+        found += [gpu.bf16_flops_per_s, gpu.fp16_flops_per_s, gpu.fp8_flops_per_s]
+        found += [gpu.hbm_bytes, memory.capacity_bytes(gpu), gpu.hbm_bytes_per_s, gpu.link_bytes_per_s]
+        found += [matmul.product_flops_per_s(gpu), start_ups.link_hop_s(gpu), start_ups.start_s(gpu)]
+        chip, net = matmul.chip(gpu), wires.wires(gpu)
+        found += [chip.matmul_flops_per_s, chip.memory_bytes_per_s, chip.launch_s]
+        found += [context_parallel.flash_flops_per_s(gpu, 128)]
+        found += [net.link_bytes_per_s, *(cards * net.nic_bytes_per_s for cards in range(1, 9))]
+    for link in catalog.all_links().values():
+        ports = [link.bytes_per_s * number for number in range(1, 9)]
+        found += [*ports, link.bytes_per_s / 8, start_ups.hop_s(link)]  # or one port for a node of eight
+        found += [data_parallel.tree_alpha_s(ranks, start_ups.hop_s(link)) for ranks in RANKS]
+    for node in catalog.all_nodes().values():
+        found += [node.outgoing_bytes_per_s, start_ups.mean_hop_s(node)]
+        found += [start_ups.mean_hop_s(node, ranks) for ranks in RANKS if ranks % 8 == 0]
+    found += [catalog.price(price.gpu).dollars_per_hour for price in catalog.all_prices().values()]
+    return np.array(found)
+
+
+def figures_given(page: Lesson, monkeypatch) -> set[tuple[str, str, float]]:
+    """(function, argument, number) of each figure of a machine that the page itself hands to a formula."""
+    given: set[tuple[str, str, float]] = set()
+
+    def listening(function, signature):
+        @functools.wraps(function)
+        def call(*positional, **named):
+            if not sys._getframe(1).f_code.co_filename.startswith(str(Path(engine.__file__).parent)):
+                bound = signature.bind(*positional, **named).arguments
+                for name in OF_A_MACHINE & bound.keys():
+                    if np.ndim(bound[name]) == 0:
+                        given.add((function.__name__, name, float(bound[name])))
+            return function(*positional, **named)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for room in ROOMS:
+            for found in pkgutil.iter_modules(room.__path__):
+                module = importlib.import_module(f"{room.__name__}.{found.name}")
+                for name, function in vars(module).copy().items():
+                    if inspect.isfunction(function) and function.__module__ == module.__name__:
+                        signature = inspect.signature(function)
+                        if OF_A_MACHINE & signature.parameters.keys():
+                            patch.setattr(module, name, listening(function, signature))
+        numbers._values.cache_clear()
+        computed(page)
+    numbers._values.cache_clear()
+    return given
+
+
+def as_read(page: Lesson) -> str:
+    """The page's words with its numbers in them, without spaces."""
+    with lessons.on(page.source):
+        words = re.sub(r"`#!n (.*?)`", lambda found: numbers.evaluate(found[1]), page.text)
+    return "".join(words.split())
+
+
+def forms_of(name: str, value: float) -> set[str]:
+    """How a page may print it: in its unit, a rate of arithmetic also as a share of a GPU's peak."""
+    if name == "mfu":
+        return {f"{100 * value:.0f}%"}
+    if "dollars" in name:
+        return {f"${value:g}"}
+    if "flops" in name:
+        peaks = np.array(
+            [gpu.bf16_flops_per_s for gpu in catalog.all_gpus().values() if gpu.bf16_flops_per_s]
+        )
+        shares = [share for share in np.round(value / peaks, 9) if share == round(share, 2)]
+        return {units.human(value, "flops_per_s"), *(f"{100 * share:.0f}%" for share in shares)}
+    kind = "bytes" if name == "hbm_bytes" else "bytes_per_s" if "bytes" in name else "seconds"
+    return {units.human(value, kind)}
+
+
+def unsaid(page: Lesson, given: set[tuple[str, str, float]]) -> list[str]:
+    """Those that neither the catalogue has nor the page says."""
+    read, found = as_read(page), []
+    for function, name, value in sorted(given):
+        listed = np.isclose(known(), value, rtol=1e-9, atol=0).any()
+        if not listed and not any("".join(form.split()) in read for form in forms_of(name, value)):
+            found.append(f"{function}: {name} = {value:g}")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_figure_of_a_machine_is_the_catalogues_or_is_said(page, monkeypatch):
+    """What a formula is told of a GPU, a wire, an MFU or a price has one value for all pages, unless the page
+    prints its own. Lesson 02 counts buckets with a round rate, of which their number does not depend."""
+    read = Lesson(page)
+    found = unsaid(read, figures_given(read, monkeypatch))
+    if page == "02-collectives.md":
+        found.remove("simulate_step: flops_per_s = 1e+15")
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "own, fault",
+    [
+        (
+            "collectives.ring_all_reduce_s(1e9, 8, 450e9, alpha_s=9.6e-6)",
+            "ring_all_reduce_s: alpha_s = 9.6e-06",
+        ),
+        ("cost.run_dollars(1e6, 2.5)", "run_dollars: dollars_per_gpu_hour = 2.5"),
+        (
+            "flops.run_time_s(1e21, gpus=8, peak_flops_per_s=1e15, mfu=0.4)",
+            "run_time_s: peak_flops_per_s = 1e+15",
+        ),
+        (
+            "walls.allreduce_s(70e9, ranks=64, wire_bytes_per_s=370e9)",
+            "allreduce_s: wire_bytes_per_s = 3.7e+11",
+        ),
+    ],
+)
+def test_a_figure_of_its_own_would_be_found(own, fault, monkeypatch):
+    """Lesson 02's old start-up, another price, a round peak, a rate that is neither sold nor reached."""
+    page = Lesson("05-fsdp-and-zero.md")
+    page.computed = [own]
+    assert fault in unsaid(page, figures_given(page, monkeypatch))
+
+
+# -- names ---------------------------------------------------------------------------------------------------
+def scalars_by_words() -> dict[tuple[str, str], dict[str, float]]:
+    """(name, what it is said to be) -> its number on each page that has it."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for page in (Lesson(name) for name in PAGES):
+        for given in page.source.given:
+            value = page.value(given.name)
+            if isinstance(value, int | float | np.floating):
+                found.setdefault((given.name, given.says), {})[page.name] = float(value)
+    return found
+
+
+def test_one_name_with_one_explanation_is_one_number():
+    """On all pages; some names are on several, or this test would say nothing."""
+    shared = {key: pages for key, pages in scalars_by_words().items() if len(pages) > 1}
+    assert len(shared) >= 5
+    assert not {key: pages for key, pages in shared.items() if len(set(pages.values())) > 1}
+
+
 # -- start-ups -----------------------------------------------------------------------------------------------
 def own_start_ups(text: str) -> list[str]:
     """Lines that tell a start-up and take it from a link's entry instead of from ``start_ups``."""
@@ -255,6 +427,36 @@ def test_a_start_up_is_the_same_on_every_page(page):
 
 def test_a_start_up_of_its_own_would_be_found():
     assert own_start_ups("| Start-up of a hop, NVLink | `#!n dgx.link.latency_s | µs` |")
+
+
+# -- conventions ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("page", PAGES)
+def test_the_logits_of_an_ordinary_loss_are_ten_bytes_on_every_page(page):
+    """Lesson 04 charged four where 01 and 05 charge ten, and its design fitted."""
+    assert "output_layer_bytes" not in Lesson(page).text
+
+
+@pytest.mark.parametrize("tp, recompute", [(1, "full"), (4, "none")])
+def test_the_days_of_the_plan_follow_from_its_mfu(tp, recompute):
+    """The plan affords its tokens at 40 % by 6PD; at another MFU of this kind its days are in proportion."""
+    page = Lesson("numbers.md")
+    run = f'run(tp={tp}, recompute="{recompute}")'
+    days = page.value(f"run_s({run})") / units.DAY
+    assert days * page.value(f"{run}.mfu_of_6pd()") == pytest.approx(0.4 * page.value("days"))
+
+
+@pytest.mark.parametrize("page", ["01-why-distributed.md", "05-fsdp-and-zero.md", "numbers.md"])
+def test_a_page_that_prints_the_engines_mfu_says_that_it_counts_attention(page):
+    """Lesson 01 says it for all that follow; the other two print both."""
+    text = Lesson(page).text
+    assert re.search(r"MFU[^.]{0,80}attention|attention[^.]{0,80}MFU", text, re.DOTALL)
+    assert (".mfu()" in text) == (".mfu_of_6pd()" in text)
+
+
+def test_one_step_has_one_mfu_on_both_pages():
+    """A 70B with a sequence of 8,192 on each GPU, in lesson 05 on 64 and on the sheet on 512."""
+    shared = Lesson("05-fsdp-and-zero.md").value("envelope.mfu_of_6pd()")
+    assert shared == pytest.approx(Lesson("numbers.md").value("run().mfu_of_6pd()"), abs=5e-3)
 
 
 # -- figures -------------------------------------------------------------------------------------------------

@@ -78,19 +78,6 @@ def test_the_takeaway_is_two_sentences(lesson):
     assert lesson.sentences("Takeaway") == 2
 
 
-def test_it_is_read_in_half_an_hour(lesson):
-    assert 10 < lesson.minutes() <= 30
-
-
-def test_the_time_to_read_counts_words_formulas_and_widgets_and_leaves_out_exercises():
-    """400 words, two formulas and one widget: 2 min, 40 s and 90 s."""
-    read = Lesson("01-why-distributed.md")
-    body = f"# One\n\n{'word ' * 399}\n\n$$a = b$$\n\n$$c$$\n\n"
-    read.text = f"---\ntitle: x\n---\n{body}## Exercises\n\n{'more ' * 500}"
-    read.fences = [{}]
-    assert read.minutes() == pytest.approx(2 + 2 / 3 + 1.5)
-
-
 def test_every_snippet_is_python(lesson):
     for code in lesson.code("python"):
         compile(code, lesson.name, "exec")

@@ -11,6 +11,8 @@ from engine.catalog import models
 from engine.executed import executed_experts, routing
 from engine.mechanism import compute, experts
 from engine.mechanism.shape import shape
+from engine.step.layout import Job, Layout, require_legal
+from tests import pytorch
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("09-expert-parallel.md")
@@ -170,3 +172,48 @@ def test_the_design_has_about_eighty_billion_parameters_and_ten_for_a_token():
     assert attention + 65 * expert == pytest.approx(80e9, rel=0.05)
     assert attention + 5 * expert == pytest.approx(10e9, rel=0.1)
     assert models.parameters(V3) / models.active_parameters(V3) == pytest.approx(18, abs=0.5)
+
+
+# -- mixtures as they are run --------------------------------------------------------------------------------
+def test_the_router_runs_as_printed_and_its_bias_evens_the_load():
+    """A router whose first expert everybody prefers: the bias brings the fullest near the mean, and the
+    weights of a token add up to one."""
+    torch = pytorch.needed()
+    [code] = [block for block in LESSON.code("python") if "def rebalance" in block]
+    names: dict = {}
+    exec(code, names)
+    torch.manual_seed(0)
+    router, bias = torch.randn(16, 8) * 0.3, torch.zeros(8)
+    router[:, 0] += 0.5
+    first = None
+    for _ in range(600):
+        x = torch.randn(512, 16) + 0.3
+        chosen, weight = names["route"](x, router, bias, 2)
+        load = torch.bincount(chosen.flatten(), minlength=8).float()
+        first = first if first is not None else float(load.max() / load.mean())
+        names["rebalance"](bias, chosen, step=0.002)
+    assert torch.allclose(weight.sum(-1), torch.ones(512)) and (weight >= 0).all()
+    assert first > 2 and float(load.max() / load.mean()) < 1.25
+
+
+def test_all_that_1f1b_hides_is_the_alltoalls():
+    shown, hidden = (LESSON.value("v3_step")(overlap=overlap) for overlap in (False, True))
+    assert shown.fits and hidden.time_s["expert"] == 0 < shown.time_s["expert"]
+    a = shown.layout  # what Megatron-LM asks of who turns it on (transformer_config.py)
+    assert a.interleave > 1 and a.recompute != "full"
+    saved_s = shown.step_s - hidden.step_s
+    assert saved_s >= shown.time_s["expert"]
+
+
+def test_cut_experts_save_memory_and_cost_time():
+    whole, cut = (LESSON.value("cut_experts")(ways=ways) for ways in (1, 4))
+    assert cut.terms.total_bytes < 0.7 * whole.terms.total_bytes and whole.fits
+    assert cut.time_s["expert"] > 5 * whole.time_s["expert"] and cut.step_s > 1.2 * whole.step_s
+
+
+def test_expert_ranks_need_not_be_multiplied_by_tensor_ranks():
+    """Four tensor ranks and 64 expert ranks on 64 GPUs can be built."""
+    folded = Layout(64, tp=4, ep=64)
+    require_legal(V3, Job(64, 4096), folded)
+    with pytest.raises(ValueError, match="expert_tp"):
+        require_legal(V3, Job(64, 4096), replace(folded, expert_tp=4))

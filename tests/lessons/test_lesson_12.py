@@ -170,6 +170,10 @@ def test_deepseek_s_day_adds_up():
     assert nodes == pytest.approx(226.75, rel=1e-3)  # the page rounds its rates to three digits
 
 
+def test_our_step_is_a_little_slower_than_what_deepseek_s_users_saw():
+    assert 17 < 1 / LESSON.value("of_their_users_s") < 20
+
+
 def test_the_designs_prompts_are_longer_than_the_token_they_want():
     chunk_s = serving.whole_or_in_chunks_s(serving.costs(LLAMA, H100, 4, 2048), 512, 512)
     assert 0.03 < chunk_s < inference.prefill(LLAMA, H100, 4, 1, 6000).total_s

@@ -117,5 +117,6 @@ def test_a_larger_buffer_is_faster_and_more_nodes_are_slower():
 def test_a_price_is_confirmed_and_has_its_day():
     named = [row[0] for row in ROWS if row[2] == "price"]
     assert len(named) == 2 and all(re.search(r"\d{4}-\d\d", shown(words)) for words in named)
-    for provider in ("rented node, as nanochat quotes", "Google Cloud on demand"):
-        assert catalog.price("h100-sxm", provider).checked
+    assert PAGE.value("rent") == catalog.price("h100-sxm")  # with which the lessons count, too
+    for price in (PAGE.value("rent"), catalog.price("h100-sxm", "Google Cloud on demand")):
+        assert price.checked

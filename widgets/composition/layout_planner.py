@@ -805,6 +805,7 @@ class LayoutPlanner(OwnJob):
         ring = {"size": 18, "fill_color": None, "line_color": color["accent"], "line_width": 2.5}
         p.scatter("x", "y", source=sources["chosen_mark"], marker="circle", **ring, **at)
         named = {"text_align": "side", "source": sources["winner"]} | at
+        named |= fig.ON_PANEL  # the HBM's line may run below it
         p.text("x", "y", text="name", y_offset=22, **fig.BOLD | named)
         p.text("x", "y", text="numbers", y_offset=39, **fig.LABEL | named)
         fig.measured(p, sources["published"], **at)

@@ -16,6 +16,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 NAMES = [each.name for each in strategy.STRATEGIES]
 TITLED = [name[0].upper() + name[1:] for name in NAMES]
 COUNT = len(NAMES)
+FSDP = strategy.KEYS.index("fsdp")
 MODELS = (
     "llama3.2-1b",
     "llama3.1-8b",
@@ -505,10 +506,15 @@ class StrategyTriangle(Widget):
 
     @regime()
     def does_not_fit(self):
+        response = choose(
+            self.loads()[FSDP, 0] < self.load(0),
+            "FSDP, which shards the whole state (lesson 05)",
+            "more GPUs to share the model (lesson 10)",
+        )
         return self.load(0) > 1, (
             f"{select(self.strategy, TITLED)} does not fit: it wants {show(self.load(0), 'times')} the HBM "
             f"of a {self.gpu.gpu.name}. "
-            "First response: FSDP, which shards the whole state (lesson 05)."
+            f"First response: {response}."
         )
 
     @regime()

@@ -483,10 +483,11 @@ class CollectiveCost(Widget):
 
     @regime()
     def bandwidth(self):
+        half = choose(self.operation.of_all_reduce > 0.5, ", or ReduceScatter alone", "")
         return self.start_share() < 0.1, (
             f"Bandwidth is everything: start-ups are {show(self.start_share(), 'percent')} of the "
             f"{show(self.best_s(), 'seconds')} by {self.leader()}. First response: send fewer bytes "
-            "(16 bits, or ReduceScatter alone), or keep them on faster wires (lesson 03)."
+            f"(16 bits{half}), or keep them on faster wires (lesson 03)."
         )
 
     def summary(self):

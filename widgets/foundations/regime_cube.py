@@ -266,15 +266,11 @@ class RegimeCube(Widget):
 
     @part("turn", "tilt", *JOB, "focus")
     def models(self):
-        """Each model's loads; the one in focus and the two ends are named beside their dots."""
+        """Each model's loads; the one in focus is named beside its dot, and the rows name them all."""
         loads = self.loads()
-        largest, binding = np.max(loads, axis=-1), walls.binding_load(loads)
-        ends = [np.argmax(largest), np.argmin(largest)]
+        binding = walls.binding_load(loads)
         x, y, _ = isometric.project(self.points(), self.turn_degrees(), self.tilt)
-        focus_x, focus_y = lookup(x, self.focus), lookup(y, self.focus)
-        hidden = (np.abs(x - focus_x) < 1.1) & (np.abs(y - focus_y) < 0.12)
         leftward = [(SIDES[i] < 0) | (x[i] > 0.2) for i in range(COUNT)]
-        told = [(self.focus == i) | (((ends[0] == i) | (ends[1] == i)) & ~hidden[i]) for i in range(COUNT)]
         return {
             "name": NAMES,
             "memory": loads[:, 0],
@@ -283,7 +279,7 @@ class RegimeCube(Widget):
             "bound": [self.resource(binding[i]) for i in range(COUNT)],
             "x": x,
             "y": y,
-            "short": [choose(told[i], NAMES[i], "") for i in range(COUNT)],
+            "short": [choose(self.focus == i, NAMES[i], "") for i in range(COUNT)],
             "align": [choose(leftward[i], "right", "left") for i in range(COUNT)],
             "right": np.where(np.stack(leftward), -14.0, 14.0),
             "style": [choose(self.focus == i, "bold", "normal") for i in range(COUNT)],

@@ -101,11 +101,9 @@ class Roofline(Widget):
         "Users that fit: the HBM of the GPUs that serve together, less framework and weights, over one "
         "user's cache. Prefill "
         "and training are one matrix product as wide as the model.\n\n"
-        "The AllReduce sums bf16 gradients in rings, hidden behind the whole step. Within a node they have "
-        "the "
-        "link; across nodes, which count as full, all NICs of a node together, or the link where it is "
-        "slower. "
-        "An Ethernet or InfiniBand named alone is one card for each node."
+        "The AllReduce sums gradients of two bytes each, hidden behind the whole step. Within a node "
+        "they have the link; across nodes, which count as full, all NICs of a node together, or the link "
+        "where it is slower. An Ethernet or InfiniBand named alone is one card for each node."
     )
 
     # -- what the engine says --------------------------------------------------------------------------------
@@ -458,7 +456,7 @@ class Roofline(Widget):
         by = choose(roofline.binding_ceiling(self.ceilings())[3] == 2, wire, bound[3])
         at = choose(self.falls_back(), f"Without {self.asked_for()}, at", "At")
         return (
-            f"{at} batch {show(self.batch, 'count')}, decode reaches {show(shares[1], 'percent')} of the "
+            f"{at} batch {show(self.batch, 'count')}, decode reaches at most {show(shares[1], 'percent')} of "
             f"peak, bound by {bound[1]}; training {show(shares[3], 'percent')}, by {by}."
         )
 
@@ -528,20 +526,7 @@ class Roofline(Widget):
             line_dash=[2, 3],
             line_alpha="alpha",
         )
-        fig.only(
-            "wide",
-            p.yaxis[0],
-            p.text(
-                "x",
-                "y",
-                text=value("memory-bound"),
-                source=sources["sides"],
-                text_align="right",
-                x_offset=-8,
-                **soft,
-            ),
-            p.text("x", "y", text=value("compute-bound"), source=sources["sides"], x_offset=8, **soft),
-        )
+        fig.only("wide", p.yaxis[0])
         p.segment(
             "x",
             "floor",
@@ -551,6 +536,12 @@ class Roofline(Widget):
             line_color=color["ink-soft"],
             line_width=2,
             line_dash=[6, 4],
+        )
+        sides = soft | {"source": sources["sides"]}
+        fig.only(  # over the dashed line of the users that fit
+            "wide",
+            p.text("x", "y", text=value("memory-bound"), text_align="right", x_offset=-8, **sides),
+            p.text("x", "y", text=value("compute-bound"), x_offset=8, **sides),
         )
         p.segment("x", "y", "x", "row", source=sources["work"], line_color=color["ink-faint"])
         fig.measured(p, sources["products"])

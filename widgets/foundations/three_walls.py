@@ -257,7 +257,7 @@ class ThreeWalls(Widget):
         return choose(
             whole,
             "data parallel (lesson 04)",
-            "sharded data parallel, for no GPU holds the model alone (lesson 05)",
+            "sharded data parallel, since no GPU holds the model alone (lesson 05)",
         )
 
     def responses(self):

@@ -44,12 +44,14 @@ class TrainingStep(Widget):
     }
     break_it = "Add GPUs until the step hardly gets shorter any more."
     assumptions = (
-        f"{MODEL.name} in bf16 with Adam; a step takes `#!n home.SEQUENCES` sequences of `#!n home.SEQ` "
-        "tokens however many GPUs share them. One rule lays it out: FSDP over all GPUs, a sequence at a time "
-        "on each; where there are fewer sequences than GPUs, several share one. Drawn is the last sequence "
-        "of one GPU, layer by layer, and the optimizer after it. Times and bytes are those of "
-        "`engine.estimate`; the executed lanes are within 4 % of its step, and what the sharers of a "
-        "sequence exchange is drawn as compute (up to 1.5 %)."
+        f"{MODEL.name}, computed in bf16, two bytes a number, and trained by the optimizer Adam; a step "
+        "takes `#!n home.SEQUENCES` sequences of `#!n home.SEQ` tokens however many GPUs share them. The "
+        "layout is always the same: the GPUs share the model’s state among them (FSDP, lesson 05), and each "
+        "works on a sequence at a time; with more GPUs than sequences, several share one. Drawn is the last "
+        "sequence of one GPU, layer by layer, and after it the optimizer, in the colour of memory because it "
+        "waits for HBM alone. Times and bytes are those that the course’s engine estimates; the executed "
+        "lanes are within 4 % of its step, and what the sharers of a sequence exchange is drawn as compute "
+        "(up to 1.5 %)."
     )
     formula = (
         r"$$\tau_\text{step} = \frac{\text{sequences}}{\text{GPUs}}\,(\tau_\text{forward} + "
@@ -181,19 +183,20 @@ class TrainingStep(Widget):
     @part(*BOTH, shown=False)
     def titles(self):
         """What each lane is and how full or busy; the memory's words stand above what it holds."""
-        held = f"{show(self.step().total_bytes, 'bytes')} of {usable(self.hbm_bytes())}"
+        held = show(self.step().total_bytes, "bytes")
+        filled = show(self.step().total_bytes / self.hbm_bytes(), "percent", 2)
         takes = show_in(self.step().step_s, "s")
         compute, wire = show(self.compute_share(), "percent"), show(self.wire_share(), "percent")
         full = self.height(np.maximum(self.step().total_bytes, self.hbm_bytes()))
         return {
             "y": np.stack([full, COMPUTE[1] + 0 * full, WIRES[1] + 0 * full]) + ABOVE,
             "text": [
-                f"HBM: {held} at the fullest moment",
+                f"HBM: {held} at the fullest moment, {filled} of what there is",
                 f"Compute: busy {compute} of the step, which takes {takes}",
                 choose(self.gpus > 1, f"{self.wire()}: busy {wire} of the step", "No wires: one GPU"),
             ],
             "narrow": [
-                f"HBM: {held}",
+                f"HBM: {held}, {filled} full",
                 f"Compute: busy {compute} of {takes}",
                 choose(self.gpus > 1, f"{self.wire()}: busy {wire}", "No wires: one GPU"),
             ],
@@ -306,6 +309,7 @@ class TrainingStep(Widget):
         step, waits = self.step(), show(1 - self.compute_share(), "percent")
         takes = f"{self.on_gpus()} a step takes {show_in(step.step_s, 's')}"
         works = show(self.compute_share(), "percent")
+        drawn = choose(step.turns > 1, f"; drawn is the last of {show(step.turns, 'count')} sequences", "")
         return choose(
             self.is_over(),
             f"Memory binds: {self.on_gpus()} a step needs {show(step.total_bytes, 'bytes')} on each, more "
@@ -313,8 +317,8 @@ class TrainingStep(Widget):
             choose(
                 self.wires_bind(),
                 f"The {choose(self.inside(), 'links bind', 'network binds')}: {takes}, and compute waits for "
-                f"{waits} of it.",
-                f"Compute binds: {takes}, and compute is busy for {works} of it.",
+                f"{waits} of it{drawn}.",
+                f"Compute binds: {takes}, {works} of it compute{drawn}.",
             ),
         )
 

@@ -384,7 +384,7 @@ class CompileBreakEven(Widget):
 
     @regime(target=True)
     def never_pays_back(self):
-        beyond = self.left_alone() > 0
+        beyond = (self.left_alone() > 0) & self.pays(ON)
         return (self.here() < 1) & beyond, (
             f"You found shapes that do not pay back: {show(self.shapes, 'count')} of them, "
             f"{show(self.graphs(self.dynamic), 'count')} graphs, and {show(self.left_alone(), 'percent')} "

@@ -375,7 +375,8 @@ class LossScaling(Widget):
             f"in {self.format.name}, and no error says so. "
             "It costs what those would have taught: the network of the first preset diverged at a scale of "
             "1, and matched fp32 at 8, "
-            "with over half of these still lost. First response: a loss scale, or bf16."
+            "with over half of these still lost. First response: "
+            f"{choose(self.found()['lost_at_best'] < self.share(run.LOST), 'a loss scale, or bf16', 'bf16')}."
         )
 
     def summary(self):

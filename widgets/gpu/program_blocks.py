@@ -27,6 +27,8 @@ MATRICES, READS = (
 READS_Y, READS_HALF = np.array([286.0, 198.0]), 11.0
 WORDS_Y = np.array([116.0, 98.0, 74.0, 56.0, 32.0, 14.0])
 OUT_OF_SIGHT = -1.0
+GROUPS = (1, 2, 3, 4, 6, 9, 18)  # heights that divide few tiles well
+GROUPED = ["rows one by one", *(f"groups of {height} rows" for height in GROUPS[1:])]
 KEY_Y, KEY_STEP, KEY_AT = 2.02, 0.12, (0.0, 0.07)  # left of B, above A
 SHARE = 0.94  # of a cell, what its block takes
 NUMBERED = 100  # up to so many tiles have room for their numbers
@@ -164,9 +166,10 @@ class ProgramBlocks(Widget):
     def best_read(self):
         """The bytes read from HBM in the best of several orders: groups of each height that divides few tiles
         well."""
-        return np.min(
-            np.stack([self.run(float(group), self.count())["read"] for group in (1, 2, 3, 4, 6, 9, 18)])
-        )
+        return np.min(self.reads_of_orders())
+
+    def reads_of_orders(self):
+        return np.stack([self.run(float(group), self.count())["read"] for group in GROUPS])
 
     def excess(self):
         return self.whole()["read"] / self.best_read()
@@ -491,8 +494,7 @@ class ProgramBlocks(Widget):
         return self.excess() >= WASTEFUL, (
             f"The order misses L2: {show(self.whole()['read'], 'count')} blocks come from HBM, "
             f"{show(self.excess(), 'times')} what the best order reads. A wave that covers a narrow strip "
-            "of C shares "
-            "little. First response: group the rows, so that a wave is about as high as it is wide."
+            f"of C shares little. First response: {select(np.argmin(self.reads_of_orders()), GROUPED)}."
         )
 
     @regime()

@@ -610,7 +610,8 @@ class TileTuner(Widget):
         return self.fits() & (self.kind() == 1) & (tiling.intensity(self.tile()) < 60), (
             "The tile is too small to feed the matrix units: "
             f"{show(tiling.intensity(self.tile()), 'flops_per_byte')} from L2, while the chip wants "
-            f"{show(wanted, 'flops_per_byte')}. First response: larger tiles."
+            f"{show(wanted, 'flops_per_byte')}. First response: larger tiles (the best is "
+            f"{self.named(self.best())})."
         )
 
     @regime()

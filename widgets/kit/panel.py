@@ -242,14 +242,16 @@ def view(widget: Any) -> pn.viewable.Viewable:
     for name, about in widget.controls().items():
         title = about.more if isinstance(about.more, str) else "More" if about.more else ""
         folds.setdefault(title, []).append(made[name])
-    beside = pn.Column(presets(widget), *folds.pop("", []), width=BESIDE)
+    beside = pn.Column(
+        presets(widget), *folds.pop("", []), sizing_mode="stretch_width", styles=_takes(0, BESIDE)
+    )
     beside.extend(
         pn.Card(*controls, title=title, collapsed=True, margin=(5, 10), sizing_mode="stretch_width")
         for title, controls in folds.items()
     )
     picture = Picture(shows)
     pane = pn.pane.Bokeh(picture.plot, sizing_mode="stretch_width")
-    rest = pn.Column(pane, styles={"flex": f"1 1 {LEAST}px", "min-width": "0", "width": "auto"})
+    rest = pn.Column(pane, styles=_takes(1, LEAST))
     return pn.Column(
         pn.pane.Markdown(f"### {widget.question}"),
         Words(shows.param.headline, sizing_mode="stretch_width"),
@@ -257,6 +259,11 @@ def view(widget: Any) -> pn.viewable.Viewable:
         Words(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
         sizing_mode="stretch_width",
     )
+
+
+def _takes(grows: int, pixels: int) -> dict[str, str]:
+    """How a column stands in the row: so wide, less where there is no room, and more if it grows."""
+    return {"flex": f"{grows} 1 {pixels}px", "min-width": "0", "width": "auto"}
 
 
 def presets(widget: Any) -> pn.widgets.MenuButton:

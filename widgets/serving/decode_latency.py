@@ -297,12 +297,13 @@ class DecodeLatency(Widget):
         ratios = self.of_half_in_a_node()
         worst = np.argmax(ratios)
         sent_s = lookup(self.split().communication_s, worst)
+        too_many = show(lookup(DEGREES, worst), "count")
         return np.max(ratios) > 1, (
-            f"You found where sharing stops paying: {show(lookup(DEGREES, worst), 'count')} GPUs of a node "
+            f"You found where sharing stops paying: {too_many} GPUs of a node "
             f"take {show(np.max(ratios), 'times')} the time of "
             f"half as many, {show(sent_s, 'seconds')} of it in AllReduces that "
             "wait for latency. First "
-            "response: an AllReduce of one hop, or fewer GPUs a replica and more replicas."
+            f"response: an AllReduce of one hop, or fewer than {too_many} GPUs a replica and more replicas."
         )
 
     @regime()

@@ -313,11 +313,15 @@ class KvCache(Widget):
     @regime(target=True)
     def exhausted(self):
         fit = self.fit()
+        response = choose(
+            self.cache > 1,
+            f"a cache in fp8 makes it {show(fit[1], 'count')}; then more GPUs or replicas",
+            "more GPUs or replicas",
+        )
         return (fit[0] < self.users) & (fit[0] > 0), (
             f"You found the end of the cache: {show(fit[0], 'count')} of {show(self.users, 'count')} users "
             "fit, the others wait in the "
-            f"queue or are put out. First response: a cache in fp8 makes it {show(fit[1], 'count')}; then "
-            "more GPUs or replicas."
+            f"queue or are put out. First response: {response}."
         )
 
     @regime()

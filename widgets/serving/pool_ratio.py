@@ -288,7 +288,8 @@ class PoolRatio(Widget):
             "prompts wait while the others idle",
             "answers wait while the prompts' replicas idle",
         )
-        return (self.chosen(split.goodput_per_s) < self.best_goodput() * 0.7), (
+        wire_waits = self.chosen(split.wire_per_s) >= np.minimum(prompts, answers)
+        return (self.chosen(split.goodput_per_s) < self.best_goodput() * 0.7) & wire_waits, (
             f"This split serves {show(self.chosen(split.goodput_per_s), 'count')} of "
             f"{show(self.best_goodput(), 'count')} requests/s: {bound}. "
             "First response: move replicas to the pool that binds."

@@ -31,6 +31,7 @@ MODES = {
     "disaggregated": ("pools apart", 2),
 }
 NEAR = 0.75  # of what can be served: from there on one short run says little
+WIDEST = 450e9  # a wire that no cache waits for
 WHOLE_PROMPTS = 8192  # tokens of a step that prefills alone
 VIEWS_S = [m * 10.0**e for e in range(-1, 5) for m in (1, 1.2, 1.6, 2, 2.5, 3, 4, 5, 6, 8)]
 PAUSE = {"fill_color": fig.COLOR["panel"], "line_color": fig.COLOR["ink"], "line_width": 1.5}
@@ -229,8 +230,11 @@ class PrefillDecode(Widget):
         )
 
     def service(self, mode):
+        return self.service_over(mode, self.wire)
+
+    def service_over(self, mode, wire):
         budget = np.where(mode == 1, self.chunk, WHOLE_PROMPTS)
-        return serving.Service(mode, self.replicas, self.front(), budget, 256.0, self.wire)
+        return serving.Service(mode, self.replicas, self.front(), budget, 256.0, wire)
 
     def served(self, mode):
         """The requests that are counted."""
@@ -244,6 +248,11 @@ class PrefillDecode(Widget):
 
     def behind(self):
         return self.rate >= self.can_serve()
+
+    def pools_serve(self, wire):
+        """Whether this split into pools could serve all that arrives, over such a wire."""
+        service = self.service_over(2, wire)
+        return self.rate < steady_state.can_serve_per_s(self.steps(), self.traffic(), service)
 
     @once
     def run(self):
@@ -410,7 +419,7 @@ class PrefillDecode(Widget):
             "caches are made faster than it sends them, so every user waits longer than the one before",
             f"half of the users wait {show(apart, 'seconds')} or more for a cache on its way",
         )
-        return self.apart() & stopped & (apart > together), (
+        return self.apart() & stopped & (apart > together) & self.pools_serve(WIDEST), (
             f"You found the wire that eats the saving: {waits}, "
             f"where prompts on the same GPUs had stopped half of them for {show(together, 'seconds')} or "
             "more. First response: a wider wire, a narrower cache, or chunks instead of pools."
@@ -437,8 +446,8 @@ class PrefillDecode(Widget):
     def stalled(self):
         return ~self.behind() & (self.mode == 0) & (self.median_pause(self.run()) > 3.0 * self.tpot), (
             f"Half of the users see a pause of {show(self.median_pause(self.run()), 'seconds')} or "
-            "longer: someone else's prompt. First "
-            "response: prompts in chunks, or on GPUs of their own."
+            "longer: someone else's prompt. First response: prompts in chunks"
+            f"{choose(self.pools_serve(self.wire), ', or on GPUs of their own', '')}."
         )
 
     def summary(self):

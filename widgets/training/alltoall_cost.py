@@ -398,12 +398,15 @@ class AlltoallCost(Widget):
 
     @regime()
     def starved(self):
+        more = choose(
+            self.model.experts > self.ranks(),
+            ", or more expert ranks, so that each expert sees those of more GPUs",
+            "",
+        )
         return self.efficiency() < 0.2, (
             f"The experts starve: their products reach {show(self.efficiency(), 'percent')} of the peak, "
             "since so few "
-            "rows reach each that reading its weights takes longer. First response: more tokens, or more "
-            "expert ranks, "
-            "so that each expert sees those of more GPUs."
+            f"rows reach each that reading its weights takes longer. First response: more tokens{more}."
         )
 
     def summary(self):

@@ -375,14 +375,17 @@ class BubbleMap(Widget):
     @regime(target=True)
     def burst(self):
         held = self.held_bytes(self.stages, self.micro_batches)
+        response = choose(
+            self.activation_bytes > self.gpu.hbm_bytes,
+            "recompute (lesson 05), since one micro-batch for each stage is too much already",
+            f"1F1B or ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; "
+            "else recompute (lesson 05)",
+        )
         return self.over(), (
             f"You found a schedule that pays for its bubble in memory: {self.schedule.name} holds "
             f"{show(held, 'bytes')} of activations on "
             f"the first stage, and one {self.gpu.name} has {sold(self.gpu.hbm_bytes)}. First "
-            "response: 1F1B "
-            f"or ZB-H1, which hold {show(self.activation_bytes, 'bytes')} however many micro-batches; else "
-            "recompute "
-            "(lesson 05)."
+            f"response: {response}."
         )
 
     @regime()

@@ -16,6 +16,7 @@ from widgets.kit.widget import Widget, hint, part, readout, regime
 MOST = 2**14
 AXIS = (0.88, MOST * 1.14)  # a mark at either end is whole
 MANY = 2**12  # whoever has added GPUs up to here has seen that it does not help
+HIDDEN = 0.02  # of the step: an AllReduce that shows less leaves room for fewer tokens
 RANK_STOPS = sorted(
     {n for k in range(15) for n in (2**k, 5 * 2**k // 4, 3 * 2**k // 2, 7 * 2**k // 4) if n <= MOST}
 )
@@ -431,11 +432,16 @@ class DdpScaling(Widget):
         batch, found = self.batch_tokens(self.ranks), self.shares(self.ranks)
         worth = data_parallel.useful_share(batch, self.critical_batch)
         most = data_parallel.most_progress(self.critical_batch, self.step_tokens)
+        response = choose(
+            found.exposed < HIDDEN,
+            "fewer tokens on each GPU, as far as the wire allows, or other axes (lesson 10)",
+            "fewer GPUs on this axis, and others for the rest (lesson 10)",
+        )
         return batch > self.critical_batch, (
             f"Past the critical batch: {show(found.computing, 'percent', 2)} of the time is arithmetic, "
             f"{show(worth, 'percent', 2)} of that is useful, so {show(found.useful, 'percent', 2)} of the "
             f"time is. No number of GPUs passes {show(most, 'times')}. "
-            "First response: fewer tokens on each GPU, as far as the wire allows, or other axes (lesson 10)."
+            f"First response: {response}."
         )
 
     @regime()

@@ -23,7 +23,7 @@ LOW, ROOF, KEY, FREE, HIGH = -4.0, 186.0, 208.0, 296.0, 440.0
 # of the lanes, by kind of task: bottom, middle, top
 LANES = [(394.0, 407.0, 420.0), (336.0, 349.0, 362.0), (336.0, 349.0, 362.0), (234.0, 247.0, 260.0)]
 TITLES = np.array([LANES[GATHER][2], LANES[FORWARD][2], FREE + 9, LANES[SCATTER][2]])
-SLABS = {"state": 1.0, "gathered": 0.7, "gradients": 0.45, "activations": 0.25}  # and how dark they are
+SLABS = {"state": 1.0, "gathered": 0.75, "gradients": 0.45, "activations": 0.2}  # and how dark they are
 KEY_AT = [(4, 18), (62, 76), (146, 160), (232, 246)]  # where their swatches and names begin, in pixels
 MODELS = [catalog.model(key) for key in ("llama3.2-1b", "llama3-8b", "llama3-70b", "llama3.1-405b")]
 GPUS = [catalog.gpu(key) for key in ("a100-40", "a100-80", "h100-sxm", "h200", "b200")]

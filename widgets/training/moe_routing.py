@@ -429,19 +429,21 @@ class MoeRouting(Widget):
 
     @regime(target=True)
     def overflow(self):
+        response = choose(
+            self.balancing > 0, "raise the capacity", "balance the router, then raise the capacity"
+        )
         return self.dropped() > 0.25, (
             f"The queues overflow: {show(self.dropped(), 'percent')} of the choices are dropped, and the "
-            "tokens go on "
-            "without what those experts know. First response: balance the router, then raise the capacity."
+            f"tokens go on without what those experts know. First response: {response}."
         )
 
     @regime()
     def straggler(self):
+        response = choose(self.balancing > 0, "", "balance the router; ")
         return self.slower() > 1.5, (
             f"The fullest expert sets the time: {show(self.layer_s(), 'seconds')} instead of "
             f"{show(self.even_s(), 'seconds')} if all were even, and the other GPUs wait. First response: "
-            "balance the "
-            "router; a lower capacity trades the time for dropped tokens."
+            f"{response}a lower capacity, which trades the time for dropped tokens."
         )
 
     @regime()

@@ -128,7 +128,7 @@ class ZeroStages(Widget):
         GROUPS,
         "all",
         more=True,
-        help="HSDP: each group shares one copy, and gradients are summed across groups",
+        help="Each group shares one copy of the state, and gradients are summed across groups (HSDP)",
     )
     recipe = Choice("Optimizer recipe", RECIPES, "bf16-adam", more=True)
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
@@ -145,7 +145,7 @@ class ZeroStages(Widget):
         },
         "70B on 64": {"size": 70e9, "tokens": 4096},
         "One 200 Gb/s card a node": {"network": 3.125e9, "tokens": 32768},
-        "… with HSDP": {"network": 3.125e9, "tokens": 32768, "group": "8"},
+        "… in groups of eight": {"network": 3.125e9, "tokens": 32768, "group": "8"},
     }
     tap = {"rows": "stage"}
     break_it = "Leave stage 3 with too little work behind each gather."
@@ -196,6 +196,13 @@ class ZeroStages(Widget):
 
     def behind(self):
         return zero.behind_passes(self.traffic(), STAGES, self.arithmetic_s(), self.micro_batches)
+
+    def exposed_s(self, group):
+        """What each stage waits in a step with shard groups of this size."""
+        sent = zero.step_traffic(
+            self.size, self.ranks, group, STAGES, self.recipe, self.gpu, self.network, self.micro_batches
+        )
+        return zero.exposed_s(sent, STAGES, self.arithmetic_s(), self.micro_batches)
 
     def can_hide_s(self):
         """How long each stage's wires may be busy in a step and still be hidden behind its passes."""
@@ -454,14 +461,25 @@ class ZeroStages(Widget):
             "spread only what crosses between the groups",
             "do not help, since each gathers anew",
         )
+        here = self.exposed_s(self.group)
+        by_node = here[3] > self.exposed_s(self.gpu.gpus_per_node * 1.0)[3]
+        by_stage = here[3] > here[1]
+        others = choose(
+            by_node,
+            choose(
+                by_stage,
+                ". Or a shard group in one node (HSDP), or stage 1 where it fits",
+                ". Or a shard group in one node (HSDP)",
+            ),
+            choose(by_stage, ". Or stage 1 where it fits", ""),
+        )
         return (self.stage >= 3) & (self.of_stage(self.behind().pressure) > 1), (
             "You found it: there is too little work behind the wires. Stage 3 keeps the wires busy for "
             f"{show(self.wire_s(), 'seconds')} and the GPU computes for "
             f"{show(self.arithmetic_s(), 'seconds')}; in at "
             f"least one pass the wires outlast the arithmetic. First response: more tokens in a micro-batch, "
             f"{self.hides_from()} at least; "
-            f"more micro-batches {more}. Or a smaller shard group on faster wires (HSDP), or stage 1 where "
-            "it fits."
+            f"more micro-batches {more}{others}."
         )
 
     @regime()

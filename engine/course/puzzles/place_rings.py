@@ -7,8 +7,9 @@ from engine.mechanism.placement import leaving
 TITLE = "place the rings on the nodes"
 LESSON = "03-interconnect"
 STATEMENT = """
-Every GPU of a job stands in several rings, one of each kind. `kinds` has, for each kind, the members of a ring and the gigabytes that each
-of them sends to the next one in a step: `{"tensor": (8, 40), "data": (4, 3)}`. GPUs are numbered along the nodes, `per_node` in each. Return
+Every GPU of a job belongs to several rings, one of each kind. `kinds` has, for each kind, the members of a ring and the gigabytes that each
+of them sends to the next one in a step: `{"tensor": (8, 40), "data": (4, 3)}`. (The names are ways to divide a model's work, which other lessons
+explain; here only sizes and gigabytes count.) GPUs are numbered along the nodes, `per_node` in each. Return
 the names of the kinds, innermost first: a ring of the first kind joins neighbours; one of the second, GPUs as far apart as the first kind's ring
 is long; and so on outwards. Choose the order in which the **fewest gigabytes cross between nodes**. All sizes are powers of two.
 """

@@ -27,3 +27,8 @@ def of(subject: str) -> dict[str, dict]:
 def on_known(subject: str) -> list[tuple[str, dict]]:
     """The same by the catalogue's keys, of the devices that have one."""
     return [(CHIPS[device], found) for device, found in of(subject).items() if device in CHIPS]
+
+
+def on(key: str) -> dict:
+    """Everything measured on the device with this key of the catalogue; KeyError if there is none."""
+    return {CHIPS.get(device): found for device, found in devices().items()}[key]

@@ -64,6 +64,16 @@ def test_the_three_resources_bind_one_after_the_other():
     assert 3.9 < steps[16384].step_s / planned.step_s < 4.1
 
 
+def test_it_fits_from_the_fewest_on():
+    """155 GB on one GPU and 90.6 on two are more than the 84.8 that an H100 has; the page said one alone."""
+    assert home.fewest() == 4
+    held, has = (
+        [home.on(gpus).total_bytes for gpus in (1, 2, 4)],
+        memory.capacity_bytes(catalog.gpu(home.GPU)),
+    )
+    assert held[0] > held[1] > has > held[2]
+
+
 def test_tokens_a_second():
     assert units.human(home.tokens_per_s(home.on(8)), "tokens") == "91.4k tokens"
     assert home.tokens_per_s(home.on(64)) == pytest.approx(

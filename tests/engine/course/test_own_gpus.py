@@ -5,6 +5,7 @@ import pytest
 
 from engine.calibration import launch_costs
 from engine.course import own_gpus
+from engine.mechanism import hierarchy
 from engine.one_gpu import measurements
 
 GPUS = ("h100-sxm", "h200")
@@ -72,3 +73,12 @@ def test_the_floor_of_a_kernel_lies_among_what_a_step_launches():
         assert least["add"] < launch_costs.SHORT_KERNEL_S + launch_costs.STREAM_GAP_S < least["rms_norm"], (
             device
         )
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_small_copy_from_the_host_starts_as_the_pyramid_says(gpu):
+    chip = hierarchy.hierarchies()[gpu]
+    [device] = [device for device in measurements.devices() if measurements.CHIPS[device] == gpu]
+    smallest = measurements.of("streaming")[device]["host"][0]
+    bytes_s = smallest["operand_bytes"] / chip.host.bytes_per_s
+    assert chip.host_start_s == pytest.approx(smallest["to_device_s"] - bytes_s, rel=0.02)

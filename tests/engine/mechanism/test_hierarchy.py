@@ -45,6 +45,14 @@ def test_farther_levels_are_slower_and_later(chip):
     assert (np.diff(hierarchy.held_bytes(chip)[1:]) > 0).all()
 
 
+@pytest.mark.parametrize("key", ["h100-sxm", "h200"])
+def test_behind_a_hopper_what_is_slower_also_starts_later(key):
+    """Lesson 03 says so; PCIe with NCCL's bulk protocol started later than the network behind it."""
+    chip = hierarchy.hierarchies()[key]
+    by_rate = np.argsort(hierarchy.bytes_per_s(chip))[::-1]
+    assert (np.diff(hierarchy.alpha_s(chip)[by_rate]) > 0).all()
+
+
 def test_rates_of_an_h100_by_hand():
     """132 SMs at 1.83 GHz: 1,536 bytes of registers and 128 of SMEM each clock, so 371 and 30.9 TB/s."""
     rate = hierarchy.bytes_per_s(H100)

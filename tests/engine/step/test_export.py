@@ -4,9 +4,11 @@ take."""
 import json
 import re
 import tomllib
+from dataclasses import replace
 
 import pytest
 
+import engine
 from engine import catalog
 from engine.course.validation import CASES
 from engine.mechanism import memory
@@ -226,6 +228,45 @@ def test_megatron_s_modules_and_some_layers():
     assert "--recompute-granularity selective\n  --recompute-modules layernorm moe_act\n" in modules
     some = export.megatron(run("interleaved")._replace(recompute_layers=10.0))
     assert "--recompute-method block\n  --recompute-num-layers 2\n" in some  # of each of five chunks
+
+
+def unrolled(layout: str) -> list[str]:
+    """A layout string as Megatron-LM unrolls it (pipeline_parallel_layer_layout.py, parse_str_to_list)."""
+    for pattern in (r"\(([^)]+)\)\*(\d+)", r"(.)\*(\d+)"):
+        layout = re.sub(pattern, lambda found: found[1] * int(found[2]), layout)
+    return layout.split("|")
+
+
+@pytest.mark.parametrize("layers, pp, chunks", [(80, 4, 7), (61, 8, 2), (90, 4, 4), (32, 3, 2)])
+def test_an_uneven_cut_is_written_out_as_the_engine_has_it(layers, pp, chunks):
+    here = run("interleaved")._replace(model=replace(LLAMA, layers=layers), pp=pp, chunks=chunks)
+    text = export.megatron(here)
+    found = arguments(text)
+    assert "#" not in text and "num-virtual-stages-per-pipeline-rank" not in found
+    parts = unrolled(found["pipeline-model-parallel-layout"].strip('"'))
+    assert len(parts) == pp * chunks and parts[0][0] == "E" and parts[-1][-1] == "L"
+    held = [sum(part.count("t") for part in parts[stage::pp]) for stage in range(pp)]
+    cut = here.stage_layers
+    assert held == [cut.first, *[cut.full] * (pp - 2), cut.last] and sum(held) == layers
+    launch = f"torchrun pretrain_gpt.py {' '.join(text.split()[1:-1])}"
+    report = engine.check_launch(launch, "h100-sxm", here.tp * pp * here.cp * here.dp)
+    assert report.estimate.layout.interleave == chunks and not report.launch.refused
+    assert not [one for one in report.launch.assumed if "layers of each stage" in str(one)]
+
+
+def test_a_cut_that_no_first_and_last_chunk_make_even_is_said():
+    text = export.megatron(run("interleaved")._replace(model=replace(LLAMA, layers=61), pp=4, chunks=5))
+    assert "write another cut" in text and "pipeline-model-parallel-layout" not in text
+
+
+@pytest.mark.parametrize(
+    "key, window, every",
+    [("gpt-oss-120b", "128,0", "2"), ("gemma3-27b", "1024,0", "6"), ("mistral-7b", "4096,0", None)],
+)
+def test_windows_are_written_as_megatron_has_them(key, window, every):
+    """gpt-oss: every second layer; Gemma 3: five of six, 52 of 62; Mistral: all."""
+    found = arguments(export.megatron(run("classic")._replace(model=catalog.model(key))))
+    assert (found.get("window-size"), found.get("window-attn-skip-freq")) == (window, every)
 
 
 def test_megatron_counts_embedding_and_loss_where_that_makes_chunks_equal():

@@ -480,3 +480,14 @@ def test_experts_are_asked_what_lesson_nine_asks():
     assert hidden.terms.expert_s < 0.1 * found.terms.expert_s
     for_each = estimate(dsv3, h800, Job(512, 4096, imbalance=1.0, send_once=False), Layout(64, ep=64))
     assert for_each.terms.expert_s > 1.9 * found.terms.expert_s
+
+
+def test_the_mfu_by_6pd_is_that_of_lesson_01():
+    """Six FLOPs a parameter and token; a mixture's by its active ones. Attention adds 6 % to a 70B at 8k."""
+    found = estimate(LLAMA70, H100, Job(64, 8192), Layout(64, zero=3, recompute="full"))
+    by_hand = 6 * models.parameters(LLAMA70) * 8192 / (found.step_s * H100.gpu.bf16_flops_per_s)
+    assert found.mfu_of_6pd() == pytest.approx(by_hand)
+    assert found.mfu() / found.mfu_of_6pd() == pytest.approx(1.06, abs=0.01)
+    sparse = estimate(MIXTRAL, H100, Job(64, 4096), Layout(64, zero=3))
+    active = 6 * models.active_parameters(MIXTRAL) * 4096 / (sparse.step_s * H100.gpu.bf16_flops_per_s)
+    assert sparse.mfu_of_6pd() == pytest.approx(active)

@@ -27,7 +27,7 @@ def test_a_gigabyte_on_an_h100_by_hand():
     assert took["L2"] == pytest.approx(1e9 / 9.8e12, rel=2e-3)
     assert took["HBM"] == pytest.approx(1e9 / 3.35e12, rel=2e-3)
     assert took["NVLink"] == pytest.approx(0.7567e-6 + 1e9 / 450e9)
-    assert took["PCIe"] == pytest.approx(5.7e-6 + 1e9 / 63e9)
+    assert took["PCIe"] == pytest.approx(2.5e-6 + 1e9 / 63e9)
     assert took["Network"] == pytest.approx(2.7e-6 + 1e9 / 50e9)
     assert took["Storage"] == pytest.approx(80e-6 + 1e9 / 6.9e9)
 

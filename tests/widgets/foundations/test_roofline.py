@@ -126,7 +126,7 @@ def test_a_missing_precision_is_said_and_replaced():
     state = shown(gpu="a100-80", precision="fp8")
     assert state["parts"]["names"]["name"][0] == "compute 312 TFLOP/s: no fp8, so bf16"
     assert state["summary"].startswith(
-        "Without fp8, at batch 32, decode reaches 41.8 % of the peak, bound by memory;"
+        "Without fp8, at batch 32, decode reaches at most 41.8 % of peak, bound by memory;"
     )
     assert state["parts"]["work"]["y"][1] == pytest.approx(130.496e12)
     assert shown(precision="fp8")["summary"].startswith("At")

@@ -1,0 +1,73 @@
+"""How long a lesson takes: what its page says, counted once more from the page as it is built."""
+
+import re
+from functools import cache
+
+import pytest
+
+from course import html_tree, lessons
+
+SECONDS = {"word": 60 / 200, "formula": 20, "figure": 90}
+LESSONS = sorted(path.stem for path in lessons.LESSONS.glob("[01]*.md"))
+
+
+def read_in_order(article: html_tree.Element) -> html_tree.Element:
+    """The article up to its exercises, without what a reader opens or does by the way: folds and puzzles."""
+    children = list(article)
+    ends = [place for place, child in enumerate(children) if child.get("id") == "exercises"]
+    for child in children[ends[0] :] if ends else []:
+        article.remove(child)
+    html_tree.remove(
+        article,
+        lambda it: (
+            it.tag in ("details", "script", "svg")
+            or html_tree.classes(it) & {"puzzle", "diagram-words", "kicker", "headerlink"}
+        ),
+    )
+    return article
+
+
+def minutes(article: html_tree.Element) -> float:
+    read = read_in_order(article)
+    figures, formulas = html_tree.find(read, "widget"), html_tree.find(read, "math")
+    html_tree.remove(read, lambda it: it in figures or it.tag == "math")
+    words = html_tree.text(read).split()
+    seconds = (len(words), "word"), (len(formulas), "formula"), (len(figures), "figure")
+    return sum(count * SECONDS[kind] for count, kind in seconds) / 60
+
+
+@pytest.fixture(scope="module")
+def page(site):
+    """Of a lesson: the minutes that its page shows, and its article."""
+
+    @cache
+    def read(name: str) -> tuple[int, float]:
+        html = (site / name / "index.html").read_text()
+        shown = int(re.search(r"<span>(\d+) minutes</span>", html)[1])
+        inner = re.search(r"<article[^>]*>(.*?)</article>", html, re.DOTALL)[1]
+        return shown, minutes(html_tree.parse(f"<div>{inner}</div>"))
+
+    return read
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_page_says_how_long_it_takes(page, lesson):
+    shown, counted = page(lesson)
+    assert shown == pytest.approx(counted, abs=2)  # what stands between two tags is one word or two
+    assert 15 <= shown <= 35
+
+
+def test_the_first_five_take_at_most_two_and_a_half_hours(page):
+    shown = [page(lesson)[0] for lesson in LESSONS[:5]]
+    assert LESSONS[4].startswith("05-") and sum(shown) <= 150, shown
+    assert shown[0] <= 30
+
+
+def test_what_counts_and_what_does_not():
+    """400 words, two formulas and one figure: 2 min, 40 s and 90 s."""
+    words, formula = "word " * 400, '<div class="math"><math><mi>a</mi></math></div>'
+    aside = f"<details><summary>more</summary>{words}</details><section class='puzzle'>{words}</section>"
+    figure = f'<figure class="widget"><p>{words}</p></figure>'
+    after = f'<h2 id="exercises">Exercises</h2><p>{words}</p>'
+    html = f"<div><p>{words}</p>{formula}{formula}{aside}{figure}{after}</div>"
+    assert minutes(html_tree.parse(html)) == pytest.approx(2 + 2 / 3 + 1.5)
