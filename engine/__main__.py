@@ -136,7 +136,8 @@ def _constraints(args: Namespace) -> Constraints:
 
 def run_plan(args: Namespace) -> Result:
     within = _constraints(args)
-    found = api.plan(_model(args), _machine(args), _job(args), args.gpus, top=args.top, within=within)
+    asked = {"top": args.top, "within": within, "hsdp": args.hsdp}
+    found = api.plan(_model(args), _machine(args), _job(args), args.gpus, **asked)
     result = found.as_dict()
     if within != FREE:
         result["within"] = str(within)

@@ -74,6 +74,7 @@ def plan(
     *,
     top: int = 5,
     within: Constraints | None = None,
+    hsdp: bool = False,
 ) -> Plan:
     """The fastest layout that fits on this many GPUs, and the best of the other splits, each with what it
     loses by.
@@ -82,10 +83,11 @@ def plan(
     ZeRO stage and schedule; each result is the one that ``estimate`` gives. Where nothing fits, those with
     the smallest memory are returned, and ``tied`` is 0. ``within`` limits the search to what a framework can
     run, to fixed or limited axes, to some ZeRO stages and schedules, to so many chunks a stage, or to one way
-    to recompute.
+    to recompute. With ``hsdp``, layouts with several copies of the state are tried as well, each copy shared
+    by the data-parallel ranks of one node, or of two, four, and so on.
 
-    Leaves out HSDP (``shard``), recomputation by module or of some layers only, pipeline chunks without a
-    layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
+    Leaves out other sizes of a copy, recomputation by module or of some layers only, pipeline chunks without
+    a layer, and contexts cut into pieces of under 1,024 tokens. ``estimate`` accepts all of these.
 
     >>> job = engine.Job(global_batch=1024, seq=8192)
     >>> found = engine.plan("llama3-70b", "h100-sxm", job, gpus=512)
@@ -100,7 +102,7 @@ def plan(
     _require(Job, job=job)
     limits = FREE if within is None else within
     _require(Constraints, within=limits)
-    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=limits)
+    return search.plan(_as_model(model), _as_machine(machine), job, gpus, top, within=limits, hsdp=hsdp)
 
 
 def check_launch(texts: Texts, gpu: Machine | Gpu | str | None = None, gpus: int | None = None) -> Report:

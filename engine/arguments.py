@@ -233,6 +233,7 @@ def _add_constraints(parser):
     )
     limits.add_argument("--most-chunks", type=int, default=0, help="chunks of layers on a stage (any number)")
     limits.add_argument("--recompute", choices=("none", "full"), help="all layers or none (either)")
+    limits.add_argument("--hsdp", action="store_true", help="try several copies of the state (HSDP) as well")
     limits.add_argument(
         "--beside",
         metavar="LAYOUT",

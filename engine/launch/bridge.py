@@ -34,7 +34,7 @@ GROUPS = {
         overlap-moe-expert-parallel-comm""",
     "train": "micro-batch-size global-batch-size",
     "ddp": """use-distributed-optimizer overlap-grad-reduce overlap-param-gather use-megatron-fsdp
-        data-parallel-sharding-strategy""",
+        data-parallel-sharding-strategy num-distributed-optimizer-instances""",
     "dist": "use-megatron-fsdp",
     "comm_overlap": """tp-comm-overlap overlap-grad-reduce overlap-param-gather
         overlap-moe-expert-parallel-comm""",

@@ -89,6 +89,7 @@ FIELDS = {
     "use-custom-fsdp": Field("fsdp", FLAG),
     "use-torch-fsdp2": Field("fsdp2", FLAG),
     "data-parallel-sharding-strategy": Field("strategy", TEXT),
+    "num-distributed-optimizer-instances": Field("copies"),
     "overlap-grad-reduce": Field("overlap", FLAG),
     "overlap-param-gather": Field("overlap_gather", FLAG),
     "tp-comm-overlap": Field("overlap_tensor", FLAG),
@@ -330,6 +331,17 @@ def stage(d: Draft) -> int:
     return 1 if d.given("distributed") else 0
 
 
+def shared(d: Draft, ranks: int) -> int:
+    """GPUs that share one copy of the state, of these data-parallel ranks; 0 for all."""
+    copies = d.given("copies") or 1
+    if ranks % copies:
+        d.refuse(
+            "AssertionError: Data parallel size should be divisible by partial DistOpt shard factor", "copies"
+        )
+        return 0
+    return ranks // copies if copies > 1 else 0
+
+
 def chunked(d: Draft, layers: int, pp: int) -> int:
     """Chunks of layers on each stage."""
     if d.given("interleave"):
@@ -461,19 +473,20 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
         saves_fp8=precision == "fp8",  # Transformer Engine's
     )
     d.given("overlap_gather")
+    zero = stage(d)
     found = Layout(
         gpus,
         tp,
         pp,
         cp,
         ep,
-        stage(d),
+        zero,
         micro,
         recompute,
         "interleaved" if chunks > 1 else "1f1b",
         chunks,
         expert_tp,
-        0,
+        shared(d, dp * cp) if zero else 0,
         some,
         first,
         last,

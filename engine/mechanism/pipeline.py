@@ -271,6 +271,36 @@ def in_flight(stages: Real, micro_batches: Real, chunks: Real, plan: Schedule, s
     return whole + KEPT_FOR_WEIGHTS * put_off
 
 
+def held_layers(
+    layers: Real,
+    missing: Real,
+    flight: Real,
+    stages: Real,
+    micro_batches: Real,
+    chunks: Real,
+    plan: Schedule,
+    stage: Real,
+) -> Real:
+    """Layers times micro-batches whose activations an end of the pipeline holds at its peak: it has so many
+    layers, ``missing`` fewer than the full stage whose micro-batches in flight are given.
+
+    Without interleaving, all layers are held for as many micro-batches. With it, the chunk next to the
+    embedding or the output layer is the one with fewer layers: the first stage holds its first chunk for 2p −
+    1 micro-batches (all m where there are fewer), the last stage its last chunk for one, and for none once a
+    second group of micro-batches has begun. Equal to the executed schedule
+    (test_pipeline_schedules.py) while no other chunk has fewer layers; each layer that is missing there
+    counts for p micro-batches.
+    """
+    full = layers + missing
+    outer = ops.minimum(missing, full / chunks)
+    first = ops.minimum(micro_batches, 2.0 * stages - 1.0)
+    last = ops.where((micro_batches > stages) & (missing > 0.0), 0.0, 1.0)
+    fewer = outer * ops.where(stage > 0.0, last, first)
+    fewer = fewer + (missing - outer) * ops.minimum(micro_batches, stages)
+    in_chunks = (chunks > 1.0) & (plan.folded < 1.0) & (layers > 0.0)
+    return ops.where(in_chunks, full * flight - fewer, layers * flight)
+
+
 def first_stage_bytes(
     stages: Real, micro_batches: Real, chunks: Real, activation_bytes: Real, plan: Schedule
 ) -> Real:

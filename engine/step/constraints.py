@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engine.catalog.models import Model
     from engine.step.step import Axes
 
-COLUMNS = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "micro_batch")  # of a search's rows
+COLUMNS = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "shard", "micro_batch")  # of a search's rows
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Framework:
     schedules: tuple[str, ...]
     cuts_models: bool  # or only shares their state
     whole_key_heads: bool  # tensor ranks divide the key and value heads
+    stages_in_copies: tuple[int, ...]  # of ZeRO, of whose state several copies can be kept (HSDP)
     source: str
 
 
@@ -51,7 +52,9 @@ FRAMEWORKS = {
             ("1f1b", "interleaved"),
             True,
             True,
-            "megatron/training/arguments.py, commit 000c4ac: distributed optimizer, interleaved 1F1B",
+            (1,),
+            "megatron/training/arguments.py, commit 000c4ac: distributed optimizer and its instances, "
+            "interleaved 1F1B",
         ),
         Framework(
             "torchtitan",
@@ -61,6 +64,7 @@ FRAMEWORKS = {
             ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v"),
             True,
             False,
+            (2, 3),
             "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining",
         ),
         Framework(
@@ -71,6 +75,7 @@ FRAMEWORKS = {
             ("1f1b",),
             False,
             False,
+            (),
             "DeepSpeed docs/_pages/config-json.md: zero_optimization",
         ),
         Framework(
@@ -81,7 +86,8 @@ FRAMEWORKS = {
             ("1f1b",),
             False,
             False,
-            "torch.distributed.fsdp.fully_shard: reshard_after_forward false or true",
+            (2, 3),
+            "torch.distributed.fsdp.fully_shard: reshard_after_forward, meshes of two dimensions",
         ),
     )
 }
@@ -113,6 +119,15 @@ def shards(able: Framework, a: Any) -> Truth:
     return found & piped
 
 
+def copies(able: Framework, a: Any) -> Truth:
+    """Whether a framework can let each ``a.shard`` GPUs share one copy of the state. torchtitan replicates
+    over data-parallel ranks alone, so ranks that share a context share a copy."""
+    found = a.zero < 0.0
+    for stage in able.stages_in_copies:
+        found = found | (a.zero == float(stage))
+    return found & ((a.shard % a.cp == 0) | (able.key == "megatron"))
+
+
 def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
     """Whether a framework can run layouts, of whose schedule ``has_schedule`` says whether it has it."""
     can = has_schedule & shards(able, a)
@@ -120,6 +135,8 @@ def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
         can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
     else:
         can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
+    if a.shard:
+        can = can & copies(able, a)
     if able.whole_key_heads:
         can = can & ((model.kv_lora > 0) | (model.kv_heads % a.tp == 0))
     return can
@@ -209,7 +226,7 @@ class Constraints:
         """Whether one layout is within the constraints."""
         row = np.array([[getattr(layout, name) for name in COLUMNS]])
         one = [(layout.schedule, layout.interleave)]
-        names = ("tp", "pp", "cp", "ep", "dp", "zero")
+        names = ("tp", "pp", "cp", "ep", "dp", "zero", "shard")
         axes = SimpleNamespace(
             chunks=float(layout.interleave), **{name: float(getattr(layout, name)) for name in names}
         )

@@ -124,6 +124,11 @@ class Run(NamedTuple):
         return (self.shard > 0) & (self.shard < self.dp * self.cp)
 
     @property
+    def copies(self) -> Real:
+        """Copies of the state under ZeRO: one, but for HSDP."""
+        return ops.where(self.is_hybrid, self.dp * self.cp / ops.maximum(1.0, self.shard), 1.0)
+
+    @property
     def stage_layers(self) -> pipeline.StageLayers:
         """Layers of a full stage, of the first and of the last."""
         return pipeline.stage_layers(
@@ -188,13 +193,6 @@ def _lost_in_megatron(run: Run, words: Any) -> list:
     )
     if "every_other" in run.modules:
         lines.append("  # Megatron-LM cannot recompute every other product: this recomputes nothing\n")
-    lines.append(
-        words.choose(
-            run.is_hybrid,
-            "  # copies of the state in parts of the GPUs: --num-distributed-optimizer-instances\n",
-            "",
-        )
-    )
     if run.recompute_layers and run.recompute_layers % run.chunks:
         lines.append("  # layers are recomputed chunk by chunk, so a few more than planned\n")
     if run.loss == "chunked":
@@ -357,6 +355,7 @@ def _megatron_layout(run: Run, n) -> list[Setting]:
         Setting("ckpt-format", "fsdp_dtensor", sharded),
         Setting("data-parallel-sharding-strategy", "optim_grads", run.zero == 2.0),
         Setting("data-parallel-sharding-strategy", "optim_grads_params", run.zero == ZERO_3),
+        Setting("num-distributed-optimizer-instances", n(run.copies), run.is_hybrid & (run.zero > 0)),
         Setting("overlap-grad-reduce"),
         Setting("overlap-param-gather", when=run.zero > 0),
         Setting("recompute-granularity", "full", full),
@@ -445,8 +444,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         "",
         "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
     )
-    copies = ops.where(run.is_hybrid, run.dp * run.cp / ops.maximum(1.0, run.shard), 1.0)
-    copies = ops.where(replicated, run.dp, copies)
+    copies = ops.where(replicated, run.dp, run.copies)
     known = TITAN_MODELS.get(getattr(run.model, "key", ""))
     sections = {
         "model": [

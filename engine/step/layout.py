@@ -237,10 +237,20 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
         raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {a.schedule!r}")
     legality.require(facts(model, job, layout))
     _require_one_name(a)
-    if a.shard and (a.dp * a.cp) % a.shard:
-        ranks = a.dp * a.cp
-        why = f"divide the {ranks} data-parallel ranks"
-        raise ValueError(legality.must("shard", a.shard, why, divisors(ranks)))
+    if a.shard:
+        _require_copies(model, a)
+
+
+def _require_copies(model: Model, a: Layout) -> None:
+    """HSDP's copies are whole, of the dense parameters and of the experts."""
+    ranks, held = a.dp * a.cp, a.ep * a.expert_tp
+    legal = divisors(ranks)
+    if a.shard not in legal:
+        raise ValueError(legality.must("shard", a.shard, f"divide the {ranks} data-parallel ranks", legal))
+    if model.experts and legality.cuts_copies_of_experts(a.tp * a.shard, held):
+        legal = [each for each in legal if not legality.cuts_copies_of_experts(a.tp * each, held)]
+        why = f"leave all experts in each copy (its {a.tp * a.shard} GPUs, {held} of them for one set)"
+        raise ValueError(legality.must("shard", a.shard, why, legal))
 
 
 def facts(model: Model, job: Job, a: Layout) -> Facts:

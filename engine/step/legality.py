@@ -78,6 +78,11 @@ def cuts_a_micro_batch(sequences: Number, micro_batch: Number) -> Truth:
     return sequences % micro_batch != 0
 
 
+def cuts_copies_of_experts(gpus: Number, one_set: Number) -> Truth:
+    """The GPUs that share one copy of the state must hold all experts equally often."""
+    return gpus % one_set != 0
+
+
 def cuts_tokens_unevenly(seq: Number, cp: Number) -> Truth:
     """With several context ranks, each takes two pieces, one from either end, all of the same length."""
     return seq % (2 * cp) != 0

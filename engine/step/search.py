@@ -25,6 +25,7 @@ from engine.base import check
 from engine.base.types import Real, Truth
 from engine.calibration import bands
 from engine.mechanism import memory
+from engine.mechanism.interconnect import ranks_per_node
 from engine.mechanism.memory import RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES, TURNS
 from engine.mechanism.shape import shape
@@ -33,6 +34,7 @@ from engine.step.layout import Estimate, Job, Layout, Machine, estimate, recipe_
 from engine.step.legality import (
     cuts_a_head,
     cuts_a_micro_batch,
+    cuts_copies_of_experts,
     cuts_tokens_unevenly,
     divisors,
     idle_stages,
@@ -72,9 +74,11 @@ class Split(NamedTuple):
     dp: int
 
 
-# the columns of a search's rows: those of ``Split``, and the micro-batch
-PP, DP = Split._fields.index("pp"), Split._fields.index("dp")
-WITHIN_A_STAGE = [*(Split._fields.index(name) for name in ("tp", "cp", "ep", "expert_tp")), -1]
+# the columns of a search's rows: those of ``Split``, the GPUs that share one copy of the state (HSDP; 0 for
+# all), and the micro-batch
+TP, PP, CP, EP, EXPERT_TP, DP = range(len(Split._fields))
+SHARD = len(Split._fields)
+WITHIN_A_STAGE = [TP, CP, EP, EXPERT_TP, -1]
 
 
 class Schedules(NamedTuple):
@@ -133,16 +137,18 @@ def cuts(split: Split | Layout) -> tuple[int, int]:
 
 def effort(e: Estimate) -> tuple:
     """The sort key of how hard a layout is to run: cuts, a schedule beyond 1F1B, recomputation, a ZeRO stage
-    above 1; among equals the faster first."""
+    above 1, several copies of the state; among equals the faster first."""
     a = e.layout
-    return *cuts(a), a.schedule != "1f1b", a.interleave, a.recompute != "none", a.zero > 1, e.step_s
+    harder = a.schedule != "1f1b", a.interleave, a.recompute != "none", a.zero > 1, a.shard > 0
+    return *cuts(a), *harder, e.step_s
 
 
 def plainer(e: Estimate) -> list[Estimate]:
-    """The layout, and if it has another schedule also the same split under 1F1B."""
-    if e.layout.schedule == "1f1b":
+    """The layout, and if it has another schedule or several copies of the state also the same split under
+    1F1B with one."""
+    if e.layout.schedule == "1f1b" and not e.layout.shard:
         return [e]
-    plain = replace(e.layout, schedule="1f1b", interleave=1)
+    plain = replace(e.layout, schedule="1f1b", interleave=1, shard=0)
     return [e, estimate(e.model, e.at, e.job, plain)]
 
 
@@ -226,9 +232,12 @@ def legal(a: Axes, layers: Real, is_1f1b: Real) -> tuple[Truth, Truth, Truth]:
     return whole, schedule & ~idle_stages(a), (a.zero == 0.0) | (a.dp * a.cp > 1.0)
 
 
-def rows(model: Model, job: Job, gpus: int, within: Constraints = FREE) -> np.ndarray:
-    """Every split with every micro-batch that it can have, a row each: the columns of ``Split`` and the
-    micro-batch. Similar ones stand together, and those of one split in a sequence."""
+def rows(
+    model: Model, job: Job, gpus: int, within: Constraints = FREE, hsdp_gpus_per_node: Real = 0
+) -> np.ndarray:
+    """Every split with every micro-batch that it can have, a row each: the columns of ``Split``, the GPUs
+    that share one copy of the state, and the micro-batch. Similar ones stand together, and those of one split
+    in a sequence. With nodes of some size, those with several copies of the state follow (``hybrid``)."""
     each = np.array(splits(model, job, gpus))
     if not len(each):
         raise ValueError(
@@ -239,15 +248,37 @@ def rows(model: Model, job: Job, gpus: int, within: Constraints = FREE) -> np.nd
     micro_batches = np.array(MICRO_BATCHES)
     sequences = job.global_batch // each[:, DP, np.newaxis]
     split, micro_batch = np.nonzero(~cuts_a_micro_batch(sequences, micro_batches))
-    every = np.column_stack([each[split], micro_batches[micro_batch]])
+    every = np.column_stack([each[split], 0 * micro_batch, micro_batches[micro_batch]])
+    if hsdp_gpus_per_node:
+        every = np.concatenate([every, hybrid(model, every, hsdp_gpus_per_node)])
     kept = within.rows(model, every)
     if not len(kept):
         raise ValueError(f"constraints must leave a layout of {model.key} on {gpus} GPUs, got {within}")
     return kept
 
 
+def hybrid(model: Model, every: np.ndarray, gpus_per_node: Real) -> np.ndarray:
+    """Rows with several copies of the state (HSDP): each is shared by those of its data-parallel ranks that
+    are on one node, or on two nodes, four, and so on."""
+    ranks = every[:, DP] * every[:, CP]
+    near = ranks_per_node(ranks.astype(float), every[:, TP].astype(float), gpus_per_node).astype(int)
+    one_set = every[:, EP] * every[:, EXPERT_TP]  # GPUs that hold all experts once
+    found, shard = [every[:0]], near
+    while np.any(shard < ranks):
+        kept = (shard > 1) & (shard < ranks) & (ranks % shard == 0)
+        if model.experts:
+            kept = kept & ~cuts_copies_of_experts(every[:, TP] * shard, one_set)
+        some = every[kept]
+        some[:, SHARD] = shard[kept]
+        found.append(some)
+        shard = 2 * shard
+    several = np.concatenate(found)
+    return several[np.argsort(several[:, SHARD], kind="stable")]
+
+
 class Block:
     """Some of the rows, with every recomputation, ZeRO stage and schedule that any of them can have: cells.
+    As many GPUs share one copy of the state in each of the rows.
 
     Rows are the last dimension of the grid, so that numpy goes through many of them at a stretch.
     """
@@ -260,14 +291,16 @@ class Block:
         self.every_recompute = [r for r in RECOMPUTE if not (job.flash and r == "selective")]
         self.recompute = within.recomputed(self.every_recompute)
         self.schedules = schedules(model, set(some[:, PP].tolist()))
+        self.shard = int(some[0, SHARD])
+        self.zero = ZERO_STAGES[1:] if self.shard else ZERO_STAGES  # without ZeRO all GPUs have a copy
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return len(self.recompute), len(ZERO_STAGES), len(self.schedules), len(self.rows)
+        return len(self.recompute), len(self.zero), len(self.schedules), len(self.rows)
 
     def axes(self) -> Axes:
         """The values of each axis along its own dimension of an array."""
-        tp, pp, cp, ep, expert_tp, dp, micro_batch = (_along(column, 3) for column in self.rows.T)
+        tp, pp, cp, ep, expert_tp, dp, _, micro_batch = (_along(column, 3) for column in self.rows.T)
         coefficients = [SCHEDULES[key] for key, _ in self.schedules]
         return Axes(
             float(self.job.seq),
@@ -278,8 +311,8 @@ class Block:
             dp,
             ep,
             expert_tp,
-            _along(ZERO_STAGES, 1),
-            0.0,
+            _along(self.zero, 1),
+            float(self.shard),
             micro_batch,
             _along([RECOMPUTE[r] for r in self.recompute], 0),
             Schedules(*(_along([getattr(c, name) for c in coefficients], 2) for name in Schedules._fields)),
@@ -297,7 +330,7 @@ class Block:
         """By cell and row, the index of each layout in the largest grid that any split can have."""
         among = [
             np.array([self.every_recompute.index(each) for each in self.recompute]),
-            np.arange(len(ZERO_STAGES)),
+            np.array([ZERO_STAGES.index(stage) for stage in self.zero]),
             np.array([EVERY_SCHEDULE.index(pair) for pair in self.schedules]),
         ]
         sizes = len(self.every_recompute), len(ZERO_STAGES), len(EVERY_SCHEDULE)
@@ -306,7 +339,7 @@ class Block:
 
     def split(self, row: int) -> Split:
         """The split of a row."""
-        return Split(*self.rows[row, :-1].tolist())
+        return Split(*self.rows[row, :SHARD].tolist())
 
     def layout(self, row: int, cell: int) -> Layout:
         """The layout in one cell of a row."""
@@ -318,12 +351,13 @@ class Block:
             s.pp,
             s.cp,
             s.ep,
-            ZERO_STAGES[zero],
+            self.zero[zero],
             int(self.rows[row, -1]),
             self.recompute[recompute],
             key,
             chunks,
             s.expert_tp,
+            self.shard,
         )
 
 
@@ -332,12 +366,16 @@ def blocks(
 ) -> list[Block]:
     """All rows, or some, in blocks of similar ones, so that few cells of a block's grid are illegal."""
     every = rows(model, job, gpus, within) if some is None else some
-    if not len(every):
-        return []
-    most = max(1, AT_ONCE // math.prod(Block(model, job, gpus, every, within).shape[:-1]))
-    alone = int(np.count_nonzero(every[:, PP] == 1)) if len(every) > most else 0
-    bounds = sorted({0, alone, *range(alone, len(every), most), len(every)})
-    return [Block(model, job, gpus, every[start:stop], within) for start, stop in zip(bounds, bounds[1:])]
+    found = []
+    for shard in np.unique(every[:, SHARD]):
+        alike = every[every[:, SHARD] == shard]
+        most = max(1, AT_ONCE // math.prod(Block(model, job, gpus, alike, within).shape[:-1]))
+        alone = int(np.count_nonzero(alike[:, PP] == 1)) if len(alike) > most else 0
+        bounds = sorted({0, alone, *range(alone, len(alike), most), len(alike)})
+        found += [
+            Block(model, job, gpus, alike[start:stop], within) for start, stop in zip(bounds, bounds[1:])
+        ]
+    return found
 
 
 class Found(NamedTuple):
@@ -353,8 +391,9 @@ class Found(NamedTuple):
         return self.block.split(self.row)
 
     @property
-    def micro_batch(self) -> int:
-        return int(self.block.rows[self.row, -1])
+    def rank(self) -> tuple[float, int, int]:
+        """The sort key among layouts of a split."""
+        return self.cost, self.block.shard, int(self.block.rows[self.row, -1])
 
     @property
     def layout(self) -> Layout:
@@ -431,10 +470,11 @@ class Contest:
 
 
 def add(best: dict[Split, Found], some: list[Found]) -> None:
-    """Keep the best of each split; among equals the one with the smaller micro-batch."""
+    """Keep the best of each split; among equals the one with one copy of the state, and the smaller
+    micro-batch."""
     for found in some:
         before = best.get(found.split)
-        if before is None or (found.cost, found.micro_batch) < (before.cost, before.micro_batch):
+        if before is None or found.rank < before.rank:
             best[found.split] = found
 
 
@@ -481,16 +521,18 @@ def plan(
     top: int = 5,
     seen: Callable[[Block, np.ndarray, np.ndarray, np.ndarray], None] | None = None,
     within: Constraints = FREE,
+    hsdp: bool = False,
 ) -> Plan:
     """The fastest layout that fits ``gpus`` GPUs, and the best of the other splits. If nothing fits, the
     layout with the smallest memory. ``seen`` is told the seconds and bytes of every layout, block by block,
     and which of them are legal; without it, the seconds of layouts that cannot matter are not worked out.
-    Only layouts ``within`` the constraints take part."""
+    Only layouts ``within`` the constraints take part; with ``hsdp`` also those with several copies of the
+    state (``hybrid``)."""
     check.whole(gpus=gpus, top=top)
     check.between(1, MOST_GPUS, gpus=gpus)
     require_trainable(at.precision, recipe_of(job))
     started, gpus = time.perf_counter(), int(gpus)
-    every = rows(model, job, gpus, within)
+    every = rows(model, job, gpus, within, at.wires.gpus_per_node if hsdp else 0)
     kinds = Kinds(model, at, job, gpus, every)
     all_blocks, contest, tally = blocks(model, job, gpus, every, within), Contest(at, kinds, top), Tally(at)
     if seen:

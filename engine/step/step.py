@@ -339,11 +339,10 @@ def data_exposed_s(
     behind (all m where there are fewer). Leaves out that such a stage also waits for a slower last one, so a
     little more is hidden in reality.
     """
-    groups = [(dense, a.dp * a.cp, a.tp, 1.0)]
+    shard, expert_shard = shards(a)
+    groups = [(dense, shard, a.tp, 1.0)]
     if shape.expert:
-        groups.append(
-            (routed, a.tp * a.cp * a.dp / (a.ep * a.expert_tp), a.ep * a.expert_tp, shape.has_experts)
-        )
+        groups.append((routed, expert_shard, a.ep * a.expert_tp, shape.has_experts))
     forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
     free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
     # stages of ZeRO send alike, and weights take as long to gather as gradients of as many bytes to scatter
@@ -355,20 +354,16 @@ def data_exposed_s(
         if (cost_s, by_layer) not in known:
             pieces = layers if by_layer else 1.0
             known[cost_s, by_layer] = sum(
-                there
-                * cost_s(
-                    params, ops.minimum(a.shard, ranks) if a.shard else ranks, stride, recipe, pieces, net
-                )
+                there * cost_s(params, ranks, stride, recipe, pieces, net)
                 for params, ranks, stride, there in groups
             )
         return known[cost_s, by_layer]
 
     def replicas(zero):
-        total = 0.0
+        total, copies = 0.0, a.dp * a.cp / shard
         for params, ranks, stride, _ in groups if a.shard else ():
-            shard = ops.minimum(a.shard, ranks)
-            left = params / ops.where(zero >= 1.0, shard, 1.0)
-            total = total + sharding.across_replicas_s(left, ranks / shard, stride * shard, recipe, net)
+            left = params / ops.where(zero >= 1.0, ranks, 1.0)
+            total = total + sharding.across_replicas_s(left, copies, stride * ranks, recipe, net)
         return total
 
     def once(zero):
@@ -519,8 +514,11 @@ def stages(
     end_params = ops.where(both_ways, (shape.embedding_params + last_params) / 2.0, first_params)
     shard, expert_shard = shards(a)
 
-    def at(place, layers, extra_params, sent_bytes, logits_bytes):
+    def at(place, layers, extra_params, sent_bytes, logits_bytes, missing=0.0):
         flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan, place)
+        held = layers * flight
+        if not ops.is_zero(missing):
+            held = pipeline.held_layers(layers, missing, flight, a.pp, micro_batches, a.chunks, a.plan, place)
         of_layer = kept
         if a.recompute_layers:
             of_layer = ops.where(full, everything - recomputed_share(a, layers) * (everything - kept), kept)
@@ -529,7 +527,7 @@ def stages(
         return Stage(
             dense + routed,
             dense / shard + routed / expert_shard,
-            a.offload.on_gpu(of_layer, layers, flight) if a.offload else layers * (of_layer * flight),
+            a.offload.on_gpu(of_layer, layers, flight) if a.offload else of_layer * held,
             0.0 if ops.is_zero(sent_bytes) else flight * sent_bytes,
             logits_bytes,
         )
@@ -541,6 +539,7 @@ def stages(
             ops.where(alone, shape.embedding_params + shape.head_params + joining, end_params),
             sent,
             ops.where(alone | both_ways, logits, 0.0),
+            stage.full - stage.first,
         ),
         at(ops.minimum(1.0, a.pp - 1.0), ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, sent, 0.0),
         at(
@@ -549,6 +548,7 @@ def stages(
             ops.where(both_ways, end_params, last_params),
             0.0,
             logits,
+            stage.full - stage.last,
         ),
         working,
         2.0 * recipe.weight_bytes * layer_params,
@@ -563,12 +563,11 @@ def overhead_bytes(job: Job, zero: Real) -> Real:
 
 
 def shards(a: Axes) -> tuple[Real, Real]:
-    """GPUs that share one copy of the state under ZeRO: of the dense parameters, and of an expert's."""
+    """GPUs that share one copy of the state under ZeRO: of the dense parameters, and of an expert's, of which
+    there are as many copies."""
     ranks = a.dp * a.cp
-    expert_ranks = a.tp * ranks / (a.ep * a.expert_tp)
-    if not a.shard:
-        return ranks, expert_ranks
-    return ops.minimum(a.shard, ranks), ops.minimum(a.shard, expert_ranks)
+    shard = ops.minimum(a.shard, ranks) if a.shard else ranks
+    return shard, a.tp * shard / (a.ep * a.expert_tp)
 
 
 def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real, recompute: Real) -> Real:

@@ -110,6 +110,11 @@ def test_plan_within_constraints_and_beside_a_layout_of_ones_own(capsys):
     assert mine["slower_by"] == pytest.approx(mine["step_s"] / best["step_s"] - 1.0)
 
 
+def test_plan_tries_copies_of_the_state_where_it_is_asked_to(capsys):
+    one, several = answer(PLAN, capsys), answer(f"{PLAN} --hsdp", capsys)
+    assert several["layouts"] > one["layouts"] and several["best"]["step_s"] <= one["best"]["step_s"]
+
+
 def test_plan_gives_winner_and_losers(capsys):
     result = answer(PLAN, capsys)
     assert result["best"]["fits"] and len(result["runners_up"]) == 4 and result["layouts"] > 10_000

@@ -168,6 +168,44 @@ def test_both_ends_of_a_v_lie_on_its_first_stage():
 
 
 # -- bubbles and memory, against the closed forms ------------------------------------------------------------
+def held_in_layers(found, stage, p, layers):
+    """The most layers times micro-batches that a stage of an executed schedule holds, by its blocks."""
+    now = most = 0
+    for at, kind, place in rows(found, "stage", "kind", "place"):
+        if at == stage:
+            now += layers[int(place) // p] * (1 if kind == FORWARD else -1)
+            most = max(most, now)
+    return most
+
+
+@pytest.mark.parametrize("p, v, each", [(2, 2, 1), (2, 4, 3), (4, 2, 2), (4, 4, 1), (8, 3, 2), (16, 4, 1)])
+def test_ends_with_a_shorter_chunk_hold_what_the_executed_schedule_holds(p, v, each):
+    """The first chunk of all, or the last, has up to all of its layers fewer, for the embedding or the
+    loss."""
+    plan, full = pipeline.SCHEDULES["interleaved"], float(v * each)
+    for m in (p, 2 * p, 3 * p):
+        found = by_key("interleaved", p, m, v)
+        for stage, chunk in ((0, 0), (p - 1, v - 1)):
+            flight = pipeline.in_flight(float(p), float(m), float(v), plan, float(stage))
+            for missing in range(-1 if stage else 0, each + 1):  # the last may have a layer more (MTP)
+                layers = [each - missing * (at == chunk) for at in range(v)]
+                closed = pipeline.held_layers(
+                    full - missing, float(missing), flight, float(p), float(m), float(v), plan, float(stage)
+                )
+                assert held_in_layers(found, stage, p, layers) == pytest.approx(closed), (m, stage, missing)
+
+
+def test_405b_in_slots_holds_less_on_its_first_stage_and_more_on_its_last():
+    """126 layers in 16 × 8 slots (arXiv:2407.21783 section 3.3.2): the first slot holds the embedding alone
+    and the last one the loss, so that of 31 · 8 / 8 micro-batches of the first chunk nothing is kept."""
+    plan, p, m, v = pipeline.SCHEDULES["interleaved"], 16.0, 32.0, 8.0
+    first, last = (
+        pipeline.held_layers(7.0, 1.0, pipeline.in_flight(p, m, v, plan, at), p, m, v, plan, at)
+        for at in (0.0, 15.0)
+    )
+    assert first == pytest.approx(143 - 31) and last == pytest.approx(7 * 16 + 1)
+
+
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("key", [k for k in KEYS if k != "dualpipe"])
 def test_the_published_bubble_and_memory(key, times):

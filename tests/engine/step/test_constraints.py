@@ -113,6 +113,33 @@ def test_the_search_is_the_list_of_all_layouts_filtered_one_by_one(every, within
     assert [within.allows(MODEL, e.layout) for e in every] == [by_hand(e, within) for e in every]
 
 
+NODES_OF_TWO = machine(catalog.gpu("h100-sxm"), gpus_per_node=2)
+COPIES = {"": (1, 2, 3), "megatron": (1,), "torchtitan": (2, 3), "deepspeed": (), "fsdp2": (2, 3)}
+
+
+@pytest.mark.parametrize("framework", COPIES)
+def test_copies_of_the_state_are_tried_where_the_framework_keeps_them(every, framework):
+    """Nodes of two GPUs: a copy on one node, or on two. torchtitan replicates over data-parallel ranks alone,
+    so that its copies hold whole contexts."""
+    within = Constraints(framework=framework)
+    left = []
+    for e in every:
+        a = e.layout
+        ranks, near = a.dp * a.cp, 2 // a.tp or 1
+        for shard in (0, near, 2 * near, 4 * near):
+            hybrid = 1 < shard < ranks and ranks % shard == 0 and a.zero in COPIES[framework]
+            whole = framework != "torchtitan" or shard % a.cp == 0
+            if by_hand(e, within) and (shard == 0 or hybrid and whole):
+                left.append(estimate(MODEL, NODES_OF_TWO, JOB, replace(a, shard=shard)))
+    plan = search.plan(MODEL, NODES_OF_TWO, JOB, GPUS, within=within, hsdp=True)
+    assert plan.layouts == len(left) and plan.fitting == sum(e.fits for e in left)
+    assert plan.best.step_s == min(e.step_s for e in left if e.fits)
+    assert all(within.allows(MODEL, e.layout) for e in left)
+    assert (plan.layouts > search.plan(MODEL, NODES_OF_TWO, JOB, GPUS, within=within).layouts) == bool(
+        COPIES[framework]
+    )
+
+
 @pytest.mark.parametrize("within", CASES[:6], ids=str)
 def test_a_search_that_is_told_of_every_layout_has_the_same_winner(within):
     told = []
@@ -130,12 +157,13 @@ PRESETS = {
 }
 
 
+@pytest.mark.parametrize("hsdp", [False, True], ids=["one copy", "copies"])
 @pytest.mark.parametrize("framework", [key for key in FRAMEWORKS if key in ("megatron", "torchtitan")])
 @pytest.mark.parametrize("key", PRESETS)
-def test_a_frameworks_winner_can_be_started_there(framework, key):
+def test_a_frameworks_winner_can_be_started_there(framework, key, hsdp):
     """Its own file says of nothing that it cannot be done, and pasted back it is the same layout."""
     gpus, job = PRESETS[key]
-    best = engine.plan(key, "h100-sxm", job, gpus, within=Constraints(framework=framework)).best
+    best = engine.plan(key, "h100-sxm", job, gpus, within=Constraints(framework=framework), hsdp=hsdp).best
     assert best.fits
     text = written(framework, best)
     warned = [line for line in text.splitlines() if re.search(r"# (?!\[model\])", line)]
@@ -145,6 +173,7 @@ def test_a_frameworks_winner_can_be_started_there(framework, key):
     read = report.estimate.layout
     for name in ("tp", "pp", "cp", "ep", "micro_batch", "interleave", "recompute"):
         assert getattr(read, name) == getattr(best.layout, name), name
+    assert read.shard == best.layout.shard
     assert read.zero == best.layout.zero or best.layout.dp * best.layout.cp == 1
     # the file says nothing of torch.compile, so the norms of a pasted torchtitan run may be PyTorch's own
     same = estimate(best.model, best.at, report.launch.job, best.layout)

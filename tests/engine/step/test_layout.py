@@ -71,7 +71,7 @@ def steps(draw):
         key,
         interleave,
         expert_tp,
-        draw(st.sampled_from([0, 1, dp])),
+        draw(st.sampled_from([s for s in (0, 1, dp) if not model.experts or tp * s % (ep * expert_tp) == 0])),
     )
     flags = [draw(st.booleans()) for _ in range(5)]
     job = Job(
@@ -204,6 +204,21 @@ def test_hsdp_trades_memory_for_shorter_gathers():
     grouped = estimate(LLAMA8, H100, Job(512, 4096), Layout(512, zero=3, shard=8))
     assert grouped.memory_bytes["optimizer"] == pytest.approx(64 * whole.memory_bytes["optimizer"])
     assert grouped.terms.total_bytes > whole.terms.total_bytes
+
+
+def test_there_are_as_many_copies_of_experts_as_of_the_rest_under_hsdp():
+    """Megatron's parallel_state divides data-parallel and expert data-parallel ranks by the same number of
+    instances: 64 GPUs in two copies of 32, in which 8 expert ranks leave an expert's state to 4 GPUs."""
+    whole = estimate(MIXTRAL, H100, Job(256, 4096), Layout(64, ep=8, zero=1))
+    copies = estimate(MIXTRAL, H100, Job(256, 4096), Layout(64, ep=8, zero=1, shard=32))
+    assert copies.memory_bytes["optimizer"] == pytest.approx(2 * whole.memory_bytes["optimizer"])
+    size = shape(MIXTRAL)
+    dense = size.layers * size.dense_params_per_layer + size.embedding_params + size.head_params
+    routed = size.layers * size.routed_params_per_layer
+    share = dense / 32 + routed / 8 / 4
+    assert copies.memory_bytes["optimizer"] == pytest.approx(12 * share)  # master, momentum, variance
+    with pytest.raises(ValueError, match="shard must leave all experts in each copy .* nearest legal: 8"):
+        estimate(MIXTRAL, H100, Job(256, 4096), Layout(64, ep=8, zero=1, shard=4))
 
 
 def test_overlap_hides_what_arithmetic_covers():

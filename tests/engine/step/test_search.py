@@ -33,12 +33,14 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("hsdp", [False, True], ids=["one copy", "copies"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_search_says_what_the_estimate_says_to_the_last_digit(case):
+def test_the_search_says_what_the_estimate_says_to_the_last_digit(case, hsdp):
     key, gpu, gpus, job = CASES[case]
     model, at = catalog.model(key), machine(catalog.gpu(gpu))
     chance = random.Random(0)
-    for block in search.blocks(model, job, gpus):
+    every = search.rows(model, job, gpus, hsdp_gpus_per_node=8 if hsdp else 0)
+    for block in search.blocks(model, job, gpus, every[(every[:, search.SHARD] > 0) == hsdp]):
         with check.trusted():
             terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, block.axes())
         legal = np.broadcast_to(block.legal(block.axes()), block.shape)
@@ -97,13 +99,28 @@ def test_nothing_legal_is_faster_than_the_winner():
     assert len({(e.layout.tp, e.layout.pp, e.layout.cp) for e in (plan.best, *plan.runners_up)}) == 5
 
 
+@pytest.mark.parametrize("hsdp", [False, True], ids=["one copy", "copies"])
 @pytest.mark.parametrize("key, gpu, gpus, batch, seq", PRESETS)
-def test_leaving_out_what_cannot_matter_changes_nothing(key, gpu, gpus, batch, seq):
+def test_leaving_out_what_cannot_matter_changes_nothing(key, gpu, gpus, batch, seq, hsdp):
     """The seconds of some layouts are not worked out; all that a plan says is the same, to the last digit."""
     model, at, job = catalog.model(key), machine(catalog.gpu(gpu)), Job(batch, seq)
-    some = search.plan(model, at, job, gpus, top=12)
-    every = search.plan(model, at, job, gpus, top=12, seen=lambda *layouts: None)
+    some = search.plan(model, at, job, gpus, top=12, hsdp=hsdp)
+    every = search.plan(model, at, job, gpus, top=12, seen=lambda *layouts: None, hsdp=hsdp)
     assert replace(some, seconds=0.0) == replace(every, seconds=0.0)
+
+
+def test_copies_of_the_state_are_tried_on_one_node_and_on_twice_as_many_again():
+    """64 H100, 8 a node: TP 2 leaves 4 ranks of 32 on a node, so copies on 4, 8 or 16 ranks; TP 8 one rank of
+    8, so 2 or 4. They can only make the fastest step faster, and do so for a 70B on 512 GPUs."""
+    model, job = catalog.model("llama3-8b"), Job(128, 8192)
+    rows = search.rows(model, job, 64, hsdp_gpus_per_node=8)
+    for tp, shards in ((2, {0, 4, 8, 16}), (8, {0, 2, 4})):
+        alone = rows[(rows[:, search.TP] == tp) & (rows[:, search.PP] == 1)]
+        assert set(alone[:, search.SHARD].tolist()) == shards
+    seventy, on = catalog.model("llama3-70b"), Job(1024, 8192)
+    one, several = (search.plan(seventy, H100, on, 512, hsdp=hsdp) for hsdp in (False, True))
+    assert one.best.layout.shard == 0 < several.best.layout.shard
+    assert several.best.step_s < one.best.step_s and several.layouts > one.layouts
 
 
 @pytest.mark.parametrize("gpus", [1, 6, 8, 96])

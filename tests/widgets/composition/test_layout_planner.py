@@ -222,7 +222,7 @@ def test_the_winner_of_each_preset_can_be_started_in_a_framework(name):
         return
     a = {axis: float(column[0]) for axis, column in found.layouts._asdict().items()}
     schedule = cases.SCHEDULE_KEYS[int(a["schedule"])]
-    axes = SimpleNamespace(**a)
+    axes = SimpleNamespace(**a, shard=0.0)
     able = [
         each.key
         for each in FRAMEWORKS.values()
