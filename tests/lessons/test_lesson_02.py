@@ -36,7 +36,7 @@ BY_HAND = {
     'busiest(of_eight("double_tree"))': "2",  # inner 3/2 and leaf 1/2
     "2**20 / 2**16": "16",
     "27.37e-6 / 19.54e-6": "1.4×",
-    "tree_s(buffer=64e3, ranks=1024": "60 µs",  # 20 · 2.7 µs + 2.6 µs
+    "tree_s(buffer=64e3, ranks=1024": "56.6 µs",  # 20 · 2.7 µs + 2.6 µs
     "nodes_ring_s(buffer=2**16, ranks=1024)": "2.04 ms",  # 2 · (896 · 0.757 + 127 · 2.7 µs)
     "nodes_ring_s(buffer=0, ranks=32) | µs": "58.6 µs",  # 2 · (28 · 0.757 + 3 · 2.7 µs)
     "calls * (nodes_ring_s": "10.3 ms",  # 162 · (58.6 + 4.8 µs)

@@ -215,12 +215,17 @@ def test_a_batch_of_4m_keeps_a_third_to_two_thirds_across_the_band():
 
 
 # -- the design ----------------------------------------------------------------------------------------------
-def days(cards: int) -> float:
-    return LESSON.value(f"days_3b(cards={cards})")
+def days(cards: int, tokens: int = 8192) -> float:
+    return LESSON.value(f"days_3b(cards={cards}, tokens={tokens})")
 
 
 def test_one_card_misses_the_fortnight_and_two_make_it():
     assert days(1) > 14 > days(2) > days(4)
+
+
+def test_at_half_the_tokens_two_cards_miss_it_and_four_do_not():
+    """The run begins with half of the batch, and a backward pass of 4,096 tokens asks for 2 · 78 GB/s."""
+    assert days(2, tokens=4096) > 14 > days(4, tokens=4096)
 
 
 def test_the_design_just_fits_and_with_recomputation_easily():

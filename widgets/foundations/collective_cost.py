@@ -83,8 +83,8 @@ class CollectiveCost(Widget):
         "long wires of its far partners; NCCL does not have it. A ReduceScatter and an AllGather are the "
         "halves of an AllReduce, in half the time each; a tree's halves are a Reduce and a Broadcast. The "
         "hollow points are published measurements within one node of such links, each with "
-        "its own software; the switches of H100 and later add up by themselves (NVLS), which no curve here "
-        "does."
+        "its own software; the switches of H100 and later add up by themselves (NCCL's NVLS, lesson 03), "
+        "which no curve here does."
     )
     formula = (
         r"$$\tau_\text{ring} = 2(N-1)\,\alpha + \frac{2(N-1)}{N}\frac{S}{W} \qquad \tau_\text{tree} = "

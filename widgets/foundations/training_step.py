@@ -50,8 +50,8 @@ class TrainingStep(Widget):
         "works on a sequence at a time; with more GPUs than sequences, several share one. Drawn is the last "
         "sequence of one GPU, layer by layer, and after it the optimizer, in the colour of memory because it "
         "waits for HBM alone. Times and bytes are those that the course’s engine estimates; the executed "
-        "lanes are within 4 % of its step, and what the sharers of a sequence exchange is drawn as compute "
-        "(up to 1.5 %)."
+        "lanes are within 4 % of its step, and the traffic between GPUs that share a sequence is drawn as "
+        "compute (at most 1.5 % of the step)."
     )
     formula = (
         r"$$\tau_\text{step} = \frac{\text{sequences}}{\text{GPUs}}\,(\tau_\text{forward} + "
@@ -312,8 +312,8 @@ class TrainingStep(Widget):
         drawn = choose(step.turns > 1, f"; drawn is the last of {show(step.turns, 'count')} sequences", "")
         return choose(
             self.is_over(),
-            f"Memory binds: {self.on_gpus()} a step needs {show(step.total_bytes, 'bytes')} on each, more "
-            f"than the {usable(self.hbm_bytes())}.",
+            f"Memory binds: {self.on_gpus()} a step needs {show(step.total_bytes, 'bytes')}"
+            f"{choose(self.gpus > 1, ' on each', '')}, more than the {usable(self.hbm_bytes())}.",
             choose(
                 self.wires_bind(),
                 f"The {choose(self.inside(), 'links bind', 'network binds')}: {takes}, and compute waits for "

@@ -45,7 +45,8 @@ export function readTyped(control, text, shown) {
   const quoted = `${label} cannot be “${text.slice(0, 40)}”`;
   if (found.value === null) return { refused: `${quoted}: ${takes} ${found.refused}` };
   if (fits(control, meant(found))) return { value: meant(found) };
-  return { refused: `${quoted}${found.bare ? `, read as ${human(found.value, family)}` : ""}: ${takes}` };
+  const read = human(found.value, family);
+  return { refused: `${quoted}${found.bare && read !== text.trim() ? `, read as ${read}` : ""}: ${takes}` };
 }
 
 // Binds a control to its elements. `changed(value, settled)` is called with each new value, `refused(words)` with what is

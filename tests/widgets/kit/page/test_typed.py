@@ -111,12 +111,7 @@ def test_a_field_takes_what_engineers_type(script, slug, name, text, value):
         ("ddp_scaling", "ranks", "7 bananas", "“bananas” is not what is counted here"),
         ("ddp_scaling", "ranks", "", "Type a number first."),
         ("ddp_scaling", "ranks", "NaN", "“NaN” is no number"),
-        (
-            "ddp_scaling",
-            "ranks",
-            "3.5",
-            "GPUs cannot be “3.5”, read as 3.5: it takes a whole number from 1 to",
-        ),
+        ("ddp_scaling", "ranks", "3.5", "GPUs cannot be “3.5”: it takes a whole number from 1 to"),
         ("ddp_scaling", "ranks", "2 to 4", "two numbers"),
         ("allocator_replay", "memory", "3 days", "That is a time; this needs an amount of data."),
         ("allocator_replay", "memory", "900", "read as 900 GB: it takes a number from 16 GB to 180 GB."),
