@@ -84,7 +84,7 @@ recorder: $(RECORDER)
 record: $(RECORDER)
 	@$(BIN)/python -m record
 
-# Times launches, allocations and kernels on this machine's NVIDIA GPU: engine/one_gpu/measurements.
+# Times what this machine's NVIDIA GPU takes, burst and steady: engine/one_gpu/measurements.
 measure: $(RECORDER)
 	@$(BIN)/python -m measure
 
