@@ -218,7 +218,12 @@ class OfServers:
     @property
     def gpu(self) -> str:
         """The GPU by its usual name."""
-        return catalog.gpu(self.name.split(", ")[1]).name
+        return catalog.gpu(self.key).name
+
+    @property
+    def key(self) -> str:
+        """The GPU's key in the catalogue."""
+        return self.name.split(", ")[1]
 
     @property
     def scenario(self) -> str:
@@ -232,6 +237,13 @@ def servers() -> tuple[OfServers, ...]:
     return tuple(
         OfServers(name, *(entry[each] for each in names)) for name, entry in bands.runs()["served"].items()
     )
+
+
+def shares(*gpus: str) -> list[float]:
+    """What we say over what MLPerf's servers brought on these GPUs, in the mean of each scenario's runs, from
+    the lowest."""
+    rows = [row for row in servers() if row.family.startswith("MLPerf") and row.key in gpus]
+    return sorted(1.0 + row.mean_signed for row in rows)
 
 
 def families() -> tuple[AxisError, ...]:

@@ -38,7 +38,10 @@ def commands(of: Deployment, program: str = "vllm", name: str = "") -> str:
     if program not in PROGRAMS:
         raise ValueError(f"program must be one of {', '.join(PROGRAMS)}; got {program!r}")
     _, write = PROGRAMS[program]
-    told = [_heading(of, program), *_comments(of, program)]
+    told = [_heading(of, program)]
+    if not name:
+        told.append(f"name your checkpoint: {of.model} is this catalogue's key of the model")
+    told += _comments(of, program)
     pools = (
         (Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica))
         if of.apart
@@ -74,6 +77,12 @@ def _comments(of: Deployment, program: str) -> list[str]:
             "a replica on several nodes: the command runs on each, with the flags that name the node's"
         )
         told.append("rank and the first one's address")
+    together = _by_one_command(of, program)
+    if together > USUAL_NODE:
+        told.append(
+            f"{together} GPUs by one command: on nodes of {USUAL_NODE} give each node its share of the"
+        )
+        told.append("replicas by a command of its own, or add the flags that name the nodes")
     if program == "trtllm":
         if of.replica.dp > 1:
             told.append("attention by itself on each GPU: enable_attention_dp: true in the file of --config")
@@ -94,6 +103,18 @@ def _comments(of: Deployment, program: str) -> list[str]:
     elif of.apart:
         told.append("in front of the two pools stands a router of yours, which sends each request to both")
     return told
+
+
+def _by_one_command(of: Deployment, program: str) -> int:
+    """The most GPUs over which one command spreads several replicas; 0 if each replica has its own."""
+    if program not in ("vllm", "sglang"):
+        return 0
+    pools = (
+        [(of.prefill_replicas, of.reads), (of.decode_replicas, of.replica)]
+        if of.apart
+        else [(of.replicas, of.replica)]
+    )
+    return max(count * one.gpus if one.dp == 1 and count > 1 else 0 for count, one in pools)
 
 
 def _command(words: list[tuple[str, ...]], start: str) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from course.fences import deploy
 from course.strict_yaml import Refused
 from engine import api
-from engine.course import points
+from engine.course import accuracy, points
 from engine.serving import deployment_forms, deployment_loops, deployment_page, deployments
 from engine.serving.deployment import Limits, Load
 from engine.serving.drafts import Drafts
@@ -176,8 +176,15 @@ def test_where_we_agree_with_published_servers_and_where_not():
     shares = points.shares("deployments")
     assert len(shares) == 11 and 0.65 < shares[0] < 0.7 and 1 < shares[-1] < 1.1
     assert found["inferencemax_b200_tp1_32_8192"] == min(found.values()) and np.median(shares) > 0.8
-    nvidia, amd = (points.shares("serving_frontier", *gpus) for gpus in (("h100-sxm", "h200"), ("mi300x",)))
-    assert nvidia[0] > 0.6 and nvidia[-1] < 0.8 and 0.7 < amd[0] < 1 < amd[-1] < 1.1
+    nvidia, amd = accuracy.shares("h100-sxm", "h200"), accuracy.shares("mi300x")
+    assert len(nvidia) == 5 and nvidia[0] > 0.6 and nvidia[-1] < 0.8
+    assert len(amd) == 3 and 0.7 < amd[0] < 1 < amd[-1] < 1.15
+
+
+def test_the_pages_shares_are_those_of_validation_s_table():
+    for row in accuracy.servers():
+        if row.family.startswith("MLPerf"):
+            assert 1 + row.mean_signed in accuracy.shares(row.key)
 
 
 def test_spread_experts_bring_what_sglang_and_deepseek_published():

@@ -174,6 +174,21 @@ def test_our_step_is_a_little_slower_than_what_deepseek_s_users_saw():
     assert 17 < 1 / LESSON.value("of_their_users_s") < 20
 
 
+def test_our_chunks_of_512_cost_half_of_what_sarathi_measured():
+    more = [
+        LESSON.value(f"yi_chunks_s(chunk={chunk}) / yi_chunks_s(chunk=8192) - 1") for chunk in (512, 2048)
+    ]
+    assert 0.4 < more[0] / 0.25 < 0.6 and more[1] < 0.05
+
+
+@pytest.mark.parametrize("per_s", [8, 16, 18])
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_share_known_to_less_than_three_points_was_ended_by_the_cap(plan, per_s):
+    row = printed(plan, per_s)
+    if row.steady and max(share.error for share in row.met) > 0.03:
+        assert row.requests >= 0.8 * 8000
+
+
 def test_the_designs_prompts_are_longer_than_the_token_they_want():
     chunk_s = serving.whole_or_in_chunks_s(serving.costs(LLAMA, H100, 4, 2048), 512, 512)
     assert 0.03 < chunk_s < inference.prefill(LLAMA, H100, 4, 1, 6000).total_s

@@ -8,7 +8,7 @@ import pytest
 from course import lessons, numbers
 from course.fences import table as tables
 from engine import calibration
-from engine.course import agreement, validation
+from engine.course import accuracy, agreement, validation
 from tests.lessons.reading import LESSONS
 
 TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
@@ -34,6 +34,20 @@ def test_one_constant_is_said_not_to_be_fitted():
         numbers.evaluate("step.FLAT_BUFFERS_BYTES | GB") == "12 GB"
         and numbers.evaluate("validation.TORCH_CALL_S | µs") == "22 µs"
     )
+
+
+def test_every_timed_step_is_in_a_goal_but_three_on_v100s():
+    steps = sum(each.runs for each in accuracy.families())
+    goals = sum(each.rows for each in accuracy.goals() if each.what.startswith("training steps"))
+    banded = sum(each.rows for each in accuracy.coverage() if each.what.startswith("step: "))
+    assert (steps - goals, goals - banded) == (3, 1) and "three are on V100s" in TEXT
+
+
+def test_the_servers_that_miss_most_miss_by_what_the_page_says():
+    fp4 = [1 / (1 + row.mean_signed) for row in accuracy.servers() if row.key == "b200"]
+    assert (round(min(fp4), 1), round(max(fp4), 1)) == (1.7, 2.5)
+    [mixture] = [1 / (1 + row.mean_signed) for row in accuracy.servers() if "minimax" in row.name]
+    assert round(mixture, 1) == 0.5
 
 
 def test_every_group_that_misses_by_a_third_is_explained():

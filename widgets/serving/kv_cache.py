@@ -90,8 +90,9 @@ class KvCache(Widget):
     }
     break_it = "Keep the users and lengthen their conversations until the cache no longer fits."
     assumptions = (
-        "One card of those that share a copy, with the HBM that the driver reports. A server leaves a tenth "
-        "of it to the framework and to what its kernels need meanwhile. Every user holds a whole context, in "
+        "One card of those that share a copy, with the HBM that the driver reports. Weights and caches share "
+        "the data sheet's figure less 2 GB for the framework; the rest, about a tenth, is left to what the "
+        "kernels need meanwhile. Every user holds a whole context, in "
         "pages without waste. "
         "Past the key and value heads, tensor ranks hold copies; a latent cache (MLA) is whole on every "
         "rank. "

@@ -184,6 +184,18 @@ def test_what_has_no_flag_is_a_comment(of):
 
 
 @given(planned())
+@settings(max_examples=60, deadline=None)
+def test_a_catalogue_s_key_is_said_to_be_no_checkpoint_and_a_command_over_nodes_is_said_to_be_one(of):
+    for program in PROGRAMS:
+        text = deployment_commands.commands(of, program)
+        assert f"# name your checkpoint: {of.model} is" in text
+        assert "name your checkpoint" not in deployment_commands.commands(of, program, "mine/model")
+        most = max((count * one.gpus for count, one in pools(of) if one.dp == 1 and count > 1), default=0)
+        warned = program in ("vllm", "sglang") and most > 8
+        assert (f"{most} GPUs by one command" in text) == warned
+
+
+@given(planned())
 @settings(max_examples=5, deadline=None)
 def test_a_name_of_ones_own_and_an_unknown_program(of):
     assert "vllm serve mine/model " in deployment_commands.commands(of, "vllm", "mine/model")

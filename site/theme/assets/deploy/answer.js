@@ -12,13 +12,13 @@ const range = ([low, high]) => low === high ? `${low}` : `${low} to ${high}`;
 
 export function facts(one, price) {
   const said = [
-    ["GPUs", `${one.gpus}; 80 % band ${range(one.gpusBand)}`],
+    ["GPUs", `${one.gpus}; 80 % band ${range(one.gpusBand)}, of full batches: whole servers may lie outside`],
     ["Formats", `weights ${one.weights}, cache ${one.cache}`],
     ["A step", `at most ${whole(one.chunk)} tokens; at most ${whole(one.batch)} answers at once ${one.seats}${one.drafted ? `; ${one.drafted} drafted tokens are checked for each` : ""}`],
-    ["Speed", `${speed(one.perUser)} tokens/s for a user, ${speed(one.perGpu)} from each GPU`],
+    ["Speed", `${speed(one.perUser)} tokens/s for a user${one.requests ? ", half of the users at least" : ""}; ${speed(one.perGpu)} from each GPU`],
   ];
   if (one.requests) {
-    said.push(["First token", `${one.ttft}; band ${range(one.ttftBand)}`], ["Further tokens", `${one.tpot} each; band ${range(one.tpotBand)}`]);
+    said.push(["First token", `${one.ttft} for the share you ask; band ${range(one.ttftBand)}`], ["Further tokens", `${one.tpot} each for the share you ask; band ${range(one.tpotBand)}`]);
     said.push(["What binds", one.binds], ["At the bands' slow end", one.sure ? "both limits still hold" : "a limit would be missed: measure before you promise it"]);
   }
   said.push(["Price", price]);
