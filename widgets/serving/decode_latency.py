@@ -350,7 +350,7 @@ class DecodeLatency(Widget):
         return choose(
             self.chosen(self.fits()),
             f"On {on}, {self.model.name} takes {show(self.chosen(self.step_s()), 'seconds')} a token, "
-            f"{weights} of it to read weights and {sent} in AllReduces.",
+            f"{weights} of it to read weights, {sent} in AllReduces.",
             f"{self.model.name} does not fit on {on} with {counted(self.batch, 'sequence', 'sequences')} of "
             f"{show(self.context, 'tokens')}: there is room for "
             f"{choose(users >= 1, show(users, 'count'), 'none')}.",

@@ -26,14 +26,7 @@ CASES = {
     "optimizer": lambda: sharding.optimizer_s(1e9, RECIPE, 2.5e12 * RATE),
     "streaming kernel": lambda: matmul.stream_s(1e9 * BYTE, CHIP),
     "bubble": lambda: (
-        pipeline.bubble_s(
-            8.0,
-            1.0,
-            1.0 * SECOND,
-            2.0 * SECOND,
-            1.0 * SECOND,
-            SimpleNamespace(stages_share=1.0, backwards=1.0, weight_gradients=0.0),
-        )
+        pipeline.bubble_s(8.0, 1.0, 1.0 * SECOND, 2.0 * SECOND, 1.0 * SECOND, pipeline.SCHEDULES["1f1b"])
         + 0.0 * SECOND
     ),
     "best interval": lambda: reliability.young_interval_s(60.0 * SECOND, 11000.0 * SECOND),

@@ -45,6 +45,7 @@ NOT_NUMBERS = {
     "collective",
     "exchange_s",
     "copies",
+    "held_layers",
     "visited",
     "share_of_peak",
     "imbalance",
@@ -69,6 +70,9 @@ whole, few = st.integers(1, 10**6).map(float), st.integers(1, 64).map(float)
 seconds, size = st.floats(1e-9, 1e6), st.floats(0, 1e15)
 # groups of ranks: so many nodes, of so many ranks each
 DOMAIN = dict(
+    cut=st.tuples(few, few, few)
+    .map(sorted)
+    .map(lambda each: pipeline.StageLayers(each[2], each[0], each[1])),
     buffer_bytes=size,
     sent_bytes=size,
     message_bytes=size,
