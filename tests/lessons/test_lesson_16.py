@@ -13,7 +13,7 @@ from engine.executed import flash_attention
 from engine.mechanism import fusion, matmul
 from tests import pytorch
 from tests.lessons.reading import Lesson
-from widgets.kit.widget import all_widgets
+from widgets.gpu.flash_attention import FlashAttention
 
 LESSON = Lesson("16-custom-kernels-and-fusion.md")
 H100 = catalog.gpu("h100-sxm")
@@ -153,7 +153,7 @@ def test_the_tiles_are_not_held_up_by_their_bytes():
 
 
 def test_the_envelope_takes_the_figure_s_time_for_the_standard_way():
-    figure = all_widgets()["flash_attention"]()
+    figure = FlashAttention()
     figure.set_state({"seq": 8192, "head_dim": 128, "heads": 32})
     assert LESSON.value("standard_s") == pytest.approx(float(figure.standard_memory_s()))
 

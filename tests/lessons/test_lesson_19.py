@@ -15,7 +15,7 @@ from engine.one_gpu import capture
 from engine.serving import shape_buckets
 from tests import pytorch
 from tests.lessons.reading import Lesson
-from widgets.kit.widget import all_widgets
+from widgets.gpu.launch_timeline import LaunchTimeline
 
 LESSON = Lesson("19-cuda-graphs.md")
 H100, B200, LLAMA = catalog.gpu("h100-sxm"), catalog.gpu("b200"), catalog.model("llama3-8b")
@@ -145,10 +145,10 @@ def test_the_readings_of_a_small_product_are_lesson_13_s():
     issue = Lesson("13-pytorch-internals.md")
     for words, part in (("in eager PyTorch, least", "np.min"), ("the same, most", "np.max")):
         row = re.search(rf"{words}</th>\s*<td[^>]*>(.*?)</td>", table)
-        assert f"{row[1]} µs" == issue.shows(f"{part}(measured_s) | µs")
+        assert row and f"{row[1]} µs" == issue.shows(f"{part}(measured_s) | µs")
 
 
 def test_the_batch_that_is_enough_is_the_figure_s():
-    figure = all_widgets()["launch_timeline"]()
+    figure = LaunchTimeline()
     figure.set_state({"model": "llama3-8b", "gpu": "h100-sxm", "tp": "1", "context": 1024})
     assert float(figure.enough_batch()) == LESSON.value('capture.enough_batch("eager", llama, h100)')
