@@ -32,6 +32,7 @@ QUEUE = int(dispatch.QUEUE)  # launches that can wait for the GPU; beyond that t
 KINDS = ("small", "product", "attention", "AllReduce")
 SUMMED = (4, 7)  # products followed by an AllReduce of tensor parallelism: attention's output and the MLP's
 SMALL_S = dispatch.SHORTEST_S  # a kernel that moves hardly any bytes
+BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))  # among which the first that is enough is sought
 
 
 # -- kernels -------------------------------------------------------------------------------------------------
@@ -430,12 +431,11 @@ def enough_batch(
     context: Real = 1024.0,
     issue_s: Real = launch_costs.ISSUE_S,
 ) -> int:
-    """The first power of two as a batch for which the GPU alone takes as long as the CPU; 0 if there is none
-    up to 4,096."""
-    for batch in (2**k for k in range(13)):
-        found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
+    """The first of BATCHES for which the GPU alone takes as long as the CPU; 0 if there is none."""
+    for batch in BATCHES:
+        found = kernels(way, model, machine(gpu), tp * 1.0, batch, context)
         if enough_s(found, model.layers, launch_costs.STREAM_GAP_S) >= issue_s:
-            return batch
+            return int(batch)
     return 0
 
 

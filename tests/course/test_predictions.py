@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from markdown import Markdown
 
 from course import lessons as locate
-from course import spoilers, strict_yaml
+from course import numbers, spoilers, strict_yaml
 from course.fences import prediction
 from engine.base import units
 from engine.mechanism import memory
+from tests.lessons.reading import Lesson
 from widgets.kit.widget import all_widgets
 
 ASKED = "predict: How large?\nasks: memory.state_bytes(70e9) | TB\nwhy: Because."
@@ -316,3 +317,20 @@ def test_whatever_the_course_prints_is_found(value, family, digits):
     told = {"phrases": [], "not_by": [], "value": value, "family": family}
     text = spoilers.plain(f"It is {units.human(value, family, digits)}, as one sees.")
     assert spoilers.teller(text, told)
+
+
+def test_no_answer_is_said_twice_where_nothing_runs():
+    """Without scripts a page shows the right value and then the reason, so the reason does not begin with
+    that value."""
+    seen = 0
+    for page in locate.pages():
+        for fence in page.options("widget"):
+            if "asks" not in fence:
+                continue
+            seen += 1
+            if begins := re.match(r"(?:It is )?`#!n ([^`]+)`\.", fence["why"].strip()):
+                read = Lesson(f"{page.name}.md")
+                with locate.on(page):
+                    shown = numbers.evaluate(begins[1])
+                assert shown != read.asked(fence["name"]).get("shown"), f"{page.name}: {fence['name']}"
+    assert seen > 20

@@ -22,7 +22,6 @@ BY_HAND = {
     "10 / (10 + 24 / 8)": "77 %",
     "saved_share": "67 %",  # 1 − 4.25/13
     "flash_flops_per_s()": "665 TFLOP/s",
-    "context_parallel.ring_busy_share(ranks=4, block=32768, order=contiguous)": "57 %",
     "context_parallel.kv_block_bytes(block=8192, kv_heads=1, head_dim=128)": "4.19 MB",  # 2 · 8,192 · 128 · 2
     "ring_bytes(ranks=16, kv_heads=1) / card.bytes_per_s": "1.26 ms",  # 15 · 4.19 MB at 50 GB/s
     "attention_s(mean_pairs(ranks=16, block=8192), heads=16)": "6.62 ms",  # 8,192 · 65,536 · 4 · 16 · 128

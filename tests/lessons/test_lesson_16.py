@@ -3,14 +3,17 @@ agree with the engine."""
 
 import contextlib
 import io
+from pathlib import Path
 
 import pytest
 
+import kernels
 from engine import catalog
 from engine.executed import flash_attention
 from engine.mechanism import fusion, matmul
 from tests import pytorch
 from tests.lessons.reading import Lesson
+from widgets.gpu.flash_attention import FlashAttention
 
 LESSON = Lesson("16-custom-kernels-and-fusion.md")
 H100 = catalog.gpu("h100-sxm")
@@ -147,3 +150,21 @@ def test_the_tiles_are_not_held_up_by_their_bytes():
     """Figure 2 of the paper: a bandwidth's worth of bytes is well under half of the measured time."""
     hbm = catalog.gpu("a100-40").hbm_bytes_per_s
     assert 4.4e9 / hbm < 0.45 * 7.3e-3 and 40.3e9 / hbm > 0.6 * 41.7e-3
+
+
+def test_the_envelope_takes_the_figure_s_time_for_the_standard_way():
+    figure = FlashAttention()
+    figure.set_state({"seq": 8192, "head_dim": 128, "heads": 32})
+    assert LESSON.value("standard_s") == pytest.approx(float(figure.standard_memory_s()))
+
+
+def test_l2_s_ridge_is_that_of_lesson_17():
+    [ridge] = [found for found in Lesson("17-triton.md").computed if "roofline.ridge_flops_per_byte" in found]
+    assert LESSON.shows("l2_ridge") == Lesson("17-triton.md").shows(ridge)
+
+
+def test_what_it_says_of_a_kernel_s_length_is_the_file_s():
+    source = (Path(kernels.__file__).parent / "attention.py").read_text()
+    kernel = source.split("@triton.jit")[1].split("def attention(")[0]
+    assert 20 <= sum(bool(line.strip()) for line in kernel.splitlines()) <= 34
+    assert "thirty in Triton" in LESSON.text and "thirty lines" in Lesson("17-triton.md").text

@@ -137,3 +137,9 @@ def test_no_cause_is_given_for_the_step_that_got_slower():
     """Nobody has published one; by the rule fusing can only save."""
     assert LESSON.value("fusible") > 0.1 and LESSON.value("b200_8b.compiled_s > b200_8b.eager_s")
     assert "the cause is open" in " ".join(LESSON.text.split())
+
+
+def test_the_forward_pass_of_8b_is_the_one_that_lesson_13_cites():
+    before = Lesson("13-pytorch-internals.md").text
+    assert "152.4 ms eager, 155.6" in before and "from 152.4 to 155.6 ms" in LESSON.text
+    assert LESSON.shows("155.6 / 152.4 - 1") == "2.1 %"

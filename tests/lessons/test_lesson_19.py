@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from course import numbers
 from engine import catalog
 from engine.calibration import launch_costs
+from engine.catalog import models
 from engine.one_gpu import capture
 from engine.serving import shape_buckets
 from tests import pytorch
 from tests.lessons.reading import Lesson
+from widgets.gpu.launch_timeline import LaunchTimeline
 
 LESSON = Lesson("19-cuda-graphs.md")
 H100, B200, LLAMA = catalog.gpu("h100-sxm"), catalog.gpu("b200"), catalog.model("llama3-8b")
@@ -128,3 +131,24 @@ def test_the_error_of_an_overwritten_output_is_pytorchs_own():
 
 def test_who_shares_a_pool_is_told_to_clone():
     assert "cloned" in LESSON.exercises()[-1]
+
+
+def test_no_row_s_weights_are_more_than_the_gpus_hold():
+    rows = re.findall(r'\(model\("([^"]+)"\), (\d+)\)', LESSON.section("A thousand launches for a token"))
+    assert rows
+    for key, gpus in rows:
+        assert 2 * models.parameters(catalog.model(key)) / int(gpus) < 0.9 * H100.hbm_bytes
+
+
+def test_the_readings_of_a_small_product_are_lesson_13_s():
+    table = next(each for each in LESSON.tables() if "a small product in eager PyTorch" in each)
+    issue = Lesson("13-pytorch-internals.md")
+    for words, part in (("in eager PyTorch, least", "np.min"), ("the same, most", "np.max")):
+        row = re.search(rf"{words}</th>\s*<td[^>]*>(.*?)</td>", table)
+        assert row and f"{row[1]} µs" == issue.shows(f"{part}(measured_s) | µs")
+
+
+def test_the_batch_that_is_enough_is_the_figure_s():
+    figure = LaunchTimeline()
+    figure.set_state({"model": "llama3-8b", "gpu": "h100-sxm", "tp": "1", "context": 1024})
+    assert float(figure.enough_batch()) == LESSON.value('capture.enough_batch("eager", llama, h100)')

@@ -14,7 +14,7 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 RUN = ("spread", "memory", "expandable", "length", "seed", "moment")
 HOLDS = ["weights", "Adam state", "activations, gradients and temporaries", "cached: free"]
-STRENGTH = (0.85, 0.5, 0.25, 0.0)  # of what a block holds; what is cached is white
+STRENGTH = (0.85, 0.5, 0.25, 0.0)  # of what a block holds; what is cached is empty
 ACROSS, UP, CHART = (0.015, 0.975), (0.45, 0.9), (0.09, 0.34)
 LOOK = {"fill_color": fig.COLOR["hbm"], "line_color": None}
 KEY = [
