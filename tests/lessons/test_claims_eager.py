@@ -400,7 +400,7 @@ def test_one_call_is_one_operator_and_the_backend_can_be_forced():
 def test_the_decode_steps_attention_is_one_operator_or_thirteen():
     """Which backend takes the call on a GPU is PyTorch's sdp_utils.cpp: flash refuses a mask, the
     memory-efficient one grouped heads. What the call is without any of them can be counted here."""
-    assert says(19, "attention counts as one kernel", "the call becomes thirteen operators")
+    assert says(19, "attention counts as one kernel", "it becomes thirteen operators")
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     from record import decode_kernels as recorder
@@ -430,7 +430,7 @@ def test_the_graph_functions_take_what_the_lesson_gives_them():
 
 def test_a_captured_optimizer_counts_its_steps_in_a_tensor():
     """And says so on a device that has no graphs."""
-    assert says(19, "`AdamW(…, capturable=True)`", "since a number of Python's would stay the first")
+    assert says(19, "`AdamW(…, capturable=True)`", "because a Python counter would be frozen at its first value")
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.ones(2)
     plain = torch.optim.AdamW([weight])
