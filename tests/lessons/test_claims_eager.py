@@ -430,7 +430,9 @@ def test_the_graph_functions_take_what_the_lesson_gives_them():
 
 def test_a_captured_optimizer_counts_its_steps_in_a_tensor():
     """And says so on a device that has no graphs."""
-    assert says(19, "`AdamW(…, capturable=True)`", "because a Python counter would be frozen at its first value")
+    assert says(
+        19, "`AdamW(…, capturable=True)`", "because a Python counter would be frozen at its first value"
+    )
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.ones(2)
     plain = torch.optim.AdamW([weight])
