@@ -170,7 +170,8 @@ def test_what_is_pinned_lies_within_what_is_declared():
     pinned = dict(line.lower().split("==") for line in lines if "==" in line)
     extras = [line for name, extra in PROJECT["optional-dependencies"].items() for line in extra]
     declared = [Requirement(line) for line in [*PROJECT["dependencies"], *extras]]
-    unpinned = {Requirement(line).name for line in PROJECT["optional-dependencies"]["bench"]}
+    apart = [line for name in ("bench", "frameworks") for line in PROJECT["optional-dependencies"][name]]
+    unpinned = {Requirement(line).name for line in apart}  # other people's programs, installed beside ours
     for one in declared:
         if one.name not in unpinned | {PROJECT["name"]}:
             version = pinned[one.name.lower()]

@@ -42,7 +42,7 @@ def test_it_is_sat_to_full_marks_then_shared_and_failed(visit, static):
     type_in(hand, "seed", "1917")
     for name in ("tp", "pp", "ep", "binds"):
         hand.choose(name, worked[name])
-    type_in(hand, "memory", "55 GB")
+    type_in(hand, "memory", "80 GB")
     type_in(hand, "days", "72")
     hand.says(**worked | {"handed_in": 0})
     assert (
@@ -105,12 +105,7 @@ def test_lost_points_lead_to_their_lessons_and_another_spec_begins_anew(visit, s
     hand.says(**raw(CLS.presets["Tensor 8 by reflex: 1917"]))
     line = hand.figure.locator('[data-regime="slower"]')
     assert line.get_by_role("link").evaluate_all("all => all.map(one => one.href)") == [
-        f"{static}{lesson}/"
-        for lesson in (
-            "05-fsdp-and-zero",
-            "06-tensor-parallel",
-            "07-pipeline-parallel",
-        )  # it may be any of them
+        f"{static}06-tensor-parallel/"  # the degree is what to change
     ]
     page.evaluate(AXE)
     assert axe_faults(page) == []
