@@ -38,7 +38,8 @@ def release(library: str) -> str:
 
 def recorded_apart(name: str) -> dict:
     """A recording in a process of its own: what other tests told the compiler changes its guards."""
-    code = f"import json; from record import __main__ as recorder; print(json.dumps(recorder.recording({name!r})))"
+    asked = f"recorder.recording({name!r})"
+    code = f"import json; from record import __main__ as recorder; print(json.dumps({asked}))"
     ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(ran.stdout.splitlines()[-1])
 
