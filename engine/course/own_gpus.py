@@ -128,15 +128,20 @@ def streaming() -> list[Timed]:
     return list(last.values())
 
 
+def _largest(gpu: str, kernel: str) -> dict:
+    """What was timed of a streaming kernel, or of copies to the host, at its largest size."""
+    return {of.key: found for of, found in _of("streaming")}[gpu][kernel][-1]
+
+
 def reached(gpu: str, kernel: str) -> float:
     """The share of the data sheet's memory bandwidth that a streaming kernel reaches at its largest size."""
-    found = {of.key: each for of, each in _of("streaming")}[gpu][kernel][-1]
+    found = _largest(gpu, kernel)
     return found["moved_bytes"] / found["burst_s"] / catalog.gpu(gpu).hbm_bytes_per_s
 
 
 def over_the_bus(gpu: str, way: str = "to_device_s") -> float:
     """Bytes per second of the largest copy from or to the host."""
-    found = {of.key: each for of, each in _of("streaming")}[gpu]["host"][-1]
+    found = _largest(gpu, "host")
     return found["operand_bytes"] / found[way]
 
 
