@@ -22,6 +22,8 @@ BREVITY = 0.5  # "Bubble" before "Zero-bubble schedule": mkdocs's search ignores
 BOOSTS = {
     "glossary/#symbols": 100
 }  # the table that defines the letters comes before the formulas that use them
+ABOUT_THE_COURSE = {"about/", "components/", "decision-log/", "teach/"}
+BEHIND_LESSONS = 0.3  # each typed word finds all that begin with it, so "a" finds "Take its numbers along"
 GREEK = {
     "alpha": "α",
     "beta": "β",
@@ -120,8 +122,8 @@ def enrich(site: Path, places: Callable[[str], list[tuple[str, str]]]) -> None:
             doc["tags"] = forms[doc["location"]]
     index["docs"] += rule_entries() + widget_entries(places)
     for doc in index["docs"]:
-        doc["boost"] = round(
-            BOOSTS.get(doc["location"], 1) * doc.get("boost", 1) * (1 + BREVITY / len(doc["title"].split())),
-            3,
-        )
+        page = doc["location"].partition("#")[0]
+        own = BOOSTS.get(doc["location"], BEHIND_LESSONS if page in ABOUT_THE_COURSE else 1)
+        brevity = 1 + BREVITY / len(doc["title"].split())
+        doc["boost"] = round(own * doc.get("boost", 1) * brevity, 3)
     path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
