@@ -179,6 +179,7 @@ class OwnGpu(TypedDict, total=False):
     link_bytes_per_s: float
     nic_bytes_per_s: float
     gpus_per_node: int
+    tdp_w: float
 
 
 def gpu_from_file(path: str | Path) -> Gpu:
@@ -200,7 +201,7 @@ def gpu_from_file(path: str | Path) -> Gpu:
 
 def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Machine:
     """A GPU of the catalogue or one's own in one precision; one's own reaches the shares of the one that it
-    is like. ``net`` are the wires around it, if they are known."""
+    is like, and less under a lower limit of power. ``net`` are the wires around it, if they are known."""
     like = catalog.gpu(gpu.key)
     if gpu == like:
         found = layouts.machine(gpu, precision)
@@ -212,7 +213,8 @@ def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Mach
     if net is None:
         own = gpu.link_bytes_per_s if gpu.link_bytes_per_s != like.link_bytes_per_s else None
         net = wires(like, gpu.gpus_per_node, gpu.nic_bytes_per_s, link_bytes_per_s=own)
-    return Machine(gpu, precision, scaled_chip(chip(like, precision), faster, wider), net)
+    held = chip(replace(like, tdp_w=gpu.tdp_w), precision)
+    return Machine(gpu, precision, scaled_chip(held, faster, wider), net)
 
 
 # which of a dataclass of rates grow with the arithmetic, and which with the memory's bandwidth
