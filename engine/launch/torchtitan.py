@@ -52,6 +52,8 @@ FIELDS = {
     "activation_checkpoint.selective_ac_option": Field("ac_option", TEXT),
     "quantize.linear.float8.recipe_name": Field("float8", TEXT),
     "quantize.linear.float8.enable_fsdp_float8_all_gather": Field("float8_gather", FLAG),
+    "quantize.linear.float8.filter_fqns": Field("not_in_float8", TEXT),
+    "float8.enable_float8_linear": Field("float8_linear", FLAG),
     "float8.recipe_name": Field("float8", TEXT),
     "float8.enable_fsdp_float8_all_gather": Field("float8_gather", FLAG),
     "optimizer.name": Field("optimizer", TEXT),
@@ -157,11 +159,14 @@ def precision(d: Draft) -> str:
     """The format of the products. ``training.dtype`` other than float32 also narrows the state, which is
     said."""
     kept = d.get("dtype", "float32")
-    d.given("float8_gather")
+    for unread in ("float8", "float8_gather", "not_in_float8"):
+        d.given(unread)
     if kept != "float32":
         d.assume("state", "16 bytes a parameter", f"as with training.dtype float32, not {kept}")
-    if d.given("float8") or "float8" in (d.given("converters") or ""):
+    if d.given("float8_linear") or "float8" in (d.given("converters") or ""):
         return "fp8"
+    if d.given("float8"):
+        d.assume("precision", "bf16", "a float8 recipe does nothing without [model] converters")
     return {"float32": "fp32", "float16": "fp16"}.get(d.get("param_dtype", "bfloat16"), "bf16")
 
 

@@ -54,7 +54,7 @@ FRAMEWORKS = {
             True,
             (1,),
             "megatron/training/arguments.py, commit 000c4ac: distributed optimizer and its instances, "
-            "interleaved 1F1B",
+            "interleaved 1F1B, layouts written out",
         ),
         Framework(
             "torchtitan",
@@ -95,8 +95,9 @@ FRAMEWORKS = {
 
 def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
     """Whether a framework can share the layers out. Megatron Core's arguments know equal chunks, chunks that
-    are equal if embedding and loss count as layers, and without chunks ends that differ from an even middle.
-    torchtitan counts embedding and output as layers, and every stage must get some."""
+    are equal if embedding and loss count as layers, and without chunks ends that differ from an even middle;
+    a layout that is written out (--pipeline-model-parallel-layout) also has chunks of which the first and the
+    last are shorter. torchtitan counts embedding and output as layers, and every stage must get some."""
     if framework == "torchtitan":
         return (pp < 2) | legality.fills_every_stage(layers + 2.0, pp * chunks)
     cut = pipeline.stage_layers(layers, pp, chunks)
@@ -104,6 +105,7 @@ def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
         legality.equal_chunks(layers, pp, chunks)
         | legality.ends_take_slots(layers, pp, chunks)
         | (chunks < 2) & legality.middle_is_even(layers, pp, cut)
+        | (pp > 1) & legality.ends_share_the_rest(layers, pp, chunks, cut)
     )
 
 

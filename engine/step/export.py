@@ -10,6 +10,8 @@ produced by ``words``, for which widgets pass their own implementation (widgets/
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
@@ -161,8 +163,16 @@ def megatron(run: Run, words: Any = Words) -> str:
         words.choose(
             (run.model.windowed_layers > 0) & ~_has_windows(run)
             | (run.model.norms_per_layer > 2)
-            | (run.model.parallel_block > 0),
-            "  # windows, further norms and parallel blocks of this model are not in these arguments\n",
+            | (run.model.parallel_block > 0)
+            | (run.model.extra_params_per_layer > 0) & ~_has_head_norms(run.model),
+            "  # windows, further norms, sinks and parallel blocks of this model are not in these arguments\n",
+            "",
+        )
+    )
+    lines.append(
+        words.choose(
+            _is_rotary(run.model) & (run.model.rotary_base < 1),
+            "  # --rotary-base is yours: Megatron-LM takes 10000\n",
             "",
         )
     )
@@ -198,6 +208,17 @@ def _lost_in_megatron(run: Run, words: Any) -> list:
     if run.loss == "chunked":
         lines.append("  # Megatron-LM 0.15 has no chunked loss: this one is fused, and keeps more\n")
     return lines
+
+
+def _is_rotary(model: Model) -> Truth:
+    """Whether positions are rotations of queries and keys: neither learned nor ALiBi."""
+    return (model.embedding_norm < 1) & (model.max_positions < 1)
+
+
+def _has_head_norms(model: Model) -> Truth:
+    """Whether the parameters that a layer has beside the usual ones are a norm of the queries and one of the
+    keys, over the width of a head."""
+    return (model.extra_params_per_layer == 2 * model.head_dim) & ~(model.kv_lora > 0)
 
 
 def _full_every(run: Run) -> Real:
@@ -238,11 +259,13 @@ def _megatron_model(run: Run, words) -> list[Setting]:
                 words.choose(model.max_positions > 0, "learned_absolute", "rope"),
             ),
         ),
+        Setting("rotary-base", n(model.rotary_base), _is_rotary(model) & (model.rotary_base > 0)),
         Setting("normalization", words.choose(model.norm_bias > 0, "LayerNorm", "RMSNorm")),
+        Setting("norm-epsilon", "1e-6", model.small_epsilon > 0),  # 1e-5 by default
         Setting("disable-bias-linear", when=model.biases < 1),
         Setting("add-qkv-bias", when=model.qkv_bias > 0),
         Setting("swiglu", when=model.gated > 0),
-        Setting("qk-layernorm", when=(model.extra_params_per_layer == 2 * model.head_dim) & ~latent),
+        Setting("qk-layernorm", when=_has_head_norms(model) | latent),  # or of the latents
         Setting("window-size", f"{n(model.window)},0", _has_windows(run)),
         Setting(
             "window-attn-skip-freq",
@@ -293,24 +316,14 @@ def _needs_layout(run: Run) -> Truth:
     return (run.pp > 1) & (chunks | (run.chunks < 2) & ~_equal_chunks(run) & ~_middle_is_even(run))
 
 
-def _ends(run: Run) -> tuple[Real, Real, Real]:
-    """Layers of a full chunk, of the very first one and of the very last."""
-    cut = run.stage_layers
-    full = cut.full / run.chunks
-    return full, full - (cut.full - cut.first), full - (cut.full - cut.last)
-
-
 def _ends_share_the_rest(run: Run) -> Truth:
-    """Whether all chunks are full but the first and the last."""
-    full, first, last = _ends(run)
-    others = full * (run.pp * run.chunks - 2)
-    return (first >= 0) & (last >= 0) & (first + others + last == run.model.layers)
+    return legality.ends_share_the_rest(run.model.layers, run.pp, run.chunks, run.stage_layers)
 
 
 def _layout(run: Run, n: Any) -> Any:
     """--pipeline-model-parallel-layout: the chunks in order, parted by bars, with E for the embedding, t for
     a layer and L for the loss (pipeline_parallel_layer_layout.py)."""
-    full, first, last = _ends(run)
+    full, first, last = legality.ends_of_chunks(run.chunks, run.stage_layers)
     last_chunk = f"t*{n(last)}{f'm*{n(run.mtp)}' if run.mtp else ''}L"
     return f'"Et*{n(first)}|(t*{n(full)}|)*{n(run.pp * run.chunks - 2)}{last_chunk}"'
 
@@ -450,6 +463,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         "model": [
             Setting("name", f'"{known[0]}"' if known else "", bool(known)),
             Setting("flavor", f'"{known[1]}"' if known else "", bool(known)),
+            Setting("converters", '["quantize.linear.float8"]', run.fp8 > 0),
         ],
         "training": [
             Setting("local_batch_size", n(local_batch)),
@@ -482,12 +496,15 @@ def torchtitan(run: Run, words: Any = Words) -> str:
             Setting("selective_ac_option", '"op"', operators),
         ],
         "compile": [Setting("enable", "true", run.loss == "fused")],  # its parts are the layers and the loss
-        "quantize.linear.float8": [Setting("recipe_name", '"tensorwise"', run.fp8 > 0)],
+        "quantize.linear.float8": [
+            Setting("recipe_name", '"tensorwise"', run.fp8 > 0),
+            Setting("filter_fqns", '["output"]', run.fp8 > 0),  # which the engine counts in 16 bits
+        ],
     }
     lines = [
-        "# [model] hf_assets_path is yours\n"
+        "# [model] hf_assets_path is yours; the flavor has shape, vocabulary, rotary base and norms\n"
         if known
-        else "# [model] name, flavor and hf_assets_path are yours\n"
+        else "# [model] name, flavor and hf_assets_path are yours, and with them all that shapes the model\n"
     ]
     for lost, why in (
         (
@@ -524,7 +541,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
             lines.append(words.choose(lost, f"# {why}\n", ""))
     for section, settings in sections.items():
         head = f"\n[{section}]\n"
-        needed = settings[0].when
+        needed = reduce(or_, [setting.when for setting in settings])
         lines.append(head if needed is True else words.choose(needed, head, ""))
         for key, value, when in settings:
             text = f"{key} = {value}\n"

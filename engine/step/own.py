@@ -82,7 +82,7 @@ class Cluster(NamedTuple):
 
 def model_options() -> list[ModelOption]:
     """One's own model, then all of the catalogue."""
-    own = replace(catalog.model("llama3.1-8b"), key="own", name="My own model")
+    own = replace(catalog.model("llama3.1-8b"), key="own", name="My own model", rotary_base=0)
     return [
         ModelOption("own", own.name, 1.0, own),
         *(ModelOption(key, model.name, 0.0, model) for key, model in catalog.all_models().items()),
