@@ -262,6 +262,9 @@ class Constraints:
 
 
 FREE = Constraints()
+# What is admitted wherever a page says "the planner's" without naming a framework: the planner's own page, the
+# missions' answers, lesson 10. Schedules that need code of one's own, such as DualPipe, are not.
+RUN_BY_SOME = Constraints(framework=ANY)
 
 
 class Limits(NamedTuple):
@@ -290,6 +293,11 @@ RANGED = ("tp", "pp", "cp", "ep")
 NAMED = ("", *FRAMEWORKS, ANY)  # frameworks by their numbers
 NO_END = 2**40  # more ranks than anybody has
 UNLIMITED = Limits()
+
+
+def of_some_framework() -> Limits:
+    """RUN_BY_SOME as numbers."""
+    return Limits(framework=float(NAMED.index(ANY)))
 
 
 def of_limits(limits: Limits) -> Constraints:
