@@ -140,6 +140,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     recompute, some = checkpointed(d, shape, pp)
     ep = max(1, d.get("ep", 1)) if shape.experts else 1
     expert_tp = max(1, d.get("expert_tp", 1)) if shape.experts else 1
+    borrowed_ranks(d, shape, tp, cp, ep, expert_tp)
     zero = sharding(d, shard * cp, pp)
     job = Job(
         batch,
@@ -153,6 +154,21 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     hybrid = shard * cp if zero and replicate > 1 else 0
     found = Layout(gpus, tp, pp, cp, ep, zero, micro, recompute, schedule, chunks, expert_tp, hybrid, some)
     return job, found, precision(d)
+
+
+def borrowed_ranks(d: Draft, shape: Model, tp: int, cp: int, ep: int, expert_tp: int) -> None:
+    """What torchtitan refuses of tensor ranks and of experts: parallel_dims.py, and the heads of models/llama3."""
+    if not shape.kv_lora and shape.kv_heads % tp:
+        d.refuse(
+            f"RuntimeError: shape [-1, {shape.head_dim}] is invalid: tensor_parallel_degree {tp} cuts a head of "
+            f"the {shape.kv_heads} of keys and values",
+            "tp",
+        )
+    if ep > 1 and expert_tp not in (1, tp):
+        d.refuse("AssertionError: Currently we only support ETP=TP or ETP=1", "expert_tp")
+    elif ep > 1 and ep % (cp if expert_tp == tp else cp * tp):
+        ranks = "cp" if expert_tp == tp else "(cp * tp)"
+        d.refuse(f"AssertionError: assert ep % {ranks} == 0", "ep")
 
 
 def precision(d: Draft) -> str:

@@ -63,9 +63,10 @@ FRAMEWORKS = {
             (3,),
             ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v"),
             True,
-            False,
+            True,
             (2, 3),
-            "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining",
+            "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
+            "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values",
         ),
         Framework(
             "deepspeed",
@@ -121,6 +122,16 @@ def shards(able: Framework, a: Any) -> Truth:
     return found & piped
 
 
+def spreads_experts(framework: str, experts: Real, a: Any) -> Truth:
+    """Whether a framework can spread experts so. torchtitan's expert ranks borrow whole groups of context
+    ranks, and of tensor ranks where these do not cut experts; without expert ranks the tensor ranks cut them."""
+    if framework != "torchtitan":
+        return a.ep > 0.0
+    cut, whole = a.expert_tp == a.tp, a.expert_tp < 2.0
+    borrowed = cut & (a.ep % a.cp == 0) | whole & (a.ep % (a.cp * a.tp) == 0)
+    return (experts < 1) | (a.ep < 2.0) & cut | (a.ep > 1.0) & borrowed
+
+
 def copies(able: Framework, a: Any) -> Truth:
     """Whether a framework can let each ``a.shard`` GPUs share one copy of the state. torchtitan replicates
     over data-parallel ranks alone, so ranks that share a context share a copy."""
@@ -135,6 +146,7 @@ def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
     can = has_schedule & shards(able, a)
     if able.cuts_models:
         can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
+        can = can & spreads_experts(able.key, model.experts, a)
     else:
         can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
     if a.shard:
@@ -228,7 +240,7 @@ class Constraints:
         """Whether one layout is within the constraints."""
         row = np.array([[getattr(layout, name) for name in COLUMNS]])
         one = [(layout.schedule, layout.interleave)]
-        names = ("tp", "pp", "cp", "ep", "dp", "zero", "shard")
+        names = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "zero", "shard")
         axes = SimpleNamespace(
             chunks=float(layout.interleave), **{name: float(getattr(layout, name)) for name in names}
         )

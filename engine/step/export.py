@@ -10,8 +10,6 @@ produced by ``words``, for which widgets pass their own implementation (widgets/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
@@ -441,6 +439,16 @@ def bridge(run: Run, recipe: str = "") -> str:
     return lost + " \\\n".join(lines) + "\n"
 
 
+def _any_is_needed(settings: list[Setting]) -> Truth:
+    found: Truth = False
+    for setting in settings:
+        if setting.when is True:
+            return True
+        if setting.when is not False:
+            found = setting.when if found is False else found | setting.when
+    return found
+
+
 def torchtitan(run: Run, words: Any = Words) -> str:
     """A torchtitan job file: training, parallelism and activation checkpointing. The reader has to fill in
     the flavor of the model."""
@@ -541,7 +549,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
             lines.append(words.choose(lost, f"# {why}\n", ""))
     for section, settings in sections.items():
         head = f"\n[{section}]\n"
-        needed = reduce(or_, [setting.when for setting in settings])
+        needed = _any_is_needed(settings)
         lines.append(head if needed is True else words.choose(needed, head, ""))
         for key, value, when in settings:
             text = f"{key} = {value}\n"

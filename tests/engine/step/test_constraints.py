@@ -81,6 +81,7 @@ def by_hand(e, c: Constraints) -> bool:
             and (a.pp == 1 or math.ceil(parts / math.ceil(parts / stages)) == stages)
             and a.schedule in ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v")
             and (alone or a.zero == 3 or a.zero == 2 and a.pp == 1)
+            and not (e.model.kv_heads % a.tp)
         )
     if c.framework:
         stages = (2, 3) if c.framework == "fsdp2" else (0, 1, 2, 3)
