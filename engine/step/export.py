@@ -31,8 +31,10 @@ TORCH_SCHEDULES = {
     "zb-v": "ZBVZeroBubble",
     "dualpipe-v": "DualPipeV",
 }
-# the models that torchtitan has by name, from this catalogue's keys
+# the models that torchtitan has by name, from this catalogue's keys; of two with one name the last is read back
 TITAN_MODELS = {
+    "llama3-8b": ("llama3", "8B"),
+    "llama3-70b": ("llama3", "70B"),
     "llama3.1-8b": ("llama3", "8B"),
     "llama3.1-70b": ("llama3", "70B"),
     "llama3.1-405b": ("llama3", "405B"),
@@ -47,6 +49,14 @@ TITAN_MODELS = {
     "qwen3-30b-a3b": ("qwen3", "30B-A3B"),
     "qwen3-235b-a22b": ("qwen3", "235B-A22B"),
 }
+TITAN_NAMES = (("", ""), *TITAN_MODELS.values())
+
+
+def titan_place(key: str) -> float:
+    """A model's place in TITAN_NAMES; 0 for one that torchtitan has not."""
+    return 1.0 + list(TITAN_MODELS).index(key) if key in TITAN_MODELS else 0.0
+
+
 NOT_IN_MEGATRON = ("gpipe", "zb-h1", "zb-h2", "dualpipe", "zb-v", "dualpipe-v")
 NOT_IN_TORCH = ("zb-h1", "zb-h2", "dualpipe")
 
@@ -107,6 +117,7 @@ class Run(NamedTuple):
     shard: float = 0.0  # GPUs that share one copy of the state (HSDP); 0 for all
     gradient_bytes: float = 0.0  # of a parameter's gradient, where that is known
     gather_context: bool = False  # context parallelism by AllGather instead of a ring
+    titan: float = 0.0  # the model's place in TITAN_NAMES
 
     @property
     def steps(self) -> Real:
@@ -466,11 +477,11 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
     )
     copies = ops.where(replicated, run.dp, run.copies)
-    known = TITAN_MODELS.get(getattr(run.model, "key", ""))
+    known = run.titan > 0
     sections = {
         "model": [
-            Setting("name", f'"{known[0]}"' if known else "", bool(known)),
-            Setting("flavor", f'"{known[1]}"' if known else "", bool(known)),
+            Setting("name", words.select(run.titan, [f'"{name}"' for name, _ in TITAN_NAMES]), known),
+            Setting("flavor", words.select(run.titan, [f'"{flavor}"' for _, flavor in TITAN_NAMES]), known),
             Setting("converters", '["quantize.linear.float8"]', run.fp8 > 0),
         ],
         "training": [
@@ -510,9 +521,11 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         ],
     }
     lines = [
-        "# [model] hf_assets_path is yours; the flavor has shape, vocabulary, rotary base and norms\n"
-        if known
-        else "# [model] name, flavor and hf_assets_path are yours, and with them all that shapes the model\n"
+        words.choose(
+            known,
+            "# [model] hf_assets_path is yours; the flavor has shape, vocabulary, rotary base and norms\n",
+            "# [model] name, flavor and hf_assets_path are yours, and with them all that shapes the model\n",
+        )
     ]
     for lost, why in (
         (

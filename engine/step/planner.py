@@ -37,6 +37,7 @@ from engine.step.layout import Job, Layout, Machine
 from engine.step.own import scaled_chip
 from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, ranked
 
+
 class Found(NamedTuple):
     """What a search found."""
 

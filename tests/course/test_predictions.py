@@ -350,7 +350,9 @@ def numbers_of(question: str, family: str) -> set[float]:
     found = {value for word, value in SPOKEN.items() if re.search(rf"\b{word}\b", question)}
     for each in QUANTITY.finditer(question):
         digits = float((each["whole"] or "1").replace(",", "") + (each["rest"] or ""))
-        scales = [typed.words(kind).get(each["unit"] or "") for kind in (family, "bytes", "seconds", "params")]
+        scales = [
+            typed.words(kind).get(each["unit"] or "") for kind in (family, "bytes", "seconds", "params")
+        ]
         found |= {digits, *(digits * scale for scale in scales if scale)}
     return found
 
