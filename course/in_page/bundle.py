@@ -40,7 +40,7 @@ BUNDLES = {
 LIBRARY = ("engine.catalog.files", "engine.base.program")
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
-COMPILED = {"engine.serving.serving_events": "served", "engine.serving.deployment_loops": "judge"}
+COMPILED = {"engine.serving.events": "served", "engine.serving.deployment_loops": "judge"}
 UNUSED = ("source", "checked", "note", "url")  # of an entry of a table
 RUNTIME = tuple(ROOT / "site" / "theme" / "assets" / "fit" / name for name in ("python.js", "library.js"))
 

@@ -4,7 +4,7 @@ sharing as the alternative."""
 import numpy as np
 
 from engine import catalog
-from engine.serving import serving
+from engine.serving import pools
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
@@ -106,8 +106,8 @@ class PoolRatio(Widget):
         """(prefill, wire, decode) requests a second of one replica, and of one that shares."""
         at = self.at()
         return over(
-            lambda model: serving.rates(
-                model, at, self.tp, serving.USERS, self.prompt, self.answer, self.ttft, self.tpot, self.wire
+            lambda model: pools.rates(
+                model, at, self.tp, pools.USERS, self.prompt, self.answer, self.ttft, self.tpot, self.wire
             ),
             self.model,
         )
@@ -115,7 +115,7 @@ class PoolRatio(Widget):
     @once
     def split(self):
         rates = self.rates()
-        return serving.pools(
+        return pools.pools(
             np.minimum(PREFILLERS, self.replicas),
             self.replicas,
             rates.prefill_per_s,
