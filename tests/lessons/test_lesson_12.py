@@ -8,17 +8,8 @@ import numpy as np
 import pytest
 
 from engine import catalog
-from engine.serving import (
-    deployment_runs,
-    deployments,
-    events,
-    inference,
-    pools,
-    queues,
-    steady_state,
-    step_costs,
-    under_traffic,
-)
+from engine.serving import events, inference, pools, queues, steady_state, step_costs, under_traffic
+from engine.serving.deployment import runs, search
 from engine.step import layout
 from tests.engine.serving.test_events import run
 from tests.lessons.reading import Lesson
@@ -230,7 +221,7 @@ def test_the_choice_goes_from_chunks_to_pools_as_the_target_tightens():
     # and 100 ms buy nothing over 50, though two replicas would keep up
     assert rows[0].gpus == rows[1].gpus == 12
     two = fleet_of(rows[0], fewer=1)
-    again = deployment_runs.run(two, rows[0].load, rows[0].limits, deployment_runs.SURE, seed=11)
+    again = runs.run(two, rows[0].load, rows[0].limits, runs.SURE, seed=11)
     assert again.ttft_s > 1.0 and LESSON.value("can_serve")(under_traffic.Service(1, 2, budget=8192)) > 8
     assert [one.front is not None for one in rows] == [False] * 5 + [True]
     assert rows[5].reads.tp < rows[5].replica.tp
@@ -245,13 +236,13 @@ CHOSEN = [
 
 def fleet_of(one, fewer=0):
     """What is simulated of a row, or of the same with so many units less."""
-    tables = deployments.kinds(LLAMA, H100, one.load, (one.weights,), (one.kv_precision,))
+    tables = search.kinds(LLAMA, H100, one.load, (one.weights,), (one.kv_precision,))
     back, front = (
         next(table for table in tables if table.replica == each) for each in (one.replica, one.reads)
     )
     reads, writes = (one.prefill_replicas, one.decode_replicas) if one.apart else (0, one.replicas)
     units = math.gcd(reads, writes)
-    return deployment_runs.Fleet(
+    return runs.Fleet(
         *(back.costs, units - fewer, reads // units, writes // units, one.chunk, one.largest_batch),
         *(min(back.wire_bytes_per_s, front.wire_bytes_per_s), one.drafts, front.costs),
     )
@@ -262,8 +253,8 @@ def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row)
     """The three tables of the section: each first token and token within the two runs' intervals, with half
     of them to spare, and the promise within that of the longer one."""
     one = LESSON.value(row)
-    count = 10 * deployment_runs.COUNTED
-    again = deployment_runs.run(fleet_of(one), one.load, one.limits, count, seed=11)
+    count = 10 * runs.COUNTED
+    again = runs.run(fleet_of(one), one.load, one.limits, count, seed=11)
     for printed, error, other, its_error, limit in (
         (one.felt.ttft_s, one.felt.ttft_error_s, again.ttft_s, again.ttft_error_s, one.limits.ttft_s),
         (one.felt.tpot_s, one.felt.tpot_error_s, again.tpot_s, again.tpot_error_s, one.limits.tpot_s),
@@ -279,7 +270,7 @@ def test_what_binds_is_missed_with_one_replica_less(row):
     if one.binding == "smallest":
         assert math.gcd(one.prefill_replicas, one.decode_replicas) == 1 or one.replicas == 1
         return
-    again = deployment_runs.run(fleet_of(one, fewer=1), one.load, one.limits, deployment_runs.SURE, seed=11)
+    again = runs.run(fleet_of(one, fewer=1), one.load, one.limits, runs.SURE, seed=11)
     assert again.tpot_s > one.limits.tpot_s
 
 

@@ -6,7 +6,7 @@ at most ``budget`` tokens, or a few replicas that prefill and a few that decode.
 is one batch of a replica that has several (``Replica.batches``). The sums are those of
 ``equilibrium.balance``, with what chance adds to them: the wait for a free step (M/G/1, as in
 ``queues.wait_within_s``), the prompts that happen to come while an answer is written, and the wait for room
-in the batch. They choose what is worth simulating; ``deployment_runs`` has the last word.
+in the batch. They choose what is worth simulating; ``runs`` has the last word.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import numpy as np
 
 from engine.base import ops
 from engine.base.program import in_page
-from engine.serving import deployment_loops, equilibrium, step_costs
-from engine.serving.deployment import Limits, Load
-from engine.serving.deployment_loops import HALVINGS, LEAST
+from engine.serving import equilibrium, step_costs
+from engine.serving.deployment import loops
+from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.loops import HALVINGS, LEAST
 from engine.serving.drafts import Drafts, tokens_per_verification
 from engine.serving.step_costs import Costs
 
@@ -213,7 +214,7 @@ class Forms:
         return self.load.per_s * a_step_s * steps / (plans.decoders * full.batch)
 
 
-@in_page(deployment_loops.judge)
+@in_page(loops.judge)
 def _judge(
     per_s: float,
     ttft_s: float,

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.serving import events, steady_state
-from engine.serving.deployment import Limits, Load, Measured
+from engine.serving.deployment.found import Measured
+from engine.serving.deployment.load import Limits, Load
 from engine.serving.drafts import Drafts
 from engine.serving.step_costs import Costs
 from engine.serving.under_traffic import MODES, Service, Traffic
