@@ -3,7 +3,6 @@ on separate pools."""
 
 import numpy as np
 
-from engine import catalog
 from engine.serving import latencies, phases, steady_state, step_costs, under_traffic
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
@@ -12,6 +11,7 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.guide import Light, Step
 from widgets.kit.text import choose, counted, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
+from widgets.serving.two_pools import asked
 
 REQUESTS, WARM_UP, SHOWN = 240, 80, 32  # of a run; dropped at its beginning; then drawn
 COUNTED_REQUESTS = REQUESTS - WARM_UP
@@ -21,10 +21,6 @@ COUNTED = ["", *(f"{n + 1:.0f}" for n in REPLICAS)]
 NAMED = ["", *(f"replica {n + 1:.0f}" for n in REPLICAS)]
 GAP = 0.7  # between the lanes of two replicas, in lanes
 LEFT = 0.1  # of the time drawn: the room for the replicas' names
-MODELS = [
-    catalog.model(key) for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "gpt-oss-120b", "deepseek-v3")
-]
-GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 MODES = {
     "prefill_first": ("together, prompts first", 0),
     "chunked": ("together, prompts in chunks", 1),
@@ -81,8 +77,8 @@ class PrefillDecode(Widget):
         more=True,
         help="Standard deviation of the logarithm; with 0 all are equal",
     )
-    model = Choice("Model", MODELS, "llama3-70b", more=True)
-    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
+    model = Choice("Model", asked.MODELS, "llama3-70b", more=True)
+    gpu = Choice("GPU", asked.GPUS, "h100-sxm", more=True)
     tp = Choice("GPUs of a replica", {str(n): (str(n), n) for n in (1, 2, 4, 8)}, "4", more=True)
     replicas = Number("Replicas", 6, 2, 16, stops=[*range(2, 17)], whole=True, more=True)
     prefillers = Number(
@@ -106,30 +102,9 @@ class PrefillDecode(Widget):
         more=True,
         help="Tokens per step, prompts and answers together",
     )
-    wire = Number(
-        "Wire between the pools",
-        50e9,
-        0.1e9,
-        450e9,
-        family="bytes_per_s",
-        stops=61,
-        marks=(1.25e9, 12.5e9, 400e9),
-        more=True,
-        help="One way between two replicas, over all GPUs of one",
-    )
-    ttft = Number(
-        "First token, at most", 1.0, 0.05, 20.0, family="seconds", stops=49, marks=(0.2, 0.5, 2.0), more=True
-    )
-    tpot = Number(
-        "Each token, at most",
-        0.05,
-        0.005,
-        1.0,
-        family="seconds",
-        stops=49,
-        marks=(0.02, 0.05, 0.1),
-        more=True,
-    )
+    wire = asked.wire("One way between two replicas, over all GPUs of one")
+    ttft = asked.first_token("First token, at most", 20.0)
+    tpot = asked.each_token(0.05)
     seed = Number("Seed", 97, 0, 99, stops=[*range(100)], log=False, whole=True, more=True)
     follow = Number(
         "Follow request", 12, 1, SHOWN, stops=[*range(1, SHOWN + 1)], log=False, whole=True, more=True
