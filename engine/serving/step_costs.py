@@ -103,7 +103,8 @@ def spread_costs(
         pair_s = _pair_s(size, prompt, start_s, tp, chip)
         sees_s = ROWS * (0.5 * prompt * pair_s if prompts else held * cached_s)
         stored = inference.stored_bytes(at, weight_precision)
-        step_s = wide.step_s(size, ROWS, start_s + sees_s, tp, dp, prompts, stored, chip, at.wires)
+        of = wide.Batch(size, ROWS, start_s + sees_s, tp, dp, prompts, stored, chip, at.wires)
+        step_s = wide.chosen(of).total_s
         weights = wide.weight_bytes_per_gpu(model, at, tp, dp, weight_precision)
         return _costs(model, at, step_s - sees_s, pair_s, cached_s, weights, kv_precision, tp, 1.0)
 
