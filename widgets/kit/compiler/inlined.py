@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 NAME = re.compile(r"\b[a-z]+\d+\b")
-LONGEST = 600  # characters of a line into which more is put: what is too deep, a browser does not optimize
+LONGEST = 600  # characters; a browser does not optimize what is too deep
 CALL = re.compile(r"[\w.$]+(?=\()")
 STAYS = re.compile(r"stop\(|=>|^\[|^\{")  # may end the computation, or makes something new at each reading
 

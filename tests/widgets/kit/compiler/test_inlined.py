@@ -33,7 +33,9 @@ def test_a_line_does_not_grow_without_end():
     assert 10 < len(lines) < 30 and max(len(code) for _, code in lines) < LONGEST + 20
 
 
-@pytest.mark.parametrize("code", ["(a+b)", "f(a)", "Math.max(a,b)", "x", "1.5", "v1[i]", "((a)+(b))", "f(g(a),[1])"])
+@pytest.mark.parametrize(
+    "code", ["(a+b)", "f(a)", "Math.max(a,b)", "x", "1.5", "v1[i]", "((a)+(b))", "f(g(a),[1])"]
+)
 def test_these_need_no_parentheses(code):
     assert is_whole(code)
 
