@@ -438,8 +438,8 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     )
 
 
-# what is exchanged for the planner's when a step is slow: each choice alone, and then axes that often stand for
-# each other
+# what is exchanged for the planner's when a step is slow: each choice alone, and then axes that often take each
+# other's place
 PAIRS = (("tp", "pp"), ("pp", "cp"))
 CHANGES = (*((name,) for name in Choice._fields), *PAIRS)
 ALONE = len(Choice._fields)

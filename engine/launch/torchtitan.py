@@ -157,11 +157,11 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
 
 
 def borrowed_ranks(d: Draft, shape: Model, tp: int, cp: int, ep: int, expert_tp: int) -> None:
-    """What torchtitan refuses of tensor ranks and of experts: parallel_dims.py, and the heads of models/llama3."""
+    """What torchtitan refuses of tensor ranks and of experts (parallel_dims.py; the heads of models/llama3)."""
     if not shape.kv_lora and shape.kv_heads % tp:
         d.refuse(
-            f"RuntimeError: shape [-1, {shape.head_dim}] is invalid: tensor_parallel_degree {tp} cuts a head of "
-            f"the {shape.kv_heads} of keys and values",
+            f"RuntimeError: shape [-1, {shape.head_dim}] is invalid: tensor_parallel_degree {tp} cuts a head "
+            f"of the {shape.kv_heads} of keys and values",
             "tp",
         )
     if ep > 1 and expert_tp not in (1, tp):

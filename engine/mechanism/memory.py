@@ -421,7 +421,7 @@ FUSED_LOGIT_BYTES = 2.0  # bf16, overwritten by their own gradient
 # gradient and the result's; under ``loss_parallel`` another tensor besides. Both as PyTorch 2.13 allocates
 # them, counted by its profiler; the bf16 logits are gone by then, as in torchtitan.
 TORCH_LOGIT_BYTES, PARALLEL_LOGIT_BYTES = 12.0, 16.0
-# the same loss, compiled: the bf16 logits, which the backward pass reads again, and their gradient beside them
+# the same loss, compiled: the bf16 logits, which the backward pass reads again, and their gradient
 COMPILED_LOGIT_BYTES = 4.0
 
 

@@ -124,7 +124,8 @@ def shards(able: Framework, a: Any) -> Truth:
 
 def spreads_experts(framework: str, experts: Real, a: Any) -> Truth:
     """Whether a framework can spread experts so. torchtitan's expert ranks borrow whole groups of context
-    ranks, and of tensor ranks where these do not cut experts; without expert ranks the tensor ranks cut them."""
+    ranks, and of tensor ranks where these do not cut experts; without expert ranks the tensor ranks cut
+    them."""
     if framework != "torchtitan":
         return a.ep > 0.0
     cut, whole = a.expert_tp == a.tp, a.expert_tp < 2.0
@@ -274,8 +275,8 @@ class Constraints:
 
 
 FREE = Constraints()
-# What is admitted wherever a page says "the planner's" without naming a framework: the planner's own page, the
-# missions' answers, lesson 10. Schedules that need code of one's own, such as DualPipe, are not.
+# What is admitted wherever a page says "the planner's" without naming a framework: the planner's own page,
+# the missions' answers, lesson 10. Schedules that need code of one's own, such as DualPipe, are not.
 RUN_BY_SOME = Constraints(framework=ANY)
 
 

@@ -33,7 +33,7 @@ TORCH_SCHEDULES = {
     "zb-v": "ZBVZeroBubble",
     "dualpipe-v": "DualPipeV",
 }
-# the models that torchtitan has by name, from this catalogue's keys; of two with one name the last is read back
+# the models that torchtitan has by name, from this catalogue's keys; of two with one name the last is read
 TITAN_MODELS = {
     "llama3-8b": ("llama3", "8B"),
     "llama3-70b": ("llama3", "70B"),
@@ -182,7 +182,7 @@ def megatron(run: Run, words: Any = Words) -> str:
             | (run.model.norms_per_layer > 2)
             | (run.model.parallel_block > 0)
             | (run.model.extra_params_per_layer > 0) & ~_has_head_norms(run.model),
-            "  # windows, further norms, sinks and parallel blocks of this model are not in these arguments\n",
+            "  # windows, further norms, sinks, parallel blocks of this model are not in these arguments\n",
             "",
         )
     )

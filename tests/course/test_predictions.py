@@ -338,9 +338,9 @@ def test_no_answer_is_said_twice_where_nothing_runs():
 
 # -- what the question itself gives away ---------------------------------------------------------------------
 COUNTS = (
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-).split()
+    *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
 SPOKEN = {word: float(count) for count, word in enumerate(COUNTS, start=2)} | {"half": 0.5, "quarter": 0.25}
 QUANTITY = re.compile(spoilers.NUMBER + r"(?:\s?(?P<unit>[A-Za-zµ/%]+))?")
 
