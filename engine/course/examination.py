@@ -438,7 +438,7 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     )
 
 
-# what is exchanged for the planner's when a step is slow: each choice alone, and then axes that often take each
+# what is exchanged for the planner's when a step is slow: each choice alone, then axes that often take each
 # other's place
 PAIRS = (("tp", "pp"), ("pp", "cp"))
 CHANGES = (*((name,) for name in Choice._fields), *PAIRS)

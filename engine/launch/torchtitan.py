@@ -157,7 +157,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
 
 
 def borrowed_ranks(d: Draft, shape: Model, tp: int, cp: int, ep: int, expert_tp: int) -> None:
-    """What torchtitan refuses of tensor ranks and of experts (parallel_dims.py; the heads of models/llama3)."""
+    """What torchtitan refuses of tensor ranks and experts (parallel_dims.py; heads of models/llama3)."""
     if not shape.kv_lora and shape.kv_heads % tp:
         d.refuse(
             f"RuntimeError: shape [-1, {shape.head_dim}] is invalid: tensor_parallel_degree {tp} cuts a head "

@@ -13,9 +13,9 @@ CASES = {
     if {"tokens_per_s_per_gpu", "memory_gib"} & set(case)
 }
 # outside a band. In time every one of them is faster here than it was measured: 8B on H100s held to 500 W by
-# a fifth to a quarter, over eight context ranks by nearly half, 405B in chunks by three tenths. In memory 405B
-# has a quarter less here, 70B with eight tensor ranks a tenth. Why is not known; that they are read rightly
-# is, since Validation's rows of the same runs give the same figures.
+# a fifth to a quarter, over eight context ranks by nearly half, 405B in chunks by three tenths. In memory
+# 405B has a quarter less here, 70B with eight tensor ranks a tenth. Why is not known; that they are read
+# rightly is, since Validation's rows of the same runs give the same figures.
 OUT = {
     *("titan-8b-8", "titan-8b-8-float8", "titan-8b-128", "titan-8b-long", "titan-8b-cp2", "titan-8b-cp8"),
     *("titan-70b-tp8", "titan-405b-1f1b", "titan-405b-interleaved"),
