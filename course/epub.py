@@ -11,14 +11,13 @@ import zipfile
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from course import book, html_tree
+from course import book, edition, html_tree
 from course.book import Printed
 from course.drawing import alone
 from course.html_tree import Element, classes
@@ -58,7 +57,7 @@ def _stamp(now: datetime | None) -> str:
 
 
 def _about() -> dict[str, str]:
-    id = uuid5(NAMESPACE_URL, f"system-ml {version('system-ml')}")
+    id = uuid5(NAMESPACE_URL, f"system-ml {edition.version()}")
     return {"title": TITLE, "subtitle": SUBTITLE, "authors": AUTHORS, "licence": book.LICENCE, "id": f"{id}"}
 
 
@@ -66,7 +65,7 @@ def contents(
     volumes: list[tuple[str, list[Printed]]], pictures: dict[str, bytes], public: str
 ) -> dict[str, str | bytes]:
     """File -> contents of all but the package's own, in reading order."""
-    about = _about() | {"version": version("system-ml"), "public": public}
+    about = _about() | {"version": edition.version(), "public": public}
     files: dict[str, str | bytes] = {
         "cover.xhtml": _page("epub-cover.xhtml", **about),
         "title.xhtml": _page("epub-title.xhtml", **about),
