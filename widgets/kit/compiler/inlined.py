@@ -1,7 +1,7 @@
 """Puts a step that is read once into the line that reads it.
 
-A page loads every step of a widget's graph. A value that has a name of its own costs its name twice, and names
-are most of what is left once a module is packed.
+A page loads every step of a widget's graph. A value that has a name of its own costs its name twice, and
+names are most of what is left once a module is packed.
 """
 
 from __future__ import annotations
