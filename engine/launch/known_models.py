@@ -102,7 +102,12 @@ def from_config(text: str) -> Model:
         name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
     }
     return Model(
-        key="config.json", name="the model of config.json", max_context=config_json.context(text), **whole
+        key="config.json",
+        name="the model of config.json",
+        max_context=config_json.context(text),
+        rotary_base=config_json.rotary_base(text),
+        small_epsilon=config_json.small_epsilon(text),
+        **whole,
     )
 
 
