@@ -31,7 +31,6 @@ MOST_SHOWN = 100  # kernels whose times are returned individually
 QUEUE = int(dispatch.QUEUE)  # launches that can wait for the GPU; beyond that the CPU waits
 KINDS = ("small", "product", "attention", "AllReduce")
 SUMMED = (4, 7)  # products followed by an AllReduce of tensor parallelism: attention's output and the MLP's
-SMALL_S = dispatch.SHORTEST_S  # a kernel that moves hardly any bytes
 BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))  # among which the first that is enough is sought
 
 
@@ -92,7 +91,13 @@ def _products(size, tp):
 
 
 def kernels(
-    way: str, model: Model, at: Machine, tp: Real, batch: Real, context: Real, small_s: Real = SMALL_S
+    way: str,
+    model: Model,
+    at: Machine,
+    tp: Real,
+    batch: Real,
+    context: Real,
+    small_s: Real = launch_costs.SHORTEST_S,
 ) -> Kernels:
     """GPU time of each kernel of a decode step: products and attention as measured, but for their launch,
     which the gap stands for here, an AllReduce its message, everything else ``small_s``; nothing takes less.
@@ -402,7 +407,7 @@ def trial(
     context: Real = 1024.0,
     issue_s: float = launch_costs.ISSUE_S,
     captured: Real = 0,
-    small_s: float = SMALL_S,
+    small_s: float = launch_costs.SHORTEST_S,
 ) -> dict:
     """The same by names, for a lesson."""
     found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context, small_s)

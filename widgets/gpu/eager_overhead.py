@@ -61,7 +61,7 @@ class EagerOverhead(Widget):
         help=".item(), .cpu() and print each wait for the GPU",
     )
     shortest_s = Number(
-        "Shortest kernel", dispatch.SHORTEST_S, 0.5e-6, 10e-6, family="seconds", stops=45, more=True
+        "Shortest kernel", launch_costs.SHORTEST_S, 0.5e-6, 10e-6, family="seconds", stops=45, more=True
     )
 
     presets = {

@@ -134,9 +134,9 @@ class Fusion(Widget):
         "$f$ FLOPs each, bandwidth $W$, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU (roofline: "
         "Williams, Waterman, "
         "Patterson, CACM "
-        "52(4), 2009). Behind a product of inner width $K$ the fused kernel adds $2nK$ FLOPs at the tensor "
+        "52(4), 2009). Behind a product of inner width $w$ the fused kernel adds $2nw$ FLOPs at the tensor "
         "cores' peak and "
-        "$4K\\sqrt n$ bytes of operands. $31 + 8v$ registers for $v$ values kept; above 255 each value is "
+        "$4w\\sqrt n$ bytes of operands. $31 + 8v$ registers for $v$ values kept; above 255 each value is "
         "$8$ bytes more."
     )
 

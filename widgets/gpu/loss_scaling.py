@@ -86,7 +86,7 @@ class LossScaling(Widget):
         r"\qquad "
         r"s = 2^{\lfloor \log_2(\text{largest} / \max|g|) \rfloor}$$"
         "\n\n"
-        "$s$ is the loss scale, $\\ell$ the smallest exponent of normal numbers, $m$ the bits of the "
+        "$g$ is a gradient, $s$ the loss scale, $\\ell$ the smallest exponent of normal numbers, $m$ the bits of the "
         "mantissa. The chain rule is "
         "linear: a loss times $s$ has gradients times $s$. They are divided by $s$ in fp32 before the "
         "optimizer sees them "

@@ -23,8 +23,6 @@ ALLOWED = {
     # the reader's own machine: figures, tests and the engine's callers name theirs
     "mechanism/placement.py nic_bytes_per_s": "a node that is drawn, with 400 Gb/s cards",
     "serving/serving.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
-    # an assumption that lesson 13 holds against a measured H100
-    "one_gpu/dispatch.py SHORTEST_S": "the least kernel, by which the lesson's loop opens",
 }
 
 
