@@ -53,7 +53,8 @@ class LostUpdates(Widget):
     formula = (
         r"$$w + u \;\to\; w \quad\text{if}\quad |u| < \tfrac12\,2^{\,e-b-m}$$"
         "\n\n"
-        "$u$ is an update, $e$ the exponent field of $w$, $b$ its bias, $m$ the bits of the mantissa: rounding to the nearest "
+        "$u$ is an update, $e$ the exponent field of $w$, $b$ its bias, "
+        "$m$ the bits of the mantissa: rounding to the nearest "
         "number gives back $w$ "
         "where the update is under half a gap (from the middle, where $w$'s last bit is 0; from a power of "
         "two towards 0 the gap is half "
