@@ -142,7 +142,7 @@ def test_the_figure_draws_what_was_reserved_and_never_filled():
 
 
 def test_neither_side_of_the_ratio_that_is_asked_for_is_told_above_it():
-    """The build looks for the ratio; its two peaks, in a table or a line above, would give it away as well."""
+    """The build looks for the ratio; its two peaks, in a table or a line above, would give it away."""
     asked = LESSON.text.index("name: allocator_replay")
     tables = len(re.findall(r"^``` table$", LESSON.text[:asked], re.MULTILINE))
     with lessons.on(LESSON.source):
