@@ -41,7 +41,8 @@ def draw(width: float) -> Picture:
         for line, words in enumerate(told):
             picture.text(right, below + 18 * line, words, ink="ink-soft")
         rows = "; ".join(
-            " ".join(str(place((row, column), strides)) for column in range(sizes[1])) for row in range(sizes[0])
+            " ".join(str(place((row, column), strides)) for column in range(sizes[1]))
+            for row in range(sizes[0])
         )
         picture.tell(f"{name}: rows {rows}; {told[0]}, {told[1]}")
         if picture.wide:
