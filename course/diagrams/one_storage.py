@@ -1,4 +1,4 @@
-"""One storage and two tensors that are views of it: a matrix, and its transpose, which has other sizes and strides alone."""
+"""One storage and two views of it: a matrix and its transpose, which differ in sizes and strides alone."""
 
 from __future__ import annotations
 

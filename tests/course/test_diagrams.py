@@ -637,7 +637,7 @@ def test_a_transpose_is_the_same_storage_in_another_order():
     """What PyTorch has in the lesson's snippet: strides (3, 1) and (1, 3) over six elements."""
     picture = one_storage.draw(WIDE)
     views = {
-        name: [box.meaning["element"] for box in picture.boxes if box.meaning.get("view") == name]
+        name: [mark.about["element"] for mark in picture.marks if mark.about.get("view") == name]
         for name, *_ in one_storage.VIEWS
     }
     assert views == {"x": [0, 1, 2, 3, 4, 5], "y = x.t()": [0, 3, 1, 4, 2, 5]}
