@@ -429,8 +429,8 @@ def token_s(
 
 
 def rule_s(way: str, model: Model, gpu: Gpu, tp: Real = 1, batch: Real = 1, context: Real = 1024) -> Real:
-    """The same step by the rule of the slower worker: the longer of all launches and of all kernels with their
-    gaps. Leaves out that short kernels wait for their launches where long ones set the pace."""
+    """The same step by the rule of the slower worker: the longer of all launches and of all kernels with
+    their gaps. Leaves out that short kernels wait for their launches where long ones set the pace."""
     found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
     issued_s = kernels_per_step(way, model.layers, tp) * launch_costs.ISSUE_S
     return launch_costs.step_s(issued_s, gpu_s(found, model.layers, launch_costs.STREAM_GAP_S))
