@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 import panel as pn
 import param
-from bokeh.models import ColumnDataSource, CustomJS, GlobalInlineStyleSheet, GlyphRenderer, HoverTool, Selection
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJS,
+    GlobalInlineStyleSheet,
+    GlyphRenderer,
+    HoverTool,
+    Selection,
+)
 
 from engine.base import units
 from widgets.kit.drawing import figure as fig
@@ -101,9 +108,9 @@ class Picture:
             self.ends.data = ends
 
     def keep_to_the_browser(self) -> None:
-        """What the browser arranges is its own affair: Python hears of no change to the picture but of what is
-        selected. Where a notebook carries the messages, Panel sends back even what Python has just set, and Bokeh's
-        Python refuses a colour in the form in which its browser sends it."""
+        """What the browser arranges is its own affair: of the picture Python hears only what is selected. In
+        a notebook Panel sends back even what Python has just set, and Bokeh's Python refuses a colour in the
+        form in which its browser sends it."""
         for model in self.plot.references():
             model.syncable = isinstance(model, Selection)
 
