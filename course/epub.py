@@ -173,7 +173,7 @@ class _Chapter:
             if element.tag == "svg":
                 html_tree.replace(above[element], element, [self.static(element, above)])
             elif "data-still" in element.attrib:
-                self.figure(element)
+                self.figure(element, above)
         self.markup = Markup(_xhtml(root))
         return self
 
@@ -201,9 +201,13 @@ class _Chapter:
         self.drawn[name] = alone.svg(svg)
         return Element("img", {"src": name, "alt": html_tree.text(next(svg.iter("title")))})
 
-    def figure(self, still: Element) -> None:
-        """A figure's picture, as the book's page has drawn it."""
+    def figure(self, still: Element, above: dict[Element, Element]) -> None:
+        """A figure's picture, as the book's page has drawn it, straight under its title: the less that has to
+        stay together, the less of a page is left empty before it."""
         place, title = html_tree.first(still, "still-picture"), html_tree.first(still, "still-title")
+        card, settings = above[place], html_tree.first(still, "still-settings")
+        card.remove(settings)
+        card.insert(list(card).index(place) + 1, settings)
         place.attrib.pop("style", None)
         name = f"pictures/{still.attrib['id']}.png"
         self.drawn[name] = self.taken[still.attrib["id"]]
