@@ -10,6 +10,7 @@ Nothing is simulated here.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ from engine.serving.serving import Costs
 DEGREES = (1, 2, 4, 8)
 KINDS = 2 * len(DEGREES)  # by the degree that writes: in one pool, then in two
 SPARE = (1.0, 1.25, 1.6, 2.5, 4.0)  # units over the fewest that keep up
-PER_USER = tuple(float(each) for each in np.geomspace(1.0, 1000.0, 145))  # tokens a second, of the frontier
+PER_USER = [float(each) for each in np.geomspace(1.0, 1000.0, 145)]  # tokens a second, of the frontier
 ACCEPTED = 256  # a server is told a length in whole multiples of it
 LONGEST_Z = NormalDist().inv_cdf(LONG)
 TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what one unit less misses
@@ -184,11 +185,18 @@ def keeps(found: dict[str, Any], share: float) -> bool:
     return found["steady"][0] > 0 and found["prompts_met"][0] >= share and found["tokens_met"][0] >= share
 
 
-def fewest_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, below: float) -> float:
-    """The fewest units, more than ``below``; 0 where no number does (``Forms.fewest``)."""
-    alone = judged(ask, at, p, ask["per_s"] / LEAST)
+def idle_units(ask: dict[str, Any], alone: dict[str, Any]) -> float:
+    """So many units that each is as good as idle; ``alone``: one that is."""
     token_s = alone["token_s"][0] if alone["steady"][0] > 0 else 1.0
-    high = max(1.0, float(math.ceil(ask["per_s"] * (ask["ttft_s"] + token_s * ask["answer"]) / IDLE)))
+    return max(1.0, float(math.ceil(ask["per_s"] * (ask["ttft_s"] + token_s * ask["answer"]) / IDLE)))
+
+
+def fewest_of(
+    ask: dict[str, Any], at: dict[str, Any], p: int, share: float, below: float, most: float
+) -> float:
+    """The fewest units, more than ``below`` and at ``most`` so many; 0 where no number does
+    (``Forms.fewest``)."""
+    high = most
     if not keeps(judged(ask, at, p, high), share):
         return 0.0
     low, stride = min(high - 1.0, below), 1.0
@@ -305,15 +313,13 @@ def is_better(plans: list[int], units: list[float], sure: list[float], i: int, j
 
 
 def frontier_of(user: list[float], per_gpu: list[float], within: list[float]) -> list[float]:
-    """For each speed the most for a GPU of all dots within the limits that are at least so fast."""
+    """For each speed the most for a GPU of all dots within the limits that are faster."""
     most = full(len(PER_USER), 0.0)
     for i in range(len(user)):
         if within[i] > 0:
-            reached = len(PER_USER) - 1
-            while reached >= 0 and PER_USER[reached] > user[i]:
-                reached = reached - 1
-            if reached >= 0:
-                most[reached] = max(most[reached], per_gpu[i])
+            reached = bisect_left(PER_USER, user[i])  # speeds below it
+            if reached > 0:
+                most[reached - 1] = max(most[reached - 1], per_gpu[i])
     for k in range(len(PER_USER) - 1):
         i = len(PER_USER) - 2 - k
         most[i] = max(most[i], most[i + 1])
@@ -433,11 +439,11 @@ def choice(
         back, front = int(TABLE[p]), int(FRONT[p])
         if min(capacity[back], capacity[front]) <= needs or min(starts[back], starts[front]) < 0:
             continue
-        below = filled_of(ask, at, p)
-        least = fewest_of(ask, at, p, ANY, below)
-        count = fewest_of(ask, at, p, share, max(below, least - 1.0)) if least > 0 else 0.0
-        found = judged(ask, at, p, max(1.0, count))
         idle = judged(ask, at, p, per_s / LEAST)
+        below, most = filled_of(ask, at, p), idle_units(ask, idle)
+        least = fewest_of(ask, at, p, ANY, below, most)
+        count = fewest_of(ask, at, p, share, max(below, least - 1.0), most) if least > 0 else 0.0
+        found = judged(ask, at, p, max(1.0, count))
         plans.append(p)
         fewest.append(count)
         sure.append(min(found["prompts_met"][0], found["tokens_met"][0]))

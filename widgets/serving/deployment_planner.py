@@ -9,7 +9,6 @@ from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing import isometric
 from widgets.kit.guide import Light, Step
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, counted, phrase, select, show
@@ -31,7 +30,6 @@ PER_USER = np.array(deployment_choice.PER_USER)
 SLOWEST, FASTEST = 3.0, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
 DECADES = 2.5  # of the picture's height
-NAME_DOUBLINGS = (2.6, 0.55)  # how much room a name takes on the two axes
 BOUNDS = ["the first token", "the time of a token", "the load itself", "nothing: there is no smaller one"]
 LOAD = ("rate", "prompt", "answer", "spread", "prefix", "model", "gpu", "weights")
 ASKED = ("tpot", "ttft", "share", *LOAD)
@@ -239,12 +237,7 @@ class DeploymentPlanner(Widget):
     @part(*ASKED)
     def judged(self):
         found = self.found()
-        return {
-            "x": found.user,
-            "y": found.per_gpu,
-            "within": np.where(found.within > 0, 0.75, 0.0),
-            "beyond": np.where(found.within > 0, 0.0, 0.4),
-        }
+        return {"x": found.user, "y": found.per_gpu, "ink": np.where(found.within > 0, 0.7, 0.2)}
 
     @part(*ASKED)
     def frontier(self):
@@ -295,14 +288,14 @@ class DeploymentPlanner(Widget):
         return {
             "x": x,
             "y": y,
-            "label_y": isometric.apart_on_logs(x, y, *NAME_DOUBLINGS),
             "label": [
                 choose(self.none(), "", f"{self.split_of(self.of_best)}, {gpus[0]} GPUs"),
                 choose(self.alone(), "", f"next: {self.split_of(self.of_second)}, {gpus[1]}"),
             ],
             "align": select(left, ["left", "right"]),
-            "shift": np.where(left > 0, -13.0, 13.0),
+            "shift": np.where(left > 0, 8.0, -8.0),
             "ring": np.array([1.0, 0.0]),
+            "up": np.array([-17.0, 22.0]),  # the next is never higher, so the names keep apart
         }
 
     @part("tpot", *[name for name in ASKED if name != "tpot"], shown=False)
@@ -436,7 +429,7 @@ class DeploymentPlanner(Widget):
             (10, 5000),
             height=440,
             x_title="tokens a second that each user gets",
-            y_title="tokens/s per GPU",
+            y_title="tokens/s per GPU; ● cheapest in one pool, ■ in two",
             x_log=True,
             y_log=True,
         )
@@ -453,9 +446,8 @@ class DeploymentPlanner(Widget):
             fill_alpha=0.05,
             line_color=None,
         )
-        dot = {"size": 4, "line_color": None, "source": sources["judged"]}
-        p.scatter("x", "y", fill_color=color["idle"], fill_alpha="beyond", **dot)
-        p.scatter("x", "y", fill_color=color["ink"], fill_alpha="within", **dot)
+        dots = {"x": "x", "y": "y", "fill_alpha": "ink", "source": sources["judged"]}
+        p.scatter(size=4, fill_color=color["ink"], line_color=None, **dots)
         p.step(
             "x", "y", source=sources["frontier"], mode="before", line_color=color["accent"], line_width=2.5
         )
@@ -478,8 +470,14 @@ class DeploymentPlanner(Widget):
             line_alpha="ring",
             source=named,
         )
-        words = {"text": "label", "text_align": "align", "x_offset": "shift", "source": named} | fig.ON_PANEL
-        p.text("x", "label_y", **fig.BOLD | words)
+        words = {
+            "text": "label",
+            "text_align": "align",
+            "x_offset": "shift",
+            "y_offset": "up",
+            "source": named,
+        }
+        p.text("x", "y", **fig.BOLD | words | fig.ON_PANEL)
         p.segment(
             "x", 1e-9, "x", 1e9, source=limit, line_color=color["ink"], line_dash=[6, 4], line_width=1.5
         )
