@@ -86,8 +86,8 @@ FORMATS = [
 
 
 def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real, ...]:
-    """What a step costs for each of DEGREES: the last columns of ``choice``. ``lengths``: median and spread of
-    prompts, then of answers."""
+    """What a step costs for each of DEGREES: the last columns of ``choice``. ``lengths``: median and spread
+    of prompts, then of answers."""
     context = equilibrium.context(*lengths)["tokens"]
     tp = np.array(DEGREES, dtype=float)[:, None]
     found = serving.costs(model, at, tp, lengths[0], "bf16", weight_bytes, context=context)
@@ -420,8 +420,8 @@ def choice(
     starts: list[float],
     sent_s: list[float],
 ) -> dict[str, Any]:
-    """The cheapest deployment of each kind that gives ``share`` of the requests both limits, and all that keep
-    up, as dots."""
+    """The cheapest deployment of each kind that gives ``share`` of the requests both limits, and all that
+    keep up, as dots."""
     ask = asked_of(per_s, prompt, prompt_spread, output, output_spread, prefix_share, ttft_s, tpot_s)
     at = {
         "rows": rows,

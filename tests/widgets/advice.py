@@ -589,12 +589,6 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
         Advice("weights in fewer bits", along("weights", 1), kinds_without_room, at_times=True),
         Advice("a looser limit for the first token", along("ttft", 12), deployments_lost, at_times=True),
         Advice("a looser limit for each token", along("tpot", 12), deployments_lost, at_times=True),
-        Advice(
-            "either limit looser",
-            both(along("ttft", 12), along("tpot", 12)),
-            deployments_lost,
-            at_times=True,
-        ),
     ),
     ("pool_ratio", "sharing_wins"): (
         Advice(

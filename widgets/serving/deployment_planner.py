@@ -170,19 +170,19 @@ class DeploymentPlanner(Widget):
         ),
     )
     assumptions = (
-        "Requests at random times (Poisson), log-normal lengths, caches in bf16. Replicas of 1, 2, 4 or 8 GPUs; "
-        "one pool with chunks of 256 to 8,192 tokens, or two with every small ratio and each its own degree. All is "
-        "closed forms: the queue for a first token (M/G/1, shared by the replicas), the prompts that come while an "
-        "answer is written, the room in a batch. A simulation may need a replica more or less. Leaves out pipelines, "
-        "spread experts, drafts, and that a model's context ends; the page *What should serve it?* tries these too, "
-        "and simulates what it says."
+        "Requests at random times (Poisson), log-normal lengths, caches in bf16. Replicas of 1, 2, 4 or 8 "
+        "GPUs; one pool with chunks of 256 to 8,192 tokens, or two with every small ratio and each its own "
+        "degree. All is closed forms: the queue for a first token (M/G/1, shared by the replicas), the "
+        "prompts that come while an answer is written, the room in a batch. A simulation may need a replica "
+        "more or less. Leaves out pipelines, spread experts, drafts, and that a model's context ends; the "
+        "page *What should serve it?* tries these too, and simulates what it says."
     )
     formula = (
-        "$$\\tau(u) + \\frac{u\\,S}{n_\\text{out}} \\le \\tau_\\text{target}$$\n\n$u$ answers are written at once by "
-        "a replica, each of $n_\\text{out}$ tokens; $\\tau(u)$ is its step, and $S$ the time of a prompt, which two "
-        "pools do not have in that sum. To it comes what chance adds, for the share of the requests that is "
-        "promised. The cheapest deployment is the one with the fewest GPUs for which this and the limit of a first "
-        "token hold."
+        "$$\\tau(u) + \\frac{u\\,\\tau_\\text{prompt}}{n_\\text{out}} \\le \\tau_\\text{target}$$\n\n"
+        "$u$ answers are written at once by a replica, each of $n_\\text{out}$ tokens; $\\tau(u)$ is its "
+        "step, and $\\tau_\\text{prompt}$ the time of a prompt, which two pools do not have in that sum. To "
+        "it comes what chance adds, for the share of the requests that is promised. The cheapest deployment "
+        "is the one with the fewest GPUs for which this and the limit of a first token hold."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -375,42 +375,35 @@ class DeploymentPlanner(Widget):
 
     @regime(target=True)
     def impossible(self):
-        on = f"{self.gpu.name}"
+        nobody = f"You found a limit that no number of {self.gpu.name} keeps: even an idle replica"
         return self.none(), select(
             np.max(self.found().why),
             [
                 "–",
-                f"You found a model without room: no eight {on} hold it and one of these requests. First response: "
-                "weights in fewer bits, a GPU with more memory, or a pipeline over several nodes.",
-                f"You found a limit that no number of {on} keeps: even an idle replica reads these prompts later "
-                f"than {show(self.ttft, 'seconds')}. First response: a looser limit for the first token, shorter "
-                "prompts, or more of them in a prefix cache.",
-                f"You found a limit that no number of {on} keeps: even an idle replica writes slower than "
-                f"{show(self.tpot, 'seconds')} a token. First response: a looser limit for each token, weights in "
-                "fewer bits, or a GPU with more bandwidth.",
-                f"You found two limits that no number of {on} keeps at once: what meets one of them misses the "
-                "other. First response: either limit looser.",
+                f"You found a model without room: no eight {self.gpu.name} hold it and one of these "
+                "requests. First response: weights in fewer bits, a GPU with more memory, or a pipeline over "
+                "several nodes.",
+                f"{nobody} reads these prompts later than {show(self.ttft, 'seconds')}. First response: a "
+                "looser limit for the first token, shorter prompts, or more of them in a prefix cache.",
+                f"{nobody} writes slower than {show(self.tpot, 'seconds')} a token. First response: a looser "
+                "limit for each token, weights in fewer bits, or a GPU with more bandwidth.",
+                f"You found two limits that no number of {self.gpu.name} keeps at once: what meets one of "
+                "them misses the other, so one of the two has to be looser.",
             ],
         )
 
     @regime()
     def pools_pay(self):
-        found = self.found()
-        one = np.min(np.where((found.prefill < 1) & (found.gpus > 0), found.gpus, 1e9))
-        return ~self.none() & (self.of_best(found.prefill) > 0), (
-            f"Two pools are cheapest: {self.split()}, with {show(self.of_best(found.gpus), 'count')} GPUs. In one "
-            + choose(
-                one < 1e9,
-                f"pool it would take {show(np.minimum(one, 1e8), 'count')}.",
-                "pool no number of them keeps the limits.",
-            )
+        return ~self.none() & (self.of_best(self.found().prefill) > 0), (
+            f"Two pools are cheapest here, {self.split()}: no prompt stops an answer in them, so more "
+            "answers share each reading of the weights."
         )
 
     @regime()
     def waits_for_work(self):
         return ~self.none() & (self.of_best(self.found().bound) == deployment_choice.SMALLEST), (
-            "The smallest deployment of its kind is enough, and part of it waits for work: more requests would make "
-            "a token cheaper."
+            "The smallest deployment of its kind is enough, and part of it waits for work: more requests "
+            "would make a token cheaper."
         )
 
     def summary(self):
