@@ -16,7 +16,7 @@ from widgets.serving.prefill_decode import WHOLE_PROMPTS, PrefillDecode
 
 LESSON = Lesson("12-disaggregated-serving.md")
 H100, LLAMA = layout.machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b")
-PREFILL = "S"  # as the lesson calls it
+PREFILL = "prompt_s"  # as the lesson calls it
 
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {

@@ -178,9 +178,9 @@ class DeploymentPlanner(Widget):
         "page *What should serve it?* tries these too, and simulates what it says."
     )
     formula = (
-        "$$\\tau(u) + \\frac{u\\,\\tau_\\text{prompt}}{n_\\text{out}} \\le \\tau_\\text{target}$$\n\n"
+        "$$\\tau(u) + \\frac{u\\,\\tau_\\text{prefill}}{n_\\text{out}} \\le \\tau_\\text{target}$$\n\n"
         "$u$ answers are written at once by a replica, each of $n_\\text{out}$ tokens; $\\tau(u)$ is its "
-        "step, and $\\tau_\\text{prompt}$ the time of a prompt, which two pools do not have in that sum. To "
+        "step, and $\\tau_\\text{prefill}$ the time of a prompt, which two pools do not have in that sum. To "
         "it comes what chance adds, for the share of the requests that is promised. The cheapest deployment "
         "is the one with the fewest GPUs for which this and the limit of a first token hold."
     )
