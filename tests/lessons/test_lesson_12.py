@@ -282,8 +282,9 @@ def fleet_of(one, fewer=0):
 
 @pytest.mark.parametrize("row", CHOSEN)
 def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row):
-    """The three tables of the section, and the answer beside AIConfigurator's: each first token and token within the two runs' intervals, with half
-    of them to spare, and the promise within that of the longer one."""
+    """The three tables of the section, and the answer beside AIConfigurator's: each first token and token
+    within the two runs' intervals, with half of them to spare, and the promise within that of the longer
+    one."""
     one = LESSON.value(row)
     count = 10 * deployment_runs.COUNTED
     again = deployment_runs.run(fleet_of(one), one.load, one.limits, count, seed=11)

@@ -27,10 +27,11 @@ DEGREES = [f"{degree}" for degree in deployment_choice.DEGREES]
 WRITES = np.array(deployment_choice.DEGREES * 2, dtype=float)  # GPUs of a replica that writes, kind by kind
 POOLS = [f"TP {degree}{pools}" for pools in (" in one pool", ", prompts apart") for degree in DEGREES]
 PER_USER = np.array(deployment_choice.PER_USER)
-SLOWEST, FASTEST = 3.0, 500.0  # tokens a second, in the picture
+SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
 DECADES = 2.5  # of the picture's height
-BOUNDS = ["the first token", "the time of a token", "the load itself", "nothing: there is no smaller one"]
+BOUNDS = ["the first token", "the time of a token", "the load itself", "the smallest of its kind"]
+LESS = [f"One less misses {bound}." for bound in BOUNDS[:3]] + ["There is no smaller one of its kind."]
 LOAD = ("rate", "prompt", "answer", "spread", "prefix", "model", "gpu", "weights")
 ASKED = ("tpot", "ttft", "share", *LOAD)
 
@@ -264,17 +265,18 @@ class DeploymentPlanner(Widget):
         pools = phrase("{r} × TP {f} that read, {w} × TP {b} that write", r=reads, f=front, w=writes, b=back)
         one = phrase("{w} × TP {b}, chunks of {c}", w=writes, b=back, c=show(found.chunk, "tokens"))
         return phrase(
-            "{gpus} GPUs: {split}.\n{user} tokens/s for a user, {each} for a GPU. One less misses {bound}.",
+            "{gpus} GPUs: {split}.\n{user} tokens/s for a user, {each} for a GPU. {bound}",
             gpus=show(found.gpus, "count"),
             split=choose(found.prefill > 0, pools, one),
             user=show(found.kind_user, "count"),
             each=show(found.kind_gpu, "count"),
-            bound=select(found.bound, BOUNDS),
+            bound=select(found.bound, LESS),
         )
 
     def top(self):
-        highest = np.maximum(np.max(self.found().frontier), np.max(self.found().kind_gpu))
-        return fig.fitting_view(highest, VIEWS, headroom=2.2)
+        """Above all dots, whatever the limits."""
+        highest = np.max(np.where(self.found().within >= 0, self.found().per_gpu, 1.0))
+        return fig.fitting_view(highest, VIEWS, headroom=1.7)
 
     @part(*ASKED)
     def named(self):
@@ -401,7 +403,9 @@ class DeploymentPlanner(Widget):
 
     @regime()
     def waits_for_work(self):
-        return ~self.none() & (self.of_best(self.found().bound) == deployment_choice.SMALLEST), (
+        found = self.found()
+        smallest = self.of_best(found.bound) == deployment_choice.SMALLEST
+        return ~self.none() & smallest & (self.of_best(found.prefill) < 1), (
             "The smallest deployment of its kind is enough, and part of it waits for work: more requests "
             "would make a token cheaper."
         )
@@ -422,11 +426,11 @@ class DeploymentPlanner(Widget):
             (10, 5000),
             height=440,
             x_title="tokens a second that each user gets",
-            y_title="tokens/s per GPU; ● cheapest in one pool, ■ in two",
+            y_title="tokens/s per GPU; ● one pool, ■ two",
             x_log=True,
             y_log=True,
         )
-        fig.ticks(p.xaxis[0], [5, 10, 20, 50, 100, 200], "count")
+        fig.ticks(p.xaxis[0], [2, 5, 10, 20, 50, 100, 200], "count")
         fig.ticks(p.yaxis[0], [0.1, 1, 10, 100, 1000, 10_000], "count")
         color, limit = fig.COLOR, sources["limit"]
         p.quad(
