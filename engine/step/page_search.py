@@ -87,29 +87,9 @@ def legal_splits(
     return {"tp": tps, "pp": pps, "cp": cps, "ep": eps, "expert_tp": expert_tps, "dp": dps}
 
 
-@program(
-    tp=TOP,
-    pp=TOP,
-    cp=TOP,
-    ep=TOP,
-    expert_tp=TOP,
-    dp=TOP,
-    zero=TOP,
-    micro_batch=TOP,
-    recompute=TOP,
-    schedule=TOP,
-    chunks=TOP,
-    legal=(),
-    fitting=(),
-    free_s=(),
-)
+@program(split=TOP, cell=TOP, legal=(), fitting=(), free_s=())
 def ranked(
     tp: list[Real],
-    pp: list[Real],
-    cp: list[Real],
-    ep: list[Real],
-    expert_tp: list[Real],
-    dp: list[Real],
     fitting_s: list[Real],
     fitting_cell: list[Real],
     fitting: list[Real],
@@ -118,10 +98,9 @@ def ranked(
     legal: list[Real],
     free_s: list[Real],
 ) -> dict[str, Any]:
-    """The best layout of each of the best splits: the fastest that fit, or the smallest in memory where none
-    does."""
-    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
-    zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
+    """The best splits, and the best layout of each by its cell: the fastest that fit, or the smallest in
+    memory where none does."""
+    splits, cells = [], []
     fitting_count, legal_count, fastest = 0, 0, math.nan
     for i in range(len(tp)):
         if not math.isnan(tp[i]):
@@ -131,7 +110,7 @@ def ranked(
                 fastest = free_s[i]
     taken = [0 for i in range(len(tp))]
     for _place in range(TOP):
-        best, cell, least = -1, 0, math.inf
+        best, least = -1, math.inf
         for i in range(len(tp)):
             cost = fitting_s[i] if fitting_count else bytes_[i]
             if not taken[i] and cost < least:
@@ -139,38 +118,9 @@ def ranked(
         if best < 0:
             break
         taken[best] = 1
-        cell = fitting_cell[best] if fitting_count else bytes_cell[best]
-        schedule = cell % len(CHUNKS)
-        cell = cell // len(CHUNKS)
-        zero = cell % len(ZERO_STAGES)
-        cell = cell // len(ZERO_STAGES)
-        tps.append(tp[best])
-        pps.append(pp[best])
-        cps.append(cp[best])
-        eps.append(ep[best])
-        expert_tps.append(expert_tp[best])
-        dps.append(dp[best])
-        zeros_.append(ZERO_STAGES[int(zero)])
-        recomputes.append(RECOMPUTES[int(cell % len(RECOMPUTES))])
-        micro_batches.append(MICRO_BATCHES[int(cell // len(RECOMPUTES))])
-        schedules.append(schedule)
-        chunks.append(CHUNKS[int(schedule)])
-    return {
-        "tp": tps,
-        "pp": pps,
-        "cp": cps,
-        "ep": eps,
-        "expert_tp": expert_tps,
-        "dp": dps,
-        "zero": zeros_,
-        "micro_batch": micro_batches,
-        "recompute": recomputes,
-        "schedule": schedules,
-        "chunks": chunks,
-        "legal": legal_count,
-        "fitting": fitting_count,
-        "free_s": fastest,
-    }
+        splits.append(best)
+        cells.append(fitting_cell[best] if fitting_count else bytes_cell[best])
+    return {"split": splits, "cell": cells, "legal": legal_count, "fitting": fitting_count, "free_s": fastest}
 
 
 @program(
@@ -186,7 +136,7 @@ def ranked(
     schedule=cloud.MOST_SHOWN,
     chunks=cloud.MOST_SHOWN,
 )
-def fastest_at(
+def laid_out(
     places: list[Real],
     row: list[Real],
     cell: list[Real],
@@ -197,11 +147,12 @@ def fastest_at(
     expert_tp: list[Real],
     dp: list[Real],
 ) -> dict[str, Any]:
-    """The fastest layouts at some places of the cloud, as columns."""
+    """The layouts at some places of two columns, the number of a split and a cell of its layouts; up to the
+    first place at which there is none."""
     tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
     zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
     for i in range(len(places)):
-        if math.isnan(places[i]):
+        if math.isnan(places[i]) or math.isnan(row[int(places[i])]):
             break
         split, rest = int(row[int(places[i])]), int(cell[int(places[i])])
         schedule = rest % len(CHUNKS)
@@ -234,10 +185,15 @@ def fastest_at(
     }
 
 
+def layouts_of(splits: dict[str, Real], row: Real, cell: Real, places: Real) -> Layouts:
+    """The layouts at some places of such columns."""
+    a = laid_out(places, row, cell, *splits.values())
+    return Layouts(*(a[name][: len(places)] for name in Layouts._fields))
+
+
 def layouts_at(seen: Cloud, places: Real) -> Layouts:
     """The fastest layouts at some places of a cloud."""
-    a = fastest_at(places, seen.places.row, seen.places.cell, *seen.splits.values())
-    return Layouts(*(a[name][: len(places)] for name in Layouts._fields))
+    return layouts_of(seen.splits, seen.places.row, seen.places.cell, places)
 
 
 def every_layout(case: Case, in_cloud: bool = False) -> tuple[dict[str, Real], dict[str, Any]]:

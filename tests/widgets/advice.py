@@ -17,7 +17,7 @@ from engine.course import home
 from engine.executed import zero
 from engine.mechanism import fusion, hierarchy, memory, roofline
 from engine.one_gpu import allocator_replay, tiling
-from engine.serving import deployment_choice
+from engine.serving.deployment import choice
 from engine.step import planner, search
 from engine.step.layout import Job
 from tests import states
@@ -118,7 +118,7 @@ def minus(measure: Callable) -> Callable:
 
 
 def kinds_without_room(widget) -> float:
-    return float(np.sum(widget.found().why == deployment_choice.NO_ROOM))
+    return float(np.sum(widget.found().why == choice.NO_ROOM))
 
 
 def deployments_lost(widget) -> float:

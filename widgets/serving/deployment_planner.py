@@ -4,7 +4,8 @@ cheapest that keeps both limits, and the next."""
 import numpy as np
 
 from engine import catalog
-from engine.serving import decoding, deployment_choice
+from engine.serving import decoding
+from engine.serving.deployment import choice
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
@@ -21,12 +22,12 @@ MODELS = [
 GPUS = [catalog.gpu(key) for key in ("h100-sxm", "h200", "b200", "mi300x")]
 WEIGHTS = {
     one.key: ({"fp8": "fp8, products too", "int4": "4 bits"}.get(one.key, one.key), one)
-    for one in deployment_choice.FORMATS
+    for one in choice.FORMATS
 }
-DEGREES = [f"{degree}" for degree in deployment_choice.DEGREES]
-WRITES = np.array(deployment_choice.DEGREES * 2, dtype=float)  # GPUs of a replica that writes, kind by kind
+DEGREES = [f"{degree}" for degree in choice.DEGREES]
+WRITES = np.array(choice.DEGREES * 2, dtype=float)  # GPUs of a replica that writes, kind by kind
 POOLS = [f"TP {degree}{pools}" for pools in (" in one pool", ", prompts apart") for degree in DEGREES]
-PER_USER = np.array(deployment_choice.PER_USER)
+PER_USER = np.array(choice.PER_USER)
 SLOWEST, FASTEST = 1.5, 500.0  # tokens a second, in the picture
 VIEWS = [m * 10.0**e for e in range(1, 6) for m in (1, 2, 5)]
 DECADES = 2.5  # of the picture's height
@@ -191,13 +192,11 @@ class DeploymentPlanner(Widget):
     def costs(self):
         at = over(lambda gpu, weights: machine(gpu, weights.precision), self.gpu, self.weights)
         lengths = (self.prompt, self.spread, self.answer, self.spread)
-        return over(
-            lambda model: deployment_choice.costs(model, at, self.weights.bytes, *lengths), self.model
-        )
+        return over(lambda model: choice.costs(model, at, self.weights.bytes, *lengths), self.model)
 
     @once
     def found(self):
-        return deployment_choice.found(
+        return choice.found(
             self.rate,
             self.prompt,
             self.spread,
@@ -404,7 +403,7 @@ class DeploymentPlanner(Widget):
     @regime()
     def waits_for_work(self):
         found = self.found()
-        smallest = self.of_best(found.bound) == deployment_choice.SMALLEST
+        smallest = self.of_best(found.bound) == choice.SMALLEST
         return ~self.none() & smallest & (self.of_best(found.prefill) < 1), (
             "The smallest deployment of its kind is enough, and part of it waits for work: more requests "
             "would make a token cheaper."

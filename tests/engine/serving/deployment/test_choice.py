@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from engine import catalog
-from engine.serving import deployment_choice, deployments, replica
-from engine.serving.deployment import Limits, Load
-from engine.serving.deployment_frontier import frontier
+from engine.serving import replica
+from engine.serving.deployment import Limits, Load, choice, search
+from engine.serving.deployment.frontier import frontier
 from engine.step.layout import machine
 
 USUAL = {
@@ -28,11 +28,9 @@ GPUS = ("h100-sxm", "h200", "b200", "mi300x")
 def asked(model="llama3-70b", gpu="h100-sxm", weights=0, share=0.9, **change) -> tuple:
     """The arguments of ``choice``."""
     at = USUAL | change
-    how = deployment_choice.FORMATS[weights]
+    how = choice.FORMATS[weights]
     lengths = (at["prompt"], at["spread"], at["output"], at["spread"])
-    costs = deployment_choice.costs(
-        catalog.model(model), machine(catalog.gpu(gpu), how.precision), how.bytes, *lengths
-    )
+    costs = choice.costs(catalog.model(model), machine(catalog.gpu(gpu), how.precision), how.bytes, *lengths)
     return (at["per_s"], *lengths, at["prefix"], at["ttft"], at["tpot"], share, *costs)
 
 
@@ -60,8 +58,8 @@ def drawn(count: int) -> list[dict]:
 @pytest.mark.parametrize("change", drawn(8))
 def test_the_loops_of_the_page_are_the_arrays_of_python(change):
     given = asked(**change)
-    arrays = deployment_choice.choice(*given)
-    loops = deployment_choice.choice.algorithm(
+    arrays = choice.choice(*given)
+    loops = choice.choice.algorithm(
         *(each.tolist() if isinstance(each, np.ndarray) else each for each in given)
     )
     for name, column in loops.items():
@@ -78,9 +76,9 @@ def test_the_loops_of_the_page_are_the_arrays_of_python(change):
 def test_it_is_what_the_planner_expects_of_one_format(change):
     """The GPUs of the cheapest deployment in closed form, without pipelines, which cost more here."""
     at = USUAL | change
-    how = deployment_choice.FORMATS[at.get("weights", 0)]
+    how = choice.FORMATS[at.get("weights", 0)]
     load = Load(at["per_s"], int(at["prompt"]), int(at["output"]), at["spread"], at["spread"], at["prefix"])
-    search = deployments.prepared(
+    plan = search.prepared(
         catalog.model(at.get("model", "llama3-70b")),
         machine(catalog.gpu(at.get("gpu", "h100-sxm"))),
         load,
@@ -91,22 +89,22 @@ def test_it_is_what_the_planner_expects_of_one_format(change):
         (),
         None,
     )
-    found, best = deployment_choice.found(*asked(**change)), search.expected()
+    found, best = choice.found(*asked(**change)), plan.expected()
     assert found.gpus[int(found.best)] == best.gpus
     assert best.replica.pp == 1
     assert found.kind_gpu[int(found.best)] == pytest.approx(best.tokens_per_s_per_gpu)
-    all_of = frontier(search)
-    for speed, most in zip(deployment_choice.PER_USER[::12], found.frontier[::12]):
+    all_of = frontier(plan)
+    for speed, most in zip(choice.PER_USER[::12], found.frontier[::12]):
         reached = all_of.within & (all_of.per_user > speed)
         assert most <= np.max(np.where(reached, all_of.per_gpu, 0.0)) * (1 + 1e-9)
 
 
 def test_one_unit_less_misses_what_it_is_bound_by():
     for change in ({}, {"tpot": 0.02}, {"per_s": 40.0}):
-        found = deployment_choice.found(*asked(**change))
+        found = choice.found(*asked(**change))
         for kind in np.flatnonzero(found.gpus > 0):
             reads, writes = int(found.prefill[kind]), int(found.decode[kind])
-            if found.bound[kind] == deployment_choice.SMALLEST:
+            if found.bound[kind] == choice.SMALLEST:
                 assert np.gcd(reads, writes) == 1 or writes == 1
             else:
                 assert reads + writes > 1
@@ -115,17 +113,17 @@ def test_one_unit_less_misses_what_it_is_bound_by():
 def test_a_tighter_limit_never_takes_fewer_and_nothing_is_kept_in_the_end():
     gpus = []
     for tpot in (0.1, 0.05, 0.03, 0.02, 0.015):
-        found = deployment_choice.found(*asked(tpot=tpot))
+        found = choice.found(*asked(tpot=tpot))
         gpus.append(found.gpus[int(found.best)])
     assert gpus == sorted(gpus)
-    none = deployment_choice.found(*asked(tpot=0.004))
-    assert none.best == none.second == deployment_choice.NONE and max(none.why) == deployment_choice.SLOW
-    assert max(deployment_choice.found(*asked(ttft=0.05)).why) == deployment_choice.LATE
-    assert max(deployment_choice.found(*asked(model="deepseek-v3")).why) == deployment_choice.NO_ROOM
+    none = choice.found(*asked(tpot=0.004))
+    assert none.best == none.second == choice.NONE and max(none.why) == choice.SLOW
+    assert max(choice.found(*asked(ttft=0.05)).why) == choice.LATE
+    assert max(choice.found(*asked(model="deepseek-v3")).why) == choice.NO_ROOM
 
 
 @pytest.mark.parametrize("model", [*MODELS, "llama3.1-405b"])
 @pytest.mark.parametrize("gpu", GPUS)
 def test_its_degrees_are_those_of_a_node(model, gpu):
     found = replica.in_a_node(catalog.model(model), machine(catalog.gpu(gpu)))
-    assert tuple(one.tp for one in found) == deployment_choice.DEGREES
+    assert tuple(one.tp for one in found) == choice.DEGREES

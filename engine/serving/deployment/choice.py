@@ -1,8 +1,8 @@
 """The choice among deployments, for a figure: one model on one kind of GPU in one format, with every tensor
 degree of a node, in one pool with every chunk and in two with every ratio.
 
-What ``deployments`` and ``deployment_frontier`` do over arrays, with pipelines, spread experts, drafts and
-several formats besides, stands here in plain loops around ``deployment_loops.judge``, so that a page judges
+What ``search`` and ``frontier`` do over arrays, with pipelines, spread experts, drafts and
+several formats besides, stands here in plain loops around ``loops.judge``, so that a page judges
 all of them anew at each move of a slider. Python runs the arrays, and a test holds one against the other.
 Nothing is simulated here.
 """
@@ -20,14 +20,15 @@ import numpy as np
 from engine.base.program import full, program
 from engine.base.types import Real
 from engine.mechanism.memory import BYTES_PER_VALUE
-from engine.serving import deployments, equilibrium, serving
-from engine.serving.deployment import Limits, Load
-from engine.serving.deployment_forms import IDLE, QUANTILES, Forms, Plans, Tables
-from engine.serving.deployment_frontier import ANY
-from engine.serving.deployment_loops import LEAST, judge
-from engine.serving.deployments import LONG, MOST_RUNNING, Table, plans_of
+from engine.serving import equilibrium, step_costs
+from engine.serving.deployment import search
+from engine.serving.deployment.forms import IDLE, QUANTILES, Forms, Plans, Tables
+from engine.serving.deployment.frontier import ANY
+from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.loops import LEAST, judge
+from engine.serving.deployment.search import LONG, MOST_RUNNING, Table, plans_of
 from engine.serving.replica import Replica
-from engine.serving.serving import Costs
+from engine.serving.step_costs import Costs
 
 DEGREES = (1, 2, 4, 8)
 KINDS = 2 * len(DEGREES)  # by the degree that writes: in one pool, then in two
@@ -72,7 +73,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """How weights are stored, and in which format the products run (``deployments.FORMATS``)."""
+    """How weights are stored, and in which format the products run (``search.FORMATS``)."""
 
     key: str
     precision: str
@@ -81,7 +82,7 @@ class Format:
 
 FORMATS = [
     Format(key, precision, BYTES_PER_VALUE[stored or precision])
-    for key, (precision, stored) in deployments.FORMATS.items()
+    for key, (precision, stored) in search.FORMATS.items()
 ]
 
 
@@ -90,9 +91,9 @@ def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real
     of prompts, then of answers."""
     context = equilibrium.context(*lengths)["tokens"]
     tp = np.array(DEGREES, dtype=float)[:, None]
-    found = serving.costs(model, at, tp, lengths[0], "bf16", weight_bytes, context=context)
+    found = step_costs.costs(model, at, tp, lengths[0], "bf16", weight_bytes, context=context)
     tokens = accepted(*lengths)["tokens"]
-    starts = deployments.spare_to_start(model, at, Replica(tp), "bf16", weight_bytes, tokens)  # type: ignore[arg-type]
+    starts = search.spare_to_start(model, at, Replica(tp), "bf16", weight_bytes, tokens)  # type: ignore[arg-type]
     sent_s = found.kv_bytes / (tp * at.wires.nic_bytes_per_s)
     columns = (found.rows_s, found.pair_s, found.cached_s, found.capacity, starts, sent_s)
     return (found.rows, *(np.ravel(column + 0.0 * tp) for column in columns))
@@ -100,7 +101,7 @@ def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real
 
 # -- in loops ------------------------------------------------------------------------------------------------
 def lengths_of(median: float, spread: float) -> list[float]:
-    """A length at equally likely quantiles (``deployment_forms.lengths``)."""
+    """A length at equally likely quantiles (``forms.lengths``)."""
     return [
         min(equilibrium.LONGEST * median, median * math.exp(spread * QUANTILES[i]))
         for i in range(len(QUANTILES))
@@ -138,13 +139,13 @@ def asked_of(
 
 @program(tokens=())
 def accepted(prompt: float, prompt_spread: float, output: float, output_spread: float) -> dict[str, Any]:
-    """The length that a server is told to accept (``deployments.accepted``), whatever the model knows."""
+    """The length that a server is told to accept (``search.accepted``), whatever the model knows."""
     longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
     return {"tokens": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED)}
 
 
 def longest_of(median: float, spread: float) -> float:
-    """All but a thousandth are shorter (``deployments.longest_of``)."""
+    """All but a thousandth are shorter (``search.longest_of``)."""
     return min(equilibrium.LONGEST * median, median * math.exp(spread * LONGEST_Z))
 
 
@@ -301,7 +302,7 @@ def kind_of(p: int) -> int:
 
 def is_better(plans: list[int], units: list[float], sure: list[float], i: int, j: int) -> bool:
     """Whether one deployment comes before another: it is cheaper, else in one pool, else of one degree, else
-    surer (``deployments.Search.entry``)."""
+    surer (``search.Search.entry``)."""
     p, q = plans[i], plans[j]
     if units[i] * EACH[p] != units[j] * EACH[q]:
         return units[i] * EACH[p] < units[j] * EACH[q]
@@ -350,7 +351,7 @@ def _choice(
         np.reshape(rows_s, (len(DEGREES), -1)), *map(np.array, (pair_s, cached_s, capacity, sent_s))
     )
     forms = Forms(load, Limits(ttft_s, tpot_s, share), tables, (None,), MOST_RUNNING)
-    needs = ACCEPTED * math.ceil(deployments.longest_of(load) / ACCEPTED)
+    needs = ACCEPTED * math.ceil(search.longest_of(load) / ACCEPTED)
     able = (np.array(capacity) > needs) & (np.array(starts) >= 0)
     [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])
     if not len(places):
