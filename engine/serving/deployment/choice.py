@@ -40,7 +40,7 @@ TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what one unit less misses
 FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has no deployment; APART: each limit, not both
 NONE = -1.0  # no such kind
 
-_NOTHING = Costs(*([np.zeros(0)] * 2), *([0.0] * 4))
+_NOTHING = Costs(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0)
 PLANS = plans_of([Table(Replica(tp), "", "", _NOTHING, 0.0) for tp in DEGREES], pools=True, drafts=1)
 COUNT = len(PLANS.table)
 MOST = COUNT * len(SPARE)
