@@ -90,6 +90,9 @@ class Model:
     chunked: bool = False  # the window does not slide: the sequence is cut into chunks of it (Llama 4)
     extra_params_per_layer: int = 0  # query and key norms, attention sinks, … (the entry's note says which)
     extra_params: int = 0  # parts outside the decoder that the published count includes
+    checkpoint: str = ""  # its repository on Hugging Face; empty where there is none
+    access: str = ""  # "gated" where one has to ask for it
+    stored: str = ""  # the format of its weights there, where that is not 16 or 8 bits
     family: str = ""
     year: int = 0
     published_params: float = 0.0

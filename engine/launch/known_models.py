@@ -59,7 +59,9 @@ def squashed(name: str) -> str:
 @lru_cache(1)
 def known() -> dict[str, str]:
     """Squashed name -> key of the catalogue."""
-    return {squashed(key): key for key in catalog.all_models()} | {squashed(k): v for k, v in SAME.items()}
+    models = catalog.all_models()
+    stored = {squashed(tail(model.checkpoint)): key for key, model in models.items() if model.checkpoint}
+    return stored | {squashed(key): key for key in models} | {squashed(k): v for k, v in SAME.items()}
 
 
 def tail(name: str) -> str:
@@ -74,7 +76,7 @@ def key_of(name: str) -> str | None:
         return bare
     words = [w for w in bare.replace("_", "-").split("-") if w and w not in DROPPED]
     kept = [w for w in words if not (len(w) == 4 and w.isdigit())]
-    for some in (words, kept):
+    for some in ([bare], words, kept):
         found = known().get(squashed("".join(some)))
         if found:
             return found
