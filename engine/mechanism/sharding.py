@@ -39,17 +39,17 @@ def scatter_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: R
     wire."""
     if not check.is_trusted():
         check.non_negative(params=params)
-    sent_bytes = params * gradient_bytes(recipe)
-    return pieces * all_gather_s(
-        sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
-    )
+    return _gathered_s(params * gradient_bytes(recipe), ranks, stride, pieces, net)
 
 
 def gather_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:
     """AllGather of the same number of weights: P elements on each wire."""
     if not check.is_trusted():
         check.non_negative(params=params)
-    sent_bytes = params * weight_bytes(recipe)
+    return _gathered_s(params * weight_bytes(recipe), ranks, stride, pieces, net)
+
+
+def _gathered_s(sent_bytes: Real, ranks: Real, stride: Real, pieces: Real, net: Wires) -> Real:
     return pieces * all_gather_s(
         sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
     )

@@ -22,7 +22,7 @@ from engine.step.cases import (
     Layouts,
     ideal_s,
 )
-from engine.step.constraints import ANY, FRAMEWORKS, NAMED, UNLIMITED, is_run, is_within
+from engine.step.constraints import ANY, FRAMEWORKS, NAMED, UNLIMITED, is_run, is_within, may_run
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
 from engine.step.search import LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
 from engine.step.step import Axes, step
@@ -102,16 +102,17 @@ def ranked(
     memory where none does."""
     splits, cells = [], []
     fitting_count, legal_count, fastest = 0, 0, math.nan
-    for i in range(len(tp)):
-        if not math.isnan(tp[i]):
-            fitting_count += fitting[i]
-            legal_count += legal[i]
-            if math.isnan(fastest) or free_s[i] < fastest:
-                fastest = free_s[i]
-    taken = [0 for i in range(len(tp))]
+    splits_of_job = 0
+    while splits_of_job < len(tp) and not math.isnan(tp[splits_of_job]):
+        fitting_count += fitting[splits_of_job]
+        legal_count += legal[splits_of_job]
+        if math.isnan(fastest) or free_s[splits_of_job] < fastest:
+            fastest = free_s[splits_of_job]
+        splits_of_job += 1
+    taken = [0 for i in range(splits_of_job)]
     for _place in range(TOP):
         best, least = -1, math.inf
-        for i in range(len(tp)):
+        for i in range(splits_of_job):
             cost = fitting_s[i] if fitting_count else bytes_[i]
             if not taken[i] and cost < least:
                 best, least = i, cost
@@ -234,10 +235,11 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
             point["chunks"],
         )
         terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
-        fits, allowed = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0
+        fits, allowed, takes_part = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0, []
         runs = [point[name] for name in RUNS]
         if case.within is not UNLIMITED:
             allowed = is_within(case.within, case.model, a, runs)
+            takes_part = [may_run(case.within.framework, runs), allowed]
         found: dict[str, Any] = {
             "fastest": (terms.step_s, fits & allowed),
             "leanest": (terms.total_bytes, allowed),
@@ -246,12 +248,14 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
         if in_cloud:
             at = cloud.place(terms.total_bytes, case.hbm_bytes, terms.step_s, arithmetic_s)
             found["cloud"] = terms.step_s, allowed, at, cloud.PLACES
-            found["unlimited"] = terms.step_s, fits & is_run(float(NAMED.index(ANY)), case.model, a, runs)
+            anyhow = is_run(float(NAMED.index(ANY)), case.model, a, runs)
+            found["unlimited"] = terms.step_s, fits & anyhow
+            takes_part[1:] = [part | anyhow for part in takes_part[1:]]
         only = [
             (point[f"only_{name}"] < 0.0) | (point[name] == point[f"only_{name}"])
             for name in FIXABLE
             if f"only_{name}" in point
         ]
-        return (*search.legal(a, case.model.layers, point["is_1f1b"]), *only), found
+        return (*search.legal(a, case.model.layers, point["is_1f1b"]), *takes_part, *only), found
 
     return sweep(rows, EVERY, measure)

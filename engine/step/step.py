@@ -598,7 +598,20 @@ def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real,
                     job.weighs_early,
                 )
                 kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
-    return kept * tokens
+    return (kept + gathered_per_token(shape, job, a, recompute)) * tokens
+
+
+def gathered_per_token(shape: Shape, job: Job, a: Axes, recompute: Real) -> Real:
+    """What PyTorch's tensor parallelism keeps beside each rank's own tokens: the inputs of both blocks as
+    they were gathered, for the gradients of the weights.
+
+    Megatron-LM gathers them again, and a gather that is cut into pieces with its product (async tensor
+    parallelism) leaves nothing. torchtitan's 70B on 256 H100s holds 4.3 GiB less with it
+    (benchmarks/llama3_h100_202412_torchtitan.md, table 4), by this formula 3.5."""
+    if job.kernels == "library" or job.overlap_tensor or not job.sequence_parallel:
+        return 0.0
+    kept = ops.where((recompute == memory.FULL) | (recompute == memory.BY_MODULE), 0.0, 1.0)
+    return kept * shape.all_reduces * 2.0 * shape.hidden * (1.0 - 1.0 / a.tp)
 
 
 def step(

@@ -1,7 +1,7 @@
 """Puts a step that is read once into the line that reads it.
 
-A page loads every step of a widget's graph. A value that has a name of its own costs its name twice, and names
-are most of what is left once a module is packed.
+A page loads every step of a widget's graph. A value that has a name of its own costs its name twice, and
+names are most of what is left once a module is packed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 NAME = re.compile(r"\b[a-z]+\d+\b")
 LONGEST = 600  # characters; a browser does not optimize what is too deep
 CALL = re.compile(r"[\w.$]+(?=\()")
+OF_A_STEP = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.$])([ves])(\d+)\b')  # outside of texts
 STAYS = re.compile(r"stop\(|=>|^\[|^\{")  # may end the computation, or makes something new at each reading
 
 
@@ -46,3 +47,15 @@ def is_whole(code: str) -> bool:
         if not depth and place >= start:
             return place == len(code) - 1
     return False
+
+
+def numbered(code: str) -> str:
+    """The code with its steps numbered as they come: neighbours have similar names, which packs better than
+    their numbers in the graph."""
+    order: dict[str, int] = {}
+
+    def renamed(found: re.Match) -> str:
+        kind, number = found.groups()
+        return f"{kind}{order.setdefault(number, len(order))}" if kind else found[0]
+
+    return OF_A_STEP.sub(renamed, code)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from widgets.kit.compiler.inlined import LONGEST, inlined, is_whole
+from widgets.kit.compiler.inlined import LONGEST, inlined, is_whole, numbered
 
 
 def test_what_is_read_once_goes_where_it_is_read():
@@ -43,3 +43,8 @@ def test_these_need_no_parentheses(code):
 @pytest.mark.parametrize("code", ["a+b", "(a)+(b)", "f(a)+1", "-a", "a?b:c", "f(a)[0]+1", "!a"])
 def test_these_do(code):
     assert not is_whole(code)
+
+
+def test_steps_are_numbered_as_they_come_and_texts_stay():
+    code = 'v70=f(v7,e900);v7="v70 of \\"v7\\"";s12.e3=v70+columns7.v7;'
+    assert numbered(code) == 'v0=f(v1,e2);v1="v70 of \\"v7\\"";s3.e3=v0+columns7.v7;'
