@@ -24,7 +24,7 @@ from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.compute import KERNELS
 from engine.mechanism.memory import LOSSES, RECOMPUTE
 from engine.mechanism.pipeline import SCHEDULES
-from engine.serving.deployment_commands import PROGRAMS
+from engine.serving.deployment.commands import PROGRAMS
 
 NAME = "system-ml"
 # what to write, and into which file, so that each shell completes

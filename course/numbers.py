@@ -66,6 +66,7 @@ ASKED = "data-asked"  # on a number that a reader is asked for: its source
 ROW = "it"  # the object of a table's row
 # readers of launch files are called after frameworks, as things in lessons are; a fit is for no formula
 NOT_IN_FORMULAS = ("engine.launch.", "engine.calibration.fit.")
+ROOMS = ("engine.serving.deployment",)  # a formula knows what such a room gives, not its modules
 
 
 @cache
@@ -77,6 +78,8 @@ def namespace() -> dict:
     modules = pkgutil.walk_packages(engine.__path__, "engine.")
     for short, name in short_names(module.name for module in modules if not module.ispkg).items():
         names[short] = importlib.import_module(name)
+    for room in ROOMS:
+        names[room.rpartition(".")[2]] = importlib.import_module(room)
     for holder in (calibration, catalog, recordings, measurements):
         names[holder.__name__.rpartition(".")[2]] = holder
     for loader in ("gpu", "model", "recipe", "price", "link", "node"):
@@ -89,7 +92,7 @@ def short_names(modules: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for module in modules:
         short = module.rpartition(".")[2]
-        if short == "__main__" or module.startswith(NOT_IN_FORMULAS):
+        if short == "__main__" or module.startswith((*NOT_IN_FORMULAS, *(f"{room}." for room in ROOMS))):
             continue
         if short in found:
             raise ValueError(f"{found[short]} and {module}: a formula could not tell them apart")

@@ -29,8 +29,7 @@ from engine.catalog.models import Model
 from engine.course import accuracy, puzzle_files, puzzles, report
 from engine.launch import over_a_step, shown
 from engine.launch.verdict import ILLEGAL, TOO_LARGE
-from engine.serving import deployment_commands
-from engine.serving.deployment import Limits, Load
+from engine.serving.deployment import Limits, Load, commands
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
@@ -225,7 +224,7 @@ def run_deploy(args: Namespace) -> Result:
     if args.export:
         if not 1 <= args.row <= len(rows):
             raise ValueError(f"row must be from 1 to {len(rows)}, got {args.row}")
-        result["commands"] = deployment_commands.commands(rows[args.row - 1], args.export)
+        result["commands"] = commands.commands(rows[args.row - 1], args.export)
         lines += ["", *result["commands"].splitlines()]
     return Result(result, lines, [result["best"], *result["runners_up"]])
 

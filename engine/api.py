@@ -32,7 +32,7 @@ from engine.mechanism import interconnect, reliability
 from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
-from engine.serving import deployments, divided, inference
+from engine.serving import deployment, divided, inference
 from engine.serving.deployment import Deployment as Deployment
 from engine.serving.deployment import Deployments, Limits, Load
 from engine.serving.drafts import Drafts
@@ -189,7 +189,7 @@ def deploy(
     two pools in every ratio of up to eight replicas, or of up to five of two kinds; with and without each of
     the ``drafts``. Closed forms say how many replicas each takes; the cheapest are then simulated event by
     event, and only what holds there is returned. A load that no number of GPUs can serve is a ValueError that
-    names the limit, the nearest possible value, and what would help. ``engine.serving.deployment_commands``
+    names the limit, the nearest possible value, and what would help. ``engine.serving.deployment.commands``
     writes the commands that start a deployment.
 
     Leaves out spread experts in a single pool, caches divided by position, that batches of a pipeline and
@@ -207,7 +207,7 @@ def deploy(
     """
     _require(Load, load=load)
     _require(Limits, limits=limits)
-    return deployments.deploy(
+    return deployment.deploy(
         _as_model(model),
         _as_machine(machine),
         load,

@@ -13,8 +13,8 @@ from engine.mechanism.compute import KERNELS
 from engine.mechanism.memory import LOSSES, MODULES, RECOMPUTE
 from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
-from engine.serving.deployment_commands import PROGRAMS
-from engine.serving.deployments import CACHES, FORMATS
+from engine.serving.deployment.commands import PROGRAMS
+from engine.serving.deployment.search import CACHES, FORMATS
 from engine.step.constraints import ANY, FRAMEWORKS
 from engine.step.layout import PRECISIONS, SOFTWARE
 

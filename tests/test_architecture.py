@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[1]
 BINARY = (".woff2", ".png", ".webp", ".ico", ".jpg", ".gz")
 NOT_OURS = {".git", ".venv", "build", "dist", "node_modules"}
 OURS = ("engine", "widgets", "course", "measure", "record", "kernels")
-WIDGETS = [Path(inspect.getfile(cls)) for cls in all_widgets().values()]
+WIDGETS = sorted(
+    p for p in (ROOT / "widgets").rglob("*.py") if "kit" not in p.parts and p.name != "__init__.py"
+)
 
 
 def own_files() -> list[Path]:
@@ -279,9 +281,13 @@ def faults(source: str, controls=()) -> list[str]:
 
 
 def controls_of(path: Path) -> set[str]:
-    """The controls of the widgets in a file."""
+    """The controls of the widgets that are written in a file, or partly so."""
     return {
-        name for cls in all_widgets().values() if inspect.getfile(cls) == str(path) for name in cls.controls()
+        name
+        for cls in all_widgets().values()
+        if str(path)
+        in {inspect.getfile(base) for base in cls.__mro__ if base.__module__.startswith("widgets.")}
+        for name in cls.controls()
     }
 
 

@@ -23,7 +23,7 @@ from course.strict_yaml import Refused
 from engine import catalog
 from engine.base import typed, units
 from engine.course import points
-from engine.serving import deployment_page, deployments
+from engine.serving.deployment import page, search
 
 
 class Field(NamedTuple):
@@ -55,8 +55,8 @@ OWN = (
 )
 HINTS = {"drafted": "none", "dollars_per_gpu_hour": "as listed"}  # what an empty field means
 CHOICES = {
-    "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in deployments.FORMATS))),
-    "caches": ("Cache", (*((each, each) for each in deployments.CACHES), ("", "whichever is cheaper"))),
+    "formats": ("Weights", (("", "whichever is cheapest"), *((each, each) for each in search.FORMATS))),
+    "caches": ("Cache", (*((each, each) for each in search.CACHES), ("", "whichever is cheaper"))),
     "pools": ("Pools", (("", "one or two"), ("one", "one: prompts and answers share"))),
 }
 MEASURED = (
@@ -114,7 +114,7 @@ def render(source: str) -> Markup:
             choices=CHOICES,
             own=OWN,
             hints=HINTS,
-            programs=json.dumps(deployment_page.NAMES),
+            programs=json.dumps(page.NAMES),
             published=json.dumps(published()),
         ).strip()
     )
@@ -129,15 +129,15 @@ def presets(source: str) -> dict[str, dict[str, str]]:
     for title, given in strict_yaml.mapping(source).items():
         if not isinstance(given, dict):
             raise Refused(f"a preset is a line 'TITLE: {{model: …, gpu: …}}', got {title!r}")
-        unknown = [name for name in given if name not in deployment_page.FIELDS]
+        unknown = [name for name in given if name not in page.FIELDS]
         if unknown or not {"model", "gpu"} <= given.keys():
             raise Refused(
-                f"a preset names a model, a gpu and some of {', '.join(deployment_page.FIELDS)}; got "
+                f"a preset names a model, a gpu and some of {', '.join(page.FIELDS)}; got "
                 f"{', '.join(given)} in {title!r}"
             )
         state = usual | given
         found[title] = state
-        refused = deployment_page.expected(asked(state))["refused"]
+        refused = page.expected(asked(state))["refused"]
         if refused:
             raise Refused(f"{title!r} has no answer: {refused}")
     return found

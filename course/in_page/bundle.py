@@ -34,13 +34,13 @@ CATALOG = tuple(
 FITTED = tuple(f"engine/calibration/{name}.toml" for name in ("bands", "systems", "fitted", "residuals"))
 BUNDLES = {
     "fit": Bundle(("engine.launch.fit_page",), (*CATALOG, *FITTED)),
-    "deploy": Bundle(("engine.serving.deployment_page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
+    "deploy": Bundle(("engine.serving.deployment.page",), (*CATALOG, "engine/catalog/prices.toml", *FITTED)),
 }
 # what the page has in its own form: site/theme/assets/fit/library.js
 LIBRARY = ("engine.catalog.files", "engine.base.program")
 # long loops over numbers are too slow as objects: the widgets' compiler writes out this function and those
 # that it calls
-COMPILED = {"engine.serving.serving_events": "served", "engine.serving.deployment_loops": "judge"}
+COMPILED = {"engine.serving.events": "served", "engine.serving.deployment.loops": "judge"}
 UNUSED = ("source", "checked", "note", "url")  # of an entry of a table
 RUNTIME = tuple(ROOT / "site" / "theme" / "assets" / "fit" / name for name in ("python.js", "library.js"))
 

@@ -20,7 +20,7 @@ from engine import catalog
 from engine.calibration import DEFAULT
 from engine.calibration.constants import Calibration
 from engine.catalog.models import Model
-from engine.serving import decoding, equilibrium, serving
+from engine.serving import decoding, equilibrium, step_costs, under_traffic
 from engine.step import layout
 
 TABLE = "serving_runs.csv"
@@ -135,10 +135,10 @@ def _of_a_loop(row: dict[str, str], calibration: Calibration) -> float:
     at = layout.machine(catalog.gpu(row["gpu"]), row["precision"], calibration=calibration)
     context = equilibrium.context_tokens(prompt, 0.0, output, 0.0)
     if "attention data parallel" in row["note"]:
-        costs = serving.spread_costs(MINIMAX, at, 1, gpus, False, prompt, context=context)
+        costs = step_costs.spread_costs(MINIMAX, at, 1, gpus, False, prompt, context=context)
         each = max(1.0, clients / gpus)  # fewer clients than GPUs leave some without any
     else:
-        costs = serving.costs(MINIMAX, at, gpus, prompt, context=context)
+        costs = step_costs.costs(MINIMAX, at, gpus, prompt, context=context)
         each = clients
     groups = clients / each
     per_s = equilibrium.decoding_per_s(
@@ -150,7 +150,7 @@ def _of_a_loop(row: dict[str, str], calibration: Calibration) -> float:
         [float(value) for value in costs.rows],
         [float(value) for value in costs.rows_s],
         float(costs.cached_s),
-        serving.MODES["chunked"],
+        under_traffic.MODES["chunked"],
         decoding.TOGETHER,
     )
     return groups * per_s * output

@@ -2,7 +2,7 @@
 ``runs``.
 
 Reads serving_requests.csv: when each request came, its prompt and answer, its first and last token. The
-simulator of ``serving_events`` serves the very same requests, under the limits that the run's line in
+simulator of ``events`` serves the very same requests, under the limits that the run's line in
 serving_runs.csv names. Each quantity becomes its measured and its simulated percentiles. No request is kept.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from engine import catalog
 from engine.course import served_runs
-from engine.serving import equilibrium, serving, serving_events
+from engine.serving import equilibrium, events, step_costs
 from engine.step import layout
 
 TABLE = "serving_requests.csv"
@@ -96,7 +96,7 @@ def simulated(run: dict[str, str], of: Requests) -> Requests:
     seats, budget, room = (float(each) for each in found.groups())
     prompt, output = float(np.mean(of.prompts)), float(np.mean(of.outputs))
     at = layout.machine(catalog.gpu(run["gpu"]), run["precision"])
-    costs = serving.costs(
+    costs = step_costs.costs(
         catalog.model(run["model"]),
         at,
         int(run["accelerators"]),
@@ -106,19 +106,19 @@ def simulated(run: dict[str, str], of: Requests) -> Requests:
     outputs, count = [int(each) for each in of.outputs], len(of.came_s)
     rows, rows_s = [[float(each) for each in column] for column in (costs.rows, costs.rows_s)]
     pair_s = float(costs.pair_s)
-    served = serving_events.serve(
+    served = events.serve(
         list(of.came_s),
         [int(each) for each in of.prompts],
         outputs,
         [0.0] * count,
         [0.0] * count,
         count,
-        serving_events.rounds(outputs),
+        events.rounds(outputs),
         rows,
         rows_s,
         pair_s,
         float(costs.cached_s),
-        serving_events.CHUNKED,
+        events.CHUNKED,
         0,
         1,
         0,
@@ -126,7 +126,7 @@ def simulated(run: dict[str, str], of: Requests) -> Requests:
         seats,
         room,
         0.0,
-        serving_events.RECOMPUTE,
+        events.RECOMPUTE,
         1,
         0.0,
         rows_s,

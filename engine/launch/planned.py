@@ -58,14 +58,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> export.Run:
     schedules = tuple(SCHEDULES)
     return export.Run(
         launch.model,
-        a.tp,
-        a.pp,
-        a.cp,
-        a.dp,
-        a.ep,
-        a.expert_tp,
-        a.zero,
-        a.micro_batch,
+        *export.cut(a),
         code,
         schedules.index(a.schedule),
         a.interleave,

@@ -60,9 +60,8 @@ def _spread(model: Model, at: Machine, s: Serving) -> Served:
 
     def told(rows: float, attention_s: float, prompts: bool) -> StepTime:
         stored = inference.stored_bytes(at, s.weight_precision)
-        found = wide.chosen(
-            size, rows, attention_s, s.tp * 1.0, s.dp * 1.0, prompts, stored, at.chip, at.wires
-        )
+        of = wide.Batch(size, rows, attention_s, s.tp * 1.0, s.dp * 1.0, prompts, stored, at.chip, at.wires)
+        found = wide.chosen(of)
         other_s = inference.other_s(size, rows, s.tp * 1.0, at.chip)
         return StepTime(found.work_s - attention_s - other_s, attention_s, other_s, found.wires_s)
 

@@ -13,10 +13,10 @@ from statistics import NormalDist
 from typing import Any
 
 from engine.base.program import program
-from engine.serving.serving_events import CHUNKED, DISAGGREGATED, interpolated
+from engine.serving.events import CHUNKED, DISAGGREGATED, interpolated
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 200) for i in range(200))
-LONGEST = 16.0  # medians: no request is longer, as in ``serving_events.lengths``
+LONGEST = 16.0  # medians: no request is longer, as in ``events.lengths``
 
 
 def moment(median: float, spread: float, power: float) -> float:

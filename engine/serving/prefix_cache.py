@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from engine.base import check
-from engine.serving.serving_events import draw
+from engine.serving.events import draw
 
 
 class Node:

@@ -17,7 +17,7 @@ from engine.base import check
 from engine.base.program import full, program, zeros
 from engine.base.types import Real
 from engine.serving import decoding
-from engine.serving.serving_events import draw
+from engine.serving.events import draw
 from engine.step.layout import machine
 
 if TYPE_CHECKING:

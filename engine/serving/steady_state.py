@@ -17,11 +17,12 @@ import numpy as np
 
 from engine.base import check
 from engine.base.types import Real
-from engine.serving import serving, serving_events
+from engine.serving import events, under_traffic
 
 if TYPE_CHECKING:
     from engine.serving.drafts import Drafts
-    from engine.serving.serving import Costs, Service, Traffic
+    from engine.serving.step_costs import Costs
+    from engine.serving.under_traffic import Service, Traffic
 
 WARM_UP, LATER = 0.2, 0.25  # shares of a run: dropped at its beginning; that come after it, to keep it busy
 NEAR = 0.9  # of what can be served: from there on a short run's error says too little
@@ -37,7 +38,7 @@ def lengths_of(traffic: Traffic) -> tuple[float, float, float, float]:
 def can_serve_per_s(at: Costs, traffic: Traffic, service: Service) -> float:
     """Requests per second that can be served at most: ``equilibrium.balance`` of these costs, lengths and
     service."""
-    return serving.balance(at, traffic, service)["per_s"]
+    return under_traffic.balance(at, traffic, service)["per_s"]
 
 
 # -- the error of a run --------------------------------------------------------------------------------------
@@ -111,28 +112,28 @@ def requests_of(
     hits: list[int] | None = None,
     front: Costs | None = None,
 ) -> dict[str, np.ndarray]:
-    """A run's requests, of any number, as columns: arrival, output, and what ``serving_events.serve`` gives
+    """A run's requests, of any number, as columns: arrival, output, and what ``events.serve`` gives
     for each. The run begins with as many answers under way as the load makes, if ``service.warm``. ``hits``
     are the tokens of each prompt that a prefix cache holds, for a quarter more requests than are counted;
     ``front`` the costs of the replicas that only prefill, if they are other ones."""
     front = at if front is None else front
     count, seed = int(traffic.requests), int(traffic.seed)
     drawn = int((1 + LATER) * count)
-    came, prompts, outputs, aged = serving_events.underway(
-        serving.underway(at, traffic, service), *lengths_of(traffic), 32452843 * (seed + 1)
+    came, prompts, outputs, aged = events.underway(
+        under_traffic.underway(at, traffic, service), *lengths_of(traffic), 32452843 * (seed + 1)
     )
     begin = len(came)
-    late = serving_events.drawn(drawn, traffic.per_s, *lengths_of(traffic), seed)
+    late = events.drawn(drawn, traffic.per_s, *lengths_of(traffic), seed)
     came, prompts, outputs = came + late[0], prompts + late[1], outputs + late[2]
-    swap_s = at.kv_bytes / service.swap_bytes_per_s if service.swap_bytes_per_s else serving_events.RECOMPUTE
-    run = serving_events.serve(
+    swap_s = at.kv_bytes / service.swap_bytes_per_s if service.swap_bytes_per_s else events.RECOMPUTE
+    run = events.serve(
         came,
         prompts,
         outputs,
         [0.0] * begin + [*([0] * drawn if hits is None else hits)],
         [*aged, *[0.0] * drawn],
         begin + count,
-        serving_events.rounds(outputs) if drafts is None else drafts.rounds(outputs, seed),
+        events.rounds(outputs) if drafts is None else drafts.rounds(outputs, seed),
         [float(value) for value in at.rows],
         [float(value) for value in at.rows_s],
         float(at.pair_s),

@@ -74,72 +74,49 @@ def routed_s(size: Shape, rows: Real, gpus: Real, weight_bytes: Real, at: Chip) 
     )
 
 
-def step(
-    size: Shape,
-    rows: Real,
-    attention_s: Real,
-    tp: Real,
-    dp: Real,
-    prompts: bool,
-    weight_bytes: Real,
-    at: Chip,
-    net: Wires,
-    imbalance: Real = IMBALANCE,
-) -> Wide:
-    """A step over ``rows`` tokens of each group, whose attention over the cache takes ``attention_s``; the
-    GPU with the most tokens for its experts has ``imbalance`` times the mean."""
-    gpus, routed = tp * dp, imbalance * rows / tp
+class Batch(NamedTuple):
+    """What is computed in a step, and by which replica."""
+
+    size: Shape
+    rows: Real  # tokens of each group
+    attention_s: Real  # of their attention over the cache
+    tp: Real
+    dp: Real
+    prompts: bool
+    weight_bytes: Real
+    at: Chip
+    net: Wires
+    imbalance: Real = IMBALANCE  # tokens for the experts of the busiest GPU, over the mean
+
+
+def step(of: Batch) -> Wide:
+    """A step over a batch that is not divided."""
+    size, rows, tp, at = of.size, of.rows, of.tp, of.at
+    gpus, routed = tp * of.dp, of.imbalance * rows / tp
     narrow = ops.where(at.operand_bytes < 2.0, 1.0, 0.0)
     experts_layers = size.layers * size.moe_share
     summed = size.layers * (size.all_reduces - size.moe_share)
     return Wide(
-        inference.dense_s(size, rows, tp, weight_bytes, at)
-        + experts_layers * routed_s(size, routed, gpus, weight_bytes, at)
-        + inference.head_s(size, ops.minimum(rows, inference.HEAD_ROWS) if prompts else rows, tp, at)
+        inference.dense_s(size, rows, tp, of.weight_bytes, at)
+        + experts_layers * routed_s(size, routed, gpus, of.weight_bytes, at)
+        + inference.head_s(size, ops.minimum(rows, inference.HEAD_ROWS) if of.prompts else rows, tp, at)
         + inference.other_s(size, rows, tp, at)
-        + summed * inference.reduce_s(rows * size.hidden * 2.0, tp, "auto", net)
-        + attention_s,
-        experts_layers * exchange_s(size, routed, gpus, prompts, narrow, net),
+        + summed * inference.reduce_s(rows * size.hidden * 2.0, tp, "auto", of.net)
+        + of.attention_s,
+        experts_layers * exchange_s(size, routed, gpus, of.prompts, narrow, of.net),
     )
 
 
-def chosen(
-    size: Shape,
-    rows: Real,
-    attention_s: Real,
-    tp: Real,
-    dp: Real,
-    prompts: bool,
-    weight_bytes: Real,
-    at: Chip,
-    net: Wires,
-    imbalance: Real = IMBALANCE,
-) -> Wide:
+def chosen(of: Batch) -> Wide:
     """As one batch, or as two halves by turns, so that the wires of one are hidden behind the work of the
     other, whichever is faster; the wires are what is not hidden. Halves are smaller batches, which read the
     weights twice; and part of what is hidden is lost all the same, as in training (``COPYING_SLOWS``)."""
-    whole = step(size, rows, attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
-    half = step(size, 0.5 * rows, 0.5 * attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance)
+    whole = step(of)
+    half = step(of._replace(rows=0.5 * of.rows, attention_s=0.5 * of.attention_s))
     hidden_s = ops.minimum(half.work_s, half.wires_s) * (1.0 - COPYING_SLOWS)
     seen_s = 2.0 * (half.wires_s - hidden_s)
     halved = 2.0 * half.work_s + seen_s < whole.total_s
     return Wide(ops.where(halved, 2.0 * half.work_s, whole.work_s), ops.where(halved, seen_s, whole.wires_s))
-
-
-def step_s(
-    size: Shape,
-    rows: Real,
-    attention_s: Real,
-    tp: Real,
-    dp: Real,
-    prompts: bool,
-    weight_bytes: Real,
-    at: Chip,
-    net: Wires,
-    imbalance: Real = IMBALANCE,
-) -> Real:
-    """Its seconds (``chosen``)."""
-    return chosen(size, rows, attention_s, tp, dp, prompts, weight_bytes, at, net, imbalance).total_s
 
 
 def prefill_s(
@@ -158,7 +135,8 @@ def prefill_s(
     with check.trusted():
         attention_s = inference.prompt_attention_s(size, tokens / prompt, prompt, tp, at.chip)
         stored = inference.stored_bytes(at, weight_precision)
-        return step_s(size, tokens, attention_s, tp, dp, True, stored, at.chip, at.wires, imbalance)
+        of = Batch(size, tokens, attention_s, tp, dp, True, stored, at.chip, at.wires, imbalance)
+        return chosen(of).total_s
 
 
 def decode_s(
@@ -179,7 +157,8 @@ def decode_s(
         value_bytes = memory.BYTES_PER_VALUE[kv_precision]
         attention_s = inference.attention_s(size, batch, context, tp, value_bytes, at.chip)
         stored = inference.stored_bytes(at, weight_precision)
-        return step_s(size, batch, attention_s, tp, dp, False, stored, at.chip, at.wires, imbalance)
+        of = Batch(size, batch, attention_s, tp, dp, False, stored, at.chip, at.wires, imbalance)
+        return chosen(of).total_s
 
 
 def require_experts(model: Model, tp: Real, dp: Real) -> None:

@@ -17,7 +17,7 @@ from engine.mechanism.pipeline import SCHEDULES
 from engine.mechanism.shape import shape
 from engine.step import search
 from engine.step.constraints import UNLIMITED, Limits
-from engine.step.export import Run
+from engine.step.export import Run, cut
 from engine.step.layout import Job
 from engine.step.search import Schedules
 from engine.step.step import Axes, StageBytes, Terms, overhead_bytes, sizes, stages_bytes, step
@@ -189,14 +189,7 @@ def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> Run:
     a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
     return Run(
         case.model,
-        a.tp,
-        a.pp,
-        a.cp,
-        a.dp,
-        a.ep,
-        a.expert_tp,
-        a.zero,
-        a.micro_batch,
+        *cut(a),
         a.recompute,
         a.schedule,
         a.chunks,

@@ -328,3 +328,12 @@ def is_run(framework: Real, model: Model, a: Axes, schedules: Sequence[Real]) ->
     for place, can in enumerate(every, start=1):
         kept = kept & ((framework != float(place)) | can)
     return kept
+
+
+def may_run(framework: Real, schedules: Sequence[Real]) -> Truth:
+    """Whether the framework with this number, or any of them, has a schedule; without a framework, always.
+    What ``is_run`` asks besides depends on more: a search asks this first."""
+    some = (framework < 1) | (schedules[0] > 0)
+    for has in schedules[1:]:
+        some = some | (has > 0)
+    return some

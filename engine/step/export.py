@@ -20,6 +20,8 @@ from engine.step import legality
 
 if TYPE_CHECKING:
     from engine.catalog.models import Model
+    from engine.step.cases import Layouts
+    from engine.step.layout import Layout
 
 ZERO_3 = 3.0
 # Megatron-LM runs 1F1B and its interleaved form; these classes of torch.distributed.pipelining have the same
@@ -76,6 +78,12 @@ class Setting(NamedTuple):
     key: str
     value: Any = None
     when: Truth = True
+
+
+def cut(layout: Layout | Layouts) -> tuple[Real, Real, Real, Real, Real, Real, Real, Real]:
+    """How a layout divides the work, in the order of ``Run``'s fields behind the model."""
+    a = layout
+    return a.tp, a.pp, a.cp, a.dp, a.ep, a.expert_tp, a.zero, a.micro_batch
 
 
 class Run(NamedTuple):

@@ -22,7 +22,7 @@ from engine.step.cases import (
     Layouts,
     ideal_s,
 )
-from engine.step.constraints import ANY, FRAMEWORKS, NAMED, UNLIMITED, is_run, is_within
+from engine.step.constraints import ANY, FRAMEWORKS, NAMED, UNLIMITED, is_run, is_within, may_run
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, leaves_gpus_over, leaves_sequences_over
 from engine.step.search import LEAST_TOKENS, MICRO_BATCHES, ZERO_STAGES, Schedules
 from engine.step.step import Axes, step
@@ -87,29 +87,9 @@ def legal_splits(
     return {"tp": tps, "pp": pps, "cp": cps, "ep": eps, "expert_tp": expert_tps, "dp": dps}
 
 
-@program(
-    tp=TOP,
-    pp=TOP,
-    cp=TOP,
-    ep=TOP,
-    expert_tp=TOP,
-    dp=TOP,
-    zero=TOP,
-    micro_batch=TOP,
-    recompute=TOP,
-    schedule=TOP,
-    chunks=TOP,
-    legal=(),
-    fitting=(),
-    free_s=(),
-)
+@program(split=TOP, cell=TOP, legal=(), fitting=(), free_s=())
 def ranked(
     tp: list[Real],
-    pp: list[Real],
-    cp: list[Real],
-    ep: list[Real],
-    expert_tp: list[Real],
-    dp: list[Real],
     fitting_s: list[Real],
     fitting_cell: list[Real],
     fitting: list[Real],
@@ -118,59 +98,30 @@ def ranked(
     legal: list[Real],
     free_s: list[Real],
 ) -> dict[str, Any]:
-    """The best layout of each of the best splits: the fastest that fit, or the smallest in memory where none
-    does."""
-    tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
-    zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
+    """The best splits, and the best layout of each by its cell: the fastest that fit, or the smallest in
+    memory where none does."""
+    splits, cells = [], []
     fitting_count, legal_count, fastest = 0, 0, math.nan
-    for i in range(len(tp)):
-        if not math.isnan(tp[i]):
-            fitting_count += fitting[i]
-            legal_count += legal[i]
-            if math.isnan(fastest) or free_s[i] < fastest:
-                fastest = free_s[i]
-    taken = [0 for i in range(len(tp))]
+    splits_of_job = 0
+    while splits_of_job < len(tp) and not math.isnan(tp[splits_of_job]):
+        fitting_count += fitting[splits_of_job]
+        legal_count += legal[splits_of_job]
+        if math.isnan(fastest) or free_s[splits_of_job] < fastest:
+            fastest = free_s[splits_of_job]
+        splits_of_job += 1
+    taken = [0 for i in range(splits_of_job)]
     for _place in range(TOP):
-        best, cell, least = -1, 0, math.inf
-        for i in range(len(tp)):
+        best, least = -1, math.inf
+        for i in range(splits_of_job):
             cost = fitting_s[i] if fitting_count else bytes_[i]
             if not taken[i] and cost < least:
                 best, least = i, cost
         if best < 0:
             break
         taken[best] = 1
-        cell = fitting_cell[best] if fitting_count else bytes_cell[best]
-        schedule = cell % len(CHUNKS)
-        cell = cell // len(CHUNKS)
-        zero = cell % len(ZERO_STAGES)
-        cell = cell // len(ZERO_STAGES)
-        tps.append(tp[best])
-        pps.append(pp[best])
-        cps.append(cp[best])
-        eps.append(ep[best])
-        expert_tps.append(expert_tp[best])
-        dps.append(dp[best])
-        zeros_.append(ZERO_STAGES[int(zero)])
-        recomputes.append(RECOMPUTES[int(cell % len(RECOMPUTES))])
-        micro_batches.append(MICRO_BATCHES[int(cell // len(RECOMPUTES))])
-        schedules.append(schedule)
-        chunks.append(CHUNKS[int(schedule)])
-    return {
-        "tp": tps,
-        "pp": pps,
-        "cp": cps,
-        "ep": eps,
-        "expert_tp": expert_tps,
-        "dp": dps,
-        "zero": zeros_,
-        "micro_batch": micro_batches,
-        "recompute": recomputes,
-        "schedule": schedules,
-        "chunks": chunks,
-        "legal": legal_count,
-        "fitting": fitting_count,
-        "free_s": fastest,
-    }
+        splits.append(best)
+        cells.append(fitting_cell[best] if fitting_count else bytes_cell[best])
+    return {"split": splits, "cell": cells, "legal": legal_count, "fitting": fitting_count, "free_s": fastest}
 
 
 @program(
@@ -186,7 +137,7 @@ def ranked(
     schedule=cloud.MOST_SHOWN,
     chunks=cloud.MOST_SHOWN,
 )
-def fastest_at(
+def laid_out(
     places: list[Real],
     row: list[Real],
     cell: list[Real],
@@ -197,11 +148,12 @@ def fastest_at(
     expert_tp: list[Real],
     dp: list[Real],
 ) -> dict[str, Any]:
-    """The fastest layouts at some places of the cloud, as columns."""
+    """The layouts at some places of two columns, the number of a split and a cell of its layouts; up to the
+    first place at which there is none."""
     tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
     zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
     for i in range(len(places)):
-        if math.isnan(places[i]):
+        if math.isnan(places[i]) or math.isnan(row[int(places[i])]):
             break
         split, rest = int(row[int(places[i])]), int(cell[int(places[i])])
         schedule = rest % len(CHUNKS)
@@ -234,10 +186,15 @@ def fastest_at(
     }
 
 
+def layouts_of(splits: dict[str, Real], row: Real, cell: Real, places: Real) -> Layouts:
+    """The layouts at some places of such columns."""
+    a = laid_out(places, row, cell, *splits.values())
+    return Layouts(*(a[name][: len(places)] for name in Layouts._fields))
+
+
 def layouts_at(seen: Cloud, places: Real) -> Layouts:
     """The fastest layouts at some places of a cloud."""
-    a = fastest_at(places, seen.places.row, seen.places.cell, *seen.splits.values())
-    return Layouts(*(a[name][: len(places)] for name in Layouts._fields))
+    return layouts_of(seen.splits, seen.places.row, seen.places.cell, places)
 
 
 def every_layout(case: Case, in_cloud: bool = False) -> tuple[dict[str, Real], dict[str, Any]]:
@@ -278,10 +235,11 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
             point["chunks"],
         )
         terms = step(shape(case.model), MODERN, case.recipe, case.chip, case.wires, a)
-        fits, allowed = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0
+        fits, allowed, takes_part = terms.total_bytes <= case.hbm_bytes, a.tp > 0.0, []
         runs = [point[name] for name in RUNS]
         if case.within is not UNLIMITED:
             allowed = is_within(case.within, case.model, a, runs)
+            takes_part = [may_run(case.within.framework, runs), allowed]
         found: dict[str, Any] = {
             "fastest": (terms.step_s, fits & allowed),
             "leanest": (terms.total_bytes, allowed),
@@ -290,12 +248,14 @@ def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
         if in_cloud:
             at = cloud.place(terms.total_bytes, case.hbm_bytes, terms.step_s, arithmetic_s)
             found["cloud"] = terms.step_s, allowed, at, cloud.PLACES
-            found["unlimited"] = terms.step_s, fits & is_run(float(NAMED.index(ANY)), case.model, a, runs)
+            anyhow = is_run(float(NAMED.index(ANY)), case.model, a, runs)
+            found["unlimited"] = terms.step_s, fits & anyhow
+            takes_part[1:] = [part | anyhow for part in takes_part[1:]]
         only = [
             (point[f"only_{name}"] < 0.0) | (point[name] == point[f"only_{name}"])
             for name in FIXABLE
             if f"only_{name}" in point
         ]
-        return (*search.legal(a, case.model.layers, point["is_1f1b"]), *only), found
+        return (*search.legal(a, case.model.layers, point["is_1f1b"]), *takes_part, *only), found
 
     return sweep(rows, EVERY, measure)

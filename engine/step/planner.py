@@ -35,7 +35,7 @@ from engine.step.cases import (
 from engine.step.constraints import ANY, Constraints, Limits, of_limits
 from engine.step.layout import Job, Layout, Machine
 from engine.step.own import scaled_chip
-from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, ranked
+from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, layouts_of, ranked
 
 RUN_BY_SOME = Constraints(framework=ANY)
 
@@ -150,7 +150,7 @@ def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | No
 
     def ranking(fastest):
         return ranked(
-            *splits.values(),
+            splits["tp"],
             fastest.cost,
             fastest.cell,
             fastest.count,
@@ -160,15 +160,16 @@ def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | No
             free.cost,
         )
 
-    best = ranking(contests["fastest"])
-    layouts = Layouts(*(best[name] for name in Layouts._fields))
-    unlimited = layouts
+    def best(found):
+        return layouts_of(splits, found["split"], found["cell"], np.arange(float(TOP)))
+
+    found = ranking(contests["fastest"])
+    layouts = unlimited = best(found)
     if in_cloud:
-        any_best = ranking(contests["unlimited"])
-        unlimited = Layouts(*(any_best[name] for name in Layouts._fields))
+        unlimited = best(ranking(contests["unlimited"]))
     first = Layouts(*(column[:1] for column in unlimited))
     seen = Cloud(contests["cloud"], splits, ideal_s(case)) if in_cloud else None
-    return Found(layouts, best["legal"], best["fitting"], best["free_s"], first), seen
+    return Found(layouts, found["legal"], found["fitting"], found["free_s"], first), seen
 
 
 MEMORY = len(TERMS)  # index of the loss of a layout that does not fit

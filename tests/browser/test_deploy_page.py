@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from engine.serving import deployment_page
+from engine.serving.deployment.page import expected, simulated
 from tests.browser.test_shell import AXE, PHONE, axe_faults
 from tests.course.test_deploy_page import QUICK_MS, presets
 
@@ -24,7 +24,7 @@ def test_presets_get_pythons_answer_a_picture_and_commands(visit, origin):
     for title in ("Chat with a 70B", SMALL, "As in MLPerf, on H200"):
         page.get_by_role("button", name=title).click()
         rested(page)
-        theirs = deployment_page.simulated(presets()[title])
+        theirs = simulated(presets()[title])
         expect(page.locator("[data-said]")).to_have_text(theirs["headline"])
         assert page.locator(".deploy-rows tbody tr").count() == len(theirs["found"])
         took.append(int(page.locator("[data-deploy]").get_attribute("data-took")))
@@ -52,7 +52,7 @@ def test_the_address_holds_the_question_and_bad_input_loses_nothing(visit, stati
     field.blur()
     rested(page, "refused")
     asked = presets()[SMALL] | {"tpot_s": 1e-5}
-    expect(page.locator(".deploy-wrong")).to_have_text(deployment_page.expected(asked)["refused"])
+    expect(page.locator(".deploy-wrong")).to_have_text(expected(asked)["refused"])
     expect(page.get_by_label("Prompt, tokens (median)")).to_have_value("500")
     field.fill("30 ms")
     field.press("Enter")
@@ -104,7 +104,7 @@ def test_drafts_are_asked_for_and_told(visit, static):
         "step_s": 0.0005,
         "tpot_s": 0.012,
     }
-    theirs = deployment_page.simulated(asked)
+    theirs = simulated(asked)
     expect(page.locator("[data-said]")).to_have_text(theirs["headline"])
     assert theirs["found"][0]["drafted"] == 3
     expect(page.locator("[data-facts]")).to_contain_text("3 drafted tokens are checked for each")

@@ -10,8 +10,7 @@ from course.fences import deploy
 from course.strict_yaml import Refused
 from engine import api
 from engine.course import accuracy, points
-from engine.serving import deployment_forms, deployment_loops, deployment_page, deployments
-from engine.serving.deployment import Limits, Load
+from engine.serving.deployment import Limits, Load, forms, loops, page, search
 from engine.serving.drafts import Drafts
 from tests.conftest import ROOT
 from tests.course.test_in_page import differences, in_node
@@ -89,7 +88,7 @@ def test_the_page_says_what_python_says(answered):
     served = 0
     for name, (asked, mine) in answered[0].items():
         for step in ("expected", "others", "simulated"):
-            theirs = getattr(deployment_page, step)(asked)
+            theirs = getattr(page, step)(asked)
             off = differences(mine[step], theirs, within=TOUCHING, least=1.0)
             assert not off, (name, step, off[:5])
         served += not mine["simulated"]["refused"]
@@ -101,16 +100,9 @@ def test_what_no_deployment_serves_is_said_at_its_field_in_the_words_of_the_engi
         asked, mine = answered[0][name]
         assert mine["expected"]["field"] == field, (name, mine["expected"])
     asked, mine = answered[0]["no number of GPUs"]
-    load = Load(
-        **{
-            each: int(asked[each]) if each in deployment_page.WHOLE else asked[each]
-            for each in deployment_page.LOAD
-        }
-    )
+    load = Load(**{each: int(asked[each]) if each in page.WHOLE else asked[each] for each in page.LOAD})
     with pytest.raises(ValueError) as refused:
-        api.deploy(
-            asked["model"], asked["gpu"], load, Limits(*(asked[each] for each in deployment_page.LIMITS))
-        )
+        api.deploy(asked["model"], asked["gpu"], load, Limits(*(asked[each] for each in page.LIMITS)))
     assert mine["simulated"]["refused"] == str(refused.value)
     assert "would help" in str(refused.value)
 
@@ -123,39 +115,39 @@ def test_the_page_answers_each_preset_in_half_of_200_ms(answered):
 def test_a_preset_s_answer_is_that_of_engine_deploy():
     asked = presets()["Chat with a 70B"]
     load = Load(20, 1000, 300, 0.6, 0.6)
-    found = api.deploy("llama3.1-70b", "h100-sxm", load, Limits(1.0, 0.05), top=deployment_page.KINDS)
-    mine = deployment_page.simulated(asked)["found"]
+    found = api.deploy("llama3.1-70b", "h100-sxm", load, Limits(1.0, 0.05), top=page.KINDS)
+    mine = page.simulated(asked)["found"]
     assert [one["split"] for one in mine] == [one.split for one in (found.best, *found.runners_up)]
     assert mine[0]["perUser"] == found.best.tokens_per_s_per_user
     assert found.best.binding == "capacity" and mine[0]["binds"].startswith("what they can serve at all")
 
 
 def test_the_loops_of_the_page_are_the_arrays_of_python(monkeypatch):
-    arrays, calls = deployment_forms._judge, []
+    arrays, calls = forms._judge, []
 
     def both(*given):
         found = arrays(*given)
-        loops = deployment_loops.judge(
+        looped = loops.judge(
             *(each.ravel().tolist() if isinstance(each, np.ndarray) else each for each in given)
         )
-        assert found.keys() == loops.keys()
+        assert found.keys() == looped.keys()
         for name in found:
-            np.testing.assert_allclose(loops[name], np.asarray(found[name], float), 1e-9, 1e-9, err_msg=name)
+            np.testing.assert_allclose(looped[name], np.asarray(found[name], float), 1e-9, 1e-9, err_msg=name)
         calls.append(len(found["steady"]))
         return found
 
-    monkeypatch.setattr(deployment_forms, "_judge", both)
+    monkeypatch.setattr(forms, "_judge", both)
     asked = presets()["A small model on one GPU"]
-    model, at, load, limits, formats, caches, pools, _, dollars = deployment_page._asked(asked)
-    search = deployments.prepared(
+    model, at, load, limits, formats, caches, pools, _, dollars = page._asked(asked)
+    prepared = search.prepared(
         model, at, load, limits, formats, caches, pools, (Drafts(3, 0.7, 0.001),), dollars
     )
-    assert sum(calls) > 1000 and np.any(search.plans.drafts == 1) and np.any(search.plans.prefillers > 0)
+    assert sum(calls) > 1000 and np.any(prepared.plans.drafts == 1) and np.any(prepared.plans.prefillers > 0)
 
 
 def test_the_frontier_is_what_no_deployment_within_the_limits_beats():
     for asked in presets().values():
-        all_of = deployment_page.others(asked)
+        all_of = page.others(asked)
         user, gpu = np.array(all_of["user"]), np.array(all_of["gpu"])
         within, best = np.array(all_of["within"]), np.array(all_of["best"])
         assert np.any(best) and not np.any(best & ~within)
@@ -163,7 +155,7 @@ def test_the_frontier_is_what_no_deployment_within_the_limits_beats():
             assert not np.any(within & (user > user[i]) & (gpu > gpu[i]))
         for i in np.flatnonzero(within & ~best):
             assert np.any(best & (user >= user[i]) & (gpu >= gpu[i]))
-        first = deployment_page.expected(asked)["best"]
+        first = page.expected(asked)["best"]
         assert first["gpus"] == min(np.array(all_of["gpus"])[within])
 
 
@@ -195,7 +187,7 @@ def test_spread_experts_bring_what_sglang_and_deepseek_published():
 def test_the_planner_counts_on_less_than_deepseek_s_day_brought():
     """Requests at random times need spare GPUs: within a quarter of the mean of the day, at the speed for a
     user that theirs had, with the experts spread over some nodes."""
-    found = deployment_page.expected(presets()["As DeepSeek serves V3"])["best"]
+    found = page.expected(presets()["As DeepSeek serves V3"])["best"]
     assert 0.75 < found["perGpu"] / 1071.91 < 1 and 20 < found["perUser"] < 27
     assert "EP" in found["split"] and found["seats"] == "on each GPU"
 

@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from course import lessons, mathml
-from course.numbers import FORM, short_names
+from course.numbers import FORM, namespace, short_names
 from engine.base import units
+from engine.serving.deployment import Load
 
 LESSONS = Path(__file__).resolve().parents[2] / "lessons"
 MEASURED = (
@@ -229,11 +230,13 @@ def test_two_modules_of_one_name_are_refused():
         short_names(["engine.a.moe", "engine.a.flops", "engine.b.moe"])
 
 
-def test_readers_of_launch_files_and_fits_have_no_name_in_a_formula():
+def test_readers_of_launch_files_fits_and_the_insides_of_a_room_have_no_name_in_a_formula():
     modules = [
         "engine.launch.megatron",
         "engine.calibration.fit.report",
         "engine.__main__",
+        "engine.serving.deployment.search",
         "engine.step.layout",
     ]
     assert short_names(modules) == {"layout": "engine.step.layout"}
+    assert namespace()["deployment"].Load is Load

@@ -8,7 +8,7 @@ import pytest
 from engine import catalog
 from engine.course import agreement, points, validation
 from engine.one_gpu import capture
-from engine.serving import decoding, inference, prefix_cache, serving
+from engine.serving import decoding, drafts, inference, prefix_cache, queues
 from engine.step import layout
 from tests.lessons.reading import Lesson
 
@@ -36,8 +36,8 @@ BY_HAND = {
     "roofline.decode_attention_flops_per_byte(8)": "8 FLOP/B",
     "1 / np.sum(1 / np.arange(1, 33))": "24.6 %",  # H(32) = 4.0585
     "15 * decoding.token_bytes": "4.92 MB",
-    "serving.tokens_per_verification(accepted=0.8, drafted=4)": "3.36",  # 1 + 0.8 + 0.64 + 0.512 + 0.4096
-    "serving.speculative_speed_up(accepted=0.75, drafted=7, draft_cost=0.02)": "3.16×",  # 3.5995 / 1.14
+    "drafts.tokens_per_verification(accepted=0.8, drafted=4)": "3.36",  # 1 + 0.8 + 0.64 + 0.512 + 0.4096
+    "drafts.speculative_speed_up(accepted=0.75, drafted=7, draft_cost=0.02)": "3.16×",  # 3.5995 / 1.14
     '/ 8 / gpu("h100-sxm").hbm_bytes_per_s | ms': "5.27 ms",
     "2048 / (peak * 0.4)": "91.3 ms",  # 289e12 / 3.166e15
     "l40s_users()": "55",  # (46 − 16.06) / 0.537
@@ -143,7 +143,7 @@ def test_a_doubling_saves_what_the_rule_says_caches_included():
 def test_long_contexts_keep_drafts_worth_while_past_the_critical_batch():
     tiny = catalog.model("llama3.2-1b")
     short, long = (
-        serving.speculative_gain(LLAMA, tiny, H100, 8, 179.0, context, 0.7, 3) for context in (1024.0, 8192.0)
+        drafts.speculative_gain(LLAMA, tiny, H100, 8, 179.0, context, 0.7, 3) for context in (1024.0, 8192.0)
     )
     assert 179 * 4 > 2 * 295 and short < 1.1 < 1.2 < long
 
@@ -306,7 +306,7 @@ def test_the_designs_fleets():
         32,
     ]
     assert users(2, 1.0) == 79 and "max_num_seqs=79" in LESSON.text
-    assert serving.m_d_1_wait_s(0.8, 1.0) == pytest.approx(2)
+    assert queues.m_d_1_wait_s(0.8, 1.0) == pytest.approx(2)
     assert (
         users(2, 1.0, 8192.0) < decoding.room(LLAMA, H100.gpu, 2, 8704, 1.0, 1.0).users
     )  # prefills, not caches

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from engine import catalog
-from engine.serving import deployment_runs, deployments, inference, serving, serving_events, steady_state
+from engine.serving import events, inference, pools, queues, steady_state, step_costs, under_traffic
+from engine.serving.deployment import runs, search
 from engine.step import layout
-from tests.engine.serving.test_serving_events import run
+from tests.engine.serving.test_events import run
 from tests.lessons.reading import Lesson
 from widgets.serving.prefill_decode import WHOLE_PROMPTS, PrefillDecode
 
@@ -26,7 +27,7 @@ BY_HAND = {
     "decoding.user_bytes(llama, context=2000) | MB": "655 MB",
     "decoding.user_bytes(opt, context=512) | GB": "1.21 GB",  # 2 · 64 · 9,216 · 2 · 512
     "decoding.user_bytes(opt, context=512) / 2 ** 30": "1.13",
-    "serving.prefill_share(1 / 5.6, 1 / 10)": "64.1 %",  # 10 / 15.6
+    "pools.prefill_share(1 / 5.6, 1 / 10)": "64.1 %",  # 10 / 15.6
     "np.exp(0.6 ** 2)": "1.4×",  # 1 + (e^0.36 − 1)
     "608e9 / 86400 / 73.7e3": "95.5",
     "168e9 / 86400 / 14.8e3": "131",
@@ -37,7 +38,7 @@ BY_HAND = {
     "decoding.user_bytes(deepseek, context=4989)": "30.9 GB",  # 88.1 · 4,989 · 70,272
     "10 * decoding.user_bytes(opt, context=512) | Gb/s": "96.6 Gb/s",
     "10 * decoding.user_bytes(opt, context=512) * 8 / 2 ** 30": "90",  # DistServe's
-    "serving.wire_rate(fp8_cache_bytes": "3.81",  # 1.25e9 / 327.68e6
+    "pools.wire_rate(fp8_cache_bytes": "3.81",  # 1.25e9 / 327.68e6
 }
 
 
@@ -65,17 +66,17 @@ def test_the_opening_case_is_the_figure_at_rest():
 # -- the table of all plans, at another seed and ten times the length ----------------------------------------
 STEPS = LESSON.value("steps")
 PLANS = {
-    "first": serving.Service(0, 6, 3, WHOLE_PROMPTS),
-    "chunks": serving.Service(1, 6, 3, 512),
-    "3:3": serving.Service(2, 6, 3, WHOLE_PROMPTS),
-    "4:2": serving.Service(2, 6, 4, WHOLE_PROMPTS),
-    "5:1": serving.Service(2, 6, 5, WHOLE_PROMPTS),
+    "first": under_traffic.Service(0, 6, 3, WHOLE_PROMPTS),
+    "chunks": under_traffic.Service(1, 6, 3, 512),
+    "3:3": under_traffic.Service(2, 6, 3, WHOLE_PROMPTS),
+    "4:2": under_traffic.Service(2, 6, 4, WHOLE_PROMPTS),
+    "5:1": under_traffic.Service(2, 6, 5, WHOLE_PROMPTS),
 }
 FIGURES = ("ttft_s", "ttft_most_s", "tpot_most_s", "pause_s", "pause_most_s")
 
 
 def settled(plan, per_s, requests, seed, **how):
-    traffic = serving.Traffic(requests, per_s, 2000, 200, 0.6, 0.6, seed)
+    traffic = under_traffic.Traffic(requests, per_s, 2000, 200, 0.6, 0.6, seed)
     return steady_state.settle(STEPS, traffic, PLANS[plan], 1.0, (0.05, 0.025), **how)
 
 
@@ -131,8 +132,9 @@ def test_five_things_to_read_off():
     # a wrong split is worse than none
     assert share("3:3", 17, 0) < 0.85 < share("first", 17, 0)
     # and capacity: no split serves as much as sharing does, in whatever way
-    can = {plan: steady_state.can_serve_per_s(STEPS, serving.Traffic(1, 1, 2000, 200, 0.6, 0.6), service)
-           for plan, service in (PLANS | {"long": serving.Service(1, 6, 3, 2048)}).items()}  # fmt: skip
+    requests = under_traffic.Traffic(1, 1, 2000, 200, 0.6, 0.6)
+    plans = PLANS | {"long": under_traffic.Service(1, 6, 3, 2048)}
+    can = {plan: steady_state.can_serve_per_s(STEPS, requests, service) for plan, service in plans.items()}
     assert (
         min(can["long"], can["first"])
         > can["chunks"]
@@ -153,7 +155,7 @@ def test_the_wait_s_knee_is_where_it_says():
     more traffic at 85 % make first tokens twice as late."""
 
     def wait(load):
-        return serving.m_d_1_wait_s(load, 1.0)
+        return queues.m_d_1_wait_s(load, 1.0)
 
     assert wait(2 / 3) == pytest.approx(1.0) and wait(0.9) / wait(0.8) > 2 and wait(0.95) / wait(0.9) > 2
     assert (1 + wait(0.85 * 1.1)) / (1 + wait(0.85)) == pytest.approx(2, rel=0.15)
@@ -162,7 +164,7 @@ def test_the_wait_s_knee_is_where_it_says():
 def test_near_the_knee_one_in_ten_waits_more_than_twice_the_mean():
     """Executed, at ρ = 0.9; an exponential wait would make it ln 10 = 2.3."""
     count, service_s = 50_000, 0.05
-    came = serving_events.arrivals(count, 0.9 / service_s, 5)
+    came = events.arrivals(count, 0.9 / service_s, 5)
     wait_s = (
         run(came, [100] * count, [1] * count, budget=100, rows=[1, 100], rows_s=[0.001, service_s])["started"]
         - came
@@ -195,9 +197,9 @@ def test_a_share_known_to_less_than_three_points_was_ended_by_the_cap(plan, per_
 
 
 def test_the_designs_prompts_are_longer_than_the_token_they_want():
-    chunk_s = serving.whole_or_in_chunks_s(serving.costs(LLAMA, H100, 4, 2048), 512, 512)
+    chunk_s = step_costs.whole_or_in_chunks_s(step_costs.costs(LLAMA, H100, 4, 2048), 512, 512)
     assert 0.03 < chunk_s < inference.prefill(LLAMA, H100, 4, 1, 6000).total_s
-    found = serving.bargain(LLAMA, H100, 4, 6000, 400, 2.0, 0.03, 16)
+    found = pools.bargain(LLAMA, H100, 4, 6000, 400, 2.0, 0.03, 16)
     assert found.apart_per_s > 1.5 * found.sharing_per_s
 
 
@@ -209,8 +211,8 @@ def test_a_prompt_in_one_chunk_takes_as_long_as_the_prompt():
 
 def test_no_prompt_of_4000_tokens_meets_a_quarter_of_a_second():
     prompt_s = inference.prefill(LLAMA, H100, 4, 1, 4000).total_s
-    assert prompt_s > 0.25 and serving.prefill_rate(prompt_s, 0.25) == 0
-    assert np.diff([serving.prefill_rate(LESSON.value(PREFILL), t) for t in (0.25, 0.5, 1.0)])[0] > 1.5
+    assert prompt_s > 0.25 and queues.prefill_rate(prompt_s, 0.25) == 0
+    assert np.diff([queues.prefill_rate(LESSON.value(PREFILL), t) for t in (0.25, 0.5, 1.0)])[0] > 1.5
 
 
 # -- the whole choice ----------------------------------------------------------------------------------------
@@ -223,7 +225,7 @@ def test_the_choice_goes_from_chunks_to_pools_as_the_target_tightens():
     assert rows[1].gpus < 24 and rows[0].chunk >= 4096
     # at 100 ms two replicas keep up, at 50 three
     assert (rows[0].gpus, rows[1].gpus) == (8, 12)
-    assert LESSON.value("can_serve")(serving.Service(1, 2, budget=8192)) > 8
+    assert LESSON.value("can_serve")(under_traffic.Service(1, 2, budget=8192)) > 8
     assert [one.front is not None for one in rows] == [False] * 5 + [True]
     assert rows[5].reads.tp < rows[5].replica.tp
 
@@ -237,14 +239,14 @@ CHOSEN = [
 
 def fleet_of(one, fewer=0):
     """What is simulated of a row, or of the same with so many units less."""
-    tables = deployments.kinds(LLAMA, H100, one.load, (one.weights,), (one.kv_precision,))
+    tables = search.kinds(LLAMA, H100, one.load, (one.weights,), (one.kv_precision,))
     back, front = (
         next(table for table in tables if table.replica == each) for each in (one.replica, one.reads)
     )
     reads, writes = (one.prefill_replicas, one.decode_replicas) if one.apart else (0, one.replicas)
     reads, writes = reads * one.reads.batches, writes * one.replica.batches  # each batch of a pipeline is one
     units = math.gcd(reads, writes)
-    return deployment_runs.Fleet(
+    return runs.Fleet(
         *(back.costs, units - fewer, reads // units, writes // units, one.chunk, one.largest_batch),
         *(min(back.wire_bytes_per_s, front.wire_bytes_per_s), one.drafts, front.costs),
     )
@@ -255,8 +257,8 @@ def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row)
     """The three tables of the section: each first token and token within the two runs' intervals, with half
     of them to spare, and the promise within that of the longer one."""
     one = LESSON.value(row)
-    count = 10 * deployment_runs.COUNTED
-    again = deployment_runs.run(fleet_of(one), one.load, one.limits, count, seed=11)
+    count = 10 * runs.COUNTED
+    again = runs.run(fleet_of(one), one.load, one.limits, count, seed=11)
     for printed, error, other, its_error, limit in (
         (one.felt.ttft_s, one.felt.ttft_error_s, again.ttft_s, again.ttft_error_s, one.limits.ttft_s),
         (one.felt.tpot_s, one.felt.tpot_error_s, again.tpot_s, again.tpot_error_s, one.limits.tpot_s),
@@ -272,15 +274,15 @@ def test_what_binds_is_missed_with_one_replica_less(row):
     if one.binding == "smallest":
         assert math.gcd(one.prefill_replicas, one.decode_replicas) == 1 or one.replicas == 1
         return
-    again = deployment_runs.run(fleet_of(one, fewer=1), one.load, one.limits, deployment_runs.SURE, seed=11)
+    again = runs.run(fleet_of(one, fewer=1), one.load, one.limits, runs.SURE, seed=11)
     assert again.tpot_s > one.limits.tpot_s or again.ttft_s > one.limits.ttft_s
 
 
 def test_the_pause_of_the_prediction_is_that_of_a_long_run():
     """The figure tells of 160 requests, with prompts of 4,000 tokens; a fifty-fold run at another seed lies
     within its own interval of that, and a tenth."""
-    traffic = serving.Traffic(8000, 8, 4000, 200, 0.6, 0.6, seed=5)
-    costs = serving.costs(LLAMA, H100, 4, 2048, context=serving.context_of(traffic))
+    traffic = under_traffic.Traffic(8000, 8, 4000, 200, 0.6, 0.6, seed=5)
+    costs = step_costs.costs(LLAMA, H100, 4, 2048, context=under_traffic.context_of(traffic))
     found = steady_state.settle(costs, traffic, PLANS["first"], 1.0, (0.05,), longest=1)
     pause = found.pause_s
     assert abs(pause.value - LESSON.truth("prefill_decode")) <= pause.error + 0.1 * pause.value

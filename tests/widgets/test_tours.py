@@ -8,7 +8,7 @@ import pytest
 from engine.base import check
 from engine.catalog import models
 from engine.mechanism import walls
-from engine.serving import serving
+from engine.serving import latencies
 from tests import states
 from widgets.kit import guide
 from widgets.kit.widget import all_widgets
@@ -190,7 +190,7 @@ def test_the_tiles_do_what_their_tour_says():
 def test_requests_wait_as_their_tour_says():
     first, chunks, apart, narrow = steps("prefill_decode")
     pause = [float(step.median_pause(step.run())) for step in (first, chunks, apart, narrow)]
-    spoken = [float(serving.percentile(step.felt().ttft_s, 0.5)) for step in (first, chunks)]
+    spoken = [float(latencies.percentile(step.felt().ttft_s, 0.5)) for step in (first, chunks)]
     assert "stalled" in met(first) and pause[1] < pause[0] / 2 and spoken[1] > spoken[0]
     assert pause[2] < pause[0] and apart.moving_s() > 0
     assert met(narrow) >= {"wire_too_narrow", "overloaded"} and narrow.can_serve() < narrow.rate

@@ -3,21 +3,17 @@ sharing as the alternative."""
 
 import numpy as np
 
-from engine import catalog
-from engine.serving import serving
+from engine.serving import pools
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.text import choose, phrase, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
+from widgets.serving.two_pools import asked
 
 MOST = 24
 PREFILLERS = np.arange(1.0, MOST)
-MODELS = [
-    catalog.model(key) for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "gpt-oss-120b", "deepseek-v3")
-]
-GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 VIEWS = [m * 10.0**e for e in range(-2, 4) for m in (1, 1.5, 2, 3, 4, 6, 8)]
 KEY_ABOVE = 1.12  # how much higher the frame is than what is drawn, for the key
 WORK = ("prompt", "answer", "replicas", "model", "gpu", "tp", "wire", "ttft", "tpot")
@@ -34,40 +30,15 @@ class PoolRatio(Widget):
     )
     replicas = Number("Replicas", 16, 2, MOST, stops=[*range(2, MOST + 1)], log=False, whole=True, more=True)
     tp = Choice("GPUs of a replica", {str(n): (str(n), n) for n in (1, 2, 4, 8, 16)}, "4", more=True)
-    model = Choice("Model", MODELS, "llama3-70b", more=True)
-    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
-    wire = Number(
-        "Wire between the pools",
-        50e9,
-        0.1e9,
-        450e9,
-        family="bytes_per_s",
-        stops=61,
-        marks=(1.25e9, 12.5e9, 400e9),
-        more=True,
-        help="One way out of each replica, over all its GPUs",
-    )
-    ttft = Number(
+    model = Choice("Model", asked.MODELS, "llama3-70b", more=True)
+    gpu = Choice("GPU", asked.GPUS, "h100-sxm", more=True)
+    wire = asked.wire("One way out of each replica, over all its GPUs")
+    ttft = asked.first_token(
         "First token, on average",
-        1.0,
-        0.05,
         30.0,
-        family="seconds",
-        stops=49,
-        marks=(0.2, 0.5, 2.0),
-        more=True,
-        help="The mean of all requests; one in ten waits more than twice as long where prefill binds",
+        "The mean of all requests; one in ten waits more than twice as long where prefill binds",
     )
-    tpot = Number(
-        "Each token, at most",
-        0.04,
-        0.005,
-        1.0,
-        family="seconds",
-        stops=49,
-        marks=(0.02, 0.04, 0.1),
-        more=True,
-    )
+    tpot = asked.each_token(0.04)
 
     presets = {
         "Chat": {},
@@ -106,8 +77,8 @@ class PoolRatio(Widget):
         """(prefill, wire, decode) requests a second of one replica, and of one that shares."""
         at = self.at()
         return over(
-            lambda model: serving.rates(
-                model, at, self.tp, serving.USERS, self.prompt, self.answer, self.ttft, self.tpot, self.wire
+            lambda model: pools.rates(
+                model, at, self.tp, pools.USERS, self.prompt, self.answer, self.ttft, self.tpot, self.wire
             ),
             self.model,
         )
@@ -115,7 +86,7 @@ class PoolRatio(Widget):
     @once
     def split(self):
         rates = self.rates()
-        return serving.pools(
+        return pools.pools(
             np.minimum(PREFILLERS, self.replicas),
             self.replicas,
             rates.prefill_per_s,

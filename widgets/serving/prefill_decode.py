@@ -3,8 +3,7 @@ on separate pools."""
 
 import numpy as np
 
-from engine import catalog
-from engine.serving import serving, steady_state
+from engine.serving import latencies, phases, steady_state, step_costs, under_traffic
 from engine.step.layout import machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
@@ -12,6 +11,7 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.guide import Light, Step
 from widgets.kit.text import choose, counted, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
+from widgets.serving.two_pools import asked
 
 REQUESTS, WARM_UP, SHOWN = 240, 80, 32  # of a run; dropped at its beginning; then drawn
 COUNTED_REQUESTS = REQUESTS - WARM_UP
@@ -21,10 +21,6 @@ COUNTED = ["", *(f"{n + 1:.0f}" for n in REPLICAS)]
 NAMED = ["", *(f"replica {n + 1:.0f}" for n in REPLICAS)]
 GAP = 0.7  # between the lanes of two replicas, in lanes
 LEFT = 0.1  # of the time drawn: the room for the replicas' names
-MODELS = [
-    catalog.model(key) for key in ("llama3-8b", "qwen3-32b", "llama3-70b", "gpt-oss-120b", "deepseek-v3")
-]
-GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 MODES = {
     "prefill_first": ("together, prompts first", 0),
     "chunked": ("together, prompts in chunks", 1),
@@ -81,8 +77,8 @@ class PrefillDecode(Widget):
         more=True,
         help="Standard deviation of the logarithm; with 0 all are equal",
     )
-    model = Choice("Model", MODELS, "llama3-70b", more=True)
-    gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
+    model = Choice("Model", asked.MODELS, "llama3-70b", more=True)
+    gpu = Choice("GPU", asked.GPUS, "h100-sxm", more=True)
     tp = Choice("GPUs of a replica", {str(n): (str(n), n) for n in (1, 2, 4, 8)}, "4", more=True)
     replicas = Number("Replicas", 6, 2, 16, stops=[*range(2, 17)], whole=True, more=True)
     prefillers = Number(
@@ -106,30 +102,9 @@ class PrefillDecode(Widget):
         more=True,
         help="Tokens per step, prompts and answers together",
     )
-    wire = Number(
-        "Wire between the pools",
-        50e9,
-        0.1e9,
-        450e9,
-        family="bytes_per_s",
-        stops=61,
-        marks=(1.25e9, 12.5e9, 400e9),
-        more=True,
-        help="One way between two replicas, over all GPUs of one",
-    )
-    ttft = Number(
-        "First token, at most", 1.0, 0.05, 20.0, family="seconds", stops=49, marks=(0.2, 0.5, 2.0), more=True
-    )
-    tpot = Number(
-        "Each token, at most",
-        0.05,
-        0.005,
-        1.0,
-        family="seconds",
-        stops=49,
-        marks=(0.02, 0.05, 0.1),
-        more=True,
-    )
+    wire = asked.wire("One way between two replicas, over all GPUs of one")
+    ttft = asked.first_token("First token, at most", 20.0)
+    tpot = asked.each_token(0.05)
     seed = Number("Seed", 97, 0, 99, stops=[*range(100)], log=False, whole=True, more=True)
     follow = Number(
         "Follow request", 12, 1, SHOWN, stops=[*range(1, SHOWN + 1)], log=False, whole=True, more=True
@@ -209,8 +184,8 @@ class PrefillDecode(Widget):
     @once
     def costs(self):
         at = over(machine, self.gpu)
-        read = serving.context_of(self.traffic())
-        return over(lambda model: serving.costs(model, at, self.tp, 2048.0, context=read), self.model)
+        read = under_traffic.context_of(self.traffic())
+        return over(lambda model: step_costs.costs(model, at, self.tp, 2048.0, context=read), self.model)
 
     def decoders(self):
         return self.replicas - self.front()
@@ -220,12 +195,12 @@ class PrefillDecode(Widget):
 
     def steps(self):
         costs = self.costs()
-        return serving.Costs(
+        return step_costs.Costs(
             costs.rows, costs.rows_s, costs.pair_s, costs.cached_s, costs.capacity, costs.kv_bytes
         )
 
     def traffic(self):
-        return serving.Traffic(
+        return under_traffic.Traffic(
             REQUESTS, self.rate, self.prompt, self.answer, self.spread, self.spread, self.seed
         )
 
@@ -234,12 +209,12 @@ class PrefillDecode(Widget):
 
     def service_over(self, mode, wire):
         budget = np.where(mode == 1, self.chunk, WHOLE_PROMPTS)
-        return serving.Service(mode, self.replicas, self.front(), budget, 256.0, wire)
+        return under_traffic.Service(mode, self.replicas, self.front(), budget, 256.0, wire)
 
     def served(self, mode):
         """The requests that are counted."""
-        run = serving.run(self.steps(), self.traffic(), self.service(mode))
-        return serving.since(run, WARM_UP, REQUESTS)
+        run = under_traffic.run(self.steps(), self.traffic(), self.service(mode))
+        return phases.since(run, WARM_UP, REQUESTS)
 
     @once
     def can_serve(self):
@@ -265,29 +240,29 @@ class PrefillDecode(Widget):
 
     @once
     def felt(self):
-        return serving.felt(self.run())
+        return latencies.felt(self.run())
 
     def apart(self):
         return self.mode == 2
 
     def attained(self):
-        return serving.attained(self.felt(), self.ttft, self.tpot, COUNTED_REQUESTS)
+        return latencies.attained(self.felt(), self.ttft, self.tpot, COUNTED_REQUESTS)
 
     def attained_error(self):
-        return steady_state.half_width(serving.met(self.felt(), self.ttft, self.tpot))
+        return steady_state.half_width(latencies.met(self.felt(), self.ttft, self.tpot))
 
     def moving_s(self):
-        return serving.percentile(serving.moving_s(self.run()), 0.5)
+        return latencies.percentile(phases.moving_s(self.run()), 0.5)
 
     def median_pause(self, run):
-        return serving.percentile(serving.felt(run).pause_s, 0.5)
+        return latencies.percentile(latencies.felt(run).pause_s, 0.5)
 
     # -- the picture -----------------------------------------------------------------------------------------
     def phases(self):
         """The times at which each of the requests shown arrived, started, gave its first token, had its cache
         sent, and finished, since the first of them arrived."""
-        at = serving.phases(serving.since(self.run(), 0, SHOWN))
-        return serving.Phases(*[column - at.came_s[0] for column in at])
+        at = phases.phases(phases.since(self.run(), 0, SHOWN))
+        return phases.Phases(*[column - at.came_s[0] for column in at])
 
     def whose(self):
         """The replica that answers each one."""
@@ -298,7 +273,7 @@ class PrefillDecode(Widget):
         return SHOWN / (SHOWN + GAP * (self.replicas - 1))
 
     def heights(self):
-        return -(1.0 + serving.lanes(self.whose()) + GAP * np.maximum(self.whose(), 0.0)) * self.lane()
+        return -(1.0 + phases.lanes(self.whose()) + GAP * np.maximum(self.whose(), 0.0)) * self.lane()
 
     @part(*RUN)
     def requests(self):
@@ -317,8 +292,8 @@ class PrefillDecode(Widget):
 
     @hint("requests")
     def said(self):
-        run, at = serving.since(self.run(), 0, SHOWN), self.phases()
-        felt = serving.felt(run)
+        run, at = phases.since(self.run(), 0, SHOWN), self.phases()
+        felt = latencies.felt(run)
         return phrase(
             "Request {n}: {prompt} of prompt, {answer} of answer.\nWaits {wait}, prefill {prefill}, cache "
             "on the wire {moving}, "
@@ -375,16 +350,16 @@ class PrefillDecode(Widget):
 
     @readout("First token, median", rest=True)
     def first_median(self):
-        return self.settled(show(serving.percentile(self.felt().ttft_s, 0.5), "seconds"))
+        return self.settled(show(latencies.percentile(self.felt().ttft_s, 0.5), "seconds"))
 
     @readout("First token, 9 of 10 within")
     def first_most(self):
-        value = serving.percentile(self.felt().ttft_s, 0.9)
+        value = latencies.percentile(self.felt().ttft_s, 0.9)
         return self.settled(show(value, "seconds")), self.behind() | (value > self.ttft)
 
     @readout("Each token, 9 of 10 within")
     def each_most(self):
-        value = serving.percentile(self.felt().tpot_s, 0.9)
+        value = latencies.percentile(self.felt().tpot_s, 0.9)
         return self.settled(show(value, "seconds")), self.behind() | (value > self.tpot)
 
     @readout("Longest pause of an answer, median")
@@ -413,7 +388,7 @@ class PrefillDecode(Widget):
     @regime(target=True)
     def wire_too_narrow(self):
         apart, together = self.median_pause(self.run()), self.median_pause(self.together())
-        stopped = together > 2.0 * serving.percentile(serving.felt(self.together()).tpot_s, 0.5)
+        stopped = together > 2.0 * latencies.percentile(latencies.felt(self.together()).tpot_s, 0.5)
         waits = choose(
             self.behind(),
             "caches are made faster than it sends them, so every user waits longer than the one before",

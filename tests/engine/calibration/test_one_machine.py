@@ -13,16 +13,17 @@ UNITS = ("_s", "_per_s")
 ALLOWED = {
     # bounds of what is asked or searched for, and no hardware's
     "mechanism/hiding.py SLOWEST_CARD_BYTES_PER_S": "where the rule of tokens ends",
-    "serving/deployment.py MOST_PER_S": "the most requests that are asked about",
+    "serving/deployment/load.py MOST_PER_S": "the most requests that are asked about",
     "step/layout.py LEAST_NIC_BYTES_PER_S": "the slowest card that is not refused as a slip",
-    "serving/serving.py NEVER_S": "stands for no end",
+    "serving/pools.py NEVER_S": "stands for no end",
     "one_gpu/measure.py LONGEST_S": "for how long `make measure` may run",
     "base/bar.py EVERY_S": "how often a bar is drawn",
     "api.py checkpoint_s": "what goodput assumes of a job unless it is told",
     "api.py restart_s": "the same",
     # the reader's own machine: figures, tests and the engine's callers name theirs
     "mechanism/placement.py nic_bytes_per_s": "a node that is drawn, with 400 Gb/s cards",
-    "serving/serving.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
+    "serving/pools.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
+    "serving/under_traffic.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
     # an assumption that lesson 13 holds against a measured H100
     "one_gpu/dispatch.py SHORTEST_S": "the least kernel, by which the lesson's loop opens",
 }

@@ -38,7 +38,7 @@ from engine.executed import (
 )
 from engine.mechanism import context_parallel, mesh, online_softmax, placement, reliability
 from engine.one_gpu import compilation, guards, recordings, tile_order
-from engine.serving import prefix_cache, serving_events, shape_buckets
+from engine.serving import events, prefix_cache, shape_buckets
 
 
 def function(name):
@@ -214,19 +214,19 @@ def test_a_day_of_the_solution_is_the_engines():
     first, pause = fill_step.day(function("fill_step"), requests, budget, seats)
     rows_s = [fill_step.BEGIN_MS / 1e3, (fill_step.BEGIN_MS + 1000 * fill_step.TOKEN_MS) / 1e3]
     none = [0] * len(requests)
-    engines = serving_events.serve(
+    engines = events.serve(
         [each / 1e3 for each in came],
         prompts,
         outputs,
         none,
         none,
         len(requests),
-        serving_events.rounds(outputs),
+        events.rounds(outputs),
         [0.0, 1000.0],
         rows_s,
         0.0,
         0.0,
-        serving_events.CHUNKED,
+        events.CHUNKED,
         0,
         1,
         1,
@@ -234,7 +234,7 @@ def test_a_day_of_the_solution_is_the_engines():
         seats,
         1e6,
         0.0,
-        serving_events.RECOMPUTE,
+        events.RECOMPUTE,
         1,
         0.0,
         rows_s,

@@ -8,7 +8,7 @@ import pytest
 from engine import catalog
 from engine.course import accuracy, runs, served_runs
 from engine.mechanism.shape import shape
-from engine.serving import decoding, serving
+from engine.serving import decoding, step_costs
 from engine.step import layout
 
 MLPERF = dict(
@@ -46,7 +46,7 @@ def test_a_fleet_is_asked_at_the_time_of_a_token_that_was_measured():
 def test_a_loop_writes_its_clients_tokens_in_a_step_with_a_share_of_a_prompt():
     """32 clients, answers of 128 tokens: 32 / 127 prompts of 1,024 tokens come in each step."""
     at = layout.machine(catalog.gpu("h200"), "fp8")
-    costs = serving.costs(served_runs.MINIMAX, at, 8, 1024, context=1088)
+    costs = step_costs.costs(served_runs.MINIMAX, at, 8, 1024, context=1088)
     joining = 32 / 127
     step_s = (
         np.interp(32 + joining * 1024, costs.rows, costs.rows_s)

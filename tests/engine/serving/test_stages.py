@@ -6,7 +6,7 @@ import pytest
 from engine import catalog
 from engine.mechanism import interconnect, memory
 from engine.mechanism.shape import shape
-from engine.serving import inference, serving, stages
+from engine.serving import inference, stages, step_costs
 from engine.step.layout import Machine
 
 LARGE, HUGE = catalog.model("llama3-70b"), catalog.model("llama3.1-405b")
@@ -31,7 +31,7 @@ def test_a_stage_holds_its_layers_and_one_end():
 
 def test_a_batch_takes_the_layers_time_and_is_handed_on_by_each_stage():
     """64 rows of 8,192 values of 2 bytes, half of them from each of a stage's two GPUs."""
-    one, four = serving.costs(LARGE, H100, 2), serving.costs(LARGE, H100, 2, pp=4)
+    one, four = step_costs.costs(LARGE, H100, 2), step_costs.costs(LARGE, H100, 2, pp=4)
     at = list(one.rows).index(64)
     sent_s = 4 * interconnect.send_s(64 * 8192 * 2 / 2, False, H100.wires)
     assert four.rows_s[at] == pytest.approx(one.rows_s[at] + sent_s)
@@ -39,29 +39,29 @@ def test_a_batch_takes_the_layers_time_and_is_handed_on_by_each_stage():
 
 
 def test_a_stage_of_another_node_is_further_away():
-    near, far = serving.costs(LARGE, H100, 4, pp=2), serving.costs(LARGE, H100, 8, pp=2)
-    alone = serving.costs(LARGE, H100, 8)
+    near, far = step_costs.costs(LARGE, H100, 4, pp=2), step_costs.costs(LARGE, H100, 8, pp=2)
+    alone = step_costs.costs(LARGE, H100, 8)
     assert far.rows_s[0] - alone.rows_s[0] == pytest.approx(
         2 * interconnect.send_s(8192 * 2 / 8, True, H100.wires)
     )
-    assert near.rows_s[0] - serving.costs(LARGE, H100, 4).rows_s[0] < far.rows_s[0] - alone.rows_s[0]
+    assert near.rows_s[0] - step_costs.costs(LARGE, H100, 4).rows_s[0] < far.rows_s[0] - alone.rows_s[0]
 
 
 def test_each_batch_has_its_part_of_the_room_that_the_fullest_stage_leaves():
     """80 layers on 2 stages of 4 GPUs: each holds 40 layers of every token, of two batches."""
-    two = serving.costs(LARGE, H100, 4, pp=2)
+    two = step_costs.costs(LARGE, H100, 4, pp=2)
     free = memory.server_bytes(H100.gpu) - stages.weight_bytes_per_gpu(LARGE, H100, 4, 2.0)
     assert two.capacity == np.floor(free / (two.kv_bytes / 4))
-    assert 1.35 < two.capacity / serving.costs(LARGE, H100, 4).capacity < 1.5
+    assert 1.35 < two.capacity / step_costs.costs(LARGE, H100, 4).capacity < 1.5
 
 
 def test_without_nvlink_stages_serve_more_than_tensor_ranks():
     """Four L40S: the AllReduces over PCIe of four full steps take longer than all the work of one GPU."""
-    by_ranks, by_stages = serving.costs(LARGE, L40S, 4, 1024), serving.costs(LARGE, L40S, 1, 1024, pp=4)
+    by_ranks, by_stages = step_costs.costs(LARGE, L40S, 4, 1024), step_costs.costs(LARGE, L40S, 1, 1024, pp=4)
     at = list(by_ranks.rows).index(2048)
     assert by_stages.rows_s[at] / 4 < 0.8 * by_ranks.rows_s[at]
 
 
 def test_405b_in_16_bits_needs_two_nodes():
-    assert serving.costs(HUGE, H100, 8, 1024).capacity == 0
-    assert serving.costs(HUGE, H100, 8, 1024, pp=2).capacity > 100_000
+    assert step_costs.costs(HUGE, H100, 8, 1024).capacity == 0
+    assert step_costs.costs(HUGE, H100, 8, 1024, pp=2).capacity > 100_000

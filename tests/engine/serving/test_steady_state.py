@@ -5,11 +5,20 @@ import numpy as np
 import pytest
 
 from engine import catalog
-from engine.serving import equilibrium, serving, serving_events, steady_state
-from engine.serving.serving import Service, Traffic
+from engine.serving import (
+    equilibrium,
+    events,
+    latencies,
+    phases,
+    queues,
+    steady_state,
+    step_costs,
+    under_traffic,
+)
+from engine.serving.under_traffic import Service, Traffic
 from engine.step.layout import machine
 
-STEPS = serving.costs(catalog.model("llama3-70b"), machine(catalog.gpu("h100-sxm")), 4, prompt=2048)
+STEPS = step_costs.costs(catalog.model("llama3-70b"), machine(catalog.gpu("h100-sxm")), 4, prompt=2048)
 SERVICE_S = 0.05
 ALIKE = Traffic(60_000, 1.0, 100, 1, seed=3)  # prompts of 100 tokens, answered with a single one
 PLANS = {
@@ -24,7 +33,7 @@ PLANS = {
 
 def clerk(most_tokens=1e9):
     """A replica that takes a fixed time for 100 tokens and in proportion for others, and nothing else."""
-    return serving.Costs(np.array([1e-9, 100.0]), np.array([1e-12, SERVICE_S]), 0.0, 0.0, most_tokens, 1.0)
+    return step_costs.Costs(np.array([1e-9, 100.0]), np.array([1e-12, SERVICE_S]), 0.0, 0.0, most_tokens, 1.0)
 
 
 def waits(traffic, service):
@@ -79,14 +88,14 @@ def test_one_in_ten_waits_as_long_as_the_rule_says(load, spread):
     mean_s = equilibrium.moment(100, spread, 1.0) * SERVICE_S / 100
     traffic = ALIKE._replace(prompt_spread=spread, per_s=load / mean_s)
     executed = np.percentile(waits(traffic, Service(0, 1, budget=1)), 90)
-    assert serving.wait_within_s(load / mean_s, mean_s, 0.1, spread) == pytest.approx(executed, rel=0.13)
+    assert queues.wait_within_s(load / mean_s, mean_s, 0.1, spread) == pytest.approx(executed, rel=0.13)
 
 
 def test_a_rate_within_a_target_meets_it():
-    per_s = serving.prefill_rate_within(0.15, 1.0, 0.1, 0.6)
-    assert 0.15 + serving.wait_within_s(per_s, 0.15, 0.1, 0.6) == pytest.approx(1.0)
-    assert per_s < serving.prefill_rate_within(0.15, 1.0) < serving.prefill_rate(0.15, 1.0)
-    assert serving.prefill_rate_within(0.5, 0.4) == 0
+    per_s = queues.prefill_rate_within(0.15, 1.0, 0.1, 0.6)
+    assert 0.15 + queues.wait_within_s(per_s, 0.15, 0.1, 0.6) == pytest.approx(1.0)
+    assert per_s < queues.prefill_rate_within(0.15, 1.0) < queues.prefill_rate(0.15, 1.0)
+    assert queues.prefill_rate_within(0.5, 0.4) == 0
 
 
 def test_the_hand_s_own_m_d_1_is_m_d_c_with_one():
@@ -145,7 +154,7 @@ def test_a_single_token_asks_for_no_decode_step():
 
 def test_the_moments_are_those_of_the_lengths_drawn():
     for spread in (0.0, 0.6, 1.2):
-        drawn = np.array(serving_events.lengths(60_000, 2000, spread, 5), float)
+        drawn = np.array(events.lengths(60_000, 2000, spread, 5), float)
         for power in (1.0, 2.0):
             assert equilibrium.moment(2000, spread, power) == pytest.approx(np.mean(drawn**power), rel=0.03)
 
@@ -194,10 +203,10 @@ def test_a_run_begins_as_it_goes_on_and_ends():
     )
     met = []
     for seed in range(20):
-        felt = serving.felt(
-            serving.since(serving.run(STEPS, traffic._replace(seed=seed), PLANS["first"]), 80, 240)
+        felt = latencies.felt(
+            phases.since(under_traffic.run(STEPS, traffic._replace(seed=seed), PLANS["first"]), 80, 240)
         )
-        met.append(serving.attained(felt, 1.0, 0.06, 160))
+        met.append(latencies.attained(felt, 1.0, 0.06, 160))
     assert np.mean(met) == pytest.approx(found.met[0].value, abs=0.08)
     idle = steady_state.requests_of(STEPS, traffic, PLANS["first"]._replace(warm=False))
     first_s, token_s, _ = steady_state.felt_in(idle)
@@ -211,4 +220,4 @@ def test_as_many_answers_are_under_way_as_the_equilibrium_says(plan, per_s):
     traffic, service = Traffic(3000, per_s, 2000, 200, 0.6, 0.6, seed=1), PLANS[plan]
     columns = steady_state.requests_of(STEPS, traffic, service)
     lives_s = np.mean(columns["last"] - columns["first"])
-    assert serving.underway(STEPS, traffic, service) == pytest.approx(per_s * lives_s, rel=0.15)
+    assert under_traffic.underway(STEPS, traffic, service) == pytest.approx(per_s * lives_s, rel=0.15)

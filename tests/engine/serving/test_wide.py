@@ -40,17 +40,17 @@ def test_where_experts_do_not_divide_there_is_room_for_copies(gpus, held):
 
 
 def test_halves_hide_the_wires_of_one_behind_the_work_of_the_other():
-    args = (SIZE, 16384.0, 0.1, 1.0, 32.0, True, 1.0, H100.chip, H100.wires)
-    half = wide.step(SIZE, 8192.0, 0.05, *args[3:])
+    batch = wide.Batch(SIZE, 16384.0, 0.1, 1.0, 32.0, True, 1.0, H100.chip, H100.wires)
+    half = wide.step(batch._replace(rows=8192.0, attention_s=0.05))
     hidden_s = min(half.work_s, half.wires_s) * (1 - COPYING_SLOWS)
-    assert wide.step_s(*args) == pytest.approx(2 * (half.work_s + half.wires_s - hidden_s))
-    assert wide.step_s(*args) < wide.step(*args).total_s
+    assert wide.chosen(batch).total_s == pytest.approx(2 * (half.work_s + half.wires_s - hidden_s))
+    assert wide.chosen(batch).total_s < wide.step(batch).total_s
 
 
 def test_a_small_batch_is_not_halved():
     """SGLang's blog: at 32 tokens a GPU, halves are slower by 27 %."""
-    args = (SIZE, 32.0, 1e-3, 1.0, 72.0, False, 1.0, H100.chip, H100.wires)
-    assert wide.step_s(*args) == wide.step(*args).total_s
+    batch = wide.Batch(SIZE, 32.0, 1e-3, 1.0, 72.0, False, 1.0, H100.chip, H100.wires)
+    assert wide.chosen(batch).total_s == wide.step(batch).total_s
 
 
 @given(st.sampled_from([8, 16, 32, 64]), st.integers(1, 512), st.integers(128, 32768))
@@ -111,8 +111,8 @@ def test_sglang_s_prefill_on_32_h100(prompt, per_node):
 def test_sglang_s_prefill_without_overlap():
     """Halves bring 27 to 35 % at 8,192 tokens."""
     attention_s = inference.prompt_attention_s(SIZE, 2.0, 4096.0, 1.0, H100.chip)
-    args = (SIZE, 8192.0, attention_s, 1.0, 32.0, True, 1.0, H100.chip, H100.wires)
-    assert 1.25 < wide.step(*args).total_s / wide.step_s(*args) < 1.37
+    batch = wide.Batch(SIZE, 8192.0, attention_s, 1.0, 32.0, True, 1.0, H100.chip, H100.wires)
+    assert 1.25 < wide.step(batch).total_s / wide.chosen(batch).total_s < 1.37
 
 
 def test_sglang_s_decode_on_72_h100():
@@ -120,7 +120,7 @@ def test_sglang_s_decode_on_72_h100():
     found_s = wide.decode_s(V3, H100, 1, 72, 256, 2000)
     assert 8 * 256 / found_s == pytest.approx(22_282, rel=0.05)
     attention_s = inference.attention_s(SIZE, 256.0, 2000.0, 1.0, 2.0, H100.chip)
-    plain = wide.step(SIZE, 256.0, attention_s, 1.0, 72.0, False, 1.0, H100.chip, H100.wires)
+    plain = wide.step(wide.Batch(SIZE, 256.0, attention_s, 1.0, 72.0, False, 1.0, H100.chip, H100.wires))
     assert 8 * 256 / plain.total_s == pytest.approx(22_310 / 1.255, rel=0.1)
 
 

@@ -1,9 +1,11 @@
 """Constraints of a search: held against a list of all layouts, filtered one by one, and against what the
 frameworks' own files say of the winners."""
 
+import itertools
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +13,8 @@ import engine
 from engine import catalog
 from engine.launch import planned
 from engine.step import constraints, search
-from engine.step.constraints import FRAMEWORKS, FREE, Constraints
+from engine.step.cases import SCHEDULE_KEYS
+from engine.step.constraints import FRAMEWORKS, FREE, NAMED, Constraints, is_run, may_run
 from engine.step.layout import Job, Layout, estimate, machine
 from engine.step.legality import divisors, leaves_a_chunk_empty
 
@@ -240,3 +243,21 @@ def test_every_framework_says_where_its_abilities_are_written():
         assert each.source and any(mark.isdigit() for mark in each.name) or each.key == "fsdp2"
         assert set(each.schedules) <= {key for key, _ in search.EVERY_SCHEDULE}
     assert set(planned.FRAMEWORKS.values()) <= set(constraints.FRAMEWORKS)
+
+
+def test_a_search_asks_first_what_never_keeps_a_layout_out():
+    """``may_run`` is asked before a layout's cost is known; it may let pass what ``is_run`` refuses, never the
+    other way round."""
+    model = catalog.model("llama3-70b")
+    for framework in range(len(NAMED)):
+        for schedule in SCHEDULE_KEYS:
+            has = [float(schedule in able.schedules) for able in FRAMEWORKS.values()]
+            for tp, pp, chunks, zero in itertools.product(
+                (1.0, 4.0), (1.0, 8.0), (1.0, 2.0, 5.0), (0.0, 1.0, 2.0, 3.0)
+            ):
+                a = SimpleNamespace(
+                    tp=tp, pp=pp, cp=1.0, ep=1.0, dp=4.0, zero=zero, chunks=chunks, shard=0.0, recompute=0.0
+                )
+                runs = bool(is_run(float(framework), model, a, has))
+                assert may_run(float(framework), has) or not runs or not framework
+    assert not may_run(1.0, [0.0] * 4) and may_run(0.0, [0.0] * 4) and may_run(5.0, [0.0, 0.0, 1.0, 0.0])

@@ -4,7 +4,7 @@ so."""
 import numpy as np
 import pytest
 
-from engine.serving import serving, steady_state
+from engine.serving import latencies, steady_state
 from tests.widgets.reading import Reader
 from widgets.serving.prefill_decode import COUNTED_REQUESTS, SHOWN, PrefillDecode
 
@@ -84,10 +84,10 @@ def test_the_default_run_is_near_a_long_one():
     )
     felt = made.felt()
     for found, known in (
-        (serving.percentile(felt.ttft_s, 0.5), long.ttft_s),
-        (serving.percentile(felt.ttft_s, 0.9), long.ttft_most_s),
-        (serving.percentile(felt.tpot_s, 0.9), long.tpot_most_s),
-        (serving.percentile(felt.pause_s, 0.5), long.pause_s),
+        (latencies.percentile(felt.ttft_s, 0.5), long.ttft_s),
+        (latencies.percentile(felt.ttft_s, 0.9), long.ttft_most_s),
+        (latencies.percentile(felt.tpot_s, 0.9), long.tpot_most_s),
+        (latencies.percentile(felt.pause_s, 0.5), long.pause_s),
     ):
         assert found == pytest.approx(known.value, rel=0.06)
 
@@ -96,7 +96,7 @@ def test_the_first_token_s_percentiles_are_numpy_s():
     made = widget()
     run = made.run()
     waits = run["first_s"] - run["came_s"]
-    assert serving.percentile(serving.felt(run).ttft_s, 0.9) == pytest.approx(np.percentile(waits, 90))
+    assert latencies.percentile(latencies.felt(run).ttft_s, 0.9) == pytest.approx(np.percentile(waits, 90))
     assert made.shown()["readouts"]["first_median"]["text"] == f"{np.percentile(waits, 50) * 1e3:.0f} ms"
 
 

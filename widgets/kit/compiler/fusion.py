@@ -18,6 +18,8 @@ from collections import defaultdict
 from collections.abc import Callable, Set
 from typing import NamedTuple
 
+from widgets.kit.compiler.inlined import inlined
+
 MOST = 400  # steps per loop: browsers do not optimize functions that are too long
 Element = Callable[[int, Set[int]], str]
 
@@ -89,17 +91,20 @@ def fused(
             text = loop(block, columns, element)
             named += [f"v{id}=new Float64Array({block.rows})" for id in columns]
         else:
-            text = [f"v{step.id}={step.code};" for step in block.steps]
-            named += [f"v{step.id}" for step in block.steps]
+            known = {f"v{step.id}" for step in block.steps if step.id in kept}
+            left = inlined(((f"v{step.id}", step.code) for step in block.steps), known)
+            text = [f"{name}={code};" for name, code in left]
+            named += [name for name, _ in left]
         lines.append((block.controls, text))
     return named, lines
 
 
 def loop(block: Block, columns: list[int], element: Element) -> list[str]:
     inside = {step.id for step in block.steps}
+    steps = ((f"e{step.id}", element(step.id, inside)) for step in block.steps)
     return [
         f"rowwise({block.rows},i=>{{",
-        *(f"const e{step.id}={element(step.id, inside)};" for step in block.steps),
+        *(f"const {name}={code};" for name, code in inlined(steps, {f"e{id}" for id in columns})),
         *(f"v{id}[i]=e{id};" for id in columns),
         "});",
     ]

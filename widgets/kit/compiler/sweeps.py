@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from engine.base.sweep import Grouped, Least
 from widgets.kit.compiler.fusion import MOST
 from widgets.kit.compiler.graph import Graph, Sweep
+from widgets.kit.compiler.inlined import inlined
 from widgets.kit.compiler.steps import Steps
 
 FEW = 128  # steps that stand in their loop; V8 optimizes up to 60 kB of bytecode, some 20 bytes a step
@@ -84,7 +85,7 @@ class Loops(Steps):
             if node.op == "number":
                 return outer
             return self.arguments.setdefault(step, f"a{len(self.arguments)}")
-        self.code[step] = f"const s{step}={getattr(self, f'_{node.op}')(node)};"
+        self.code[step] = getattr(self, f"_{node.op}")(node)
         self.body[depth].append(step)
         return f"s{step}"
 
@@ -208,8 +209,8 @@ class Parts:
         self.home: dict[int, str] = {}  # of each step, the function that it stands in; "" for the loops
         self.bodies = [self.divided(depth, body) for depth, body in enumerate(loops.body)]
         sweep = loops.sweep
-        asked = {*sweep.conditions, *(step for contest in sweep.contests for step in contest.steps)}
-        self.by_loops = {step for step in asked if self.home.get(step)}  # read there, computed elsewhere
+        self.asked = {*sweep.conditions, *(step for contest in sweep.contests for step in contest.steps)}
+        self.by_loops = {step for step in self.asked if self.home.get(step)}  # read there, computed elsewhere
         crossing = set(self.by_loops)
         for step, home in self.home.items():
             elsewhere = {read for read in self.reads(step) if self.home[read] != home}
@@ -258,9 +259,16 @@ class Parts:
                         f"const s{step}=kept[{self.places[step]}];" for step in group if step in self.by_loops
                     ]
                 else:
-                    lines += [self.loops.code[step] for step in group] + self.left(group)
+                    lines += self.lines(group) + self.left(group)
             bodies.append(lines)
         return functions, bodies
+
+    def lines(self, group: list[int]) -> list[str]:
+        """These steps; what others read, or the loops, keeps its name."""
+        others = {read for step in self.home.keys() - set(group) for read in self.reads(step)}
+        kept = {f"s{step}" for step in others | self.asked | self.places.keys()}
+        steps = ((f"s{step}", self.loops.code[step]) for step in group)
+        return [f"const {name}={code};" for name, code in inlined(steps, kept)]
 
     def given(self, group: list[int]) -> str:
         """The values of the loops that these steps read."""
@@ -276,7 +284,7 @@ class Parts:
         return [
             f"const {name}=({given})=>{{",
             *(f"const s{step}=kept[{self.places[step]}];" for step in sorted(taken)),
-            *(self.loops.code[step] for step in group),
+            *self.lines(group),
             *self.left(group),
             "};",
         ]

@@ -10,6 +10,7 @@ import numpy as np
 from widgets.kit.compiler import texts
 from widgets.kit.compiler.fusion import Line, fused
 from widgets.kit.compiler.graph import Graph, Node
+from widgets.kit.compiler.inlined import numbered
 from widgets.kit.compiler.literal import literal
 from widgets.kit.compiler.steps import Steps, array
 from widgets.kit.compiler.sweeps import Loops
@@ -192,7 +193,7 @@ def function(graph: Graph, outputs: dict, later: dict | None = None) -> str:
     writer = Writer(graph)
     first, second = stage(writer, outputs), stage(writer, later or {})
     asked = first.asked.union(second.asked, *(line.reads for line in second.lines))
-    return "\n".join(
+    code = "\n".join(
         [
             "(table=>{",
             *writer.programs.values(),
@@ -205,3 +206,4 @@ def function(graph: Graph, outputs: dict, later: dict | None = None) -> str:
             "})",
         ]
     )
+    return numbered(code)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.serving.deployment_forms import Plans
-from engine.serving.deployments import Search
+from engine.serving.deployment.forms import Plans
+from engine.serving.deployment.search import Search
 
 SPARE = (1.0, 1.06, 1.12, 1.25, 1.4, 1.6, 2.0, 2.5, 3.2, 4.0, 6.0)  # units over the fewest that keep up
 ANY = -1.0  # a share of the requests that every deployment gives its limits

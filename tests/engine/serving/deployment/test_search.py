@@ -11,13 +11,13 @@ from engine import catalog
 from engine.catalog.models import Model
 from engine.course import validation
 from engine.mechanism import memory
-from engine.serving import deployment_forms, deployment_runs, deployments, serving, wide
-from engine.serving.deployment import Limits, Load
-from engine.serving.deployment_forms import Forms, Plans, Tables
-from engine.serving.deployment_runs import Fleet
+from engine.serving import step_costs, under_traffic, wide
+from engine.serving.deployment import Limits, Load, forms, runs, search
+from engine.serving.deployment.forms import Forms, Plans, Tables
+from engine.serving.deployment.runs import Fleet
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
-from engine.serving.serving import MODES, Service, Traffic
+from engine.serving.under_traffic import MODES, Service, Traffic
 from engine.step.layout import Machine
 
 SMALL, LARGE = catalog.model("llama3.1-8b"), catalog.model("llama3-70b")
@@ -29,7 +29,7 @@ PUBLISHED = Path(validation.__file__).parent / "published" / "serving.json"
 
 
 def found(load=CHAT, limits=LIMITS, model=LARGE, at=H100, **how):
-    return deployments.deploy(model, at, load, limits, **(QUICK | how))
+    return search.deploy(model, at, load, limits, **(QUICK | how))
 
 
 # -- by hand -------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def test_one_request_at_a_time_on_one_gpu_is_two_steps_by_hand():
     """A prompt of 1,000 tokens is one step of 1,000 rows with its half million pairs; each of the 199 other
     tokens is a step of one row that reads a cache of 1,000 to 1,200 tokens."""
     best = found(Load(0.01, 1000, 200), Limits(1.0, 0.1), SMALL, formats=("bf16",)).best
-    at = serving.costs(SMALL, H100, 1, 1000)
+    at = step_costs.costs(SMALL, H100, 1, 1000)
     prompt_s = np.interp(1000, at.rows, at.rows_s) + 1000 * 1000 / 2 * at.pair_s
     token_s = at.rows_s[0] + 1100 * at.cached_s
     assert (best.gpus, best.replica.tp, best.replicas, best.apart, best.binding) == (
@@ -57,25 +57,25 @@ def test_one_request_at_a_time_on_one_gpu_is_two_steps_by_hand():
 def test_pools_of_two_degrees_read_at_one_speed_and_write_at_the_other():
     """One request at a time: the first token comes after the prompt on the front's GPUs, the others after the
     cache is sent, at the pace of the back's."""
-    two, four = (serving.costs(LARGE, H100, tp, 1000) for tp in (2, 4))
+    two, four = (step_costs.costs(LARGE, H100, tp, 1000) for tp in (2, 4))
     load = Load(0.01, 1000, 200)
     fleet = Fleet(four, 1, 1, 1, 8192.0, 64.0, 50e9, front=two)
-    felt = deployment_runs.run(fleet, load, LIMITS, 400)
+    felt = runs.run(fleet, load, LIMITS, 400)
     prompt_s = np.interp(1000, two.rows, two.rows_s) + 1000 * 1000 / 2 * two.pair_s
     token_s = four.rows_s[0] + 1100 * four.cached_s
     assert felt.ttft_s == pytest.approx(prompt_s, rel=1e-6)
     assert felt.tpot_s == pytest.approx(token_s + 1001 * four.kv_bytes / 50e9 / 199, rel=0.01)
-    alike = deployment_runs.run(fleet._replace(front=four), load, LIMITS, 400)
-    assert alike == deployment_runs.run(fleet._replace(front=None), load, LIMITS, 400) != felt
+    alike = runs.run(fleet._replace(front=four), load, LIMITS, 400)
+    assert alike == runs.run(fleet._replace(front=None), load, LIMITS, 400) != felt
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")  # all of them wait for ever
 def test_a_prefill_replica_needs_room_for_a_prompt_alone():
-    costs = serving.costs(LARGE, H100, 4, 1000)
+    costs = step_costs.costs(LARGE, H100, 4, 1000)
     fleet = Fleet(costs, 1, 1, 1, 8192.0, 64.0, 50e9, front=costs._replace(capacity=999))
-    assert deployment_runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s == np.inf
+    assert runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s == np.inf
     fleet = fleet._replace(front=costs._replace(capacity=1000))
-    assert deployment_runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s < 1
+    assert runs.run(fleet, Load(0.01, 1000, 200), LIMITS, 200).ttft_s < 1
 
 
 def test_twice_the_load_of_a_full_gpu_takes_two():
@@ -83,9 +83,9 @@ def test_twice_the_load_of_a_full_gpu_takes_two():
     free = Limits(30.0, 1.0)
     plan, at = (
         Service(MODES["chunked"], 1, budget=8192, most_running=2048),
-        serving.costs(SMALL, H100, 1, 1000),
+        step_costs.costs(SMALL, H100, 1, 1000),
     )
-    can = serving.balance(at, Traffic(1, 1.0, 1000, 200), plan)["per_s"]
+    can = under_traffic.balance(at, Traffic(1, 1.0, 1000, 200), plan)["per_s"]
     for times in (1, 2, 3):
         best = found(Load(0.8 * times * can, 1000, 200), free, SMALL, formats=("bf16",), pools=False).best
         assert best.gpus == times
@@ -96,7 +96,7 @@ def judged_alone(
     load: Load, limits: Limits, costs, budget: float, p: int, d: int, wire: float = 50e9, front=None
 ):
     tables = Tables.of([costs, front or costs], [wire, wire])
-    forms = Forms(load, limits, tables, (None,), deployments.MOST_RUNNING)
+    forms = Forms(load, limits, tables, (None,), search.MOST_RUNNING)
     plans = Plans(*(np.array([value]) for value in (0, 1, budget, float(p), float(d), 0)))
     return forms, plans
 
@@ -118,12 +118,10 @@ def capacity(load: Load, costs, budget: float, p: int = 0, d: int = 1) -> float:
 @pytest.mark.parametrize("load", [CHAT, Load(1, 300, 300, 0.4, 0.4), Load(1, 6000, 100)])
 def test_a_unit_keeps_up_with_what_the_equilibrium_says(budget, p, d, load):
     """Above it by nothing, below it by little: a chunk is not spread evenly over the steps."""
-    costs = serving.costs(LARGE, H100, 4, load.prompt)
+    costs = step_costs.costs(LARGE, H100, 4, load.prompt)
     traffic = Traffic(1, 1.0, load.prompt, load.output, load.prompt_spread, load.output_spread)
-    how = Service(
-        MODES["disaggregated" if p else "chunked"], p + d, p, budget, deployments.MOST_RUNNING, 50e9
-    )
-    fluid = serving.balance(costs, traffic, how)["per_s"]
+    how = Service(MODES["disaggregated" if p else "chunked"], p + d, p, budget, search.MOST_RUNNING, 50e9)
+    fluid = under_traffic.balance(costs, traffic, how)["per_s"]
     assert 0.85 * fluid < capacity(load, costs, budget, p, d) < 1.03 * fluid
 
 
@@ -135,13 +133,13 @@ def test_what_the_closed_forms_promise_a_simulation_keeps(tp, budget, p, d, fron
     """The fewest units of the closed forms, against the fewest that hold when they are simulated: within a
     seventh, or one."""
     load = replace(CHAT, per_s=30)
-    costs, reads = (serving.costs(LARGE, H100, degree, load.prompt) for degree in (tp, front))
+    costs, reads = (step_costs.costs(LARGE, H100, degree, load.prompt) for degree in (tp, front))
     forms, plans = judged_alone(load, LIMITS, costs, budget, p, d, front=reads)
     said = int(forms.fewest(plans)[0])
 
     def holds(units: int) -> bool:
         fleet = Fleet(costs, units, p, d, budget, 256.0, 50e9, front=reads)
-        return not deployment_runs.missed(deployment_runs.run(fleet, load, LIMITS, 2000), LIMITS)
+        return not runs.missed(runs.run(fleet, load, LIMITS, 2000), LIMITS)
 
     slack = max(1, said // 7)
     assert holds(said + slack) and (said <= slack + 1 or not holds(said - slack - 1))
@@ -149,7 +147,7 @@ def test_what_the_closed_forms_promise_a_simulation_keeps(tp, budget, p, d, fron
 
 def test_the_normal_tail():
     for z, tail in ((0.0, 0.5), (1.0, 0.158655), (-1.0, 0.841345), (1.6449, 0.05), (3.0, 0.00135)):
-        assert deployment_forms.above(np.array([z]))[0] == pytest.approx(tail, abs=5e-4)
+        assert forms.above(np.array([z]))[0] == pytest.approx(tail, abs=5e-4)
 
 
 # -- the search ----------------------------------------------------------------------------------------------
@@ -190,11 +188,11 @@ def test_good_drafts_pay_where_tokens_are_wanted_quickly():
 def test_the_winner_holds_at_another_seed_in_a_longer_run(limits):
     result = found(limits=limits)
     best = result.best
-    costs = serving.costs(LARGE, Machine.of("h100-sxm", best.weights), best.replica.tp, CHAT.prompt)
+    costs = step_costs.costs(LARGE, Machine.of("h100-sxm", best.weights), best.replica.tp, CHAT.prompt)
     p, d = (best.prefill_replicas, best.decode_replicas) if best.apart else (0, 1)
     units = 1 if best.apart else best.replicas
     fleet = Fleet(costs, units, p, d, best.chunk, best.largest_batch, best.replica.tp * 50e9)
-    felt = deployment_runs.run(fleet, CHAT, limits, 12_000, seed=11)
+    felt = runs.run(fleet, CHAT, limits, 12_000, seed=11)
     assert felt.ttft_s <= limits.ttft_s + felt.ttft_error_s + best.felt.ttft_error_s
     assert felt.tpot_s <= limits.tpot_s + felt.tpot_error_s + best.felt.tpot_error_s
     assert best.felt.ttft_s <= limits.ttft_s and best.felt.tpot_s <= limits.tpot_s
@@ -204,10 +202,10 @@ def test_a_unit_less_would_miss_what_binds():
     chats = replace(CHAT, per_s=12)
     best = found(chats, formats=("bf16",), pools=False).best
     assert best.binding in ("ttft_s", "tpot_s", "capacity") and best.replicas > 1
-    costs = serving.costs(LARGE, H100, best.replica.tp, CHAT.prompt)
+    costs = step_costs.costs(LARGE, H100, best.replica.tp, CHAT.prompt)
     fleet = Fleet(costs, best.replicas - 1, 0, 1, best.chunk, best.largest_batch, best.replica.tp * 50e9)
-    felt = deployment_runs.run(fleet, chats, LIMITS, 2400)
-    assert deployment_runs.missed(felt, LIMITS)
+    felt = runs.run(fleet, chats, LIMITS, 2400)
+    assert runs.missed(felt, LIMITS)
     assert best.binding == "capacity" or getattr(felt, best.binding) > getattr(LIMITS, best.binding)
 
 
@@ -229,19 +227,17 @@ def test_every_row_is_legal_and_in_order():
 def test_a_replica_that_vllm_would_not_start_is_not_planned():
     """70B in fp8 leaves 5 GB of an H100, and vLLM takes 90 % of it, which leaves less than a long request."""
     chat = replace(CHAT, prompt_spread=0.5)
-    assert not deployments.starts(LARGE, Machine.of("h100-sxm", "fp8"), Replica(1), "bf16", None, 8192)
-    assert deployments.starts(LARGE, Machine.of("h200", "fp8"), Replica(1), "bf16", None, 8192)
-    assert Replica(1) not in {
-        one.replica for one in deployments.kinds(LARGE, H100, chat, ("fp8",), ("bf16",))
-    }
+    assert not search.starts(LARGE, Machine.of("h100-sxm", "fp8"), Replica(1), "bf16", None, 8192)
+    assert search.starts(LARGE, Machine.of("h200", "fp8"), Replica(1), "bf16", None, 8192)
+    assert Replica(1) not in {one.replica for one in search.kinds(LARGE, H100, chat, ("fp8",), ("bf16",))}
 
 
 def test_the_fewest_units_are_those_that_one_by_one_finds():
     """However the search strides: one fewer misses, and so many hold."""
-    tables = deployments.kinds(LARGE, H100, CHAT, None, ("bf16",))
+    tables = search.kinds(LARGE, H100, CHAT, None, ("bf16",))
     costs, wires = [one.costs for one in tables], [one.wire_bytes_per_s for one in tables]
-    forms = Forms(CHAT, LIMITS, Tables.of(costs, wires), (None,), deployments.MOST_RUNNING)
-    plans = deployments.plans_of(tables, True, 1)
+    forms = Forms(CHAT, LIMITS, Tables.of(costs, wires), (None,), search.MOST_RUNNING)
+    plans = search.plans_of(tables, True, 1)
     fewest, share = forms.fewest(plans), LIMITS.share
     one_by_one = np.zeros_like(fewest)
     for units in range(1, 41):
@@ -252,7 +248,7 @@ def test_the_fewest_units_are_those_that_one_by_one_finds():
 
 
 def test_formats_need_units():
-    result = deployments.deploy(SMALL, Machine.of("a100-80"), Load(1, 500, 100), LIMITS, top=9)
+    result = search.deploy(SMALL, Machine.of("a100-80"), Load(1, 500, 100), LIMITS, top=9)
     assert {one.weights for one in (result.best, *result.runners_up)} == {"bf16", "int4"}
 
 
@@ -260,15 +256,15 @@ def test_closed_forms_are_quick_enough_to_drag():
     """The search itself, without simulations, in a tenth of a second of the processor and some slack."""
     import time
 
-    tables = deployments.kinds(LARGE, H100, CHAT, None, ("bf16",))
+    tables = search.kinds(LARGE, H100, CHAT, None, ("bf16",))
     forms = Forms(
         CHAT,
         LIMITS,
         Tables.of([one.costs for one in tables], [one.wire_bytes_per_s for one in tables]),
         (None,),
-        deployments.MOST_RUNNING,
+        search.MOST_RUNNING,
     )
-    plans = deployments.plans_of(tables, True, 1)
+    plans = search.plans_of(tables, True, 1)
     forms.fewest(plans)
     began = time.process_time()
     forms.fewest(plans)
@@ -330,13 +326,13 @@ def test_405b_in_16_bits_is_served_by_a_pipeline_over_two_nodes():
     """810 GB do not fit in 640; two nodes have a stage of 63 layers each."""
     best = found(Load(0.01, 1000, 200), Limits(2.0, 0.1), HUGE, formats=("bf16",), pools=False).best
     assert (best.gpus, best.split, best.extrapolates) == (16, "1 × TP 8 PP 2", ("pp",))
-    at = serving.costs(HUGE, H100, 8, 1000, pp=2)
+    at = step_costs.costs(HUGE, H100, 8, 1000, pp=2)
     assert best.felt.tpot_s == pytest.approx(at.rows_s[0] + 1100 * at.cached_s, rel=0.01)
 
 
 def test_two_batches_go_round_so_two_stages_carry_twice_a_batch():
     """No limit but that the server keeps up: what one batch can serve, twice."""
-    costs, load = serving.costs(HUGE, H100, 8, 1000, pp=2), Load(1, 1000, 200)
+    costs, load = step_costs.costs(HUGE, H100, 8, 1000, pp=2), Load(1, 1000, 200)
     one = capacity(load, costs, 2048)
     assert capacity(load, costs, 2048, 0, 2) == pytest.approx(2 * one, rel=0.01)
 
@@ -358,11 +354,11 @@ def test_one_answer_of_groups_that_share_experts_by_hand():
     as many on the others."""
     machine = Machine.of("h100-sxm", "fp8")
     reads, writes = (
-        serving.spread_costs(V3, machine, 1, dp, prompts, 2000, context=2150)
+        step_costs.spread_costs(V3, machine, 1, dp, prompts, 2000, context=2150)
         for dp, prompts in ((32, True), (64, False))
     )
     fleet = Fleet(writes, 1, 1, 1, 8192.0, 64.0, 50e9, front=reads)
-    felt = deployment_runs.run(fleet, Load(0.01, 2000, 300), LIMITS, 400)
+    felt = runs.run(fleet, Load(0.01, 2000, 300), LIMITS, 400)
     prompt_s = np.interp(2000, reads.rows, reads.rows_s) + 2000 * 2000 / 2 * reads.pair_s
     token_s = writes.rows_s[0] + 2150 * writes.cached_s
     assert felt.ttft_s == pytest.approx(prompt_s, rel=1e-6)
@@ -372,7 +368,7 @@ def test_one_answer_of_groups_that_share_experts_by_hand():
 def test_a_full_group_writes_what_wide_says():
     """The costs of the search, put together again, are the step's own time at the lengths asked."""
     machine = Machine.of("h100-sxm", "fp8")
-    costs = serving.spread_costs(V3, machine, 1, 64, False, 2000, context=2000)
+    costs = step_costs.spread_costs(V3, machine, 1, 64, False, 2000, context=2000)
     for batch in (16, 64, 256):
         step_s = np.interp(batch, costs.rows, costs.rows_s) + batch * 2000 * costs.cached_s
         assert step_s == pytest.approx(wide.decode_s(V3, machine, 1, 64, batch, 2000), rel=0.03)
@@ -404,8 +400,8 @@ def test_what_a_replica_can_serve_is_what_published_runs_served():
         at = Machine.of(case["gpu"], case["precision"])
         kept = asked.get("kv_precision", "bf16")
         load, stored = Load(1, asked["prompt"], asked["output"]), asked.get("weight_precision")
-        context = deployment_forms.lengths(load).context
-        costs = serving.costs(model, at, asked["tp"], load.prompt, kept, stored, context=context)
+        context = forms.lengths(load).context
+        costs = step_costs.costs(model, at, asked["tp"], load.prompt, kept, stored, context=context)
         ours = capacity(load, costs, 8192) * asked["output"]
         off[case["id"]] = ours / case["measured"]["tokens_per_s"] - 1.0
     assert len(off) > 40

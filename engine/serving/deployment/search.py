@@ -26,14 +26,16 @@ from engine.calibration import bands
 from engine.catalog.models import Model
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
-from engine.serving import decoding, deployment_runs, equilibrium, inference, serving, stages, wide
+from engine.serving import decoding, equilibrium, inference, stages, step_costs, wide
 from engine.serving import replica as replicas
-from engine.serving.deployment import Deployment, Deployments, Limits, Load, Measured, unfelt
-from engine.serving.deployment_forms import Forms, Judged, Plans, Tables, lengths
-from engine.serving.deployment_runs import Fleet
+from engine.serving.deployment import runs
+from engine.serving.deployment.forms import Forms, Judged, Plans, Tables, lengths
+from engine.serving.deployment.found import Deployment, Deployments, Measured, unfelt
+from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.runs import Fleet
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
-from engine.serving.serving import Costs
+from engine.serving.step_costs import Costs
 from engine.step import layout as layouts
 from engine.step.layout import Machine
 
@@ -234,10 +236,10 @@ def _costs(
     context: float,
 ) -> Costs:
     if only:
-        return serving.spread_costs(
+        return step_costs.spread_costs(
             model, at, of.tp, of.dp, only == READS, load.prompt, kv_precision, stored, context
         )
-    return serving.costs(model, at, of.tp, load.prompt, kv_precision, stored, context=context, pp=of.pp)
+    return step_costs.costs(model, at, of.tp, load.prompt, kv_precision, stored, context=context, pp=of.pp)
 
 
 def starts(
@@ -415,7 +417,7 @@ class Search:
         self.simulated += 1
         progress.tell(self.held, self.top, f"kinds, {self.simulated} simulated")
         fleet = self.fleet(entry)
-        return fleet, *deployment_runs.judged(fleet, self.load, self.limits)
+        return fleet, *runs.judged(fleet, self.load, self.limits)
 
     def smallest(self, entry: _Entry, fleet: Fleet, felt: Measured) -> Deployment:
         """A deployment that holds, with units taken away while it does, one by one (``step``)."""

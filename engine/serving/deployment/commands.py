@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine.serving.deployment import Deployment
+from engine.serving.deployment.found import Deployment
 from engine.serving.replica import Replica
 
 BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does

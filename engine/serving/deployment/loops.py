@@ -1,5 +1,5 @@
 """The closed forms of deployments as plain loops, one deployment after the other, for the page: what
-``deployment_forms._judge`` computes with arrays, in which the reasons are told. A test holds one against the
+``forms._judge`` computes with arrays, in which the reasons are told. A test holds one against the
 other."""
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def judge(
     drafts_of: list[float],
     units_of: list[float],
 ) -> dict[str, list[float]]:
-    """Every deployment: the columns of ``deployment_forms.Judged``."""
+    """Every deployment: the columns of ``forms.Judged``."""
     found_steady = []
     found_prompts = []
     found_tokens = []

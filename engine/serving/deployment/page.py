@@ -12,9 +12,12 @@ import numpy as np
 
 from engine import catalog
 from engine.base import units
-from engine.serving import deployment_commands, deployment_runs, deployments, steady_state
-from engine.serving.deployment import Deployment, Limits, Load
-from engine.serving.deployment_frontier import frontier
+from engine.serving import steady_state
+from engine.serving.deployment import commands, runs
+from engine.serving.deployment.found import Deployment
+from engine.serving.deployment.frontier import frontier
+from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.search import CACHES, deploy, prepared
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
 from engine.step import layout
@@ -26,8 +29,8 @@ DRAFTS = ("drafted", "accepted", "step_s")
 FIELDS = ("model", "gpu", *LOAD, *LIMITS, "formats", "caches", "pools", *DRAFTS, "dollars_per_gpu_hour")
 WHOLE = ("prompt", "output")
 KINDS = 5  # deployments that are shown
-PROGRAMS = tuple(deployment_commands.PROGRAMS)
-NAMES = [name for name, _ in deployment_commands.PROGRAMS.values()]
+PROGRAMS = tuple(commands.PROGRAMS)
+NAMES = [name for name, _ in commands.PROGRAMS.values()]
 BINDS = {
     "ttft_s": "the time to the first token: with one unit less it is missed",
     "tpot_s": "the time of a token: with one unit less it is missed",
@@ -47,7 +50,7 @@ OUTSIDE = {
 def expected(asked: dict) -> dict:
     """At once, in closed form: the deployment that is probably the cheapest."""
     try:
-        search = deployments.prepared(*_asked(asked))
+        search = prepared(*_asked(asked))
     except ValueError as error:
         return refusal(str(error))
     best = search.expected()
@@ -64,7 +67,7 @@ def expected(asked: dict) -> dict:
 def others(asked: dict) -> dict:
     """All deployments that the closed forms judge, as columns."""
     try:
-        search = deployments.prepared(*_asked(asked))
+        search = prepared(*_asked(asked))
     except ValueError as error:
         return refusal(str(error))
     at, plans, tables = frontier(search), search.plans, search.tables
@@ -97,9 +100,7 @@ def simulated(asked: dict) -> dict:
     other kinds."""
     try:
         model, at, load, limits, formats, caches, pools, drafts, dollars = _asked(asked)
-        found = deployments.deploy(
-            model, at, load, limits, None, formats, caches, pools, drafts, dollars, KINDS
-        )
+        found = deploy(model, at, load, limits, None, formats, caches, pools, drafts, dollars, KINDS)
     except ValueError as error:
         return refusal(str(error))
     return {
@@ -108,7 +109,7 @@ def simulated(asked: dict) -> dict:
         "headline": headline(found.best),
         "found": [shown(one) for one in (found.best, *found.runners_up)],
         "simulated": found.simulated,
-        "most": round((1 - steady_state.WARM_UP) * deployment_runs.SURE),
+        "most": round((1 - steady_state.WARM_UP) * runs.SURE),
         "leavesOut": list(found.leaves_out),
     }
 
@@ -159,7 +160,7 @@ def shown(one: Deployment) -> dict[str, Any]:
         "sure": one.sure,
         "binds": BINDS[one.binding],
         "dearer": one.dearer_by,
-        "commands": [deployment_commands.commands(one, program) for program in PROGRAMS],
+        "commands": [commands.commands(one, program) for program in PROGRAMS],
     }
 
 
@@ -183,7 +184,7 @@ def _whole(value: float) -> Any:
 
 
 def _asked(asked: dict) -> tuple:
-    """The arguments of ``deployments.prepared``."""
+    """The arguments of ``search.prepared``."""
     load: dict[str, Any] = {
         name: _whole(float(asked[name])) if name in WHOLE else float(asked[name]) for name in LOAD
     }
@@ -197,7 +198,7 @@ def _asked(asked: dict) -> tuple:
         Load(**load),
         Limits(**limits),
         (asked["formats"],) if asked.get("formats") else None,
-        (asked["caches"],) if asked.get("caches") else deployments.CACHES,
+        (asked["caches"],) if asked.get("caches") else CACHES,
         asked.get("pools") != "one",
         drafts,
         float(asked["dollars_per_gpu_hour"]) if asked.get("dollars_per_gpu_hour") else None,

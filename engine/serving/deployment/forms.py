@@ -5,8 +5,8 @@ A deployment is some number of equal units. A unit is one replica that mixes pro
 at most ``budget`` tokens, or a few replicas that prefill and a few that decode. What is called a replica here
 is one batch of a replica that has several (``Replica.batches``). The sums are those of
 ``equilibrium.balance``, with what chance adds to them: the wait for a free step (M/G/1, as in
-``serving.wait_within_s``), the prompts that happen to come while an answer is written, and the wait for room
-in the batch. They choose what is worth simulating; ``deployment_runs`` has the last word.
+``queues.wait_within_s``), the prompts that happen to come while an answer is written, and the wait for room
+in the batch. They choose what is worth simulating; ``runs`` has the last word.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import numpy as np
 
 from engine.base import ops
 from engine.base.program import in_page
-from engine.serving import deployment_loops, equilibrium, serving
-from engine.serving.deployment import Limits, Load
-from engine.serving.deployment_loops import HALVINGS, LEAST
-from engine.serving.drafts import Drafts
-from engine.serving.serving import Costs
+from engine.serving import equilibrium, step_costs
+from engine.serving.deployment import loops
+from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.loops import HALVINGS, LEAST
+from engine.serving.drafts import Drafts, tokens_per_verification
+from engine.serving.step_costs import Costs
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24))
 IDLE = 1 / 20  # answers at once on a replica that is as good as idle
@@ -42,7 +43,7 @@ class Lengths(NamedTuple):
 
 
 def lengths(of: Load) -> Lengths:
-    """Log-normal, no length past 16 medians (``serving_events.lengths``)."""
+    """Log-normal, no length past 16 medians (``events.lengths``)."""
 
     def at(median: float, spread: float) -> np.ndarray:
         z = np.array(QUANTILES)
@@ -75,7 +76,7 @@ class Plans(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The costs of several replicas, side by side (``serving.Costs``)."""
+    """The costs of several replicas, side by side (``step_costs.Costs``)."""
 
     rows_s: np.ndarray
     pair_s: np.ndarray
@@ -95,8 +96,8 @@ class Tables(NamedTuple):
         )
 
     def step_s(self, table: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Seconds of a step over so many tokens, without attention (``serving_events.interpolated``)."""
-        known = serving.ROWS
+        """Seconds of a step over so many tokens, without attention (``events.interpolated``)."""
+        known = step_costs.ROWS
         table = np.reshape(table, table.shape + (1,) * (rows.ndim - table.ndim))
         i = np.clip(np.searchsorted(known, rows), 1, len(known) - 1)
         share = np.maximum(0.0, (rows - known[i - 1]) / (known[i] - known[i - 1]))
@@ -130,7 +131,7 @@ def above(values: np.ndarray) -> np.ndarray:
 
 def tokens_a_step(drafts: Drafts) -> float:
     """The tokens that a step with drafts yields, on average."""
-    return float(serving.tokens_per_verification(drafts.accepted, drafts.drafted))
+    return float(tokens_per_verification(drafts.accepted, drafts.drafted))
 
 
 class Forms:
@@ -162,7 +163,7 @@ class Forms:
             self.width,
             self.draft_s,
             self.gain,
-            serving.ROWS,
+            step_costs.ROWS,
             tables.rows_s,
             tables.pair_s,
             tables.cached_s,
@@ -213,7 +214,7 @@ class Forms:
         return self.load.per_s * a_step_s * steps / (plans.decoders * full.batch)
 
 
-@in_page(deployment_loops.judge)
+@in_page(loops.judge)
 def _judge(
     per_s: float,
     ttft_s: float,

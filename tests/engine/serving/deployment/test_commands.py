@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.launch import frameworks
 from engine.launch.verdict import check_launch
-from engine.serving import deployment_commands, deployments
-from engine.serving.deployment import Deployment, Limits, Load, Measured
-from engine.serving.deployment_commands import PROGRAMS
+from engine.serving.deployment import Deployment, Limits, Load, commands, search
+from engine.serving.deployment.commands import PROGRAMS
+from engine.serving.deployment.found import Measured
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
 from engine.step.layout import Machine
@@ -92,7 +92,7 @@ def servers(text: str, program: str) -> list[str]:
 @settings(max_examples=120, deadline=None)
 def test_every_flag_is_one_that_the_program_has(program, of):
     known = KNOWN[program]
-    for line in lines(deployment_commands.commands(of, program)):
+    for line in lines(commands.commands(of, program)):
         words = shlex.split(line)
         for word, value in zip(words, [*words[1:], ""]):
             if word.startswith("--"):
@@ -108,7 +108,7 @@ def test_every_known_flag_can_be_written():
             (0, 1), ("bf16", "fp8"), (0.0, 0.5), (Replica(2, 2), Replica(1, 1, 32))
         ):
             if prefill or replica.dp == 1:
-                text += deployment_commands.commands(
+                text += commands.commands(
                     Deployment(
                         *(
                             "deepseek-v3",
@@ -137,10 +137,10 @@ def test_every_known_flag_can_be_written():
 def test_what_is_read_back_is_the_same_deployment(program, of):
     """All that a program has flags for. TensorRT-LLM and Dynamo start replicas one by one, and the first has
     no flag for the format of the cache: a comment says how many, and which."""
-    text = deployment_commands.commands(of, program)
-    commands = servers(text, program)
-    assert len(commands) == len(pools(of))
-    for line, (replicas, one) in zip(commands, pools(of)):
+    text = commands.commands(of, program)
+    started = servers(text, program)
+    assert len(started) == len(pools(of))
+    for line, (replicas, one) in zip(started, pools(of)):
         reading = frameworks.read(line, None)
         assert reading.launch is not None and not reading.faults, [str(fault) for fault in reading.faults]
         launch, server = reading.launch, reading.launch.server
@@ -175,7 +175,7 @@ def test_what_is_read_back_is_the_same_deployment(program, of):
 @settings(max_examples=60, deadline=None)
 def test_what_has_no_flag_is_a_comment(of):
     for program in PROGRAMS:
-        told = [line for line in deployment_commands.commands(of, program).splitlines() if line[0] == "#"]
+        told = [line for line in commands.commands(of, program).splitlines() if line[0] == "#"]
         words = " ".join(told)
         assert ("drafted tokens" in words) == (of.drafts is not None)
         assert ("4 bits" in words) == (of.weights == "int4")
@@ -187,9 +187,9 @@ def test_what_has_no_flag_is_a_comment(of):
 @settings(max_examples=60, deadline=None)
 def test_a_catalogue_s_key_is_said_to_be_no_checkpoint_and_a_command_over_nodes_is_said_to_be_one(of):
     for program in PROGRAMS:
-        text = deployment_commands.commands(of, program)
+        text = commands.commands(of, program)
         assert f"# name your checkpoint: {of.model} is" in text
-        assert "name your checkpoint" not in deployment_commands.commands(of, program, "mine/model")
+        assert "name your checkpoint" not in commands.commands(of, program, "mine/model")
         most = max((count * one.gpus for count, one in pools(of) if one.dp == 1 and count > 1), default=0)
         warned = program in ("vllm", "sglang") and most > 8
         assert (f"{most} GPUs by one command" in text) == warned
@@ -198,19 +198,19 @@ def test_a_catalogue_s_key_is_said_to_be_no_checkpoint_and_a_command_over_nodes_
 @given(planned())
 @settings(max_examples=5, deadline=None)
 def test_a_name_of_ones_own_and_an_unknown_program(of):
-    assert "vllm serve mine/model " in deployment_commands.commands(of, "vllm", "mine/model")
+    assert "vllm serve mine/model " in commands.commands(of, "vllm", "mine/model")
     with pytest.raises(ValueError, match="program must be one of vllm, sglang, trtllm, dynamo; got 'tgi'"):
-        deployment_commands.commands(of, "tgi")
+        commands.commands(of, "tgi")
 
 
 def test_the_cheapest_deployment_is_one_that_check_says_fits():
     """The two rooms agree on memory: what is planned can be launched, on as many GPUs."""
     load = Load(8, 1500, 200, 0.5, 0.5)
-    best = deployments.deploy(
+    best = search.deploy(
         catalog.model("llama3-70b"), Machine.of("h100-sxm"), load, Limits(1.0, 0.05), top=1
     ).best
     for program in PROGRAMS:
-        for line in servers(deployment_commands.commands(best, program), program):
+        for line in servers(commands.commands(best, program), program):
             report = check_launch(line, gpu="h100-sxm")
             assert report.verdict == "fits", (program, report.verdict)
             assert report.launch.precision == best.weights
@@ -219,12 +219,12 @@ def test_the_cheapest_deployment_is_one_that_check_says_fits():
 def test_experts_on_many_gpus_are_what_check_says_fits():
     """DeepSeek-V3 with its experts over 16 GPUs and more: as one copy on each GPU it would not fit at all."""
     load = Load(50, 2000, 300, 0.6, 0.6)
-    best = deployments.deploy(
+    best = search.deploy(
         catalog.model("deepseek-v3"), Machine.of("h100-sxm"), load, Limits(3.0, 0.1), formats=("fp8",), top=1
     ).best
     assert best.replica.dp > 8
     for program in ("vllm", "sglang", "dynamo"):
-        for line in servers(deployment_commands.commands(best, program), program):
+        for line in servers(commands.commands(best, program), program):
             report = check_launch(line, gpu="h100-sxm")
             assert (report.verdict, report.launch.server.dp > 1) == ("fits", True), (program, report.verdict)
     alone = check_launch("vllm serve deepseek-ai/DeepSeek-V3 --tensor-parallel-size 1", gpu="h100-sxm")

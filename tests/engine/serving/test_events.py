@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.serving import serving_events as events
-from engine.serving.serving_events import CHUNKED, DISAGGREGATED, PREFILL_FIRST, serve
+from engine.serving import events
+from engine.serving.events import CHUNKED, DISAGGREGATED, PREFILL_FIRST, serve
 
 MODES = (PREFILL_FIRST, CHUNKED, DISAGGREGATED)
 ROWS, ROWS_S = [1, 64, 4096], [0.01, 0.012, 0.4]

@@ -1,9 +1,9 @@
 """A server of language models, event by event: continuous batching, paged caches, chunked prefill, and
 separate pools.
 
-Written as an ``engine.base.program``, so that the same loops run in Python and on a page. ``serving.py``
-builds its arguments and reads its results. Times are seconds, lengths are tokens. Only the requests are
-random, from one seed.
+Written as an ``engine.base.program``, so that the same loops run in Python and on a page.
+``under_traffic.py`` builds its arguments; ``latencies.py`` and ``phases.py`` read its results. Times are
+seconds, lengths are tokens. Only the requests are random, from one seed.
 
 An instance runs one step at a time. A step is a prefill of some prompts, a decode step of all running
 sequences, or both (chunked). Decode steps between two events differ only in the growing cache, so they are

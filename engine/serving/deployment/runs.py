@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.serving import serving_events, steady_state
-from engine.serving.deployment import Limits, Load, Measured
+from engine.serving import events, steady_state
+from engine.serving.deployment.found import Measured
+from engine.serving.deployment.load import Limits, Load
 from engine.serving.drafts import Drafts
-from engine.serving.serving import MODES, Costs, Service, Traffic
+from engine.serving.step_costs import Costs
+from engine.serving.under_traffic import MODES, Service, Traffic
 
 INSTANCES = 8  # replicas that are simulated; of a larger fleet, as many with their share of the load
 FIRST, COUNTED = 600, 2400  # requests of a run that only says no, and of one that counts
@@ -80,7 +82,7 @@ def hits(load: Load, requests: int, seed: int) -> list[int] | None:
     if not load.prefix_share:
         return None
     drawn = int((1 + steady_state.LATER) * requests)
-    prompts = serving_events.lengths(drawn, load.prompt, load.prompt_spread, 104729 * (seed + 1))
+    prompts = events.lengths(drawn, load.prompt, load.prompt_spread, 104729 * (seed + 1))
     return [min(prompt - 1, int(load.prefix_share * prompt)) for prompt in prompts]
 
 
