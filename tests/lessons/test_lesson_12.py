@@ -131,16 +131,13 @@ def test_five_things_to_read_off():
     assert min(share(plan, 8, 1) for plan in ("3:3", "4:2", "5:1")) > 0.98 > share("first", 8, 1)
     # a wrong split is worse than none
     assert share("3:3", 17, 0) < 0.85 < share("first", 17, 0)
-    # and capacity: no split serves as much as sharing does, in whatever way
+    # and capacity: no split serves as much as sharing; chunks of 512 cost sharing as much as the best of them
     requests = under_traffic.Traffic(1, 1, 2000, 200, 0.6, 0.6)
     plans = PLANS | {"long": under_traffic.Service(1, 6, 3, 2048)}
     can = {plan: steady_state.can_serve_per_s(STEPS, requests, service) for plan, service in plans.items()}
-    assert (
-        min(can["long"], can["first"])
-        > can["chunks"]
-        > can["4:2"]
-        == max(can[p] for p in ("3:3", "4:2", "5:1"))
-    )
+    assert can["4:2"] == max(can[plan] for plan in ("3:3", "4:2", "5:1"))
+    assert min(can["long"], can["first"]) > 1.1 * can["4:2"]
+    assert can["chunks"] == pytest.approx(can["4:2"], rel=0.03)
 
 
 def test_over_a_narrow_wire_nothing_settles():
