@@ -16,8 +16,10 @@ from widgets.kit.widget import all_widgets
 
 UPDATE_MS = 20.0
 STOPS = 5  # of each control that are tried
-SEARCHES_MS = 40.0  # where a move of the control searches all layouts anew, as in bench/computing.py
-SEARCHES = ("layout_planner", "layout_exam")
+SEARCHES_MS = (
+    40.0  # where a move of the control searches all layouts or deployments anew, as in bench/computing.py
+)
+SEARCHES = ("layout_planner", "layout_exam", "deployment_planner")
 
 
 class Session:

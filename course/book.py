@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
-from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -23,7 +22,7 @@ from markupsafe import Markup
 from mkdocs.config import load_config
 from mkdocs.config.defaults import MkDocsConfig
 
-from course import html_tree, lessons
+from course import edition, html_tree, lessons
 from course.html_tree import Element
 from course.matches import there
 from engine.base import units
@@ -424,7 +423,7 @@ def pages(site: Path) -> dict[str, str]:
         volumes=volumes,
         sheets=sheets(site),
         page_name=page_name,
-        version=version("system-ml"),
+        version=edition.version(),
         licence=LICENCE,
     )
     return {"book/index.html": html, "book/running-heads.css": running_heads(volumes)}

@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import version
 
 import argcomplete
 from argcomplete.shell_integration import shellcode
 
-from course import serve
+from course import edition, serve
 from engine import __main__ as numbers
 from engine import catalog
 from engine.arguments import Parser, parser, refused
@@ -62,7 +61,7 @@ OWN = {"serve": run_serve, "completion": run_completion}
 def commands() -> Parser:
     """The engine's commands, and those of the course."""
     top = parser(f"{NAME}: the course on training and serving large models, and its engine.", NAME)
-    top.add_argument("--version", action="version", version=f"{NAME} {version('system-ml')}")
+    top.add_argument("--version", action="version", version=f"{NAME} {edition.version()}")
     said = "the course in your browser, with Python behind its figures"
     serve.add_flags(top.commands.add_parser("serve", help=said, description=said, allow_abbrev=False))
     said = "what completes the words of this command in a shell"

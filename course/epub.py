@@ -11,14 +11,13 @@ import zipfile
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from course import book, html_tree
+from course import book, edition, html_tree
 from course.book import Printed
 from course.drawing import alone
 from course.html_tree import Element, classes
@@ -58,7 +57,7 @@ def _stamp(now: datetime | None) -> str:
 
 
 def _about() -> dict[str, str]:
-    id = uuid5(NAMESPACE_URL, f"system-ml {version('system-ml')}")
+    id = uuid5(NAMESPACE_URL, f"system-ml {edition.version()}")
     return {"title": TITLE, "subtitle": SUBTITLE, "authors": AUTHORS, "licence": book.LICENCE, "id": f"{id}"}
 
 
@@ -66,7 +65,7 @@ def contents(
     volumes: list[tuple[str, list[Printed]]], pictures: dict[str, bytes], public: str
 ) -> dict[str, str | bytes]:
     """File -> contents of all but the package's own, in reading order."""
-    about = _about() | {"version": version("system-ml"), "public": public}
+    about = _about() | {"version": edition.version(), "public": public}
     files: dict[str, str | bytes] = {
         "cover.xhtml": _page("epub-cover.xhtml", **about),
         "title.xhtml": _page("epub-title.xhtml", **about),
@@ -174,7 +173,7 @@ class _Chapter:
             if element.tag == "svg":
                 html_tree.replace(above[element], element, [self.static(element, above)])
             elif "data-still" in element.attrib:
-                self.figure(element)
+                self.figure(element, above)
         self.markup = Markup(_xhtml(root))
         return self
 
@@ -202,9 +201,13 @@ class _Chapter:
         self.drawn[name] = alone.svg(svg)
         return Element("img", {"src": name, "alt": html_tree.text(next(svg.iter("title")))})
 
-    def figure(self, still: Element) -> None:
-        """A figure's picture, as the book's page has drawn it."""
+    def figure(self, still: Element, above: dict[Element, Element]) -> None:
+        """A figure's picture, as the book's page has drawn it, straight under its title: the less that has to
+        stay together, the less of a page is left empty before it."""
         place, title = html_tree.first(still, "still-picture"), html_tree.first(still, "still-title")
+        card, settings = above[place], html_tree.first(still, "still-settings")
+        card.remove(settings)
+        card.insert(list(card).index(place) + 1, settings)
         place.attrib.pop("style", None)
         name = f"pictures/{still.attrib['id']}.png"
         self.drawn[name] = self.taken[still.attrib["id"]]

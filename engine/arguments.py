@@ -151,6 +151,17 @@ def _add_job(parser):
         "--loss", default="plain", help=f"how the cross entropy is computed: {', '.join(LOSSES)} (plain)"
     )
     parser.add_argument("--mtp", type=int, default=0, help="modules of multi-token prediction (0)")
+    parser.add_argument(
+        "--fsdp",
+        default="",
+        help="what ZeRO 3 copies beside its traffic: PyTorch's FSDP with flat units, or each weight (none)",
+    )
+    parser.add_argument(
+        "--zero-nics",
+        type=float,
+        default=1.0,
+        help="of a node's network cards, the share that ZeRO's scatters and gathers use (1)",
+    )
     parser.add_argument("--loss-chunks", type=int, default=8, help="chunks of a chunked loss (8)")
     for flag, text in (
         (
@@ -158,6 +169,10 @@ def _add_job(parser):
             "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
         ),
         ("ungraphed", "Python launches each kernel, so that no layer is shorter than its launches"),
+        ("blocking", "each launch waits for the kernel before (CUDA_LAUNCH_BLOCKING=1)"),
+        ("sums-whole", "ZeRO 1 sums whole gradients on every rank (DeepSpeed's bf16 optimizer)"),
+        ("gathers-again", "ZeRO 3 gathers weights once more to recompute (DeepSpeed, large layers)"),
+        ("one-by-one", "experts as dense layers, not by grouped kernels (Megatron-Core's SequentialMLP)"),
         ("by-operators", "experts' biases and clamps by PyTorch's operators (Megatron-Core)"),
         ("narrow-attention", "attention in 8 bits"),
         ("overlap-experts", "experts' AllToAlls behind another micro-batch, whatever the schedule"),

@@ -103,6 +103,12 @@ def test_every_widget_can_be_imported_and_shown(installed, tmp_path):
     assert len(where) == 3 and all(Path(file).is_relative_to(installed) for file in where)
 
 
+def test_it_has_the_version_of_the_project(wheel, installed, tmp_path):
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert wheel.name.startswith(f"system_ml-{version}-")
+    assert run(installed, tmp_path, *system_ml(installed), "--version") == f"system-ml {version}\n"
+
+
 PLAN = "plan --model llama3-8b --gpu h100-sxm --gpus 64 --global-batch 512 --seq 8192"
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 
 from markupsafe import Markup, escape
 
+from course import edition
 from course.fences import base
 from course.lessons import LESSONS
 from course.matches import there
@@ -21,14 +21,13 @@ ROOT = LESSONS.parent
 
 def bibtex() -> str:
     """The BibTeX entry; with an address if the build was given a public one."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     license = (ROOT / "LICENSE").read_text(encoding="utf-8")
     year, author = there(re.search(r"Copyright \(c\) (\d{4}), (.+)", license), "the copyright").groups()
     fields = {
         "title": "{System ML}: Parallel Training and Inference,\n             from First Principles",
         "author": f"{{{author[0].upper()}{author[1:]}}}",
         "year": year,
-        "note": f"Version {version}, CC BY 4.0",
+        "note": f"Version {edition.version()}, CC BY 4.0",
     }
     if address := os.environ.get("SITE_URL"):
         fields["url"] = address

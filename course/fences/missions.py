@@ -65,7 +65,10 @@ def asks(mission: Mission) -> str:
             f"{units.human(mission.tokens, 'tokens')}"
         )
     if mission.most_dollars < missions.NO_CEILING:
-        asked.append(f"at most {units.human(mission.most_dollars, 'dollars')}")
+        asked.append(
+            f"at most {units.human(mission.most_dollars, 'dollars')}, at "
+            f"{units.human(mission.price, 'dollars')} a GPU-hour"
+        )
     return " · ".join(asked)
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from course.in_page.translate import BUILT_IN_METHODS, Module, method_names
+from course.in_page.names import BUILT_IN_METHODS, method_names
+from course.in_page.translate import Module
 from course.strict_yaml import Refused
 from widgets.kit.compiler.operations import HELPERS
 from widgets.kit.compiler.programs import Program

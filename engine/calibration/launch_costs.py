@@ -18,11 +18,16 @@ ISSUE_S = 12e-6
 kernels, has 12.3 (stas00/ml-engineering, training/performance)."""
 STREAM_GAP_S, GRAPH_GAP_S = 0.9e-6, 0.5e-6
 """The GPU's gap between one kernel's end and the next one's start, launched one by one and as nodes of a
-graph: 3.8 and 3.4 µs for a kernel of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100). On the H100
-that we measured (``make measure``) the least kernel and its gap take 1.9 to 2.1 µs in a stream and 1.3 in a
-graph, one of PyTorch's norms 5.1 and a softmax 3.7: what a step launches lies around these 3.8."""
+graph: 3.8 and 3.4 µs for a kernel of 2.9 µs (NVIDIA, "Getting started with CUDA graphs", V100)."""
 SHORT_KERNEL_S = 2.9e-6
-"""What that kernel took: 500,000 values, each times a constant."""
+"""What that kernel took: 500,000 values, each times a constant. With the gap it is what a training or serving
+step charges for each kernel between its products. On the H100 that we measured (``make measure``) one of
+PyTorch's norms took 5.1 µs with its gap and a softmax 3.7: what a step launches lies around these 3.8."""
+SHORTEST_S = 2e-6
+"""A kernel with hardly any work, without a gap: an assumption, with which the loop of lesson 13 and the small
+kernels of lesson 19 open. With a gap it is 2.9 µs in a stream and 2.5 in a graph. On our H100 the least
+addition took 1.9 to 2.1 µs and 1.3, gap included, and a small product 2.9 to 6.6 (own_timings.py): the
+assumption is too long for the least kernel, and too short for much of what a layer launches."""
 CAPTURED_ROWS = 512.0
 """Tokens of the largest step that a server captures as a graph (vLLM's default, lesson 19). A longer one is
 launched kernel by kernel."""

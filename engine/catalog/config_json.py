@@ -484,10 +484,36 @@ USUAL_CONTEXT = 2048  # tokens, where a file says nothing
 
 def context(text: str) -> int:
     """The most tokens that a model takes at once, from a config.json that ``read`` has read."""
-    config = _parsed(text)
-    config = {**config, **(config.get(INNER) or {})}
+    config = _language_model(text)
     for key in CONTEXT:
         value = config.get(key)
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9:
             return value
     return USUAL_CONTEXT
+
+
+def _language_model(text: str) -> dict:
+    config = _parsed(text)
+    return {**config, **(config.get(INNER) or {})}
+
+
+WITHOUT_ROTATION = ("gpt2", "opt", "bloom")
+USUAL_BASE, USUAL_EPSILON = 10_000, 1e-6  # of transformers' LlamaConfig, where a file says nothing
+LARGE_EPSILON = 1e-5
+
+
+def rotary_base(text: str) -> int:
+    """The base of the rotary position embeddings in a config.json that ``read`` has read; 0 without them."""
+    config = _language_model(text)
+    if config.get("model_type") in WITHOUT_ROTATION:
+        return 0
+    value = config.get("rope_theta", USUAL_BASE)
+    return int(value) if isinstance(value, (int, float)) and 0 < value < 10**9 else USUAL_BASE
+
+
+def small_epsilon(text: str) -> bool:
+    """Whether the norms add 1e-6 and not 1e-5, likewise."""
+    config = _language_model(text)
+    usual = LARGE_EPSILON if config.get("model_type") in WITHOUT_ROTATION else USUAL_EPSILON
+    value = config.get("rms_norm_eps", config.get("layer_norm_epsilon", usual))
+    return isinstance(value, float) and value < LARGE_EPSILON

@@ -57,10 +57,12 @@ class Model:
     tied: bool = False  # input embedding and output layer are one matrix
     max_context: int = 2048
     max_positions: int = 0  # learned position embeddings; 0 for rotary and ALiBi
+    rotary_base: int = 0  # of rotary position embeddings; 0 for others, and where it is not known
     biases: bool = False  # a bias on every linear layer (not on the output layer)
     qkv_bias: bool = False  # a bias on query, key and value alone
     norms_per_layer: int = 2
     norm_bias: bool = False  # LayerNorm has one, RMSNorm has none
+    small_epsilon: bool = False  # a norm adds 1e-6 to the mean square, not 1e-5
     final_norm: bool = True
     embedding_norm: bool = False
     parallel_block: bool = False  # attention and MLP side by side (PaLM): half the tensor-parallel AllReduces
@@ -88,6 +90,9 @@ class Model:
     chunked: bool = False  # the window does not slide: the sequence is cut into chunks of it (Llama 4)
     extra_params_per_layer: int = 0  # query and key norms, attention sinks, … (the entry's note says which)
     extra_params: int = 0  # parts outside the decoder that the published count includes
+    checkpoint: str = ""  # its repository on Hugging Face; empty where there is none
+    access: str = ""  # "gated" where one has to ask for it
+    stored: str = ""  # the format of its weights there, where that is not 16 or 8 bits
     family: str = ""
     year: int = 0
     published_params: float = 0.0
@@ -111,6 +116,7 @@ class Model:
             0,
             ffn=self.ffn,
             max_positions=self.max_positions,
+            rotary_base=self.rotary_base,
             experts=self.experts,
             top_k=self.top_k,
             expert_ffn=self.expert_ffn,
@@ -138,6 +144,7 @@ class Model:
             biases=self.biases,
             qkv_bias=self.qkv_bias,
             norm_bias=self.norm_bias,
+            small_epsilon=self.small_epsilon,
             final_norm=self.final_norm,
             embedding_norm=self.embedding_norm,
             parallel_block=self.parallel_block,

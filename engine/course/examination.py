@@ -28,7 +28,7 @@ from engine.mechanism import flops, memory
 from engine.mechanism.memory import FULL
 from engine.step import cases, page_search, planner
 from engine.step.cases import Case, Layouts
-from engine.step.constraints import FRAMEWORKS, UNLIMITED, shards
+from engine.step.constraints import FRAMEWORKS, UNLIMITED, shards, spreads_experts
 from engine.step.layout import Machine, machine
 from engine.step.legality import leaves_gpus_over
 
@@ -284,16 +284,21 @@ def faults(job: Spec, a: Choice) -> Truth:
 
 def refused(job: Spec, a: Choice) -> Real:
     """Why the software cannot run a choice: 0 for its ZeRO stages, 1 for the heads of keys and values, 2 for
-    the cut of the layers."""
+    the cut of the layers, 3 for the ranks of the experts, whether the tensor ranks cut them or not."""
     dp = missions.data_ranks(job, a.tp, a.pp, a.cp)
-    axes = SimpleNamespace(dp=dp, cp=a.cp, pp=a.pp, zero=a.zero)
-    stages, heads = 0.0 > 1.0, 0.0 > 1.0
+    axes = SimpleNamespace(dp=dp, cp=a.cp, pp=a.pp, zero=a.zero, tp=a.tp, ep=a.ep)
+    stages, heads, experts = 0.0 > 1.0, 0.0 > 1.0, 0.0 > 1.0
     for place, able in enumerate(FRAMEWORKS.values(), start=1):
         named = job.software == float(place)
         stages = stages | (named & ~shards(able, axes))
+        whole, cut = (
+            spreads_experts(able.key, job.model.experts, SimpleNamespace(**vars(axes), expert_tp=ways))
+            for ways in (1.0 + 0.0 * a.tp, a.tp)
+        )
+        experts = experts | (named & ~(whole | cut))
         if able.whole_key_heads:
             heads = heads | (named & (job.model.kv_heads % a.tp != 0))
-    return ops.where(stages, 0.0, ops.where(heads, 1.0, 2.0))
+    return ops.where(stages, 0.0, ops.where(heads, 1.0, ops.where(experts, 3.0, 2.0)))
 
 
 class Completed(NamedTuple):
@@ -404,10 +409,12 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     peaks = job.gpus * job.at.peak_flops_per_s
     asked_s = np.maximum(cost.step_s[1], run_flops / (peaks * job.most_mfu))
     changed_s = np.where(runs, found.step_s, NO_CEILING)[1:]
-    alone_s, both_s = changed_s[:-1], changed_s[-1]
+    alone, pairs = (changed_s[part] for part in (slice(None, ALONE), slice(ALONE, None)))
     limit_s = cost.step_s[0] * (1.0 - planner.A_TIE)
-    is_one, nobody = np.min(alone_s) < limit_s, float(len(CHANGES))
-    blamed = ops.where(is_one, np.argmin(alone_s), ops.where(both_s < limit_s, nobody - 1.0, nobody))
+    mine_s = cost.step_s[0]
+    is_one = (np.min(alone) < limit_s) & (mine_s - np.min(alone) > MOST_OF_IT * (mine_s - np.min(pairs)))
+    pair = ops.where(np.min(pairs) < limit_s, ALONE + np.argmin(pairs), float(len(CHANGES)))
+    blamed = ops.where(is_one, np.argmin(alone), pair)
     values = np.stack([getattr(planners, name) for name in Choice._fields])
     return Paper(
         legal,
@@ -422,7 +429,7 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
         np.max(slower_s),
         blamed,
         np.sum(np.where(np.arange(len(values)) == blamed, values, 0.0)),
-        ops.where(is_one, np.min(alone_s), both_s),
+        ops.where(is_one, np.min(alone), np.min(pairs)),
         losses,
         ops.where(np.max(losses) < LEAST_SHARE, 0.0, 1.0 + np.argmax(losses)),
         asked_s,
@@ -431,9 +438,12 @@ def paper(job: Spec, choice: Choice, asked: Truth) -> Paper:
     )
 
 
-# what is exchanged for the planner's when a step is slow: each choice alone, and last the two axes that most
-# often stand for each other
-CHANGES = (*((name,) for name in Choice._fields), ("tp", "pp"))
+# what is exchanged for the planner's when a step is slow: each choice alone, then axes that often take each
+# other's place
+PAIRS = (("tp", "pp"), ("pp", "cp"))
+CHANGES = (*((name,) for name in Choice._fields), *PAIRS)
+ALONE = len(Choice._fields)
+MOST_OF_IT = 0.5  # of what two choices together would gain: then the better one of all is named alone
 
 
 def is_held_back(found: Paper) -> Truth:

@@ -20,40 +20,30 @@ def mean_error(
     quantity: str = "step_s",
     *,
     case: str = "",
-    nics_per_node: float | None = None,
     job: dict[str, Any] | None = None,
     split: dict[str, Any] | None = None,
     **gpu: float,
 ) -> float:
     """Mean absolute error of a group's training runs, with other fields of the GPU, of the job or of the
-    layout, or with this many network cards per node. ``case`` selects those whose names contain it.
+    layout. ``case`` selects those whose names contain it.
 
     >>> mean_error("torchtitan", tdp_w=500.0, hbm_bytes_per_s=2.4e12)
     """
     return _mean_error(
-        group,
-        quantity,
-        case,
-        nics_per_node,
-        tuple((job or {}).items()),
-        tuple((split or {}).items()),
-        tuple(gpu.items()),
+        group, quantity, case, tuple((job or {}).items()), tuple((split or {}).items()), tuple(gpu.items())
     )
 
 
 @lru_cache(None)
-def _mean_error(group, quantity, case, nics_per_node, job, split, gpu) -> float:
+def _mean_error(group, quantity, case, job, split, gpu) -> float:
     errors = []
     for each in validation.load():
         if each["group"] != group or quantity not in each["measured"] or case not in each["id"]:
             continue
         chip = replace(validation.gpu_of(each), **dict(gpu))
-        machine = dict(each.get("machine", {}))
-        if nics_per_node is not None:
-            machine["nic_bytes_per_s"] = chip.nic_bytes_per_s * nics_per_node / chip.gpus_per_node
         said = layout.estimate(
             validation.model_of(each),
-            layout.machine(chip, each.get("precision", "bf16"), **machine),
+            layout.machine(chip, each.get("precision", "bf16"), **each.get("machine", {})),
             layout.Job(recipe=catalog.recipe(each.get("recipe", "bf16-adam")), **(each["job"] | dict(job))),
             layout.Layout(**(each["layout"] | dict(split))),
         )

@@ -16,7 +16,8 @@ from engine.launch.verdict import FITS, GIB, TOO_LARGE, check_launch
 PLACE = Path(__file__).parent / "published" / "launches.toml"
 LIKE = "h100-sxm"
 # GPUs that are in no catalogue, by what differs from LIKE: torchtitan's H100s have 96 GB of HBM2e at 2.4 TB/s
-OWN = {"h100-96": {"hbm_bytes": 102e9, "hbm_bytes_per_s": 2.4e12}}
+# and are held to 500 W
+OWN = {"h100-96": {"hbm_bytes": 102e9, "hbm_bytes_per_s": 2.4e12, "tdp_w": 500.0}}
 
 
 @lru_cache(1)

@@ -24,6 +24,7 @@ from engine.mechanism import memory
 from engine.mechanism.cost import gpu_hours
 from engine.step import cases, planner
 from engine.step.cases import Case, Layouts
+from engine.step.constraints import of_some_framework
 from engine.step.layout import Machine, machine
 from engine.step.legality import RULES, Facts
 from engine.step.own import as_model
@@ -60,7 +61,6 @@ class Written(TypedDict):
     batch: int
     seq: int
     tokens: float
-    price: float
     hints: list[str]
     recipe: NotRequired[str]
     least_mfu: NotRequired[float]
@@ -83,7 +83,6 @@ class Mission:
     batch: int  # sequences per step
     seq: int
     tokens: float  # in the whole run
-    price: float  # dollars per GPU-hour
     hints: tuple[str, ...]
     least_mfu: float = 0.0
     most_days: float = NO_CEILING
@@ -104,6 +103,11 @@ class Mission:
     def gpu(self) -> Gpu:
         """The GPU that the job runs on."""
         return self.at.gpu
+
+    @property
+    def price(self) -> float:
+        """Dollars of a GPU-hour, the latest in the catalogue."""
+        return catalog.price(self.gpu.key).dollars_per_hour
 
 
 class Verdict(NamedTuple):
@@ -140,7 +144,7 @@ def _mission(key: str, entry: dict) -> Mission:
 
 
 def case(mission: Mission | Spec) -> Case:
-    """The mission's job in the form that the planner takes."""
+    """The mission's job in the form that the planner takes: its answer is one that some framework can run."""
     return Case(
         as_model(mission.model),
         mission.at.chip,
@@ -150,6 +154,7 @@ def case(mission: Mission | Spec) -> Case:
         mission.gpus,
         mission.batch,
         mission.seq,
+        of_some_framework(),
     )
 
 

@@ -73,11 +73,10 @@ class Run:
     )
 
     @property
-    def fold(self) -> int:
-        """Which fifth of the runs it belongs to. All runs of a layout are treated alike, so that a repetition
+    def layout(self) -> str:
+        """Whose it is and how it was laid out. Runs that share it are treated alike, so that a repetition
         leaks nothing."""
-        layout = f"{self.family} {sorted(self.axes.items())}"
-        return crc32(layout.encode()) % FOLDS
+        return f"{self.family} {sorted(self.axes.items())}"
 
 
 @dataclass
@@ -404,15 +403,28 @@ def _bands(runs: list[Run]) -> dict[str, dict[str, float]]:
 
 def _parts(members: list[Run], everybody: list[Run]) -> list[tuple[list[Run], list[Run], list[Run]]]:
     """Each fifth of a class, and the rest of the class and of everybody, from which its band is made."""
+    fold = _dealt(members)
     split = [
         (
-            [run for run in members if run.fold == fold],
-            [run for run in members if run.fold != fold],
-            [run for run in everybody if run.fold != fold],
+            [run for run in members if fold[run.layout] == left],
+            [run for run in members if fold[run.layout] != left],
+            [run for run in everybody if fold.get(run.layout) != left],
         )
-        for fold in range(FOLDS)
+        for left in range(FOLDS)
     ]
     return [part for part in split if part[0] and part[2]]
+
+
+def _dealt(runs: list[Run]) -> dict[str, int]:
+    """Layout → which fifth of the runs it belongs to: the layouts with the most runs first, each to the fifth
+    that has the fewest so far; among equals, in the order of a hash, never of a result."""
+    counts = Counter(run.layout for run in runs)
+    order = sorted(counts, key=lambda each: (-counts[each], crc32(each.encode())))
+    fold, held = {}, [0] * FOLDS
+    for each in order:
+        fold[each] = min(range(FOLDS), key=lambda place: held[place])
+        held[fold[each]] += counts[each]
+    return fold
 
 
 def _held(left: list[Run], members: list[Run], everybody: list[Run], tail: float) -> int:

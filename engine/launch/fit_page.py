@@ -20,6 +20,7 @@ OWN = (
     "link_bytes_per_s",
     "nic_bytes_per_s",
     "gpus_per_node",
+    "tdp_w",
 )
 
 

@@ -59,7 +59,9 @@ def squashed(name: str) -> str:
 @lru_cache(1)
 def known() -> dict[str, str]:
     """Squashed name -> key of the catalogue."""
-    return {squashed(key): key for key in catalog.all_models()} | {squashed(k): v for k, v in SAME.items()}
+    models = catalog.all_models()
+    stored = {squashed(tail(model.checkpoint)): key for key, model in models.items() if model.checkpoint}
+    return stored | {squashed(key): key for key in models} | {squashed(k): v for k, v in SAME.items()}
 
 
 def tail(name: str) -> str:
@@ -74,7 +76,7 @@ def key_of(name: str) -> str | None:
         return bare
     words = [w for w in bare.replace("_", "-").split("-") if w and w not in DROPPED]
     kept = [w for w in words if not (len(w) == 4 and w.isdigit())]
-    for some in (words, kept):
+    for some in ([bare], words, kept):
         found = known().get(squashed("".join(some)))
         if found:
             return found
@@ -102,7 +104,12 @@ def from_config(text: str) -> Model:
         name: bool(v) if KINDS[name] == "bool" else int(v) for name, v in fields.items() if name in KINDS
     }
     return Model(
-        key="config.json", name="the model of config.json", max_context=config_json.context(text), **whole
+        key="config.json",
+        name="the model of config.json",
+        max_context=config_json.context(text),
+        rotary_base=config_json.rotary_base(text),
+        small_epsilon=config_json.small_epsilon(text),
+        **whole,
     )
 
 

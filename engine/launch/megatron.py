@@ -41,7 +41,9 @@ FIELDS = {
     "position-embedding-type": Field("position_type", TEXT),
     "use-rotary-position-embeddings": Field("rotary", FLAG),
     "no-position-embedding": Field("unplaced", FLAG),
+    "rotary-base": Field("rotary_base"),
     "normalization": Field("normalization", TEXT),
+    "norm-epsilon": Field("norm_epsilon", NUMBER),
     "disable-bias-linear": Field("unbiased", FLAG),
     "add-qkv-bias": Field("qkv_bias", FLAG),
     "swiglu": Field("gated", FLAG),
@@ -128,6 +130,7 @@ UNMODELLED = {
     "fp4-format": "training in fp4 is not modelled",
     "hybrid-override-pattern": "layers of state-space models are not modelled",
 }
+LARGE_EPSILON = 1e-5  # Megatron-LM's default
 OF_DEEPSPEED = ("tp", "pp", "micro_batch")  # what its fork sets by the same arguments
 WIDTHS = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
 
@@ -160,6 +163,7 @@ def model(draft: Draft) -> Model:
     kind = d.get("position_type", "learned_absolute")
     elsewhere = [d.given("rotary"), d.given("unplaced")]
     placed = kind == "learned_absolute" and not any(elsewhere)
+    rotary = kind == "rope" or bool(d.given("rotary"))
     dropout = d.get("attention_dropout", 0.1) > 0 or d.get("hidden_dropout", 0.1) > 0
     experts, layers = d.given("experts") or 0, d.given("layers")
     shared = d.given("shared_ffn") or 0
@@ -182,9 +186,11 @@ def model(draft: Draft) -> Model:
         gated=gated,
         tied=not d.given("untied"),
         max_positions=(d.given("positions") or 0) if placed else 0,
+        rotary_base=(d.given("rotary_base") or 10000) if rotary else 0,
         biases=not d.given("unbiased"),
         qkv_bias=bool(d.given("qkv_bias")),
         norm_bias=norm != "RMSNorm",
+        small_epsilon=(d.given("norm_epsilon") or LARGE_EPSILON) < LARGE_EPSILON,
         embedding_norm=bool(d.given("embedding_norm")),
         dropout=dropout,
         q_lora=d.given("q_lora") or 0 if latent else 0,

@@ -76,6 +76,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> export.Run:
         a.shard,
         recipe_of(job).gradient_bytes,
         job.gather_context,
+        export.titan_place(launch.model.key),
     )
 
 

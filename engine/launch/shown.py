@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine import catalog
 from engine.base.units import human
+from engine.calibration import bands
 from engine.catalog.models import parameters
 from engine.launch import over_a_step
 from engine.launch.frameworks import NAMES
@@ -152,7 +153,11 @@ def best_headline(report: Report) -> str:
     e = report.best
     if e is None:
         return ""
-    return f"The planner's best here: {in_words(e.layout)}, {human(e.step_s, 'seconds')} a step"
+    said = f"The planner's best here: {in_words(e.layout)}, {human(e.step_s, 'seconds')} a step"
+    mine = report.estimate
+    if mine is None or not report.fits or mine.layout == e.layout or mine.step_s >= e.step_s * bands.tie():
+        return said
+    return f"{said}, less than {100 * (bands.tie() - 1):.0f} % from yours: too close to rank"
 
 
 def gained(change: Change) -> str:

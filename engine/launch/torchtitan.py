@@ -52,6 +52,8 @@ FIELDS = {
     "activation_checkpoint.selective_ac_option": Field("ac_option", TEXT),
     "quantize.linear.float8.recipe_name": Field("float8", TEXT),
     "quantize.linear.float8.enable_fsdp_float8_all_gather": Field("float8_gather", FLAG),
+    "quantize.linear.float8.filter_fqns": Field("not_in_float8", TEXT),
+    "float8.enable_float8_linear": Field("float8_linear", FLAG),
     "float8.recipe_name": Field("float8", TEXT),
     "float8.enable_fsdp_float8_all_gather": Field("float8_gather", FLAG),
     "optimizer.name": Field("optimizer", TEXT),
@@ -138,6 +140,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     recompute, some = checkpointed(d, shape, pp)
     ep = max(1, d.get("ep", 1)) if shape.experts else 1
     expert_tp = max(1, d.get("expert_tp", 1)) if shape.experts else 1
+    borrowed_ranks(d, shape, tp, cp, ep, expert_tp)
     zero = sharding(d, shard * cp, pp)
     job = Job(
         batch,
@@ -153,15 +156,33 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     return job, found, precision(d)
 
 
+def borrowed_ranks(d: Draft, shape: Model, tp: int, cp: int, ep: int, expert_tp: int) -> None:
+    """What torchtitan refuses of tensor ranks and experts (parallel_dims.py; heads of models/llama3)."""
+    if not shape.kv_lora and shape.kv_heads % tp:
+        d.refuse(
+            f"RuntimeError: shape [-1, {shape.head_dim}] is invalid: tensor_parallel_degree {tp} cuts a head "
+            f"of the {shape.kv_heads} of keys and values",
+            "tp",
+        )
+    if ep > 1 and expert_tp not in (1, tp):
+        d.refuse("AssertionError: Currently we only support ETP=TP or ETP=1", "expert_tp")
+    elif ep > 1 and ep % (cp if expert_tp == tp else cp * tp):
+        ranks = "cp" if expert_tp == tp else "(cp * tp)"
+        d.refuse(f"AssertionError: assert ep % {ranks} == 0", "ep")
+
+
 def precision(d: Draft) -> str:
     """The format of the products. ``training.dtype`` other than float32 also narrows the state, which is
     said."""
     kept = d.get("dtype", "float32")
-    d.given("float8_gather")
+    for unread in ("float8", "float8_gather", "not_in_float8"):
+        d.given(unread)
     if kept != "float32":
         d.assume("state", "16 bytes a parameter", f"as with training.dtype float32, not {kept}")
-    if d.given("float8") or "float8" in (d.given("converters") or ""):
+    if d.given("float8_linear") or "float8" in (d.given("converters") or ""):
         return "fp8"
+    if d.given("float8"):
+        d.assume("precision", "bf16", "a float8 recipe does nothing without [model] converters")
     return {"float32": "fp32", "float16": "fp16"}.get(d.get("param_dtype", "bfloat16"), "bf16")
 
 

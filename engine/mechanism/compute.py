@@ -29,6 +29,10 @@ SECOND_COPY_BYTES = 1.0  # per value cast to 8 bits: the copy by columns that th
 # lie with its expert's others, and its result once to go back, forward and, as a gradient, backward
 SORTED_BYTES = 8.0
 CLAMPED_BYTES = 16.0  # of both halves of an expert's inside: read and written to clamp them and to join them
+# per value of a row that PyTorch's operators permute, forward and backward, as Megatron-Core of 2024 does
+# where experts have a capacity (``permute_with_padded_tokens`` and its inverse): selected (4); weighted in
+# fp32 (6), added to zeros (2 + 12) and rounded, for each of a token's two choices (3); and their gradients
+PADDED_BYTES = (27.0, 45.0)
 # What runs between the products and in the attention: the kernels that the vendors' own training software
 # calls; those of PyTorch's compiler; PyTorch's operators, one by one.
 KERNELS = ("library", "compiled", "eager")
@@ -133,6 +137,7 @@ def layer(
     kernels: str = "library",
     by_operators: bool = False,
     sorts_rows: bool = False,
+    one_by_one: bool = False,
 ) -> LayerTime:
     """One layer's time, averaged over dense and MoE layers.
 
@@ -140,7 +145,8 @@ def layer(
     plain tensor parallelism does not split (1 without sequence parallelism, tp with it). Experts process
     tokens·top_k·expert_tp/tp rows in all, spread over the GPU's own experts; ``imbalance`` is the fullest
     GPU's load over the mean. ``by_operators`` and ``sorts_rows`` say what the software does beside the
-    experts' kernels: ``operator_bytes``, and SORTED_BYTES where a rank holds several experts.
+    experts' kernels: ``operator_bytes``, and SORTED_BYTES where a rank holds several experts;
+    ``one_by_one`` that there are no such kernels (``_one_by_one_s``).
     """
     if not check.is_trusted():
         check.positive(tokens=tokens, seq=seq, imbalance=imbalance)
@@ -156,7 +162,7 @@ def layer(
     experts_f = 0.0
     if shape.expert:
         experts_f, experts_b, experts_w, routed = _experts(
-            shape, tokens, tp, ep, expert_tp, imbalance, fused, at, by_operators, sorts_rows
+            shape, tokens, tp, ep, expert_tp, imbalance, fused, at, by_operators, sorts_rows, one_by_one
         )
         dense_f, dense_b, dense_w = dense_f + experts_f, dense_b + experts_b, dense_w + experts_w
         width = width + routed
@@ -264,12 +270,17 @@ def _routed_layer(
     )
 
 
-def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators, sorts_rows):
+def _experts(
+    shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_operators, sorts_rows, one_by_one
+):
     """Routed and shared experts of an average layer: forward, backward and weight-gradient times, and the MLP
     width that shared ones' activation functions cover (for the whole tensor group, as a dense MLP's)."""
     share = shape.moe_share
     layer, casts_f, casts_b = _routed_layer(shape, tokens, tp, ep, expert_tp, imbalance, at)
-    f, b, w = trained_experts_s(*layer, GRADIENT_SUM_BYTES, at.experts)
+    if one_by_one:
+        f, b, w = _one_by_one_s(layer, expert_tp, at)
+    else:
+        f, b, w = trained_experts_s(*layer, GRADIENT_SUM_BYTES, at.experts)
     if not fused:
         _, _, held, _, hidden, width, gated = layer
         unfused_s = stream_s(GRADIENT_SUM_BYTES * held * (2.0 + gated) * hidden * width, at)
@@ -288,6 +299,25 @@ def _experts(shape, tokens, tp, ep, expert_tp, imbalance, fused, at: Chip, by_op
         f, b, w = f + f2, b + b2, w + w2
         width = shape.shared_experts * shape.shared_ffn
     return share * f, share * b, share * w, share * width
+
+
+def _one_by_one_s(layer, expert_tp, at: Chip):
+    """A GPU's routed experts as dense layers, one after another (Megatron-Core's SequentialMLP): forward,
+    backward, and of the latter the weight gradients. ``layer`` is what ``trained_experts_s`` takes.
+
+    The products are dense ones of an expert's rows. Beside them the activation function's inputs and outputs
+    move, and PADDED_BYTES of the rows that a GPU sends, before its tensor ranks gather them.
+    """
+    rows, touched, _, _, hidden, width, gated = layer
+    each, sent = rows / touched, rows / expert_tp * hidden
+    up = trained_product_s(each, hidden, (1.0 + gated) * width, GRADIENT_SUM_BYTES, at.product)
+    down = trained_product_s(each, width, hidden, GRADIENT_SUM_BYTES, at.product)
+    forward, inputs, weights = (touched * (one + other) for one, other in zip(up, down))
+    return (
+        forward + stream_s(rows * (4.0 + 2.0 * gated) * width + PADDED_BYTES[0] * sent, at),
+        inputs + weights + stream_s(rows * (6.0 + 4.0 * gated) * width + PADDED_BYTES[1] * sent, at),
+        weights,
+    )
 
 
 def operator_bytes(shape: Shape, hidden: Real, width: Real) -> tuple[Real, Real]:

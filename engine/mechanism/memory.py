@@ -421,6 +421,8 @@ FUSED_LOGIT_BYTES = 2.0  # bf16, overwritten by their own gradient
 # gradient and the result's; under ``loss_parallel`` another tensor besides. Both as PyTorch 2.13 allocates
 # them, counted by its profiler; the bf16 logits are gone by then, as in torchtitan.
 TORCH_LOGIT_BYTES, PARALLEL_LOGIT_BYTES = 12.0, 16.0
+# the same loss, compiled: the bf16 logits, which the backward pass reads again, and their gradient
+COMPILED_LOGIT_BYTES = 4.0
 
 
 def loss_bytes(
@@ -440,13 +442,14 @@ def loss_bytes(
     at a time, so 10/n bytes per logit, plus the gradient of the output layer's
     input, 2·h bytes per token (Liger-Kernel, arXiv:2410.10989 section 3.2). ``fused``: all logits in bf16,
     which the loss overwrites with their gradient, 2 bytes each (Transformer Engine's and Liger's cross
-    entropy).
+    entropy); 4 where PyTorch compiles its own, which has its gradient beside them.
     """
     if not check.is_trusted():
         check.one_of(LOSSES, loss=loss)
         check.whole(seq=seq, micro_batch=micro_batch, tensor=tensor, context=context, chunks=chunks)
     if loss == "fused":
-        return logits_peak_bytes(model, seq, micro_batch, tensor, context, FUSED_LOGIT_BYTES)
+        each = COMPILED_LOGIT_BYTES if pytorch else FUSED_LOGIT_BYTES
+        return logits_peak_bytes(model, seq, micro_batch, tensor, context, each)
     if loss == "plain" and pytorch:
         each = ops.where(tensor > 1, PARALLEL_LOGIT_BYTES, TORCH_LOGIT_BYTES)
         return logits_peak_bytes(model, seq, micro_batch, tensor, context, each)

@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 
 WIRE_BYTES = 4.0  # a gradient is sent in its own precision, at most fp32 …
 GATHERED_BYTES = 2.0  # … and a weight in at most 16 bits, whatever the optimizer keeps
+# Bytes in memory that PyTorch's FSDP moves for each parameter and micro-batch, beside what is on the wire.
+# "flat" (FullyShardedDataParallel): autograd joins the gradients of a unit to one flat tensor, which is
+# divided before it is scattered, 4 bytes each. "each" (fully_shard): gathered weights are copied out of their
+# buffer, forward and backward (4 each), and gradients into an fp32 one (6).
+FSDP_BYTES = {"": 0.0, "flat": 8.0, "each": 14.0}
+# Bytes that Adam moves for each parameter where every operation is a kernel of its own, as in the loops of
+# torch.optim (``foreach`` is the same, with many tensors to a kernel): both moments are scaled (8 each) and
+# added to (12 each), a root is taken, divided and added to (8 each), and the weight is updated (16).
+UNFUSED_ADAM_BYTES = 80.0
 
 
 def gradient_bytes(recipe: Recipe) -> Real:
@@ -30,17 +39,17 @@ def scatter_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: R
     wire."""
     if not check.is_trusted():
         check.non_negative(params=params)
-    sent_bytes = params * gradient_bytes(recipe)
-    return pieces * all_gather_s(
-        sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
-    )
+    return _gathered_s(params * gradient_bytes(recipe), ranks, stride, pieces, net)
 
 
 def gather_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Real, net: Wires) -> Real:
     """AllGather of the same number of weights: P elements on each wire."""
     if not check.is_trusted():
         check.non_negative(params=params)
-    sent_bytes = params * weight_bytes(recipe)
+    return _gathered_s(params * weight_bytes(recipe), ranks, stride, pieces, net)
+
+
+def _gathered_s(sent_bytes: Real, ranks: Real, stride: Real, pieces: Real, net: Wires) -> Real:
     return pieces * all_gather_s(
         sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
     )
@@ -127,12 +136,13 @@ def exposed_each_time_s(
     backward_s: Real,
     pieces: Real,
     overlap: bool,
+    again: Real = 0.0,
 ) -> Real:
     """ZeRO-3/FSDP, exposed seconds per step: for every micro-batch, each layer's weights are gathered before
     its forward and its backward pass and its gradients scattered after, one layer ahead of the arithmetic (3P
     elements on each wire). HSDP's replicas are summed once per step, partly hidden by the last backward
-    pass."""
-    backward_traffic = gather + scatter
+    pass. ``again`` is how often the weights are gathered once more to recompute."""
+    backward_traffic = (1.0 + again) * gather + scatter
     each = hidden_behind(gather, forward_s, pieces, overlap) + hidden_behind(
         backward_traffic, backward_s, pieces, overlap
     )
@@ -140,11 +150,16 @@ def exposed_each_time_s(
     return micro_batches * each + hidden_behind(replicas, room, pieces, overlap)
 
 
-def optimizer_s(params: Real, recipe: Recipe, memory_bytes_per_s: Real) -> Real:
+def optimizer_s(params: Real, recipe: Recipe, memory_bytes_per_s: Real, fused: bool = True) -> Real:
     """One pass of the optimizer over this GPU's share of the state: read and write master copy and moments,
-    read the gradient twice (norm, update), clear it, and write the weight."""
+    read the gradient twice (norm, update), clear it, and write the weight. Without a fused kernel the update
+    itself moves UNFUSED_ADAM_BYTES, with the gradient's second reading among them."""
     if not check.is_trusted():
         check.non_negative(params=params)
         check.positive(memory_bytes_per_s=memory_bytes_per_s)
-    moved = 2.0 * recipe.optimizer_bytes + 3.0 * recipe.gradient_bytes + recipe.weight_bytes
+    moved = 3.0 * recipe.gradient_bytes + recipe.weight_bytes
+    if fused:
+        moved = moved + 2.0 * recipe.optimizer_bytes
+    else:
+        moved = moved + UNFUSED_ADAM_BYTES - recipe.gradient_bytes
     return params * moved / memory_bytes_per_s

@@ -31,7 +31,6 @@ MOST_SHOWN = 100  # kernels whose times are returned individually
 QUEUE = int(dispatch.QUEUE)  # launches that can wait for the GPU; beyond that the CPU waits
 KINDS = ("small", "product", "attention", "AllReduce")
 SUMMED = (4, 7)  # products followed by an AllReduce of tensor parallelism: attention's output and the MLP's
-SMALL_S = dispatch.SHORTEST_S  # a kernel that moves hardly any bytes
 BATCHES = np.unique(np.round(np.geomspace(1, 2048, 120)))  # among which the first that is enough is sought
 
 
@@ -92,7 +91,13 @@ def _products(size, tp):
 
 
 def kernels(
-    way: str, model: Model, at: Machine, tp: Real, batch: Real, context: Real, small_s: Real = SMALL_S
+    way: str,
+    model: Model,
+    at: Machine,
+    tp: Real,
+    batch: Real,
+    context: Real,
+    small_s: Real = launch_costs.SHORTEST_S,
 ) -> Kernels:
     """GPU time of each kernel of a decode step: products and attention as measured, but for their launch,
     which the gap stands for here, an AllReduce its message, everything else ``small_s``; nothing takes less.
@@ -402,7 +407,7 @@ def trial(
     context: Real = 1024.0,
     issue_s: float = launch_costs.ISSUE_S,
     captured: Real = 0,
-    small_s: float = SMALL_S,
+    small_s: float = launch_costs.SHORTEST_S,
 ) -> dict:
     """The same by names, for a lesson."""
     found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context, small_s)
@@ -421,6 +426,14 @@ def token_s(
 ) -> float:
     """Seconds of that step: the time from one token of a sequence to the next."""
     return trial(way, model, gpu, tp, batch, context, issue_s, captured)["total_s"]
+
+
+def rule_s(way: str, model: Model, gpu: Gpu, tp: Real = 1, batch: Real = 1, context: Real = 1024) -> Real:
+    """The same step by the rule of the slower worker: the longer of all launches and of all kernels with
+    their gaps. Leaves out that short kernels wait for their launches where long ones set the pace."""
+    found = kernels(way, model, machine(gpu), tp * 1.0, batch * 1.0, context)
+    issued_s = kernels_per_step(way, model.layers, tp) * launch_costs.ISSUE_S
+    return launch_costs.step_s(issued_s, gpu_s(found, model.layers, launch_costs.STREAM_GAP_S))
 
 
 def enough_batch(

@@ -14,16 +14,13 @@ import numpy as np
 from engine.base import check
 from engine.base.program import program, zeros
 from engine.base.types import Real
-from engine.calibration import DEFAULT
+from engine.calibration import DEFAULT, launch_costs
 from engine.catalog import files
 from engine.one_gpu import measurements
 
 # launches that CUDA queues before the next one blocks: observed as "about 1000"
 # (stackoverflow.com/q/53970187)
 QUEUE = 1024.0
-# a kernel with hardly any work: an assumption. With the gap behind it, an addition took 1.9 µs in a stream
-# and 1.3 in a graph on our H100, a small product 2.9 to 6.6 (own_timings.py).
-SHORTEST_S = 2e-6
 MATMUL_SHARE = (
     0.8  # of the dense peak, for a large bf16 product on an H100 (engine/catalog/achievable.toml: 0.803)
 )
@@ -33,7 +30,7 @@ ADD, MATMUL = 0.0, 1.0  # kinds of operator
 
 
 # -- GPU time of one operator --------------------------------------------------------------------------------
-def add_s(values: Real, hbm_bytes_per_s: Real, shortest_s: Real = SHORTEST_S) -> Real:
+def add_s(values: Real, hbm_bytes_per_s: Real, shortest_s: Real = launch_costs.SHORTEST_S) -> Real:
     """c = a + b on this many bf16 values: two are read and one is written for each, at the memory's
     calibrated rate."""
     if not check.is_trusted():
@@ -41,7 +38,9 @@ def add_s(values: Real, hbm_bytes_per_s: Real, shortest_s: Real = SHORTEST_S) ->
     return np.maximum(shortest_s, 3 * BYTES * values / (DEFAULT.memory_share * hbm_bytes_per_s))
 
 
-def matmul_s(side: Real, flops_per_s: Real, hbm_bytes_per_s: Real, shortest_s: Real = SHORTEST_S) -> Real:
+def matmul_s(
+    side: Real, flops_per_s: Real, hbm_bytes_per_s: Real, shortest_s: Real = launch_costs.SHORTEST_S
+) -> Real:
     """A product of two square bf16 matrices: 2·n³ FLOPs or 3·n² values, whichever takes longer (the
     roofline).
 
@@ -55,7 +54,11 @@ def matmul_s(side: Real, flops_per_s: Real, hbm_bytes_per_s: Real, shortest_s: R
 
 
 def op_s(
-    kind: Real, side: Real, flops_per_s: Real, hbm_bytes_per_s: Real, shortest_s: Real = SHORTEST_S
+    kind: Real,
+    side: Real,
+    flops_per_s: Real,
+    hbm_bytes_per_s: Real,
+    shortest_s: Real = launch_costs.SHORTEST_S,
 ) -> Real:
     """GPU time of an operator on square bf16 matrices: ADD or MATMUL."""
     return np.where(

@@ -102,7 +102,7 @@ def graphs() -> list[Held]:
     rows = []
     for name, _, found in known("graphs"):
         ours_s = launch_costs.GRAPH_LAUNCH_S + launch_costs.NODE_LAUNCH_S * found["kernels"]
-        shortest_s = dispatch.SHORTEST_S + launch_costs.GRAPH_GAP_S
+        shortest_s = launch_costs.SHORTEST_S + launch_costs.GRAPH_GAP_S
         rows += [
             Held(name, f"CPU, one replay of {found['kernels']} kernels", found["graph_launch_cpu_s"], ours_s),
             Held(
@@ -110,7 +110,7 @@ def graphs() -> list[Held]:
             ),
         ]
     for name, _, found in known("launches"):
-        shortest_s = dispatch.SHORTEST_S + launch_costs.STREAM_GAP_S
+        shortest_s = launch_costs.SHORTEST_S + launch_costs.STREAM_GAP_S
         measured_s = min(point["kernel_s"] for point in found["add"])
         rows.append(Held(name, "the same in a stream", measured_s, shortest_s))
     return sorted(rows, key=lambda row: row.device)

@@ -54,7 +54,7 @@ FRAMEWORKS = {
             True,
             (1,),
             "megatron/training/arguments.py, commit 000c4ac: distributed optimizer and its instances, "
-            "interleaved 1F1B",
+            "interleaved 1F1B, layouts written out",
         ),
         Framework(
             "torchtitan",
@@ -63,9 +63,10 @@ FRAMEWORKS = {
             (3,),
             ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v"),
             True,
-            False,
+            True,
             (2, 3),
-            "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining",
+            "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
+            "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values",
         ),
         Framework(
             "deepspeed",
@@ -95,8 +96,9 @@ FRAMEWORKS = {
 
 def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
     """Whether a framework can share the layers out. Megatron Core's arguments know equal chunks, chunks that
-    are equal if embedding and loss count as layers, and without chunks ends that differ from an even middle.
-    torchtitan counts embedding and output as layers, and every stage must get some."""
+    are equal if embedding and loss count as layers, and without chunks ends that differ from an even middle;
+    a layout that is written out (--pipeline-model-parallel-layout) also has chunks of which the first and the
+    last are shorter. torchtitan counts embedding and output as layers, and every stage must get some."""
     if framework == "torchtitan":
         return (pp < 2) | legality.fills_every_stage(layers + 2.0, pp * chunks)
     cut = pipeline.stage_layers(layers, pp, chunks)
@@ -104,6 +106,7 @@ def shared_out(framework: str, layers: Real, pp: Real, chunks: Real) -> Truth:
         legality.equal_chunks(layers, pp, chunks)
         | legality.ends_take_slots(layers, pp, chunks)
         | (chunks < 2) & legality.middle_is_even(layers, pp, cut)
+        | (pp > 1) & legality.ends_share_the_rest(layers, pp, chunks, cut)
     )
 
 
@@ -117,6 +120,17 @@ def shards(able: Framework, a: Any) -> Truth:
     for stage in able.stages:
         found = found | (a.zero == float(stage))
     return found & piped
+
+
+def spreads_experts(framework: str, experts: Real, a: Any) -> Truth:
+    """Whether a framework can spread experts so. torchtitan's expert ranks borrow whole groups of context
+    ranks, and of tensor ranks where these do not cut experts; without expert ranks the tensor ranks cut
+    them."""
+    if framework != "torchtitan":
+        return a.ep > 0.0
+    cut, whole = a.expert_tp == a.tp, a.expert_tp < 2.0
+    borrowed = cut & (a.ep % a.cp == 0) | whole & (a.ep % (a.cp * a.tp) == 0)
+    return (experts < 1) | (a.ep < 2.0) & cut | (a.ep > 1.0) & borrowed
 
 
 def copies(able: Framework, a: Any) -> Truth:
@@ -133,6 +147,7 @@ def runs(able: Framework, model: Model, a: Any, has_schedule: Truth) -> Truth:
     can = has_schedule & shards(able, a)
     if able.cuts_models:
         can = can & shared_out(able.key, model.layers * 1.0, a.pp, a.chunks)
+        can = can & spreads_experts(able.key, model.experts, a)
     else:
         can = can & (a.tp * a.pp * a.cp * a.ep < 2.0)
     if a.shard:
@@ -226,7 +241,7 @@ class Constraints:
         """Whether one layout is within the constraints."""
         row = np.array([[getattr(layout, name) for name in COLUMNS]])
         one = [(layout.schedule, layout.interleave)]
-        names = ("tp", "pp", "cp", "ep", "dp", "zero", "shard")
+        names = ("tp", "pp", "cp", "ep", "expert_tp", "dp", "zero", "shard")
         axes = SimpleNamespace(
             chunks=float(layout.interleave), **{name: float(getattr(layout, name)) for name in names}
         )
@@ -260,6 +275,9 @@ class Constraints:
 
 
 FREE = Constraints()
+# What is admitted wherever a page says "the planner's" without naming a framework: the planner's own page,
+# the missions' answers, lesson 10. Schedules that need code of one's own, such as DualPipe, are not.
+RUN_BY_SOME = Constraints(framework=ANY)
 
 
 class Limits(NamedTuple):
@@ -288,6 +306,11 @@ RANGED = ("tp", "pp", "cp", "ep")
 NAMED = ("", *FRAMEWORKS, ANY)  # frameworks by their numbers
 NO_END = 2**40  # more ranks than anybody has
 UNLIMITED = Limits()
+
+
+def of_some_framework() -> Limits:
+    """RUN_BY_SOME as numbers."""
+    return Limits(framework=float(NAMED.index(ANY)))
 
 
 def of_limits(limits: Limits) -> Constraints:

@@ -33,8 +33,10 @@ TORCH_SCHEDULES = {
     "zb-v": "ZBVZeroBubble",
     "dualpipe-v": "DualPipeV",
 }
-# the models that torchtitan has by name, from this catalogue's keys
+# the models that torchtitan has by name, from this catalogue's keys; of two with one name the last is read
 TITAN_MODELS = {
+    "llama3-8b": ("llama3", "8B"),
+    "llama3-70b": ("llama3", "70B"),
     "llama3.1-8b": ("llama3", "8B"),
     "llama3.1-70b": ("llama3", "70B"),
     "llama3.1-405b": ("llama3", "405B"),
@@ -49,6 +51,14 @@ TITAN_MODELS = {
     "qwen3-30b-a3b": ("qwen3", "30B-A3B"),
     "qwen3-235b-a22b": ("qwen3", "235B-A22B"),
 }
+TITAN_NAMES = (("", ""), *TITAN_MODELS.values())
+
+
+def titan_place(key: str) -> float:
+    """A model's place in TITAN_NAMES; 0 for one that torchtitan has not."""
+    return 1.0 + list(TITAN_MODELS).index(key) if key in TITAN_MODELS else 0.0
+
+
 NOT_IN_MEGATRON = ("gpipe", "zb-h1", "zb-h2", "dualpipe", "zb-v", "dualpipe-v")
 NOT_IN_TORCH = ("zb-h1", "zb-h2", "dualpipe")
 
@@ -115,6 +125,7 @@ class Run(NamedTuple):
     shard: float = 0.0  # GPUs that share one copy of the state (HSDP); 0 for all
     gradient_bytes: float = 0.0  # of a parameter's gradient, where that is known
     gather_context: bool = False  # context parallelism by AllGather instead of a ring
+    titan: float = 0.0  # the model's place in TITAN_NAMES
 
     @property
     def steps(self) -> Real:
@@ -169,8 +180,16 @@ def megatron(run: Run, words: Any = Words) -> str:
         words.choose(
             (run.model.windowed_layers > 0) & ~_has_windows(run)
             | (run.model.norms_per_layer > 2)
-            | (run.model.parallel_block > 0),
-            "  # windows, further norms and parallel blocks of this model are not in these arguments\n",
+            | (run.model.parallel_block > 0)
+            | (run.model.extra_params_per_layer > 0) & ~_has_head_norms(run.model),
+            "  # windows, further norms, sinks, parallel blocks of this model are not in these arguments\n",
+            "",
+        )
+    )
+    lines.append(
+        words.choose(
+            _is_rotary(run.model) & (run.model.rotary_base < 1),
+            "  # --rotary-base is yours: Megatron-LM takes 10000\n",
             "",
         )
     )
@@ -206,6 +225,17 @@ def _lost_in_megatron(run: Run, words: Any) -> list:
     if run.loss == "chunked":
         lines.append("  # Megatron-LM 0.15 has no chunked loss: this one is fused, and keeps more\n")
     return lines
+
+
+def _is_rotary(model: Model) -> Truth:
+    """Whether positions are rotations of queries and keys: neither learned nor ALiBi."""
+    return (model.embedding_norm < 1) & (model.max_positions < 1)
+
+
+def _has_head_norms(model: Model) -> Truth:
+    """Whether the parameters that a layer has beside the usual ones are a norm of the queries and one of the
+    keys, over the width of a head."""
+    return (model.extra_params_per_layer == 2 * model.head_dim) & ~(model.kv_lora > 0)
 
 
 def _full_every(run: Run) -> Real:
@@ -246,11 +276,13 @@ def _megatron_model(run: Run, words) -> list[Setting]:
                 words.choose(model.max_positions > 0, "learned_absolute", "rope"),
             ),
         ),
+        Setting("rotary-base", n(model.rotary_base), _is_rotary(model) & (model.rotary_base > 0)),
         Setting("normalization", words.choose(model.norm_bias > 0, "LayerNorm", "RMSNorm")),
+        Setting("norm-epsilon", "1e-6", model.small_epsilon > 0),  # 1e-5 by default
         Setting("disable-bias-linear", when=model.biases < 1),
         Setting("add-qkv-bias", when=model.qkv_bias > 0),
         Setting("swiglu", when=model.gated > 0),
-        Setting("qk-layernorm", when=(model.extra_params_per_layer == 2 * model.head_dim) & ~latent),
+        Setting("qk-layernorm", when=_has_head_norms(model) | latent),  # or of the latents
         Setting("window-size", f"{n(model.window)},0", _has_windows(run)),
         Setting(
             "window-attn-skip-freq",
@@ -301,24 +333,14 @@ def _needs_layout(run: Run) -> Truth:
     return (run.pp > 1) & (chunks | (run.chunks < 2) & ~_equal_chunks(run) & ~_middle_is_even(run))
 
 
-def _ends(run: Run) -> tuple[Real, Real, Real]:
-    """Layers of a full chunk, of the very first one and of the very last."""
-    cut = run.stage_layers
-    full = cut.full / run.chunks
-    return full, full - (cut.full - cut.first), full - (cut.full - cut.last)
-
-
 def _ends_share_the_rest(run: Run) -> Truth:
-    """Whether all chunks are full but the first and the last."""
-    full, first, last = _ends(run)
-    others = full * (run.pp * run.chunks - 2)
-    return (first >= 0) & (last >= 0) & (first + others + last == run.model.layers)
+    return legality.ends_share_the_rest(run.model.layers, run.pp, run.chunks, run.stage_layers)
 
 
 def _layout(run: Run, n: Any) -> Any:
     """--pipeline-model-parallel-layout: the chunks in order, parted by bars, with E for the embedding, t for
     a layer and L for the loss (pipeline_parallel_layer_layout.py)."""
-    full, first, last = _ends(run)
+    full, first, last = legality.ends_of_chunks(run.chunks, run.stage_layers)
     last_chunk = f"t*{n(last)}{f'm*{n(run.mtp)}' if run.mtp else ''}L"
     return f'"Et*{n(first)}|(t*{n(full)}|)*{n(run.pp * run.chunks - 2)}{last_chunk}"'
 
@@ -436,6 +458,16 @@ def bridge(run: Run, recipe: str = "") -> str:
     return lost + " \\\n".join(lines) + "\n"
 
 
+def _any_is_needed(settings: list[Setting]) -> Truth:
+    found: Truth = False
+    for setting in settings:
+        if setting.when is True:
+            return True
+        if setting.when is not False:
+            found = setting.when if found is False else found | setting.when
+    return found
+
+
 def torchtitan(run: Run, words: Any = Words) -> str:
     """A torchtitan job file: training, parallelism and activation checkpointing. The reader has to fill in
     the flavor of the model."""
@@ -453,11 +485,12 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         "   # makes too few stages, which torchtitan refuses: name the modules of each stage",
     )
     copies = ops.where(replicated, run.dp, run.copies)
-    known = TITAN_MODELS.get(getattr(run.model, "key", ""))
+    known = run.titan > 0
     sections = {
         "model": [
-            Setting("name", f'"{known[0]}"' if known else "", bool(known)),
-            Setting("flavor", f'"{known[1]}"' if known else "", bool(known)),
+            Setting("name", words.select(run.titan, [f'"{name}"' for name, _ in TITAN_NAMES]), known),
+            Setting("flavor", words.select(run.titan, [f'"{flavor}"' for _, flavor in TITAN_NAMES]), known),
+            Setting("converters", '["quantize.linear.float8"]', run.fp8 > 0),
         ],
         "training": [
             Setting("local_batch_size", n(local_batch)),
@@ -490,12 +523,17 @@ def torchtitan(run: Run, words: Any = Words) -> str:
             Setting("selective_ac_option", '"op"', operators),
         ],
         "compile": [Setting("enable", "true", run.loss == "fused")],  # its parts are the layers and the loss
-        "quantize.linear.float8": [Setting("recipe_name", '"tensorwise"', run.fp8 > 0)],
+        "quantize.linear.float8": [
+            Setting("recipe_name", '"tensorwise"', run.fp8 > 0),
+            Setting("filter_fqns", '["output"]', run.fp8 > 0),  # which the engine counts in 16 bits
+        ],
     }
     lines = [
-        "# [model] hf_assets_path is yours\n"
-        if known
-        else "# [model] name, flavor and hf_assets_path are yours\n"
+        words.choose(
+            known,
+            "# [model] hf_assets_path is yours; the flavor has shape, vocabulary, rotary base and norms\n",
+            "# [model] name, flavor and hf_assets_path are yours, and with them all that shapes the model\n",
+        )
     ]
     for lost, why in (
         (
@@ -532,7 +570,7 @@ def torchtitan(run: Run, words: Any = Words) -> str:
             lines.append(words.choose(lost, f"# {why}\n", ""))
     for section, settings in sections.items():
         head = f"\n[{section}]\n"
-        needed = settings[0].when
+        needed = _any_is_needed(settings)
         lines.append(head if needed is True else words.choose(needed, head, ""))
         for key, value, when in settings:
             text = f"{key} = {value}\n"

@@ -18,7 +18,7 @@ from engine.catalog import models
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.mechanism import compute, flops, memory, offload
+from engine.mechanism import compute, flops, memory, offload, sharding
 from engine.mechanism.experts import IMBALANCE
 from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, chip
@@ -81,7 +81,17 @@ class Job:
     overlap_experts: bool = False  # overlap their AllToAlls with another micro-batch, whatever the schedule
     narrow_attention: bool = False  # attention in 8 bits
     by_operators: bool = False  # experts' biases and clamps by PyTorch's operators (Megatron-Core)
+    one_by_one: bool = (
+        False  # experts as dense layers, not by grouped kernels (Megatron-Core's SequentialMLP)
+    )
     ungraphed: bool = False  # Python launches each kernel, so no layer is shorter than its launches
+    blocking: bool = False  # each launch waits for the kernel before (CUDA_LAUNCH_BLOCKING=1)
+    fsdp: str = (
+        ""  # what ZeRO 3 copies beside its traffic: PyTorch's FSDP with "flat" units, or "each" weight
+    )
+    sums_whole: bool = False  # ZeRO 1 sums whole gradients on every rank (DeepSpeed's bf16 optimizer)
+    gathers_again: bool = False  # ZeRO 3 gathers weights once more to recompute (DeepSpeed, large layers)
+    zero_nics: float = 1.0  # of a node's network cards, the share that ZeRO's scatters and gathers use
     loss: str = "plain"  # all logits at once; "chunked": some tokens at a time; "fused": in bf16, in place
     loss_chunks: int = 8  # chunks of a chunked loss
     mtp: int = 0  # multi-token prediction modules after the last layer (DeepSeek-V3 trains with one)
@@ -96,6 +106,8 @@ class Job:
         _whole("mtp", self.mtp, 0)
         check.one_of(LOSSES, loss=self.loss)
         check.one_of(compute.KERNELS, kernels=self.kernels)
+        check.one_of(sharding.FSDP_BYTES, fsdp=self.fsdp)
+        check.between(0.01, 1.0, zero_nics=self.zero_nics)
         check.between(1, 1000, imbalance=self.imbalance)
 
 

@@ -58,6 +58,18 @@ def middle_is_even(layers: Number, stages: Number, cut: StageLayers) -> Truth:
     return (stages < 3) | ((layers - cut.first - cut.last) % ops.maximum(1.0, stages - 2.0) == 0)
 
 
+def ends_of_chunks(chunks: Number, cut: StageLayers) -> tuple[Number, Number, Number]:
+    """Layers of a full chunk, of the very first one and of the very last."""
+    full = cut.full / chunks
+    return full, full - (cut.full - cut.first), full - (cut.full - cut.last)
+
+
+def ends_share_the_rest(layers: Number, stages: Number, chunks: Number, cut: StageLayers) -> Truth:
+    """Whether all chunks are full but the first and the last."""
+    full, first, last = ends_of_chunks(chunks, cut)
+    return (first >= 0) & (last >= 0) & (first + full * (stages * chunks - 2) + last == layers)
+
+
 def fills_every_stage(layers: Number, stages: Number) -> Truth:
     """Whether each stage gets a layer if all but the last get the same number."""
     return ops.ceil(layers / ops.ceil(layers / stages)) == stages

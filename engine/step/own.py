@@ -27,6 +27,7 @@ from engine.mechanism.interconnect import Wires, wires
 from engine.mechanism.matmul import Chip, ServedProducts, chip, supported_precision
 from engine.mechanism.memory import capacity_bytes
 from engine.step import layout as layouts
+from engine.step.export import titan_place
 from engine.step.layout import Machine
 
 KINDS = {
@@ -44,6 +45,7 @@ class ModelOption:
     name: str
     own: float
     model: Model
+    titan: float = 0.0  # its place in export.TITAN_NAMES
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,13 @@ class Cluster(NamedTuple):
 
 def model_options() -> list[ModelOption]:
     """One's own model, then all of the catalogue."""
-    own = replace(catalog.model("llama3.1-8b"), key="own", name="My own model")
+    own = replace(catalog.model("llama3.1-8b"), key="own", name="My own model", rotary_base=0)
     return [
         ModelOption("own", own.name, 1.0, own),
-        *(ModelOption(key, model.name, 0.0, model) for key, model in catalog.all_models().items()),
+        *(
+            ModelOption(key, model.name, 0.0, model, titan_place(key))
+            for key, model in catalog.all_models().items()
+        ),
     ]
 
 
@@ -179,6 +184,7 @@ class OwnGpu(TypedDict, total=False):
     link_bytes_per_s: float
     nic_bytes_per_s: float
     gpus_per_node: int
+    tdp_w: float
 
 
 def gpu_from_file(path: str | Path) -> Gpu:
@@ -200,7 +206,7 @@ def gpu_from_file(path: str | Path) -> Gpu:
 
 def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Machine:
     """A GPU of the catalogue or one's own in one precision; one's own reaches the shares of the one that it
-    is like. ``net`` are the wires around it, if they are known."""
+    is like, and less under a lower limit of power. ``net`` are the wires around it, if they are known."""
     like = catalog.gpu(gpu.key)
     if gpu == like:
         found = layouts.machine(gpu, precision)
@@ -212,7 +218,8 @@ def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Mach
     if net is None:
         own = gpu.link_bytes_per_s if gpu.link_bytes_per_s != like.link_bytes_per_s else None
         net = wires(like, gpu.gpus_per_node, gpu.nic_bytes_per_s, link_bytes_per_s=own)
-    return Machine(gpu, precision, scaled_chip(chip(like, precision), faster, wider), net)
+    held = chip(replace(like, tdp_w=gpu.tdp_w), precision)
+    return Machine(gpu, precision, scaled_chip(held, faster, wider), net)
 
 
 # which of a dataclass of rates grow with the arithmetic, and which with the memory's bandwidth

@@ -32,12 +32,10 @@ from engine.step.cases import (
     model_flops_per_token,
     terms,
 )
-from engine.step.constraints import ANY, Constraints, Limits, of_limits
+from engine.step.constraints import RUN_BY_SOME, Limits, of_limits
 from engine.step.layout import Job, Layout, Machine
 from engine.step.own import scaled_chip
 from engine.step.page_search import TOP, Cloud, every_layout, layouts_at, layouts_of, ranked
-
-RUN_BY_SOME = Constraints(framework=ANY)
 
 
 class Found(NamedTuple):

@@ -13,6 +13,7 @@ from engine.base import ops
 from engine.base.types import Real
 from engine.mechanism import compute, experts, memory, pipeline, sequence, sharding
 from engine.mechanism.interconnect import all_gather_s, all_reduce_s, ranks_per_node, send_s
+from engine.mechanism.wires import scaled
 
 if TYPE_CHECKING:
     from engine.catalog.recipes import Recipe
@@ -70,7 +71,7 @@ class Terms(NamedTuple):
     expert_s: Real
     data_exposed_s: Real
     optimizer_s: Real
-    other_s: Real  # messages between pipeline stages
+    other_s: Real  # messages between pipeline stages, a tied embedding's gradients among them
     total_bytes: Real
 
 
@@ -150,6 +151,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         job.kernels,
         job.by_operators,
         not job.send_once,
+        job.one_by_one,
     )
     attention = own.attention_forward_s, own.attention_forward_s
     if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
@@ -220,9 +222,10 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
     forward_s = own.forward_s + tensor_s + context_f + expert_s
     traffic_again = again_tensor * tensor_s + again * context_f + again_expert * expert_s
     backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
-    issue_s = compute.issued_s(shape, at) if job.ungraphed else 0.0
-    waits_f = ops.maximum(0.0, issue_s - forward_s)
-    waits_b = ops.maximum(0.0, (2.0 + again) * issue_s - backward_s)
+    issue_s = compute.issued_s(shape, at) if job.ungraphed or job.blocking else 0.0
+    waits_f, waits_b = issue_s, (2.0 + again) * issue_s
+    if not job.blocking:  # the CPU launches while the GPU works
+        waits_f, waits_b = ops.maximum(0.0, waits_f - forward_s), ops.maximum(0.0, waits_b - backward_s)
     if a.offload:
         whole_ranks = a.tp if job.sequence_parallel else 1.0
         copies_s = a.offload.layer_s(kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute))
@@ -332,7 +335,7 @@ def data_exposed_s(
     micro_batches: Real,
 ) -> Real:
     """Data parallelism: gradients and sharded state, for the dense parameters and the experts of a stage with
-    this many layers.
+    this many layers, without what FSDP copies.
 
     Gradients are sent during the last backward pass. A stage with v chunks has all but one of them ready
     while the others still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide
@@ -344,6 +347,7 @@ def data_exposed_s(
     if shape.expert:
         groups.append((routed, expert_shard, a.ep * a.expert_tp, shape.has_experts))
     forward_s, backward_s = layers * layer.forward_s, layers * layer.backward_s
+    parts = net if job.zero_nics == 1.0 else scaled(net, nic=job.zero_nics)
     free = ops.minimum(micro_batches, 1.0 + (a.pp - 1.0) * (a.chunks - 1.0) / a.chunks)
     # stages of ZeRO send alike, and weights take as long to gather as gradients of as many bytes to scatter
     known: dict[tuple, Real] = {}
@@ -352,9 +356,9 @@ def data_exposed_s(
 
     def sent(cost_s, by_layer=False):
         if (cost_s, by_layer) not in known:
-            pieces = layers if by_layer else 1.0
+            pieces, over = layers if by_layer else 1.0, net if cost_s is sharding.reduce_s else parts
             known[cost_s, by_layer] = sum(
-                there * cost_s(params, ranks, stride, recipe, pieces, net)
+                there * cost_s(params, ranks, stride, recipe, pieces, over)
                 for params, ranks, stride, there in groups
             )
         return known[cost_s, by_layer]
@@ -367,7 +371,8 @@ def data_exposed_s(
         return total
 
     def once(zero):
-        scatter = ops.choose(zero >= 1.0, lambda: sent(sharding.scatter_s), lambda: sent(sharding.reduce_s))
+        scatters = (zero >= 1.0) & (not job.sums_whole)
+        scatter = ops.choose(scatters, lambda: sent(sharding.scatter_s), lambda: sent(sharding.reduce_s))
         gather = ops.choose(zero >= 1.0, lambda: sent(gather_s), lambda: 0.0)
         return sharding.exposed_once_s(
             zero, scatter, gather, replicas(zero), free * forward_s, free * backward_s, layers, job.overlap
@@ -389,8 +394,9 @@ def data_exposed_s(
     def each_time(zero):
         scatter = sent(sharding.scatter_s, by_layer=True)
         gather = sent(gather_s, by_layer=True)
+        again = ops.where(a.recompute == memory.FULL, 1.0, 0.0) if job.gathers_again else 0.0
         return sharding.exposed_each_time_s(
-            micro_batches, scatter, gather, replicas(zero), forward_s, backward_s, layers, job.overlap
+            micro_batches, scatter, gather, replicas(zero), forward_s, backward_s, layers, job.overlap, again
         )
 
     def exposed(zero):
@@ -592,7 +598,20 @@ def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real,
                     job.weighs_early,
                 )
                 kept = kept - ops.where(recompute == memory.BY_MODULE, share * dropped, 0.0)
-    return kept * tokens
+    return (kept + gathered_per_token(shape, job, a, recompute)) * tokens
+
+
+def gathered_per_token(shape: Shape, job: Job, a: Axes, recompute: Real) -> Real:
+    """What PyTorch's tensor parallelism keeps beside each rank's own tokens: the inputs of both blocks as
+    they were gathered, for the gradients of the weights.
+
+    Megatron-LM gathers them again, and a gather that is cut into pieces with its product (async tensor
+    parallelism) leaves nothing. torchtitan's 70B on 256 H100s holds 4.3 GiB less with it
+    (benchmarks/llama3_h100_202412_torchtitan.md, table 4), by this formula 3.5."""
+    if job.kernels == "library" or job.overlap_tensor or not job.sequence_parallel:
+        return 0.0
+    kept = ops.where((recompute == memory.FULL) | (recompute == memory.BY_MODULE), 0.0, 1.0)
+    return kept * shape.all_reduces * 2.0 * shape.hidden * (1.0 - 1.0 / a.tp)
 
 
 def step(
@@ -678,7 +697,7 @@ def seconds(
     """The seconds of one step, in the order of Terms."""
     work = worked(shape, job, at, a, tokens, micro_batches, stage, own)
     layers = work.before_last
-    other_s = messages_s(shape, job, net, a, tokens, micro_batches)
+    other_s = messages_s(shape, job, net, a, tokens, micro_batches) + tied_s(shape, recipe, net, a)
     dense = (
         layers * shape.dense_params_per_layer
         + ops.where(
@@ -689,9 +708,12 @@ def seconds(
     ) / a.tp
     routed = layers * shape.routed_params_per_layer / (a.ep * a.expert_tp)
     data_s = data_exposed_s(shape, job, recipe, net, a, layers, dense, routed, work.layer, micro_batches)
+    if job.fsdp:
+        copied = micro_batches * (dense + routed) * sharding.FSDP_BYTES[job.fsdp]
+        data_s = data_s + ops.where(a.zero >= 3.0, copied / at.memory_bytes_per_s, 0.0)
     shard, expert_shard = shards(a)
     updated = ops.where(a.zero >= 1.0, dense / shard + routed / expert_shard, dense + routed)
-    optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s)
+    optimizer_s = sharding.optimizer_s(updated, recipe, at.memory_bytes_per_s, job.kernels == "library")
     if a.offload and a.offload.optimizer:
         optimizer_s = a.offload.step_s(updated, recipe, layers * work.layer.backward_s)
     return (
@@ -720,3 +742,17 @@ def messages_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, micro_
         send = send + all_gather_s(message_bytes, a.tp, ranks_per_node(a.tp, 1.0, net.gpus_per_node), net)
     waits = ops.where((a.chunks > 1.0) & job.overlap, 0.0, micro_batches * a.chunks)
     return ops.where(a.pp > 1.0, 2.0 * send * (waits + a.pp - 1.0), 0.0)
+
+
+def tied_s(shape: Shape, recipe: Recipe, net: Wires, a: Axes) -> Real:
+    """An embedding that is the output layer too lies on the first and on the last stage of a pipeline: after
+    the last backward pass the gradients of both are summed, by an AllReduce between two GPUs (Megatron-LM's
+    ``_allreduce_word_embedding_grads``, DeepSpeed's ``_exec_reduce_tied_grads``). A V has both on one stage.
+    """
+    tied = shape.last_stage_params - shape.head_params
+    if ops.is_zero(tied):
+        return 0.0
+    in_a_node = a.tp * a.cp * a.dp * a.pp <= net.gpus_per_node
+    sent_bytes = tied / a.tp * sharding.gradient_bytes(recipe)
+    found_s = all_reduce_s(sent_bytes, 2.0, ops.where(in_a_node, 2.0, 1.0), net)
+    return ops.where((a.pp > 1.0) & (a.plan.folded < 1.0), found_s, 0.0)

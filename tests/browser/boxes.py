@@ -1,14 +1,16 @@
-"""The boxes of a picture's texts: which lie on one another, which are cut, and how an account of them is kept
-and compared."""
+"""The boxes of a picture's texts: which lie on one another, which are cut, which a line goes through, and how an
+account of them is kept and compared."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 TOUCHING = 1.5  # pixels that two texts may share, and that a text's ink may reach past an edge
+STRUCK = 3.0  # pixels of a line within the middle of a text that its words can bear
 SAME = 6.0  # pixels by which a text may stand elsewhere on another machine: fonts are hinted differently
 BOX = re.compile(r"^ *(-?\d+) +(-?\d+) +(-?\d+) +(-?\d+)  (.*)$")
 
@@ -31,6 +33,9 @@ class Text:
     words: str
     corners: tuple[Point, ...]
     seen: Seen
+    through: tuple[
+        tuple[str, float], ...
+    ] = ()  # lines and marks' edges seen in its middle: colour and pixels
 
     @property
     def box(self) -> tuple[float, float, float, float]:
@@ -64,7 +69,13 @@ class Text:
 def read(noted: list[dict]) -> list[Text]:
     """The texts that can be seen, each once, from what the page noted (texts.js)."""
     texts = [
-        Text(each["text"], tuple((x, y) for x, y in each["corners"]), Seen(*each["seen"])) for each in noted
+        Text(
+            each["text"],
+            tuple((x, y) for x, y in each["corners"]),
+            Seen(*each["seen"]),
+            tuple((line["style"], line["length"]) for line in each.get("through", ())),
+        )
+        for each in noted
     ]
     return list(dict.fromkeys(text for text in texts if not text.hidden))
 
@@ -90,6 +101,16 @@ def faults(texts: list[Text]) -> list[str]:
         f"{one} lies on {other}" for one, other in combinations(texts, 2) if shared(one, other) > TOUCHING
     ]
     return cut + over
+
+
+def struck(texts: list[Text], unseen: Container[str] = ()) -> list[str]:
+    """In words: through what a line goes, unless it is of a colour that does not disturb, such as the grid's."""
+    return [
+        f"{text} is struck through by {pixels:.0f} px of {colour}"
+        for text in texts
+        for colour, pixels in text.through
+        if pixels > STRUCK and colour not in unseen
+    ]
 
 
 # -- an account that is kept ---------------------------------------------------------------------------------

@@ -3,13 +3,16 @@ the way home."""
 
 import io
 import re
+import struct
+import zipfile
+import zlib
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 from pypdf import PdfReader
 
-from course import paper
+from course import epub, paper
 from tests.browser.test_shell import AXE, axe_faults
 
 CHAPTER = "12-disaggregated-serving"
@@ -100,3 +103,60 @@ def test_on_paper_a_lesson_begins_with_its_case_and_not_with_expressions(visit, 
     page.emulate_media(media="print")
     expect(box).to_be_hidden()
     expect(page.locator(".admonition-title").first).to_have_text("Opening case")
+
+
+READER, MARGIN = {"width": 600, "height": 800}, 30  # a small reader of e-books
+PAGED = (
+    f"html {{ margin: 0; }} body {{ margin: 0; padding: {MARGIN}px; box-sizing: border-box; height: {READER['height']}px; "
+    f"width: {READER['width']}px; column-width: {READER['width'] - 2 * MARGIN}px; column-gap: {2 * MARGIN}px; column-fill: auto; }}"
+)
+# Which share of each page is filled, up to the lowest line or picture on it.
+FILLED = """([width, height, margin]) => {
+  const lowest = [], put = box => {
+    const page = Math.floor((box.left + 1) / width);
+    if (box.width && box.height) lowest[page] = Math.max(lowest[page] ?? 0, box.bottom);
+  };
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT), range = document.createRange();
+  for (let node; node = walk.nextNode();) {
+    if (node.nodeType === Node.TEXT_NODE && node.textContent.trim()) { range.selectNodeContents(node); [...range.getClientRects()].forEach(put); }
+    if (node instanceof Element && node.matches("img, math")) [...node.getClientRects()].forEach(put);
+  }
+  return [...lowest].map(bottom => ((bottom ?? margin) - margin) / (height - 2 * margin));
+}"""
+
+
+def blank(width: int, height: int) -> bytes:
+    """A grey picture of this size, as PNG."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = zlib.compress((b"\0" + b"\xcc" * width) * height)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def test_no_page_of_the_e_book_is_half_empty(browser, site, tmp_path):
+    """Its figures are grey here, and as large as they are drawn."""
+    html = (site / "book" / "index.html").read_text(encoding="utf-8")
+    stills = re.split(r'class="still" id="', html)[1:]
+    pictures = {
+        each.partition('"')[0]: blank(
+            726, int(re.search(r'still-picture" style="min-height:(\d+)px', each)[1])
+        )
+        for each in stills
+    }
+    assert len(pictures) > 40
+    with zipfile.ZipFile(io.BytesIO(epub.written(site, pictures, ""))) as packed:
+        packed.extractall(tmp_path)
+    page, empty, count = browser.new_page(viewport=READER), [], 0
+    for file in sorted((tmp_path / "EPUB").glob("*.xhtml")):
+        page.goto(file.as_uri())
+        page.add_style_tag(content=PAGED)
+        filled = page.evaluate(FILLED, [READER["width"], READER["height"], MARGIN])
+        count += len(filled)
+        empty += [
+            f"{file.stem}, page {at}: {share:.0%}" for at, share in enumerate(filled[:-1], 1) if share < 0.45
+        ]
+    page.close()
+    assert count > 400 and empty == []

@@ -57,3 +57,12 @@ def test_a_few_pixels_are_another_machine_and_more_a_difference():
         "-two",
         "+three",
     ]
+
+
+def test_a_line_through_the_words_is_a_fault_and_the_grid_is_none():
+    corners = ((0, 0), (40, 0), (40, 10), (0, 10))
+    crossed = Text("GPU runs", corners, PICTURE, (("#d55e00", 13.0), ("#eaeae8", 9.0), ("#000000", 2.0)))
+    assert boxes.struck([crossed], {"#eaeae8"}) == [
+        "“GPU runs” (0–40, 0–10) is struck through by 13 px of #d55e00"
+    ]
+    assert boxes.faults([crossed]) == []

@@ -188,6 +188,90 @@ def test_a_picture_has_the_colours_of_the_ground_that_it_lies_on(browser, apps, 
     page.close()
 
 
+# What a notebook would send to Python of the picture. Its messages carry every change of the document, also those that
+# Bokeh's own socket leaves out (panel/models/comm_manager.ts does not ask for `sync`).
+LISTEN = """() => {
+  const [drawing] = Bokeh.documents, plot = [...drawing.all_models].find(model => "outer_width" in model), picture = plot.references();
+  window.heard = [];
+  drawing.on_change(event => heard.push(...(event.events ?? [event]).filter(each => picture.has(each.model))
+    .map(each => `${each.model.type}.${each.attr}`)));
+}"""
+
+# JupyterLab's themes, as its page has them: variables, and a note on the body.
+JUPYTER = """dark => {
+  const [ground, ink] = dark ? ["#111111", "rgba(255, 255, 255, 0.87)"] : ["#ffffff", "rgba(0, 0, 0, 0.87)"];
+  const whole = document.documentElement.style;
+  for (const [name, colour] of [["layout-color0", ground], ["cell-editor-background", ground], ["ui-font-color1", ink]])
+    whole.setProperty(`--jp-${name}`, colour);
+  document.body.style.background = "var(--jp-layout-color0)";
+  document.body.dataset.jpThemeLight = !dark;
+}"""
+
+# Words that are seen -> how much their colour stands out from what lies behind them, as WCAG counts it.
+CONTRASTS = """() => {
+  const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), found = {};
+  const over = (ground, colour) => {
+    for (const each of [ground, colour]) { pen.fillStyle = each; pen.fillRect(0, 0, 1, 1); }
+    return `rgb(${[...pen.getImageData(0, 0, 1, 1).data].slice(0, 3)})`;
+  };
+  const light = colour => {
+    const [r, g, b] = colour.match(/\\d+/g).map(part => part / 255).map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const look = (node, ground) => {
+    if (node.nodeType === Node.TEXT_NODE) {
+      const said = node.textContent.trim(), holder = node.parentElement ?? node.parentNode.host, range = document.createRange();
+      range.selectNode(node);
+      if (!said || !range.getBoundingClientRect().width || getComputedStyle(holder).visibility === "hidden") return;
+      const [ink, paper] = [light(over(ground, getComputedStyle(holder).color)), light(ground)];
+      found[said] = Math.max(ink, paper) / Math.min(ink, paper);
+    }
+    if (node instanceof Element) {
+      if (node.matches("style, script, option")) return;
+      ground = over(ground, getComputedStyle(node).backgroundColor);
+    }
+    for (const child of node.shadowRoot?.childNodes ?? node.childNodes) look(child, ground);
+  };
+  look(document.body, "rgb(255, 255, 255)");
+  return found;
+}"""
+
+
+@pytest.mark.of_the_kit
+@pytest.mark.parametrize("slug", WIDGETS)
+def test_it_follows_a_notebook_s_theme_and_python_hears_nothing_of_it(browser, apps, slug):
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    page.goto(apps + slug)
+    page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
+    arranged(page)
+    page.wait_for_timeout(500)  # its fonts have come, its axes rest
+    page.evaluate(LISTEN)
+    for dark in (True, False):
+        other, own = (
+            set(tokens.palette(theme).values())
+            for theme in (("light", "dark") if dark else ("dark", "light"))
+        )
+        page.evaluate(JUPYTER, dark)
+        page.wait_for_function(
+            f"([own, other]) => (seen => seen.some(each => own.includes(each)) && !seen.some(each => other.includes(each)))"
+            f"(({COLOURS})())",
+            arg=[sorted(own - other), sorted(other - own)],
+        )
+        seen = page.evaluate(CONTRASTS)
+        assert len(seen) > 5 and {said: ratio for said, ratio in seen.items() if ratio < 4.5} == {}
+    page.set_viewport_size({"width": 450, "height": 900})
+    page.wait_for_function(f"() => !({ARRANGED})().only.includes('wide')")
+    handle = page.locator(".noUi-handle:visible")
+    if handle.count():
+        said = page.evaluate(WORDS)
+        handle.first.focus()
+        handle.first.press("End")
+        page.wait_for_function(f"said => ({WORDS})() != said", arg=said)
+        page.wait_for_timeout(500)
+    assert page.evaluate("heard") == []
+    page.close()
+
+
 def test_a_picture_is_painted_in_its_own_fonts(browser, apps):
     page = browser.new_page()
     page.goto(apps + "roofline")

@@ -28,6 +28,7 @@ from course.diagrams import (
     no_hole_large_enough,
     one_kernel_of_five,
     one_program,
+    one_storage,
     one_works,
     rails,
     replicas,
@@ -630,3 +631,16 @@ def test_a_later_request_computes_only_its_own_rest():
     computed = [mark for mark in marks if mark.look == "forward"]
     assert len(marks) - len(computed) == kept_prefix.SHARED
     assert len(computed) == kept_prefix.SHARED + kept_prefix.FIRST + kept_prefix.SECOND
+
+
+def test_a_transpose_is_the_same_storage_in_another_order():
+    """What PyTorch has in the lesson's snippet: strides (3, 1) and (1, 3) over six elements."""
+    picture = one_storage.draw(WIDE)
+    views = {
+        name: [mark.about["element"] for mark in picture.marks if mark.about.get("view") == name]
+        for name, *_ in one_storage.VIEWS
+    }
+    assert views == {"x": [0, 1, 2, 3, 4, 5], "y = x.t()": [0, 3, 1, 4, 2, 5]}
+    for name, sizes, strides in one_storage.VIEWS:
+        places = np.add.outer(strides[0] * np.arange(sizes[0]), strides[1] * np.arange(sizes[1]))
+        assert views[name] == places.ravel().tolist()

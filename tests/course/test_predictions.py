@@ -12,7 +12,7 @@ from markdown import Markdown
 from course import lessons as locate
 from course import numbers, spoilers, strict_yaml
 from course.fences import prediction
-from engine.base import units
+from engine.base import typed, units
 from engine.mechanism import memory
 from tests.lessons.reading import Lesson
 from widgets.kit.widget import all_widgets
@@ -334,3 +334,64 @@ def test_no_answer_is_said_twice_where_nothing_runs():
                     shown = numbers.evaluate(begins[1])
                 assert shown != read.asked(fence["name"]).get("shown"), f"{page.name}: {fence['name']}"
     assert seen > 20
+
+
+# -- what the question itself gives away ---------------------------------------------------------------------
+COUNTS = (
+    *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
+SPOKEN = {word: float(count) for count, word in enumerate(COUNTS, start=2)} | {"half": 0.5, "quarter": 0.25}
+QUANTITY = re.compile(spoilers.NUMBER + r"(?:\s?(?P<unit>[A-Za-zµ/%]+))?")
+
+
+def numbers_of(question: str, family: str) -> set[float]:
+    """The numbers in a question, as they are written and in the units that the answer or they may have."""
+    found = {value for word, value in SPOKEN.items() if re.search(rf"\b{word}\b", question)}
+    for each in QUANTITY.finditer(question):
+        digits = float((each["whole"] or "1").replace(",", "") + (each["rest"] or ""))
+        scales = [
+            typed.words(kind).get(each["unit"] or "") for kind in (family, "bytes", "seconds", "params")
+        ]
+        found |= {digits, *(digits * scale for scale in scales if scale)}
+    return found
+
+
+def one_step_from(question: str, family: str, value: float) -> list[tuple[float, float]]:
+    """Pairs of a question's numbers whose product or quotient is the answer, to a hundredth."""
+    given = numbers_of(question, family)
+    return [
+        (one, other)
+        for one in given
+        for other in given - {one, 1.0}
+        if any(abs(found / value - 1.0) < 0.01 for found in (one * other, one / other))
+    ]
+
+
+def test_no_answer_is_one_product_or_quotient_of_the_numbers_in_its_question():
+    """Lesson 07 asked for the micro-batches with four chunks, and gave those without: a quarter of them."""
+    seen = 0
+    for page in locate.pages():
+        for fence in page.options("widget"):
+            if "asks" in fence and "answers" not in fence:
+                asked_for = Lesson(f"{page.name}.md").asked(fence["name"])
+                with locate.on(page):
+                    question = re.sub(r"`#!n (.*?)`", lambda one: numbers.evaluate(one[1]), fence["predict"])
+                question = spoilers.visible(question)
+                hit = one_step_from(question, asked_for["family"], asked_for["value"])
+                assert not hit, (page.name, fence["name"], hit)
+                seen += 1
+    assert seen > 20
+
+
+@pytest.mark.parametrize(
+    "question, family, value",
+    [
+        ("They need 589 micro-batches. How many with four chunks?", "count", 148.0),
+        ("Each holds 12 GB. How much do eight hold?", "bytes", 96e9),
+        ("A step takes 3 s. How long do 20 take?", "seconds", 60.0),
+        ("Of 40 GPUs, what share are 8?", "percent", 0.2),
+    ],
+)
+def test_such_an_answer_would_be_found(question, family, value):
+    assert one_step_from(question, family, value)

@@ -274,6 +274,10 @@ EXPERTS = (
     [
         ("--ungraphed", dict(ungraphed=True)),
         ("--by-operators", dict(by_operators=True)),
+        ("--one-by-one", dict(one_by_one=True)),
+        ("--blocking", dict(blocking=True)),
+        ("--sums-whole --no-overlap", dict(sums_whole=True, overlap=False)),
+        ("--zero-nics 0.5 --no-overlap", dict(zero_nics=0.5, overlap=False)),
         ("--narrow-attention", dict(narrow_attention=True)),
         ("--overlap-experts", dict(overlap_experts=True)),
         ("--send-each", dict(send_once=False)),

@@ -18,6 +18,7 @@ MATH = re.compile(r"\$\$(.+?)\$\$|\$([^$]+?)\$", re.DOTALL)
 WORDS = re.compile(r"\\(?:text|textbf|mathrm|operatorname|mathsf)\s*\{([^{}]*)\}")
 LETTER = r"\\(?:" + "|".join(GREEK) + r")(?![A-Za-z])|[A-Za-z]"
 SYMBOL = re.compile(rf"(?P<base>{LETTER})(?:\s*_\s*(?:\{{(?P<long>[^{{}}]*)\}}|(?P<short>{LETTER}|[0-9])))?")
+ENVIRONMENT = re.compile(r"\\(?:begin|end)\{\w+\}")
 OTHER = re.compile(r"\\(?!(?:" + "|".join(GREEK) + r")(?![A-Za-z]))(?:[A-Za-z]+|.)")
 
 
@@ -37,6 +38,7 @@ def symbols(formula: str) -> list[str]:
         words.append("-".join(found[1].split()))
         return f"{{{len(words) - 1}#}}"
 
+    formula = ENVIRONMENT.sub(" ", formula)
     formula = re.sub(r"\}\s*_\s*\{\d+#\}", "}", WORDS.sub(put_away, formula))  # words under a brace
     formula = OTHER.sub(" ", formula.replace("{{", "{").replace("}}", "}"))
     formula = re.sub(r"(?<![_\s])\s*\{\d+#\}", " ", formula)  # words that are no subscript

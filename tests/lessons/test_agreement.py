@@ -394,6 +394,51 @@ def test_a_figure_of_its_own_would_be_found(own, fault, monkeypatch):
     assert fault in unsaid(page, figures_given(page, monkeypatch))
 
 
+# -- prices --------------------------------------------------------------------------------------------------
+ROOT = Path(engine.__file__).parent.parent
+SEARCHED = ("engine", "widgets", "course", "lessons", "examples")
+TYPED_PRICE = re.compile(
+    r"""(?:\bprice|dollars_per_gpu_hour|price_per_hour|dollars_per_hour)["']?\s*[=:]\s*[0-9]"""
+    r"""|--price\s+[0-9]"""
+    r"""|Number\(\s*"[^"]*(?:[Pp]rice|GPU-hour)[^"]*",\s*[0-9]"""
+    r"""|`\#!n\s[0-9.]+\s\|\s\$`[^.`]{0,20}hour"""
+)
+LISTED = ("engine/catalog/prices.toml", "engine/course/published")
+
+
+def typed_prices() -> list[str]:
+    """Every place where a price of a GPU-hour is written down instead of asked for."""
+    found = []
+    for room in SEARCHED:
+        for file in sorted((ROOT / room).rglob("*")):
+            name = file.relative_to(ROOT).as_posix()
+            if file.suffix in (".py", ".md", ".toml", ".yml") and not name.startswith(LISTED):
+                text = file.read_text(encoding="utf-8")
+                found += [f"{name}: {each[0]}" for each in TYPED_PRICE.finditer(text)]
+    return found
+
+
+def test_every_price_is_asked_of_the_one_list():
+    assert not typed_prices()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "price = 1.9",
+        '"price": 2,',
+        "cost.run_dollars(hours, dollars_per_gpu_hour=3)",
+        "price_per_hour=2.5",
+        "--price 3 --overhead",
+        'Number(\n        "A GPU-hour",\n        3,',
+        "at `#!n 2.5 | $` for a GPU-hour",
+        "512 H100s at `#!n 3 | $` an hour",
+    ],
+)
+def test_a_typed_price_would_be_found(text):
+    assert TYPED_PRICE.search(text)
+
+
 # -- names ---------------------------------------------------------------------------------------------------
 def scalars_by_words() -> dict[tuple[str, str], dict[str, float]]:
     """(name, what it is said to be) -> its number on each page that has it."""

@@ -5,6 +5,7 @@ test_lesson_18."""
 import inspect
 import logging
 import math
+import re
 
 import pytest
 
@@ -335,3 +336,46 @@ def test_some_thirty_spellings_are_written_down():
 
     patterns = [name for name in vars(fuse_attention) if name.startswith("_sfdp_pattern_")]
     assert 25 <= len(patterns) <= 40
+
+
+# -- what Dynamo does not read, and what is printed ----------------------------------------------------------
+def test_a_function_that_is_traced_by_running_it_is_no_break_and_keeps_what_it_did():
+    assert says(18, "AOTAutograd traces it by running it, and keeps what it did then")
+    factor = [2.0]
+
+    @torch._dynamo.nonstrict_trace
+    def unreadable(x):
+        torch._dynamo.graph_break()
+        return x * factor[0]
+
+    run = torch.compile(lambda x: unreadable(x) + 1, backend="aot_eager", fullgraph=True)
+    assert run(torch.ones(2)).tolist() == [3, 3]
+    factor[0] = 5.0
+    assert run(torch.ones(2)).tolist() == [3, 3]
+
+
+def test_a_break_can_be_refused_in_a_part_of_the_code():
+    assert says(18, "`torch._dynamo.error_on_graph_break()`](")
+
+    @torch.compile(backend="eager")
+    def function(x):
+        torch._dynamo.graph_break()  # one that may stay
+        with torch._dynamo.error_on_graph_break(True):
+            torch._dynamo.graph_break()
+        return x + 1
+
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        function(torch.ones(2))
+
+
+def test_the_times_of_both_are_printed_at_exit():
+    assert says(18, "`TORCH_LOGS=dynamo` prints a table of both at exit")
+    source = inspect.getsource(torch._dynamo.utils)
+    assert re.search(r"@atexit\.register\ndef dump_compile_times\(\)", source)
+
+
+def test_products_are_not_recomputed_unless_asked():
+    assert says(18, "Matrix products are not recomputed, by default")
+    from torch._functorch import partitioners
+
+    assert "aten.mm" in inspect.getsource(partitioners.get_default_op_list)

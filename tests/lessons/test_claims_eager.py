@@ -452,3 +452,223 @@ def test_a_number_in_a_kernel_s_arguments_is_the_first_one_for_ever():
     traced = make_fx(lambda x: x + n + torch.full((1,), n))(torch.zeros(1))
     n = 4
     assert traced(torch.zeros(1)).item() == 3 + 3
+
+
+# -- what else can be run ------------------------------------------------------------------------------------
+def test_the_wheel_s_list_of_operators_has_matmul_composite_and_mm_for_each_backend():
+    assert says(13, "`native_functions.yaml` in PyTorch's sources: it lists every operator")
+    assert says(13, "`matmul` has no gradient of its own, because it is **composite**")
+    import torchgen
+
+    path = Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml"
+    listed = path.read_text(encoding="utf-8").split("\n- func: ")
+    assert len(listed) > 2000
+    [mm] = [each for each in listed if each.startswith("mm(")]
+    assert "structured_delegate: mm.out" in mm
+    registered = {name: torch._C._dispatch_dump(f"aten::{name}") for name in ("matmul", "mm")}
+    assert "CompositeImplicitAutograd" in registered["matmul"] and "\nCPU" not in registered["matmul"]
+    assert "CompositeImplicitAutograd" not in registered["mm"] and "\nCPU" in registered["mm"]
+
+
+@pytest.mark.parametrize("read", [lambda x: x.nonzero(), lambda x: x[x > 0]], ids=["nonzero", "mask"])
+def test_how_many_there_are_cannot_be_known_without_the_data(read):
+    assert says(13, "`nonzero()`\nand indexing with a mask need a value")
+    assert says(19, "fails: the result's size is asked of the GPU")
+    from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+    with FakeTensorMode(), torch.no_grad(), pytest.raises(DynamicOutputShapeException):
+        read(torch.empty(4))
+
+
+def test_a_loss_that_is_added_up_keeps_every_step_s_graph():
+    assert says(13, "since `total += loss` keeps each step's graph alive", "`loss.detach()`")
+    import weakref
+
+    def alive(add) -> int:
+        w, total, graphs = torch.ones(1, requires_grad=True), torch.zeros(1), []
+        for _ in range(5):
+            inner = w.exp()
+            graphs.append(weakref.ref(inner))
+            inner_loss = inner * 2
+            total = total + add(inner_loss)
+            keeps = inner_loss.grad_fn
+            del inner, inner_loss, keeps
+        seen, todo = set(), [total.grad_fn] if total.grad_fn else []
+        while todo:
+            node = todo.pop()
+            if node and node not in seen:
+                seen.add(node)
+                todo += [each for each, _ in node.next_functions]
+        return sum(node.name() == "ExpBackward0" for node in seen)
+
+    assert (alive(lambda loss: loss), alive(lambda loss: loss.detach())) == (5, 0)
+
+
+def test_fused_attention_keeps_one_number_a_row_instead_of_the_scores():
+    assert says(13, "The kernel keeps one number a\n    row, the logarithm of the softmax's sum")
+    q = torch.randn(1, 2, 64, 8, requires_grad=True)
+    fused = kept(lambda: F.scaled_dot_product_attention(q, q, q))
+    assert max(t.numel() for t in fused) == q.numel() and any(t.numel() == 2 * 64 for t in fused)
+    [sums] = [t for t in fused if t.numel() == 2 * 64]
+    scores = q @ q.transpose(-1, -2) / 8**0.5
+    torch.testing.assert_close(sums.reshape(1, 2, 64), scores.logsumexp(-1))
+
+
+def test_a_mode_sees_operators_below_autograd():
+    assert says(13, "sees each operator below autograd, on its way to the")
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+            seen.append(operator.name())
+            return operator(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 2, requires_grad=True)
+    with Mode():
+        torch.matmul(x, x)
+    assert seen == ["aten::mm"]  # matmul was taken apart above
+
+
+def test_bf16_is_fp32_s_upper_half_and_e4m3_has_one_pattern_for_nan():
+    assert says(14, "bf16 is fp32 with the\nlower half cut off", "keeps one pattern\nfor NaN")
+    x = torch.randn(1000).bfloat16()
+    assert torch.equal(x.view(torch.int16), (x.float().view(torch.int32) >> 16).to(torch.int16))
+    patterns = torch.arange(256, dtype=torch.uint8)
+    wide = patterns.view(torch.float8_e4m3fn).float()
+    assert patterns[wide.isnan()].tolist() == [0x7F, 0xFF] and not wide.isinf().any()  # one for each sign
+    wide = patterns.view(torch.float8_e5m2).float()
+    assert wide.isinf().sum() == 2 and wide.isnan().sum() == 6
+
+
+def test_sums_and_counters_stop_where_the_lesson_says():
+    assert says(
+        14,
+        "There the sum stops growing",
+        "Where does the count stop, and where would it in fp16 and in fp32?",
+    )
+    for dtype, stop in ((torch.bfloat16, 2**8), (torch.float16, 2**11), (torch.float32, 2**24)):
+        at = torch.tensor(float(stop), dtype=dtype)
+        assert at + 1 == at and at - 1 != at and (at - 1) + 1 == at
+    total = torch.zeros((), dtype=torch.bfloat16)
+    for product in torch.rand(4096).bfloat16() * torch.rand(4096).bfloat16():
+        total += product
+    assert 64 <= total <= 256  # of about 1,024
+
+
+def test_backward_needs_no_autocast_and_a_function_of_one_s_own_says_its_format():
+    assert says(
+        14, "`backward()` stays outside of the block", "in the format that its forward operator ran in"
+    )
+    assert says(14, "is on no list at all, so `torch.amp.custom_fwd` on its forward")
+    formats = []
+
+    class Own(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+        def forward(ctx, x):
+            formats.append((x.dtype, torch.is_autocast_enabled("cpu")))
+            return x * 2
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, grad):
+            return 2 * grad
+
+    layer, found = torch.nn.Linear(4, 4), []
+    x = torch.randn(2, 4, requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x)
+        Own.apply(y).sum().backward(retain_graph=True)
+    assert formats == [(torch.float32, False)]
+
+    class Formats(TorchDispatchMode):
+        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+            if operator.name() == "aten::mm":
+                found.append({t.dtype for t in args})
+            return operator(*args, **(kwargs or {}))
+
+    with Formats():
+        y.float().sum().backward()
+    assert found and all(formats == {torch.bfloat16} for formats in found)
+
+
+def test_a_scale_falls_to_one_and_below_where_a_value_is_infinite_at_any_scale():
+    assert says(14, "every other step is skipped, the scale goes to 1 and below")
+    scaler, w = torch.amp.GradScaler("cpu"), torch.ones(1, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=1.0)
+    scaler.scale(torch.ones(1))
+    for _ in range(18):
+        w.grad = torch.tensor([float("inf")])
+        scaler.step(optimizer)
+        scaler.update()
+    assert scaler.get_scale() == 0.25 and w.item() == 1.0
+
+
+def test_a_cycle_waits_for_the_garbage_collector():
+    assert says(15, "reference cycles: Python frees those when its garbage collector runs")
+    import gc
+    import weakref
+
+    class Holder:
+        pass
+
+    gc.collect()
+    gc.disable()
+    try:
+        holder = Holder()
+        holder.tensor, holder.me = torch.ones(3), holder
+        tensor = weakref.ref(holder.tensor)
+        del holder
+        assert tensor() is not None
+        gc.collect()
+        assert tensor() is None
+    finally:
+        gc.enable()
+
+
+def test_fsdp2_records_no_stream_and_pools_and_snapshots_can_be_asked_for():
+    assert says(
+        15, "FSDP2 does without it for that reason", "`torch.cuda.use_mem_pool(pool)`", "_snapshot()`"
+    )
+    from torch.distributed.fsdp import _fully_shard
+
+    sources = [path.read_text(encoding="utf-8") for path in Path(_fully_shard.__file__).parent.glob("*.py")]
+    assert len(sources) > 5 and not any(".record_stream(" in source for source in sources)
+    inspect.signature(torch.cuda.use_mem_pool).bind("pool")
+    assert isinstance(torch.cuda.MemPool, type)
+    inspect.signature(torch.cuda.memory._snapshot).bind()
+
+
+def test_layer_norm_is_one_operator_and_a_dropped_flag_one_byte():
+    assert says(16, "Dropout reads 2, writes 2 and a flag of 1", "LayerNorm, one\n        kernel already")
+    x = torch.randn(4, 8, dtype=torch.bfloat16)
+    assert operators(lambda: F.layer_norm(x, (8,))) == ["native_layer_norm"]
+    assert torch.native_dropout(x, 0.1, True)[1].element_size() == 1
+
+
+def test_a_capture_under_a_compiler_makes_conditional_nodes_of_cond():
+    """Its node is made on a GPU alone; that a capture meets ``torch.cond`` on its way is in the source."""
+    assert says(19, '`torch.compile(backend="cudagraphs")` does of `torch.cond`')
+    from torch._higher_order_ops import cudagraph_conditional_nodes as nodes
+
+    assert "torch.ops.higher_order.cond" in inspect.getsource(nodes.CUDAGraphCaptureControlFlowOpDispatchMode)
+    assert "begin_capture_to_if_node" in inspect.getsource(nodes)
+    trees = (PACKAGE / "_inductor/cudagraph_trees.py").read_text(encoding="utf-8")
+    assert "CUDAGraphCaptureControlFlowOpDispatchMode()," in trees
+    assert "CaptureControlFlow" not in inspect.getsource(torch.cuda.graphs)  # a capture by hand makes none
+
+
+def test_a_python_number_and_its_random_ones_are_frozen_in_a_trace():
+    assert says(19, "| a Python counter, `random.random()` | **silent**: it runs once, at capture |")
+    import random
+
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    calls = []
+    traced = make_fx(lambda x: calls.append(1) or x + random.random())(torch.zeros(1))
+    assert traced(torch.zeros(1)).item() == traced(torch.zeros(1)).item() and len(calls) == 1
+
+
+def test_ddp_wants_eleven_steps_before_it_is_captured():
+    assert says(19, "DDP has had eleven eager steps")
+    assert re.search(r"needs\s+11 iterations", torch.cuda.make_graphed_callables.__doc__)

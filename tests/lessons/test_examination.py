@@ -26,7 +26,7 @@ def tried(*layout):
         lambda: 0.4 < tried(1, 2, 1, 8).times_s[0][2] / tried(1, 2, 1, 8).step_s[0] < 0.55,
         lambda: not tried(1, 2, 1, 8).fits,
         # two tensor ranks without stages would be fast, and miss the HBM by a little
-        lambda: not tried(2, 1, 1, 8).fits and tried(2, 1, 1, 8).ratio < 1.05,
+        lambda: not tried(2, 1, 1, 8).fits and tried(2, 1, 1, 8).ratio < 1.06,
         lambda: 1 < examination.used_bytes(tried(2, 1, 1, 8)) / WORKED.hbm_bytes < 1.05,
         # the best has two of each
         lambda: (
@@ -64,7 +64,7 @@ def test_the_prediction_s_answer_is_the_engine_s():
     [fence] = lessons.read("examination.md").options("widget")
     right = eval(fence["right"], numbers.namespace())
     assert fence["answers"][right] == "about a quarter longer"
-    assert tried(8, 4, 1, 8).ratio == pytest.approx(1.257, abs=0.005)
+    assert tried(8, 4, 1, 8).ratio == pytest.approx(1.286, abs=0.005)
 
 
 def test_every_part_has_its_row_in_the_table_of_points():

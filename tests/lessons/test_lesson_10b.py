@@ -89,7 +89,9 @@ def test_the_envelopes_money_is_that_of_its_days():
     days = float(LESSON.shows("15.6e12 / meta.rules.tokens_per_s / 0.926").removesuffix(" days"))
     hours = LESSON.value("gpu_hours")
     assert hours == pytest.approx(16384 * 24 * days, rel=1e-3)
-    assert LESSON.shows("run_dollars(gpu_hours, dollars_per_gpu_hour=3)") == f"${3 * hours / 1e6:.1f}M"
+    assert (
+        LESSON.shows("run_dollars(gpu_hours, dollars_per_gpu_hour=price_h100)") == f"${3 * hours / 1e6:.1f}M"
+    )
 
 
 def test_the_goodput_of_the_envelope_is_over_90_percent_and_is_what_the_money_is_divided_by():

@@ -17,7 +17,7 @@ from widgets.serving.prefill_decode import WHOLE_PROMPTS, PrefillDecode
 
 LESSON = Lesson("12-disaggregated-serving.md")
 H100, LLAMA = layout.machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b")
-PREFILL = "S"  # as the lesson calls it
+PREFILL = "prompt_s"  # as the lesson calls it
 
 # worked by hand: a part of the expression -> what the reader must see
 BY_HAND = {
@@ -50,6 +50,7 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 def test_predictions_are_right_where_the_engine_says_so():
     assert LESSON.truth("prefill_decode") == pytest.approx(0.957, abs=0.005)
     assert LESSON.truth("pool_ratio") == 9
+    assert LESSON.truth("deployment_planner") == LESSON.value("by_target(0.02).gpus")
 
 
 def test_the_opening_case_is_the_figure_at_rest():
@@ -169,6 +170,37 @@ def test_near_the_knee_one_in_ten_waits_more_than_twice_the_mean():
     assert 2 < np.percentile(wait_s, 90) / wait_s.mean() < 3
 
 
+def waits(load, spread, seed, count=4_000_000):
+    """The waits of a queue by Lindley's recursion, in prompts: it begins idle, and a fifth is dropped. A
+    prompt takes 1 on average, and its logarithm has this spread."""
+    dice = np.random.default_rng(seed)
+    taken = np.exp(spread * dice.normal(size=count) - spread**2 / 2)
+    walk = np.cumsum(taken[:-1] - dice.exponential(1 / load, count - 1))
+    return (walk - np.minimum.accumulate(np.minimum(walk, 0)))[count // 5 :]
+
+
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("spread", [0.0, 0.6])
+def test_the_table_of_waits_is_that_of_an_executed_queue(load, spread):
+    """Its mean to within two per cent, and what nine of ten stay within to a tenth, at another seed than any
+    of the lesson's and over millions of prompts."""
+    found = waits(load, spread, seed=2)
+    assert found.mean() == pytest.approx(queues.m_d_1_wait_s(load, 1.0) * np.exp(spread**2), rel=0.02)
+    most = queues.wait_within_s(load, 1.0, spread=spread)
+    assert np.percentile(found, 90) == pytest.approx(most, rel=0.1)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.6])
+def test_a_pool_as_busy_as_the_rule_allows_keeps_its_promise(spread):
+    """Nine of ten first tokens within the second, to within a tenth of it; and the mean where the rule is
+    about that."""
+    prompt_s = LESSON.value(PREFILL)
+    busy = queues.prefill_rate_within(prompt_s, 1.0, spread=spread) * prompt_s
+    assert np.percentile(waits(busy, spread, 3), 90) * prompt_s + prompt_s == pytest.approx(1.0, abs=0.1)
+    busy = queues.prefill_rate(prompt_s, 1.0) * prompt_s
+    assert waits(busy, 0.0, 3).mean() * prompt_s + prompt_s == pytest.approx(1.0, abs=0.03)
+
+
 def test_deepseek_s_day_adds_up():
     nodes = 608e9 / 86400 / 73.7e3 + 168e9 / 86400 / 14.8e3
     assert nodes == pytest.approx(226.75, rel=1e-3)  # the page rounds its rates to three digits
@@ -231,12 +263,14 @@ CHOSEN = [
     *(f"by_target({target})" for target in (0.1, 0.05, 0.03, 0.025, 0.02, 0.015)),
     *("all_formats.best", *(f"all_formats.runners_up[{i}]" for i in range(4))),
     *(f"by_rate({rate})" for rate in (1, 4, 8, 16, 32)),
+    "yardstick",
 ]
 
 
 def fleet_of(one, fewer=0):
     """What is simulated of a row, or of the same with so many units less."""
-    tables = search.kinds(LLAMA, H100, one.load, (one.weights,), (one.kv_precision,))
+    model, at = catalog.model(one.model), layout.machine(catalog.gpu(one.gpu))
+    tables = search.kinds(model, at, one.load, (one.weights,), (one.kv_precision,))
     back, front = (
         next(table for table in tables if table.replica == each) for each in (one.replica, one.reads)
     )
@@ -251,8 +285,9 @@ def fleet_of(one, fewer=0):
 
 @pytest.mark.parametrize("row", CHOSEN)
 def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row):
-    """The three tables of the section: each first token and token within the two runs' intervals, with half
-    of them to spare, and the promise within that of the longer one."""
+    """The three tables of the section, and the answer beside AIConfigurator's: each first token and token
+    within the two runs' intervals, with half of them to spare, and the promise within that of the longer
+    one."""
     one = LESSON.value(row)
     count = 10 * runs.COUNTED
     again = runs.run(fleet_of(one), one.load, one.limits, count, seed=11)

@@ -33,7 +33,7 @@ BY_HAND = {
     "checked_s(gpu_s=20e-6) | ms": "40 ms",  # 2000 · 20 µs, and 10 µs
     "checked_s(gpu_s=20e-6, sync_every=10) | ms": "42 ms",  # and 200 · 10 µs
     "checked_s(gpu_s=5e-6, sync_every=10) | ms": "21 ms",
-    "step_s(ops=300, gpu_s=dispatch.SHORTEST_S)": "3.6 ms",
+    "step_s(ops=300, gpu_s=launch_costs.SHORTEST_S)": "3.6 ms",
 }
 
 

@@ -26,7 +26,7 @@ BY_HAND = {
     "The products of a training step": "65 %",
     "Norms": "75 %",
     "Ridge": "295",  # 989e12 / 3.35e12
-    "One kernel": "3.8 µs",
+    "A short kernel": "3.8 µs",
     "Network, the whole node": "400 GB/s",  # 8 · 50
     "Training state": "16 B",
     "… on disk": "12 B",  # 4 + 4 + 4

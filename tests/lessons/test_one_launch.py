@@ -1,6 +1,9 @@
 """A launch costs the same in every lesson: what the CPU takes to issue it and the GPU's gap are two
 quantities, kept once, and the longer lane sets the pace."""
 
+import html
+import re
+
 import pytest
 
 from engine import catalog
@@ -8,10 +11,10 @@ from engine.calibration import constants, launch_costs
 from engine.mechanism import fusion
 from engine.mechanism.matmul import stream_s
 from engine.mechanism.shape import shape
-from engine.one_gpu import capture, dispatch
+from engine.one_gpu import capture, dispatch, own_timings
 from engine.serving import inference
 from engine.step import layout
-from tests.lessons.reading import LESSONS
+from tests.lessons.reading import LESSONS, Lesson
 from widgets.gpu.eager_overhead import EagerOverhead
 from widgets.gpu.fusion import Fusion
 from widgets.gpu.launch_timeline import LaunchTimeline
@@ -38,10 +41,10 @@ def test_each_lesson_takes_it_from_there(name):
 
 def test_nothing_else_hands_them_on():
     """A module that imported the constants by name would be a second place to ask for them."""
-    for room in (capture, dispatch, fusion):
-        assert not {"ISSUE_S", "STREAM_GAP_S", "GRAPH_GAP_S", "GRAPH_LAUNCH_S", "NODE_LAUNCH_S"} & set(
-            vars(room)
-        )
+    constants_of = {name for name in vars(launch_costs) if name.endswith("_S")}
+    assert {"ISSUE_S", "SHORTEST_S", "SHORT_KERNEL_S", "STREAM_GAP_S", "GRAPH_GAP_S"} < constants_of
+    for room in (capture, dispatch, fusion, own_timings, inference):
+        assert not constants_of & set(vars(room)), room.__name__
 
 
 def test_a_step_charges_a_short_kernel_and_the_gap_behind_it():
@@ -74,3 +77,35 @@ def test_issue_and_gap_are_never_added():
     """The GPU's gap is a tenth of the time to issue: 40 kernels of 8B wait 480 µs for the CPU, not 516."""
     assert launch_costs.step_s(40 * launch_costs.ISSUE_S, 40 * launch_costs.STREAM_GAP_S) == 40 * 12e-6
     assert launch_costs.step_s(1e-3, 2e-3) == 2e-3
+
+
+def test_lesson_19_says_which_time_of_a_short_kernel_is_used_for_what():
+    """Two constants and two checks, in a stream and in a graph; the sheet of numbers leads there."""
+    lesson = Lesson("19-cuda-graphs.md")
+    [table] = [html.unescape(each) for each in lesson.tables() if "A short kernel and its gap" in each]
+    rows = [
+        re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+        for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
+    ]
+    by_name = {row[0].partition(",")[0].replace("’", "'"): row[1:3] for row in rows}
+    assert by_name["NVIDIA's kernel"] == ["3.8", "3.4"] and by_name["assumed"] == ["2.9", "2.5"]
+    in_stream, in_graph = map(float, by_name["the least addition"])
+    assert in_graph < in_stream < 2.9 < float(by_name["PyTorch's norm of few rows"][0])
+    sheet = (LESSONS / "numbers.md").read_text(encoding="utf-8")
+    assert (
+        "(19-cuda-graphs.md#four-times-of-a-short-kernel)" in sheet
+        and "at least | `#!n machine.chip.launch_s" not in sheet
+    )
+
+
+@pytest.mark.parametrize(
+    "name, most",
+    [("13-pytorch-internals", 0.2), ("16-custom-kernels-and-fusion", 0.7), ("19-cuda-graphs", 0.05)],
+)
+def test_a_rule_of_launches_says_how_far_off_it_is(name, most):
+    """In its box, so that the sheet of formulas has it too, computed from what was timed or run."""
+    lesson = Lesson(f"{name}.md")
+    off = lesson.value("rule_off" if name.startswith("19") else "misses")
+    assert 0 < max(off) < most
+    [box] = [rule for rule in lesson.source.boxes("rule") if "Held against" in rule.source]
+    assert "in the median" in box.source and "at most" in box.source

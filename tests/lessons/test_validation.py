@@ -8,7 +8,7 @@ import pytest
 from course import lessons, numbers
 from course.fences import table as tables
 from engine import calibration
-from engine.course import accuracy, agreement, validation
+from engine.course import accuracy, agreement, explanations, validation
 from tests.lessons.reading import LESSONS
 
 TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
@@ -59,12 +59,13 @@ def test_every_group_that_misses_by_a_third_is_explained():
     }
     explained = {row.group for row in agreement.rows() if asked & {row.group, row.case}}
     missed = {row.group for row in agreement.among("measured") if abs(row.error) > 1 / 3}
-    assert len(missed) >= 8 and missed <= explained, missed - explained
+    assert len(missed) >= 7 and missed <= explained, missed - explained
 
 
 GROK = [
     row for row in agreement.rows() if row.case.startswith("dgxc_grok1_2411") and row.quantity == "step_s"
 ]
+TITAN_MEMORY = [row for row in agreement.among("memory") if row.group == "torchtitan"]
 
 
 def _error(row) -> float:
@@ -91,11 +92,39 @@ def _error(row) -> float:
             validation.row("sc21_t2_174.6B_zero3_768").measured
             == validation.row("sc21_t2_174.6B_zero3_1536").measured
         ),
-        # Grok's nine steps of 24.11 in bf16 are met within 5 %, the nine in fp8 are 12 to 20 % too fast
+        # Grok's steps of 24.11 are 5 to 15 % too fast, in bf16 as in fp8
+        lambda: len(GROK) == 18 and all(-0.15 < row.error < -0.05 for row in GROK),
+        # without all cards BLOOM's sweep gains, and blocking launches are worth half a percent
         lambda: (
-            len(GROK) == 18
-            and all(abs(row.error) < 0.05 for row in GROK if row.case.endswith("bf16"))
-            and all(-0.2 < row.error < -0.12 for row in GROK if row.case.endswith("fp8"))
+            0.003
+            < explanations.mean_error("BLOOM sweep", job={"blocking": False})
+            - explanations.mean_error("BLOOM sweep")
+            < 0.01
+        ),
+        # what is left of BLOOM's sweep lies with eight tensor ranks and small micro-batches
+        lambda: all(
+            ("tp8" in row.case and row.case.endswith(("mbs1", "mbs2"))) == (row.error < -0.085)
+            for row in agreement.rows()
+            if row.group == "BLOOM sweep" and row.quantity == "step_s"
+        ),
+        # the two of ZeRO-3 on the fewest GPUs are furthest off
+        lambda: (
+            {"sc21_t2_174.6B_zero3_384", "sc21_t2_529.6B_zero3_640"}
+            == {
+                row.case
+                for row in agreement.rows()
+                if row.group == "DeepSpeed ZeRO-3 of 2021" and row.error < -0.1
+            }
+        ),
+        # one band holds for too few, by one run
+        lambda: (
+            [
+                (each.what, round(each.share * each.rows), each.rows)
+                for each in accuracy.coverage()
+                if not each.met
+            ]
+            == [("step: hopper moe", 24, 33)]
+            and 25 / 33 > 0.75
         ),
         # no run is on AMD
         lambda: not any("mi3" in case.get("gpu", "") for case in validation.load()),
@@ -105,11 +134,11 @@ def _error(row) -> float:
             for size in (32768, 131072, 262144, 2**30)
             for sweep in ("allreduce_8xh200_torch", "allreduce_8xb200_1node")
         ),
-        # torchtitan's memory is too small, most with tensor ranks
+        # torchtitan's memory is too small, most where nothing is compiled
         lambda: (
-            all(row.error < -0.04 for row in agreement.among("memory") if row.group == "torchtitan")
-            and min((row for row in agreement.among("memory") if row.group == "torchtitan"), key=_error).case
-            == "torchtitan_70b_256"
+            all(row.error < -0.04 for row in TITAN_MEMORY)
+            and {row.case for row in sorted(TITAN_MEMORY, key=_error)[:2]}
+            == {"torchtitan_8b_8_bf16", "torchtitan_8b_128_bf16"}
         ),
         # over four and eight context ranks torchtitan is furthest off
         lambda: (

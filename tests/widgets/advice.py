@@ -17,6 +17,7 @@ from engine.course import home
 from engine.executed import zero
 from engine.mechanism import fusion, hierarchy, memory, roofline
 from engine.one_gpu import allocator_replay, tiling
+from engine.serving.deployment import choice
 from engine.step import planner, search
 from engine.step.layout import Job
 from tests import states
@@ -114,6 +115,15 @@ def stay(cls, state: State, _) -> State:
 # -- what falls ----------------------------------------------------------------------------------------------
 def minus(measure: Callable) -> Callable:
     return lambda widget: -measure(widget)
+
+
+def kinds_without_room(widget) -> float:
+    return float(np.sum(widget.found().why == choice.NO_ROOM))
+
+
+def deployments_lost(widget) -> float:
+    """The fewer keep both limits, the more."""
+    return -float(np.nansum(widget.found().within))
 
 
 def share_lost(widget) -> float:
@@ -574,6 +584,11 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
     ("serving_frontier", "too_little"): (
         Advice("more replicas of the same split", along("fleet", 1), minus(lambda w: w.fleet_brings())),
         Advice("a looser target", along("target", 6), minus(lambda w: w.fleet_brings()), at_times=True),
+    ),
+    ("deployment_planner", "impossible"): (
+        Advice("weights in fewer bits", along("weights", 1), kinds_without_room, at_times=True),
+        Advice("a looser limit for the first token", along("ttft", 12), deployments_lost, at_times=True),
+        Advice("a looser limit for each token", along("tpot", 12), deployments_lost, at_times=True),
     ),
     ("pool_ratio", "sharing_wins"): (
         Advice(

@@ -43,7 +43,7 @@ class BudgetGuard(Widget):
     ceiling = Number("Ceiling", 1e6, 50, 2e8, family="dollars", stops=70, marks=(100, 10e6, 100e6))
     price = Number(
         "A GPU-hour",
-        3,
+        catalog.price("h100-sxm").dollars_per_hour,
         0.3,
         15,
         family="dollars",
@@ -71,7 +71,7 @@ class BudgetGuard(Widget):
             "gpus": DEEPSEEK.gpus,
             "duration_s": DEEPSEEK.duration_s,
             "ceiling": 6e6,
-            "price": 2,
+            "price": catalog.price("h800").dollars_per_hour,
             "overhead": 0,
         },
         "Llama 3.1 405B at $3": {

@@ -273,7 +273,7 @@ class Goodput(Widget):
         """Above the bands, on the same axis of time: when failures come, here and in published runs."""
         color = fig.COLOR
         p.segment(SHORTEST, RAIL, LONGEST, RAIL, line_color=color["axis"])
-        at, names = [run.mtbf_s for run in RUNS], [f"{run.name}, {run.gpus:,} GPUs" for run in RUNS]
+        at = [run.mtbf_s for run in RUNS]
         p.segment(at, RAIL, at, LEADERS, line_color=color["axis"], line_dash=[2, 3])
         p.scatter(
             "mtbf_s",
@@ -284,18 +284,8 @@ class Goodput(Widget):
             line_color=color["ink"],
             line_width=1.6,
         )
-        fig.only(
-            "wide",
-            p.text(at[:1], LEADERS[:1], text=names[:1], text_align="right", x_offset=-8, **fig.LABEL),
-            p.text(at[1:], LEADERS[1:], text=names[1:], x_offset=-4, y_offset=-9, **fig.LABEL),
-        )
-        fig.only(
-            "narrow",
-            p.text(at[:1], LEADERS[:1], text=[RUNS[0].name], text_align="right", x_offset=-5, **fig.LABEL),
-        )
         failure, restart = sources["failure"], sources["restart"]
         p.segment("x", 0, "x", TOP - 0.06, source=failure, line_color=color["ink"], line_width=3)
-        p.text("x", TOP - 0.08, text="text", text_align="align", x_offset="shift", source=failure, **fig.BOLD)
         p.segment(
             "x",
             0,
@@ -306,8 +296,6 @@ class Goodput(Widget):
             line_dash=[2, 4],
             line_width=2,
         )
-        beside = {"text": "text", "text_align": "align", "x_offset": "shift", "source": restart}
-        p.text("x", RAIL - 0.065, **beside, **fig.ON_PANEL, **fig.LABEL)
 
     def figure(self, sources):
         color = fig.COLOR
@@ -330,66 +318,54 @@ class Goodput(Widget):
         )
         p.line("interval_s", "useful", source=bands, line_color=color["compute"], line_width=2.5)
         fig.stops(p, sources["stops"])
-        self.rail(p, sources)  # its lines pass behind the labels
-        p.text("x", "y", text="name", text_align="align", source=sources["names"], **fig.BOLD)
-        above = {"text_align": "right", "x_offset": -8, "y_offset": -11} | fig.ON_PANEL | fig.LABEL
+        self.rail(p, sources)
+        self.intervals(p, sources)
+        self.labels(p, sources)  # last, so that no line strikes them through
+        return p
+
+    @staticmethod
+    def intervals(p, sources):
+        """The interval by Young's rule, the best one and the chosen one."""
+        color = fig.COLOR
+        upright = {"x0": "x", "y0": 0, "x1": "x", "y1": 1}
+        p.segment(
+            **upright, source=sources["young"], line_color=color["accent"], line_dash=[6, 4], line_width=1.6
+        )
+        p.segment(**upright, source=sources["chosen"], line_color=color["ink"], line_width=2)
+        best = {"fill_color": color["panel"], "line_color": color["accent"], "line_width": 2}
+        p.scatter("x", "y", marker="diamond", size=15, source=sources["best"], **best)
+        chosen = {"fill_color": color["ink"], "line_color": color["panel"], "line_width": 1.5}
+        p.scatter("x", "y", size=11, source=sources["chosen"], **chosen)
+
+    @staticmethod
+    def labels(p, sources):
+        """Everything that is written in the picture."""
+        color, failure, restart, best = fig.COLOR, sources["failure"], sources["restart"], sources["best"]
+        at, names = [run.mtbf_s for run in RUNS], [f"{run.name}, {run.gpus:,} GPUs" for run in RUNS]
+        on_panel, on_band = fig.ON_PANEL | fig.LABEL, fig.ON_PANEL | {"background_fill_alpha": 0.6} | fig.BOLD
+        beside = {"text": "text", "text_align": "align", "x_offset": "shift"}
+        p.text("x", "y", text="name", text_align="align", source=sources["names"], **on_band)
+        fig.only(
+            "wide",
+            p.text(at[:1], LEADERS[:1], text=names[:1], text_align="right", x_offset=-8, **on_panel),
+            p.text(at[1:], LEADERS[1:], text=names[1:], x_offset=-4, y_offset=-9, **on_panel),
+        )
+        fig.only(
+            "narrow",
+            p.text(at[:1], LEADERS[:1], text=[RUNS[0].name], text_align="right", x_offset=-5, **on_panel),
+        )
+        p.text("x", TOP - 0.08, source=failure, **beside, **fig.ON_PANEL | fig.BOLD)
+        p.text("x", RAIL - 0.065, source=restart, **beside, **on_panel)
+        above = {"text_align": "right", "x_offset": -8, "y_offset": -11} | on_panel
         for width, text in (("wide", "text"), ("narrow", "short")):
             fig.only(width, p.text("x", 1.0, text=text, source=sources["thin"], **above))
-        p.segment(
-            "x",
-            0,
-            "x",
-            1,
-            source=sources["young"],
-            line_color=color["accent"],
-            line_dash=[6, 4],
-            line_width=1.6,
-        )
-        p.text(
-            "x",
-            0.07,
-            text=value("√(2δM)"),
-            x_offset=-6,
-            text_align="right",
-            source=sources["young"],
-            **fig.ON_PANEL,
-            **fig.TEXT | {"text_color": color["accent"]},
-        )
-        p.scatter(
-            "x",
-            "y",
-            marker="diamond",
-            size=15,
-            source=sources["best"],
-            fill_color=color["panel"],
-            line_color=color["accent"],
-            line_width=2,
-        )
-        best = {"x_offset": "shift", "text_align": "align", "source": sources["best"]} | fig.ON_PANEL
+        accent = {"text_color": color["accent"]}
+        young = {"text": value("√(2δM)"), "x_offset": -6, "text_align": "right", "source": sources["young"]}
+        p.text("x", 0.07, **young, **fig.ON_PANEL | fig.TEXT | accent)
+        shifted = {"x_offset": "shift", "text_align": "align", "source": best} | fig.ON_PANEL
         for width, text in (("wide", "text"), ("narrow", "short")):
-            named = p.text("x", 0.2, text=text, **best, **fig.BOLD | {"text_color": color["accent"]})
-            fig.only(width, named)
-        p.segment("x", 0, "x", 1, source=sources["chosen"], line_color=color["ink"], line_width=2)
-        p.scatter(
-            "x",
-            "y",
-            size=11,
-            source=sources["chosen"],
-            fill_color=color["ink"],
-            line_color=color["panel"],
-            line_width=1.5,
-        )
-        p.text(
-            "x",
-            0.33,
-            text="text",
-            text_align="align",
-            x_offset="shift",
-            source=sources["chosen"],
-            **fig.ON_PANEL,
-            **fig.BOLD,
-        )
-        return p
+            fig.only(width, p.text("x", 0.2, text=text, **shifted, **fig.BOLD | accent))
+        p.text("x", 0.33, source=sources["chosen"], **beside, **fig.ON_PANEL | fig.BOLD)
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("A failure every", rest=True)

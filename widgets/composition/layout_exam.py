@@ -229,6 +229,8 @@ class LayoutExam(Widget):
                 f"values in {name}",
                 f"{name} cannot share {show(self.job().model.layers, 'count')} layers out among "
                 f"{show(self.pp, 'count')} stages",
+                f"{name} borrows whole groups of tensor and context ranks for its experts, so expert ranks "
+                "must be a multiple of both together",
             ],
         )
 
@@ -675,12 +677,14 @@ class LayoutExam(Widget):
         ]
         ranks = counted(found.layouts.tp[1], "tensor rank", "tensor ranks")
         stages = counted(found.layouts.pp[1], "stage", "stages")
-        both = (
-            f"With {ranks} and {stages} together (lessons 06 and 07) it would take "
+        pieces = counted(found.layouts.cp[1], "context rank", "context ranks")
+        pairs = [
+            f"With {one} and {other} together (lessons {lessons}) it would take "
             f"{show(found.instead_s, 'seconds')} instead of {show(found.step_s[0], 'seconds')}."
-        )
-        alone = "No change of one or two numbers helps: the planner's split is another one throughout."
-        return select(found.blamed, [*words, both, alone])
+            for one, other, lessons in ((ranks, stages, "06 and 07"), (stages, pieces, "07 and 08"))
+        ]
+        alone = "No such change of one or two numbers helps: the planner's split is another one throughout."
+        return select(found.blamed, [*words, *pairs, alone])
 
     @regime()
     def leaves_the_node(self):

@@ -55,7 +55,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         20,
         family="dollars",
         more=True,
-        marks=(2.0,),
+        marks=(catalog.price("h800").dollars_per_hour,),
     )
     framework = Choice(
         "Framework",
@@ -103,7 +103,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
             "batch_tokens": DEEPSEEK_TOKENS,
             "seq": 4096,
             "tokens": 14.8e12,
-            "price": 2.0,
+            "price": catalog.price("h800").dollars_per_hour,
         },
         "70B on 64: most do not fit": {"gpus": 64},
         "A 33B of my own": {

@@ -132,10 +132,11 @@ class CompileBreakEven(Widget):
     formula = (
         "$$n_{even} = \\frac{g\\,\\tau_\\text{compile}}{\\tau_\\text{eager} - "
         "\\bar{\\tau}}$$\n\n$$\\bar{\\tau} = \\frac{g\\,\\tau_\\text{compiled} + "
-        "(S-g)\\,\\tau_\\text{eager}}{S}$$\n\n"
+        "(v-g)\\,\\tau_\\text{eager}}{v}$$\n\n"
+        "It pays from step $n_{even}$ on. "
         "$g$ graphs at $\\tau_\\text{compile}$ each; $\\tau_\\text{eager}$ and $\\tau_\\text{compiled}$ are "
-        "an eager and a compiled step. Off: $g = \\min(S, 8)$ "
-        "for $S$ "
+        "an eager and a compiled step. Off: $g = \\min(v, 8)$ "
+        "for $v$ "
         "shapes, and what has no graph runs eagerly. Automatic: $g = 2$, the second for any size, which "
         "then serves all; "
         "on: $g = 1$. Then $\\bar{\\tau}$ is the compiled step. If $\\bar{\\tau} \\ge \\tau_\\text{eager}$ "
@@ -207,6 +208,10 @@ class CompileBreakEven(Widget):
         beside = late & (self.steps < 1e6)  # right of the curve, where none of the three runs
         line = (self.here() > 1.0) & (self.here() < 1.0 + 0.1 * self.axis_end())  # eager's, in its way
         under = np.where(line, 1.0, self.here())
+        near = 0.08 * self.axis_end()  # the words at the foot, and those of the ceiling
+        up = np.where(
+            self.here() < near, -29.0, np.where(late & (self.here() > self.best() - near), 14.0, -14.0)
+        )
         return {
             "x": self.steps,
             "y": self.here(),
@@ -214,7 +219,7 @@ class CompileBreakEven(Widget):
             "text": f"{show(self.here(), 'times')}",
             "side": choose(late & ~beside, "right", "left"),
             "aside": np.where(late & ~beside, -9.0, 9.0),
-            "down": np.where(beside, 14.0, -14.0),
+            "down": np.where(beside, 14.0, up),
             "end": f"after {show(self.steps, 'count')} steps",
             "align": choose(late, "right", "left"),
             "shift": np.where(late, -9.0, 9.0),
@@ -296,7 +301,8 @@ class CompileBreakEven(Widget):
             left=FIRST, right=LAST, bottom=0, top=1, fill_color=color["ink"], fill_alpha=0.05, line_color=None
         )
         p.line([FIRST, LAST], [1, 1], line_color=color["ink"], line_width=1.5)
-        p.text([FIRST], [1], text=["eager"], y_offset=-11, x_offset=6, **fig.LABEL)
+        name = {"level": "annotation"} | fig.LABEL | fig.ON_PANEL  # a curve may pass there
+        p.text([FIRST], [1], text=["eager"], y_offset=-11, x_offset=6, **name)
         ceiling = sources["ceiling"]
         p.segment(3e4, "y", LAST, "y", source=ceiling, line_color=color["ink-faint"], line_dash=[6, 4])
         fig.only(
@@ -358,7 +364,7 @@ class CompileBreakEven(Widget):
         p.scatter("x", "y", source=run, size=11, fill_color=color["compute"], line_color=color["ink"])
         place = {"text_align": "align", "x_offset": "shift", "source": run}
         here = {"text_align": "side", "x_offset": "aside", "y_offset": "down", "source": run}
-        p.text("x", "label", text="text", **here, **fig.BOLD)
+        p.text("x", "label", text="text", **here, **fig.BOLD | fig.ON_PANEL)
         p.text("x", 0, text="end", y_offset=-12, **place, **fig.TEXT | fig.ON_PANEL)
         return p
 

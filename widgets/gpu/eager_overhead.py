@@ -61,7 +61,7 @@ class EagerOverhead(Widget):
         help=".item(), .cpu() and print each wait for the GPU",
     )
     shortest_s = Number(
-        "Shortest kernel", dispatch.SHORTEST_S, 0.5e-6, 10e-6, family="seconds", stops=45, more=True
+        "Shortest kernel", launch_costs.SHORTEST_S, 0.5e-6, 10e-6, family="seconds", stops=45, more=True
     )
 
     presets = {
@@ -221,7 +221,7 @@ class EagerOverhead(Widget):
             "kernel": self.op_s(SIDES[0]),
             "issue": self.issue_s,
             "title": f"{title}{choose(self.kind == MATMUL, '; diamonds: measured', '')}",
-            "short": select(self.sync_row(), [f"CPU {issued}, GPU {run}: the slower sets it", *[title] * 3]),
+            "short": select(self.sync_row(), [f"CPU {issued}, GPU {run} an operator", *[title] * 3]),
         }
 
     @part("kind", "issue_s", "gpu", shown=False)
@@ -275,7 +275,7 @@ class EagerOverhead(Widget):
             "kernel",
             text=value("GPU runs"),
             source=sources["names"],
-            y_offset=-11,
+            y_offset=10,  # below its line: above it are the kernels that were timed
             **fig.BOLD | {"text_color": color["compute"]},
         )
         p.text(

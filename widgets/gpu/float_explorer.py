@@ -143,10 +143,11 @@ class FloatExplorer(Widget):
         "show the value that was asked for; the chosen one has the bits that were flipped."
     )
     formula = (
-        r"$$x = (-1)^s \left(1 + \frac{f}{2^m}\right) 2^{\,e - b} \qquad e = 0:\; x = "
-        r"(-1)^s\,\frac{f}{2^m}\,2^{\,1-b}$$"
+        r"$$x = \pm \left(1 + \frac{f}{2^m}\right) 2^{\,e - b} \qquad e = 0:\; x = "
+        r"\pm\,\frac{f}{2^m}\,2^{\,1-b}$$"
         "\n\n"
-        "$s$ is the sign bit, $e$ the exponent field, $f$ the mantissa field of $m$ bits, and $b$ the bias, "
+        "$x$ is the number, with a bit for its sign, $e$ the exponent field, "
+        "$f$ the mantissa field of $m$ bits, and $b$ the bias, "
         "$2^{k-1} - 1$ for $k$ "
         "exponent bits. The gap to the next number is $2^{e-b-m}$ (IEEE 754-2019, section 3.4; OFP8 1.0)."
     )

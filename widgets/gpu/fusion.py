@@ -18,7 +18,7 @@ GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200")]
 ACROSS = (0.02, 0.98)
 APART_HBM, APART_WORK, BAND_APART, APART_NAME_AT = (0.74, 0.785), (0.69, 0.735), (0.835, 0.855), 0.879
 FUSED_HBM, FUSED_WORK, BAND_FUSED, FUSED_NAME_AT = (0.48, 0.525), (0.43, 0.475), (0.58, 0.6), 0.63
-FRAME = LogFrame((1e-3, 1e5), (1e7, 5e15), (0.13, 0.97), (0.085, 0.365))
+FRAME = LogFrame((1e-3, 1e6), (1e7, 5e15), (0.13, 0.97), (0.085, 0.365))
 TICKS = (10.0 ** np.arange(-3, 6, 2), 10.0 ** np.arange(7, 16, 2))
 READ_AT, WRITTEN_AT = 0.14, 0.86  # where a kernel's arrows stand, as shares of its length
 OUT_OF_SIGHT = -1.0  # where the kernels stand that a chain does not have
@@ -134,9 +134,9 @@ class Fusion(Widget):
         "$f$ FLOPs each, bandwidth $W$, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU (roofline: "
         "Williams, Waterman, "
         "Patterson, CACM "
-        "52(4), 2009). Behind a product of inner width $K$ the fused kernel adds $2nK$ FLOPs at the tensor "
+        "52(4), 2009). Behind a product of inner width $w$ the fused kernel adds $2nw$ FLOPs at the tensor "
         "cores' peak and "
-        "$4K\\sqrt n$ bytes of operands. $31 + 8v$ registers for $v$ values kept; above 255 each value is "
+        "$4w\\sqrt n$ bytes of operands. $31 + 8v$ registers for $v$ values kept; above 255 each value is "
         "$8$ bytes more."
     )
 
@@ -269,6 +269,8 @@ class Fusion(Widget):
             "x": np.stack([FRAME.across[1]] * 2),
             "y": FRAME.height(peaks),
             "down": [-11, -11],
+            "narrow_down": [11, -11],  # the lower one under its roof: between them are points
+            "short": ["fp32 units", choose(self.inner > 0, "tensor cores", "")],
             "text": [
                 f"fp32 units {show(peaks[0], 'flops_per_s')}",
                 choose(self.inner > 0, f"tensor cores {show(peaks[1], 'flops_per_s')}", ""),
@@ -293,8 +295,9 @@ class Fusion(Widget):
             "down": np.stack([-14.0, np.where(among_names, -34.0, 14.0)]),
             "align": ["right", "left"],
             "beside": [-8.0, 8.0],
-            "narrow_down": np.stack([28.0, np.where(among_names, -34.0, 14.0)]),
-            "narrow_beside": [-6.0, 8.0],
+            "narrow_down": np.stack([np.where(x[1] < x[0], -14.0, 28.0), np.where(x[1] > 0.55, -12.0, 14.0)]),
+            "narrow_beside": np.stack([-6.0, np.where(x[1] > 0.55, -10.0, 8.0)]),
+            "narrow_align": ["left", choose(x[1] > 0.55, "right", "left")],
         }
 
     @hint("points")
@@ -392,17 +395,21 @@ class Fusion(Widget):
         FRAME.draw(p, *TICKS, "params", "flops_per_s", "FLOPs for each byte over HBM")
         p.line("x", "y", source=roof, line_color=color["compute"], line_width=2.5)
         p.line("x", "vector", source=roof, line_color=color["compute"], line_width=2, line_dash=[6, 4])
-        p.text(
-            "x",
-            "y",
-            text="text",
-            y_offset="down",
-            x_offset=-4,
-            text_align="right",
-            source=sources["roof_names"],
-            **fig.ON_PANEL,
-            **fig.LABEL,
-        )
+        for width, words, down in (("wide", "text", "down"), ("narrow", "short", "narrow_down")):
+            fig.only(
+                width,
+                p.text(
+                    "x",
+                    "y",
+                    text=words,
+                    y_offset=down,
+                    x_offset=-4,
+                    text_align="right",
+                    source=sources["roof_names"],
+                    **fig.ON_PANEL,
+                    **fig.LABEL,
+                ),
+            )
         p.line("x", "y", source=points, line_color=color["ink-faint"], line_dash=[3, 3])
         p.scatter(
             "x",
@@ -415,7 +422,8 @@ class Fusion(Widget):
         )
         names = {"x": "x", "y": "y", "text": "text", "source": points} | fig.ON_PANEL | fig.BOLD
         fig.only("wide", p.text(x_offset="beside", y_offset="down", text_align="align", **names))
-        fig.only("narrow", p.text(x_offset="narrow_beside", y_offset="narrow_down", **names))
+        narrow = {"x_offset": "narrow_beside", "y_offset": "narrow_down", "text_align": "narrow_align"}
+        fig.only("narrow", p.text(**narrow, **names))
 
     # -- the words -------------------------------------------------------------------------------------------
     @readout("Apart", rest=True)

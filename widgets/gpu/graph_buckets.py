@@ -104,7 +104,7 @@ class GraphBuckets(Widget):
     )
     assumptions = (
         f"A server that runs {LARGEST} sequences at most, {shape_buckets.STEPS:,} decode steps after a "
-        "warm-up, Poisson arrivals. "
+        "warm-up, arrivals at random times (Poisson). "
         "Each step runs the smallest captured batch that holds it. Memory and time of a graph are per "
         "graph whatever its "
         "batch, from vLLM's logs (pull requests 11349 and 23184). Time lost: the cost model's decode step "

@@ -58,14 +58,14 @@ class LaunchTimeline(Widget):
     )
     small = Number(
         "A small kernel on the GPU",
-        capture.SMALL_S,
+        launch_costs.SHORTEST_S,
         1e-6,
         6e-6,
         family="seconds",
         stops=51,
         log=False,
         more=True,
-        help="A kernel that moves hardly any bytes; an assumption, as no figure is published",
+        help="A kernel that moves hardly any bytes, without the gap behind it; an assumption",
     )
 
     presets = {

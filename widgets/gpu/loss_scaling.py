@@ -18,7 +18,7 @@ VIEWS = [0.15, 0.3, 0.6]  # shares of the gradients in one octave that fit on th
 NAMED = {-48: "2⁻⁴⁸", -32: "2⁻³²", -16: "2⁻¹⁶", 0: "1", 16: "2¹⁶", 32: "2³²"}
 PATH, SCALES, STEPS = (
     (0.05, 0.32),
-    (-12.0, 36.0),
+    (-20.0, 36.0),
     "steps",
 )  # the lower picture: its heights, and the scales there
 FATES = {"becomes zero": "idle", "subnormal": "ink-faint", "normal": "ink", "too large": "over"}
@@ -86,7 +86,8 @@ class LossScaling(Widget):
         r"\qquad "
         r"s = 2^{\lfloor \log_2(\text{largest} / \max|g|) \rfloor}$$"
         "\n\n"
-        "$s$ is the loss scale, $\\ell$ the smallest exponent of normal numbers, $m$ the bits of the "
+        "$g$ is a gradient, $s$ the loss scale, $\\ell$ the smallest exponent of normal numbers, "
+        "$m$ the bits of the "
         "mantissa. The chain rule is "
         "linear: a loss times $s$ has gradients times $s$. They are divided by $s$ in fp32 before the "
         "optimizer sees them "
@@ -320,7 +321,7 @@ class LossScaling(Widget):
             text=["0", "20,000"],
             text_align="center",
             **across,
-            **fig.LABEL,
+            **fig.LABEL | fig.ON_PANEL,
         )
 
     # -- the words -------------------------------------------------------------------------------------------

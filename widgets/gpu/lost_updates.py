@@ -51,14 +51,15 @@ class LostUpdates(Widget):
         "does not cure it."
     )
     formula = (
-        r"$$w + u \;\to\; w \quad\text{if}\quad |u| < \tfrac12\,2^{\,e-m}$$"
+        r"$$w + u \;\to\; w \quad\text{if}\quad |u| < \tfrac12\,2^{\,e-b-m}$$"
         "\n\n"
-        "$u$ is an update, $2^e \\le |w| < 2^{e+1}$, $m$ the bits of the mantissa: rounding to the nearest "
+        "$u$ is an update, $e$ the exponent field of $w$, $b$ its bias, "
+        "$m$ the bits of the mantissa: rounding to the nearest "
         "number gives back $w$ "
         "where the update is under half a gap (from the middle, where $w$'s last bit is 0; from a power of "
         "two towards 0 the gap is half "
         "as wide). With $u = \\eta\\,(2-w)$ descent stalls "
-        "at a distance of $2^{e-m}/(2\\eta)$."
+        "at a distance of $2^{e-b-m}/(2\\eta)$."
     )
 
     @once

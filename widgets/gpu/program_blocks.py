@@ -107,12 +107,13 @@ class ProgramBlocks(Widget):
         "smaller pieces. Counted by running the order, not by a formula. Writing C is left out."
     )
     formula = (
-        r"$$\text{group} = \left\lfloor\frac{p}{G\,t_n}\right\rfloor \qquad h = \min(t_m - "
+        r"$$\text{group} = \left\lfloor\frac{p}{G\,t_n}\right\rfloor \qquad G' = \min(t_m - "
         r"G\cdot\text{group},\; G) "
-        r"\qquad \text{row} = G\cdot\text{group} + (p \bmod G\,t_n) \bmod h \qquad "
-        r"\text{column} = \left\lfloor\frac{p \bmod G\,t_n}{h}\right\rfloor$$"
+        r"\qquad \text{row} = G\cdot\text{group} + (p \bmod G\,t_n) \bmod G' \qquad "
+        r"\text{column} = \left\lfloor\frac{p \bmod G\,t_n}{G'}\right\rfloor$$"
         "\n\n"
-        "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows (Triton's tutorial 03). A wave of "
+        "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows, the last of $G'$ "
+        "(Triton's tutorial 03). A wave of "
         "$W$ programs "
         "reads $(g + W/g)\\,t_k$ blocks if it covers $g$ rows of tiles and $W/g$ columns: the least where "
         "it is a "

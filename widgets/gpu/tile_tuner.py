@@ -14,6 +14,8 @@ from widgets.kit.widget import Widget, hint, once, part, readout, regime
 MOST_ROWS = 8192.0
 ROWS = np.arange(32.0, MOST_ROWS + 1, 32.0)
 VIEWS = [340e12, 960e12]  # FLOP/s that the picture reaches up to
+# between these shares of the ceiling and of the view the dot's value is below it
+TROUGH, BESIDE, UNDER_PX = 0.85, 0.3, 36.0
 UNDER_CEILING = 0.1  # of the view: a dot so near to the ceiling has its value above that
 # of the rows: from there on the dot's value changes its side, the ceiling's name the end
 SIDES = (0.12, 0.46, 0.85)
@@ -127,12 +129,14 @@ class TileTuner(Widget):
         "\n\n"
         r"$$\frac{\text{FLOP}}{\text{byte}} = \frac{b_m b_n}{b_m + b_n}$$"
         "\n\n"
-        r"$$T \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil\left(\frac{2\,b_m b_n k}{r} + "
+        r"$$\tau \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil"
+        r"\left(\frac{2\,b_m b_n k}{r} + "
         r"\ell"
         r" + \frac{2\,b_m b_n}{q}\right)$$"
         "\n\n$r$ and $q$ are an SM's share of the chip's FLOP/s and of L2's bytes a second, $\\ell$ the "
         "latency of a load. "
-        "$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes; on an A100 one stage "
+        "$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes, of $k$ in all; "
+        "on an A100 one stage "
         "less, since "
         "the one in use is in registers. The multiprocessor with the most tiles ends last (NVIDIA, Matrix "
         "Multiplication Background User's Guide, section 3.2). A step of a program takes "
@@ -242,8 +246,10 @@ class TileTuner(Widget):
         }
 
     def value_of_the_dot(self):
-        """Its words, just above it and clear of the ceiling and its name."""
+        """Its words, just above it and clear of the ceiling and its name; below it where the curve
+        passes on both sides, and above all other words where it is at the foot."""
         at, ceiling = self.speed(), self.gpu.flops_per_s
+        low = (at < TROUGH * ceiling) & (at > BESIDE * self.view())
         above = fig.clear_of(at, ceiling, UNDER_CEILING * self.view())
         side = np.sum(np.where(self.m >= fig.between(0.0, MOST_ROWS, np.array(SIDES)), 1.0, 0.0))
         return {
@@ -251,7 +257,11 @@ class TileTuner(Widget):
             "value_at": above,
             "value_align": select(side, ["left", "center", "left", "right"]),
             "value_narrow": select(np.where(self.m > MOST_ROWS * SIDES[1], 1.0, 0.0), ["left", "right"]),
-            "value_up": np.where(above > at, -29.0, -15.0),  # on a phone, above the ceiling's name
+            "value_up": np.where(low, UNDER_PX, -15.0),
+            # on a phone, above the ceiling's name
+            "value_up_narrow": np.where(
+                low, UNDER_PX, np.where(above > at, -29.0, np.where(at > 0, -15.0, -34.0))
+            ),
         }
 
     @hint("here")
@@ -472,14 +482,6 @@ class TileTuner(Widget):
             line_alpha="seen",
             line_width=2,
         )
-        p.text(
-            **line,
-            text="text",
-            source=measured,
-            y_offset=24,
-            text_align="center",
-            **fig.BOLD | {"text_color": color["accent"]} | fig.ON_PANEL,
-        )
         for source in (sources["timed"], sources["key"]):
             for marker, seen, hue in (("circle", "torch", "ink-soft"), ("square", "kernel", "ink")):
                 p.scatter(
@@ -513,9 +515,17 @@ class TileTuner(Widget):
             fill_color=color["compute"],
             line_color=color["panel"],
         )
-        dot = {"x": "rows", "y": "value_at", "text": "value", "source": here} | fig.BOLD
-        fig.only("wide", p.text(text_align="value_align", y_offset=-15, **dot))
-        fig.only("narrow", p.text(text_align="value_narrow", y_offset="value_up", **dot))
+        p.text(
+            **line,
+            text="text",
+            source=measured,
+            y_offset=24,
+            text_align="center",
+            **fig.BOLD | {"text_color": color["accent"]} | fig.ON_PANEL,
+        )
+        dot = {"x": "rows", "y": "value_at", "text": "value", "source": here} | fig.BOLD | fig.ON_PANEL
+        fig.only("wide", p.text(text_align="value_align", y_offset="value_up", **dot))
+        fig.only("narrow", p.text(text_align="value_narrow", y_offset="value_up_narrow", **dot))
         self.draw_gauges(p, sources["gauges"], sources["waves"], fixed)
         return p
 

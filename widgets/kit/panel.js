@@ -1,5 +1,6 @@
 // What a component's picture does in the browser (panel.py): it fits the width that it has, moves its axes once a hand rests,
-// and takes the colours of the ground that it lies on. Behind layout.js and theme.js in one callback (scripts.py).
+// and takes the colours of the ground that it lies on, also when a notebook changes its theme. Behind layout.js and theme.js in
+// one callback (scripts.py).
 
 const RESTS_MS = 200;
 
@@ -17,6 +18,16 @@ function liesOnDark(node) {
   return false;
 }
 
+// Calls back once a page's theme may have changed, until it answers that there is nothing left to colour. A theme is a class,
+// a style or an attribute of the whole page; its colours may take a moment to come.
+function whenThemed(colour) {
+  const watching = new MutationObserver(() => {
+    if (!colour()) watching.disconnect();
+    else setTimeout(colour, RESTS_MS);
+  });
+  for (const whole of [document.documentElement, document.body]) watching.observe(whole, { attributes: true });
+}
+
 // A function to call whenever the picture's size, or where its axes should start and end, has changed.
 function fitted(plot, asked) {
   const drawing = { roots: () => [plot] }, fit = fitting(drawing, plot);
@@ -26,7 +37,7 @@ function fitted(plot, asked) {
       const range = allModels(drawing).find(model => model.name === name);
       const [start, end] = inFrame(range, ...asked.get_array(name));
       retick(plot, name, start, end);
-      range.setv({ start, end }, HERE);
+      range.setv({ start, end });
     }
   };
   const inFonts = async views => {         // the first texts were painted, and measured, in another
@@ -34,9 +45,19 @@ function fitted(plot, asked) {
     for (const model of allModels(drawing)) if (model.properties.data && model !== asked) model.change.emit();
     for (const view of views) view.request_layout();
   };
-  return found => {
-    const views = [...found];
-    if (!shown) inFonts(views);
+  const coloured = views => {
+    const seen = views.filter(view => view.el.isConnected);      // a notebook takes cells out that are scrolled away
+    const now = !seen.length ? theme : seen.some(view => liesOnDark(view.el)) ? "dark" : "light";
+    restyle(drawing, theme, now);
+    theme = now;
+    return views.length > 0;
+  };
+  return index => {
+    const views = [...index.find(plot)];
+    if (!shown) {
+      inFonts(views);
+      whenThemed(() => coloured([...index.find(plot)]));
+    }
     fit(plot.outer_width, plot.outer_height);
     if (shown !== asked.data) {
       clearTimeout(settling);
@@ -44,8 +65,6 @@ function fitted(plot, asked) {
       else settle();
       shown = asked.data;
     }
-    const now = views.some(view => liesOnDark(view.el)) ? "dark" : "light";
-    restyle(drawing, theme, now);
-    theme = now;
+    coloured(views);
   };
 }

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 import panel as pn
 import param
-from bokeh.models import ColumnDataSource, CustomJS, GlobalInlineStyleSheet, GlyphRenderer, HoverTool
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJS,
+    GlobalInlineStyleSheet,
+    GlyphRenderer,
+    HoverTool,
+    Selection,
+)
 
 from engine.base import units
 from widgets.kit.drawing import figure as fig
@@ -24,6 +31,8 @@ from widgets.kit.drawing import lettering, scripts
 SAYS = "what it says"  # the column with the texts of a part's marks
 BESIDE = 300  # pixels: how wide the controls are
 LEAST = 360  # pixels of a picture beside them; with less it is below
+# Panel takes the colour of its words from a variable of ipywidgets, which JupyterLab may be without
+IN_JUPYTER = ":host { --jp-widgets-label-color: var(--jp-ui-font-color1); }"
 
 
 class Live(param.Parameterized):
@@ -88,6 +97,7 @@ class Picture:
         self.plot.js_on_change("outer_width", fitted)
         self.plot.js_on_change("outer_height", fitted)
         self.ends.js_on_change("data", fitted)
+        self.keep_to_the_browser()
 
     def follow(self, *_events: Any) -> None:
         """Where the axes should be now."""
@@ -96,6 +106,13 @@ class Picture:
         }
         if dict(self.ends.data) != ends:
             self.ends.data = ends
+
+    def keep_to_the_browser(self) -> None:
+        """What the browser arranges is its own affair: of the picture Python hears only what is selected. In
+        a notebook Panel sends back even what Python has just set, and Bokeh's Python refuses a colour in the
+        form in which its browser sends it."""
+        for model in self.plot.references():
+            model.syncable = isinstance(model, Selection)
 
     def speaks(self) -> None:
         """The marks of each part that has something to say say it under the pointer."""
@@ -114,7 +131,7 @@ class Picture:
 def _fitted() -> str:
     """The callback; what it consists of is evaluated once for a picture."""
     made = f"{scripts.together(Path(__file__).with_suffix('.js'))}\nreturn fitted(plot, asked);"
-    return f"(plot.fitted ??= (() => {{\n{made}\n}})())(cb_context.index.find(plot));"
+    return f"(plot.fitted ??= (() => {{\n{made}\n}})())(cb_context.index);"
 
 
 # -- the controls --------------------------------------------------------------------------------------------
@@ -258,6 +275,7 @@ def view(widget: Any) -> pn.viewable.Viewable:
         pn.FlexBox(beside, rest, gap="8px", sizing_mode="stretch_width"),
         Words(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
         sizing_mode="stretch_width",
+        stylesheets=[IN_JUPYTER],
     )
 
 

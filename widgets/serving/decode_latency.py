@@ -103,15 +103,11 @@ class DecodeLatency(Widget):
         "bf16 product. Leaves out sampling and the scheduler."
     )
     formula = (
-        "$$\\tau = \\frac{\\text{weights}}{t W} + \\frac{\\text{cache}}{\\min(t, a_{kv})\\, W} + "
-        "\\tau_\\text{launch} "
-        "+ "
-        "2L \\, \\tau_\\text{AllReduce}$$\n\nfor $t$ GPUs of HBM bandwidth $W$ and $L$ layers. Each product "
-        "takes "
-        "the longer of "
-        "its reading and its arithmetic; what is beyond the reading is drawn apart. Past $a_{kv}$ key and "
-        "value heads "
-        "the ranks hold copies; a latent cache (MLA) is whole on every rank."
+        "$$\\tau = \\frac{\\text{weights}}{t\\, W_\\text{HBM}} + \\frac{\\text{cache}}{\\min(t, a_{kv})\\, "
+        "W_\\text{HBM}} + \\tau_\\text{launch} + 2L \\, \\tau_\\text{AllReduce}$$\n\nfor $t$ GPUs of HBM "
+        "bandwidth $W_\\text{HBM}$ and $L$ layers. Each product takes the longer of its reading and its "
+        "arithmetic; what is beyond the reading is drawn apart. Past $a_{kv}$ key and value heads the ranks "
+        "hold copies; a latent cache (MLA) is whole on every rank."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -99,13 +99,11 @@ class KvCache(Widget):
         "Leaves out activations, shared prefixes and the scales of quantised formats."
     )
     formula = (
-        "$$\\text{cache} = 2 \\, L \\, a_{kv} \\, d \\, b \\, s \\, u / \\min(t, a_{kv})$$\n\nfor $u$ "
-        "users of $s$ tokens, "
-        "$L$ layers with $a_{kv}$ key and value heads of size $d$, $b$ bytes a value, on $t$ GPUs. "
-        "Grouped queries (GQA) "
-        "lower $a_{kv}$; latent attention keeps $L\\,(d_c + d_r)\\,b$ a token instead (DeepSeek-V2, "
-        "arXiv:2405.04434). A layer "
-        "with a window keeps no more than its window."
+        "$$\\text{cache} = 2 \\, L \\, a_{kv} \\, d \\, b_{kv} \\, s \\, u / \\min(t, a_{kv})$$\n\nfor $u$ "
+        "users of $s$ tokens, $L$ layers with $a_{kv}$ key and value heads of size $d$, $b_{kv}$ bytes a "
+        "value, on $t$ GPUs. Grouped queries (GQA) lower $a_{kv}$; latent attention keeps $L\\,(d_c + "
+        "d_r)\\,b_{kv}$ a token (DeepSeek-V2, arXiv:2405.04434): a latent vector of $d_c$ numbers and "
+        "$d_r$ for the position. A layer with a window keeps no more than its window."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -56,16 +56,15 @@ class PoolRatio(Widget):
         "bursts beyond Poisson, spread of lengths, and rebalancing as the mix changes."
     )
     formula = (
-        "$$X(P) = \\min\\left(P \\, \\frac{\\rho}{S}, \\; P \\, \\frac{W}{c}, \\; (N-P) \\max_{u:\\,\\tau(u) "
-        "\\le \\tau_\\text{token}} "
+        "$$X = \\min\\left(R_p \\, \\frac{\\rho}{\\tau_\\text{prefill}}, \\; "
+        "R_p \\, \\frac{W}{\\kappa n}, \\; "
+        "(R-R_p) \\max_{u:\\,\\tau(u) \\le \\tau_\\text{token}} "
         "\\frac{u}{\\tau(u)\\, n_{out}}\\right), \\qquad \\rho = "
-        "\\frac{2(\\tau_\\text{target}-S)}{2(\\tau_\\text{target}-S)+S}$$\n\n$P$ of $N$ "
-        "replicas prefill a prompt in "
-        "$S$ and answer within $\\tau_\\text{target}$ on average; a cache of $c$ bytes leaves over a wire "
-        "$W$; the others "
-        "decode with as many users $u$ as "
-        "$\\tau_\\text{token}$ and their HBM allow. Without the wire the best share is the prefill's share "
-        "of the work."
+        "\\frac{2(\\tau_\\text{target}-\\tau_\\text{prefill})}{2(\\tau_\\text{target}-\\tau_\\text{prefill})+"
+        "\\tau_\\text{prefill}}$$\n\n$R_p$ of $R$ replicas prefill a prompt of $n$ tokens in "
+        "$\\tau_\\text{prefill}$ and answer within $\\tau_\\text{target}$ on average; a cache of $\\kappa n$ "
+        "bytes leaves over a wire $W$; the others decode with as many users $u$ as $\\tau_\\text{token}$ and "
+        "their HBM allow. Without the wire the best share is the prefill's share of the work."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -171,10 +171,9 @@ class PrefillDecode(Widget):
         "the prefill."
     )
     formula = (
-        "Each step of a replica takes $\\tau(n) + a \\sum_{pairs} + c \\sum_{cached}$ for $n$ tokens: the "
-        "products, norms and AllReduces "
-        "of the cost model at $n$, attention for each pair of a new token and one that it sees, and the "
-        "reading of each cached token. "
+        "A step of a replica over $n$ tokens takes $\\tau(n) + \\tau_\\text{attention} + "
+        "\\tau_\\text{cache}$: the products, norms and AllReduces of the cost model at $n$, attention for "
+        "each pair of a new token and one that it sees, and the reading of each cached token. "
         "What is drawn is no formula of queues but a run of the server, step by step (DistServe, "
         "arXiv:2401.09670; chunks: "
         "Sarathi-Serve, arXiv:2403.02310)."

@@ -69,7 +69,15 @@ class ServingFrontier(Widget):
     )
     weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
     cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
-    price = Number("Price of a GPU-hour", 2.5, 0.1, 30.0, family="dollars", stops=48, more=True)
+    price = Number(
+        "Price of a GPU-hour",
+        catalog.price("h100-sxm").dollars_per_hour,
+        0.1,
+        30.0,
+        family="dollars",
+        stops=48,
+        more=True,
+    )
     dots = Dots()
 
     presets = {

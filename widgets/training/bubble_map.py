@@ -104,7 +104,8 @@ class BubbleMap(Widget):
         "\\frac{A}{p}$$\n\n"
         "with the idle time $I$ of a step, $(p-1)(F+B)$ for GPipe and 1F1B, divided by $v$ when interleaved, "
         "$(p-1)(F+B-2W)$ for ZB-H1, $(p-1)(F+B-3W)$ for ZB-H2, $(p/2-1)(F\\&B+B-3W)$ for DualPipe, "
-        "$(p-1)(B-2W)$ for ZB-V, $(p-1)(F\\&B+B-3W)/2$ for DualPipeV; and with $A$ bytes "
+        "$(p-1)(B-2W)$ for ZB-V, $(p-1)(F\\&B+B-3W)/2$ for DualPipeV, where $F\\&B$ is the time of a forward "
+        "and a backward that run side by side; and with $A$ bytes "
         "of activations of one micro-batch in the whole model. In flight are $m$ (GPipe), $p$ (1F1B, ZB-H1, "
         "ZB-V), $p + (p-1)/v$, $2p-1$, $p+1$ or $p+\\tfrac12$ micro-batches."
     )

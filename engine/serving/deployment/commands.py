@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from engine import catalog
 from engine.serving.deployment.found import Deployment
 from engine.serving.replica import Replica
 
@@ -34,20 +35,21 @@ class Pool(NamedTuple):
 
 def commands(of: Deployment, program: str = "vllm", name: str = "") -> str:
     """The lines that start a deployment with one of ``PROGRAMS``, each pool by one command; ``name`` is the
-    checkpoint's, the catalogue's key unless given."""
+    checkpoint's, unless given the model's public repository on Hugging Face, or the catalogue's key where
+    there is none."""
     if program not in PROGRAMS:
         raise ValueError(f"program must be one of {', '.join(PROGRAMS)}; got {program!r}")
     _, write = PROGRAMS[program]
     told = [_heading(of, program)]
     if not name:
-        told.append(f"name your checkpoint: {of.model} is this catalogue's key of the model")
+        told += _named(of)
     told += _comments(of, program)
     pools = (
         (Pool(READS, of.prefill_replicas, of.reads), Pool(WRITES, of.decode_replicas, of.replica))
         if of.apart
         else (Pool(BOTH, of.replicas, of.replica),)
     )
-    lines = [line for pool in pools for line in write(of, name or of.model, pool)]
+    lines = [line for pool in pools for line in write(of, name or checkpoint(of) or of.model, pool)]
     if program == "dynamo":
         lines = [*_dynamo_front(of), *lines]
     return "\n".join([f"# {line}" for line in told] + lines) + "\n"
@@ -63,13 +65,45 @@ def _heading(of: Deployment, program: str) -> str:
     )
 
 
+def checkpoint(of: Deployment) -> str:
+    """The model's public repository on Hugging Face; empty for one that has none, or is none of the
+    catalogue's."""
+    known = catalog.all_models()
+    return known[of.model].checkpoint if of.model in known else ""
+
+
+def _named(of: Deployment) -> list[str]:
+    """What the commands take as the model, where nobody has named one."""
+    name = checkpoint(of)
+    if not name:
+        return [f"name your checkpoint: {of.model} is this catalogue's key, and we know of no public one"]
+    if catalog.model(of.model).access == "gated":
+        return [f"{name} is gated: ask for access on huggingface.co, and set HF_TOKEN"]
+    return []
+
+
+def _stored_in_4_bits(of: Deployment) -> bool:
+    """Whether the public checkpoint has its weights in 4 bits already, so that no flag says so."""
+    known = catalog.all_models()
+    return of.weights == "int4" and of.model in known and known[of.model].stored == "mxfp4"
+
+
+def _quantization(of: Deployment) -> list[tuple[str, ...]]:
+    """The flag of vLLM and SGLang for the format of the weights, where one is needed."""
+    if of.weights == "bf16" or _stored_in_4_bits(of):
+        return []
+    return [("--quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights])]
+
+
 def _comments(of: Deployment, program: str) -> list[str]:
     """What the flags cannot say."""
     told = []
-    if of.weights == "int4":
+    if _stored_in_4_bits(of):
+        told.append("this checkpoint is in 4 bits (MXFP4) as it comes")
+    elif of.weights == "int4":
         told.append("the checkpoint has to be one in 4 bits (AWQ or GPTQ): name yours")
     elif of.weights == "fp8" and program == "trtllm":
-        told.append("the checkpoint has to be one in fp8: name yours")
+        told.append("the checkpoint has to be one in fp8: name yours in place of the one with -FP8")
     if of.drafts is not None:
         told.append(f"{of.drafts.drafted} drafted tokens a step were planned: name your drafts to the server")
     if max(of.reads.gpus, of.replica.gpus) > USUAL_NODE:
@@ -149,8 +183,7 @@ def _engine(of: Deployment, pool: Pool) -> list[tuple[str, ...]]:
         ("--max-num-batched-tokens", f"{of.chunk}"),
         ("--enable-chunked-prefill",),
     ]
-    if of.weights != "bf16":
-        flags.append(("--quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights]))
+    flags += _quantization(of)
     if of.kv_precision == "fp8":
         flags.append(("--kv-cache-dtype", "fp8"))
     if of.load.prefix_share:
@@ -220,8 +253,7 @@ def _sglang(of: Deployment, name: str, pool: Pool) -> list[str]:
         flags += [("--disaggregation-mode", pool.role), ("--disaggregation-transfer-backend", "nixl")]
     else:
         flags.append(("--enable-mixed-chunk",))
-    if of.weights != "bf16":
-        flags.append(("--quantization", {"fp8": "fp8", "int4": "awq_marlin"}[of.weights]))
+    flags += _quantization(of)
     if of.kv_precision == "fp8":
         flags.append(("--kv-cache-dtype", "fp8_e4m3"))
     if not of.load.prefix_share:
@@ -231,7 +263,7 @@ def _sglang(of: Deployment, name: str, pool: Pool) -> list[str]:
 
 
 def _trtllm(of: Deployment, name: str, pool: Pool) -> list[str]:
-    stored = {"bf16": "", "fp8": "-FP8", "int4": "-AWQ"}[of.weights]
+    stored = "" if _stored_in_4_bits(of) else {"bf16": "", "fp8": "-FP8", "int4": "-AWQ"}[of.weights]
     flags: list[tuple[str, ...]] = [
         ("--tp_size", f"{pool.of.tp * pool.of.dp}"),
         ("--max_batch_size", f"{of.largest_batch}"),

@@ -22,6 +22,7 @@ import numpy as np
 
 from engine import catalog
 from engine.base import check, progress
+from engine.base.types import Real
 from engine.calibration import bands
 from engine.catalog.models import Model
 from engine.mechanism import memory
@@ -246,14 +247,27 @@ def starts(
     model: Model, at: Machine, of: Replica, kv_precision: str, weight_precision: str | None, tokens: int
 ) -> bool:
     """Whether a server that is started without a flag for its memory has room for a request so long."""
+    return bool(spare_to_start(model, at, of, kv_precision, weight_precision, tokens) >= 0)
+
+
+def spare_to_start(
+    model: Model,
+    at: Machine,
+    of: Replica,
+    kv_precision: str,
+    weight_precision: str | Real | None,
+    tokens: Real,
+) -> Real:
+    """The bytes of a GPU that such a server has left beside its weights and such a request; below 0 where it
+    does not start."""
     size, value_bytes = shape(model), memory.BYTES_PER_VALUE[kv_precision]
-    cache = memory.kv_bytes(size, float(tokens), 1.0, value_bytes) / inference.kv_shards(size, float(of.tp))
+    cache = memory.kv_bytes(size, tokens * 1.0, 1.0, value_bytes) / inference.kv_shards(size, of.tp * 1.0)
     held = (
         wide.weight_bytes_per_gpu(model, at, of.tp, of.dp, weight_precision)
         if of.dp > 1
         else stages.weight_bytes_per_gpu(model, at, of.tp, of.pp, weight_precision)
     )
-    return bool(held + cache * stages.largest_share(size, of.pp) <= memory.startable_bytes(at.gpu))
+    return memory.startable_bytes(at.gpu) - held - cache * stages.largest_share(size, of.pp)
 
 
 def _has_units(at: Machine, precision: str) -> bool:

@@ -24,8 +24,6 @@ ALLOWED = {
     "mechanism/placement.py nic_bytes_per_s": "a node that is drawn, with 400 Gb/s cards",
     "serving/pools.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
     "serving/under_traffic.py wire_bytes_per_s": "a wire between instances; a fleet names its own",
-    # an assumption that lesson 13 holds against a measured H100
-    "one_gpu/dispatch.py SHORTEST_S": "the least kernel, by which the lesson's loop opens",
 }
 
 

@@ -271,7 +271,8 @@ def test_nothing_is_graded_at_more_than_was_published_for_such_a_chip(papers):
 
 def test_what_the_feedback_blames_closes_the_gap_and_nothing_else_closes_more(papers):
     """Change what is blamed to what the planner has, and the step takes as long as the feedback says; no
-    other single change makes it shorter. Where nothing is blamed, none helps."""
+    other single change makes it shorter. Two choices are blamed together where they gain twice as much. Where
+    nothing is blamed, none helps."""
     slower = {
         seed: found
         for seed, found in papers.items()
@@ -293,7 +294,10 @@ def test_what_the_feedback_blames_closes_the_gap_and_nothing_else_closes_more(pa
         some = examination.CHANGES[place]
         assert with_it[some] == pytest.approx(float(found.instead_s), rel=1e-9), seed
         assert with_it[some] < limit, seed
-        assert alone >= limit if len(some) > 1 else with_it[some] == alone, seed
+        gained = found.step_s[0] - min(with_it[pair] for pair in examination.PAIRS)
+        alone_gains = found.step_s[0] - alone
+        is_alone = alone < limit and alone_gains > examination.MOST_OF_IT * gained
+        assert is_alone == (len(some) == 1) and (not is_alone or with_it[some] == alone), seed
         assert len(some) > 1 or found.instead == theirs[some[0]] != handed_in(seed)[some[0]], seed
         blamed[some[0] if len(some) == 1 else "both"] += 1
     assert len(slower) > len(papers) / 8 and {"tp", "pp", "recompute"} <= set(blamed)
@@ -342,7 +346,7 @@ def test_what_the_page_advises_of_experts_and_of_the_micro_batch(answers):
     times = np.array([mixtures[seed] / advised[seed] for seed in mixtures])
     assert 0.25 < np.mean(times == 1) < 0.35 and 0.35 < np.mean((times == 2) | (times == 4)) < 0.45
     alone = [jobs[seed].gpus for seed, ep in mixtures.items() if ep == 1]
-    assert alone and max(alone) <= 128
+    assert alone and max(alone) <= 256
     sizes = {
         staged: [a.layouts.micro_batch[1] for a in answers.values() if (a.layouts.pp[1] > 1) == staged]
         for staged in (True, False)

@@ -12,6 +12,7 @@ from engine.course import missions
 from engine.mechanism import memory
 from engine.mechanism.memory import RECOMPUTE
 from engine.step import cases, search
+from engine.step.constraints import RUN_BY_SOME
 from engine.step.layout import Job, Layout, estimate, require_legal
 
 ALL = missions.missions()
@@ -39,7 +40,12 @@ def test_the_planner_s_own_layout_wins_and_its_figures_are_the_estimate_s(key):
         cases.SCHEDULE_NAMES[int(a.schedule)],
     )
     best = search.plan(
-        mission.model, mission.at, Job(mission.batch, mission.seq, mission.recipe), mission.gpus, top=1
+        mission.model,
+        mission.at,
+        Job(mission.batch, mission.seq, mission.recipe),
+        mission.gpus,
+        top=1,
+        within=RUN_BY_SOME,
     ).best
     assert verdict.won and verdict.fits and verdict.fault < 0
     assert verdict.step_s == best.step_s and verdict.total_bytes == pytest.approx(
@@ -116,6 +122,10 @@ def test_no_more_is_asked_of_an_a100_than_papers_report(key):
         ("fit-13b", {"zero": 3, "cp": 4}),
         ("fit-13b", {"zero": 3, "tp": 4}),
         ("llama3-405b", {"tp": 4, "pp": 16, "cp": 4, "schedule": "interleaved × 4"}),
+        ("mixtral", {"ep": 8}),
+        ("mixtral", {"pp": 2, "ep": 8, "zero": 2, "schedule": "dualpipe"}),
+        ("trillion", {"pp": 8, "ep": 16, "cp": 2, "schedule": "interleaved × 4"}),
+        ("deepseek-v3", {"tp": 2, "pp": 8, "ep": 32}),
         ("deepseek-v3", {"pp": 16, "ep": 8, "recompute": 2, "schedule": "dualpipe"}),
         ("deepseek-v3", {"pp": 8, "ep": 16, "recompute": 2, "schedule": "dualpipe"}),
         ("deepseek-v3", {"pp": 16, "ep": 64, "recompute": 2, "schedule": "dualpipe"}),

@@ -179,8 +179,17 @@ def test_a_source_that_errs_alike_leaves_the_others_a_wider_band():
     four fifths of the others alone, unless its tails are cut to nothing."""
     apart = made(np.linspace(0.9, 1.1, 160))
     alike = [replace(run, family="one source") for run in made(np.full(40, 0.7))]
-    assert runs._tail(apart, apart) == runs.TAIL
+    assert runs._tail(apart, apart) == pytest.approx(runs.TAIL, abs=0.01)  # by which layouts share a fifth
     assert runs._tail(apart + alike, apart + alike) < 0.05
+
+
+def test_fifths_are_as_large_as_they_can_be_and_cut_no_layout():
+    """Forty runs of one layout and ten of each of ten others: the forty alone, the others by two or three."""
+    sizes = {"a source": 40} | {f"source {each}": 10 for each in range(10)}
+    all_runs = [replace(run, family=name) for name, size in sizes.items() for run in made(np.ones(size))]
+    fifths = [left for left, _, _ in runs._parts(all_runs, all_runs)]
+    assert sorted(map(len, fifths)) == [20, 20, 30, 30, 40]
+    assert sorted(len({run.layout for run in left}) for left in fifths) == [1, 2, 2, 3, 3]
 
 
 def test_a_run_is_judged_by_a_band_that_it_does_not_make():

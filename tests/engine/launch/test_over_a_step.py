@@ -53,15 +53,16 @@ def test_batches_of_varying_length_fragment_more_than_those_of_one():
 
 
 def test_an_unfused_loss_without_room_is_said_to_fragment():
-    """Without expandable segments, which torchtitan's launcher turns on: then it does not, and what is
-    reserved is what was published, since torchtitan's log gives the most that PyTorch reserved."""
+    """Without expandable segments, which torchtitan's launcher turns on: then it does not. torchtitan's log
+    gives the most that PyTorch reserved, which is a ninth more than ours. It was closer as long as its file
+    was read as recomputing every second layer; it recomputes operators, which keeps less."""
     report = TRAINED["titan-8b-8"]
     said = over_a_step.words(over_a_step.of(report.estimate, "of another"), report.capacity_bytes)
     assert "It fragments" in said and "expandable_segments:True" in said
     as_launched = over_a_step.of_report(report)
     assert "makes its segments expandable" in over_a_step.words(as_launched, report.capacity_bytes)
     published = launch_cases.cases()["titan-8b-8"]["memory_gib"] * GIB
-    assert as_launched.reserved_bytes == pytest.approx(published, rel=0.06)
+    assert published / as_launched.reserved_bytes == pytest.approx(1.12, abs=0.02)
 
 
 def test_a_server_has_no_step_and_two_ways_at_once_no_single_stage():

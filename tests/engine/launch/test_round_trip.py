@@ -168,20 +168,19 @@ def test_torchtitan_s_file(one):
         assert "ZeRO-1" in text and after.layout.zero in (0, 1, 2)
 
 
-def config(kind: str, layers: int, hidden: int, heads: int, kv: int, ffn: int, vocab: int) -> str:
+def config(kind: str, *values: float) -> str:
     """A config.json with the keys that shape a model."""
     names = (
-        "num_hidden_layers hidden_size num_attention_heads num_key_value_heads intermediate_size vocab_size"
+        "num_hidden_layers hidden_size num_attention_heads num_key_value_heads intermediate_size vocab_size "
+        "rope_theta rms_norm_eps"
     )
-    return json.dumps(
-        {"model_type": kind, **dict(zip(names.split(), (layers, hidden, heads, kv, ffn, vocab)))}
-    )
+    return json.dumps({"model_type": kind, **dict(zip(names.split(), values, strict=True))})
 
 
 CONFIGS = {
-    "llama2-7b": config("llama", 32, 4096, 32, 32, 11008, 32000),
-    "llama3.1-70b": config("llama", 80, 8192, 64, 8, 28672, 128256),
-    "qwen2.5-7b": config("qwen2", 28, 3584, 28, 4, 18944, 152064),
+    "llama2-7b": config("llama", 32, 4096, 32, 32, 11008, 32000, 10000.0, 1e-5),
+    "llama3.1-70b": config("llama", 80, 8192, 64, 8, 28672, 128256, 500000.0, 1e-5),
+    "qwen2.5-7b": config("qwen2", 28, 3584, 28, 4, 18944, 152064, 1000000.0, 1e-6),
 }
 
 

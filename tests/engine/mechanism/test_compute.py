@@ -7,6 +7,7 @@ import pytest
 
 from engine import catalog
 from engine.calibration import known
+from engine.catalog.models import Model
 from engine.mechanism import compute, matmul
 from engine.mechanism.shape import shape
 from engine.one_gpu import recordings
@@ -120,3 +121,22 @@ def test_operators_and_sorting_cost_their_bytes():
     for part in ("forward_s", "backward_s"):
         assert getattr(sort, part) - getattr(plain, part) == pytest.approx(8 * row_s)
     assert layer(128.0, sorts_rows=True) == layer(128.0)  # one expert a rank: nothing to sort
+
+
+def test_experts_one_by_one_are_dense_layers():
+    """Grok's, one of eight on a GPU with a quarter of its width, 8,192 rows: the products of a dense layer of
+    that width, in 8 bits as in 16. Beside them 6 bytes of each of 8,192 values inside, and 27 of each value
+    of the 2,048 rows that the GPU sends."""
+    experts = dict(experts=8, top_k=2, expert_ffn=32768)
+    grok = shape(Model("grok", "Grok", 64, 6144, 48, 8, 128, 0, 131072, **experts))
+    for precision in ("bf16", "fp8"):
+        at = matmul.chip(catalog.gpu("h100-sxm"), precision)
+        how = (grok, 4096.0, 8192.0, 4.0, 4.0, 8.0, 4.0, 1.0, True, True, at)
+        found_s = compute.layer(*how, one_by_one=True).experts_s
+        products_s = [
+            matmul.trained_product_s(8192.0, k, n, 8.0, at.product)[0]
+            for k, n in ((6144.0, 16384.0), (8192.0, 6144.0))
+        ]
+        casts_s = compute.cast_s(8192.0, 6144.0, at) + compute.cast_s(8192.0, 8192.0, at)
+        moved = 8192 * 6 * 8192 + 2048 * 27 * 6144
+        assert found_s == pytest.approx(sum(products_s) + casts_s + moved / at.memory_bytes_per_s)

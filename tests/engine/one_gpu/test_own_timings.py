@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.calibration import launch_costs
-from engine.one_gpu import dispatch, measurements, own_timings, profiles, tiling
+from engine.one_gpu import measurements, own_timings, profiles, tiling
 
 
 def on_h100(kind: str) -> list[own_timings.Launch]:
@@ -31,7 +31,7 @@ def test_an_addition_of_a_matrix_to_itself_reads_it_once():
 
 def test_small_kernels_are_longer_than_the_shortest_and_large_products_slower_than_our_share():
     products = on_h100("matmul")
-    assert all(row.kernel_s > dispatch.SHORTEST_S for row in products[:5])
+    assert all(row.kernel_s > launch_costs.SHORTEST_S for row in products[:5])
     assert products[-1].side == 8192 and 1.1 < products[-1].kernel_s / products[-1].ours_kernel_s < 1.25
 
 

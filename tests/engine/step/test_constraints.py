@@ -67,14 +67,14 @@ def by_hand(e, c: Constraints) -> bool:
     kept = kept and (not c.most_chunks or a.interleave <= c.most_chunks)
     kept = kept and (not c.recompute or a.recompute == c.recompute)
     if c.framework == "megatron":
-        equal = (
-            e.model.layers % (a.pp * a.interleave) == 0 or (e.model.layers + 2) % (a.pp * a.interleave) == 0
-        )
+        layers, slots = e.model.layers, a.pp * a.interleave
+        equal = layers % slots == 0 or (layers + 2) % slots == 0
+        left = layers - math.ceil(layers / slots) * (slots - 2)  # for the first chunk and the last
         return (
             kept
             and (alone or a.zero < 2)
             and a.schedule in ("1f1b", "interleaved")
-            and equal
+            and (equal or left >= 0)
             and not (e.model.kv_heads % a.tp)
         )
     if c.framework == "torchtitan":
@@ -84,6 +84,7 @@ def by_hand(e, c: Constraints) -> bool:
             and (a.pp == 1 or math.ceil(parts / math.ceil(parts / stages)) == stages)
             and a.schedule in ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v")
             and (alone or a.zero == 3 or a.zero == 2 and a.pp == 1)
+            and not (e.model.kv_heads % a.tp)
         )
     if c.framework:
         stages = (2, 3) if c.framework == "fsdp2" else (0, 1, 2, 3)

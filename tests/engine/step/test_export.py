@@ -287,3 +287,48 @@ def test_megatron_s_uneven_ends():
 def test_megatron_s_multi_token_prediction():
     assert "--mtp-num-layers 1\n" in export.megatron(run("latent experts")._replace(mtp=1.0))
     assert "mtp" not in export.megatron(run("latent experts"))
+
+
+@pytest.mark.parametrize(
+    "key, base, epsilon",
+    [
+        ("llama2-7b", "10000", None),
+        ("llama3-70b", "500000", None),
+        ("qwen3-32b", "1000000", "1e-6"),
+        ("deepseek-v3", "10000", "1e-6"),
+        ("gpt-oss-120b", "150000", None),
+        ("gpt3-175b", None, None),
+        ("bloom-176b", None, None),
+    ],
+)
+def test_the_rotary_base_and_the_norms_epsilon_are_written(key, base, epsilon):
+    """As the models' own config.json has them; Megatron-LM's defaults are 10000 and 1e-5."""
+    found = arguments(export.megatron(run("classic")._replace(model=catalog.model(key))))
+    assert (found.get("rotary-base"), found.get("norm-epsilon")) == (base, epsilon)
+
+
+def test_every_model_with_rotations_has_a_base_and_an_own_one_says_that_it_needs_one():
+    for key, model in catalog.all_models().items():
+        rotary = not model.max_positions and not model.embedding_norm
+        assert (model.rotary_base > 0) == rotary, key
+    own = export.megatron(run("classic")._replace(model=replace(LLAMA, rotary_base=0)))
+    assert "--rotary-base is yours" in own and "--rotary-base 5" not in own
+
+
+@pytest.mark.parametrize(
+    "key, normed", [("qwen3-32b", True), ("deepseek-v3", True), ("llama3-70b", False), ("olmo2-7b", False)]
+)
+def test_norms_of_heads_and_of_latents_are_written_and_others_are_said(key, normed):
+    text = export.megatron(run("classic")._replace(model=catalog.model(key)))
+    assert ("--qk-layernorm\n" in text) == normed
+    assert ("further norms" in text) == (key == "olmo2-7b")  # over all heads, which Megatron-LM has not
+
+
+@pytest.mark.parametrize("key", ["llama3-70b", "deepseek-v3", "mixtral-8x7b"])
+def test_torchtitan_s_float8_needs_a_converter_with_or_without_a_flavor(key):
+    here = run("interleaved")._replace(model=catalog.model(key), titan=export.titan_place(key))
+    found = tomllib.loads(export.torchtitan(here))
+    assert found["model"]["converters"] == ["quantize.linear.float8"]
+    assert found["quantize"]["linear"]["float8"]["filter_fqns"] == ["output"]
+    assert ("flavor" in found["model"]) == (key != "mixtral-8x7b")
+    assert "converters" not in tomllib.loads(export.torchtitan(here._replace(fp8=0.0))).get("model", {})

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from engine import catalog
 from engine.catalog import models
+from engine.catalog.models import Model
 from engine.mechanism import experts, interconnect
+from engine.mechanism.interconnect import all_reduce_s
 from engine.mechanism.pipeline import SCHEDULES, TURNS, least_micro_batches
 from engine.mechanism.shape import shape
+from engine.step import step
 from engine.step.layout import Estimate, Job, Layout, axes, estimate, machine, recipe_of, require_legal
 from engine.step.legality import TRAINED
 from engine.step.step import COPYING_SLOWS, sizes, stages_bytes
@@ -491,3 +494,73 @@ def test_the_mfu_by_6pd_is_that_of_lesson_01():
     sparse = estimate(MIXTRAL, H100, Job(64, 4096), Layout(64, zero=3))
     active = 6 * models.active_parameters(MIXTRAL) * 4096 / (sparse.step_s * H100.gpu.bf16_flops_per_s)
     assert sparse.mfu_of_6pd() == pytest.approx(active)
+
+
+BLOOM = Model(
+    key="bloom", name="BLOOM", layers=70, hidden=14336, heads=112, kv_heads=112, head_dim=128, ffn=57344,
+    vocab=250880, gated=False, tied=True,
+)  # fmt: skip
+A100 = machine(catalog.gpu("a100-80"), nic_bytes_per_s=6.25e9)
+
+
+def test_the_ends_of_a_pipeline_sum_the_gradients_of_a_tied_embedding():
+    """BLOOM's, 250,880 × 14,336 values of 2 bytes over 4 tensor ranks: 1.8 GB between two nodes. Nothing
+    without a pipeline, with an output layer of its own, or in a V."""
+
+    def sent_s(model, **split):
+        layout = Layout(384, tp=4, **{"pp": 12, "micro_batch": 2} | split)
+        job = Job(2048, 2048, flash=False)
+        return step.tied_s(shape(model), catalog.recipe("bf16-adam"), A100.wires, axes(job, layout))
+
+    assert sent_s(BLOOM) == all_reduce_s(250880 * 14336 * 2 / 4, 2.0, 1.0, A100.wires)
+    assert sent_s(BLOOM) == pytest.approx(1.8e9 / 6.25e9 / 0.92, rel=0.02)
+    assert sent_s(BLOOM, pp=1) == 0 == sent_s(replace(BLOOM, tied=False))
+    assert sent_s(BLOOM, schedule="zb-v", interleave=2) == 0
+
+
+def test_launches_that_block_add_to_the_kernels():
+    """Four products and eight more kernels, two launches a product: 16 of 12 µs forward, as many to recompute
+    and twice as many backward, for each of 48 micro-batches of 6 layers."""
+    layout = Layout(384, tp=4, pp=12, micro_batch=2, recompute="full")
+    free, blocked = (
+        estimate(BLOOM, A100, Job(768, 2048, flash=False, blocking=blocking), layout).terms
+        for blocking in (False, True)
+    )
+    assert blocked.compute_s - free.compute_s == pytest.approx(48 * 6 * 4 * 16 * 12e-6, rel=0.03)
+
+
+def test_deepspeeds_zero_over_one_card_and_with_whole_gradients():
+    """One card of four makes scatters and gathers four times as long. Whole gradients in fp32 are summed over
+    all cards: 2 · 4 bytes a parameter and 2 of gathered weights, where scattered ones are 4 and 2."""
+    layout, job = Layout(384, tp=8, pp=12, micro_batch=2), dict(overlap=False, flash=False)
+    recipe = catalog.recipe("bf16-adam-two-grads")
+
+    def sent_s(**ways):
+        return estimate(BLOOM, A100, Job(2048, 2048, recipe, **job | ways), layout).terms.data_exposed_s
+
+    assert sent_s(zero_nics=0.25) == pytest.approx(4 * sent_s(), rel=0.01)
+    assert sent_s(sums_whole=True) == pytest.approx(sent_s() * (8 + 2) / (4 + 2), rel=0.03)
+    assert sent_s(sums_whole=True, zero_nics=0.25) == pytest.approx(
+        sent_s() * (8 + 4 * 2) / (4 + 2), rel=0.03
+    )
+    with pytest.raises(ValueError, match="zero_nics must be"):
+        Job(8, 8, zero_nics=0.0)
+
+
+def test_what_fsdp_copies_is_added_with_every_micro_batch():
+    """Llama 3 8B on 8 H100: 8 or 14 bytes of each of 8.03 billion parameters, four times, at 2.5 TB/s. Under
+    ZeRO 1 there is nothing to copy."""
+    llama, h100 = catalog.model("llama3-8b"), machine(catalog.gpu("h100-sxm"))
+
+    def data_s(fsdp, zero=3):
+        return estimate(llama, h100, Job(32, 8192, fsdp=fsdp), Layout(8, zero=zero)).terms.data_exposed_s
+
+    assert data_s("flat") - data_s("") == pytest.approx(
+        4 * 8 * 8.03e9 / h100.chip.memory_bytes_per_s, rel=1e-3
+    )
+    assert data_s("each") - data_s("") == pytest.approx(
+        4 * 14 * 8.03e9 / h100.chip.memory_bytes_per_s, rel=1e-3
+    )
+    assert data_s("each", zero=1) == data_s("", zero=1)
+    with pytest.raises(ValueError, match="fsdp must be one of"):
+        Job(8, 8, fsdp="whole")

@@ -1,14 +1,19 @@
 """layout_planner: the mesh names each axis' own wire, what is cut is said, and the lines of advice stand
 where they hold."""
 
+import json
+import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import engine
 from engine import catalog
 from engine.calibration import bands
 from engine.step import cases, cloud, page_search, planner, search
+from engine.step.cases import Layouts
 from engine.step.constraints import FRAMEWORKS, Constraints, runs
 from engine.step.layout import Job, machine
 from widgets.kit.widget import all_widgets
@@ -278,3 +283,66 @@ def test_a_model_whose_fields_contradict_each_other_is_planned_as_the_nearest_th
     outcome = at(**OWN, **fields).outcome()
     assert outcome.found.legal > 0 and outcome.step_s[0] > 0 and outcome.total_bytes[0] > 0
     assert np.all(outcome.times_s[0] >= 0)
+
+
+# -- the winner of each preset is one that an engineer of its framework could start --------------------------
+LOST = re.compile(r"# (?!\[model\]|--rotary-base)(.*)")
+
+
+def written(widget, framework: str) -> dict[str, str]:
+    """The page's own files for the winner, by the program that reads them."""
+    texts = {"megatron": str(widget.megatron()), "torchtitan": str(widget.torchtitan())}
+    if framework == "fsdp2":  # which torchtitan runs without its other axes
+        return {"torchtitan": texts["torchtitan"]}
+    return {name: text for name, text in texts.items() if framework in (name, "any")}
+
+
+def starts(widget, name: str, text: str) -> list[str]:
+    """Why a file would not start the winner: what it cannot say, what its program refuses, what comes back
+    otherwise. Empty if nothing."""
+    wrong = LOST.findall(text)
+    own = widget.model.own > 0
+    if name == "torchtitan" and own:  # a model of one's own has no flavor there, so there is nothing to read
+        return wrong
+    a = Layouts(*(float(column[0]) for column in widget.layouts()))
+    like = "h100-sxm" if widget.gpu.own > 0 else widget.gpu.key
+    report = engine.check_launch(text, gpu=like, gpus=int(widget.gpus))
+    wrong += [str(refused) for refused in report.launch.refused]
+    read = report.launch.layout
+    pairs = [
+        (axis, getattr(read, axis), getattr(a, axis)) for axis in ("tp", "pp", "cp", "ep", "micro_batch")
+    ]
+    pairs += [("chunks", read.interleave, a.chunks), ("again", read.recompute, RECOMPUTED[a.recompute])]
+    pairs += [("zero", read.zero, a.zero)] if a.dp * a.cp > 1 else []
+    pairs += [("expert_tp", read.expert_tp, a.expert_tp)] if report.launch.model.experts else []
+    wrong += [f"{axis} {mine} is not {winner:g}" for axis, mine, winner in pairs if mine != winner]
+    if name == "megatron" and not own:
+        step_s = float(widget.outcome().step_s[0])
+        same = math.isclose(report.estimate.step_s, step_s, rel_tol=0.01)
+        wrong += [] if same else [f"{report.estimate.step_s} s is not {step_s} s"]
+    return wrong
+
+
+RECOMPUTED = {0.0: "none", 2.0: "full"}
+
+
+@pytest.mark.parametrize("framework", ["any", "megatron", "torchtitan", "fsdp2"])
+@pytest.mark.parametrize("preset", WIDGET.presets)
+def test_the_winner_of_a_preset_could_be_started(preset, framework):
+    widget = at(preset, framework=framework)
+    if widget.outcome().found.fitting < 1:
+        assert framework == "fsdp2"  # a model that no data ranks alone can hold
+        return
+    some = {name: starts(widget, name, text) for name, text in written(widget, framework).items()}
+    assert [] in some.values(), some
+
+
+@pytest.mark.parametrize("preset", WIDGET.presets)
+def test_the_winner_under_deepspeed_is_its_json(preset):
+    widget = at(preset, framework="deepspeed")
+    if widget.outcome().found.fitting < 1:
+        return
+    found, a = json.loads(str(widget.deepspeed())), widget.layouts()
+    assert found["zero_optimization"]["stage"] == a.zero[0]
+    each = found["train_micro_batch_size_per_gpu"] * found["gradient_accumulation_steps"]
+    assert found["train_batch_size"] == each * a.dp[0] and widget.gpus == a.dp[0]

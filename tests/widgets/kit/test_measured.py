@@ -14,11 +14,12 @@ from widgets.kit.measured import NONE, Dots
 from widgets.kit.widget import all_widgets, compile_widget
 
 FIGURES = {slug: cls for slug, cls in sorted(all_widgets().items()) if cls.methods("measured_by")}
-TEN = [
+ELEVEN = [
     "alltoall_cost",
     "collective_cost",
     "ddp_scaling",
     "decode_latency",
+    "deployment_planner",
     "layout_planner",
     "pipeline_timeline",
     "roofline",
@@ -53,6 +54,13 @@ PRESENT = {
         "batch": (w.batch, 0.1),
         "weights": (w.weights, 0),
         "cache": (w.cache, 0),
+    },
+    "deployment_planner": lambda w: {
+        "model": (w.model.key, 0),
+        "gpu": (w.gpu.key, 0),
+        "weights": (w.weights.bytes, 0),
+        "prompt": (w.prompt, 0.1),
+        "output": (w.answer, 0.1),
     },
     "layout_planner": lambda w: {
         "model": (w.model.key, 0),
@@ -103,6 +111,7 @@ def controls(slug: str, at: dict) -> dict:
     widths = {name: BYTES[at[name]] for name in ("weights", "cache") if name in at}
     own = {
         "alltoall_cost": lambda: {"machine": at["node"], "fp8": "on" if at["fp8"] else "off"},
+        "deployment_planner": lambda: {"answer": at["output"]},
         "layout_planner": lambda: {"precision": "fp8" if at["narrow"] else "bf16"},
         "decode_latency": lambda: {"tp": f"{at['tp']}", "context": max(256, at["context"])},
         "pipeline_timeline": lambda: {"chunks": min(at.get("chunks", 1), 4)},
@@ -170,8 +179,8 @@ def tried(slug: str) -> list:
     return found
 
 
-def test_the_ten_figures_that_promise_it_have_measured_points():
-    assert list(FIGURES) == TEN == sorted(PRESENT)
+def test_the_eleven_figures_that_promise_it_have_measured_points():
+    assert list(FIGURES) == ELEVEN == sorted(PRESENT)
     for cls in FIGURES.values():
         assert isinstance(cls.controls()["dots"], Dots) and len(cls.methods("measured_by")) == 1
 

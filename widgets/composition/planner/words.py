@@ -178,6 +178,7 @@ class Words:
         """The layout shown in another program’s words."""
         shown = cases.Layouts(*(np.stack([axis]) for axis in self.degrees()))
         run = cases.run(self.case(), shown, self.tokens, self.precision.narrow)
+        run = run._replace(titan=self.model.titan)
         return choose(self.none_legal(), "No layout is legal.", write(run, text))
 
     @document("Megatron-LM arguments", "layout.sh")

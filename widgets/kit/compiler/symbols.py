@@ -395,7 +395,8 @@ def restructured(
     moved = [places(v) for v in args[0]] if isinstance(args[0], (list, tuple)) else places(args[0])
     if "values" in named:
         named["values"] = places(named["values"])
-    return gathered(graph, sources, np.asarray(function(moved, **named)))
+    ordered = [named[name] for name in STRUCTURAL[function] if name in named]  # np.reshape's had other names
+    return gathered(graph, sources, np.asarray(function(moved, *ordered)))
 
 
 def given(

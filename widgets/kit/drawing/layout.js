@@ -3,7 +3,6 @@
 import { human } from "./numbers.js";
 
 const NARROW = 520;
-export const HERE = { sync: false };   // a browser's own arrangement, of which Python behind a component hears nothing
 const tagged = (model, key) => model.tags?.find(tag => tag && typeof tag === "object" && (key in tag || tag.get?.(key)));
 const value = (tag, key) => tag instanceof Map ? tag.get(key) : tag[key];
 
@@ -25,8 +24,8 @@ export function retick(plot, rangeName, start, end) {
     if (!tag || range.name !== rangeName) continue;
     const [low, high] = Array.isArray(axis.bounds) ? axis.bounds : [-Infinity, Infinity];
     const ticks = roundTicks(start, end).filter(each => each >= low && each <= high);
-    axis.setv({ major_label_overrides: new Map(ticks.map(tick => [tick, human(tick, value(tag, "ticks"))])) }, HERE);
-    axis.ticker.setv({ ticks }, HERE);
+    axis.setv({ major_label_overrides: new Map(ticks.map(tick => [tick, human(tick, value(tag, "ticks"))])) });
+    axis.ticker.setv({ ticks });
   }
 }
 
@@ -40,13 +39,13 @@ const WHOLE = [[0, 1], [0, 1]];
 function sameScales({ x_range, y_range }, [halfWidth, halfHeight, room], width, height, [[left, right], [low, high]] = WHOLE) {
   const unit = Math.min(((right - left) * width - 2 * room) / halfWidth, (high - low) * height / halfHeight);
   const range = (start, end, pixels) => ({ start: -(start + end) * pixels / unit, end: (2 - start - end) * pixels / unit });
-  x_range.setv(range(left, right, width), HERE);
-  y_range.setv(range(low, high, height), HERE);
+  x_range.setv(range(left, right, width));
+  y_range.setv(range(low, high, height));
 }
 
 // The range begins so far before a place that the texts left of it have their room; never later than the picture's own.
 function leaveRoom({ x_range }, [place, room], own, width) {
-  x_range.setv({ start: Math.min(own, (place * width - room * x_range.end) / (width - room)) }, HERE);
+  x_range.setv({ start: Math.min(own, (place * width - room * x_range.end) / (width - room)) });
 }
 
 // A panel's scale is a range of the whole frame, so chosen that the panel's ends lie at its two places in it (panels.py).
@@ -67,7 +66,7 @@ function placePanels({ extra_x_ranges, extra_y_ranges }, size) {
     if (!panel) continue;
     sizes.set(range, size);
     const [start, end] = inFrame(range, ...ends.get(range) ?? value(value(panel, "panel"), "ends"));
-    range.setv({ start, end }, HERE);
+    range.setv({ start, end });
   }
 }
 
@@ -83,9 +82,9 @@ export function fitting(drawing, plot) {
   let now = null;
   return (width, height, scale = 1) => {
     const size = width && (width < NARROW ? "narrow" : "wide");     // neither while there is no width yet
-    for (const model of models) model.setv({ visible: value(tagged(model, "only"), "only") === size }, HERE);
+    for (const model of models) model.setv({ visible: value(tagged(model, "only"), "only") === size });
     if (size && size !== now) {
-      if (plot.height !== heights[size]) plot.setv({ height: heights[size] }, HERE);   // only now: a slide has another height while the width stays
+      if (plot.height !== heights[size]) plot.setv({ height: heights[size] });   // only now: a slide has another height while the width stays
       placePanels(plot, now = size);
     }
     if (!width || !height) return;

@@ -58,7 +58,15 @@ class LogFrame(NamedTuple):
         )
         fig.only(
             "narrow",
-            p.text(self.across[0], self.height(y_ticks), text=names, x_offset=3, y_offset=-8, **fig.LABEL),
+            p.text(
+                self.across[0],
+                self.height(y_ticks),
+                text=names,
+                x_offset=3,
+                y_offset=-8,
+                level="annotation",  # within the chart, where a curve may pass
+                **fig.LABEL | fig.ON_PANEL,
+            ),
         )
         p.text(
             fig.midpoint(*self.across),

@@ -1,6 +1,6 @@
 // Figures are built in the light theme's colours; here each token's colour is swapped for the other theme's.
 import { TOKENS } from "../widgets/shared.js";
-import { allModels, HERE } from "./layout.js";
+import { allModels } from "./layout.js";
 
 export const current = () => document.body.dataset.mdColorScheme === "slate" ? "dark" : "light";
 
@@ -39,6 +39,6 @@ export function restyle(doc, from, to) {
       const next = swapped(value, swap);
       if (next !== value) changes[name] = next;
     }
-    if (Object.keys(changes).length) model.setv(changes, HERE);
+    if (Object.keys(changes).length) model.setv(changes);
   }
 }

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import catalog
-from engine.launch import frameworks
+from engine.launch import frameworks, known_models
 from engine.launch.verdict import check_launch
 from engine.serving.deployment import Deployment, Limits, Load, commands, search
 from engine.serving.deployment.commands import PROGRAMS
@@ -59,6 +59,15 @@ def planned(draw):
         (),
         0.0,
         front if front != replica else None,
+    )
+
+
+def planned_of(model: str, weights: str) -> Deployment:
+    """A deployment of a model of the catalogue."""
+    return Deployment(
+        *(model, "h100-sxm", Replica(8), 2, 0, weights, "bf16", 2048, 64, None, 4096),
+        *(Load(1), Limits(1.0, 0.05), Measured(0.5, 0.01, 0.03, 0.001, 0.02, 1000)),
+        *(10.0, 200.0, 3.0, "capacity", ()),
     )
 
 
@@ -185,14 +194,44 @@ def test_what_has_no_flag_is_a_comment(of):
 
 @given(planned())
 @settings(max_examples=60, deadline=None)
-def test_a_catalogue_s_key_is_said_to_be_no_checkpoint_and_a_command_over_nodes_is_said_to_be_one(of):
+def test_the_checkpoint_is_the_public_one_and_a_command_over_nodes_is_said_to_be_one(of):
+    model = catalog.model(of.model)
     for program in PROGRAMS:
         text = commands.commands(of, program)
-        assert f"# name your checkpoint: {of.model} is" in text
-        assert "name your checkpoint" not in commands.commands(of, program, "mine/model")
+        assert re.search(rf"(serve|--model|--model-path) {model.checkpoint}(-FP8|-AWQ)? ", text)
+        assert (f"# {model.checkpoint} is gated: ask for access" in text) == (model.access == "gated")
+        assert "name your checkpoint" not in text
+        assert "is gated" not in commands.commands(of, program, "mine/model")
         most = max((count * one.gpus for count, one in pools(of) if one.dp == 1 and count > 1), default=0)
         warned = program in ("vllm", "sglang") and most > 8
         assert (f"{most} GPUs by one command" in text) == warned
+
+
+def test_a_model_without_a_public_checkpoint_is_to_be_named():
+    of = planned_of("palm-62b", "bf16")
+    for program in PROGRAMS:
+        text = commands.commands(of, program)
+        assert "# name your checkpoint: palm-62b is" in text and "is gated" not in text
+
+
+def test_a_checkpoint_that_comes_in_4_bits_takes_no_flag_for_them():
+    """vLLM reads MXFP4 from the checkpoint's own configuration; awq_marlin would be refused."""
+    for program in PROGRAMS:
+        text = commands.commands(planned_of("gpt-oss-120b", "int4"), program)
+        assert "openai/gpt-oss-120b " in text and "MXFP4" in text
+        assert "--quantization" not in text and "-AWQ" not in text
+
+
+def test_each_checkpoint_is_read_back_as_its_model():
+    models = catalog.all_models().values()
+    public = [model for model in models if model.checkpoint]
+    assert len(public) > 60 and all(model.access in ("", "gated") for model in models)
+    for model in public:
+        assert known_models.key_of(model.checkpoint) == model.key
+        assert re.fullmatch(r"[\w-]+/[\w.-]+", model.checkpoint)
+        assert (model.access == "gated") == model.checkpoint.startswith(
+            ("meta-llama/", "google/", "mistralai/")
+        )
 
 
 @given(planned())

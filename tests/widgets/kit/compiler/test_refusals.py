@@ -222,6 +222,12 @@ def refused():
             q.pop()
         return {"y": 0}
 
+    def while_a_list_and_a_count(x):
+        q, n = [x], 0
+        while q and n < 10:
+            n += 1
+        return {"y": n}
+
     def lists_compared(x):
         return {"y": 1 if [x, 2.0] == [1.0, 2.0] else 0}
 
@@ -355,6 +361,7 @@ def refused():
         bisect_from: r"bisect_left\(\) with 3 arguments",
         truth_of_a_list: r"a list where a number is needed \(q\).*len",
         while_a_list: r"a list where a number is needed \(q\)",
+        while_a_list_and_a_count: r"of two kinds \(a list and a number\)",
         lists_compared: r"a (list|tuple) where a number is needed",
         lists_compared_in_a_call: r"a list where a number is needed",
         lists_joined: r"a list where a number is needed",
@@ -453,6 +460,18 @@ def agreeing():
         nan = math.inf - math.inf
         return {"y": 1.0 if nan else x}
 
+    def the_nan_of_math_is_true(x):
+        return {"y": 1.0 if math.nan else x}
+
+    def a_whole_number_to_a_negative_power(x):
+        return {"y": (int(x) * 1.0) ** -1}
+
+    def two_names_of_one_list(x):
+        p = [x]
+        q = p
+        q.append(2.0)
+        return {"y": len(p)}
+
     def a_power(x):
         return {"y": x**0.5}
 
@@ -497,6 +516,9 @@ def agreeing():
         (to_a_whole_number, (0.0, 1.0)),
         (least_of_nan, (1.0,)),
         (nan_is_true, (1.0,)),
+        (the_nan_of_math_is_true, (2.5,)),
+        (a_whole_number_to_a_negative_power, (2.5, 0.0)),
+        (two_names_of_one_list, (2.5,)),
         (a_power, (4.0, -4.0)),
         (zero_to_a_power, (2.5, 3.5)),
         (too_large, (1.0, -1.0)),

@@ -1,0 +1,499 @@
+"""The choice among deployments, for a figure: one model on one kind of GPU in one format, with every tensor
+degree of a node, in one pool with every chunk and in two with every ratio.
+
+What ``search`` and ``frontier`` do over arrays, with pipelines, spread experts, drafts and
+several formats besides, stands here in plain loops around ``loops.judge``, so that a page judges
+all of them anew at each move of a slider. Python runs the arrays, and a test holds one against the other.
+Nothing is simulated here.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.base.program import full, program
+from engine.base.types import Real
+from engine.mechanism.memory import BYTES_PER_VALUE
+from engine.serving import equilibrium, step_costs
+from engine.serving.deployment import search
+from engine.serving.deployment.forms import IDLE, QUANTILES, Forms, Plans, Tables
+from engine.serving.deployment.frontier import ANY
+from engine.serving.deployment.load import Limits, Load
+from engine.serving.deployment.loops import LEAST, judge
+from engine.serving.deployment.search import LONG, MOST_RUNNING, Table, plans_of
+from engine.serving.replica import Replica
+from engine.serving.step_costs import Costs
+
+DEGREES = (1, 2, 4, 8)
+KINDS = 2 * len(DEGREES)  # by the degree that writes: in one pool, then in two
+SPARE = (1.0, 1.25, 1.6, 2.5, 4.0)  # units over the fewest that keep up
+PER_USER = [float(each) for each in np.geomspace(1.0, 1000.0, 145)]  # tokens a second, of the frontier
+ACCEPTED = 256  # a server is told a length in whole multiples of it
+LONGEST_Z = NormalDist().inv_cdf(LONG)
+TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what one unit less misses
+FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has no deployment; APART: each limit, not both
+NONE = -1.0  # no such kind
+
+_NOTHING = Costs(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0)
+PLANS = plans_of([Table(Replica(tp), "", "", _NOTHING, 0.0) for tp in DEGREES], pools=True, drafts=1)
+COUNT = len(PLANS.table)
+MOST = COUNT * len(SPARE)
+TABLE, FRONT, BUDGET, PREFILLERS, DECODERS = (tuple(float(each) for each in column) for column in PLANS[:5])
+EACH = tuple(
+    p * DEGREES[int(front)] + d * DEGREES[int(table)]
+    for table, front, p, d in zip(TABLE, FRONT, PREFILLERS, DECODERS)
+)  # GPUs of a unit
+
+
+class Choice(NamedTuple):
+    """What ``choice`` finds. A deployment for each kind, and a dot for each that keeps up."""
+
+    gpus: Real  # of the cheapest of each kind; 0 where there is none
+    prefill: Real  # replicas of it that only prefill
+    decode: Real  # … and of those that write
+    front: Real  # GPUs of one that prefills
+    chunk: Real  # tokens of its steps
+    bound: Real  # what one unit less misses
+    why: Real  # … or why there is none
+    kind_user: Real  # its tokens a second for each user …
+    kind_gpu: Real  # … and for each GPU
+    best: Real  # the cheapest kind …
+    second: Real  # … and the next; NONE where there is none
+    user: Real  # of each dot: tokens a second for each user …
+    per_gpu: Real  # … and for each GPU
+    within: Real  # whether it keeps both limits
+    frontier: Real  # the most for each GPU that a user of PER_USER's speeds leaves, within the limits
+
+
+@dataclass(frozen=True)
+class Format:
+    """How weights are stored, and in which format the products run (``search.FORMATS``)."""
+
+    key: str
+    precision: str
+    bytes: float  # of a weight
+
+
+FORMATS = [
+    Format(key, precision, BYTES_PER_VALUE[stored or precision])
+    for key, (precision, stored) in search.FORMATS.items()
+]
+
+
+def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real, ...]:
+    """What a step costs for each of DEGREES: the last columns of ``choice``. ``lengths``: median and spread
+    of prompts, then of answers."""
+    context = equilibrium.context(*lengths)["tokens"]
+    tp = np.array(DEGREES, dtype=float)[:, None]
+    found = step_costs.costs(model, at, tp, lengths[0], "bf16", weight_bytes, context=context)
+    tokens = accepted(*lengths)["tokens"]
+    starts = search.spare_to_start(model, at, Replica(tp), "bf16", weight_bytes, tokens)  # type: ignore[arg-type]
+    sent_s = found.kv_bytes / (tp * at.wires.nic_bytes_per_s)
+    columns = (found.rows_s, found.pair_s, found.cached_s, found.capacity, starts, sent_s)
+    return (found.rows, *(np.ravel(column + 0.0 * tp) for column in columns))
+
+
+# -- in loops ------------------------------------------------------------------------------------------------
+def lengths_of(median: float, spread: float) -> list[float]:
+    """A length at equally likely quantiles (``forms.lengths``)."""
+    return [
+        min(equilibrium.LONGEST * median, median * math.exp(spread * QUANTILES[i]))
+        for i in range(len(QUANTILES))
+    ]
+
+
+def asked_of(
+    per_s: float,
+    prompt: float,
+    prompt_spread: float,
+    output: float,
+    output_spread: float,
+    prefix_share: float,
+    ttft_s: float,
+    tpot_s: float,
+) -> dict[str, Any]:
+    """A load and its limits, as ``judge`` takes them."""
+    prompts, fresh, pairs = lengths_of(prompt, prompt_spread), [], []
+    for tokens in prompts:
+        held = min(float(math.floor(prefix_share * tokens)), tokens - 1.0)
+        fresh.append(tokens - held)
+        pairs.append((tokens * tokens - held * held) / 2)
+    return {
+        "per_s": per_s,
+        "ttft_s": ttft_s,
+        "tpot_s": tpot_s,
+        "prompt": equilibrium.moment(prompt, prompt_spread, 1.0),
+        "context": equilibrium.context_tokens(prompt, prompt_spread, output, output_spread),
+        "answer": equilibrium.moment(output, output_spread, 1.0),
+        "fresh": fresh,
+        "pairs": pairs,
+        "answers": lengths_of(output, output_spread),
+    }
+
+
+@program(tokens=())
+def accepted(prompt: float, prompt_spread: float, output: float, output_spread: float) -> dict[str, Any]:
+    """The length that a server is told to accept (``search.accepted``), whatever the model knows."""
+    longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
+    return {"tokens": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED)}
+
+
+def longest_of(median: float, spread: float) -> float:
+    """All but a thousandth are shorter (``search.longest_of``)."""
+    return min(equilibrium.LONGEST * median, median * math.exp(spread * LONGEST_Z))
+
+
+def judged(ask: dict[str, Any], at: dict[str, Any], p: int, units: float) -> dict[str, Any]:
+    """One deployment with so many units."""
+    return judge(
+        ask["per_s"],
+        ask["ttft_s"],
+        ask["tpot_s"],
+        MOST_RUNNING,
+        ask["prompt"],
+        ask["context"],
+        ask["answer"],
+        ask["fresh"],
+        ask["pairs"],
+        ask["answers"],
+        [1.0],
+        [0.0],
+        [1.0],
+        at["rows"],
+        at["rows_s"],
+        at["pair_s"],
+        at["cached_s"],
+        at["capacity"],
+        at["sent_s"],
+        [TABLE[p]],
+        [FRONT[p]],
+        [BUDGET[p]],
+        [PREFILLERS[p]],
+        [DECODERS[p]],
+        [0.0],
+        [units],
+    )
+
+
+def keeps(found: dict[str, Any], share: float) -> bool:
+    """Whether a deployment keeps up and gives this share of the requests both limits."""
+    return found["steady"][0] > 0 and found["prompts_met"][0] >= share and found["tokens_met"][0] >= share
+
+
+def idle_units(ask: dict[str, Any], alone: dict[str, Any]) -> float:
+    """So many units that each is as good as idle; ``alone``: one that is."""
+    token_s = alone["token_s"][0] if alone["steady"][0] > 0 else 1.0
+    return max(1.0, float(math.ceil(ask["per_s"] * (ask["ttft_s"] + token_s * ask["answer"]) / IDLE)))
+
+
+def fewest_of(
+    ask: dict[str, Any], at: dict[str, Any], p: int, share: float, below: float, most: float
+) -> float:
+    """The fewest units, more than ``below`` and at ``most`` so many; 0 where no number does
+    (``Forms.fewest``)."""
+    high = most
+    if not keeps(judged(ask, at, p, high), share):
+        return 0.0
+    low, stride = min(high - 1.0, below), 1.0
+    while high - low > 1:
+        units = min(low + stride, high - 1) if stride > 0 else float(math.floor((low + high) / 2))
+        if keeps(judged(ask, at, p, units), share):
+            high, stride = units, 0.0
+        else:
+            low, stride = units, 2 * stride
+    return high
+
+
+def filled_of(ask: dict[str, Any], at: dict[str, Any], p: int) -> float:
+    """Units with full batches that write as fast as the load asks, rounded down (``Forms._filled``)."""
+    found = judged(ask, at, p, LEAST)
+    steps = max(LEAST, ask["answer"] - 1.0)
+    return float(math.floor(ask["per_s"] * found["token_s"][0] * steps / (DECODERS[p] * found["batch"][0])))
+
+
+def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
+    """What one unit less misses."""
+    if units <= 1:
+        return SMALLEST
+    fewer = judged(ask, at, p, units - 1)
+    if fewer["steady"][0] < 1:
+        return CAPACITY
+    return TTFT if fewer["prompts_met"][0] < share else TPOT
+
+
+def arranged(
+    plans: list[int],
+    units: list[float],
+    sure: list[float],
+    bound: list[int],
+    kind_user: list[float],
+    idle_prompts: list[float],
+    idle_tokens: list[float],
+    share: float,
+    written: float,
+    user: list[float],
+    per_gpu: list[float],
+    within: list[float],
+) -> dict[str, Any]:
+    """The outputs of ``choice``, from what is known of each plan that has room, and of each dot."""
+    at = [-1 for i in range(KINDS)]  # the cheapest plan of each kind, by its place in the lists
+    why = [NO_ROOM for i in range(KINDS)]
+    prompts, tokens = full(KINDS, 0.0), full(KINDS, 0.0)
+    for i in range(len(plans)):
+        p = plans[i]
+        kind = kind_of(p)
+        prompts[kind], tokens[kind] = max(prompts[kind], idle_prompts[i]), max(tokens[kind], idle_tokens[i])
+        if prompts[kind] < share:
+            why[kind] = LATE
+        else:
+            why[kind] = SLOW if tokens[kind] < share else APART
+        if units[i] > 0 and (at[kind] < 0 or is_better(plans, units, sure, i, at[kind])):
+            at[kind] = i
+    best, second = -1, -1
+    for kind in range(KINDS):
+        if at[kind] >= 0:
+            if best < 0 or is_better(plans, units, sure, at[kind], at[best]):
+                best, second = kind, best
+            elif second < 0 or is_better(plans, units, sure, at[kind], at[second]):
+                second = kind
+    gpus, prefill, decode, front, chunk = [], [], [], [], []
+    bounds, whys, users, each = [], [], [], []
+    for kind in range(KINDS):
+        i = at[kind]
+        p = plans[i] if i >= 0 else 0
+        gpus.append(units[i] * EACH[p] if i >= 0 else 0.0)
+        prefill.append(units[i] * PREFILLERS[p] if i >= 0 else 0.0)
+        decode.append(units[i] * DECODERS[p] if i >= 0 else 0.0)
+        front.append(DEGREES[int(FRONT[p])] if i >= 0 else 1.0)
+        chunk.append(BUDGET[p] if i >= 0 else 1.0)
+        bounds.append(bound[i] if i >= 0 else SMALLEST)
+        whys.append(FOUND if i >= 0 else why[kind])
+        users.append(kind_user[i] if i >= 0 else 1.0)
+        each.append(written / (units[i] * EACH[p]) if i >= 0 else 1.0)
+    return {
+        "gpus": gpus,
+        "prefill": prefill,
+        "decode": decode,
+        "front": front,
+        "chunk": chunk,
+        "bound": bounds,
+        "why": whys,
+        "kind_user": users,
+        "kind_gpu": each,
+        "best": best,
+        "second": second,
+        "user": user,
+        "per_gpu": per_gpu,
+        "within": within,
+        "frontier": frontier_of(user, per_gpu, within),
+    }
+
+
+def kind_of(p: int) -> int:
+    """The kind of a plan."""
+    return int(TABLE[p]) + (len(DEGREES) if PREFILLERS[p] > 0 else 0)
+
+
+def is_better(plans: list[int], units: list[float], sure: list[float], i: int, j: int) -> bool:
+    """Whether one deployment comes before another: it is cheaper, else in one pool, else of one degree, else
+    surer (``search.Search.entry``)."""
+    p, q = plans[i], plans[j]
+    if units[i] * EACH[p] != units[j] * EACH[q]:
+        return units[i] * EACH[p] < units[j] * EACH[q]
+    if kind_of(p) // len(DEGREES) != kind_of(q) // len(DEGREES):
+        return PREFILLERS[p] == 0
+    if (TABLE[p] == FRONT[p]) != (TABLE[q] == FRONT[q]):
+        return TABLE[p] == FRONT[p]
+    return sure[i] > sure[j] + 1e-6
+
+
+def frontier_of(user: list[float], per_gpu: list[float], within: list[float]) -> list[float]:
+    """For each speed the most for a GPU of all dots within the limits that are faster."""
+    most = full(len(PER_USER), 0.0)
+    for i in range(len(user)):
+        if within[i] > 0:
+            reached = bisect_left(PER_USER, user[i])  # speeds below it
+            if reached > 0:
+                most[reached - 1] = max(most[reached - 1], per_gpu[i])
+    for k in range(len(PER_USER) - 1):
+        i = len(PER_USER) - 2 - k
+        most[i] = max(most[i], most[i + 1])
+    return most
+
+
+# -- the same over arrays ------------------------------------------------------------------------------------
+def _choice(
+    per_s: float,
+    prompt: float,
+    prompt_spread: float,
+    output: float,
+    output_spread: float,
+    prefix_share: float,
+    ttft_s: float,
+    tpot_s: float,
+    share: float,
+    _rows: list[float],
+    rows_s: list[float],
+    pair_s: list[float],
+    cached_s: list[float],
+    capacity: list[float],
+    starts: list[float],
+    sent_s: list[float],
+) -> dict[str, Any]:
+    load = Load(per_s, int(prompt), int(output), prompt_spread, output_spread, prefix_share)
+    tables = Tables(
+        np.reshape(rows_s, (len(DEGREES), -1)), *map(np.array, (pair_s, cached_s, capacity, sent_s))
+    )
+    forms = Forms(load, Limits(ttft_s, tpot_s, share), tables, (None,), MOST_RUNNING)
+    needs = ACCEPTED * math.ceil(search.longest_of(load) / ACCEPTED)
+    able = (np.array(capacity) > needs) & (np.array(starts) >= 0)
+    [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])
+    if not len(places):
+        return arranged(*([] for _ in range(7)), share, 1.0, [], [], [])  # type: ignore[misc]
+    plans = Plans(*(column[places] for column in PLANS))
+    each = np.array(EACH)[places]
+    fewest, least = forms.fewest(plans), forms.fewest(plans, ANY)
+    judged_fewest = forms.judge(plans, np.maximum(1.0, fewest))
+    fewer = forms.judge(plans, np.maximum(1.0, fewest - 1.0))
+    idle = forms.judge(plans, np.full(len(places), load.per_s / LEAST))
+    misses = np.where(~fewer.steady, CAPACITY, np.where(fewer.prompts_met < share, TTFT, TPOT))
+    [ups] = np.nonzero(least > 0)
+    kind = np.repeat(ups, len(SPARE))
+    units = np.ceil(least[ups][:, None] * np.array(SPARE)).ravel()
+    fresh = np.array([i % len(SPARE) == 0 or units[i] > units[i - 1] for i in range(len(units))], dtype=bool)
+    kind, units = kind[fresh], units[fresh]
+    dots = forms.judge(Plans(*(column[kind] for column in plans)), units)
+    return arranged(
+        places.tolist(),
+        fewest.tolist(),
+        np.minimum(judged_fewest.prompts_met, judged_fewest.tokens_met).tolist(),
+        np.where(fewest <= 1, SMALLEST, misses).tolist(),
+        (1.0 / judged_fewest.token_s).tolist(),
+        idle.prompts_met.tolist(),
+        idle.tokens_met.tolist(),
+        share,
+        load.per_s * forms.lengths.answer,
+        (1.0 / dots.token_s).tolist(),
+        (load.per_s * forms.lengths.answer / (units * each[kind])).tolist(),
+        np.where(dots.within(share), 1.0, 0.0).tolist(),
+    )
+
+
+@program(
+    _choice,
+    gpus=KINDS,
+    prefill=KINDS,
+    decode=KINDS,
+    front=KINDS,
+    chunk=KINDS,
+    bound=KINDS,
+    why=KINDS,
+    kind_user=KINDS,
+    kind_gpu=KINDS,
+    best=(),
+    second=(),
+    user=MOST,
+    per_gpu=MOST,
+    within=MOST,
+    frontier=len(PER_USER),
+)
+def choice(
+    per_s: float,
+    prompt: float,
+    prompt_spread: float,
+    output: float,
+    output_spread: float,
+    prefix_share: float,
+    ttft_s: float,
+    tpot_s: float,
+    share: float,
+    rows: list[float],
+    rows_s: list[float],
+    pair_s: list[float],
+    cached_s: list[float],
+    capacity: list[float],
+    starts: list[float],
+    sent_s: list[float],
+) -> dict[str, Any]:
+    """The cheapest deployment of each kind that gives ``share`` of the requests both limits, and all that
+    keep up, as dots."""
+    ask = asked_of(per_s, prompt, prompt_spread, output, output_spread, prefix_share, ttft_s, tpot_s)
+    at = {
+        "rows": rows,
+        "rows_s": rows_s,
+        "pair_s": pair_s,
+        "cached_s": cached_s,
+        "capacity": capacity,
+        "sent_s": sent_s,
+    }
+    longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
+    needs = ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED)
+    plans, fewest, sure, bound, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], [], []
+    user, per_gpu, within = [], [], []
+    for p in range(COUNT):
+        back, front = int(TABLE[p]), int(FRONT[p])
+        if min(capacity[back], capacity[front]) <= needs or min(starts[back], starts[front]) < 0:
+            continue
+        idle = judged(ask, at, p, per_s / LEAST)
+        below, most = filled_of(ask, at, p), idle_units(ask, idle)
+        least = fewest_of(ask, at, p, ANY, below, most)
+        count = fewest_of(ask, at, p, share, max(below, least - 1.0), most) if least > 0 else 0.0
+        found = judged(ask, at, p, max(1.0, count))
+        plans.append(p)
+        fewest.append(count)
+        sure.append(min(found["prompts_met"][0], found["tokens_met"][0]))
+        bound.append(bound_of(ask, at, p, share, count))
+        kind_user.append(1.0 / found["token_s"][0])
+        idle_prompts.append(idle["prompts_met"][0])
+        idle_tokens.append(idle["tokens_met"][0])
+        before = 0.0
+        for spare in SPARE:
+            units = float(math.ceil(least * spare))
+            if units > before:
+                dot = judged(ask, at, p, units)
+                user.append(1.0 / dot["token_s"][0])
+                per_gpu.append(per_s * ask["answer"] / (units * EACH[p]))
+                within.append(1.0 if keeps(dot, share) else 0.0)
+                before = units
+    out = arranged(
+        plans,
+        fewest,
+        sure,
+        bound,
+        kind_user,
+        idle_prompts,
+        idle_tokens,
+        share,
+        per_s * ask["answer"],
+        user,
+        per_gpu,
+        within,
+    )
+    return {
+        "gpus": out["gpus"],
+        "prefill": out["prefill"],
+        "decode": out["decode"],
+        "front": out["front"],
+        "chunk": out["chunk"],
+        "bound": out["bound"],
+        "why": out["why"],
+        "kind_user": out["kind_user"],
+        "kind_gpu": out["kind_gpu"],
+        "best": out["best"],
+        "second": out["second"],
+        "user": out["user"],
+        "per_gpu": out["per_gpu"],
+        "within": out["within"],
+        "frontier": out["frontier"],
+    }
+
+
+def found(*asked: Any) -> Choice:
+    """``choice`` by names."""
+    return Choice(**choice(*asked))

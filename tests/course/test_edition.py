@@ -1,0 +1,44 @@
+"""One version: pyproject.toml has it, and whatever else states one says the same."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from course import command, edition
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+
+def released() -> list[tuple[str, str]]:
+    """Version and day of each release, the newest first."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    found = [re.fullmatch(r"(\d+\.\d+\.\d+) — (\d{4}-\d\d-\d\d)", section) for section in sections]
+    assert all(found), sections
+    return [one.groups() for one in found]
+
+
+def test_the_changelog_has_a_dated_section_for_it_and_for_each_before_it():
+    assert released()[0][0] == VERSION
+    versions = [tuple(map(int, version.split("."))) for version, _ in released()]
+    days = [day for _, day in released()]
+    assert versions == sorted(set(versions), reverse=True) and days == sorted(days, reverse=True)
+
+
+def test_the_citation_and_the_manifest_name_it():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["version"], str(citation["date-released"])) == released()[0]
+    assert f"system-ml:{VERSION}\n" in (ROOT / "deploy/kubernetes/course.yaml").read_text(encoding="utf-8")
+
+
+def test_the_command_says_it_however_old_what_is_installed(capsys, monkeypatch):
+    with pytest.raises(SystemExit):
+        command.main(["--version"])
+    assert capsys.readouterr().out == f"system-ml {VERSION}\n"
+    monkeypatch.setattr(edition, "PROJECT", ROOT / "nowhere" / "pyproject.toml")
+    monkeypatch.setattr(edition.metadata, "version", lambda name: {"system-ml": "9.9.9"}[name])
+    assert edition.version() == "9.9.9"
