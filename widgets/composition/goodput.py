@@ -339,7 +339,7 @@ class Goodput(Widget):
 
     @staticmethod
     def labels(p, sources):
-        """Everything that is written in the picture."""
+        """Everything that is written in the picture, over all of its lines."""
         color, failure, restart, best = fig.COLOR, sources["failure"], sources["restart"], sources["best"]
         at, names = [run.mtbf_s for run in RUNS], [f"{run.name}, {run.gpus:,} GPUs" for run in RUNS]
         on_panel, on_band = fig.ON_PANEL | fig.LABEL, fig.ON_PANEL | {"background_fill_alpha": 0.6} | fig.BOLD

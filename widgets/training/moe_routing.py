@@ -370,7 +370,7 @@ class MoeRouting(Widget):
         limits = {"x0": 0.0, "x1": 1.0, "y0": "y", "y1": "y", "source": sources["limits"]}
         p.segment(**limits, line_color=color["ink"], line_dash=[6, 4], line_width=1.4)
         amount = {"text": "amount", "source": bars, "text_align": "center", "text_alpha": "named"} | fig.TEXT
-        on_bar = amount | fig.BOLD | {"text_color": color["on-work"]}
+        on_bar = amount | fig.BOLD | {"text_color": color["on-work"]}  # bold, to be read on a hue
         fig.only(
             "wide",
             p.text("middle", "above", y_offset=-9, **amount | fig.OVER_LINES),

@@ -247,7 +247,7 @@ def test_every_framework_says_where_its_abilities_are_written():
 
 
 def test_a_search_asks_first_what_never_keeps_a_layout_out():
-    """``may_run`` is asked before a layout's cost is known; it may let pass what ``is_run`` refuses, but not
+    """``may_run`` is asked before a layout's cost is known; it may let pass what ``is_run`` refuses, never
     the other way round."""
     model = catalog.model("llama3-70b")
     for framework in range(len(NAMED)):
