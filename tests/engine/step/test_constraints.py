@@ -247,8 +247,8 @@ def test_every_framework_says_where_its_abilities_are_written():
 
 
 def test_a_search_asks_first_what_never_keeps_a_layout_out():
-    """``may_run`` is asked before a layout's cost is known; it may let pass what ``is_run`` refuses, never the
-    other way round."""
+    """``may_run`` is asked before a layout's cost is known; it may let pass what ``is_run`` refuses, never
+    the other way round."""
     model = catalog.model("llama3-70b")
     for framework in range(len(NAMED)):
         for schedule in SCHEDULE_KEYS:
@@ -257,8 +257,16 @@ def test_a_search_asks_first_what_never_keeps_a_layout_out():
                 (1.0, 4.0), (1.0, 8.0), (1.0, 2.0, 5.0), (0.0, 1.0, 2.0, 3.0)
             ):
                 a = SimpleNamespace(
-                    **{"tp": tp, "pp": pp, "zero": zero, "chunks": chunks, "shard": 0.0, "recompute": 0.0},
-                    **{"cp": 1.0, "ep": 1.0, "expert_tp": 1.0, "dp": 4.0},
+                    tp=tp,
+                    pp=pp,
+                    cp=1.0,
+                    ep=1.0,
+                    expert_tp=1.0,
+                    dp=4.0,
+                    zero=zero,
+                    chunks=chunks,
+                    shard=0.0,
+                    recompute=0.0,
                 )
                 runs = bool(is_run(float(framework), model, a, has))
                 assert may_run(float(framework), has) or not runs or not framework
