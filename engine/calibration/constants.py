@@ -6,8 +6,9 @@ a box are fitted on separate measurements, chip by chip (``products``, ``attenti
 ``exchange``, ``fitted.toml``); α of a network hop comes from the catalogue, by link.
 Four more fitted numbers are kept where they are used because they are not rates: ``step.FLAT_BUFFERS_BYTES``,
 memory of older software, ``step.COPYING_SLOWS``, what overlap does not hide, ``launch_costs.EXPERT_KERNELS``,
-launches of a layer of experts, and ``validation.TORCH_CALL_S``, of one benchmark. What has been measured of a
-particular chip (its best matrix product) is data, with its source in ``catalog/achievable.toml``.
+launches of a layer of experts, and ``validation.TORCH_CALL_S``, of one benchmark. Two are counted on
+measurements and not fitted to times, ``matmul.SERVER_MULTIPLIES`` and ``matmul.CLOCKS``. What was measured of
+a chip (its best matrix product) is data, with its source in ``catalog/achievable.toml``.
 
 The rows that a constant was fitted on are marked ``fitted`` in the published cases, and ``python -m engine
 validate`` reports them separately. All constants were fitted together by least squares of the logarithms,

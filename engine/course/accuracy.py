@@ -239,6 +239,40 @@ def servers() -> tuple[OfServers, ...]:
     )
 
 
+@dataclass(frozen=True)
+class Traced:
+    """One quantity of a run whose requests were logged one by one: measured and simulated, in seconds."""
+
+    name: str  # of the run, and its GPU's key
+    what: str
+    measured_s: tuple[float, ...]  # the median, the 90th and the 99th percentile
+    ours_s: tuple[float, ...]
+    alike: float  # the correlation of the two over the requests
+
+    @property
+    def error(self) -> float:
+        """Of the median."""
+        return self.ours_s[0] / self.measured_s[0] - 1.0
+
+
+TRACED = {"ttft": "first token", "tpot": "a token", "latency": "last token"}
+
+
+def traced() -> tuple[Traced, ...]:
+    """Run by run and quantity by quantity, as in ``traced_runs``."""
+    return tuple(
+        Traced(
+            name,
+            what,
+            tuple(entry[f"{key}_measured_s"]),
+            tuple(entry[f"{key}_ours_s"]),
+            entry[f"{key}_alike"],
+        )
+        for name, entry in bands.runs().get("traced", {}).items()
+        for key, what in TRACED.items()
+    )
+
+
 def shares(*gpus: str) -> list[float]:
     """What we say over what MLPerf's servers brought on these GPUs, in the mean of each scenario's runs, from
     the lowest."""

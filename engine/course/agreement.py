@@ -232,10 +232,11 @@ def miss(key: str) -> str:
     return signed(validation.row(key).error)
 
 
-def group_error(group: str, case: str = "") -> float:
+def group_error(group: str, case: str = "", ends: str = "") -> float:
     """The mean absolute error of a group's rows that were not used for fitting, where the case contains these
-    words."""
-    found = [abs(row.error) for row in among("measured") if row.group == group and case in row.case]
+    words and ends in those."""
+    rows = [row for row in among("measured") if row.group == group]
+    found = [abs(row.error) for row in rows if case in row.case and row.case.endswith(ends)]
     check.positive(rows=len(found))
     return float(np.mean(found))
 

@@ -69,3 +69,9 @@ def mean_signed(group: str, tp: int) -> float:
     if not errors:
         raise ValueError(f"tp must be one that runs of {group} had, got {tp!r}")
     return sum(errors) / len(errors)
+
+
+def served(quantity: str, case: str, **changed: Any) -> float:
+    """The error of one served case with other fields, such as ``precision``."""
+    found = {each["id"]: each for each in validation.load()}[case]
+    return next(row.error for row in validation.rows_of(found | changed) if row.quantity == quantity)

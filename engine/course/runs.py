@@ -28,7 +28,7 @@ from engine.calibration.fit.report import HEAD, toml
 from engine.calibration.fit.solver import rounded
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe
-from engine.course import served_runs, validation
+from engine.course import served_runs, traced_runs, validation
 from engine.course.served_runs import Served
 from engine.mechanism import interconnect, memory
 from engine.step import layout
@@ -85,6 +85,7 @@ class Found:
 
     runs: list[Run] = field(default_factory=list)
     served: list[Served] = field(default_factory=list)
+    traced: dict[str, dict] = field(default_factory=dict)
     refused: Counter = field(default_factory=Counter)
 
 
@@ -369,6 +370,7 @@ def judged(found: Found) -> dict:
         "seen": {kind: _seen(runs) for kind, runs in kinds.items()}
         | {"serving": _seen_serving([run for run in fair if run.what in ("latency", "throughput")])},
         "served": served_runs.summaries(found.served, summary),
+        "traced": found.traced,
         "refused": {"runs": dict(sorted(found.refused.items()))},
     }
 
@@ -605,6 +607,8 @@ def main(arguments: list[str] | None = None) -> int:
     if (options.folder / served_runs.TABLE).is_file():
         found.served, refused = served_runs.read(options.folder)
         print(f"{sum(refused.values())} servers have no prediction: {'; '.join(refused)}.")
+        if (options.folder / traced_runs.TABLE).is_file():
+            found.traced = traced_runs.read(options.folder)
     of_cases(found)
     said = judged(found)
     options.into.write_text(toml(said, HEAD), encoding="utf-8")

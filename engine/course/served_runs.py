@@ -136,13 +136,13 @@ def _of_a_loop(row: dict[str, str], calibration: Calibration) -> float:
     context = equilibrium.context_tokens(prompt, 0.0, output, 0.0)
     if "attention data parallel" in row["note"]:
         costs = step_costs.spread_costs(MINIMAX, at, 1, gpus, False, prompt, context=context)
-        each = clients / gpus
+        each = max(1.0, clients / gpus)  # fewer clients than GPUs leave some without any
     else:
         costs = step_costs.costs(MINIMAX, at, gpus, prompt, context=context)
         each = clients
     groups = clients / each
     per_s = equilibrium.decoding_per_s(
-        max(1.0, each),
+        each,
         prompt,
         prompt * prompt / 2 * float(costs.pair_s),
         output - 1.0,

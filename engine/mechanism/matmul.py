@@ -1,4 +1,5 @@
-"""What one GPU achieves: the measured functions of ``calibration`` at the clocks that a long job sustains.
+"""What one GPU achieves: the measured functions of ``calibration`` at the clocks that a long job sustains,
+and those of a server.
 
 Products, attention and experts are timed there one at a time, in bursts at full clocks; here they stand
 side by side, as a ``Chip``, for whatever estimates a step.
@@ -31,6 +32,15 @@ WHOLE_PROGRAMS = ("tpu", "trainium")  # generations whose compiler leaves nothin
 
 
 @dataclass(frozen=True, slots=True)
+class ServedProducts:
+    """A server's products, at its clocks (``served_share``)."""
+
+    product: Gemm
+    wide: Gemm
+    experts: Experts
+
+
+@dataclass(frozen=True, slots=True)
 class Chip:
     """What one GPU achieves: rates after calibration. ``wide`` is the precision that the head and attention
     stay in."""
@@ -53,6 +63,7 @@ class Chip:
     latent_prefill: Latent  # … and over new tokens of such a model
     experts: Experts  # grouped products and what is around them
     quantise: Quantise  # finding the scale of activations and casting them to 8 bits
+    served: ServedProducts  # the same products in a server, where the clocks are higher
 
 
 class Achievable(TypedDict, total=False):
@@ -128,6 +139,28 @@ def sustained_share(gpu: Gpu, calibration: Calibration = DEFAULT) -> float:
     return min(1.0, calibration.matmul_sustained * dense**-calibration.matmul_power)
 
 
+SERVER_MULTIPLIES = 0.43
+"""How much of the time a full server multiplies: the FLOPs of the published ones, over those of the best
+product in the same time (the mean of the group "saturated throughput"; they lie between 0.16 and 0.77)."""
+CLOCKS = 0.81
+"""How much of what ``sustained_share`` takes off is clocks: on our own H100 and H200 a product that goes on
+for seconds loses 0.145 and 0.17 of a burst's rate, where ``sustained_share`` takes off 0.195."""
+
+
+def served_share(gpu: Gpu, calibration: Calibration = DEFAULT) -> float:
+    """What a server sustains of the best product: 1 − how much it multiplies · clocks · (1 − a step's share).
+
+    The clock falls with the share of the time that a chip multiplies. On our own H100 a kernel that only
+    moves bytes keeps it; a product that goes on loses 0.145 of its rate; and the products of a block, which
+    take 0.81 of the time, lose 0.12. Leaves out that a server which mostly reads prompts multiplies more than
+    one that writes long answers. Other makers' chips, whose clocks we did not measure, keep a training step's
+    share.
+    """
+    if gpu.vendor != "NVIDIA":
+        return sustained_share(gpu, calibration)
+    return 1.0 - SERVER_MULTIPLIES * CLOCKS * (1.0 - sustained_share(gpu, calibration))
+
+
 def supported_precision(gpu: Gpu, precision: str) -> str:
     """The precision itself, or the next wider one that the chip has units for."""
     check.one_of(ELEMENT_BYTES, precision=precision)
@@ -144,9 +177,9 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
     wide = precision if ELEMENT_BYTES[precision] >= 2.0 else supported_precision(gpu, "bf16")
     peak = getattr(gpu, f"{precision}_flops_per_s")
     wide_peak = getattr(gpu, f"{wide}_flops_per_s")
-    sustained = sustained_share(gpu, calibration)
-    rate = peak * achievable_share(gpu, precision) * sustained
-    wide_rate = wide_peak * achievable_share(gpu, wide) * sustained
+    sustained, served = sustained_share(gpu, calibration), served_share(gpu, calibration)
+    best, wide_best = peak * achievable_share(gpu, precision), wide_peak * achievable_share(gpu, wide)
+    rate, wide_rate = best * sustained, wide_best * sustained
     return Chip(
         matmul_flops_per_s=float(rate),
         memory_bytes_per_s=float(gpu.hbm_bytes_per_s * calibration.memory_share),
@@ -166,6 +199,11 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
         latent_prefill=_in_format(known.known("latent", "prefill.bf16", gpu.key).rates, gpu, wide),
         experts=_experts(gpu.key, precision, peak, sustained),
         quantise=known.quantise(gpu.key).rates,
+        served=ServedProducts(
+            _gemm(gpu.key, precision, best * served),
+            _gemm(gpu.key, wide, wide_best * served),
+            _experts(gpu.key, precision, peak, served),
+        ),
     )
 
 
@@ -191,7 +229,7 @@ def _gemm(gpu_key: str, precision: str, flops_per_s: float) -> Gemm:
 
 @lru_cache(None)
 def _experts(gpu_key: str, precision: str, peak: float, sustained: float) -> Experts:
-    """Grouped products as fitted, at the clocks that a training step sustains, in a format of this peak."""
+    """Grouped products as fitted, at these clocks, in a format of this peak."""
     keys = EXPERT_KERNELS.get(precision, ("bf16.cutlass", "bf16.default"))
     measured = known.families("experts", gpu_key)
     key = next((key for key in keys if key in measured), keys[0])

@@ -71,7 +71,9 @@ def _spread(model: Model, at: Machine, s: Serving) -> Served:
 
     context, value_bytes = s.prompt + s.output / 2.0, BYTES_PER_VALUE[s.kv_precision]
     with check.trusted():
-        attention_s = inference.attention_s(size, batch, context, s.tp * 1.0, value_bytes, at.chip)
+        attention_s = inference.attention_s(
+            size, batch, context, s.tp * 1.0, value_bytes, at.chip, s.shares_reads
+        )
         decode = told(batch, attention_s, False)
         largest = int(s.dp) * _fitting(at, weights, _cache_bytes(model, s))
         return Served(model, at, s, read(batch), read(1.0), decode, largest, weights)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # it, the rotation and the activation
 KERNELS_PER_LAYER = 4.0
 HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
-ALL_REDUCES = {"ring": ring_s, "tree": tree_s, "nvls": nvls_s, "one_shot": one_shot_s}
+ALL_REDUCES = {"ring": ring_s, "tree": tree_s, "nvls": nvls_s, "one_shot": one_shot_s, "nccl": all_reduce_s}
 ALGORITHMS = ("auto", *ALL_REDUCES)
 NARROW = ("fp8", "int8", "fp4")  # precisions of products with which keys and values stay in 16 bits
 
@@ -53,6 +53,9 @@ class Serving:
     )
     pp: Real = 1  # pipeline stages …
     dp: Real = 1  # … or groups of ``tp`` GPUs that share the experts and have requests of their own
+    shares_reads: bool = (
+        True  # the query heads of a group read keys and values once; before 2024 some did not
+    )
 
     def __post_init__(self) -> None:
         check.whole(tp=self.tp, batch=self.batch, prompt=self.prompt, output=self.output)
@@ -127,7 +130,7 @@ def dense_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> 
                 rows,
                 p.n / (1.0 + (tp - 1.0) * p.splits_n),
                 p.k / (1.0 + (tp - 1.0) * p.splits_k),
-                at.product,
+                at.served.product,
                 weight_bytes=weight_bytes,
             )
             for p in products
@@ -148,13 +151,13 @@ def routed_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) ->
     width = ops.maximum(1.0, size.expert_ffn) / tp
     touched = experts_touched(experts, top_k, rows)
     return experts_s(
-        rows * top_k, touched, experts, rows, size.hidden, width, size.gated, at.experts, weight_bytes
+        rows * top_k, touched, experts, rows, size.hidden, width, size.gated, at.served.experts, weight_bytes
     )
 
 
 def head_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
     """The output layer, in 16 bits."""
-    return gemm_s(rows, size.vocab / tp, size.hidden, at.wide)
+    return gemm_s(rows, size.vocab / tp, size.hidden, at.served.wide)
 
 
 def reading_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
@@ -169,15 +172,19 @@ def reading_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -
     if size.expert:
         touched = experts_touched(size.experts, size.top_k, rows)
         dense, routed = dense + size.moe_share * of(size.shared), size.moe_share * touched * of(size.expert)
-    layer_s = dense / at.product.memory_bytes_per_s + routed / at.experts.memory_bytes_per_s
+    layer_s = dense / at.served.product.memory_bytes_per_s + routed / at.served.experts.memory_bytes_per_s
     head = size.vocab / tp * size.hidden * at.wide_bytes
-    return size.layers * weight_bytes * layer_s + head / at.wide.memory_bytes_per_s
+    return size.layers * weight_bytes * layer_s + head / at.served.wide.memory_bytes_per_s
 
 
-def attention_s(size: Shape, batch: Real, context: Real, tp: Real, value_bytes: Real, at: Chip) -> Real:
+def attention_s(
+    size: Shape, batch: Real, context: Real, tp: Real, value_bytes: Real, at: Chip, shares_reads: bool = True
+) -> Real:
     """All layers' attention of one new token for each of ``batch`` sequences, over a cache of ``context``
-    tokens with ``value_bytes`` a value."""
+    tokens with ``value_bytes`` a value. Without ``shares_reads`` each query head reads its keys and values by
+    itself, as in TensorRT-LLM before its XQA kernels (January 2024)."""
     heads, kv_heads = size.heads / tp, size.kv_heads / ops.minimum(tp, size.kv_heads)
+    kv_heads = kv_heads if shares_reads else heads
     width, cached = 0.5 * (size.qk_dim + size.value_dim), ops.maximum(1.0, context)
     wide, narrow = at.decode, at.narrow_decode
 
@@ -236,8 +243,8 @@ def starts_s(size: Shape, at: Chip) -> Real:
     """What a step's products, attention and experts take before they do anything."""
     dense = sum(p.there for p in (*size.attention, *size.mlp, *size.shared))
     attention = ops.where(size.kv_lora > 0.0, at.latent.launch_s, at.decode.launch_s)
-    experts = size.moe_share * at.experts.launch_s if size.expert else 0.0
-    return size.layers * (dense * at.product.launch_s + attention + experts) + at.wide.launch_s
+    experts = size.moe_share * at.served.experts.launch_s if size.expert else 0.0
+    return size.layers * (dense * at.served.product.launch_s + attention + experts) + at.served.wide.launch_s
 
 
 def communication_s(size: Shape, rows: Real, tp: Real, algorithm: str, net: Wires) -> Real:
@@ -260,6 +267,7 @@ def decode_step(
     kv_precision: str = "bf16",
     all_reduce: str = "auto",
     weight_precision: str | Real | None = None,
+    shares_reads: bool = True,
 ) -> StepTime:
     """One token for each of ``batch`` sequences with ``context`` tokens."""
     check.whole(tp=tp, batch=batch)
@@ -270,7 +278,7 @@ def decode_step(
         return StepTime(
             products_s(size, batch, tp, stored_bytes(at, weight_precision), chip)
             + head_s(size, batch, tp, chip),
-            attention_s(size, batch, context, tp, BYTES_PER_VALUE[kv_precision], chip),
+            attention_s(size, batch, context, tp, BYTES_PER_VALUE[kv_precision], chip, shares_reads),
             other_s(size, batch, tp, chip),
             communication_s(size, batch, tp, all_reduce, at.wires),
         )
@@ -452,9 +460,9 @@ def infer(model: Model, at: Machine, serving: Serving) -> Served:
     s = serving
     first = prefill(model, at, s.tp, 1, s.prompt, s.all_reduce, s.weight_precision)
     together = prefill(model, at, s.tp, s.batch, s.prompt, s.all_reduce, s.weight_precision)
-    each = decode_step(
-        model, at, s.tp, s.batch, s.prompt + s.output / 2.0, s.kv_precision, s.all_reduce, s.weight_precision
-    )
+    context = s.prompt + s.output / 2.0
+    how = s.kv_precision, s.all_reduce, s.weight_precision, s.shares_reads
+    each = decode_step(model, at, s.tp, s.batch, context, *how)
     weights = weight_bytes_per_gpu(model, at, s.tp, s.weight_precision)
     return Served(model, at, s, together, first, each, largest_batch(model, at, s), weights)
 

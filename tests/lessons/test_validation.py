@@ -45,7 +45,7 @@ def test_every_timed_step_is_in_a_goal_but_three_on_v100s():
 
 def test_the_servers_that_miss_most_miss_by_what_the_page_says():
     fp4 = [1 / (1 + row.mean_signed) for row in accuracy.servers() if row.key == "b200"]
-    assert (round(min(fp4), 1), round(max(fp4), 1)) == (1.7, 2.5)
+    assert (round(min(fp4), 1), round(max(fp4), 1)) == (1.5, 2.0)
     [mixture] = [1 / (1 + row.mean_signed) for row in accuracy.servers() if "minimax" in row.name]
     assert round(mixture, 1) == 0.5
 
@@ -75,18 +75,17 @@ def _error(row) -> float:
 @pytest.mark.parametrize(
     "claim",
     [
-        # the same model's short answers are met within a tenth
+        # TensorRT-LLM 0.6 is one sided: fewer tokens than it had in every row
         lambda: all(
-            abs(row.error) < 0.1
-            for row in agreement.rows()
-            if row.group == "throughput at a given batch"
-            and "llama-2-70b" in row.case
-            and row.case.endswith("_128")
+            -0.45 < row.error < 0.0 for row in agreement.rows() if row.group == "throughput at a given batch"
         ),
-        # the two largest errors upwards are Llama 2 70B's long answers
+        # FasterTransformer's error grows with the ranks
         lambda: (
-            [row.case for row in sorted(agreement.among("measured"), key=lambda row: -row.error)[:2]]
-            == ["trtllm06_h100_llama-2-70b_tp2_2048_2048", "trtllm06_h100_llama-2-70b_tp4_128_2048"]
+            0.03
+            > agreement.group_error("latency of decode and prefill", "ft_20b", "_tp1")
+            < agreement.group_error("latency of decode and prefill", "ft_20b", "_tp2")
+            < agreement.group_error("latency of decode and prefill", "ft_20b", "_tp4")
+            < agreement.group_error("latency of decode and prefill", "ft_20b", "_tp8")
         ),
         # the published step of ZeRO-3 is as long on twice the GPUs
         lambda: (

@@ -12,7 +12,7 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import slots
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, phrase, select, show, show_in
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 NODES_PER_LEAF, MOST_NODES, MOST_GPUS, MOST_NICS = 4.0, 16, 256, 128
 BATCH, SEQ = 512.0, 8192.0
@@ -163,13 +163,16 @@ class TopologyPlacement(Widget):
         fabric = placement.Fabric(self.nodes, self.gpus_per_node, nodes_per_leaf=NODES_PER_LEAF)
         return placement.ways(self.sizes(), self.innermost, fabric)
 
+    @once
     def sent(self):
         return placement.wire_bytes(self.work(), self.sizes(), self.innermost, self.fabric())
 
+    @once
     def times_s(self):
         gpu, fabric = self.machine.gpu, self.fabric()
         return np.stack(placement.axis_times_s(self.work(), self.sizes(), self.innermost, gpu, fabric))
 
+    @once
     def compute_s(self):
         work = flops.training_flops(models.active_parameters(self.model), self.work().tokens)
         return flops.run_time_s(work, self.gpus(), hardware.peak_with_fallback(self.machine.gpu), self.mfu)
@@ -177,6 +180,7 @@ class TopologyPlacement(Widget):
     def ratios(self):
         return self.times_s() / self.compute_s()
 
+    @once
     def busy(self):
         """The share of the step for which each wire is busy: with tensor parallelism, and with all else."""
         sent, fabric, gpu = self.sent(), self.fabric(), self.machine.gpu

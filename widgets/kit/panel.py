@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ class Live(param.Parameterized):
             if name in hints:
                 rows = len(next(iter(columns.values())))
                 columns[SAYS] = [*hints[name], *[""] * rows][:rows]
-            self.sources[name].data = columns
+            if not _same(columns, self.sources[name].data):
+                self.sources[name].data = columns
         readouts = {name: readout["text"] for name, readout in shown["readouts"].items()}
         met = [regime["text"] for regime in shown["regimes"].values() if regime["met"]]
         self.shown = shown
@@ -67,6 +69,12 @@ class Live(param.Parameterized):
         if part not in self.sources:
             raise KeyError(f"{self.name} has no part {part!r}; it has {', '.join(self.sources)}")
         return self.sources[part].to_df().drop(columns=SAYS, errors="ignore")
+
+
+def _same(columns: dict[str, Any], others: Any) -> bool:
+    return columns.keys() == others.keys() and all(
+        np.array_equal(column, others[name]) for name, column in columns.items()
+    )
 
 
 def live(widget: Any) -> Live:
@@ -242,7 +250,7 @@ MAKERS: dict[str, Callable[[Any, str, Any], tuple[pn.widgets.Widget, Same, Same]
 }
 
 
-class Words(pn.pane.Markdown):
+class Words(pn.pane.HTML):
     """Panel's, but a change of the words sends the words alone. Panel sends all that the pane has, its style
     sheets as new ones, and at that Bokeh walks through every model of the app, for 50 ms."""
 
@@ -271,7 +279,7 @@ def view(widget: Any) -> pn.viewable.Viewable:
     rest = pn.Column(pane, styles=_takes(1, LEAST))
     return pn.Column(
         pn.pane.Markdown(f"### {widget.question}"),
-        Words(shows.param.headline, sizing_mode="stretch_width"),
+        Words(pn.bind(_paragraph, shows.param.headline), sizing_mode="stretch_width"),
         pn.FlexBox(beside, rest, gap="8px", sizing_mode="stretch_width"),
         Words(pn.bind(lambda _: _readouts(shows), shows.param.changes)),
         sizing_mode="stretch_width",
@@ -304,7 +312,12 @@ def presets(widget: Any) -> pn.widgets.MenuButton:
     return made
 
 
+def _paragraph(words: str) -> str:
+    return f"<p>{escape(words)}</p>"
+
+
 def _readouts(shows: Live) -> str:
     """The readouts as a list, and what is the matter."""
-    said = [f"- {shows.param[name].label}: **{getattr(shows, name)}**" for name in shows.shown["readouts"]]
-    return "\n".join([*said, "", *(f"*{text}*" for text in shows.regimes)])
+    told = [(shows.param[name].label, getattr(shows, name)) for name in shows.shown["readouts"]]
+    said = [f"<li>{escape(label)}: <strong>{escape(text)}</strong></li>" for label, text in told]
+    return "".join(["<ul>", *said, "</ul>", *(f"<p><em>{escape(text)}</em></p>" for text in shows.regimes)])

@@ -13,7 +13,7 @@ from widgets.kit.drawing import lanes, passes
 from widgets.kit.guide import Light, Step
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, counted, phrase, select, show
-from widgets.kit.widget import Widget, hint, part, readout, regime
+from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 SCHEDULES = {key: (plan.name, plan) for key, plan in pipeline.SCHEDULES.items()}
 KINDS = ["forward", "backward", "input gradient", "weight gradient"]
@@ -239,6 +239,7 @@ class PipelineTimeline(Widget):
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
+    @once
     def passes(self):
         return pipeline.passes(self.forward_s, self.ratio, self.weight_share)
 
@@ -255,6 +256,7 @@ class PipelineTimeline(Widget):
             pipeline.SCHEDULES["1f1b"],
         )
 
+    @once
     def found(self):
         times = self.passes()
         return run(
@@ -315,6 +317,7 @@ class PipelineTimeline(Widget):
         busy_s = np.where(found["busy_s"] > 0, found["busy_s"], 0.0)
         return pipeline.imbalance(np.max(busy_s), np.sum(busy_s), found["stages"])
 
+    @once
     def shapes(self):
         """The boxes of all passes and of the idle time between them."""
         found = self.found()

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from engine import catalog
 from engine.calibration import launch_costs
 from engine.course import own_gpus
-from engine.mechanism import hierarchy
+from engine.mechanism import hierarchy, matmul
 from engine.one_gpu import measurements
 
 GPUS = ("h100-sxm", "h200")
@@ -49,6 +50,20 @@ def test_work_under_the_power_limit_is_slower_than_a_burst(gpu):
 @pytest.mark.parametrize(("work", "allowed"), [("bf16", 0.07), ("block", 0.07), ("fp8", 0.17)])
 def test_a_long_job_is_no_faster_by_our_account_than_one_gpu_alone(gpu, work, allowed):
     assert 0.0 <= own_gpus.works(gpu, work).error <= allowed
+
+
+def test_clocks_are_a_part_of_what_a_step_loses_and_fall_with_the_share_of_time_that_multiplies():
+    """A copy keeps its clock, a product loses most; the products of a block, in proportion to their share."""
+    parts = []
+    for gpu in GPUS:
+        product, block = own_gpus.works(gpu, "bf16"), own_gpus.works(gpu, "block")
+        parts.append((1 - product.share) / (1 - matmul.sustained_share(catalog.gpu(gpu))))
+        multiplies = block.burst / product.burst  # of the block's time, at first
+        others = 1 / block.burst - 1 / product.burst  # seconds for each of its FLOPs
+        lost = 1 - (1 / product.burst) / (1 / block.steady - others)
+        assert 0.75 < multiplies < 0.9 and own_gpus.works(gpu, "copy").share > 0.999
+        assert lost == pytest.approx(multiplies * (1 - product.share), abs=0.03)
+    assert np.mean(parts) == pytest.approx(matmul.CLOCKS, abs=0.02)
 
 
 def test_streaming_kernels_lie_around_the_one_share_that_the_engine_has():

@@ -218,7 +218,7 @@ def test_the_file_in_the_repository_holds_summaries_of_these_kinds():
     with bands.PLACE.open("rb") as file:
         kept = tomllib.load(file)
     assert set(kept) == {
-        "band", "goal", "axis", "apart", "regret", "ran", "family", "seen", "refused", "served"
+        "band", "goal", "axis", "apart", "regret", "ran", "family", "seen", "refused", "served", "traced"
     }  # fmt: skip
     assert set(kept["goal"]) == set(runs.GOALS)
     assert kept["band"]["step"]["all"]["runs"] > 400

@@ -58,6 +58,13 @@ def test_a_loop_writes_its_clients_tokens_in_a_step_with_a_share_of_a_prompt():
     assert served_runs.predicted(spread) != served_runs.predicted(LOOP)
 
 
+def test_fewer_clients_than_gpus_leave_some_gpus_without_any():
+    """Eight clients have a GPU each; four have as much for each of them, and half as much together."""
+    spread = LOOP | dict(note="attention data parallel over 8, experts over 8")
+    eight, four = (served_runs.predicted(spread | dict(concurrency=clients)) for clients in ("8", "4"))
+    assert four == pytest.approx(eight / 2)
+
+
 def test_the_mixture_has_the_parameters_that_its_name_says():
     """230 billion, 10 of them for a token (MiniMax-M2.5), which leaves out one of the two embeddings."""
     size = shape(served_runs.MINIMAX)
@@ -92,15 +99,15 @@ def test_without_the_table_it_says_which_is_missing(tmp_path):
 
 
 def test_what_the_page_says_of_the_causes():
-    """Of the gap on H100s the power limit explains about a third, on H200s half."""
+    """Clocks are counted: of the gap on H100s they would explain another tenth, on H200s a fifth or so."""
     found = {each.name: each for each in accuracy.servers()}
 
     def explained(gpu):
         rows = [each for name, each in found.items() if f", {gpu}, " in name and "MLPerf" in name]
         return np.mean([1 - each.rested_signed / each.mean_signed for each in rows])
 
-    assert 0.2 < explained("h100-sxm") < 0.4 and 0.35 < explained("h200") < 0.6
+    assert 0.05 < explained("h100-sxm") < 0.15 and 0.15 < explained("h200") < 0.3
     fours = [each for name, each in found.items() if ", b200, " in name]
-    assert all(each.mean_signed < -0.35 for each in fours)
+    assert all(each.mean_signed < -0.3 for each in fours)
     (mixture,) = [each for name, each in found.items() if "minimax" in name]
     assert 0.8 < mixture.mean_signed < 1.3

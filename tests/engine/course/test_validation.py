@@ -5,11 +5,14 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from engine import catalog
 from engine.calibration.constants import DEFAULT, names
 from engine.course import validation
+from engine.mechanism import matmul
+from engine.mechanism.shape import shape
 
 OUTCOME = validation.validate()
 CASES = validation.load()
@@ -105,6 +108,35 @@ def test_what_was_not_fitted_is_what_others_measured():
 def test_a_wrong_constant_is_noticed():
     broken = validation.validate(calibration=replace(DEFAULT, matmul_sustained=0.6))
     assert [s for s in broken.summaries if s.met is False]
+
+
+def test_full_servers_multiply_for_as_much_of_the_time_as_is_said():
+    shares = []
+    for case in validation.load():
+        if case["group"] == "saturated throughput":
+            gpu, asked = catalog.gpu(case["gpu"]), case["serving"]
+            tokens = case["measured"]["tokens_per_s"] * (1 + asked["prompt"] / asked["output"])
+            flops = 2 * shape(validation.model_of(case)).matmul_params * tokens / asked["tp"]
+            best = gpu.peak_flops_per_s(case["precision"]) * matmul.achievable_share(gpu, case["precision"])
+            shares.append(flops / best)
+    assert len(shares) == 55 and min(shares) > 0.15 and max(shares) < 0.8
+    assert np.mean(shares) == pytest.approx(matmul.SERVER_MULTIPLIES, abs=0.01)
+
+
+def test_servers_that_read_a_cache_for_each_query_head_are_off_like_those_that_have_one_for_each():
+    """TensorRT-LLM 0.6. If a group shared its reads, Llama 70B would be too fast, by most in long answers."""
+    rows = [case for case in validation.load() if case["group"] == "throughput at a given batch"]
+    alone, shared, own = [], [], []
+    for case in rows:
+        [row] = validation.rows_of(case)
+        if case["serving"].get("shares_reads", True):
+            own.append(row.error)
+            continue
+        alone.append(row.error)
+        asked = case["serving"] | {"shares_reads": True}
+        shared.append(validation.rows_of(case | {"serving": asked})[0].error)
+    assert len(alone) == 8 and np.ptp(alone) < 0.25 < 0.8 < np.ptp(shared)
+    assert np.mean(alone) == pytest.approx(np.mean(own), abs=0.07)
 
 
 def test_no_cases_is_an_error(tmp_path):

@@ -10,7 +10,14 @@ from engine import catalog
 from engine.calibration.attention import fused_s
 from engine.calibration.products import TILE, either_s, gemm_s
 from engine.mechanism import matmul
-from engine.mechanism.matmul import achievable_share, chip, stream_s, sustained_share, trained_product_s
+from engine.mechanism.matmul import (
+    achievable_share,
+    chip,
+    served_share,
+    stream_s,
+    sustained_share,
+    trained_product_s,
+)
 
 H100, A100, V100, B200 = (catalog.gpu(key) for key in ("h100-sxm", "a100-80", "v100", "b200"))
 AT = chip(H100)
@@ -75,6 +82,17 @@ def test_large_products_approach_the_sustained_rate():
 def test_dense_chips_sustain_less_of_their_best():
     assert sustained_share(V100) > sustained_share(A100) > sustained_share(H100) > sustained_share(B200)
     assert all(0.3 < sustained_share(gpu) <= 1 for gpu in catalog.all_gpus().values())
+
+
+def test_a_server_keeps_more_of_its_clock_than_a_training_step():
+    for gpu in (H100, A100, V100, B200):
+        lost = (1 - served_share(gpu)) / (1 - sustained_share(gpu))
+        assert lost == pytest.approx(matmul.SERVER_MULTIPLIES * matmul.CLOCKS) and lost < 0.5
+    for other in ("mi300x", "tpu-v5e"):
+        assert served_share(catalog.gpu(other)) == sustained_share(catalog.gpu(other))
+    best = 989e12 * achievable_share(H100, "bf16")
+    large = rate(16384.0, 16384.0, 16384.0, AT.served)
+    assert large == pytest.approx(best * served_share(H100), rel=0.03)
 
 
 def test_every_chip_of_the_file_is_in_the_catalogue():

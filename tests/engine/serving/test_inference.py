@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from engine import catalog
 from engine.catalog.hardware import PRECISIONS
+from engine.mechanism import matmul
+from engine.mechanism.interconnect import all_reduce_s
 from engine.mechanism.memory import BYTES_PER_VALUE
 from engine.mechanism.shape import shape
 from engine.serving import inference
@@ -20,6 +23,7 @@ from engine.serving.inference import (
     infer,
     largest_batch,
     prefill,
+    reduce_s,
     weight_bytes_per_gpu,
 )
 from engine.step.layout import machine
@@ -89,6 +93,34 @@ def test_tensor_ranks_beyond_the_kv_heads_hold_copies():
     one, two = (decode_step(DSV3, H100, tp, 64, 8192).attention_s for tp in (2, 4))
     assert one == pytest.approx(two, rel=0.002)  # a latent cache is never divided; 64 heads fill one tile
     assert decode_step(DSV3, H100, 1, 64, 8192).attention_s > 1.2 * one
+
+
+def test_a_cache_that_each_query_head_reads_for_itself_is_read_as_often():
+    """Eight query heads for each of Llama's keys: as if each had its own, eight times as large."""
+    alone = Serving(8, 64, 2048, 256, shares_reads=False)
+    apart = inference.infer(LLAMA70, H100, alone).decode
+    of_own = inference.infer(replace(LLAMA70, kv_heads=64), H100, replace(alone, shares_reads=True)).decode
+    together = inference.infer(LLAMA70, H100, replace(alone, shares_reads=True)).decode
+    assert apart.attention_s == of_own.attention_s > 4 * together.attention_s
+    assert apart.weights_s == together.weights_s
+
+
+def test_nccl_is_what_nccl_itself_would_choose():
+    wires = H100.wires
+    for size in (1e4, 1e6, 1e8):
+        assert reduce_s(size, 8.0, "nccl", wires) == all_reduce_s(size, 8.0, 8.0, wires)
+        assert reduce_s(size, 8.0, "auto", wires) <= reduce_s(size, 8.0, "nccl", wires)
+
+
+def test_a_server_multiplies_at_its_own_clocks_in_each_of_its_products():
+    at, rows = H100.chip, 65536.0
+    faster = at.served.product.flops_per_s / at.product.flops_per_s
+    as_training = replace(at, served=matmul.ServedProducts(at.product, at.wide, at.experts))
+    for model in (LLAMA70, MIXTRAL):
+        size = shape(model)
+        slow, fast = (inference.products_s(size, rows, 8.0, 2.0, chip) for chip in (as_training, at))
+        assert 1.05 < slow / fast < 1.02 * faster
+    assert inference.head_s(size, rows, 8.0, at) < inference.head_s(size, rows, 8.0, as_training)
 
 
 def test_ring_latency_makes_eight_slower_than_four():
