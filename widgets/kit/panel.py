@@ -312,8 +312,8 @@ def presets(widget: Any) -> pn.widgets.MenuButton:
     return made
 
 
-def _paragraph(words: str) -> str:
-    return f"<p>{escape(words)}</p>"
+def _paragraph(words: str | None) -> str:
+    return f"<p>{escape(words or '')}</p>"
 
 
 def _readouts(shows: Live) -> str:
