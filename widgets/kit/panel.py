@@ -312,12 +312,12 @@ def presets(widget: Any) -> pn.widgets.MenuButton:
     return made
 
 
-def _paragraph(words: str | None) -> str:
-    return f"<p>{escape(words or '')}</p>"
+def _paragraph(words: str) -> str:
+    return f"<p>{escape(words)}</p>"
 
 
 def _readouts(shows: Live) -> str:
     """The readouts as a list, and what is the matter."""
     told = [(shows.param[name].label, getattr(shows, name)) for name in shows.shown["readouts"]]
-    said = [f"<li>{escape(label)}: <strong>{escape(text)}</strong></li>" for label, text in told]
+    said = [f"<li>{escape(label or '')}: <strong>{escape(text)}</strong></li>" for label, text in told]
     return "".join(["<ul>", *said, "</ul>", *(f"<p><em>{escape(text)}</em></p>" for text in shows.regimes)])
