@@ -1,5 +1,5 @@
 """A layout found by rules of thumb, as one would on paper, and the search with the same tools, for
-comparison.
+comparison. Both take only what one of ``constraints.FRAMEWORKS`` can run, as the planner does.
 
 The rules, in order of what they rule out:
 
@@ -23,7 +23,7 @@ from engine import catalog
 from engine.base import check
 from engine.mechanism.memory import FULL, NO_RECOMPUTE, RECOMPUTE
 from engine.step import search
-from engine.step.constraints import Constraints
+from engine.step.constraints import RUN_BY_SOME, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine, estimate, machine, require_legal
 from engine.step.legality import cuts_a_head, cuts_tokens_unevenly, divisors, leaves_a_chunk_empty
 
@@ -142,14 +142,21 @@ def _fitting(model, at, job, gpus, tools, split, recompute, bubble) -> Estimate 
                 "interleaved" if v > 1 else "1f1b",
                 v,
             )
-            try:
-                require_legal(model, job, layout)
-            except ValueError:
+            if not _built(model, job, tools, layout):
                 continue
             found = estimate(model, at, job, layout)
             if found.fits and _hidden(found):
                 return found
     return None
+
+
+def _built(model: Model, job: Job, tools: Tools, layout: Layout) -> bool:
+    """Whether it is legal, and one of the frameworks can run it with these tools."""
+    try:
+        require_legal(model, job, layout)
+    except ValueError:
+        return False
+    return _within(tools, None).allows(model, layout)
 
 
 def _hidden(found: Estimate) -> bool:
@@ -160,7 +167,8 @@ def _hidden(found: Estimate) -> bool:
 def fastest(
     model: Model, at: Machine, job: Job, gpus: int, tools: Tools = TOOLS["context"], only: Split | None = None
 ) -> Estimate:
-    """The search's winner among all layouts that the tools support, or among those of one split."""
+    """The search's winner among all layouts that the tools support and a framework can run, or among those of
+    one split."""
     check.whole(gpus=gpus)
     found = search.plan(model, at, job, gpus, top=1, within=_within(tools, only)).best
     if not found.fits:
@@ -170,7 +178,7 @@ def fastest(
 
 def _within(tools: Tools, only: Split | None) -> Constraints:
     """What the tools support, or only one split of it."""
-    free = Constraints(zero=tools.stages, schedules=SCHEDULES, cp=None if tools.context else (1, 1))
+    free = replace(RUN_BY_SOME, zero=tools.stages, schedules=SCHEDULES, cp=None if tools.context else (1, 1))
     if only is None:
         return free
     return replace(

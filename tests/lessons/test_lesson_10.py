@@ -12,7 +12,7 @@ from engine.executed import pipeline_schedules
 from engine.executed.pipeline_schedules import NOT_OWN
 from engine.mechanism import mesh, placement
 from engine.mechanism.pipeline_orders import INTERLEAVED, ONE_F_ONE_B
-from engine.step import advice, layout, search
+from engine.step import advice, constraints, layout, search
 from tests.engine.step import test_advice
 from tests.lessons.reading import Lesson
 
@@ -69,15 +69,17 @@ def test_no_axis_alone_is_any_good():
     best = advice.tuned("llama3-70b", 512, 512, 8192).step_s
     with pytest.raises(ValueError):
         advice.tuned("llama3-70b", 512, 512, 8192, "3d", advice.Split(1, 1, 1))
-    for split in (advice.Split(64, 1, 1), advice.Split(1, 64, 1)):
-        assert advice.tuned("llama3-70b", 512, 512, 8192, "3d", split).step_s > 3 * best
+    for alone in (LESSON.value("on_paper(tp=64)"), LESSON.value("on_paper(pp=64)")):
+        assert alone.step_s > 3 * best and not constraints.RUN_BY_SOME.allows(LLAMA, alone.layout)
     sharded = advice.tuned("llama3-70b", 512, 512, 8192, "fsdp", advice.Split(1, 1, 1))
     assert sharded.layout.recompute == "full" and sharded.step_s > 1.2 * best
 
 
 def test_the_best_of_the_tools_is_the_best_of_the_whole_search():
-    found = search.plan(LLAMA, H100, layout.Job(512, 8192), 512)
-    assert found.best.step_s == pytest.approx(advice.tuned("llama3-70b", 512, 512, 8192).step_s, rel=0.005)
+    """But for ZB-V, which is not among the tools."""
+    found = search.plan(LLAMA, H100, layout.Job(512, 8192), 512, within=constraints.RUN_BY_SOME)
+    best = advice.tuned("llama3-70b", 512, 512, 8192).step_s
+    assert found.best.layout.schedule == "zb-v" and 1 < best / found.best.step_s < 1.01
 
 
 def test_the_classic_is_the_smallest_that_fits_without_recomputation():
@@ -95,28 +97,26 @@ def test_each_tool_takes_away_an_axis_as_the_text_says():
         (8, 4, 1, 0),
         (4, 4, 1, 1),
         (4, 1, 1, 3),
-        (1, 2, 4, 3),
+        (2, 1, 2, 3),
     ]
-    tree = advice.judged("llama3-70b", 512, 512, 8192)
-    assert tree.rules.layout.tp == 1 and tree.agree
 
 
-def test_two_tensor_ranks_without_a_pipeline_tie_with_the_best_whose_stages_halve_the_gathers():
+def test_four_context_ranks_tie_with_two_of_each_and_their_two_stages_halve_the_gathers():
     def held_to(tp, pp, cp):
         return advice.tuned("llama3-70b", 512, 512, 8192, only=advice.Split(tp, pp, cp))
 
-    best, one_stage = held_to(1, 2, 4), held_to(1, 1, 4)
-    assert best.step_s < held_to(2, 1, 2).step_s < 1.01 * best.step_s
-    waits = one_stage.time_s["data_exposed"] - best.time_s["data_exposed"]
-    assert waits > 5 * best.time_s["data_exposed"] and waits > one_stage.step_s - best.step_s
+    best, two_stages, one_stage = held_to(2, 1, 2), held_to(1, 2, 4), held_to(1, 1, 4)
+    assert best.step_s < two_stages.step_s < 1.01 * best.step_s
+    waits = one_stage.time_s["data_exposed"] - two_stages.time_s["data_exposed"]
+    assert waits > 5 * two_stages.time_s["data_exposed"] and waits > one_stage.step_s - two_stages.step_s
 
 
-def test_49_of_60_splits_agree():
-    assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 11
+def test_47_of_60_splits_agree():
+    assert len(test_advice.RUNS) * len(advice.TOOLS) == 60 and len(test_advice.DIFFERENCES) == 13
     text = " ".join(LESSON.section("A decision tree").split())
-    assert "On fifteen runs and four sets of tools, 49 of 60 splits" in text
+    assert "On fifteen runs and four sets of tools, 47 of 60 splits" in text
     assert (
-        len(test_advice.UNSEEN) == 10 and "33 of 40 splits" in text
+        len(test_advice.UNSEEN) == 10 and "32 of 40 splits" in text
     )  # counted by tests/engine/step/test_advice.py
 
 
@@ -138,7 +138,7 @@ def test_405b_is_metas_own_layout_and_its_mfu():
     """TP 8, PP 16, DP 128 at 41 % (arXiv:2407.21783 Table 4)."""
     found = advice.judged("llama3.1-405b", 16384, 2048, 8192, "zero1")
     assert advice.written(found.rules.layout) == "TP 8 × PP 16 × DP 128"
-    assert 0 < found.slower_by < 0.03 and found.rules.mfu() == pytest.approx(0.41, abs=0.01)
+    assert found.agree and found.rules.mfu() == pytest.approx(0.41, abs=0.01)
 
 
 def test_the_groups_of_rank_200_are_those_of_the_solution():

@@ -5,7 +5,8 @@ import pytest
 
 from engine import catalog
 from engine.step import advice, search
-from engine.step.advice import TOOLS, split_of, written
+from engine.step.advice import TOOLS, written
+from engine.step.constraints import RUN_BY_SOME
 from engine.step.layout import Job, Layout, machine
 
 H100 = machine(catalog.gpu("h100-sxm"))
@@ -31,7 +32,7 @@ RUNS = {  # model, GPUs, sequences a step, tokens of each
 DIFFERENCES = {
     ("32B", "3d"): (
         "compute",
-        0.01,
+        0.05,
         "four tensor ranks and two stages of 32 layers: the one with the output layer works hardly longer",
     ),
     ("70B small", "3d"): (
@@ -41,11 +42,27 @@ DIFFERENCES = {
         "better, for more AllReduces",
     ),
     ("70B short", "zero1"): ("compute", 0.03, "as above: four tensor ranks and two stages"),
+    ("70B", "context"): (
+        "compute",
+        0.01,
+        "two tensor and two context ranks without a pipeline, where the rules have four context ranks and "
+        "two stages: the one with the output layer works longer",
+    ),
+    ("70B short", "context"): (
+        "compute",
+        0.01,
+        "two tensor ranks without a pipeline, for two context ranks and two stages, as above",
+    ),
     ("70B large", "context"): (
         "compute",
-        0.07,
+        0.09,
         "as above: of ten layers the stage with the output layer works 12 % longer than the others, "
         "of forty a quarter as much longer",
+    ),
+    ("175B", "context"): (
+        "compute",
+        0.05,
+        "four tensor ranks and four stages of 24 layers, for two context ranks and eight stages of twelve",
     ),
     ("8x7B", "fsdp"): (
         "expert",
@@ -55,7 +72,7 @@ DIFFERENCES = {
     ("8x7B", "context"): ("expert", 0.04, "as above"),
     ("8x22B", "context"): (
         "compute",
-        0.04,
+        0.05,
         "with two context ranks and four stages for four and two, products and attention have twice the rows",
     ),
     ("405B small", "context"): (
@@ -65,15 +82,9 @@ DIFFERENCES = {
     ),
     ("405B", "3d"): (
         "pipeline_bubble",
-        0.53,
-        "whole replicas without recomputation need TP 16, across two nodes; the rules stay in the node and "
-        "take 64 stages, whose bubble is as long as the work",
-    ),
-    ("405B", "zero1"): (
-        "pipeline_bubble",
-        0.03,
-        "TP 16 across two nodes, whose sixteen cards carry together what NVLink does, leaves four "
-        "stages; the rules stay in the node",
+        0.2,
+        "whole replicas on sixteen stages must recompute; the rules recompute last and take 64 stages, whose "
+        "bubble is as long as the work",
     ),
     ("405B", "context"): (
         "compute",
@@ -119,7 +130,7 @@ def test_the_rules_find_the_searchs_split_or_the_difference_is_explained(run, to
 
 
 def test_on_runs_they_have_not_seen_the_rules_cost_one_percent():
-    """33 of 40 splits are the search's; 0.8 % of time lost on average, 15.4 % at worst (what lesson 10
+    """32 of 40 splits are the search's; 0.7 % of time lost on average, 14.9 % at worst (what lesson 10
     says)."""
     found = [
         advice.judged(model, gpus, batch, seq, tools, gpu)
@@ -127,9 +138,9 @@ def test_on_runs_they_have_not_seen_the_rules_cost_one_percent():
         for tools in TOOLS
     ]
     slower = [one.slower_by for one in found]
-    assert len(found) == 40 and sum(one.agree for one in found) == 33
-    assert sum(slower) / 40 == pytest.approx(0.008, abs=0.0005) and max(slower) == pytest.approx(
-        0.154, abs=0.001
+    assert len(found) == 40 and sum(one.agree for one in found) == 32
+    assert sum(slower) / 40 == pytest.approx(0.007, abs=0.0005) and max(slower) == pytest.approx(
+        0.149, abs=0.001
     )
 
 
@@ -148,14 +159,23 @@ def test_layouts_that_the_lesson_names(run, tools, layout):
     assert written(found.rules.layout) == written(found.search.layout) == layout
 
 
-@pytest.mark.parametrize("run", ["70B", "70B large", "70B short"])
-def test_the_whole_search_agrees_with_that_of_the_newest_tools(run):
-    """``search.plan`` tries zero-bubble schedules and DualPipe too; here they win less than half a
-    percent."""
+@pytest.mark.parametrize("tools", TOOLS)
+@pytest.mark.parametrize("run", RUNS)
+def test_no_layout_of_the_rules_or_of_their_search_beats_the_planner(run, tools):
+    """One of the frameworks can run each of them, so the planner, which asks for no more, finds no worse."""
     key, gpus, batch, seq = RUNS[run]
-    best = search.plan(catalog.model(key), H100, Job(batch, seq), gpus).best
-    assert split_of(best.layout) == split_of(verdict(run, "context").search.layout)
-    assert best.step_s == pytest.approx(verdict(run, "context").search.step_s, rel=0.005)
+    model, found = catalog.model(key), verdict(run, tools)
+    planners = search.plan(model, H100, Job(batch, seq), gpus, within=RUN_BY_SOME).best
+    for ours in (found.rules, found.search):
+        assert RUN_BY_SOME.allows(model, ours.layout) and ours.step_s >= planners.step_s * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("run", ["70B", "70B large", "70B short"])
+def test_zb_v_wins_less_than_one_percent(run):
+    """The planner may also take ZB-V, which torchtitan has."""
+    key, gpus, batch, seq = RUNS[run]
+    best = search.plan(catalog.model(key), H100, Job(batch, seq), gpus, within=RUN_BY_SOME).best
+    assert best.layout.schedule == "zb-v" and verdict(run, "context").search.step_s < 1.01 * best.step_s
 
 
 @pytest.mark.parametrize("run, at_most", [("405B", 0.08), ("8x22B", 0.04), ("8B", 0.001)])
@@ -166,8 +186,10 @@ def test_what_the_other_schedules_would_add(run, at_most):
 
 
 def test_the_rules_find_llama_3s_own_layout():
-    """arXiv:2407.21783 Table 4; the search would have sixteen tensor ranks, for two percent."""
-    assert written(verdict("405B", "zero1").rules.layout) == "TP 8 × PP 16 × DP 128"
+    """arXiv:2407.21783 Table 4. Sixteen tensor ranks would be faster, but no framework cuts eight heads of
+    keys and values into sixteen."""
+    found = verdict("405B", "zero1")
+    assert found.agree and written(found.rules.layout) == "TP 8 × PP 16 × DP 128"
 
 
 def test_each_tool_makes_the_70b_faster():
