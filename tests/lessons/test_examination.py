@@ -8,8 +8,9 @@ import pytest
 from course import lessons, numbers
 from engine.course import examination
 from engine.step.constraints import FRAMEWORKS
-from tests.lessons.reading import LESSONS
+from tests.lessons.reading import LESSONS, Lesson
 
+PAGE = Lesson("examination.md")
 TEXT = (LESSONS / "examination.md").read_text(encoding="utf-8")
 WORKED = examination.spec(1917)
 
@@ -25,6 +26,7 @@ def tried(*layout):
         # two stages without tensor ranks are half bubble
         lambda: 0.4 < tried(1, 2, 1, 8).times_s[0][2] / tried(1, 2, 1, 8).step_s[0] < 0.55,
         lambda: not tried(1, 2, 1, 8).fits,
+        lambda: 0.4 < examination.shares(tried(1, 4, 1, 8))[2] < 0.65,
         # two tensor ranks without stages would be fast, and miss the HBM by a little
         lambda: not tried(2, 1, 1, 8).fits and tried(2, 1, 1, 8).ratio < 1.06,
         lambda: 1 < examination.used_bytes(tried(2, 1, 1, 8)) / WORKED.hbm_bytes < 1.05,
@@ -33,6 +35,25 @@ def tried(*layout):
             [float(getattr(tried().layouts, axis)[1]) for axis in ("tp", "pp", "cp", "ep")] == [2, 2, 1, 8]
             and tried(2, 2, 1, 8).ratio == pytest.approx(1)
         ),
+        # … and that only with experts cut by tensor ranks, beyond the node; no other row cuts them
+        lambda: (
+            [
+                cut
+                for cut in ((1, 2), (2, 1), (2, 2), (2, 4), (4, 2), (8, 2), (8, 4))
+                if tried(*cut, 1, 8).layouts.expert_tp[0] > 1
+            ]
+            == [(2, 1)]
+        ),
+        lambda: tried(2, 1, 1, 8).times_s[0][4] > 3 * tried(2, 2, 1, 8).times_s[0][4],
+        # tensor ranks hardly cut the weights, of which most are experts, and share out activations
+        lambda: PAGE.value("experts_all / worked.params") > 0.95,
+        lambda: 0.9 < PAGE.value("weights(tp=8) / weights(tp=2)") < 1,
+        lambda: PAGE.value("activations(tp=8) / activations(tp=2)") < 0.3,
+        lambda: PAGE.value("weights(tp=2, pp=4) / weights(tp=2)") < 0.55,
+        # data traffic: with two stages as many more seconds as there are fewer passes to hide it
+        lambda: np.all(np.diff([examination.shares(tried(t, 2, 1, 8))[5] for t in (2, 4, 8)]) > 0.08),
+        lambda: np.argmax(tried(4, 2, 1, 8).times_s[0] - tried(2, 2, 1, 8).times_s[0]) == 5,
+        lambda: examination.shares(tried(8, 4, 1, 8))[5] < examination.shares(tried(8, 2, 1, 8))[5] / 2,
         # more stages have more bubble, more tensor ranks thinner matrices and more traffic
         lambda: tried(2, 4, 1, 8).times_s[0][2] > tried(2, 2, 1, 8).times_s[0][2],
         lambda: all(tried(8, 2, 1, 8).times_s[0][i] > tried(2, 2, 1, 8).times_s[0][i] for i in (0, 1)),
