@@ -86,7 +86,7 @@ class Words:
             for i in range(4)
         ]
         found = f"{texts[0]}{join[1]}{texts[1]}{join[2]}{texts[2]}{join[3]}{texts[3]}"
-        return choose(np.min(needs) < planner.NEVER, found, "no one resource alone")
+        return choose(np.min(needs) < planner.NEVER, found, "no one resource alone, with this layout")
 
     @readout("Layouts compared", rest=True)
     def compared(self):
@@ -158,10 +158,12 @@ class Words:
         waits = np.where(found.uncovered_s > 0, found.uncovered_s, 0.0)
         share = self.said(np.max(found.times_s[0]) / found.step_s[0], "percent")
         return (factor > 1.3) & (waits / found.step_s[0] > 0.03) & (planner.binding(found) < 1), (
-            f"More lies behind the arithmetic than shows: it takes {share} of the step, yet for a step a "
-            f"tenth shorter it {choose(found.needed[0] < planner.NEVER, 'takes', 'would take more than')} "
+            f"More lies behind the arithmetic than shows: it takes {share} of the step, yet with this very "
+            "layout, micro-batch and schedule a step a tenth shorter "
+            f"{choose(found.needed[0] < planner.NEVER, 'takes', 'would take more than')} "
             f"{show(factor, 'times')} its speed. At "
-            f"that pace {show(waits, 'seconds')} of {select(found.uncovered, TERMS)} no longer hide."
+            f"that pace {show(waits, 'seconds')} of {select(found.uncovered, TERMS)} no longer hide. Another "
+            "layout may hide them: plan again for a faster chip."
         )
 
     @regime()
