@@ -227,3 +227,13 @@ def test_expert_ranks_need_not_be_multiplied_by_tensor_ranks():
     require_legal(V3, Job(64, 4096), folded)
     with pytest.raises(ValueError, match="expert_tp"):
         require_legal(V3, Job(64, 4096), replace(folded, expert_tp=4))
+
+
+def test_four_nodes_hold_the_weights_of_all_experts_but_not_their_training_state():
+    weights = [LESSON.value(f"experts.held_bytes(deepseek, ep={ranks})") for ranks in (8, 16, 32)]
+    capacity, state = (
+        LESSON.value("memory.capacity_bytes(h100)"),
+        LESSON.value("memory.state_bytes(models.parameters(deepseek))"),
+    )
+    assert weights[0] > capacity and weights[2] < capacity < 8 * weights[2] < state / 32
+    assert weights[1] > 0.9 * capacity  # "still too much", with anything beside them
