@@ -17,6 +17,7 @@ from tests.engine.step import test_advice
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("10-nd-parallelism.md")
+SEQUENCES = Lesson("08-sequence-and-context.md")
 TP, DP, PP = 0, 2, 3  # places of the axes in placement.AXES
 GPU = catalog.gpu("h100-sxm")
 H100, LLAMA = layout.machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b")
@@ -248,3 +249,39 @@ def test_old_addresses_lead_to_the_second_page():
     moved = re.findall(r"\]\(10b-the-long-run\.md#([\w-]+)\)\{ #([\w-]+) data-moved \}", text)
     moved += re.findall(r'href="\.\./10b-the-long-run/#([\w-]+)" id="([\w-]+)" data-moved', text)
     assert len(moved) == 6 and all(old == new and new in places for new, old in moved)
+
+
+def test_four_tensor_ranks_and_eight_stages_overflow_by_less_than_a_gigabyte():
+    found = layout.estimate(LLAMA, H100, layout.Job(512, 8192), layout.Layout(512, 4, 8, zero=0))
+    assert 0 < found.memory_bytes["total"] - LESSON.value('memory.capacity_bytes(gpu("h100-sxm"))') < 1e9
+
+
+def test_every_row_of_the_tree_s_table_is_a_tie():
+    [table] = [one for one in LESSON.source.fences if one.kind == "table" and "advice.judged" in one.source]
+    rows = LESSON.value(table.source.split("rows: >-")[1].split("columns:")[0].strip())
+    assert len(rows) == 8 and max(row.slower_by for row in rows) < LESSON.value("bands.tie() - 1")
+
+
+def test_of_each_expert_of_the_design_there_are_as_many_copies_as_it_says():
+    """EP 8 × PP 4 × DP 32: the data ranks are 8 expert ranks by 4 copies."""
+    axes = LESSON.value("mixtral_axes")
+    assert (axes.ep * axes.dp, axes.dp, axes.pp) == (32, 4, 4)
+    assert "EP 8 × PP 4 × DP 32" in LESSON.text and "DP 4 " not in LESSON.text
+
+
+def test_405b_takes_less_under_zero_2_by_its_gradients():
+    def fullest(zero):
+        cut = layout.Layout(16384, 8, 16, zero=zero, schedule="interleaved", interleave=4)
+        job = layout.Job(2048, 8192)
+        return layout.estimate(catalog.model("llama3.1-405b"), H100, job, cut).memory_bytes["total"]
+
+    assert fullest(1) - fullest(2) == pytest.approx(LESSON.value("2 * parameters_405b / 128"), rel=0.02)
+    assert fullest(1) == pytest.approx(LESSON.value('meta.rules.memory_bytes["total"]'))
+
+
+def test_sequence_parallelism_is_why_a_step_s_tensor_traffic_takes_longer_than_its_all_reduces():
+    plain = layout.Job(512, 8192, sequence_parallel=False)
+    classic = LESSON.value("classic")
+    without = layout.estimate(LLAMA, H100, plain, classic.layout).time_s["tensor"]
+    assert without == pytest.approx(LESSON.value('placed_s(innermost="tp").tp'))
+    assert classic.time_s["tensor"] / without == pytest.approx(SEQUENCES.value("sharded_sends"), rel=1e-3)
