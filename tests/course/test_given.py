@@ -233,3 +233,9 @@ def test_the_front_matter_of_every_page_is_sound(page):
     """What the build would stop at, seen without one; a lesson has its four keys."""
     assert numbers.definitions(page) == page.given
     assert not page.number or {"title", "lesson", "needs", "description"} <= set(page.front)
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in lessons.LESSONS.glob("*.md")))
+def test_every_page_that_gives_names_has_a_place_for_their_box(file):
+    page = lessons.read(file)
+    assert given.with_box(page.text, page).count('class="given"') == bool(numbers.definitions(page))
