@@ -91,6 +91,11 @@ def test_why_a_tenth_takes_much_of_what_is_nearly_all():
     assert "hidden_traffic" not in regimes(at("8B on one node"))
 
 
+def test_where_memory_decides_it_is_said_that_partial_recomputation_is_not_tried():
+    said = regimes(at(gpus=8))["nothing_fits"]
+    assert "Recomputing a part of each layer" in said
+
+
 def test_what_is_left_of_the_memory_is_said_where_it_is_little():
     widget = at("8B on one node", gpus=32)
     left = float(widget.case().hbm_bytes - widget.outcome().total_bytes[0])

@@ -99,7 +99,8 @@ class Words:
             "the leanest takes "
             f"{self.said(self.outcome().total_bytes[0], 'bytes')} of "
             f"{usable(self.cluster().hbm_bytes)}. First "
-            "response: more GPUs to shard over, or a recipe with fewer bytes a parameter (lesson 05)."
+            "response: more GPUs to shard over, or a recipe with fewer bytes a parameter (lesson 05). "
+            "Recomputing a part of each layer is not tried."
         )
 
     @regime()
@@ -139,7 +140,8 @@ class Words:
         return (share > 0.02) & ~self.none_fits(), (
             f"Memory costs time here: with unlimited memory the fastest layout would take "
             f"{self.said(found.free_s, 'seconds')} a step, "
-            f"{show(np.where(share > 0, share, 0.0), 'percent')} less."
+            f"{show(np.where(share > 0, share, 0.0), 'percent')} less. Recomputing a part of each layer, "
+            "which could buy some of it back, is not tried."
         )
 
     @regime()
