@@ -24,7 +24,7 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 {% for rule in lesson.boxes("rule") %}<div class="admonition rule">
 <p class="admonition-title"><a href="../{{ lesson.name }}/#{{ rule.anchor }}">{{ rule.name[0] | upper }}{{ rule.name[1:] }}</a></p>
 {{ html(rule.source, lesson) }}
-{% if small_print(lesson, rule.anchor) %}<p class="{{ held }}">{{ small_print(lesson, rule.anchor) }}</p>
+{% if small_print(lesson, rule.anchor) %}<p class="{{ held }}" data-search-exclude>{{ small_print(lesson, rule.anchor) }}</p>
 {% endif %}</div>
 {% endfor %}</div></section>
 {% endfor %}""")

@@ -45,7 +45,7 @@ class Addresses(Treeprocessor):
                 seen[id] = seen.get(id, 0) + 1
                 box.set("id", id if seen[id] == 1 else f"{id}-{seen[id]}")
                 if kind == "rule" and (said := small_print(lessons.current(), id)):
-                    etree.SubElement(box, "p", {"class": HELD}).text = said
+                    etree.SubElement(box, "p", {"class": HELD, "data-search-exclude": ""}).text = said
 
 
 class Boxes(Extension):
