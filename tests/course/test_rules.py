@@ -19,13 +19,9 @@ WITHOUT = {
     "02-collectives": {"two-bandwidths": "two definitions"},
     "03-interconnect": {"like-for-like": "a way of reading data sheets"},
     "04-data-parallel": {"what-a-sample-is-worth": "a published fit (arXiv:1812.06162)"},
-    "06-tensor-parallel": {
-        "tensor-ranks-up-to-about-f-w-c": "to do: against the engine's layer",
-        "as-small-as-fits-and-inside": "advice; the search over layouts judges it",
-    },
+    "06-tensor-parallel": {"as-small-as-fits-and-inside": "advice; the search over layouts judges it"},
     "08-sequence-and-context": {
-        "joining-two-parts-of-a-softmax": "an identity, which test_ring_attention executes",
-        "tokens-that-hide-the-ring": "to do: against the engine's ring",
+        "joining-two-parts-of-a-softmax": "an identity, which test_ring_attention executes"
     },
     "09-expert-parallel": {
         "capacity": "a definition: the rows that an expert may have",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from engine import catalog
 from engine.catalog import models
 from engine.catalog.models import Model
-from engine.course.rules.held import Held
+from engine.course.rules.held import Held, first
 from engine.mechanism import roofline
 from engine.serving import decoding, drafts, inference
 from engine.serving.inference import StepTime
@@ -19,19 +17,12 @@ GPUS = ("a100-80", "h100-sxm", "h200", "b200")
 
 
 def step(model: Model, key: str, gpus: int, users: float, context: float) -> StepTime:
+    """A decode step of the engine."""
     return inference.decode_step(model, layout.machine(catalog.gpu(key)), gpus, users, context)
 
 
-def first(reached: Callable[[int], bool], most: int) -> int:
-    """The smallest whole number from which on this is so, up to ``most``."""
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
-
-
 def critical_batch(model: Model, key: str, gpus: int) -> float:
+    """The users from which arithmetic takes longer than reading the weights, by the data sheet."""
     gpu = catalog.gpu(key)
     return roofline.critical_batch(gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s)
 
@@ -49,6 +40,7 @@ def most_tokens_per_s(model: Model, key: str, gpus: int, users: int, context: in
 
 
 def tokens_per_s(model: Model, key: str, gpus: int, users: int, context: int) -> float:
+    """The same of the engine's step."""
     return users / step(model, key, gpus, users, context).total_s / gpus
 
 

@@ -18,6 +18,11 @@ EXACT = 1e-9  # relative: an identity, but for rounding
 AS_FACTORS = 0.5  # from this error on a sentence says factors instead of percents
 
 
+def everywhere(**point: Any) -> bool:
+    """What a rule claims that leaves out no point of its domain."""
+    return True
+
+
 class Found(NamedTuple):
     """The model over the rule, over all points of a domain: the least, the median and the most; and the
     median error and the worst, as shares of the rule."""
@@ -31,6 +36,7 @@ class Found(NamedTuple):
 
     @property
     def exact(self) -> bool:
+        """Whether rule and model agree at every point, but for rounding."""
         return self.worst <= EXACT
 
 
@@ -52,7 +58,7 @@ class Held:
     against: str
     allowed: float = 0.0
     because: str = ""  # a sentence about where the error comes from
-    claims: Callable[..., bool] = lambda **point: True
+    claims: Callable[..., bool] = everywhere
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Every point of the domain."""
@@ -94,3 +100,12 @@ def verdict(found: Found) -> str:
     worst = units.in_unit(found.worst, "%", 2)
     median = units.in_unit(found.median, "%", 2) if found.median > EXACT else "exact"
     return f"at most {worst} {way}, {median} in the median"
+
+
+def first(reached: Callable[[int], bool], most: int) -> int:
+    """The smallest whole number from which on this is so, up to ``most``."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high

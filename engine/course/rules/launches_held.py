@@ -19,6 +19,7 @@ CASES = (
 
 
 def queued(case: tuple[str, str, int], batch: int) -> tuple:
+    """The arguments of a decode step whose kernels are issued one by one."""
     key, gpu, tp = case
     return "eager", catalog.model(key), catalog.gpu(gpu), tp, batch
 

@@ -26,6 +26,7 @@ GROUPS = (hiding.FEWEST_RANKS, 64, hiding.MOST_RANKS)
 
 # -- tokens that hide ----------------------------------------------------------------------------------------
 def exposed_s(model: Model, at: Machine, count: int, tokens: int, zero: int) -> float:
+    """What the engine's step leaves exposed of the gradients or shards."""
     return layout.estimate(model, at, Job(count, seq=tokens), Layout(count, zero=zero)).time_s["data_exposed"]
 
 
@@ -49,6 +50,7 @@ def wire_bytes_per_s(gpu: Gpu, card_bytes_per_s: float) -> float:
 
 
 def hiding_tokens(model: Model, machine: tuple[str, float], count: int) -> Real:
+    """The rule's tokens on this GPU, with this much of the cards for each."""
     gpu, card = catalog.gpu(machine[0]), machine[1]
     share = models.parameters(model) / models.active_parameters(model)
     rate = matmul.product_flops_per_s(gpu)
@@ -56,6 +58,7 @@ def hiding_tokens(model: Model, machine: tuple[str, float], count: int) -> Real:
 
 
 def at(machine: tuple[str, float]) -> Machine:
+    """The engine's machine of a GPU's name and its share of the cards."""
     return layout.machine(catalog.gpu(machine[0]), nic_bytes_per_s=machine[1])
 
 
@@ -67,18 +70,20 @@ def most_gpus(model: Model, machine: tuple[str, float], count: int) -> float:
 
 
 # -- buckets -------------------------------------------------------------------------------------------------
-def bucket_step(model: Model, tokens: int, count: int) -> tuple:
+def bucket_step(model: Model, tokens: int, count: int) -> tuple[Model, Real, Real, Real, Real, Real]:
     """The arguments of a simulated step on H100s with a card each."""
     card, rate = DGX.nic, matmul.product_flops_per_s(H100)
     return model, tokens, count, rate, card.bytes_per_s, start_ups.hop_s(card)
 
 
 def exposed_with_s(bucket_bytes: float, model: Model, tokens: int, count: int) -> float:
-    step = bucket_step(model, tokens, count)
-    return float(data_parallel.simulate_step(*step, bucket_bytes, bucket_bytes)["exposed_s"])
+    """What a step simulated tensor by tensor exposes with buckets of this size."""
+    buckets = dict(bucket_bytes=bucket_bytes, first_bucket_bytes=bucket_bytes)
+    return float(data_parallel.simulate_step(*bucket_step(model, tokens, count), **buckets)["exposed_s"])
 
 
 def exposed_by_rule_s(model: Model, tokens: int, count: int) -> float:
+    """The same with the rule's bucket."""
     _, _, _, rate, wire, alpha_s = bucket_step(model, tokens, count)
     params = models.parameters(model)
     backward_s = flops.backward_flops(params, tokens) / rate
@@ -88,11 +93,13 @@ def exposed_by_rule_s(model: Model, tokens: int, count: int) -> float:
 
 
 def least_exposed_s(model: Model, tokens: int, count: int) -> float:
+    """The same with the best of 25 sizes from 10 MB to 10 GB."""
     return min(exposed_with_s(float(size), model, tokens, count) for size in np.geomspace(1e7, 1e10, 25))
 
 
 # -- shards --------------------------------------------------------------------------------------------------
 def held_bytes(model: Model, count: int, stage: int) -> float:
+    """The column of bytes of the lesson's table."""
     params = models.parameters(model)
     whole, shared = ((16, 0), (4, 12), (2, 14), (0, 16))[stage]
     return whole * params + shared * params / count
@@ -109,7 +116,7 @@ def executed_elements(count: int, stage: int) -> float:
     """What a rank sends of a buffer of ``count`` elements in executed collectives: an AllReduce of gradients,
     or with stage 1 its two halves; with stage 3 a gather more."""
     buffers = ranks.example(count, count)
-    gather = ranks_operations.all_gather(buffers.T[:, :1], cell_bytes=1.0)
+    gather = ranks_operations.all_gather(list(buffers.T[:, :1]), cell_bytes=1.0)
     scatter = ranks_operations.reduce_scatter(buffers, cell_bytes=1.0)
     runs = (gather, gather, scatter) if stage == 3 else (gather, scatter)
     if stage == 0:
@@ -121,6 +128,7 @@ PEAK_RANKS, PEAK_LAYERS = 64, 32
 
 
 def sharded_layer(model: Model, tokens: int) -> fully_sharded.Layer:
+    """A layer of this model, shared by the H100s of whole nodes."""
     wire = min(DGX.link.bytes_per_s, DGX.outgoing_bytes_per_s)
     hop_s = start_ups.mean_hop_s(DGX, PEAK_RANKS * 1.0)
     return fully_sharded.transformer_layer(
@@ -136,6 +144,7 @@ def peak_bytes(model: Model, tokens: int, ahead: int) -> float:
 
 
 def executed_peak_bytes(model: Model, tokens: int, ahead: int) -> float:
+    """The most that the step holds, executed layer by layer."""
     run = fully_sharded.run(sharded_layer(model, tokens), PEAK_LAYERS, ahead)
     return fully_sharded.state_bytes(model, PEAK_LAYERS, PEAK_RANKS) + float(run["peak_bytes"])
 

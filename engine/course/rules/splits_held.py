@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from engine import catalog
 from engine.catalog.models import Model
-from engine.course.rules.held import Held
+from engine.course.rules.held import Held, first
 from engine.executed import pipeline_schedules, ranks, ring_attention, tensor
-from engine.mechanism import context_parallel, memory, reliability
+from engine.mechanism import context_parallel, interconnect, matmul, memory, reliability
 
 TOKENS, HIDDEN, FFN, HEADS = 4, 64, 128, 16
 
@@ -28,8 +29,30 @@ def executed_layer_values(count: int) -> float:
 SHAPES = ((TOKENS, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, FFN), (FFN, HIDDEN))
 
 
+GPUS = ("a100-80", "h100-sxm", "b200")
+GATED = tuple(catalog.model(key) for key in ("llama3-8b", "llama3-70b", "llama3.1-405b"))
+MLP_MATRICES = 3
+
+
+def sending_share(model: Model, key: str, count: int, tokens: int) -> float:
+    """Sending over computing in an MLP's forward pass: (t − 1)/(m/2 · F·W/C), at the data sheet's rates."""
+    gpu = catalog.gpu(key)
+    limit = MLP_MATRICES / 2 * model.ffn * gpu.link_bytes_per_s / gpu.bf16_flops_per_s
+    return (count - 1) / limit
+
+
+def fitted_sending_share(model: Model, key: str, count: int, tokens: int) -> float:
+    """The same with the engine's AllReduce and the rate that its products reach."""
+    gpu = catalog.gpu(key)
+    message = tensor.layer_message_bytes(tokens, model.hidden)
+    sending_s = interconnect.all_reduce_s(message, count, count, interconnect.wires(gpu))
+    work = 2 * MLP_MATRICES * tokens * model.hidden * model.ffn / count
+    return sending_s / (work / matmul.product_flops_per_s(gpu))
+
+
 # -- lesson 07 -----------------------------------------------------------------------------------------------
-def executed(schedule: str, stages: int, batches: int, chunks: int = 1, **times: float) -> dict:
+def executed(schedule: str, stages: int, batches: int, chunks: int = 1, **times: Any) -> dict:
+    """One step of a pipeline, executed."""
     return pipeline_schedules.by_key(schedule, stages, batches, chunks, **times)
 
 
@@ -40,6 +63,7 @@ def idle_s(schedule: str, stages: int, batches: int, chunks: int = 1, **times: f
 
 
 def most_held(schedule: str, stages: int, batches: int, chunks: int = 1) -> float:
+    """The most micro-batches whose activations any stage holds."""
     return float(np.nanmax(executed(schedule, stages, batches, chunks)["held"]))
 
 
@@ -62,6 +86,7 @@ def table_idle_s(schedule: str, stages: int, chunks: int) -> float:
 
 
 def executed_idle_s(schedule: str, stages: int, chunks: int) -> float:
+    """The same of the executed schedule."""
     times = dict(forward_s=FORWARD_S, input_s=INPUT_S, weight_s=WEIGHT_S)
     return idle_s(schedule, stages, 2 * stages, chunks, **times)
 
@@ -72,6 +97,7 @@ def uneven_s(stages: int, batches: int, extra: float) -> float:
 
 
 def executed_uneven_s(stages: int, batches: int, extra: float) -> float:
+    """The same of executed 1F1B."""
     return float(executed("1f1b", stages, batches, last_extra=extra)["total_s"])
 
 
@@ -94,10 +120,34 @@ def sent_over_ulysses(count: int, heads: int, kv_heads: int) -> float:
     return float(of_ring / ring_attention.ulysses(q, k, v, count).sent_bytes.mean())
 
 
+def hiding_tokens(model: Model, key: str, beyond: bool) -> float:
+    """2·a_kv/a·C/W, with the rate that attention reaches."""
+    gpu = catalog.gpu(key)
+    wire = gpu.nic_bytes_per_s if beyond else gpu.link_bytes_per_s
+    rate = context_parallel.flash_flops_per_s(gpu, model.head_dim)
+    return context_parallel.hidden_from_tokens(
+        model.heads, model.kv_heads, rate, wire, context_parallel.ZIGZAG
+    )
+
+
+def fewest_hiding_tokens(model: Model, key: str, beyond: bool) -> int:
+    """The fewest tokens on each rank whose keys and values the engine sends within a step's attention."""
+    gpu = catalog.gpu(key)
+    net, rate = interconnect.wires(gpu), context_parallel.flash_flops_per_s(gpu, model.head_dim)
+
+    def hidden(tokens: int) -> bool:
+        block = context_parallel.kv_block_bytes(tokens, model.kv_heads, model.head_dim)
+        attention_s = context_parallel.attention_s(tokens**2 / 2, model.heads, model.head_dim, rate)
+        return interconnect.send_s(block, beyond, net) <= attention_s
+
+    return first(hidden, 2**20)
+
+
 GPTS = tuple(catalog.model(key) for key in ("gpt3-6.7b", "megatron-22b", "gpt3-175b", "mt-nlg-530b"))
 
 
 def with_sequence_parallelism(model: Model, seq: int, count: int) -> float:
+    """Bytes that a layer keeps on each rank, by the rule."""
     return seq * model.hidden / count * (34 + 5 * model.heads * seq / model.hidden)
 
 
@@ -111,6 +161,18 @@ RULES = (
         {"count": (2, 4, 8, 16)},
         "2 to 16 ranks",
         "an attention and an MLP, cut and executed",
+    ),
+    Held(
+        "06-tensor-parallel",
+        "rule-tensor-ranks-up-to-about-f-w-c",
+        sending_share,
+        fitted_sending_share,
+        {"model": GATED, "key": GPUS, "count": (2, 4, 8), "tokens": (4096, 16384)},
+        "the share of sending in the MLPs of Llama 3 8B to 405B on 2 to 8 GPUs of a node, A100 to B200, with "
+        "4,096 or 16,384 tokens",
+        "the engine's AllReduces and products",
+        0.85,
+        because="Products reach two thirds of the data sheet's rate, and NVSwitch adds for H100s and B200s.",
     ),
     Held(
         "07-pipeline-parallel",
@@ -186,6 +248,27 @@ RULES = (
         {"model": GPTS, "seq": (2048, 8192, 32768), "count": (2, 4, 8, 16)},
         "GPT models of 6.7B to 530B on 2 to 16 ranks",
         "the engine's count, tensor by tensor",
+    ),
+    Held(
+        "08-sequence-and-context",
+        "rule-tokens-that-hide-the-ring",
+        hiding_tokens,
+        fewest_hiding_tokens,
+        {"model": (GPTS[2], *GATED), "key": GPUS, "beyond": (True,)},
+        "GPT-3 175B and Llama 3 8B to 405B over the network cards of A100s to B200s",
+        "the engine's messages and attention",
+        0.25,
+    ),
+    Held(
+        "08-sequence-and-context",
+        "rule-tokens-that-hide-the-ring",
+        hiding_tokens,
+        fewest_hiding_tokens,
+        {"model": (GPTS[2], *GATED), "key": GPUS, "beyond": (False,)},
+        "their NVLink",
+        "the same",
+        4.0,
+        because="There a message's start-up counts more than its bytes.",
     ),
     Held(
         "08-sequence-and-context",

@@ -48,6 +48,7 @@ def message_s(size: float, wire: str) -> float:
 
 
 def fitted_message_s(size: float, wire: str) -> float:
+    """The same message as the engine has fitted it."""
     return interconnect.send_s(size, wire == "card", NET)
 
 
@@ -58,10 +59,12 @@ def executed_ring_s(size: float, count: int) -> float:
 
 
 def textbook_ring_s(size: float, count: int) -> float:
+    """A ring AllReduce on cards, by the rule."""
     return collectives.ring_all_reduce_s(size, count, CARD.bytes_per_s, start_ups.hop_s(CARD))
 
 
 def fitted_card_ring_s(size: float, count: int) -> float:
+    """The ring that the engine has fitted to NCCL's, with one GPU in each node."""
     return interconnect.ring_s(size, count * 1.0, 1.0, NET)
 
 
@@ -76,6 +79,7 @@ def fitted_half_bytes(count: int) -> float:
 
 
 def sent_at_least(count: int, operation: str) -> float:
+    """What a rank must send on average."""
     return collectives.wire_share(operation, count) * buffer_bytes(count)
 
 
@@ -100,6 +104,7 @@ def table_of_three(count: int, algorithm: str, column: str) -> float:
 
 
 def executed_of_three(count: int, algorithm: str, column: str) -> float:
+    """The same cell, counted in an executed run."""
     run = executed(count, algorithm)
     return float(run.sent_bytes.max()) if column == "bytes" else run.busy_steps
 
@@ -115,10 +120,12 @@ def executed_all_to_all(count: int) -> np.ndarray:
 
 
 def fabric(nodes: int, nodes_per_leaf: int, oversubscription: float) -> Fabric:
+    """Small nodes with a card for each GPU, under leaves."""
     return Fabric(nodes, PER_NODE, PER_NODE, CARD.bytes_per_s, oversubscription, nodes_per_leaf)
 
 
 def bisection_s(nodes: int, nodes_per_leaf: int, oversubscription: float) -> float:
+    """The longer of the lesson's two times."""
     size = buffer_bytes(nodes * PER_NODE)
     return all_to_all_floor_s(size, fabric(nodes, nodes_per_leaf, oversubscription))
 
@@ -137,30 +144,37 @@ def counted_s(nodes: int, nodes_per_leaf: int, oversubscription: float) -> float
 
 
 def cards_s(size: float, nodes: int) -> float:
+    """The cards' time alone, in nodes of eight."""
     return all_to_all_floor_s(size, Fabric(nodes, nodes_per_leaf=nodes))
 
 
 def fitted_all_to_all_s(size: float, nodes: int) -> float:
+    """The AllToAll as the engine has fitted it."""
     return interconnect.all_to_all_s(size, nodes * 8.0, 8.0, NET)
 
 
 def through_nodes_s(size: float, count: int) -> float:
+    """A ring through whole nodes by the rule, with a call's own start."""
     return start_ups.ring_through_s(size, count * 1.0, DGX) + start_ups.start_s(H100)
 
 
 def fitted_ring_s(size: float, count: int) -> float:
+    """The ring that the engine has fitted to NCCL's, through whole nodes."""
     return interconnect.ring_s(size, count * 1.0, 8.0, NET)
 
 
 def wires_of_levels() -> tuple[float, float, float, float]:
+    """Rate and start-up of a hop over NVLink, and over a card."""
     return NVLINK.bytes_per_s, start_ups.hop_s(NVLINK), CARD.bytes_per_s, start_ups.hop_s(CARD)
 
 
 def two_levels_s(size: float, nodes: int, per_node: int) -> float:
+    """An AllReduce on two levels, by the rule."""
     return collectives.two_level_all_reduce_s(size, nodes * per_node, per_node, *wires_of_levels())
 
 
 def executed_two_levels_s(size: float, nodes: int, per_node: int) -> float:
+    """The same of the executed run, with cells so large that a rank's have this many bytes."""
     count = nodes * per_node
     larger = size / buffer_bytes(count)
     link, link_alpha_s, card, card_alpha_s = wires_of_levels()
