@@ -150,6 +150,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
         overlap_tensor=bool(d.given("overlap_tensor")),
         loss=loss(d),
         kernels="compiled" if d.given("compile") or d.given("compile_enable") else "eager",
+        fsdp="each",  # FSDP2
     )
     hybrid = shard * cp if zero and replicate > 1 else 0
     found = Layout(gpus, tp, pp, cp, ep, zero, micro, recompute, schedule, chunks, expert_tp, hybrid, some)

@@ -212,7 +212,8 @@ def test_deploy_says_what_the_api_says(capsys):
 
 def test_deploy_writes_the_commands_of_a_row(capsys):
     status, out, err = call(f"{DEPLOY} --export sglang --row 2 --one-pool --formats fp8", capsys)
-    assert (status, err) == (0, "") and "python -m sglang.launch_server --model-path llama3.1-8b" in out
+    assert (status, err) == (0, "")
+    assert "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B" in out
     assert answer(f"{DEPLOY} --export vllm", capsys)["commands"].count("vllm serve") == 1
     for bad in ("--export vllm --row 3", "--export tgi", "--formats fp3", "--prefix-share 1"):
         status, out, err = call(f"{DEPLOY} {bad}", capsys)

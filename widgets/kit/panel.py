@@ -319,5 +319,5 @@ def _paragraph(words: str) -> str:
 def _readouts(shows: Live) -> str:
     """The readouts as a list, and what is the matter."""
     told = [(shows.param[name].label, getattr(shows, name)) for name in shows.shown["readouts"]]
-    said = [f"<li>{escape(label)}: <strong>{escape(text)}</strong></li>" for label, text in told]
+    said = [f"<li>{escape(label or '')}: <strong>{escape(text)}</strong></li>" for label, text in told]
     return "".join(["<ul>", *said, "</ul>", *(f"<p><em>{escape(text)}</em></p>" for text in shows.regimes)])

@@ -74,7 +74,7 @@ def launches(draw, framework: str, keys=MODELS):
         loss=draw(st.sampled_from(["plain", "fused"])) if cut else "plain",
         overlap=zero > 0 if framework == "hugging_face" else True,
     )
-    job = replace(job, kernels=whose_kernels(framework, job.loss))
+    job = replace(job, kernels=whose_kernels(framework, job.loss), fsdp=whose_fsdp(framework))
     try:
         layout.require_legal(m, job, a)
     except ValueError:
@@ -93,6 +93,11 @@ def whose_kernels(framework: str, loss: str = "plain") -> str:
     if framework != "torchtitan":
         return "library"
     return "eager" if loss == "plain" else "compiled"
+
+
+def whose_fsdp(framework: str) -> str:
+    """torchtitan's is FSDP2, which copies each parameter in and out."""
+    return "each" if framework == "torchtitan" else ""
 
 
 def same(before: Launch, after: Launch) -> None:
@@ -255,6 +260,7 @@ def test_what_people_run_comes_back_whole(framework, key, a):
     """Layouts in which no program loses anything, so that the properties above are not about losses alone."""
     m = catalog.model(key)
     job = Job(1024, 4096, catalog.recipe("bf16-adam"), kernels=whose_kernels(framework))
+    job = replace(job, fsdp=whose_fsdp(framework))
     one = replace(SILENT, framework=framework, model=m, gpus=a.gpus, job=job, layout=a)
     run = planned.run_of(one, a)
     texts = planned.written(one, a)

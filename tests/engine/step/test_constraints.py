@@ -257,7 +257,16 @@ def test_a_search_asks_first_what_never_keeps_a_layout_out():
                 (1.0, 4.0), (1.0, 8.0), (1.0, 2.0, 5.0), (0.0, 1.0, 2.0, 3.0)
             ):
                 a = SimpleNamespace(
-                    tp=tp, pp=pp, cp=1.0, ep=1.0, dp=4.0, zero=zero, chunks=chunks, shard=0.0, recompute=0.0
+                    tp=tp,
+                    pp=pp,
+                    cp=1.0,
+                    ep=1.0,
+                    expert_tp=1.0,
+                    dp=4.0,
+                    zero=zero,
+                    chunks=chunks,
+                    shard=0.0,
+                    recompute=0.0,
                 )
                 runs = bool(is_run(float(framework), model, a, has))
                 assert may_run(float(framework), has) or not runs or not framework

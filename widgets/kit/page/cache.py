@@ -39,7 +39,8 @@ def _libraries() -> str:
 
 
 def kept(name: str, make: Callable[[], bytes], modules: tuple[str, ...]) -> bytes:
-    """The result of ``make``, or the stored one if these modules and all their dependencies are unchanged."""
+    """The result of ``make``, or the stored one if these modules and all their dependencies are unchanged. A
+    result is not stored if one of them is saved while it is made."""
     folder = os.environ.get("KEEP_COMPILED")
     if not folder:
         return make()
@@ -49,6 +50,8 @@ def kept(name: str, make: Callable[[], bytes], modules: tuple[str, ...]) -> byte
     except FileNotFoundError:  # missing, or just removed by another process
         with _noted() as parts:
             made = make()
+        if dependencies.changed_meanwhile(*modules):
+            return made
         _store(path, made)
         if parts:
             _store(path.with_name(path.name + PARTS), "\n".join(sorted(parts)).encode())

@@ -14,6 +14,7 @@ import atexit
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 RECORD = "imports.json"  # in the folder of stored results
 PACKAGES = ("engine", "widgets", "course")
+STARTED = time.time()  # of this process, before it imports what it compiles
 
 
 def files(*modules: str) -> frozenset[Path]:
@@ -39,6 +41,12 @@ def files(*modules: str) -> frozenset[Path]:
 def state(*modules: str) -> str:
     """A name for the current contents of these files."""
     return _digest(files(*modules))
+
+
+def changed_meanwhile(*modules: str) -> bool:
+    """Whether one of these files was saved while this process ran: it may have imported what stood there
+    before, so what it makes belongs to no state that has a name."""
+    return any(file.stat().st_mtime > STARTED for file in files(*modules))
 
 
 @cache

@@ -143,3 +143,16 @@ def test_what_a_kept_result_was_made_of_is_kept_with_it(tmp_path, monkeypatch):
     assert left == {"page", "fence", "number", "word"}
     keep("number"), keep("fence", "number")
     assert made[4:] == ["alone"]
+
+
+def test_what_was_made_of_a_source_saved_meanwhile_is_not_kept(tmp_path, monkeypatch):
+    """Else the next build would take what the old source gave for the new one's."""
+    monkeypatch.setenv("KEEP_COMPILED", str(tmp_path))
+    module = "engine.base.units"
+    monkeypatch.setattr(dependencies, "STARTED", dependencies.source(module).stat().st_mtime - 1)
+    assert kept("page", lambda: b"old", (module,)) == b"old"
+    assert kept("page", lambda: b"new", (module,)) == b"new"
+    monkeypatch.undo()
+    monkeypatch.setenv("KEEP_COMPILED", str(tmp_path))
+    assert kept("page", lambda: b"kept", (module,)) == b"kept"
+    assert kept("page", lambda: b"not asked for", (module,)) == b"kept"
