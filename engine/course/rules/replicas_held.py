@@ -93,8 +93,8 @@ def exposed_by_rule_s(model: Model, tokens: int, count: int) -> float:
 
 
 def least_exposed_s(model: Model, tokens: int, count: int) -> float:
-    """The same with the best of 25 sizes from 10 MB to 10 GB."""
-    return min(exposed_with_s(float(size), model, tokens, count) for size in np.geomspace(1e7, 1e10, 25))
+    """The same with the best of 15 sizes from 10 MB to 10 GB."""
+    return min(exposed_with_s(float(size), model, tokens, count) for size in np.geomspace(1e7, 1e10, 15))
 
 
 # -- shards --------------------------------------------------------------------------------------------------
@@ -183,8 +183,8 @@ RULES = (
         "rule-the-most-gpus-for-data-parallelism",
         most_gpus,
         lambda model, machine, count: count,
-        {"model": DENSE, "machine": MACHINES, "count": (64, 128, 256, 512)},
-        f"dense models of 8B to 405B and batches that 64 to 512 GPUs can share, {MACHINES_IN_WORDS}",
+        {"model": DENSE, "machine": MACHINES, "count": GROUPS[1:]},
+        f"dense models of 8B to 405B and batches that {GROUPS[1]} or {GROUPS[2]} GPUs can share, {MACHINES_IN_WORDS}",
         "the engine's full step",
         0.12,
     ),
