@@ -93,8 +93,8 @@ def exposed_by_rule_s(model: Model, tokens: int, count: int) -> float:
 
 
 def least_exposed_s(model: Model, tokens: int, count: int) -> float:
-    """The same with the best of 15 sizes from 10 MB to 10 GB."""
-    return min(exposed_with_s(float(size), model, tokens, count) for size in np.geomspace(1e7, 1e10, 15))
+    """The same with the best of 25 sizes from 10 MB to 10 GB."""
+    return min(exposed_with_s(float(size), model, tokens, count) for size in np.geomspace(1e7, 1e10, 25))
 
 
 # -- shards --------------------------------------------------------------------------------------------------
