@@ -31,7 +31,6 @@ WITHOUT = {
     "10-nd-parallelism": {
         "chatty-axes-inside": "an order, which the figure of placement judges",
         "model-parallelism-is-a-price-memory-is-what-it-buys": "advice; the lesson holds it against a search",
-        "sequences-run-out-before-gpus-do": "a count of sequences, and lesson 07's bubble",
     },
     "10b-the-long-run": {
         "which-of-the-two-to-halve": "follows from Young's interval by algebra",

@@ -184,7 +184,7 @@ RULES = (
         most_gpus,
         lambda model, machine, count: count,
         {"model": DENSE, "machine": MACHINES, "count": GROUPS[1:]},
-        f"dense models of 8B to 405B and batches that {GROUPS[1]} or {GROUPS[2]} GPUs can share, {MACHINES_IN_WORDS}",
+        f"dense models of 8B to 405B and batches for {GROUPS[1]} or {GROUPS[2]} GPUs, {MACHINES_IN_WORDS}",
         "the engine's full step",
         0.12,
     ),

@@ -12,6 +12,8 @@ from engine.catalog.models import Model
 from engine.course.rules.held import Held, first
 from engine.executed import pipeline_schedules, ranks, ring_attention, tensor
 from engine.mechanism import context_parallel, interconnect, matmul, memory, reliability
+from engine.step import layout
+from engine.step.layout import Job, Layout
 
 TOKENS, HIDDEN, FFN, HEADS = 4, 64, 128, 16
 
@@ -151,6 +153,25 @@ def with_sequence_parallelism(model: Model, seq: int, count: int) -> float:
     return seq * model.hidden / count * (34 + 5 * model.heads * seq / model.hidden)
 
 
+# -- lesson 10 -----------------------------------------------------------------------------------------------
+SEQUENCES, TENSOR_RANKS = 512, 8
+H100S = layout.machine(catalog.gpu("h100-sxm"))
+
+
+def bubble_of_arithmetic(model: Model, gpus: int, stages: int, chunks: int) -> float:
+    """(p − 1)/(v·m), with the micro-batches that are left for a replica."""
+    micro_batches = SEQUENCES * TENSOR_RANKS * stages / gpus
+    return (stages - 1) / (chunks * micro_batches)
+
+
+def estimated_bubble(model: Model, gpus: int, stages: int, chunks: int) -> float:
+    """The bubble over the arithmetic in the engine's step."""
+    schedule = "interleaved" if chunks > 1 else "1f1b"
+    where = Layout(gpus, tp=TENSOR_RANKS, pp=stages, interleave=chunks, schedule=schedule)
+    times = layout.estimate(model, H100S, Job(SEQUENCES, 4096), where).time_s
+    return times["pipeline_bubble"] / times["compute"]
+
+
 STAGES, BATCHES = (2, 4, 8, 16), (1, 2, 4, 8, 16, 32, 64)
 RULES = (
     Held(
@@ -268,7 +289,7 @@ RULES = (
         "their NVLink",
         "the same",
         4.0,
-        because="There a message's start-up counts more than its bytes.",
+        because="There a message's start-up counts as well.",
     ),
     Held(
         "08-sequence-and-context",
@@ -288,6 +309,23 @@ RULES = (
         {"count": (2, 4, 8), "heads": (8, 16), "kv_heads": (8,)},
         "2 to 8 ranks",
         "a ring and Ulysses, executed",
+    ),
+    Held(
+        "10-nd-parallelism",
+        "rule-sequences-run-out-before-gpus-do",
+        bubble_of_arithmetic,
+        estimated_bubble,
+        {
+            "model": GATED[1:2] + GPTS[2:3],
+            "gpus": (128, 256, 512, 1024),
+            "stages": (2, 4, 8),
+            "chunks": (1, 2),
+        },
+        f"the bubble of Llama 3 70B and GPT-3 175B with {SEQUENCES} sequences on 128 to 1,024 H100s, "
+        f"{TENSOR_RANKS} tensor ranks, 2 to 8 stages and 1 or 2 chunks",
+        "the engine's full step",
+        0.35,
+        because="A stage that idles also waits for the AllReduces of the others.",
     ),
     Held(
         "10b-the-long-run",
