@@ -353,7 +353,7 @@ SAME_WORDS = {"an error": "yes, by the copy", "no shorter": "1×"}
 
 def test_a_choice_opens_its_figure_where_a_readout_agrees():
     """Six figures of lessons 13 to 19 opened in another state, and contradicted the answer just above them:
-    'about 2 times' over 'Fused is faster by 8×'. What is computed for ``asks`` is compared by the fence itself."""
+    'about 2 times' over 'Fused is faster by 8×'. What is computed for ``asks`` the fence itself compares."""
     seen = set()
     for page in locate.pages():
         for fence in page.options("widget"):
