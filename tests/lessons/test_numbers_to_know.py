@@ -73,7 +73,7 @@ def test_four_rows_are_bold_and_are_those_of_the_ladder():
 
 
 def test_what_is_measured_is_of_the_h100_that_the_table_names():
-    """Two rows of One H100 SXM were a V100's kernel and a log's that names no GPU. Those are charged, and say so."""
+    """Two of its rows were a V100's kernel and a log's that names no GPU: those are what lessons charge."""
     measured = [row for row in ROWS if row[2] == "measured"]
     assert [shown(row[0]).partition(" (")[2] for row in measured] == [
         "lessons charge 3.8 µs, a V100's)",
