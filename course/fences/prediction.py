@@ -11,8 +11,8 @@ figure's axis.
 Once it is answered, the figure goes to the state of ``seen`` and shows the reader's number beside that
 readout; where ``asks`` is itself a readout, that is the one. ``point: x`` instead of ``slider`` asks for a
 place on the figure's own axis. If a unit of the axis is not one of the engine's (gigabytes, say), ``per`` is
-its size: 1e9. A choice has ``answers`` and ``right``, the index of the right one or an expression for it. In
-each expression ``readout("name", control=value, …)`` is the value of the widget's readout, and ``part("name",
+its size: 1e9. A choice has ``answers`` and ``right``, the index of the right one or an expression for it; its
+``seen`` may be a readout of words as well ("infinity"). In each expression ``readout("name", control=value, …)`` is the value of the widget's readout, and ``part("name",
 …)`` the columns of one of its parts, in the fence's state with these controls changed.
 
 No text above may give the answer away (``course/spoilers.py``). The answer is the value of ``asks``, however
@@ -26,6 +26,7 @@ import ast
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ KEYS = (
     "why",
 )
 OF_A_CHOICE = ("answers", "right")
-OF_A_NUMBER = ("slider", "point", "mark", "per", "seen")
+OF_A_NUMBER = ("slider", "point", "mark", "per")
 AXES = ("x", "y")
 AS_SHOWN = 0.006  # a readout is rounded to three digits
 LEAST_WORDS = 3  # fewer stand in every text and mean something else
@@ -79,11 +80,9 @@ def asked(options: dict, widget: Widget, source: str) -> dict | None:
             source, f"a prediction needs {', '.join(needed)}; missing: {', '.join(missing)}", given[0]
         )
     if is_choice and (strange := [name for name in OF_A_NUMBER if name in options]):
-        raise _refused(
-            source, "a prediction with answers has no slider, point, mark, per or seen", strange[0]
-        )
+        raise _refused(source, "a prediction with answers has no slider, point, mark or per", strange[0])
     truth = _truth(options, widget, source)
-    choice = _choice(options, widget, source) if is_choice else {}
+    choice = _choice(options, truth, widget, source) if is_choice else {}
     phrases = _phrases(options, "told_by", truth, source) + _own_words(options, choice)
     if truth is None and not phrases:
         raise _refused(
@@ -111,14 +110,19 @@ def _refused(source: str, message: str, *keys: str) -> Refused:
 
 
 # -- the three kinds -----------------------------------------------------------------------------------------
-def _choice(options: dict, widget: Widget, source: str) -> dict:
+def _choice(options: dict, truth: dict | None, widget: Widget, source: str) -> dict:
     answers = options["answers"]
     if not isinstance(answers, list) or not 2 <= len(answers) <= 4:
         raise _refused(source, "answers must be a list of two to four", "answers")
     right = int(_right("right", "an index", options["right"], widget, source))
     if not 0 <= right < len(answers):
         raise _refused(source, f"right must be from 0 to {len(answers) - 1}, got {right}", "right")
-    return {"kind": "choice", "right": right, "answers": [widget_html.rich_line(each) for each in answers]}
+    return {
+        "kind": "choice",
+        "right": right,
+        "answers": [widget_html.rich_line(each) for each in answers],
+        "seen": _seen(options, truth, widget, source) if "seen" in options else "",
+    }
 
 
 def _own_words(options: dict, choice: dict) -> list[str]:
@@ -221,23 +225,25 @@ def _phrases(options: dict, name: str, truth: dict | None, source: str) -> list[
 
 
 # -- where it is seen ----------------------------------------------------------------------------------------
-def _seen(options: dict, truth: dict, widget: Widget, source: str) -> str:
+def _seen(options: dict, truth: dict | None, widget: Widget, source: str) -> str:
     """The readout that shows the answer, and the state in which it does, for the page; '' where there is
     none. A mark on an axis is right only in the fence's own state, so there the figure keeps that state."""
-    said = options.get("seen", numbers.form(options["asks"])["expression"])
+    said = options["seen"] if "seen" in options else numbers.form(options["asks"])["expression"]
     on_axis, given = "point" in options or "mark" in options, "seen" in options
     if not _is_readout(said):
         if given:
             raise _refused(source, 'seen must be a readout: readout("name", control=value, …)', "seen")
         return ""
     caught: list[tuple[str, dict]] = []
-    value = _evaluated("seen" if given else "asks", "a number", said, widget, source, caught)
+    name, wanted = ("seen", "a readout") if given else ("asks", "a number")
+    reads = quantity if truth else _words
+    value = _evaluated(name, wanted, said, widget, source, caught, reads)
     [(readout, controls)] = caught
     if on_axis and controls:
         if given:
             raise _refused(source, "beside a mark on an axis, seen is in the fence's own state", "seen")
         return ""
-    if not math.isclose(value, truth["value"], rel_tol=AS_SHOWN):
+    if truth and not math.isclose(value, truth["value"], rel_tol=AS_SHOWN):
         raise _refused(source, f"seen says {value:g}, and asks comes to {truth['value']:g}", "seen")
     there = _changed(widget, controls)
     state, words = guide.written(there, controls), guide.settings(there, controls)
@@ -266,15 +272,22 @@ def _right(name: str, wanted: str, expression: str, widget: Widget, source: str)
 
 
 def _evaluated(
-    name: str, wanted: str, expression: str, widget: Widget, source: str, caught: list | None = None
+    name: str,
+    wanted: str,
+    expression: str,
+    widget: Widget,
+    source: str,
+    caught: list | None = None,
+    reads: Callable[[str], float] | None = None,
 ) -> float:
     """The value of an expression of the lesson, which may query the widget; each readout that it queries is
-    added to ``caught``, with its controls."""
+    added to ``caught``, with its controls. ``reads`` makes a number of a readout's text: ``quantity``, if
+    nothing else."""
 
     def readout(key: str, **controls: Any) -> float:
         if caught is not None:
             caught.append((key, controls))
-        return quantity(_changed(widget, controls).shown()["readouts"][key]["text"])
+        return (reads or quantity)(_changed(widget, controls).shown()["readouts"][key]["text"])
 
     asks = {
         "readout": readout,
@@ -305,6 +318,11 @@ def _changed(widget: Widget, controls: dict) -> Widget:
 
 
 AMOUNT = re.compile(r"(?P<dollar>\$?)(?P<amount>[−-]?\d[\d,]*(?:\.\d+)?)(?P<gap>[\s\u00a0]?)(?P<unit>.*)")
+
+
+def _words(_: str) -> float:
+    """A readout in words has no value to compare."""
+    return math.nan
 
 
 def quantity(text: str) -> float:

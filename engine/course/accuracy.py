@@ -156,6 +156,7 @@ class Regret:
     mean: float  # measured time of the layout predicted fastest, over that of the fastest measured, minus 1
     worst: float
     spread: float  # the same of the worst choice, on average over the jobs
+    chance: float  # the same of a layout drawn by lot
     tied: int  # jobs whose fastest layout the engine calls a tie with its own choice
 
     def as_dict(self) -> dict:
@@ -167,6 +168,7 @@ class Regret:
             "mean_regret_share": self.mean,
             "worst_regret_share": self.worst,
             "mean_spread_share": self.spread,
+            "by_chance_share": self.chance,
             "best_in_tie": self.tied,
         }
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -501,13 +501,24 @@ def _apart(runs: list[Run]) -> dict:
     return summary(ratios) if ratios else {}
 
 
+class _Choice(NamedTuple):
+    """What a choice of one job's layout costs, as a share of its fastest: the engine's, the worst, by lot."""
+
+    regret: float
+    spread: float
+    chance: float
+    tied: bool
+    layouts: int
+
+
 def _regret(runs: list[Run]) -> dict[str, dict]:
     """Family → what the engine's choice would have cost, over the jobs that were timed in two or more
     layouts: the measured time of the layout predicted fastest over that of the fastest measured, minus one.
 
     Runs are one job if model, machine, GPUs, work and software, family and release are the same, so that the
     layout alone differs. ``spread`` is the slowest measured over the fastest, minus one: the regret of the
-    worst choice. ``tied`` counts the jobs whose fastest layout the engine calls a tie with its own.
+    worst choice. ``chance`` is the mean regret of a layout drawn by lot. ``tied`` counts the jobs whose
+    fastest layout the engine calls a tie with its own.
     """
     jobs: dict[tuple, dict[Layout, list[tuple[float, float]]]] = {}
     for run in runs:
@@ -516,24 +527,26 @@ def _regret(runs: list[Run]) -> dict[str, dict]:
             job = (*software, said.model, said.at, said.layout.gpus)
             times = jobs.setdefault(job, {}).setdefault(said.layout, [])
             times.append((said.step_s, said.step_s * run.ratio))
-    judged: dict[str, list[tuple[float, float, bool, int]]] = {}
+    judged: dict[str, list[_Choice]] = {}
     for job, layouts in jobs.items():
         if len(layouts) > 1:
             means = [tuple(np.mean(times, axis=0)) for times in layouts.values()]
             chosen, best = min(means), min(means, key=lambda each: each[1])
-            spread = max(measured for _, measured in means) / best[1] - 1.0
-            tied = best[0] <= chosen[0] * _tie(runs)
-            judged.setdefault(job[0], []).append((chosen[1] / best[1] - 1.0, spread, tied, len(means)))
+            lost = [measured / best[1] - 1.0 for _, measured in means]
+            tied = bool(best[0] <= chosen[0] * _tie(runs))
+            choice = _Choice(chosen[1] / best[1] - 1.0, max(lost), float(np.mean(lost)), tied, len(means))
+            judged.setdefault(job[0], []).append(choice)
     everything = [each for members in judged.values() for each in members]
     groups = {"all": everything} if everything else {}
     return {
         name: dict(
             jobs=len(members),
-            layouts=sum(each[3] for each in members),
-            mean=round(float(np.mean([each[0] for each in members])), 4),
-            worst=round(float(max(each[0] for each in members)), 4),
-            spread=round(float(np.mean([each[1] for each in members])), 4),
-            tied=sum(bool(each[2]) for each in members),
+            layouts=sum(each.layouts for each in members),
+            mean=round(float(np.mean([each.regret for each in members])), 4),
+            worst=round(float(max(each.regret for each in members)), 4),
+            spread=round(float(np.mean([each.spread for each in members])), 4),
+            chance=round(float(np.mean([each.chance for each in members])), 4),
+            tied=sum(each.tied for each in members),
         )
         for name, members in (groups | dict(sorted(judged.items()))).items()
     }

@@ -14,6 +14,7 @@ from tests.lessons.reading import Lesson
 
 SLIDER = ("01-why-distributed/", "roofline")
 CHOICE = ("01-why-distributed/", "regime_cube")
+SEEN_CHOICE = ("19-cuda-graphs/", "captured_addresses")
 TYPED = ("07-pipeline-parallel/", "pipeline_timeline")
 MARKED = ("06-tensor-parallel/", "tp_scaling")
 POINTS = [
@@ -280,6 +281,16 @@ def test_a_number_is_marked_on_the_axis_that_the_fence_names(reader):
     share = hand.figure.evaluate(PLACED, ["y", truth(MARKED)])
     assert hand.figure.evaluate(AT, "true")[1] == pytest.approx(share, abs=0.02)
     assert hand.figure.evaluate(AT, "yours")[1] == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.of_the_kit
+def test_a_choice_takes_the_figure_to_where_it_is_seen(reader):
+    """Right or wrong, the figure opens in the state that was asked about, and says so."""
+    hand = reader(SEEN_CHOICE)
+    hand.figure.get_by_role("button", name="four right answers and two wrong ones").click()
+    expect(hand.figure.locator(".asked-about")).to_have_text(re.compile(r"Error raised\s*yes, by the copy"))
+    expect(reply(hand)).to_contain_text("Not quite.")
+    expect(reply(hand)).to_contain_text("Rows of the new batch to 6.")
 
 
 @pytest.mark.of_the_kit

@@ -1,5 +1,7 @@
 """The sheet of formulas holds every boxed rule of every lesson, and each title leads to its place."""
 
+import re
+
 from course import excerpts, lessons
 from course.lessons import box_address
 from tests.conftest import ROOT
@@ -12,6 +14,21 @@ def test_no_rule_is_missed():
         rules = lessons.read(path).boxes("rule")
         assert [rule.name for rule in rules] == [title.removeprefix("Rule: ") for title in titles], path.name
         assert len({rule.anchor for rule in rules}) == len(titles), f"{path.name} has two rules of one name"
+
+
+POINTING = re.compile(
+    r"\(below\)|\bthe (?:next|last) section|\bThe section\b|\bin the figure\b"
+    r"|\b(?:table|GeLU|figure|formula) (?:above|below)"
+)
+
+
+def test_no_rule_points_to_what_stays_in_its_lesson():
+    """The sheet lifted boxes with 'the table above' and '(below)', where nothing is above or below."""
+    boxes = [(lesson, rule) for lesson in excerpts.lessons_with("rule") for rule in lesson.boxes("rule")]
+    for lesson, rule in boxes:
+        found = POINTING.search(rule.source)
+        assert not found, (lesson.name, rule.name, found)
+    assert len(boxes) > 50
 
 
 def test_a_rule_is_taken_whole_and_its_links_lead_out_of_the_lesson():

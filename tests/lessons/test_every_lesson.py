@@ -83,11 +83,12 @@ def test_every_snippet_is_python(lesson):
         compile(code, lesson.name, "exec")
 
 
-SPELLED = {"4": "four", "8": "eight", "16": "sixteen"}
+SPELLED = {"4": "four", "6": "six", "8": "eight", "16": "sixteen"}
 IN_OTHER_WORDS = {  # a state that a question describes without its number
     "budget_guard": "Llama 3.1 405B",
     "moe_routing": "if nothing is turned away",
     "prefill_decode": "twice as long",
+    "program_blocks": "row-major order",
 }
 
 

@@ -8,6 +8,7 @@ from course import lessons, numbers
 from course.diagrams import four_numbers
 from engine import catalog
 from engine.base import units
+from engine.one_gpu import measurements
 from tests.lessons.reading import Lesson
 
 PAGE = Lesson("numbers.md")
@@ -26,7 +27,7 @@ BY_HAND = {
     "The products of a training step": "65 %",
     "Norms": "75 %",
     "Ridge": "295",  # 989e12 / 3.35e12
-    "A short kernel": "3.8 µs",
+    "A short kernel": "1.94 µs to 5.11 µs",  # engine/one_gpu/measurements, an addition of 64 × 64 and a norm
     "Network, the whole node": "400 GB/s",  # 8 · 50
     "Training state": "16 B",
     "… on disk": "12 B",  # 4 + 4 + 4
@@ -69,6 +70,25 @@ def test_four_rows_are_bold_and_are_those_of_the_ladder():
     bold = [row[1].strip("*") for row in ROWS if row[0].startswith("**")]
     assert all(row[1].startswith("**") == row[0].startswith("**") for row in ROWS)
     assert [shown(value) for value in bold] == [rung.written for rung in four_numbers.rungs()]
+
+
+def test_what_is_measured_is_of_the_h100_that_the_table_names():
+    """Two of its rows were a V100's kernel and a log's that names no GPU: those are what lessons charge."""
+    measured = [row for row in ROWS if row[2] == "measured"]
+    assert [shown(row[0]).partition(" (")[2] for row in measured] == [
+        "lessons charge 3.8 µs, a V100's)",
+        "lessons charge 12 µs, of an unnamed machine)",
+    ]
+    assert set(PAGE.value("short_s")) <= {
+        row["burst_s"] for rows in _on_h100("streaming").values() for row in rows if "burst_s" in row
+    }
+    assert set(PAGE.value("issues_s")) <= {
+        row["issue_s"] for kind in ("add", "matmul") for row in _on_h100("launches")[kind]
+    }
+
+
+def _on_h100(what: str) -> dict:
+    return measurements.on("h100-sxm")[what]
 
 
 def test_a_hops_start_up_is_said_to_be_that_of_the_protocol_it_belongs_to():

@@ -99,7 +99,21 @@ def setting(control: Control, raw: Any) -> str:
 def settings(widget: Widget, names: Mapping[str, Any]) -> str:
     """Some controls and their values in words: 'Stages to 16, Micro-batches to 16'."""
     raw, controls = widget.raw_state(), widget.controls()
-    return ", ".join(f"{controls[name].label} to {setting(controls[name], raw[name])}" for name in names)
+    return ", ".join(f"{_short(controls[name])} to {_told_of(controls[name], raw[name])}" for name in names)
+
+
+def _short(control: Control) -> str:
+    """A label without the advice behind its colon: 'Bits of the pattern: press one to flip it'."""
+    return control.label.partition(":")[0]
+
+
+def _told_of(control: Control, raw: Any) -> str:
+    """A value within a sentence: what was chosen in several words is quoted, and bits are numbered from 0."""
+    if control.kind == "bits":
+        flipped = [str(bit) for bit in range(int(raw).bit_length()) if int(raw) >> bit & 1]
+        return f"bit {', '.join(flipped)} flipped" if flipped else "none flipped"
+    words = setting(control, raw)
+    return f"“{words}”" if control.kind == "choice" and " " in words else words
 
 
 def written(widget: Widget, names: Mapping[str, Any]) -> dict[str, str]:

@@ -65,6 +65,7 @@ def test_what_a_choice_would_have_cost_is_told_of_every_source_that_varied_the_l
     assert everything.layouts == sum(each.layouts for each in sources) >= 2 * everything.jobs
     for each in accuracy.regret():
         assert 0.0 <= each.mean <= each.worst and each.mean <= each.spread and each.tied <= each.jobs
+        assert each.chance == pytest.approx(each.spread / 2, abs=1e-4) or each.layouts > 2 * each.jobs
 
 
 def test_the_choice_costs_far_less_than_the_worst_layout_and_the_tie_holds_the_best():

@@ -257,6 +257,7 @@ def test_regret_is_what_the_engines_choice_took_more_than_the_best():
     assert (said["all"]["jobs"], said["all"]["layouts"]) == (1, 3)
     assert said["all"]["mean"] == said["all"]["worst"] == pytest.approx(0.1)
     assert said["all"]["spread"] == pytest.approx(0.5)
+    assert said["all"]["chance"] == pytest.approx((0.1 + 0.0 + 0.5) / 3)
 
 
 @pytest.mark.parametrize("tie, tied", [(1.01, 0), (10.0, 1)])

@@ -15,12 +15,18 @@ def test_the_default_by_hand():
     assert texts == {
         "takes_apart": "1.12 ms",
         "takes_fused": "140 µs",
-        "faster": "8×",
-        "saved": "87.5 %",
+        "faster": "8× as fast",
+        "saved": "87.5 % fewer",
         "bound": "bytes",
         "registers": "47",
     }
     assert not any(regime["met"] for regime in found["regimes"].values())
+
+
+def test_what_is_slower_fused_is_not_said_to_be_faster_by_a_few_per_cent():
+    """It read 'faster by 5.84 %' and 'bytes saved −16.1×' where spilled registers made it 17 times slower."""
+    texts = {key: each["text"] for key, each in shown(kept=96)["readouts"].items()}
+    assert texts["faster"] == "17.1× slower" and texts["saved"] == "17.1× as many"
 
 
 def test_eight_kernels_fill_the_width_and_the_fused_one_an_eighth():

@@ -74,7 +74,7 @@ class Prediction {
     const { answer } = this.answers[index].dataset;
     this.keepFirst(answer);
     kept.set(`predicted.${this.key}`, index);
-    this.tellChoice(index);
+    this.tellChoice(index, true);
     this.open();
   }
 
@@ -128,15 +128,16 @@ class Prediction {
     this.offer();
   }
 
-  tellChoice(index) {
+  // `answered`: just now, and not on an earlier visit.
+  tellChoice(index, answered = false) {
     this.answers.forEach((answer, i) => {
       answer.setAttribute("aria-pressed", String(i === index));
       answer.classList.toggle("right", answer.dataset.answer === "right");
     });
     this.reply(this.answers[index].dataset.answer === "right" ? "Right." : "Not quite.");
+    this.showWhereSeen("", answered);
   }
 
-  // `answered`: just now, and not on an earlier visit.
   tellGuess(value, answered = false) {
     const { truth, family } = this.block.dataset;
     this.reply(offBy(value, Number(truth), family), saidAndTrue(value, this.block.dataset));
