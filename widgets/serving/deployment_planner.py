@@ -342,7 +342,7 @@ class DeploymentPlanner(Widget):
         each = np.where(self.none(), 1.0, self.of_best(self.found().kind_gpu))
         return self.known(show(decoding.dollars_per_million(self.price, each), "dollars"))
 
-    @readout("Bound by", help="What would be missed with one replica, or one unit of two pools, less")
+    @readout("Bound by", help="What would be missed with one replica less, of two pools in either of them")
     def binds(self):
         return self.known(select(self.of_best(self.found().bound), BOUNDS))
 

@@ -36,7 +36,7 @@ SPARE = (1.0, 1.25, 1.6, 2.5, 4.0)  # units over the fewest that keep up
 PER_USER = [float(each) for each in np.geomspace(1.0, 1000.0, 145)]  # tokens a second, of the frontier
 ACCEPTED = 256  # a server is told a length in whole multiples of it
 LONGEST_Z = NormalDist().inv_cdf(LONG)
-TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what one unit less misses
+TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what one replica less misses
 FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has no deployment; APART: each limit, not both
 NONE = -1.0  # no such kind
 
@@ -59,7 +59,7 @@ class Choice(NamedTuple):
     decode: Real  # … and of those that write
     front: Real  # GPUs of one that prefills
     chunk: Real  # tokens of its steps
-    bound: Real  # what one unit less misses
+    bound: Real  # what one replica less misses
     why: Real  # … or why there is none
     kind_user: Real  # its tokens a second for each user …
     kind_gpu: Real  # … and for each GPU
@@ -151,6 +151,13 @@ def longest_of(median: float, spread: float) -> float:
 
 def judged(ask: dict[str, Any], at: dict[str, Any], p: int, units: float) -> dict[str, Any]:
     """One deployment with so many units."""
+    return judged_as(ask, at, p, units * PREFILLERS[p], units * DECODERS[p])
+
+
+def judged_as(
+    ask: dict[str, Any], at: dict[str, Any], p: int, prefillers: float, decoders: float
+) -> dict[str, Any]:
+    """One deployment with so many replicas of each pool, whatever its unit."""
     return judge(
         ask["per_s"],
         ask["ttft_s"],
@@ -174,10 +181,10 @@ def judged(ask: dict[str, Any], at: dict[str, Any], p: int, units: float) -> dic
         [TABLE[p]],
         [FRONT[p]],
         [BUDGET[p]],
-        [PREFILLERS[p]],
-        [DECODERS[p]],
+        [prefillers],
+        [decoders],
         [0.0],
-        [units],
+        [1.0],
     )
 
 
@@ -217,14 +224,29 @@ def filled_of(ask: dict[str, Any], at: dict[str, Any], p: int) -> float:
     return float(math.floor(ask["per_s"] * found["token_s"][0] * steps / (DECODERS[p] * found["batch"][0])))
 
 
-def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
-    """What one unit less misses."""
-    if units <= 1:
+def missed(
+    ask: dict[str, Any], at: dict[str, Any], p: int, share: float, prefillers: float, decoders: float
+) -> int:
+    """What so many replicas of each pool miss; SMALLEST if nothing, or if that is no deployment."""
+    if decoders < 1 or (PREFILLERS[p] > 0 and prefillers < 1):
         return SMALLEST
-    fewer = judged(ask, at, p, units - 1)
-    if fewer["steady"][0] < 1:
+    found = judged_as(ask, at, p, prefillers, decoders)
+    if keeps(found, share):
+        return SMALLEST
+    if found["steady"][0] < 1:
         return CAPACITY
-    return TTFT if fewer["prompts_met"][0] < share else TPOT
+    return TTFT if found["prompts_met"][0] < share else TPOT
+
+
+def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
+    """What one replica less misses, taken from either pool by itself, and a limit before the load; a whole
+    unit less, where neither pool alone misses anything."""
+    reads, writes = units * PREFILLERS[p], units * DECODERS[p]
+    slower = missed(ask, at, p, share, reads, writes - 1)
+    later = missed(ask, at, p, share, reads - 1, writes) if reads > 0 else SMALLEST
+    if min(slower, later) < SMALLEST:
+        return min(slower, later)
+    return missed(ask, at, p, share, reads - PREFILLERS[p], writes - DECODERS[p])
 
 
 def arranged(
@@ -328,6 +350,28 @@ def frontier_of(user: list[float], per_gpu: list[float], within: list[float]) ->
 
 
 # -- the same over arrays ------------------------------------------------------------------------------------
+def _missed(
+    forms: Forms, plans: Plans, share: float, prefillers: np.ndarray, decoders: np.ndarray
+) -> np.ndarray:
+    apart = plans.prefillers > 0
+    there = (decoders >= 1) & (~apart | (prefillers >= 1))
+    as_many = plans._replace(
+        prefillers=np.where(apart, np.maximum(1.0, prefillers), 0.0), decoders=np.maximum(1.0, decoders)
+    )
+    found = forms.judge(as_many, np.ones(len(decoders)))
+    misses = np.where(~found.steady, CAPACITY, np.where(found.prompts_met < share, TTFT, TPOT))
+    return np.where(~there | found.within(share), SMALLEST, misses)
+
+
+def _bounds(forms: Forms, plans: Plans, units: np.ndarray, share: float) -> np.ndarray:
+    reads, writes = units * plans.prefillers, units * plans.decoders
+    slower = _missed(forms, plans, share, reads, writes - 1)
+    later = np.where(reads > 0, _missed(forms, plans, share, reads - 1, writes), SMALLEST)
+    unit_less = _missed(forms, plans, share, reads - plans.prefillers, writes - plans.decoders)
+    either = np.minimum(slower, later)
+    return np.where(either < SMALLEST, either, unit_less)
+
+
 def _choice(
     per_s: float,
     prompt: float,
@@ -360,9 +404,7 @@ def _choice(
     each = np.array(EACH)[places]
     fewest, least = forms.fewest(plans), forms.fewest(plans, ANY)
     judged_fewest = forms.judge(plans, np.maximum(1.0, fewest))
-    fewer = forms.judge(plans, np.maximum(1.0, fewest - 1.0))
     idle = forms.judge(plans, np.full(len(places), load.per_s / LEAST))
-    misses = np.where(~fewer.steady, CAPACITY, np.where(fewer.prompts_met < share, TTFT, TPOT))
     [ups] = np.nonzero(least > 0)
     kind = np.repeat(ups, len(SPARE))
     units = np.ceil(least[ups][:, None] * np.array(SPARE)).ravel()
@@ -373,7 +415,7 @@ def _choice(
         places.tolist(),
         fewest.tolist(),
         np.minimum(judged_fewest.prompts_met, judged_fewest.tokens_met).tolist(),
-        np.where(fewest <= 1, SMALLEST, misses).tolist(),
+        _bounds(forms, plans, fewest, share).tolist(),
         (1.0 / judged_fewest.token_s).tolist(),
         idle.prompts_met.tolist(),
         idle.tokens_met.tolist(),
