@@ -41,7 +41,7 @@ def test_a_mark_lies_where_its_words_say():
     best = int(found.best)
     assert kinds["y"][best] == pytest.approx(8 * 239.4 / 16, rel=0.01)
     assert kinds["x"][best] > 1 / 0.02 and kinds["two"][best] == 1
-    assert said(widget, "binds") == "the time of a token"
+    assert said(widget, "binds") == said(at(tpot=0.015), "binds") == "the time of a token"
     assert "16 GPUs: 2 × TP 4 that read, 2 × TP 4 that write" in widget.hints()["kinds"][best]
 
 
