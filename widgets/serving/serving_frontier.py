@@ -7,6 +7,7 @@ import numpy as np
 
 from engine import catalog
 from engine.serving import decoding
+from engine.serving.deployment import choice
 from engine.step.layout import Machine, machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
@@ -43,11 +44,12 @@ MODELS = [
 ]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x")]
 WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
+WEIGHTS = {one.key: (WIDTHS[one.key][0], one) for one in choice.FORMATS}
 
 
-def served_on(gpu: catalog.Gpu, weight_bytes: float) -> Machine:
+def served_on(gpu: catalog.Gpu, weights: choice.Format) -> Machine:
     """A GPU whose products are in fp8 where weights are stored so and it has units for them."""
-    return machine(gpu, "fp8" if weight_bytes == 1.0 and gpu.fp8_flops_per_s else "bf16")
+    return machine(gpu, weights.precision if getattr(gpu, f"{weights.precision}_flops_per_s") else "bf16")
 
 
 FLEET = ("model", "fleet", "gpu", "prompt", "output", "weights", "cache")
@@ -74,7 +76,7 @@ class ServingFrontier(Widget):
     output = Number(
         "Answer", 256, 16, 16384, family="tokens", stops=41, whole=True, marks=(256, 512, 1024), more=True
     )
-    weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
+    weights = Choice("Weights stored in", WEIGHTS, "bf16", more=True)
     cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
     price = Number(
         "Price of a GPU-hour",
@@ -140,7 +142,7 @@ class ServingFrontier(Widget):
                 self.prompt,
                 self.output,
                 self.cache,
-                self.weights,
+                self.weights.bytes,
             ),
             self.model,
         )
@@ -167,7 +169,15 @@ class ServingFrontier(Widget):
         in_fleet = decoding.Steady(grid.batch, grid.token_s, self.brings(), grid.first_s)
         return over(
             lambda model: decoding.steady_within(
-                self.target, in_fleet, model, at, DEGREES, self.prompt, self.output, self.cache, self.weights
+                self.target,
+                in_fleet,
+                model,
+                at,
+                DEGREES,
+                self.prompt,
+                self.output,
+                self.cache,
+                self.weights.bytes,
             ),
             self.model,
         )
@@ -256,7 +266,7 @@ class ServingFrontier(Widget):
 
     @measured("serving_frontier", *FLEET)
     def runs(self, of):
-        same = of.of(model=self.model, gpu=self.gpu, weights=self.weights, cache=self.cache)
+        same = of.of(model=self.model, gpu=self.gpu, weights=self.weights.bytes, cache=self.cache)
         x = of.column("token_s")
         return Seen(
             same & of.near("prompt", self.prompt, 0.1) & of.near("output", self.output, 0.1),

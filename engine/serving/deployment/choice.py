@@ -493,6 +493,7 @@ def choice(
     """The cheapest deployment of each kind that gives ``share`` of the requests both limits, and all that
     keep up, as dots."""
     ask = asked_of(per_s, prompt, prompt_spread, output, output_spread, prefix_share, ttft_s, tpot_s)
+    longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
     at = {
         "rows": rows,
         "rows_s": rows_s,
@@ -501,9 +502,8 @@ def choice(
         "capacity": capacity,
         "sent_s": sent_s,
         "starts": starts,
+        "needs": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED),
     }
-    longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
-    at["needs"] = ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED)
     plans, fewest, sure, bound, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], [], []
     user, per_gpu, within = [], [], []
     for p in range(COUNT):
