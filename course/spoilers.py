@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 TOLD = re.compile(r'<i data-told="(?P<told>[^"]*)"></i>(?P<question>.*?</p>)', re.DOTALL)
 UNSEEN = re.compile(
     r"<(script|style|noscript|template|annotation|select|textarea)\b.*?</\1>"
-    r'|<div class="widget-answers".*?</div>',  # the choices of an earlier prediction are meant to be wrong
+    r'|<div class="widget-answers".*?</div>'  # the choices of an earlier prediction are meant to be wrong
+    r'|<p class="held".*?</p>',  # how far off a rule is says nothing of what a figure shows
     re.DOTALL,
 )
 WITHIN_WORDS = re.compile(r"</?(?:a|abbr|b|code|em|i|small|span|strong|sub|sup|mi|mn|mo|mrow|mtext)\b[^>]*>")

@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from course import excerpts
 from course.fences import base
+from course.links.boxes import HELD, small_print
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <nav class="formulas-contents" aria-label="Lessons on this sheet"><ul>
@@ -23,7 +24,8 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 {% for rule in lesson.boxes("rule") %}<div class="admonition rule">
 <p class="admonition-title"><a href="../{{ lesson.name }}/#{{ rule.anchor }}">{{ rule.name[0] | upper }}{{ rule.name[1:] }}</a></p>
 {{ html(rule.source, lesson) }}
-</div>
+{% if small_print(lesson, rule.anchor) %}<p class="{{ held }}" data-search-exclude>{{ small_print(lesson, rule.anchor) }}</p>
+{% endif %}</div>
 {% endfor %}</div></section>
 {% endfor %}""")
 
@@ -31,7 +33,9 @@ PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 def render(source: str) -> str:
     """The HTML of the fence."""
     base.require_empty(source)
-    return PAGE.render(lessons=excerpts.lessons_with("rule"), html=excerpts.html).strip()
+    return PAGE.render(
+        lessons=excerpts.lessons_with("rule"), html=excerpts.html, small_print=small_print, held=HELD
+    ).strip()
 
 
 format = base.formatter(render)

@@ -1,4 +1,5 @@
-"""Markdown extension: each box of a lesson (rule, property, where it breaks, exercise) gets its own address.
+"""Markdown extension: each box of a lesson (rule, property, where it breaks, exercise) gets its own address,
+and a rule that the engine holds against its models ends with how far off it is.
 
 `!!! rule "Rule: sixteen bytes a parameter"` gets the address #rule-sixteen-bytes-a-parameter.
 """
@@ -11,16 +12,27 @@ from typing import TYPE_CHECKING
 from markdown import Extension
 from markdown.treeprocessors import Treeprocessor
 
+from course import lessons
 from course.lessons import box_address
+from engine.base import units
+from engine.course import rules
 
 if TYPE_CHECKING:
     from markdown.core import Markdown
 
+HELD = "held"  # the class of a rule's small print
 KINDS = ("rule", "property", "breaks", "exercise", "case")
 
 
+def small_print(lesson: lessons.Lesson | None, anchor: str) -> str:
+    """How far off this rule of a lesson is, in which domain; "" of a rule that no model can be held
+    against."""
+    said = rules.sentences(lesson.name, anchor) if lesson else ""
+    return units.unbroken(said).replace("'", "’")
+
+
 class Addresses(Treeprocessor):
-    """Gives every box its id."""
+    """Gives every box its id, and a rule its small print."""
 
     def run(self, root: etree.Element) -> None:
         """Walk the page once; a repeated title gets a number, as headings do."""
@@ -32,6 +44,8 @@ class Addresses(Treeprocessor):
                 id = box_address(kind, "".join(box[0].itertext()))
                 seen[id] = seen.get(id, 0) + 1
                 box.set("id", id if seen[id] == 1 else f"{id}-{seen[id]}")
+                if kind == "rule" and (said := small_print(lessons.current(), id)):
+                    etree.SubElement(box, "p", {"class": HELD, "data-search-exclude": ""}).text = said
 
 
 class Boxes(Extension):

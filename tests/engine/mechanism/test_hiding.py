@@ -4,9 +4,9 @@ import pytest
 
 from engine import catalog
 from engine.catalog import models
+from engine.course.rules import replicas_held
 from engine.mechanism import flops, hiding, matmul, walls
 from engine.step import layout
-from engine.step.layout import Job, Layout
 
 H100 = catalog.gpu("h100-sxm")
 
@@ -39,32 +39,14 @@ def test_the_rate_is_that_of_the_chip_in_an_estimate():
 
 
 # -- against the estimate ------------------------------------------------------------------------------------
-def exposed_s(model, at, ranks: int, tokens: int) -> float:
-    return layout.estimate(model, at, Job(ranks, seq=tokens), Layout(ranks)).time_s["data_exposed"]
-
-
-def fewest_tokens(model, at, ranks: int) -> int:
-    """The shortest sequence on each GPU for which no more than the last layer's AllReduce is exposed."""
-    least, low, high = exposed_s(model, at, ranks, 2**18), 16, 2**18
-    while high - low > 1:
-        middle = (low + high) // 2
-        if exposed_s(model, at, ranks, middle) > least * (1 + 1e-9):
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 def against_the_estimate(model, gpu, card_bytes_per_s: float, ranks: int) -> float:
     """The rule's tokens over those of the estimate."""
-    wire = min(gpu.link_bytes_per_s, gpu.gpus_per_node * card_bytes_per_s)
-    share = models.parameters(model) / models.active_parameters(model)
-    rule = hiding.tokens_to_hide(ranks, wire, matmul.product_flops_per_s(gpu), params_per_active=share)
-    return rule / fewest_tokens(model, layout.machine(gpu, nic_bytes_per_s=card_bytes_per_s), ranks)
+    machine = gpu.key, card_bytes_per_s
+    rule = replicas_held.hiding_tokens(model, machine, ranks)
+    return rule / replicas_held.fewest_tokens(model, replicas_held.at(machine), ranks)
 
 
-CARDS = hiding.SLOWEST_CARD_BYTES_PER_S, 50e9
-MACHINES = [("a100-80", CARDS[0]), *((key, card) for key in ("h100-sxm", "h200", "b200") for card in CARDS)]
+MACHINES = replicas_held.MACHINES
 
 
 @pytest.mark.parametrize("key, card_bytes_per_s", MACHINES)

@@ -1,0 +1,27 @@
+"""The boxed rules of the lessons, as code: each with the domain in which it is claimed and the error that it
+is allowed there. A test sweeps the domains; the page prints, under each rule, what a sweep finds."""
+
+from __future__ import annotations
+
+from engine.course.rules import (
+    decoding_held,
+    foundations_held,
+    launches_held,
+    replicas_held,
+    splits_held,
+    wires_held,
+)
+from engine.course.rules.held import Held
+
+PARTS = (foundations_held, wires_held, replicas_held, splits_held, decoding_held, launches_held)
+ALL: tuple[Held, ...] = tuple(held for part in PARTS for held in part.RULES)
+
+
+def of(page: str, anchor: str) -> list[Held]:
+    """What this rule of this page is held against; nothing if it has no entry."""
+    return [held for held in ALL if (held.page, held.anchor) == (page, anchor)]
+
+
+def sentences(page: str, anchor: str) -> str:
+    """What the page says of it, "" without an entry."""
+    return " ".join(held.sentence for held in of(page, anchor))

@@ -1,0 +1,111 @@
+"""What a boxed rule claims, and how far off it is: the rule is asked at every point of the domain in which it
+is claimed, and so is the detailed model of the same quantity, or the algorithm, executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from engine.base import units
+from engine.base.types import Real
+
+EXACT = 1e-9  # relative: an identity, but for rounding
+AS_FACTORS = 0.5  # from this error on a sentence says factors instead of percents
+
+
+def everywhere(**point: Any) -> bool:
+    """What a rule claims that leaves out no point of its domain."""
+    return True
+
+
+class Found(NamedTuple):
+    """The model over the rule, over all points of a domain: the least, the median and the most; and the
+    median error and the worst, as shares of the rule."""
+
+    least: float
+    middle: float
+    most: float
+    median: float
+    worst: float
+    points: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether rule and model agree at every point, but for rounding."""
+        return self.worst <= EXACT
+
+
+@dataclass(frozen=True)
+class Held:
+    """A boxed rule of a lesson, and what it is held against.
+
+    ``rule`` and ``model`` take the names of ``domain`` and give the same quantity; the points are all
+    combinations of its values, without those that ``claims`` refuses. ``words`` say the domain to a reader,
+    ``against`` the model. ``allowed`` is the largest error anywhere in the domain; 0 for an identity.
+    """
+
+    page: str  # 02-collectives
+    anchor: str  # rule-the-ring-allreduce
+    rule: Callable[..., Real]
+    model: Callable[..., Real]
+    domain: Mapping[str, Sequence[Any]]
+    words: str
+    against: str
+    allowed: float = 0.0
+    because: str = ""  # a sentence about where the error comes from
+    claims: Callable[..., bool] = everywhere
+
+    def points(self) -> Iterator[dict[str, Any]]:
+        """Every point of the domain."""
+        for values in product(*self.domain.values()):
+            point = dict(zip(self.domain, values))
+            if self.claims(**point):
+                yield point
+
+    @cached_property
+    def found(self) -> Found:
+        """The sweep of the domain."""
+        ratios = np.array([float(self.model(**point)) / float(self.rule(**point)) for point in self.points()])
+        errors = np.abs(ratios - 1.0)
+        return Found(
+            float(ratios.min()),
+            float(np.median(ratios)),
+            float(ratios.max()),
+            float(np.median(errors)),
+            float(errors.max()),
+            len(ratios),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What the page prints under the rule."""
+        said = f"Held against {self.against}, for {self.words}: {verdict(self.found)}."
+        return f"{said} {self.because}".strip()
+
+
+def verdict(found: Found) -> str:
+    """How far off the rule is, in words: in percents, or in factors where it is far."""
+    if found.exact:
+        return "exact"
+    if found.worst >= AS_FACTORS:
+        least, middle, most = (units.number(value, 2) for value in (found.least, found.middle, found.most))
+        return f"{least} to {most} times the rule, {middle} in the median"
+    side = "below the rule" if found.most <= 1.0 + EXACT else "above the rule"
+    way = "off" if found.least < 1.0 - EXACT and found.most > 1.0 + EXACT else side
+    worst = units.in_unit(found.worst, "%", 2)
+    median = units.in_unit(found.median, "%", 2) if found.median > EXACT else "exact"
+    return f"at most {worst} {way}, {median} in the median"
+
+
+def first(reached: Callable[[int], bool], most: int) -> int:
+    """The smallest whole number from which on this is so, up to ``most``."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
