@@ -9,7 +9,7 @@ from course import lessons, numbers
 from course.fences import table as tables
 from engine import calibration
 from engine.course import accuracy, agreement, explanations, validation
-from tests.lessons.reading import LESSONS
+from tests.lessons.reading import LESSONS, Lesson
 
 TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
 FENCES = [fence.source for fence in lessons.read("validation.md").fences if fence.kind == "table"]
@@ -48,6 +48,31 @@ def test_the_servers_that_miss_most_miss_by_what_the_page_says():
     assert (round(min(fp4), 1), round(max(fp4), 1)) == (1.5, 2.0)
     [mixture] = [1 / (1 + row.mean_signed) for row in accuracy.servers() if "minimax" in row.name]
     assert round(mixture, 1) == 0.5
+
+
+def test_a_replayed_run_is_a_sixth_too_slow():
+    late = [
+        ours / measured - 1
+        for each in accuracy.traced()
+        for ours, measured in zip(each.ours_s, each.measured_s)
+    ]
+    assert sum(late) / len(late) == pytest.approx(1 / 6, abs=0.02) and "a sixth or so too slow" in TEXT
+
+
+def test_the_power_limit_takes_a_few_points_of_what_is_missing():
+    short = [each for each in accuracy.servers() if each.key in ("h100-sxm", "h200", "b200")]
+    short = [each for each in short if each.mean_signed < 0]
+    assert short and all(0.02 < each.rested_signed - each.mean_signed < 0.07 for each in short)
+
+
+def test_a_cache_in_fp8_is_read_at_less_of_the_memory_s_rate_and_in_less_time():
+    narrow, plain = (float(Lesson("validation.md").value(f"read_share({width})")) for width in (1.0, 2.0))
+    assert plain / 2 < narrow < 0.8 * plain  # half the bytes at the same rate would be twice as fast
+
+
+def test_a_day_of_deepseek_s_is_two_errors_that_partly_cancel():
+    page = Lesson("deploy.md")
+    assert page.value("we_write / they_write") < 0.9 < 1.5 < page.value("we_read / they_read")
 
 
 def test_every_group_that_misses_by_a_third_is_explained():

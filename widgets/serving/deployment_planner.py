@@ -342,7 +342,9 @@ class DeploymentPlanner(Widget):
         each = np.where(self.none(), 1.0, self.of_best(self.found().kind_gpu))
         return self.known(show(decoding.dollars_per_million(self.price, each), "dollars"))
 
-    @readout("Bound by", help="What would be missed with one replica, or one unit of two pools, less")
+    @readout(
+        "Bound by", help="What would be missed with a replica less, or one of half the GPUs in a pool of one"
+    )
     def binds(self):
         return self.known(select(self.of_best(self.found().bound), BOUNDS))
 

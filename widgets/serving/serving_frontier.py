@@ -7,7 +7,8 @@ import numpy as np
 
 from engine import catalog
 from engine.serving import decoding
-from engine.step.layout import machine
+from engine.serving.deployment import choice
+from engine.step.layout import Machine, machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
@@ -43,6 +44,14 @@ MODELS = [
 ]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x")]
 WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
+WEIGHTS = {one.key: (WIDTHS[one.key][0], one) for one in choice.FORMATS}
+
+
+def served_on(gpu: catalog.Gpu, weights: choice.Format) -> Machine:
+    """A GPU whose products are in fp8 where weights are stored so and it has units for them."""
+    return machine(gpu, weights.precision if getattr(gpu, f"{weights.precision}_flops_per_s") else "bf16")
+
+
 FLEET = ("model", "fleet", "gpu", "prompt", "output", "weights", "cache")
 
 
@@ -67,7 +76,7 @@ class ServingFrontier(Widget):
     output = Number(
         "Answer", 256, 16, 16384, family="tokens", stops=41, whole=True, marks=(256, 512, 1024), more=True
     )
-    weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
+    weights = Choice("Weights stored in", WEIGHTS, "bf16", more=True)
     cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
     price = Number(
         "Price of a GPU-hour",
@@ -101,10 +110,9 @@ class ServingFrontier(Widget):
     break_it = "Tighten the target until no split of these GPUs meets it."
     assumptions = (
         "Every replica kept full by a queue that never runs dry, all users alike, and a token's step paying "
-        "its share of the "
-        "prefills. A curve ends where the cache is full. Weights stored narrow are widened on the way to a "
-        "bf16 product, so they do not speed up prefills. Leaves out bursts and their waiting (lesson 12), "
-        "speculative "
+        "its share of the prefills. A curve ends where the cache is full. With weights in fp8 the products "
+        "are in fp8 too, where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 "
+        "product and do not speed up prefills. Leaves out bursts and their waiting (lesson 12), speculative "
         "decoding, expert parallelism and pipelines."
     )
     formula = (
@@ -119,8 +127,12 @@ class ServingFrontier(Widget):
 
     # -- the engine, asked -----------------------------------------------------------------------------------
     @once
+    def at(self):
+        return over(served_on, self.gpu, self.weights)
+
+    @once
     def steady(self):
-        at = over(machine, self.gpu)
+        at = self.at()
         return over(
             lambda model: decoding.steady(
                 model,
@@ -130,7 +142,7 @@ class ServingFrontier(Widget):
                 self.prompt,
                 self.output,
                 self.cache,
-                self.weights,
+                self.weights.bytes,
             ),
             self.model,
         )
@@ -153,11 +165,19 @@ class ServingFrontier(Widget):
     @once
     def meeting(self):
         """Each degree's best replica within the target."""
-        at, grid = over(machine, self.gpu), self.steady()
+        at, grid = self.at(), self.steady()
         in_fleet = decoding.Steady(grid.batch, grid.token_s, self.brings(), grid.first_s)
         return over(
             lambda model: decoding.steady_within(
-                self.target, in_fleet, model, at, DEGREES, self.prompt, self.output, self.cache, self.weights
+                self.target,
+                in_fleet,
+                model,
+                at,
+                DEGREES,
+                self.prompt,
+                self.output,
+                self.cache,
+                self.weights.bytes,
             ),
             self.model,
         )
@@ -246,7 +266,7 @@ class ServingFrontier(Widget):
 
     @measured("serving_frontier", *FLEET)
     def runs(self, of):
-        same = of.of(model=self.model, gpu=self.gpu, weights=self.weights, cache=self.cache)
+        same = of.of(model=self.model, gpu=self.gpu, weights=self.weights.bytes, cache=self.cache)
         x = of.column("token_s")
         return Seen(
             same & of.near("prompt", self.prompt, 0.1) & of.near("output", self.output, 0.1),

@@ -36,7 +36,7 @@ SPARE = (1.0, 1.25, 1.6, 2.5, 4.0)  # units over the fewest that keep up
 PER_USER = [float(each) for each in np.geomspace(1.0, 1000.0, 145)]  # tokens a second, of the frontier
 ACCEPTED = 256  # a server is told a length in whole multiples of it
 LONGEST_Z = NormalDist().inv_cdf(LONG)
-TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what one unit less misses
+TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what a smaller one misses
 FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has no deployment; APART: each limit, not both
 NONE = -1.0  # no such kind
 
@@ -59,7 +59,7 @@ class Choice(NamedTuple):
     decode: Real  # … and of those that write
     front: Real  # GPUs of one that prefills
     chunk: Real  # tokens of its steps
-    bound: Real  # what one unit less misses
+    bound: Real  # what a smaller one misses (``bound_of``)
     why: Real  # … or why there is none
     kind_user: Real  # its tokens a second for each user …
     kind_gpu: Real  # … and for each GPU
@@ -151,6 +151,19 @@ def longest_of(median: float, spread: float) -> float:
 
 def judged(ask: dict[str, Any], at: dict[str, Any], p: int, units: float) -> dict[str, Any]:
     """One deployment with so many units."""
+    return judged_as(ask, at, p, units * PREFILLERS[p], units * DECODERS[p], FRONT[p], TABLE[p])
+
+
+def judged_as(
+    ask: dict[str, Any],
+    at: dict[str, Any],
+    p: int,
+    prefillers: float,
+    decoders: float,
+    front: float,
+    back: float,
+) -> dict[str, Any]:
+    """One deployment with so many replicas in each pool, and of these degrees, whatever its unit."""
     return judge(
         ask["per_s"],
         ask["ttft_s"],
@@ -171,13 +184,13 @@ def judged(ask: dict[str, Any], at: dict[str, Any], p: int, units: float) -> dic
         at["cached_s"],
         at["capacity"],
         at["sent_s"],
-        [TABLE[p]],
-        [FRONT[p]],
+        [back],
+        [front],
         [BUDGET[p]],
-        [PREFILLERS[p]],
-        [DECODERS[p]],
+        [prefillers],
+        [decoders],
         [0.0],
-        [units],
+        [1.0],
     )
 
 
@@ -217,14 +230,48 @@ def filled_of(ask: dict[str, Any], at: dict[str, Any], p: int) -> float:
     return float(math.floor(ask["per_s"] * found["token_s"][0] * steps / (DECODERS[p] * found["batch"][0])))
 
 
-def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
-    """What one unit less misses."""
-    if units <= 1:
+def missed(
+    ask: dict[str, Any],
+    at: dict[str, Any],
+    p: int,
+    share: float,
+    prefillers: float,
+    decoders: float,
+    front: float,
+    back: float,
+) -> int:
+    """What so many replicas of these degrees miss; SMALLEST if nothing, or if that is no deployment."""
+    if decoders < 1 or (PREFILLERS[p] > 0 and prefillers < 1) or min(front, back) < 0:
         return SMALLEST
-    fewer = judged(ask, at, p, units - 1)
-    if fewer["steady"][0] < 1:
+    if not has_room(at, int(front), int(back)):
+        return SMALLEST
+    found = judged_as(ask, at, p, prefillers, decoders, front, back)
+    if keeps(found, share):
+        return SMALLEST
+    if found["steady"][0] < 1:
         return CAPACITY
-    return TTFT if fewer["prompts_met"][0] < share else TPOT
+    return TTFT if found["prompts_met"][0] < share else TPOT
+
+
+def has_room(at: dict[str, Any], front: int, back: int) -> bool:
+    """Whether replicas of these degrees hold the model and the longest request."""
+    most = min(at["capacity"][back], at["capacity"][front])
+    return most > at["needs"] and min(at["starts"][back], at["starts"][front]) >= 0
+
+
+def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
+    """What is missed with one replica less. Of two pools each gives up one of its own, or half the GPUs of a
+    single one; a limit that either misses comes before the load. A unit less, where neither misses any."""
+    reads, writes, front, back = units * PREFILLERS[p], units * DECODERS[p], FRONT[p], TABLE[p]
+    if reads < 1:
+        return missed(ask, at, p, share, 0.0, writes - 1, front, back)
+    fewer, lower = (1.0, 0.0) if writes > 1 else (0.0, 1.0)
+    slower = missed(ask, at, p, share, reads, writes - fewer, front, back - lower)
+    fewer, lower = (1.0, 0.0) if reads > 1 else (0.0, 1.0)
+    later = missed(ask, at, p, share, reads - fewer, writes, front - lower, back)
+    if min(slower, later) < SMALLEST:
+        return min(slower, later)
+    return missed(ask, at, p, share, reads - PREFILLERS[p], writes - DECODERS[p], front, back)
 
 
 def arranged(
@@ -328,6 +375,30 @@ def frontier_of(user: list[float], per_gpu: list[float], within: list[float]) ->
 
 
 # -- the same over arrays ------------------------------------------------------------------------------------
+def _missed(
+    forms: Forms, plans: Plans, able: np.ndarray, share: float, prefillers: np.ndarray, decoders: np.ndarray
+) -> np.ndarray:
+    apart, back, front = plans.prefillers > 0, np.maximum(plans.table, 0), np.maximum(plans.front, 0)
+    there = (decoders >= 1) & (~apart | (prefillers >= 1)) & (plans.table >= 0) & (plans.front >= 0)
+    prefillers, decoders = np.where(apart, np.maximum(1.0, prefillers), 0.0), np.maximum(1.0, decoders)
+    fewer = plans._replace(table=back, front=front, prefillers=prefillers, decoders=decoders)
+    found = forms.judge(fewer, np.ones(len(decoders)))
+    misses = np.where(~found.steady, CAPACITY, np.where(found.prompts_met < share, TTFT, TPOT))
+    return np.where(~(there & able[back] & able[front]) | found.within(share), SMALLEST, misses)
+
+
+def _bounds(forms: Forms, plans: Plans, able: np.ndarray, units: np.ndarray, share: float) -> np.ndarray:
+    reads, writes = units * plans.prefillers, units * plans.decoders
+    apart, writers, readers = reads >= 1, writes > 1, reads > 1
+    lower = plans._replace(table=plans.table - (apart & ~writers))
+    slower = _missed(forms, lower, able, share, reads, writes - (writers | ~apart))
+    lower = plans._replace(front=plans.front - (apart & ~readers))
+    later = _missed(forms, lower, able, share, reads - readers, writes)
+    either = np.minimum(slower, np.where(apart, later, SMALLEST))
+    unit_less = _missed(forms, plans, able, share, reads - plans.prefillers, writes - plans.decoders)
+    return np.where((either < SMALLEST) | ~apart, either, unit_less)
+
+
 def _choice(
     per_s: float,
     prompt: float,
@@ -360,9 +431,7 @@ def _choice(
     each = np.array(EACH)[places]
     fewest, least = forms.fewest(plans), forms.fewest(plans, ANY)
     judged_fewest = forms.judge(plans, np.maximum(1.0, fewest))
-    fewer = forms.judge(plans, np.maximum(1.0, fewest - 1.0))
     idle = forms.judge(plans, np.full(len(places), load.per_s / LEAST))
-    misses = np.where(~fewer.steady, CAPACITY, np.where(fewer.prompts_met < share, TTFT, TPOT))
     [ups] = np.nonzero(least > 0)
     kind = np.repeat(ups, len(SPARE))
     units = np.ceil(least[ups][:, None] * np.array(SPARE)).ravel()
@@ -373,7 +442,7 @@ def _choice(
         places.tolist(),
         fewest.tolist(),
         np.minimum(judged_fewest.prompts_met, judged_fewest.tokens_met).tolist(),
-        np.where(fewest <= 1, SMALLEST, misses).tolist(),
+        _bounds(forms, plans, able, fewest, share).tolist(),
         (1.0 / judged_fewest.token_s).tolist(),
         idle.prompts_met.tolist(),
         idle.tokens_met.tolist(),
@@ -424,6 +493,7 @@ def choice(
     """The cheapest deployment of each kind that gives ``share`` of the requests both limits, and all that
     keep up, as dots."""
     ask = asked_of(per_s, prompt, prompt_spread, output, output_spread, prefix_share, ttft_s, tpot_s)
+    longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
     at = {
         "rows": rows,
         "rows_s": rows_s,
@@ -431,14 +501,14 @@ def choice(
         "cached_s": cached_s,
         "capacity": capacity,
         "sent_s": sent_s,
+        "starts": starts,
+        "needs": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED),
     }
-    longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
-    needs = ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED)
     plans, fewest, sure, bound, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], [], []
     user, per_gpu, within = [], [], []
     for p in range(COUNT):
         back, front = int(TABLE[p]), int(FRONT[p])
-        if min(capacity[back], capacity[front]) <= needs or min(starts[back], starts[front]) < 0:
+        if not has_room(at, front, back):
             continue
         idle = judged(ask, at, p, per_s / LEAST)
         below, most = filled_of(ask, at, p), idle_units(ask, idle)

@@ -81,7 +81,7 @@ PRESENT = {
     "serving_frontier": lambda w: {
         "model": (w.model.key, 0),
         "gpu": (w.gpu.key, 0),
-        "weights": (w.weights, 0),
+        "weights": (w.weights.bytes, 0),
         "cache": (w.cache, 0),
         "prompt": (w.prompt, 0.1),
         "output": (w.output, 0.1),

@@ -39,9 +39,10 @@ def test_a_mark_lies_where_its_words_say():
     widget = at(tpot=0.02)
     kinds, found = widget.shown()["parts"]["kinds"], widget.found()
     best = int(found.best)
-    assert kinds["y"][best] == pytest.approx(8 * 239.4 / 20, rel=0.01)
+    assert kinds["y"][best] == pytest.approx(8 * 239.4 / 16, rel=0.01)
     assert kinds["x"][best] > 1 / 0.02 and kinds["two"][best] == 1
-    assert "20 GPUs: 3 × TP 4 that read, 2 × TP 4 that write" in widget.hints()["kinds"][best]
+    assert said(widget, "binds") == said(at(tpot=0.015), "binds") == "the time of a token"
+    assert "16 GPUs: 2 × TP 4 that read, 2 × TP 4 that write" in widget.hints()["kinds"][best]
 
 
 def test_the_line_is_above_all_that_keep_the_limits():

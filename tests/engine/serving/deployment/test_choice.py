@@ -99,15 +99,26 @@ def test_it_is_what_the_planner_expects_of_one_format(change):
         assert most <= np.max(np.where(reached, all_of.per_gpu, 0.0)) * (1 + 1e-9)
 
 
-def test_one_unit_less_misses_what_it_is_bound_by():
+def test_one_replica_less_misses_what_it_is_bound_by():
     for change in ({}, {"tpot": 0.02}, {"per_s": 40.0}):
         found = choice.found(*asked(**change))
         for kind in np.flatnonzero(found.gpus > 0):
             reads, writes = int(found.prefill[kind]), int(found.decode[kind])
-            if found.bound[kind] == choice.SMALLEST:
-                assert np.gcd(reads, writes) == 1 or writes == 1
-            else:
-                assert reads + writes > 1
+            assert found.bound[kind] != choice.SMALLEST or (writes == 1 and reads <= 1)
+
+
+def test_a_tight_limit_binds_in_the_pool_that_writes():
+    """At 20 ms a second replica that writes is there for the time of a token alone: at 25 ms one carries the
+    same load. At 15 ms its TP 8 is: a replica of half the GPUs would carry the load, and be too slow."""
+
+    def best(**change):
+        found = choice.found(*asked(**change))
+        kind = int(found.best)
+        return found.prefill[kind], found.decode[kind], found.bound[kind]
+
+    assert best(tpot=0.025) == (2, 1, choice.CAPACITY)
+    assert best(tpot=0.02) == (2, 2, choice.TPOT)
+    assert best(tpot=0.015) == (2, 1, choice.TPOT)
 
 
 def test_a_tighter_limit_never_takes_fewer_and_nothing_is_kept_in_the_end():
