@@ -8,7 +8,7 @@ import pytest
 from course import lessons, numbers
 from course.fences import table as tables
 from engine import calibration
-from engine.course import accuracy, agreement, explanations, validation
+from engine.course import accuracy, agreement, explanations, points, validation
 from tests.lessons.reading import LESSONS, Lesson
 
 TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
@@ -71,8 +71,7 @@ def test_a_cache_in_fp8_is_read_at_less_of_the_memory_s_rate_and_in_less_time():
 
 
 def test_a_day_of_deepseek_s_is_two_errors_that_partly_cancel():
-    page = Lesson("deploy.md")
-    assert page.value("we_write / they_write") < 0.9 < 1.5 < page.value("we_read / they_read")
+    assert points.deepseek_writes() < 0.9 < 1.5 < points.deepseek_reads()
 
 
 def test_every_group_that_misses_by_a_third_is_explained():
