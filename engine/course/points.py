@@ -447,7 +447,7 @@ def _point(file: Path, key: str, fields: dict) -> Point:
 
 
 # -- DeepSeek's own day of service (open-infra-index, Day 6) -------------------------------------------------
-# A node of eight wrote 14,800 tokens a second, another read 73,700, of which 342 billion of 608 came from a cache.
+# A node of eight wrote 14,800 tokens a second, another read 73,700; of 608 billion, a cache had 342.
 def deepseek_writes() -> float:
     """What we count for 88 users on each of 144 H800s, over what its decoding nodes wrote."""
     model, at = catalog.model("deepseek-v3"), layout.machine(catalog.gpu("h800"), "fp8")
