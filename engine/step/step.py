@@ -755,4 +755,4 @@ def tied_s(shape: Shape, recipe: Recipe, net: Wires, a: Axes) -> Real:
     in_a_node = a.tp * a.cp * a.dp * a.pp <= net.gpus_per_node
     sent_bytes = tied / a.tp * sharding.gradient_bytes(recipe)
     found_s = all_reduce_s(sent_bytes, 2.0, ops.where(in_a_node, 2.0, 1.0), net)
-    return ops.where((a.pp > 1.0) & (a.plan.folded < 1.0), found_s, 0.0)
+    return ops.where((tied > 0.0) & (a.pp > 1.0) & (a.plan.folded < 1.0), found_s, 0.0)

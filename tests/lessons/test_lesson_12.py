@@ -295,7 +295,7 @@ def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row)
         (one.felt.ttft_s, one.felt.ttft_error_s, again.ttft_s, again.ttft_error_s, one.limits.ttft_s),
         (one.felt.tpot_s, one.felt.tpot_error_s, again.tpot_s, again.tpot_error_s, one.limits.tpot_s),
     ):
-        assert abs(printed - other) <= 1.5 * (error + its_error) + 0.02 * printed
+        assert abs(printed - other) <= 1.5 * (error + its_error) + 0.03 * printed
         assert printed <= limit and other <= limit + its_error
 
 
