@@ -19,6 +19,7 @@ from course import lessons, numbers
 from course.lessons import Lesson
 
 QUESTION = "{ .question }\n"
+APP = "{ .app }\n"  # of a page that is a figure, and has its box at its end
 BOX = Environment(autoescape=True, trim_blocks=True).from_string("""
 <details class="given" data-search-exclude>
 <summary>What this {{ kind }} assumes</summary>
@@ -31,13 +32,16 @@ BOX = Environment(autoescape=True, trim_blocks=True).from_string("""
 
 
 def with_box(markdown: str, lesson: Lesson | None) -> str:
-    """A page with its box after the question; unchanged if it defines no names."""
+    """A page with its box after the question, or at the end if it is a figure; unchanged if it defines no
+    names."""
     if lesson is None or not numbers.definitions(lesson):
         return markdown
-    if QUESTION not in markdown:
+    if QUESTION not in markdown and APP not in markdown:
         raise lessons.LessonFault(f"{lesson.file}:1: a page that gives names asks its question, {QUESTION!r}")
     kind = "lesson" if lesson.number else "page"
     box = BOX.render(names=numbers.definitions(lesson), kind=kind).strip()
+    if QUESTION not in markdown:
+        return f"{markdown}\n{box}\n"
     return markdown.replace(QUESTION, f"{QUESTION}\n{box}\n", 1)
 
 

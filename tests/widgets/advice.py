@@ -580,6 +580,7 @@ GIVEN: dict[tuple[str, str], tuple[Advice, ...]] = {
     ),
     ("serving_frontier", "impossible"): (
         Advice("narrower weights", along("weights", 1), lambda w: np.nanmin(w.token_s())),
+        Advice("a shorter prompt", along("prompt", -6), lambda w: np.nanmin(w.token_s())),
     ),
     ("serving_frontier", "too_little"): (
         Advice("more replicas of the same split", along("fleet", 1), minus(lambda w: w.fleet_brings())),

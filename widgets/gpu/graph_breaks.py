@@ -331,7 +331,7 @@ class GraphBreaks(Widget):
         counted_from_one = np.concatenate([np.zeros(1), self.view()["written_strip"]])
         return select(lookup(counted_from_one, self.call), DOES), self.gave_up()
 
-    @readout("Graphs in this call", rest=True)
+    @readout("Graphs in this call")
     def ran(self):
         return show(self.of("ran"), "count"), ~(self.of("ran") == 1)
 
@@ -343,7 +343,7 @@ class GraphBreaks(Widget):
     def compiled(self):
         return show(self.of("compiled"), "count"), self.of("compiled") > 4
 
-    @readout("Guards that held")
+    @readout("Guards that held", rest=True)
     def checks(self):
         return show(self.of("checks"), "count")
 

@@ -474,7 +474,7 @@ class ProgramBlocks(Widget):
             f"{show(self.so_far()['wave_asked'], 'count')} blocks"
         )
 
-    @readout("Whole product, from HBM", rest=True)
+    @readout("Whole product, from HBM")
     def in_all(self):
         return f"{show(self.whole()['read'], 'count')} blocks", self.excess() >= WASTEFUL
 

@@ -52,6 +52,9 @@ def served_on(gpu: catalog.Gpu, weights: choice.Format) -> Machine:
     return machine(gpu, weights.precision if getattr(gpu, f"{weights.precision}_flops_per_s") else "bf16")
 
 
+NARROWER = "narrower weights, a faster HBM, or speculative decoding"
+SHORTER = "a shorter prompt, or other GPUs for the prompts (lesson 12)"  # narrower weights may slow them
+PREFILLS = 4.0  # a token of the only user below so many times its prefills: they are what to shorten
 FLEET = ("model", "fleet", "gpu", "prompt", "output", "weights", "cache")
 
 
@@ -187,6 +190,10 @@ class ServingFrontier(Widget):
 
     def best_brings(self):
         return self.best(self.meeting().tokens_per_s_per_gpu)
+
+    def is_for_prompts(self):
+        """Whether prefills have a large part even of a token of the only user."""
+        return np.min(self.token_s()) < PREFILLS * np.min(self.steady().first_s) / self.output
 
     def none_meets(self):
         return self.best_brings() <= 0
@@ -352,8 +359,8 @@ class ServingFrontier(Widget):
     def impossible(self):
         return self.none_meets(), (
             f"You found a target that no split meets: {show(self.target, 'seconds')} a token is sooner than "
-            "one user alone is served. First "
-            "response: narrower weights, a faster HBM, or speculative decoding; more replicas change nothing."
+            f"one user alone is served. First response: {choose(self.is_for_prompts(), SHORTER, NARROWER)}; "
+            "more replicas change nothing."
         )
 
     @regime()
