@@ -28,7 +28,9 @@ def test_presets_get_pythons_answer_a_picture_and_commands(visit, origin):
         expect(page.locator("[data-said]")).to_have_text(theirs["headline"])
         assert page.locator(".deploy-rows tbody tr").count() == len(theirs["found"])
         took.append(int(page.locator("[data-deploy]").get_attribute("data-took")))
-    assert min(took) < QUICK_MS, took  # of the one that a busy machine left alone; each is timed in tests/course
+    assert min(took) < QUICK_MS, (
+        took
+    )  # of the one that a busy machine left alone; each is timed in tests/course
     expect(page.locator("[data-how]")).to_contain_text(f"Simulated: {theirs['simulated']} deployments")
     assert page.locator("path.deploy-published").count() > 1
     page.get_by_role("tab", name="vLLM").focus()
