@@ -55,9 +55,9 @@ MATH_ITALIC = set(range(0x1D434, 0x1D468)) | {
 MATH_ITALIC_GREEK = set(range(0x1D6E2, 0x1D71C))
 OPERATORS = {ord(c) for c in "∂∆∇∏∑−∓∗∘√∝∞∫∈∉∀∃∅∪∩⊂⊆≠≡≈∼≤≥≪≫⋅⋯…⋮⋱→←↔⇒⇐⇔↦⟨⟩⌈⌉⌊⌋∥∣⊙⊕⊗′″ℓℝ‖¯ˆ˜̂̄⏞⏟⎵×÷±·¬∧∨≲≳"}
 MATH = ASCII | GREEK | MATH_ITALIC | MATH_ITALIC_GREEK | OPERATORS
-# What an index or an exponent is made of: these have a stronger shape for small sizes, which doubles the font if
-# every sign has two of them.
-SMALL = (ASCII | MATH_ITALIC) - {ord(c) for c in "\"#$&:;<>?@\\^_`~%"}
+# What an index or an exponent is made of: these have a stronger shape for small sizes. With two of them for
+# every sign the font is half as large again.
+SMALL = (ASCII | MATH_ITALIC) - {ord(c) for c in '"#$&:;<>?@\\^_`~%'}
 
 
 def shrink(font: TTFont, characters: set[int], features: list[str], target: Path) -> None:
@@ -87,7 +87,7 @@ def spare_shapes(font: TTFont, characters: set[int]) -> None:
     features = [each.Feature for each in table.FeatureList.FeatureRecord if each.FeatureTag == "ssty"]
     for at in {index for feature in features for index in feature.LookupListIndex}:
         for part in table.LookupList.Lookup[at].SubTable:
-            part = getattr(part, "ExtSubTable", part)  # noqa: PLW2901
+            part = getattr(part, "ExtSubTable", part)
             part.alternates = {name: by[:1] for name, by in part.alternates.items() if name in kept}
 
 
