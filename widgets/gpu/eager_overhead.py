@@ -90,11 +90,11 @@ class EagerOverhead(Widget):
         "$$\\tau_\\text{step} = n\\,\\max(\\tau_\\text{issue}, \\tau_\\text{kernel}) + "
         "\\min(\\tau_\\text{issue}, \\tau_\\text{kernel})$$\n\n"
         "$$\\tau_\\text{synchronized} = n\\,(\\tau_\\text{issue} + \\tau_\\text{kernel})$$\n\n"
-        "with $n$ operators, $\\tau_\\text{issue}$ to issue one and $\\tau_\\text{kernel}$ to run it. The GPU is "
-        "the slower one where $\\tau_\\text{kernel} > \\tau_\\text{issue}$, which is from "
+        "with $n$ operators, $\\tau_\\text{issue}$ to issue one and $\\tau_\\text{kernel}$ to run it. The "
+        "GPU is the slower one where $\\tau_\\text{kernel} > \\tau_\\text{issue}$, which is from "
         "$2\\,\\text{side}^3 = \\tau_\\text{issue}\\, C$ on for products at $C$ FLOP/s, and from "
-        "$6\\,\\text{side}^2 = \\tau_\\text{issue}\\,W_\\text{HBM}$ for additions at $W_\\text{HBM}$ bytes per second. "
-        "The picture runs the two lanes."
+        "$6\\,\\text{side}^2 = \\tau_\\text{issue}\\,W_\\text{HBM}$ for additions at $W_\\text{HBM}$ bytes "
+        "a second. The picture runs the two lanes."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -114,9 +114,8 @@ class Fusion(Widget):
     )
     assumptions = (
         "Each operation reads one bf16 tensor and writes one; the fused kernel reads the first and writes "
-        "the last. A kernel "
-        "takes the longest of its bytes at three quarters of HBM's bandwidth, which kernels reach, its arithmetic "
-        "at the peak of the fp32 units, and what the CPU takes to issue it. "
+        "the last. A kernel takes the longest of its bytes at three quarters of HBM's bandwidth, which kernels "
+        "reach, its arithmetic at the peak of the fp32 units, and what the CPU takes to issue it. "
         "That peak is of multiply-adds: additions alone reach half, exponentials far less. Tensors count as "
         "too large for the "
         "L2 cache. An epilogue begins when its product is done, so their arithmetic adds up. Eight elements "
@@ -131,8 +130,8 @@ class Fusion(Widget):
         "\\tau_\\text{fused} = "
         "\\max\\left(\\frac{4n}{W},\\; \\frac{k f n}{C},\\; \\tau_\\text{issue}\\right)$$\n\nfor $k$ "
         "operations on $n$ elements of 2 bytes, "
-        "$f$ FLOPs each, $W$ reached of the bandwidth, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU (roofline: "
-        "Williams, Waterman, "
+        "$f$ FLOPs each, $W$ reached of the bandwidth, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU "
+        "(roofline: Williams, Waterman, "
         "Patterson, CACM "
         "52(4), 2009). Behind a product of inner width $w$ the fused kernel adds $2nw$ FLOPs at the tensor "
         "cores' peak and "
