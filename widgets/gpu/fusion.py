@@ -114,8 +114,8 @@ class Fusion(Widget):
     )
     assumptions = (
         "Each operation reads one bf16 tensor and writes one; the fused kernel reads the first and writes "
-        "the last. A kernel takes the longest of its bytes at three quarters of HBM's bandwidth, which kernels "
-        "reach, its arithmetic at the peak of the fp32 units, and what the CPU takes to issue it. "
+        "the last. A kernel takes the longest of its bytes at three quarters of HBM's bandwidth, what "
+        "kernels reach, its arithmetic at the peak of the fp32 units, and what the CPU takes to issue it. "
         "That peak is of multiply-adds: additions alone reach half, exponentials far less. Tensors count as "
         "too large for the "
         "L2 cache. An epilogue begins when its product is done, so their arithmetic adds up. Eight elements "

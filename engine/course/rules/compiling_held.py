@@ -104,10 +104,7 @@ RULES = (
         "rule-the-price-of-a-break",
         broken_step_s,
         broken_in_a_queue_s,
-        {
-            "kernel_s": (3e-6, 8e-6, 12e-6, 15e-6, 20e-6, 60e-6),
-            "tensor_bytes": (8192, 10**6, 2 * 10**7, 2**26),
-        },
+        {"kernel_s": (3e-6, 8e-6, 12e-6, 15e-6, 20e-6, 60e-6), "tensor_bytes": (8192, 10**6, 2**24, 2**26)},
         f"{LAYERS} layers of {KERNELS} kernels of 3 to 60 µs, a break in each with 8 kB to 67 MB across it, "
         "on an H100",
         "the two lanes, run launch by launch",

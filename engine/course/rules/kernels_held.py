@@ -47,7 +47,8 @@ def moved_in_tiles(tokens: int, width: int, sram: int) -> int:
     """What enters and leaves the SRAM of an executed sweep with the largest tiles."""
     rows = int(flash_attention.tile_rows(2.0 * sram, width))
     inner = int(flash_attention.inner_rows(rows, width))
-    return flash_attention.tiled(*head(tokens, width), rows, inner).values_moved
+    q, k, v = head(tokens, width)
+    return flash_attention.tiled(q, k, v, rows, inner).values_moved
 
 
 # -- lesson 17 -----------------------------------------------------------------------------------------------
