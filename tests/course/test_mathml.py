@@ -107,19 +107,19 @@ def test_bars_in_pairs_are_fences_without_space_around_them():
     assert "form=" not in html(r"$a | b$")
 
 
+ITALICS = (("a", "z", 0x1D44E), ("A", "Z", 0x1D434), ("α", "ω", 0x1D6FC), ("Α", "Ω", 0x1D6E2))
+
+
 def drawn(tag: str, text: str) -> set[int]:
     """The characters of the math font that a browser takes for these: a name of one letter is italic."""
     if tag != "mi" or len(text) != 1:
         return {ord(letter) for letter in text}
-    for first, last, italic in (
-        ("a", "z", 0x1D44E),
-        ("A", "Z", 0x1D434),
-        ("α", "ω", 0x1D6FC),
-        ("Α", "Ω", 0x1D6E2),
-    ):
-        if first <= text <= last and text != "h":
+    if text == "h":
+        return {0x210E}
+    for first, last, italic in ITALICS:
+        if first <= text <= last:
             return {ord(text) - ord(first) + italic}
-    return {0x210E} if text == "h" else {ord(text)}
+    return {ord(text)}
 
 
 def test_the_math_font_has_every_sign_of_every_formula(site):
