@@ -53,7 +53,9 @@ MATH_ITALIC = set(range(0x1D434, 0x1D468)) | {
     0x210E
 }  # a one-letter <mi> is drawn from here; h has a place of its own
 MATH_ITALIC_GREEK = set(range(0x1D6E2, 0x1D71C))
-OPERATORS = {ord(c) for c in "∂∆∇∏∑−∓∗∘√∝∞∫∈∉∀∃∅∪∩⊂⊆≠≡≈∼≤≥≪≫⋅⋯…⋮⋱→←↔⇒⇐⇔↦⟨⟩⌈⌉⌊⌋∥∣⊙⊕⊗′″ℓℝ‖¯ˆ˜̂̄⏞⏟⎵×÷±·¬∧∨≲≳"}
+OPERATORS = {
+    ord(c) for c in "∂∆∇∏∑−∓∗∘√∝∞∫∈∉∀∃∅∪∩⊂⊆≠≡≈∼≤≥≪≫⋅⋯…⋮⋱→←↔⇒⇐⇔↦⟨⟩⌈⌉⌊⌋∥∣⊙⊕⊗′″ℓℝ‖¯ˆ˜̂̄⏞⏟⎵×÷±·¬∧∨≲≳⟶⟹⟺⊤⧵µ"
+}
 MATH = ASCII | GREEK | MATH_ITALIC | MATH_ITALIC_GREEK | OPERATORS
 # What an index or an exponent is made of: these have a stronger shape for small sizes. With two of them for
 # every sign the font is half as large again.
