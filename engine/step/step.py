@@ -242,20 +242,14 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
 
 
 def launched_s(
-    shape: Shape,
-    job: Job,
-    at: Chip,
-    forward_s: Real,
-    backward_s: Real,
-    again: Real,
-    again_expert: Real,
+    shape: Shape, job: Job, at: Chip, forward_s: Real, backward_s: Real, again: Real, again_expert: Real
 ) -> tuple[Real, Real]:
     """What the GPU waits for the CPU that launches a layer's kernels, forward and backward.
 
     The CPU launches ahead while the GPU works, so that the longer of the two counts. Not so for experts: once
     in each forward pass Python reads how many rows each of them gets, for which it waits until the GPU has
-    counted them. By then the GPU has nothing left to do, and what the CPU takes to launch the experts comes on
-    top. Experts with a capacity (``one_by_one``) have as many rows as were agreed. ``again`` and
+    counted them. By then the GPU has nothing left to do, and what the CPU takes to launch the experts comes
+    on top. Experts with a capacity (``one_by_one``) have as many rows as were agreed. ``again`` and
     ``again_expert`` say which shares of the layer and of its experts are recomputed. Where launches block,
     all of them come on top.
     """

@@ -209,6 +209,24 @@ def test_hsdp_trades_memory_for_shorter_gathers():
     assert grouped.terms.total_bytes > whole.terms.total_bytes
 
 
+def test_hsdp_by_hand():
+    """8.03B parameters on 64 H100, a copy on each node: 16 bytes of state over 8 GPUs. With nothing hidden,
+    each of two micro-batches gathers 16.06 GB of weights twice and scatters as much of gradients over NVLink, 32
+    layers one by one; and once each card sums an eighth of the gradients, 2.01 GB, with those of 7 nodes."""
+    job, size = Job(128, 4096, overlap=False), shape(LLAMA8)
+    found = estimate(LLAMA8, H100, job, Layout(64, zero=3, shard=8))
+    assert size.total_params == pytest.approx(8.03e9, rel=1e-3)
+    state = sum(found.memory_bytes[name] for name in ("weights", "gradients", "optimizer"))
+    assert state == pytest.approx(16 * size.total_params / 8)
+    layer_bytes = 2.0 * size.total_params / size.layers
+    inside_s = 2 * 32 * 3 * interconnect.all_gather_s(layer_bytes, 8, 8, H100.wires)
+    across_s = interconnect.all_reduce_s(2.0 * size.total_params / 8, 8, 1, H100.wires)
+    assert found.terms.data_exposed_s == pytest.approx(inside_s + across_s)
+    one = estimate(LLAMA8, H100, job, Layout(64, zero=3))
+    everywhere_s = 2 * 32 * 3 * interconnect.all_gather_s(layer_bytes, 64, 8, H100.wires)
+    assert one.terms.data_exposed_s == pytest.approx(everywhere_s)
+
+
 def test_there_are_as_many_copies_of_experts_as_of_the_rest_under_hsdp():
     """Megatron's parallel_state divides data-parallel and expert data-parallel ranks by the same number of
     instances: 64 GPUs in two copies of 32, in which 8 expert ranks leave an expert's state to 4 GPUs."""
