@@ -286,8 +286,8 @@ def test_the_planner_s_best_is_no_slower_and_comes_back(name):
 
 
 def test_copies_of_the_state_are_read_and_tried():
-    """Four copies of an 8B on 64 GPUs: 16 bytes a parameter over 16 of them. On 1,024 GPUs the fastest 70B keeps
-    two copies, and its file is read as that again."""
+    """Four copies of an 8B on 64 GPUs: 16 bytes a parameter over 16 of them. On 1,024 GPUs the fastest 70B
+    keeps two copies, and its file is read as that again."""
     copies = f"{TITAN}\n[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 16\n"
     found = engine.check_launch({"t.toml": copies}, "h100-sxm", 64)
     assert (found.launch.layout.zero, found.launch.layout.shard) == (3, 16)

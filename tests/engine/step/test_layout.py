@@ -211,8 +211,8 @@ def test_hsdp_trades_memory_for_shorter_gathers():
 
 def test_hsdp_by_hand():
     """8.03B parameters on 64 H100, a copy on each node: 16 bytes of state over 8 GPUs. With nothing hidden,
-    each of two micro-batches gathers 16.06 GB of weights twice and scatters as much of gradients over NVLink, 32
-    layers one by one; and once each card sums an eighth of the gradients, 2.01 GB, with those of 7 nodes."""
+    each of two micro-batches gathers 16.06 GB of weights twice and scatters as much of gradients over NVLink,
+    32 layers one by one; and once each card sums an eighth of the gradients, 2.01 GB, with 7 other nodes'."""
     job, size = Job(128, 4096, overlap=False), shape(LLAMA8)
     found = estimate(LLAMA8, H100, job, Layout(64, zero=3, shard=8))
     assert size.total_params == pytest.approx(8.03e9, rel=1e-3)
