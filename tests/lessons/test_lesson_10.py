@@ -265,7 +265,7 @@ def test_every_row_of_the_tree_s_table_is_a_tie():
 def test_of_each_expert_of_the_design_there_are_as_many_copies_as_it_says():
     """EP 8 × PP 4 × DP 32: the data ranks are 8 expert ranks by 4 copies."""
     axes = LESSON.value("mixtral_axes")
-    assert (axes.ep * axes.dp, axes.dp, axes.pp) == (32, 4, 4)
+    assert (axes.ep, axes.dp, axes.pp) == (8, 32, 4) and placement.levels(axes).copies == 4
     assert "EP 8 × PP 4 × DP 32" in LESSON.text and "DP 4 " not in LESSON.text
 
 
