@@ -10,7 +10,7 @@ from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import slots
 from widgets.kit.measured import Dots, Seen, measured
-from widgets.kit.text import choose, phrase, select, show, show_in
+from widgets.kit.text import choose, phrase, select, share_of, show, show_in
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 NODES_PER_LEAF, MOST_NODES, MOST_GPUS, MOST_NICS = 4.0, 16, 256, 128
@@ -362,10 +362,7 @@ class TopologyPlacement(Widget):
     @hint("bars")
     def of_an_axis(self):
         ratios, sizes = self.ratios(), self.sizes()
-        each = [
-            choose(ratios[i] > 1, show(ratios[i], "times"), show(ratios[i], "percent") + " of")
-            for i in range(4)
-        ]
+        each = [share_of(ratios[i]) for i in range(4)]
         return [
             choose(
                 sizes[i] > 1,

@@ -72,7 +72,9 @@ def test_expert_ranks_are_data_ranks_and_take_no_gpus_of_their_own(axis_sizes):
     assert placement.levels(axis_sizes).copies == dp / ep >= 1
     without = placement.sizes(gpus_of(axis_sizes), tp, 1.0, pp)
     assert without.dp == dp, "spreading experts leaves the data ranks as they are"
-    assert placement.messages(WORK, axis_sizes).micro_batches == placement.messages(WORK, without).micro_batches
+    assert (
+        placement.messages(WORK, axis_sizes).micro_batches == placement.messages(WORK, without).micro_batches
+    )
 
 
 def test_experts_get_no_more_ranks_than_there_are_data_ranks():
@@ -140,7 +142,8 @@ def test_chain_counts_the_boundaries_that_leave_the_node(innermost):
 
 # -- what a step sends ---------------------------------------------------------------------------------------
 def test_messages_of_a_step_of_mixtral():
-    """By hand: 16 data ranks, which are two copies of 8 expert ranks, so 32 micro-batches each of one sequence; 16 layers a stage."""
+    """By hand: 16 data ranks, which are two copies of 8 expert ranks, so 32 micro-batches each of one
+    sequence; 16 layers a stage."""
     m = placement.messages(WORK, placement.ByAxis(tp=2.0, ep=8.0, dp=16.0, pp=2.0))
     hidden_bytes = 4096 * 4096 * 2
     assert m.micro_batches == 32

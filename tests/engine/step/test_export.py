@@ -161,6 +161,19 @@ def test_torchtitan_reads_its_file(name):
         assert stages % here.pp == 0 or "torchtitan refuses" in export.torchtitan(here)
 
 
+def test_torchtitan_compiles_the_layers_unless_the_schedule_splits_their_backward():
+    """The planner's times assume fast kernels, so its file asks for them; with the loss alone left uncompiled
+    where the planner's loss is plain."""
+    here = run("gpipe")
+    assert tomllib.loads(export.torchtitan(here))["compile"] == {"enable": True, "components": ["model"]}
+    fused = tomllib.loads(export.torchtitan(here._replace(loss="fused")))
+    assert fused["compile"] == {"enable": True}, "torchtitan compiles both by itself"
+    assert "compile" not in tomllib.loads(export.torchtitan(here._replace(eager=True)))
+    for key in export.SPLIT_IN_TORCH:
+        text = export.torchtitan(here._replace(schedule=SCHEDULE_KEYS.index(key), chunks=2, loss="fused"))
+        assert "compile" not in tomllib.loads(text) and "not compiled, and slower than planned" in text
+
+
 def test_torchtitan_s_own_count_of_stages():
     """Mixtral's 32 layers and two more on two ranks: 17 a stage. 8 would make five stages, which it
     refuses."""
