@@ -305,6 +305,8 @@ def _megatron_model(run: Run, words) -> list[Setting]:
         Setting("moe-router-topk", n(model.top_k), experts),
         Setting("moe-router-num-groups", n(model.expert_groups), experts & (model.expert_groups > 0)),
         Setting("moe-router-group-topk", n(model.top_groups), experts & (model.expert_groups > 0)),
+        # Megatron-LM refuses a bias beside softmax, its default: it wants scores that do not compete
+        Setting("moe-router-score-function", "sigmoid", experts & (model.router_bias > 0)),
         Setting("moe-router-enable-expert-bias", when=experts & (model.router_bias > 0)),
         Setting("moe-ffn-hidden-size", n(model.expert_ffn), experts),
         Setting(

@@ -78,6 +78,9 @@ def test_megatron_arguments_are_documented_and_say_the_layout(name):
     assert int(found["micro-batch-size"]) == here.micro_batch and int(found["global-batch-size"]) == 2048
     assert int(found["train-iters"]) == 119210  # 1e12 / (2048 · 4096) = 119,209.3
     assert ("num-experts" in found) == bool(here.model.experts) == ("expert-model-parallel-size" in found)
+    biased = bool(here.model.router_bias)  # which Megatron-LM refuses beside softmax, its default
+    assert ("moe-router-enable-expert-bias" in found) == biased
+    assert found.get("moe-router-score-function") == ("sigmoid" if biased else None)
     assert ("multi-latent-attention" in found) == bool(here.model.kv_lora)
     first, last = (
         int(found.get(f"decoder-{end}-pipeline-num-layers", here.model.layers / here.pp))
