@@ -33,7 +33,7 @@ def best(launch: Launch, at: Machine) -> Estimate | None:
     model, job = launch.model, launch.job
     within = Constraints(framework=FRAMEWORKS[launch.framework])
     try:
-        every = search.rows(model, job, launch.gpus, within)
+        every = search.rows(model, job, launch.gpus, within, at.wires.gpus_per_node)
     except ValueError:
         return None
     cells = np.prod(search.Block(model, job, launch.gpus, every, within).shape, dtype=float)
