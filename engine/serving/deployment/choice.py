@@ -292,10 +292,21 @@ def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, unit
     return missed(ask, at, p, share, reads - PREFILLERS[p], writes - DECODERS[p], front, back)
 
 
+def cheapest_of(plans: list[int], units: list[float], sure: list[float]) -> list[int]:
+    """The cheapest plan of each kind, by its place in the lists; −1 where there is none."""
+    at = [-1 for i in range(KINDS)]
+    for i in range(len(plans)):
+        kind = kind_of(plans[i])
+        if units[i] > 0 and (at[kind] < 0 or is_better(plans, units, sure, i, at[kind])):
+            at[kind] = i
+    return at
+
+
 def arranged(
     plans: list[int],
     units: list[float],
     sure: list[float],
+    at: list[int],
     bound: list[int],
     kind_user: list[float],
     idle_prompts: list[float],
@@ -306,8 +317,8 @@ def arranged(
     per_gpu: list[float],
     within: list[float],
 ) -> dict[str, Any]:
-    """The outputs of ``choice``, from what is known of each plan that has room, and of each dot."""
-    at = [-1 for i in range(KINDS)]  # the cheapest plan of each kind, by its place in the lists
+    """The outputs of ``choice``, from what is known of each plan that has room, of the cheapest of each kind
+    (``at``, and what it is bound by), and of each dot."""
     why = [NO_ROOM for i in range(KINDS)]
     prompts, tokens = full(KINDS, 0.0), full(KINDS, 0.0)
     for i in range(len(plans)):
@@ -318,8 +329,6 @@ def arranged(
             why[kind] = LATE
         else:
             why[kind] = SLOW if tokens[kind] < share else APART
-        if units[i] > 0 and (at[kind] < 0 or is_better(plans, units, sure, i, at[kind])):
-            at[kind] = i
     best, second = -1, -1
     for kind in range(KINDS):
         if at[kind] >= 0:
@@ -337,7 +346,7 @@ def arranged(
         decode.append(units[i] * DECODERS[p] if i >= 0 else 0.0)
         front.append(DEGREES[int(FRONT[p])] if i >= 0 else 1.0)
         chunk.append(BUDGET[p] if i >= 0 else 1.0)
-        bounds.append(bound[i] if i >= 0 else SMALLEST)
+        bounds.append(bound[kind] if i >= 0 else SMALLEST)
         whys.append(FOUND if i >= 0 else why[kind])
         users.append(kind_user[i] if i >= 0 else 1.0)
         each.append(written / (units[i] * EACH[p]) if i >= 0 else 1.0)
@@ -421,7 +430,8 @@ def _choice(
     halves = np.array([i - 1 if i > 0 and able[i - 1] else -1 for i in range(len(able))])
     [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])
     if not len(places):
-        return arranged(*([] for _ in range(7)), share, 1.0, [], [], [])  # type: ignore[misc]
+        none = [-1] * KINDS
+        return arranged([], [], [], none, none, [], [], [], share, 1.0, [], [], [])  # type: ignore[misc]
     plans = Plans(*(column[places] for column in PLANS))
     each = np.array(EACH)[places]
     twice = Plans(*(np.concatenate([column, column]) for column in plans))
@@ -439,11 +449,18 @@ def _choice(
             (Plans(*(column[kind] for column in plans)), units),
         ]
     )
-    return arranged(
+    known = (
         places.tolist(),
         fewest.tolist(),
         np.minimum(at_fewest.prompts_met, at_fewest.tokens_met).tolist(),
-        forms.bounds(plans, fewest, halves, np.ones(len(DEGREES))).tolist(),
+    )
+    best = cheapest_of(*known)
+    these = np.array(best)
+    chosen = Plans(*(column[these] for column in plans))  # of a kind without any, whatever stands last
+    return arranged(
+        *known,
+        best,
+        forms.bounds(chosen, np.maximum(1.0, fewest[these]), halves, np.ones(len(DEGREES))).tolist(),
         (1.0 / at_fewest.token_s).tolist(),
         idle.prompts_met.tolist(),
         idle.tokens_met.tolist(),
@@ -505,7 +522,7 @@ def choice(
         "starts": starts,
         "needs": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED),
     }
-    plans, fewest, sure, bound, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], [], []
+    plans, fewest, sure, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], []
     user, per_gpu, within = [], [], []
     for p in range(COUNT):
         back, front = int(TABLE[p]), int(FRONT[p])
@@ -519,7 +536,6 @@ def choice(
         plans.append(p)
         fewest.append(count)
         sure.append(min(found["prompts_met"][0], found["tokens_met"][0]))
-        bound.append(bound_of(ask, at, p, share, count))
         kind_user.append(1.0 / found["token_s"][0])
         idle_prompts.append(idle["prompts_met"][0])
         idle_tokens.append(idle["tokens_met"][0])
@@ -532,10 +548,13 @@ def choice(
                 per_gpu.append(per_s * ask["answer"] / (units * EACH[p]))
                 within.append(1.0 if keeps(dot, share) else 0.0)
                 before = units
+    best = cheapest_of(plans, fewest, sure)
+    bound = [bound_of(ask, at, plans[i], share, fewest[i]) if i >= 0 else SMALLEST for i in best]
     out = arranged(
         plans,
         fewest,
         sure,
+        best,
         bound,
         kind_user,
         idle_prompts,
