@@ -304,7 +304,7 @@ def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row)
         (one.felt.ttft_s, one.felt.ttft_error_s, again.ttft_s, again.ttft_error_s, one.limits.ttft_s),
         (one.felt.tpot_s, one.felt.tpot_error_s, again.tpot_s, again.tpot_error_s, one.limits.tpot_s),
     ):
-        assert abs(printed - other) <= 1.5 * (error + its_error) + 0.03 * printed
+        assert abs(printed - other) <= 1.5 * (error + its_error)
         assert printed <= limit and other <= limit + its_error
 
 
@@ -332,17 +332,21 @@ def test_the_pause_of_the_prediction_is_that_of_a_long_run():
     assert abs(pause.value - LESSON.truth("prefill_decode")) <= pause.error + 0.1 * pause.value
 
 
-def test_fewer_bits_keep_the_promise_in_one_pool_on_fewer_gpus():
+def test_fewer_bits_keep_the_promise_on_half_the_gpus():
     best, in_bf16 = LESSON.value("all_formats.best"), LESSON.value("cheapest(per_s=8, tpot_s=0.03).best")
-    assert best.weights == "fp8" and best.gpus < in_bf16.gpus and in_bf16.apart and not best.apart
+    assert best.weights == "fp8" and 2 * best.gpus == in_bf16.gpus and in_bf16.apart and best.apart
+    others = LESSON.value("all_formats.runners_up")
+    assert {one.gpus for one in others} == {8} and not any(one.apart for one in others)
+    assert {one.weights for one in others} == {"fp8"}
 
 
-def test_more_load_is_cheaper_to_serve_up_to_eight_a_second_and_no_cheaper_beyond():
+def test_more_load_is_cheaper_to_serve_and_less_and_less_so():
     cheapest = LESSON.value("cheapest")
     rows = [cheapest(per_s=rate, tpot_s=0.03).best for rate in (1, 4, 8, 16, 32)]
-    dollars = [one.dollars_per_million for one in rows]
-    assert dollars[0] > dollars[1] > dollars[2] == pytest.approx(dollars[3]) == pytest.approx(dollars[4])
-    assert not rows[0].apart and rows[-1].apart
+    dollars = np.array([one.dollars_per_million for one in rows])
+    saved = -np.diff(dollars)
+    assert np.all(saved > 0) and np.all(np.diff(saved) < 0)
+    assert not rows[1].apart and all(one.apart for one in rows[2:])
 
 
 def test_a_tie_goes_to_pools_that_are_alike():
@@ -362,4 +366,4 @@ def test_aiconfigurator_s_parts_are_ours():
     assert LESSON.value("qwen_read_s") == pytest.approx(0.27676, rel=0.125)
     assert LESSON.value("qwen_write_s") == pytest.approx(0.00832, rel=0.15)
     best = LESSON.value("yardstick")
-    assert best.apart and best.replica.tp == 4 and best.tokens_per_s_per_gpu < 813
+    assert best.apart and (best.reads.tp, best.replica.tp) == (2, 4) and 600 < best.tokens_per_s_per_gpu < 813

@@ -548,13 +548,14 @@ def choice(
                 per_gpu.append(per_s * ask["answer"] / (units * EACH[p]))
                 within.append(1.0 if keeps(dot, share) else 0.0)
                 before = units
-    best = cheapest_of(plans, fewest, sure)
-    bound = [bound_of(ask, at, plans[i], share, fewest[i]) if i >= 0 else SMALLEST for i in best]
+    firsts, bound = cheapest_of(plans, fewest, sure), []
+    for i in firsts:
+        bound.append(bound_of(ask, at, plans[i], share, fewest[i]) if i >= 0 else SMALLEST)
     out = arranged(
         plans,
         fewest,
         sure,
-        best,
+        firsts,
         bound,
         kind_user,
         idle_prompts,

@@ -22,7 +22,7 @@ from engine.base.program import in_page
 from engine.serving import equilibrium, step_costs
 from engine.serving.deployment import loops
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.loops import GUESSES, LEAST
+from engine.serving.deployment.loops import GRID, GUESSES, LEAST
 from engine.serving.drafts import Drafts, tokens_per_verification
 from engine.serving.step_costs import Costs
 
@@ -360,6 +360,7 @@ def _judge(
             more = np.where(late, behind, np.where(moved < 0, more / 2, more))
             low, high = np.where(late, running, low), np.where(late, high, running)
             moved = np.where(late, 1.0, -1.0)
+        running = np.where(keeps_up, batch * GRID * np.ceil(running / (batch * GRID)), batch)
         each_s, alone_s = token_s(running), decode_s(running)
 
         # the first token: a wait for the prompts before it, and its own steps

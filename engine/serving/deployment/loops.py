@@ -10,6 +10,7 @@ from bisect import bisect_left
 LEAST = 1e-12
 GUESSES = 10  # of the answers that a replica writes at once: each is nearer by some digits, the eighth by all
 NEAR = 1e-13  # of them: a guess so near is found
+GRID = 2.0**-30  # of a full batch: rounded up to it, so that a last digit does not decide between equals
 
 
 def step_s(at: float, rows: list[float], rows_s: list[float], table: int) -> float:
@@ -182,6 +183,10 @@ def judge(
                     high, less = running, behind
                     more = more / 2 if moved < 0 else more
                     moved = -1.0
+            running = batch * GRID * math.ceil(running / (batch * GRID))
+            each_s = token_s(
+                running, apart, steps, budget, width, fresh, pairs_s, cached_s, draft_s, rows, rows_s, table
+            )
         writing_s = step_s(running * width, rows, rows_s, table)
         alone_s = writing_s + running * cached_s + draft_s
 
