@@ -239,7 +239,7 @@ class MemoryWall(Widget):
             "over_start": np.minimum(total, hbm),
             "past": np.where(total > hbm, 1.0, 0.0),
             "amount": [
-                choose(after < self.total_bytes(), show(after, "bytes"), "no change") for after in total
+                choose(after < self.total_bytes(), show(after, "bytes"), "same") for after in total
             ],
         }
 

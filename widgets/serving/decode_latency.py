@@ -101,8 +101,8 @@ class DecodeLatency(Widget):
         "One replica in a steady state, its step captured as a graph, so that no kernel waits for the CPU; "
         "what is drawn as launches is each kernel's start on the GPU, and the small kernels between "
         "products (lesson 19). AllReduces are not hidden. With weights in fp8 the products are in fp8 too, "
-        "where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 product. Leaves out "
-        "sampling and the scheduler."
+        "where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 product. "
+        "Leaves out sampling and the scheduler."
     )
     formula = (
         "$$\\tau = \\frac{\\text{weights}}{t\\, W_\\text{HBM}} + \\frac{\\text{cache}}{\\min(t, a_{kv})\\, "
