@@ -77,6 +77,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> export.Run:
         recipe_of(job).gradient_bytes,
         job.gather_context,
         export.titan_place(launch.model.key),
+        job.kernels == "eager",
     )
 
 

@@ -187,6 +187,9 @@ ERRORS = {
     "max_position_embeddings (8192) must be greater than or equal to seq_length (16384)": MEGATRON.replace(
         "--seq-length 8192", "--seq-length 16384"
     ),
+    "Expert bias for aux-loss-free routing only supports sigmoid score function": MEGATRON.replace(
+        "--use-distributed-optimizer", "--use-distributed-optimizer --moe-router-enable-expert-bias"
+    ),
     "--overlap-param-gather only supported with distributed optimizer": MEGATRON.replace(
         "--use-distributed-optimizer", "--overlap-param-gather"
     ),
