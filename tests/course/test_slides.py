@@ -146,6 +146,9 @@ def test_the_page_for_teachers_and_each_lesson_lead_to_the_decks(site):
     teach = (site / "teach" / "index.html").read_text(encoding="utf-8")
     for name in LESSONS:
         number = name.split("-")[0]  # of the lesson, which after 10b is not its place in the list
-        assert f'href="../{name}/slides/">{number} ' in teach and (site / name / "slides" / "index.html").is_file()
+        assert (
+            f'href="../{name}/slides/">{number} ' in teach
+            and (site / name / "slides" / "index.html").is_file()
+        )
         lesson = (site / name / "index.html").read_text(encoding="utf-8")
         assert lesson.count('href="slides/"') == 1
