@@ -166,7 +166,7 @@ def published() -> list[dict]:
         if not served and not ("batch" in at and point.quantity == "time_s"):
             continue
         user = 1.0 / at["token_s"] if served else 1.0 / point.measured
-        ours = points.planned(point)
+        ours = point.ours
         error = units.human(abs(ours / point.measured - 1.0), "percent", 2)
         found.append(
             {

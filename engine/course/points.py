@@ -22,10 +22,12 @@ from engine import catalog
 from engine.base import check, units
 from engine.calibration.products import gemm_s
 from engine.catalog import files, hardware
+from engine.catalog.models import Model
 from engine.course import validation
 from engine.executed import tensor
 from engine.mechanism import experts, interconnect, matmul
 from engine.serving import decoding, wide
+from engine.serving.deployment import choice
 from engine.step import layout
 
 SPLITS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of a fleet into replicas
@@ -127,11 +129,17 @@ def exchange(case: dict) -> dict:
     return {"time_s": experts.wires_s(found)}
 
 
+def _served(case: dict) -> layout.Machine:
+    """The GPU of a case, with products in the format that its weights have in the figures."""
+    stored = {one.bytes: one for one in choice.FORMATS}
+    return choice.served_on(catalog.gpu(case["gpu"]), stored.get(case["weight_bytes"], choice.FORMATS[0]))
+
+
 def decode(case: dict) -> dict:
     """One decode step."""
     found = decoding.split(
         catalog.model(case["catalog_model"]),
-        layout.machine(catalog.gpu(case["gpu"])),
+        _served(case),
         float(case["tp"]),
         float(case["batch"]),
         float(case["context"]),
@@ -155,12 +163,11 @@ def layer(case: dict) -> dict:
 
 
 def frontier(case: dict) -> dict:
-    """The highest throughput per GPU of any split of a fleet, at a given time per token; products in bf16
-    unless the case names a ``precision``."""
+    """The highest throughput per GPU of any split of a fleet, at a given time per token."""
     degrees = np.array([degree for degree in SPLITS if degree <= case["fleet"]])
     found = decoding.steady(
         catalog.model(case["catalog_model"]),
-        layout.machine(catalog.gpu(case["gpu"]), case.get("precision", "bf16")),
+        _served(case),
         degrees[:, None],
         decoding.USERS[None, :],
         float(case["prompt"]),
@@ -177,7 +184,7 @@ def closed_loop(case: dict) -> dict:
     """A replica with so many clients, each of which asks again as soon as it has its answer."""
     found = decoding.steady(
         catalog.model(case["catalog_model"]),
-        layout.machine(catalog.gpu(case["gpu"])),
+        _served(case),
         float(case["tp"]),
         float(case["batch"]),
         float(case["prompt"]),
@@ -393,19 +400,11 @@ def points(figure: str) -> tuple[Point, ...]:
     return read(FIGURES / f"{figure}.toml")
 
 
-def planned(point: Point) -> float:
-    """The engine's number with products in the format of the weights, as the deployment planner tries them;
-    the figure of the frontier has them in 16 bits."""
-    if point.case.get("kind") == "frontier" and point.case["weight_bytes"] == 1.0:
-        return float(_predict({**point.case, "precision": "fp8"})[point.quantity])
-    return point.ours
-
-
 def shares(figure: str, *gpus: str) -> list[float]:
     """What the planner's model says over what was measured, for the points of a figure on these GPUs (on all,
     if none is named), from the lowest."""
     found = [point for point in points(figure) if not gpus or point.at["gpu"] in gpus]
-    return sorted(planned(point) / point.measured for point in found)
+    return sorted(point.ours / point.measured for point in found)
 
 
 def read(file: Path) -> tuple[Point, ...]:
@@ -448,9 +447,13 @@ def _point(file: Path, key: str, fields: dict) -> Point:
 
 # -- DeepSeek's own day of service (open-infra-index, Day 6) -------------------------------------------------
 # A node of eight wrote 14,800 tokens a second, another read 73,700; of 608 billion, a cache had 342.
+def _deepseek() -> tuple[Model, layout.Machine]:
+    return catalog.model("deepseek-v3"), layout.machine(catalog.gpu("h800"), "fp8")
+
+
 def deepseek_writes() -> float:
     """What we count for 88 users on each of 144 H800s, over what its decoding nodes wrote."""
-    model, at = catalog.model("deepseek-v3"), layout.machine(catalog.gpu("h800"), "fp8")
+    model, at = _deepseek()
     ours = 88 / wide.decode_s(model, at, tp=1, dp=144, batch=88, context=4989)
     return float(ours / (14.8e3 / 8))
 
@@ -458,6 +461,6 @@ def deepseek_writes() -> float:
 def deepseek_reads() -> float:
     """What we count for prompts of 4,096 tokens on each of 32, over what its prefill nodes read beyond the
     cache."""
-    model, at = catalog.model("deepseek-v3"), layout.machine(catalog.gpu("h800"), "fp8")
+    model, at = _deepseek()
     ours = 16384 / wide.prefill_s(model, at, tp=1, dp=32, tokens=16384, prompt=4096)
     return float(ours / (73.7e3 / 8 * 266 / 608))

@@ -267,19 +267,28 @@ CHOSEN = [
 ]
 
 
-def fleet_of(one, fewer=0):
-    """What is simulated of a row, or of the same with so many units less."""
+def fleet_of(one, **less):
+    """What is simulated of a row, or of the same with so many fewer ``reads`` or ``writes``; of a pool of a
+    single replica half its GPUs, or None where they do not hold the model."""
     model, at = catalog.model(one.model), layout.machine(catalog.gpu(one.gpu))
-    tables = search.kinds(model, at, one.load, (one.weights,), (one.kv_precision,))
-    back, front = (
-        next(table for table in tables if table.replica == each) for each in (one.replica, one.reads)
-    )
-    reads, writes = (one.prefill_replicas, one.decode_replicas) if one.apart else (0, one.replicas)
-    reads, writes = reads * one.reads.batches, writes * one.replica.batches  # each batch of a pipeline is one
-    units = math.gcd(reads, writes)
+    tables = {
+        each.replica: each for each in search.kinds(model, at, one.load, (one.weights,), (one.kv_precision,))
+    }
+    counts, kinds = {"reads": one.prefill_replicas, "writes": one.decode_replicas}, {}
+    for pool, of in (("reads", one.reads), ("writes", one.replica)):
+        if less.get(pool) and one.apart and counts[pool] == 1:
+            of = of._replace(tp=of.tp // 2)
+        else:
+            counts[pool] -= less.get(pool, 0)
+        if of not in tables:
+            return None
+        kinds[pool] = tables[of]
+        counts[pool] *= of.batches  # each batch of a pipeline is one
+    units = math.gcd(*counts.values())
+    wire = min(each.wire_bytes_per_s for each in kinds.values())
     return runs.Fleet(
-        *(back.costs, units - fewer, reads // units, writes // units, one.chunk, one.largest_batch),
-        *(min(back.wire_bytes_per_s, front.wire_bytes_per_s), one.drafts, front.costs),
+        *(kinds["writes"].costs, units, counts["reads"] // units, counts["writes"] // units),
+        *(one.chunk, one.largest_batch, wire, one.drafts, kinds["reads"].costs),
     )
 
 
@@ -295,19 +304,22 @@ def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row)
         (one.felt.ttft_s, one.felt.ttft_error_s, again.ttft_s, again.ttft_error_s, one.limits.ttft_s),
         (one.felt.tpot_s, one.felt.tpot_error_s, again.tpot_s, again.tpot_error_s, one.limits.tpot_s),
     ):
-        assert abs(printed - other) <= 1.5 * (error + its_error) + 0.03 * printed
+        assert abs(printed - other) <= 1.5 * (error + its_error)
         assert printed <= limit and other <= limit + its_error
 
 
 @pytest.mark.parametrize("row", [each for each in CHOSEN if each.startswith("all_formats")])
 def test_what_binds_is_missed_with_one_replica_less(row):
+    """Of two pools one of the two misses a limit without a replica."""
     one = LESSON.value(row)
     assert one.binding in ("ttft_s", "tpot_s", "capacity", "smallest")
     if one.binding == "smallest":
-        assert math.gcd(one.prefill_replicas, one.decode_replicas) == 1 or one.replicas == 1
+        assert one.decode_replicas == 1 and one.prefill_replicas < 2
         return
-    again = runs.run(fleet_of(one, fewer=1), one.load, one.limits, runs.SURE, seed=11)
-    assert again.tpot_s > one.limits.tpot_s or again.ttft_s > one.limits.ttft_s
+    pools = ("reads", "writes") if one.apart else ("writes",)
+    smaller = [fleet for pool in pools if (fleet := fleet_of(one, **{pool: 1}))]
+    felt = [runs.run(fleet, one.load, one.limits, runs.SURE, seed=11) for fleet in smaller]
+    assert any(runs.missed(each, one.limits) for each in felt)
 
 
 def test_the_pause_of_the_prediction_is_that_of_a_long_run():
@@ -320,17 +332,21 @@ def test_the_pause_of_the_prediction_is_that_of_a_long_run():
     assert abs(pause.value - LESSON.truth("prefill_decode")) <= pause.error + 0.1 * pause.value
 
 
-def test_fewer_bits_keep_the_promise_in_one_pool_on_fewer_gpus():
+def test_fewer_bits_keep_the_promise_on_half_the_gpus():
     best, in_bf16 = LESSON.value("all_formats.best"), LESSON.value("cheapest(per_s=8, tpot_s=0.03).best")
-    assert best.weights == "fp8" and best.gpus < in_bf16.gpus and in_bf16.apart and not best.apart
+    assert best.weights == "fp8" and 2 * best.gpus == in_bf16.gpus and in_bf16.apart and best.apart
+    others = LESSON.value("all_formats.runners_up")
+    assert {one.gpus for one in others} == {8} and not any(one.apart for one in others)
+    assert {one.weights for one in others} == {"fp8"}
 
 
-def test_more_load_is_cheaper_to_serve_up_to_eight_a_second_and_no_cheaper_beyond():
+def test_more_load_is_cheaper_to_serve_and_less_and_less_so():
     cheapest = LESSON.value("cheapest")
     rows = [cheapest(per_s=rate, tpot_s=0.03).best for rate in (1, 4, 8, 16, 32)]
-    dollars = [one.dollars_per_million for one in rows]
-    assert dollars[0] > dollars[1] > dollars[2] == pytest.approx(dollars[3]) == pytest.approx(dollars[4])
-    assert not rows[0].apart and rows[-1].apart
+    dollars = np.array([one.dollars_per_million for one in rows])
+    saved = -np.diff(dollars)
+    assert np.all(saved > 0) and np.all(np.diff(saved) < 0)
+    assert not rows[1].apart and all(one.apart for one in rows[2:])
 
 
 def test_a_tie_goes_to_pools_that_are_alike():
@@ -350,4 +366,4 @@ def test_aiconfigurator_s_parts_are_ours():
     assert LESSON.value("qwen_read_s") == pytest.approx(0.27676, rel=0.125)
     assert LESSON.value("qwen_write_s") == pytest.approx(0.00832, rel=0.15)
     best = LESSON.value("yardstick")
-    assert best.apart and best.replica.tp == 4 and best.tokens_per_s_per_gpu < 813
+    assert best.apart and (best.reads.tp, best.replica.tp) == (2, 4) and 600 < best.tokens_per_s_per_gpu < 813

@@ -310,7 +310,8 @@ class RankMesh(Widget):
         return (
             f"Rank {show(self.picked(), 'count')} of {show(self.gpus, 'count')} GPUs has "
             f"{self.told('tensor', sizes.tp, nodes.tp)}, {context}"
-            f"{self.told('pipeline', sizes.pp, nodes.pp)} and {self.told('data', sizes.dp, nodes.dp)}{experts}."
+            f"{self.told('pipeline', sizes.pp, nodes.pp)} and "
+            f"{self.told('data', sizes.dp, nodes.dp)}{experts}."
         )
 
     def told(self, axis, size, nodes):

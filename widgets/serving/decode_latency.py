@@ -5,7 +5,7 @@ import numpy as np
 
 from engine import catalog
 from engine.serving import decoding
-from engine.step.layout import machine
+from engine.serving.deployment import choice
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
@@ -42,6 +42,7 @@ ALGORITHMS = {
     "one_shot": ("one shot", 4),
 }
 WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
+WEIGHTS = {one.key: (WIDTHS[one.key][0], one) for one in choice.FORMATS}
 ROOM = 0.28  # of the axis: up to there a bar has room behind it for its parts in words
 SHORT = 8192.0  # tokens: one sequence's cache is then at most some per cent of the weights
 EVERY = ("model", "batch", "context", "gpu", "all_reduce", "weights", "cache")
@@ -68,7 +69,7 @@ class DecodeLatency(Widget):
     )
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
     all_reduce = Choice("AllReduce", ALGORITHMS, "auto", more=True)
-    weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
+    weights = Choice("Weights stored in", WEIGHTS, "bf16", more=True)
     cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
     dots = Dots()
 
@@ -99,8 +100,9 @@ class DecodeLatency(Widget):
     assumptions = (
         "One replica in a steady state, its step captured as a graph, so that no kernel waits for the CPU; "
         "what is drawn as launches is each kernel's start on the GPU, and the small kernels between "
-        "products (lesson 19). AllReduces are not hidden. Weights stored narrow are widened on the way to a "
-        "bf16 product. Leaves out sampling and the scheduler."
+        "products (lesson 19). AllReduces are not hidden. With weights in fp8 the products are in fp8 too, "
+        "where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 product. Leaves out "
+        "sampling and the scheduler."
     )
     formula = (
         "$$\\tau = \\frac{\\text{weights}}{t\\, W_\\text{HBM}} + \\frac{\\text{cache}}{\\min(t, a_{kv})\\, "
@@ -113,12 +115,10 @@ class DecodeLatency(Widget):
     # -- the engine, asked -----------------------------------------------------------------------------------
     @once
     def split(self):
-        at = over(machine, self.gpu)
+        at = over(choice.served_on, self.gpu, self.weights)
+        how = self.cache, self.weights.bytes, self.all_reduce
         return over(
-            lambda model: decoding.split(
-                model, at, DEGREES, self.batch, self.context, self.cache, self.weights, self.all_reduce
-            ),
-            self.model,
+            lambda model: decoding.split(model, at, DEGREES, self.batch, self.context, *how), self.model
         )
 
     @once
@@ -134,7 +134,9 @@ class DecodeLatency(Widget):
     @once
     def users(self):
         return over(
-            lambda model: decoding.room(model, self.gpu, DEGREES, self.context, self.cache, self.weights),
+            lambda model: decoding.room(
+                model, self.gpu, DEGREES, self.context, self.cache, self.weights.bytes
+            ),
             self.model,
         ).users
 
@@ -228,7 +230,7 @@ class DecodeLatency(Widget):
 
     @measured("decode_latency", "model", "batch", "context", "gpu", "weights", "cache")
     def steps(self, of):
-        same = of.of(model=self.model, gpu=self.gpu, weights=self.weights, cache=self.cache)
+        same = of.of(model=self.model, gpu=self.gpu, weights=self.weights.bytes, cache=self.cache)
         alone = (of.column("batch") == 1) & (self.context <= SHORT)  # its cache is negligible
         row = ROWS[0] - fig.doublings(of.column("tp"))
         return Seen(

@@ -293,6 +293,10 @@ class DeploymentPlanner(Widget):
                 choose(self.none(), "", f"{self.split_of(self.of_best)}, {gpus[0]} GPUs"),
                 choose(self.alone(), "", f"next: {self.split_of(self.of_second)}, {gpus[1]}"),
             ],
+            "short": [
+                choose(self.none(), "", f"{gpus[0]} GPUs"),
+                choose(self.alone(), "", f"next: {gpus[1]}"),
+            ],
             "align": select(left, ["left", "right"]),
             "shift": np.where(left > 0, 8.0, -8.0),
             "ring": np.array([1.0, 0.0]),
@@ -305,7 +309,7 @@ class DeploymentPlanner(Widget):
         late = speed > 60.0
         return {
             "x": speed,
-            "y": fig.decades_below(self.top(), 0.08),
+            "y": fig.decades_below(self.top(), DECADES - 0.1),  # far below what is cheapest, which has names
             "label": f"{show(self.tpot, 'seconds')} a token",
             "align": choose(late, "right", "left"),
             "shift": np.where(late, -6.0, 6.0),
@@ -468,14 +472,9 @@ class DeploymentPlanner(Widget):
             line_alpha="ring",
             source=named,
         )
-        words = {
-            "text": "label",
-            "text_align": "align",
-            "x_offset": "shift",
-            "y_offset": "up",
-            "source": named,
-        }
-        p.text("x", "y", **fig.BOLD | words | fig.ON_PANEL)
+        words = {"text_align": "align", "x_offset": "shift", "y_offset": "up", "source": named}
+        for width, text in (("wide", "label"), ("narrow", "short")):
+            fig.only(width, p.text("x", "y", text=text, **fig.BOLD | words | fig.ON_PANEL))
         p.segment(
             "x", 1e-9, "x", 1e9, source=limit, line_color=color["ink"], line_dash=[6, 4], line_width=1.5
         )
@@ -485,7 +484,6 @@ class DeploymentPlanner(Widget):
             text="label",
             text_align="align",
             x_offset="shift",
-            y_offset=12,
             source=limit,
             **fig.ON_PANEL,
             **fig.LABEL,

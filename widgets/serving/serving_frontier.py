@@ -8,7 +8,6 @@ import numpy as np
 from engine import catalog
 from engine.serving import decoding
 from engine.serving.deployment import choice
-from engine.step.layout import Machine, machine
 from widgets.kit.compiler.symbols import lookup, over
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
@@ -45,11 +44,6 @@ MODELS = [
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x")]
 WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
 WEIGHTS = {one.key: (WIDTHS[one.key][0], one) for one in choice.FORMATS}
-
-
-def served_on(gpu: catalog.Gpu, weights: choice.Format) -> Machine:
-    """A GPU whose products are in fp8 where weights are stored so and it has units for them."""
-    return machine(gpu, weights.precision if getattr(gpu, f"{weights.precision}_flops_per_s") else "bf16")
 
 
 NARROWER = "narrower weights, a faster HBM, or speculative decoding"
@@ -131,7 +125,7 @@ class ServingFrontier(Widget):
     # -- the engine, asked -----------------------------------------------------------------------------------
     @once
     def at(self):
-        return over(served_on, self.gpu, self.weights)
+        return over(choice.served_on, self.gpu, self.weights)
 
     @once
     def steady(self):

@@ -19,16 +19,28 @@ import numpy as np
 
 from engine.base.program import full, program
 from engine.base.types import Real
+from engine.catalog.hardware import Gpu
 from engine.mechanism.memory import BYTES_PER_VALUE
 from engine.serving import equilibrium, step_costs
 from engine.serving.deployment import search
-from engine.serving.deployment.forms import IDLE, QUANTILES, Forms, Plans, Tables
+from engine.serving.deployment.forms import (
+    CAPACITY,
+    IDLE,
+    QUANTILES,
+    SMALLEST,
+    TPOT,
+    TTFT,
+    Forms,
+    Plans,
+    Tables,
+)
 from engine.serving.deployment.frontier import ANY
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.deployment.loops import LEAST, judge
 from engine.serving.deployment.search import LONG, MOST_RUNNING, Table, plans_of
 from engine.serving.replica import Replica
 from engine.serving.step_costs import Costs
+from engine.step import layout
 
 DEGREES = (1, 2, 4, 8)
 KINDS = 2 * len(DEGREES)  # by the degree that writes: in one pool, then in two
@@ -36,7 +48,6 @@ SPARE = (1.0, 1.25, 1.6, 2.5, 4.0)  # units over the fewest that keep up
 PER_USER = [float(each) for each in np.geomspace(1.0, 1000.0, 145)]  # tokens a second, of the frontier
 ACCEPTED = 256  # a server is told a length in whole multiples of it
 LONGEST_Z = NormalDist().inv_cdf(LONG)
-TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what a smaller one misses
 FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has no deployment; APART: each limit, not both
 NONE = -1.0  # no such kind
 
@@ -78,6 +89,14 @@ class Format:
     key: str
     precision: str
     bytes: float  # of a weight
+
+
+def served_on(gpu: Gpu, weights: Format) -> layout.Machine:
+    """A GPU that serves weights in this format: its products are in fp8 where the weights are and it has
+    units for that (W8A8); otherwise they are widened for products in bf16."""
+    return layout.machine(
+        gpu, weights.precision if getattr(gpu, f"{weights.precision}_flops_per_s") else "bf16"
+    )
 
 
 FORMATS = [
@@ -260,8 +279,7 @@ def has_room(at: dict[str, Any], front: int, back: int) -> bool:
 
 
 def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
-    """What is missed with one replica less. Of two pools each gives up one of its own, or half the GPUs of a
-    single one; a limit that either misses comes before the load. A unit less, where neither misses any."""
+    """What is missed with one replica less (``Forms.bounds``)."""
     reads, writes, front, back = units * PREFILLERS[p], units * DECODERS[p], FRONT[p], TABLE[p]
     if reads < 1:
         return missed(ask, at, p, share, 0.0, writes - 1, front, back)
@@ -274,10 +292,21 @@ def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, unit
     return missed(ask, at, p, share, reads - PREFILLERS[p], writes - DECODERS[p], front, back)
 
 
+def cheapest_of(plans: list[int], units: list[float], sure: list[float]) -> list[int]:
+    """The cheapest plan of each kind, by its place in the lists; −1 where there is none."""
+    at = [-1 for i in range(KINDS)]
+    for i in range(len(plans)):
+        kind = kind_of(plans[i])
+        if units[i] > 0 and (at[kind] < 0 or is_better(plans, units, sure, i, at[kind])):
+            at[kind] = i
+    return at
+
+
 def arranged(
     plans: list[int],
     units: list[float],
     sure: list[float],
+    at: list[int],
     bound: list[int],
     kind_user: list[float],
     idle_prompts: list[float],
@@ -288,8 +317,8 @@ def arranged(
     per_gpu: list[float],
     within: list[float],
 ) -> dict[str, Any]:
-    """The outputs of ``choice``, from what is known of each plan that has room, and of each dot."""
-    at = [-1 for i in range(KINDS)]  # the cheapest plan of each kind, by its place in the lists
+    """The outputs of ``choice``, from what is known of each plan that has room, of the cheapest of each kind
+    (``at``, and what it is bound by), and of each dot."""
     why = [NO_ROOM for i in range(KINDS)]
     prompts, tokens = full(KINDS, 0.0), full(KINDS, 0.0)
     for i in range(len(plans)):
@@ -300,8 +329,6 @@ def arranged(
             why[kind] = LATE
         else:
             why[kind] = SLOW if tokens[kind] < share else APART
-        if units[i] > 0 and (at[kind] < 0 or is_better(plans, units, sure, i, at[kind])):
-            at[kind] = i
     best, second = -1, -1
     for kind in range(KINDS):
         if at[kind] >= 0:
@@ -319,7 +346,7 @@ def arranged(
         decode.append(units[i] * DECODERS[p] if i >= 0 else 0.0)
         front.append(DEGREES[int(FRONT[p])] if i >= 0 else 1.0)
         chunk.append(BUDGET[p] if i >= 0 else 1.0)
-        bounds.append(bound[i] if i >= 0 else SMALLEST)
+        bounds.append(bound[kind] if i >= 0 else SMALLEST)
         whys.append(FOUND if i >= 0 else why[kind])
         users.append(kind_user[i] if i >= 0 else 1.0)
         each.append(written / (units[i] * EACH[p]) if i >= 0 else 1.0)
@@ -375,30 +402,6 @@ def frontier_of(user: list[float], per_gpu: list[float], within: list[float]) ->
 
 
 # -- the same over arrays ------------------------------------------------------------------------------------
-def _missed(
-    forms: Forms, plans: Plans, able: np.ndarray, share: float, prefillers: np.ndarray, decoders: np.ndarray
-) -> np.ndarray:
-    apart, back, front = plans.prefillers > 0, np.maximum(plans.table, 0), np.maximum(plans.front, 0)
-    there = (decoders >= 1) & (~apart | (prefillers >= 1)) & (plans.table >= 0) & (plans.front >= 0)
-    prefillers, decoders = np.where(apart, np.maximum(1.0, prefillers), 0.0), np.maximum(1.0, decoders)
-    fewer = plans._replace(table=back, front=front, prefillers=prefillers, decoders=decoders)
-    found = forms.judge(fewer, np.ones(len(decoders)))
-    misses = np.where(~found.steady, CAPACITY, np.where(found.prompts_met < share, TTFT, TPOT))
-    return np.where(~(there & able[back] & able[front]) | found.within(share), SMALLEST, misses)
-
-
-def _bounds(forms: Forms, plans: Plans, able: np.ndarray, units: np.ndarray, share: float) -> np.ndarray:
-    reads, writes = units * plans.prefillers, units * plans.decoders
-    apart, writers, readers = reads >= 1, writes > 1, reads > 1
-    lower = plans._replace(table=plans.table - (apart & ~writers))
-    slower = _missed(forms, lower, able, share, reads, writes - (writers | ~apart))
-    lower = plans._replace(front=plans.front - (apart & ~readers))
-    later = _missed(forms, lower, able, share, reads - readers, writes)
-    either = np.minimum(slower, np.where(apart, later, SMALLEST))
-    unit_less = _missed(forms, plans, able, share, reads - plans.prefillers, writes - plans.decoders)
-    return np.where((either < SMALLEST) | ~apart, either, unit_less)
-
-
 def _choice(
     per_s: float,
     prompt: float,
@@ -424,26 +427,41 @@ def _choice(
     forms = Forms(load, Limits(ttft_s, tpot_s, share), tables, (None,), MOST_RUNNING)
     needs = ACCEPTED * math.ceil(search.longest_of(load) / ACCEPTED)
     able = (np.array(capacity) > needs) & (np.array(starts) >= 0)
+    halves = np.array([i - 1 if i > 0 and able[i - 1] else -1 for i in range(len(able))])
     [places] = np.nonzero(able[PLANS.table] & able[PLANS.front])
     if not len(places):
-        return arranged(*([] for _ in range(7)), share, 1.0, [], [], [])  # type: ignore[misc]
+        none = [-1] * KINDS
+        return arranged([], [], [], none, none, [], [], [], share, 1.0, [], [], [])  # type: ignore[misc]
     plans = Plans(*(column[places] for column in PLANS))
     each = np.array(EACH)[places]
-    fewest, least = forms.fewest(plans), forms.fewest(plans, ANY)
-    judged_fewest = forms.judge(plans, np.maximum(1.0, fewest))
-    idle = forms.judge(plans, np.full(len(places), load.per_s / LEAST))
+    twice = Plans(*(np.concatenate([column, column]) for column in plans))
+    counts = forms.fewest(twice, np.repeat([share, ANY], len(places)))
+    fewest, least = counts[: len(places)], counts[len(places) :]
     [ups] = np.nonzero(least > 0)
     kind = np.repeat(ups, len(SPARE))
     units = np.ceil(least[ups][:, None] * np.array(SPARE)).ravel()
     fresh = np.array([i % len(SPARE) == 0 or units[i] > units[i - 1] for i in range(len(units))], dtype=bool)
     kind, units = kind[fresh], units[fresh]
-    dots = forms.judge(Plans(*(column[kind] for column in plans)), units)
-    return arranged(
+    at_fewest, idle, dots = forms.judge_all(
+        [
+            (plans, np.maximum(1.0, fewest)),
+            (plans, np.full(len(places), load.per_s / LEAST)),
+            (Plans(*(column[kind] for column in plans)), units),
+        ]
+    )
+    known = (
         places.tolist(),
         fewest.tolist(),
-        np.minimum(judged_fewest.prompts_met, judged_fewest.tokens_met).tolist(),
-        _bounds(forms, plans, able, fewest, share).tolist(),
-        (1.0 / judged_fewest.token_s).tolist(),
+        np.minimum(at_fewest.prompts_met, at_fewest.tokens_met).tolist(),
+    )
+    best = cheapest_of(*known)
+    these = np.array(best)
+    chosen = Plans(*(column[these] for column in plans))  # of a kind without any, whatever stands last
+    return arranged(
+        *known,
+        best,
+        forms.bounds(chosen, np.maximum(1.0, fewest[these]), halves, np.ones(len(DEGREES))).tolist(),
+        (1.0 / at_fewest.token_s).tolist(),
         idle.prompts_met.tolist(),
         idle.tokens_met.tolist(),
         share,
@@ -504,7 +522,7 @@ def choice(
         "starts": starts,
         "needs": ACCEPTED * math.ceil(math.ceil(longest) / ACCEPTED),
     }
-    plans, fewest, sure, bound, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], [], []
+    plans, fewest, sure, kind_user, idle_prompts, idle_tokens = [], [], [], [], [], []
     user, per_gpu, within = [], [], []
     for p in range(COUNT):
         back, front = int(TABLE[p]), int(FRONT[p])
@@ -518,7 +536,6 @@ def choice(
         plans.append(p)
         fewest.append(count)
         sure.append(min(found["prompts_met"][0], found["tokens_met"][0]))
-        bound.append(bound_of(ask, at, p, share, count))
         kind_user.append(1.0 / found["token_s"][0])
         idle_prompts.append(idle["prompts_met"][0])
         idle_tokens.append(idle["tokens_met"][0])
@@ -531,10 +548,14 @@ def choice(
                 per_gpu.append(per_s * ask["answer"] / (units * EACH[p]))
                 within.append(1.0 if keeps(dot, share) else 0.0)
                 before = units
+    firsts, bound = cheapest_of(plans, fewest, sure), []
+    for i in firsts:
+        bound.append(bound_of(ask, at, plans[i], share, fewest[i]) if i >= 0 else SMALLEST)
     out = arranged(
         plans,
         fewest,
         sure,
+        firsts,
         bound,
         kind_user,
         idle_prompts,

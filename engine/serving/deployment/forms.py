@@ -22,12 +22,14 @@ from engine.base.program import in_page
 from engine.serving import equilibrium, step_costs
 from engine.serving.deployment import loops
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.loops import HALVINGS, LEAST
+from engine.serving.deployment.loops import GRID, GUESSES, LEAST
 from engine.serving.drafts import Drafts, tokens_per_verification
 from engine.serving.step_costs import Costs
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24))
 IDLE = 1 / 20  # answers at once on a replica that is as good as idle
+TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what a smaller deployment misses
+BOUNDS = ("ttft_s", "tpot_s", "capacity", "smallest")  # their names
 
 
 class Lengths(NamedTuple):
@@ -99,7 +101,7 @@ class Tables(NamedTuple):
         """Seconds of a step over so many tokens, without attention (``events.interpolated``)."""
         known = step_costs.ROWS
         table = np.reshape(table, table.shape + (1,) * (rows.ndim - table.ndim))
-        i = np.clip(np.searchsorted(known, rows), 1, len(known) - 1)
+        i = 1 + np.searchsorted(known[1:-1], rows)
         share = np.maximum(0.0, (rows - known[i - 1]) / (known[i] - known[i - 1]))
         low, high = self.rows_s[table, i - 1], self.rows_s[table, i]
         beyond = self.rows_s[table, -1] * rows / known[-1]
@@ -175,20 +177,31 @@ class Forms:
         steady, *rest = (np.array(found[name]) for name in Judged._fields)
         return Judged(steady > 0, *rest)
 
-    def fewest(self, plans: Plans, share: float | None = None) -> np.ndarray:
+    def judge_all(self, asked: list[tuple[Plans, np.ndarray]]) -> list[Judged]:
+        """Several lists of deployments in one go, which takes hardly longer than one."""
+        plans = Plans(*(np.concatenate([each[i] for each, _ in asked]) for i in range(len(Plans._fields))))
+        found, cut, begin = self.judge(plans, np.concatenate([units for _, units in asked])), [], 0
+        for _, units in asked:
+            end = begin + len(units)
+            cut.append(Judged(*(column[begin:end] for column in found)))
+            begin = end
+        return cut
+
+    def fewest(self, plans: Plans, share: float | np.ndarray | None = None) -> np.ndarray:
         """The fewest units of each that serve the load within its limits; 0 where no number does. ``share``
-        is that of the requests, as the limits have it unless given.
+        is that of the requests, one or one for each plan, as the limits have it unless given.
 
         Searched upwards from what full batches could serve, in steps that double, then by bisection: few
         plans need many more.
         """
-        share = self.limits.share if share is None else share
-        idle = np.full(len(plans.table), LEAST)
-        alone = self.judge(plans, self.load.per_s / idle)
+        count = len(plans.table)
+        shares = np.full(count, 1.0) * (self.limits.share if share is None else share)
+        idle = np.full(count, self.load.per_s / LEAST)
+        alone, full = self.judge_all([(plans, idle), (plans, np.full(count, LEAST))])
         seconds = self.limits.ttft_s + np.where(alone.steady, alone.token_s, 1.0) * self.lengths.answer
         high = np.maximum(1.0, np.ceil(self.load.per_s * seconds / IDLE))
-        possible = self.judge(plans, high).within(share)
-        low = np.minimum(high - 1.0, np.floor(self._filled(plans, idle))).tolist()
+        possible = self.judge(plans, high).within(shares)
+        low = np.minimum(high - 1.0, np.floor(self._filled(plans, full))).tolist()
         most, stride = high.tolist(), [1.0] * len(low)
         open_ = [i for i, able in enumerate(possible.tolist()) if able and most[i] - low[i] > 1]
         while open_:
@@ -198,7 +211,7 @@ class Forms:
             ]
             these = np.array(open_)
             judged = self.judge(Plans(*(column[these] for column in plans)), np.array(tried) * 1.0)
-            for i, units, within in zip(open_, tried, judged.within(share).tolist()):
+            for i, units, within in zip(open_, tried, judged.within(shares[these]).tolist()):
                 if within:
                     most[i], stride[i] = units, 0.0
                 else:
@@ -206,9 +219,69 @@ class Forms:
             open_ = [i for i in open_ if most[i] - low[i] > 1]
         return np.where(possible, np.array(most) * 1.0, 0.0)
 
-    def _filled(self, plans: Plans, idle: np.ndarray) -> np.ndarray:
+    def bounds(
+        self,
+        plans: Plans,
+        units: np.ndarray,
+        halves: np.ndarray,
+        batches: np.ndarray,
+        share: float | None = None,
+    ) -> np.ndarray:
+        """What each misses with a replica less: TTFT, TPOT, CAPACITY, or SMALLEST if there is none.
+
+        Of two pools each gives up one of its own, or half the GPUs of a single one; a limit that either
+        misses comes before the load. A unit less, where neither misses any. ``halves`` is for each table
+        that of half the GPUs, or -1; ``batches`` is ``Replica.batches`` of each.
+        """
+        share = self.limits.share if share is None else share
+        reads, writes = units * plans.prefillers, units * plans.decoders
+        front, back = batches[plans.front], batches[plans.table]
+        apart = reads > 0
+        single, lone = apart & (writes <= back), apart & (reads <= front)
+        half_back, half_front = (
+            np.where(single, halves[plans.table], plans.table),
+            np.where(lone, halves[plans.front], plans.front),
+        )
+        fewer_writes = np.where(single, batches[np.maximum(half_back, 0)], writes - back)
+        fewer_reads = np.where(lone, batches[np.maximum(half_front, 0)], reads - front)
+        slower, later, unit_less = self._missed(
+            plans,
+            [
+                (half_back, plans.front, reads, fewer_writes),
+                (plans.table, half_front, fewer_reads, writes),
+                (plans.table, plans.front, reads - plans.prefillers, writes - plans.decoders),
+            ],
+            share,
+        )
+        either = np.minimum(slower, np.where(apart, later, SMALLEST))
+        return np.where((either < SMALLEST) | ~apart, either, unit_less)
+
+    def _missed(self, plans: Plans, tried: list[tuple[np.ndarray, ...]], share: float) -> list[np.ndarray]:
+        """What so many replicas of these tables miss; SMALLEST if nothing, or if that is no deployment.
+        ``tried``: tables that write and that read, then how many read and write."""
+        apart, one = plans.prefillers > 0, np.full(len(plans.table), 1.0)
+        asked = [
+            Plans(
+                np.maximum(table, 0),
+                np.maximum(front, 0),
+                plans.budget,
+                np.where(apart, np.maximum(1.0, prefillers), 0.0),
+                np.maximum(1.0, decoders),
+                plans.drafts,
+            )
+            for table, front, prefillers, decoders in tried
+        ]
+        missed = []
+        for found, (table, front, prefillers, decoders) in zip(
+            self.judge_all([(each, one) for each in asked]), tried
+        ):
+            there = (decoders >= 1) & (~apart | (prefillers >= 1)) & (table >= 0) & (front >= 0)
+            misses = np.where(~found.steady, CAPACITY, np.where(found.prompts_met < share, TTFT, TPOT))
+            missed.append(np.where(~there | found.within(share), SMALLEST, misses))
+        return missed
+
+    def _filled(self, plans: Plans, full: Judged) -> np.ndarray:
         """Units with full batches that write as fast as the load asks: with no more of them none keeps up."""
-        full = self.judge(plans, idle)
         steps = np.maximum(LEAST, (self.lengths.answer - 1.0) / self.gain[plans.drafts])
         a_step_s = full.token_s * self.gain[plans.drafts]
         return self.load.per_s * a_step_s * steps / (plans.decoders * full.batch)
@@ -260,25 +333,34 @@ def _judge(
         def decode_s(running):
             return tables.step_s(table, running * width) + running * cached_s + draft_s
 
-        def prompt_s(running):
-            """What a prompt adds to the steps that it is part of, and the tokens of such a step."""
+        def prompt_s(running, writing_s):
+            """What a prompt adds to the steps that it is part of; ``writing_s``: such a step without it."""
             come = np.maximum(running / steps, 1e-9)
             chunk = np.minimum(np.maximum(1.0, budget - running * width), fresh * come / -np.expm1(-come))
             with_chunk = tables.step_s(table, running * width + chunk)
-            return fresh / chunk * (with_chunk - tables.step_s(table, running * width)) + pairs_s
+            return fresh / chunk * (with_chunk - writing_s) + pairs_s
 
         def token_s(running):
-            return decode_s(running) + np.where(apart, 0.0, running / steps * prompt_s(running))
+            writing_s = tables.step_s(table, running * width)
+            adds_s = np.where(apart, 0.0, running / steps * prompt_s(running, writing_s))
+            return writing_s + running * cached_s + draft_s + adds_s
 
-        low, high = np.zeros_like(batch), batch
-        steady = (token_s(batch) * to_decode * steps < batch) & (
-            tables.capacity[table] > of_prompt + of_answer
-        )
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            behind = token_s(middle) * to_decode * steps > middle
-            low, high = np.where(behind, middle, low), np.where(behind, high, middle)
-        running = high
+        # where as many answers run as come while a token is written: by the Illinois form of false position
+        come = to_decode * steps  # answers that run for each second that a token takes
+        less = token_s(batch) * come - batch
+        keeps_up = less < 0
+        steady = keeps_up & (tables.capacity[table] > of_prompt + of_answer)
+        low, high, running, moved = np.zeros_like(batch), batch, batch, np.zeros_like(batch)
+        more = token_s(low) * come
+        for _ in range(GUESSES):
+            running = np.where(keeps_up, (low * less - high * more) / (less - more), batch)
+            behind = token_s(running) * come - running
+            late = behind > 0
+            less = np.where(late, np.where(moved > 0, less / 2, less), behind)
+            more = np.where(late, behind, np.where(moved < 0, more / 2, more))
+            low, high = np.where(late, running, low), np.where(late, high, running)
+            moved = np.where(late, 1.0, -1.0)
+        running = np.where(keeps_up, batch * GRID * np.ceil(running / (batch * GRID)), batch)
         each_s, alone_s = token_s(running), decode_s(running)
 
         # the first token: a wait for the prompts before it, and its own steps
@@ -318,7 +400,8 @@ def _judge(
         blocked = crowded * np.exp(-np.maximum(0.0, ttft_s - mean_s) / np.maximum(LEAST, leaves_s))
 
         # the other tokens: the prompts that come meanwhile, and how many answers happen to run
-        extra_s = np.where(apart, 0.0, prompt_s(running)) * np.sqrt(np.mean(fresh_of**2)) / fresh
+        writing_s = tables.step_s(table, running * width)
+        extra_s = np.where(apart, 0.0, prompt_s(running, writing_s)) * np.sqrt(np.mean(fresh_of**2)) / fresh
         slope_s = decode_s(running + 1.0) - decode_s(running)
         many = np.maximum(1.0, (answers_of[None, :] - 1.0) / gain[:, None])
         chance = to_decode[:, None] * each_s[:, None] * extra_s[:, None] ** 2 / many

@@ -50,7 +50,7 @@ class Deployment:
     running: float  # answers that are written at once in each such batch, on average
     answer: float  # mean tokens of an answer
     dollars_per_gpu_hour: float
-    binding: str  # what one unit less misses: "ttft_s", "tpot_s", "capacity"; "smallest" where there is none
+    binding: str  # what a replica less misses: "ttft_s", "tpot_s", "capacity"; "smallest" where there is none
     extrapolates: tuple[str, ...]
     dearer_by: float = 0.0  # than the cheapest, in dollars
     front: Replica | None = None  # one that only prefills, if it is another kind

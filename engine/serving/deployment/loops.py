@@ -8,7 +8,9 @@ import math
 from bisect import bisect_left
 
 LEAST = 1e-12
-HALVINGS = 30  # of the interval in which the answers of a replica are searched
+GUESSES = 10  # of the answers that a replica writes at once: each is nearer by some digits, the eighth by all
+NEAR = 1e-13  # of them: a guess so near is found
+GRID = 2.0**-30  # of a full batch: rounded up to it, so that a last digit does not decide between equals
 
 
 def step_s(at: float, rows: list[float], rows_s: list[float], table: int) -> float:
@@ -32,6 +34,7 @@ def come_together(come: float) -> float:
 
 def prompt_s(
     running: float,
+    writing_s: float,
     steps: float,
     budget: float,
     width: float,
@@ -41,11 +44,34 @@ def prompt_s(
     rows_s: list[float],
     table: int,
 ) -> float:
-    """What a prompt adds to the steps that it is part of."""
+    """What a prompt adds to the steps that it is part of; ``writing_s``: such a step without it."""
     come = max(running / steps, 1e-9)
     chunk = min(max(1.0, budget - running * width), fresh * come / come_together(come))
     with_chunk = step_s(running * width + chunk, rows, rows_s, table)
-    return fresh / chunk * (with_chunk - step_s(running * width, rows, rows_s, table)) + pairs_s
+    return fresh / chunk * (with_chunk - writing_s) + pairs_s
+
+
+def token_s(
+    running: float,
+    apart: bool,
+    steps: float,
+    budget: float,
+    width: float,
+    fresh: float,
+    pairs_s: float,
+    cached_s: float,
+    draft_s: float,
+    rows: list[float],
+    rows_s: list[float],
+    table: int,
+) -> float:
+    """From one token of an answer to the next, with the prompts that are part of its steps."""
+    writing_s = step_s(running * width, rows, rows_s, table)
+    alone_s = writing_s + running * cached_s + draft_s
+    if apart:
+        return alone_s
+    adds_s = prompt_s(running, writing_s, steps, budget, width, fresh, pairs_s, rows, rows_s, table)
+    return alone_s + running / steps * adds_s
 
 
 def above(value: float) -> float:
@@ -112,26 +138,57 @@ def judge(
         batch = min(most_running, capacity / of_context)
         if not apart:
             batch = min(batch, budget * steps / (fresh + width * steps))
-        low, high, each_s, steady = 0.0, batch, 0.0, False
-        for halving in range(
-            HALVINGS + 2
-        ):  # the first says whether a full batch keeps up, the last what is found
-            middle = (low + high) / 2
-            if halving == 0 or halving == HALVINGS + 1:
-                middle = high
-            each_s = step_s(middle * width, rows, rows_s, table) + middle * cached_s + draft_s
-            if not apart:
-                adds_s = prompt_s(middle, steps, budget, width, fresh, pairs_s, rows, rows_s, table)
-                each_s = each_s + middle / steps * adds_s
-            if halving == 0:
-                steady = each_s * to_decode * steps < batch and capacity > of_prompt + of_answer
-            elif halving <= HALVINGS:
-                if each_s * to_decode * steps > middle:
-                    low = middle
+        come = to_decode * steps  # answers that run for each second that a token takes
+        running = batch
+        each_s = token_s(
+            running, apart, steps, budget, width, fresh, pairs_s, cached_s, draft_s, rows, rows_s, table
+        )
+        behind = each_s * come - running
+        steady = behind < 0 and capacity > of_prompt + of_answer
+        if behind < 0:
+            low, more, high, less, moved = (
+                0.0,
+                token_s(
+                    0.0, apart, steps, budget, width, fresh, pairs_s, cached_s, draft_s, rows, rows_s, table
+                )
+                * come,
+                batch,
+                behind,
+                0.0,
+            )
+            for _ in range(GUESSES):
+                running = (low * less - high * more) / (less - more)
+                each_s = token_s(
+                    running,
+                    apart,
+                    steps,
+                    budget,
+                    width,
+                    fresh,
+                    pairs_s,
+                    cached_s,
+                    draft_s,
+                    rows,
+                    rows_s,
+                    table,
+                )
+                behind = each_s * come - running
+                if abs(behind) <= NEAR * running:
+                    break
+                if behind > 0:
+                    low, more = running, behind
+                    less = less / 2 if moved > 0 else less
+                    moved = 1.0
                 else:
-                    high = middle
-        running = high
-        alone_s = step_s(running * width, rows, rows_s, table) + running * cached_s + draft_s
+                    high, less = running, behind
+                    more = more / 2 if moved < 0 else more
+                    moved = -1.0
+            running = batch * GRID * math.ceil(running / (batch * GRID))
+            each_s = token_s(
+                running, apart, steps, budget, width, fresh, pairs_s, cached_s, draft_s, rows, rows_s, table
+            )
+        writing_s = step_s(running * width, rows, rows_s, table)
+        alone_s = writing_s + running * cached_s + draft_s
 
         room = budget if apart else max(1.0, budget - running * width)
         beside = 0.0 if apart else running * width
@@ -170,7 +227,7 @@ def judge(
 
         extra_s = 0.0
         if not apart:
-            adds_s = prompt_s(running, steps, budget, width, fresh, pairs_s, rows, rows_s, table)
+            adds_s = prompt_s(running, writing_s, steps, budget, width, fresh, pairs_s, rows, rows_s, table)
             extra_s = adds_s * math.sqrt(squared) / fresh
         one_more_s = (
             step_s((running + 1.0) * width, rows, rows_s, table) + (running + 1.0) * cached_s + draft_s

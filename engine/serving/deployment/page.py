@@ -32,9 +32,9 @@ KINDS = 5  # deployments that are shown
 PROGRAMS = tuple(commands.PROGRAMS)
 NAMES = [name for name, _ in commands.PROGRAMS.values()]
 BINDS = {
-    "ttft_s": "the time to the first token: with one unit less it is missed",
-    "tpot_s": "the time of a token: with one unit less it is missed",
-    "capacity": "what they can serve at all: with one unit less the queue grows for ever",
+    "ttft_s": "the time to the first token: with a replica less it is missed",
+    "tpot_s": "the time of a token: with a replica less it is missed",
+    "capacity": "what they can serve at all: with a replica less the queue grows for ever",
     "smallest": "the model itself: this is the smallest deployment of this kind",
 }
 OUTSIDE = {

@@ -30,7 +30,7 @@ from engine.mechanism.shape import shape
 from engine.serving import decoding, equilibrium, inference, stages, step_costs, wide
 from engine.serving import replica as replicas
 from engine.serving.deployment import runs
-from engine.serving.deployment.forms import Forms, Judged, Plans, Tables, lengths
+from engine.serving.deployment.forms import BOUNDS, Forms, Judged, Plans, Tables, lengths
 from engine.serving.deployment.found import Deployment, Deployments, Measured, unfelt
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.deployment.runs import Fleet
@@ -50,6 +50,7 @@ MIXED_POOL = 5  # … whose degrees differ
 BATCHES = tuple(2**k for k in range(3, 12))  # largest batches that a server is told
 MOST_RUNNING = float(BATCHES[-1])
 MOST_SIMULATED = 60
+NEAR = 0.05  # of the requests: a deployment whose closed forms miss so few may hold when simulated
 LONG = 0.999  # of all requests are no longer than what a server has to accept
 LEAVES_OUT = (
     "spread experts in one pool",
@@ -339,6 +340,17 @@ def _of_two_kinds(tables: list[Table]) -> list[tuple[int, int]]:
     ]
 
 
+def _halves(tables: list[Table]) -> list[int]:
+    """For each kind of replica the one of half its GPUs that is alike otherwise; -1 where there is none."""
+    found = {(one.replica, one.weights, one.kv_precision, one.only): i for i, one in enumerate(tables)}
+    return [found.get((_half(one.replica), one.weights, one.kv_precision, one.only), -1) for one in tables]
+
+
+def _half(of: Replica) -> Replica:
+    tp, dp = (of.tp, of.dp // 2) if of.dp > 1 else (of.tp // 2, of.dp)
+    return Replica(tp, of.pp, dp)
+
+
 def _fit(back: Table, front: Table) -> bool:
     if back.only or front.only:
         return (back.only, front.only) == (WRITES, READS)
@@ -353,14 +365,6 @@ class _Entry(NamedTuple):
     order: tuple  # of those that cost the same: the least changed, the simplest, the surest
     plan: int
     units: int
-    bound: str  # what one unit less misses, where that is known
-
-
-def _bound(count: int, keeps_up: bool) -> str:
-    """What keeps a unit from being taken away; ``keeps_up``: whether one fewer could serve the load."""
-    if count <= 1:
-        return "smallest"
-    return "" if keeps_up else "capacity"
 
 
 def step(units: int) -> int:
@@ -390,23 +394,21 @@ class Search:
         self.simulated = self.held = self.top = 0
         at_fewest = forms.judge(plans, np.maximum(1.0, fewest))
         self.sureness = np.minimum(at_fewest.prompts_met, at_fewest.tokens_met)
-        keeps_up = forms.judge(plans, np.maximum(1.0, fewest - 1.0)).steady.tolist()
-        self.entries = [
-            self.entry(i, int(count), _bound(int(count), keeps_up[i]))
-            for i, count in enumerate(fewest.tolist())
-            if count
-        ]
+        self.halves = np.array(_halves(tables))
+        self.batches = np.array([float(one.replica.batches) for one in tables])
+        self.entries = [self.entry(i, int(count)) for i, count in enumerate(fewest.tolist()) if count]
 
     def expected(self) -> Deployment:
         """The cheapest deployment in closed form; what its requests feel is not known before a simulation."""
         first = min(self.entries)
         token_s = float(self.judged(first.plan, first.units).token_s[0])
-        return self.deployment(first, self.fleet(first), unfelt(token_s), first.bound)
+        return self.deployment(first, self.fleet(first), unfelt(token_s), [])
 
     def cheapest(self, top: int) -> tuple[list[Deployment], int]:
         """The cheapest deployment that holds and the cheapest of other kinds, and how many were simulated."""
         self.simulated, self.held, self.top = 0, 0, top  # a search may be asked again
-        waiting = [*self.entries]
+        near = self.forms.fewest(self.plans, self.limits.share - NEAR)
+        waiting = [self.entry(i, int(count)) for i, count in enumerate(near.tolist()) if count]
         heapq.heapify(waiting)
         found: list[Deployment] = []
         while waiting and len(found) < top and self.simulated < MOST_SIMULATED:
@@ -415,7 +417,7 @@ class Search:
                 continue
             fleet, felt, missed = self.simulate(entry)
             if missed:
-                heapq.heappush(waiting, self.entry(entry.plan, entry.units + step(entry.units), ""))
+                heapq.heappush(waiting, self.entry(entry.plan, entry.units + step(entry.units)))
             else:
                 found.append(self.smallest(entry, fleet, felt))
                 self.held = len(found)
@@ -434,17 +436,46 @@ class Search:
         return fleet, *runs.judged(fleet, self.load, self.limits)
 
     def smallest(self, entry: _Entry, fleet: Fleet, felt: Measured) -> Deployment:
-        """A deployment that holds, with units taken away while it does, one by one (``step``)."""
-        bound = entry.bound
-        while not bound:
-            fewer = self.entry(entry.plan, entry.units - step(entry.units), "")
-            smaller, smaller_felt, bound = self.simulate(fewer)
-            if not bound:
-                entry, fleet, felt = fewer, smaller, smaller_felt
-                bound = self.bound(entry.plan, entry.units)
-        return self.deployment(entry, fleet, felt, bound)
+        """A deployment that holds, with replicas taken away while it does (``step``), of two pools from
+        either."""
+        missed: list[str] = []
+        waiting = self.smaller(entry)
+        while waiting:
+            fewer = waiting.pop()
+            late = "capacity"  # certain without a simulation
+            if self.judged(fewer.plan, fewer.units).steady[0]:
+                smaller, smaller_felt, late = self.simulate(fewer)
+                if not late:
+                    entry, fleet, felt = fewer, smaller, smaller_felt
+                    missed, waiting = [], self.smaller(entry)
+                    continue
+            missed.append(late)
+        return self.deployment(entry, fleet, felt, missed)
 
-    def entry(self, plan: int, count: int, bound: str) -> _Entry:
+    def smaller(self, entry: _Entry) -> list[_Entry]:
+        """What to try instead of a deployment that holds: with fewer replicas, of two pools in either."""
+        plans, i = self.plans, entry.plan
+        reads, writes = int(plans.prefillers[i]) * entry.units, int(plans.decoders[i]) * entry.units
+        front, back = int(self.batches[plans.front[i]]), int(self.batches[plans.table[i]])
+        fewer = [(reads, writes - back * step(writes // back))]
+        if reads:
+            fewer.append((reads - front * step(reads // front), writes))
+        found = [
+            self.with_replicas(i, *each) for each in fewer if each[1] > 0 and bool(each[0]) == bool(reads)
+        ]
+        return [one for one in found if one is not None]
+
+    def with_replicas(self, plan: int, reads: int, writes: int) -> _Entry | None:
+        """The same with so many batches that read and that write; None where no plan has their ratio."""
+        plans = self.plans
+        same = (plans.table == plans.table[plan]) & (plans.front == plans.front[plan])
+        same = same & (plans.budget == plans.budget[plan]) & (plans.drafts == plans.drafts[plan])
+        for other in np.nonzero(same & (plans.prefillers * writes == plans.decoders * reads))[0].tolist():
+            if writes % int(plans.decoders[other]) == 0:
+                return self.entry(other, writes // int(plans.decoders[other]))
+        return None
+
+    def entry(self, plan: int, count: int) -> _Entry:
         """A plan with so many units, as it waits for its turn."""
         plans = self.plans
         table, front = self.tables[plans.table[plan]], self.tables[plans.front[plan]]
@@ -460,7 +491,7 @@ class Search:
             -round(float(self.sureness[plan]), 6),
             table.replica.gpus,
         )
-        return _Entry(count * each, order, plan, count, bound)
+        return _Entry(count * each, order, plan, count)
 
     def alike(self, entry: _Entry, found: Deployment) -> bool:
         """Whether it is of a kind that has been found: the same pools, formats and degree of the replicas
@@ -475,9 +506,12 @@ class Search:
             found.drafts,
         )
 
-    def bound(self, plan: int, count: int) -> str:
-        """What keeps a unit of a plan from being taken away, where that is certain without a simulation."""
-        return _bound(count, bool(self.judged(plan, max(1, count - 1)).steady[0]))
+    def binding(self, entry: _Entry, missed: list[str]) -> str:
+        """What is missed with a replica less (``Forms.bounds``); ``missed``: what such smaller deployments
+        missed in a simulation."""
+        units = np.array([float(entry.units)])
+        found = int(self.forms.bounds(self.one(entry.plan), units, self.halves, self.batches)[0])
+        return BOUNDS[min([found, *[BOUNDS.index(each) for each in missed]])]
 
     def judged(self, plan: int, count: int) -> Judged:
         """A plan with so many units, in closed form."""
@@ -506,8 +540,8 @@ class Search:
             front.costs,
         )
 
-    def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, bound: str) -> Deployment:
-        """What is told of a deployment."""
+    def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, missed: list[str]) -> Deployment:
+        """What is told of a deployment; ``missed``: what smaller ones missed."""
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
         front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
@@ -537,7 +571,7 @@ class Search:
             running,
             of.answer,
             self.dollars,
-            bound,
+            self.binding(entry, missed),
             outside,
             0.0,
             front.replica if front.replica != table.replica else None,

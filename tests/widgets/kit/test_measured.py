@@ -52,7 +52,7 @@ PRESENT = {
         "model": (w.model.key, 0),
         "gpu": (w.gpu.key, 0),
         "batch": (w.batch, 0.1),
-        "weights": (w.weights, 0),
+        "weights": (w.weights.bytes, 0),
         "cache": (w.cache, 0),
     },
     "deployment_planner": lambda w: {
