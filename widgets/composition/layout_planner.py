@@ -191,9 +191,8 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         "recomputation or none and eight schedules, each costed by the engine's one model of a step; of them "
         "those that one of the frameworks can run, unless you choose otherwise. Tensor "
         "ranks stand "
-        "innermost, then context, data and pipeline. Failures, data loading and stragglers are left out. An "
-        "own GPU "
-        "reaches the shares of its peak and bandwidth that the H100 SXM reaches."
+        "innermost, then context, data and pipeline. Failures, data loading and stragglers are left out. A "
+        "GPU of your own is taken to reach the same shares of its peak and bandwidth as the H100 SXM."
     )
     formula = (
         "$$\\tau = \\tau_\\text{compute} + \\tau_\\text{tensor} + \\tau_\\text{bubble} + "
