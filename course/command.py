@@ -52,7 +52,7 @@ def run_serve(args: argparse.Namespace) -> None:
 
 
 def run_completion(args: argparse.Namespace) -> None:
-    print(shellcode([NAME], shell=args.shell))
+    numbers.printed(shellcode([NAME], shell=args.shell))
 
 
 OWN = {"serve": run_serve, "completion": run_completion}

@@ -53,8 +53,13 @@ MATH_ITALIC = set(range(0x1D434, 0x1D468)) | {
     0x210E
 }  # a one-letter <mi> is drawn from here; h has a place of its own
 MATH_ITALIC_GREEK = set(range(0x1D6E2, 0x1D71C))
-OPERATORS = {ord(c) for c in "∂∆∇∏∑−∓∗∘√∝∞∫∈∉∀∃∅∪∩⊂⊆≠≡≈∼≤≥≪≫⋅⋯…⋮⋱→←↔⇒⇐⇔↦⟨⟩⌈⌉⌊⌋∥∣⊙⊕⊗′″ℓℝ‖¯ˆ˜̂̄⏞⏟⎵×÷±·¬∧∨≲≳"}
+OPERATORS = {
+    ord(c) for c in "∂∆∇∏∑−∓∗∘√∝∞∫∈∉∀∃∅∪∩⊂⊆≠≡≈∼≤≥≪≫⋅⋯…⋮⋱→←↔⇒⇐⇔↦⟨⟩⌈⌉⌊⌋∥∣⊙⊕⊗′″ℓℝ‖¯ˆ˜̂̄⏞⏟⎵×÷±·¬∧∨≲≳⟶⟹⟺⊤⧵µ"
+}
 MATH = ASCII | GREEK | MATH_ITALIC | MATH_ITALIC_GREEK | OPERATORS
+# What an index or an exponent is made of: these have a stronger shape for small sizes. With two of them for
+# every sign the font is half as large again.
+SMALL = (ASCII | MATH_ITALIC) - {ord(c) for c in '"#$&:;<>?@\\^_`~%'}
 
 
 def shrink(font: TTFont, characters: set[int], features: list[str], target: Path) -> None:
@@ -75,6 +80,17 @@ def shrink(font: TTFont, characters: set[int], features: list[str], target: Path
     font.flavor = "woff2"
     font.save(target)
     print(f"{target.name}: {target.stat().st_size / 1000:.1f} kB")
+
+
+def spare_shapes(font: TTFont, characters: set[int]) -> None:
+    """Keep shapes for small sizes only of these characters, and only the first of each."""
+    names = font.getBestCmap()
+    kept, table = {names[code] for code in characters if code in names}, font["GSUB"].table
+    features = [each.Feature for each in table.FeatureList.FeatureRecord if each.FeatureTag == "ssty"]
+    for at in {index for feature in features for index in feature.LookupListIndex}:
+        for part in table.LookupList.Lookup[at].SubTable:
+            part = getattr(part, "ExtSubTable", part)
+            part.alternates = {name: by[:1] for name, by in part.alternates.items() if name in kept}
 
 
 def rename(font: TTFont, name: str) -> None:
@@ -106,6 +122,7 @@ def main() -> None:
 
     if given.math:
         math = TTFont(files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf")
+        spare_shapes(math, SMALL)
         shrink(math, MATH, ["ssty", "math", "dtls", "flac"], FONTS / "stix-two-math.woff2")
     for style, target in SERIF_STYLES.items() if given.serif else ():
         font = TTFont(given.serif / f"source-serif-4-latin-{style}.woff2")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 INLINE = r"(?<![\\$])\$(?=[^\s$])((?:\\.|[^$\\])*?)(?<=[^\s(\[{])\$(?![\d$])"
 MARK = r"((?:-th)?[.,;:?!)]*)"  # what must not be parted from a formula at the end of a line
 SPLIT = re.compile(r"\\(begin|end)\{aligned\}")  # latex2mathml supports the same environment as split
+BAR = '<mo stretchy="false">&#x0007C;</mo>'
 BLOCK = re.compile(r"(?:^|\n) {0,3}\$\$(.+?)\$\$[ \t]*(?=\n|$)", re.DOTALL)
 
 
@@ -50,7 +51,17 @@ def to_mathml(latex: str, display: str = "inline") -> str:
         r"<m[io]>(\\[a-zA-Z]+|&)</m[io]>", mathml
     ):  # it passes through whatever it does not support
         raise fault(latex, f"{unknown[1]} has no meaning to latex2mathml here: {latex}")
-    return mathml.replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
+    return fenced(mathml).replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
+
+
+def fenced(mathml: str) -> str:
+    """Bars in pairs are fences: the first of two opens, the second closes. A browser takes a bar between two
+    things for an operator, with space on both sides, and |u| would look like | u |."""
+    parts = mathml.split(BAR)
+    forms = [BAR.replace("<mo ", f'<mo form="{form}" ') for form in ("prefix", "postfix")]
+    if len(parts) % 2 == 0:
+        return mathml
+    return parts[0] + "".join(forms[i % 2] + part for i, part in enumerate(parts[1:]))
 
 
 class InlineMath(InlineProcessor):

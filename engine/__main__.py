@@ -480,10 +480,7 @@ def answer(args: Namespace, prog: str) -> int:
         return refused(prog, f"arguments must give finite results, not {error}")
     except ValueError as error:
         return refused(prog, error)
-    try:
-        print(_form(args, found), flush=True)
-    except BrokenPipeError:  # the reader, such as head, closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    printed(_form(args, found))
     result = found.data
     if isinstance(result, dict) and result.get("within_budget") is False:
         print(_refused(result), file=sys.stderr)
@@ -492,6 +489,14 @@ def answer(args: Namespace, prog: str) -> int:
         print(one_line(found.lines[0]), file=sys.stderr)
         return OVER_BUDGET
     return NOT_YET if isinstance(result, dict) and result.get("right") is False else 0
+
+
+def printed(text: str) -> None:
+    """Print it; a reader that closed the pipe before the end, such as head, is no fault."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _form(args: Namespace, found: Result) -> str:

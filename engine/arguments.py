@@ -168,7 +168,7 @@ def _add_job(parser):
             "saves-fp8",
             "products keep their inputs in 8 bits for the backward pass (Transformer Engine in fp8)",
         ),
-        ("ungraphed", "Python launches each kernel, so that no layer is shorter than its launches"),
+        ("ungraphed", "Python launches each kernel, and experts only once it knows how many rows each gets"),
         ("blocking", "each launch waits for the kernel before (CUDA_LAUNCH_BLOCKING=1)"),
         ("sums-whole", "ZeRO 1 sums whole gradients on every rank (DeepSpeed's bf16 optimizer)"),
         ("gathers-again", "ZeRO 3 gathers weights once more to recompute (DeepSpeed, large layers)"),

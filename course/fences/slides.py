@@ -12,9 +12,9 @@ from course import lessons
 from course.fences import base
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
-<ol class="slides">
-{% for lesson in lessons %}<li><a href="../{{ lesson.slides }}">{{ lesson.title }}</a></li>
-{% endfor %}</ol>
+<ul class="slides">
+{% for lesson in lessons %}<li><a href="../{{ lesson.slides }}">{{ lesson.number }} {{ lesson.title }}</a></li>
+{% endfor %}</ul>
 """)
 
 

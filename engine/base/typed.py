@@ -152,7 +152,8 @@ TOGETHER = {
     "bytes_binary": "bytes",
 }  # 80 GB or 80 GiB, whichever of them was asked for
 
-# how a refusal describes each family
+# how a refusal describes each family; the first that knows a unit says what it is, so k is a number
+# before it is money
 KINDS = {
     "bytes": "an amount of data",
     "bytes_binary": "an amount of data",
@@ -163,12 +164,12 @@ KINDS = {
     "flops_per_byte": "an intensity",
     "percent": "a share",
     "times": "a factor",
+    "count": "a number",
+    "real": "a number",
     "dollars": "an amount of money",
     "watts": "a power",
     "tokens": "a number of tokens",
     "params": "a number of parameters",
-    "count": "a number",
-    "real": "a number",
 }
 REFUSED = {
     "empty": "Type {asked} first.",

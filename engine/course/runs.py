@@ -37,7 +37,7 @@ from engine.step.layout import Estimate, Job, Layout
 TABLE = "training_runs.csv"
 FEWEST = 12  # minimum number of runs for a separate band
 TAIL = 0.1  # of the runs that an 80 % band leaves out, on either side
-TAILS = tuple(part / 100.0 for part in range(1, 31))  # … from which the one is taken that holds best
+TAILS = tuple(part / 100.0 for part in range(1, 11))  # up to that; the one is taken that holds best
 HOLDS = 0.8
 FOLDS = 5  # each run is checked against the band that the other four fifths make
 COMMON = 5.0  # as many runs as the common band counts for in that of a class
@@ -437,8 +437,9 @@ def _tail(members: list[Run], everybody: list[Run]) -> float:
     """The share left out on either side with which a class's band holds for four new runs in five.
 
     For runs that have nothing in common it would be a tenth. But a class is made of a few sources, whose runs
-    err alike: without a source the others say too little of it, or too much. So the tail is the one whose
-    band held for nearest to 80 % of each fifth when it was made from the others.
+    err alike, so that the others know too little of each. The tail is the one, up to a tenth, whose band held
+    for nearest to 80 % of each fifth when it was made from the others. More than a tenth is never left out:
+    with few runs that would be luck, of which a new run has none.
     """
     parts = _parts(members, everybody)
 

@@ -177,8 +177,8 @@ class Hbm:
     def __init__(self, **matrices: np.ndarray) -> None:
         self.matrices, self.values_moved = matrices, 0
 
-    def read(self, name: str, rows: slice) -> np.ndarray:
-        """These rows of a matrix."""
+    def read(self, name: str, rows: slice | tuple[slice, slice]) -> np.ndarray:
+        """These rows of a matrix, or a block of it."""
         block = self.matrices[name][rows].copy()
         self.values_moved += block.size
         return block
@@ -251,6 +251,19 @@ def tiled(
         online_softmax.output(running.now._replace(weighted=hbm.matrices["o"])),
         online_softmax.output(_part(q, k, v)),
     )
+
+
+def written_out(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, int]:
+    """Attention of one head in three kernels, which leave scores and softmax in HBM: the result, and the
+    values moved."""
+    scores, everything = np.zeros((len(q), len(k))), slice(None)
+    hbm = Hbm(q=q, k=k, v=v, s=scores, p=scores.copy(), o=np.zeros((len(q), v.shape[-1])))
+    hbm.write("s", everything, hbm.read("q", everything) @ hbm.read("k", everything).T)
+    weights = hbm.read("s", everything) / np.sqrt(q.shape[-1])
+    weights = np.exp(weights - weights.max(axis=1, keepdims=True))
+    hbm.write("p", everything, weights / weights.sum(axis=1, keepdims=True))
+    hbm.write("o", everything, hbm.read("p", everything) @ hbm.read("v", everything))
+    return hbm.matrices["o"], hbm.values_moved
 
 
 def _queries_outside(hbm: Hbm, running: _Running, queries, keys) -> None:

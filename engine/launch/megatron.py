@@ -68,6 +68,7 @@ FIELDS = {
     "moe-router-topk": Field("top_k"),
     "moe-router-num-groups": Field("expert_groups"),
     "moe-router-group-topk": Field("top_groups"),
+    "moe-router-score-function": Field("router_scores", TEXT),
     "moe-router-enable-expert-bias": Field("router_bias", FLAG),
     "moe-ffn-hidden-size": Field("expert_ffn"),
     "moe-shared-expert-intermediate-size": Field("shared_ffn"),
@@ -517,6 +518,11 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
             f"AssertionError: global batch size ({job.global_batch}) is not divisible by micro batch size "
             f"({a.micro_batch}) times data parallel size ({a.dp})",
             "global_batch",
+        )
+    if d.given("router_bias") and (d.given("router_scores") or "softmax") != "sigmoid":
+        d.refuse(
+            "ValueError: Expert bias for aux-loss-free routing only supports sigmoid score function.",
+            "router_bias",
         )
     if m.heads % a.tp:
         d.refuse(

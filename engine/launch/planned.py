@@ -33,7 +33,7 @@ def best(launch: Launch, at: Machine) -> Estimate | None:
     model, job = launch.model, launch.job
     within = Constraints(framework=FRAMEWORKS[launch.framework])
     try:
-        every = search.rows(model, job, launch.gpus, within)
+        every = search.rows(model, job, launch.gpus, within, at.wires.gpus_per_node)
     except ValueError:
         return None
     cells = np.prod(search.Block(model, job, launch.gpus, every, within).shape, dtype=float)
@@ -77,6 +77,7 @@ def run_of(launch: Launch, layout: Layout, tokens: float = 0.0) -> export.Run:
         recipe_of(job).gradient_bytes,
         job.gather_context,
         export.titan_place(launch.model.key),
+        job.kernels == "eager",
     )
 
 

@@ -180,14 +180,15 @@ def kernels_of(shape: Shape) -> Real:
     return launch_costs.PRODUCT_KERNELS * shape.products + launch_costs.LAYER_KERNELS
 
 
-def issued_s(shape: Shape, at: Chip) -> Real:
-    """What the CPU takes to launch an average layer's forward pass, one kernel after the other; the backward
-    pass takes twice as long. The GPU cannot be faster, unless all of it is one graph.
+def issued_s(shape: Shape, at: Chip) -> tuple[Real, Real]:
+    """What the CPU takes to launch an average layer's forward pass, one kernel after the other: all but its
+    experts, and those. The backward pass takes twice as long. The GPU cannot be faster, unless all of it is
+    one graph.
 
     Counted for the vendors' training software; PyTorch's own operators are more (``one_gpu.capture`` counts
     them).
     """
-    return (kernels_of(shape) + shape.moe_share * launch_costs.EXPERT_KERNELS) * at.issue_s
+    return kernels_of(shape) * at.issue_s, shape.moe_share * launch_costs.EXPERT_KERNELS * at.issue_s
 
 
 def streamed_bytes(shape: Shape, tp: Real, whole_ranks: Real, width: Real) -> tuple[Real, Real]:

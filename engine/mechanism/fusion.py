@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration import launch_costs
+from engine.calibration import DEFAULT, launch_costs
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
@@ -130,6 +130,11 @@ def product_bytes(elements: Real, inner: Real, value_bytes: Real = 2.0) -> Real:
     return 2.0 * ops.sqrt(elements) * inner * value_bytes
 
 
+def reached_bytes_per_s(gpu: Gpu) -> Real:
+    """What kernels that only move bytes reach of HBM's bandwidth: the rate of ``matmul.Chip``, of any GPU."""
+    return DEFAULT.memory_share * gpu.hbm_bytes_per_s
+
+
 def kernel(
     moved_bytes: Real,
     vector_flops: Real,
@@ -137,15 +142,15 @@ def kernel(
     launch_s: Real = launch_costs.ISSUE_S,
     matrix_flops: Real = 0.0,
 ) -> Kernel:
-    """The kernel's bytes at the bandwidth; its arithmetic at the peak of the fp32 units and of the tensor
-    cores, one after the other, because an epilogue begins when its product is done. Leaves out that real
-    kernels reach some nine tenths of either, and that only a multiply-add counts as two FLOPs: pure additions
-    or multiplications reach half of the peak."""
+    """The kernel's bytes at the rate that kernels reach; its arithmetic at the peak of the fp32 units and of
+    the tensor cores, one after the other, because an epilogue begins when its product is done. Leaves out
+    that products reach some four fifths of theirs, and that only a multiply-add counts as two FLOPs: pure
+    additions or multiplications reach half of the peak."""
     check.non_negative(
         moved_bytes=moved_bytes, vector_flops=vector_flops, launch_s=launch_s, matrix_flops=matrix_flops
     )
     return Kernel(
-        moved_bytes / gpu.hbm_bytes_per_s,
+        moved_bytes / reached_bytes_per_s(gpu),
         vector_flops / gpu.fp32_flops_per_s + matrix_flops / gpu.bf16_flops_per_s,
         launch_s,
     )
@@ -196,7 +201,7 @@ def break_even_flops_per_element(gpu: Gpu, passes: Real = 2.0, value_bytes: Real
     passes · bytes · ridge of the fp32 units. Beyond that in total, fusing a chain gains less; where each
     operation alone has this many, it gains nothing."""
     check.positive(passes=passes, value_bytes=value_bytes)
-    return passes * value_bytes * gpu.fp32_flops_per_s / gpu.hbm_bytes_per_s
+    return passes * value_bytes * gpu.fp32_flops_per_s / reached_bytes_per_s(gpu)
 
 
 def launch_bound_elements(
@@ -204,4 +209,4 @@ def launch_bound_elements(
 ) -> Real:
     """Elements below which moving a kernel's bytes takes less time than its launch."""
     check.positive(launch_s=launch_s, passes=passes, value_bytes=value_bytes)
-    return launch_s * gpu.hbm_bytes_per_s / (passes * value_bytes)
+    return launch_s * reached_bytes_per_s(gpu) / (passes * value_bytes)

@@ -3,7 +3,8 @@ or up to the spine.
 
 GPUs are numbered node by node; the members of an axis of stride 1 are neighbours, those of an axis of stride
 8 are every eighth GPU. So the order of the axes alone decides which groups stay inside a node. Every size is
-a power of two, so that groups and nodes nest. Bytes are those of rings (``ranks`` executes them); times come
+a power of two, so that groups and nodes nest. Expert ranks are taken out of the data ranks, as in ``mesh``:
+each expert has dp/ep copies. Bytes are those of rings (``ranks`` executes them); times come
 from ``interconnect``, axis by axis, with nothing hidden behind arithmetic. Leaves out context parallelism,
 ZeRO and recomputation.
 """
@@ -47,6 +48,15 @@ class ByAxis(NamedTuple):
     tp: Any
     ep: Any
     dp: Any
+    pp: Any
+
+
+class Levels(NamedTuple):
+    """One number (or ``Reach``) for each level of the mesh: the data ranks are expert ranks times copies."""
+
+    tp: Any
+    ep: Any
+    copies: Any
     pp: Any
 
 
@@ -163,11 +173,12 @@ def leaves(nodes: Real, nodes_per_leaf: Real) -> Real:
 
 # -- where the groups are ----------------------------------------------------------------------------------
 def sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0) -> ByAxis:
-    """The axes' sizes: data parallelism takes the GPUs that the others leave. Expert ranks are data-parallel
-    for everything but their experts, so the dense weights have ep times as many copies."""
+    """The axes' sizes: data parallelism takes the GPUs that tensor and pipeline ranks leave, and expert ranks
+    are data ranks too, so they take no GPUs of their own."""
     _powers_of_two(gpus=gpus, tp=tp, ep=ep, pp=pp)
-    check.ordered(tp_times_ep_times_pp=tp * ep * pp, gpus=gpus)
-    return ByAxis(tp, ep, gpus / (tp * ep * pp), pp)
+    check.ordered(tp_times_pp=tp * pp, gpus=gpus)
+    check.ordered(ep=ep, data_ranks=gpus / (tp * pp))
+    return ByAxis(tp, ep, gpus / (tp * pp), pp)
 
 
 def fitted_sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0, experts: Real = 0.0) -> ByAxis:
@@ -182,29 +193,55 @@ def fitted_sizes(gpus: Real, tp: Real = 1.0, ep: Real = 1.0, pp: Real = 1.0, exp
     return sizes(gpus, tp, ops.minimum(ops.minimum(ep, most), gpus / (tp * pp)), pp)
 
 
-def strides(axis_sizes: ByAxis, innermost: Real) -> ByAxis:
-    """The distance between the members of each axis's groups, once the axis with this index is moved
-    innermost; the others keep their order. Megatron-LM's default is tp-cp-ep-dp-pp."""
+def levels(axis_sizes: ByAxis) -> Levels:
+    """How many ranks each level of the mesh has."""
+    return Levels(axis_sizes.tp, axis_sizes.ep, axis_sizes.dp / axis_sizes.ep, axis_sizes.pp)
+
+
+def strides(axis_sizes: ByAxis, innermost: Real) -> Levels:
+    """The distance between neighbours on each level, once the axis with this index is moved innermost; the
+    others keep their order. Data ranks move with their expert ranks inside them. Megatron-LM's default is
+    tp-cp-ep-dp-pp."""
     check.between(0, len(AXES) - 1, innermost=innermost)
+    inwards = ops.where(innermost == 2, 4.0, 0.0)  # the data axis is both of its levels
+    places = (
+        ops.where(innermost == 0, -4.0, 0.0),
+        1.0 - ops.where(innermost == 1, 4.0, inwards),
+        2.0 - inwards,
+        ops.where(innermost == 3, -1.0, 3.0),
+    )
     found = []
-    for own in AXES:
+    for own in places:
         inside = 1.0
-        for other, size in zip(AXES, axis_sizes):
-            if other.index < own.index:
-                inside = inside * size
-            elif other.index > own.index:
-                inside = inside * ops.where(innermost == other.index, size, 1.0)
-        found.append(ops.where(innermost == own.index, 1.0, inside))
-    return ByAxis(*found)
+        for other, size in zip(places, levels(axis_sizes)):
+            inside = inside * ops.where(other < own, size, 1.0)
+        found.append(inside)
+    return Levels(*found)
 
 
-def coordinate(gpu: Gpu, size: Real, stride: Real) -> Real:
+def coordinates(gpu: Real, axis_sizes: ByAxis, innermost: Real) -> ByAxis:
+    """A GPU's coordinate on each axis; its data rank counts the expert ranks first, then the copies."""
+    tp, ep, copy, pp = (
+        coordinate(gpu, size, stride)
+        for size, stride in zip(levels(axis_sizes), strides(axis_sizes, innermost))
+    )
+    return ByAxis(tp, ep, ep + axis_sizes.ep * copy, pp)
+
+
+def groups(gpu: Real, axis_sizes: ByAxis, innermost: Real) -> ByAxis:
+    """The first GPU of the group that a GPU belongs to along each axis."""
+    size, stride = levels(axis_sizes), strides(axis_sizes, innermost)
+    alone = [group(gpu, ranks, apart) for ranks, apart in zip(size, stride)]
+    return ByAxis(alone[0], alone[1], group(alone[1], size.copies, stride.copies), alone[3])
+
+
+def coordinate(gpu: Real, size: Real, stride: Real) -> Real:
     """A GPU's coordinate in its group along an axis: ⌊gpu/stride⌋ mod size."""
     block = ops.floor(gpu / stride)
     return block - size * ops.floor(block / size)
 
 
-def group(gpu: Gpu, size: Real, stride: Real) -> Real:
+def group(gpu: Real, size: Real, stride: Real) -> Real:
     """The first GPU of the group that a GPU belongs to along an axis: two GPUs communicate if theirs is the
     same."""
     return gpu - coordinate(gpu, size, stride) * stride
@@ -233,11 +270,19 @@ def joint(one: Reach, other: Reach) -> Reach:
     return Reach(*(a * b for a, b in zip(one, other)))
 
 
-def reaches(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> ByAxis:
-    """The group of each axis in a placement."""
-    return ByAxis(
-        *(reach(size, stride, fabric) for size, stride in zip(axis_sizes, strides(axis_sizes, innermost)))
+def reaches(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> Levels:
+    """The group of each level in a placement."""
+    return Levels(
+        *(
+            reach(size, stride, fabric)
+            for size, stride in zip(levels(axis_sizes), strides(axis_sizes, innermost))
+        )
     )
+
+
+def replicas(at: Levels) -> Reach:
+    """All data ranks of one: they sum the gradients of what is no expert's."""
+    return joint(at.copies, at.ep)
 
 
 WAYS = ("nowhere", "link", "nic", "spine")
@@ -250,9 +295,9 @@ def farthest(at: Reach) -> Real:
 
 
 def ways(axis_sizes: ByAxis, innermost: Real, fabric: Fabric) -> ByAxis:
-    """The farthest wire of each axis; data parallelism also sums dense gradients over the expert ranks."""
+    """The farthest wire of each axis."""
     at = reaches(axis_sizes, innermost, fabric)
-    return ByAxis(farthest(at.tp), farthest(at.ep), farthest(joint(at.dp, at.ep)), farthest(at.pp))
+    return ByAxis(farthest(at.tp), farthest(at.ep), farthest(replicas(at)), farthest(at.pp))
 
 
 class Held(NamedTuple):
@@ -271,16 +316,16 @@ def held_parameters(model: models.Model, axis_sizes: ByAxis) -> Held:
 
 
 def state_bytes(model: models.Model, axis_sizes: ByAxis, stage: Real = 0) -> Real:
-    """Training state on one GPU under a ZeRO stage: data ranks share the experts' state, data and expert
-    ranks together share the rest.
+    """Training state on one GPU under a ZeRO stage: the copies of an expert share its state, all data ranks
+    the rest.
 
     Bytes per parameter as in ``memory.sharded_state_bytes``; stages are taken as equal, although the first
     and last hold more.
     """
     held = held_parameters(model, axis_sizes)
     return memory.sharded_state_bytes(
-        held.dense, ranks=axis_sizes.dp * axis_sizes.ep, stage=stage
-    ) + memory.sharded_state_bytes(held.experts, ranks=axis_sizes.dp, stage=stage)
+        held.dense, ranks=axis_sizes.dp, stage=stage
+    ) + memory.sharded_state_bytes(held.experts, ranks=levels(axis_sizes).copies, stage=stage)
 
 
 # -- traffic of a step ---------------------------------------------------------------------------------------
@@ -293,8 +338,8 @@ class Messages(NamedTuple):
     tensor_expert_calls: Real
     expert_bytes: Real  # AllToAll: dispatch and combine
     expert_calls: Real
-    dense_gradient_bytes: Real  # AllReduce over data and expert ranks
-    expert_gradient_bytes: Real  # AllReduce over data ranks
+    dense_gradient_bytes: Real  # AllReduce over all data ranks
+    expert_gradient_bytes: Real  # AllReduce over the copies of an expert
     stage_bytes: Real  # to the next stage, or a gradient to the one before
     micro_batches: Real
 
@@ -307,8 +352,8 @@ def messages(work: Work, axis_sizes: ByAxis) -> Messages:
     activations forward and their gradients back, each tensor rank its share (Narayanan et al. 2021, section
     4.1). Leaves out recomputation, ZeRO, and the sums of embedding and output layer across stages.
     """
-    model, (tp, ep, dp, pp) = work.model, axis_sizes
-    micro_batches = work.global_batch / (dp * ep * work.micro_batch)
+    model, (tp, _, dp, pp) = work.model, axis_sizes
+    micro_batches = work.global_batch / (dp * work.micro_batch)
     check.whole(micro_batches=micro_batches)
     hidden_bytes = work.micro_batch * work.seq * model.hidden * VALUE_BYTES
     moe_layers = models.moe_layers(model)
@@ -383,13 +428,13 @@ def wire_bytes(work: Work, axis_sizes: ByAxis, innermost: Real, fabric: Fabric) 
     """Bytes that a GPU sends in one step, on average, by axis and by wire."""
     m, at = messages(work, axis_sizes), reaches(axis_sizes, innermost, fabric)
     tensor = m.tensor_bytes * m.tensor_calls + m.tensor_expert_bytes * m.tensor_expert_calls
-    replicas = joint(at.dp, at.ep)
+    whole = replicas(at)
     return ByAxis(
         tp=ring_wires(tensor * wire_share("all_reduce", at.tp.ranks), at.tp),
         ep=all_to_all_wires(m.expert_bytes * m.expert_calls, at.ep),
         dp=_sum(
-            ring_wires(m.dense_gradient_bytes * wire_share("all_reduce", replicas.ranks), replicas),
-            ring_wires(m.expert_gradient_bytes * wire_share("all_reduce", at.dp.ranks), at.dp),
+            ring_wires(m.dense_gradient_bytes * wire_share("all_reduce", whole.ranks), whole),
+            ring_wires(m.expert_gradient_bytes * wire_share("all_reduce", at.copies.ranks), at.copies),
         ),
         pp=chain_wires(2.0 * m.micro_batches * m.stage_bytes, at.pp),
     )
@@ -434,7 +479,6 @@ def axis_times_s(work: Work, axis_sizes: ByAxis, innermost: Real, gpu: Gpu, fabr
     """
     check.positive(link_bytes_per_s=gpu.link_bytes_per_s)
     m, at = messages(work, axis_sizes), reaches(axis_sizes, innermost, fabric)
-    replicas = joint(at.dp, at.ep)
 
     def all_reduce_s(buffer_bytes, where: Reach):
         return interconnect.all_reduce_s(
@@ -447,8 +491,8 @@ def axis_times_s(work: Work, axis_sizes: ByAxis, innermost: Real, gpu: Gpu, fabr
     expert_s = m.expert_calls * interconnect.all_to_all_s(
         m.expert_bytes, at.ep.ranks, at.ep.per_node, group_wires(gpu, fabric, at.ep)
     )
-    data_s = all_reduce_s(m.dense_gradient_bytes, replicas) + ops.where(
-        m.expert_gradient_bytes > 0, all_reduce_s(m.expert_gradient_bytes, at.dp), 0.0
+    data_s = all_reduce_s(m.dense_gradient_bytes, replicas(at)) + ops.where(
+        m.expert_gradient_bytes > 0, all_reduce_s(m.expert_gradient_bytes, at.copies), 0.0
     )
     hop_s = interconnect.send_s(m.stage_bytes, at.pp.ranks > at.pp.per_node, group_wires(gpu, fabric, at.pp))
     pipeline_s = ops.where(at.pp.ranks > 1, 2.0 * (m.micro_batches + at.pp.ranks - 1.0) * hop_s, 0.0)

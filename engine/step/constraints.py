@@ -34,7 +34,7 @@ class Framework:
     name: str
     stages: tuple[int, ...]  # of ZeRO
     stages_of_a_pipeline: tuple[int, ...]  # … that work under one
-    schedules: tuple[str, ...]
+    schedules: tuple[str, ...]  # that it runs with the fast kernels that the planner's times assume
     cuts_models: bool  # or only shares their state
     whole_key_heads: bool  # tensor ranks divide the key and value heads
     stages_in_copies: tuple[int, ...]  # of ZeRO, of whose state several copies can be kept (HSDP)
@@ -61,12 +61,14 @@ FRAMEWORKS = {
             "torchtitan 0.2.0",
             (2, 3),
             (3,),
-            ("gpipe", "1f1b", "interleaved", "zb-v", "dualpipe-v"),
+            ("gpipe", "1f1b", "interleaved"),
             True,
             True,
             (2, 3),
             "torchtitan 0.2.0, config/job_config.py: FSDP2, torch.distributed.pipelining; distributed/"
-            "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values",
+            "parallel_dims.py: which ranks experts borrow; models/llama3: whole heads of keys and values. It "
+            "has ZB-V and DualPipeV too, but PyTorch does not split the backward of a compiled model "
+            "(pytorch/pytorch#161904), and eager kernels cost more than these schedules save",
         ),
         Framework(
             "deepspeed",

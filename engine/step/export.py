@@ -60,6 +60,7 @@ def titan_place(key: str) -> float:
 
 
 NOT_IN_MEGATRON = ("gpipe", "zb-h1", "zb-h2", "dualpipe", "zb-v", "dualpipe-v")
+SPLIT_IN_TORCH = ("zb-v", "dualpipe-v")  # the backward, which PyTorch cannot where it is compiled
 NOT_IN_TORCH = ("zb-h1", "zb-h2", "dualpipe")
 
 
@@ -126,6 +127,7 @@ class Run(NamedTuple):
     gradient_bytes: float = 0.0  # of a parameter's gradient, where that is known
     gather_context: bool = False  # context parallelism by AllGather instead of a ring
     titan: float = 0.0  # the model's place in TITAN_NAMES
+    eager: bool = False  # kernels as PyTorch runs them uncompiled, where the framework brings none of its own
 
     @property
     def steps(self) -> Real:
@@ -303,6 +305,8 @@ def _megatron_model(run: Run, words) -> list[Setting]:
         Setting("moe-router-topk", n(model.top_k), experts),
         Setting("moe-router-num-groups", n(model.expert_groups), experts & (model.expert_groups > 0)),
         Setting("moe-router-group-topk", n(model.top_groups), experts & (model.expert_groups > 0)),
+        # Megatron-LM refuses a bias beside softmax, its default: it wants scores that do not compete
+        Setting("moe-router-score-function", "sigmoid", experts & (model.router_bias > 0)),
         Setting("moe-router-enable-expert-bias", when=experts & (model.router_bias > 0)),
         Setting("moe-ffn-hidden-size", n(model.expert_ffn), experts),
         Setting(
@@ -486,6 +490,10 @@ def torchtitan(run: Run, words: Any = Words) -> str:
     )
     copies = ops.where(replicated, run.dp, run.copies)
     known = run.titan > 0
+    split = run.is_schedule(*SPLIT_IN_TORCH) & (run.pp > 1)
+    whole = run.is_schedule(*(key for key in run.schedules if key not in SPLIT_IN_TORCH)) | (run.pp < 2)
+    # the layers, and with them the loss where the planner's is fused
+    compiled = False if run.eager and run.loss != "fused" else whole
     sections = {
         "model": [
             Setting("name", words.select(run.titan, [f'"{name}"' for name, _ in TITAN_NAMES]), known),
@@ -522,7 +530,10 @@ def torchtitan(run: Run, words: Any = Words) -> str:
             Setting("mode", '"selective"', operators),
             Setting("selective_ac_option", '"op"', operators),
         ],
-        "compile": [Setting("enable", "true", run.loss == "fused")],  # its parts are the layers and the loss
+        "compile": [
+            Setting("enable", "true", compiled),
+            Setting("components", '["model"]', compiled if run.loss != "fused" else False),
+        ],
         "quantize.linear.float8": [
             Setting("recipe_name", '"tensorwise"', run.fp8 > 0),
             Setting("filter_fqns", '["output"]', run.fp8 > 0),  # which the engine counts in 16 bits
@@ -558,8 +569,9 @@ def torchtitan(run: Run, words: Any = Words) -> str:
             for key in NOT_IN_TORCH
         ),
         (
-            run.is_schedule("zb-v", "dualpipe-v") & (run.pp > 1) if run.loss == "fused" else False,
-            "PyTorch does not split a compiled backward: turn [compile] off, the loss will keep more",
+            split,
+            "PyTorch does not split a compiled backward (pytorch/pytorch#161904): this is not compiled, and "
+            "slower than planned",
         ),
         (run.recompute_layers > 0, "torchtitan recomputes every layer, or every second one"),
         (run.loss == "chunked", "torchtitan's loss is not computed in chunks"),

@@ -84,7 +84,7 @@ class Job:
     one_by_one: bool = (
         False  # experts as dense layers, not by grouped kernels (Megatron-Core's SequentialMLP)
     )
-    ungraphed: bool = False  # Python launches each kernel, so no layer is shorter than its launches
+    ungraphed: bool = False  # Python launches each kernel, and experts only once it knows their rows
     blocking: bool = False  # each launch waits for the kernel before (CUDA_LAUNCH_BLOCKING=1)
     fsdp: str = (
         ""  # what ZeRO 3 copies beside its traffic: PyTorch's FSDP with "flat" units, or "each" weight

@@ -269,11 +269,10 @@ def hybrid(model: Model, every: np.ndarray, gpus_per_node: Real) -> np.ndarray:
         if model.experts:
             kept = kept & ~cuts_copies_of_experts(every[:, TP] * shard, one_set)
         some = every[kept]
-        some[:, SHARD] = shard[kept]
-        found.append(some)
+        found.append(np.column_stack([some[:, :SHARD], shard[kept], some[:, SHARD + 1 :]]))
         shard = 2 * shard
     several = np.concatenate(found)
-    return several[np.argsort(several[:, SHARD], kind="stable")]
+    return several[np.lexsort((several[:, SHARD],))]
 
 
 class Block:

@@ -222,10 +222,9 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
     forward_s = own.forward_s + tensor_s + context_f + expert_s
     traffic_again = again_tensor * tensor_s + again * context_f + again_expert * expert_s
     backward_s = own.backward_s + again_s + tensor_s + context_b + expert_s + traffic_again
-    issue_s = compute.issued_s(shape, at) if job.ungraphed or job.blocking else 0.0
-    waits_f, waits_b = issue_s, (2.0 + again) * issue_s
-    if not job.blocking:  # the CPU launches while the GPU works
-        waits_f, waits_b = ops.maximum(0.0, waits_f - forward_s), ops.maximum(0.0, waits_b - backward_s)
+    waits_f, waits_b = 0.0, 0.0
+    if job.ungraphed or job.blocking:
+        waits_f, waits_b = launched_s(shape, job, at, forward_s, backward_s, again, again_expert)
     if a.offload:
         whole_ranks = a.tp if job.sequence_parallel else 1.0
         copies_s = a.offload.layer_s(kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute))
@@ -239,6 +238,31 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
         (2.0 + again_tensor) * tensor_s,
         context_f + context_b + again * context_f,
         (2.0 + again_expert) * expert_s,
+    )
+
+
+def launched_s(
+    shape: Shape, job: Job, at: Chip, forward_s: Real, backward_s: Real, again: Real, again_expert: Real
+) -> tuple[Real, Real]:
+    """What the GPU waits for the CPU that launches a layer's kernels, forward and backward.
+
+    The CPU launches ahead while the GPU works, so that the longer of the two counts. Not so for experts: once
+    in each forward pass Python reads how many rows each of them gets, for which it waits until the GPU has
+    counted them. By then the GPU has nothing left to do, and what the CPU takes to launch the experts comes
+    on top. Experts with a capacity (``one_by_one``) have as many rows as were agreed. ``again`` and
+    ``again_expert`` say which shares of the layer and of its experts are recomputed. Where launches block,
+    all of them come on top.
+    """
+    dense_s, experts_s = compute.issued_s(shape, at)
+    if job.blocking:
+        both_s = dense_s + experts_s
+        return both_s, (2.0 + again) * both_s
+    counted_s = 0.0 if job.one_by_one else experts_s
+    launches_f = dense_s + experts_s - counted_s
+    launches_b = (2.0 + again) * launches_f + 2.0 * counted_s
+    return (
+        counted_s + ops.maximum(0.0, launches_f - forward_s),
+        again_expert * counted_s + ops.maximum(0.0, launches_b - backward_s),
     )
 
 

@@ -365,7 +365,16 @@ CUT = """() => [...document.querySelectorAll(".md-typeset table:not([class])")].
   .map(table => table.innerText.slice(0, 60))"""
 
 
-@pytest.mark.parametrize("lesson", ["07-pipeline-parallel/", "03-interconnect/", "14-mixed-precision/"])
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        "01-why-distributed/",
+        "03-interconnect/",
+        "07-pipeline-parallel/",
+        "14-mixed-precision/",
+        "19-cuda-graphs/",
+    ],
+)
 def test_no_table_is_cut_on_a_phone(visit, static, lesson):
     page = visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).go(static + lesson)
     cards = page.locator("table[data-stacked]")

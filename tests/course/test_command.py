@@ -181,6 +181,12 @@ def test_words_are_completed(line, tmp_path):
     assert offered(line, tmp_path) - {"-h"} == TRIED[line]
 
 
+def test_a_reader_of_the_words_who_stops_early_is_no_fault():
+    line = f"{sys.executable} -c 'from course.command import main; main()' completion bash | head -1"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and done.stderr == "" and done.stdout.count("\n") == 1
+
+
 @pytest.mark.parametrize("shell", command.SHELLS)
 def test_each_shell_is_given_its_words(shell, capsys, tmp_path):
     status, out, _ = said(f"completion {shell}", capsys)

@@ -1,12 +1,13 @@
 """Formulas become MathML; prices and code do not; a fault in a formula stops the build with its place."""
 
 import re
+from html import unescape
 
 import markdown
 import pytest
 
+from course import fonts, mathml
 from course import lessons as locate
-from course import mathml
 
 
 def html(text: str) -> str:
@@ -98,3 +99,35 @@ def test_a_mark_stays_with_its_formula():
     out = markdown.Markdown(extensions=["course.mathml"]).convert("For $N$, $P$ and the $g$-th ($W$).")
     assert len(re.findall(r'<span class="formula-and-mark"><math.*?</math>(?:,|-th|\)\.)</span>', out)) == 3
     assert "</math> and" in out
+
+
+def test_bars_in_pairs_are_fences_without_space_around_them():
+    out = html(r"$|u| < |v|$")
+    assert re.findall(r'form="(\w+)"', out) == ["prefix", "postfix"] * 2
+    assert "form=" not in html(r"$a | b$")
+
+
+ITALICS = (("a", "z", 0x1D44E), ("A", "Z", 0x1D434), ("α", "ω", 0x1D6FC), ("Α", "Ω", 0x1D6E2))
+
+
+def drawn(tag: str, text: str) -> set[int]:
+    """The characters of the math font that a browser takes for these: a name of one letter is italic."""
+    if tag != "mi" or len(text) != 1:
+        return {ord(letter) for letter in text}
+    if text == "h":
+        return {0x210E}
+    for first, last, italic in ITALICS:
+        if first <= text <= last:
+            return {ord(text) - ord(first) + italic}
+    return {ord(text)}
+
+
+def test_the_math_font_has_every_sign_of_every_formula(site):
+    """A sign that it lacks is a box with a question mark on a machine without another math font."""
+    missing = set()
+    for page in site.glob("*/index.html"):
+        for formula in re.findall(r"<math.*?</math>", page.read_text(encoding="utf-8"), re.DOTALL):
+            for tag, text in re.findall(r"<(m[inot]\w*)[^>]*>([^<]*)</", formula):
+                signs = drawn(tag, "".join(unescape(text).split()))
+                missing |= {(page.parent.name, chr(sign)) for sign in signs - fonts.MATH}
+    assert not missing

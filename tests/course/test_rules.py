@@ -26,7 +26,6 @@ WITHOUT = {
     "09-expert-parallel": {
         "capacity": "a definition: the rows that an expert may have",
         "balance-first-then-bound": "advice",
-        "the-expert-s-width-against-the-wire": "to do: against the engine's AllToAlls",
     },
     "10-nd-parallelism": {
         "chatty-axes-inside": "an order, which the figure of placement judges",
@@ -43,20 +42,13 @@ WITHOUT = {
     "12-disaggregated-serving": {
         "read-with-flops-write-with-bytes": "a comparison with two ridges",
         "a-prompt-is-a-pause": "a way of reading latencies",
-        "how-busy-a-prefill-pool-may-be-on-average": "to do: against an executed queue",
         "the-wire-must-carry-what-prefill-makes": "a balance of bytes made and bytes sent",
-        "split-by-work": "to do: against the search over pools",
         "pools-buy-batch-not-capacity": "a statement about when; its numbers are the engine's",
         "the-longest-step-is-the-longest-pause": "advice; its numbers are the engine's",
     },
-    "13-pytorch-internals": {
-        "the-highest-key-first": "how PyTorch dispatches, recorded",
-        "a-layer-keeps-what-its-formulas-mention": "how autograd saves, recorded",
-    },
+    "13-pytorch-internals": {"the-highest-key-first": "how PyTorch dispatches, recorded"},
     "14-mixed-precision": {
         "exponent-bits-buy-range-mantissa-bits-buy-precision": "a definition (IEEE 754)",
-        "an-update-under-half-a-gap-is-lost": "to do: against executed rounding",
-        "a-loss-scale-moves-gradients-into-the-window": "to do: against executed rounding",
         "the-smaller-the-block-the-smaller-the-damage": "what three formats do, cited",
     },
     "15-caching-allocator": {
@@ -65,27 +57,13 @@ WITHOUT = {
         "what-each-gap-means": "a way of reading three numbers",
         "expandable-segments": "a setting",
     },
-    "16-custom-kernels-and-fusion": {
-        "what-fusing-brings": "to do: against the GeLU that was timed",
-        "standard-attention": "to do: against a count of the passes",
-        "attention-in-tiles": "to do: against the executed tiles",
-    },
-    "17-triton": {
-        "think-in-blocks": "a way of thinking",
-        "what-a-tile-is-worth": "to do: against a count of the reads",
-        "a-wave-should-be-a-square": "to do: against the executed order of tiles",
-        "the-budget-of-a-tile": "to do: against what the compiler reports",
-        "the-tail": "to do: against the executed waves",
-    },
+    "17-triton": {"think-in-blocks": "a way of thinking"},
     "18-torch-compile": {
-        "what-fusion-saves": "to do: against the engine's launches",
         "how-many-graphs": "how torch.compile works, recorded",
-        "the-price-of-a-break": "to do: against the engine's launches",
         "the-limit": "how torch.compile works, recorded",
-        "break-even": "to do: against calls one by one",
     },
     "19-cuda-graphs": {
-        "a-graph-pays-back-within-seconds": "to do: against steps one by one",
+        "a-graph-pays-back-within-seconds": "a price over what a step saves, both run as the queue above",
         "round-up-but-in-one-dimension": "advice; its numbers are the engine's",
     },
     "examination": {"what-binds": "lesson 10's reading of an estimate"},

@@ -379,3 +379,29 @@ def test_products_are_not_recomputed_unless_asked():
     from torch._functorch import partitioners
 
     assert "aten.mm" in inspect.getsource(partitioners.get_default_op_list)
+
+
+# -- graphs that are not made --------------------------------------------------------------------------------
+def test_writing_into_an_input_prevents_a_cuda_graph_unless_its_address_is_static():
+    """The check that reduce-overhead makes, asked of a traced graph: what is refused, and in which words."""
+    from torch._inductor import cudagraph_utils
+
+    assert says(19, "skipping cudagraphs due to mutated inputs") and says(19, "cudagraph_or_error = True")
+    assert inductor.triton.cudagraph_or_error is False
+
+    def step(cache, x):
+        cache.add_(x)
+        return cache * 2
+
+    graph = torch.fx.experimental.proxy_tensor.make_fx(step)(torch.ones(3), torch.ones(3))
+    check = cudagraph_utils.check_for_mutation_ignore_cuda_graph_managed_tensor
+    refused = check(graph, {"cache_1"}, {0}, [])
+    assert refused.startswith("skipping cudagraphs due to mutated inputs")
+    assert check(graph, {"cache_1"}, {0}, [0]) is None
+
+
+def test_a_buffer_can_be_said_to_stay_where_it_is():
+    assert says(19, "torch._dynamo.mark_static_address")
+    buffer = torch.ones(3)
+    torch._dynamo.mark_static_address(buffer)
+    assert buffer._dynamo_static_input_type == "unguarded"  # its address is not even checked

@@ -77,10 +77,9 @@ def test_no_axis_alone_is_any_good():
 
 
 def test_the_best_of_the_tools_is_the_best_of_the_whole_search():
-    """But for ZB-V, which is not among the tools."""
     found = search.plan(LLAMA, H100, layout.Job(512, 8192), 512, within=constraints.RUN_BY_SOME)
     best = advice.tuned("llama3-70b", 512, 512, 8192).step_s
-    assert found.best.layout.schedule == "zb-v" and 1 < best / found.best.step_s < 1.01
+    assert found.best.step_s == pytest.approx(best, rel=1e-9)
 
 
 def test_the_classic_is_the_smallest_that_fits_without_recomputation():
@@ -265,7 +264,7 @@ def test_every_row_of_the_tree_s_table_is_a_tie():
 def test_of_each_expert_of_the_design_there_are_as_many_copies_as_it_says():
     """EP 8 × PP 4 × DP 32: the data ranks are 8 expert ranks by 4 copies."""
     axes = LESSON.value("mixtral_axes")
-    assert (axes.ep * axes.dp, axes.dp, axes.pp) == (32, 4, 4)
+    assert (axes.ep, axes.dp, axes.pp) == (8, 32, 4) and placement.levels(axes).copies == 4
     assert "EP 8 × PP 4 × DP 32" in LESSON.text and "DP 4 " not in LESSON.text
 
 

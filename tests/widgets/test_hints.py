@@ -112,3 +112,17 @@ def test_each_gpu_has_a_place_of_its_own_on_the_axes():
     assert len(places) == 64
     assert texts["wires"][0].endswith(", 0 % for tensor parallelism")
     assert texts["bars"][1] == ""  # a dense model has no experts, and so no bar
+    spread = hints(
+        "topology_placement",
+        model="mixtral-8x22b",
+        nodes=8,
+        gpus_per_node=8,
+        tp=1,
+        ep=8,
+        pp=2,
+        innermost="ep",
+    )
+    assert spread["ranks"][9] == (  # the tenth of 32 data ranks: the second expert rank of the second copy
+        "GPU 9 in node 1: tensor rank 0, expert rank 1, data rank 9, pipeline stage 0"
+    )
+    assert spread["bars"][2].startswith("Data, 32 ranks")

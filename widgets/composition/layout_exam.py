@@ -215,6 +215,10 @@ class LayoutExam(Widget):
             ],
         )
 
+    def reason(self):
+        """The same with the software's own reason."""
+        return choose(self.found().fault < len(missions.FAULTS), self.misfit(), self.refusal())
+
     def software_name(self):
         return select(self.job().software, SOFTWARE)
 
@@ -636,11 +640,10 @@ class LayoutExam(Widget):
     @regime(target=True)
     def never_starts(self):
         job, found = self.job(), self.found()
-        why = choose(
-            found.fault < len(missions.FAULTS),
-            f"{select(found.fault, exam.FAULTS)}. You have {self.misfit()}",
-            self.refusal(),
+        rule = choose(
+            found.fault < len(missions.FAULTS), f"{select(found.fault, exam.FAULTS)}. You have ", ""
         )
+        why = f"{rule}{self.reason()}"
         unbuilt = f"It never starts, {self.scored(0, 2)}: {why} (lesson 10)."
         too_large = (
             f"It never starts, {self.scored(0, 2)}: your fullest GPU needs "
@@ -768,7 +771,7 @@ class LayoutExam(Widget):
             choose(
                 found.legal,
                 f"{asked}: {yours} can be handed in.",
-                f"On {gpus} GPUs, {yours} cannot be built with {self.misfit()}.",
+                f"On {gpus} GPUs, {yours} cannot be built: {self.reason()}.",
             ),
         )
 

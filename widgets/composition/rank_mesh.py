@@ -305,10 +305,12 @@ class RankMesh(Widget):
 
     def summary(self):
         sizes, nodes = self.sizes(), self.nodes()
+        context = choose(sizes.cp > 1, f"{self.told('context', sizes.cp, nodes.cp)}, ", "")
+        experts = choose(sizes.ep > 1, f", among them {self.told('expert', sizes.ep, nodes.ep)}", "")
         return (
             f"Rank {show(self.picked(), 'count')} of {show(self.gpus, 'count')} GPUs has "
-            f"{self.told('tensor', sizes.tp, nodes.tp)}, {self.told('pipeline', sizes.pp, nodes.pp)} and "
-            f"{self.told('data', sizes.dp, nodes.dp)}."
+            f"{self.told('tensor', sizes.tp, nodes.tp)}, {context}"
+            f"{self.told('pipeline', sizes.pp, nodes.pp)} and {self.told('data', sizes.dp, nodes.dp)}{experts}."
         )
 
     def told(self, axis, size, nodes):

@@ -10,7 +10,7 @@ from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.ranking import ranks
-from widgets.kit.text import choose, select, show, usable
+from widgets.kit.text import choose, select, share_of, show, usable
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 NAMES = [each.name for each in strategy.STRATEGIES]
@@ -527,7 +527,7 @@ class StrategyTriangle(Widget):
         name, trade = select(self.strategy, TITLED), self.traded()
         pays = choose(
             trade.in_wires,
-            f"keeps the wires busy for {show(self.load(2), 'percent')} of the ideal step",
+            f"keeps the wires busy for {share_of(self.load(2))} the ideal step",
             f"adds {show(self.load(1), 'percent')} to the ideal step's compute",
         )
         others = (

@@ -6,12 +6,11 @@ import numpy as np
 from engine import catalog
 from engine.catalog import hardware, models
 from engine.mechanism import flops, placement
-from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import slots
 from widgets.kit.measured import Dots, Seen, measured
-from widgets.kit.text import choose, phrase, select, show, show_in
+from widgets.kit.text import choose, phrase, select, share_of, show, show_in
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 NODES_PER_LEAF, MOST_NODES, MOST_GPUS, MOST_NICS = 4.0, 16, 256, 128
@@ -123,8 +122,8 @@ class TopologyPlacement(Widget):
         "fastest "
         "algorithm, none hidden. Wired by "
         "node: each leaf "
-        "switch serves all NICs of four nodes, not one rail of many. Ranks that do not fit are cut; memory "
-        "is not asked."
+        "switch serves all NICs of four nodes, not one rail of many. Expert ranks are taken out of the data "
+        "ranks, and tensor ranks cut experts too. Ranks that do not fit are cut; memory is not asked."
     )
     formula = (
         r"$$V_{TP} = 4\,L\,m\,\frac{2(t-1)}{t}\,s\,h\,b, \qquad V_{DP} = "
@@ -211,13 +210,8 @@ class TopologyPlacement(Widget):
     # -- the picture -----------------------------------------------------------------------------------------
     @part(*LAYOUT, "follow")
     def ranks(self):
-        sizes = self.sizes()
-        strides = placement.strides(sizes, self.innermost)
-        first = placement.group(
-            np.arange(float(MOST_GPUS)),
-            lookup(np.stack(sizes), self.follow),
-            lookup(np.stack(strides), self.follow),
-        )
+        groups = placement.groups(np.arange(float(MOST_GPUS)), self.sizes(), self.innermost)
+        first = fig.row_of(np.stack(groups), self.follow)
         return {
             **slots(self.nodes, self.gpus_per_node, MOST_GPUS).narrowed(0.84).sides(),
             "member": np.where(first == 0, 1.0, 0.0),
@@ -226,10 +220,9 @@ class TopologyPlacement(Widget):
     @hint("ranks")
     def of_a_gpu(self):
         """Where each GPU stands on every axis, and in which node."""
-        gpu, sizes = np.arange(float(MOST_GPUS)), self.sizes()
-        strides = placement.strides(sizes, self.innermost)
+        gpu = np.arange(float(MOST_GPUS))
         tensor, expert, data, stage = (
-            show(placement.coordinate(gpu, size, stride), "count") for size, stride in zip(sizes, strides)
+            show(at, "count") for at in placement.coordinates(gpu, self.sizes(), self.innermost)
         )
         return phrase(
             "GPU {gpu} in node {node}: tensor rank {tensor}, expert rank {expert}, data rank {data}, "
@@ -369,10 +362,7 @@ class TopologyPlacement(Widget):
     @hint("bars")
     def of_an_axis(self):
         ratios, sizes = self.ratios(), self.sizes()
-        each = [
-            choose(ratios[i] > 1, show(ratios[i], "times"), show(ratios[i], "percent") + " of")
-            for i in range(4)
-        ]
+        each = [share_of(ratios[i]) for i in range(4)]
         return [
             choose(
                 sizes[i] > 1,
@@ -492,6 +482,11 @@ class TopologyPlacement(Widget):
     @readout("Through NICs, each GPU")
     def through_nics(self):
         return show(placement.total_bytes(self.sent()).nic, "bytes")
+
+    @readout("Copies of each expert", rest=True)
+    def copies(self):
+        copies = show(placement.levels(self.sizes()).copies, "count")
+        return choose(self.model.experts > 0, copies, "–")
 
     @regime(target=True)
     def tensor_across(self):

@@ -119,7 +119,7 @@ class MemoryStack(Widget):
     def total(self):
         held = self.held_bytes()
         fits = choose(held > self.gpu.hbm_bytes, "", " fits")
-        return {"top": held, "label": f"{show(held, 'bytes')}{fits}"}
+        return {"top": held, "label": choose(held > 0, f"{show(held, 'bytes')}{fits}", "")}
 
     @part("size", "recipe", "gpu")
     def ceilings(self):

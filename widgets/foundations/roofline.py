@@ -442,8 +442,8 @@ class Roofline(Widget):
             f"The network is the wall of the training step: the AllReduce allows {show(allowed, 'percent')} "
             "of the "
             f"peak. First response: more than {show(self.tokens, 'count')} tokens on each GPU and step, by a "
-            f"larger batch or by accumulating gradients; {show(self.tokens / allowed, 'count')} reach "
-            f"the ridge."
+            f"larger batch, or by accumulating gradients, which sends less often but hides no more (lesson "
+            f"04); {show(self.tokens / allowed, 'count')} reach the ridge."
         )
 
     def ranges(self):

@@ -332,8 +332,8 @@ class ThreeWalls(Widget):
         return choose(
             np.any(self.is_first()),
             f"{show(self.size, 'params')} parameters on {show(self.tokens, 'tokens')} hit "
-            f"{self.name_of_first()} first: {show(self.gpus, 'count')} {self.gpu.name} need {first} what "
-            "there is.",
+            f"{self.name_of_first()} first: {show(self.gpus, 'count')} {self.gpu.name} "
+            f"{choose(self.gpus > 1, 'need', 'needs')} {first} what there is.",
             f"{show(self.size, 'params')} parameters on {show(self.tokens, 'tokens')} with "
             f"{show(self.gpus, 'count')} {self.gpu.name} hit no wall, and come nearest to "
             f"{select(np.argmax(ratios), NAMES)}.",

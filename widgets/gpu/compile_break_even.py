@@ -130,10 +130,10 @@ class CompileBreakEven(Widget):
         "preset borrows that of the other 8B."
     )
     formula = (
-        "$$n_{even} = \\frac{g\\,\\tau_\\text{compile}}{\\tau_\\text{eager} - "
+        "$$n_\\text{even} = \\frac{g\\,\\tau_\\text{compile}}{\\tau_\\text{eager} - "
         "\\bar{\\tau}}$$\n\n$$\\bar{\\tau} = \\frac{g\\,\\tau_\\text{compiled} + "
         "(v-g)\\,\\tau_\\text{eager}}{v}$$\n\n"
-        "It pays from step $n_{even}$ on. "
+        "It pays from step $n_\\text{even}$ on. "
         "$g$ graphs at $\\tau_\\text{compile}$ each; $\\tau_\\text{eager}$ and $\\tau_\\text{compiled}$ are "
         "an eager and a compiled step. Off: $g = \\min(v, 8)$ "
         "for $v$ "

@@ -87,13 +87,14 @@ class EagerOverhead(Widget):
         "small circles."
     )
     formula = (
-        "$$\\tau_\\text{step} = n\\,\\max(i, g) + \\min(i, g) \\qquad \\tau_\\text{synchronized} = n\\,(i + "
-        "g)$$\n\nwith $n$ operators, "
-        "$i$ to issue one and $g$ to run it. The GPU is the slower one from $g = i$ on: $n^3 = \\tfrac12\\, "
-        "i\\, C$ for "
-        "products at $C$ FLOP/s, $6n^2 = i\\,W_\\text{HBM}$ for additions at $W_\\text{HBM}$ bytes per "
-        "second. The picture runs the "
-        "two lanes."
+        "$$\\tau_\\text{step} = n\\,\\max(\\tau_\\text{issue}, \\tau_\\text{kernel}) + "
+        "\\min(\\tau_\\text{issue}, \\tau_\\text{kernel})$$\n\n"
+        "$$\\tau_\\text{synchronized} = n\\,(\\tau_\\text{issue} + \\tau_\\text{kernel})$$\n\n"
+        "with $n$ operators, $\\tau_\\text{issue}$ to issue one and $\\tau_\\text{kernel}$ to run it. The "
+        "GPU is the slower one where $\\tau_\\text{kernel} > \\tau_\\text{issue}$, which is from "
+        "$2\\,\\text{side}^3 = \\tau_\\text{issue}\\, C$ on for products at $C$ FLOP/s, and from "
+        "$6\\,\\text{side}^2 = \\tau_\\text{issue}\\,W_\\text{HBM}$ for additions at $W_\\text{HBM}$ bytes "
+        "a second. The picture runs the two lanes."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -114,10 +114,8 @@ class Fusion(Widget):
     )
     assumptions = (
         "Each operation reads one bf16 tensor and writes one; the fused kernel reads the first and writes "
-        "the last. A kernel "
-        "takes the longest of its bytes at the HBM's bandwidth by the data sheet (kernels reach some three "
-        "quarters of it), its arithmetic at the peak of the fp32 "
-        "units, and what the CPU takes to issue it. "
+        "the last. A kernel takes the longest of its bytes at three quarters of HBM's bandwidth, what "
+        "kernels reach, its arithmetic at the peak of the fp32 units, and what the CPU takes to issue it. "
         "That peak is of multiply-adds: additions alone reach half, exponentials far less. Tensors count as "
         "too large for the "
         "L2 cache. An epilogue begins when its product is done, so their arithmetic adds up. Eight elements "
@@ -132,8 +130,8 @@ class Fusion(Widget):
         "\\tau_\\text{fused} = "
         "\\max\\left(\\frac{4n}{W},\\; \\frac{k f n}{C},\\; \\tau_\\text{issue}\\right)$$\n\nfor $k$ "
         "operations on $n$ elements of 2 bytes, "
-        "$f$ FLOPs each, bandwidth $W$, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU (roofline: "
-        "Williams, Waterman, "
+        "$f$ FLOPs each, $W$ reached of the bandwidth, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU "
+        "(roofline: Williams, Waterman, "
         "Patterson, CACM "
         "52(4), 2009). Behind a product of inner width $w$ the fused kernel adds $2nw$ FLOPs at the tensor "
         "cores' peak and "
@@ -249,7 +247,8 @@ class Fusion(Widget):
     @part("gpu", "inner", shown=False)
     def roof(self):
         """The roof of the fp32 units, and that of the tensor cores where there is a matrix product."""
-        hbm, vector, matrix = self.gpu.hbm_bytes_per_s, self.gpu.fp32_flops_per_s, self.gpu.bf16_flops_per_s
+        hbm = fusion.reached_bytes_per_s(self.gpu)
+        vector, matrix = self.gpu.fp32_flops_per_s, self.gpu.bf16_flops_per_s
         peak = np.where(self.inner > 0, matrix, vector)
         x = np.stack(
             [

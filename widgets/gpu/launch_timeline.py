@@ -95,18 +95,12 @@ class LaunchTimeline(Widget):
         "the chip come to."
     )
     formula = (
-        "$$\\tau \\approx \\max\\left[n \\, \\tau_\\text{issue},\\; \\sum_{i=1}^{n} (\\tau_i + "
-        "g)\\right]$$\n\nfor $n$ "
-        "kernels of "
-        "$\\tau_i$ with a gap "
-        "$g$ between them. The CPU stops mattering where the two are equal: $\\tau_\\text{issue} = "
-        "\\frac{1}{n}\\sum "
-        "(\\tau_i + "
-        "g)$. A graph "
-        "replaces $n\\,\\tau_\\text{issue}$ by $2.5\\ \\text{µs} + n \\cdot 1\\ \\text{ns}$. What is drawn "
-        "is the run "
-        "of the "
-        "queue, kernel by kernel."
+        "$$\\tau \\approx \\max\\left[n \\, \\tau_\\text{issue},\\; "
+        "\\sum_{i=1}^{n} (\\tau_i + \\tau_\\text{gap})\\right]$$\n\n"
+        "for $n$ kernels of $\\tau_i$ with a gap $\\tau_\\text{gap}$ between them. The CPU stops mattering "
+        "where the two are equal: $\\tau_\\text{issue} = \\frac{1}{n}\\sum (\\tau_i + \\tau_\\text{gap})$. A "
+        "graph replaces $n\\,\\tau_\\text{issue}$ by $2.5\\ \\text{µs} + n \\cdot 1\\ \\text{ns}$. What is "
+        "drawn is the run of the queue, kernel by kernel."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ NAMES = ["A, in blocks", "B, in blocks", "C, a tile for each program"]
 
 class ProgramBlocks(Widget):
     question = "Which blocks does each program read, and who finds them in L2?"
+    in_page = True
     side = Number("Rows and columns of C", 1152, 128, 1152, stops=range(128, 1153, 16), log=False, whole=True)
     block = Choice("Block", {str(size): (f"{size} × {size}", float(size)) for size in (64, 128, 256)}, "128")
     group = Number(

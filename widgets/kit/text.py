@@ -95,6 +95,11 @@ def adding_up(parts: Real, digits: int = 3) -> Real:
     return np.where(rounded > 0, rounded, parts)
 
 
+def share_of(ratio: Real) -> Words:
+    """How much of something: '37 % of', or '2.55×' where it is more than the whole."""
+    return choose(ratio > 1, show(ratio, "times"), f"{show(ratio, 'percent')} of")
+
+
 def counted(count: Real, one: str, many: str) -> Words:
     """A number of things: '1 rank', '8 ranks'."""
     return f"{show(count, 'count')} {choose(count == 1, one, many)}"

@@ -12,7 +12,7 @@ from widgets.kit.controls import Choice, Number, Switch
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import OUT_OF_SIGHT, behind, middle_of, slots
 from widgets.kit.measured import Dots, Seen, measured
-from widgets.kit.text import choose, counted, phrase, show, sold
+from widgets.kit.text import choose, counted, phrase, share_of, show, sold
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
 
 RANKS = 2.0 ** np.arange(9)
@@ -415,7 +415,7 @@ class AlltoallCost(Widget):
         )
         return (
             f"With {counted(self.ranks(), 'expert rank', 'expert ranks')}, a layer of {self.model.name} "
-            f"sends for {show(self.ratio(), 'times')} the time that it computes: {wires} and {work}."
+            f"sends for {share_of(self.ratio())} the time that it computes: {wires} and {work}."
         )
 
 

@@ -367,28 +367,39 @@ class DdpOverlap(Widget):
         words = choose(self.is_own(), NOT_OF_YOURS, words)
         return words, (needed > self.tokens) & (self.run()["own"] < 1)
 
+    def bytes_show(self):
+        """Whether the bytes alone outlast the backward pass."""
+        return (self.needed_tokens() > self.tokens) & (self.run()["own"] < 1)
+
+    def has_too_many(self):
+        """Whether start-ups are much of what the step waits for, and larger buckets would save some."""
+        found = self.run()
+        outlasts = (found["wire_s"] > self.backward_s()) & (found["own"] < 1)
+        return (self.start_up_share() > 0.2) & outlasts & (self.best_bucket() > self.bucket)
+
+    def start_up_share(self):
+        return self.start_ups_s() / self.run()["wire_s"]
+
     @regime(target=True)
     def wire_bound(self):
-        needed = self.needed_tokens()
-        return (needed > self.tokens) & (self.run()["own"] < 1), (
+        best, share = show(self.best_bucket(), "bytes_binary"), show(self.start_up_share(), "percent", 2)
+        larger = f" Buckets of {best} save start-ups, now {share} of the wire's time, and nothing else."
+        return self.bytes_show(), (
             f"You found the wire's wall: at {show(self.wire_bytes_per_s, 'bytes_per_s')} the bytes alone "
-            "need "
-            f"{show(needed, 'tokens')} on each GPU to hide, and there are {show(self.tokens, 'tokens')}. No "
-            "bucket "
-            "helps. First response: a larger micro-batch. Accumulating under no_sync hides no more, but the "
-            "exposed "
-            "time then comes once in many micro-batches."
+            f"need {show(self.needed_tokens(), 'tokens')} on each GPU to hide, and there are "
+            f"{show(self.tokens, 'tokens')}. No bucket hides them. First response: a larger micro-batch. "
+            "Accumulating under no_sync hides no more, but the exposed time then comes once in many "
+            f"micro-batches.{choose(self.has_too_many(), larger, '')}"
         )
 
     @regime()
     def too_many(self):
+        """Of buckets, where that is the whole trouble."""
         found = self.run()
-        many = self.start_ups_s() / found["wire_s"]
-        outlasts = (found["wire_s"] > self.backward_s()) & (found["own"] < 1)
-        return (many > 0.2) & outlasts & (self.best_bucket() > self.bucket), (
-            f"Start-ups are {show(many, 'percent', 2)} of the wire's time, and the wire is what the step "
-            f"waits for: {show(found['buckets'], 'count')} buckets are too many. First response: larger "
-            f"ones, about {show(self.best_bucket(), 'bytes_binary')}."
+        return self.has_too_many() & ~self.bytes_show(), (
+            f"Start-ups are {show(self.start_up_share(), 'percent', 2)} of the wire's time, and the wire is "
+            f"what the step waits for: {show(found['buckets'], 'count')} buckets are too many. First "
+            f"response: larger ones, about {show(self.best_bucket(), 'bytes_binary')}."
         )
 
     def summary(self):

@@ -659,9 +659,13 @@ class PipelineTimeline(Widget):
 
     def summary(self):
         found = self.found()
+        stages = show(found["stages"], "count")
+        wait = choose(
+            self.slowest() > 1.0001, f"On average the {stages} stages wait", f"Each of {stages} stages waits"
+        )
         words = (
-            f"Each of {show(found['stages'], 'count')} stages waits for {show(found['bubble'], 'percent')} "
-            f"of a step of {counted(found['micro_batches'], 'micro-batch', 'micro-batches')} under "
+            f"{wait} for {show(found['bubble'], 'percent')} of a step of "
+            f"{counted(found['micro_batches'], 'micro-batch', 'micro-batches')} under "
             f"{self.schedule_name()}; the fullest holds {show(self.most_held(), 'count')}."
         )
         return choose(

@@ -4,16 +4,31 @@ is allowed there. A test sweeps the domains; the page prints, under each rule, w
 from __future__ import annotations
 
 from engine.course.rules import (
+    compiling_held,
     decoding_held,
     foundations_held,
+    kernels_held,
     launches_held,
+    pools_held,
+    precision_held,
     replicas_held,
     splits_held,
     wires_held,
 )
 from engine.course.rules.held import Held
 
-PARTS = (foundations_held, wires_held, replicas_held, splits_held, decoding_held, launches_held)
+PARTS = (
+    foundations_held,
+    wires_held,
+    replicas_held,
+    splits_held,
+    decoding_held,
+    pools_held,
+    precision_held,
+    launches_held,
+    kernels_held,
+    compiling_held,
+)
 ALL: tuple[Held, ...] = tuple(held for part in PARTS for held in part.RULES)
 
 

@@ -84,7 +84,7 @@ class Held:
     @property
     def sentence(self) -> str:
         """What the page prints under the rule."""
-        said = f"Held against {self.against}, for {self.words}: {verdict(self.found)}."
+        said = f"Checked against {self.against}, for {self.words}: {verdict(self.found)}."
         return f"{said} {self.because}".strip()
 
 

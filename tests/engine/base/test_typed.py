@@ -189,6 +189,9 @@ def test_nonsense_another_dimension_and_what_could_be_two_things_are_not(text, u
         ("3 4", "days", "These are two numbers; this needs one, a time."),
         ("8 GPUs of 80 GB", "GB", "These are two numbers; this needs one, an amount of data."),
         ("$3M", "GB", "That is an amount of money; this needs an amount of data."),
+        ("3 M$", "GB", "That is an amount of money; this needs an amount of data."),
+        ("24.8k", "GB", "That is a number; this needs an amount of data."),
+        ("17.6k", "times", "That is a number; this needs a factor."),
         ("80 Gb", "GB", "“Gb” is bits to some and bytes to others: write GB for bytes, Gbit for bits."),
         (
             "9 gb/s",

@@ -67,5 +67,6 @@ def test_what_the_page_says(ratios, says):
 def test_an_entry_says_its_domain_and_where_its_error_comes_from():
     said = replace(entry(lambda x: x, lambda x: 2 * x, x=(1, 2)), because="Why.")
     assert (
-        said.sentence == "Held against a count, for two to four: 2 to 2 times the rule, 2 in the median. Why."
+        said.sentence
+        == "Checked against a count, for two to four: 2 to 2 times the rule, 2 in the median. Why."
     )

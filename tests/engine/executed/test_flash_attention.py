@@ -251,3 +251,10 @@ def test_it_broadcasts():
         flash_attention.tiled_training_bytes(seq, 64, 256),
     ):
         assert found.shape == (2,) and found[1] > found[0]
+
+
+def test_written_out_it_is_the_same_attention_and_moves_what_the_closed_form_says():
+    q, k, v = random_head(24, 4)
+    result, moved = flash_attention.written_out(q, k, v)
+    np.testing.assert_allclose(result, flash_attention.tiled(q, k, v, 6, 6).dense, rtol=1e-12)
+    assert moved == 4 * 24 * 4 + 4 * 24 * 24 == flash_attention.standard_bytes(24, 4, value_bytes=1)

@@ -74,7 +74,9 @@ def launches(draw, framework: str, keys=MODELS):
         loss=draw(st.sampled_from(["plain", "fused"])) if cut else "plain",
         overlap=zero > 0 if framework == "hugging_face" else True,
     )
-    job = replace(job, kernels=whose_kernels(framework, job.loss), fsdp=whose_fsdp(framework))
+    compiled = framework == "torchtitan" and draw(st.booleans())
+    kernels = "compiled" if compiled else whose_kernels(framework, job.loss)
+    job = replace(job, kernels=kernels, fsdp=whose_fsdp(framework))
     try:
         layout.require_legal(m, job, a)
     except ValueError:
@@ -89,7 +91,7 @@ def shape(model: Model) -> dict:
 
 
 def whose_kernels(framework: str, loss: str = "plain") -> str:
-    """torchtitan runs PyTorch's own, compiled if anything is; the others are taken to bring a library."""
+    """torchtitan runs PyTorch's own, compiled if the loss is; the others are taken to bring a library."""
     if framework != "torchtitan":
         return "library"
     return "eager" if loss == "plain" else "compiled"

@@ -187,6 +187,9 @@ ERRORS = {
     "max_position_embeddings (8192) must be greater than or equal to seq_length (16384)": MEGATRON.replace(
         "--seq-length 8192", "--seq-length 16384"
     ),
+    "Expert bias for aux-loss-free routing only supports sigmoid score function": MEGATRON.replace(
+        "--use-distributed-optimizer", "--use-distributed-optimizer --moe-router-enable-expert-bias"
+    ),
     "--overlap-param-gather only supported with distributed optimizer": MEGATRON.replace(
         "--use-distributed-optimizer", "--overlap-param-gather"
     ),
@@ -283,6 +286,20 @@ def test_the_planner_s_best_is_no_slower_and_comes_back(name):
     if name in ("megatron", "torchtitan"):
         again = engine.check_launch(report.best_text, "h100-sxm", best.layout.gpus)
         assert again.launch.layout == best.layout
+
+
+def test_copies_of_the_state_are_read_and_tried():
+    """Four copies of an 8B on 64 GPUs: 16 bytes a parameter over 16 of them. On 1,024 GPUs the fastest 70B
+    keeps two copies, and its file is read as that again."""
+    copies = f"{TITAN}\n[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 16\n"
+    found = engine.check_launch({"t.toml": copies}, "h100-sxm", 64)
+    assert (found.launch.layout.zero, found.launch.layout.shard) == (3, 16)
+    state = sum(found.estimate.memory_bytes[name] for name in ("weights", "gradients", "optimizer"))
+    assert state == pytest.approx(16 * 8.03e9 / 16, rel=1e-3)
+    large = TITAN.replace("8B", "70B").replace("local_batch_size = 2", "local_batch_size = 1")
+    best = engine.check_launch({"t.toml": large}, "h100-sxm", 1024)
+    assert best.best.layout.shard == best.best.layout.dp * best.best.layout.cp // 2
+    assert engine.check_launch(best.best_text, "h100-sxm", 1024).launch.layout == best.best.layout
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from engine import catalog
-from engine.mechanism import fusion
+from engine.calibration import DEFAULT
+from engine.mechanism import fusion, matmul
 
 H100 = catalog.gpu("h100-sxm")
 ROUND = SimpleNamespace(
-    hbm_bytes_per_s=1e12, fp32_flops_per_s=10e12, bf16_flops_per_s=100e12
-)  # ridges of 10 and 100 FLOP/B
+    hbm_bytes_per_s=1e12 / DEFAULT.memory_share, fp32_flops_per_s=10e12, bf16_flops_per_s=100e12
+)  # 1 TB/s reached: ridges of 10 and 100 FLOP/B
 
 
 def compared(elements=1e9, operations=5, flops=2, kept=2, inner=0.0, gpu=ROUND, launch_s=4e-6):
@@ -34,12 +35,16 @@ def test_heavy_arithmetic_gains_nothing():
     """2 passes · 2 bytes · 10 FLOP/B: 40 FLOPs on each element are the ridge. Five operations of 8 have 40
     together, and gain all of 5; from there it shrinks (16 each: 80 together, 2.5), and is nothing where each
     has 40."""
-    assert fusion.break_even_flops_per_element(ROUND) == 40
+    assert fusion.break_even_flops_per_element(ROUND) == pytest.approx(40)
     assert fusion.gain(compared(flops=40)) == pytest.approx(1) and fusion.gain(
         compared(flops=8)
     ) == pytest.approx(5)
     assert fusion.gain(compared(flops=16)) == pytest.approx(2.5)
-    assert fusion.break_even_flops_per_element(H100) == pytest.approx(80)
+    assert fusion.break_even_flops_per_element(H100) == pytest.approx(80 / 0.75)
+
+
+def test_bytes_move_at_the_rate_that_every_lesson_asks():
+    assert fusion.reached_bytes_per_s(H100) == matmul.chip(H100).memory_bytes_per_s == 0.75 * 3.35e12
 
 
 def test_short_tensors_gain_launches():

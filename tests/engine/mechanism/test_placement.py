@@ -11,6 +11,7 @@ from engine import catalog
 from engine.catalog import models
 from engine.executed import ranks_operations as operations
 from engine.mechanism import interconnect, placement
+from engine.mechanism import mesh as device_mesh
 from engine.step import layout
 
 GPU = catalog.gpu("h100-sxm")
@@ -22,22 +23,28 @@ KEYS = [axis.key for axis in placement.AXES]
 
 
 def order_of(innermost):
-    """Axis keys, innermost first, once one was moved there."""
-    return [KEYS[innermost]] + [key for key in KEYS if key != KEYS[innermost]]
+    """The levels of the mesh, innermost first, once an axis was moved there: data ranks are expert ranks and,
+    further out, the copies of each expert."""
+    usual = ["tp", "ep", "copies", "pp"]
+    moved = {"dp": ["ep", "copies"]}.get(KEYS[innermost], [KEYS[innermost]])
+    return moved + [key for key in usual if key not in moved]
 
 
 def mesh(axis_sizes, innermost):
-    """For every GPU its coordinate along each axis, by counting through the mesh."""
-    order = order_of(innermost)
-    shape = [int(getattr(axis_sizes, key)) for key in reversed(order)]
+    """For every GPU its coordinate along each level, by counting through the mesh, and its data rank."""
+    order, size = order_of(innermost), placement.levels(axis_sizes)._asdict()
+    shape = [int(size[key]) for key in reversed(order)]
     grid = np.unravel_index(np.arange(int(np.prod(shape))), shape)
-    return dict(zip(reversed(order), grid))
+    found = dict(zip(reversed(order), grid))
+    return found | {"dp": found["ep"] + int(axis_sizes.ep) * found["copies"]}
 
 
 def groups(axis_sizes, innermost, *axes):
     """Lists of GPUs that differ along those axes alone."""
     found = mesh(axis_sizes, innermost)
-    rest = list(zip(*(found[key] for key in KEYS if key not in axes)))
+    within = {"dp": {"ep", "copies"}}
+    varied = set().union(*(within.get(axis, {axis}) for axis in axes))
+    rest = list(zip(*(found[key] for key in placement.Levels._fields if key not in varied)))
     return [[gpu for gpu, other in enumerate(rest) if other == one] for one in dict.fromkeys(rest)]
 
 
@@ -49,34 +56,68 @@ def by_wire(run, group, fabric):
     return np.array([(run.link_bytes * mask).sum() for mask in (~crosses, crosses, climbs)])
 
 
-meshes = st.builds(lambda tp, ep, pp, dp: placement.sizes(tp * ep * pp * dp, tp, ep, pp), *[powers] * 4)
+meshes = st.builds(
+    lambda tp, ep, pp, copies: placement.sizes(tp * ep * pp * copies, tp, ep, pp), *[powers] * 4
+)
+
+
+def gpus_of(axis_sizes):
+    return float(np.prod(placement.levels(axis_sizes)))
+
+
+@given(axis_sizes=meshes)
+def test_expert_ranks_are_data_ranks_and_take_no_gpus_of_their_own(axis_sizes):
+    tp, ep, dp, pp = axis_sizes
+    assert tp * dp * pp == gpus_of(axis_sizes), "the experts multiply nothing"
+    assert placement.levels(axis_sizes).copies == dp / ep >= 1
+    without = placement.sizes(gpus_of(axis_sizes), tp, 1.0, pp)
+    assert without.dp == dp, "spreading experts leaves the data ranks as they are"
+    assert (
+        placement.messages(WORK, axis_sizes).micro_batches == placement.messages(WORK, without).micro_batches
+    )
+
+
+def test_experts_get_no_more_ranks_than_there_are_data_ranks():
+    assert placement.sizes(64.0, 8.0, 8.0, 1.0) == (8, 8, 8, 1)
+    with pytest.raises(ValueError, match="ep must be at most data_ranks"):
+        placement.sizes(64.0, 8.0, 16.0, 1.0)
+
+
+def test_the_mesh_has_the_same_groups_as_that_of_rank_mesh():
+    """Tensor, data and pipeline in Megatron's order, experts among the data ranks, by both modules."""
+    gpus, ours = np.arange(128.0), placement.sizes(128.0, 2.0, 8.0, 4.0)
+    theirs = device_mesh.sizes(128.0, 2.0, 4.0, ep=8.0)
+    assert ours == (theirs.tp, theirs.ep, theirs.dp, theirs.pp)
+    at, others = placement.coordinates(gpus, ours, 0), device_mesh.coordinates(gpus, theirs)
+    for key in KEYS:
+        np.testing.assert_array_equal(getattr(at, key), getattr(others, key))
 
 
 @settings(max_examples=50, deadline=None)
 @given(axis_sizes=meshes, innermost=st.integers(0, 3))
-def test_strides_and_groups_are_those_of_the_mesh(axis_sizes, innermost):
+def test_coordinates_and_groups_are_those_of_the_mesh(axis_sizes, innermost):
     counted = mesh(axis_sizes, innermost)
-    gpus = np.arange(int(np.prod(axis_sizes)))
-    for key, size, stride in zip(KEYS, axis_sizes, placement.strides(axis_sizes, innermost)):
-        np.testing.assert_array_equal(placement.coordinate(gpus, size, stride), counted[key])
-        firsts = placement.group(gpus, size, stride)
+    gpus = np.arange(gpus_of(axis_sizes))
+    at = placement.coordinates(gpus, axis_sizes, innermost)
+    firsts = placement.groups(gpus, axis_sizes, innermost)
+    for key, place, first in zip(KEYS, at, firsts):
+        np.testing.assert_array_equal(place, counted[key])
         for members in groups(axis_sizes, innermost, key):
-            assert set(firsts[members]) == {members[0]}
+            assert set(first[members]) == {members[0]}
 
 
 @settings(max_examples=40, deadline=None)
 @given(axis_sizes=meshes, innermost=st.integers(0, 3), per_node=powers, per_leaf=powers, data=st.data())
 def test_wire_bytes_are_those_of_executed_collectives(axis_sizes, innermost, per_node, per_leaf, data):
-    """A ring over every group of one axis, or of data and experts together, and an AllToAll: averages over
-    the GPUs."""
-    gpus = float(np.prod(axis_sizes))
+    """A ring over every group of one level, or of all data ranks, and an AllToAll: averages over the GPUs."""
+    gpus = gpus_of(axis_sizes)
     fabric = placement.Fabric(max(1.0, gpus / per_node), per_node, nodes_per_leaf=per_leaf)
-    axes = data.draw(st.sampled_from([("tp",), ("ep",), ("dp",), ("pp",), ("ep", "dp")]))
+    axis = data.draw(st.sampled_from(["tp", "ep", "copies", "pp", "dp"]))
     at = placement.reaches(axis_sizes, innermost, fabric)
-    reach = getattr(at, axes[0]) if len(axes) == 1 else placement.joint(at.ep, at.dp)
+    reach = placement.replicas(at) if axis == "dp" else getattr(at, axis)
     n, whole = int(reach.ranks), reach.ranks * 4.0
     ring, scattered = np.zeros(3), np.zeros(3)
-    for members in groups(axis_sizes, innermost, *axes):
+    for members in groups(axis_sizes, innermost, axis):
         assert len(members) == n
         ring += by_wire(operations.all_reduce(np.ones((n, n))), members, fabric)
         scattered += by_wire(operations.all_to_all(np.ones((n, n))), members, fabric)
@@ -101,8 +142,9 @@ def test_chain_counts_the_boundaries_that_leave_the_node(innermost):
 
 # -- what a step sends ---------------------------------------------------------------------------------------
 def test_messages_of_a_step_of_mixtral():
-    """By hand: 8 expert ranks × 2 data ranks, so 32 micro-batches each of one sequence; 16 layers a stage."""
-    m = placement.messages(WORK, placement.ByAxis(tp=2.0, ep=8.0, dp=2.0, pp=2.0))
+    """By hand: 16 data ranks, which are two copies of 8 expert ranks, so 32 micro-batches each of one
+    sequence; 16 layers a stage."""
+    m = placement.messages(WORK, placement.ByAxis(tp=2.0, ep=8.0, dp=16.0, pp=2.0))
     hidden_bytes = 4096 * 4096 * 2
     assert m.micro_batches == 32
     assert (
@@ -229,7 +271,7 @@ def test_arrays_broadcast():
         (lambda: placement.Fabric(nodes=2.0, gpus_per_node=6.0), "gpus_per_node must be a power of two"),
         (lambda: placement.Fabric(nodes=2.0, oversubscription=0.5), "oversubscription must be between 1"),
         (lambda: placement.Fabric(nodes=2.0, nics_per_node=0), "nics_per_node must be"),
-        (lambda: placement.sizes(8.0, 16.0), "tp_times_ep_times_pp must be at most gpus"),
+        (lambda: placement.sizes(8.0, 16.0), "tp_times_pp must be at most gpus"),
         (lambda: placement.sizes(24.0, 2.0), "gpus must be a power of two"),
         (lambda: placement.strides(placement.sizes(8.0), 4), "innermost must be between 0 and 3"),
         (
@@ -250,16 +292,16 @@ def test_bad_input_is_refused_by_name(call, words):
 
 
 def test_wishes_are_cut_to_what_there_is():
-    assert placement.fitted_sizes(64.0, 8.0, 8.0, 4.0, experts=8.0) == (8, 2, 1, 4)
+    assert placement.fitted_sizes(64.0, 8.0, 8.0, 4.0, experts=8.0) == (8, 2, 2, 4)
     assert placement.fitted_sizes(16.0, 32.0, 1.0, 4.0) == (16, 1, 1, 1)
-    assert placement.fitted_sizes(64.0, 1.0, 16.0, 1.0, experts=9.0) == (1, 8, 8, 1)
+    assert placement.fitted_sizes(64.0, 1.0, 16.0, 1.0, experts=9.0) == (1, 8, 64, 1)
     assert placement.fitted_sizes(64.0, 1.0, 16.0, 1.0) == (1, 1, 64, 1), "a dense model has no expert ranks"
 
 
 @settings(max_examples=50, deadline=None)
 @given(axis_sizes=meshes, innermost=st.integers(0, 3))
 def test_an_axis_that_needs_a_wire_has_bytes_on_it(axis_sizes, innermost):
-    gpus = float(np.prod(axis_sizes))
+    gpus = gpus_of(axis_sizes)
     fabric = placement.Fabric(max(1.0, gpus / 8.0), nodes_per_leaf=2.0)
     sent = placement.wire_bytes(WORK, axis_sizes, innermost, fabric)
     for way, wires in zip(placement.ways(axis_sizes, innermost, fabric), sent):

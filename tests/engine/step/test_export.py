@@ -78,6 +78,9 @@ def test_megatron_arguments_are_documented_and_say_the_layout(name):
     assert int(found["micro-batch-size"]) == here.micro_batch and int(found["global-batch-size"]) == 2048
     assert int(found["train-iters"]) == 119210  # 1e12 / (2048 · 4096) = 119,209.3
     assert ("num-experts" in found) == bool(here.model.experts) == ("expert-model-parallel-size" in found)
+    biased = bool(here.model.router_bias)  # which Megatron-LM refuses beside softmax, its default
+    assert ("moe-router-enable-expert-bias" in found) == biased
+    assert found.get("moe-router-score-function") == ("sigmoid" if biased else None)
     assert ("multi-latent-attention" in found) == bool(here.model.kv_lora)
     first, last = (
         int(found.get(f"decoder-{end}-pipeline-num-layers", here.model.layers / here.pp))
@@ -159,6 +162,19 @@ def test_torchtitan_reads_its_file(name):
     ):  # torchtitan counts embedding and output as a layer each, and wants so many stages for every rank
         stages = -(-(here.model.layers + 2) // split["pipeline_parallel_layers_per_stage"])
         assert stages % here.pp == 0 or "torchtitan refuses" in export.torchtitan(here)
+
+
+def test_torchtitan_compiles_the_layers_unless_the_schedule_splits_their_backward():
+    """The planner's times assume fast kernels, so its file asks for them; with the loss alone left uncompiled
+    where the planner's loss is plain."""
+    here = run("gpipe")
+    assert tomllib.loads(export.torchtitan(here))["compile"] == {"enable": True, "components": ["model"]}
+    fused = tomllib.loads(export.torchtitan(here._replace(loss="fused")))
+    assert fused["compile"] == {"enable": True}, "torchtitan compiles both by itself"
+    assert "compile" not in tomllib.loads(export.torchtitan(here._replace(eager=True)))
+    for key in export.SPLIT_IN_TORCH:
+        text = export.torchtitan(here._replace(schedule=SCHEDULE_KEYS.index(key), chunks=2, loss="fused"))
+        assert "compile" not in tomllib.loads(text) and "not compiled, and slower than planned" in text
 
 
 def test_torchtitan_s_own_count_of_stages():

@@ -103,12 +103,23 @@ def test_whoever_follows_the_advice_has_less_exposed():
                 values = dict(wire_bytes_per_s=wire, tokens=tokens, ranks=ranks)
                 widget = DdpOverlap()
                 widget.set_raw(values)
-                if not shown(**values)["regimes"]["too_many"]["met"]:
+                if not widget.has_too_many():
                     continue
                 advised += 1
                 stop = min(STOPS, key=lambda size: abs(size - widget.best_bucket()))
                 assert step_s(bucket=str(stop), **values) < step_s(**values), values
     assert advised > 10
+
+
+def test_a_wire_too_slow_for_any_bucket_and_too_many_of_them_are_one_note():
+    """A B200, and a few tokens on an H100: larger buckets would save start-ups, and hide nothing."""
+    for values in ({"gpu": "b200"}, {"tokens": "128"}):
+        regimes = shown(**values)["regimes"]
+        assert regimes["wire_bound"]["met"] and not regimes["too_many"]["met"]
+        said = regimes["wire_bound"]["text"]
+        assert "No bucket hides them" in said and "save start-ups, now 26" in said
+    alone = shown(wire_bytes_per_s="1.25e9")["regimes"]["wire_bound"]
+    assert alone["met"] and "save start-ups" not in alone["text"]
 
 
 def test_no_larger_bucket_is_advised_where_the_wire_hides():

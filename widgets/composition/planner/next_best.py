@@ -101,7 +101,7 @@ class NextBest:
         return {
             "x": np.where(there, at, fig.FAR_LEFT),
             "low": NEXT_Y - 1.5 * NEXT_HALF,
-            "high": NEXT_Y + 1.5 * NEXT_HALF,
+            "high": NEXT_Y + NEXT_HALF,  # no higher: on a phone the layout's name stands above the bar
         }
 
     @part(*JOB, shown=False)

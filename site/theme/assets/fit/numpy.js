@@ -22,6 +22,7 @@ class NdArray {
     const dims = (given.length === 1 && typeof given[0] !== "bigint" ? [...given[0]] : given).map(Number), known = dims.reduce((a, b) => b < 0 ? a : a * b, 1);
     return new NdArray(this.data, dims.map(each => each < 0 ? this.data.length / known : each), this.kind);
   }
+  $astype(kind) { return kind === $py_float ? new NdArray(this.data, this.dims, "f") : new NdArray(this.data.map(Math.trunc), this.dims, "i"); }
   $ravel() { return new NdArray(this.data, [this.data.length], this.kind); }
 }
 const out = (value, kind) => kind === "f" ? value : kind === "b" ? value !== 0 : BigInt(value);
