@@ -356,11 +356,6 @@ def test_a_tie_goes_to_pools_that_are_alike():
     assert apart.felt.tpot_s < alike.felt.tpot_s < 0.02
 
 
-def test_the_kinds_of_narrow_weights_tie():
-    found = LESSON.value("all_formats")
-    assert found.runners_up and all(one.gpus == found.best.gpus for one in found.runners_up)
-
-
 def test_aiconfigurator_s_parts_are_ours():
     """A prompt alone to within an eighth, a decode step to within the validation page's fifteen per cent."""
     assert LESSON.value("qwen_read_s") == pytest.approx(0.27676, rel=0.125)

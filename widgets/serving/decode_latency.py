@@ -12,6 +12,7 @@ from widgets.kit.drawing import figure as fig
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, counted, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
+from widgets.serving.two_pools import asked
 
 DEGREES = np.array([1.0, 2, 4, 8, 16, 32])
 ROWS = np.arange(6.0)[::-1]
@@ -41,8 +42,6 @@ ALGORITHMS = {
     "nvls": ("in the switch (NVLS)", 3),
     "one_shot": ("one shot", 4),
 }
-WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
-WEIGHTS = {one.key: (WIDTHS[one.key][0], one) for one in choice.FORMATS}
 ROOM = 0.28  # of the axis: up to there a bar has room behind it for its parts in words
 SHORT = 8192.0  # tokens: one sequence's cache is then at most some per cent of the weights
 EVERY = ("model", "batch", "context", "gpu", "all_reduce", "weights", "cache")
@@ -69,8 +68,8 @@ class DecodeLatency(Widget):
     )
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
     all_reduce = Choice("AllReduce", ALGORITHMS, "auto", more=True)
-    weights = Choice("Weights stored in", WEIGHTS, "bf16", more=True)
-    cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
+    weights = Choice("Weights stored in", asked.WEIGHTS, "bf16", more=True)
+    cache = Choice("Cache stored in", asked.WIDTHS, "bf16", more=True)
     dots = Dots()
 
     presets = {
@@ -101,8 +100,8 @@ class DecodeLatency(Widget):
         "One replica in a steady state, its step captured as a graph, so that no kernel waits for the CPU; "
         "what is drawn as launches is each kernel's start on the GPU, and the small kernels between "
         "products (lesson 19). AllReduces are not hidden. With weights in fp8 the products are in fp8 too, "
-        "where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 product. "
-        "Leaves out sampling and the scheduler."
+        "where the GPU has units for them (W8A8); weights of 4 bits are widened for a bf16 product. Leaves "
+        "out sampling and the scheduler."
     )
     formula = (
         "$$\\tau = \\frac{\\text{weights}}{t\\, W_\\text{HBM}} + \\frac{\\text{cache}}{\\min(t, a_{kv})\\, "

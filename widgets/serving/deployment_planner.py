@@ -14,6 +14,7 @@ from widgets.kit.guide import Light, Step
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, counted, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
+from widgets.serving.two_pools import asked
 
 MODELS = [
     catalog.model(key)
@@ -86,16 +87,7 @@ class DeploymentPlanner(Widget):
         marks=(200, 922, 1000),
         more=True,
     )
-    spread = Number(
-        "Spread of the lengths",
-        0.6,
-        0.0,
-        1.5,
-        stops=31,
-        log=False,
-        more=True,
-        help="Standard deviation of the logarithm; with 0 all are equal",
-    )
+    spread = asked.spread()
     prefix = Number(
         "Share of a prompt that a prefix cache holds",
         0.0,
@@ -108,15 +100,7 @@ class DeploymentPlanner(Widget):
     )
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
     weights = Choice("Weights stored in", WEIGHTS, "bf16", more=True)
-    price = Number(
-        "Price of a GPU-hour",
-        catalog.price("h100-sxm").dollars_per_hour,
-        0.1,
-        30.0,
-        family="dollars",
-        stops=48,
-        more=True,
-    )
+    price = asked.price()
     dots = Dots()
 
     presets = {

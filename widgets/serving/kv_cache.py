@@ -12,6 +12,7 @@ from widgets.kit.drawing import cells, lettering
 from widgets.kit.drawing import figure as fig
 from widgets.kit.text import choose, counted, phrase, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
+from widgets.serving.two_pools import asked
 
 MODELS = [
     catalog.model(key)
@@ -29,7 +30,6 @@ MODELS = [
     )
 ]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x", "l40s", "rtx4090")]
-WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
 ROWS = {
     "as it is": 5,
     "fp8 cache": 4,
@@ -71,8 +71,8 @@ class KvCache(Widget):
         help="One copy of the model, shared by tensor parallelism",
     )
     gpu = Choice("GPU", GPUS, "h100-sxm", more=True)
-    cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
-    weights = Choice("Weights stored in", WIDTHS, "bf16", more=True)
+    cache = Choice("Cache stored in", asked.WIDTHS, "bf16", more=True)
+    weights = Choice("Weights stored in", asked.WIDTHS, "bf16", more=True)
 
     presets = {
         "70B, chats of 8,192 tokens": {},

@@ -67,16 +67,7 @@ class PrefillDecode(Widget):
     answer = Number(
         "Answer, median", 200, 1, 4000, family="tokens", stops=53, whole=True, marks=(200, 1000), more=True
     )
-    spread = Number(
-        "Spread of the lengths",
-        0.6,
-        0.0,
-        1.5,
-        stops=31,
-        log=False,
-        more=True,
-        help="Standard deviation of the logarithm; with 0 all are equal",
-    )
+    spread = asked.spread()
     model = Choice("Model", asked.MODELS, "llama3-70b", more=True)
     gpu = Choice("GPU", asked.GPUS, "h100-sxm", more=True)
     tp = Choice("GPUs of a replica", {str(n): (str(n), n) for n in (1, 2, 4, 8)}, "4", more=True)

@@ -15,6 +15,7 @@ from widgets.kit.drawing import isometric
 from widgets.kit.measured import Dots, Seen, measured
 from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, once, part, readout, regime
+from widgets.serving.two_pools import asked
 
 DEGREES = np.array([1.0, 2, 4, 8, 16, 32])
 USERS = decoding.USERS
@@ -42,8 +43,6 @@ MODELS = [
     )
 ]
 GPUS = [catalog.gpu(key) for key in ("a100-80", "h100-sxm", "h200", "b200", "mi300x")]
-WIDTHS = {"bf16": ("bf16", 2.0), "fp8": ("fp8", 1.0), "int4": ("4 bits", 0.5)}
-WEIGHTS = {one.key: (WIDTHS[one.key][0], one) for one in choice.FORMATS}
 
 
 NARROWER = "narrower weights, a faster HBM, or speculative decoding"
@@ -73,17 +72,9 @@ class ServingFrontier(Widget):
     output = Number(
         "Answer", 256, 16, 16384, family="tokens", stops=41, whole=True, marks=(256, 512, 1024), more=True
     )
-    weights = Choice("Weights stored in", WEIGHTS, "bf16", more=True)
-    cache = Choice("Cache stored in", WIDTHS, "bf16", more=True)
-    price = Number(
-        "Price of a GPU-hour",
-        catalog.price("h100-sxm").dollars_per_hour,
-        0.1,
-        30.0,
-        family="dollars",
-        stops=48,
-        more=True,
-    )
+    weights = Choice("Weights stored in", asked.WEIGHTS, "bf16", more=True)
+    cache = Choice("Cache stored in", asked.WIDTHS, "bf16", more=True)
+    price = asked.price()
     dots = Dots()
 
     presets = {

@@ -9,8 +9,8 @@ from bisect import bisect_left
 
 LEAST = 1e-12
 GUESSES = 10  # of the answers that a replica writes at once: each is nearer by some digits, the eighth by all
-NEAR = 1e-13  # of them: a guess so near is found
-GRID = 2.0**-30  # of a full batch: rounded up to it, so that a last digit does not decide between equals
+NEAR = 1e-15  # of them: a guess so near is found
+GRID = 2.0**-26  # of a full batch: rounded up to it, so that a last digit does not decide between equals
 
 
 def step_s(at: float, rows: list[float], rows_s: list[float], table: int) -> float:

@@ -208,6 +208,10 @@ class Parts:
         self.loops, self.graph = loops, loops.graph
         self.home: dict[int, str] = {}  # of each step, the function that it stands in; "" for the loops
         self.bodies = [self.divided(depth, body) for depth, body in enumerate(loops.body)]
+        self.readers: dict[int, set[int]] = {}  # of each step, the steps that read it
+        for step in self.home:
+            for read in self.reads(step):
+                self.readers.setdefault(read, set()).add(step)
         sweep = loops.sweep
         self.asked = {*sweep.conditions, *(step for contest in sweep.contests for step in contest.steps)}
         self.by_loops = {step for step in self.asked if self.home.get(step)}  # read there, computed elsewhere
@@ -265,7 +269,7 @@ class Parts:
 
     def lines(self, group: list[int]) -> list[str]:
         """These steps; what others read, or the loops, keeps its name."""
-        others = {read for step in self.home.keys() - set(group) for read in self.reads(step)}
+        others = {step for step in group if self.readers.get(step, set()) - set(group)}
         kept = {f"s{step}" for step in others | self.asked | self.places.keys()}
         steps = ((f"s{step}", self.loops.code[step]) for step in group)
         return [f"const {name}={code};" for name, code in inlined(steps, kept)]
