@@ -118,7 +118,7 @@ class Judged(NamedTuple):
     token_s: np.ndarray  # from one token to the next, on average
     batch: np.ndarray  # answers that a replica's cache and steps have room for
 
-    def within(self, share: float) -> np.ndarray:
+    def within(self, share: float | np.ndarray) -> np.ndarray:
         """Which of them keep up and give this share of the requests both limits."""
         return self.steady & (self.prompts_met >= share) & (self.tokens_met >= share)
 
