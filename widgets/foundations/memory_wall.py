@@ -238,9 +238,7 @@ class MemoryWall(Widget):
             **self.label_places(total, 0.0),
             "over_start": np.minimum(total, hbm),
             "past": np.where(total > hbm, 1.0, 0.0),
-            "amount": [
-                choose(after < self.total_bytes(), show(after, "bytes"), "same") for after in total
-            ],
+            "amount": [choose(after < self.total_bytes(), show(after, "bytes"), "same") for after in total],
         }
 
     @part(*EVERY)
