@@ -47,7 +47,7 @@ BY_HAND = {
     "bus(buffer=2**34": "480 GB/s",  # 274 · 1.75
     "ring_link_bytes(gradient, ranks=32)": "31.1 GB",
     "walls.allreduce_s(params, ranks=32, wire_bytes_per_s=dgx_wire)": "77.8 ms",
-    "2 * 31 * gradient": "19.9 s",  # 62 · 16.06 / 50
+    "2 * 24 * gradient": "15.4 s",  # 48 · 16.06 / 50
     'collectives.least_total_bytes("all_reduce", ranks=8, buffer_bytes=1e9)': "14 GB",
     "algorithm_bandwidth(2**33": "480 GB/s",  # 8.59 GB / 17.9 ms
     "in_one | ms": "15.6 ms",

@@ -7,7 +7,7 @@ from engine.mechanism import mesh
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import OUT_OF_SIGHT, grid
-from widgets.kit.text import choose, counted, phrase, select, show
+from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 MOST_GPUS, MOST_NODES = 512, 128
@@ -305,23 +305,19 @@ class RankMesh(Widget):
 
     def summary(self):
         sizes, nodes = self.sizes(), self.nodes()
-        context = choose(sizes.cp > 1, f"{self.told('context', sizes.cp, nodes.cp)}, ", "")
-        experts = choose(sizes.ep > 1, f", among them {self.told('expert', sizes.ep, nodes.ep)}", "")
+        context = choose(sizes.cp > 1, f"context {self.told(sizes.cp, nodes.cp)}, ", "")
+        experts = choose(sizes.ep > 1, f", experts {self.told(sizes.ep, nodes.ep)}", "")
         return (
-            f"Rank {show(self.picked(), 'count')} of {show(self.gpus, 'count')} GPUs has "
-            f"{self.told('tensor', sizes.tp, nodes.tp)}, {context}"
-            f"{self.told('pipeline', sizes.pp, nodes.pp)} and "
-            f"{self.told('data', sizes.dp, nodes.dp)}{experts}."
+            f"Peers of rank {show(self.picked(), 'count')} of {show(self.gpus, 'count')}: "
+            f"tensor {self.told(sizes.tp, nodes.tp)}, {context}pipeline {self.told(sizes.pp, nodes.pp)}, "
+            f"data {self.told(sizes.dp, nodes.dp)}{experts}."
         )
 
-    def told(self, axis, size, nodes):
+    def told(self, size, nodes):
         """How many peers a rank has on an axis, and where."""
-        found = counted(size - 1, f"{axis} peer", f"{axis} peers")
-        far = f"({show(size - size / nodes, 'count')} elsewhere)"
-        return select(
-            self.way(size, nodes),
-            [f"no {axis} peer", f"{found} in its node", f"{found} {choose(size > nodes, far, 'elsewhere')}"],
-        )
+        peers, far = show(size - 1, "count"), show(size - size / nodes, "count")
+        elsewhere = choose(size > nodes, f"{peers} ({far} elsewhere)", f"{peers} elsewhere")
+        return select(self.way(size, nodes), ["none", f"{peers} in its node", elsewhere])
 
 
 RankMesh.serve_as(__name__)

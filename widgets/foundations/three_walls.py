@@ -193,7 +193,7 @@ class ThreeWalls(Widget):
             "over_from": fig.gone_unless(ratios > 1, 1.0),
             "over_to": fig.gone_unless(ratios > 1, end),
             "torn": fig.broken(ratios > LONGEST),
-            **fig.value_places(end, 1.0, self.view() * 0.21),
+            **fig.value_places(end, 1.0, self.view() * 0.18),
             "label": [self.filled(i)[0] for i in range(4)],
             "needs": [
                 f"{needs}{choose(first[i], ' · hit first', '')}" for i, needs in enumerate(self.needs())

@@ -414,8 +414,8 @@ class AlltoallCost(Widget):
             show(time_s, "seconds") for time_s in (experts.wires_s(self.here()), self.here().experts_s)
         )
         return (
-            f"With {counted(self.ranks(), 'expert rank', 'expert ranks')}, a layer of {self.model.name} "
-            f"sends for {share_of(self.ratio())} the time that it computes: {wires} and {work}."
+            f"With {counted(self.ranks(), 'expert rank', 'expert ranks')} a layer of {self.model.name} "
+            f"sends for {wires}, {share_of(self.ratio())} the {work} that it computes."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from engine.course.rules.held import Held
 from engine.mechanism import precision
@@ -15,7 +16,7 @@ NARROW = (precision.BF16, precision.FP16, precision.E4M3, precision.E5M2)
 HALVINGS = 60  # of an interval, until nothing is left of it but rounding
 
 
-def edge(low: float, high: float, holds) -> float:
+def edge(low: float, high: float, holds: Callable[[float], bool]) -> float:
     """Where something that holds at ``low`` and not at ``high`` ends."""
     for _ in range(HALVINGS):
         middle = (low + high) / 2

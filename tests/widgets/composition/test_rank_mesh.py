@@ -135,4 +135,4 @@ def test_the_headline_counts_the_peers_that_are_lit(texts):
     where = "in its node" if len(here) == len(peers) else "elsewhere"
     if here and where == "elsewhere":
         where = f"({len(peers) - len(here)} elsewhere)"
-    assert f" has {len(peers)} tensor peers {where}, " in shown["summary"]
+    assert f": tensor {len(peers)} {where}, " in shown["summary"]
