@@ -7,7 +7,7 @@ from engine.mechanism import mesh
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing.cluster import OUT_OF_SIGHT, grid
-from widgets.kit.text import choose, phrase, select, show
+from widgets.kit.text import choose, counted, phrase, select, show
 from widgets.kit.widget import Widget, hint, part, readout, regime
 
 MOST_GPUS, MOST_NODES = 512, 128
@@ -305,12 +305,13 @@ class RankMesh(Widget):
 
     def summary(self):
         sizes, nodes = self.sizes(), self.nodes()
+        tensor = choose(sizes.tp > 1, f"tensor {self.told(sizes.tp, nodes.tp)}, ", "")
         context = choose(sizes.cp > 1, f"context {self.told(sizes.cp, nodes.cp)}, ", "")
+        stages = choose(sizes.pp > 1, f"pipeline {self.told(sizes.pp, nodes.pp)}, ", "")
         experts = choose(sizes.ep > 1, f", experts {self.told(sizes.ep, nodes.ep)}", "")
         return (
-            f"Peers of rank {show(self.picked(), 'count')} of {show(self.gpus, 'count')}: "
-            f"tensor {self.told(sizes.tp, nodes.tp)}, {context}pipeline {self.told(sizes.pp, nodes.pp)}, "
-            f"data {self.told(sizes.dp, nodes.dp)}{experts}."
+            f"Peers of rank {show(self.picked(), 'count')} of {counted(self.gpus, 'GPU', 'GPUs')}: "
+            f"{tensor}{context}{stages}data {self.told(sizes.dp, nodes.dp)}{experts}."
         )
 
     def told(self, size, nodes):

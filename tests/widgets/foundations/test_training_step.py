@@ -20,8 +20,8 @@ def said(**texts) -> str:
 
 def test_what_binds_is_said_and_by_how_much():
     assert said() == (
-        "Compute binds: on 8 GPUs a step takes 91.8 s, 98.9 % of it compute; the picture shows the last of "
-        "256 sequences."
+        "Compute binds: on 8 GPUs a step takes 91.8 s, 98.9 % of it compute; the last of 256 "
+        "sequences is drawn."
     )
     assert said(gpus=1) == "Memory binds: on 1 GPU a step needs 155 GB, more than the 84.8 GB usable."
     assert said(gpus=16384) == (

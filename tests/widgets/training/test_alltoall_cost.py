@@ -108,4 +108,4 @@ def test_presets_say_what_they_are():
     found = dict(zip(AlltoallCost.presets, states.presets(AlltoallCost)))
     assert found["Experts in one node"] == states.default(AlltoallCost)
     trained = shown(**AlltoallCost.presets["DeepSeek-V3 as trained"])
-    assert "64 expert ranks, a layer of DeepSeek-V3" in trained["summary"]
+    assert "64 expert ranks a layer of DeepSeek-V3" in trained["summary"]
