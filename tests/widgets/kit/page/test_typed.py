@@ -121,7 +121,10 @@ def test_a_field_takes_what_engineers_type(script, slug, name, text, value):
             "900 GB",
             "cannot be “900 GB”: it takes a number from 16 GB to 180 GB.",
         ),
-        ("allocator_replay", "memory", "1" * 10**6, "only the first 80 characters are kept"),
+        pytest.param(
+            *("allocator_replay", "memory", "1" * 10**6, "only the first 80 characters are kept"),
+            id="a million digits",  # which older releases of pytest would hand to every child as its name
+        ),
     ],
 )
 def test_a_field_says_why_it_refuses(script, slug, name, text, words):
