@@ -243,7 +243,7 @@ def tiled(
     start = online_softmax.nothing(len(q), v.shape[-1])
     hbm, running = Hbm(q=q, k=k, v=v, o=np.zeros_like(start.weighted)), _Running(start)
     sweep = _queries_outside if order == QUERIES_OUTSIDE else _keys_outside
-    sweep(hbm, running, _tiles(len(q), query_rows), _tiles(len(k), key_rows))
+    sweep(hbm, running, tiles(len(q), query_rows), tiles(len(k), key_rows))
     return TiledRun(
         np.array(running.tiles),
         (start, *running.notes),
@@ -289,8 +289,9 @@ def _part(q, k, v) -> Partial:
     return online_softmax.of_keys(q, k, v, np.ones((len(q), len(k)), dtype=bool))
 
 
-def _tiles(tokens: int, rows: int) -> list[slice]:
-    return [slice(start, min(start + rows, tokens)) for start in range(0, tokens, rows)]
+def tiles(size: int, block: int) -> list[slice]:
+    """The blocks of a dimension, of which the last may be smaller."""
+    return [slice(start, min(start + block, size)) for start in range(0, size, block)]
 
 
 # -- sweeps for a figure -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.base import check
-from engine.executed.flash_attention import Hbm
+from engine.executed.flash_attention import Hbm, tiles
 
 
 def product(a: np.ndarray, b: np.ndarray, block_m: int, block_n: int, block_k: int) -> tuple[np.ndarray, int]:
@@ -14,13 +14,9 @@ def product(a: np.ndarray, b: np.ndarray, block_m: int, block_n: int, block_k: i
     is not read."""
     check.whole(block_m=block_m, block_n=block_n, block_k=block_k)
     memory, result = Hbm(a=a, b=b), np.zeros((len(a), b.shape[1]))
-    for rows in _blocks(len(a), block_m):
-        for columns in _blocks(b.shape[1], block_n):
-            for inner in _blocks(len(b), block_k):
+    for rows in tiles(len(a), block_m):
+        for columns in tiles(b.shape[1], block_n):
+            for inner in tiles(len(b), block_k):
                 left, right = memory.read("a", (rows, inner)), memory.read("b", (inner, columns))
                 result[rows, columns] += left @ right
     return result, memory.values_moved
-
-
-def _blocks(size: int, block: int) -> list[slice]:
-    return [slice(start, min(start + block, size)) for start in range(0, size, block)]
