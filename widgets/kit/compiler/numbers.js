@@ -9,10 +9,6 @@ export function vec(n, f) {
   return out;
 }
 
-export function rowwise(n, step) {
-  for (let i = 0; i < n; i++) step(i);
-}
-
 export function join(pieces) {
   const flat = [];
   for (const piece of pieces) {

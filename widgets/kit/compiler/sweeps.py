@@ -5,7 +5,8 @@ loop that knows all its inputs, and the dimension on which the fewest steps depe
 that a search costs little more than the steps that change there.
 
 A loop with many steps has them in functions of their own: browsers do not optimize a function that is too
-long, and a search then takes ten times as long.
+long, and a search then takes ten times as long. They are made once, not at each call: browsers optimize a
+function that stays, and forget what they knew of one that is gone.
 """
 
 from __future__ import annotations
@@ -108,14 +109,19 @@ class Loops(Steps):
             for contest in sweep.contests
         ]
         functions, bodies = Parts(self).written()
-        lines = [f"const {name}=({','.join(['rows', *columns.values(), *self.arguments.values()])})=>{{"]
-        lines += [contest.columns() for contest in contests]
+        given = list(self.arguments.values())
+        lines = [f"const {name}=(()=>{{"]
+        lines += [f"let {','.join(given)};"] if given else []
         lines += [
             f"const d_{column}={self.outside.value(values)};"
             for dimension in sweep.dimensions
             for column, values in dimension
         ]
         lines += functions
+        taken = [f"b{place}" for place in range(len(given))]
+        lines += [f"return ({','.join(['rows', *columns.values(), *taken])})=>{{"]
+        lines += [f"{a}={b};" for a, b in zip(given, taken)]
+        lines += [contest.columns() for contest in contests]
         lines += [f"for(let i0=0;i0<rows&&{first}[i0]==={first}[i0];i0++){{"]
         lines += [f"const x_{column}={outer}[i0];" for column, outer in columns.items()]
         lines += [contest.before_row() for contest in contests]
@@ -126,7 +132,7 @@ class Loops(Steps):
         ]  # a row that is left early is recorded all the same
         lines += [contest.after_row() for contest in contests]
         outputs = [output for contest in contests for output in contest.outputs()]
-        return "\n".join([*lines, "}", f"return {{{','.join(outputs)}}};", "};"])
+        return "\n".join([*lines, "}", f"return {{{','.join(outputs)}}};", "};", "})();"])
 
     def loops(self, contests: list[InRows | InGroups], bodies: list[list[str]]) -> list[str]:
         """The body of the loop over the rows."""

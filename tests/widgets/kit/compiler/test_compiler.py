@@ -214,7 +214,7 @@ def test_what_only_the_next_step_reads_is_no_array():
     column = row(control(graph, "x"), control(graph, "y"))
     source = writer.function(graph, {"out": np.sqrt(column * 2 + 1) / np.sum(column * 3)})
     assert (
-        source.count("rowwise(") == 2 and source.count("new Float64Array(") == 3
+        source.count("for(let i=0;") == 2 and source.count("new Float64Array(") == 3
     )  # the root, what is summed, the result
 
 
