@@ -260,6 +260,7 @@ HELPERS = (
     "rows",
     "each",
     "remembered",
+    "own",
     "human",
     "in_unit",
     "plain",

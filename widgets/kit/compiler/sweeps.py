@@ -111,7 +111,7 @@ class Loops(Steps):
         functions, bodies = Parts(self).written()
         given = list(self.arguments.values())
         lines = [f"const {name}=(()=>{{"]
-        lines += [f"let {','.join(given)};"] if given else []
+        lines += [f"var {','.join(given)};"] if given else []
         lines += [
             f"const d_{column}={self.outside.value(values)};"
             for dimension in sweep.dimensions
@@ -119,7 +119,7 @@ class Loops(Steps):
         ]
         lines += functions
         taken = [f"b{place}" for place in range(len(given))]
-        lines += [f"return ({','.join(['rows', *columns.values(), *taken])})=>{{"]
+        lines += [f"return (found,{','.join(['rows', *columns.values(), *taken])})=>{{"]
         lines += [f"{a}={b};" for a, b in zip(given, taken)]
         lines += [contest.columns() for contest in contests]
         lines += [f"for(let i0=0;i0<rows&&{first}[i0]==={first}[i0];i0++){{"]
@@ -131,8 +131,7 @@ class Loops(Steps):
             "}while(false);",
         ]  # a row that is left early is recorded all the same
         lines += [contest.after_row() for contest in contests]
-        outputs = [output for contest in contests for output in contest.outputs()]
-        return "\n".join([*lines, "}", f"return {{{','.join(outputs)}}};", "};", "})();"])
+        return "\n".join([*lines, "}", "return found;", "};", "})();"])
 
     def loops(self, contests: list[InRows | InGroups], bodies: list[list[str]]) -> list[str]:
         """The body of the loop over the rows."""
@@ -163,7 +162,7 @@ class InRows:
 
     def columns(self) -> str:
         """Its results, before the first row."""
-        return "".join(f"const {output}=new Float64Array(rows).fill(NaN);" for output in self.outputs())
+        return "".join(f"const {output}=own(found,'{output}',rows).fill(NaN);" for output in self.outputs())
 
     def before_row(self) -> str:
         return f"let {self.name}_low=Infinity,{self.name}_at=-1,{self.name}_n=0;"
@@ -188,8 +187,8 @@ class InGroups(InRows):
 
     def columns(self) -> str:
         *best, count = self.outputs()
-        filled = [f"const {output}=new Float64Array({self.groups}).fill(NaN);" for output in best]
-        return "".join([*filled, f"const {count}=new Float64Array({self.groups});"])
+        filled = [f"const {output}=own(found,'{output}',{self.groups}).fill(NaN);" for output in best]
+        return "".join([*filled, f"const {count}=own(found,'{count}',{self.groups}).fill(0);"])
 
     def before_row(self) -> str:
         return ""
