@@ -1,4 +1,4 @@
-"""Contests of a sweep as lines of its loops: which combination has the least cost, in each row or in each group."""
+"""The contests of a sweep as lines of its loops: which combination has the least cost, in a row or a group."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ of them read only by the next step. Here steps are ranked, so that no two of the
 whole column. Steps of the same rank and length share a loop, and only columns that are read outside of it
 become arrays.
 
-A column is overwritten at each move, so that a drag produces no garbage; what is shown is a copy of it. A loop
-is a function that is made once, because browsers optimize a function that stays, and forget what they knew of
-one that is gone.
+A column is overwritten at each move, so that a drag produces no garbage; what is shown is a copy of it. A
+loop is a function that is made once, because browsers optimize a function that stays, and forget what they
+knew of one that is gone.
 
 A step's result is kept until one of its controls changes, and a drag changes only one. Steps of a rank that
 depend on the same controls share one condition; those that depend on fewer come first, because others may
@@ -79,8 +79,9 @@ def fused(
     steps: list[Line], element: Element, asked: set[int]
 ) -> tuple[list[str], list[tuple[frozenset[str], list[str]]]]:
     """The names that are kept, each column's with its array and each loop's with its function, and the lines
-    of the program as (controls, lines). ``element(id, inside)`` is a step's value in a row, if the steps ``inside`` the loop are
-    available; ``asked`` are the steps that are read elsewhere: by the result, or by a later question."""
+    of the program as (controls, lines). ``element(id, inside)`` is a step's value in a row, if the steps
+    ``inside`` the loop are available; ``asked`` are the steps that are read elsewhere: by the result, or by a
+    later question."""
     ordered = blocks(steps)
     block_of = {step.id: number for number, block in enumerate(ordered) for step in block.steps}
     kept = asked | {
