@@ -1,4 +1,4 @@
-"""The contests of a sweep as lines of its loops: which combination has the least cost, in a row or a group."""
+"""The contests of a sweep as lines of its loops: which combination costs least, in each row or group."""
 
 from __future__ import annotations
 
