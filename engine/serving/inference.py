@@ -423,9 +423,12 @@ class Served:
 
     @property
     def extrapolates(self) -> tuple[str, ...]:
-        """The arguments that lie outside all runs behind the bands, by name."""
+        """The arguments that lie outside all runs behind the bands, by name; and weights narrower than the
+        product, which no measured product had."""
         s = self.serving
-        return bands.outside_serving(self.at.gpu.key, self.model.experts > 0, s.tp, s.batch)
+        found = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, s.tp, s.batch)
+        narrower = stored_bytes(self.at, s.weight_precision) < self.at.chip.operand_bytes
+        return (*found, "weight_precision") if narrower else found
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""

@@ -43,8 +43,9 @@ sequence in one thread block, and asks after each token which sequences have end
 (kernels/sampling_topp_kernels.cu, models/multi_gpu_gpt/ParallelGpt.cc). Threads of one process have a GPU
 each, with NCCL_LAUNCH_MODE=GROUP (triton-inference-server/fastertransformer_backend, README.md).
 ``between_s`` was fitted on the guide's models for one GPU."""
-ON_TRITON = replace(FASTER_TRANSFORMER, name="FasterTransformer on Triton", request_s=0.095)
-"""The same behind Triton, as the guide says of GPT-89B and 175B. ``request_s`` was fitted on GPT-89B."""
+ON_TRITON = replace(FASTER_TRANSFORMER, name="FasterTransformer on Triton", request_s=0.083)
+"""The same behind Triton, as the guide says of GPT-89B and 175B. ``request_s`` was fitted on GPT-89B with one
+and two users."""
 TURBOMIND = Software("TurboMind 0.1", last_alone=True)
 """InternLM/lmdeploy: a prompt is read without its last token, which the decoder then takes (``ContextDecode``
 in src/turbomind/models/llama/LlamaBatch.cc)."""
