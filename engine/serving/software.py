@@ -45,7 +45,7 @@ each, with NCCL_LAUNCH_MODE=GROUP (triton-inference-server/fastertransformer_bac
 ``between_s`` was fitted on the guide's models for one GPU."""
 ON_TRITON = replace(FASTER_TRANSFORMER, name="FasterTransformer on Triton", request_s=0.083)
 """The same behind Triton, as the guide says of GPT-89B and 175B. ``request_s`` was fitted on GPT-89B with one
-and two users."""
+and two users. The guide's 20B cannot have it: eight tokens on eight GPUs take it 89 ms in all."""
 TURBOMIND = Software("TurboMind 0.1", last_alone=True)
 """InternLM/lmdeploy: a prompt is read without its last token, which the decoder then takes (``ContextDecode``
 in src/turbomind/models/llama/LlamaBatch.cc)."""
