@@ -32,7 +32,7 @@ def apart() -> dict:
 def history() -> dict:
     """`events`: n + 1 where block n is handed out, -(n + 1) where it comes back; `ends`: how many there were
     after the set-up and after each phase of each step; `segments`: before which event the driver gave how
-    much; `at_peak`: blocks of a gigabyte or more that are there at the peak of the last step, and who asked."""
+    much; `at_peak`: blocks of a gigabyte or more that are out at the last step's peak, and who asked."""
     import torch
 
     torch.cuda.memory._record_memory_history(stacks="python")
