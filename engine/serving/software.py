@@ -107,6 +107,8 @@ def run_by(software: Software | str, said: Served) -> Served:
         check.one_of(KNOWN, software=software)
         software = KNOWN[software]
     s = said.serving
+    if s.pp * s.dp > 1:
+        raise ValueError(f"pp and dp must be 1 where software is named, got {s.pp} and {s.dp}")
     captured = s.prompt + s.output / 2.0 <= software.captured_tokens
     return replace(
         said,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import engine
 from engine import catalog
 from engine.calibration import launch_costs
 from engine.course import validation
@@ -95,6 +96,14 @@ def test_the_last_token_of_a_prompt_alone_costs_a_decode_step():
 def test_an_unknown_program_is_refused():
     with pytest.raises(ValueError, match="software must be one of faster-transformer"):
         software.run_by("vllm-9", served())
+
+
+def test_the_interface_names_a_program():
+    asked = {"tp": 2, "prompt": 1024, "output": 128}
+    said = engine.serve("llama3-8b", "h100-sxm", software="vllm-0", **asked)
+    assert said == software.run_by(software.VLLM_0, engine.serve("llama3-8b", "h100-sxm", **asked))
+    with pytest.raises(ValueError, match="pp and dp must be 1 where software is named"):
+        engine.serve("llama3-8b", "h100-sxm", pp=2, batch=2, software="vllm-0")
 
 
 # -- the fitted times ----------------------------------------------------------------------------------------
