@@ -112,6 +112,12 @@ def _error(row) -> float:
     return row.error
 
 
+def _on(gpu: str) -> float:
+    """The mean error of the served latencies on one GPU."""
+    cases = {case["id"] for case in validation.load() if case.get("gpu") == gpu}
+    return float(np.mean([abs(row.error) for row in LATENCIES if row.case in cases]))
+
+
 def _without(case: str) -> float:
     """The error of a served latency if its program did nothing beside the steps."""
     return explanations.served("latency_s", case, software=None)
@@ -133,6 +139,8 @@ def _without(case: str) -> float:
         ),
         # the 44 rows that were here first
         lambda: len(FIRST) == 44 and round(float(np.mean(np.abs(FIRST))), 3) == 0.102,
+        # by GPU
+        lambda: (round(_on("h100-sxm"), 2), round(_on("a100-80"), 2)) == (0.17, 0.05),
         # vLLM in 16 bits, and beyond the graph
         lambda: len(IN_16) == 28 and round(max(map(abs, IN_16)), 3) == 0.032,
         lambda: (round(min(LONG), 2), round(max(LONG), 2)) == (-0.31, 0.72) and len(LONG) == 12,
