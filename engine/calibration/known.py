@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from engine import catalog
@@ -332,8 +333,6 @@ def residuals() -> dict:
 
 def medians(entries: list[dict]) -> dict[str, float]:
     """The median of each constant, over the chips that have it."""
-    from statistics import median  # takes 3 ms to import, and only chips that nobody has measured need it
-
     names = {name: None for entry in entries for name in entry}
     return {name: median(e[name] for e in entries if name in e) for name in names}
 
