@@ -118,9 +118,8 @@ class Loops(Steps):
             for column, values in dimension
         ]
         lines += functions
-        taken = [f"b{place}" for place in range(len(given))]
-        lines += [f"return (found,{','.join(['rows', *columns.values(), *taken])})=>{{"]
-        lines += [f"{a}={b};" for a, b in zip(given, taken)]
+        lines += [f"const take=given=>{{[{','.join(given)}]=given;}};"]
+        lines += [f"return (found,{','.join(['rows', *columns.values(), '...given'])})=>{{", "take(given);"]
         lines += [contest.columns() for contest in contests]
         lines += [f"for(let i0=0;i0<rows&&{first}[i0]==={first}[i0];i0++){{"]
         lines += [f"const x_{column}={outer}[i0];" for column, outer in columns.items()]
