@@ -70,8 +70,8 @@ def products() -> Iterator[Timed]:
 def attention() -> Iterator[Timed]:
     """Causal attention forward, and forward and backward together, which is what a training step does."""
     for gpu, found in _of("attention"):
-        at = matmul.chip(gpu)
-        for library, kernel in (("flash", at.flash_2), ("cudnn", at.attention)):
+        kernels = {"flash": known.flash_2(gpu.key), "cudnn": matmul.burst_attention(gpu)}
+        for library, kernel in kernels.items():
             for point in found[library]:
                 tokens, heads = point["tokens"], found["heads"]
                 forward_s = fused_s(point["batch"], tokens, heads, heads, found["head_dim"], kernel)
