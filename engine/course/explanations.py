@@ -30,12 +30,7 @@ def mean_error(
     >>> mean_error("torchtitan", tdp_w=500.0, hbm_bytes_per_s=2.4e12)
     """
     return _mean_error(
-        group,
-        quantity,
-        case,
-        tuple((job or {}).items()),
-        tuple((split or {}).items()),
-        tuple(gpu.items()),
+        group, quantity, case, tuple((job or {}).items()), tuple((split or {}).items()), tuple(gpu.items())
     )
 
 

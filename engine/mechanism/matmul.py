@@ -227,7 +227,7 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
 
 def burst_attention(gpu: Gpu, wide: str = "bf16") -> Prefill:
     """Fused attention over new tokens as it was measured and fitted: in bursts, at full clocks."""
-    return _in_format(known.attention("prefill", gpu.key).rates, gpu, wide)
+    return _in_format(known.attention("prefill", gpu.key).rates, gpu, supported_precision(gpu, wide))
 
 
 def _long(rates: Prefill, gpu: Gpu, best: float, calibration: Calibration) -> Prefill:
