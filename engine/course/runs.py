@@ -47,11 +47,11 @@ PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-rowwise": "fp8", "mxfp8": "fp8"
 FITTED = (("qwen3-30b-a3b", "h100-sxm", "26.06"),)
 # Whose software keeps products' inputs in the format of the product, and weights tokens inside the experts
 OF_NVIDIA = ("NVIDIA-NeMo/Megatron-Bridge",)
-# Recipes of Megatron-Bridge that name HybridEP (on a B200 with 32 expert ranks DeepEP), by release and GPU, though
-# the table has AllToAll or nothing for them: the software asks the GPU before it takes either
+# Recipes of Megatron-Bridge that name HybridEP (on a B200 with 32 expert ranks DeepEP), by release and GPU,
+# though the table has AllToAll or nothing for them: the software asks the GPU before it takes either
 # (flex_dispatcher_backend.py), and the recipes were read on a machine without one. DeepSeek-V3:
-# deepseek_workload_base_configs.py, pull requests 2288 and 4330, issue 2861; Qwen3: pull request 2499, by which a
-# B200 had AllToAll in this release.
+# deepseek_workload_base_configs.py, pull requests 2288 and 4330, issue 2861; Qwen3: pull request 2499, by
+# which a B200 had AllToAll in this release.
 ONCE = {
     "deepseek-v3": tuple(
         (release, gpu)

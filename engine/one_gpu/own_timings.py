@@ -9,7 +9,6 @@ names.
 from __future__ import annotations
 
 from dataclasses import replace
-
 from typing import NamedTuple
 
 import numpy as np
