@@ -17,7 +17,7 @@ CASES = {
 # 405B by a sixth and in chunks by three tenths. In memory 405B has a quarter less here. Why is not known;
 # that they are read rightly is, since Validation's rows of the same runs give the same figures.
 OUT = {
-    *("titan-8b-128", "titan-8b-long", "titan-8b-cp2", "titan-8b-cp8"),
+    *("titan-8b-128", "titan-8b-long", "titan-8b-cp8"),
     *("titan-405b-1f1b", "titan-405b-interleaved"),
 }
 # launch -> Validation's row of the same run, which nobody launched
