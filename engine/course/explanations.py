@@ -76,3 +76,19 @@ def served(quantity: str, case: str, **changed: Any) -> float:
     """The error of one served case with other fields, such as ``precision``."""
     found = {each["id"]: each for each in validation.load()}[case]
     return next(row.error for row in validation.rows_of(found | changed) if row.quantity == quantity)
+
+
+@lru_cache(None)
+def served_error(start: str = "", **changed: Any) -> float:
+    """Mean absolute error of the served latencies that fitted nothing, of the cases whose id starts so, with
+    other fields: ``software=None`` for what the steps alone would take."""
+    errors = [
+        abs(row.error)
+        for case in validation.load()
+        if case["kind"] == "serving" and not case["fitted"] and case["id"].startswith(start)
+        for row in validation.rows_of(case | changed)
+        if row.quantity.endswith("_s") and not row.quantity.startswith("tokens")
+    ]
+    if not errors:
+        raise ValueError(f"start must begin the id of a served latency, got {start!r}")
+    return sum(errors) / len(errors)

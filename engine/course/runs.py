@@ -305,7 +305,7 @@ def of_cases(found: Found) -> None:
                 axes = {name: str(case["serving"][name]) for name in ("tp", "batch")}
                 axes |= {
                     "generation": bands.generation(case["gpu"]),
-                    "experts": "yes" if case["model"].get("experts") else "no",
+                    "experts": "yes" if validation.model_of(case).experts else "no",
                 }
                 found.runs.append(Run(what, "all", row.group, axes, ratio, row.fitted))
             elif row.quantity in ("step_s", "total_bytes"):

@@ -22,7 +22,7 @@ from engine.catalog.models import Model
 from engine.course import report
 from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, reliability
 from engine.one_gpu import capture
-from engine.serving import inference, wide
+from engine.serving import inference, software, wide
 from engine.step import layout
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def serving(case: dict, calibration: Calibration = DEFAULT) -> dict:
         room = inference.largest_batch(model_of(case), at, inference.Serving(**{**asked, "batch": 1}))
         asked["batch"] = min(SATURATED_BATCH, room)
     said = inference.infer(model_of(case), at, inference.Serving(**asked))
+    said = software.run_by(case["software"], said) if case.get("software") else said
     return {name: getattr(said, name) for name in SERVED}
 
 
