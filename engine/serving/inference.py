@@ -224,7 +224,7 @@ def prompt_attention_s(size: Shape, batch: Real, prompt: Real, tp: Real, at: Chi
     width = 0.5 * (size.qk_dim + size.value_dim)
 
     def layer_s(window):
-        return prefill_s(batch, prompt, heads, kv_heads, width, at.attention, window)
+        return prefill_s(batch, prompt, heads, kv_heads, width, at.served.attention, window)
 
     def by_head():
         whole_s = layer_s(0.0)
