@@ -29,6 +29,7 @@ NOT_COVERED = "try { localStorage.setItem('course.predict', 'off'); } catch { /*
 STILL = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))"
 
 
+@cache
 def lessons() -> dict[str, list[str]]:
     """Address of each lesson that shows widgets -> their slugs, read from the lessons' sources."""
     found = {}
