@@ -55,7 +55,8 @@ def addresses() -> list[str]:
 
 
 def is_asked(address: str) -> bool:
-    """Whether a page is asked what all numbered lessons have from the same styles: each that is none of them is."""
+    """Whether a page is asked what the numbered lessons have from the same styles: some of them are, and
+    every page that is none of them."""
     return ALL_OF_THEM or not address[:1].isdigit() or address in addresses()
 
 

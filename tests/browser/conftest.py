@@ -3,12 +3,14 @@ the course."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Request, expect
 
-from tests.browser.hands import NOT_COVERED, enter
+from tests.browser.hands import ALONE, NOT_COVERED, enter
 from tests.browser.server import Server
 
 ICON = "/favicon.svg"
@@ -39,12 +41,14 @@ VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
 
 class Visit:
     """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for
-    another."""
+    another. A lesson has only the figures that are asked for, where some are."""
 
-    def __init__(self, browser, predictions: bool = False, **settings):
+    def __init__(self, browser, predictions: bool = False, figures: Sequence[str] | None = None, **settings):
         self.context = browser.new_context(**VIEWPORT | settings)
         if not predictions:  # a reader who wants no figure covered; test_predictions.py has the others
             self.context.add_init_script(NOT_COVERED)
+        if figures is not None:
+            self.context.add_init_script(ALONE % json.dumps(figures))
         self.page = self.context.new_page()
         self.scripts = settings.get("java_script_enabled", True)
         self.begin()

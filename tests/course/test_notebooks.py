@@ -153,8 +153,9 @@ def test_where_the_repository_is_public_a_notebook_installs_the_course_from_it(s
 
 # -- run -----------------------------------------------------------------------------------------------------
 class Shown(DisplayHook):
-    """Keeps what a cell's last line comes to, in the forms that a notebook is handed. So many figures as are ``to_draw``
-    are drawn: each takes seconds, most of them Panel's, and tests/widgets/kit/test_panel.py draws them all."""
+    """Keeps what a cell's last line comes to, in the forms that a notebook is handed. So many figures as are
+    ``to_draw`` are drawn: each takes seconds, most of them Panel's, and tests/widgets/kit/test_panel.py draws
+    them all."""
 
     def write_output_prompt(self):
         pass
@@ -184,7 +185,7 @@ def shell():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_cell_runs_and_every_figure_is_shown(site, name, shell):
-    """In one process for all notebooks, since a kernel takes seconds to start. A figure is drawn in one of them."""
+    """In one process for all notebooks, since a kernel takes seconds to start. One of them draws a figure."""
     said = {"prediction": "^Type ", "exercise": r"^\*\*.+\*\* Type .+ first\.$", "puzzle": "^Not yet. "}
     shell.user_ns["to_draw"] = int(name == NAMES[0])
     for cell in notebook(site, name).cells:
