@@ -20,9 +20,9 @@ from tests.representatives import ALL_OF_THEM
 # What a release before the recording's own does otherwise: release -> recording -> its changes, a line each
 OLDER = json.loads((Path(__file__).parent / "older.json").read_text(encoding="utf-8"))
 
-# The three that take longest, half a minute of a processor each: recording -> what it was made from when it was
-# last held against a fresh one. They are made again when a recorder, a kernel or the recording itself is another,
-# or EVERY=1 asks; ACCEPT=1 notes that they were.
+# The three that take longest, half a minute of a processor each: recording -> what it was made from when it
+# was last held against a fresh one. They are made again when a recorder, a kernel or the recording itself is
+# another, or EVERY=1 asks; ACCEPT=1 notes that they were.
 HELD = Path(__file__).parent / "held.json"
 
 
