@@ -87,14 +87,14 @@ def test_a_server_that_falls_silent_is_taken_for_lost(visit, served):
         socket.on_message(lambda message: None if silent else server.send(message))
 
     window.page.route_web_socket(re.compile("/live/ws"), between)
-    window.page.clock.install()
+    window.context.clock.install()
     hand = Hand(window.go(f"{served}{WELL}/"), WELL)
     silent.append(True)
     value = hand.drag(hand.slider(), 3)
-    window.page.clock.run_for(41_000)  # a clock that jumps is nothing to it either
+    window.context.clock.run_for(41_000)  # a clock that jumps is nothing to it either
     hand.wait_for("lost")
     silent.clear()
-    window.page.clock.run_for(9_000)
+    window.context.clock.run_for(9_000)
     hand.wait_for("live")
     hand.says(**{hand.slider(): value})
 
@@ -184,7 +184,7 @@ def test_a_slow_network_shows_the_page_first_and_says_what_is_loading(visit, sta
     yet says so and takes no drag that would be lost."""
     window = visit()
     held = []
-    window.page.clock.install()
+    window.context.clock.install()
     window.page.route(re.compile(f"{ILL}.table"), lambda route: held.append(route))
     tools = window.context.new_cdp_session(window.page)
     tools.send("Network.enable")
@@ -203,7 +203,7 @@ def test_a_slow_network_shows_the_page_first_and_says_what_is_loading(visit, sta
     hand.figure.scroll_into_view_if_needed()
     hand.wait_for("loading")
     assert hand.handle(hand.slider()).is_disabled()
-    window.page.clock.run_for(9_000)
+    window.context.clock.run_for(9_000)
     expect(hand.note()).to_contain_text("Still loading")
     expect(hand.note()).to_be_visible()
     for route in held:

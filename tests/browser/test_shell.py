@@ -98,8 +98,8 @@ def test_the_shell_comes_when_the_figures_are_drawn(visit, static):
 def test_the_shell_comes_at_the_first_touch(visit, static):
     """Long before its patience ends: a clock that stands still never ends it."""
     window = visit()
-    window.page.clock.install()
-    window.page.clock.pause_at("2030-01-01")
+    window.context.clock.install()
+    window.context.clock.pause_at("2030-01-01")
     page = without_figures(window, static + LESSON)
     expect(page.locator("link[rel=prefetch]")).not_to_have_count(0)  # by now the shell listens
     assert not page.evaluate("window.found")
@@ -117,8 +117,8 @@ def test_the_shell_waits_for_figures_no_longer_than_a_few_seconds(visit, static)
 
 def test_without_figures_the_shell_is_there_at_once(visit, static):
     window = visit()
-    window.page.clock.install()
-    window.page.clock.pause_at("2030-01-01")
+    window.context.clock.install()
+    window.context.clock.pause_at("2030-01-01")
     window.page.goto(static + "glossary/")
     window.page.wait_for_function("() => window.document$")
 
