@@ -35,6 +35,12 @@ def measured(names: list[str], device: str, quick: bool) -> dict:
     return {name: importlib.import_module(f"measure.{name}").measure(device, quick) for name in names}
 
 
+def written(record: dict) -> str:
+    """As JSON, each list of numbers on one line."""
+    text = json.dumps(record, indent=1)
+    return re.sub(r"\[[\d\s.,e+-]+\]", lambda found: " ".join(found[0].split()), text) + "\n"
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m measure", description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -64,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     record = (
         before | {"device": device, "date": datetime.date.today().isoformat(), "versions": versions} | found
     )
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    path.write_text(written(record), encoding="utf-8")
     print(f"{path.relative_to(ROOT)} written")
     return 0
 

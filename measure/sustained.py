@@ -4,10 +4,14 @@ and temperature; and the rate of the first moments, at full clocks."""
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import torch
+from torch.nn.attention import sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
 
 from measure._gpu import Work, burst_s, health, limits, row_s, wait
+from measure.attention import LIBRARIES, both
 from measure.compiled import Block, step
 from measure.products import bf16, fp8
 
@@ -27,6 +31,7 @@ def measure(device: str, quick: bool) -> dict:
             "fp8": (fp8(side, side, side, device), {"flops": flops}),
         }
     works["copy"] = (copying(side, device), {"bytes": 4.0 * side**2})
+    works |= attentions(side, device)
     works["block"] = (training(side, device), {"flops": block_flops(side, device)})
     held_to = limits() if device == "cuda" else {}
     return {
@@ -71,6 +76,33 @@ def copying(side: int, device: str) -> Work:
     a = torch.ones(side, side, device=device, dtype=torch.bfloat16)
     out = torch.empty_like(a)
     return lambda: out.copy_(a)
+
+
+def attentions(tokens: int, device: str) -> dict[str, tuple[Work, dict[str, float]]]:
+    """Causal attention by each library that PyTorch can call, forward alone and with its backward pass."""
+    heads, width = (HEADS, WIDTH) if device == "cuda" else (4, 64)
+    q, k, v = (
+        torch.randn(1, heads, tokens, width // heads, device=device, dtype=torch.bfloat16, requires_grad=True)
+        for _ in range(3)
+    )
+    plain = partial(scaled_dot_product_attention, q, k, v, is_causal=True)
+    forward_flops = 4.0 * width * tokens * (tokens + 1) / 2
+    found: dict[str, tuple[Work, dict[str, float]]] = {}
+    for name in LIBRARIES if device == "cuda" else ["flash"]:
+        called = partial(by, name, plain)
+        found[f"attention_{name}"] = (partial(without_gradients, called), {"flops": forward_flops})
+        found[f"attention_{name}_both"] = (both(called, q, k, v), {"flops": 3.0 * forward_flops})
+    return found
+
+
+def by(library: str, work: Work) -> torch.Tensor:
+    with sdpa_kernel(LIBRARIES[library]):
+        return work()
+
+
+def without_gradients(work: Work) -> None:
+    with torch.no_grad():
+        work()
 
 
 def training(tokens: int, device: str) -> Work:

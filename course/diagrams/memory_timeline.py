@@ -1,5 +1,5 @@
-"""What a recorded training step holds after each allocation and free, as memory_viz draws it; below, the same
-with a list that keeps each step's scores."""
+"""What a training step on an H100 holds after each allocation and free, as memory_viz draws it; below, the
+same loop with a list that keeps each step's scores, as the meta device makes its storages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.one_gpu import memory_timeline
 from engine.one_gpu.memory_timeline import Timeline
 
 LENGTH = 8192
-CHARTS = (("Two steps, GB", 2, False), ("Three steps that keep their scores, GB", 3, True))
+HEADS = ("Two steps on an H100, GB", "Three steps that keep their scores, GB")
 LOOKS = ("hbm", "hbm-pale", "forward", "backward", "plain")  # of memory_timeline.GROUPS
 GB_HIGH, LEFT = 3.4, 26.0  # pixels for a GB; room for the axis
 COLUMN, FINEST = 2.0, 0.6  # pixels: a column, and a change that is not seen
@@ -37,6 +37,10 @@ def said(run: Timeline, step: int) -> tuple[str, str]:
     """The most that is allocated in a step, and what is left at its end."""
     held = run.of_step(step)
     return units.in_unit(held.max(), "GB"), units.in_unit(held[-1], "GB")
+
+
+def reserved(run: Timeline) -> str:
+    return f"reserved {units.in_unit(float(np.max(run.reserved_bytes)), 'GB')}"
 
 
 def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
@@ -65,9 +69,16 @@ def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
             group=memory_timeline.GROUPS[group],
             most_bytes=float(run.held_bytes[group].max()),
         )
+    roof = run.allocated_bytes if run.reserved_bytes is None else run.reserved_bytes
+    if run.reserved_bytes is not None:
+        steps = outline(place(list(enumerate(roof))))
+        for start, end in zip(steps, steps[1:], strict=False):
+            picture.line(start, end, ink="ink-soft", thick=1.2)
+        picture.text(right, steps[-1][1] + 10, reserved(run), anchor="end", ink="ink-soft")
     for step in range(1, len(run.ends)):
         began, held = run.ends[step - 1], run.of_step(step)
-        (x, top), (end, bottom) = place([(began + int(held.argmax()), held.max()), (run.ends[step] - 1, 0)])
+        fullest = began + int(held.argmax())
+        (x, top), (end, bottom) = place([(fullest, roof[fullest]), (run.ends[step] - 1, 0)])
         most, left = said(run, step)
         picture.text(x, top - 10, most, anchor="middle")
         start = place([(began, 0)])[0][0]
@@ -78,7 +89,7 @@ def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
 
 
 def draw(width: float) -> Picture:
-    runs = [memory_timeline.of_steps(steps, LENGTH, kept) for _, steps, kept in CHARTS]
+    runs = [memory_timeline.on_gpu(), memory_timeline.of_steps(3, LENGTH, keeps_scores=True)]
     picture = Picture(
         "What is allocated over training steps: a mountain that comes back to its foot, "
         "and one whose foot rises.",
@@ -87,7 +98,7 @@ def draw(width: float) -> Picture:
         width,
     )
     y = picture.key(1, list(zip(LOOKS, memory_timeline.GROUPS, strict=True))) + 6
-    for (name, _, _), run in zip(CHARTS, runs, strict=True):
+    for name, run in zip(HEADS, runs, strict=True):
         y = chart(picture, y, name, run) + 8
         picture.tell(
             name
@@ -96,6 +107,7 @@ def draw(width: float) -> Picture:
                 "step {}: {} at most, leaves {}".format(step, *said(run, step))
                 for step in range(1, len(run.ends))
             )
+            + (f"; {reserved(run)}" if run.reserved_bytes is not None else "")
         )
     picture.tell(
         f"lines at {', '.join(str(level) for level in range(0, TOP_GB, LINE_GB))} GB; bands: "

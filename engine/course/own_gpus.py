@@ -248,30 +248,30 @@ class Reserved(NamedTuple):
 
 
 @cache
-def reserved() -> list[Reserved]:
+def reserved(key: str = "h100-sxm") -> list[Reserved]:
     """PyTorch's allocator on a GPU against ours, replaying the recorded requests of the same steps."""
+    of, gpu = measurements.on(key)["allocator_steps"], catalog.gpu(key)
     found = []
-    for gpu, of in _of("allocator_steps"):
-        for run in of["runs"]:
-            steps = run["steps"]
-            ours = allocator_replay.of_steps(
-                len(steps),
-                of["length"],
+    for run in of["runs"]:
+        steps = run["steps"]
+        ours = allocator_replay.of_steps(
+            len(steps),
+            of["length"],
+            run["spread"],
+            run["seed"],
+            gpu.hbm_bytes,
+            float(run["expandable"]),
+            len(steps),
+        )
+        found.append(
+            Reserved(
                 run["spread"],
                 run["seed"],
-                gpu.hbm_bytes,
-                float(run["expandable"]),
-                len(steps),
+                bool(run["expandable"]),
+                max(step["allocated_bytes"] for step in steps),
+                max(step["reserved_bytes"] for step in steps),
+                ours["peak_allocated_bytes"],
+                ours["peak_reserved_bytes"],
             )
-            found.append(
-                Reserved(
-                    run["spread"],
-                    run["seed"],
-                    bool(run["expandable"]),
-                    max(step["allocated_bytes"] for step in steps),
-                    max(step["reserved_bytes"] for step in steps),
-                    ours["peak_allocated_bytes"],
-                    ours["peak_reserved_bytes"],
-                )
-            )
+        )
     return found

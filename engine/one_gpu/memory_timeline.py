@@ -1,9 +1,11 @@
 """What is allocated after each event of a recorded training step, and to whom it belongs: the picture that
 PyTorch's memory_viz calls "Active Memory Timeline".
 
-The events are those of record/training_steps.py: storages made and freed by a real PyTorch, in order. What
-belongs to whom follows from that order alone. The last frees of a step are those of ``zero_grad``, one a
-weight, then the batch's; what is made after the last gradient and freed within the step is the optimizer's.
+``on_gpu`` is the history that PyTorch's allocator kept on an H100 (measure/memory_history.py), where each
+phase of a step was marked. ``of_steps`` has the storages that the same steps make and free on the meta device
+(record/training_steps.py), for any length and for a loop that leaks; there, what belongs to whom follows from
+the order alone. The last frees of a step are those of ``zero_grad``, one a weight, then the batch's; what is
+made after the last gradient and freed within the step is the optimizer's.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base import check
-from engine.one_gpu import allocator_replay
+from engine.one_gpu import allocator_replay, measurements
 from engine.one_gpu.allocator import rounded_bytes
 
 GROUPS = ("weights", "Adam's state", "activations", "gradients", "the optimizer's temporaries")
@@ -23,10 +25,11 @@ INPUTS = 2  # tokens and targets, freed last
 
 class Timeline(NamedTuple):
     """``held_bytes[group, event]`` after each event, and how many events there were at the end of the set-up
-    and of each step."""
+    and of each step. ``reserved_bytes`` after each event, where a GPU has told it."""
 
     held_bytes: np.ndarray
     ends: list[int]
+    reserved_bytes: np.ndarray | None = None
 
     @property
     def allocated_bytes(self) -> np.ndarray:
@@ -79,3 +82,47 @@ def of_steps(steps: int, length: int, keeps_scores: bool = False) -> Timeline:
             columns.append(held.copy())
         ends.append(len(columns))
     return Timeline(np.array(columns).T, ends)
+
+
+# -- on a GPU ------------------------------------------------------------------------------------------------
+def history() -> dict:
+    """As measure/memory_history.py describes it, of two steps on an H100."""
+    return measurements.on("h100-sxm")["memory_history"]
+
+
+def on_gpu() -> Timeline:
+    """Those two steps, as PyTorch's allocator noted them."""
+    found = history()
+    events = np.array(found["events"])
+    changes = np.sign(events) * np.array(found["bytes"])[np.abs(events) - 1]
+    belongs = groups_on_gpu()[np.abs(events) - 1]
+    held = np.cumsum([np.where(belongs == group, changes, 0) for group in range(len(GROUPS))], axis=1)
+    before, given = np.array(found["segments"]).T  # a segment comes before the event that needs it
+    reserved = np.cumsum(np.bincount(before, given, minlength=len(events)))
+    return Timeline(
+        held, [found["ends"][0], *found["ends"][len(found["phases"]) :: len(found["phases"])]], reserved
+    )
+
+
+def groups_on_gpu() -> np.ndarray:
+    """The group of each block, by the phase in which it was made and by whether it outlives that phase. The
+    workspaces that cuBLAS keeps, of the first forward and backward pass, count as activations."""
+    found = history()
+    events, ends = np.array(found["events"]), np.array(found["ends"])
+    moments = np.arange(len(events))
+    made, freed = np.full((2, len(found["bytes"])), len(events))
+    made[events[events > 0] - 1] = moments[events > 0]
+    freed[-events[events < 0] - 1] = moments[events < 0]
+    phase = np.searchsorted(ends, made, "right")  # 0 is the set-up, then those of each step by turns
+    name = np.array(["set-up", *found["phases"] * (len(ends) // len(found["phases"]))])[phase]
+    outlives, stays = freed >= ends[phase], freed == len(events)
+    return np.select(
+        [
+            name == "set-up",
+            (name == "backward") & outlives & ~stays,
+            (name == "optimizer") & stays,
+            name == "optimizer",
+        ],
+        [WEIGHTS, GRADIENTS, STATE, TEMPORARIES],
+        ACTIVATIONS,
+    )

@@ -104,8 +104,11 @@ class Visit:
 
     def failed(self, request: Request) -> None:
         """A failed request is a fault, unless the page no longer needs it, or the browser itself asked: it
-        fetches a page's icon late, and drops it when the window goes on or is closed."""
-        unneeded = request not in self.waiting or request.url.endswith(ICON)
+        fetches a page's icon late, and drops it when the window goes on or is closed. What a page reads from
+        itself (a puzzle's worker) is dropped with the frame that wanted it."""
+        unneeded = (
+            request not in self.waiting or request.url.endswith(ICON) or request.url.startswith("blob:")
+        )
         dropped = unneeded and request.failure == "net::ERR_ABORTED"
         if not dropped and request.headers.get("sec-purpose") != AHEAD:
             self.fault("request failed", f"{request.url} {request.failure}")

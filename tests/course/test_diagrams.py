@@ -53,7 +53,7 @@ from engine.base import units
 from engine.catalog import models
 from engine.executed import flash_attention, pipeline_schedules, ranks, ranks_operations
 from engine.mechanism import memory, mesh, pipeline, placement
-from engine.one_gpu.memory_timeline import GROUPS, of_steps
+from engine.one_gpu.memory_timeline import GROUPS, of_steps, on_gpu
 from widgets.kit.drawing import tokens
 
 SCHEDULES = tuple(pipeline.SCHEDULES)
@@ -220,7 +220,11 @@ def test_the_memory_of_a_step_is_drawn_to_scale():
     high = (weights.bottom - weights.top) / memory_timeline.GB_HIGH
     assert high == pytest.approx(weights.about["most_bytes"] / 1e9, rel=0.02)
     tallest = (bands[0].bottom - bands[0].top) / memory_timeline.GB_HIGH
-    assert tallest == pytest.approx(of_steps(2, 8192).allocated_bytes.max() / 1e9, rel=0.02)
+    assert tallest == pytest.approx(on_gpu().allocated_bytes.max() / 1e9, rel=0.02)
+    leaking = (bands[5].bottom - bands[5].top) / memory_timeline.GB_HIGH
+    assert leaking == pytest.approx(
+        of_steps(3, 8192, keeps_scores=True).allocated_bytes.max() / 1e9, rel=0.02
+    )
 
 
 def test_one_node_works_at_a_time():

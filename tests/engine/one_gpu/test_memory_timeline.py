@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from engine.one_gpu import allocator_replay, memory_timeline
-from engine.one_gpu.memory_timeline import ACTIVATIONS, GRADIENTS, STATE, TEMPORARIES, WEIGHTS, of_steps
+from engine.one_gpu.memory_timeline import (
+    ACTIVATIONS,
+    GRADIENTS,
+    STATE,
+    TEMPORARIES,
+    WEIGHTS,
+    of_steps,
+    on_gpu,
+)
 
 RUN = of_steps(3, 8192)
 PARAMETERS = 2 * 50257 * 4096 + 6 * (12 * 4096**2 + 4 * 4096) + 2 * 4096
@@ -44,3 +52,32 @@ def test_a_step_that_keeps_its_scores_leaves_them():
         memory_timeline.scores("first") != memory_timeline.scores("steady")
         and (kept.allocated_bytes >= RUN.allocated_bytes).all()
     )
+
+
+# -- on a GPU ------------------------------------------------------------------------------------------------
+WORKSPACES = 2 * 2**25  # of cuBLAS, which the meta device lacks
+
+
+def test_a_gpu_holds_what_the_meta_device_says_and_two_workspaces():
+    seen, made = on_gpu(), of_steps(2, 8192)
+    for step, beside in ((0, 0), (1, 2**25), (2, WORKSPACES)):
+        assert seen.of_step(step)[-1] - made.of_step(step)[-1] == pytest.approx(
+            WORKSPACES if step else 0, abs=50e3
+        )
+        assert seen.of_step(step).max() - made.of_step(step).max() == pytest.approx(beside, abs=100e3)
+    apart = seen.held_bytes.max(axis=1) - made.held_bytes.max(axis=1)
+    assert apart == pytest.approx([0, 0, WORKSPACES, 0, 0], abs=100e3)
+
+
+def test_a_gpu_reserves_what_its_allocator_hands_out_and_more():
+    seen = on_gpu()
+    assert (seen.reserved_bytes >= seen.allocated_bytes).all()
+    assert (np.diff(seen.reserved_bytes) >= 0).all() and (seen.held_bytes >= 0).all()
+    assert seen.reserved_bytes[-1] == sum(size for _, size in memory_timeline.history()["segments"])
+
+
+def test_the_peak_holds_three_tensors_as_large_as_the_scores():
+    """Of the cross-entropy: its logarithms, asked for by name, and two that the backward pass makes."""
+    large = [each for each in memory_timeline.history()["at_peak"] if each["bytes"] > 3e9]
+    assert [each["bytes"] // 10**6 for each in large] == [2 * 4 * 8192 * 50257 // 10**6] * 3
+    assert "cross_entropy" in large[0]["asked_by"][0] and not large[1]["asked_by"]
