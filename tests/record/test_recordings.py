@@ -18,18 +18,27 @@ from tests.conftest import ROOT
 from tests.representatives import ALL_OF_THEM
 
 # What a release before the recording's own does otherwise: release -> recording -> its changes, a line each
-OLDER = json.loads((Path(__file__).parent / "older.json").read_text(encoding="utf-8"))
+OLDER_FILE = Path(__file__).parent / "older.json"
+OLDER = json.loads(OLDER_FILE.read_text(encoding="utf-8"))
 
 # The three that take longest, half a minute of a processor each: recording -> what it was made from when it
-# was last held against a fresh one. They are made again when a recorder, a kernel or the recording itself is
-# another, or EVERY=1 asks; ACCEPT=1 notes that they were.
+# was last held against a fresh one. They are made again when a recorder, a kernel, the recording, Python
+# or a library is another, or EVERY=1 asks; ACCEPT=1 notes that they were.
 HELD = Path(__file__).parent / "held.json"
 
 
 def made_from(name: str) -> str:
-    sources = [*sorted((ROOT / "record").glob("*.py")), *sorted((ROOT / "kernels").glob("*.py"))]
+    """A digest of the recorders, the kernels, the recording, and what it would be made by here."""
+    sources = [*sorted((ROOT / "record").glob("*.py")), *sorted((ROOT / "kernels").glob("*.py")), OLDER_FILE]
     shipped = recordings.PLACE / f"{name}.json"
-    return hashlib.sha256(b"".join(path.read_bytes() for path in (*sources, shipped))).hexdigest()
+    here = [recorder.python()]
+    for library in recordings.load(name)["versions"]:
+        try:
+            here.append(f"{library} {release(library)}")
+        except metadata.PackageNotFoundError:
+            here.append(f"no {library}")
+    told = b"".join(path.read_bytes() for path in (*sources, shipped)) + " ".join(here).encode()
+    return hashlib.sha256(told).hexdigest()
 
 
 def to_hold() -> list[str]:
