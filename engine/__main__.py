@@ -201,6 +201,7 @@ def run_infer(args: Namespace) -> Result:
         all_reduce=args.all_reduce,
         pp=args.pp,
         dp=args.dp,
+        software=args.software,
     ).as_dict()
     return Result(result, report.lines(result))
 

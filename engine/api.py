@@ -33,6 +33,7 @@ from engine.mechanism.cost import Bill
 from engine.mechanism.interconnect import Collective
 from engine.mechanism.reliability import Goodput
 from engine.serving import deployment, divided, inference
+from engine.serving import software as programs
 from engine.serving.deployment import Deployment as Deployment
 from engine.serving.deployment import Deployments, Limits, Load
 from engine.serving.drafts import Drafts
@@ -140,6 +141,7 @@ def serve(
     all_reduce: str = "auto",
     pp: int = 1,
     dp: int = 1,
+    software: str | None = None,
 ) -> Served:
     """Prefill and decode on one replica: latencies, throughput, and the largest batch that fits.
 
@@ -148,7 +150,8 @@ def serve(
 
     ``batch`` requests of ``prompt`` + ``output`` tokens run together. A decode step reads every weight once,
     and the keys and values of each request; the context is prompt + output/2 on average. Keys and values are
-    stored in 16 bits and weights in the machine's precision, unless you say otherwise.
+    stored in 16 bits and weights in the machine's precision, unless you say otherwise. A ``software`` adds
+    what is known of it, such as vLLM's Python between two steps ("vllm-0"; ``engine.serving.software``).
 
     Leaves out queueing, speculative decoding, and that uneven batches of a pipeline or of groups that share
     experts wait for each other.
@@ -162,7 +165,8 @@ def serve(
     at = _as_machine(machine)
     kept = inference.cache_precision(at) if kv_precision is None else kv_precision
     asked = Serving(tp, batch, prompt, output, kept, all_reduce, weight_precision, pp, dp)
-    return divided.infer(_as_model(model), at, asked)
+    said = divided.infer(_as_model(model), at, asked)
+    return said if software is None else programs.run_by(software, said)
 
 
 def deploy(

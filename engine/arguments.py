@@ -15,6 +15,7 @@ from engine.mechanism.offload import OFFLOADS
 from engine.mechanism.pipeline import SCHEDULES
 from engine.serving.deployment.commands import PROGRAMS
 from engine.serving.deployment.search import CACHES, FORMATS
+from engine.serving.software import KNOWN as SERVERS
 from engine.step.constraints import ANY, FRAMEWORKS
 from engine.step.layout import PRECISIONS, SOFTWARE
 
@@ -303,6 +304,7 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     )
     sub.add_argument("--kv-precision", help="number format of the KV cache (16 bits)")
     sub.add_argument("--all-reduce", default="auto", help="auto, ring, tree, nvls or one_shot (auto)")
+    sub.add_argument("--software", help=f"adds what is known of a server: {', '.join(SERVERS)} (none)")
     _add_load(
         command(
             "deploy",

@@ -39,8 +39,8 @@ def said(run: Timeline, step: int) -> tuple[str, str]:
     return units.in_unit(held.max(), "GB"), units.in_unit(held[-1], "GB")
 
 
-def reserved(run: Timeline) -> str:
-    return f"reserved {units.in_unit(float(np.max(run.reserved_bytes)), 'GB')}"
+def reserved(roof: np.ndarray) -> str:
+    return f"reserved {units.in_unit(float(roof.max()), 'GB')}"
 
 
 def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
@@ -74,7 +74,7 @@ def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
         steps = outline(place(list(enumerate(roof))))
         for start, end in zip(steps, steps[1:], strict=False):
             picture.line(start, end, ink="ink-soft", thick=1.2)
-        picture.text(right, steps[-1][1] + 10, reserved(run), anchor="end", ink="ink-soft")
+        picture.text(right, steps[-1][1] + 10, reserved(roof), anchor="end", ink="ink-soft")
     for step in range(1, len(run.ends)):
         began, held = run.ends[step - 1], run.of_step(step)
         fullest = began + int(held.argmax())
@@ -107,7 +107,7 @@ def draw(width: float) -> Picture:
                 "step {}: {} at most, leaves {}".format(step, *said(run, step))
                 for step in range(1, len(run.ends))
             )
-            + (f"; {reserved(run)}" if run.reserved_bytes is not None else "")
+            + ("" if run.reserved_bytes is None else f"; {reserved(run.reserved_bytes)}")
         )
     picture.tell(
         f"lines at {', '.join(str(level) for level in range(0, TOP_GB, LINE_GB))} GB; bands: "

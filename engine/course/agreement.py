@@ -23,7 +23,7 @@ from engine.base.types import Real
 from engine.course import validation
 from engine.course.validation import Row
 
-MOST = 1024  # capacity of the picture, in rows
+MOST = 1152  # capacity of the picture, in rows
 LABELS, TICKS = 3, 7  # the worst groups it names, and the most ticks on its scale
 NAMED_APART = 0.06  # minimum distance of labels, as a share of the picture's height
 REACH = (0.15, 2.5)  # ratios, ours to published, that the picture covers

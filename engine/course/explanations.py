@@ -12,9 +12,7 @@ from typing import Any
 
 from engine import catalog
 from engine.course import validation
-from engine.mechanism import matmul
 from engine.step import layout
-from engine.step.layout import Machine
 
 
 def mean_error(
@@ -24,27 +22,20 @@ def mean_error(
     case: str = "",
     job: dict[str, Any] | None = None,
     split: dict[str, Any] | None = None,
-    throttled: bool = False,
     **gpu: float,
 ) -> float:
     """Mean absolute error of a group's training runs, with other fields of the GPU, of the job or of the
-    layout. ``case`` selects those whose names contain it, ``throttled`` gives attention a long job's clocks.
+    layout. ``case`` selects those whose names contain it.
 
     >>> mean_error("torchtitan", tdp_w=500.0, hbm_bytes_per_s=2.4e12)
     """
     return _mean_error(
-        group,
-        quantity,
-        case,
-        tuple((job or {}).items()),
-        tuple((split or {}).items()),
-        throttled,
-        tuple(gpu.items()),
+        group, quantity, case, tuple((job or {}).items()), tuple((split or {}).items()), tuple(gpu.items())
     )
 
 
 @lru_cache(None)
-def _mean_error(group, quantity, case, job, split, throttled, gpu) -> float:
+def _mean_error(group, quantity, case, job, split, gpu) -> float:
     errors = []
     for each in validation.load():
         if each["group"] != group or quantity not in each["measured"] or case not in each["id"]:
@@ -53,7 +44,7 @@ def _mean_error(group, quantity, case, job, split, throttled, gpu) -> float:
         at = layout.machine(chip, each.get("precision", "bf16"), **each.get("machine", {}))
         said = layout.estimate(
             validation.model_of(each),
-            _throttled(at) if throttled else at,
+            at,
             layout.Job(recipe=catalog.recipe(each.get("recipe", "bf16-adam")), **(each["job"] | dict(job))),
             layout.Layout(**(each["layout"] | dict(split))),
         )
@@ -64,18 +55,6 @@ def _mean_error(group, quantity, case, job, split, throttled, gpu) -> float:
             f"group must be one with {quantity} of training runs, got {group!r} and case {case!r}"
         )
     return sum(errors) / len(errors)
-
-
-def _throttled(at: Machine) -> Machine:
-    """The machine with attention as much slower than in a burst as clocks fall in a long job. The engine
-    charges that for products alone (``matmul.sustained_share``, of which ``CLOCKS`` are clocks)."""
-    kept = 1.0 - matmul.CLOCKS * (1.0 - matmul.sustained_share(at.gpu))
-
-    def slower(kernel):
-        return replace(kernel, flops_per_s=tuple(kept * each for each in kernel.flops_per_s))
-
-    chip = replace(at.chip, attention=slower(at.chip.attention), flash_2=slower(at.chip.flash_2))
-    return replace(at, chip=chip)
 
 
 @lru_cache(None)
@@ -97,3 +76,19 @@ def served(quantity: str, case: str, **changed: Any) -> float:
     """The error of one served case with other fields, such as ``precision``."""
     found = {each["id"]: each for each in validation.load()}[case]
     return next(row.error for row in validation.rows_of(found | changed) if row.quantity == quantity)
+
+
+@lru_cache(None)
+def served_error(start: str = "", **changed: Any) -> float:
+    """Mean absolute error of the served latencies that fitted nothing, of the cases whose id starts so, with
+    other fields: ``software=None`` for what the steps alone would take."""
+    errors = [
+        abs(row.error)
+        for case in validation.load()
+        if case["kind"] == "serving" and not case["fitted"] and case["id"].startswith(start)
+        for row in validation.rows_of(case | changed)
+        if row.quantity.endswith("_s") and not row.quantity.startswith("tokens")
+    ]
+    if not errors:
+        raise ValueError(f"start must begin the id of a served latency, got {start!r}")
+    return sum(errors) / len(errors)

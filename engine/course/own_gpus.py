@@ -70,8 +70,8 @@ def products() -> Iterator[Timed]:
 def attention() -> Iterator[Timed]:
     """Causal attention forward, and forward and backward together, which is what a training step does."""
     for gpu, found in _of("attention"):
-        at = matmul.chip(gpu)
-        for library, kernel in (("flash", at.flash_2), ("cudnn", at.attention)):
+        kernels = {"flash": known.flash_2(gpu.key), "cudnn": matmul.burst_attention(gpu)}
+        for library, kernel in kernels.items():
             for point in found[library]:
                 tokens, heads = point["tokens"], found["heads"]
                 forward_s = fused_s(point["batch"], tokens, heads, heads, found["head_dim"], kernel)
@@ -171,6 +171,8 @@ WORKS = {
     "bf16": "product, 8,192³, bf16",
     "fp8": "product, 8,192³, fp8",
     "bf16_zeros": "the bf16 product of zeros",
+    "attention_cudnn_both": "attention by cuDNN, both passes",
+    "attention_flash_both": "attention by FlashAttention-2, both passes",
     "block": "a block of a model, both passes",
     "copy": "copy in memory",
 }
@@ -184,9 +186,17 @@ def _expected(gpu: Gpu, work: str) -> float:
     at = matmul.chip(gpu, "fp8" if work == "fp8" else "bf16")
     if work == "copy":
         return at.memory_bytes_per_s
+    if work.startswith("attention"):
+        kernel = at.attention if "cudnn" in work else at.flash_2
+        forward_s = fused_s(1.0, TOKENS, 32.0, 32.0, 128.0, kernel)
+        return _works(gpu, work)["flops"] / (forward_s * (1.0 + compute.BACKWARD_OF_FLASH))
     if work == "block":
         return _block_flops() / _block_s(at)
     return 2.0 * SIDE**3 / gemm_s(SIDE, SIDE, SIDE, at.product)
+
+
+def _works(gpu: Gpu, work: str) -> dict:
+    return next(found["works"][work] for of, found in _of("sustained") if of.key == gpu.key)
 
 
 def _block_flops() -> float:

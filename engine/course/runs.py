@@ -47,6 +47,19 @@ PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-rowwise": "fp8", "mxfp8": "fp8"
 FITTED = (("qwen3-30b-a3b", "h100-sxm", "26.06"),)
 # Whose software keeps products' inputs in the format of the product, and weights tokens inside the experts
 OF_NVIDIA = ("NVIDIA-NeMo/Megatron-Bridge",)
+# Recipes of Megatron-Bridge that name HybridEP (on a B200 with 32 expert ranks DeepEP), by release and GPU,
+# though the table has AllToAll or nothing for them: the software asks the GPU before it takes either
+# (flex_dispatcher_backend.py), and the recipes were read on a machine without one. DeepSeek-V3:
+# deepseek_workload_base_configs.py, pull requests 2288 and 4330, issue 2861; Qwen3: pull request 2499, by
+# which a B200 had AllToAll in this release.
+ONCE = {
+    "deepseek-v3": tuple(
+        (release, gpu)
+        for release in ("26.02", "26.02.01", "26.04", "26.04.01", "26.06", "26.06.01")
+        for gpu in ("b200", "b300", "gb200", "gb300")
+    ),
+    "qwen3-30b-a3b": tuple(("26.02", gpu) for gpu in ("b300", "gb200", "gb300")),
+}
 COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
 AXES = ("precision", "tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
 
@@ -151,7 +164,7 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         seq=int(row["seq_tokens"]),
         overlap=row["grad_overlap"] != "0",
         imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
-        send_once=sends_once(row["dispatcher"], row["cuda_graph"]),
+        send_once=sends_once(row),
         overlap_tensor=row["tp_overlap"] == "1",
         overlap_experts=row["a2a_overlap"] == "1",
         ungraphed=row["cuda_graph"] != "whole step",
@@ -197,11 +210,13 @@ def recomputed(words: str) -> str:
     return words or "none"
 
 
-def sends_once(dispatcher: str, cuda_graph: str) -> bool:
+def sends_once(row: dict[str, str]) -> bool:
     """Whether a token crosses once to each node. Megatron-Core sends one row for each choice by AllToAll
     unless told otherwise; but Python has to read how many, so a graph of the whole step holds another
-    dispatcher."""
-    return dispatcher not in ("alltoall", "") or cuda_graph == "whole step"
+    dispatcher. So do the recipes of ONCE."""
+    if row["dispatcher"] not in ("alltoall", "") or row["cuda_graph"] == "whole step":
+        return True
+    return (row["release"], row["gpu"]) in ONCE.get(row["model"], ())
 
 
 def narrow_moments() -> Recipe:
@@ -290,7 +305,7 @@ def of_cases(found: Found) -> None:
                 axes = {name: str(case["serving"][name]) for name in ("tp", "batch")}
                 axes |= {
                     "generation": bands.generation(case["gpu"]),
-                    "experts": "yes" if case["model"].get("experts") else "no",
+                    "experts": "yes" if validation.model_of(case).experts else "no",
                 }
                 found.runs.append(Run(what, "all", row.group, axes, ratio, row.fitted))
             elif row.quantity in ("step_s", "total_bytes"):

@@ -22,7 +22,7 @@ from engine.catalog.models import Model
 from engine.course import report
 from engine.mechanism import compute, experts, flops, interconnect, matmul, memory, reliability
 from engine.one_gpu import capture
-from engine.serving import inference, wide
+from engine.serving import inference, software, wide
 from engine.step import layout
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def serving(case: dict, calibration: Calibration = DEFAULT) -> dict:
         room = inference.largest_batch(model_of(case), at, inference.Serving(**{**asked, "batch": 1}))
         asked["batch"] = min(SATURATED_BATCH, room)
     said = inference.infer(model_of(case), at, inference.Serving(**asked))
+    said = software.run_by(case["software"], said) if case.get("software") else said
     return {name: getattr(said, name) for name in SERVED}
 
 
@@ -163,12 +164,12 @@ def spread(case: dict, calibration: Calibration = DEFAULT) -> dict:
 
 def attention(case: dict, calibration: Calibration = DEFAULT) -> dict:
     """The rate of one fused attention kernel."""
-    chip = matmul.chip(catalog.gpu(case["gpu"]), "fp16", calibration)
+    kernel = matmul.burst_attention(catalog.gpu(case["gpu"]), "fp16")
     seq, dim = float(case["seq"]), float(case["head_dim"])
     batch, causal = case["tokens"] / seq, float(case["causal"])
     pairs = case["tokens"] * seq * case["heads"] * (1.0 - 0.5 * causal)
     counted = 4.0 * dim * pairs * (3.5 if case["backward"] else 1.0)
-    forward_s = fused_s(batch, seq, case["heads"], case["heads"], dim, chip.attention, causal=causal)
+    forward_s = fused_s(batch, seq, case["heads"], case["heads"], dim, kernel, causal=causal)
     return {"flops_per_s": counted / forward_s / (1.0 + compute.BACKWARD_OF_FLASH * case["backward"])}
 
 

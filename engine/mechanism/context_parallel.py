@@ -12,7 +12,8 @@ import numpy as np
 
 from engine.base import check, ops
 from engine.base.types import Real
-from engine.calibration import attention, known
+from engine.calibration import attention
+from engine.mechanism import matmul
 
 if TYPE_CHECKING:
     from engine.catalog.hardware import Gpu
@@ -139,9 +140,10 @@ def attention_s(pairs: Real, heads: Real, head_dim: Real, flops_per_s: Real) -> 
 
 
 def flash_flops_per_s(gpu: Gpu, head_dim: Real) -> Real:
-    """The rate of fused attention on long blocks with heads this wide, as measured."""
+    """The rate of fused attention on long blocks with heads this wide, in a long training job: that of a
+    ``Chip``."""
     check.positive(head_dim=head_dim)
-    rates = ops.each(gpu, lambda of: known.attention("prefill", of.key).rates)
+    rates = ops.each(gpu, lambda of: matmul.chip(of).attention)
     return attention.rate_at(rates.flops_per_s, head_dim)
 
 

@@ -32,12 +32,13 @@ WHOLE_PROGRAMS = ("tpu", "trainium")  # generations whose compiler leaves nothin
 
 
 @dataclass(frozen=True, slots=True)
-class ServedProducts:
-    """A server's products, at its clocks (``served_share``)."""
+class Served:
+    """A server's kernels: products at its clocks (``served_share``), attention at those of a burst."""
 
     product: Gemm
     wide: Gemm
     experts: Experts
+    attention: Prefill
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Chip:
     issue_s: float  # of the CPU, to launch one; none where the compiler makes one program of all of them
     product: Gemm  # dense products in the precision, as fitted
     wide: Gemm
-    attention: Prefill  # fused attention over new tokens
+    attention: Prefill  # fused attention over new tokens, at a long job's clocks, as the two below
     narrow_attention: Prefill  # the same in 8 bits
     flash_2: Prefill  # … and in 16 as PyTorch calls it
     decode: Decode  # attention of one new token over a cache …
@@ -63,7 +64,7 @@ class Chip:
     latent_prefill: Latent  # … and over new tokens of such a model
     experts: Experts  # grouped products and what is around them
     quantise: Quantise  # finding the scale of activations and casting them to 8 bits
-    served: ServedProducts  # the same products in a server, where the clocks are higher
+    served: Served  # the same in a server, where the clocks are higher
 
 
 class Achievable(TypedDict, total=False):
@@ -128,14 +129,14 @@ def achievable_share(gpu: Gpu, precision: str) -> float:
     return fitted if 0.0 < fitted < (1.0 - FIT) * listed else listed
 
 
-def sustained_share(gpu: Gpu, calibration: Calibration = DEFAULT) -> float:
+def sustained_share(gpu: Gpu, calibration: Calibration = DEFAULT, filled: float = 1.0) -> float:
     """What a training step sustains of the best product: less on chips with much arithmetic for their power.
 
-    share · (peak per watt in TFLOP/s)^−power, with the 16-bit peak (or fp32's) and the board's power; at most
-    1.
+    share · (filled · peak per watt in TFLOP/s)^−power, with the 16-bit peak (or fp32's) and the board's
+    power; at most 1. ``filled`` is a kernel's FLOP/s over those of the best product.
     """
     peak = gpu.bf16_flops_per_s or gpu.fp16_flops_per_s or gpu.fp32_flops_per_s
-    dense = peak / 1e12 / gpu.tdp_w if gpu.tdp_w else 1.0
+    dense = filled * peak / 1e12 / gpu.tdp_w if gpu.tdp_w else filled
     return min(1.0, calibration.matmul_sustained * dense**-calibration.matmul_power)
 
 
@@ -147,8 +148,18 @@ CLOCKS = 0.81
 for seconds loses 0.145 and 0.17 of a burst's rate, where ``sustained_share`` takes off 0.195."""
 
 
+def kept_clock(gpu: Gpu, calibration: Calibration = DEFAULT, filled: float = 1.0) -> float:
+    """What a kernel in a long job keeps of a burst's clock, and so of its arithmetic: 1 − clocks · (1 − the
+    share that it would sustain). The less of the best product's FLOP/s a kernel reaches, the more it keeps.
+
+    For products our own H100 and H200 keep 0.855 and 0.83, for cuDNN's attention, both passes, 0.884 and
+    0.881, for FlashAttention-2, which reaches half as much, 0.99 and 1.0. This says 0.84, 0.88 and 0.94.
+    """
+    return 1.0 - CLOCKS * (1.0 - sustained_share(gpu, calibration, filled))
+
+
 def served_share(gpu: Gpu, calibration: Calibration = DEFAULT) -> float:
-    """What a server sustains of the best product: 1 − how much it multiplies · clocks · (1 − a step's share).
+    """What a server sustains of the best product: 1 − how much it multiplies · (1 − a long job's clock).
 
     The clock falls with the share of the time that a chip multiplies. On our own H100 a kernel that only
     moves bytes keeps it; a product that goes on loses 0.145 of its rate; and the products of a block, which
@@ -158,7 +169,7 @@ def served_share(gpu: Gpu, calibration: Calibration = DEFAULT) -> float:
     """
     if gpu.vendor != "NVIDIA":
         return sustained_share(gpu, calibration)
-    return 1.0 - SERVER_MULTIPLIES * CLOCKS * (1.0 - sustained_share(gpu, calibration))
+    return 1.0 - SERVER_MULTIPLIES * (1.0 - kept_clock(gpu, calibration))
 
 
 def supported_precision(gpu: Gpu, precision: str) -> str:
@@ -180,6 +191,7 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
     sustained, served = sustained_share(gpu, calibration), served_share(gpu, calibration)
     best, wide_best = peak * achievable_share(gpu, precision), wide_peak * achievable_share(gpu, wide)
     rate, wide_rate = best * sustained, wide_best * sustained
+    burst = burst_attention(gpu, wide)
     return Chip(
         matmul_flops_per_s=float(rate),
         memory_bytes_per_s=float(gpu.hbm_bytes_per_s * calibration.memory_share),
@@ -190,21 +202,39 @@ def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) 
         issue_s=0.0 if bands.generation(gpu.key) in WHOLE_PROGRAMS else launch_costs.ISSUE_S,
         product=_gemm(gpu.key, precision, rate),
         wide=_gemm(gpu.key, wide, wide_rate),
-        attention=_in_format(known.attention("prefill", gpu.key).rates, gpu, wide),
-        narrow_attention=_in_format(known.attention("prefill", gpu.key, "fp8").rates, gpu, wide),
-        flash_2=_in_format(known.flash_2(gpu.key), gpu, wide),
+        attention=_long(burst, gpu, wide_best, calibration),
+        narrow_attention=_long(
+            _in_format(known.attention("prefill", gpu.key, "fp8").rates, gpu, wide),
+            gpu,
+            wide_best,
+            calibration,
+        ),
+        flash_2=_long(_in_format(known.flash_2(gpu.key), gpu, wide), gpu, wide_best, calibration),
         decode=_in_format(known.attention("decode", gpu.key).rates, gpu, wide),
         narrow_decode=_in_format(known.attention("decode", gpu.key, "fp8").rates, gpu, wide),
         latent=_in_format(known.known("latent", "decode.bf16", gpu.key).rates, gpu, wide),
         latent_prefill=_in_format(known.known("latent", "prefill.bf16", gpu.key).rates, gpu, wide),
         experts=_experts(gpu.key, precision, peak, sustained),
         quantise=known.quantise(gpu.key).rates,
-        served=ServedProducts(
+        served=Served(
             _gemm(gpu.key, precision, best * served),
             _gemm(gpu.key, wide, wide_best * served),
             _experts(gpu.key, precision, peak, served),
+            burst,
         ),
     )
+
+
+def burst_attention(gpu: Gpu, wide: str = "bf16") -> Prefill:
+    """Fused attention over new tokens as it was measured and fitted: in bursts, at full clocks."""
+    return _in_format(known.attention("prefill", gpu.key).rates, gpu, supported_precision(gpu, wide))
+
+
+def _long(rates: Prefill, gpu: Gpu, best: float, calibration: Calibration) -> Prefill:
+    """Attention whose arithmetic runs at a long job's clocks, of which a kernel keeps more the less it fills
+    the chip. Bytes and starts keep their time."""
+    kept = (each * kept_clock(gpu, calibration, min(1.0, each / best)) for each in rates.flops_per_s)
+    return replace(rates, flops_per_s=tuple(kept))
 
 
 def product_flops_per_s(gpu: Gpu, precision: str = "bf16") -> Real:

@@ -49,7 +49,7 @@ class Serving:
     kv_precision: str = "bf16"
     all_reduce: str = "auto"
     weight_precision: str | Real | None = (
-        None  # format of the stored weights, widened before the product; None for the machine's
+        None  # format or bytes of a stored weight, widened before the product; None for the machine's
     )
     pp: Real = 1  # pipeline stages …
     dp: Real = 1  # … or groups of ``tp`` GPUs that share the experts and have requests of their own
@@ -65,7 +65,10 @@ class Serving:
                 f"pp must be 1 where dp groups share the experts, got {self.pp} and dp {self.dp}"
             )
         check.one_of(BYTES_PER_VALUE, kv_precision=self.kv_precision)
-        check.one_of((None, *BYTES_PER_VALUE), weight_precision=self.weight_precision)
+        if isinstance(self.weight_precision, (int, float)):
+            check.positive(weight_precision=self.weight_precision)
+        else:
+            check.one_of((None, *BYTES_PER_VALUE), weight_precision=self.weight_precision)
         check.one_of(ALGORITHMS, all_reduce=self.all_reduce)
 
     @property
@@ -86,6 +89,15 @@ class StepTime:
     @property
     def total_s(self) -> float:
         return self.weights_s + self.attention_s + self.other_s + self.communication_s
+
+    def __add__(self, after: StepTime) -> StepTime:
+        """This step and the one after it."""
+        return StepTime(
+            self.weights_s + after.weights_s,
+            self.attention_s + after.attention_s,
+            self.other_s + after.other_s,
+            self.communication_s + after.communication_s,
+        )
 
 
 def reduce_s(message_bytes: Real, tp: Real, algorithm: str, net: Wires) -> Real:
@@ -212,7 +224,7 @@ def prompt_attention_s(size: Shape, batch: Real, prompt: Real, tp: Real, at: Chi
     width = 0.5 * (size.qk_dim + size.value_dim)
 
     def layer_s(window):
-        return prefill_s(batch, prompt, heads, kv_heads, width, at.attention, window)
+        return prefill_s(batch, prompt, heads, kv_heads, width, at.served.attention, window)
 
     def by_head():
         whole_s = layer_s(0.0)
@@ -411,9 +423,12 @@ class Served:
 
     @property
     def extrapolates(self) -> tuple[str, ...]:
-        """The arguments that lie outside all runs behind the bands, by name."""
+        """The arguments that lie outside all runs behind the bands, by name; and weights narrower than the
+        product, which no measured product had."""
         s = self.serving
-        return bands.outside_serving(self.at.gpu.key, self.model.experts > 0, s.tp, s.batch)
+        found = bands.outside_serving(self.at.gpu.key, self.model.experts > 0, s.tp, s.batch)
+        narrower = stored_bytes(self.at, s.weight_precision) < self.at.chip.operand_bytes
+        return (*found, "weight_precision") if narrower else found
 
     def as_dict(self) -> dict:
         """All figures, under the keys of the command line."""

@@ -24,7 +24,7 @@ from engine.catalog.config_json import BOUNDS
 from engine.catalog.hardware import Gpu
 from engine.catalog.models import AT_MOST, LATENT, Model, contradiction
 from engine.mechanism.interconnect import Wires, wires
-from engine.mechanism.matmul import Chip, ServedProducts, chip, supported_precision
+from engine.mechanism.matmul import Chip, Served, chip, supported_precision
 from engine.mechanism.memory import capacity_bytes
 from engine.step import layout as layouts
 from engine.step.export import titan_place
@@ -273,9 +273,10 @@ def scaled_chip(at: Chip, faster: Real = 1.0, wider: Real = 1.0) -> Chip:
         _scaled(Latent, at.latent_prefill, faster, wider),
         _scaled(Experts, at.experts, faster, wider),
         _scaled(Quantise, at.quantise, faster, wider),
-        ServedProducts(
+        Served(
             _scaled(Gemm, at.served.product, faster, wider),
             _scaled(Gemm, at.served.wide, faster, wider),
             _scaled(Experts, at.served.experts, faster, wider),
+            _scaled(Prefill, at.served.attention, faster, wider),
         ),
     )

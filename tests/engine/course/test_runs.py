@@ -86,6 +86,21 @@ def test_a_graph_of_the_whole_step_holds_no_dispatcher_that_python_must_size():
     assert [key for key, once in said.items() if not once] == [("", "none"), ("alltoall", "none")]
 
 
+def test_a_recipe_that_names_hybridep_sends_once_whatever_was_read_without_a_gpu():
+    """Megatron-Bridge asks the GPU before it takes HybridEP; Qwen3's B200 of 26.02 had AllToAll (PR 2499)."""
+    asked = [
+        ("deepseek-v3", "26.04.01", "b200", True),
+        ("deepseek-v3", "25.11", "b200", False),
+        ("deepseek-v3", "26.04.01", "h100-sxm", False),
+        ("qwen3-30b-a3b", "26.02", "gb200", True),
+        ("qwen3-30b-a3b", "26.02", "b200", False),
+        ("gpt-oss-120b", "26.04", "b200", False),
+    ]
+    for model, release, gpu, once in asked:
+        row = ROW | dict(model=model, release=release, gpu=gpu, dispatcher="alltoall", cuda_graph="none")
+        assert runs.sends_once(row) is once, row
+
+
 def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds():
     def job(**change):
         return runs.estimate_of(ROW | change).job

@@ -28,6 +28,7 @@ from engine.mechanism.shape import shape
 MODULES = (interconnect, matmul, compute, sharding, sequence, experts, pipeline, reliability)
 NOT_NUMBERS = {
     "wires",
+    "burst_attention",
     "chip",
     "machine",
     "schedule",
@@ -98,6 +99,7 @@ DOMAIN = dict(
     gpu=st.sampled_from(list(catalog.all_gpus().values())),
     precision=st.sampled_from(["bf16", "fp8"]),
     calibration=st.just(interconnect.DEFAULT),
+    filled=st.floats(0.01, 1.0),
     m=whole,
     n=whole,
     k=whole,

@@ -185,9 +185,9 @@ def test_a_tenth_faster_is_a_tenth_faster():
                 place = list(planner.FACTORS).index(factor)
                 assert step_s(resource, factor) * planner.FASTER <= before_s
                 assert place == 0 or step_s(resource, planner.FACTORS[place - 1]) * planner.FASTER > before_s
-        # 97 % arithmetic, behind which ZeRO-3's traffic just hides: weights and gradients come out from
-        # behind a faster chip, so that a tenth takes 2.3 times its speed; a faster wire uncovers nothing.
-        assert found.needed[0] == pytest.approx(2.28, rel=0.01) and set(found.needed[1:]) == {planner.NEVER}
+        # 98 % arithmetic, behind which most of ZeRO-3's traffic hides: weights and gradients come out from
+        # behind a faster chip, so that a tenth takes 1.16 times its speed; a faster wire uncovers nothing.
+        assert found.needed[0] == pytest.approx(1.16, rel=0.01) and set(found.needed[1:]) == {planner.NEVER}
 
 
 def test_an_own_cluster_of_the_catalogue_s_figures_is_the_catalogue_s():
@@ -229,7 +229,7 @@ def test_what_faster_arithmetic_uncovers():
         assert (
             cases.TERMS[int(found.uncovered)] == "data_exposed_s"
             and found.uncovered_s == pytest.approx(more_s)
-            and more_s > 1
+            and more_s > 0.3
         )
         tried, rows = planner.with_faster(here, layouts)
         every_times_s = cases.columns(cases.terms(tried, rows), rows)

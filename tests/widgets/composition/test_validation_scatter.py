@@ -64,7 +64,7 @@ def test_labels_name_the_worst_of_each_group():
 
 
 def test_groups_without_a_row_say_so():
-    page = shown(quantity="latency", groups="fitting")
+    page = shown(quantity="throughput", groups="fitting")
     assert page["regimes"]["nothing_to_test"]["met"] and not page["regimes"]["half_outside"]["met"]
     assert page["readouts"]["inside"]["text"] == "no rows" and page["summary"].startswith(
         "No published number"

@@ -25,12 +25,12 @@ def executed(ranks, order):
 
 def test_the_default_by_hand():
     """4 ranks, contiguous: 10, 16, 16 and 16 of 16 pairs, so 4·58 = 232 waited for and 136 computed; 4/7 if
-    long. Llama 405B at 131,072: 4 · 32,768² · 128 · 128 FLOP at 989 · 0.672 = 665 TFLOP/s are 106
-    ms a block."""
+    long. Llama 405B at 131,072: 4 · 32,768² · 128 · 128 FLOP at 989 · 0.672 · 0.859 = 571 TFLOP/s
+    are 123 ms a block."""
     found = shown()
     assert found["readouts"]["computing"] == {"text": "57.1 %", "alarm": True}
-    assert found["readouts"]["busiest"]["text"] == "106 ms"
-    assert found["readouts"]["takes"]["text"] == "370 ms"  # 3.5 blocks
+    assert found["readouts"]["busiest"]["text"] == "123 ms"
+    assert found["readouts"]["takes"]["text"] == "432 ms"  # 3.5 blocks
     assert found["readouts"]["message"]["text"] == "2.69 ms"  # 2 · 32,768 · 8 · 128 · 2 bytes at 50 GB/s
     assert found["ends"]["play"] == 4
     assert found["regimes"]["idle"]["met"] and not found["regimes"]["bare_messages"]["met"]
@@ -123,10 +123,10 @@ def test_the_line_for_now_reaches_the_end_with_the_run():
 
 
 def test_a_short_sequence_leaves_messages_bare():
-    """GPT-3 has a key head for each query head: 2 · 664.8e12 / 50e9 = 26,592 tokens a rank under zig-zag, and
+    """GPT-3 has a key head for each query head: 2 · 570.8e12 / 50e9 = 22,831 tokens a rank under zig-zag, and
     start-up."""
     state = {"model": "gpt3-175b", "order": "zigzag"}
-    assert shown(**state)["readouts"]["hidden"]["text"] == "26,602 tokens"
+    assert shown(**state)["readouts"]["hidden"]["text"] == "22,841 tokens"
     assert not shown(**state, seq=131072)["regimes"]["bare_messages"]["met"]
     found = shown(**state, seq=65536)
     assert found["regimes"]["bare_messages"]["met"] and found["readouts"]["message"]["alarm"]
@@ -137,7 +137,7 @@ def test_a_short_sequence_leaves_messages_bare():
 def test_the_hints_say_what_a_step_and_a_block_are():
     widget = RingAttention()
     steps, blocks = widget.hints()["lanes"], widget.hints()["grid"]
-    assert steps[0] == "rank 0, step 1, keys of rank 0: 52.9 ms of work"
+    assert steps[0] == "rank 0, step 1, keys of rank 0: 61.6 ms of work"
     assert steps[1] == (
         "rank 0, step 2, keys of rank 3: 0 s of work, the mask hides them; waits for the busiest rank"
     )

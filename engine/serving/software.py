@@ -1,0 +1,118 @@
+"""What a server's software adds to the arithmetic, the memory traffic and the collectives of its steps.
+
+``inference`` prices what has to happen, by the best kernels that were measured. Programs do more: they
+sample, schedule and cast with kernels of their own, or launch each kernel from Python. What is here is known
+of a program from its source or its documents; a time among it was fitted on runs that judge nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from engine.base import check
+from engine.calibration import launch_costs
+from engine.calibration.products import quantise_s
+from engine.mechanism.shape import shape
+from engine.serving import inference
+from engine.serving.inference import Served, StepTime
+
+LAUNCH_FOR_ANOTHER_S = 4.2e-6
+"""What a collective waits for each GPU where one thread launches it on all of them, one after another. With
+all GPUs in one thread of nccl-tests, 8 bytes on 2, 4 and 8 A100 take 10, 17 and 34 µs (NVIDIA/nccl-tests,
+issue 123, 2022), which is this for each GPU."""
+EAGER_LAYER = 40.0
+"""Kernels of a decoder layer that PyTorch launches one by one (record/decode_kernels.py)."""
+
+
+@dataclass(frozen=True)
+class Software:
+    """A program, and what it does beside the model."""
+
+    name: str
+    casts: bool = False  # finds the scale of 8-bit activations as it runs, by kernels of their own
+    last_alone: bool = False  # a prompt's last token takes a decode step of its own
+    one_launcher: bool = False  # one thread launches a collective on all GPUs
+    captured_tokens: float = float("inf")  # of a sequence; beyond, Python launches a step kernel by kernel
+    between_s: float = 0.0  # from a step's logits to the next step: sampling, copies to the host, scheduling
+    request_s: float = 0.0  # of a request, beside its steps
+
+
+FASTER_TRANSFORMER = Software("FasterTransformer", one_launcher=True, between_s=0.9e-3)
+"""NVIDIA/FasterTransformer, docs/gpt_guide.md. It samples with top_p 0.9 there, which sorts all logits of a
+sequence in one thread block, and asks after each token which sequences have ended
+(kernels/sampling_topp_kernels.cu, models/multi_gpu_gpt/ParallelGpt.cc). Threads of one process have a GPU
+each, with NCCL_LAUNCH_MODE=GROUP (triton-inference-server/fastertransformer_backend, README.md).
+``between_s`` was fitted on the guide's models for one GPU."""
+ON_TRITON = replace(FASTER_TRANSFORMER, name="FasterTransformer on Triton", request_s=0.083)
+"""The same behind Triton, as the guide says of GPT-89B and 175B. ``request_s`` was fitted on GPT-89B with one
+and two users. The guide's 20B cannot have it: eight tokens on eight GPUs take it 89 ms in all."""
+TURBOMIND = Software("TurboMind 0.1", last_alone=True)
+"""InternLM/lmdeploy: a prompt is read without its last token, which the decoder then takes (``ContextDecode``
+in src/turbomind/models/llama/LlamaBatch.cc)."""
+VLLM_0 = Software("vLLM 0.5 to 0.7", casts=True, captured_tokens=8192.0, between_s=0.9e-3)
+"""vllm-project/vllm before its engine V1: Python schedules, samples and sends a token while the GPU waits,
+and graphs hold sequences of up to 8,192 tokens (``--max-seq-len-to-capture``). ``between_s`` was fitted on
+Qwen 2.5 1.5B to 32B in 16 bits."""
+
+KNOWN = {
+    "faster-transformer": FASTER_TRANSFORMER,
+    "faster-transformer-on-triton": ON_TRITON,
+    "turbomind-0.1": TURBOMIND,
+    "vllm-0": VLLM_0,
+}
+
+
+def casts_s(said: Served, rows: float) -> float:
+    """Casting the input of each dense product of all layers; nothing in 16 bits. Experts contain theirs."""
+    if not said.at.chip.casts:
+        return 0.0
+    size, tp = shape(said.model), float(said.serving.tp)
+    return size.layers * sum(
+        p.there * quantise_s(rows, p.k / (1.0 + (tp - 1.0) * p.splits_k), said.at.chip.quantise)
+        for p in (*size.attention, *size.mlp, *size.shared)
+    )
+
+
+def waits_s(by: Software, said: Served) -> float:
+    """What a step's AllReduces wait for their launches on all GPUs."""
+    size, tp = shape(said.model), said.serving.tp
+    return size.layers * size.all_reduces * tp * LAUNCH_FOR_ANOTHER_S if by.one_launcher and tp > 1 else 0.0
+
+
+def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool = True) -> StepTime:
+    """One step over so many tokens by this software."""
+    cast_s = casts_s(said, rows) if by.casts else 0.0
+    sent_s = time.communication_s + waits_s(by, said)
+    run = replace(time, other_s=time.other_s + cast_s, communication_s=sent_s)
+    issue_s = 0.0 if captured else said.model.layers * EAGER_LAYER * launch_costs.ISSUE_S
+    late_s = launch_costs.step_s(issue_s, run.total_s) - run.total_s
+    return replace(run, other_s=run.other_s + late_s + by.between_s)
+
+
+def first(by: Software, said: Served, time: StepTime, requests: int) -> StepTime:
+    """The prompts of so many requests, up to the first token of each."""
+    s = said.serving
+    run = step(by, said, time, 1.0 * requests * s.prompt)
+    run = replace(run, other_s=run.other_s + by.request_s)
+    if not by.last_alone or s.prompt == 1:
+        return run
+    how = s.kv_precision, s.all_reduce, s.weight_precision, s.shares_reads
+    alone = inference.decode_step(said.model, said.at, s.tp, requests, s.prompt, *how)
+    return run + step(by, said, alone, 1.0 * requests)
+
+
+def run_by(software: Software | str, said: Served) -> Served:
+    """The same run by this software. Leaves out what a program does when requests wait."""
+    if isinstance(software, str):
+        check.one_of(KNOWN, software=software)
+        software = KNOWN[software]
+    s = said.serving
+    if s.pp * s.dp > 1:
+        raise ValueError(f"pp and dp must be 1 where software is named, got {s.pp} and {s.dp}")
+    captured = s.prompt + s.output / 2.0 <= software.captured_tokens
+    return replace(
+        said,
+        prefill=first(software, said, said.prefill, s.batch),
+        prefill_one=first(software, said, said.prefill_one, 1),
+        decode=step(software, said, said.decode, 1.0 * s.batch, captured),
+    )
