@@ -5,7 +5,9 @@ of them read only by the next step. Here steps are ranked, so that no two of the
 whole column. Steps of the same rank and length share a loop, and only columns that are read outside of it
 become arrays.
 
-A column is overwritten at each move, so that a drag produces no garbage; what is shown is a copy of it.
+A column is overwritten at each move, so that a drag produces no garbage; what is shown is a copy of it. A
+loop is a function that is made once, because browsers optimize a function that stays, and forget what they
+knew of one that is gone.
 
 A step's result is kept until one of its controls changes, and a drag changes only one. Steps of a rank that
 depend on the same controls share one condition; those that depend on fewer come first, because others may
@@ -76,9 +78,10 @@ def blocks(steps: list[Line]) -> list[Block]:
 def fused(
     steps: list[Line], element: Element, asked: set[int]
 ) -> tuple[list[str], list[tuple[frozenset[str], list[str]]]]:
-    """The names that steps keep, each column's with its array, and the lines of the program as (controls,
-    lines). ``element(id, inside)`` is a step's value in a row, if the steps ``inside`` the loop are
-    available; ``asked`` are the steps that are read elsewhere: by the result, or by a later question."""
+    """The names that are kept, each column's with its array and each loop's with its function, and the lines
+    of the program as (controls, lines). ``element(id, inside)`` is a step's value in a row, if the steps
+    ``inside`` the loop are available; ``asked`` are the steps that are read elsewhere: by the result, or by a
+    later question."""
     ordered = blocks(steps)
     block_of = {step.id: number for number, block in enumerate(ordered) for step in block.steps}
     kept = asked | {
@@ -90,6 +93,10 @@ def fused(
             columns = [step.id for step in block.steps if step.id in kept]
             text = loop(block, columns, element)
             named += [f"v{id}=new Float64Array({block.rows})" for id in columns]
+            if block.controls:
+                call = f"loop{block.steps[0].id}"
+                named += ["\n".join([f"{call}=c=>{{", *text, "}"])]
+                text = [f"{call}(c);"]
         else:
             known = {f"v{step.id}" for step in block.steps if step.id in kept}
             left = inlined(((f"v{step.id}", step.code) for step in block.steps), known)
@@ -103,8 +110,8 @@ def loop(block: Block, columns: list[int], element: Element) -> list[str]:
     inside = {step.id for step in block.steps}
     steps = ((f"e{step.id}", element(step.id, inside)) for step in block.steps)
     return [
-        f"rowwise({block.rows},i=>{{",
+        f"for(let i=0;i<{block.rows};i++){{",
         *(f"const {name}={code};" for name, code in inlined(steps, {f"e{id}" for id in columns})),
         *(f"v{id}[i]=e{id};" for id in columns),
-        "});",
+        "}",
     ]

@@ -9,10 +9,6 @@ export function vec(n, f) {
   return out;
 }
 
-export function rowwise(n, step) {
-  for (let i = 0; i < n; i++) step(i);
-}
-
 export function join(pieces) {
   const flat = [];
   for (const piece of pieces) {
@@ -52,10 +48,13 @@ export function cumsum(values, width) {
   return out;
 }
 
-// A column of an algorithm's numbers, as long as it may be at most; written over what the same call gave before.
+// A column among those of a call: the one of the call before, to be written over.
+export const own = (columns, name, length) => columns[name] ??= new Float64Array(length);
+
+// A column of an algorithm's numbers, as long as it may be at most.
 export function padded(values, length, columns, name) {
   if (values.length > length) throw new Error(`an algorithm gave ${values.length} numbers where ${length} are allowed`);
-  const out = columns[name] ??= new Float64Array(length);
+  const out = own(columns, name, length);
   out.set(values);
   return out.fill(NaN, values.length);
 }
@@ -81,17 +80,31 @@ export function adler32(bytes) {
   return b * 65536 + a;
 }
 
-// A function that keeps its last answer, for a long search that most moves of a slider do not change.
-export function remembered(compute) {
-  const equal = (a, b) => a === b || (typeof a === "object" && a.length === b.length && a.every((value, i) => Object.is(value, b[i])));
-  let last = null, answer = null;
+// A function that keeps its last answer, for a long search that most moves of a slider do not change. It writes over the columns of
+// that answer.
+export function remembered(search) {
+  const found = {};
+  let last = null;
+  const same = (arg, i) => arg === last[i] || Object.is(arg, last[i]) || (typeof arg === "object" && alike(arg, last[i]));
   return (...args) => {
-    if (!last || !args.every((arg, i) => equal(arg, last[i]))) {
-      answer = compute(...args);
-      last = args.map(arg => typeof arg === "object" ? arg.slice() : arg);    // columns are written over
-    }
-    return answer;
+    if (last?.every((_, i) => same(args[i], i))) return found;
+    const kept = last;
+    last = null;    // if the search throws, nothing counts as known
+    search(found, ...args);
+    last = args.map((arg, i) => typeof arg === "object" ? copied(arg, kept?.[i]) : arg);    // columns are written over
+    return found;
   };
+}
+
+function alike(a, b) {
+  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
+  return a.length === b.length;
+}
+
+function copied(column, before) {
+  const copy = before?.length === column.length ? before : new Float64Array(column.length);
+  copy.set(column);
+  return copy;
 }
 
 // A text for each row; none where there is no number.

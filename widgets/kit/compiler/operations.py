@@ -243,7 +243,6 @@ METHODS = {(method.name, method.arguments): method for method in _METHODS}
 # what generated code may call; all of it is exported by numbers.js
 HELPERS = (
     "vec",
-    "rowwise",
     "gather",
     "join",
     "reduce",
@@ -261,6 +260,7 @@ HELPERS = (
     "rows",
     "each",
     "remembered",
+    "own",
     "human",
     "in_unit",
     "plain",

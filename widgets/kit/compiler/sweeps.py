@@ -5,7 +5,8 @@ loop that knows all its inputs, and the dimension on which the fewest steps depe
 that a search costs little more than the steps that change there.
 
 A loop with many steps has them in functions of their own: browsers do not optimize a function that is too
-long, and a search then takes ten times as long.
+long, and a search then takes ten times as long. They are made once, not at each call: browsers optimize a
+function that stays, and forget what they knew of one that is gone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Protocol
 
-from engine.base.sweep import Grouped, Least
+from widgets.kit.compiler.contests import InGroups, InRows
 from widgets.kit.compiler.fusion import MOST
 from widgets.kit.compiler.graph import Graph, Sweep
 from widgets.kit.compiler.inlined import inlined
@@ -108,14 +109,18 @@ class Loops(Steps):
             for contest in sweep.contests
         ]
         functions, bodies = Parts(self).written()
-        lines = [f"const {name}=({','.join(['rows', *columns.values(), *self.arguments.values()])})=>{{"]
-        lines += [contest.columns() for contest in contests]
+        given = list(self.arguments.values())
+        lines = [f"const {name}=(()=>{{"]
+        lines += [f"var {','.join(given)};"] if given else []
         lines += [
             f"const d_{column}={self.outside.value(values)};"
             for dimension in sweep.dimensions
             for column, values in dimension
         ]
         lines += functions
+        lines += [f"const take=given=>{{[{','.join(given)}]=given;}};"]
+        lines += [f"return (found,{','.join(['rows', *columns.values(), '...given'])})=>{{", "take(given);"]
+        lines += [contest.columns() for contest in contests]
         lines += [f"for(let i0=0;i0<rows&&{first}[i0]==={first}[i0];i0++){{"]
         lines += [f"const x_{column}={outer}[i0];" for column, outer in columns.items()]
         lines += [contest.before_row() for contest in contests]
@@ -125,8 +130,7 @@ class Loops(Steps):
             "}while(false);",
         ]  # a row that is left early is recorded all the same
         lines += [contest.after_row() for contest in contests]
-        outputs = [output for contest in contests for output in contest.outputs()]
-        return "\n".join([*lines, "}", f"return {{{','.join(outputs)}}};", "};"])
+        return "\n".join([*lines, "}", "return found;", "};", "})();"])
 
     def loops(self, contests: list[InRows | InGroups], bodies: list[list[str]]) -> list[str]:
         """The body of the loop over the rows."""
@@ -144,69 +148,18 @@ class Loops(Steps):
         return [*text, "}" * len(sizes)]
 
 
-class InRows:
-    """The lines of a contest that is held in each row."""
-
-    kind: Any = Least
-
-    def __init__(self, name: str, values: list[str], groups: int) -> None:
-        self.name, self.values, self.groups = name, values, groups
-
-    def outputs(self) -> list[str]:
-        return [f"{self.name}_{what}" for what in self.kind._fields]
-
-    def columns(self) -> str:
-        """Its results, before the first row."""
-        return "".join(f"const {output}=new Float64Array(rows).fill(NaN);" for output in self.outputs())
-
-    def before_row(self) -> str:
-        return f"let {self.name}_low=Infinity,{self.name}_at=-1,{self.name}_n=0;"
-
-    def entered(self) -> str:
-        """A combination takes part."""
-        (cost, part), c = self.values, self.name
-        return (
-            f"if({part}){{{c}_n++;"
-            f"if({cost}<{c}_low||({cost}==={c}_low&&cell<{c}_at)){{{c}_low={cost};{c}_at=cell;}}}}"
-        )
-
-    def after_row(self) -> str:
-        c = self.name
-        return f"if({c}_at>=0){{{c}_cost[i0]={c}_low;{c}_cell[i0]={c}_at;}}{c}_count[i0]={c}_n;"
-
-
-class InGroups(InRows):
-    """The lines of one that is held in groups, which cut across the rows."""
-
-    kind = Grouped
-
-    def columns(self) -> str:
-        *best, count = self.outputs()
-        filled = [f"const {output}=new Float64Array({self.groups}).fill(NaN);" for output in best]
-        return "".join([*filled, f"const {count}=new Float64Array({self.groups});"])
-
-    def before_row(self) -> str:
-        return ""
-
-    def entered(self) -> str:
-        (cost, part, group), c = self.values, self.name
-        first = f"({cost}==={c}_cost[g]&&{c}_row[g]===i0&&cell<{c}_cell[g])"
-        return (
-            f"if({part}){{const g={group};{c}_count[g]++;"
-            f"if(!({cost}>={c}_cost[g])||{first}){{{c}_cost[g]={cost};{c}_row[g]=i0;{c}_cell[g]=cell;}}}}"
-        )
-
-    def after_row(self) -> str:
-        return ""
-
-
 class Parts:
     """The steps of a sweep's loops, divided into functions. A step that is read in another function than its
-    own leaves its value in ``kept``."""
+    own leaves its value in ``kept``.
+
+    Steps of a loop that depend on no loop between the rows and it are in functions that compute once for each
+    row and each entry of the loop; what they left is put back when the entry comes again.
+    """
 
     def __init__(self, loops: Loops) -> None:
         self.loops, self.graph = loops, loops.graph
         self.home: dict[int, str] = {}  # of each step, the function that it stands in; "" for the loops
+        self.once: dict[int, int] = {}  # of each step that is computed once for an entry, the loop's axis
         self.bodies = [self.divided(depth, body) for depth, body in enumerate(loops.body)]
         self.readers: dict[int, set[int]] = {}  # of each step, the steps that read it
         for step in self.home:
@@ -221,13 +174,16 @@ class Parts:
             crossing |= elsewhere
             if not home:
                 self.by_loops |= elsewhere
-        self.places = {step: place for place, step in enumerate(sorted(crossing))}
+        by_function = sorted(crossing, key=lambda step: (self.home[step], step))
+        self.places = {step: place for place, step in enumerate(by_function)}
 
     def divided(self, depth: int, body: list[int | str]) -> list[list[int] | str]:
         """The steps of one loop in groups, each with its home noted, and the conditions between them."""
         steps = [step for step in body if isinstance(step, int)]
         numbers = all(not (node := self.graph.nodes[step]).shape and node.op != "program" for step in steps)
         many = numbers and len(steps) > FEW
+        if many and depth > 1:
+            body = self.once_first(depth, body)
         groups: list[list[int] | str] = []
         group: list[int] = []
         for step in body:
@@ -235,12 +191,22 @@ class Parts:
                 groups.append(step)
                 group = []
                 continue
-            if not group or len(group) == MOST:
+            if not group or len(group) == MOST or (group[0] in self.once) != (step in self.once):
                 group = []
                 groups.append(group)
             group.append(step)
             self.home[step] = f"part{depth}_{len(groups)}" if many else ""
         return groups
+
+    def once_first(self, depth: int, body: list[int | str]) -> list[int | str]:
+        """The steps of one loop; after its conditions, first those that are computed once for an entry."""
+        start = max((place + 1 for place, step in enumerate(body) if isinstance(step, str)), default=0)
+        axis, between = self.loops.order[depth], set(self.loops.order[1:depth])
+        once = [
+            step for step in body[start:] if isinstance(step, int) and not between & self.loops.axes[step]
+        ]
+        self.once |= dict.fromkeys(once, axis)
+        return [*body[:start], *once, *(step for step in body[start:] if step not in self.once)]
 
     def reads(self, step: int) -> list[int]:
         """The steps inside that a step reads."""
@@ -249,16 +215,16 @@ class Parts:
     def written(self) -> tuple[list[str], list[list[str]]]:
         """The functions, and what stands in each loop."""
         functions = [f"const kept=new Float64Array({len(self.places)});"] if self.places else []
+        functions += ["var row=0;"] if self.once else []  # of all searches
         bodies = []
-        for groups in self.bodies:
-            lines = []
+        for depth, groups in enumerate(self.bodies):
+            lines = ["row++;"] if self.once and not depth else []
             for group in groups:
                 if isinstance(group, str):
                     lines.append(group)
                 elif name := self.home[group[0]]:
-                    given = self.given(group)
-                    functions += self.function(name, given, group)
-                    lines.append(f"{name}({given});")
+                    functions += self.function(name, group)
+                    lines.append(f"{name}({self.given(group)});")
                     lines += [
                         f"const s{step}=kept[{self.places[step]}];" for step in group if step in self.by_loops
                     ]
@@ -275,20 +241,40 @@ class Parts:
         return [f"const {name}={code};" for name, code in inlined(steps, kept)]
 
     def given(self, group: list[int]) -> str:
-        """The values of the loops that these steps read."""
+        """The values of the loops that these steps read; of steps that are computed once, also the entry."""
         read = {a for step in group for a in self.graph.nodes[step].args}
-        return ",".join(self.loops.names[a] for a in sorted(read) if self.graph.nodes[a].op == "loop")
+        names = [self.loops.names[a] for a in sorted(read) if self.graph.nodes[a].op == "loop"]
+        return ",".join([f"i{self.once[group[0]]}", *names] if group[0] in self.once else names)
 
     def left(self, group: list[int]) -> list[str]:
         """What these steps leave for others."""
         return [f"kept[{self.places[step]}]=s{step};" for step in group if step in self.places]
 
-    def function(self, name: str, given: str, group: list[int]) -> list[str]:
+    def function(self, name: str, group: list[int]) -> list[str]:
         taken = {read for step in group for read in self.reads(step)} - set(group)
+        before, start, end = self.put_back(name, group) if group[0] in self.once else ("", "", "")
         return [
-            f"const {name}=({given})=>{{",
+            before,
+            f"const {name}=({self.given(group)})=>{{",
+            start,
             *(f"const s{step}=kept[{self.places[step]}];" for step in sorted(taken)),
             *self.lines(group),
             *self.left(group),
+            end,
             "};",
         ]
+
+    def put_back(self, name: str, group: list[int]) -> tuple[str, str, str]:
+        """The lines before such a function, and at its start and its end."""
+        places = [self.places[step] for step in group if step in self.places]
+        axis, first, end = self.once[group[0]], min(places), max(places) + 1
+        entries, own, left, known = (
+            self.loops.sweep.sizes()[axis - 1],
+            *(f"{name}_{what}" for what in ("own", "left", "row")),
+        )
+        return (
+            f"const {own}=kept.subarray({first},{end}),{known}=new Float64Array({entries}),"
+            f"{left}=Array.from({known},()=>new Float64Array({end - first}));",
+            f"if({known}[i{axis}]===row){{{own}.set({left}[i{axis}]);return;}}",
+            f"{left}[i{axis}].set({own});{known}[i{axis}]=row;",
+        )

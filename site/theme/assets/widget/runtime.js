@@ -5,6 +5,7 @@ import { letGoOfThePage } from "./leftovers.js";
 import { bindMissions } from "./missions.js";
 import { yieldToWide } from "./contents.js";
 import { bindSentences } from "./drives.js";
+import { warmUp } from "./warm.js";
 
 const views = new Map();
 const near = new IntersectionObserver(entries => {
@@ -34,6 +35,11 @@ async function wakeAll() {
     if (element.isConnected) await wake(element);
   }
   await idle();    // the last of them is painted
+  warmAll();
+}
+
+async function warmAll() {
+  for (const view of [...views.values()]) await warmUp(view);
 }
 
 function letGo(element, view) {
