@@ -54,6 +54,12 @@ def addresses() -> list[str]:
     return sorted(chosen)
 
 
+def is_asked(address: str) -> bool:
+    """Whether a page is asked what the numbered lessons have from the same styles: some of them are, and
+    every page that is none of them."""
+    return ALL_OF_THEM or not address[:1].isdigit() or address in addresses()
+
+
 def stands(item) -> bool:
     """Whether a test marked ``of_the_kit`` is one of those that stand for the rest."""
     asked = item.callspec.params

@@ -87,30 +87,6 @@ def some(values: list, most: int) -> list:
     return [values[round(i * (len(values) - 1) / (most - 1))] for i in range(most)]
 
 
-def likely_to_differ(cls) -> list[dict]:
-    """The default, the presets, one control at its ends, then everything around the default, random states on
-    stops, and the presets with one control moved."""
-    ends = [
-        default(cls) | {name: end}
-        for name, control in cls.controls().items()
-        for end in (values_of(control)[0], values_of(control)[-1])
-    ]
-    near = [
-        preset | {name: value}
-        for preset in presets(cls)
-        for name, control in cls.controls().items()
-        for value in some(values_of(control), 5)
-    ]
-    return [
-        default(cls),
-        *presets(cls),
-        *ends,
-        *around(cls),
-        *scattered(cls, 300, between_stops=False),
-        *near,
-    ]
-
-
 def typed(control, random) -> float:
     """A value between the stops, as a reader may type it."""
     low, high = control.bounds

@@ -161,3 +161,33 @@ def parsed(text: str) -> dict[str, Account]:
             name = row
             found[name] = []
     return found
+
+
+# what of a page lies under the list of its contents
+UNDER_THE_CONTENTS = """async () => {
+  const list = document.querySelector(".md-sidebar--secondary"), edge = list?.querySelector(".md-nav")?.getBoundingClientRect();
+  if (!edge?.width) return [];
+  for (const fold of document.querySelectorAll("article details")) fold.open = !fold.closest("figure");
+  const settled = () => new Promise(done => setTimeout(done, 250));
+  await settled();
+  // what of an element can be seen: boxes that scroll or clip it end it
+  const right = element => {
+    let end = element.getBoundingClientRect().right;
+    for (let box = element.parentElement; box; box = box.parentElement) {
+      if (getComputedStyle(box).overflowX !== "visible") end = Math.min(end, box.getBoundingClientRect().right);
+    }
+    return end;
+  };
+  const parts = [...document.querySelectorAll("article :is(table, .math, figure, pre, svg, img)")]
+    .filter(part => !part.parentElement.closest("figure"));  // a figure is one thing
+  const found = [];
+  for (const part of parts) {
+    if (!part.checkVisibility() || right(part) <= edge.left + 1) continue;
+    scrollTo(0, part.getBoundingClientRect().top + scrollY - 120);
+    for (let tries = 0; tries < 20 && getComputedStyle(list).visibility !== "hidden"; tries++) await settled();
+    if (getComputedStyle(list).visibility !== "hidden") {
+      found.push(`${part.tagName} ${part.textContent.trim().slice(0, 50)}`);
+    }
+  }
+  return found;
+}"""

@@ -3,12 +3,15 @@ the course."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from itertools import chain
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Request, expect
 
-from tests.browser.hands import NOT_COVERED, enter
+from tests.browser.hands import ALONE, NOT_COVERED, enter
 from tests.browser.server import Server
 
 ICON = "/favicon.svg"
@@ -39,28 +42,56 @@ VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
 
 class Visit:
     """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for
-    another."""
+    another, but for files in the browser's cache. A lesson has only the figures that are asked for, where some
+    are."""
 
-    def __init__(self, browser, predictions: bool = False, **settings):
-        self.context = browser.new_context(**VIEWPORT | settings)
+    def __init__(self, browser, predictions: bool = False, figures: Sequence[str] | None = None, **settings):
+        self.own = browser.new_context(**VIEWPORT | settings)
+        self.changed = False  # whether a test may have changed what lasts longer than a page
+        self.origins: set[str] = set()
         if not predictions:  # a reader who wants no figure covered; test_predictions.py has the others
-            self.context.add_init_script(NOT_COVERED)
-        self.page = self.context.new_page()
+            self.own.add_init_script(NOT_COVERED)
+        if figures is not None:
+            self.own.add_init_script(ALONE % json.dumps(figures))
         self.scripts = settings.get("java_script_enabled", True)
+        self.own.on("request", lambda request: self.asked(request.url))
+        self.start()
+
+    @property
+    def context(self):
+        self.changed = True
+        return self.own
+
+    def start(self) -> None:
+        """A page for a reader who was never here."""
+        self.page = page = self.own.new_page()
+        if self.origins:
+            tools = self.own.new_cdp_session(page)
+            for origin in self.origins:
+                tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+            tools.detach()
+            self.own.clear_cookies()
         self.begin()
-        self.page.on(
+        page.on(
             "console",
             lambda message: message.type in ("error", "warning") and self.fault("console", message.text),
         )
-        self.page.on("pageerror", lambda error: self.fault("error", str(error)))
-        self.page.on("request", lambda request: self.waiting.add(request))
-        self.page.on("requestfailed", self.failed)
-        self.page.on(
+        page.on("pageerror", lambda error: self.fault("error", str(error)))
+        page.on("request", lambda request: self.waiting.add(request))
+        page.on("requestfailed", self.failed)
+        page.on(
             "response",
             lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url),
         )
-        self.context.on("request", lambda request: self.asked(request.url))
-        self.page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
+        page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
+
+    def leave(self) -> None:
+        """Closes the window, whose context may be taken again."""
+        self.waiting.clear()
+        if self.changed:
+            return self.own.close()
+        for page in self.own.pages:
+            page.close()
 
     def begin(self) -> None:
         """Nothing has gone wrong yet."""
@@ -85,6 +116,7 @@ class Visit:
     def asked(self, url: str) -> None:
         if urlsplit(url).netloc:  # data: and blob: ask nobody
             self.hosts.add(urlsplit(url).netloc)
+            self.origins.add(f"http://{urlsplit(url).netloc}")
 
     def go(self, url: str):
         self.waiting.clear()
@@ -105,21 +137,40 @@ class Visit:
         return wrong + ([f"asked several hosts: {sorted(self.hosts)}"] if len(self.hosts) > 1 else [])
 
 
+@pytest.fixture(scope="session")
+def left_behind():
+    """Settings -> the windows with them that were left, to be taken again: to fill the cache of another takes a
+    processor as long as to show a page."""
+    kept: dict[str, list[Visit]] = {}
+    yield kept
+    for one in chain(*kept.values()):
+        one.own.close()
+
+
 @pytest.fixture
-def visit(browser):
+def visit(browser, left_behind):
     """Opens windows: ``visit(**settings).go(url)``. Each must end without an error and without a request to
     another host."""
     opened = []
 
     def open_one(**settings) -> Visit:
-        opened.append(Visit(browser, **settings))
-        return opened[-1]
+        key = str(sorted(settings.items()))
+        if same := left_behind.get(key):
+            one = same.pop()
+            one.start()
+        else:
+            one = Visit(browser, **settings)
+        opened.append((key, one))
+        return one
 
     yield open_one
-    for one in opened:
-        one.waiting.clear()
-        one.context.close()
-    assert [fault for one in opened for fault in one.left()] == []
+    for _, one in opened:
+        one.leave()
+    left = [fault for _, one in opened for fault in one.left()]
+    for key, one in opened:
+        if not one.changed:
+            left_behind.setdefault(key, []).append(one)
+    assert left == []
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +187,7 @@ def windows(browser):
 
     yield window
     for each in opened.values():
-        each.context.close()
+        each.own.close()
 
 
 @pytest.fixture

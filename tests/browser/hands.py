@@ -26,9 +26,17 @@ PIXELS = """figure => {
 }"""
 # run before a page's scripts: no figure waits for its reader's prediction
 NOT_COVERED = "try { localStorage.setItem('course.predict', 'off'); } catch { /* nothing may be kept */ }"
+# run before a page's scripts: of its figures only these are there, so that a test of one does not wait for all
+ALONE = """{
+  const kept = %s, goes = figure => kept.includes(figure.dataset.widget) || figure.remove();
+  const watch = new MutationObserver(() => document.querySelectorAll("figure.widget").forEach(goes));
+  watch.observe(document, { childList: true, subtree: true });
+  document.addEventListener("DOMContentLoaded", () => watch.disconnect());
+}"""
 STILL = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))"
 
 
+@cache
 def lessons() -> dict[str, list[str]]:
     """Address of each lesson that shows widgets -> their slugs, read from the lessons' sources."""
     found = {}

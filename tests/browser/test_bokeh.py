@@ -92,7 +92,7 @@ def test_a_figure_looks_the_same_without_the_patches(static, visit, slug):
     with_them = pictures(Hand(page, slug))
     assert with_them[0] != with_them[1]
     left = [name for name in NEEDS if name != MENDS]
-    page.context.add_init_script(f"window.leaveToBokeh = {left}")
+    page.add_init_script(f"window.leaveToBokeh = {left}")
     page.goto(f"{static}{slug}/")
     assert pictures(Hand(page, slug)) == with_them
     assert skips(page) == [MENDS]

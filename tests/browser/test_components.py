@@ -48,9 +48,23 @@ def apps():
     server.wait()
 
 
+@pytest.fixture(scope="module")
+def opened(browser):
+    """Opens a page of this size. All have one cache, which Panel's megabytes of scripts fill once."""
+    context = browser.new_context()
+
+    def page(width: int = 1280, height: int = 720):
+        one = context.new_page()
+        one.set_viewport_size({"width": width, "height": height})
+        return one
+
+    yield page
+    context.close()
+
+
 @pytest.mark.parametrize("app", TITLES)
-def test_it_is_served_and_says_nothing_wrong(browser, apps, app):
-    page, faults = browser.new_page(), []
+def test_it_is_served_and_says_nothing_wrong(opened, apps, app):
+    page, faults = opened(), []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(apps + app)
     expect(page.get_by_text(TITLES[app]).first).to_be_visible()
@@ -59,8 +73,8 @@ def test_it_is_served_and_says_nothing_wrong(browser, apps, app):
     assert faults == []
 
 
-def test_a_slider_moves_the_figure_s_words(browser, apps):
-    page = browser.new_page()
+def test_a_slider_moves_the_figure_s_words(opened, apps):
+    page = opened()
     page.goto(apps + "roofline")
     said = page.get_by_text("At batch 32, decode reaches")
     expect(said).to_be_visible()
@@ -131,8 +145,8 @@ def amiss(page, width: int) -> list[str]:
 @pytest.mark.of_the_kit
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("slug", WIDGETS)
-def test_it_keeps_to_its_frame(browser, apps, slug, width):
-    page = browser.new_page(viewport={"width": width, "height": 900})
+def test_it_keeps_to_its_frame(opened, apps, slug, width):
+    page = opened(width, 900)
     page.goto(apps + slug)
     expect(page.locator("canvas").first).to_be_attached()
     expect(page.locator(".bk-btn, select, .noUi-handle").first).to_be_visible()
@@ -160,9 +174,9 @@ def test_it_keeps_to_its_frame(browser, apps, slug, width):
     page.close()
 
 
-def test_it_keeps_to_a_narrow_cell_of_a_notebook(browser, apps):
+def test_it_keeps_to_a_narrow_cell_of_a_notebook(opened, apps):
     """With less room than its controls have elsewhere."""
-    page = browser.new_page(viewport={"width": 280, "height": 900})
+    page = opened(280, 900)
     page.goto(apps + "roofline")
     page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
     assert amiss(page, 280) == [] and page.evaluate("document.documentElement.scrollWidth") <= 280
@@ -172,8 +186,8 @@ def test_it_keeps_to_a_narrow_cell_of_a_notebook(browser, apps):
 @pytest.mark.parametrize(
     "address, dark", [("roofline", False), ("roofline?theme=dark", True), ("dark_template", True)]
 )
-def test_a_picture_has_the_colours_of_the_ground_that_it_lies_on(browser, apps, address, dark):
-    page = browser.new_page()
+def test_a_picture_has_the_colours_of_the_ground_that_it_lies_on(opened, apps, address, dark):
+    page = opened()
     page.goto(apps + address)
     page.wait_for_function("() => window.Bokeh?.documents[0]?.roots().length")
     expect(page.locator("canvas").first).to_be_attached()
@@ -239,8 +253,8 @@ CONTRASTS = """() => {
 
 @pytest.mark.of_the_kit
 @pytest.mark.parametrize("slug", WIDGETS)
-def test_it_follows_a_notebook_s_theme_and_python_hears_nothing_of_it(browser, apps, slug):
-    page = browser.new_page(viewport={"width": 1000, "height": 900})
+def test_it_follows_a_notebook_s_theme_and_python_hears_nothing_of_it(opened, apps, slug):
+    page = opened(1000, 900)
     page.goto(apps + slug)
     page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
     arranged(page)
@@ -272,8 +286,8 @@ def test_it_follows_a_notebook_s_theme_and_python_hears_nothing_of_it(browser, a
     page.close()
 
 
-def test_a_picture_is_painted_in_its_own_fonts(browser, apps):
-    page = browser.new_page()
+def test_a_picture_is_painted_in_its_own_fonts(opened, apps):
+    page = opened()
     page.goto(apps + "roofline")
     page.wait_for_function("() => [...document.fonts].filter(face => face.status == 'loaded').length == 3")
     page.close()

@@ -18,6 +18,7 @@ def rested(page, state: str = "simulated") -> None:
     expect(page.locator(f"[data-deploy][data-state={state}]")).to_be_visible(timeout=SECONDS)
 
 
+@pytest.mark.of_the_kit
 def test_presets_get_pythons_answer_a_picture_and_commands(visit, origin):
     page = visit().go(f"{origin}{PAGE}")
     took = []

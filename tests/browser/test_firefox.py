@@ -8,6 +8,7 @@ import pytest
 from tests.browser.firefox import Firefox
 from tests.browser.hands import PIXELS, THUMB, expected, lessons
 from tests.browser.test_hands import telling
+from tests.representatives import ALL_OF_THEM, addresses
 from widgets.kit.widget import all_widgets
 
 ALIVE = """() => { const all = [...document.querySelectorAll("figure.widget")];
@@ -69,8 +70,7 @@ def says(tab, slug: str, **values) -> None:
     assert tab.ask(WORDS, slug) == wanted
 
 
-@pytest.mark.of_the_kit
-@pytest.mark.parametrize("address", lessons())
+@pytest.mark.parametrize("address", lessons() if ALL_OF_THEM else addresses()[::2])
 def test_a_lesson_lives_takes_its_link_and_a_hand(tab, static, address):
     moved = {
         slug: (all_widgets()[slug].controls()[name], index)

@@ -58,6 +58,7 @@ def of_each_framework():
     return list(launch_cases.cases()) if ALL_OF_THEM else list(first.values())
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("window", [{}, PHONE], ids=["desktop", "phone"])
 def test_published_launches_are_pasted_as_a_new_user_would(visit, origin, window):
     """Each file into a field of its own, without its name; GPU and count chosen. The page says Python's verdict."""

@@ -6,15 +6,14 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.boxes import UNDER_THE_CONTENTS
 from tests.browser.hands import Hand
-from tests.conftest import ROOT
 from widgets.kit.widget import all_widgets
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 WIDGETS = sorted(all_widgets())
 FORMS = [slug for slug in WIDGETS if all_widgets()[slug].sections]
 HIGHEST = 300  # pixels: where a phone's picture begins at the latest, on its own page
-LOW_ENOUGH = 36  # of fifty cards that a window of 900 pixels shows whole
 
 
 def top(hand: Hand, selector: str) -> float:
@@ -114,43 +113,6 @@ def test_a_lesson_gives_a_figure_the_right_margin_and_the_contents_give_way(visi
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-UNDER_THE_CONTENTS = """async () => {
-  const list = document.querySelector(".md-sidebar--secondary"), edge = list?.querySelector(".md-nav")?.getBoundingClientRect();
-  if (!edge?.width) return [];
-  for (const fold of document.querySelectorAll("article details")) fold.open = !fold.closest("figure");
-  const settled = () => new Promise(done => setTimeout(done, 250));
-  await settled();
-  // what of an element can be seen: boxes that scroll or clip it end it
-  const right = element => {
-    let end = element.getBoundingClientRect().right;
-    for (let box = element.parentElement; box; box = box.parentElement) {
-      if (getComputedStyle(box).overflowX !== "visible") end = Math.min(end, box.getBoundingClientRect().right);
-    }
-    return end;
-  };
-  const parts = [...document.querySelectorAll("article :is(table, .math, figure, pre, svg, img)")]
-    .filter(part => !part.parentElement.closest("figure"));  // a figure is one thing
-  const found = [];
-  for (const part of parts) {
-    if (!part.checkVisibility() || right(part) <= edge.left + 1) continue;
-    scrollTo(0, part.getBoundingClientRect().top + scrollY - 120);
-    for (let tries = 0; tries < 20 && getComputedStyle(list).visibility !== "hidden"; tries++) await settled();
-    if (getComputedStyle(list).visibility !== "hidden") {
-      found.push(`${part.tagName} ${part.textContent.trim().slice(0, 50)}`);
-    }
-  }
-  return found;
-}"""
-PAGES = sorted(path.stem for path in (ROOT / "lessons").glob("*.md") if path.stem != "index")
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_lies_under_the_list_of_contents(glance, static, name):
-    """At 1,280 px no table, formula or figure is covered by the list in the right margin: what reaches there
-    makes it give way. Folds are opened, too."""
-    assert glance().go(f"{static}{name}/").evaluate(UNDER_THE_CONTENTS) == []
-
-
 def test_a_table_that_lay_under_the_contents_would_be_found(glance, static):
     page = glance().go(f"{static}numbers/")
     page.add_style_tag(content=".md-sidebar--secondary { visibility: visible !important; }")
@@ -174,15 +136,6 @@ BOLD = """() => [...document.querySelectorAll(".forty tbody td:nth-child(2)")]
 def test_of_forty_numbers_the_four_that_the_text_speaks_of_are_bold(glance, static):
     """All forty were, so that *the four in bold* could not be found."""
     assert len(glance().go(f"{static}numbers/").evaluate(BOLD)) == 4
-
-
-def test_most_figures_are_seen_whole_on_a_desk(glance, static):
-    heights = {}
-    for slug in WIDGETS:
-        hand = Hand(glance().go(f"{static}{slug}/"), slug)
-        heights[slug] = hand.figure.locator(".widget-card").bounding_box()["height"]
-    low = [slug for slug, height in heights.items() if height <= 900]
-    assert len(low) >= LOW_ENOUGH, {slug: height for slug, height in heights.items() if height > 900}
 
 
 QUIET = """name => {

@@ -56,6 +56,7 @@ def stands_on(page, path, gone):
     return [url.split("/", 3)[3] for url in gone] == [step.href.removeprefix("../") for step in path.steps]
 
 
+@pytest.mark.of_the_kit
 def test_a_path_from_a_failure_end_to_end(visit, origin):
     """An OOM, from the home page to the allocator, on the static pages and served; then the ticks, and
     leaving."""

@@ -51,6 +51,7 @@ def test_it_waits_until_it_is_asked(player):
     expect(player.play).to_be_visible()
 
 
+@pytest.mark.of_the_kit
 def test_it_plays_to_the_end_in_its_time(player):
     picture = player.hand.pixels()
     player.play.click()

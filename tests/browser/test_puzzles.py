@@ -11,9 +11,10 @@ from playwright.sync_api import expect
 
 from engine.course import puzzles
 from tests.browser.firefox import Firefox
-from tests.browser.test_shell import AXE, PHONE, axe_faults
+from tests.browser.test_shell import AXE, PHONE, REST_GOES, axe_faults
 from tests.conftest import ROOT
 from tests.representatives import ALL_OF_THEM
+from widgets.kit.widget import all_widgets
 
 LESSON = "07-pipeline-parallel/"
 PUZZLE = puzzles.puzzle("one_f_one_b")
@@ -21,6 +22,7 @@ HEAD = "def one_forward_one_backward(stage, stages, micro_batches):\n"
 MOST_BYTES = 1024  # that a lesson with a puzzle may load for it while nobody turns to it
 EARLY = {"assets/js/puzzles.js", "assets/css/puzzle.css"}
 FIGURE = ".puzzle + figure.widget"
+DRIVEN = [slug for slug, cls in all_widgets().items() if cls.given]  # the figures that a puzzle drives
 
 
 class Hand:
@@ -46,11 +48,11 @@ class Hand:
 
 @pytest.fixture
 def hand(visit, static):
-    return Hand(visit().go(static + LESSON))
+    return Hand(visit(figures=DRIVEN).go(static + LESSON))
 
 
 def test_a_reader_runs_sees_a_slip_and_solves_it(visit, origin):
-    hand = Hand(visit().go(origin + LESSON))
+    hand = Hand(visit(figures=DRIVEN).go(origin + LESSON))
     hand.press("Run")  # the first press brings the editor, and counts
     hand.waits_for("stage 0 holds the activations of 8 micro-batches")
     drawn = hand.page.locator(FIGURE)
@@ -81,10 +83,12 @@ def of_lessons():
 @pytest.mark.parametrize("half", [0, 1])
 def test_each_solution_passes_is_shown_and_counted(visit, static, half):
     """Every other lesson on a phone, one window for each half: by keyboard, in the page's own Python. What comes of the
-    code is drawn, in the lesson's figure or in a picture, and the line at the lesson's end counts."""
-    window = visit(**(PHONE if half else {}))
+    code is drawn, in the lesson's figure or in a picture, and the line at the lesson's end counts. Half of the lessons,
+    unless all are asked: what the page's Python says of every solution is asked of it without a browser
+    (tests/course/test_puzzle_page.py)."""
+    window = visit(figures=DRIVEN, **(PHONE if half else {}))
     window.forgive("ERR_ABORTED")  # it leaves a page while figures still come
-    for lesson, names in list(of_lessons().items())[half::2]:
+    for lesson, names in list(of_lessons().items())[half :: 2 if ALL_OF_THEM else 4]:
         page = window.go(f"{static}{lesson}/")
         expect(page.locator("[data-lesson-end]")).to_contain_text(f"puzzles 0 of {len(names)}")
         for name in names:
@@ -110,9 +114,9 @@ ASKED = of_lessons() if ALL_OF_THEM else ["10-nd-parallelism"]  # which has two,
 
 
 @pytest.mark.parametrize("lesson", ASKED)
-def test_by_keyboard_at_390_px_static_and_served(visit, origin, lesson):
+def test_by_keyboard_at_390_px(visit, static, lesson):
     """The start says what is to do, the solution is right, both by a key; EVERY=1 asks it of all lessons."""
-    page = visit(**PHONE).go(f"{origin}{lesson}/")
+    page = visit(figures=DRIVEN, **PHONE).go(f"{static}{lesson}/")
     for name in of_lessons()[lesson]:
         hand = Hand(page, name)
         hand.write(puzzles.puzzle(name).START)
@@ -128,7 +132,7 @@ def test_by_keyboard_at_390_px_static_and_served(visit, origin, lesson):
 def test_a_wrong_move_is_pictured_where_it_happens_and_the_picture_goes_with_it(visit, static):
     """Best fit's address, marked; and what no reader can see of it is said."""
     puzzle = puzzles.puzzle("best_fit")
-    hand = Hand(visit().go(f"{static}{puzzle.LESSON}/"), "best_fit")
+    hand = Hand(visit(figures=DRIVEN).go(f"{static}{puzzle.LESSON}/"), "best_fit")
     hand.write(puzzle.WRONG["worst fit"][0])
     hand.press("Check")
     hand.waits_for("the smallest of these")
@@ -149,7 +153,7 @@ DRIVES = {  # what each of these has the lesson's figure say, and what stays of 
 @pytest.mark.parametrize("name", DRIVES)
 def test_the_lessons_figure_shows_what_the_code_gave(visit, static, name):
     puzzle = puzzles.puzzle(name)
-    hand = Hand(visit().go(f"{static}{puzzle.LESSON}/"), name)
+    hand = Hand(visit(figures=DRIVEN).go(f"{static}{puzzle.LESSON}/"), name)
     summary = hand.page.locator(f"{FIGURE} [data-summary]")
     told = []
     for code in (puzzle.START, puzzle.SOLUTION):
@@ -166,9 +170,10 @@ def test_the_lessons_figure_shows_what_the_code_gave(visit, static, name):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_fault_in_a_puzzle_at_work(visit, static, theme):
     """Its hints open, something printed, a line that is wrong; and its solution."""
-    page = visit(color_scheme=theme).go(f"{static}11-inference/")
-    page.evaluate(AXE)
+    page = visit(figures=DRIVEN, color_scheme=theme).go(f"{static}11-inference/")
     hand = Hand(page, "shared_prefixes")
+    hand.puzzle.evaluate(REST_GOES)
+    page.evaluate(AXE)
     hand.write("print('here')\ndef held(requests):\n    return nothing\n")
     hand.press("Check")
     hand.waits_for("Line 3")
@@ -183,7 +188,7 @@ def test_axe_finds_no_fault_in_a_puzzle_at_work(visit, static, theme):
 
 def test_a_step_of_fsdp_is_drawn_by_the_readers_list(visit, static):
     puzzle = puzzles.puzzle("gather_ahead")
-    hand = Hand(visit().go(f"{static}{puzzle.LESSON}/"), "gather_ahead")
+    hand = Hand(visit(figures=DRIVEN).go(f"{static}{puzzle.LESSON}/"), "gather_ahead")
     summary = hand.page.locator(f"{FIGURE} [data-summary]")
     waits = []
     for code in (puzzle.START, puzzle.SOLUTION):
@@ -209,7 +214,7 @@ def test_a_wrong_move_is_drawn_where_it_is_stuck(hand):
 
 
 def test_by_keyboard_alone_on_a_phone(visit, static):
-    page = visit(viewport={"width": 390, "height": 844}).go(static + LESSON)
+    page = visit(figures=DRIVEN, viewport={"width": 390, "height": 844}).go(static + LESSON)
     hand = Hand(page)
     hand.write("")
     keys = page.keyboard
@@ -274,6 +279,7 @@ def test_the_code_comes_back_by_itself_and_by_a_link(visit, static):
     expect(broken.locator("[data-puzzle] [data-said]").first).to_contain_text("damaged")
 
 
+@pytest.mark.of_the_kit
 def test_the_code_is_saved_with_the_progress_and_comes_back(visit, origin, tmp_path):
     """Two puzzles, one of them solved; saved to a file, cleared, and taken in by another browser too, where code of the
     reader's own stays as it is."""
@@ -359,12 +365,12 @@ DROPPED = ("NS_BINDING_ABORTED", "/assets/puzzle/frame.html NS_ERROR_FAILURE")
 
 
 def test_solutions_in_firefox(static):
-    """In one window: solutions, those of every fourth lesson unless all are asked; in lesson 07 code that would
+    """In one window: solutions, those of every sixth lesson unless all are asked; in lesson 07 code that would
     never end, and the figure."""
     firefox = Firefox()
     try:
         tab = firefox.open()
-        for lesson, names in list(of_lessons().items())[:: 1 if ALL_OF_THEM else 4]:
+        for lesson, names in list(of_lessons().items())[:: 1 if ALL_OF_THEM else 6]:
             tab.go(f"{static}{lesson}/")
             for name in names:
                 judged_in(tab, name, puzzles.puzzle(name).SOLUTION, "check", "Right, for")

@@ -1,3 +1,3 @@
 """The same visits and servers as the browser tests have."""
 
-from tests.browser.conftest import served, visit  # noqa: F401
+from tests.browser.conftest import left_behind, served, visit  # noqa: F401

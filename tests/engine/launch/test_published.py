@@ -1,6 +1,7 @@
 """Against reality: public launch files with a published outcome, out of ``engine.course.launch_cases``. The
 test prints every case, and holds how many verdicts are right and how far off memory and caches are."""
 
+from functools import cache
 from statistics import mean, median
 
 import pytest
@@ -10,8 +11,6 @@ from engine.course import launch_cases
 from engine.launch.verdict import FITS, GIB, TOO_LARGE, UNREAD, Report
 
 CASES = launch_cases.cases()
-# what is judged wrongly, with the reason: a fault that is mended leaves this list, and no other may join it
-# unseen
 # what is judged wrongly: a fault that is mended leaves this list, and no other may join it unseen
 WRONG = ("vllm-6.7b-two-t4", "vllm-33b-two-l40", "titan-16b-moe")
 # where a cache is far off: all are vLLM with tensor ranks; with one rank the same versions are within 9 %
@@ -20,12 +19,10 @@ LEAST_RIGHT, MOST_MEMORY, MOST_CACHE = 0.9, 0.12, 0.27
 MOST_OTHER_CACHE = 0.07  # of those that are not apart
 
 
+@cache  # not where it is imported: each process would, for the one that tests it
 def report(name: str) -> Report:
     case = CASES[name]
     return engine.check_launch(case["texts"], launch_cases.gpu_of(case), case["gpus"])
-
-
-REPORTS = {name: report(name) for name in CASES}
 
 
 def verdict(found: Report) -> str:
@@ -40,12 +37,12 @@ def errors(what: str) -> dict[str, float]:
         "weights_gib": lambda r: r.parts["weights"] / GIB,
         "tokens_per_s_per_gpu": lambda r: r.estimate.tokens_per_s / r.launch.gpus,
     }[what]
-    return {name: ours(REPORTS[name]) / case[what] - 1.0 for name, case in CASES.items() if what in case}
+    return {name: ours(report(name)) / case[what] - 1.0 for name, case in CASES.items() if what in case}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_is_read_without_a_fault(name):
-    found, case = REPORTS[name], CASES[name]
+    found, case = report(name), CASES[name]
     assert found.verdict != UNREAD and not found.faults, found.faults
     assert case["url"].startswith("https://") and case["date"][:2] == "20"
     assert not found.ignored or name.startswith("vllm-14b"), found.ignored
@@ -58,8 +55,8 @@ def test_the_rate_of_right_verdicts_and_the_errors(capsys):
     columns = [errors(what) for what in ("memory_gib", "cache_tokens", "tokens_per_s_per_gpu")]
     for name, case in CASES.items():
         cells = "".join(f"{column[name]:>+9.0%}" if name in column else f"{'':>9}" for column in columns)
-        rows.append(f"{name:<26}{case['outcome']:>9}{verdict(REPORTS[name]):>9}{cells}")
-    right = mean(verdict(REPORTS[name]) == case["outcome"] for name, case in CASES.items())
+        rows.append(f"{name:<26}{case['outcome']:>9}{verdict(report(name)):>9}{cells}")
+    right = mean(verdict(report(name)) == case["outcome"] for name, case in CASES.items())
     memory, cache, rate = ([abs(e) for e in column.values()] for column in columns)
     off = (
         f"memory {mean(memory):.0%}, cache {mean(cache):.0%}, rate {mean(rate):.0%} (median "
