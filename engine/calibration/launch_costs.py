@@ -31,6 +31,10 @@ assumption is too long for the least kernel, and too short for much of what a la
 CAPTURED_ROWS = 512.0
 """Tokens of the largest step that a server captures as a graph (vLLM's default, lesson 19). A longer one is
 launched kernel by kernel."""
+LAUNCH_FOR_ANOTHER_S = 4.2e-6
+"""What a collective waits for each GPU where one thread launches it on all of them, one after another. With
+all GPUs in one thread of nccl-tests, 8 bytes on 2, 4 and 8 A100 take 10, 17 and 34 µs (NVIDIA/nccl-tests,
+issue 123, 2022), which is this for each GPU."""
 GRAPH_LAUNCH_S, NODE_LAUNCH_S = 2.5e-6, 1e-9
 """CPU time to launch a graph without branches, and for each of its kernels (NVIDIA, "Constant time launch for
 straight-line graphs", 2024: 2.5 µs and about 1 ns per node)."""

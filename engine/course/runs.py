@@ -647,6 +647,9 @@ def main(arguments: list[str] | None = None) -> int:
             errors = f"{s['mean_error']:11.1%} {s['mean_signed']:+8.1%} {s['covers']:12.1%}"
             print(f"{what + ', ' + name:36} {s['runs']:6} {errors}")
     print(f"{sum(found.refused.values())} training runs have something that the engine does not model.")
+    for run in found.runs:
+        if run.fitted and run.release:
+            print(f"The run that fitted EXPERT_KERNELS takes {run.ratio:.3f} of the estimate.")
     return 0
 
 

@@ -16,10 +16,6 @@ from engine.mechanism.shape import shape
 from engine.serving import inference
 from engine.serving.inference import Served, StepTime
 
-LAUNCH_FOR_ANOTHER_S = 4.2e-6
-"""What a collective waits for each GPU where one thread launches it on all of them, one after another. With
-all GPUs in one thread of nccl-tests, 8 bytes on 2, 4 and 8 A100 take 10, 17 and 34 µs (NVIDIA/nccl-tests,
-issue 123, 2022), which is this for each GPU."""
 EAGER_LAYER = 40.0
 """Kernels of a decoder layer that PyTorch launches one by one (record/decode_kernels.py)."""
 
@@ -76,7 +72,9 @@ def casts_s(said: Served, rows: float) -> float:
 def waits_s(by: Software, said: Served) -> float:
     """What a step's AllReduces wait for their launches on all GPUs."""
     size, tp = shape(said.model), said.serving.tp
-    return size.layers * size.all_reduces * tp * LAUNCH_FOR_ANOTHER_S if by.one_launcher and tp > 1 else 0.0
+    if not by.one_launcher or tp == 1:
+        return 0.0
+    return size.layers * size.all_reduces * tp * launch_costs.LAUNCH_FOR_ANOTHER_S
 
 
 def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool = True) -> StepTime:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine import catalog
+from engine.calibration import launch_costs
 from engine.course import agreement, explanations, points, validation
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache, software
@@ -309,7 +310,7 @@ def test_what_programs_do_beside_the_steps_is_as_long_as_the_lesson_says():
     case = next(case for case in SERVED if case["id"] == "ft_20b_in80_out200_b1_tp8")
     at = layout.machine(catalog.gpu("a100-80"), "fp16")
     reduce_s = inference.reduce_s(2.0 * validation.model_of(case).hidden, 8, "ring", at.wires)
-    assert 1.3 < 8 * software.LAUNCH_FOR_ANOTHER_S / reduce_s < 1.8
+    assert 1.3 < 8 * launch_costs.LAUNCH_FOR_ANOTHER_S / reduce_s < 1.8
 
 
 def test_the_540b_is_a_tenth_too_fast():

@@ -435,7 +435,7 @@ def _between_experts(way: str) -> Kind:
         keys=lambda rows: np.array([key + suffix for key in _recorded(rows)], dtype=object),
         starts=dict(
             start_s=Start(12 * US, 1 * US, 100 * US),
-            row_s=Start(1e-9, 1e-12, 1e-6),
+            row_s=Start(1e-9, 1e-12, 1e-6, grain=1e-12),
             link=Start(0.5, 0.01, 3.0),
         ),
         extra=lambda key: {"copier": Start(0.04, 0.001, 1.0)} if key.startswith("normal") else {},

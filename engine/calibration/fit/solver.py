@@ -23,11 +23,13 @@ class Start:
     value: float
     low: float
     high: float
+    grain: float = 0.0  # what is smaller than this the rows cannot tell
 
 
-def rounded(value: float) -> float:
-    """The value rounded to the digits that a constant is stored with."""
-    return float(f"{value:.{DIGITS}g}")
+def rounded(value: float, grain: float = 0.0) -> float:
+    """The value rounded to the digits that a constant is stored with, and no finer than its grain."""
+    coarse = round(value / grain) * grain if grain else value
+    return float(f"{coarse:.{DIGITS}g}")
 
 
 def fit(
@@ -81,7 +83,7 @@ def _fit(predict, measured_s, starts: dict[str, Start], steps=60) -> tuple[dict[
             damping *= 4.0
         if gained < 1e-5:
             break
-    return {name: rounded(value) for name, value in zip(names, np.exp(place))}, best
+    return {name: rounded(value, starts[name].grain) for name, value in zip(names, np.exp(place))}, best
 
 
 def _slope(residuals, place, j, width=0.01):

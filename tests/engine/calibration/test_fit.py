@@ -10,7 +10,7 @@ from engine.calibration import known
 from engine.calibration.fit import judge, report, tables
 from engine.calibration.fit.__main__ import main
 from engine.calibration.fit.kinds import KINDS
-from engine.calibration.fit.solver import Start, fit
+from engine.calibration.fit.solver import Start, fit, rounded
 
 KIND = {kind.name: kind for kind in KINDS}
 SYSTEM = "h100_sxm"
@@ -173,6 +173,15 @@ def test_the_same_tables_give_the_same_digits(folder, found, tmp_path):
     )
     assert main([str(folder), "--into", str(tmp_path)]) == 0
     assert {path.name for path in tmp_path.iterdir()} == {"fitted.toml", "residuals.toml"}
+
+
+def test_a_constant_is_told_no_finer_than_its_grain():
+    """Times of well under a nanosecond a row move in the fifth digit with the processor's instructions."""
+    assert rounded(9.0166e-11, 1e-12) == rounded(9.0159e-11, 1e-12) == 9e-11
+    assert rounded(2.26149e-9, 1e-12) == rounded(2.26149e-9) == 2.261e-9
+    assert [kind.starts["row_s"].grain for kind in KINDS if "row_s" in kind.starts] == [1e-12, 1e-12]
+    got = fit(lambda c: c["slope"] * np.ones(9), np.full(9, 0.123456), {"slope": Start(1.0, 0.01, 9.0, 0.01)})
+    assert got == {"slope": 0.12}
 
 
 def test_rows_that_fit_nothing_are_the_same_shapes_on_every_system():

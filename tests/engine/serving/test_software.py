@@ -67,7 +67,7 @@ def test_casting_costs_four_kernels_a_layer_and_nothing_in_16_bits():
 def test_one_launcher_delays_every_all_reduce_by_a_launch_for_each_gpu():
     by, said = replace(PLAIN, one_launcher=True), served(tp=8)
     more_s = software.run_by(by, said).decode.communication_s - said.decode.communication_s
-    assert more_s == pytest.approx(2 * LLAMA.layers * 8 * software.LAUNCH_FOR_ANOTHER_S)
+    assert more_s == pytest.approx(2 * LLAMA.layers * 8 * launch_costs.LAUNCH_FOR_ANOTHER_S)
     assert software.run_by(by, served(tp=1)) == served(tp=1)
 
 
