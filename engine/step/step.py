@@ -31,7 +31,7 @@ FLAT_BUFFERS_BYTES = 12e9
 
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
 # bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
-# and without overlap, in bf16 and in fp8, see engine/course/published; alone they give 0.42) and on the five
+# and without overlap, in bf16 and in fp8, see engine/course/published; alone they give 0.29) and on the five
 # others with such traffic that fitted the rates.
 COPYING_SLOWS = 0.45
 
