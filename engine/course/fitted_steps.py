@@ -45,7 +45,7 @@ def cases() -> list[dict]:
 class Steps:
     """Published steps, each group with the same weight."""
 
-    def __init__(self, these: list[dict]):
+    def __init__(self, these: list[dict]) -> None:
         self.cases = these
         self.groups = Counter(case["group"] for case in these)
         weights = [1.0 / self.groups[case["group"]] / len(self.groups) for case in these]

@@ -16,7 +16,7 @@ FOLLOWED = [(slug, regime, advice) for (slug, regime), all_of in GIVEN.items() f
 SELDOM = {"layout_planner": [{"gpus": 49152.0}]}  # states that those below would miss
 SLOW = {
     "layout_planner": 12,
-    "prefill_decode": 15,
+    "prefill_decode": 40,
 }  # figures whose states take Python long, and how many are tried
 
 

@@ -15,7 +15,7 @@ ROWS = ["Memory", "One step", "Whole run", "Bill"]
 HEIGHTS = np.array([3.0, 2.0, 1.0, 0.0])
 LONGEST = 2.2  # the axis is linear; a longer bar is broken off and carries its number
 NAMES = ["memory", "the step time", "the deadline", "the budget"]
-VIEWS = [1.22, 1.85, 2.7]  # the axis, with room for the numbers
+VIEWS = [1.22, 1.85, 2.76]  # the axis, with room for the numbers
 GPU_STOPS = sorted(
     {n for k in range(18) for n in (2**k, 5 * 2**k // 4, 3 * 2**k // 2, 7 * 2**k // 4) if n <= 2**17}
 )

@@ -5,7 +5,7 @@ const idle = () => new Promise(resolve => (window.requestIdleCallback ?? setTime
 
 export async function warmUp(view) {
   const slider = view.controls?.find(({ name, grid }) => grid && view.$(`[data-control="${name}"]`)?.checkVisibility?.());
-  if (!slider) return;
+  if (!slider || !view.values) return;    // it has none, or could not be drawn
   const { name, grid } = slider, here = grid.indexOf(view.values[name]);
   for (let i = 1, took = Infinity; i <= TIMES && took > HEAVY_MS; i++) {
     await idle();
