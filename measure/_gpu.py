@@ -3,7 +3,10 @@ power."""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -62,6 +65,16 @@ def health(device: str) -> dict[str, float]:
         "power_w": torch.cuda.power_draw() / 1e3,
         "celsius": float(torch.cuda.temperature()),
     }
+
+
+def apart(module: str, call: str, **environment: str) -> Any:
+    """What a call of a module gives in a process of its own, in which no library has asked for memory yet."""
+    code = f"import json, {module} as at; print(json.dumps(at.{call}))"
+    settings = os.environ | environment
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=settings
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def limits() -> dict[str, float | str]:

@@ -6,10 +6,7 @@ Each run is a process of its own, since the allocator takes its setting when CUD
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+from measure._gpu import apart
 
 STEPS = 12
 LENGTH = 1024
@@ -23,23 +20,12 @@ RUNS = [
 def measure(device: str, quick: bool) -> dict:
     """Each run's settings and its steps; the rehearsal on a CPU draws the lengths only."""
     runs = RUNS[:2] if quick else RUNS
-    return {"length": LENGTH, "runs": [run | {"steps": apart(run, device)} for run in runs]}
+    return {"length": LENGTH, "runs": [run | {"steps": steps_apart(run, device)} for run in runs]}
 
 
-def apart(run: dict, device: str) -> list[dict]:
+def steps_apart(run: dict, device: str) -> list[dict]:
     setting = f"expandable_segments:{bool(run['expandable'])}"
-    code = (
-        "import json; from measure.allocator_steps import steps; "
-        f"print(json.dumps(steps({run!r}, {device!r})))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PYTORCH_CUDA_ALLOC_CONF": setting},
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    return apart(__name__, f"steps({run!r}, {device!r})", PYTORCH_CUDA_ALLOC_CONF=setting)
 
 
 def steps(run: dict, device: str) -> list[dict]:

@@ -6,11 +6,10 @@ It runs in a process of its own, in which no library has asked for memory yet.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from measure._gpu import apart
 
 STEPS, LENGTH = 2, 8192
 PHASES = ("forward", "backward", "optimizer", "zero_grad")
@@ -20,13 +19,8 @@ FRAMES = 3  # the innermost ones of a stack
 
 def measure(device: str, quick: bool) -> dict:
     """Tokens of a sequence, and the history; a CPU has none."""
-    return {"length": LENGTH} if device == "cpu" else {"length": LENGTH} | apart()
-
-
-def apart() -> dict:
-    code = "import json; from measure.memory_history import history; print(json.dumps(history()))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    found = {} if device == "cpu" else apart(__name__, "history()")
+    return {"length": LENGTH} | found
 
 
 def history() -> dict:

@@ -191,16 +191,12 @@ def _expected(gpu: Gpu, work: str) -> float:
         forward_s = fused_s(1.0, TOKENS, 32.0, 32.0, 128.0, kernel)
         return _works(gpu, work)["flops"] / (forward_s * (1.0 + compute.BACKWARD_OF_FLASH))
     if work == "block":
-        return _block_flops() / _block_s(at)
+        return _works(gpu, work)["flops"] / _block_s(at)
     return 2.0 * SIDE**3 / gemm_s(SIDE, SIDE, SIDE, at.product)
 
 
 def _works(gpu: Gpu, work: str) -> dict:
     return next(found["works"][work] for of, found in _of("sustained") if of.key == gpu.key)
-
-
-def _block_flops() -> float:
-    return next(found["works"]["block"]["flops"] for _, found in _of("sustained"))
 
 
 def _block_s(at: matmul.Chip) -> float:

@@ -99,9 +99,7 @@ def on_gpu() -> Timeline:
     held = np.cumsum([np.where(belongs == group, changes, 0) for group in range(len(GROUPS))], axis=1)
     before, given = np.array(found["segments"]).T  # a segment comes before the event that needs it
     reserved = np.cumsum(np.bincount(before, given, minlength=len(events)))
-    return Timeline(
-        held, [found["ends"][0], *found["ends"][len(found["phases"]) :: len(found["phases"])]], reserved
-    )
+    return Timeline(held, found["ends"][:: len(found["phases"])], reserved)
 
 
 def groups_on_gpu() -> np.ndarray:
