@@ -56,7 +56,7 @@ def test_a_pass_longer_than_the_bytes_is_not_the_wires_fault():
     default, ethernet = shown(), shown(tokens="1024", wire_bytes_per_s="12.5e9")
     assert not default["regimes"]["wire_bound"]["met"] and default["regimes"]["too_many"]["met"]
     assert (
-        ethernet["regimes"]["wire_bound"]["met"] and "51k tokens" in ethernet["regimes"]["wire_bound"]["text"]
+        ethernet["regimes"]["wire_bound"]["met"] and "51.3k tokens" in ethernet["regimes"]["wire_bound"]["text"]
     )
 
 
@@ -140,7 +140,7 @@ def test_each_lane_keeps_order_and_no_block_starts_before_it_may():
 
 def test_the_pointer_is_told_what_how_long_and_for_what_it_waits():
     hints = DdpOverlap().hints()
-    assert hints["layers"][0] == "Forward pass, all layers: 412 ms. Waits for nothing."
+    assert hints["layers"][0] == "Forward pass, all layers: 409 ms. Waits for nothing."
     assert hints["layers"][1].endswith("the output layer: 57.6 ms. Waits for the loss.")
     assert hints["layers"][2] == "Backward pass, layer 32: 23.9 ms. Waits for the layer above."
     assert hints["buckets"][0] == (

@@ -93,7 +93,7 @@ def test_recomputation_trades_a_third_of_time_for_most_of_the_memory():
 def test_each_block_says_what_it_is_how_long_and_what_it_waited_for():
     said = hints()["tasks"]
     assert said[0] == "Gather, layer 1: 1.14 ms. It starts at once."
-    assert said[2] == "Forward pass, layer 1: 2.79 ms. It waited for the gather of layer 1."
+    assert said[2] == "Forward pass, layer 1: 2.78 ms. It waited for the gather of layer 1."
     assert said[39] == "Reduce-scatter, layer 1: 1.14 ms. It waited for the backward pass of layer 1."
     assert hints()["waits"][0] == "Exposed: 1.14 ms in which the arithmetic waits for the gather of layer 1."
     assert hints()["memory"][1] == (
