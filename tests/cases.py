@@ -1,7 +1,8 @@
-"""Cases that take less than it costs pytest to run a test: all of them in one test, which names those that fail.
+"""Cases that take less than it costs pytest to run a test: all in one test, which names those that fail.
 
-``@each`` is written as ``@pytest.mark.parametrize`` is, and two of them are every pair. It is for cases that need
-nothing of their own: whatever a test asks for (``tmp_path``, ``monkeypatch``) is the same for all of its cases.
+``@in_one_test`` is written as ``@pytest.mark.parametrize`` is, and two of them are every pair. It is for
+cases that need nothing of their own: what a test asks for (``tmp_path``, ``monkeypatch``) is the same for
+all of its cases.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 Ids = Callable[[object], object] | Sequence[str] | None
 
 
-def each(names: str, values: Iterable, ids: Ids = None) -> Callable:
+def in_one_test(names: str, values: Iterable, ids: Ids = None) -> Callable:
     """The test once for each of the values, to the last one even if some fail."""
     arguments = [name.strip() for name in names.split(",")]
     cases = [dict(zip(arguments, case if len(arguments) > 1 else [case], strict=True)) for case in values]

@@ -26,7 +26,7 @@ settings.load_profile("course")
 
 
 def pytest_sessionstart():
-    """Nothing that is collected is garbage, and to look for some again and again takes a third of collecting."""
+    """Nothing that is collected is garbage: to look for some again and again takes a third of the time."""
     gc.disable()
 
 
