@@ -21,6 +21,7 @@ def in_one_test(names: str, values: Iterable, ids: Ids = None) -> Callable:
     arguments = [name.strip() for name in names.split(",")]
     cases = [dict(zip(arguments, case if len(arguments) > 1 else [case], strict=True)) for case in values]
     assert cases, "no case, no test"
+    assert not any(hasattr(value, "marks") for case in cases for value in case.values()), "pytest.param"
 
     def decorate(test: Callable) -> Callable:
         asked = inspect.signature(test).parameters

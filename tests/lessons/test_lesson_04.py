@@ -15,6 +15,7 @@ from engine.catalog import models
 from engine.executed import data_parallel
 from engine.mechanism import collectives, flops, hiding, matmul, memory, start_ups
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.reading import Lesson
 
@@ -76,7 +77,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -14,6 +14,7 @@ from engine.mechanism import memory, start_ups
 from engine.one_gpu import recordings
 from engine.step import layout
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.programs import alike, ran, ran_forked
 from tests.lessons.reading import Lesson
@@ -61,7 +62,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -8,6 +8,7 @@ from engine import catalog
 from engine.catalog import models
 from engine.mechanism import cost, reliability
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.reading import Lesson
 
@@ -38,7 +39,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
@@ -56,9 +57,9 @@ def best(checkpoint_s, mtbf_s, restart_s):
     )
 
 
-@pytest.mark.parametrize("mtbf_s", [2 * 3600.0, 86400.0, 10 * 86400.0])
-@pytest.mark.parametrize("checkpoint_s", [2.0, 10.0, 60.0])
-@pytest.mark.parametrize("times", [0.25, 0.5, 0.7, 1.0, 3.0])
+@in_one_test("mtbf_s", [2 * 3600.0, 86400.0, 10 * 86400.0])
+@in_one_test("checkpoint_s", [2.0, 10.0, 60.0])
+@in_one_test("times", [0.25, 0.5, 0.7, 1.0, 3.0])
 def test_the_rule_says_which_of_the_two_to_halve(checkpoint_s, mtbf_s, times):
     """While failures are rare, held against the exact shares; a tenth beside the line either may be right."""
     restart_s = times * reliability.best_interval_s(checkpoint_s, mtbf_s)
