@@ -98,7 +98,7 @@ class Tables(NamedTuple):
         )
 
     def step_s(self, table: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Seconds of a step over so many tokens, without attention (``events.interpolated``)."""
+        """Seconds of a step over so many tokens, without attention (``step_costs.interpolated``)."""
         known = step_costs.ROWS
         table = np.reshape(table, table.shape + (1,) * (rows.ndim - table.ndim))
         i = 1 + np.searchsorted(known[1:-1], rows)
