@@ -337,7 +337,7 @@ def decode(
     now: float,
     first_s: float,
     more_s: float,
-    steps: int,
+    steps: float,
     end: float,
     request: dict[str, Any],
     instance: dict[str, Any],
