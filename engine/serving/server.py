@@ -266,7 +266,7 @@ def admit(
         else:
             waiting.pop(0)
         if takes < new:  # the rest of it goes into the next step, before any other
-            back.insert(place, r)
+            back.insert(0, r)
             full_up = True
         elif new > 0:
             joined.append(r)
@@ -432,6 +432,13 @@ def prompt_complete(
     return 0
 
 
+def partly_read(who: int, request: dict[str, Any], instance: dict[str, Any]) -> int:
+    """How many prompts an instance has read in part: 0 or 1, the first that comes back. It holds room in the
+    cache, so nobody may wait for that room before it."""
+    back = instance["back"][who]
+    return 1 if len(back) > 0 and request["holding"][back[0]] > 0 else 0
+
+
 def preempt(
     who: int, end: float, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]
 ) -> None:
@@ -463,4 +470,4 @@ def preempt(
             request["done"][r], request["ready"][r] = tokens, end + 2.0 * tokens * swap_s
         else:
             request["done"][r], request["ready"][r] = request["hits"][r], 0.0
-        instance["back"][who].insert(0, r)
+        instance["back"][who].insert(partly_read(who, request, instance), r)

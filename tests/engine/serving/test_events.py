@@ -250,6 +250,16 @@ def test_swapping_brings_an_answer_back_without_reading_it_again():
     assert swapped["last"][1] < dropped["last"][1]
 
 
+def test_a_prompt_that_is_read_in_part_goes_before_an_answer_that_was_swapped_out():
+    """It holds room in the cache: if the answer that comes back waited for that room before it, neither would
+    ever go on."""
+    for seed in range(1, 40):
+        came, prompts, outputs = drawn(25, 40.0, 600, 80, seed)
+        found = run(came, prompts, outputs, CHUNKED, budget=256, capacity=1200, swap_s=1e-6)
+        refused = np.array(prompts) + np.array(outputs) > 1200
+        assert ((found["last"] >= 0) == ~refused).all()
+
+
 def test_a_cache_keeps_room_for_answers_that_grow():
     """Without it, each newcomer would be let in for a few steps and thrown out: here no more than one in ten
     is, at one and a half times what the cache holds."""
