@@ -9,7 +9,7 @@ from itertools import chain
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Request, expect
+from playwright.sync_api import Error, Page, Request, expect
 
 from tests.browser.hands import ALONE, NOT_COVERED, enter
 from tests.browser.server import Server
@@ -38,12 +38,28 @@ def origin(request):
 
 
 VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
+# what a test may do to a tab that the next address does not undo
+LASTING = (
+    "add_init_script",
+    "close",
+    "emulate_media",
+    "expose_binding",
+    "expose_function",
+    "on",
+    "once",
+    "route",
+    "set_default_navigation_timeout",
+    "set_default_timeout",
+    "set_extra_http_headers",
+    "set_viewport_size",
+)
 
 
 class Visit:
     """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for
-    another, but for files in the browser's cache. A lesson has only the figures that are asked for, where some
-    are."""
+    another, but for files in the browser's cache, and a tab that a test left as it was: the next page finds the
+    site's scripts compiled in it, where those of a new tab take a third of a second. A lesson has only the
+    figures that are asked for, where some are."""
 
     def __init__(self, browser, predictions: bool = False, figures: Sequence[str] | None = None, **settings):
         self.own = browser.new_context(**VIEWPORT | settings)
@@ -54,6 +70,7 @@ class Visit:
         if figures is not None:
             self.own.add_init_script(ALONE % json.dumps(figures))
         self.scripts = settings.get("java_script_enabled", True)
+        self.page: Page | None = None
         self.own.on("request", lambda request: self.asked(request.url))
         self.start()
 
@@ -64,14 +81,18 @@ class Visit:
 
     def start(self) -> None:
         """A page for a reader who was never here."""
-        self.page = page = self.own.new_page()
+        self.page = self.page or self.tab()
         if self.origins:
-            tools = self.own.new_cdp_session(page)
+            tools = self.own.new_cdp_session(self.page)
             for origin in self.origins:
                 tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
             tools.detach()
             self.own.clear_cookies()
         self.begin()
+
+    def tab(self) -> Page:
+        """A new one, in which whatever goes wrong is noted."""
+        page = self.own.new_page()
         page.on(
             "console",
             lambda message: message.type in ("error", "warning") and self.fault("console", message.text),
@@ -84,14 +105,39 @@ class Visit:
             lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url),
         )
         page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
+        self.marked = False  # whether a test has done to the tab what lasts
+        for name in LASTING:
+            setattr(page, name, self.marks(getattr(page, name)))
+        return page
+
+    def marks(self, does):
+        def done(*args, **settings):
+            self.marked = True
+            return does(*args, **settings)
+
+        return done
 
     def leave(self) -> None:
-        """Closes the window, whose context may be taken again."""
+        """Closes the window, whose context may be taken again, with its tab where nothing has marked that."""
         self.waiting.clear()
         if self.changed:
             return self.own.close()
+        kept = None if self.marked or not self.emptied() else self.page
         for page in self.own.pages:
-            page.close()
+            if page is not kept:
+                page.close()
+        self.page = kept
+
+    def emptied(self) -> bool:
+        """Whether the tab holds nothing any more of the page that it showed."""
+        try:
+            self.page.wait_for_function("() => !sessionStorage.clear()", timeout=10_000)
+            self.page.mouse.up()
+            self.page.mouse.move(0, 0)
+            self.page.goto("about:blank")
+        except Error:  # no page of the course, or one that does not answer
+            return False
+        return True
 
     def begin(self) -> None:
         """Nothing has gone wrong yet."""
