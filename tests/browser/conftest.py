@@ -65,29 +65,33 @@ class Visit:
         self.own = browser.new_context(**VIEWPORT | settings)
         self.changed = False  # whether a test may have changed what lasts longer than a page
         self.origins: set[str] = set()
-        if not predictions:  # a reader who wants no figure covered; test_predictions.py has the others
-            self.own.add_init_script(NOT_COVERED)
-        if figures is not None:
-            self.own.add_init_script(ALONE % json.dumps(figures))
         self.scripts = settings.get("java_script_enabled", True)
         self.page: Page | None = None
         self.own.on("request", lambda request: self.asked(request.url))
-        self.start()
+        self.start(predictions, figures)
 
     @property
     def context(self):
-        self.changed = True
+        if not self.changed:
+            self.changed = True
+            for script in self.firsts:
+                self.own.add_init_script(script)
         return self.own
 
-    def start(self) -> None:
-        """A page for a reader who was never here."""
+    def start(self, predictions: bool = False, figures: Sequence[str] | None = None) -> None:
+        """A page for a reader who was never here, and wants no figure covered (test_predictions.py has the
+        others)."""
         self.page = self.page or self.tab()
-        if self.origins:
-            tools = self.own.new_cdp_session(self.page)
-            for origin in self.origins:
-                tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
-            tools.detach()
-            self.own.clear_cookies()
+        for origin in self.origins:
+            self.tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        self.own.clear_cookies()
+        self.firsts = [] if predictions else [NOT_COVERED]  # what runs before a page's own scripts
+        if figures is not None:
+            self.firsts.append(ALONE % json.dumps(figures))
+        self.added = [
+            self.tools.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})["identifier"]
+            for script in self.firsts
+        ]
         self.begin()
 
     def tab(self) -> Page:
@@ -105,6 +109,8 @@ class Visit:
             lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url),
         )
         page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
+        self.tools = self.own.new_cdp_session(page)
+        self.tools.send("Page.enable")
         self.marked = False  # whether a test has done to the tab what lasts
         for name in LASTING:
             setattr(page, name, self.marks(getattr(page, name)))
@@ -130,11 +136,15 @@ class Visit:
 
     def emptied(self) -> bool:
         """Whether the tab holds nothing any more of the page that it showed."""
+        if not self.scripts:
+            return False
         try:
             self.page.wait_for_function("() => !sessionStorage.clear()", timeout=10_000)
             self.page.mouse.up()
             self.page.mouse.move(0, 0)
             self.page.goto("about:blank")
+            for script in self.added:
+                self.tools.send("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
         except Error:  # no page of the course, or one that does not answer
             return False
         return True
@@ -199,13 +209,13 @@ def visit(browser, left_behind):
     another host."""
     opened = []
 
-    def open_one(**settings) -> Visit:
+    def open_one(predictions: bool = False, figures: Sequence[str] | None = None, **settings) -> Visit:
         key = str(sorted(settings.items()))
         if same := left_behind.get(key):
             one = same.pop()
-            one.start()
+            one.start(predictions, figures)
         else:
-            one = Visit(browser, **settings)
+            one = Visit(browser, predictions, figures, **settings)
         opened.append((key, one))
         return one
 
