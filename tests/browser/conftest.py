@@ -125,7 +125,7 @@ class Visit:
 
     def leave(self) -> None:
         """Closes the window, whose context may be taken again, with its tab where nothing has marked that."""
-        self.waiting.clear()
+        self.leaving = True
         if self.changed:
             return self.own.close()
         kept = None if self.marked or not self.emptied() else self.page
@@ -152,6 +152,7 @@ class Visit:
     def begin(self) -> None:
         """Nothing has gone wrong yet."""
         self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
+        self.leaving = False
         self.waiting: set[Request] = set()  # what the page that is shown now has asked for
 
     def fault(self, kind: str, text: str) -> None:
@@ -163,7 +164,10 @@ class Visit:
         fetches a page's icon late, and drops it when the window goes on or is closed. What a page reads from
         itself (a puzzle's worker) is dropped with the frame that wanted it."""
         unneeded = (
-            request not in self.waiting or request.url.endswith(ICON) or request.url.startswith("blob:")
+            self.leaving
+            or request not in self.waiting
+            or request.url.endswith(ICON)
+            or request.url.startswith("blob:")
         )
         dropped = unneeded and request.failure == "net::ERR_ABORTED"
         if not dropped and request.headers.get("sec-purpose") != AHEAD:
