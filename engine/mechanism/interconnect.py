@@ -176,7 +176,7 @@ def ring_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
 
 
 def tree_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
-    """AllReduce by double binary trees across the nodes. Inside one box NCCL's tree is a chain, up and down."""
+    """AllReduce by double binary trees across the nodes. Inside a box NCCL's tree is a chain, up and down."""
     _require_group(buffer_bytes, ranks, per_node)
 
     def chain_s():
@@ -237,6 +237,18 @@ def all_reduce_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) ->
             _ring_across_s(2.0, buffer_bytes, ranks, per_node, net),
             _tree_across_s(buffer_bytes, ranks, per_node, net),
         ),
+    )
+
+
+def pair_all_reduce_s(buffer_bytes: Real, in_a_node: Truth, net: Wires) -> Real:
+    """AllReduce between two GPUs: in one box as measured; on two nodes by a ring of two hops, since a tree
+    would send as much over more of them."""
+    if not check.is_trusted():
+        check.non_negative(buffer_bytes=buffer_bytes)
+    return ops.choose(
+        in_a_node,
+        lambda: _all_reduce_in_box_s(buffer_bytes, 2.0, net),
+        lambda: net.start_s + _fastest_s(0.0, 2.0, 0.0, buffer_bytes / net.nic_bytes_per_s, net),
     )
 
 
