@@ -9,6 +9,7 @@ from engine import catalog
 from engine.base import units
 from engine.catalog import models
 from engine.mechanism import budget, flops, memory
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("01-why-distributed.md")
@@ -52,7 +53,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -15,6 +15,7 @@ from engine.catalog import models
 from engine.executed import data_parallel
 from engine.mechanism import collectives, flops, hiding, matmul, memory, start_ups
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.reading import Lesson
 
@@ -76,7 +77,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
@@ -248,14 +249,14 @@ RANKS, EPOCHS, SAMPLES, BATCH = 4, 3, 64, 16
 
 def test_the_program_prints_what_the_lesson_shows(tmp_path):
     """A loss may differ in its last digit, since processors round bf16 products in their own order. Twice the
-    ranks print the same losses."""
+    ranks print the same losses. Torchrun starts the two, and is no other for the four."""
     pytorch.needed()
     programs.written(LESSON, tmp_path)
     (two, shown_by_two), (four, shown_by_four) = programs.commands(LESSON)
     assert "--nproc-per-node 2" in two and "--nproc-per-node 4" in four
     assert shown_by_two[1:] == shown_by_four[1:]
-    for command, shown in ((two, shown_by_two), (four, shown_by_four)):
-        programs.alike(programs.ran(tmp_path, command), shown)
+    programs.alike(programs.ran(tmp_path, two), shown_by_two)
+    programs.alike(programs.ran_forked(tmp_path, four), shown_by_four)
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +268,7 @@ def watched(tmp_path_factory):
     [profiled] = LESSON.code("py")
     (place / "profiled.py").write_text(profiled, encoding="utf-8")
     for name, ranks in (("alone", 1), ("together", RANKS)):
-        programs.ran(place, f"torchrun --nproc-per-node {ranks} watched_ddp.py {name}")
+        programs.ran_forked(place, f"torchrun --nproc-per-node {ranks} watched_ddp.py {name}")
     return [torch.load(place / name) for name in ("alone_0.pt", *(f"together_{r}.pt" for r in range(RANKS)))]
 
 

@@ -14,8 +14,9 @@ from engine.mechanism import memory, start_ups
 from engine.one_gpu import recordings
 from engine.step import layout
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons import programs
-from tests.lessons.programs import alike, ran
+from tests.lessons.programs import alike, ran, ran_forked
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("05-fsdp-and-zero.md")
@@ -61,7 +62,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
@@ -165,14 +166,14 @@ def test_what_pytorch_counts_of_the_70b_is_what_the_engine_says():
 
 def test_the_program_prints_what_the_lesson_shows_and_resumes_on_half_the_ranks(tmp_path):
     """A loss may differ in its last digit, since processors round bf16 products in their own order. The last
-    three are those of a run that nobody interrupted."""
+    three are those of a run that nobody interrupted. Torchrun starts the two that resume."""
     pytorch.needed()
     programs.written(LESSON, tmp_path)
     commands = programs.commands(LESSON)
-    assert len(commands) == 2
-    for command, printed in commands:
-        alike(ran(tmp_path, command), printed)
+    (four, printed_by_four), (two, printed_by_two) = commands
+    alike(ran_forked(tmp_path, four), printed_by_four)
+    alike(ran(tmp_path, two), printed_by_two)
     os.rename(tmp_path / "saved", tmp_path / "resumed")
     steps = [line for _, printed in commands for line in printed if line.startswith("step")]
-    uninterrupted = ran(tmp_path, commands[0][0].replace("train.py 3", "train.py 6"))
+    uninterrupted = ran_forked(tmp_path, four.replace("train.py 3", "train.py 6"))
     alike(uninterrupted[1:], steps)

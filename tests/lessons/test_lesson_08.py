@@ -8,6 +8,7 @@ from engine import catalog
 from engine.executed import ring_attention
 from engine.mechanism import context_parallel, flops, memory, online_softmax
 from engine.step import layout
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("08-sequence-and-context.md")
@@ -45,7 +46,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -8,6 +8,7 @@ from engine.calibration import launch_costs
 from engine.catalog import models
 from engine.one_gpu import dispatch, recordings, traces
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("13-pytorch-internals.md")
@@ -42,7 +43,7 @@ def test_it_has_its_parts_in_order():
     assert LESSON.every_widget_asks_first()
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

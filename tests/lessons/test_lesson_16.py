@@ -12,6 +12,7 @@ from engine import catalog
 from engine.executed import flash_attention
 from engine.mechanism import fusion, matmul
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 from widgets.gpu.flash_attention import FlashAttention
 
@@ -50,7 +51,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

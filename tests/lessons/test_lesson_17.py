@@ -11,6 +11,7 @@ import pytest
 from engine.one_gpu import recordings, tile_order, tiling
 from engine.one_gpu.tiling import Tile
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -6,6 +6,7 @@ from engine import catalog
 from engine.calibration import launch_costs
 from engine.one_gpu import capture, compilation, graph_trace, recordings
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("18-torch-compile.md")
@@ -43,7 +44,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -9,6 +9,7 @@ from course.diagrams import four_numbers
 from engine import catalog
 from engine.base import units
 from engine.one_gpu import measurements
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 PAGE = Lesson("numbers.md")
@@ -59,7 +60,7 @@ def test_there_are_forty_and_each_says_where_it_is_from():
     assert {word.lower() for pair in explained for word in pair if word} == {it.lower() for it in ORIGINS}
 
 
-@pytest.mark.parametrize("what, value", BY_HAND.items())
+@in_one_test("what, value", BY_HAND.items())
 def test_a_number_is_that_worked_by_hand(what, value):
     [found] = [row for row in ROWS if row[0].startswith(what)]
     assert shown(found[1]) == value

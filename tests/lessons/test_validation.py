@@ -10,6 +10,7 @@ from course import lessons, numbers
 from course.fences import table as tables
 from engine import calibration
 from engine.course import accuracy, agreement, explanations, points, validation
+from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS, Lesson
 
 TEXT = (LESSONS / "validation.md").read_text(encoding="utf-8")
@@ -123,7 +124,7 @@ def _without(case: str) -> float:
     return explanations.served("latency_s", case, software=None)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "claim",
     [
         # TensorRT-LLM 0.6 is one sided: fewer tokens than it had in every row

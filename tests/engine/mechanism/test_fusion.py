@@ -8,6 +8,7 @@ import pytest
 from engine import catalog
 from engine.calibration import DEFAULT
 from engine.mechanism import fusion, matmul
+from tests.cases import in_one_test
 
 H100 = catalog.gpu("h100-sxm")
 ROUND = SimpleNamespace(
@@ -110,7 +111,7 @@ def test_more_operations_never_gain_less_and_fusing_never_costs_without_spills()
         assert min(gains) >= 1 - 1e-12 and (np.diff(gains) >= -1e-12).all()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "bad, named",
     [
         (dict(elements=0), "elements"),

@@ -8,6 +8,7 @@ from engine.calibration import known, launch_costs
 from engine.calibration.products import gemm_s
 from engine.mechanism import matmul
 from engine.one_gpu import dispatch
+from tests.cases import in_one_test
 
 I, G = 10e-6, 4e-6
 
@@ -47,8 +48,8 @@ def test_a_synchronization_after_each_operator_adds_the_two():
     assert found["cpu_waits_s"] == pytest.approx(5 * G)
 
 
-@pytest.mark.parametrize("every", [0, 1, 3, 7, 20])
-@pytest.mark.parametrize("issue_s, gpu_s", [(I, G), (G, I), (I, I)])
+@in_one_test("every", [0, 1, 3, 7, 20])
+@in_one_test("issue_s, gpu_s", [(I, G), (G, I), (I, I)])
 def test_the_rule_is_what_the_lanes_do(every, issue_s, gpu_s):
     assert dispatch.step_s(20, issue_s, gpu_s, every) == pytest.approx(
         lanes(20, issue_s, gpu_s, every)["total_s"]

@@ -8,6 +8,7 @@ import pytest
 
 from course import widget_html
 from engine.step import planner
+from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS
 from tests.widgets.reading import Reader
 from widgets.kit.widget import all_widgets
@@ -85,7 +86,7 @@ def test_each_lost_point_has_its_reason_and_a_lesson_that_exists():
     }
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "state, lost, words",
     [
         (

@@ -10,6 +10,7 @@ import pytest
 from course.widget_html import rich
 from engine.__main__ import main
 from engine.step import strategy
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.composition.strategy_triangle import (
     COLUMNS,
@@ -60,7 +61,7 @@ def test_the_fastest_step_stands_on_top_and_what_cannot_be_built_at_the_bottom()
     assert times == sorted(times) and sorted(rows["y"]) == [i + 0.5 for i in range(len(NAMES))]
 
 
-@pytest.mark.parametrize("preset", StrategyTriangle.presets)
+@in_one_test("preset", StrategyTriangle.presets)
 def test_a_larger_number_is_never_drawn_shorter(preset):
     """Solid and hatched pieces together are as long as the load says, up to a break that carries the
     number."""

@@ -6,6 +6,7 @@ import pytest
 
 from engine.course import home
 from engine.executed import fully_sharded
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.training_step import COMPUTE, HBM, LAYERS, STOPS, WIRES, TrainingStep
 from widgets.kit.controls import BadValue
@@ -76,7 +77,7 @@ def test_how_many_sequences_a_gpu_has():
     assert text("step_time") == "92.4 s" and text("step_time", gpus=2048) == "0.367 s"
 
 
-@pytest.mark.parametrize("gpus", ["100", "3", "0", "32768", "1.5", "eight"])
+@in_one_test("gpus", ["100", "3", "0", "32768", "1.5", "eight"])
 def test_what_is_no_power_of_two_is_refused(gpus):
     with pytest.raises(BadValue, match=f"gpus must be a power of two from 1 to 16384, got '{gpus}'"):
         widget(gpus=gpus)

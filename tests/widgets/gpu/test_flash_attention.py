@@ -5,6 +5,7 @@ import pytest
 
 from engine.executed import flash_attention, ring_attention
 from engine.mechanism import online_softmax
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.gpu.flash_attention import ORDERS, TOKENS, FlashAttention
 
@@ -65,9 +66,7 @@ def test_scores_that_no_register_file_holds_are_marked():
     assert "512 KiB" in found["regimes"]["too_many_scores"]["text"]
 
 
-@pytest.mark.parametrize(
-    "head_dim, steps", [(16, 12), (64, 24), (96, 36), (128, 24), (192, 36), (320, 144), (1024, 144)]
-)
+@in_one_test("head_dim, steps", [(16, 12), (64, 24), (96, 36), (128, 24), (192, 36), (320, 144), (1024, 144)])
 def test_wider_heads_leave_smaller_tiles_and_every_sweep_ends_at_full_attention(head_dim, steps):
     found = shown(head_dim=head_dim, play=144)
     assert found["ends"]["play"] == steps

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.gpu.fusion import ACROSS, FRAME, Fusion
 
@@ -54,7 +55,7 @@ def test_a_fused_kernel_that_spills_fills_the_width_itself():
     assert [name for name, regime in found["regimes"].items() if regime["met"]] == ["spilled"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "state",
     [
         {},
