@@ -26,7 +26,7 @@ def test_what_binds_is_said_and_by_how_much():
     )
     assert said(gpus=1) == "Memory binds: on 1 GPU a step needs 155 GB, more than the 84.8 GB usable."
     assert said(gpus=16384) == (
-        "The network binds: on 16,384 GPUs a step takes 0.308 s, and compute waits for 79.8 % of it."
+        "The network binds: on 16,384 GPUs a step takes 0.308 s, and compute waits for 79.9 % of it."
     )
 
 

@@ -38,8 +38,8 @@ def test_eight_kernels_fill_the_width_and_the_fused_one_an_eighth():
     assert kernels["right"][7] == pytest.approx(ACROSS[1]) and kernels["right"][16] == kernels["left"][16]
     assert fused["right"] - fused["left"] == pytest.approx(width / 8)
     assert fused["work"] - fused["left"] == pytest.approx(
-        width / 8 * 32 / (80 / 0.75)
-    )  # 8 · 4 of the ridge's 107 FLOPs
+        width / 8 * 32 / (80 / 0.74)
+    )  # 8 · 4 of the ridge's 108 FLOPs
 
 
 def test_a_fused_kernel_that_spills_fills_the_width_itself():
@@ -50,8 +50,8 @@ def test_a_fused_kernel_that_spills_fills_the_width_itself():
     assert fused["right"] == fused["memory"] == pytest.approx(ACROSS[1])
     assert kernels["right"][7] - ACROSS[0] == pytest.approx(width * 32 / 548)
     assert fused["work"] - ACROSS[0] == pytest.approx(
-        width * 32 / (548 * 20 / 0.75)
-    )  # 32 FLOPs, at 26.7 for each byte
+        width * 32 / (548 * 20 / 0.74)
+    )  # 32 FLOPs, at 27 for each byte
     assert [name for name, regime in found["regimes"].items() if regime["met"]] == ["spilled"]
 
 

@@ -141,8 +141,8 @@ def test_each_lane_keeps_order_and_no_block_starts_before_it_may():
 def test_the_pointer_is_told_what_how_long_and_for_what_it_waits():
     hints = DdpOverlap().hints()
     assert hints["layers"][0] == "Forward pass, all layers: 409 ms. Waits for nothing."
-    assert hints["layers"][1].endswith("the output layer: 57.6 ms. Waits for the loss.")
-    assert hints["layers"][2] == "Backward pass, layer 32: 23.9 ms. Waits for the layer above."
+    assert hints["layers"][1].endswith("the output layer: 57.2 ms. Waits for the loss.")
+    assert hints["layers"][2] == "Backward pass, layer 32: 23.8 ms. Waits for the layer above."
     assert hints["buckets"][0] == (
         "AllReduce of 1.05 GB: 43.2 ms. Full with the output layer at 469 ms; starts 0 s later."
     )
