@@ -55,9 +55,8 @@ def test_at_its_tokens_all_but_the_last_bucket_hides_and_at_the_picture_s_defaul
 def test_a_pass_longer_than_the_bytes_is_not_the_wires_fault():
     default, ethernet = shown(), shown(tokens="1024", wire_bytes_per_s="12.5e9")
     assert not default["regimes"]["wire_bound"]["met"] and default["regimes"]["too_many"]["met"]
-    assert (
-        ethernet["regimes"]["wire_bound"]["met"] and "51.3k tokens" in ethernet["regimes"]["wire_bound"]["text"]
-    )
+    bound = ethernet["regimes"]["wire_bound"]
+    assert bound["met"] and "51.3k tokens" in bound["text"]
 
 
 @pytest.mark.parametrize("bucket", [25 * MIB, 640 * MIB, 8192 * MIB])
@@ -144,7 +143,7 @@ def test_the_pointer_is_told_what_how_long_and_for_what_it_waits():
     assert hints["layers"][1].endswith("the output layer: 57.2 ms. Waits for the loss.")
     assert hints["layers"][2] == "Backward pass, layer 32: 23.8 ms. Waits for the layer above."
     assert hints["buckets"][0] == (
-        "AllReduce of 1.05 GB: 43.2 ms. Full with the output layer at 469 ms; starts 0 s later."
+        "AllReduce of 1.05 GB: 43.2 ms. Full with the output layer at 466 ms; starts 0 s later."
     )
     assert "layer 32" in hints["buckets"][1] and hints["buckets"][1].endswith(
         "later, after the one before it."
