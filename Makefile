@@ -4,6 +4,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 BIN := .venv/bin
 READY := .venv/.ready
 
+# What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help serve test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
 help:
 	@sed -n '1p' Makefile
