@@ -23,17 +23,8 @@ from engine.catalog.hardware import Gpu
 from engine.mechanism.memory import BYTES_PER_VALUE
 from engine.serving import equilibrium, step_costs
 from engine.serving.deployment import search
-from engine.serving.deployment.forms import (
-    CAPACITY,
-    IDLE,
-    QUANTILES,
-    SMALLEST,
-    TPOT,
-    TTFT,
-    Forms,
-    Plans,
-    Tables,
-)
+from engine.serving.deployment.arrays import Tables
+from engine.serving.deployment.forms import CAPACITY, IDLE, QUANTILES, SMALLEST, TPOT, TTFT, Forms, Plans
 from engine.serving.deployment.frontier import ANY
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.deployment.loops import LEAST, judge
@@ -551,7 +542,7 @@ def choice(
     firsts, bound = cheapest_of(plans, fewest, sure), []
     for i in firsts:
         bound.append(bound_of(ask, at, plans[i], share, fewest[i]) if i >= 0 else SMALLEST)
-    out = arranged(
+    return arranged(
         plans,
         fewest,
         sure,
@@ -566,23 +557,6 @@ def choice(
         per_gpu,
         within,
     )
-    return {
-        "gpus": out["gpus"],
-        "prefill": out["prefill"],
-        "decode": out["decode"],
-        "front": out["front"],
-        "chunk": out["chunk"],
-        "bound": out["bound"],
-        "why": out["why"],
-        "kind_user": out["kind_user"],
-        "kind_gpu": out["kind_gpu"],
-        "best": out["best"],
-        "second": out["second"],
-        "user": out["user"],
-        "per_gpu": out["per_gpu"],
-        "within": out["within"],
-        "frontier": out["frontier"],
-    }
 
 
 def found(*asked: Any) -> Choice:

@@ -13,6 +13,7 @@ import pytest
 from engine.base import ops
 from engine.base.program import full, program, zeros
 from engine.base.sweep import sweep
+from tests.cases import in_one_test
 from widgets.kit.compiler import writer
 from widgets.kit.compiler.fusion import MOST
 from widgets.kit.compiler.graph import Graph
@@ -438,7 +439,7 @@ def test_one_index_into_a_column_is_refused_in_python_too():
         choose(True, ["a", "b"], "")
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@in_one_test("what", REFUSED)
 def test_refused(what):
     function, words = REFUSED[what]
     with pytest.raises(NotTraceable, match=words):
@@ -604,6 +605,26 @@ def test_an_algorithm_runs_on_the_page_as_it_does_here(script):
             )
 
 
+def two_lows(x):
+    return {"low": [x, 2.0], "high": x + 1.0}
+
+
+@program(high=(), low=3)
+def made_elsewhere(x):
+    """An algorithm that returns what a function made, on one of two ways."""
+    if x > 3:
+        return {"high": x, "low": [x]}
+    return two_lows(x)
+
+
+def test_an_algorithm_returns_what_a_function_made(script):
+    graph = Graph()
+    code = writer.function(graph, made_elsewhere(control(graph, "x")))
+    few, one = json.loads(script.evaluate(RUN, [code, [{"x": 1.5}, {"x": 4}]]))
+    assert few == {"high": 2.5, "low": [1.5, 2, None]}
+    assert one == {"high": 4, "low": [4, None, None]}
+
+
 @program(twice=3)
 def doubled_in_place(values):
     """An algorithm that writes into its argument."""
@@ -653,7 +674,7 @@ def refused_algorithms():
     return [a_slice, from_the_end, a_word, numpy_inside, a_lambda, membership, by_name, no_dict]
 
 
-@pytest.mark.parametrize("algorithm", refused_algorithms(), ids=lambda f: f.__name__)
+@in_one_test("algorithm", refused_algorithms(), ids=lambda f: f.__name__)
 def test_an_algorithm_that_the_page_cannot_run_is_refused_with_its_line(algorithm):
     graph = Graph()
     with pytest.raises(NotTraceable, match=r"test_compiler\.py:\d+: .*GRAMMAR\.md"):
