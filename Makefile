@@ -94,8 +94,8 @@ measure: $(RECORDER)
 calibrate: $(READY)
 	@test -n "$(MEASUREMENTS)" || { echo "make calibrate MEASUREMENTS=folder, with the tables that engine/calibration/README.md describes"; exit 2; }
 	@$(BIN)/python -m engine.calibration.fit "$(MEASUREMENTS)"
-	@$(BIN)/python -m engine.course.runs "$(MEASUREMENTS)"
 	@$(BIN)/python -m engine.course.fitted_steps
+	@$(BIN)/python -m engine.course.runs "$(MEASUREMENTS)"
 
 # The nonsense that make test tries, thirty times as much of it: some minutes. FUZZ_SEED= gives other cases, FUZZ_TIMES= more.
 FUZZ_SEED ?= $(shell date +%j)

@@ -68,6 +68,7 @@ class Rows:
     token_bytes: float  # per value of a row
 
 
+@ops.remembered
 def of_ranks(rates: Sequence[Real], ranks: Real) -> Real:
     """A rate interpolated between those of 2, 4 and 8 ranks, linearly in its logarithm; constant outside."""
     low = ops.minimum(1.0, ops.maximum(0.0, 0.5 * ranks - 1.0))

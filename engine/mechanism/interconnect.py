@@ -163,33 +163,42 @@ def ring_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
     this is a ring forced by the user; elsewhere it is what was measured."""
     _require_group(buffer_bytes, ranks, per_node)
 
-    def inside():
-        forced_s = 2.0 * _gather_in_box_s(buffer_bytes, ranks, net) - net.start_s
-        measured_s = _all_reduce_in_box_s(buffer_bytes, ranks, net)
-        return ops.where((net.sums_in_switch > 0.0) & (ranks > 2.0), forced_s, measured_s)
-
-    return _boxed(ranks, per_node, inside, lambda: _ring_across_s(2.0, buffer_bytes, ranks, per_node, net))
+    return _boxed(
+        ranks,
+        per_node,
+        lambda: ops.choose(
+            (net.sums_in_switch > 0.0) & (ranks > 2.0),
+            lambda: 2.0 * _gather_in_box_s(buffer_bytes, ranks, net) - net.start_s,
+            lambda: _all_reduce_in_box_s(buffer_bytes, ranks, net),
+        ),
+        lambda: _ring_across_s(2.0, buffer_bytes, ranks, per_node, net),
+    )
 
 
 def tree_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
-    """AllReduce by double binary trees across the nodes, each node summing first: few hops, but twice the
-    buffer through each node's NICs (once with only two nodes). Inside one box NCCL's tree is a chain, up and
-    down."""
+    """AllReduce by double binary trees across the nodes. Inside a box NCCL's tree is a chain, up and down."""
     _require_group(buffer_bytes, ranks, per_node)
+
+    def chain_s():
+        chained = 2.0 * buffer_bytes / _box_rate(net.box.gather_bytes_per_s, per_node, net)
+        return net.start_s + _fastest_s(2.0 * (per_node - 1.0), 0.0, chained, 0.0, net)
+
+    return _boxed(ranks, per_node, chain_s, lambda: _tree_across_s(buffer_bytes, ranks, per_node, net))
+
+
+def _tree_across_s(buffer_bytes, ranks, per_node, net):
+    """Trees across the nodes, each node summing first: few hops, but twice the buffer through each node's
+    NICs (once with only two nodes)."""
     nodes, fewest = _spread(ranks, per_node)
-    link_hops, network_hops = 2.0 * (per_node - 1.0), 2.0 * TREE_HOP * ops.log2_ceil(nodes)
-    chained = 2.0 * buffer_bytes / _box_rate(net.box.gather_bytes_per_s, per_node, net)
-    summed = (
-        2.0
-        * buffer_bytes
-        * ((per_node - 1.0) / per_node)
-        / _box_rate(net.box.reduce_bytes_per_s, per_node, net)
-    )
-    inside_s = ops.where(ranks <= per_node, chained, summed)
+    rate = _box_rate(net.box.reduce_bytes_per_s, per_node, net)
     passed = ops.where(nodes > 2.0, 2.0, ops.where(nodes > 1.0, 1.0, 0.0))
-    across_s = passed * buffer_bytes / (fewest * net.nic_bytes_per_s)
-    found = net.start_s + _fastest_s(link_hops, network_hops, inside_s, across_s, net)
-    return ops.where(ranks > 1.0, found, 0.0)
+    return net.start_s + _fastest_s(
+        2.0 * (per_node - 1.0),
+        2.0 * TREE_HOP * ops.log2_ceil(nodes),
+        2.0 * buffer_bytes * ((per_node - 1.0) / per_node) / rate,
+        passed * buffer_bytes / (fewest * net.nic_bytes_per_s),
+        net,
+    )
 
 
 def nvls_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
@@ -225,8 +234,21 @@ def all_reduce_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) ->
         per_node,
         lambda: _all_reduce_in_box_s(buffer_bytes, ranks, net),
         lambda: ops.minimum(
-            ring_s(buffer_bytes, ranks, per_node, net), tree_s(buffer_bytes, ranks, per_node, net)
+            _ring_across_s(2.0, buffer_bytes, ranks, per_node, net),
+            _tree_across_s(buffer_bytes, ranks, per_node, net),
         ),
+    )
+
+
+def pair_all_reduce_s(buffer_bytes: Real, in_a_node: Truth, net: Wires) -> Real:
+    """AllReduce between two GPUs: in one box as measured; on two nodes by a ring of two hops, since a tree
+    would send as much over more of them."""
+    if not check.is_trusted():
+        check.non_negative(buffer_bytes=buffer_bytes)
+    return ops.choose(
+        in_a_node,
+        lambda: _all_reduce_in_box_s(buffer_bytes, 2.0, net),
+        lambda: net.start_s + _fastest_s(0.0, 2.0, 0.0, buffer_bytes / net.nic_bytes_per_s, net),
     )
 
 

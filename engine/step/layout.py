@@ -145,6 +145,14 @@ class Layout:
     last_layers: int = 0  # of the last pipeline stage, likewise
     offload: str = "none"  # what the host's memory holds: "optimizer", "activations", or both joined by +
 
+    def __post_init__(self) -> None:
+        for name in ("gpus", "tp", "pp", "cp", "ep", "micro_batch", "interleave", "expert_tp"):
+            _whole(name, getattr(self, name))
+        for name in ("zero", "shard", "recompute_layers", "first_layers", "last_layers"):
+            _whole(name, getattr(self, name), 0)
+        if self.zero > 3:
+            raise ValueError(f"zero must be one of 0, 1, 2, 3; got {self.zero!r}")
+
     @property
     def dp(self) -> int:
         return self.gpus // (self.tp * self.pp * self.cp)
@@ -228,21 +236,6 @@ def _whole(name: str, value, at_least: int = 1) -> None:
 def require_legal(model: Model, job: Job, layout: Layout) -> None:
     """ValueError with the reason and the nearest legal values if the layout cannot be built."""
     a = layout
-    _whole("gpus", a.gpus)
-    _whole("tp", a.tp)
-    _whole("pp", a.pp)
-    _whole("cp", a.cp)
-    _whole("ep", a.ep)
-    _whole("micro_batch", a.micro_batch)
-    _whole("interleave", a.interleave)
-    _whole("expert_tp", a.expert_tp)
-    _whole("zero", a.zero, 0)
-    _whole("shard", a.shard, 0)
-    if a.zero > 3:
-        raise ValueError(f"zero must be one of 0, 1, 2, 3; got {a.zero!r}")
-    _whole("recompute_layers", a.recompute_layers, 0)
-    _whole("first_layers", a.first_layers, 0)
-    _whole("last_layers", a.last_layers, 0)
     legality.require_ends(model.layers, a.pp, a.first_layers, a.last_layers)
     legality.require_recompute(model, a.recompute, a.recompute_layers, a.pp)
     if a.schedule not in SCHEDULES:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from engine.base import ops
 from engine.base.types import Real
 from engine.mechanism import compute, experts, memory, pipeline, sequence, sharding
-from engine.mechanism.interconnect import all_gather_s, all_reduce_s, ranks_per_node, send_s
+from engine.mechanism.interconnect import (
+    all_gather_s,
+    all_reduce_s,
+    pair_all_reduce_s,
+    ranks_per_node,
+    send_s,
+)
 from engine.mechanism.wires import scaled
 
 if TYPE_CHECKING:
@@ -776,7 +782,9 @@ def tied_s(shape: Shape, recipe: Recipe, net: Wires, a: Axes) -> Real:
     tied = shape.last_stage_params - shape.head_params
     if ops.is_zero(tied):
         return 0.0
-    in_a_node = a.tp * a.cp * a.dp * a.pp <= net.gpus_per_node
-    sent_bytes = tied / a.tp * sharding.gradient_bytes(recipe)
-    found_s = all_reduce_s(sent_bytes, 2.0, ops.where(in_a_node, 2.0, 1.0), net)
-    return ops.where((tied > 0.0) & (a.pp > 1.0) & (a.plan.folded < 1.0), found_s, 0.0)
+
+    def summed_s():
+        sent_bytes = tied / a.tp * sharding.gradient_bytes(recipe)
+        return pair_all_reduce_s(sent_bytes, a.tp * a.cp * a.dp * a.pp <= net.gpus_per_node, net)
+
+    return ops.choose((tied > 0.0) & (a.pp > 1.0) & (a.plan.folded < 1.0), summed_s, lambda: 0.0)

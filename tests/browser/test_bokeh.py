@@ -23,13 +23,15 @@ SHORT = {name: QUOTED.findall(items) for name, items in CONSTANT.findall(SKIP)}
 # what a patch uses of a view only when it draws, and what Bokeh calls on the copies that are idle
 IN_USE = ["v_doit", "visuals", "plot_view", "is_Scalar", "set_base", "map_data", "after_lazy_visuals"]
 
-# boxes and texts with a hatch, many boxes of no width, lanes, wedges, points and lines: and what to drag
+# boxes and texts with a hatch, many boxes of no width, lanes, wedges, points and lines, texts for a phone alone: and what
+# to drag
 PICTURES = {
     "memory_stack": "size",
     "rank_mesh": None,
     "pipeline_timeline": None,
     "ring_allreduce": "play",
     "roofline": None,
+    "layout_planner": None,
 }
 MENDS = "clearing"  # changes what is seen, and is no work left out
 
@@ -76,7 +78,7 @@ def pictures(hand: Hand) -> tuple[str, str]:
 
 
 def test_every_patch_names_what_it_needs():
-    assert len(NEEDS) == SKIP.count("patch: ") == 10
+    assert len(NEEDS) == SKIP.count("patch: ") == 13
     assert all(len(names) >= 3 for names in NEEDS.values()), NEEDS
 
 
@@ -96,6 +98,24 @@ def test_a_figure_looks_the_same_without_the_patches(static, visit, slug):
     page.goto(f"{static}{slug}/")
     assert pictures(Hand(page, slug)) == with_them
     assert skips(page) == [MENDS]
+
+
+def test_what_was_hidden_in_a_drag_is_drawn_anew_once_it_is_shown(static, visit):
+    """On a phone the planner has other texts than on a wide picture."""
+
+    def turned(page) -> str:
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto(f"{static}layout_planner/")
+        hand = Hand(page, "layout_planner")
+        hand.drag("gpus", 4)
+        hand.says(gpus=hand.at("gpus"))
+        page.set_viewport_size({"width": 390, "height": 900})
+        return hand.rested()
+
+    page = visit().go(f"{static}layout_planner/")
+    with_them = turned(page)
+    page.add_init_script("window.leaveToBokeh = ['hidden', 'points', 'lengths']")
+    assert turned(page) == with_them
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ BY_HAND = {
     "start_ups.mean_hop_s(dgx) | µs": "1 µs",  # (7 · 0.757 + 2.7) / 8
     "nodes_ring_s(buffer=0, ranks=64)": "123 µs",  # 2 · (56 · 0.757 + 7 · 2.7)
     "two_levels_s(buffer=0)": "48.4 µs",  # 14 · (0.757 + 2.7)
-    "backward_s | ms": "412 ms",  # 4 · 8.03e9 · 8,192 / 639.4e12
+    "backward_s | ms": "409 ms",  # 4 · 8.03e9 · 8,192 / 643.9e12
     "nodes_ring_s(gradient, ranks=1024)": "0.701 s",  # 1023/512 · 140 / 400 + 2 ms
     "all_to_all_s(nodes=128, nodes_per_leaf=32) | ms": "19.8 ms",  # 127/128 · 20
     "all_to_all_s(nodes=128, nodes_per_leaf=32, oversubscription=4)": "60 ms",  # 4 · 3/4 · 20

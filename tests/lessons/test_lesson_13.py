@@ -24,9 +24,9 @@ BY_HAND = {
     "all_operators * np.min": "6.87 ms",  # 608 · 11.3 µs
     "all_operators * np.max": "10.8 ms",  # 608 · 17.75 µs
     '32 * traces.layer_operators("update") * issue_s | ms': "27.6 ms",  # 32 · 9 · 8 kernels
-    "80 * 8.03e9 / 8 /": "32 ms",  # 80.3e9 bytes at 2.51e12 a second
-    "80 * 8.03e9 / 64 /": "4 ms",
-    "28 * 8.03e9 / 64 /": "1.4 ms",
+    "80 * 8.03e9 / 8 /": "32.4 ms",  # 80.3e9 bytes at 2.48e12 a second
+    "80 * 8.03e9 / 64 /": "4.05 ms",
+    "28 * 8.03e9 / 64 /": "1.42 ms",
     'traces.kept_bytes("attention", True, "grad", 8192': "13.1 GB",  # 6 · (8192 · 4096 + 32 · 8192²)
     'traces.kept_bytes("attention", False, "grad", 8192': "8.99 GB",  # 4 · (3 · 8192 · 4096 + 32 · 8192²)
     "/ cache_bytes": "318",  # (7.296 ms · 6.187e12 − 2.47e9) / 134.2e6

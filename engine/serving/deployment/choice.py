@@ -542,7 +542,7 @@ def choice(
     firsts, bound = cheapest_of(plans, fewest, sure), []
     for i in firsts:
         bound.append(bound_of(ask, at, plans[i], share, fewest[i]) if i >= 0 else SMALLEST)
-    out = arranged(
+    return arranged(
         plans,
         fewest,
         sure,
@@ -557,23 +557,6 @@ def choice(
         per_gpu,
         within,
     )
-    return {
-        "gpus": out["gpus"],
-        "prefill": out["prefill"],
-        "decode": out["decode"],
-        "front": out["front"],
-        "chunk": out["chunk"],
-        "bound": out["bound"],
-        "why": out["why"],
-        "kind_user": out["kind_user"],
-        "kind_gpu": out["kind_gpu"],
-        "best": out["best"],
-        "second": out["second"],
-        "user": out["user"],
-        "per_gpu": out["per_gpu"],
-        "within": out["within"],
-        "frontier": out["frontier"],
-    }
 
 
 def found(*asked: Any) -> Choice:

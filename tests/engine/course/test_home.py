@@ -76,7 +76,7 @@ def test_it_fits_from_the_fewest_on():
 
 
 def test_tokens_a_second():
-    assert units.human(home.tokens_per_s(home.on(8)), "tokens") == "90.3k tokens"
+    assert units.human(home.tokens_per_s(home.on(8)), "tokens") == "90.8k tokens"
     assert home.tokens_per_s(home.on(64)) == pytest.approx(
         engine.estimate(home.MODEL, home.GPU, JOB, home.split(64)).tokens_per_s
     )

@@ -41,11 +41,11 @@ def test_heavy_arithmetic_gains_nothing():
         compared(flops=8)
     ) == pytest.approx(5)
     assert fusion.gain(compared(flops=16)) == pytest.approx(2.5)
-    assert fusion.break_even_flops_per_element(H100) == pytest.approx(80 / 0.75)
+    assert fusion.break_even_flops_per_element(H100) == pytest.approx(80 / 0.74)
 
 
 def test_bytes_move_at_the_rate_that_every_lesson_asks():
-    assert fusion.reached_bytes_per_s(H100) == matmul.chip(H100).memory_bytes_per_s == 0.75 * 3.35e12
+    assert fusion.reached_bytes_per_s(H100) == matmul.chip(H100).memory_bytes_per_s == 0.74 * 3.35e12
 
 
 def test_short_tensors_gain_launches():

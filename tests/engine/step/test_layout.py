@@ -329,21 +329,33 @@ def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
             JOB,
             "shard must divide the 16 data-parallel ranks, got 3; nearest legal: 2 and 4",
         ),
-        (replace(CLASSIC, zero=4), JOB, "zero must be one of 0, 1, 2, 3; got 4"),
         (
             replace(CLASSIC, recompute="some"),
             JOB,
             "recompute must be one of none, selective, full; got 'some'",
         ),
         (replace(CLASSIC, schedule="fifo"), JOB, "schedule must be one of gpipe"),
-        (replace(CLASSIC, tp=0), JOB, "tp must be a whole number of at least 1, got 0"),
-        (replace(CLASSIC, tp=2.0), JOB, "tp must be a whole number of at least 1, got 2.0"),
-        (replace(CLASSIC, gpus=None), JOB, "gpus must be a whole number of at least 1, got None"),
     ],
 )
 def test_an_illegal_layout_is_refused_with_the_nearest_legal_values(layout, job, words):
     with pytest.raises(ValueError, match=words):
         estimate(LLAMA70, H100, job, layout)
+
+
+@pytest.mark.parametrize(
+    "numbers, words",
+    [
+        ({"zero": 4}, "zero must be one of 0, 1, 2, 3; got 4"),
+        ({"zero": -1}, "zero must be a whole number of at least 0, got -1"),
+        ({"tp": 0}, "tp must be a whole number of at least 1, got 0"),
+        ({"tp": 2.0}, "tp must be a whole number of at least 1, got 2.0"),
+        ({"gpus": None}, "gpus must be a whole number of at least 1, got None"),
+        ({"last_layers": -1}, "last_layers must be a whole number of at least 0, got -1"),
+    ],
+)
+def test_a_layout_of_no_whole_numbers_cannot_be_made(numbers, words):
+    with pytest.raises(ValueError, match=words):
+        replace(CLASSIC, **numbers)
 
 
 @pytest.mark.parametrize(

@@ -80,11 +80,11 @@ def test_a_row_that_is_cut_says_so():
 
 
 def test_why_a_tenth_takes_much_of_what_is_nearly_all():
-    """At 97.5 % arithmetic a tenth would take 1.11 times, if nothing came out from behind it. Behind
-    DeepSeek-V3's hides too little for that: a token crosses to each node once."""
+    """At 97.5 % arithmetic a tenth would take 1.11 times, if nothing came out from behind it, as it does in
+    the first state. Behind DeepSeek-V3's hides too little for that: a token crosses to each node once."""
     widget = at("DeepSeek-V3 on 2,048 H800", framework="none")  # with DualPipe, which no framework has
     assert widget.outcome().needed[0] < 1.2 and "hidden_traffic" not in regimes(widget)
-    assert at().outcome().needed[0] < 1.2 and "hidden_traffic" not in regimes(at())
+    assert 1.2 < at().outcome().needed[0] < 1.5 and "hidden_traffic" in regimes(at())
     assert at(gpus=256).outcome().needed[0] > 1.5
     said = regimes(at(gpus=256))["hidden_traffic"]
     assert (

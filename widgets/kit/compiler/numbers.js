@@ -96,6 +96,22 @@ export function remembered(search) {
   };
 }
 
+// What a part of a search computes once for each row and each entry of a loop: it is kept when it is computed, and put back when
+// the entry comes again in the same row. `share` is where the part leaves it.
+export function once(share, entries) {
+  const of = new Float64Array(entries), known = Array.from(of, () => new Float64Array(share.length));
+  return {
+    keep(row, i) {
+      known[i].set(share);
+      of[i] = row;
+    },
+    putBack(row, i) {
+      if (of[i] === row) share.set(known[i]);
+      return of[i] === row;
+    },
+  };
+}
+
 function alike(a, b) {
   for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return false;
   return a.length === b.length;

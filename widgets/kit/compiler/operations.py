@@ -260,6 +260,7 @@ HELPERS = (
     "rows",
     "each",
     "remembered",
+    "once",
     "own",
     "human",
     "in_unit",

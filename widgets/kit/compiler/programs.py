@@ -96,6 +96,27 @@ class Program:
         return self.names[function]
 
 
+MADE = "made$"  # no name of a program's own
+
+
+class Spelt(ast.NodeTransformer):
+    """Writes out, output by output, what a program returns as the dict that a function made."""
+
+    def __init__(self, outputs: Iterable[str]) -> None:
+        self.members = ",".join(f"'{name}':made['{name}']" for name in outputs)
+
+    def visit_Return(self, node: ast.Return) -> ast.Return | list[ast.stmt]:
+        if node.value is None or isinstance(node.value, ast.Dict):
+            return node
+        made, given = ast.parse(f"made=made\nreturn {{{self.members}}}").body
+        made.value = node.value  # type: ignore[attr-defined]
+        for part in (*made.targets, *ast.walk(given)):  # type: ignore[attr-defined]
+            ast.copy_location(part, node)
+            if isinstance(part, ast.Name):
+                part.id = MADE
+        return [ast.copy_location(made, node), given]
+
+
 class Function:
     """One function that is being translated."""
 
@@ -107,7 +128,7 @@ class Function:
         tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
         if not isinstance(tree, ast.FunctionDef):
             self.refuse(tree, "a function that is not written with def")
-        self.tree = tree
+        self.tree = Spelt(outputs).visit(tree) if outputs else tree
         self.arguments = [a.arg for a in self.tree.args.args]
         self.check_signature()
         stored = [
@@ -293,6 +314,9 @@ class Function:
         if self.outputs is None:
             return f"return {self.value(node.value)};" if node.value else "return;"
         if not isinstance(node.value, ast.Dict):
+            self.refuse(node, "a program's return of nothing")
+        made = [read for read in ast.walk(node.value) if isinstance(read, ast.Name) and read.id == MADE]
+        if made and self.of(made[0]).tag != "dict":
             self.refuse(node, "a program's return of anything but a dict")
         found: dict[Any, ast.expr] = {
             k.value if isinstance(k, ast.Constant) else "**": v

@@ -224,7 +224,7 @@ class Parts:
                     lines.append(group)
                 elif name := self.home[group[0]]:
                     functions += self.function(name, group)
-                    lines.append(f"{name}({self.given(group)});")
+                    lines.append(self.call(name, group))
                     lines += [
                         f"const s{step}=kept[{self.places[step]}];" for step in group if step in self.by_loops
                     ]
@@ -241,10 +241,9 @@ class Parts:
         return [f"const {name}={code};" for name, code in inlined(steps, kept)]
 
     def given(self, group: list[int]) -> str:
-        """The values of the loops that these steps read; of steps that are computed once, also the entry."""
+        """The values of the loops that these steps read."""
         read = {a for step in group for a in self.graph.nodes[step].args}
-        names = [self.loops.names[a] for a in sorted(read) if self.graph.nodes[a].op == "loop"]
-        return ",".join([f"i{self.once[group[0]]}", *names] if group[0] in self.once else names)
+        return ",".join(self.loops.names[a] for a in sorted(read) if self.graph.nodes[a].op == "loop")
 
     def left(self, group: list[int]) -> list[str]:
         """What these steps leave for others."""
@@ -252,29 +251,27 @@ class Parts:
 
     def function(self, name: str, group: list[int]) -> list[str]:
         taken = {read for step in group for read in self.reads(step)} - set(group)
-        before, start, end = self.put_back(name, group) if group[0] in self.once else ("", "", "")
         return [
-            before,
             f"const {name}=({self.given(group)})=>{{",
-            start,
             *(f"const s{step}=kept[{self.places[step]}];" for step in sorted(taken)),
             *self.lines(group),
             *self.left(group),
-            end,
             "};",
+            *self.share(name, group),
         ]
 
-    def put_back(self, name: str, group: list[int]) -> tuple[str, str, str]:
-        """The lines before such a function, and at its start and its end."""
+    def share(self, name: str, group: list[int]) -> list[str]:
+        """Where a function that computes once for an entry leaves what it found: next to each other."""
+        if group[0] not in self.once:
+            return []
         places = [self.places[step] for step in group if step in self.places]
-        axis, first, end = self.once[group[0]], min(places), max(places) + 1
-        entries, own, left, known = (
-            self.loops.sweep.sizes()[axis - 1],
-            *(f"{name}_{what}" for what in ("own", "left", "row")),
-        )
-        return (
-            f"const {own}=kept.subarray({first},{end}),{known}=new Float64Array({entries}),"
-            f"{left}=Array.from({known},()=>new Float64Array({end - first}));",
-            f"if({known}[i{axis}]===row){{{own}.set({left}[i{axis}]);return;}}",
-            f"{left}[i{axis}].set({own});{known}[i{axis}]=row;",
-        )
+        entries = self.loops.sweep.sizes()[self.once[group[0]] - 1]
+        return [f"const {name}_once=once(kept.subarray({min(places)},{max(places) + 1}),{entries});"]
+
+    def call(self, name: str, group: list[int]) -> str:
+        """The line of a loop that has a function compute, or puts back what it found before."""
+        called = f"{name}({self.given(group)})"
+        if group[0] not in self.once:
+            return f"{called};"
+        at = f"row,i{self.once[group[0]]}"
+        return f"if(!{name}_once.putBack({at})){{{called};{name}_once.keep({at});}}"

@@ -11,6 +11,9 @@ export const PATCHES = {
   positions: { patch: skipPositions, needs: { renderer: [...RENDERER, "bbox", "update_position"] } },
   sheets: { patch: skipSheets, needs: { sheet: ["core/dom", "InlineStyleSheet", "_update", "css"] } },
   styles: { patch: skipStyles, needs: { visual: ["core/visuals/visual", "VisualProperties", "_get_css_value"] } },
+  hidden: { patch: skipHidden, needs: { renderer: [...RENDERER, "update_data", "connect_signals"] } },
+  lengths: { patch: skipLengths, needs: { source: ["models/sources/columnar_data_source", "ColumnarDataSource", "get_length"] } },
+  points: { patch: skipPoints, needs: { marker: ["models/glyphs/marker", "MarkerView", "_mask_data"] } },
   index: { patch: skipIndex, needs: { glyph: [...GLYPH, "index_data", "index"] } },
   ranges: { patch: skipRanges, needs: { ranges: ["models/plots/range_manager", "RangeManager", "_update_dataranges"] } },
   boxes: { patch: skipBoxes, needs: { boxes: ["models/glyphs/lrtb", "LRTBView", "_paint"] } },
@@ -73,8 +76,36 @@ function skipCopies({ renderer, glyph }) {
   };
 }
 
+// A glyph that is for another width than the picture's follows each change like any other. Here it does so once it is shown.
+function skipHidden({ renderer }) {
+  const { update_data, connect_signals } = renderer;
+  renderer.update_data = async function (indices) {
+    this.isLate = !this.model.visible;
+    if (!this.isLate) await update_data.call(this, indices);
+  };
+  renderer.connect_signals = function () {
+    connect_signals.call(this);
+    this.connect(this.model.properties.visible.change, () => { if (this.isLate) this.update_data(); });
+  };
+}
+
+// Each property of each glyph asks its data source for the number of rows, which compares the lengths of all its columns.
+function skipLengths({ source }) {
+  const { get_length } = source, known = new WeakMap();
+  source.get_length = function (soft) {
+    if (!known.has(this.data)) known.set(this.data, get_length.call(this, soft));
+    return known.get(this.data);
+  };
+}
+
+// At each change and at each paint points ask the index, which then has to be made, which of them are in the frame. Here all of
+// them are painted; what lies beyond the frame is cut off anyway.
+function skipPoints({ marker }) {
+  delete marker._mask_data;
+}
+
 // After each change of data a glyph makes an index of where its marks are. It is made here when somebody asks for it, and with the
-// patches `positions` and `ranges` hardly anybody does.
+// patches `positions`, `ranges` and `points` hardly anybody does.
 function skipIndex({ glyph }) {
   const { index_data } = glyph, { get } = Object.getOwnPropertyDescriptor(glyph, "index");
   glyph.index_data = function () { this.isIndexed = false; };

@@ -605,6 +605,26 @@ def test_an_algorithm_runs_on_the_page_as_it_does_here(script):
             )
 
 
+def two_lows(x):
+    return {"low": [x, 2.0], "high": x + 1.0}
+
+
+@program(high=(), low=3)
+def made_elsewhere(x):
+    """An algorithm that returns what a function made, on one of two ways."""
+    if x > 3:
+        return {"high": x, "low": [x]}
+    return two_lows(x)
+
+
+def test_an_algorithm_returns_what_a_function_made(script):
+    graph = Graph()
+    code = writer.function(graph, made_elsewhere(control(graph, "x")))
+    few, one = json.loads(script.evaluate(RUN, [code, [{"x": 1.5}, {"x": 4}]]))
+    assert few == {"high": 2.5, "low": [1.5, 2, None]}
+    assert one == {"high": 4, "low": [4, None, None]}
+
+
 @program(twice=3)
 def doubled_in_place(values):
     """An algorithm that writes into its argument."""

@@ -334,6 +334,12 @@ def refused():
     def other_outputs(x):
         return {"z": x}
 
+    def made_of_other_outputs(x):
+        return named(x)
+
+    def a_list_for_outputs(x):
+        return [x]
+
     def a_step_of_a_name(x):
         y = 0
         for i in range(0, 5, int(x)):
@@ -389,6 +395,8 @@ def refused():
         too_few_arguments: r"1 arguments for the 2 of same\(\)",
         another_method: r"sort\(\) with 0 arguments.*append",
         other_outputs: r"a return of z where y are declared",
+        made_of_other_outputs: r"the dict has z",
+        a_list_for_outputs: r"anything but a dict",
         a_step_of_a_name: r"a step that is not written down",
         a_step_of_zero: r"not 0",
         two_names_in_a_range: r"several names for the numbers of a range",
@@ -399,6 +407,10 @@ def refused():
 
 def same(p, q):
     return p == q
+
+
+def named(x):
+    return {"z": x}
 
 
 @pytest.mark.parametrize("function, words", refused())
