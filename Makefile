@@ -3,8 +3,6 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 BIN := .venv/bin
 READY := .venv/.ready
-# Python keeps what it compiled, wherever it is told not to: most of what is run here starts a Python several times.
-export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help serve test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
 help:
@@ -45,6 +43,8 @@ lms: site
 
 # All of it on all cores, a core without work taking some from the others; make test PYTEST="tests/engine -k roofline" for some, in one process.
 # make test EVERY=1 asks of each figure what is otherwise asked of a few that stand for all.
+# Python keeps what it compiled even where it is told not to: the tests start it some hundred times.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)
 	@$(BIN)/python -m pytest $(or $(PYTEST),--numprocesses auto --dist worksteal)
 
