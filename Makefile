@@ -3,6 +3,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 BIN := .venv/bin
 READY := .venv/.ready
+# Python keeps what it compiled, wherever it is told not to: most of what is run here starts a Python several times.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help serve test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean
 help:
@@ -92,8 +94,8 @@ measure: $(RECORDER)
 calibrate: $(READY)
 	@test -n "$(MEASUREMENTS)" || { echo "make calibrate MEASUREMENTS=folder, with the tables that engine/calibration/README.md describes"; exit 2; }
 	@$(BIN)/python -m engine.calibration.fit "$(MEASUREMENTS)"
-	@$(BIN)/python -m engine.course.runs "$(MEASUREMENTS)"
 	@$(BIN)/python -m engine.course.fitted_steps
+	@$(BIN)/python -m engine.course.runs "$(MEASUREMENTS)"
 
 # The nonsense that make test tries, thirty times as much of it: some minutes. FUZZ_SEED= gives other cases, FUZZ_TIMES= more.
 FUZZ_SEED ?= $(shell date +%j)

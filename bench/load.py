@@ -150,7 +150,8 @@ async def browse(address: str, seconds: float, found: Found) -> None:
 
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS
+            executable_path=browsers.find(playwright.chromium.executable_path, whole=True),
+            args=browsers.ARGUMENTS,
         )
 
         async def one(lesson: str, slug: str) -> None:

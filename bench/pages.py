@@ -287,7 +287,8 @@ def report(visits: int = 200) -> None:
     order = [slugs[0] for _, slugs in sorted(lessons().items())]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=browsers.find(playwright.chromium.executable_path), args=browsers.ARGUMENTS
+            executable_path=browsers.find(playwright.chromium.executable_path, whole=True),
+            args=browsers.ARGUMENTS,
         )
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         with servers.idiomatic() as (address, _):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import subprocess
 import sys
@@ -22,6 +23,17 @@ SITE = built.BUILT
 # a busy machine is no failure
 settings.register_profile("course", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("course")
+
+
+def pytest_sessionstart():
+    """Nothing that is collected is garbage: to look for some again and again takes a third of the time."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """From here on there is garbage; what was collected stays to the end, and need not be looked through."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)  # make mutants runs without xdist

@@ -99,11 +99,9 @@ def compiled(name: str) -> str:
         key: value for key, value in vars(module).items() if key.isupper() and isinstance(value, int | float)
     }
     functions = {
-        key: written
-        for written, key in (
-            (each, each.removeprefix(f"{name.rpartition('.')[2]}_")) for each in program.functions
-        )
-        if key in vars(module)
+        function.__name__: written
+        for function, written in program.names.items()
+        if function.__module__ == name
     }
     entries = [f"${key}: {_literal(value)}" for key, value in constants.items()]
     entries += [f"${key}: $compiled({written})" for key, written in functions.items()]

@@ -1,8 +1,8 @@
 """The three constants of a training step, fitted on the published steps that are marked for it.
 
-``python -m engine.course.fitted_steps`` (part of ``make calibrate``) prints where the steps want the
-constants, how well the shipped ones fit beside that, and how far each may go before it matters. It writes
-nothing: ``calibration/constants.py`` is edited by hand, and a test holds it near the optimum.
+``python -m engine.course.fitted_steps`` (part of ``make calibrate``) writes what the steps want into
+``calibration/constants.py``, to three digits, and prints how far each constant may go before it matters. The
+same steps give the same constants, whatever shipped before.
 
 Least squares of log(predicted / published), every group of steps with the same weight. Gauss-Newton steps,
 halved until they help, within bounds; numpy alone, and the same result every time.
@@ -10,16 +10,19 @@ halved until they help, within bounds; numpy alone, and the same result every ti
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from engine.calibration import DEFAULT
+from engine.calibration import DEFAULT, constants
 from engine.calibration.constants import Calibration
 from engine.course import report, validation
 
@@ -28,8 +31,10 @@ Bounds = dict[str, tuple[float, float]]
 BOUNDS: Bounds = {"matmul_sustained": (0.5, 1.0), "matmul_power": (0.0, 0.5), "memory_share": (0.74, 0.94)}
 FREE: Bounds = BOUNDS | {"memory_share": (0.4, 1.0)}  # if nothing were known of streaming kernels
 SLACK = 0.05  # so much more misfit says how flat the optimum is
+START = replace(DEFAULT, matmul_sustained=0.85, matmul_power=0.15, memory_share=0.8)  # of every search
+DIGITS = 3  # that are written; the steps tell fewer, and rounding leaves nobody a choice
 WIDTH = 1e-3  # over which a slope is taken
-CLOSE = 1e-4  # a step as short as this ends the search
+CLOSE = 1e-6  # a step as short as this ends the search
 EDGE = 5e-3  # how finely a span is told
 
 
@@ -61,7 +66,7 @@ class Steps:
         return float(np.linalg.norm(self.residuals(calibration)))
 
 
-def fit(steps: Steps, bounds: Bounds = BOUNDS, start: Calibration = DEFAULT) -> Calibration:
+def fit(steps: Steps, bounds: Bounds = BOUNDS, start: Calibration = START) -> Calibration:
     """The constants with the least misfit; bounds that meet hold one where it is."""
     low, high = (np.array([bounds[name][side] for name in bounds]) for side in (0, 1))
 
@@ -134,26 +139,48 @@ def best(bounded: bool = True) -> Calibration:
     return fit(marked(), BOUNDS if bounded else FREE)
 
 
-def excess(**constants: float) -> float:
+def excess(**values: float) -> float:
     """How much more misfit than the least the shipped constants have, or these in their place."""
-    return marked().misfit(replace(DEFAULT, **constants)) / marked().misfit(best()) - 1.0
+    return marked().misfit(replace(DEFAULT, **values)) / marked().misfit(best()) - 1.0
 
 
-def main() -> int:
-    """Fit, and print how the shipped constants do beside the optimum."""
+def rounded() -> dict[str, float]:
+    """What ships: the best constants, to ``DIGITS``."""
+    return {name: round(getattr(best(), name), DIGITS) for name in BOUNDS}
+
+
+def written(source: str, values: dict[str, float]) -> str:
+    """The text of ``constants.py`` with these values."""
+    for name, value in values.items():
+        source, found = re.subn(rf"(?m)^(    {name}: float = ).*$", rf"\g<1>{value!r}", source)
+        if found != 1:
+            raise ValueError(f"{name} has {found} lines in constants.py, not one")
+    return source
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fit, write, and print how far the constants may go."""
+    parser = argparse.ArgumentParser(
+        prog="python -m engine.course.fitted_steps", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--into", type=Path, default=Path(constants.__file__), help="the file to write")
+    into = parser.parse_args(arguments).into
+    source = into.read_text(encoding="utf-8")
+    into.write_text(written(source, rounded()), encoding="utf-8")
     steps = marked()
     print(f"{len(steps.cases)} training steps in {len(steps.groups)} groups:")
     rows = []
     for name in BOUNDS:
         ways = {"shipped": DEFAULT, "fitted": best(), "unbounded": best(bounded=False)}
         numbers = {way: getattr(there, name) for way, there in ways.items()}
+        numbers["written"] = rounded()[name]
         numbers |= span(steps, best(), name)._asdict()
         rows.append({"constant": name} | {key: f"{value:.3f}" for key, value in numbers.items()})
     print("\n".join(report.table(rows, list(rows[0]))))
     print(f"low, high: with {SLACK:.0%} more misfit, the others fitted again.")
     for way, there in (("shipped", DEFAULT), ("fitted", best()), ("unbounded", best(bounded=False))):
         print(f"misfit as {way}: {steps.misfit(there):.4f}")
-    print(f"The shipped ones have {excess():.1%} more than the least.")
+    print(f"The shipped ones had {excess():.1%} more than the least.")
     return 0
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from engine import catalog
 from engine.course import served_runs
-from engine.serving import equilibrium, events, step_costs
+from engine.serving import equilibrium, events, modes, step_costs
 from engine.step import layout
 
 TABLE = "serving_requests.csv"
@@ -107,30 +107,34 @@ def simulated(run: dict[str, str], of: Requests) -> Requests:
     rows, rows_s = [[float(each) for each in column] for column in (costs.rows, costs.rows_s)]
     pair_s = float(costs.pair_s)
     served = events.serve(
-        list(of.came_s),
-        [int(each) for each in of.prompts],
-        outputs,
-        [0.0] * count,
-        [0.0] * count,
-        count,
-        events.rounds(outputs),
-        rows,
-        rows_s,
-        pair_s,
-        float(costs.cached_s),
-        events.CHUNKED,
-        0,
-        1,
-        0,
-        budget,
-        seats,
-        room,
-        0.0,
-        events.RECOMPUTE,
-        1,
-        0.0,
-        rows_s,
-        pair_s,
-        room,
+        {
+            "came_s": list(of.came_s),
+            "prompts": [int(each) for each in of.prompts],
+            "outputs": outputs,
+            "hits": [0.0] * count,
+            "aged": [0.0] * count,
+            "rounds": events.rounds(outputs),
+            "counted": count,
+        },
+        {
+            "mode": modes.CHUNKED,
+            "instances": 1,
+            "prefill_instances": 0,
+            "shared": 0,
+            "budget": budget,
+            "most_running": seats,
+            "capacity": room,
+            "front_capacity": room,
+            "transfer_s": 0.0,
+            "swap_s": modes.RECOMPUTE,
+            "rows": rows,
+            "rows_s": rows_s,
+            "pair_s": pair_s,
+            "cached_s": float(costs.cached_s),
+            "front_rows_s": rows_s,
+            "front_pair_s": pair_s,
+            "width": 1,
+            "draft_s": 0.0,
+        },
     )
     return of._replace(first_s=np.array(served["first"]), last_s=np.array(served["last"]))

@@ -13,7 +13,8 @@ from statistics import NormalDist
 from typing import Any
 
 from engine.base.program import program
-from engine.serving.events import CHUNKED, DISAGGREGATED, interpolated
+from engine.serving.modes import CHUNKED, DISAGGREGATED
+from engine.serving.step_costs import interpolated
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 200) for i in range(200))
 LONGEST = 16.0  # medians: no request is longer, as in ``events.lengths``

@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.base import check
 from engine.base.types import Real
-from engine.serving import events, under_traffic
+from engine.serving import events, modes, under_traffic
 
 if TYPE_CHECKING:
     from engine.serving.drafts import Drafts
@@ -125,33 +125,37 @@ def requests_of(
     begin = len(came)
     late = events.drawn(drawn, traffic.per_s, *lengths_of(traffic), seed)
     came, prompts, outputs = came + late[0], prompts + late[1], outputs + late[2]
-    swap_s = at.kv_bytes / service.swap_bytes_per_s if service.swap_bytes_per_s else events.RECOMPUTE
+    swap_s = at.kv_bytes / service.swap_bytes_per_s if service.swap_bytes_per_s else modes.RECOMPUTE
     run = events.serve(
-        came,
-        prompts,
-        outputs,
-        [0.0] * begin + [*([0] * drawn if hits is None else hits)],
-        [*aged, *[0.0] * drawn],
-        begin + count,
-        events.rounds(outputs) if drafts is None else drafts.rounds(outputs, seed),
-        [float(value) for value in at.rows],
-        [float(value) for value in at.rows_s],
-        float(at.pair_s),
-        float(at.cached_s),
-        int(service.mode),
-        int(service.one_queue),
-        int(service.instances),
-        int(service.prefill_instances),
-        float(service.budget),
-        float(service.most_running),
-        float(at.capacity),
-        float(at.kv_bytes / service.wire_bytes_per_s),
-        float(swap_s),
-        1 if drafts is None else drafts.drafted + 1,
-        0.0 if drafts is None else drafts.step_s,
-        [float(value) for value in front.rows_s],
-        float(front.pair_s),
-        float(front.capacity),
+        {
+            "came_s": came,
+            "prompts": prompts,
+            "outputs": outputs,
+            "hits": [0.0] * begin + [*([0] * drawn if hits is None else hits)],
+            "aged": [*aged, *[0.0] * drawn],
+            "rounds": events.rounds(outputs) if drafts is None else drafts.rounds(outputs, seed),
+            "counted": begin + count,
+        },
+        {
+            "mode": int(service.mode),
+            "instances": int(service.instances),
+            "prefill_instances": int(service.prefill_instances),
+            "shared": int(service.one_queue),
+            "budget": float(service.budget),
+            "most_running": float(service.most_running),
+            "capacity": float(at.capacity),
+            "front_capacity": float(front.capacity),
+            "transfer_s": float(at.kv_bytes / service.wire_bytes_per_s),
+            "swap_s": float(swap_s),
+            "rows": [float(value) for value in at.rows],
+            "rows_s": [float(value) for value in at.rows_s],
+            "pair_s": float(at.pair_s),
+            "cached_s": float(at.cached_s),
+            "front_rows_s": [float(value) for value in front.rows_s],
+            "front_pair_s": float(front.pair_s),
+            "width": 1 if drafts is None else drafts.drafted + 1,
+            "draft_s": 0.0 if drafts is None else drafts.step_s,
+        },
     )
     columns = run | {"came": came, "output": outputs}
     return {

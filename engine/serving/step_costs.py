@@ -6,6 +6,7 @@ The times come from ``inference.py``. An instance is ``tp`` GPUs that hold one c
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,10 +15,12 @@ from engine.base import check, ops
 from engine.base.types import Real
 from engine.mechanism import memory
 from engine.mechanism.shape import shape
-from engine.serving import events, inference, stages, wide
+from engine.serving import inference, stages, wide
 from engine.serving.inference import BYTES_PER_VALUE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.catalog.models import Model
     from engine.mechanism.matmul import Chip
     from engine.mechanism.shape import Shape
@@ -143,6 +146,19 @@ def _costs(
     return Costs(ROWS, rows_s, pair_s, cached_s, ops.floor(free / shared), kv)
 
 
+def interpolated(
+    at: float, places: Sequence[float] | np.ndarray, values: Sequence[float] | np.ndarray
+) -> float:
+    """The value at a place between known ones, by linear interpolation; beyond the last, proportional to
+    it."""
+    last = len(places) - 1
+    if at >= places[last]:
+        return values[last] * at / places[last]
+    i = max(1, bisect_left(places, at))
+    share = max(0.0, (at - places[i - 1]) / (places[i] - places[i - 1]))
+    return values[i - 1] + (values[i] - values[i - 1]) * share
+
+
 def whole_or_in_chunks_s(at: Costs, prompt: Real, chunk: Real) -> Real:
     """Seconds to process a prompt alone, at most ``chunk`` tokens per step: every chunk pays for its own
     products and for attention to everything before it. Leaves out that attention reads the cache again for
@@ -151,6 +167,6 @@ def whole_or_in_chunks_s(at: Costs, prompt: Real, chunk: Real) -> Real:
     seconds, done = 0.0, 0
     while done < prompt:
         tokens = min(chunk, prompt - done)
-        seconds += events.interpolated(tokens, at.rows, at.rows_s) + tokens * (done + tokens / 2) * at.pair_s
+        seconds += interpolated(tokens, at.rows, at.rows_s) + tokens * (done + tokens / 2) * at.pair_s
         done += tokens
     return seconds

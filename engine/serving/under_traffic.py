@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import check
 from engine.base.types import Real
-from engine.serving import equilibrium, events
+from engine.serving import equilibrium, events, modes
 
 if TYPE_CHECKING:
     from engine.serving.step_costs import Costs
 
-MODES = {
-    "prefill_first": events.PREFILL_FIRST,
-    "chunked": events.CHUNKED,
-    "disaggregated": events.DISAGGREGATED,
-}
+MODES = {"prefill_first": modes.PREFILL_FIRST, "chunked": modes.CHUNKED, "disaggregated": modes.DISAGGREGATED}
 
 
 class Traffic(NamedTuple):
@@ -74,7 +70,7 @@ def run(at: Costs, traffic: Traffic, service: Service) -> dict:
         )
         check.non_negative(prompt_spread=traffic.prompt_spread, output_spread=traffic.output_spread)
         check.whole(most_running=service.most_running)
-        if service.mode == events.DISAGGREGATED:
+        if service.mode == modes.DISAGGREGATED:
             check.between(1, service.instances - 1, prefill_instances=service.prefill_instances)
     return events.served(
         traffic.requests,
@@ -122,6 +118,6 @@ def balance(at: Costs, traffic: Traffic, service: Service) -> dict[str, Any]:
 def underway(at: Costs, traffic: Traffic, service: Service) -> int:
     """The answers on their way at any time under this traffic, over all instances; none if a run is to begin
     idle."""
-    apart = service.mode == events.DISAGGREGATED
+    apart = service.mode == modes.DISAGGREGATED
     decoders = service.instances - (service.prefill_instances if apart else 0)
     return decoders * round(balance(at, traffic, service)["running"]) if service.warm else 0

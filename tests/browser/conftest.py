@@ -9,7 +9,7 @@ from itertools import chain
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Request, expect
+from playwright.sync_api import Error, Page, Request, expect
 
 from tests.browser.hands import ALONE, NOT_COVERED, enter
 from tests.browser.server import Server
@@ -38,40 +38,65 @@ def origin(request):
 
 
 VIEWPORT = {"viewport": {"width": 1280, "height": 900}}
+# what a test may do to a tab that the next address does not undo
+LASTING = (
+    "add_init_script",
+    "close",
+    "emulate_media",
+    "expose_binding",
+    "expose_function",
+    "on",
+    "once",
+    "route",
+    "set_default_navigation_timeout",
+    "set_default_timeout",
+    "set_extra_http_headers",
+    "set_viewport_size",
+)
 
 
 class Visit:
     """A reader's browser window; it notes what a reader must never meet. It keeps nothing from or for
-    another, but for files in the browser's cache. A lesson has only the figures that are asked for, where some
-    are."""
+    another, but for files in the browser's cache, and a tab that a test left as it was: the next page finds the
+    site's scripts compiled in it, where those of a new tab take a third of a second. A lesson has only the
+    figures that are asked for, where some are."""
 
     def __init__(self, browser, predictions: bool = False, figures: Sequence[str] | None = None, **settings):
         self.own = browser.new_context(**VIEWPORT | settings)
         self.changed = False  # whether a test may have changed what lasts longer than a page
         self.origins: set[str] = set()
-        if not predictions:  # a reader who wants no figure covered; test_predictions.py has the others
-            self.own.add_init_script(NOT_COVERED)
-        if figures is not None:
-            self.own.add_init_script(ALONE % json.dumps(figures))
         self.scripts = settings.get("java_script_enabled", True)
+        self.page: Page | None = None
         self.own.on("request", lambda request: self.asked(request.url))
-        self.start()
+        self.start(predictions, figures)
 
     @property
     def context(self):
-        self.changed = True
+        if not self.changed:
+            self.changed = True
+            for script in self.firsts:
+                self.own.add_init_script(script)
         return self.own
 
-    def start(self) -> None:
-        """A page for a reader who was never here."""
-        self.page = page = self.own.new_page()
-        if self.origins:
-            tools = self.own.new_cdp_session(page)
-            for origin in self.origins:
-                tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
-            tools.detach()
-            self.own.clear_cookies()
+    def start(self, predictions: bool = False, figures: Sequence[str] | None = None) -> None:
+        """A page for a reader who was never here, and wants no figure covered (test_predictions.py has the
+        others)."""
+        self.page = self.page or self.tab()
+        for origin in self.origins:
+            self.tools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        self.own.clear_cookies()
+        self.firsts = [] if predictions else [NOT_COVERED]  # what runs before a page's own scripts
+        if figures is not None:
+            self.firsts.append(ALONE % json.dumps(figures))
+        self.added = [
+            self.tools.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})["identifier"]
+            for script in self.firsts
+        ]
         self.begin()
+
+    def tab(self) -> Page:
+        """A new one, in which whatever goes wrong is noted."""
+        page = self.own.new_page()
         page.on(
             "console",
             lambda message: message.type in ("error", "warning") and self.fault("console", message.text),
@@ -84,18 +109,50 @@ class Visit:
             lambda answer: answer.status >= 400 and self.fault(f"HTTP {answer.status}", answer.url),
         )
         page.on("websocket", lambda socket: (self.sockets.append(socket), self.asked(socket.url)))
+        self.tools = self.own.new_cdp_session(page)
+        self.tools.send("Page.enable")
+        self.marked = False  # whether a test has done to the tab what lasts
+        for name in LASTING:
+            setattr(page, name, self.marks(getattr(page, name)))
+        return page
+
+    def marks(self, does):
+        def done(*args, **settings):
+            self.marked = True
+            return does(*args, **settings)
+
+        return done
 
     def leave(self) -> None:
-        """Closes the window, whose context may be taken again."""
-        self.waiting.clear()
+        """Closes the window, whose context may be taken again, with its tab where nothing has marked that."""
+        self.leaving = True
         if self.changed:
             return self.own.close()
+        kept = None if self.marked or not self.emptied() else self.page
         for page in self.own.pages:
-            page.close()
+            if page is not kept:
+                page.close()
+        self.page = kept
+
+    def emptied(self) -> bool:
+        """Whether the tab holds nothing any more of the page that it showed."""
+        if not self.scripts:
+            return False
+        try:
+            self.page.wait_for_function("() => !sessionStorage.clear()", timeout=10_000)
+            self.page.mouse.up()
+            self.page.mouse.move(0, 0)
+            self.page.goto("about:blank")
+            for script in self.added:
+                self.tools.send("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script})
+        except Error:  # no page of the course, or one that does not answer
+            return False
+        return True
 
     def begin(self) -> None:
         """Nothing has gone wrong yet."""
         self.faults, self.forgiven, self.hosts, self.sockets = [], [], set(), []
+        self.leaving = False
         self.waiting: set[Request] = set()  # what the page that is shown now has asked for
 
     def fault(self, kind: str, text: str) -> None:
@@ -107,7 +164,10 @@ class Visit:
         fetches a page's icon late, and drops it when the window goes on or is closed. What a page reads from
         itself (a puzzle's worker) is dropped with the frame that wanted it."""
         unneeded = (
-            request not in self.waiting or request.url.endswith(ICON) or request.url.startswith("blob:")
+            self.leaving
+            or request not in self.waiting
+            or request.url.endswith(ICON)
+            or request.url.startswith("blob:")
         )
         dropped = unneeded and request.failure == "net::ERR_ABORTED"
         if not dropped and request.headers.get("sec-purpose") != AHEAD:
@@ -153,13 +213,13 @@ def visit(browser, left_behind):
     another host."""
     opened = []
 
-    def open_one(**settings) -> Visit:
+    def open_one(predictions: bool = False, figures: Sequence[str] | None = None, **settings) -> Visit:
         key = str(sorted(settings.items()))
         if same := left_behind.get(key):
             one = same.pop()
-            one.start()
+            one.start(predictions, figures)
         else:
-            one = Visit(browser, **settings)
+            one = Visit(browser, predictions, figures, **settings)
         opened.append((key, one))
         return one
 

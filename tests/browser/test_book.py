@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from pypdf import PdfReader
 
 from course import epub, paper
-from tests.browser.test_shell import AXE, axe_faults
+from tests.browser import axe
 
 CHAPTER = "12-disaggregated-serving"
 TITLE = "12 Disaggregated serving"
@@ -38,8 +38,7 @@ def test_a_chapter_is_printed_with_its_pictures_and_the_pages_of_its_contents(vi
     html = of_one_chapter((site / "book" / "index.html").read_text(encoding="utf-8"))
     window.page.route("**/book/", lambda route: route.fulfill(body=html, content_type="text/html"))
     page = window.go(f"{static}book/")
-    page.evaluate(AXE)
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []
 
     paper.ready(page, "https://example.org/course/")
     stills = page.locator("[data-still]")

@@ -50,26 +50,27 @@ def apps():
 
 @pytest.fixture(scope="module")
 def opened(browser):
-    """Opens a page of this size. All have one cache, which Panel's megabytes of scripts fill once."""
-    context = browser.new_context()
+    """Gives a page of this size: one for all, which fetches and compiles Panel's megabytes of scripts once."""
+    one = browser.new_page()
 
     def page(width: int = 1280, height: int = 720):
-        one = context.new_page()
+        one.goto("about:blank")
         one.set_viewport_size({"width": width, "height": height})
         return one
 
     yield page
-    context.close()
+    one.close()
 
 
 @pytest.mark.parametrize("app", TITLES)
 def test_it_is_served_and_says_nothing_wrong(opened, apps, app):
     page, faults = opened(), []
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    note = lambda error: faults.append(str(error))
+    page.on("pageerror", note)
     page.goto(apps + app)
     expect(page.get_by_text(TITLES[app]).first).to_be_visible()
     expect(page.locator("canvas").first).to_be_attached()
-    page.close()
+    page.remove_listener("pageerror", note)
     assert faults == []
 
 
@@ -83,7 +84,6 @@ def test_a_slider_moves_the_figure_s_words(opened, apps):
     handle.press("ArrowRight")
     expect(said).to_have_count(0)
     expect(page.get_by_text("decode reaches").first).to_be_visible()
-    page.close()
 
 
 # Of each control that is seen, and of the picture: what it is, and its sides.
@@ -171,7 +171,6 @@ def test_it_keeps_to_its_frame(opened, apps, slug, width):
                 page.wait_for_function(f"said => ({WORDS})() != said", arg=said, timeout=20_000)
             assert amiss(page, width) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
 
 
 def test_it_keeps_to_a_narrow_cell_of_a_notebook(opened, apps):
@@ -180,7 +179,6 @@ def test_it_keeps_to_a_narrow_cell_of_a_notebook(opened, apps):
     page.goto(apps + "roofline")
     page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
     assert amiss(page, 280) == [] and page.evaluate("document.documentElement.scrollWidth") <= 280
-    page.close()
 
 
 @pytest.mark.parametrize(
@@ -199,7 +197,6 @@ def test_a_picture_has_the_colours_of_the_ground_that_it_lies_on(opened, apps, a
     )
     seen = set(page.evaluate(COLOURS))
     assert seen & own and not seen & (other - own)
-    page.close()
 
 
 # What a notebook would send to Python of the picture. Its messages carry every change of the document, also those that
@@ -283,11 +280,9 @@ def test_it_follows_a_notebook_s_theme_and_python_hears_nothing_of_it(opened, ap
         page.wait_for_function(f"said => ({WORDS})() != said", arg=said)
         page.wait_for_timeout(500)
     assert page.evaluate("heard") == []
-    page.close()
 
 
 def test_a_picture_is_painted_in_its_own_fonts(opened, apps):
     page = opened()
     page.goto(apps + "roofline")
     page.wait_for_function("() => [...document.fonts].filter(face => face.status == 'loaded').length == 3")
-    page.close()

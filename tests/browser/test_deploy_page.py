@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.serving.deployment.page import expected, simulated
-from tests.browser.test_shell import AXE, PHONE, axe_faults
+from tests.browser import axe
+from tests.browser.test_shell import PHONE
 from tests.course.test_deploy_page import QUICK_MS, presets
 
 PAGE = "deploy/"
@@ -75,8 +76,7 @@ def test_the_address_holds_the_question_and_bad_input_loses_nothing(visit, stati
 def test_axe_finds_no_fault_and_nothing_is_wider_than_the_window(visit, static, theme, window):
     page = visit(**window, color_scheme=theme, reduced_motion="reduce").go(f"{static}{PAGE}")
     rested(page)
-    page.evaluate(AXE)
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

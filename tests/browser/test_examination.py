@@ -6,8 +6,9 @@ import json
 from playwright.sync_api import expect
 
 from engine.course import examination
+from tests.browser import axe
 from tests.browser.hands import Hand
-from tests.browser.test_shell import AXE, PHONE, axe_faults
+from tests.browser.test_shell import PHONE
 from widgets.kit.widget import all_widgets
 
 SLUG = "layout_exam"
@@ -107,8 +108,7 @@ def test_lost_points_lead_to_their_lessons_and_another_spec_begins_anew(visit, s
     assert line.get_by_role("link").evaluate_all("all => all.map(one => one.href)") == [
         f"{static}06-tensor-parallel/"  # the degree is what to change
     ]
-    page.evaluate(AXE)
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []
     hand.button("A warm-up").click()
     assert 1 <= hand_seed(page) < examination.WARM_UPS
     hand.says(seed=hand_seed(page))

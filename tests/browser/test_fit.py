@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 
 from engine.course import launch_cases
 from engine.launch import fit_page
-from tests.browser.test_shell import AXE, PHONE, axe_faults
+from tests.browser import axe
+from tests.browser.test_shell import PHONE
 from tests.representatives import ALL_OF_THEM
 
 PAGE = "fit/"
@@ -209,8 +210,7 @@ def test_axe_finds_no_fault_and_nothing_is_wider_than_the_window(visit, static, 
     page = visit(**window, color_scheme=theme, reduced_motion="reduce").go(f"{static}{PAGE}")
     page.get_by_role("button", name="Megatron-LM that runs out of memory").click()
     rested(page)
-    page.evaluate(AXE)
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 

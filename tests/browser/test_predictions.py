@@ -8,8 +8,9 @@ from playwright.sync_api import expect
 
 from engine import catalog
 from engine.base import units
+from tests.browser import axe
 from tests.browser.hands import Hand, expected
-from tests.browser.test_shell import AXE, REST_GOES, axe_faults
+from tests.browser.test_shell import REST_GOES
 from tests.lessons.reading import Lesson
 from tests.representatives import ALL_OF_THEM
 
@@ -542,15 +543,14 @@ def test_axe_finds_no_serious_fault_in_what_is_covered_or_answered(visit, static
     hand = Hand(page, of[1], live=False)
     hand.wait_for("asked")
     hand.figure.evaluate(REST_GOES)
-    page.evaluate(AXE)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_timeout(400)
-        assert axe_faults(page, within=figure) == []
+        assert axe.faults(page, within=figure) == []
     hand.predict()
     hand.wait_for("live")
     page.wait_for_timeout(400)
-    assert axe_faults(page, within=figure) == []
+    assert axe.faults(page, within=figure) == []
 
 
 def test_a_mission_that_is_taken_up_opens_its_figure(visit, static):

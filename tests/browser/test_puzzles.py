@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.course import puzzles
+from tests.browser import axe
 from tests.browser.firefox import Firefox
-from tests.browser.test_shell import AXE, PHONE, REST_GOES, axe_faults
+from tests.browser.test_shell import PHONE, REST_GOES
 from tests.conftest import ROOT
 from tests.representatives import ALL_OF_THEM
 from widgets.kit.widget import all_widgets
@@ -173,17 +174,16 @@ def test_axe_finds_no_fault_in_a_puzzle_at_work(visit, static, theme):
     page = visit(figures=DRIVEN, color_scheme=theme).go(f"{static}11-inference/")
     hand = Hand(page, "shared_prefixes")
     hand.puzzle.evaluate(REST_GOES)
-    page.evaluate(AXE)
     hand.write("print('here')\ndef held(requests):\n    return nothing\n")
     hand.press("Check")
     hand.waits_for("Line 3")
     for hint in hand.puzzle.locator("summary").all():
         hint.click()
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []
     hand.puzzle.get_by_role("button", name="Put it into the editor").click()
     hand.press("Check")
     hand.waits_for("Right, for")
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []
 
 
 def test_a_step_of_fsdp_is_drawn_by_the_readers_list(visit, static):

@@ -2,13 +2,12 @@
 
 import json
 import re
-from pathlib import Path
 
-import axe_playwright_python
 import pytest
 from playwright.sync_api import expect
 
 from tests import representatives
+from tests.browser import axe
 from tests.browser.boxes import UNDER_THE_CONTENTS
 from tests.browser.hands import Hand, expected, lessons, pages
 from widgets.kit.drawing import tokens
@@ -16,7 +15,6 @@ from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
 LESSON, SLUGS = next(iter(lessons().items()))
-AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 INK = """figure => {
   const seen = new Set();
@@ -281,41 +279,6 @@ def test_a_lesson_is_complete_without_javascript(glance, static, address):
 
 
 # -- accessibility -------------------------------------------------------------------------------------------
-SPEAKERS = """() => {
-  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-speaks]" }] });
-  const places = new Map(), heard = new Set();
-  for (const element of document.querySelectorAll("body, body *")) {
-    const { color, fontSize, fontWeight, backgroundColor, backgroundImage, opacity, position } = getComputedStyle(element);
-    const place = [places.get(element.parentElement), element.localName, element.className, backgroundColor, backgroundImage, opacity, position].join();
-    if (!places.has(place)) places.set(place, places.size);
-    places.set(element, places.get(place));
-    const look = [places.get(place), color, fontSize, fontWeight].join();
-    const writes = element.matches("input, select, textarea") || [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
-    const speaks = writes && element.checkVisibility() && element.textContent.trim().length !== 1 && !heard.has(look);
-    element.toggleAttribute("data-speaks", speaks);
-    if (speaks) heard.add(look);
-  }
-}"""
-
-
-def axe_faults(page, rules: str = "{}", within: str = "html") -> list[str]:
-    """What axe finds serious, on the page or in one part of it. Contrast, which takes axe a millisecond for each text, is asked of one text of each look in each kind
-    of place: of those that have the same colour and size, and all around which the same elements of the same
-    classes and backgrounds stand. One letter does not speak: axe judges none."""
-    page.evaluate(SPEAKERS)
-    found = page.evaluate(
-        f"within => axe.run({{ include: [[within]], exclude: [['math']] }}, {{ ...{rules}, resultTypes: ['violations'] }})"
-        ".then(found => found.violations)",
-        within,
-    )
-    return [
-        f"{fault['id']}: {node['target']} {node['failureSummary']}"
-        for fault in found
-        if fault["impact"] in ("serious", "critical")
-        for node in fault["nodes"]
-    ]
-
-
 # Leaves of an article one part alone: axe goes through the whole page, whatever it is asked of.
 REST_GOES = """part => {
   while (!part.parentElement.matches("article")) part = part.parentElement;
@@ -335,9 +298,6 @@ OPEN_ALL = """async () => {
 }"""
 
 
-COLOURS = ["color-contrast", "link-in-text-block"]
-
-
 @pytest.mark.parametrize("address", [*pages(), f"{SLUGS[0]}/"])
 def test_nothing_lies_under_the_contents_and_axe_finds_no_serious_fault(glance, static, address):
     """At 1,280 px no table, formula or figure is covered by the list in the right margin: what reaches there
@@ -351,17 +311,13 @@ def test_nothing_lies_under_the_contents_and_axe_finds_no_serious_fault(glance, 
         expect(figure).to_have_attribute("data-state", "live")
     assert page.evaluate(UNDER_THE_CONTENTS) == []
     page.evaluate(OPEN_ALL)
-    page.evaluate(AXE)
     if not representatives.is_asked(address):
-        assert (
-            axe_faults(page, f"{{ rules: {json.dumps({rule: {'enabled': False} for rule in COLOURS})} }}")
-            == []
-        )
+        assert axe.faults(page, without=axe.COLOURS) == []
         return
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []
     page.emulate_media(color_scheme="dark")
     page.wait_for_timeout(400)
-    assert axe_faults(page, f"{{ runOnly: {COLOURS} }}") == []
+    assert axe.faults(page, only=axe.COLOURS) == []
 
 
 def test_everything_on_a_widget_is_reached_by_keyboard(visit, static):

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from pypdf import PdfReader
 
 from course import lessons
-from tests.browser.test_shell import AXE, axe_faults
+from tests.browser import axe
 
 LESSON = "04-data-parallel"
 SIZES = {"a projector": (1280, 720), "a phone": (390, 844)}
@@ -190,5 +190,4 @@ def test_axe_finds_no_serious_fault_in_a_deck(visit, static, theme):
     page = visit(color_scheme=theme).page
     page.goto(f"{static}{LESSON}/slides/")
     page.evaluate("document.body.removeAttribute('data-stepped'); document.body.dataset.withNotes = ''")
-    page.evaluate(AXE)
-    assert axe_faults(page) == []
+    assert axe.faults(page) == []

@@ -123,7 +123,7 @@ def test_a_preset_s_answer_is_that_of_engine_deploy():
 
 
 def test_the_loops_of_the_page_are_the_arrays_of_python(monkeypatch):
-    arrays, calls = forms._judge, []
+    arrays, calls = forms.judge, []
 
     def both(*given):
         found = arrays(*given)
@@ -136,7 +136,7 @@ def test_the_loops_of_the_page_are_the_arrays_of_python(monkeypatch):
         calls.append(len(found["steady"]))
         return found
 
-    monkeypatch.setattr(forms, "_judge", both)
+    monkeypatch.setattr(forms, "judge", both)
     asked = presets()["A small model on one GPU"]
     model, at, load, limits, formats, caches, pools, _, dollars = page._asked(asked)
     prepared = search.prepared(

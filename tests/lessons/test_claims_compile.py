@@ -13,7 +13,12 @@ from tests import pytorch
 from tests.lessons.claims import says
 
 torch = pytorch.needed()
-inductor = pytorch.needed("torch._inductor.config")
+
+
+@pytest.fixture
+def inductor():
+    """Its settings: to import them takes longer than all of PyTorch, and not every process is asked."""
+    return pytorch.needed("torch._inductor.config")
 
 
 @pytest.fixture(autouse=True)
@@ -293,7 +298,7 @@ def test_the_names_of_logs_backends_and_caches_are_pytorch_s():
     assert "TORCH_TRACE" in inspect.getsource(torch._logging._internal)
 
 
-def test_the_switches_for_other_numbers_are_pytorch_s():
+def test_the_switches_for_other_numbers_are_pytorch_s(inductor):
     assert says(18, "TORCHINDUCTOR_EMULATE_PRECISION_CASTS=1", "TORCHDYNAMO_REPRO_AFTER=aot")
     assert says(18, "`TORCHDYNAMO_REPRO_LEVEL=4`", "A fused chain keeps its intermediates in fp32")
     assert inductor.emulate_precision_casts is False  # the default: fewer roundings
@@ -382,7 +387,7 @@ def test_products_are_not_recomputed_unless_asked():
 
 
 # -- graphs that are not made --------------------------------------------------------------------------------
-def test_writing_into_an_input_prevents_a_cuda_graph_unless_its_address_is_static():
+def test_writing_into_an_input_prevents_a_cuda_graph_unless_its_address_is_static(inductor):
     """The check that reduce-overhead makes, asked of a traced graph: what is refused, and in which words."""
     from torch._inductor import cudagraph_utils
 

@@ -8,6 +8,7 @@ import pytest
 from course import lessons, numbers
 from engine.course import examination
 from engine.step.constraints import FRAMEWORKS
+from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS, Lesson
 
 PAGE = Lesson("examination.md")
@@ -19,7 +20,7 @@ def tried(*layout):
     return examination.by_hand(1917, *layout)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "claim",
     [
         lambda: (WORKED.gpus, WORKED.batch, WORKED.model.experts) == (1024, 512, 8),

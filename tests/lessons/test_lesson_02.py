@@ -7,6 +7,7 @@ import pytest
 from engine import catalog
 from engine.executed import ranks, ranks_operations, ranks_schedules
 from engine.mechanism import collectives, interconnect, start_ups
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("02-collectives.md")
@@ -57,7 +58,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -15,6 +15,7 @@ from engine.catalog import models
 from engine.executed import data_parallel
 from engine.mechanism import collectives, flops, hiding, matmul, memory, start_ups
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.reading import Lesson
 
@@ -43,27 +44,27 @@ BY_HAND = {
     "1.1 * 0.5 / slowest_s(ranks=1024) - 1": "3.3 %",
     "1.1 * 0.5 / slowest_s(ranks=8) - 1": "6.9 %",
     "0.01 * data_parallel.deviations_of_slowest(1024)": "3.2 %",
-    "opening_tokens_to_hide(100e9)": "6,394",  # 639.4e12 / 1e11
-    "opening_tokens_to_hide(100e9) / 8192 | %": "78 %",
-    "tokens_to_hide(ranks=64, wire_bytes_per_s=cards)": "1,573",  # 63/64 · 639.4e12 / 400e9
-    "tokens_to_hide(ranks=64, wire_bytes_per_s=card.bytes_per_s)": "12,588",  # … / 50e9
+    "opening_tokens_to_hide(100e9)": "6,439",  # 643.9e12 / 1e11
+    "opening_tokens_to_hide(100e9) / 8192 | %": "78.6 %",
+    "tokens_to_hide(ranks=64, wire_bytes_per_s=cards)": "1,585",  # 63/64 · 643.9e12 / 400e9
+    "tokens_to_hide(ranks=64, wire_bytes_per_s=card.bytes_per_s)": "12,676",  # … / 50e9
     "models.parameters(deepseek) /": "18×",  # 671 / 37.5
     "np.sqrt(255 / 8)": "5.6×",
     "2**22 / (64 * 8192)": "8",
     "best_bucket_bytes(llama_8b, ranks=256, wire=card)": "709 MiB",  # √(S · 255 · 2.7e-6 · 50e9)
-    "bucket_at(tokens=8192)": "886 MiB",  # 16.06e9 · √(1.377 ms / 412 ms) = 929 MB
-    "bucket_at(tokens=16384)": "117 MiB",  # 16.06e9 · 1.377 ms / (823 − 642 ms) = 122 MB
-    "backward_s(70e9, tokens=8192)": "3.59 s",  # 4 · 70e9 · 8,192 / 639.4e12
+    "bucket_at(tokens=8192)": "889 MiB",  # 16.06e9 · √(1.377 ms / 409 ms) = 932 MB
+    "bucket_at(tokens=16384)": "121 MiB",  # 16.06e9 · 1.377 ms / (817 − 642 ms) = 126 MB
+    "backward_s(70e9, tokens=8192)": "3.56 s",  # 4 · 70e9 · 8,192 / 643.9e12
     "start_ups_s(buckets=49, ranks=128, alpha_s=a100_hop_s)": "12.9 ms",  # 49 · 254 · 1.03 µs
     "start_ups_s(buckets=49, ranks=128, alpha_s=tree_alpha_s(hdr, ranks=128))": "1.85 ms",  # 49 · 14 · 2.7 µs
-    "break_even_tokens | tokens": "4.26k tokens",  # two thirds of 6,394
-    "100e9 * break_even_tokens / 8192": "52 GB/s",
-    "old_nodes_need / 4096 | times": "11.7×",  # 15/16 · 639.4e12 / 12.5e9 / 4096
+    "break_even_tokens | tokens": "4.29k tokens",  # two thirds of 6,439
+    "100e9 * break_even_tokens / 8192": "52.4 GB/s",
+    "old_nodes_need / 4096 | times": "11.8×",  # 15/16 · 643.9e12 / 12.5e9 / 4096
     "4 * models.parameters(llama_8b)": "32.1 GB",  # 4 · 8.03e9
-    "tokens_to_hide(ranks=64, wire_bytes_per_s=cards, gradient_bytes=4)": "3,147",  # 2 · 1,573.5
-    "ranks=16384, wire_bytes_per_s=cards, gradient_bytes=4": "3,197",  # 2 · 639.4e12 / 400e9
-    "ranks=128, wire_bytes_per_s=card.bytes_per_s, gradient_bytes=4": "25,375",
-    "matmul.product_flops_per_s(b200) / kernels": "1.86×",
+    "tokens_to_hide(ranks=64, wire_bytes_per_s=cards, gradient_bytes=4)": "3,169",  # 2 · 1,584.5
+    "ranks=16384, wire_bytes_per_s=cards, gradient_bytes=4": "3,219",  # 2 · 643.9e12 / 400e9
+    "ranks=128, wire_bytes_per_s=card.bytes_per_s, gradient_bytes=4": "25,553",
+    "matmul.product_flops_per_s(b200) / kernels": "1.85×",
     "flops.training_flops(parameters_1b, tokens=8192) | TFLOP": "60.7 TFLOP",
     "all_reduce_1b_s": "24.5 ms",  # 127/64 · 2.47 / 200
     "run_s(parameters_1b, tokens=9e12, gpus=128, each=a100)": "48.4 days",
@@ -76,7 +77,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
@@ -84,7 +85,7 @@ def test_the_numbers_are_those_worked_by_hand(part, seen):
 def test_a_prediction_is_right_where_the_engine_says_so():
     # 162 · 2 · 511 · 2.7 µs and 2 · 511/512 · 16.06 GB / 50 GB/s, less the pass after the output layer's
     wire = 162 * 1022 * 2.7e-6 + 1022 / 512 * 16.06 / 50
-    assert LESSON.truth("ddp_overlap") == pytest.approx(wire - (0.823 - 0.0576), rel=0.01)
+    assert LESSON.truth("ddp_overlap") == pytest.approx(wire - (0.817 - 0.0572), rel=0.01)
     slowest = 1 + 0.01 * 3.24  # of 1,024, in a hundredth of a step each; the wire is idle
     useful = (1 + 8192 / 4e6) / (1 + 1024 * 8192 / 4e6)
     assert LESSON.truth("ddp_scaling") == pytest.approx(1024 * useful / slowest, rel=0.003)
@@ -131,16 +132,16 @@ def test_an_always_slow_rank_costs_a_tenth_alone_and_less_where_others_are_late_
         assert 1 - data_parallel.slowest_s(ranks, 0.5, 0.01) / slow_s < 0.09
 
 
-def test_a_ring_inside_the_node_needs_1243_tokens_and_one_of_eight_cards_nine_times_as_many():
-    """639.4e12 · 7/8 over 450 and 50 GB/s."""
+def test_a_ring_inside_the_node_needs_1252_tokens_and_one_of_eight_cards_nine_times_as_many():
+    """643.9e12 · 7/8 over 450 and 50 GB/s."""
     tokens = [hiding.tokens_to_hide(8, wire, SPEED) for wire in (450e9, 50e9)]
-    assert tokens == pytest.approx([1243, 11189], abs=1)
+    assert tokens == pytest.approx([1252, 11268], abs=1)
 
 
 def test_the_optimum_of_buckets_is_flat_and_far_off_is_not():
-    """Four times the best costs a quarter of what is exposed, PyTorch's default nearly as much again."""
+    """Four times the best costs a quarter of what is exposed, PyTorch's default as much again."""
     best = exposed_s(96)
-    assert 1.8 * best < exposed_s(25) < 2 * best and exposed_s(400) < 1.25 * best
+    assert 1.9 * best < exposed_s(25) < 2.1 * best and exposed_s(400) < 1.25 * best
     assert exposed_s(5) > 3 * best and exposed_s(8000) > 5 * best
 
 
@@ -248,14 +249,14 @@ RANKS, EPOCHS, SAMPLES, BATCH = 4, 3, 64, 16
 
 def test_the_program_prints_what_the_lesson_shows(tmp_path):
     """A loss may differ in its last digit, since processors round bf16 products in their own order. Twice the
-    ranks print the same losses."""
+    ranks print the same losses. Torchrun starts the two, and is no other for the four."""
     pytorch.needed()
     programs.written(LESSON, tmp_path)
     (two, shown_by_two), (four, shown_by_four) = programs.commands(LESSON)
     assert "--nproc-per-node 2" in two and "--nproc-per-node 4" in four
     assert shown_by_two[1:] == shown_by_four[1:]
-    for command, shown in ((two, shown_by_two), (four, shown_by_four)):
-        programs.alike(programs.ran(tmp_path, command), shown)
+    programs.alike(programs.ran(tmp_path, two), shown_by_two)
+    programs.alike(programs.ran_forked(tmp_path, four), shown_by_four)
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +268,7 @@ def watched(tmp_path_factory):
     [profiled] = LESSON.code("py")
     (place / "profiled.py").write_text(profiled, encoding="utf-8")
     for name, ranks in (("alone", 1), ("together", RANKS)):
-        programs.ran(place, f"torchrun --nproc-per-node {ranks} watched_ddp.py {name}")
+        programs.ran_forked(place, f"torchrun --nproc-per-node {ranks} watched_ddp.py {name}")
     return [torch.load(place / name) for name in ("alone_0.pt", *(f"together_{r}.pt" for r in range(RANKS)))]
 
 

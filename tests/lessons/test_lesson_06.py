@@ -8,6 +8,7 @@ from engine.catalog import models
 from engine.executed import tensor
 from engine.mechanism import interconnect, memory
 from engine.step import layout
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("06-tensor-parallel.md")
@@ -41,7 +42,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -7,6 +7,7 @@ from engine import catalog
 from engine.executed.pipeline_schedules import by_key
 from engine.mechanism import pipeline
 from engine.step import layout
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("07-pipeline-parallel.md")
@@ -38,7 +39,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

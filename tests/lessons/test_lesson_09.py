@@ -13,6 +13,7 @@ from engine.mechanism import compute, experts
 from engine.mechanism.shape import shape
 from engine.step.layout import Job, Layout, require_legal
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("09-expert-parallel.md")
@@ -50,7 +51,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

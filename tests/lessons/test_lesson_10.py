@@ -13,6 +13,7 @@ from engine.executed.pipeline_schedules import NOT_OWN
 from engine.mechanism import mesh, placement
 from engine.mechanism.pipeline_orders import INTERLEAVED, ONE_F_ONE_B
 from engine.step import advice, constraints, layout, search
+from tests.cases import in_one_test
 from tests.engine.step import test_advice
 from tests.lessons.reading import Lesson
 
@@ -53,7 +54,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

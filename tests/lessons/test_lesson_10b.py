@@ -1,10 +1,6 @@
 """The second page of lesson 10: its numbers are those worked by hand, its snippets run as printed, and its
 words agree with the engine."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -12,6 +8,8 @@ from engine import catalog
 from engine.catalog import models
 from engine.mechanism import cost, reliability
 from tests import pytorch
+from tests.cases import in_one_test
+from tests.lessons import programs
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("10b-the-long-run.md")
@@ -41,7 +39,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 
@@ -59,9 +57,9 @@ def best(checkpoint_s, mtbf_s, restart_s):
     )
 
 
-@pytest.mark.parametrize("mtbf_s", [2 * 3600.0, 86400.0, 10 * 86400.0])
-@pytest.mark.parametrize("checkpoint_s", [2.0, 10.0, 60.0])
-@pytest.mark.parametrize("times", [0.25, 0.5, 0.7, 1.0, 3.0])
+@in_one_test("mtbf_s", [2 * 3600.0, 86400.0, 10 * 86400.0])
+@in_one_test("checkpoint_s", [2.0, 10.0, 60.0])
+@in_one_test("times", [0.25, 0.5, 0.7, 1.0, 3.0])
 def test_the_rule_says_which_of_the_two_to_halve(checkpoint_s, mtbf_s, times):
     """While failures are rare, held against the exact shares; a tenth beside the line either may be right."""
     restart_s = times * reliability.best_interval_s(checkpoint_s, mtbf_s)
@@ -130,38 +128,16 @@ dist.destroy_process_group()
 """
 
 
-def launched(program: str, folder, ranks: int) -> str:
-    """What this program prints when torchrun starts it on so many ranks of this machine."""
+def launched(program: str, folder, ranks: int) -> list[str]:
+    """What this program prints on so many ranks of this machine."""
     (folder / "check.py").write_text(program, encoding="utf-8")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            f"--nproc-per-node={ranks}",
-            "check.py",
-        ],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.stdout, done.stderr[-2000:]
-    return done.stdout
+    return programs.ran_forked(folder, f"torchrun --nproc-per-node {ranks} check.py")
 
 
 def test_weights_from_an_owner_agree_though_they_are_wrong_and_gradients_do_not(tmp_path):
     pytorch.needed()
     [check] = [block for block in LESSON.code("python") if "def replicas_agree" in block]
-    assert launched(check + CORRUPTED, tmp_path, ranks=2).split() == [
-        "True",
-        "False",
-        "True",
-        "False",
-        "False",
-    ]
+    assert launched(check + CORRUPTED, tmp_path, ranks=2) == ["True False True False False"]
 
 
 TIMED = """
@@ -174,7 +150,7 @@ dist.destroy_process_group()
 def test_the_straggler_is_named_on_every_rank(tmp_path):
     pytorch.needed()
     [code] = [block for block in LESSON.code("python") if "def slow_ranks" in block]
-    assert "".join(launched(code + TIMED, tmp_path, ranks=3).split()) == 3 * "[2]"
+    assert "".join(launched(code + TIMED, tmp_path, ranks=3)) == 3 * "[2]"
 
 
 def test_the_formula_of_the_run_gives_the_opening_case_s_days():

@@ -11,6 +11,7 @@ from engine.course import agreement, explanations, points, validation
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache, software
 from engine.step import layout
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("11-inference.md")
@@ -49,7 +50,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

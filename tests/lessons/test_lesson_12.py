@@ -11,6 +11,7 @@ from engine import catalog
 from engine.serving import events, inference, pools, queues, steady_state, step_costs, under_traffic
 from engine.serving.deployment import runs, search
 from engine.step import layout
+from tests.cases import in_one_test
 from tests.engine.serving.test_events import run
 from tests.lessons.reading import Lesson
 from widgets.serving.prefill_decode import WHOLE_PROMPTS, PrefillDecode
@@ -42,7 +43,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -10,6 +10,7 @@ import pytest
 from engine.executed import rounded_training
 from engine.mechanism import precision
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
 LESSON = Lesson("14-mixed-precision.md")
@@ -41,7 +42,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

@@ -7,6 +7,7 @@ import pytest
 from course import lessons, numbers
 from engine.one_gpu import allocator_replay
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 from widgets.gpu.allocator_replay import AllocatorReplay
 
@@ -28,7 +29,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert part in LESSON.text
     with lessons.on(LESSON.source):

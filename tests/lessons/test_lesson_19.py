@@ -14,6 +14,7 @@ from engine.catalog import models
 from engine.one_gpu import capture
 from engine.serving import shape_buckets
 from tests import pytorch
+from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 from widgets.gpu.launch_timeline import LaunchTimeline
 
@@ -44,7 +45,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("part, seen", BY_HAND.items())
+@in_one_test("part, seen", BY_HAND.items())
 def test_the_numbers_are_those_worked_by_hand(part, seen):
     assert LESSON.shows(part) == seen
 

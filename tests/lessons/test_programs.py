@@ -27,9 +27,19 @@ def test_only_an_abort_after_the_last_line_is_forgiven(returncode, errors, well)
     assert programs.did_all_its_work(returncode, errors) is well
 
 
-@pytest.mark.parametrize("mistake", ["raise ValueError('too early')", "import os; os.abort()"])
-def test_a_program_that_fails_is_not_forgiven(tmp_path, mistake):
+def test_a_program_that_fails_is_not_forgiven(tmp_path):
     pytorch.needed()
-    (tmp_path / "train.py").write_text(f"print('begun')\n{mistake}\n", encoding="utf-8")
+    (tmp_path / "train.py").write_text("import os\nprint('begun')\nos.abort()\n", encoding="utf-8")
     with pytest.raises(AssertionError):
         programs.ran(tmp_path, "$ torchrun --nproc-per-node 1 train.py")
+
+
+def test_a_program_that_fails_on_one_rank_fails_where_ranks_are_forked(tmp_path):
+    pytorch.needed()
+    written = (
+        "import os, sys\nprint(os.environ['RANK'], *sys.argv[1:])\nassert os.environ['RANK'] != '1', 'no'\n"
+    )
+    (tmp_path / "train.py").write_text(written, encoding="utf-8")
+    assert programs.ran_forked(tmp_path, "$ torchrun --nproc-per-node 1 train.py 5") == ["0 5"]
+    with pytest.raises(AssertionError, match="no"):
+        programs.ran_forked(tmp_path, "$ torchrun --nproc-per-node 2 train.py 5")

@@ -1,7 +1,7 @@
 """Continuous batching: how many of the waiting requests join the batch now."""
 
 from engine.course.puzzles.judging import Slip, box, picture, shown, something, whole
-from engine.serving.events import WATERMARK, has_no_room
+from engine.serving.server import WATERMARK, has_no_room
 
 TITLE = "admit requests to the batch"
 LESSON = "11-inference"

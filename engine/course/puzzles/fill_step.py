@@ -1,7 +1,7 @@
 """One step of a server: who writes a token, and which pieces of the waiting prompts are read beside."""
 
 from engine.course.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
-from engine.serving.events import has_no_room, piece
+from engine.serving.server import has_no_room, piece
 
 TITLE = "fill a step under two limits"
 LESSON = "12-disaggregated-serving"

@@ -23,17 +23,8 @@ from engine.catalog.hardware import Gpu
 from engine.mechanism.memory import BYTES_PER_VALUE
 from engine.serving import equilibrium, step_costs
 from engine.serving.deployment import search
-from engine.serving.deployment.forms import (
-    CAPACITY,
-    IDLE,
-    QUANTILES,
-    SMALLEST,
-    TPOT,
-    TTFT,
-    Forms,
-    Plans,
-    Tables,
-)
+from engine.serving.deployment.arrays import Tables
+from engine.serving.deployment.forms import CAPACITY, IDLE, QUANTILES, SMALLEST, TPOT, TTFT, Forms, Plans
 from engine.serving.deployment.frontier import ANY
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.deployment.loops import LEAST, judge

@@ -17,14 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.base import ops
-from engine.base.program import in_page
 from engine.serving import equilibrium, step_costs
-from engine.serving.deployment import loops
+from engine.serving.deployment.arrays import Tables, judge
 from engine.serving.deployment.load import Limits, Load
-from engine.serving.deployment.loops import GRID, GUESSES, LEAST
+from engine.serving.deployment.loops import LEAST
 from engine.serving.drafts import Drafts, tokens_per_verification
-from engine.serving.step_costs import Costs
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24))
 IDLE = 1 / 20  # answers at once on a replica that is as good as idle
@@ -77,37 +74,6 @@ class Plans(NamedTuple):
     drafts: np.ndarray  # an index into the drafts that are tried, 0 for none
 
 
-class Tables(NamedTuple):
-    """The costs of several replicas, side by side (``step_costs.Costs``)."""
-
-    rows_s: np.ndarray
-    pair_s: np.ndarray
-    cached_s: np.ndarray
-    capacity: np.ndarray
-    sent_s: np.ndarray  # seconds for sending a cached token
-
-    @classmethod
-    def of(cls, costs: list[Costs], wires: list[float]) -> Tables:
-        """``wires``: bytes a second between replicas."""
-        return cls(
-            np.array([one.rows_s for one in costs]),
-            np.array([float(one.pair_s) for one in costs]),
-            np.array([float(one.cached_s) for one in costs]),
-            np.array([float(one.capacity) for one in costs]),
-            np.array([float(one.kv_bytes) / wire for one, wire in zip(costs, wires)]),
-        )
-
-    def step_s(self, table: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Seconds of a step over so many tokens, without attention (``events.interpolated``)."""
-        known = step_costs.ROWS
-        table = np.reshape(table, table.shape + (1,) * (rows.ndim - table.ndim))
-        i = 1 + np.searchsorted(known[1:-1], rows)
-        share = np.maximum(0.0, (rows - known[i - 1]) / (known[i] - known[i - 1]))
-        low, high = self.rows_s[table, i - 1], self.rows_s[table, i]
-        beyond = self.rows_s[table, -1] * rows / known[-1]
-        return np.where(rows >= known[-1], beyond, low + (high - low) * share)
-
-
 class Judged(NamedTuple):
     """What each deployment does with its load."""
 
@@ -121,14 +87,6 @@ class Judged(NamedTuple):
     def within(self, share: float | np.ndarray) -> np.ndarray:
         """Which of them keep up and give this share of the requests both limits."""
         return self.steady & (self.prompts_met >= share) & (self.tokens_met >= share)
-
-
-def above(values: np.ndarray) -> np.ndarray:
-    """The share of a normal distribution above so many standard deviations, to within 5·10⁻⁴ (Abramowitz and
-    Stegun 26.2.18)."""
-    x = np.abs(values)
-    tail = 0.5 / (1 + x * (0.196854 + x * (0.115194 + x * (0.000344 + x * 0.019527)))) ** 4
-    return np.where(values >= 0, tail, 1 - tail)
 
 
 def tokens_a_step(drafts: Drafts) -> float:
@@ -151,7 +109,7 @@ class Forms:
     def judge(self, plans: Plans, units: np.ndarray) -> Judged:
         """The deployments with so many units each."""
         load, limits, of, tables = self.load, self.limits, self.lengths, self.tables
-        found = _judge(
+        found = judge(
             load.per_s,
             limits.ttft_s,
             limits.tpot_s,
@@ -285,136 +243,3 @@ class Forms:
         steps = np.maximum(LEAST, (self.lengths.answer - 1.0) / self.gain[plans.drafts])
         a_step_s = full.token_s * self.gain[plans.drafts]
         return self.load.per_s * a_step_s * steps / (plans.decoders * full.batch)
-
-
-@in_page(loops.judge)
-def _judge(
-    per_s: float,
-    ttft_s: float,
-    tpot_s: float,
-    most_running: float,
-    of_prompt: float,
-    of_context: float,
-    of_answer: float,
-    fresh_of: np.ndarray,
-    pairs_of: np.ndarray,
-    answers_of: np.ndarray,
-    widths: np.ndarray,
-    drafts_s: np.ndarray,
-    gains: np.ndarray,
-    _rows: np.ndarray,
-    rows_s: np.ndarray,
-    pair_s_of: np.ndarray,
-    cached_s_of: np.ndarray,
-    capacity: np.ndarray,
-    sent_s: np.ndarray,
-    table: np.ndarray,
-    front: np.ndarray,
-    budget: np.ndarray,
-    prefillers: np.ndarray,
-    decoders: np.ndarray,
-    drafts: np.ndarray,
-    units: np.ndarray,
-) -> dict[str, np.ndarray]:
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        tables = Tables(rows_s, pair_s_of, cached_s_of, capacity, sent_s)
-        apart = prefillers > 0
-        per_unit = per_s / units
-        to_decode, to_prefill = per_unit / decoders, per_unit / np.where(apart, prefillers, decoders)
-        width, draft_s, gain = widths[drafts], drafts_s[drafts], gains[drafts]
-        fresh, steps = float(np.mean(fresh_of)), np.maximum(LEAST, (of_answer - 1.0) / gain)
-        pair_s, cached_s = tables.pair_s[table], of_context * tables.cached_s[table]
-        pairs_s = float(np.mean(pairs_of)) * pair_s
-
-        # how many answers a replica writes at once
-        batch = np.minimum(most_running, tables.capacity[table] / of_context)
-        batch = np.where(apart, batch, np.minimum(batch, budget * steps / (fresh + width * steps)))
-
-        def decode_s(running):
-            return tables.step_s(table, running * width) + running * cached_s + draft_s
-
-        def prompt_s(running, writing_s):
-            """What a prompt adds to the steps that it is part of; ``writing_s``: such a step without it."""
-            come = np.maximum(running / steps, 1e-9)
-            chunk = np.minimum(np.maximum(1.0, budget - running * width), fresh * come / -np.expm1(-come))
-            with_chunk = tables.step_s(table, running * width + chunk)
-            return fresh / chunk * (with_chunk - writing_s) + pairs_s
-
-        def token_s(running):
-            writing_s = tables.step_s(table, running * width)
-            adds_s = np.where(apart, 0.0, running / steps * prompt_s(running, writing_s))
-            return writing_s + running * cached_s + draft_s + adds_s
-
-        # where as many answers run as come while a token is written: by the Illinois form of false position
-        come = to_decode * steps  # answers that run for each second that a token takes
-        less = token_s(batch) * come - batch
-        keeps_up = less < 0
-        steady = keeps_up & (tables.capacity[table] > of_prompt + of_answer)
-        low, high, running, moved = np.zeros_like(batch), batch, batch, np.zeros_like(batch)
-        more = token_s(low) * come
-        for _ in range(GUESSES):
-            running = np.where(keeps_up, (low * less - high * more) / (less - more), batch)
-            behind = token_s(running) * come - running
-            late = behind > 0
-            less = np.where(late, np.where(moved > 0, less / 2, less), behind)
-            more = np.where(late, behind, np.where(moved < 0, more / 2, more))
-            low, high = np.where(late, running, low), np.where(late, high, running)
-            moved = np.where(late, 1.0, -1.0)
-        running = np.where(keeps_up, batch * GRID * np.ceil(running / (batch * GRID)), batch)
-        each_s, alone_s = token_s(running), decode_s(running)
-
-        # the first token: a wait for the prompts before it, and its own steps
-        room = np.where(apart, budget, np.maximum(1.0, budget - running * width))
-        beside = np.where(apart, 0.0, running * width)
-        read_s = np.where(apart, 0.0, running * cached_s + draft_s)
-        full_s = tables.step_s(table, beside + room) + read_s
-        others = np.where(apart, 0.0, running / steps * fresh)
-        new, front_pair_s = fresh_of[None, :], pair_s_of[front]
-        last = np.minimum(room[:, None], new + others[:, None])
-        own_s = (
-            np.where(
-                (new > room[:, None]) & ~apart[:, None],
-                new / room[:, None] * full_s[:, None],
-                tables.step_s(front, np.where(apart[:, None], new, beside[:, None] + last)) + read_s[:, None],
-            )
-            + pairs_of[None, :] * front_pair_s[:, None]
-        )
-        takes_s = np.where(
-            apart[:, None], own_s, new / room[:, None] * full_s[:, None] + pairs_of * pair_s[:, None]
-        )
-        mean_s = np.mean(takes_s, axis=1)
-        busy = to_prefill * mean_s
-        wire_s = (of_prompt + 1.0) * ops.maximum(tables.sent_s[table], tables.sent_s[front])
-        on_wire = np.where(apart, to_prefill * wire_s, 0.0)
-        steady &= (busy < 1.0) & (on_wire < 1.0)
-        lines = np.where(apart, prefillers, decoders) * units
-        waits = busy ** (np.sqrt(2.0 * (np.minimum(lines, 8.0) + 1.0)) - 1.0)
-        wait_s = np.mean(takes_s**2, axis=1) / (2.0 * mean_s) / np.maximum(LEAST, 1.0 - busy)
-        left_s = ttft_s - own_s - np.where(apart, 0.0, alone_s / 2)[:, None]
-        late = np.mean(np.where(left_s < 0, 1.0, waits[:, None] * np.exp(-left_s / wait_s[:, None])), axis=1)
-
-        # room in the batch
-        filled = np.minimum(1.0 - 1e-9, running / np.maximum(1.0, batch))
-        crowded = filled ** (np.sqrt(2.0 * (batch + 1.0)) - 1.0)
-        leaves_s = each_s * steps / (np.maximum(1.0, batch) * (1.0 - filled))
-        blocked = crowded * np.exp(-np.maximum(0.0, ttft_s - mean_s) / np.maximum(LEAST, leaves_s))
-
-        # the other tokens: the prompts that come meanwhile, and how many answers happen to run
-        writing_s = tables.step_s(table, running * width)
-        extra_s = np.where(apart, 0.0, prompt_s(running, writing_s)) * np.sqrt(np.mean(fresh_of**2)) / fresh
-        slope_s = decode_s(running + 1.0) - decode_s(running)
-        many = np.maximum(1.0, (answers_of[None, :] - 1.0) / gain[:, None])
-        chance = to_decode[:, None] * each_s[:, None] * extra_s[:, None] ** 2 / many
-        spread_s = np.sqrt(chance + (slope_s**2 * running)[:, None] + LEAST**2)
-        sent_s = np.where(apart, wire_s / np.maximum(LEAST, 1.0 - on_wire), 0.0)[:, None] / many
-        allowed_s = tpot_s * gain[:, None] - sent_s
-        slow = np.mean(above((allowed_s - each_s[:, None]) / spread_s), axis=1)
-        tokens_met = np.where(of_answer > 1.0, 1.0 - slow - np.where(apart, blocked, 0.0), 1.0)
-        return {
-            "steady": steady,
-            "prompts_met": np.where(steady, 1.0 - late - np.where(apart, 0.0, blocked), 0.0),
-            "tokens_met": np.where(steady, tokens_met, 0.0),
-            "running": running,
-            "token_s": ops.maximum(0.0, each_s / gain),
-            "batch": batch,
-        }

@@ -1,11 +1,15 @@
 """The closed forms of deployments as plain loops, one deployment after the other, for the page: what
-``forms._judge`` computes with arrays, in which the reasons are told. A test holds one against the
-other."""
+``arrays.py`` computes for all at once, in which the reasons are told. A test holds one against the other.
+
+``load`` is what is asked, ``costs`` has the tables of all replicas, and ``unit`` is a unit of the deployment
+that is judged, with its own row of those tables.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from typing import Any
 
 LEAST = 1e-12
 GUESSES = 10  # of the answers that a replica writes at once: each is nearer by some digits, the eighth by all
@@ -13,8 +17,11 @@ NEAR = 1e-15  # of them: a guess so near is found
 GRID = 2.0**-26  # of a full batch: rounded up to it, so that a last digit does not decide between equals
 
 
-def step_s(at: float, rows: list[float], rows_s: list[float], table: int) -> float:
-    """Seconds of a step over so many tokens; ``rows_s`` has all tables, one after the other."""
+# -- the time of a step --------------------------------------------------------------------------------------
+def step_s(at: float, table: int, costs: dict[str, Any]) -> float:
+    """Seconds of a step over so many tokens, without attention; ``rows_s`` has all tables, one after the
+    other."""
+    rows, rows_s = costs["rows"], costs["rows_s"]
     count = len(rows)
     begin = table * count
     if at >= rows[count - 1]:
@@ -32,46 +39,97 @@ def come_together(come: float) -> float:
     return 1 - math.exp(-come)
 
 
-def prompt_s(
-    running: float,
-    writing_s: float,
-    steps: float,
-    budget: float,
-    width: float,
-    fresh: float,
-    pairs_s: float,
-    rows: list[float],
-    rows_s: list[float],
-    table: int,
-) -> float:
-    """What a prompt adds to the steps that it is part of; ``writing_s``: such a step without it."""
-    come = max(running / steps, 1e-9)
-    chunk = min(max(1.0, budget - running * width), fresh * come / come_together(come))
-    with_chunk = step_s(running * width + chunk, rows, rows_s, table)
-    return fresh / chunk * (with_chunk - writing_s) + pairs_s
+def writing_s(running: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
+    """A step that only writes, without attention and drafts."""
+    return step_s(running * unit["width"], unit["table"], costs)
 
 
-def token_s(
-    running: float,
-    apart: bool,
-    steps: float,
-    budget: float,
-    width: float,
-    fresh: float,
-    pairs_s: float,
-    cached_s: float,
-    draft_s: float,
-    rows: list[float],
-    rows_s: list[float],
-    table: int,
-) -> float:
+def prompt_s(running: float, without_s: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
+    """What a prompt adds to the steps that it is part of; ``without_s``: such a step without it."""
+    fresh, rows = unit["fresh"], running * unit["width"]
+    come = max(running / unit["steps"], 1e-9)
+    chunk = min(max(1.0, unit["budget"] - rows), fresh * come / come_together(come))
+    return fresh / chunk * (step_s(rows + chunk, unit["table"], costs) - without_s) + unit["pairs_s"]
+
+
+def alone_s(running: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
+    """From one token of an answer to the next, where no prompt is read."""
+    return writing_s(running, unit, costs) + running * unit["cached_s"] + unit["draft_s"]
+
+
+def token_s(running: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
     """From one token of an answer to the next, with the prompts that are part of its steps."""
-    writing_s = step_s(running * width, rows, rows_s, table)
-    alone_s = writing_s + running * cached_s + draft_s
-    if apart:
-        return alone_s
-    adds_s = prompt_s(running, writing_s, steps, budget, width, fresh, pairs_s, rows, rows_s, table)
-    return alone_s + running / steps * adds_s
+    without_s = writing_s(running, unit, costs)
+    found = without_s + running * unit["cached_s"] + unit["draft_s"]
+    if unit["apart"]:
+        return found
+    return found + running / unit["steps"] * prompt_s(running, without_s, unit, costs)
+
+
+# -- one deployment ------------------------------------------------------------------------------------------
+def settled(batch: float, unit: dict[str, Any], costs: dict[str, Any]) -> tuple[float, bool]:
+    """How many answers a replica writes at once: as many as come while a token is written, by the Illinois
+    form of false position; a full batch, and false, if more come than it can hold."""
+    come = unit["to_decode"] * unit["steps"]  # answers that run for each second that a token takes
+    less = token_s(batch, unit, costs) * come - batch
+    if less >= 0:
+        return batch, False
+    low, more, high, moved, running = 0.0, token_s(0.0, unit, costs) * come, batch, 0.0, batch
+    for _ in range(GUESSES):
+        running = (low * less - high * more) / (less - more)
+        behind = token_s(running, unit, costs) * come - running
+        if abs(behind) <= NEAR * running:
+            break
+        if behind > 0:
+            low, more = running, behind
+            less = less / 2 if moved > 0 else less
+            moved = 1.0
+        else:
+            high, less = running, behind
+            more = more / 2 if moved < 0 else more
+            moved = -1.0
+    return batch * GRID * math.ceil(running / (batch * GRID)), True
+
+
+def first_tokens(
+    running: float, unit: dict[str, Any], load: dict[str, Any], costs: dict[str, Any]
+) -> tuple[float, float, float]:
+    """The share of prompts whose first token comes too late, for the prompts before it and its own steps; the
+    seconds that a prompt keeps a replica busy, on average; and the share of time that prefill is busy."""
+    apart, budget, steps, table = unit["apart"], unit["budget"], unit["steps"], unit["table"]
+    room = budget if apart else max(1.0, budget - running * unit["width"])
+    beside = 0.0 if apart else running * unit["width"]
+    read_s = 0.0 if apart else running * unit["cached_s"] + unit["draft_s"]
+    full_s = step_s(beside + room, table, costs) + read_s
+    others = 0.0 if apart else running / steps * unit["fresh"]
+    quantiles, own_s, mean_s, mean_squared = len(load["fresh"]), [], 0.0, 0.0
+    for q in range(quantiles):
+        new = load["fresh"][q]
+        if new > room and not apart:
+            own = new / room * full_s
+        else:
+            own = step_s(new if apart else beside + min(room, new + others), unit["front"], costs) + read_s
+        own = own + load["pairs"][q] * costs["pair_s"][unit["front"]]
+        own_s.append(own)
+        takes = own if apart else new / room * full_s + load["pairs"][q] * costs["pair_s"][table]
+        mean_s = mean_s + takes / quantiles
+        mean_squared = mean_squared + takes * takes / quantiles
+    busy = unit["to_prefill"] * mean_s
+    waits = busy ** (math.sqrt(2.0 * (min(unit["lines"], 8.0) + 1.0)) - 1.0)
+    wait_s = mean_squared / (2.0 * mean_s) / max(LEAST, 1.0 - busy)
+    before_s, late = 0.0 if apart else alone_s(running, unit, costs) / 2, 0.0
+    for q in range(quantiles):
+        left_s = load["ttft_s"] - own_s[q] - before_s
+        late = late + (1.0 if left_s < 0 else waits * math.exp(-left_s / wait_s)) / quantiles
+    return late, mean_s, busy
+
+
+def no_room(batch: float, running: float, each_s: float, patience_s: float, steps: float) -> float:
+    """The share of answers that wait longer than that for room in the batch."""
+    filled = min(1.0 - 1e-9, running / max(1.0, batch))
+    crowded = filled ** (math.sqrt(2.0 * (batch + 1.0)) - 1.0)
+    leaves_s = each_s * steps / (max(1.0, batch) * (1.0 - filled))
+    return crowded * math.exp(-max(0.0, patience_s) / max(LEAST, leaves_s))
 
 
 def above(value: float) -> float:
@@ -80,6 +138,46 @@ def above(value: float) -> float:
     root = 1 + x * (0.196854 + x * (0.115194 + x * (0.000344 + x * 0.019527)))
     tail = 0.5 / (root * root * root * root)
     return tail if value >= 0 else 1 - tail
+
+
+def too_slow(
+    running: float,
+    each_s: float,
+    sent_s: float,
+    unit: dict[str, Any],
+    load: dict[str, Any],
+    costs: dict[str, Any],
+) -> float:
+    """The share of answers whose tokens come too slowly: for the prompts that come meanwhile, and for how
+    many answers happen to run. ``sent_s``: what a cache takes on its wire."""
+    gain, apart, quantiles = unit["gain"], unit["apart"], len(load["answers"])
+    adds_s = 0.0 if apart else prompt_s(running, writing_s(running, unit, costs), unit, costs)
+    extra_s = adds_s * math.sqrt(load["squared"]) / unit["fresh"]
+    slope_s = alone_s(running + 1.0, unit, costs) - alone_s(running, unit, costs)
+    slow = 0.0
+    for q in range(quantiles):
+        many = max(1.0, (load["answers"][q] - 1.0) / gain)
+        chance = unit["to_decode"] * each_s * extra_s * extra_s / many
+        spread_s = math.sqrt(chance + slope_s * slope_s * running + LEAST * LEAST)
+        slow = slow + above((load["tpot_s"] * gain - sent_s / many - each_s) / spread_s) / quantiles
+    return slow
+
+
+# -- all deployments -----------------------------------------------------------------------------------------
+def mean(values: list[float]) -> float:
+    """Their mean, added in order."""
+    found = 0.0
+    for value in values:
+        found = found + value / len(values)
+    return found
+
+
+def mean_square(values: list[float]) -> float:
+    """The mean of their squares, added in order."""
+    found = 0.0
+    for value in values:
+        found = found + value * value / len(values)
+    return found
 
 
 def judge(
@@ -111,141 +209,59 @@ def judge(
     units_of: list[float],
 ) -> dict[str, list[float]]:
     """Every deployment: the columns of ``forms.Judged``."""
-    found_steady = []
-    found_prompts = []
-    found_tokens = []
-    found_running = []
-    found_token_s = []
-    found_batch = []
-    quantiles = len(fresh_of)
-    fresh, pairs, squared = 0.0, 0.0, 0.0
-    for q in range(quantiles):
-        fresh = fresh + fresh_of[q] / quantiles
-        pairs = pairs + pairs_of[q] / quantiles
-        squared = squared + fresh_of[q] * fresh_of[q] / quantiles
+    costs = {"rows": rows, "rows_s": rows_s, "pair_s": pair_s_of}
+    load = {
+        "ttft_s": ttft_s,
+        "tpot_s": tpot_s,
+        "fresh": fresh_of,
+        "pairs": pairs_of,
+        "answers": answers_of,
+        "squared": mean_square(fresh_of),
+    }
+    fresh, pairs = mean(fresh_of), mean(pairs_of)
+    found_steady, found_prompts, found_tokens = [], [], []
+    found_running, found_token_s, found_batch = [], [], []
     for p in range(len(units_of)):
         table, front, draft = int(tables[p]), int(fronts[p]), int(drafts_of[p])
-        apart = prefillers_of[p] > 0
-        units, budget = units_of[p], budgets[p]
-        to_decode = per_s / units / decoders_of[p]
-        to_prefill = per_s / units / (prefillers_of[p] if apart else decoders_of[p])
-        width, draft_s, gain = widths[draft], drafts_s[draft], gains[draft]
-        pair_s, capacity = pair_s_of[table], capacity_of[table]
-        steps = max(LEAST, (of_answer - 1.0) / gain)
-        cached_s = of_context * cached_s_of[table]
-        pairs_s = pairs * pair_s
-
+        apart, capacity = prefillers_of[p] > 0, capacity_of[table]
+        per_unit = per_s / units_of[p]
+        reading = prefillers_of[p] if apart else decoders_of[p]
+        steps = max(LEAST, (of_answer - 1.0) / gains[draft])
+        unit = {
+            "table": table,
+            "front": front,
+            "apart": apart,
+            "budget": budgets[p],
+            "lines": reading * units_of[p],
+            "to_decode": per_unit / decoders_of[p],
+            "to_prefill": per_unit / reading,
+            "fresh": fresh,
+            "pairs_s": pairs * pair_s_of[table],
+            "cached_s": of_context * cached_s_of[table],
+            "width": widths[draft],
+            "draft_s": drafts_s[draft],
+            "gain": gains[draft],
+            "steps": steps,
+        }
         batch = min(most_running, capacity / of_context)
         if not apart:
-            batch = min(batch, budget * steps / (fresh + width * steps))
-        come = to_decode * steps  # answers that run for each second that a token takes
-        running = batch
-        each_s = token_s(
-            running, apart, steps, budget, width, fresh, pairs_s, cached_s, draft_s, rows, rows_s, table
-        )
-        behind = each_s * come - running
-        steady = behind < 0 and capacity > of_prompt + of_answer
-        if behind < 0:
-            low, more, high, less, moved = (
-                0.0,
-                token_s(
-                    0.0, apart, steps, budget, width, fresh, pairs_s, cached_s, draft_s, rows, rows_s, table
-                )
-                * come,
-                batch,
-                behind,
-                0.0,
-            )
-            for _ in range(GUESSES):
-                running = (low * less - high * more) / (less - more)
-                each_s = token_s(
-                    running,
-                    apart,
-                    steps,
-                    budget,
-                    width,
-                    fresh,
-                    pairs_s,
-                    cached_s,
-                    draft_s,
-                    rows,
-                    rows_s,
-                    table,
-                )
-                behind = each_s * come - running
-                if abs(behind) <= NEAR * running:
-                    break
-                if behind > 0:
-                    low, more = running, behind
-                    less = less / 2 if moved > 0 else less
-                    moved = 1.0
-                else:
-                    high, less = running, behind
-                    more = more / 2 if moved < 0 else more
-                    moved = -1.0
-            running = batch * GRID * math.ceil(running / (batch * GRID))
-            each_s = token_s(
-                running, apart, steps, budget, width, fresh, pairs_s, cached_s, draft_s, rows, rows_s, table
-            )
-        writing_s = step_s(running * width, rows, rows_s, table)
-        alone_s = writing_s + running * cached_s + draft_s
-
-        room = budget if apart else max(1.0, budget - running * width)
-        beside = 0.0 if apart else running * width
-        read_s = 0.0 if apart else running * cached_s + draft_s
-        full_s = step_s(beside + room, rows, rows_s, table) + read_s
-        others = 0.0 if apart else running / steps * fresh
-        own_s = []
-        mean_s, mean_squared = 0.0, 0.0
-        for q in range(quantiles):
-            new = fresh_of[q]
-            if new > room and not apart:
-                own = new / room * full_s
-            else:
-                own = step_s(new if apart else beside + min(room, new + others), rows, rows_s, front) + read_s
-            own = own + pairs_of[q] * pair_s_of[front]
-            own_s.append(own)
-            takes = own if apart else new / room * full_s + pairs_of[q] * pair_s
-            mean_s = mean_s + takes / quantiles
-            mean_squared = mean_squared + takes * takes / quantiles
-        busy = to_prefill * mean_s
+            batch = min(batch, budgets[p] * steps / (fresh + widths[draft] * steps))
+        running, keeps_up = settled(batch, unit, costs)
+        each_s = token_s(running, unit, costs)
+        late, mean_s, busy = first_tokens(running, unit, load, costs)
         wire_s = (of_prompt + 1.0) * max(sent_s_of[table], sent_s_of[front])
-        on_wire = to_prefill * wire_s if apart else 0.0
-        steady = steady and busy < 1.0 and on_wire < 1.0
-        lines = (prefillers_of[p] if apart else decoders_of[p]) * units
-        waits = busy ** (math.sqrt(2.0 * (min(lines, 8.0) + 1.0)) - 1.0)
-        wait_s = mean_squared / (2.0 * mean_s) / max(LEAST, 1.0 - busy)
-        late = 0.0
-        for q in range(quantiles):
-            left_s = ttft_s - own_s[q] - (0.0 if apart else alone_s / 2)
-            late = late + (1.0 if left_s < 0 else waits * math.exp(-left_s / wait_s)) / quantiles
+        on_wire = per_unit / reading * wire_s if apart else 0.0
+        sent_s = wire_s / max(LEAST, 1.0 - on_wire) if apart else 0.0
+        blocked = no_room(batch, running, each_s, ttft_s - mean_s, steps)
+        slow = too_slow(running, each_s, sent_s, unit, load, costs)
 
-        filled = min(1.0 - 1e-9, running / max(1.0, batch))
-        crowded = filled ** (math.sqrt(2.0 * (batch + 1.0)) - 1.0)
-        leaves_s = each_s * steps / (max(1.0, batch) * (1.0 - filled))
-        blocked = crowded * math.exp(-max(0.0, ttft_s - mean_s) / max(LEAST, leaves_s))
-
-        extra_s = 0.0
-        if not apart:
-            adds_s = prompt_s(running, writing_s, steps, budget, width, fresh, pairs_s, rows, rows_s, table)
-            extra_s = adds_s * math.sqrt(squared) / fresh
-        one_more_s = (
-            step_s((running + 1.0) * width, rows, rows_s, table) + (running + 1.0) * cached_s + draft_s
-        )
-        slope_s = one_more_s - alone_s
-        slow = 0.0
-        for q in range(quantiles):
-            many = max(1.0, (answers_of[q] - 1.0) / gain)
-            chance = to_decode * each_s * extra_s * extra_s / many
-            spread_s = math.sqrt(chance + slope_s * slope_s * running + LEAST * LEAST)
-            sent_s = wire_s / max(LEAST, 1.0 - on_wire) / many if apart else 0.0
-            slow = slow + above((tpot_s * gain - sent_s - each_s) / spread_s) / quantiles
+        steady = keeps_up and capacity > of_prompt + of_answer and busy < 1.0 and on_wire < 1.0
         met = 1.0 - slow - (blocked if apart else 0.0) if of_answer > 1.0 else 1.0
         found_steady.append(1.0 if steady else 0.0)
         found_prompts.append(1.0 - late - (0.0 if apart else blocked) if steady else 0.0)
         found_tokens.append(met if steady else 0.0)
         found_running.append(running)
-        found_token_s.append(max(0.0, each_s / gain))
+        found_token_s.append(max(0.0, each_s / gains[draft]))
         found_batch.append(batch)
     return {
         "steady": found_steady,

@@ -30,7 +30,8 @@ from engine.mechanism.shape import shape
 from engine.serving import decoding, equilibrium, inference, stages, step_costs, wide
 from engine.serving import replica as replicas
 from engine.serving.deployment import runs
-from engine.serving.deployment.forms import BOUNDS, Forms, Judged, Plans, Tables, lengths
+from engine.serving.deployment.arrays import Tables
+from engine.serving.deployment.forms import BOUNDS, Forms, Judged, Plans, lengths
 from engine.serving.deployment.found import Deployment, Deployments, Measured, unfelt
 from engine.serving.deployment.load import Limits, Load
 from engine.serving.deployment.runs import Fleet

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from engine.base import check
+from tests.cases import in_one_test
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "rule, bad, complaint",
     [
         (check.positive, 0, "size must be greater than 0, got 0"),

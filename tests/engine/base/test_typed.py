@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from engine.base import typed, units
+from tests.cases import in_one_test
 
 READ = [
     ("70B", "params", 70e9),
@@ -162,13 +163,13 @@ NOT_READ = [
 ]
 
 
-@pytest.mark.parametrize("text, unit, value", READ)
+@in_one_test("text, unit, value", READ)
 def test_a_typed_quantity_is_read(text, unit, value):
     reading = typed.parse(text, unit)
     assert reading.value == pytest.approx(value, rel=1e-12) and not reading.refused
 
 
-@pytest.mark.parametrize("text, unit", NOT_READ)
+@in_one_test("text, unit", NOT_READ)
 def test_nonsense_another_dimension_and_what_could_be_two_things_are_not(text, unit):
     """Each is refused in a sentence that says what was expected."""
     reading = typed.parse(text, unit)
@@ -177,7 +178,7 @@ def test_nonsense_another_dimension_and_what_could_be_two_things_are_not(text, u
     assert kind in reading.refused or "bits to some" in reading.refused
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text, unit, words",
     [
         ("", "GB", "Type an amount of data first."),
@@ -259,7 +260,7 @@ def test_what_is_printed_in_a_unit_can_be_typed(unit):
                 assert typed.parse(alone.rstrip("kMBT×%"), unit).value == reading.value
 
 
-@pytest.mark.parametrize("family", units.FAMILIES)
+@in_one_test("family", units.FAMILIES)
 def test_no_word_of_a_family_means_two_things_in_another_case(family):
     """'mb' would be milli or mega, were there both. Where the case of a b tells bits from bytes, a word in
     yet another case is read only if it can be one thing."""

@@ -3,9 +3,10 @@
 import pytest
 
 from engine.base import units
+from tests.cases import in_one_test
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value, family, text",
     [
         (1.12e12, "bytes", "1.12 TB"),
@@ -60,7 +61,7 @@ def test_a_value_in_the_unit_asked_for(value, unit, text):
     assert units.in_unit(value, unit) == text
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "value, text",
     [
         (0.1, "0.1"),
@@ -80,7 +81,7 @@ def test_a_number_that_may_be_tiny_or_huge(value, text):
     assert units.human(value, "real") == text
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text, shown",
     [
         ("201 to 10 % of 83.9 GB/s", "201 to 10~% of 83.9~GB/s"),

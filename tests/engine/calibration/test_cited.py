@@ -9,11 +9,11 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from engine.calibration import known
 from engine.calibration.fit import judge, tables
 from engine.calibration.fit.kinds import KINDS
+from tests.cases import in_one_test
 
 CITED = json.loads((Path(__file__).parent / "cited.json").read_text(encoding="utf-8"))
 KIND = {kind.name: kind for kind in KINDS}
@@ -44,7 +44,7 @@ def name(case) -> str:
     return f"{case['kind']} {case['key']} {case['gpu']}"
 
 
-@pytest.mark.parametrize("case", CITED, ids=name)
+@in_one_test("case", CITED, ids=name)
 def test_a_cited_figure_is_met(case):
     """Within its band, taken twice as wide: none of the figures is off by another order than was stated."""
     ratio, (low, high) = judged(case)

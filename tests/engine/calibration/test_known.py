@@ -7,11 +7,12 @@ import pytest
 from engine import catalog
 from engine.calibration import attention, known, products
 from engine.calibration.fit.kinds import KINDS
+from tests.cases import in_one_test
 
 MEASURED = {"a100-80", "h100-sxm", "b200", "gb200", "gb300", "l40s", "rtx-pro-6000"}
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+@in_one_test("kind", [kind.name for kind in KINDS])
 def test_every_constant_is_a_share_or_a_time(kind):
     for key, chips in known.fitted()["constants"][kind].items():
         assert set(chips) <= MEASURED
@@ -41,7 +42,7 @@ def test_held_out_collectives_are_met_in_the_median():
     assert said["nccl.below 1 MB"]["median_error"] <= 0.25
 
 
-@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+@in_one_test("kind", [kind.name for kind in KINDS])
 def test_eighty_percent_bands_hold_some_eighty_percent(kind):
     said = known.residuals()["total"]["held_out"][kind]
     assert 0.75 <= said["coverage"] <= 0.90
@@ -112,7 +113,7 @@ def test_what_is_not_known_is_refused(call, said):
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("gpu", sorted(catalog.all_gpus()))
+@in_one_test("gpu", sorted(catalog.all_gpus()))
 def test_every_gpu_of_the_catalogue_gets_an_answer(gpu):
     """Numbers that are possible, whoever lends the constants: never faster than the data sheet."""
     sheet = known.sheet(gpu)

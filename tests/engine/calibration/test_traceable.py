@@ -1,9 +1,8 @@
 """A page may compute these functions: the widgets' compiler follows each of them."""
 
-import pytest
-
 from engine.base import check
 from engine.calibration import attention, exchange, grouped, known, products
+from tests.cases import in_one_test
 from widgets.kit.compiler.graph import Graph
 from widgets.kit.compiler.symbols import Symbol, control
 
@@ -12,7 +11,7 @@ def rates(kind, key, gpu="gb200"):
     return known.known(kind, key, gpu).rates
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "operation",
     [
         lambda a, b: products.gemm_s(a, b, 4096.0, rates("gemm", "bf16")),

@@ -11,6 +11,7 @@ from engine.catalog import hardware, models
 from engine.catalog.recipes import Recipe
 from engine.course import validation
 from engine.mechanism import memory
+from tests.cases import in_one_test
 
 PUBLISHED = validation.CASES / "catalog" / "hardware.json"
 PRINTED = json.loads(PUBLISHED.read_text(encoding="utf-8"))
@@ -59,13 +60,13 @@ def test_is_as_wide_as_the_course_promises():
         assert catalog.gpu(key).key == key
 
 
-@pytest.mark.parametrize("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
+@in_one_test("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
 def test_every_entry_says_where_its_figures_are_from(kind, key, thing):
     assert thing.key == key
     assert len(thing.source) >= 8
 
 
-@pytest.mark.parametrize("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
+@in_one_test("kind, key, thing", EVERYTHING, ids=lambda v: v if isinstance(v, str) else "")
 def test_every_entry_has_the_day_of_its_check_or_says_what_is_not_confirmed(kind, key, thing):
     """One or the other: a date beside an open doubt would pass the doubt off as checked."""
     doubt = re.search(r"not confirmed: \S.{3,}", thing.note)
@@ -94,7 +95,7 @@ def test_an_unknown_key_is_named_with_near_ones(find, word):
 
 
 # -- GPUs ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
+@in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
 def test_gpu_figures_are_of_the_right_size(gpu):
     assert 15e9 <= gpu.hbm_bytes <= 300e9 and 2017 <= gpu.year <= int(gpu.checked[:4] or 2026)
     assert 0.2e12 < gpu.hbm_bytes_per_s <= 8e12
@@ -103,7 +104,7 @@ def test_gpu_figures_are_of_the_right_size(gpu):
     assert (hardware.peaks_with_fallback(gpu) > 0).all()
 
 
-@pytest.mark.parametrize("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
+@in_one_test("gpu", catalog.all_gpus().values(), ids=lambda g: g.key)
 def test_gpu_agrees_with_its_usual_node(gpu):
     node = catalog.node_of(gpu.key)
     assert node.gpus == gpu.gpus_per_node
@@ -130,7 +131,7 @@ GPUS_WITH_A_LADDER = [g for g in catalog.all_gpus().values() if g.vendor in ("NV
 GEFORCE, WITHOUT_INT8 = ("rtx3090", "rtx4090", "rtx5090"), ("b300", "gb300")
 
 
-@pytest.mark.parametrize("gpu", GPUS_WITH_A_LADDER, ids=lambda g: g.key)
+@in_one_test("gpu", GPUS_WITH_A_LADDER, ids=lambda g: g.key)
 def test_each_narrower_format_is_twice_as_fast(gpu):
     """To 2 %: datasheets round. GeForce's int8 adds up in 32 bits at the rate of fp8 with 16, MI250X knows no
     faster format than 16 bits, and the B300 gave its int8 units away."""
@@ -200,9 +201,7 @@ def agrees(value: float, printed: str) -> bool:
     return abs(value / 10.0 ** int(exponent or 0) - float(mantissa)) <= half * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    "row", PRINTED["gpus"]["rows"] + PRINTED["techpowerup"]["rows"], ids=lambda row: row["id"]
-)
+@in_one_test("row", PRINTED["gpus"]["rows"] + PRINTED["techpowerup"]["rows"], ids=lambda row: row["id"])
 def test_gpu_agrees_with_the_published_tables(row):
     gpu = catalog.gpu(row["gpu"])
     assert {
@@ -220,7 +219,7 @@ def test_where_we_differ_from_the_tables_we_still_do_and_say_why(row):
         )
 
 
-@pytest.mark.parametrize("row", PRINTED["links"]["rows"], ids=lambda row: row["link"])
+@in_one_test("row", PRINTED["links"]["rows"], ids=lambda row: row["link"])
 def test_link_agrees_with_the_published_tables(row):
     link = catalog.link(row["link"])
     assert {
@@ -228,7 +227,7 @@ def test_link_agrees_with_the_published_tables(row):
     } == {}
 
 
-@pytest.mark.parametrize("row", PRINTED["prices"]["rows"], ids=lambda row: row["price"])
+@in_one_test("row", PRINTED["prices"]["rows"], ids=lambda row: row["price"])
 def test_price_is_the_one_that_was_quoted(row):
     price = catalog.all_prices()[row["price"]]
     assert price.dollars_per_hour == pytest.approx(row["dollars_per_hour"], abs=0.005)
@@ -266,7 +265,7 @@ def test_price_is_the_latest_known_and_names_those_it_has():
 
 
 # -- models --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("model", catalog.all_models().values(), ids=lambda m: m.key)
+@in_one_test("model", catalog.all_models().values(), ids=lambda m: m.key)
 def test_parameters_match_the_published_count(model):
     assert models.parameters(model) == pytest.approx(model.published_params, rel=5e-3)
 
@@ -279,16 +278,14 @@ def test_most_counts_are_exact_to_the_last_parameter():
     )
 
 
-@pytest.mark.parametrize(
-    "model", [m for m in catalog.all_models().values() if m.experts], ids=lambda m: m.key
-)
+@in_one_test("model", [m for m in catalog.all_models().values() if m.experts], ids=lambda m: m.key)
 def test_active_parameters_match_with_or_without_the_input_embedding(model):
     active = models.active_parameters(model)
     counts = np.array([active, active - models.embedding_parameters(model)])
     assert np.min(abs(counts / model.published_active_params - 1)) < 0.025
 
 
-@pytest.mark.parametrize("model", catalog.all_models().values(), ids=lambda m: m.key)
+@in_one_test("model", catalog.all_models().values(), ids=lambda m: m.key)
 def test_shapes_are_sound(model):
     active, total = models.active_parameters(model), models.parameters(model) - model.extra_params
     assert active < total if model.experts else active == total
@@ -392,7 +389,7 @@ def test_a_missing_model_file_is_refused(tmp_path):
 
 
 # -- recipes -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@in_one_test(
     "key, total",
     [
         ("bf16-adam", 16),
@@ -412,7 +409,7 @@ def test_bytes_per_parameter_of_the_recipes(key, total):
     assert catalog.recipe(key).bytes_per_param == pytest.approx(total, abs=0.005)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "key, gradient, added_up",
     [
         ("bf16-adam", 2, 0),
@@ -439,7 +436,7 @@ def test_a_recipe_adds_up():
     assert recipe.optimizer_bytes == 12 and recipe.bytes_per_param == 15
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "name, value, complaint",
     [
         ("kv_heads", 3, "kv_heads must be one of 1, 2, 4; got 3"),

@@ -11,6 +11,7 @@ from engine import catalog
 from engine.base import check
 from engine.catalog import config_json, models
 from engine.step import own
+from tests.cases import in_one_test
 
 # The keys that shape the model, as they stand in the files at Hugging Face
 FILES = {
@@ -161,7 +162,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("key", FILES)
+@in_one_test("key", FILES)
 def test_a_file_gives_the_model_of_the_catalogue(key):
     fields, known = config_json.read(json.dumps(FILES[key])), catalog.model(key)
     with check.trusted():
@@ -199,7 +200,7 @@ def test_windowed_layers_are_counted_from_their_list():
     assert config_json.read(json.dumps(given))["windowed_layers"] == 36  # all, where the file says no more
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "missing, words",
     [
         ("num_hidden_layers", "no num_hidden_layers (nor n_layer, num_layers, n_layers)"),
@@ -217,7 +218,7 @@ def test_a_missing_key_is_named(missing, words):
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text, words",
     [
         ("", "not JSON"),
@@ -295,7 +296,7 @@ WRONG = [  # what stands in an otherwise good file, and what is said of it
 ]
 
 
-@pytest.mark.parametrize("changes, words", WRONG)
+@in_one_test("changes, words", WRONG)
 def test_a_wrong_value_is_named_with_what_is_allowed(changes, words):
     with pytest.raises(ValueError) as refused:
         config_json.read(json.dumps(FILES["mixtral-8x7b"] | changes))
@@ -331,7 +332,7 @@ NOT_JSON = {
 }
 
 
-@pytest.mark.parametrize("text, place", NOT_JSON.items())
+@in_one_test("text, place", NOT_JSON.items())
 def test_where_it_is_not_json(text, place):
     with pytest.raises(ValueError) as refused:
         config_json.read(text)

@@ -11,6 +11,7 @@ from engine.calibration import known, products
 from engine.course.validation import CASES
 from engine.mechanism import hierarchy, matmul
 from engine.one_gpu import dispatch, tiling
+from tests.cases import in_one_test
 
 PRINTED = json.loads((CASES / "catalog" / "tables.json").read_text(encoding="utf-8"))
 BEST = [
@@ -23,7 +24,7 @@ BEST = [
 SLOWER_IN_THE_TABLES = ("b200", "gb200")
 
 
-@pytest.mark.parametrize("precision, key, tflops", BEST)
+@in_one_test("precision, key, tflops", BEST)
 def test_the_best_matrix_product_is_the_measured_one(precision, key, tflops):
     """To half of the share's last digit: the sweep's, or the fitted products' where those are slower."""
     peak = getattr(catalog.gpu(key), f"{precision}_flops_per_s")
@@ -166,7 +167,7 @@ def test_sixteen_lanes_of_pcie(key, generation):
     )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "key, links, rate",
     [
         ("if-mi250x", 7, 50e9),
@@ -188,7 +189,7 @@ def test_products_are_those_that_were_timed():
     assert (product.m, product.n, product.k, product.flops_per_s) == (m, n, k, pytest.approx(tflops * 1e12))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "key, printed",
     [
         ("bf16-adam", (2, 2, 4, 4, 4)),

@@ -4,6 +4,7 @@ import pytest
 
 from engine.calibration import bands, known
 from engine.course import accuracy
+from tests.cases import in_one_test
 
 
 def test_a_goal_is_met_where_the_error_is_at_most_what_is_allowed():
@@ -39,7 +40,7 @@ def test_operations_keep_their_goals():
         assert goal.measure == "mean" or goal.met, goal
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "what, most",
     [("hopper and ampere dense", 0.12), ("hopper and ampere moe", 0.24), ("blackwell", 0.24),
      ("tpu", 0.21), ("memory", 0.12), ("latency", 0.18), ("throughput", 0.15)],

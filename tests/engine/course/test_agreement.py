@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from engine.course import agreement, validation
+from tests.cases import in_one_test
 
 PUBLISHED = validation.CASES
 # what a file's case of a kind measures, read by hand off engine/course/published/README.md
@@ -127,7 +128,7 @@ def test_the_picture_of_all_that_is_measured_and_of_all_that_is_counted_leave_no
     )
 
 
-@pytest.mark.parametrize("sort", agreement.SORTS)
+@in_one_test("sort", agreement.SORTS)
 def test_names_stand_at_the_worst_row_of_each_group_that_fitted_nothing(sort):
     """Only groups whose worst row lies too near another's go without."""
     worst = {}

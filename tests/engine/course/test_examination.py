@@ -20,6 +20,7 @@ from engine.mechanism.memory import RECOMPUTE
 from engine.step import cases, planner, search
 from engine.step.constraints import FRAMEWORKS, Constraints
 from engine.step.layout import Job, Layout, estimate, require_legal
+from tests.cases import in_one_test
 
 SEEDS = [*range(1, 500, 1), 2026, 1917]
 SEARCHED = [
@@ -380,7 +381,7 @@ def test_what_is_computed_again_is_the_hbm_s():
 
 
 # -- points --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@in_one_test(
     "ratio, points",
     [
         (1.0, 10),
@@ -401,7 +402,7 @@ def test_pace(ratio, points):
     assert examination.pace_points(ratio) == points
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "said, true, points",
     [
         (50, 50, 5),
@@ -420,7 +421,7 @@ def test_estimates(said, true, points):
     assert examination.estimate_points(float(said), float(true)) == points
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "losses, points",
     [
         (

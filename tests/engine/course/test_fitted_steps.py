@@ -1,5 +1,5 @@
-"""The fit of a training step's three constants finds what made the steps, and holds what is shipped near what
-the published steps want. The other constants that a few rows fitted are worked out again beside it."""
+"""The fit of a training step's three constants finds what made the steps, and what it finds is what ships.
+The other constants that a few rows fitted are worked out again beside it."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,8 @@ from engine.course import fitted_steps, validation
 from engine.course.fitted_steps import BOUNDS, FREE, Steps
 from engine.step import step
 
-README = (Path(constants.__file__).parent / "README.md").read_text(encoding="utf-8")
+SOURCE = Path(constants.__file__)
+README = (SOURCE.parent / "README.md").read_text(encoding="utf-8")
 
 
 def marked(constant: str) -> list[dict]:
@@ -63,28 +64,46 @@ def test_the_steps_are_those_that_the_constants_name():
     assert (len(marked("zero_nics")), len(marked("step.COPYING_SLOWS"))) == (2, 4)
 
 
-def test_what_is_shipped_fits_nearly_as_well_as_the_best():
-    """0.6 % more misfit than the least. A constant that moves by a tenth is noticed."""
-    assert 0.0 <= fitted_steps.excess() < 0.03
+def test_what_is_shipped_is_what_the_steps_want():
+    """To three digits: nobody chooses among them. If a change to the training step moves the optimum, make
+    calibrate writes the new one. A constant that moves by a tenth is noticed."""
+    assert {name: getattr(DEFAULT, name) for name in BOUNDS} == fitted_steps.rounded()
+    assert 0.0 <= fitted_steps.excess() < 1e-3
     assert fitted_steps.excess(matmul_sustained=1.1 * DEFAULT.matmul_sustained) > 0.05
-    for name, (low, high) in BOUNDS.items():
-        assert low <= getattr(DEFAULT, name) <= high
 
 
-def test_no_constant_has_more_digits_than_the_steps_can_tell_but_one():
-    """Two digits; the third of matmul_sustained is nothing that they know, as the README says."""
-    digits = {name: len(repr(getattr(DEFAULT, name)).removeprefix("0.")) for name in BOUNDS}
-    assert digits == {"matmul_sustained": 3, "matmul_power": 2, "memory_share": 2}
-    assert abs(fitted_steps.excess(matmul_sustained=0.85) - fitted_steps.excess()) < 0.005
+def test_the_fit_does_not_depend_on_what_shipped_before():
+    steps = fitted_steps.marked()
+    for start in ((0.95, 0.01, 0.74), (0.6, 0.3, 0.9)):
+        found = fitted_steps.fit(steps, start=replace(DEFAULT, **dict(zip(BOUNDS, start))))
+        for name in BOUNDS:
+            assert getattr(found, name) == pytest.approx(getattr(fitted_steps.best(), name), abs=1e-6), name
+
+
+def test_the_fit_writes_the_file_that_ships(tmp_path, capsys):
+    """From any constants; twice is once. A file without one of them is refused."""
+    shipped = SOURCE.read_text(encoding="utf-8")
+    other = tmp_path / "constants.py"
+    other.write_text(fitted_steps.written(shipped, dict.fromkeys(BOUNDS, 0.5)), encoding="utf-8")
+    assert other.read_text(encoding="utf-8").count("float = 0.5\n") == 3
+    for _ in range(2):
+        assert fitted_steps.main(["--into", str(other)]) == 0
+        assert other.read_text(encoding="utf-8") == shipped
+    assert "misfit as fitted" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="memory_share has 0 lines"):
+        fitted_steps.written(shipped.replace("memory_share: float", "share: float"), fitted_steps.rounded())
 
 
 def test_the_span_of_a_constant_ends_where_the_misfit_has_grown():
     name, steps, best = "matmul_sustained", fitted_steps.marked(), fitted_steps.best()
     span = fitted_steps.span(steps, best, name)
-    assert span.low < DEFAULT.matmul_sustained < best.matmul_sustained < span.high
+    assert span.low < best.matmul_sustained < span.high
     beyond = span.high + 2 * fitted_steps.EDGE
     held = fitted_steps.fit(steps, BOUNDS | {name: (beyond, beyond)})
     assert steps.misfit(held) > (1 + fitted_steps.SLACK) * steps.misfit(best)
+
+
+BEFORE = {"matmul_sustained": 0.845, "matmul_power": 0.14, "memory_share": 0.75}
 
 
 def test_the_readme_says_what_the_fit_finds():
@@ -92,8 +111,7 @@ def test_the_readme_says_what_the_fit_finds():
     for there in (best, free):
         said = " / ".join(f"{getattr(there, name):.3f}" for name in BOUNDS)
         assert said in README, said
-    assert f"{fitted_steps.excess():.1%}".replace("%", " %") in README
-    assert f"{fitted_steps.excess(matmul_sustained=0.855):.1%}".replace("%", " %") in README
+    assert f"{fitted_steps.excess(**BEFORE):.1%}".replace("%", " %") in README
 
 
 # -- constants that a few rows fitted ------------------------------------------------------------------------
@@ -121,8 +139,21 @@ def test_flat_buffers_are_read_off_two_readings_of_blooms():
     assert np.mean(each) == pytest.approx(step.FLAT_BUFFERS_BYTES, rel=0.15)
 
 
-def test_what_copying_takes_of_hidden_traffic_is_read_off_nine_steps(monkeypatch):
-    """One model with and without overlap, and the dense H100 recipes with overlap among the fitted steps."""
+def test_what_copying_takes_of_hidden_traffic_is_what_overlap_gains():
+    """One model with and without overlap, in bf16 and fp8: 1.071 and 1.096 times faster (ours 1.071, 1.100).
+    Other faults of the estimate cancel in these, so they tell the constant best."""
+    without, overlapped = marked("step.COPYING_SLOWS")[:2], marked("step.COPYING_SLOWS")[2:]
+    for slow, fast in zip(without, overlapped, strict=True):
+        assert slow["job"].get("overlap_tensor") is None and fast["job"]["overlap_tensor"] is True
+        ours = [validation.training_step(case)["step_s"] for case in (slow, fast)]
+        measured = [case["measured"]["step_s"] for case in (slow, fast)]
+        assert ours[0] / ours[1] == pytest.approx(measured[0] / measured[1], rel=0.006)
+
+
+def test_what_copying_takes_lies_between_what_its_steps_want(monkeypatch):
+    """By their absolute times those four say 0.32. The dense H100 recipes with overlap, which fit the rates
+    as well, say 0.78: they are too fast for other reasons, too. All nine say 0.56, which they hardly
+    tell from 0.45."""
     four = marked("step.COPYING_SLOWS")
     five = [
         case
@@ -130,14 +161,20 @@ def test_what_copying_takes_of_hidden_traffic_is_read_off_nine_steps(monkeypatch
         if re.match("H100 recipes, dense", case["group"]) and case["job"].get("overlap_tensor")
     ]
     assert (len(four), len(five)) == (4, 5) and all(case["layout"]["tp"] > 1 for case in four + five)
-    steps = Steps(four + five)
-    steps.roots = np.full(9, 1.0 / 3.0)
+    shipped, tried = step.COPYING_SLOWS, np.linspace(0.0, 1.0, 51)
 
-    def misfit(share: float) -> float:
+    def best(cases: list[dict]) -> tuple[float, float]:
+        """What these steps want, all with one weight, and how much more misfit the shipped value has."""
+        steps = Steps(cases)
+        steps.roots = np.full(len(cases), len(cases) ** -0.5)
+        misfits = {share: misfit(steps, share) for share in tried}
+        found = min(misfits, key=misfits.__getitem__)
+        return found, misfit(steps, shipped) / misfits[found] - 1.0
+
+    def misfit(steps: Steps, share: float) -> float:
         monkeypatch.setattr(step, "COPYING_SLOWS", share)
         return steps.misfit(DEFAULT)
 
-    shipped, tried = step.COPYING_SLOWS, np.linspace(0.2, 0.8, 61)
-    found = min(tried, key=misfit)
-    assert found == pytest.approx(shipped, abs=0.1)
-    assert misfit(shipped) < 1.03 * misfit(found)
+    assert best(four)[0] < shipped < best(five)[0]
+    found, more = best(four + five)
+    assert found == pytest.approx(0.56, abs=0.05) and more < fitted_steps.SLACK

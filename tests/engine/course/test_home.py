@@ -11,6 +11,7 @@ from engine.course import home
 from engine.executed import fully_sharded
 from engine.mechanism import memory
 from engine.step import layout, strategy
+from tests.cases import in_one_test
 from widgets.composition.strategy_triangle import StrategyTriangle
 
 STOPS = [2**power for power in range(15)]
@@ -18,7 +19,7 @@ JOB = engine.Job(home.SEQUENCES, home.SEQ)
 LAYERS = catalog.model(home.MODEL).layers
 
 
-@pytest.mark.parametrize("gpus", STOPS)
+@in_one_test("gpus", STOPS)
 def test_its_times_and_bytes_are_the_estimates(gpus):
     found = home.on(gpus)
     expected = engine.estimate(home.MODEL, home.GPU, JOB, home.split(gpus))
@@ -30,7 +31,7 @@ def test_its_times_and_bytes_are_the_estimates(gpus):
     assert expected.layout.dp * expected.layout.cp == gpus
 
 
-@pytest.mark.parametrize("gpus", STOPS)
+@in_one_test("gpus", STOPS)
 def test_the_executed_lanes_are_within_4_percent_of_the_step_and_hold_its_bytes(gpus):
     """As the caption says; and so is what it calls at most 1.5 %."""
     found = home.on(gpus)
@@ -75,7 +76,7 @@ def test_it_fits_from_the_fewest_on():
 
 
 def test_tokens_a_second():
-    assert units.human(home.tokens_per_s(home.on(8)), "tokens") == "90.3k tokens"
+    assert units.human(home.tokens_per_s(home.on(8)), "tokens") == "90.8k tokens"
     assert home.tokens_per_s(home.on(64)) == pytest.approx(
         engine.estimate(home.MODEL, home.GPU, JOB, home.split(64)).tokens_per_s
     )

@@ -14,6 +14,7 @@ from engine.mechanism.memory import RECOMPUTE
 from engine.step import cases, search
 from engine.step.constraints import RUN_BY_SOME
 from engine.step.layout import Job, Layout, estimate, require_legal
+from tests.cases import in_one_test
 
 ALL = missions.missions()
 OF_RECOMPUTE = {value: key for key, value in RECOMPUTE.items()}
@@ -56,7 +57,7 @@ def test_the_planner_s_own_layout_wins_and_its_figures_are_the_estimate_s(key):
     assert verdict.dollars == pytest.approx(verdict.days * 24 * mission.gpus * mission.price, rel=1e-12)
 
 
-@pytest.mark.parametrize("key", ALL)
+@in_one_test("key", ALL)
 def test_a_first_try_loses(key):
     """What a reader starts from can be built and does not win: each mission asks for a choice. Ones alone do
     not either."""
@@ -113,7 +114,7 @@ def test_no_more_is_asked_of_an_a100_than_papers_report(key):
     assert ALL[key].least_mfu <= 0.563
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "key, layout",
     [
         ("gpt3", {"tp": 8, "pp": 8, "schedule": "interleaved × 6"}),
@@ -135,7 +136,7 @@ def test_layouts_that_the_hints_lead_to_win(key, layout):
     assert missions.by_hand(key, **layout).won
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "key, layout",
     [
         ("gpt3", {"tp": 8, "pp": 8, "recompute": 2}),

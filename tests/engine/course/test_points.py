@@ -9,19 +9,20 @@ import pytest
 from engine import catalog
 from engine.base import units
 from engine.course import points, validation
+from tests.cases import in_one_test
 
 EVERY = [point for figure in points.figures() for point in points.points(figure)]
 PUBLISHED = {case["id"]: case for case in validation.load()}
 
 
-@pytest.mark.parametrize("figure", points.figures())
+@in_one_test("figure", points.figures())
 def test_a_figure_has_a_few_points_each_once(figure):
     found = points.points(figure)
     assert 1 <= len(found) <= 20
     assert len({(point.what, point.where) for point in found}) == len(found)
 
 
-@pytest.mark.parametrize("point", EVERY, ids=lambda point: point.id)
+@in_one_test("point", EVERY, ids=lambda point: point.id)
 def test_every_point_can_be_looked_up(point):
     source = point.source
     assert source.name and source.title and source.version
@@ -29,7 +30,7 @@ def test_every_point_can_be_looked_up(point):
     assert point.measured > 0 and point.ours > 0 and point.at
 
 
-@pytest.mark.parametrize("point", EVERY, ids=lambda point: point.id)
+@in_one_test("point", EVERY, ids=lambda point: point.id)
 def test_the_error_in_words_is_the_engine_s(point):
     """Asked anew, past everything that is kept."""
     asked = points._predict(point.case)

@@ -7,6 +7,7 @@ import pytest
 from engine.__main__ import main
 from engine.course import puzzle_files, puzzles
 from engine.course.puzzles import judging
+from tests.cases import in_one_test
 
 NAMES = puzzles.names()
 WRONG = [(name, slip) for name in NAMES for slip in puzzles.puzzle(name).WRONG]
@@ -17,7 +18,7 @@ def tried(name, code, task="check"):
     return judging.tried(code, puzzle.FUNCTION, getattr(puzzle, task))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_test("name", NAMES)
 def test_its_solution_is_right_and_its_start_is_not(name):
     puzzle = puzzles.puzzle(name)
     solved = tried(name, puzzle.SOLUTION)
@@ -27,7 +28,7 @@ def test_its_solution_is_right_and_its_start_is_not(name):
     assert tried(name, puzzle.SOLUTION, "run")["right"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_test("name", NAMES)
 def test_it_has_all_that_a_puzzle_needs(name):
     puzzle = puzzles.puzzle(name)
     assert len(puzzle.HINTS) == 3 and all(
@@ -38,7 +39,7 @@ def test_it_has_all_that_a_puzzle_needs(name):
     assert all(len(line) <= 100 for line in puzzle.START.splitlines())
 
 
-@pytest.mark.parametrize("name, slip", WRONG)
+@in_one_test("name, slip", WRONG)
 def test_a_wrong_answer_gets_the_words_that_help(name, slip):
     code, words = puzzles.puzzle(name).WRONG[slip]
     found = tried(name, code)
@@ -74,8 +75,8 @@ OF_THE_JUDGE = ("TypeError", "ValueError", "IndexError", "AttributeError", "KeyE
 ENDLESS_PRINT = "def f(*all):\n    while True:\n        print(1)\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("value", ODD)
+@in_one_test("name", NAMES)
+@in_one_test("value", ODD)
 def test_whatever_comes_back_is_answered_in_words(name, value):
     """Nothing that a function can give ends in an error of the judge."""
     found = tried(name, f"def {puzzles.puzzle(name).FUNCTION}(*all):\n    return {value}\n")
@@ -101,7 +102,7 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize("what", AWKWARD)
+@in_one_test("what", AWKWARD)
 def test_awkward_code_is_answered_at_its_line(what):
     code, words, line = AWKWARD[what]
     found = judging.tried(code, "f", lambda f: (repr(f(1)), None))

@@ -38,7 +38,8 @@ from engine.executed import (
 )
 from engine.mechanism import context_parallel, mesh, online_softmax, placement, reliability
 from engine.one_gpu import compilation, guards, recordings, tile_order
-from engine.serving import events, prefix_cache, shape_buckets
+from engine.serving import modes, prefix_cache, shape_buckets
+from tests.engine.serving.test_events import run
 
 
 def function(name):
@@ -213,33 +214,16 @@ def test_a_day_of_the_solution_is_the_engines():
     came, prompts, outputs = (list(column) for column in zip(*requests))
     first, pause = fill_step.day(function("fill_step"), requests, budget, seats)
     rows_s = [fill_step.BEGIN_MS / 1e3, (fill_step.BEGIN_MS + 1000 * fill_step.TOKEN_MS) / 1e3]
-    none = [0] * len(requests)
-    engines = events.serve(
+    engines = run(
         [each / 1e3 for each in came],
         prompts,
         outputs,
-        none,
-        none,
-        len(requests),
-        events.rounds(outputs),
-        [0.0, 1000.0],
-        rows_s,
-        0.0,
-        0.0,
-        events.CHUNKED,
-        0,
-        1,
-        1,
-        budget,
-        seats,
-        1e6,
-        0.0,
-        events.RECOMPUTE,
-        1,
-        0.0,
-        rows_s,
-        0.0,
-        1e6,
+        mode=modes.CHUNKED,
+        budget=budget,
+        most_running=seats,
+        capacity=1e6,
+        rows=[0.0, 1000.0],
+        rows_s=rows_s,
     )
     assert [each / 1e3 for each in first] == pytest.approx(list(engines["first"]))
     assert pause / 1e3 == pytest.approx(max(engines["pause"]))

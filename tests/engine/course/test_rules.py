@@ -8,6 +8,7 @@ import pytest
 from engine.course import rules
 from engine.course.rules import held
 from engine.course.rules.held import Found, Held
+from tests.cases import in_one_test
 
 
 def named(held: Held) -> str:
@@ -25,7 +26,7 @@ def test_it_holds_in_its_domain(entry):
         assert entry.allowed / 2 < found.worst <= entry.allowed
 
 
-@pytest.mark.parametrize("entry", rules.ALL, ids=named)
+@in_one_test("entry", rules.ALL, ids=named)
 def test_what_the_rule_says_changes_over_its_domain(entry):
     """A rule that is the same number everywhere could be held against anything."""
     assert len({round(float(entry.rule(**point)), 12) for point in entry.points()}) > 1

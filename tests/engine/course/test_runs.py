@@ -11,6 +11,7 @@ import engine
 from engine.calibration import bands
 from engine.course import runs
 from engine.course.runs import Found, NotModelled, Run
+from tests.cases import in_one_test
 
 ROW = dict(
     id="a", family="A family", model="llama3-8b", task="pretrain", gpu="h100-sxm", gpus="64",
@@ -133,7 +134,7 @@ def test_a_stage_holds_every_pth_of_the_chunks_that_a_layout_lists():
     assert runs.ends(words, 61, 8) == (8, 5) and runs.ends(words, 61, 4) == (16, 13)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "change, why",
     [
         (dict(task="lora"), "task lora"),
@@ -291,7 +292,7 @@ def test_the_best_is_in_the_tie_only_where_the_engine_puts_it_close(monkeypatch,
     assert runs._regret(jobs)["all"]["tied"] == tied
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "change",
     [dict(model="llama3-70b"), dict(gpus="128"), dict(global_batch="256"), dict(seq_tokens="4096"),
      dict(precision="fp8"), dict(release="2.0"), dict(family="another"), dict(tp_overlap="1"),

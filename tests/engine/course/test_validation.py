@@ -13,12 +13,13 @@ from engine.calibration.constants import DEFAULT, names
 from engine.course import validation
 from engine.mechanism import matmul
 from engine.mechanism.shape import shape
+from tests.cases import in_one_test
 
 OUTCOME = validation.validate()
 CASES = validation.load()
 
 
-@pytest.mark.parametrize("place", validation.TARGETS, ids=lambda place: f"{place[0]} {place[1]}")
+@in_one_test("place", validation.TARGETS, ids=lambda place: f"{place[0]} {place[1]}")
 def test_target(place):
     summary = next(s for s in OUTCOME.summaries if (s.group, s.quantity) == place)
     assert summary.met, (summary.mean, summary.largest, summary.target)

@@ -11,6 +11,7 @@ from engine.catalog import models
 from engine.executed import data_parallel as dp
 from engine.mechanism import collectives, hiding
 from engine.mechanism.timeline import Task, simulate
+from tests.cases import in_one_test
 
 
 def simulated_uniform(backward_s, ranks, wire, alpha, gradient, bucket, first):
@@ -106,8 +107,8 @@ def test_the_best_bucket_is_near_the_best_of_the_whole_step():
     assert step_s(25 * MIB) > 1.3 * step_s(best)
 
 
-@pytest.mark.parametrize("ranks, alpha_s", [(64, 0.0), (1, 1e-5)])
-@pytest.mark.parametrize("backward_s", [0.1, 0.64, 2.0])
+@in_one_test("ranks, alpha_s", [(64, 0.0), (1, 1e-5)])
+@in_one_test("backward_s", [0.1, 0.64, 2.0])
 def test_without_start_ups_the_smallest_bucket_is_best(ranks, alpha_s, backward_s):
     assert dp.best_bucket_bytes(16e9, ranks, 50e9, alpha_s, backward_s) == 0.0
 
@@ -283,7 +284,7 @@ def test_the_critical_batch_grows_as_the_loss_falls():
     assert dp.critical_batch_tokens(3.0) == pytest.approx(1.07e6, rel=5e-3)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 64, 1024, 65536])
+@in_one_test("ranks", [1, 2, 3, 8, 64, 1024, 65536])
 def test_the_slowest_against_the_integral(ranks):
     """E[max] = ∫ x·N·φ(x)·Φ(x)^(N−1) dx, by the trapezoid rule."""
     x = np.linspace(-10, 12, 200001)
@@ -335,7 +336,7 @@ def test_the_ceiling_of_progress_by_hand():
     )
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 1024, 1000])
+@in_one_test("ranks", [1, 2, 3, 8, 1024, 1000])
 def test_the_trees_start_ups_stand_in_for_the_rings(ranks):
     rings = collectives.ring_all_reduce_s(0, ranks, 50e9, dp.tree_alpha_s(ranks, 1e-5))
     assert rings == pytest.approx(collectives.tree_all_reduce_s(0, ranks, 50e9, 1e-5))
@@ -356,8 +357,8 @@ GOOD = dict(
 )
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
-@pytest.mark.parametrize("name", GOOD)
+@in_one_test("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@in_one_test("name", GOOD)
 def test_bad_numbers_are_refused(name, bad):
     with pytest.raises(ValueError, match="must be"):
         dp.step(**{**GOOD, name: bad})

@@ -7,6 +7,7 @@ import pytest
 from engine import catalog
 from engine.executed import executed_training as executed
 from engine.mechanism import memory
+from tests.cases import in_one_test
 
 STEPS = 4
 TASK = executed.problem()  # 6·8 + 8·4 = 80 parameters, 16 samples
@@ -15,7 +16,7 @@ CASES = [(ranks, stage) for ranks in (1, 2, 4, 8) for stage in executed.STAGES]
 RUNS = {case: executed.train(TASK, *case, STEPS) for case in CASES}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@in_one_test("case", CASES, ids=str)
 def test_many_ranks_end_in_the_weights_of_one(case):
     assert np.abs(RUNS[case].weights - ALONE).max() < 1e-13
     assert np.abs(ALONE - np.concatenate([layer.ravel() for layer in TASK.layers])).max() > 1e-2, (
@@ -23,7 +24,7 @@ def test_many_ranks_end_in_the_weights_of_one(case):
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@in_one_test("case", CASES, ids=str)
 def test_elements_sent_equal_the_formula(case):
     """2P, 2P, 2P and 3P, each times (N−1)/N, on every rank and step: 80 parameters divide by all of these
     ranks."""
@@ -32,7 +33,7 @@ def test_elements_sent_equal_the_formula(case):
     assert RUNS[case].sent_elements == pytest.approx(np.full(ranks, expected))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@in_one_test("case", CASES, ids=str)
 def test_bytes_held_equal_the_table(case):
     """P = 80 with 16-byte Adam: what the ranks' arrays count up to, against memory.sharded_state_bytes."""
     ranks, stage = case

@@ -11,6 +11,7 @@ from engine.course import validation
 from engine.executed import flash_attention, ring_attention
 from engine.executed.flash_attention import KEYS_OUTSIDE, ORDERS, QUERIES_OUTSIDE
 from engine.mechanism import context_parallel, matmul, online_softmax
+from tests.cases import in_one_test
 
 H100 = catalog.gpu("h100-sxm")
 
@@ -80,8 +81,8 @@ def test_bytes_by_hand():
     assert flash_attention.flops(1024, 64) == 4 * 1048576 * 64
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("tokens, dim, rows", [(12, 4, 3), (12, 4, 5), (16, 8, 16), (24, 3, 1), (31, 5, 8)])
+@in_one_test("order", ORDERS)
+@in_one_test("tokens, dim, rows", [(12, 4, 3), (12, 4, 5), (16, 8, 16), (24, 3, 1), (31, 5, 8)])
 def test_the_run_moves_what_the_formula_says_and_ends_at_full_attention(tokens, dim, rows, order):
     run = flash_attention.tiled(*random_head(tokens, dim), rows, rows, order)
     assert 2 * run.values_moved == flash_attention.tiled_bytes(tokens, dim, rows, order)
@@ -169,7 +170,7 @@ def test_times():
     assert 1.0 < took_s / (32 * 4 * 8192**2 * 128 / rate) < 1.1
     moved = flash_attention.standard_bytes(8192, 128) * 32
     assert flash_attention.standard_s(8192, 128, 32, at) >= moved / H100.hbm_bytes_per_s
-    assert matmul.stream_s(2e9, at) == pytest.approx(2e9 / (0.75 * 3.35e12))
+    assert matmul.stream_s(2e9, at) == pytest.approx(2e9 / (0.74 * 3.35e12))
 
 
 def test_the_measured_rates_stand_in_the_published_cases():
@@ -228,7 +229,7 @@ def test_steps_and_places_are_one_another_s_inverse_and_the_run_s(order):
         assert flash_attention.step_of(query, key, 6, order) == step
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, named",
     [
         (lambda: flash_attention.tile_rows(0, 64), "sram_bytes"),

@@ -11,6 +11,7 @@ from engine.executed import executed_training as executed
 from engine.executed import fully_sharded as fs
 from engine.mechanism import hiding
 from engine.mechanism.timeline import Task, levels, simulate
+from tests.cases import in_one_test
 
 RECIPE = catalog.recipe("bf16-adam")
 UNIT = fs.Layer(
@@ -26,8 +27,8 @@ TASK = executed.problem()
 
 
 # -- traffic -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("stage", executed.STAGES)
-@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+@in_one_test("stage", executed.STAGES)
+@in_one_test("ranks", [1, 2, 4, 8])
 def test_the_formula_is_what_executed_ranks_send(ranks, stage):
     sent = executed.train(TASK, ranks, stage, steps=1).sent_elements
     assert sent == pytest.approx(np.full(ranks, fs.traffic_elements(TASK.parameters, ranks, stage)))
@@ -213,8 +214,8 @@ GOOD = dict(
 )
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
-@pytest.mark.parametrize("name", GOOD)
+@in_one_test("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@in_one_test("name", GOOD)
 def test_bad_numbers_are_refused(name, bad):
     with pytest.raises(ValueError, match="must be"):
         fs.layer(**{**GOOD, name: bad})

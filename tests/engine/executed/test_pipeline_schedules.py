@@ -21,6 +21,7 @@ from engine.mechanism.pipeline_orders import (
     place_of,
 )
 from tests import pytorch
+from tests.cases import in_one_test
 
 KEYS = list(pipeline.SCHEDULES)
 
@@ -245,7 +246,7 @@ def test_what_each_stage_holds_is_what_the_executed_schedule_holds():
                     assert held == pytest.approx(closed), (key, p, m, v)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "key, p, m, v, second",
     [
         ("interleaved", 16, 16, 4, 16),  # (2·14 + 3·16 + 1)/4 = 19.25, of 16 in the step
@@ -448,7 +449,7 @@ def test_dualpipe_runs_with_the_next_numbers_that_it_can():
     assert {INPUT, BACKWARD} <= set(found["kind"][np.isfinite(found["kind"])])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "given, words",
     [
         ({"key": "pipedream"}, "key must be one of gpipe"),

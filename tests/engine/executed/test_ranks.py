@@ -11,6 +11,7 @@ from engine.executed import ranks_operations as operations
 from engine.executed import ranks_schedules as schedules
 from engine.executed.ranks import ADD, PUT, Move, Step, execute, full_memory
 from engine.mechanism import collectives, interconnect
+from tests.cases import in_one_test
 
 FLAT = [name for name in operations.ALGORITHMS if name != "two_level"]
 counts, lengths = st.integers(1, 17), st.integers(1, 40)
@@ -91,7 +92,7 @@ def test_real_numbers_sum_as_near_as_their_order_allows():
 
 
 # -- bytes on the wires --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("ranks", [2, 3, 4, 7, 8, 16])
+@in_one_test("ranks", [2, 3, 4, 7, 8, 16])
 def test_ring_carries_the_textbook_bytes_on_each_link(ranks):
     cells = 12 * ranks
     run = operations.all_reduce(buffers_of(ranks, cells))
@@ -102,8 +103,8 @@ def test_ring_carries_the_textbook_bytes_on_each_link(ranks):
     assert run.phases == ("reduce-scatter",) * (ranks - 1) + ("all-gather",) * (ranks - 1)
 
 
-@pytest.mark.parametrize("operation", collectives.OPERATIONS)
-@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+@in_one_test("operation", collectives.OPERATIONS)
+@in_one_test("ranks", [2, 3, 4, 8])
 def test_wire_share_is_what_the_busiest_rank_sends(operation, ranks):
     cells = 6 * ranks
     if operation == "all_gather":
@@ -115,8 +116,8 @@ def test_wire_share_is_what_the_busiest_rank_sends(operation, ranks):
     assert run.received_bytes.max() == run.sent_bytes.max()
 
 
-@pytest.mark.parametrize("algorithm", FLAT)
-@pytest.mark.parametrize("ranks", [2, 3, 6, 8, 13])
+@in_one_test("algorithm", FLAT)
+@in_one_test("ranks", [2, 3, 6, 8, 13])
 def test_every_algorithm_moves_the_same_bytes_in_all(algorithm, ranks):
     """2(n−1)·S over all ranks (nccl-tests, PERFORMANCE.md): n−1 additions and n−1 copies of every element.
     They differ in how evenly the ranks share them, and in how many steps it takes."""
@@ -125,7 +126,7 @@ def test_every_algorithm_moves_the_same_bytes_in_all(algorithm, ranks):
     assert run.link_bytes.sum() == pytest.approx(2 * (ranks - 1) * cells * run.cell_bytes, rel=1e-12)
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 8, 12, 16, 30])
+@in_one_test("ranks", [2, 4, 8, 12, 16, 30])
 def test_double_tree_shares_the_work(ranks):
     """At most 2·S a rank, where one binomial tree's root receives ⌈log2 n⌉·S and sends as much."""
     cells = 4 * ranks
@@ -165,15 +166,13 @@ def test_the_message_of_the_last_reduce_scatter_step_completes_the_sum():
 
 
 # -- steps and time ------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "ranks, steps", [(1, 0), (2, 2), (3, 4), (4, 4), (5, 6), (8, 6), (9, 8), (16, 8), (17, 10)]
-)
-@pytest.mark.parametrize("algorithm", ["tree", "double_tree"])
+@in_one_test("ranks, steps", [(1, 0), (2, 2), (3, 4), (4, 4), (5, 6), (8, 6), (9, 8), (16, 8), (17, 10)])
+@in_one_test("algorithm", ["tree", "double_tree"])
 def test_trees_take_two_log_n_steps(algorithm, ranks, steps):
     assert operations.all_reduce(buffers_of(ranks, 8), algorithm).busy_steps == steps
 
 
-@pytest.mark.parametrize("ranks, steps", [(1, 0), (2, 2), (4, 4), (8, 6), (16, 8), (3, 4), (7, 6), (12, 8)])
+@in_one_test("ranks, steps", [(1, 0), (2, 2), (4, 4), (8, 6), (16, 8), (3, 4), (7, 6), (12, 8)])
 def test_halving_doubling_steps(ranks, steps):
     """2·log2 n, and two more for counts that are no power of two: to fold the excess in, and to hand it the
     sum."""
@@ -199,18 +198,16 @@ def test_halving_doubling_by_its_order(nearest_first, node_buffers, middle_buffe
     assert abs(first.source - first.destination) == (1 if nearest_first else 32)
 
 
-@pytest.mark.parametrize("nearest_first", [True, False])
-@pytest.mark.parametrize("ranks", range(1, 21))
+@in_one_test("nearest_first", [True, False])
+@in_one_test("ranks", range(1, 21))
 def test_halving_doubling_sums_in_either_order(ranks, nearest_first):
     buffers = buffers_of(ranks, 23)
     run = operations.all_reduce(buffers, "halving_doubling", nearest_first=nearest_first)
     assert all((result == np.sum(buffers, axis=0)).all() for result in run.results)
 
 
-@pytest.mark.parametrize(
-    "size_bytes, alpha_s, bytes_per_s", [(1e9, 5e-6, 50e9), (64.0, 5e-6, 50e9), (1e6, 0.0, 1e9)]
-)
-@pytest.mark.parametrize("ranks", [1, 2, 4, 8, 16])
+@in_one_test("size_bytes, alpha_s, bytes_per_s", [(1e9, 5e-6, 50e9), (64.0, 5e-6, 50e9), (1e6, 0.0, 1e9)])
+@in_one_test("ranks", [1, 2, 4, 8, 16])
 def test_executed_time_is_the_closed_form(ranks, size_bytes, alpha_s, bytes_per_s):
     cells = 32 * ranks
     for algorithm, closed in (
@@ -258,8 +255,8 @@ def test_two_level_time_equals_the_flat_ring_in_one_node(ranks):
     )
 
 
-@pytest.mark.parametrize("nodes, gpus", [(2, 4), (4, 8), (3, 2), (8, 1)])
-@pytest.mark.parametrize("size_bytes", [64e3, 1e9])
+@in_one_test("nodes, gpus", [(2, 4), (4, 8), (3, 2), (8, 1)])
+@in_one_test("size_bytes", [64e3, 1e9])
 def test_two_level_time_is_the_closed_form(nodes, gpus, size_bytes):
     cells = 2 * nodes * gpus
     run = operations.all_reduce(
@@ -294,8 +291,8 @@ def test_ring_and_tree_cross_where_the_formula_says():
     )
 
 
-@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_to_all"])
-@pytest.mark.parametrize("ranks", [2, 6, 8])
+@in_one_test("operation", ["all_reduce", "reduce_scatter", "all_to_all"])
+@in_one_test("ranks", [2, 6, 8])
 def test_bus_bandwidth_is_the_links_rate_when_messages_are_large(operation, ranks):
     """nccl-tests' convention makes busbw comparable with the wire: without latency the ring reaches it
     exactly."""
@@ -331,13 +328,13 @@ def test_nccl_trees_of_its_own_illustrations():
     assert shifted[1] is None and shifted[9] == 1 and shifted[5] == 9 and shifted[0] == 9 and shifted[11] == 0
 
 
-@pytest.mark.parametrize("ranks", range(2, 33, 2))
+@in_one_test("ranks", range(2, 33, 2))
 def test_no_rank_is_an_inner_one_in_both_trees(ranks):
     first, second = schedules.double_tree_parents(ranks)
     assert not (set(first) - {None}) & (set(second) - {None})
 
 
-@pytest.mark.parametrize("ranks", range(2, 40))
+@in_one_test("ranks", range(2, 40))
 def test_tree_depth_and_fan_out(ranks):
     for parents in schedules.double_tree_parents(ranks):
         assert max(schedules.depths(parents)) == int(np.ceil(np.log2(ranks)))
@@ -376,7 +373,7 @@ def test_a_run_leaves_its_input_alone_and_keeps_every_state():
         np.testing.assert_array_equal(np.einsum("rck,kc->rc", state, buffers), values)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, words",
     [
         (lambda: operations.all_reduce([[1, 2], [3]]), "buffers must have one length"),

@@ -9,6 +9,7 @@ from engine import catalog
 from engine.executed import ring_attention
 from engine.mechanism import context_parallel, online_softmax
 from engine.mechanism.context_parallel import CONTIGUOUS, FULL, ZIGZAG
+from tests.cases import in_one_test
 
 LLAMA = catalog.model("llama3.1-405b")
 # float64 sums of up to 64 terms around 5: a few units in the last place, 1e-15 each
@@ -89,8 +90,8 @@ def test_attention_at_once_is_the_softmax_written_out():
 
 
 # -- the ring ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("order", context_parallel.ORDERS)
-@pytest.mark.parametrize("count", [1, 2, 4, 8])
+@in_one_test("order", context_parallel.ORDERS)
+@in_one_test("count", [1, 2, 4, 8])
 def test_a_ring_equals_attention_over_everything(count, order):
     run = ring_attention.ring(*arrays(), count, order)
     assert np.allclose(run.output(count), by_hand(*arrays(), order != FULL), atol=SAME)
@@ -115,8 +116,8 @@ def test_the_work_of_four_ranks_by_hand():
     assert zigzag == [[10] * 4, [8] * 4, [8] * 4, [8] * 4]
 
 
-@pytest.mark.parametrize("order", context_parallel.ORDERS)
-@pytest.mark.parametrize("count, block", [(1, 4), (2, 6), (4, 4), (5, 2), (8, 2)])
+@in_one_test("order", context_parallel.ORDERS)
+@in_one_test("count, block", [(1, 4), (2, 6), (4, 4), (5, 2), (8, 2)])
 def test_closed_forms_count_what_the_run_did(count, block, order):
     q, k, v = arrays(tokens=count * block)
     run = ring_attention.ring(q, k, v, count, order)
@@ -142,8 +143,8 @@ def test_contiguous_causal_blocks_idle_half_the_ring_and_zigzag_none_of_it():
 
 
 # -- Ulysses -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("count, kv_heads", [(1, 1), (2, 2), (4, 4), (4, 8)])
+@in_one_test("causal", [True, False])
+@in_one_test("count, kv_heads", [(1, 1), (2, 2), (4, 4), (4, 8)])
 def test_ulysses_equals_attention_over_everything(count, kv_heads, causal):
     q, k, v = arrays(heads=8, kv_heads=kv_heads)
     run = ring_attention.ulysses(q, k, v, count, causal)

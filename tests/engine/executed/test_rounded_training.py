@@ -9,6 +9,7 @@ import pytest
 from engine.executed import rounded_training as run
 from engine.mechanism.precision import BF16, E4M3, E5M2, FORMATS, FP16, FP32, nearest
 from tests import pytorch
+from tests.cases import in_one_test
 
 
 def final(number_format, rate, steps, seed=1):
@@ -141,7 +142,7 @@ def test_shares_add_up_and_stand_in_the_histogram():
         assert np.sum(found[name]) == pytest.approx(found["shares"][i])
 
 
-@pytest.mark.parametrize("of", FORMATS, ids=[f.key for f in FORMATS])
+@in_one_test("of", FORMATS, ids=[f.key for f in FORMATS])
 def test_a_fate_is_what_rounding_makes_of_a_size(of):
     """At each border, on either side of it, and at random sizes over the whole range."""
     m, lowest = of.mantissa_bits, of.lowest_exponent

@@ -8,6 +8,7 @@ import pytest
 
 from engine.executed import routing
 from engine.mechanism import experts as forms
+from tests.cases import in_one_test
 
 EIGHT = (8, 2, 1.0, 3, routing.OFF, 0)
 
@@ -155,8 +156,8 @@ def test_pushing_moves_each_bias_against_its_load():
     assert bias == pytest.approx([-routing.BIAS_RATE, 0, routing.BIAS_RATE, routing.BIAS_RATE])
 
 
-@pytest.mark.parametrize("way, steps", [(routing.AUXILIARY, 50), (routing.BIAS, 100)])
-@pytest.mark.parametrize("experts, top_k", [(8, 2), (16, 1), (64, 8)])
+@in_one_test("way, steps", [(routing.AUXILIARY, 50), (routing.BIAS, 100)])
+@in_one_test("experts, top_k", [(8, 2), (16, 1), (64, 8)])
 def test_balancing_evens_the_load(way, steps, experts, top_k):
     """What is left is chance: with k·512/E tokens expected, the fullest of E stands about 3 standard errors
     above."""

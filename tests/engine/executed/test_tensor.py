@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.executed import tensor
 from engine.mechanism import interconnect
+from tests.cases import in_one_test
 
 NET = interconnect.wires(catalog.gpu("h100-sxm"))
 
@@ -192,8 +193,8 @@ def test_heads_must_divide():
 GOOD = dict(tokens=1e4, hidden=4096, ffn=16384, seq=2048, ranks=8, flops_per_s=4e14)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
-@pytest.mark.parametrize("name", GOOD)
+@in_one_test("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@in_one_test("name", GOOD)
 def test_bad_numbers_are_refused(name, bad):
     with pytest.raises(ValueError, match="must be"):
         tensor.layer_s(**{**GOOD, name: bad}, net=NET)
@@ -206,8 +207,8 @@ def test_gelu_is_the_value_times_the_normal_distribution():
     assert tensor.gelu(values) == pytest.approx(exact, abs=5e-4)
 
 
-@pytest.mark.parametrize("name", ["tokens", "hidden", "ffn", "ranks", "value_bytes", "matrices_of_mlp"])
-@pytest.mark.parametrize("bad", [0, -1, float("nan"), "seven"], ids=str)
+@in_one_test("name", ["tokens", "hidden", "ffn", "ranks", "value_bytes", "matrices_of_mlp"])
+@in_one_test("bad", [0, -1, float("nan"), "seven"], ids=str)
 def test_bytes_of_the_other_order_refuse_bad_numbers(name, bad):
     good = dict(tokens=8, hidden=8, ffn=32, ranks=2, value_bytes=2, matrices_of_mlp=2)
     with pytest.raises(ValueError, match=name):

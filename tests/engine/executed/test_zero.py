@@ -10,6 +10,7 @@ from engine import catalog
 from engine.executed import executed_training as executed
 from engine.executed import zero
 from engine.mechanism import hiding, memory
+from tests.cases import in_one_test
 
 ADAM, H100 = catalog.recipe("bf16-adam"), catalog.gpu("h100-sxm")
 STAGES = np.arange(4.0)
@@ -86,7 +87,7 @@ def test_groups_of_all_are_no_groups():
     )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "ranks, stride, rate",
     [
         (8, 1, 450e9),
@@ -155,8 +156,8 @@ def test_wires_as_busy_as_can_hide_have_a_full_pass():
 
 
 # -- bad input -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
-@pytest.mark.parametrize(
+@in_one_test("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@in_one_test(
     "call",
     [
         lambda x: zero.largest_params(x, ADAM, 8, 3),

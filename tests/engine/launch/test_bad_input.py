@@ -10,6 +10,7 @@ import pytest
 import engine
 from engine.launch import settings, shown, verdict
 from engine.launch.texts import Fault
+from tests.cases import in_one_test
 from tests.engine.launch.test_verdict import BRIDGE, DS, FSDP, MEGATRON, RUN, TITAN, TRAINER, VLLM
 
 GOOD = (MEGATRON, TITAN, DS, RUN, FSDP, TRAINER, BRIDGE, VLLM)
@@ -33,7 +34,7 @@ def answered(texts, gpus=None) -> verdict.Report:
     return report
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "texts, words",
     [
         ("x" * 10_000_000, "this one has 10,000,000: nothing of it was read"),
@@ -88,7 +89,7 @@ def test_a_flag_that_nobody_knows_is_listed_with_its_line():
     assert why["pipeline-model-paralel-size"][1] == "not known; did you mean pipeline-model-parallel-size?"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "arguments, words",
     [
         ((7,), "texts must be a text"),

@@ -4,13 +4,13 @@ value's place is where it stands."""
 import json as python_json
 import tomllib
 
-import pytest
 import yaml as library
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.launch import json, toml, yaml
 from engine.launch.texts import Source
+from tests.cases import in_one_test
 
 KEY = st.text("abcdefgh_", min_size=1, max_size=6)
 LEAF = st.one_of(st.integers(-999, 10**6), st.booleans(), st.text("abc xyz-/.", max_size=8).map(str.strip))
@@ -93,7 +93,7 @@ def test_lists_and_one_line_maps():
     }
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "reader, text, words",
     [
         (json, '{"a": 1,}', "f:1: not JSON: a comma before the closing bracket, column 9"),

@@ -8,6 +8,7 @@ from engine.course import launch_cases
 from engine.launch import over_a_step
 from engine.launch.verdict import GIB, check_launch
 from engine.mechanism.memory import FRAMEWORK_BYTES
+from tests.cases import in_one_test
 from tests.engine.launch.test_verdict import MEGATRON
 
 CASES = {
@@ -17,7 +18,7 @@ CASES = {
 TRAINED = {name: report for name, report in CASES.items() if report.estimate}
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@in_one_test("name", TRAINED)
 def test_it_stays_within_the_estimate_and_between_its_own_bounds(name):
     """The estimate adds what is never there at once: a layer that is rebuilt, and the logits."""
     report = TRAINED[name]

@@ -4,7 +4,6 @@ something, its export says so, and only that is lost."""
 import json
 from dataclasses import fields, replace
 
-import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from engine.launch import frameworks, planned
 from engine.launch.launch import Launch
 from engine.step import export, layout
 from engine.step.layout import Job, Layout
+from tests.cases import in_one_test
 
 AT = layout.machine(catalog.gpu("h100-sxm"))
 MODELS = (
@@ -203,7 +203,7 @@ def test_deepspeed_s_json_with_the_trainer_s_arguments(one):
     same(one, read(texts, one.gpus))
 
 
-@pytest.mark.parametrize("key", list(catalog.all_models()))
+@in_one_test("key", list(catalog.all_models()))
 def test_megatron_s_arguments_hold_the_model_or_say_what_they_leave_out(key):
     m = catalog.model(key)
     one = replace(SILENT, model=m, gpus=8, job=Job(8, 1024), layout=Layout(8))
@@ -231,7 +231,7 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "framework, key, a",
     [
         ("megatron", "llama3.1-70b", Layout(512, 8, 4, micro_batch=2)),

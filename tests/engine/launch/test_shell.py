@@ -7,6 +7,7 @@ import pytest
 
 from engine.launch import shell
 from engine.launch.texts import Source
+from tests.cases import in_one_test
 
 
 def words(text: str) -> list[list[str]]:
@@ -94,7 +95,7 @@ def test_variables_that_double_end(text):
     assert any("grow without end" in str(fault) for fault in script.faults)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text, value",
     [
         ("1+2*3", 7),

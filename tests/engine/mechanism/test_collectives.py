@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.executed import ranks, ranks_operations
 from engine.mechanism import collectives
+from tests.cases import in_one_test
 
 GB, US = 1e9, 1e-6
 
@@ -90,7 +91,7 @@ def test_idle_links():
     assert [collectives.idle_links(8, chunks) for chunks in (1, 4, 8, 12)] == [7, 4, 0, 0]
 
 
-@pytest.mark.parametrize("members", range(1, 21))
+@in_one_test("members", range(1, 21))
 def test_halving_doubling_is_the_executed_one_at_any_count(members):
     """With the fold and unfold of what exceeds a power of two, at both ends of the scale and in the bytes."""
     power = 2 ** (members.bit_length() - 1)
@@ -149,8 +150,8 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("function, name", ARGUMENTS, ids=lambda v: v if isinstance(v, str) else v.__name__)
-@pytest.mark.parametrize("bad", [-1, float("nan"), "seven"], ids=str)
+@in_one_test("function, name", ARGUMENTS, ids=lambda v: v if isinstance(v, str) else v.__name__)
+@in_one_test("bad", [-1, float("nan"), "seven"], ids=str)
 def test_bad_input_is_refused_by_name(function, name, bad):
     good = {name: GOOD.get(name, 1e6) for name in inspect.signature(function).parameters}
     function(**good)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.base.units import DAY
 from engine.mechanism import cost, flops
+from tests.cases import in_one_test
 
 dollars = st.floats(0, 1e10)
 shares = st.floats(0.01, 1)
@@ -71,7 +72,7 @@ def test_published_runs_give_their_own_durations():
         )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, complaint",
     [
         (lambda: cost.run_dollars(-1, 2), "gpu_hours must be at least 0, got -1"),

@@ -4,11 +4,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pint
-import pytest
 
 from engine import catalog
 from engine.base import check
 from engine.mechanism import cost, flops, hiding, memory, roofline, walls
+from tests.cases import in_one_test
 
 unit = pint.UnitRegistry()
 for name in ("flop", "param", "token", "dollar"):
@@ -66,7 +66,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@in_one_test("case", CASES)
 def test_result_carries_the_unit_it_names(case):
     run, expected = CASES[case]
     with check.trusted():

@@ -8,6 +8,7 @@ import pytest
 
 from engine.base import check
 from engine.mechanism import collectives, interconnect, matmul, pipeline, reliability, sharding
+from tests.cases import in_one_test
 
 unit = pint.UnitRegistry()
 for name in ("flop", "param"):
@@ -34,7 +35,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@in_one_test("case", CASES)
 def test_seconds_come_out(case):
     with check.trusted():
         value = CASES[case]()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.catalog import hardware, models
 from engine.mechanism import cost, flops, memory, roofline, walls
+from tests.cases import in_one_test
 
 MODULES = (memory, flops, roofline, walls, cost, models, hardware)
 FUNCTIONS = [
@@ -173,8 +174,8 @@ GOOD = dict(
 )
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
-@pytest.mark.parametrize(
+@in_one_test("bad", [float("nan"), float("inf"), -1, "seven"], ids=str)
+@in_one_test(
     "function, name",
     [(f, a) for f in FUNCTIONS for a in numeric_arguments(f)],
     ids=lambda v: v if isinstance(v, str) else f"{v.__module__.split('.')[1]}.{v.__name__}",
@@ -185,6 +186,6 @@ def test_bad_numbers_are_refused_by_name(function, name, bad):
         function(**{**good, name: bad})
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@in_one_test("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_every_function_says_what_it_does(function):
     assert len(function.__doc__ or "") > 20

@@ -12,6 +12,7 @@ from engine.base import units
 from engine.catalog import models
 from engine.mechanism import flops
 from engine.mechanism.memory import FULL, SELECTIVE
+from tests.cases import in_one_test
 
 H100 = 989e12
 sizes = st.floats(1e6, 1e13)
@@ -237,7 +238,7 @@ def test_arrays_give_what_single_numbers_give():
     assert whole[1, 2] == flops.run_time_s(flops.training_flops(7e9, 1e12), 64, H100, 0.4)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, complaint",
     [
         (lambda: flops.training_flops(-1, 10), "params must be greater than 0, got -1"),

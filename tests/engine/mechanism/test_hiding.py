@@ -7,6 +7,7 @@ from engine.catalog import models
 from engine.course.rules import replicas_held
 from engine.mechanism import flops, hiding, matmul, walls
 from engine.step import layout
+from tests.cases import in_one_test
 
 H100 = catalog.gpu("h100-sxm")
 
@@ -49,7 +50,7 @@ def against_the_estimate(model, gpu, card_bytes_per_s: float, ranks: int) -> flo
 MACHINES = replicas_held.MACHINES
 
 
-@pytest.mark.parametrize("key, card_bytes_per_s", MACHINES)
+@in_one_test("key, card_bytes_per_s", MACHINES)
 def test_it_holds_in_its_domain(key, card_bytes_per_s):
     assert 8 * card_bytes_per_s < catalog.gpu(key).link_bytes_per_s
     found = {}

@@ -24,6 +24,7 @@ from engine.mechanism.interconnect import (
     tree_s,
     wires,
 )
+from tests.cases import in_one_test
 
 H100, A100, L4, V5P = (catalog.gpu(key) for key in ("h100-sxm", "a100-80", "l4", "tpu-v5p"))
 sizes = st.floats(1, 1e12)
@@ -61,7 +62,7 @@ def test_chunks_of_the_best_size():
     assert min(chunked) == pytest.approx(formula, rel=0.07) and min(chunked) >= formula
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "ranks, stride, per_node",
     [(8, 1, 8), (16, 1, 8), (64, 8, 1), (4, 2, 4), (32, 4, 2), (2, 16, 1), (1, 1, 1)],
 )
@@ -256,7 +257,7 @@ def test_constants_are_the_ones_in_use():
     assert net.nic_bytes_per_s == H100.nic_bytes_per_s * DEFAULT.network_share
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, words",
     [
         (lambda: ring_s(-1.0, 8.0, 8.0, wires(H100)), "bytes must be at least 0, got -1"),

@@ -11,6 +11,7 @@ import engine
 from engine import catalog
 from engine.catalog import models
 from engine.mechanism import memory
+from tests.cases import in_one_test
 from tests.conftest import ROOT
 
 GB, GIB = 1e9, 2.0**30
@@ -127,8 +128,8 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("size", GPTS)
+@in_one_test("option", OPTIONS)
+@in_one_test("size", GPTS)
 def test_korthikanti_table_2(size, option):
     model = catalog.model(GPTS[size])
     ours = memory.activation_bytes(model, 2048, 4, flash=0, **OPTIONS[option])
@@ -179,8 +180,8 @@ def test_the_slabs_of_a_gpt_layer_are_korthikantis_terms():
     ]
 
 
-@pytest.mark.parametrize("key", ["gpt3-175b", "llama3.1-405b", "gpt2"])
-@pytest.mark.parametrize("recompute", [0, 1, 2])
+@in_one_test("key", ["gpt3-175b", "llama3.1-405b", "gpt2"])
+@in_one_test("recompute", [0, 1, 2])
 def test_the_slabs_of_a_layer_are_all_of_it(key, recompute):
     layout = (catalog.model(key), 4096, 2, 4, 2, 1, recompute, 0)
     assert np.sum(memory.layer_activation_slabs(*layout)) == pytest.approx(
@@ -331,7 +332,7 @@ def test_every_reported_size_is_near_the_datasheets():
 
 
 # -- micro-batches in flight ---------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@in_one_test(
     "stages, micro_batches, stage, interleave, expected",
     [
         (4, 100, 0, 1, 4),
@@ -354,7 +355,7 @@ def test_a_stage_that_does_not_exist_is_refused():
 
 
 # -- serving -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@in_one_test(
     "key, bytes_per_value, expected",
     [
         ("opt-13b", 2, 819200),
@@ -412,7 +413,7 @@ def test_the_opening_case():
     assert memory.sharded_state_bytes(70e9, ranks=cluster.gpus, stage=3) < 0.25 * H100.hbm_bytes
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, complaint",
     [
         (lambda: memory.state_bytes(0), "params must be greater than 0, got 0"),

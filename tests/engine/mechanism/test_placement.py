@@ -13,6 +13,7 @@ from engine.executed import ranks_operations as operations
 from engine.mechanism import interconnect, placement
 from engine.mechanism import mesh as device_mesh
 from engine.step import layout
+from tests.cases import in_one_test
 
 GPU = catalog.gpu("h100-sxm")
 MIXTRAL, LLAMA = catalog.model("mixtral-8x7b"), catalog.model("llama3-70b")
@@ -264,7 +265,7 @@ def test_arrays_broadcast():
             assert np.broadcast_to(many, 4)[i] == pytest.approx(float(one), rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, words",
     [
         (lambda: placement.Fabric(nodes=3.0), "nodes must be a power of two"),

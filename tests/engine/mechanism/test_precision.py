@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from engine.mechanism import precision
 from engine.mechanism.precision import BF16, E4M3, E5M2, FORMATS, FP16, FP32, TF32
 from tests import pytorch
+from tests.cases import in_one_test
 
 
 # -- by hand -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@in_one_test(
     "number_format, bits, largest, smallest_normal, smallest, epsilon",
     [
         (FP32, 32, 3.4028234663852886e38, 2.0**-126, 2.0**-149, 2.0**-23),
@@ -33,7 +34,7 @@ def test_ranges_are_those_of_the_standards(number_format, bits, largest, smalles
     )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "number_format, x, near",
     [
         (BF16, 1.0001, 1.0),
@@ -63,7 +64,7 @@ def test_e4m3_has_no_infinity():
     assert E4M3.decode(0x7E) == 448 and E5M2.decode(0x7C) == math.inf and math.isnan(E5M2.decode(0x7D))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "number_format, x, pattern",
     [
         (BF16, 1.0, 0x3F80),
@@ -202,8 +203,8 @@ def test_side_by_side_is_one_by_one(x):
         )
 
 
-@pytest.mark.parametrize("x", [1.1, 0.1, 3e-5, 70000.0, 1e-45])
-@pytest.mark.parametrize("chosen", FORMATS, ids=[f.key for f in FORMATS])
+@in_one_test("x", [1.1, 0.1, 3e-5, 70000.0, 1e-45])
+@in_one_test("chosen", FORMATS, ids=[f.key for f in FORMATS])
 def test_the_ruler_lists_the_numbers_that_decoding_finds(x, chosen):
     """All numbers of the two formats of 8 bits, against those of the ruler that are in reach."""
     found = precision.ruler(x, chosen.mantissa_bits, chosen.lowest_exponent)

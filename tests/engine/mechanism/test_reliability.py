@@ -20,6 +20,7 @@ from engine.mechanism.reliability import (
     wasted_share,
     young_interval_s,
 )
+from tests.cases import in_one_test
 
 times = st.floats(1e-3, 1e7)
 
@@ -178,7 +179,7 @@ def test_arrays_broadcast():
     assert wasted_share(np.array([100.0, 200.0]), 10.0, 1000.0, 0.0) == pytest.approx([0.15, 0.15])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, words",
     [
         (lambda: run(0, 1, 1), "gpus must be a whole number of at least 1, got 0"),

@@ -9,6 +9,7 @@ import pytest
 from engine import catalog
 from engine.calibration import known
 from engine.mechanism import collectives, hierarchy, interconnect, start_ups
+from tests.cases import in_one_test
 
 DGX = catalog.node("dgx-h100")
 NVLINK, CARD = catalog.link("nvlink4"), catalog.link("ib-ndr")
@@ -29,7 +30,7 @@ def test_a_network_that_was_measured_has_its_own():
     assert start_ups.hop_s(catalog.link("roce-200")) == 50e-6
 
 
-@pytest.mark.parametrize("wire", catalog.all_links().values(), ids=lambda wire: wire.key)
+@in_one_test("wire", catalog.all_links().values(), ids=lambda wire: wire.key)
 def test_every_wire_of_the_catalogue_has_one(wire):
     """From a PCIe box's fifth of a message to a network that starts late."""
     assert 0.5e-6 < start_ups.hop_s(wire) <= 50e-6
@@ -54,7 +55,7 @@ def test_hops_of_a_ring_by_hand():
     assert start_ups.ring_hop_s(1, 8, 1e-6, 1e-6) == 0
 
 
-@pytest.mark.parametrize("ranks", GROUPS)
+@in_one_test("ranks", GROUPS)
 def test_the_fitted_ring_takes_between_once_and_twice_the_textbooks(ranks):
     """Over all sizes and groups of the domain; and both ends of the range are reached."""
     size = SIZES if ranks != 24 else SIZES[::4]
@@ -73,7 +74,7 @@ def test_half_the_textbooks_ring_is_as_near_to_the_fitted_gather(ranks):
     assert ratio.min() > 0.99 and ratio.max() <= start_ups.RING_OFF[1]
 
 
-@pytest.mark.parametrize("ranks", GROUPS)
+@in_one_test("ranks", GROUPS)
 def test_nccl_is_never_slower_than_its_ring_and_a_tree_is_quicker_for_small_buffers(ranks):
     ours = start_ups.ring_through_s(SIZES, float(ranks), DGX) + start_ups.start_s(DGX.gpu)
     ratio = interconnect.all_reduce_s(SIZES, float(ranks), 8.0, NET) / ours
@@ -94,7 +95,7 @@ def test_the_bulk_protocols_start_ups_would_be_five_times_too_slow():
     assert bulk / interconnect.ring_s(1e3, 64.0, 8.0, NET) > 5
 
 
-@pytest.mark.parametrize("wire", catalog.all_links().values(), ids=lambda wire: wire.key)
+@in_one_test("wire", catalog.all_links().values(), ids=lambda wire: wire.key)
 def test_bulk_data_starts_no_earlier_than_a_small_message(wire):
     """A table had 50 µs for RoCE's small messages and 9.6 for its bulk data."""
     assert start_ups.bulk_hop_s(wire) >= start_ups.hop_s(wire)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.mechanism.timeline import Gap, Task, levels, schedule, simulate, uncovered
+from tests.cases import in_one_test
 
 # compute: a 0-3, b 3-5; network: x after a 3-7, y after b 7-8, so that y waits for x
 SMALL = [
@@ -66,7 +67,7 @@ def test_columns_are_of_one_length():
     assert {len(column) for column in columns.values()} == {4} and columns["label"] == ["a", "b", "x", "y"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "tasks, said",
     [
         ([Task("a", "s", 1.0), Task("a", "s", 1.0)], "names of their own"),

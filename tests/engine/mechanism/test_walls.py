@@ -11,6 +11,7 @@ from engine import catalog
 from engine.catalog import models
 from engine.mechanism import flops, walls
 from engine.mechanism.memory import kv_bytes_per_token
+from tests.cases import in_one_test
 
 H100 = catalog.gpu("h100-sxm")
 DAY = 86400.0
@@ -69,7 +70,7 @@ def test_more_gpus_move_every_wall_but_the_budget(params, gpus):
     assert np.allclose(many[:3] * 2, few[:3]) and many[3] == pytest.approx(few[3])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "ratio, gpus, expected",
     [(14, 1, 14), (14 / 3, 3, 14), (2.0, 1024, 2048), (2.0001, 1024, 2049), (0.5, 1024, 512), (1e-6, 8, 1)],
 )
@@ -102,7 +103,7 @@ def test_training_loads_by_hand():
     assert np.allclose(one_nic, [expected[0], 0.4 * expected[1], 8 * expected[2]])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "gpus, nics, wire",
     [
         (1, None, 450e9),
@@ -140,7 +141,7 @@ def test_training_on_many_tokens_is_bound_by_compute():
     assert walls.LOADS[walls.binding_load(walls.training_loads(LLAMA8, H100, 8, 1e7, 100))] == "compute"
 
 
-@pytest.mark.parametrize("model", list(catalog.all_models().values()), ids=lambda m: m.key)
+@in_one_test("model", list(catalog.all_models().values()), ids=lambda m: m.key)
 def test_a_batch_touches_from_the_active_parameters_to_all(model):
     """One token touches what is active (and all embeddings' rows stay counted); a huge batch touches every
     expert."""
@@ -188,7 +189,7 @@ def test_one_rank_sends_nothing():
     assert walls.allreduce_s(70e9, 1, 50e9) == 0
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, complaint",
     [
         (lambda: ratios(gpus=0), "gpus must be greater than 0, got 0"),

@@ -30,6 +30,7 @@ from engine.one_gpu.allocator import (
     UNMAPPED,
     USED,
 )
+from tests.cases import in_one_test
 
 
 class Heap:
@@ -70,7 +71,7 @@ class Heap:
         return found
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "asked, block, segment",
     [  # reference_cases, allocator_round_*
         (1, 512, 2 * MIB),

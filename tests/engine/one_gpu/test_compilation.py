@@ -6,6 +6,7 @@ import pytest
 
 from engine.one_gpu import compilation, recordings
 from engine.one_gpu.compilation import AUTOMATIC, OFF, ON
+from tests.cases import in_one_test
 
 MODES = {"automatic": AUTOMATIC, "off": OFF, "on": ON}
 
@@ -19,7 +20,7 @@ def test_one_shape_by_hand():
     assert compilation.speed_up(1000, 1, OFF, 60.0, 0.0588, 0.0187) == pytest.approx(58.8 / 78.7)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "shapes, dynamic, made",
     [
         (1, OFF, 1),
@@ -80,9 +81,9 @@ def executed(steps, shapes, dynamic, compile_s, eager_s, compiled_s, any_size, l
     return total_s
 
 
-@pytest.mark.parametrize("shapes", [1, 2, 3, 8, 9, 14])
-@pytest.mark.parametrize("dynamic", MODES.values())
-@pytest.mark.parametrize("limit", [1, 2, 8])
+@in_one_test("shapes", [1, 2, 3, 8, 9, 14])
+@in_one_test("dynamic", MODES.values())
+@in_one_test("limit", [1, 2, 8])
 def test_the_closed_form_is_the_run(shapes, dynamic, limit):
     for steps in (0, 1, 2, 5, 8, 9, 13, 14, 15, 100):
         costs = (3.0, 0.05, 0.02, 1.1, limit)
@@ -91,9 +92,7 @@ def test_the_closed_form_is_the_run(shapes, dynamic, limit):
         )
 
 
-@pytest.mark.parametrize(
-    "shapes, dynamic", [(1, OFF), (6, OFF), (14, OFF), (6, AUTOMATIC), (50, AUTOMATIC), (6, ON)]
-)
+@in_one_test("shapes, dynamic", [(1, OFF), (6, OFF), (14, OFF), (6, AUTOMATIC), (50, AUTOMATIC), (6, ON)])
 def test_before_break_even_eager_is_ahead_and_after_it_behind(shapes, dynamic):
     """To within one round of the shapes, whose steps are not alike."""
     costs = (60.0, 0.0588, 0.0187, 1.05)
@@ -131,8 +130,8 @@ def test_the_limit_is_that_of_the_recorded_release():
     assert recordings.load("graph_breaks")["recompile_limit"] == compilation.RECOMPILE_LIMIT
 
 
-@pytest.mark.parametrize("key", ["lengths", "number"])
-@pytest.mark.parametrize("mode", MODES)
+@in_one_test("key", ["lengths", "number"])
+@in_one_test("mode", MODES)
 def test_dynamo_compiled_as_often_as_the_model_says(key, mode):
     shapes = 10 if key == "lengths" else 12  # the last two lengths came before
     for call in range(1, 11):

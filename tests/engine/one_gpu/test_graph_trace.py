@@ -5,6 +5,7 @@ import pytest
 
 from engine.one_gpu import graph_trace
 from engine.one_gpu.graph_trace import EAGER, EXAMPLES, TEXTS, view
+from tests.cases import in_one_test
 
 
 def number(key):
@@ -55,7 +56,7 @@ def test_compilations_add_up_over_calls():
     ]
 
 
-@pytest.mark.parametrize("example", range(len(EXAMPLES)))
+@in_one_test("example", range(len(EXAMPLES)))
 def test_every_text_can_be_shown(example):
     for version in graph_trace.VERSIONS:
         found = view(example, 0, 3)

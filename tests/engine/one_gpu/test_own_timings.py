@@ -25,8 +25,8 @@ def test_the_time_to_issue_lies_between_an_additions_and_a_products():
 
 
 def test_an_addition_of_a_matrix_to_itself_reads_it_once():
-    """8,192² values, read and written in bf16 at 75 % of 3.35 TB/s: 4 · 67.1e6 / 2.51e12 = 107 µs."""
-    assert on_h100("add")[-1].ours_kernel_s == pytest.approx(107e-6, rel=0.005)
+    """8,192² values, read and written in bf16 at 74 % of 3.35 TB/s: 4 · 67.1e6 / 2.48e12 = 108 µs."""
+    assert on_h100("add")[-1].ours_kernel_s == pytest.approx(108.3e-6, rel=0.005)
 
 
 def test_small_kernels_are_longer_than_the_shortest_and_large_products_slower_than_our_share():
@@ -50,10 +50,10 @@ def test_a_replay_costs_once_or_twice_and_a_shortest_kernel_half():
 
 
 def test_a_gelu_gains_its_passes_or_its_launches():
-    """Eight kernels of 12 µs are 96; of the largest tensor 9.66 GB in 18 passes at 2.51 TB/s are 3.85 ms."""
+    """Eight kernels of 12 µs are 96; of the largest tensor 9.66 GB in 18 passes at 2.48 TB/s are 3.90 ms."""
     rows = [row for row in own_timings.gelu() if row[1].device == "H100"]
     assert rows[0][1].ours == pytest.approx(96e-6)
-    assert rows[-1][1].ours == pytest.approx(18 * 2 * 2**28 / (0.75 * 3.35e12), rel=0.01)
+    assert rows[-1][1].ours == pytest.approx(18 * 2 * 2**28 / (0.74 * 3.35e12), rel=0.01)
     gains = [apart.measured / fused.measured for _, apart, fused in rows]
     assert min(gains) > 7.5 and 8.5 < gains[-1] < 9.5
     assert all(abs(apart.error) < 0.35 for _, apart, _ in rows)

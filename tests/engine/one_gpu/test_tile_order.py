@@ -6,6 +6,7 @@ import pytest
 
 from engine.one_gpu import tile_order, tiling
 from engine.one_gpu.tile_order import AWAY, FOUND, PUT_OUT, READ, RESTING, run, tile_column, tile_row
+from tests.cases import in_one_test
 
 PLENTY = 1000.0
 
@@ -25,7 +26,7 @@ def test_groups_go_down_first_and_the_last_may_be_lower():
     assert tiles(3.0, 2.0, 2.0) == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
 
 
-@pytest.mark.parametrize("group", [1.0, 2.0, 3.0, 4.0, 7.0, 20.0])
+@in_one_test("group", [1.0, 2.0, 3.0, 4.0, 7.0, 20.0])
 def test_each_tile_is_computed_once(group):
     assert len(set(tiles(7.0, 5.0, group))) == 35
 

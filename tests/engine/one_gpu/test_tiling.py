@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.calibration import known, products
 from engine.one_gpu import recordings, tiling
 from engine.one_gpu.tiling import Tile
+from tests.cases import in_one_test
 
 H100, A100 = tiling.chip("h100-sxm"), tiling.chip("a100-80")
 BIG = Tile(128.0, 256.0, 64.0, 3.0, 8.0)
@@ -34,7 +35,7 @@ def test_a_budget_worked_by_hand():
     assert tiling.intensity(BIG) == pytest.approx(256 / 3) and tiling.intensity(SQUARE) == 64
 
 
-@pytest.mark.parametrize("at, tile, row", COMPILED)
+@in_one_test("at, tile, row", COMPILED)
 def test_shared_memory_is_what_triton_compiled(at, tile, row):
     assert tiling.smem_bytes(tile, at) == row["smem_bytes"]
 
@@ -49,7 +50,7 @@ def test_registers_are_near_what_was_compiled(at, tile, row):
     assert (row["spilled_bytes"] > 100) == bool(tiling.spilled(tile, at))
 
 
-@pytest.mark.parametrize("at, tile, row", COMPILED)
+@in_one_test("at, tile, row", COMPILED)
 def test_as_many_programs_fit_as_of_the_compiled_kernel(at, tile, row):
     """A thread's registers come in eights: 62 of a tile of 64 × 64 on Hopper are 64, and 65,536/(64 · 128) =
     8 fit."""

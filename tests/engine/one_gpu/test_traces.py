@@ -7,6 +7,7 @@ import pytest
 from engine import catalog
 from engine.mechanism import memory
 from engine.one_gpu import recordings, traces
+from tests.cases import in_one_test
 
 LLAMA = catalog.model("llama3-8b")  # hidden 4096, 32 heads of 128, feed-forward 14336
 
@@ -86,7 +87,7 @@ def test_autocast_is_a_gpus():
     )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "key, kernel, words",
     [
         ("AutocastCPU", "kernel", "autocast's kernel"),

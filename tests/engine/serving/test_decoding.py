@@ -9,6 +9,7 @@ from engine.serving import decoding, inference
 from engine.serving.inference import Serving, decode_step
 from engine.step import layout
 from engine.step.layout import machine
+from tests.cases import in_one_test
 
 H100 = machine(catalog.gpu("h100-sxm"))
 LLAMA70, DSV3, MIXTRAL = (
@@ -18,8 +19,8 @@ LLAMA70, DSV3, MIXTRAL = (
 )
 
 
-@pytest.mark.parametrize("model", [LLAMA70, DSV3, MIXTRAL], ids=lambda m: m.key)
-@pytest.mark.parametrize("place, name", list(enumerate(decoding.ALL_REDUCES)))
+@in_one_test("model", [LLAMA70, DSV3, MIXTRAL], ids=lambda m: m.key)
+@in_one_test("place, name", list(enumerate(decoding.ALL_REDUCES)))
 def test_the_parts_add_up_to_the_step(model, place, name):
     tp = np.array([1.0, 2, 4, 8, 16])
     ours = decoding.split(model, H100, tp, 24.0, 3000.0, all_reduce=place)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.serving import events
-from engine.serving.events import CHUNKED, DISAGGREGATED, PREFILL_FIRST, serve
+from engine.serving import events, server
+from engine.serving.events import serve
+from engine.serving.modes import CHUNKED, DISAGGREGATED, PREFILL_FIRST, RECOMPUTE
 
 MODES = (PREFILL_FIRST, CHUNKED, DISAGGREGATED)
 ROWS, ROWS_S = [1, 64, 4096], [0.01, 0.012, 0.4]
@@ -32,7 +33,7 @@ def run(
     hits=None,
     aged=None,
     counted=None,
-    swap_s=events.RECOMPUTE,
+    swap_s=RECOMPUTE,
     rounds=None,
     width=1,
     draft_s=0.0,
@@ -40,32 +41,37 @@ def run(
     front_pair_s=None,
     front_capacity=None,
 ):
+    none = [0] * len(prompts)
     found = serve(
-        list(came_s),
-        list(prompts),
-        list(outputs),
-        [0] * len(prompts) if hits is None else hits,
-        [0] * len(prompts) if aged is None else aged,
-        len(prompts) if counted is None else counted,
-        events.rounds(outputs) if rounds is None else rounds,
-        rows,
-        rows_s,
-        pair_s,
-        cached_s,
-        mode,
-        shared,
-        instances,
-        prefill_instances,
-        budget,
-        most_running,
-        capacity,
-        transfer_s,
-        swap_s,
-        width,
-        draft_s,
-        rows_s if front_rows_s is None else front_rows_s,
-        pair_s if front_pair_s is None else front_pair_s,
-        capacity if front_capacity is None else front_capacity,
+        {
+            "came_s": list(came_s),
+            "prompts": list(prompts),
+            "outputs": list(outputs),
+            "hits": none if hits is None else hits,
+            "aged": none if aged is None else aged,
+            "rounds": events.rounds(outputs) if rounds is None else rounds,
+            "counted": len(prompts) if counted is None else counted,
+        },
+        {
+            "mode": mode,
+            "instances": instances,
+            "prefill_instances": prefill_instances,
+            "shared": shared,
+            "budget": budget,
+            "most_running": most_running,
+            "capacity": capacity,
+            "front_capacity": capacity if front_capacity is None else front_capacity,
+            "transfer_s": transfer_s,
+            "swap_s": swap_s,
+            "rows": rows,
+            "rows_s": rows_s,
+            "pair_s": pair_s,
+            "cached_s": cached_s,
+            "front_rows_s": rows_s if front_rows_s is None else front_rows_s,
+            "front_pair_s": pair_s if front_pair_s is None else front_pair_s,
+            "width": width,
+            "draft_s": draft_s,
+        },
     )
     return {name: np.array(values) for name, values in found.items()}
 
@@ -110,7 +116,7 @@ def test_steps_before_are_those_that_start_in_the_gap(gap, first, more, most):
     counted = max(1, sum(start < gap - 1e-6 for start in starts))
     assert (
         counted
-        <= events.steps_before(gap, first, more, most)
+        <= server.steps_before(gap, first, more, most)
         <= max(1, sum(start < gap + 1e-6 for start in starts))
     )
 
@@ -167,7 +173,7 @@ def test_the_prompt_of_another_makes_a_pause_and_chunks_make_it_shorter():
     st.sampled_from([1, 8, 256]),
     st.sampled_from([4000, 12_000, 1e9]),
     st.sampled_from([0, 1]),
-    st.sampled_from([events.RECOMPUTE, 1e-6]),
+    st.sampled_from([RECOMPUTE, 1e-6]),
     st.integers(1, 10**6),
 )
 def test_every_request_is_served_once_and_in_order(
@@ -236,13 +242,22 @@ def test_swapping_brings_an_answer_back_without_reading_it_again():
     """Two of 500 tokens fill a cache of 1,500: the second leaves after 250 tokens each, and with 750 tokens
     there and back at 0.1 ms each it could return after 150 ms, but has no room until the first is done."""
     dropped, swapped = (
-        run([0.0, 0.0], [500, 500], [400, 400], capacity=1500, swap_s=swap_s)
-        for swap_s in (events.RECOMPUTE, 1e-4)
+        run([0.0, 0.0], [500, 500], [400, 400], capacity=1500, swap_s=swap_s) for swap_s in (RECOMPUTE, 1e-4)
     )
     assert swapped["put_out"].tolist() == [0, 1] and dropped["first"].tolist() == swapped["first"].tolist()
     again_s = np.interp(751, ROWS, ROWS_S)  # what was read again
     assert dropped["prefilling"].sum() - swapped["prefilling"].sum() == pytest.approx(again_s, rel=0.01)
     assert swapped["last"][1] < dropped["last"][1]
+
+
+def test_a_prompt_that_is_read_in_part_goes_before_an_answer_that_was_swapped_out():
+    """It holds room in the cache: if the answer that comes back waited for that room before it, neither would
+    ever go on."""
+    for seed in range(1, 40):
+        came, prompts, outputs = drawn(25, 40.0, 600, 80, seed)
+        found = run(came, prompts, outputs, CHUNKED, budget=256, capacity=1200, swap_s=1e-6)
+        refused = np.array(prompts) + np.array(outputs) > 1200
+        assert ((found["last"] >= 0) == ~refused).all()
 
 
 def test_a_cache_keeps_room_for_answers_that_grow():
@@ -354,7 +369,7 @@ def test_more_traffic_means_longer_waits(earlier, later):
 
 def test_a_gap_of_whole_steps_holds_so_many():
     """3 · 0.1 is a hair more than 0.3 in floating point, and no fourth step."""
-    assert [events.steps_before(k * 0.1, 0.1, 0.0, 100) for k in (1, 3, 6, 7, 12)] == [1, 3, 6, 7, 12]
+    assert [server.steps_before(k * 0.1, 0.1, 0.0, 100) for k in (1, 3, 6, 7, 12)] == [1, 3, 6, 7, 12]
 
 
 def test_each_seed_begins_its_streams_at_whole_numbers_of_its_own():

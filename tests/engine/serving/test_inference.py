@@ -27,6 +27,7 @@ from engine.serving.inference import (
     weight_bytes_per_gpu,
 )
 from engine.step.layout import machine
+from tests.cases import in_one_test
 
 SLOW = [HealthCheck.too_slow]  # a busy machine is no failure
 H100, A100 = machine(catalog.gpu("h100-sxm")), machine(catalog.gpu("a100-80"))
@@ -175,7 +176,7 @@ def test_prefill_is_bound_by_arithmetic():
     assert flops / H100.gpu.bf16_flops_per_s < time.weights_s < 2 * flops / H100.gpu.bf16_flops_per_s
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "call, words",
     [
         (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from engine.course import missions
+from tests.cases import in_one_test
 from widgets.kit.widget import all_widgets
 
 WIDGET = all_widgets()["layout_missions"]
@@ -47,7 +48,7 @@ STATES = [
 ]
 
 
-@pytest.mark.parametrize("state", STATES, ids=str)
+@in_one_test("state", STATES, ids=str)
 def test_each_goal_is_to_its_own_scale_and_no_bar_leaves_it(state):
     """A value above its limit is drawn longer than the limit, and by just that factor."""
     widget = WIDGET()

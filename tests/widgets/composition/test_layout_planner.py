@@ -16,6 +16,7 @@ from engine.step import cases, cloud, page_search, planner, search
 from engine.step.cases import Layouts
 from engine.step.constraints import FRAMEWORKS, Constraints, runs
 from engine.step.layout import Job, machine
+from tests.cases import in_one_test
 from widgets.kit.widget import all_widgets
 
 WIDGET = all_widgets()["layout_planner"]
@@ -79,11 +80,11 @@ def test_a_row_that_is_cut_says_so():
 
 
 def test_why_a_tenth_takes_much_of_what_is_nearly_all():
-    """At 97.5 % arithmetic a tenth would take 1.11 times, if nothing came out from behind it. Behind
-    DeepSeek-V3's hides too little for that: a token crosses to each node once."""
+    """At 97.5 % arithmetic a tenth would take 1.11 times, if nothing came out from behind it, as it does in
+    the first state. Behind DeepSeek-V3's hides too little for that: a token crosses to each node once."""
     widget = at("DeepSeek-V3 on 2,048 H800", framework="none")  # with DualPipe, which no framework has
     assert widget.outcome().needed[0] < 1.2 and "hidden_traffic" not in regimes(widget)
-    assert at().outcome().needed[0] < 1.2 and "hidden_traffic" not in regimes(at())
+    assert 1.2 < at().outcome().needed[0] < 1.5 and "hidden_traffic" in regimes(at())
     assert at(gpus=256).outcome().needed[0] > 1.5
     said = regimes(at(gpus=256))["hidden_traffic"]
     assert (
@@ -130,7 +131,7 @@ def test_every_layout_is_in_the_cloud_or_said_to_lie_above(preset):
     assert ("slower ones above" in widget.shown()["parts"]["time_title"]["label"]) == (above > 0)
 
 
-@pytest.mark.parametrize("preset", WIDGET.presets)
+@in_one_test("preset", WIDGET.presets)
 def test_a_dot_is_where_its_layout_is(preset):
     widget = at(preset)
     marks, found = widget.shown()["parts"]["marks"], widget.outcome()
@@ -142,7 +143,7 @@ def test_a_dot_is_where_its_layout_is(preset):
     assert (np.diff(marks["x"][front]) > 0).all() and (np.diff(marks["y"][front]) < 0).all()
 
 
-@pytest.mark.parametrize("preset", WIDGET.presets)
+@in_one_test("preset", WIDGET.presets)
 def test_the_winner_is_named_at_its_dot(preset):
     widget = at(preset)
     parts, found = widget.shown()["parts"], widget.outcome()
@@ -156,7 +157,7 @@ def test_the_list_says_what_the_estimate_cannot_tell_apart():
     assert f"less than {bands.tie() - 1:.0%}".replace("%", " %") in str(at().next_title()["label"])
 
 
-@pytest.mark.parametrize("preset", WIDGET.presets)
+@in_one_test("preset", WIDGET.presets)
 def test_the_next_best_differ_from_the_winner_by_what_is_drawn(preset):
     """A longer piece is a larger difference; right of the winner's line is lost, left of it gained, and both
     sum up to how much slower it is."""
@@ -226,7 +227,7 @@ def test_limits_that_leave_nothing_are_named():
     assert "within your limits" in line and "fewer limits" in line
 
 
-@pytest.mark.parametrize("name", WIDGET.presets)
+@in_one_test("name", WIDGET.presets)
 def test_the_winner_of_each_preset_can_be_started_in_a_framework(name):
     """Without a choice of the reader's it is what one of the frameworks runs, and its file warns of
     nothing."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests import states
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.composition.topology_placement import WALL, TopologyPlacement
 
@@ -28,7 +29,7 @@ def share(tubes, begin, end):
 
 
 # -- groups --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@in_one_test(
     "texts, members",
     [
         ({}, range(8)),
@@ -141,9 +142,7 @@ def test_it_outweighs_the_arithmetic_once_it_is_larger_or_the_arithmetic_faster(
     assert part("bars", innermost="dp", mfu=0.55)["end"][0] > WALL
 
 
-@pytest.mark.parametrize(
-    "state", [states.default(TopologyPlacement), *states.scattered(TopologyPlacement, 40)]
-)
+@in_one_test("state", [states.default(TopologyPlacement), *states.scattered(TopologyPlacement, 40)])
 def test_bars_are_linear_and_all_of_each_is_in_view(state):
     """11.9 s of 70.1 s, and an arithmetic outweighed tenfold alike."""
     widget = TopologyPlacement()

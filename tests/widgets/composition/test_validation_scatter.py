@@ -5,6 +5,7 @@ import pytest
 
 from engine.base import units
 from engine.course import agreement
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.composition.validation_scatter import KINDS, OFFERED, ValidationScatter
 
@@ -12,8 +13,8 @@ READER = Reader(ValidationScatter)
 shown, readouts = READER.shown, READER.readouts
 
 
-@pytest.mark.parametrize("quantity", OFFERED)
-@pytest.mark.parametrize("most", [0.01, 0.07, 0.1, 0.25, 1.0])
+@in_one_test("quantity", OFFERED)
+@in_one_test("most", [0.01, 0.07, 0.1, 0.25, 1.0])
 def test_the_readouts_are_numpys(quantity, most):
     errors = np.array(
         [

@@ -1,9 +1,9 @@
 """The seven primitives: what they leave on each rank, whose data is in it, and what crossed wires for it."""
 
 import numpy as np
-import pytest
 
 from engine.executed import ranks
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.collective_primitives import MOST, PRIMITIVES, CollectivePrimitives, done
 
@@ -41,7 +41,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("key", KEYS)
+@in_one_test("key", KEYS)
 def test_before_and_after(key):
     found = shown(primitive=key)
     before, after = EXPECTED[key]
@@ -93,7 +93,7 @@ SENT = {
 }
 
 
-@pytest.mark.parametrize("key", KEYS)
+@in_one_test("key", KEYS)
 def test_bytes_of_each_rank(key):
     """A gigabyte on four ranks, by hand, in megabytes; along the chain the last rank sends nothing."""
     wires = shown(primitive=key)["parts"]["wires"]
@@ -103,8 +103,8 @@ def test_bytes_of_each_rank(key):
     assert str(wires["sends"][0]) == words[SENT[key][0]]
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("count", [2, 5, 8])
+@in_one_test("key", KEYS)
+@in_one_test("count", [2, 5, 8])
 def test_none_of_them_wastes_a_byte(key, count):
     readouts = shown(primitive=key, ranks=count)["readouts"]
     assert readouts["total"] == readouts["least"]
@@ -126,8 +126,8 @@ def test_the_steps_of_a_chain_are_explained():
     assert shown(primitive="all_reduce", ranks=8)["readouts"]["steps"]["text"] == "14"
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("count", [2, 5, 8])
+@in_one_test("key", KEYS)
+@in_one_test("count", [2, 5, 8])
 def test_the_explained_steps_are_those_of_the_run(key, count):
     said, _, how = shown(primitive=key, ranks=count)["readouts"]["steps"]["text"].partition(":")
     assert bool(how) == (key in ("broadcast", "reduce"))

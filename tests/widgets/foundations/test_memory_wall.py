@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from tests import states
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.memory_wall import CHANGES, ROWS, MemoryWall
 
@@ -84,7 +85,7 @@ def test_the_transient_part_is_the_logits_or_the_rebuilt_layer():
     assert dict(zip(ROWS, roomy))["transient"] == "rebuilt in a layer"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "precision, optimizer, per_param, per_logit",
     [
         ("bf16-adam", "bf16-adam", (2, 2, 12), 10),
@@ -124,7 +125,7 @@ def test_what_is_past_the_wall_is_marked():
     assert not any(shown(recompute="full")["parts"]["parts"]["past"])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "texts, slider, way_back",
     [
         ({"size": 7e9, "seq": 512, "batch": 1}, "model size", "8-bit moments"),

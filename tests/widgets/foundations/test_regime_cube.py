@@ -6,6 +6,7 @@ import pytest
 from engine import catalog
 from engine.catalog import models
 from engine.mechanism import walls
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.regime_cube import KEYS, LIMIT, NAMES, RegimeCube
 
@@ -114,7 +115,7 @@ def test_turning_moves_the_dots_and_no_load():
     assert one["readouts"] == turned["readouts"]
 
 
-@pytest.mark.parametrize("key", KEYS)
+@in_one_test("key", KEYS)
 def test_no_model_has_broken_its_wall_at_first(key):
     assert not shown(focus=key)["regimes"]["another_binds"]["met"]
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from engine.executed import ranks, ranks_operations
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.ring_allreduce import BARS, MOST, PHASES, RingAllreduce
 
@@ -81,7 +82,7 @@ def test_the_phases_are_named():
     assert found == [PHASES[i] for i in (0, 1, 1, 2, 2, 3, 3)]
 
 
-@pytest.mark.parametrize("count", range(2, 17))
+@in_one_test("count", range(2, 17))
 def test_at_the_end_each_link_has_carried_what_the_formula_says_and_each_rank_has_all(count):
     found = shown(ranks=count, play=30)
     links = found["parts"]["links"]

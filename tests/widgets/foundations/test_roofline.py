@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.one_gpu import measure
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.roofline import Roofline
 
@@ -38,7 +39,7 @@ def test_the_step_over_a_network_by_hand():
     assert not shown(wire="nic", network="off")["regimes"]["network_binds"]["met"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "texts, rate, kind",
     [
         ({}, 400e9, "network"),

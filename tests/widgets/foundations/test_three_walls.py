@@ -7,6 +7,7 @@ import pytest
 from engine import catalog
 from engine.base.units import DAY
 from tests import states
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.three_walls import LONGEST, ThreeWalls
 
@@ -141,7 +142,7 @@ def test_the_axis_is_linear_and_what_is_longer_is_broken_off():
     assert [bool(sign) for sign in far["torn"]] == (far["ratio"] > LONGEST).tolist()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "state", [states.default(ThreeWalls), *states.presets(ThreeWalls), *states.scattered(ThreeWalls, 100)]
 )
 def test_the_picture_holds_every_bar_and_a_larger_number_is_never_shorter(state):

@@ -3,10 +3,10 @@
 from decimal import Decimal
 
 import numpy as np
-import pytest
 
 from engine import catalog
 from engine.one_gpu import traces
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.gpu.dispatcher_trace import CASES, MODES, DispatcherTrace
 
@@ -14,8 +14,8 @@ READER = Reader(DispatcherTrace)
 shown, met = READER.shown, READER.met
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("mode", MODES)
+@in_one_test("case", CASES)
+@in_one_test("mode", MODES)
 def test_at_the_end_it_has_counted_the_whole_trace(case, mode):
     page, counts = shown(call=case, mode=mode), traces.counts(case, True, mode)
     for readout, what in (("operators", "operators"), ("graph", "nodes")):
@@ -50,8 +50,8 @@ def test_the_default_keeps_what_the_hand_says():
     assert shown()["readouts"]["keeps"]["text"] == "419 MB"
 
 
-@pytest.mark.parametrize("tokens", [128, 1000, 8192, 20_000, 131_072])
-@pytest.mark.parametrize("case", ["linear_gelu", "attention", "layer_norm"])
+@in_one_test("tokens", [128, 1000, 8192, 20_000, 131_072])
+@in_one_test("case", ["linear_gelu", "attention", "layer_norm"])
 def test_what_the_operators_keep_adds_up_to_the_heading_as_it_is_printed(case, tokens):
     """8,192 tokens: 184.5 and 234.9 MB are 419.4, and neither 185 + 235 nor 184 + 235 may stand under 420."""
     parts = shown(call=case, tokens=str(tokens))["parts"]

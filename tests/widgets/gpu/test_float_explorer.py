@@ -6,6 +6,7 @@ import pytest
 
 from engine.mechanism import precision
 from tests import states
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.gpu.float_explorer import FOOT, NAMES, FloatExplorer
 from widgets.kit.controls import BadValue
@@ -18,7 +19,7 @@ def bits(**texts):
     return "".join(f"{bit:.0f}" for bit in shown(**texts)["parts"]["cells"]["bit"])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "texts, pattern",
     [
         ({"value": 1}, "0011111110000000"),
@@ -89,7 +90,7 @@ def test_a_chosen_format_with_wide_gaps_widens_the_ruler_to_them():
     assert 2e-8 + reach * numbers == pytest.approx([-(2**-24), 0, 2**-24]) and near == numbers[1]
 
 
-@pytest.mark.parametrize("state", states.scattered(FloatExplorer, 60))
+@in_one_test("state", states.scattered(FloatExplorer, 60))
 def test_no_number_of_the_ruler_is_off_it(state):
     widget = FloatExplorer()
     widget.set_raw(state)

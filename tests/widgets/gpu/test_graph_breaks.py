@@ -5,6 +5,7 @@ import pytest
 
 from engine.one_gpu import graph_trace
 from engine.one_gpu.graph_trace import EXAMPLES
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.gpu.graph_breaks import GraphBreaks
 from widgets.kit.drawing import listing
@@ -19,7 +20,7 @@ def test_at_rest_one_function_in_four_graphs():
     assert set(found["parts"]["code"]["gutter"]) == {"", "1", "2", "3", "4"}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "example, dynamic, call, met",
     [
         ("counter", "automatic", 8, False),
@@ -69,7 +70,7 @@ def test_a_line_says_its_operations_under_the_pointer():
     assert "Graph 1: matmul, relu" in widget.hints()["code"]
 
 
-@pytest.mark.parametrize("each", EXAMPLES, ids=lambda each: each["key"])
+@in_one_test("each", EXAMPLES, ids=lambda each: each["key"])
 def test_nothing_lies_below_the_picture(each):
     found = shown(example=each["key"], call=2)
     bottom = found["ranges"]["y"][0]

@@ -6,6 +6,7 @@ import pytest
 
 from engine.serving import shape_buckets
 from tests import states
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.gpu.graph_buckets import GraphBuckets
 
@@ -28,9 +29,7 @@ def test_each_bar_is_as_high_as_the_rows_that_its_steps_compute(plan):
     assert lost == made.fitted()["padded"] and steps["top"].sum() == made.fitted()["rows"]
 
 
-@pytest.mark.parametrize(
-    "state", [*states.presets(GraphBuckets), *states.ends_of_the_main_slider(GraphBuckets)]
-)
+@in_one_test("state", [*states.presets(GraphBuckets), *states.ends_of_the_main_slider(GraphBuckets)])
 def test_the_axes_follow_the_traffic_and_hold_all_of_it(state):
     made = GraphBuckets()
     made.set_raw(state)
@@ -41,7 +40,7 @@ def test_the_axes_follow_the_traffic_and_hold_all_of_it(state):
     assert padding["top"].max() * 1.15 <= ranges["y"][1]
 
 
-@pytest.mark.parametrize("state", [states.default(GraphBuckets), *states.presets(GraphBuckets)])
+@in_one_test("state", [states.default(GraphBuckets), *states.presets(GraphBuckets)])
 def test_sizes_that_are_captured_and_not_drawn_are_counted(state):
     made = GraphBuckets()
     made.set_raw(state)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.gpu.lost_updates import LostUpdates
 
@@ -17,7 +18,7 @@ def test_the_default_stalls_where_the_limit_is_drawn():
     assert parts["curves"]["master"][-1] == 2
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "format_, rate, arrives",
     [
         ("bf16", 0.0039, False),

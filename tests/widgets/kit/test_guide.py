@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import in_one_test
 from widgets.kit import guide
 from widgets.kit.controls import BadValue, Number
 from widgets.kit.guide import Light, Step
@@ -42,7 +43,7 @@ def test_a_sentence_says_a_readout_a_control_or_a_text_in_its_state():
     assert told == ("6 of 3, 1.5.", {"size": "3"}, "")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "cls, words",
     [
         (tour("a.", "b."), "a tour has 3 to 6 steps, this one 2"),
@@ -67,7 +68,7 @@ def test_parts_are_lights_and_a_widget_names_more():
         guide.require_marks(cls, {"bars"})
 
 
-@pytest.mark.parametrize("slug", [slug for slug, cls in all_widgets().items() if cls.lights])
+@in_one_test("slug", [slug for slug, cls in all_widgets().items() if cls.lights])
 def test_what_a_light_is_called_can_stand_behind_lights(slug):
     for light in all_widgets()[slug].lights.values():
         assert light.words[0].islower() and not light.words.endswith(".") and light.marks

@@ -10,6 +10,7 @@ import pytest
 from engine.base import units
 from engine.catalog import hardware
 from tests import states
+from tests.cases import in_one_test
 from widgets.kit.measured import NONE, Dots
 from widgets.kit.widget import all_widgets, compile_widget
 
@@ -185,7 +186,7 @@ def test_the_eleven_figures_that_promise_it_have_measured_points():
         assert isinstance(cls.controls()["dots"], Dots) and len(cls.methods("measured_by")) == 1
 
 
-@pytest.mark.parametrize("slug, row", cases(), ids=lambda value: str(value))
+@in_one_test("slug, row", cases(), ids=lambda value: str(value))
 def test_a_point_is_seen_in_the_state_in_which_it_was_measured(slug, row):
     widget, point = in_its_state(slug, row), points_of(FIGURES[slug])[row]
     part, said = (
@@ -197,7 +198,7 @@ def test_a_point_is_seen_in_the_state_in_which_it_was_measured(slug, row):
     assert part["measured"][row] == point.measured and part["ours"][row] == point.ours
 
 
-@pytest.mark.parametrize("slug", FIGURES)
+@in_one_test("slug", FIGURES)
 def test_most_points_have_a_state(slug):
     """Only the figure of placement shares its points with another, which has models for all of them."""
     assert len(rows(slug)) >= (5 if slug == "topology_placement" else len(points_of(FIGURES[slug])))

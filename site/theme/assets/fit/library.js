@@ -275,8 +275,9 @@ $module("engine.base.program", {
   }, [], true),
   $in_page: loops => () => loops, $zeros: count => Array(Number(count)).fill(0), $full: (count, value) => Array(Number(count)).fill(value),
 });
-// A function that the widgets' compiler has written: over plain numbers and lists of them.
-const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Tuple ? value.all().map(numbers) : value?.data ? [...value.data] : value;
+// A function that the widgets' compiler has written: over plain numbers, lists of them, and both by name.
+const numbers = value => typeof value === "bigint" ? real(value) : Array.isArray(value) ? value.map(numbers) : value instanceof $Tuple ? value.all().map(numbers)
+  : value instanceof $Dict ? Object.fromEntries([...value.map.values()].map(([name, each]) => [name, numbers(each)])) : value?.data ? [...value.data] : value;
 export const $compiled = way => (...given) => {
   const found = way(...given.map(numbers));
   return found !== null && typeof found === "object" && !Array.isArray(found) ? $dict(Object.entries(found)) : found;

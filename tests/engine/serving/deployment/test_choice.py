@@ -11,6 +11,7 @@ from engine.serving import replica
 from engine.serving.deployment import Limits, Load, choice, search
 from engine.serving.deployment.frontier import frontier
 from engine.step.layout import machine
+from tests.cases import in_one_test
 
 USUAL = {
     "per_s": 8.0,
@@ -133,8 +134,8 @@ def test_a_tighter_limit_never_takes_fewer_and_nothing_is_kept_in_the_end():
     assert max(choice.found(*asked(model="deepseek-v3")).why) == choice.NO_ROOM
 
 
-@pytest.mark.parametrize("model", [*MODELS, "llama3.1-405b"])
-@pytest.mark.parametrize("gpu", GPUS)
+@in_one_test("model", [*MODELS, "llama3.1-405b"])
+@in_one_test("gpu", GPUS)
 def test_its_degrees_are_those_of_a_node(model, gpu):
     found = replica.in_a_node(catalog.model(model), machine(catalog.gpu(gpu)))
     assert tuple(one.tp for one in found) == choice.DEGREES

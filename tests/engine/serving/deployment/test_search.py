@@ -13,7 +13,8 @@ from engine.course import validation
 from engine.mechanism import memory
 from engine.serving import step_costs, under_traffic, wide
 from engine.serving.deployment import Limits, Load, forms, runs, search
-from engine.serving.deployment.forms import Forms, Plans, Tables
+from engine.serving.deployment.arrays import Tables, above
+from engine.serving.deployment.forms import Forms, Plans
 from engine.serving.deployment.runs import Fleet
 from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
@@ -147,7 +148,7 @@ def test_what_the_closed_forms_promise_a_simulation_keeps(tp, budget, p, d, fron
 
 def test_the_normal_tail():
     for z, tail in ((0.0, 0.5), (1.0, 0.158655), (-1.0, 0.841345), (1.6449, 0.05), (3.0, 0.00135)):
-        assert forms.above(np.array([z]))[0] == pytest.approx(tail, abs=5e-4)
+        assert above(np.array([z]))[0] == pytest.approx(tail, abs=5e-4)
 
 
 # -- the search ----------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 from engine.base import ops
 from engine.base.program import full, program, zeros
 from engine.base.sweep import sweep
+from tests.cases import in_one_test
 from widgets.kit.compiler import writer
 from widgets.kit.compiler.fusion import MOST
 from widgets.kit.compiler.graph import Graph
@@ -438,7 +439,7 @@ def test_one_index_into_a_column_is_refused_in_python_too():
         choose(True, ["a", "b"], "")
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@in_one_test("what", REFUSED)
 def test_refused(what):
     function, words = REFUSED[what]
     with pytest.raises(NotTraceable, match=words):
@@ -673,7 +674,7 @@ def refused_algorithms():
     return [a_slice, from_the_end, a_word, numpy_inside, a_lambda, membership, by_name, no_dict]
 
 
-@pytest.mark.parametrize("algorithm", refused_algorithms(), ids=lambda f: f.__name__)
+@in_one_test("algorithm", refused_algorithms(), ids=lambda f: f.__name__)
 def test_an_algorithm_that_the_page_cannot_run_is_refused_with_its_line(algorithm):
     graph = Graph()
     with pytest.raises(NotTraceable, match=r"test_compiler\.py:\d+: .*GRAMMAR\.md"):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import in_one_test
 from widgets.kit.compiler.inlined import LONGEST, inlined, is_whole, numbered
 
 
@@ -33,14 +34,12 @@ def test_a_line_does_not_grow_without_end():
     assert 10 < len(lines) < 30 and max(len(code) for _, code in lines) < LONGEST + 20
 
 
-@pytest.mark.parametrize(
-    "code", ["(a+b)", "f(a)", "Math.max(a,b)", "x", "1.5", "v1[i]", "((a)+(b))", "f(g(a),[1])"]
-)
+@in_one_test("code", ["(a+b)", "f(a)", "Math.max(a,b)", "x", "1.5", "v1[i]", "((a)+(b))", "f(g(a),[1])"])
 def test_these_need_no_parentheses(code):
     assert is_whole(code)
 
 
-@pytest.mark.parametrize("code", ["a+b", "(a)+(b)", "f(a)+1", "-a", "a?b:c", "f(a)[0]+1", "!a"])
+@in_one_test("code", ["a+b", "(a)+(b)", "f(a)+1", "-a", "a?b:c", "f(a)[0]+1", "!a"])
 def test_these_do(code):
     assert not is_whole(code)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests import states
+from tests.cases import in_one_test
 from widgets.composition.layout_exam import LayoutExam
 from widgets.composition.layout_missions import LayoutMissions
 from widgets.foundations.memory_wall import MemoryWall
@@ -13,8 +14,8 @@ from widgets.kit.drawing import figure as fig
 ENDS = np.linspace(0.0, 2.0, 401)
 
 
-@pytest.mark.parametrize("limit", [0.3, 1.0, 1.9])
-@pytest.mark.parametrize("room", [0.05, 0.14])
+@in_one_test("limit", [0.3, 1.0, 1.9])
+@in_one_test("room", [0.05, 0.14])
 def test_a_value_never_crosses_nor_passes_a_limit_that_its_bar_does_not(limit, room):
     places = fig.value_places(ENDS, limit, room)
     behind, inside = places["behind"], places["inside"]
