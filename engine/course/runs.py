@@ -42,7 +42,10 @@ HOLDS = 0.8
 FOLDS = 5  # each run is checked against the band that the other four fifths make
 COMMON = 5.0  # as many runs as the common band counts for in that of a class
 # The table's name for a number format, and the format of the matrix products in the engine
-PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "fp8-rowwise": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+ROWWISE = "fp8-rowwise"  # a scale for each row, which has kernels of its own
+# Runs of the table that are published cases of this repository as well, on a board of their own
+PUBLISHED = ("torchtitan async TP",)
 # The one run of the table that fitted a constant, launch_costs.EXPERT_KERNELS: model, GPU, release
 FITTED = (("qwen3-30b-a3b", "h100-sxm", "26.06"),)
 # Whose software keeps products' inputs in the format of the product, and weights tokens inside the experts
@@ -151,6 +154,8 @@ def estimate_of(row: dict[str, str]) -> Estimate:
         raise NotModelled(f"task {row['task']}")
     if not (row["global_batch"] and row["seq_tokens"] and row["step_s"] and row["micro_batch"]):
         raise NotModelled("batch, sequence or step not stated")
+    if row["precision"] == ROWWISE:
+        raise NotModelled("fp8 with a scale for each row")
     if row["gpu"] not in catalog.all_gpus():
         raise NotModelled(f"gpu {row['gpu']}")
     if row["precision"] not in PRECISIONS:
@@ -241,6 +246,8 @@ def ends(words: str, layers: int, stages: int) -> tuple[int, int]:
 def of_table(rows: list[dict[str, str]], found: Found) -> None:
     """Add the training runs of a table, of which one was used for fitting."""
     for row in rows:
+        if row["family"] in PUBLISHED and row["precision"] != ROWWISE:
+            continue
         try:
             said = estimate_of(row)
         except NotModelled as error:

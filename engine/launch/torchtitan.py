@@ -14,7 +14,7 @@ from typing import Any
 from engine import catalog
 from engine.catalog.models import Model
 from engine.launch.known_models import named
-from engine.launch.settings import FLAG, TEXT, Draft, Field
+from engine.launch.settings import FLAG, TEXT, Draft, Field, Ignored
 from engine.step.export import TITAN_MODELS, TORCH_SCHEDULES
 from engine.step.layout import Job, Layout
 
@@ -64,6 +64,9 @@ FIELDS |= {
     if key.startswith(("parallelism.pipeline", "parallelism.context"))
 }
 FIELDS["training.tensor_parallel_degree"] = FIELDS["parallelism.tensor_parallel_degree"]
+ROWWISE = (
+    "fp8 with a scale for each row has kernels of its own (a step takes 1.4 times as long), not modelled"
+)
 UNMODELLED = {"training.enable_cpu_offload": "parameters offloaded to the host are not modelled"}
 MODELS = {(name, flavor.lower()): key for key, (name, flavor) in TITAN_MODELS.items()}
 SCHEDULES = {name.lower(): key for key, name in TORCH_SCHEDULES.items()}
@@ -176,13 +179,16 @@ def precision(d: Draft) -> str:
     """The format of the products. ``training.dtype`` other than float32 also narrows the state, which is
     said."""
     kept = d.get("dtype", "float32")
-    for unread in ("float8", "float8_gather", "not_in_float8"):
+    recipe = d.given("float8")
+    for unread in ("float8_gather", "not_in_float8"):
         d.given(unread)
     if kept != "float32":
         d.assume("state", "16 bytes a parameter", f"as with training.dtype float32, not {kept}")
     if d.given("float8_linear") or "float8" in (d.given("converters") or ""):
+        if recipe and recipe.lower().startswith("rowwise"):
+            d.unmodelled.append(Ignored(*d.settings["float8"].entry[:4], ROWWISE))
         return "fp8"
-    if d.given("float8"):
+    if recipe:
         d.assume("precision", "bf16", "a float8 recipe does nothing without [model] converters")
     return {"float32": "fp32", "float16": "fp16"}.get(d.get("param_dtype", "bfloat16"), "bf16")
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FLAT_BUFFERS_BYTES = 12e9
 
 
+JOINED_BYTES = 4.0  # moved for each 16-bit value that is copied to another place: read and written
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
 # bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
 # and without overlap, in bf16 and in fp8, see engine/course/published; alone they give 0.29) and on the five
@@ -171,7 +172,8 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         own.backward_s,
         own.weight_gradient_s,
         own.attention_forward_s,
-        tensor_exposed_s(shape, job, net, a, tokens, own.forward_s - own.attention_forward_s),
+        tensor_exposed_s(shape, job, net, a, tokens, own.forward_s - own.attention_forward_s)
+        + joined_s(shape, job, at, a, tokens),
         *context_exposed_s(shape, job, net, a, tokens, attention),
         expert_traffic_s(shape, job, at, net, a, tokens),
         head_f,
@@ -298,6 +300,20 @@ def tensor_exposed_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, 
     behind_s = all_s * (1.0 - 1.0 / a.tp)
     hidden_s = ops.minimum(behind_s, products_s) * (1.0 - COPYING_SLOWS)
     return all_s - hidden_s
+
+
+def joined_s(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real) -> Real:
+    """PyTorch's own tensor parallelism gathers and scatters along a sequence, which is not the first
+    dimension: so it cuts and joins the whole tensor anew each time, before a scatter and after a gather, in
+    one layer and direction. With overlapped products, too, which leaves out that they join less at a time.
+
+    ``torch.cat(torch.chunk(…))`` in torch/distributed/_functional_collectives.py.
+    """
+    if not (job.fsdp and job.sequence_parallel):
+        return 0.0
+    pairs = shape.all_reduces * (1.0 - 0.5 * shape.moe_share)
+    moved = 2.0 * JOINED_BYTES * pairs * tokens * shape.hidden
+    return ops.where(a.tp > 1.0, moved / at.memory_bytes_per_s, 0.0)
 
 
 def context_exposed_s(

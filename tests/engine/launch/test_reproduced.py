@@ -16,7 +16,7 @@ CASES = {
 # 500 W by a sixth, in longer sequences by a fifth and over eight context ranks by two fifths,
 # 405B by a sixth and in chunks by three tenths. In memory 405B has a quarter less here. Why is not known;
 # that they are read rightly is, since Validation's rows of the same runs give the same figures.
-OUT = {*("titan-8b-128", "titan-8b-long", "titan-8b-cp8"), *("titan-405b-1f1b", "titan-405b-interleaved")}
+OUT = {*("titan-8b-long", "titan-8b-cp8"), *("titan-405b-1f1b", "titan-405b-interleaved")}
 # launch -> Validation's row of the same run, which nobody launched
 ROWS = {
     "titan-8b-8": "torchtitan_8b_8_bf16_compile",
@@ -102,7 +102,7 @@ def test_a_launch_is_read_as_the_run_that_validation_has(name):
 
 # ten of three frameworks, with what we say over what was measured, less one: the step, or else the memory
 TEN = {
-    "titan-70b-async": -0.15,
+    "titan-70b-async": -0.01,
     "titan-8b-h200-32": -0.11,
     "titan-8b-8": -0.14,
     "titan-llama2-13b-none": -0.04,
@@ -138,7 +138,7 @@ def test_the_ten_are_of_three_frameworks_and_there_are_more():
         for name in TEN
     }
     assert len(TEN) == 10 and len(frameworks) == 3
-    assert len(CASES) == 20 and len(set(CASES) - OUT) == 15
+    assert len(CASES) == 20 and len(set(CASES) - OUT) == 16
 
 
 def report(name: str):

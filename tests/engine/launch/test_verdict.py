@@ -313,6 +313,7 @@ def test_copies_of_the_state_are_read_and_tried():
         ([FSDP, TRAINER + "finetuning_type: lora\n"], "LoRA"),
         ('vllm serve Qwen/Qwen3-8B --speculative-config \'{"method": "ngram"}\'', "draft"),
         (MEGATRON.replace("--bf16", "--bf16 --optimizer-cpu-offload"), "on the host"),
+        (TITAN + '[float8]\nenable_float8_linear = true\nrecipe_name = "rowwise"\n', "for each row"),
     ],
 )
 def test_what_is_not_modelled_gets_no_verdict(texts, why):
