@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from engine.calibration import bands
-from engine.course import runs
+from engine.course import runs, validation
 from engine.course.runs import Found, NotModelled, Run
 from tests.cases import in_one_test
 
@@ -122,6 +122,16 @@ def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
     assert runs.judged(found)["band"]["step"]["all"]["runs"] == 2
 
 
+def test_runs_that_are_published_cases_are_counted_once():
+    """torchtitan's with and without async TP, of which those in fp8 by row stay refused by name."""
+    [family] = runs.PUBLISHED
+    cases = [case for case in validation.load() if case["group"] == "torchtitan, tensor ranks"]
+    assert len(cases) == 8 and all(not case["fitted"] for case in cases)
+    found, titan = Found(), ROW | dict(family=family)
+    runs.of_table([titan, titan | dict(precision="fp8"), titan | dict(precision="fp8-rowwise"), ROW], found)
+    assert len(found.runs) == 1 and dict(found.refused) == {"fp8 with a scale for each row": 1}
+
+
 def test_where_embedding_and_loss_take_a_slot_the_ends_are_a_layer_short():
     words = "embedding and loss take one layer slot each"
     assert runs.ends(words, 126, 16) == (7, 7)  # 128 slots, eight a stage
@@ -141,6 +151,7 @@ def test_a_stage_holds_every_pth_of_the_chunks_that_a_layout_lists():
         (dict(model="nobodys-model"), "model nobodys-model"),
         (dict(gpu="nobodys-gpu"), "gpu nobodys-gpu"),
         (dict(precision=""), "precision not stated"),
+        (dict(precision="fp8-rowwise"), "fp8 with a scale for each row"),
         (dict(step_s=""), "not stated"),
         (dict(tp="7"), "layout: tp"),
         (dict(offload="host: decoder_layer_input"), "offload of activations to the host"),
