@@ -3,7 +3,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; exit; fi; done; echo python3)
 BIN := .venv/bin
 READY := .venv/.ready
-# Python keeps what it compiled, wherever it is told not to: most of what is run here starts a Python several times.
+
+# What Python has compiled is kept, whatever the machine's own setting: builds and tests start it a few hundred times.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help serve test lint floors site wheel manifest book lms bench load mutants fuzz baselines audit dev recorder record measure calibrate clean

@@ -14,10 +14,10 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
-import pytest
 
 import engine
 from engine.base import units
+from tests.cases import in_one_test
 from widgets.kit.widget import all_widgets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -291,7 +291,7 @@ def controls_of(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("path", WIDGETS, ids=[path.stem for path in WIDGETS])
+@in_one_test("path", WIDGETS, ids=[path.stem for path in WIDGETS])
 def test_a_widget_leaves_formulas_to_the_engine(path):
     assert faults(path.read_text(encoding="utf-8"), controls_of(path)) == []
 
@@ -331,15 +331,13 @@ BELONGS_IN_THE_ENGINE = {
 IN_A_WIDGET = "from engine.base.units import DAY\nLONG = 8 * 1024\nclass W:\n    def part(self):\n        "
 
 
-@pytest.mark.parametrize(
-    "rule, line", [(rule, line) for rule, lines in BELONGS_IN_THE_ENGINE.items() for line in lines]
-)
+@in_one_test("rule, line", [(rule, line) for rule, lines in BELONGS_IN_THE_ENGINE.items() for line in lines])
 def test_a_formula_is_noticed(rule, line):
     found = faults(IN_A_WIDGET + line, {"size", "tokens", "gpu", "steps"})
     assert len(found) == 1 and found[0].startswith("line 5: ") and rule in found[0]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line",
     [
         "x = a + b - c",
@@ -386,7 +384,7 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@in_one_test("name", MODULES)
 def test_every_public_name_of_the_engine_is_explained(name):
     module = importlib.import_module(name)
     assert inspect.getdoc(module), f"{name} has no docstring"

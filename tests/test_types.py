@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[1]
 CHECKED = ("engine", "course", "widgets/kit")
@@ -56,7 +56,7 @@ def object_fields(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
+@in_one_test("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
 def test_every_public_function_is_annotated(path):
     source = path.read_text(encoding="utf-8")
     assert unannotated(source) == []

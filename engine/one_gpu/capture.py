@@ -187,9 +187,10 @@ def played(
         for i in range(len(row)):
             if row[i] > 0:
                 now = now + issue_s
-                if issue_s > 0 and len(done) >= QUEUE and done[len(done) - QUEUE] > now:
-                    waited = waited + done[len(done) - QUEUE] - now
-                    now = done[len(done) - QUEUE]
+                ahead = len(done) - QUEUE  # the kernel that must be done before another can be queued
+                if issue_s > 0 and ahead >= 0 and done[ahead] > now:
+                    waited = waited + done[ahead] - now
+                    now = done[ahead]
                 start = max(now, free + gap_s)
                 free = start + row[i]
                 busy = busy + row[i]

@@ -325,7 +325,7 @@ def test_where_no_axis_shows_it_the_readout_does(reader):
 
 @pytest.mark.of_the_kit
 def test_a_figure_that_was_moved_stays_where_it_is(visit, origin):
-    page = visit(predictions=True).go(f"{origin}{TYPED[0]}?pipeline_timeline.stages=6")
+    page = visit(predictions=True, figures=[TYPED[1]]).go(f"{origin}{TYPED[0]}?pipeline_timeline.stages=6")
     hand = Hand(page, TYPED[1], live=False)
     hand.wait_for("live")
     hand.button("Show the answer").click()
@@ -349,7 +349,7 @@ def test_a_skipped_figure_says_what_it_is_and_stays_open(reader):
 
 @pytest.mark.of_the_kit
 def test_an_answer_is_remembered_and_clearing_everything_covers_again(visit, reader, origin):
-    window = visit(predictions=True)
+    window = visit(predictions=True, figures=[TYPED[1], "bubble_map"])
     window.forgive("ERR_ABORTED")  # the test leaves pages while they still ask
     hand = reader(TYPED, window)
     hand.figure.get_by_role("textbox").fill("20 %")
@@ -396,7 +396,7 @@ def test_calibration_adds_up(visit, static):
 
 @pytest.mark.of_the_kit
 def test_one_switch_covers_none_and_covers_again(visit, reader, origin):
-    window = visit(predictions=True)
+    window = visit(predictions=True, figures=[SLIDER[1], CHOICE[1]])
     window.forgive("ERR_ABORTED")
     hand = reader(SLIDER, window)
     hand.button("Never cover figures").click()

@@ -268,14 +268,14 @@ def test_whatever_is_run_the_page_lives_and_the_code_is_kept(hand):
 
 
 def test_the_code_comes_back_by_itself_and_by_a_link(visit, static):
-    window = visit()
+    window = visit(figures=DRIVEN)
     hand = Hand(window.go(static + LESSON))
     hand.write(HEAD + "    return 'é日本'\n")
     window.go(static + LESSON)
     expect(hand.area).to_have_value(HEAD + "    return 'é日本'\n")
-    other = visit().go(f"{static}{LESSON}?puzzle-one-f-one-b=IyDDqeaXpQ==")
+    other = visit(figures=DRIVEN).go(f"{static}{LESSON}?puzzle-one-f-one-b=IyDDqeaXpQ==")
     expect(other.locator("[data-puzzle] textarea").first).to_have_value("# é日")
-    broken = visit().go(f"{static}{LESSON}?puzzle-one-f-one-b=%25%25")
+    broken = visit(figures=DRIVEN).go(f"{static}{LESSON}?puzzle-one-f-one-b=%25%25")
     expect(broken.locator("[data-puzzle] [data-said]").first).to_contain_text("damaged")
 
 
@@ -284,7 +284,7 @@ def test_the_code_is_saved_with_the_progress_and_comes_back(visit, origin, tmp_p
     """Two puzzles, one of them solved; saved to a file, cleared, and taken in by another browser too, where code of the
     reader's own stays as it is."""
     code, other = HEAD + "    return 'é日本🎉'  # mine\n", puzzles.puzzle("zigzag_ring")
-    window = visit()
+    window = visit(figures=DRIVEN)
     Hand(window.go(origin + LESSON)).write(code)
     hand = Hand(window.go(f"{origin}{other.LESSON}/"), "zigzag_ring")
     hand.write(other.SOLUTION)
@@ -302,7 +302,7 @@ def test_the_code_is_saved_with_the_progress_and_comes_back(visit, origin, tmp_p
     expect(page.locator(row(other.LESSON))).to_have_text(re.compile("^0 of"))
     hand = Hand(window.go(origin + LESSON))
     expect(hand.area).to_have_value(PUZZLE.START.rstrip())
-    elsewhere = visit()
+    elsewhere = visit(figures=DRIVEN)
     own = Hand(elsewhere.go(origin + LESSON))
     own.write("# my own\n")
     for reader, mine in ((window, code), (elsewhere, "# my own\n")):

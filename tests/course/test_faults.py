@@ -101,7 +101,8 @@ def said(copy) -> dict[str, tuple[int, str]]:  # noqa: F811
         assert before in good, before
         (folder / f"{place:02}.py").write_text(good.replace(before, after), encoding="utf-8")
     (copy / "lessons" / "index.md").write_text("# A page\n", encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(copy)}
+    # compiled modules are told apart by their size and the second in which they were written
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run([sys.executable, "-c", ALONE, WIDGET], cwd=copy, env=environment, check=True)
     (copy / WIDGET).unlink()
     ends = [

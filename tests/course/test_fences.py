@@ -104,10 +104,10 @@ def test_a_faulty_fence_is_refused_with_its_place(what, tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory, site):
     """A copy of what a build needs, with a single lesson; the widgets' modules are in it as the site's build
-    compiled them."""
+    compiled them, and Python's as Python has."""
     folder = tmp_path_factory.mktemp("course")
     for name in ("engine", "widgets", "course", "site", "build/compiled"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name)
     for name in ("mkdocs.yml", "constraints.txt"):
         shutil.copy(ROOT / name, folder)
     settings = (folder / "mkdocs.yml").read_text(encoding="utf-8")

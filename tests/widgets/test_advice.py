@@ -14,10 +14,8 @@ from widgets.kit.widget import all_widgets
 
 FOLLOWED = [(slug, regime, advice) for (slug, regime), all_of in GIVEN.items() for advice in all_of]
 SELDOM = {"layout_planner": [{"gpus": 49152.0}]}  # states that those below would miss
-SLOW = {
-    "layout_planner": 12,
-    "prefill_decode": 40,
-}  # figures whose states take Python long, and how many are tried
+# figures whose states take Python long, and how many are tried
+SLOW = {"layout_planner": 12, "prefill_decode": 40, "deployment_planner": 80}
 
 
 @cache

@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -77,16 +78,10 @@ def once(method: Callable[[Any], Value]) -> Callable[[Any], Value]:
     def asked(self):
         if isinstance(self, Trace):  # there, equal steps are the same step anyway
             return method(self)
-        showing = self.__dict__.get("_showing", {})  # while everything is shown, the state does not change
-        if method.__name__ not in showing:
-            showing[method.__name__] = of_state(self)
-        return showing[method.__name__]
-
-    def of_state(self):
-        state, kept = tuple(self.raw_state().values()), self.__dict__.setdefault("_asked", {})
-        if kept.get(method.__name__, (None,))[0] != state:
-            kept[method.__name__] = state, method(self)
-        return kept[method.__name__][1]
+        known = self._answers()
+        if method.__name__ not in known:
+            known[method.__name__] = method(self)
+        return known[method.__name__]
 
     return asked
 
@@ -275,18 +270,33 @@ class Widget(Viewer):
         return {name: control.raw(getattr(self, name)) for name, control in self.controls().items()}
 
     # -- what is shown ---------------------------------------------------------------------------------------
+    def _answers(self) -> dict:
+        """What the methods that are evaluated ``once`` gave in this state, by name."""
+        if "_resting" in self.__dict__:
+            return self._resting
+        state = tuple(self.raw_state().values())
+        if self.__dict__.get("_known", (None,))[0] != state:
+            self._known = state, {}
+        return self._known[1]
+
+    @contextmanager
+    def _rests(self) -> Iterator[None]:
+        """Meanwhile the state does not change, so that nobody need look whether it did."""
+        with check.trusted():
+            self._resting = self._answers()
+            try:
+                yield
+            finally:
+                del self._resting
+
     def shown(self) -> dict:
         """Everything the widget shows for its current state, as plain values."""
-        with check.trusted():
-            self._showing = {}
-            try:
-                return _shown(type(self), self)
-            finally:
-                del self._showing
+        with self._rests():
+            return _shown(type(self), self)
 
     def hints(self) -> dict:
         """Part -> the texts of its marks."""
-        with check.trusted():
+        with self._rests():
             return _hints(type(self), self)
 
 

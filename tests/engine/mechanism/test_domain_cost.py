@@ -94,6 +94,7 @@ DOMAIN = dict(
     stride=few,
     gpus_per_node=few,
     leaves_node=st.booleans(),
+    in_a_node=st.booleans(),
     net=st.just(NET),
     operation=st.sampled_from(collectives.OPERATIONS),
     gpu=st.sampled_from(list(catalog.all_gpus().values())),

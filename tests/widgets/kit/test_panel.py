@@ -23,6 +23,7 @@ def controls(view) -> dict:
     return {each.label: each for each in view.select(pn.widgets.Widget)}
 
 
+@pytest.mark.of_the_kit
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_each_widget_is_a_component_with_its_controls_and_its_figure(slug):
     widget = all_widgets()[slug]()
