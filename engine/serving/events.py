@@ -24,7 +24,6 @@ from engine.serving.server import (
     arrive,
     decode,
     finish,
-    fronts,
     idle,
     most_steps,
     next_event,
@@ -160,8 +159,8 @@ def serve(of: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
     ``front_pair_s`` on replicas that only prefill. With drafts ``width`` tokens of each answer are computed
     in a step (1), and ``draft_s`` spent on drafting them (0).
     """
-    request, instance = requests(of), idle(service["instances"])
-    came_s, aged, prefill_first = request["came_s"], request["aged"], fronts(service)
+    request, instance = requests(of), idle(service)
+    came_s, aged, front = request["came_s"], request["aged"], instance["front"]
     count, arrived, left = len(came_s), 0, request["counted"]
     while arrived < count and aged[arrived] > 0:
         left -= resume(arrived, request, instance, service)
@@ -174,7 +173,7 @@ def serve(of: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
             arrived += 1
             continue
         # whatever reaches an instance that only decodes comes from a prefill that started earlier
-        undisturbed = coming if who < prefill_first else min(coming, prefill_next)
+        undisturbed = coming if who < front else min(coming, prefill_next)
         left -= step(who, now, undisturbed, request, instance, service)
     return {
         "started": request["started"],
@@ -206,7 +205,7 @@ def step(
     if fresh + decoding == 0:
         instance["clock"][who] = coming
         return 0
-    if service["mode"] == DISAGGREGATED and who < fronts(service):
+    if instance["apart"] and who < instance["front"]:
         first_s = prefill_s(fresh, pairs, service)
     else:
         first_s = step_s(fresh, pairs, decoding, instance["cached"][who], service)

@@ -60,11 +60,16 @@ def requests(of: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def idle(instances: int) -> dict[str, Any]:
+def idle(service: dict[str, Any]) -> dict[str, Any]:
     """The record of instances on which nothing has run yet. A waiting request stays in its ``queue``; one
     that was preempted, is only partly prefilled, or has its cache on the way is in ``back`` of its instance,
     and goes before the queue."""
+    instances, apart = service["instances"], service["mode"] == DISAGGREGATED
     return {
+        "front": service["prefill_instances"]
+        if apart
+        else instances,  # where requests arrive: the first ones
+        "apart": apart,  # whether those only prefill
         "queue": [[] for i in range(instances)],
         "back": [[] for i in range(instances)],
         "running": [[] for i in range(instances)],
@@ -92,11 +97,6 @@ def line_of(who: int, service: dict[str, Any]) -> int:
     return 0 if service["shared"] > 0 else who
 
 
-def fronts(service: dict[str, Any]) -> int:
-    """At how many instances requests arrive: the first ones, which only prefill where pools are separate."""
-    return service["prefill_instances"] if service["mode"] == DISAGGREGATED else service["instances"]
-
-
 def counts(r: int, request: dict[str, Any]) -> int:
     """1 for a request for whose end the run waits, 0 for one that only keeps the server busy."""
     return 1 if r < request["counted"] else 0
@@ -115,7 +115,7 @@ def least(values: list[float], first: int, end: int) -> int:
 def soonest(i: int, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]) -> float:
     """When an instance on which nothing runs has something to do."""
     found, ready, waiting = FAR, request["ready"], instance["queue"][line_of(i, service)]
-    if i < fronts(service) and len(waiting) > 0:
+    if i < instance["front"] and len(waiting) > 0:
         found = request["came_s"][waiting[0]]
     for r in instance["back"][i]:
         found = min(found, ready[r])
@@ -129,7 +129,7 @@ def next_event(
     (-1), the next one being ``coming`` then; and when the first step of an instance that only prefills is."""
     now, who, prefill_next = coming, -1, FAR
     clock, running = instance["clock"], instance["running"]
-    apart, front = service["mode"] == DISAGGREGATED, fronts(service)
+    apart, front = instance["apart"], instance["front"]
     for i in range(service["instances"]):
         start = clock[i]
         if len(running[i]) == 0:
@@ -148,7 +148,7 @@ def resume(r: int, request: dict[str, Any], instance: dict[str, Any], service: d
     prompt, output, made = request["prompts"][r], request["outputs"][r], request["aged"][r]
     if prompt + output > service["capacity"]:
         return counts(r, request)
-    apart, front, instances = service["mode"] == DISAGGREGATED, fronts(service), service["instances"]
+    apart, front, instances = instance["apart"], instance["front"], service["instances"]
     where = r % instances if not apart else front + r % (instances - front)
     request["started"][r], request["first"][r], request["last"][r] = 0.0, 0.0, 0.0
     request["prefilled_at"][r] = 0 if apart else where
@@ -163,10 +163,10 @@ def resume(r: int, request: dict[str, Any], instance: dict[str, Any], service: d
 def arrive(r: int, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]) -> int:
     """Put a request into the queue of the instance with the fewest tokens left to do. Returns 1 if no cache
     could ever hold it, so that the run need not wait for it."""
-    prompt, output, apart = request["prompts"][r], request["outputs"][r], service["mode"] == DISAGGREGATED
+    prompt, output, apart = request["prompts"][r], request["outputs"][r], instance["apart"]
     if prompt + output > service["capacity"] or (apart and prompt > service["front_capacity"]):
         return counts(r, request)
-    where = 0 if service["shared"] > 0 else least(instance["owed"], 0, fronts(service))
+    where = 0 if service["shared"] > 0 else least(instance["owed"], 0, instance["front"])
     instance["queue"][where].append(r)
     instance["owed"][where] += prompt + (0 if apart else output)
     return 0
@@ -227,8 +227,8 @@ def admit(
     there is room in the cache, in the batch and in the step's budget. Returns how many tokens of prompts the
     step reads, how many pairs of a new token and one it sees, the time until which nothing else can happen,
     which may be earlier than ``coming``, and which prompts will be complete."""
-    budget, chunked, apart = service["budget"], service["mode"] == CHUNKED, service["mode"] == DISAGGREGATED
-    front = who < fronts(service)
+    budget, chunked, apart = service["budget"], service["mode"] == CHUNKED, instance["apart"]
+    front = who < instance["front"]
     capacity = service["front_capacity"] if apart and front else service["capacity"]
     prompts, made, done, ready = request["prompts"], request["made"], request["done"], request["ready"]
     back, running, held = instance["back"][who], instance["running"][who], instance["held"]
@@ -365,7 +365,7 @@ def finish(
     """Let go of the answers of an instance that are done. Returns for how many of them the run has waited."""
     due, due_of, running = instance["due"][who], instance["due_of"][who], instance["running"][who]
     held, cached, grows, ran = instance["held"], instance["cached"], instance["grows"], instance["ran"]
-    apart, finished = service["mode"] == DISAGGREGATED, 0
+    apart, finished = instance["apart"], 0
     while len(due) > 0 and due[0] <= ran[who]:
         due.pop(0)
         r = due_of.pop(0)
@@ -393,7 +393,7 @@ def send(
     wire = instance["wire"]
     wire[who] = max(wire[who], end) + (request["prompts"][r] + request["made"][r]) * service["transfer_s"]
     request["moved"][r], request["ready"][r] = wire[who], wire[who]
-    where = least(instance["owed"], fronts(service), service["instances"])
+    where = least(instance["owed"], instance["front"], service["instances"])
     instance["owed"][where] += request["outputs"][r]
     instance["back"][where].append(r)
 
@@ -414,7 +414,7 @@ def prompt_complete(
         request["to_go"][r] -= 1
     request["done"][r] = prompt + made[r]
     request["last"][r] = end
-    front = service["mode"] == DISAGGREGATED and who < fronts(service)
+    front = instance["apart"] and who < instance["front"]
     if front:
         request["holding"][r] = 0
         held[who] -= prompt
@@ -464,7 +464,7 @@ def preempt(
         grows[who] -= request["gain"][r]
         request["holding"][r] = 0
         request["put_out"][r] += 1
-        if service["mode"] == DISAGGREGATED:
+        if instance["apart"]:
             request["done"][r], request["ready"][r] = tokens, end + tokens * service["transfer_s"]
         elif swap_s >= 0:
             request["done"][r], request["ready"][r] = tokens, end + 2.0 * tokens * swap_s

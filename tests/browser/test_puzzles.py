@@ -84,12 +84,12 @@ def of_lessons():
 @pytest.mark.parametrize("half", [0, 1])
 def test_each_solution_passes_is_shown_and_counted(visit, static, half):
     """Every other lesson on a phone, one window for each half: by keyboard, in the page's own Python. What comes of the
-    code is drawn, in the lesson's figure or in a picture, and the line at the lesson's end counts. Half of the lessons,
+    code is drawn, in the lesson's figure or in a picture, and the line at the lesson's end counts. A third of the lessons,
     unless all are asked: what the page's Python says of every solution is asked of it without a browser
     (tests/course/test_puzzle_page.py)."""
     window = visit(figures=DRIVEN, **(PHONE if half else {}))
     window.forgive("ERR_ABORTED")  # it leaves a page while figures still come
-    for lesson, names in list(of_lessons().items())[half :: 2 if ALL_OF_THEM else 4]:
+    for lesson, names in list(of_lessons().items())[half :: 2 if ALL_OF_THEM else 6]:
         page = window.go(f"{static}{lesson}/")
         expect(page.locator("[data-lesson-end]")).to_contain_text(f"puzzles 0 of {len(names)}")
         for name in names:
@@ -365,12 +365,12 @@ DROPPED = ("NS_BINDING_ABORTED", "/assets/puzzle/frame.html NS_ERROR_FAILURE")
 
 
 def test_solutions_in_firefox(static):
-    """In one window: solutions, those of every sixth lesson unless all are asked; in lesson 07 code that would
-    never end, and the figure."""
+    """In one window: solutions, those of every twelfth lesson unless all are asked (node runs each); in lesson
+    07 code that would never end, and the figure."""
     firefox = Firefox()
     try:
         tab = firefox.open()
-        for lesson, names in list(of_lessons().items())[:: 1 if ALL_OF_THEM else 6]:
+        for lesson, names in list(of_lessons().items())[:: 1 if ALL_OF_THEM else 12]:
             tab.go(f"{static}{lesson}/")
             for name in names:
                 judged_in(tab, name, puzzles.puzzle(name).SOLUTION, "check", "Right, for")

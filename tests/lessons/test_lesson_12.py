@@ -100,8 +100,8 @@ def test_the_rows_are_those_of_the_lesson():
     assert LESSON.value("opening") == printed("first", 8)
 
 
-@pytest.mark.parametrize("per_s", [8, 17, 20])
-@pytest.mark.parametrize("plan", PLANS)
+@in_one_test("per_s", [8, 17, 20])
+@in_one_test("plan", PLANS)
 def test_a_row_holds_at_another_seed_and_ten_times_the_length(plan, per_s):
     """Each figure within the two runs' intervals, with half of them to spare: a hundred are compared."""
     row = printed(plan, per_s)

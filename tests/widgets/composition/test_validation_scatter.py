@@ -35,7 +35,7 @@ def test_the_readouts_are_numpys(quantity, most):
 def test_fitted_rows_are_drawn_and_not_counted():
     points = shown()["parts"]["points"]
     fitted = [kind for kind in points["kind"] if kind in KINDS[2:]]
-    assert len(points["x"]) == 342 and len(fitted) == 24 and readouts()["rows"] == "318 rows"
+    assert len(points["x"]) == 350 and len(fitted) == 24 and readouts()["rows"] == "326 rows"
     assert set(points["filled"][np.isin(points["kind"], KINDS[2:])]) == {0.0}  # hollow
 
 
