@@ -154,7 +154,7 @@ def test_a_scorm_system_is_told_of_predictions_exercises_and_the_end(visit, pack
     page.goto(f"{packages}{package.SCORM}/system.html")
     frame = page.frame(url=f"**/{LESSON}/index.html")
     learn(frame)
-    page.wait_for_function("values['cmi.completion_status'] === 'completed'")
+    page.wait_for_function("() => values['cmi.completion_status'] === 'completed'")
     calls, values = page.evaluate("[calls, values]")
     assert calls[0] == ["Initialize", ""] and calls.count(["Initialize", ""]) == 1
     choice, number, wrong, right = interactions(calls)
@@ -178,7 +178,7 @@ def test_a_scorm_system_is_told_of_predictions_exercises_and_the_end(visit, pack
     assert values["cmi.exit"] == "suspend" and calls[-1][0] == "Commit"
 
     page.evaluate("document.querySelector('iframe').src = 'about:blank'")  # the learner leaves
-    page.wait_for_function("state === 'left'")
+    page.wait_for_function("() => state === 'left'")
     last = page.evaluate("calls.slice(-3)")
     assert last[0][1] == "cmi.session_time" and last[0][2].startswith("PT")
     assert last[1:] == [["Commit", ""], ["Terminate", ""]]
@@ -189,7 +189,7 @@ def test_a_scorm_system_is_told_of_predictions_exercises_and_the_end(visit, pack
     page.wait_for_function("calls.some(([name]) => name === 'Commit')")
     assert interactions(page.evaluate("calls")) == []
     frame.locator("#w-three_walls [data-answer=right]").click()
-    page.wait_for_function("'cmi.interactions.4.result' in values")
+    page.wait_for_function("() => 'cmi.interactions.4.result' in values")
     assert interactions(page.evaluate("calls"))[0]["id"].startswith("prediction.three_walls.")
 
 

@@ -80,7 +80,7 @@ def test_a_figure_is_embedded_in_its_present_state(visit, course):
     back = frame.locator(".alone-from").get_by_role("link", name="Why distributed at all?")
     expect(back).to_be_visible()
     expect(frame.locator(".alone-from")).to_contain_text("CC BY 4.0")
-    page.wait_for_function("told.length > 0")
+    page.wait_for_function("() => told.length > 0")
     told = page.evaluate("told.at(-1)")
     given = page.locator("iframe").bounding_box()["height"]
     assert (
@@ -125,7 +125,7 @@ def test_a_figure_fills_a_wall_and_comes_back(visit, static):
     on_the_page = hand.pixels()
     page.keyboard.press("f")
     expect(body).to_have_class(re.compile("presenting"))
-    page.wait_for_function("document.fullscreenElement !== null")
+    page.wait_for_function("() => document.fullscreenElement !== null")
     expect(hand.figure.locator("figcaption")).to_be_hidden()
     assert [words for words in hand.figure.evaluate(WORDS) if words[1] < 13 * 1.6] == []
     assert drawn_size(hand) > 13 * 1.6
