@@ -428,5 +428,5 @@ def test_a_page_is_waited_for_by_a_function():
     """An expression is evaluated anew at each look, which the pages' own policy forbids: the first look may
     do so, and a test passes until a busy machine makes it look twice."""
     for path in sorted((ROOT / "tests" / "browser").glob("*.py")):
-        for waited in re.findall(r'wait_for_function\(\s*f?"([^"]*)"', path.read_text(encoding="utf-8")):
+        for waited in re.findall(r'wait_for_function\(\s*f?"([^"]+)"', path.read_text(encoding="utf-8")):
             assert "=>" in waited, f"{path.name}: {waited}"

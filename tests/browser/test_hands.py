@@ -125,14 +125,11 @@ def fresh(window, static) -> Hand:
     return window
 
 
-def test_the_slider_that_bench_drags_is_in_view(hand, slug):
-    name = main_slider(slug)
-    assert name is None or hand.figure.locator(f"[data-control={name}] input[type=range]").is_visible()
-
-
 def test_a_drag_changes_picture_readout_and_summary(hand, slug):
     """The picture follows while the button is still down; at the end all words are Python's for the value
-    dragged to."""
+    dragged to. The slider that bench drags is in view."""
+    led = main_slider(slug)
+    assert led is None or hand.figure.locator(f"[data-control={led}] input[type=range]").is_visible()
     hand.says()
     before, seen = hand.words(), {hand.rested()}
     name, index = telling(slug)
