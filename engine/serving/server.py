@@ -65,10 +65,9 @@ def idle(service: dict[str, Any]) -> dict[str, Any]:
     that was preempted, is only partly prefilled, or has its cache on the way is in ``back`` of its instance,
     and goes before the queue."""
     instances, apart = service["instances"], service["mode"] == DISAGGREGATED
+    front = service["prefill_instances"] if apart else instances
     return {
-        "front": service["prefill_instances"]
-        if apart
-        else instances,  # where requests arrive: the first ones
+        "front": front,  # at how many requests arrive: the first ones
         "apart": apart,  # whether those only prefill
         "queue": [[] for i in range(instances)],
         "back": [[] for i in range(instances)],
