@@ -11,24 +11,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from engine.base.check import is_trusted
 from engine.base.types import Real, Truth
 
+Result = TypeVar("Result")
 
-def remembered(function: Callable[..., Real]) -> Callable[..., Real]:
-    """The function with its latest results kept, for what a model and a machine alone decide. Arguments that
-    cannot be hashed, such as arrays and symbols, are computed each time."""
+
+def remembered(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The function with its latest results kept: what a model and a machine alone decide, or what the layouts
+    that are compared have in common.
+
+    Arguments that cannot be hashed, such as arrays and symbols, are computed each time. So are those that
+    still have to be checked: nothing bad is accepted because it was computed before.
+    """
     known = lru_cache(256)(function)
 
     @wraps(function)
-    def found(*args):
+    def found(*args, **named):
+        if not is_trusted():
+            return function(*args, **named)
         try:
-            return known(*args)
+            return known(*args, **named)
         except TypeError:
-            return function(*args)
+            return function(*args, **named)
 
     return found
 

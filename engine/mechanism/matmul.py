@@ -7,11 +7,11 @@ side by side, as a ``Chip``, for whatever estimates a step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
-from engine.base import check, ops
+from engine.base import check, hashing, ops
 from engine.base.types import Real
 from engine.calibration import DEFAULT, bands, known, launch_costs
 from engine.calibration.products import gemm_s
@@ -65,6 +65,12 @@ class Chip:
     experts: Experts  # grouped products and what is around them
     quantise: Quantise  # finding the scale of activations and casting them to 8 bits
     served: Served  # the same in a server, where the clocks are higher
+    hashed: int | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        hashing.keep(self)
+
+    __hash__ = hashing.kept
 
 
 class Achievable(TypedDict, total=False):

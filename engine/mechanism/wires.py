@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine import catalog
-from engine.base import check, ops
+from engine.base import check, hashing, ops
 from engine.base.types import Real
 from engine.calibration import DEFAULT, known
 from engine.calibration.exchange import Fabric, Mapped, Wire
@@ -58,6 +58,7 @@ class Wires:
     # of NCCL's low-latency protocol, its middle one and the one that fills the wires: the α of a hop over the
     # link and over the network, and the shares of their rates that it reaches
     protocols: tuple[tuple[Real, Real, Real, Real], ...] = field(init=False, repr=False, compare=False)
+    hashed: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         at, far, on_torus = self.box, self.network, self.torus.axes > 0.0
@@ -71,6 +72,9 @@ class Wires:
             for hop_s, beyond_s, share, beyond in protocols
         )
         object.__setattr__(self, "protocols", known)
+        hashing.keep(self)
+
+    __hash__ = hashing.kept
 
     @property
     def link_bytes_per_s(self) -> Real:
