@@ -65,12 +65,8 @@ class Chip:
     experts: Experts  # grouped products and what is around them
     quantise: Quantise  # finding the scale of activations and casting them to 8 bits
     served: Served  # the same in a server, where the clocks are higher
-    hashed: int | None = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        hashing.keep(self)
-
-    __hash__ = hashing.kept
+    hashed: int | None = field(default=None, init=False, repr=False, compare=False)
+    __hash__ = hashing.once
 
 
 class Achievable(TypedDict, total=False):

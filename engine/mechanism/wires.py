@@ -58,7 +58,8 @@ class Wires:
     # of NCCL's low-latency protocol, its middle one and the one that fills the wires: the α of a hop over the
     # link and over the network, and the shares of their rates that it reaches
     protocols: tuple[tuple[Real, Real, Real, Real], ...] = field(init=False, repr=False, compare=False)
-    hashed: int | None = field(init=False, repr=False, compare=False)
+    hashed: int | None = field(default=None, init=False, repr=False, compare=False)
+    __hash__ = hashing.once
 
     def __post_init__(self) -> None:
         at, far, on_torus = self.box, self.network, self.torus.axes > 0.0
@@ -72,9 +73,6 @@ class Wires:
             for hop_s, beyond_s, share, beyond in protocols
         )
         object.__setattr__(self, "protocols", known)
-        hashing.keep(self)
-
-    __hash__ = hashing.kept
 
     @property
     def link_bytes_per_s(self) -> Real:

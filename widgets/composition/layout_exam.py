@@ -10,7 +10,7 @@ from engine.step.constraints import FRAMEWORKS
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import planned
-from widgets.kit.drawing.cluster import MOST_BOXES, mesh_row
+from widgets.kit.drawing.cluster import MOST_BOXES
 from widgets.kit.drawing.panels import Panel, Place
 from widgets.kit.text import choose, counted, phrase, plain, select, show, usable
 from widgets.kit.widget import Widget, document, hint, once, part, readout, regime
@@ -258,20 +258,8 @@ class LayoutExam(Widget):
         return exam.crosses(self.job(), self.tp, self.pp, self.cp)
 
     @part("seed", *AXES[:3], shown=False)
-    def stages(self):
-        return mesh_row(self.sizes()[0], self.ways()[0])
-
-    @part("seed", *AXES[:3], shown=False)
-    def replicas(self):
-        return mesh_row(self.sizes()[1], self.ways()[1])
-
-    @part("seed", *AXES[:3], shown=False)
-    def pieces(self):
-        return mesh_row(self.sizes()[2], self.ways()[2])
-
-    @part("seed", *AXES[:3], shown=False)
-    def shards(self):
-        return mesh_row(self.sizes()[3], self.ways()[3])
+    def boxes(self):
+        return planned.mesh_boxes(self.sizes(), self.ways(), MESH_Y, HALF)
 
     @part("seed", *AXES[:3], shown=False)
     def zoom(self):
@@ -450,7 +438,7 @@ class LayoutExam(Widget):
         color, sides = fig.COLOR, {side: side for side in ("left", "right", "bottom", "top")}
         boxes, labels = (panel.scales(p, y=(38, 340)) for panel in (MESH, LABELS))
         at = BARS.scales(p, y=(0, 340))
-        planned.draw_boxes(p, sources, MESH_Y, HALF, **boxes)
+        planned.draw_boxes(p, sources["boxes"], sources["zoom"], **boxes)
         p.quad(source=sources["mesh"], fill_alpha=0, line_alpha=0, **sides, **boxes)
         p.text(0, "y", text="axis", source=sources["mesh"], y_offset=-7, **fig.BOLD, **labels)
         p.text(0, "y", text="wire", source=sources["mesh"], y_offset=8, **fig.LABEL, **labels)

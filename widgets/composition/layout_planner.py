@@ -143,10 +143,7 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
     }
     break_it = "Take GPUs away from the 70B until no layout is left that fits."
     lights = {
-        "cuts": Light(
-            "how the layout cuts the work",
-            ("mesh", "zoom", "stages", "replicas", "pieces", "shards", "title"),
-        ),
+        "cuts": Light("how the layout cuts the work", ("mesh", "zoom", "boxes", "title")),
         "memory": Light("what fills the fullest GPU", ("memory", "over")),
         "times": Light(
             "where the time of the best layouts goes",

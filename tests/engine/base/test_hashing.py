@@ -28,7 +28,7 @@ def test_every_number_has_a_say_in_the_hash(made):
 
 def test_one_array_among_the_numbers_leaves_it_without_a_hash():
     chip = replace(matmul.chip(GPU), memory_bytes_per_s=np.array([1e12, 2e12]))
-    with pytest.raises(TypeError, match="a Chip of arrays or symbols has no hash"):
+    with pytest.raises(TypeError, match="unhashable type"):
         hash(chip)
 
 

@@ -7,7 +7,7 @@ from widgets.composition.planner.shared import CHOSEN, FRONT, JOB, MESH, MOMENT,
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import planned
-from widgets.kit.drawing.cluster import MOST_BOXES, mesh_row
+from widgets.kit.drawing.cluster import MOST_BOXES
 from widgets.kit.drawing.panels import AWAY
 from widgets.kit.text import choose, phrase, select, show
 from widgets.kit.widget import hint, once, part
@@ -46,20 +46,8 @@ class Chosen:
         return cases.crosses(self.case(), a)
 
     @part(*JOB, "chosen", shown=False)
-    def stages(self):
-        return mesh_row(self.sizes()[0], self.ways()[0])
-
-    @part(*JOB, "chosen", shown=False)
-    def replicas(self):
-        return mesh_row(self.sizes()[1], self.ways()[1])
-
-    @part(*JOB, "chosen", shown=False)
-    def pieces(self):
-        return mesh_row(self.sizes()[2], self.ways()[2])
-
-    @part(*JOB, "chosen", shown=False)
-    def shards(self):
-        return mesh_row(self.sizes()[3], self.ways()[3])
+    def boxes(self):
+        return planned.mesh_boxes(self.sizes(), self.ways(), MESH_Y, HALF)
 
     @part(*JOB, "chosen", shown=False)
     def zoom(self):
@@ -108,6 +96,7 @@ class Chosen:
         )
         return {
             "y": np.array([362.0, 343.0, 324.0, 306.0]),
+            "style": ["bold", "bold", "normal", "normal"],
             "text": [
                 choose(none, "No layout is legal", choose(place < 1, fastest, kept)),
                 choose(
@@ -199,9 +188,8 @@ class Chosen:
     def draw_chosen(p, sources):
         color, at, boxes = fig.COLOR, CHOSEN.scales(p, y=(0, 372)), MESH.scales(p, y=(0, 372))
         row = {"bottom": MEMORY_Y - HALF, "top": MEMORY_Y + HALF}
-        for rows, style in (([2, 3], fig.LABEL), ([0, 1], fig.BOLD)):
-            p.text(0, "y", text="text", source=sources["title"], view=fig.of_rows(rows), **style, **at)
-        planned.draw_boxes(p, sources, MESH_Y, HALF, **boxes)
+        p.text(0, "y", text="text", source=sources["title"], **fig.by_style("style"), **at)
+        planned.draw_boxes(p, sources["boxes"], sources["zoom"], **boxes)
         p.quad(source=sources["mesh"], fill_alpha=0, line_alpha=0, **SIDES, **boxes)
         p.text(0, "y", text="axis", source=sources["mesh"], y_offset=-7, **fig.BOLD, **at)
         p.text(0, "y", text="wire", source=sources["mesh"], y_offset=8, **fig.LABEL, **at)

@@ -12,6 +12,7 @@ from widgets.kit.text import choose, phrase, select, show, usable
 from widgets.kit.widget import hint, once, part
 
 MEASURED = of_files("layout_planner")
+INKS = {"fits": "ink", "too large": "idle"}
 BELOW = 0.72  # of the axis of time, below the fastest layout: room for names
 X_TICKS = panels.ticks(1e8, 1e16, (1, 3))
 Y_TICKS = np.array([*panels.ticks(1e-4, 10, (1, 1.5, 2, 3, 4, 5, 7)), *panels.CLOCK])
@@ -56,8 +57,8 @@ class Cloud:
         fits = at.right < 1.0 + 0.5 * (1.0 - at.left)
         return at._asdict() | {
             "layouts": seen["count"],
-            "fits": np.where(fits, ink, 0.0),
-            "too_large": np.where(fits, 0.0, ink),
+            "ink": ink,
+            "memory": select(np.where(fits, 0.0, 1.0), list(INKS)),
         }
 
     @hint("cloud")
@@ -129,13 +130,15 @@ class Cloud:
         """The winner's name and numbers, below its dot."""
         found, (left, right, _), (x, y, seen) = self.outcome(), self.frame(), self.in_cloud()
         there = seen[0] & ~self.none_fits()
+        x = np.where(there, x[0], AWAY)
         numbers = f"{self.said(found.step_s[0], 'seconds')}, {self.said(found.total_bytes[0], 'bytes')}"
         return {
-            "x": np.where(there, x[0], AWAY),
-            "y": np.where(there, y[0], 1.0),
-            "name": "1, the fastest that fits",
-            "numbers": numbers,
-            "side": panels.side(np.where(there, x[0], 1.0), left, right),
+            "x": np.stack([x, x]),
+            "y": np.where(there, y[0], 1.0) * np.ones(2),
+            "below": np.array([22.0, 39.0]),  # pixels
+            "text": ["1, the fastest that fits", numbers],
+            "style": ["bold", "normal"],
+            "side": [panels.side(np.where(there, x, 1.0), left, right)] * 2,
         }
 
     @part(*JOB, shown=False)
@@ -215,8 +218,7 @@ class Cloud:
         place = SIDES | {"line_color": None} | at
         dot = {"line_color": color["panel"], "fill_color": color["ink"], "size": 10} | at
         best, front = (fig.of_rows(list(rows)) for rows in (range(TOP), range(TOP, len(CHOICES))))
-        p.quad(source=sources["cloud"], fill_color=color["ink"], fill_alpha="fits", **place)
-        p.quad(source=sources["cloud"], fill_color=color["idle"], fill_alpha="too_large", **place)
+        p.quad(source=sources["cloud"], fill_color=fig.hues("memory", INKS), fill_alpha="ink", **place)
         p.segment([0, 0], [0, 0], [1, 0], [0, 1], line_color=color["axis"], **edge)
         p.segment("x", 0, "x", -0.012, source=sources["x_ticks"], line_color=color["axis"], **below)
         p.segment(0, "y", -0.01, "y", source=sources["y_ticks"], line_color=color["axis"], **beside)
@@ -236,8 +238,7 @@ class Cloud:
         p.scatter("x", "y", source=sources["marks"], view=best, marker="circle", **dot)
         ring = {"size": 18, "fill_color": None, "line_color": color["accent"], "line_width": 2.5}
         p.scatter("x", "y", source=sources["chosen_mark"], marker="circle", **ring, **at)
-        named = {"text_align": "side", "source": sources["winner"]} | at
+        named = {"text": "text", "text_align": "side", "y_offset": "below"} | fig.by_style("style")
         named |= fig.ON_PANEL  # the HBM's line may run below it
-        p.text("x", "y", text="name", y_offset=22, **fig.BOLD | named)
-        p.text("x", "y", text="numbers", y_offset=39, **fig.LABEL | named)
+        p.text("x", "y", source=sources["winner"], **named, **at)
         fig.measured(p, sources["published"], **at)

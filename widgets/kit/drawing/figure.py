@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from bokeh.core.properties import value
+from bokeh.core.properties import field, value
 from bokeh.models import (
     BasicTicker,
     CDSView,
@@ -182,6 +182,12 @@ def measured(p: figure, source: ColumnDataSource, **scales: Any) -> list:
 def hues(column: str, tokens_of: dict) -> Field:
     """A colour for each mark, according to the word in a column: {word: token}."""
     return factor_cmap(column, [COLOR[token] for token in tokens_of.values()], list(tokens_of))
+
+
+def by_style(column: str) -> dict[str, Any]:
+    """Texts in BOLD or as a LABEL, as the word in a column says: "bold" or "normal"."""
+    colors = hues(column, {"bold": "ink", "normal": "ink-soft"})
+    return TEXT | {"text_font_style": field(column), "text_color": colors}
 
 
 def ticks(axis: Axis, values: Iterable[float], family: str) -> None:

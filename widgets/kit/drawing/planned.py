@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.base.types import Real, Truth
 from widgets.kit.drawing import figure as fig
-from widgets.kit.drawing.cluster import MOST_BOXES, WIRES
+from widgets.kit.drawing.cluster import MOST_BOXES, WIRES, mesh_row
 from widgets.kit.text import Words, choose, select, show
 
 if TYPE_CHECKING:
@@ -77,32 +77,34 @@ def zoom(counts: Sequence[Real], rows: Real, half: float) -> dict:
     }
 
 
-def draw_boxes(
-    p: figure, sources: dict[str, ColumnDataSource], rows: Real, half: float, **scales: Any
-) -> list[Any]:
-    """The mesh: a row of boxes for each axis, in the hue of the wires that it uses, and the lines between."""
+def mesh_boxes(sizes: Sequence[Real], wires: Sequence[Real], rows: Real, half: float) -> dict:
+    """Columns of the boxes of a mesh, a row of them for each of AXES; ``wires`` are indices into WIRES."""
+    of_axes = [mesh_row(size, wire) for size, wire in zip(sizes, wires)]
+    return {
+        "left": np.concatenate([axis["left"] for axis in of_axes]),
+        "right": np.concatenate([axis["right"] for axis in of_axes]),
+        "bottom": np.repeat(rows - half, MOST_BOXES),
+        "top": np.repeat(rows + half, MOST_BOXES),
+        "wire": [wire for axis in of_axes for wire in axis["wire"]],
+    }
+
+
+def draw_boxes(p: figure, boxes: ColumnDataSource, zoom: ColumnDataSource, **scales: Any) -> list[Any]:
+    """The mesh: boxes in the hue of the wires that they use, and the lines between its rows."""
     alone = {"one": "panel"}  # a single box has nothing to send
-    hue, edge = (
-        fig.hues("wire", WIRES | alone),
-        fig.hues("wire", dict.fromkeys(WIRES, "panel") | {"one": "idle"}),
-    )
-    drawn: list[Any] = [
-        p.segment("x0", "y0", "x1", "y1", source=sources["zoom"], line_color=fig.COLOR["line"], **scales)
+    return [
+        p.segment("x0", "y0", "x1", "y1", source=zoom, line_color=fig.COLOR["line"], **scales),
+        p.quad(
+            left="left",
+            right="right",
+            bottom="bottom",
+            top="top",
+            source=boxes,
+            fill_color=fig.hues("wire", WIRES | alone),
+            line_color=fig.hues("wire", dict.fromkeys(WIRES, "panel") | {"one": "idle"}),
+            **scales,
+        ),
     ]
-    for name, y in zip(("stages", "replicas", "pieces", "shards"), rows):
-        drawn.append(
-            p.quad(
-                left="left",
-                right="right",
-                bottom=y - half,
-                top=y + half,
-                source=sources[name],
-                fill_color=hue,
-                line_color=edge,
-                **scales,
-            )
-        )
-    return drawn
 
 
 def draw_pieces(

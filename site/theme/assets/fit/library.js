@@ -261,6 +261,7 @@ $module("engine.catalog.files", {
   }, ["name", "kind"], true),
   $where: $f(() => "", ["name", "key", "field"]),
 });
+$module("engine.base.hashing", { $once: $key });
 $module("engine.base.program", {
   $program: $f(outputs => way => {
     const plain = value => Array.isArray(value) ? value.map(plain) : value?.data ? [...value.data] : real(value);
