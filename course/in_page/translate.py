@@ -269,7 +269,7 @@ class Module:
 
     def signature(self, a: ast.arguments, arguments: list[ast.arg]) -> str:
         names = [each.arg for each in (*arguments, *a.kwonlyargs)]
-        if a.vararg and a.kwonlyargs:
+        if a.vararg and (a.kwonlyargs or a.kwarg):
             raise self.refuse(a.vararg, "a page has no keyword behind *arguments")
         return f"{json.dumps(names)}{', true' if a.kwarg else ''}"
 

@@ -15,29 +15,26 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.base.check import is_trusted
 from engine.base.types import Real, Truth
 
 Result = TypeVar("Result")
 
 
 def remembered(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function with its latest results kept: what a model and a machine alone decide, or what the layouts
-    that are compared have in common.
+    """The function with its latest results kept: for what a model and a machine alone decide, and for what
+    layouts that are compared have in common.
 
-    Arguments that cannot be hashed, such as arrays and symbols, are computed each time. So are those that
-    still have to be checked: nothing bad is accepted because it was computed before.
+    It takes its arguments by position. For those that cannot be hashed, such as arrays and symbols, it is
+    computed each time.
     """
     known = lru_cache(256)(function)
 
     @wraps(function)
-    def found(*args, **named):
-        if not is_trusted():
-            return function(*args, **named)
+    def found(*args):
         try:
-            return known(*args, **named)
+            return known(*args)
         except TypeError:
-            return function(*args, **named)
+            return function(*args)
 
     return found
 

@@ -122,7 +122,6 @@ def core_attention_s(
     )
 
 
-@ops.remembered  # layouts that are compared share it, whatever their pipeline and their data ranks are
 def layer(
     shape: Shape,
     tokens: Real,
@@ -336,7 +335,6 @@ def operator_bytes(shape: Shape, hidden: Real, width: Real) -> tuple[Real, Real]
     return shape.biases * forward, shape.biases * (36.0 * hidden + 20.0 * width)
 
 
-@ops.remembered
 def head(
     shape: Shape, tokens: Real, tp: Real, whole_ranks: Real, at: Chip, loss: str = "plain", chunks: Real = 8
 ) -> tuple[Real, Real]:

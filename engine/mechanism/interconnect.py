@@ -138,7 +138,6 @@ def _pat_across_s(buffer_bytes, ranks, per_node, net):
     return net.start_s + hops_s + across_s + ops.where(per_node > 1.0, inside_s, 0.0)
 
 
-@ops.remembered
 def all_gather_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
     """AllGather or ReduceScatter of a whole buffer. In one box as measured; beyond it by a ring through all
     ranks, or by PAT across the nodes (NCCL since 2.23), whichever is faster.
@@ -227,7 +226,6 @@ def one_shot_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> R
     )
 
 
-@ops.remembered
 def all_reduce_s(buffer_bytes: Real, ranks: Real, per_node: Real, net: Wires) -> Real:
     """NCCL's time: in one box as measured, across nodes the faster of ring and tree."""
     _require_group(buffer_bytes, ranks, per_node)

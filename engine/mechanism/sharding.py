@@ -24,6 +24,10 @@ FSDP_BYTES = {"": 0.0, "flat": 8.0, "each": 14.0}
 UNFUSED_ADAM_BYTES = 80.0
 
 
+# the same for all layouts that spread as many bytes alike
+_gather_s, _reduce_s = ops.remembered(all_gather_s), ops.remembered(all_reduce_s)
+
+
 def gradient_bytes(recipe: Recipe) -> Real:
     """What a gradient takes on the wire."""
     return ops.minimum(recipe.gradient_bytes, WIRE_BYTES)
@@ -50,7 +54,7 @@ def gather_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Re
 
 
 def _gathered_s(sent_bytes: Real, ranks: Real, stride: Real, pieces: Real, net: Wires) -> Real:
-    return pieces * all_gather_s(
+    return pieces * _gather_s(
         sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
     )
 
@@ -61,7 +65,7 @@ def reduce_s(params: Real, ranks: Real, stride: Real, recipe: Recipe, pieces: Re
     if not check.is_trusted():
         check.non_negative(params=params)
     sent_bytes = params * gradient_bytes(recipe)
-    return pieces * all_reduce_s(
+    return pieces * _reduce_s(
         sent_bytes / pieces, ranks, ranks_per_node(ranks, stride, net.gpus_per_node), net
     )
 
@@ -71,7 +75,7 @@ def across_replicas_s(params: Real, replicas: Real, stride: Real, recipe: Recipe
     if not check.is_trusted():
         check.non_negative(params=params)
     sent_bytes = params * gradient_bytes(recipe)
-    return all_reduce_s(sent_bytes, replicas, ranks_per_node(replicas, stride, net.gpus_per_node), net)
+    return _reduce_s(sent_bytes, replicas, ranks_per_node(replicas, stride, net.gpus_per_node), net)
 
 
 def hidden_behind(communication_s: Real, arithmetic_s: Real, pieces: Real, overlap: bool) -> Real:

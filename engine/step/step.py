@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 FLAT_BUFFERS_BYTES = 12e9
 
 
+# the same for all layouts that cut a layer alike, whatever their pipeline and their data ranks are
+_layer, _head = ops.remembered(compute.layer), ops.remembered(compute.head)
+_gather_s = ops.remembered(all_gather_s)
+
 JOINED_BYTES = 4.0  # moved for each 16-bit value that is copied to another place: read and written
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
 # bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
@@ -143,7 +147,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     within a stage (tp, cp, ep, expert_tp) alone, so many layouts share it."""
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     at = attending(at, job)
-    own = compute.layer(
+    own = _layer(
         shape,
         tokens,
         a.seq,
@@ -163,7 +167,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     attention = own.attention_forward_s, own.attention_forward_s
     if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
         attention = compute.attention_by_kind(shape, tokens, a.seq, shape.heads / a.tp, at, job.kernels)
-    head_f, head_b = compute.head(shape, tokens, a.tp, whole_ranks, at, job.loss, job.loss_chunks)
+    head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, job.loss, job.loss_chunks)
     if job.mtp:
         joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
         head_f, head_b = head_f + job.mtp * (head_f + joined_f), head_b + job.mtp * (head_b + joined_b)
@@ -291,7 +295,7 @@ def tensor_exposed_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, 
     message_bytes = tokens * shape.hidden * 2.0
     per_node = ranks_per_node(a.tp, 1.0, net.gpus_per_node)
     if job.sequence_parallel:
-        pair_s = 2.0 * all_gather_s(message_bytes, a.tp, per_node, net)
+        pair_s = 2.0 * _gather_s(message_bytes, a.tp, per_node, net)
     else:
         pair_s = all_reduce_s(message_bytes, a.tp, per_node, net)
     all_s = shape.all_reduces * (1.0 - 0.5 * shape.moe_share) * pair_s

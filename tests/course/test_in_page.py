@@ -149,6 +149,7 @@ def test_the_page_says_what_python_says_of_bad_input(tmp_path):
         ("def f():\n    return undefined_here\n", "undefined_here is not known"),
         ("async def f():\n    return 1\n", "AsyncFunctionDef"),
         ("def f(a=[]):\n    return a\n", "default must not be changeable"),
+        ("def f(*a, **b):\n    return a, b\n", "no keyword behind"),
         ("def f(a, b):\n    for x in a:\n        pass\n    else:\n        return b\n", "else of a loop"),
     ],
 )
