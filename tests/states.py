@@ -52,8 +52,8 @@ def ends_of_the_main_slider(cls) -> list[dict]:
     return [default(cls) | {name: end} for end in (values_of(control)[0], values_of(control)[-1])]
 
 
-# What the search below comes to in figures that simulate or search in each state, which takes Python seconds, in each
-# process that asks: the controls that it moves (tests/test_states.py).
+# The controls that the search below moves in figures that simulate or search in each state: it would take
+# seconds in each process that asks (tests/test_states.py).
 FOUND = {"prefill_decode": {"mode": 2, "wire": 940e6}, "layout_planner": {"gpus": 1.0}}
 
 
