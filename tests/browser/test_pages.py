@@ -13,6 +13,8 @@ from tests.browser.boxes import UNDER_THE_CONTENTS
 from tests.browser.conftest import Visit
 from tests.browser.hands import STILL, Hand, drawn, lessons, numbers, pages
 from tests.browser.phones import suits_a_phone
+from widgets.kit import guide
+from widgets.kit.widget import all_widgets
 
 OWN = lessons()["01-why-distributed/"][0]  # the figure whose own page stands for all such pages
 FIGURES = {address: lessons().get(address, []) for address in pages()} | {f"{OWN}/": [OWN]}
@@ -88,6 +90,14 @@ def test_nothing_lies_under_the_contents(desk):
     makes it give way."""
     desk.hands()  # each lives
     assert desk.page.evaluate(UNDER_THE_CONTENTS) == []
+
+
+def test_every_link_and_light_finds_its_figure(desk):
+    page = desk.page
+    expect(page.locator(":is(a.drives, .lights):not([role=button])")).to_have_count(0)
+    for each in page.locator(".lights").all():
+        slug = each.get_attribute("data-figure").removeprefix("w-")
+        assert each.get_attribute("data-light") in guide.lights(all_widgets()[slug])
 
 
 def test_predictions_say_why(desk):
