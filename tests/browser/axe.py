@@ -13,6 +13,11 @@ import axe_playwright_python
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 COLOURS = ["color-contrast", "link-in-text-block"]
 NEVER_SERIOUS = ["region"]  # a seventh of the work, for a fault that axe calls moderate
+# Leaves of an article one part alone: axe goes through the whole page, whatever it is asked of.
+REST_GOES = """part => {
+  while (!part.parentElement.matches("article")) part = part.parentElement;
+  for (const other of [...part.parentElement.children]) if (other !== part) other.remove();
+}"""
 # Marks one text of each look in each kind of place, and one link: of those that have the same colour and size, and all
 # around which the same elements of the same classes and backgrounds stand. One letter does not speak: axe judges none.
 MARKS = """([within, judged]) => {

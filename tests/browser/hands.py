@@ -10,6 +10,7 @@ from functools import cache
 from playwright.sync_api import Locator, Page, expect
 
 from tests.conftest import ROOT
+from widgets.kit.controls import Number
 from widgets.kit.widget import all_widgets
 
 THUMB = 20  # pixels across a slider's handle: its middle stays half of that inside the track
@@ -71,6 +72,19 @@ def expected(slug: str, **values) -> dict:
     }
 
 
+def numbers(slug: str) -> list[Number]:
+    """The numbers that a figure leads with."""
+    controls = all_widgets()[slug].controls().values()
+    return [each for each in controls if each.kind == "number" and not each.more]
+
+
+def drawn(page: Page, slugs: list[str]) -> None:
+    """Each widget of a lesson shows a picture of its own."""
+    assert page.locator("figure.widget").count() == len(slugs)
+    pictures = [Hand(page, slug).pixels() for slug in slugs]
+    assert all(len(picture) > 2000 for picture in pictures) and len(set(pictures)) == len(pictures)
+
+
 SHELL_IS_THERE = """() => !document.querySelector("template[data-shell]") || (document.documentElement.dataset.shell
   && performance.getEntriesByType("resource").some(({ name }) => name.endsWith("/sitemap.xml")))"""
 
@@ -120,11 +134,7 @@ class Hand:
 
     def slider(self) -> str:
         """Its first slider."""
-        return next(
-            name
-            for name, control in self.cls.controls().items()
-            if control.kind == "number" and not control.more
-        )
+        return numbers(self.slug)[0].name
 
     def note(self) -> Locator:
         """Where the widget says what is the matter with it."""

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from engine.serving.deployment.page import expected, simulated
 from tests.browser import axe
-from tests.browser.test_shell import PHONE
+from tests.browser.phones import PHONE
 from tests.course.test_deploy_page import QUICK_MS, presets
 from tests.representatives import ALL_OF_THEM
 

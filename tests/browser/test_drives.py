@@ -9,7 +9,6 @@ from bokeh.models import GlyphRenderer
 from playwright.sync_api import Page, expect
 
 from tests.browser.hands import Hand
-from tests.conftest import ROOT
 from widgets.kit import guide
 from widgets.kit.drawing import figure as fig
 from widgets.kit.widget import all_widgets
@@ -167,17 +166,6 @@ def test_without_scripts_a_link_leads_to_the_state_and_a_light_is_text(visit, st
     page.wait_for_url(
         "**/pipeline_timeline/?pipeline_timeline.schedule=gpipe&pipeline_timeline.stages=16&pipeline_timeline.micro_batches=16"
     )
-
-
-def test_every_link_and_light_of_the_lessons_finds_its_figure(glance, static):
-    for path in sorted((ROOT / "lessons").glob("*.md")):
-        if not re.search(r"\]\(figure|\]\{lights:", path.read_text(encoding="utf-8")):
-            continue
-        page = glance().go(f"{static}{path.stem}/")
-        expect(page.locator(":is(a.drives, .lights):not([role=button])")).to_have_count(0)
-        for each in page.locator(".lights").all():
-            slug = each.get_attribute("data-figure").removeprefix("w-")
-            assert each.get_attribute("data-light") in guide.lights(all_widgets()[slug])
 
 
 def test_a_covered_figure_is_not_spoilt(visit, static):

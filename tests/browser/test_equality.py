@@ -54,7 +54,7 @@ def in_python(cls, values: dict, speaks: bool) -> dict:
 
 def flat(column) -> list:
     """A column as a list of plain texts or numbers."""
-    return np.atleast_1d(np.asarray(column)).tolist()
+    return column if isinstance(column, list) else np.atleast_1d(np.asarray(column)).tolist()
 
 
 def trimmed(column: list) -> list:
@@ -74,7 +74,10 @@ def differences(cls, page: dict, python: dict) -> list[str]:
             found.append(f"{name}: the page says {ours!r}, Python {theirs!r}")
 
     def numbers(name, ours, theirs):
-        ours, theirs = np.array(flat(ours), dtype=float), np.array(flat(theirs), dtype=float)
+        ours, theirs = flat(ours), flat(theirs)
+        if ours == theirs:  # to the last bit, and so finite: the page gives what is not as a text
+            return
+        ours, theirs = np.array(ours, dtype=float), np.array(theirs, dtype=float)
         if not np.isfinite(theirs).all():  # a widget has no nonsense to show, whichever way
             found.append(f"{name}: Python gives {theirs}")
         elif ours.shape != theirs.shape or not np.allclose(
@@ -84,11 +87,12 @@ def differences(cls, page: dict, python: dict) -> list[str]:
 
     for group in ("parts", "readouts", "regimes", "documents", "ranges", "ends", "hints"):
         texts(f"the names of the {group}", sorted(page[group]), sorted(python[group]))
+    methods = cls.methods("part_of")
     for part, columns in python["parts"].items():
         texts(f"the columns of {part}", sorted(page["parts"][part]), sorted(columns))
         for name, column in columns.items():
             ours, theirs = flat(page["parts"][part][name]), flat(column)
-            if cls.methods("part_of")[part].tabulated:
+            if methods[part].tabulated:
                 ours, theirs = trimmed(ours), trimmed(theirs)
             compare = texts if theirs and isinstance(theirs[0], str) else numbers
             compare(f"{part}.{name}", ours, theirs)

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from engine.course import examination
 from tests.browser import axe
 from tests.browser.hands import Hand
-from tests.browser.test_shell import PHONE
+from tests.browser.phones import PHONE
 from widgets.kit.widget import all_widgets
 
 SLUG = "layout_exam"

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from engine.course import launch_cases
 from engine.launch import fit_page
 from tests.browser import axe
-from tests.browser.test_shell import PHONE
+from tests.browser.phones import PHONE
 from tests.representatives import ALL_OF_THEM
 
 PAGE = "fit/"

@@ -1,7 +1,6 @@
 """A reader's hand on real pages: drags, keys, typed values, presets, links. What is seen is what Python says,
 both ways served."""
 
-import re
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -11,20 +10,12 @@ from playwright.sync_api import expect
 from bench.pages import main_slider
 from engine.base import check
 from engine.step import strategy
-from tests import representatives, states
-from tests.browser.hands import Hand, expected, lessons
+from tests import states
+from tests.browser.hands import Hand, drawn, expected, lessons, numbers
+from tests.representatives import ALL_OF_THEM, addresses
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
-
-
-def numbers(slug: str) -> list[str]:
-    """The numbers that a figure leads with."""
-    return [
-        name
-        for name, control in all_widgets()[slug].controls().items()
-        if control.kind == "number" and not control.more
-    ]
 
 
 def slider(slug: str) -> str:
@@ -40,13 +31,12 @@ def slider(slug: str) -> str:
 def telling(slug: str) -> tuple[str, int]:
     """The main slider and the end of it whose words differ most from the default's: (control, index)."""
     home, best = expected(slug), None
-    for name in numbers(slug):
-        grid = all_widgets()[slug].controls()[name].grid
-        for index in (0, len(grid) - 1):
-            moved = expected(slug, **{name: float(grid[index])})
+    for number in numbers(slug):
+        for index in (0, len(number.grid) - 1):
+            moved = expected(slug, **{number.name: float(number.grid[index])})
             changed = sum(moved["readouts"][key] != text for key, text in home["readouts"].items())
             if moved["summary"] != home["summary"] and changed and (best is None or changed > best[0]):
-                best = changed, name, index
+                best = changed, number.name, index
     assert best, f"no main slider of {slug} changes readout and summary"
     return best[1:]
 
@@ -55,39 +45,9 @@ def test_every_widget_is_on_a_lesson():
     assert {slug for slugs in lessons().values() for slug in slugs} == set(WIDGETS)
 
 
-def drawn(page, slugs: list[str]) -> None:
-    """Each widget of a lesson shows a picture of its own."""
-    assert page.locator("figure.widget").count() == len(slugs)
-    pictures = [Hand(page, slug).pixels() for slug in slugs]
-    assert all(len(picture) > 2000 for picture in pictures) and len(set(pictures)) == len(pictures)
-
-
-@pytest.mark.of_the_kit
-@pytest.mark.parametrize("address", lessons())
+@pytest.mark.parametrize("address", lessons() if ALL_OF_THEM else addresses()[::2])
 def test_a_lesson_served_brings_every_widget_to_life(glance, served, address):
     drawn(glance().go(served + address), lessons()[address])
-
-
-UNASKED = {("", "training_step"), ("planner/", "layout_planner")}  # there to be used, not to ask first
-
-
-@pytest.mark.parametrize("address", lessons())
-def test_a_lesson_lives_takes_its_address_and_answers_predictions(visit, static, address):
-    """One visit: the state in the address is each widget's, all are drawn, and a prediction says why after a
-    choice."""
-    slugs = lessons()[address]
-    wanted = {(slug, numbers(slug)[0]): all_widgets()[slug].controls()[numbers(slug)[0]] for slug in slugs}
-    query = "&".join(
-        f"{slug}.{name}={control.write(control.bounds[1])}" for (slug, name), control in wanted.items()
-    )
-    page = visit().go(f"{static}{address}?{query}")
-    for (slug, name), control in wanted.items():
-        assert Hand(page, slug).at(name) == control.bounds[1]
-    assert page.locator("[data-note]:visible").count() == 0
-    drawn(page, slugs)
-    predictions(
-        page, [slug for slug in slugs if (address, slug) not in UNASKED], representatives.is_asked(address)
-    )
 
 
 @pytest.fixture(scope="module", params=WIDGETS)
@@ -182,7 +142,7 @@ def test_arrow_keys_move_a_slider_stop_by_stop(hand, slug):
 
 @pytest.mark.of_the_kit
 def test_nonsense_typed_is_refused_and_taken_back(hand, slug):
-    name = numbers(slug)[0]
+    name = hand.slider()
     field, home = hand.field(name), hand.field(name).input_value()
     for text in ("nonsense", "", "1e999", "<b>3</b>", "-1e30"):
         field.fill(text)
@@ -368,32 +328,3 @@ def test_the_target_is_found_by_hand(fresh, slug):
         if move is not way[-1]:
             expect(line).not_to_have_attribute("data-found", "yes")
     expect(line).to_have_attribute("data-found", "yes")
-
-
-# -- prediction ----------------------------------------------------------------------------------------------
-def predictions(page, slugs: list[str], remembered: bool) -> None:
-    """Every widget of a lesson asks first; an answer reveals why, the right one says so, and the page
-    remembers it, which is asked of the lessons that stand for all."""
-    blocks = [Hand(page, slug).figure.locator("[data-predict]") for slug in slugs]
-    for slug, block in zip(slugs, blocks):
-        assert block.count() == 1, f"{slug} has no prediction"
-        why = block.locator("[data-why]")
-        expect(why).to_be_hidden()
-        if block.get_attribute("data-kind") != "choice":
-            Hand(page, slug).predict()
-            expect(why).to_contain_text(re.compile(r"Spot on|Within 10 %|too (low|high)"))
-            continue
-        answers = block.get_by_role("group", name="Your prediction").get_by_role("button")
-        assert 2 <= answers.count() <= 4 and block.locator("[data-answer=right]").count() == 1
-        block.locator("[data-answer=other]").first.click()
-        expect(why).to_be_visible()
-        expect(why).to_contain_text("Not quite.")
-        block.locator("[data-answer=right]").click()
-        expect(why).to_contain_text("Right.")
-        expect(block.locator("[data-answer=right]")).to_have_attribute("aria-pressed", "true")
-    if not remembered:
-        return
-    page.reload()
-    for block in blocks:
-        right = block.get_attribute("data-kind") == "choice"
-        expect(block.locator("[data-why]")).to_contain_text("Right." if right else "You said")

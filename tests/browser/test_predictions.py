@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 from engine import catalog
 from engine.base import units
 from tests.browser import axe
+from tests.browser.axe import REST_GOES
 from tests.browser.hands import Hand, expected
-from tests.browser.test_shell import REST_GOES
 from tests.lessons.reading import Lesson
 from tests.representatives import ALL_OF_THEM
 

@@ -11,8 +11,9 @@ from playwright.sync_api import expect
 
 from engine.course import puzzles
 from tests.browser import axe
+from tests.browser.axe import REST_GOES
 from tests.browser.firefox import Firefox
-from tests.browser.test_shell import PHONE, REST_GOES
+from tests.browser.phones import PHONE
 from tests.conftest import ROOT
 from tests.representatives import ALL_OF_THEM
 from widgets.kit.widget import all_widgets

@@ -1,4 +1,4 @@
-"""The pages around the widgets: themes, instant navigation, phones, no JavaScript, accessibility."""
+"""The pages around the widgets: themes, instant navigation, phones, no JavaScript, the keyboard, the search."""
 
 import json
 import re
@@ -6,16 +6,13 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests import representatives
-from tests.browser import axe
-from tests.browser.boxes import UNDER_THE_CONTENTS
-from tests.browser.hands import Hand, expected, lessons, pages
+from tests.browser.hands import Hand, expected, lessons
+from tests.browser.phones import PHONE, fits_a_phone
 from widgets.kit.drawing import tokens
 from widgets.kit.widget import all_widgets
 
 WIDGETS = sorted(all_widgets())
 LESSON, SLUGS = next(iter(lessons().items()))
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 INK = """figure => {
   const seen = new Set();
   for (const model of Bokeh.documents.flatMap(doc => [...doc._all_models.values()])) {
@@ -184,41 +181,6 @@ def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
 
 
 # -- phones --------------------------------------------------------------------------------------------------
-def fits_a_phone(page) -> None:
-    for figure in page.locator("figure.widget").all():
-        expect(figure).to_have_attribute("data-state", "live")
-    width, seen = page.evaluate(
-        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-    )
-    assert width <= seen == 390
-
-
-# -- tables and formulas on a phone --------------------------------------------------------------------------
-CUT = """() => [...document.querySelectorAll(".md-typeset table:not([class])")].filter(table => !table.closest("figure"))
-  .filter(table => table.scrollWidth > (table.closest(".md-typeset__scrollwrap") ?? table.parentElement).clientWidth + 1)
-  .map(table => table.innerText.slice(0, 60))"""
-WITH_TABLES = ("01-why", "03-interconnect", "07-pipeline", "14-mixed", "19-cuda")
-# every rule of every lesson, and all that the first five lessons derive; inline ones would widen the page
-WITH_FORMULAS = ("formulas", "01-why", "02-collectives", "03-interconnect", "04-data", "05-fsdp")
-CUT_FORMULAS = """() => {
-  for (const fold of document.querySelectorAll("details")) fold.open = true;
-  return [...document.querySelectorAll(".md-content math[display=block]")]
-    .filter(math => !math.closest("figure") && math.scrollWidth > math.clientWidth + 1)
-    .map(math => math.getAttribute("alttext"));
-}"""
-
-
-@pytest.mark.parametrize("address", pages())
-def test_a_phone_never_scrolls_sideways_and_cuts_no_table_or_formula(glance, static, address):
-    page = glance(**PHONE).go(static + address)
-    fits_a_phone(page)
-    if address.startswith(WITH_TABLES):
-        expect(page.locator("table[data-stacked]").first).to_be_attached()
-        assert page.evaluate(CUT) == []
-    if address.startswith(WITH_FORMULAS):
-        assert page.locator(".md-content math[display=block]").count() and page.evaluate(CUT_FORMULAS) == []
-
-
 @pytest.mark.of_the_kit
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_a_widget_on_a_phone(glance, static, slug):
@@ -251,75 +213,45 @@ def test_a_widget_on_a_phone(glance, static, slug):
 
 
 # -- without JavaScript --------------------------------------------------------------------------------------
+# What is seen of a figure, its folds open: words by name, and what offers something to do or says why.
+SEEN = """figure => {
+  for (const fold of figure.querySelectorAll(".widget-rest")) fold.open = true;
+  const seen = part => part.checkVisibility({ visibilityProperty: true }) && part.getClientRects().length > 0;
+  const said = part => ({ text: part.textContent.replaceAll("\u00a0", " "), seen: seen(part) });
+  const some = selector => [...figure.querySelectorAll(selector)];
+  return {
+    state: figure.dataset.state,
+    summary: said(figure.querySelector("[data-summary]")),
+    readouts: Object.fromEntries(some("[data-readout]").map(part => [part.dataset.readout, said(part)])),
+    offered: some("[data-preset], [data-copy], [data-reset], [data-play], [data-png]").filter(seen).map(part => part.outerHTML),
+    whys: figure.querySelector("[data-predict]") ? some("noscript .widget-why").map(seen) : [true],
+  };
+}"""
+
+
 @pytest.mark.parametrize("address", lessons())
 def test_a_lesson_is_complete_without_javascript(glance, static, address):
+    """Its figures say what Python says at rest, and offer nothing that would not work."""
     window = glance(java_script_enabled=False)
     window.forgive(" csp")  # Chromium's word for a script that it was told not to load
     page = window.go(static + address)
     assert page.locator("figure.widget").count() == len(lessons()[address])
     for slug in lessons()[address]:
         figure = page.locator(f'figure.widget[data-widget="{slug}"]')
-        initial = json.loads(figure.get_attribute("data-initial"))
-        wanted = expected(slug, **initial)
-        expect(figure).to_have_attribute("data-state", "still")
-        expect(figure.locator("[data-summary]")).to_be_visible()
-        expect(figure.locator("[data-summary]")).to_have_text(wanted["summary"])
-        opens_the_page = page.locator(f'.opening figure.widget[data-widget="{slug}"]').count()
-        for fold in figure.locator(".widget-rest:not([open]) > summary").all():
-            fold.click()
-        for name, text in wanted["readouts"].items():
-            expect(figure.locator(f'[data-readout="{name}"]')).to_be_visible(visible=not opens_the_page)
-            expect(figure.locator(f'[data-readout="{name}"]')).to_have_text(text)
-        for button in figure.locator(
-            "[data-preset], [data-copy], [data-reset], [data-play], [data-png]"
-        ).all():
-            expect(button).to_be_hidden()  # nothing is offered that would not work
-        if figure.locator("[data-predict]").count():
-            expect(figure.locator("noscript .widget-why")).to_be_visible()
+        wanted = expected(slug, **json.loads(figure.get_attribute("data-initial")))
+        opens_the_page = bool(page.locator(f'.opening figure.widget[data-widget="{slug}"]').count())
+        assert figure.evaluate(SEEN) == {
+            "state": "still",
+            "summary": {"text": wanted["summary"], "seen": True},
+            "readouts": {
+                name: {"text": text, "seen": not opens_the_page} for name, text in wanted["readouts"].items()
+            },
+            "offered": [],
+            "whys": [True],
+        }
 
 
-# -- accessibility -------------------------------------------------------------------------------------------
-# Leaves of an article one part alone: axe goes through the whole page, whatever it is asked of.
-REST_GOES = """part => {
-  while (!part.parentElement.matches("article")) part = part.parentElement;
-  for (const other of [...part.parentElement.children]) if (other !== part) other.remove();
-}"""
-# Opens every fold. A figure fills the table of its data when that is opened, with thousands of cells: the first rows
-# stay, and speak for the rest.
-OPEN_ALL = """async () => {
-  document.querySelectorAll("details").forEach(details => { details.open = true; });
-  document.querySelectorAll("math > *").forEach(part => part.remove());  // axe is asked nothing of formulas
-  for (let calm = 0; calm < 5; calm += 1) {
-    await new Promise(done => setTimeout(done, 40));
-    const rows = document.querySelectorAll("figure.widget table tr:nth-child(n+4)");
-    if (rows.length) calm = 0;
-    rows.forEach(row => row.remove());
-  }
-}"""
-
-
-@pytest.mark.parametrize("address", [*pages(), f"{SLUGS[0]}/"])
-def test_nothing_lies_under_the_contents_and_axe_finds_no_serious_fault(glance, static, address):
-    """At 1,280 px no table, formula or figure is covered by the list in the right margin: what reaches there
-    makes it give way. Folds are opened, too. Of axe all rules in light colours, those about colours in dark ones
-    too. Colours, half of the work, come from the styles that lessons share: they are asked of the lessons that
-    stand for all, and of every other page."""
-    window = glance(color_scheme="light")
-    window.page.emulate_media(color_scheme="light")
-    page = window.go(static + address)
-    for figure in page.locator("figure.widget").all():
-        expect(figure).to_have_attribute("data-state", "live")
-    assert page.evaluate(UNDER_THE_CONTENTS) == []
-    page.evaluate(OPEN_ALL)
-    if not representatives.is_asked(address):
-        assert axe.faults(page, without=axe.COLOURS) == []
-        return
-    assert axe.faults(page) == []
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_timeout(400)
-    assert axe.faults(page, only=axe.COLOURS) == []
-
-
+# -- the keyboard --------------------------------------------------------------------------------------------
 def test_everything_on_a_widget_is_reached_by_keyboard(visit, static):
     """Tab goes through all controls in the order in which they stand."""
     hand = Hand(visit().go(f"{static}{SLUGS[0]}/"), SLUGS[0])

@@ -359,7 +359,7 @@ def unsaid(page: Lesson, given: set[tuple[str, str, float]]) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_figure_of_a_machine_is_the_catalogues_or_is_said(page, monkeypatch):
+def test_a_figure_of_a_machine_is_the_catalogues_or_is_said(page, monkeypatch, compiled):
     """What a formula is told of a GPU, a wire, an MFU or a price has one value for all pages, unless the page
     prints its own. Lesson 02 counts buckets with a round rate, of which their number does not depend."""
     read = Lesson(page)

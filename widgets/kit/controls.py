@@ -6,6 +6,7 @@ A control also tells the compiler which symbol represents its value while a widg
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,10 +105,15 @@ class Number(Control, param.Number):
         """The same words for a value that is set in Python as for one of a link."""
         self.declared().read(val)
 
-    @property
+    @cached_property
     def grid(self) -> np.ndarray:
         """The stops of a drag, rounded to figures that a person would choose; they always include the default
-        and the marks."""
+        and the marks. Nobody writes to them."""
+        stops = self._rounded()
+        stops.flags.writeable = False
+        return stops
+
+    def _rounded(self) -> np.ndarray:
         if not isinstance(self._stops, int):
             return np.array(self._stops, dtype=float)
         low, high = self.limits

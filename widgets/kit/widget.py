@@ -230,9 +230,13 @@ class Widget(Viewer):
     @classmethod
     def methods(cls, mark: str) -> dict:
         """Name -> method for the methods with this decorator, in the order of declaration."""
-        return {
-            name: m for base in reversed(cls.__mro__) for name, m in vars(base).items() if hasattr(m, mark)
-        }
+        return {name: getattr(cls, name) for name in cls._marked(mark)}
+
+    @classmethod
+    @cache
+    def _marked(cls, mark: str) -> tuple[str, ...]:
+        found = (name for base in reversed(cls.__mro__) for name, m in vars(base).items() if hasattr(m, mark))
+        return tuple(dict.fromkeys(found))
 
     def summary(self) -> str:
         raise NotImplementedError("a widget needs a method 'summary'")

@@ -391,17 +391,19 @@ export class View {
   settle(atOnce) {
     for (const [name, own] of Object.entries(this.ranges ?? {})) {
       const range = this.document.get_model_by_name(name), reach = this.reach[name] ?? own;
-      const [start, end] = inFrame(range, Math.min(own[0], reach[0]), Math.max(own[1], reach[1]));
+      const ends = [Math.min(own[0], reach[0]), Math.max(own[1], reach[1])], [start, end] = inFrame(range, ...ends);
       retick(this.model, name, start, end);
       if (range.start === start && range.end === end) continue;
       if (atOnce || matchMedia("(prefers-reduced-motion: reduce)").matches) range.setv({ start, end });
-      else this.glide(range, start, end);
+      else this.glide(range, ends);
     }
   }
 
-  glide(range, start, end) {
+  // A window that is resized meanwhile gives the picture another frame.
+  glide(range, ends) {
     const from = [range.start, range.end], began = performance.now();
     const tick = now => {
+      const [start, end] = inFrame(range, ...ends);
       const t = Math.min(1, (now - began) / 260), eased = 1 - (1 - t) ** 3;
       range.setv({ start: from[0] + (start - from[0]) * eased, end: from[1] + (end - from[1]) * eased });
       if (t < 1) requestAnimationFrame(tick);

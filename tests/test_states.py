@@ -1,0 +1,16 @@
+"""What the states for tests say of themselves."""
+
+import pytest
+
+from tests import states
+from tests.representatives import ALL_OF_THEM
+from widgets.kit.widget import all_widgets
+
+
+@pytest.mark.parametrize("slug", states.FOUND)
+def test_the_state_that_is_kept_is_the_one_that_a_search_finds(slug):
+    """With EVERY=1; where the kept one is the target no longer, it is searched for each time."""
+    cls = all_widgets()[slug]
+    assert states.at_the_target(cls) == states.default(cls) | states.FOUND[slug]
+    if ALL_OF_THEM:
+        assert states.at_the_target(cls, searched=True) == states.at_the_target(cls)
