@@ -15,7 +15,6 @@ import pytest
 from course import lessons
 from tests import states
 from tests.conftest import ROOT
-from tests.representatives import ALL_OF_THEM
 from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
 from widgets.kit.widget import all_widgets
@@ -24,11 +23,7 @@ WIDGETS = sorted(all_widgets())
 AT_ONCE = (
     20  # states in one message: a schedule of thousands of blocks, hundreds of times, is too long for one
 )
-SLOW = (
-    "deployment_planner",
-    "layout_planner",
-    "prefill_decode",
-)  # asked in half of the states, if not EVERY=1
+SLOW = ("deployment_planner", "layout_planner", "prefill_decode")  # asked in fewer states, if not EVERY=1
 SPEAKS = 5  # of so many states beyond the presets one is asked for its hints, which take longer than the rest
 COMPUTE = """async ([slug, states]) => {
   const { widget } = await import(`/assets/widgets/${slug}.js`);
@@ -129,8 +124,7 @@ def test_the_page_computes_what_python_computes(script, slug):
     if np.mean([numbers_shown(cls, state) for state in tried[-5:]]) > 4000:
         tried = tried[::4]  # a picture of thousands of blocks is compared in fewer states
     first = 1 + len(cls.presets)
-    if slug in SLOW and not ALL_OF_THEM:
-        tried = [*tried[:first], *tried[first::2]]
+    tried = [*tried[:first], *states.daily(tried[first:], 4 if slug in SLOW else 2)]
     asked = [(state, place < first or place % SPEAKS == 0) for place, state in enumerate(tried)]
     for begin in range(0, len(tried), AT_ONCE):
         some = asked[begin : begin + AT_ONCE]

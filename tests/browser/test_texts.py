@@ -3,8 +3,8 @@ none moves unnoticed.
 
 Each widget's own page is opened once and shown at three widths: that of a desk, that at which a lesson shows
 it, and a phone's. Its picture says of each text that it paints where its ink lies, and what passes through it
-(texts.js). ``make test`` looks at the picture at rest and where *break it* leads at all three, and at all else in
-a lesson's width (where no line may pass, on a phone too); ``make baselines`` looks at everything at all three, and
+(texts.js). ``make test`` looks at the picture at rest and where *break it* leads at all three, and at every other of
+the rest in a lesson's width (where no line may pass, on a phone too); ``make baselines`` looks at everything at all three, and
 moves each number to its ends.
 
 The texts' places at rest and at the target are kept in baselines/, and what stands elsewhere than it did is
@@ -88,7 +88,8 @@ def seen(window: Visit, slug: str, address: str) -> dict[str, list[boxes.Text]]:
     window.begin()
     page = window.go(f"{address}{slug}/")
     hand, found = Hand(page, slug), {}
-    named = pictures(all_widgets()[slug])
+    pairs = [*pictures(all_widgets()[slug]).items()]
+    named = dict(pairs if EVERYTHING else [*pairs[:2], *states.daily(pairs[2:])])
     for width, pixels in WIDTHS.items():
         all_of_it = EVERYTHING or width == "lesson" or (width == "390" and slug in CLEAR_OF_LINES)
         some = named if all_of_it else dict(list(named.items())[:2])

@@ -12,6 +12,7 @@ from engine import api
 from engine.course import accuracy, points
 from engine.serving.deployment import Limits, Load, forms, loops, page, search
 from engine.serving.drafts import Drafts
+from tests import states
 from tests.conftest import ROOT
 from tests.course.test_in_page import differences, in_node
 
@@ -73,7 +74,7 @@ def answered(tmp_path_factory):
     """Question and the page's answers, by name; and how long each preset took, asked anew a few times."""
     starts = presets()
     wrong = {name: next(iter(starts.values())) | change for name, (change, _) in WRONG.items()}
-    jobs = starts | drawn(6) | wrong
+    jobs = starts | drawn(len(states.daily([*range(6)], 3))) | wrong
     again = [
         {**asked, "ttft_s": asked["ttft_s"] * (1 + i / 1000), "steps": ["expected"]}
         for i in range(1, TIMES + 1)

@@ -11,6 +11,7 @@ from engine import catalog
 from engine.serving import events, inference, pools, queues, steady_state, step_costs, under_traffic
 from engine.serving.deployment import runs, search
 from engine.step import layout
+from tests import states
 from tests.cases import in_one_test
 from tests.engine.serving.test_events import run
 from tests.lessons.reading import Lesson
@@ -293,7 +294,7 @@ def fleet_of(one, **less):
     )
 
 
-@pytest.mark.parametrize("row", CHOSEN)
+@pytest.mark.parametrize("row", states.daily(CHOSEN))
 def test_a_chosen_deployment_holds_at_another_seed_and_ten_times_the_length(row):
     """The three tables of the section, and the answer beside AIConfigurator's: each first token and token
     within the two runs' intervals, with half of them to spare, and the promise within that of the longer

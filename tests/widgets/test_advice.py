@@ -13,8 +13,11 @@ from tests.widgets.advice import ELSEWHERE, GIVEN, Advice, to
 from widgets.kit.widget import all_widgets
 
 FOLLOWED = [(slug, regime, advice) for (slug, regime), all_of in GIVEN.items() for advice in all_of]
-SELDOM = {"layout_planner": [{"gpus": 49152.0}]}  # states that those below would miss
-# figures whose states take Python long, and how many are tried
+SELDOM = {  # states that those below would miss
+    "layout_planner": [{"gpus": 49152.0}],
+    "prefill_decode": [{"prompt": 6600.0}, {"spread": 1.5}, {"replicas": 2.0}],
+}
+# figures whose states take Python long, and how many are tried with EVERY=1; half of them daily, as of all
 SLOW = {"layout_planner": 12, "prefill_decode": 40, "deployment_planner": 80}
 
 
@@ -33,7 +36,7 @@ def tried(slug: str) -> list[dict]:
     found = list(chain(moved, states.scattered(cls, 60, between_stops=False)))
     most = SLOW.get(slug, len(found))
     seldom = [starts[0] | state for state in SELDOM.get(slug, ())]
-    return [*starts, *seldom, states.at_the_target(cls), *found[:: max(1, len(found) // most)]]
+    return [*starts, *seldom, states.at_the_target(cls), *states.daily(found[:: max(1, len(found) // most)])]
 
 
 @cache
