@@ -362,6 +362,11 @@ export class View {
     this.sources[name]?.setv({ data }, { check_eq: false });   // that it is another was seen above
   }
 
+  // The picture that is there, once more.
+  repaint() {
+    for (const [name, data] of Object.entries(this.drawn)) this.sources[name]?.setv({ data: { ...data } }, { check_eq: false });
+  }
+
   showRegime(key, met, text) {
     const list = this.$("[data-regimes]");
     let line = list.querySelector(`[data-regime="${key}"]`);
