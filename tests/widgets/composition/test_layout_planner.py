@@ -124,8 +124,7 @@ def test_every_layout_is_in_the_cloud_or_said_to_lie_above(preset):
     drawn, found = cells(widget), widget.outcome().found
     above = float(widget.places()["above"])
     assert drawn["layouts"].sum() + above == found.legal
-    fits = np.array([each == "fits" for each in drawn["memory"]])
-    assert (fits == (drawn["right"] < 1 + 1e-9)).all() and (drawn["ink"] > 0).all()
+    assert ((drawn["too_large"] < 1) == (drawn["right"] < 1 + 1e-9)).all() and (drawn["ink"] > 0).all()
     left, right = widget.ranges()["cloud_x"]
     low, high = widget.ranges()["cloud_y"]
     assert left <= drawn["left"].min() and drawn["right"].max() <= right * (1 + 1e-9) and left < 1 < right

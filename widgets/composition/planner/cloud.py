@@ -12,7 +12,6 @@ from widgets.kit.text import choose, phrase, select, show, usable
 from widgets.kit.widget import hint, once, part
 
 MEASURED = of_files("layout_planner")
-INKS = {"fits": "ink", "too large": "idle"}
 BELOW = 0.72  # of the axis of time, below the fastest layout: room for names
 X_TICKS = panels.ticks(1e8, 1e16, (1, 3))
 Y_TICKS = np.array([*panels.ticks(1e-4, 10, (1, 1.5, 2, 3, 4, 5, 7)), *panels.CLOCK])
@@ -55,11 +54,7 @@ class Cloud:
         seen = self.places()
         at, ink = self.sides(seen["column"], seen["row"]), panels.density(seen["count"])
         fits = at.right < 1.0 + 0.5 * (1.0 - at.left)
-        return at._asdict() | {
-            "layouts": seen["count"],
-            "ink": ink,
-            "memory": select(np.where(fits, 0.0, 1.0), list(INKS)),
-        }
+        return at._asdict() | {"layouts": seen["count"], "ink": ink, "too_large": np.where(fits, 0.0, 1.0)}
 
     @hint("cloud")
     def cloud_said(self):
@@ -218,7 +213,12 @@ class Cloud:
         place = SIDES | {"line_color": None} | at
         dot = {"line_color": color["panel"], "fill_color": color["ink"], "size": 10} | at
         best, front = (fig.of_rows(list(rows)) for rows in (range(TOP), range(TOP, len(CHOICES))))
-        p.quad(source=sources["cloud"], fill_color=fig.hues("memory", INKS), fill_alpha="ink", **place)
+        p.quad(
+            source=sources["cloud"],
+            fill_color=fig.either("too_large", "ink", "idle"),
+            fill_alpha="ink",
+            **place,
+        )
         p.segment([0, 0], [0, 0], [1, 0], [0, 1], line_color=color["axis"], **edge)
         p.segment("x", 0, "x", -0.012, source=sources["x_ticks"], line_color=color["axis"], **below)
         p.segment(0, "y", -0.01, "y", source=sources["y_ticks"], line_color=color["axis"], **beside)

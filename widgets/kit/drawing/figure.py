@@ -21,7 +21,7 @@ from bokeh.models import (
     Title,
 )
 from bokeh.plotting import figure
-from bokeh.transform import factor_cmap
+from bokeh.transform import factor_cmap, linear_cmap
 
 from engine.base import units
 from engine.base.types import Real, Truth
@@ -182,6 +182,11 @@ def measured(p: figure, source: ColumnDataSource, **scales: Any) -> list:
 def hues(column: str, tokens_of: dict) -> Field:
     """A colour for each mark, according to the word in a column: {word: token}."""
     return factor_cmap(column, [COLOR[token] for token in tokens_of.values()], list(tokens_of))
+
+
+def either(column: str, no: str, yes: str) -> Field:
+    """The colour of one token for marks whose column has 0, of the other for those with 1."""
+    return linear_cmap(column, [COLOR[no], COLOR[yes]], 0.0, 1.0)
 
 
 def by_style(column: str) -> dict[str, Any]:

@@ -308,9 +308,10 @@ export class View {
 
   // For scripts of the page: what is shown, and a state to go to (controls not named go back to their defaults).
   tell({ regimes, readouts }) {
-    const state = Object.fromEntries(this.controls.map(control => [control.name, write(control, this.values[control.name])]));
-    const met = Object.keys(regimes).filter(name => regimes[name].met);
-    this.element.dispatchEvent(new CustomEvent("widget-shown", { detail: { state, met, readouts, moved: this.moved } }));
+    const met = Object.keys(regimes).filter(name => regimes[name].met), values = { ...this.values };
+    const state = () => Object.fromEntries(this.controls.map(control => [control.name, write(control, values[control.name])]));
+    const detail = { get state() { return state(); }, met, readouts, moved: this.moved };  // few ask for the state, at each move
+    this.element.dispatchEvent(new CustomEvent("widget-shown", { detail }));
   }
 
   // Columns that a script of the page computed, and the state to show them in; a move of any control puts them aside.
@@ -359,6 +360,11 @@ export class View {
     this.drawn[name] = data;
     this.sources[name] ??= this.document.get_model_by_name(name);
     this.sources[name]?.setv({ data }, { check_eq: false });   // that it is another was seen above
+  }
+
+  // The picture that is there, once more.
+  repaint() {
+    for (const [name, data] of Object.entries(this.drawn)) this.sources[name]?.setv({ data: { ...data } }, { check_eq: false });
   }
 
   showRegime(key, met, text) {
