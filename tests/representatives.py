@@ -11,13 +11,12 @@ static site stands for both: the page is the same, and that Python tells it the 
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
 from tests.browser.hands import lessons
+from tests.states import ALL_OF_THEM
 from widgets.kit.widget import Widget, all_widgets
 
-ALL_OF_THEM = bool(os.environ.get("EVERY"))
 OF_A_NUMBER = ("log", "whole", "only", "slider", "more")
 OF_A_FIGURE = ("sections", "paper", "in_page", "lights", "tour")
 METHODS = ("table_of", "document_label", "hint_of", "action_label", "measured_by")

@@ -53,6 +53,9 @@ def ends_of_the_main_slider(cls) -> list[dict]:
     return [default(cls) | {name: end} for end in (values_of(control)[0], values_of(control)[-1])]
 
 
+# What is otherwise asked of a few that stand for all is asked of each, in every state.
+ALL_OF_THEM = bool(os.environ.get("EVERY"))
+
 # The controls that the search below moves in figures that simulate or search in each state: it would take
 # seconds in each process that asks (tests/test_states.py).
 FOUND = {"prefill_decode": {"mode": 2, "wire": 940e6}, "layout_planner": {"gpus": 1.0}}
@@ -165,7 +168,7 @@ def in_seven_digits(column) -> list | str:
 
 def daily(found: list, step: int = 2) -> list:
     """Every other of many states; all of them with EVERY=1, as once a week."""
-    return found if os.environ.get("EVERY") else found[::step]
+    return found if ALL_OF_THEM else found[::step]
 
 
 def sample(cls, count: int = 60) -> list[dict]:

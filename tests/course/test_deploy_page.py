@@ -74,7 +74,7 @@ def answered(tmp_path_factory):
     """Question and the page's answers, by name; and how long each preset took, asked anew a few times."""
     starts = presets()
     wrong = {name: next(iter(starts.values())) | change for name, (change, _) in WRONG.items()}
-    jobs = starts | drawn(len(states.daily([*range(6)], 3))) | wrong
+    jobs = starts | dict(states.daily([*drawn(6).items()], 3)) | wrong
     again = [
         {**asked, "ttft_s": asked["ttft_s"] * (1 + i / 1000), "steps": ["expected"]}
         for i in range(1, TIMES + 1)

@@ -308,9 +308,11 @@ export class View {
 
   // For scripts of the page: what is shown, and a state to go to (controls not named go back to their defaults).
   tell({ regimes, readouts }) {
-    const met = Object.keys(regimes).filter(name => regimes[name].met), values = { ...this.values };
-    const state = () => Object.fromEntries(this.controls.map(control => [control.name, write(control, values[control.name])]));
-    const detail = { get state() { return state(); }, met, readouts, moved: this.moved };  // few ask for the state, at each move
+    const met = Object.keys(regimes).filter(name => regimes[name].met), { controls, moved } = this, values = { ...this.values };
+    const detail = {
+      get state() { return Object.fromEntries(controls.map(each => [each.name, write(each, values[each.name])])); },  // few ask for it
+      met, readouts, moved,
+    };
     this.element.dispatchEvent(new CustomEvent("widget-shown", { detail }));
   }
 
