@@ -195,12 +195,17 @@ class Picture:
         self._drawn.append(element)
         self.height = max(self.height, bottom)
 
+    @property
+    def size(self) -> tuple[str, str]:
+        """Its width and height, as they are written."""
+        return f"{self.width:g}", f"{self.height + 3:.0f}"
+
     def svg(self, id: str) -> str:
         """The picture as an element of a page."""
-        kind = "wide-form" if self.wide else "narrow-form"
+        kind, (width, height) = "wide-form" if self.wide else "narrow-form", self.size
         words = f'<title id="{id}-title">{escape(self.title)}</title>'
         words += f'<desc id="{id}-about">{escape(self.about)}</desc>'
         return (
-            f'<svg class="{kind}" viewBox="0 0 {self.width:g} {self.height + 3:.0f}" role="img" '
+            f'<svg class="{kind}" viewBox="0 0 {width} {height}" role="img" '
             f'aria-labelledby="{id}-title" aria-describedby="{id}-about">{words}{"".join(self._drawn)}</svg>'
         )

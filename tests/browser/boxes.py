@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ class Text:
         tuple[str, float], ...
     ] = ()  # lines and marks' edges seen in its middle: colour and pixels
 
-    @property
+    @cached_property
     def box(self) -> tuple[float, float, float, float]:
         xs, ys = zip(*self.corners)
         return min(xs), min(ys), max(xs), max(ys)
@@ -82,6 +83,9 @@ def read(noted: list[dict]) -> list[Text]:
 
 def shared(one: Text, other: Text) -> float:
     """How deep two boxes, turned ones too, lie in one another: the least way on which they would part."""
+    (left, top, right, bottom), (other_left, other_top, other_right, other_bottom) = one.box, other.box
+    if left >= other_right or other_left >= right or top >= other_bottom or other_top >= bottom:
+        return 0.0
     least = float("inf")
     for corners in (one.corners, other.corners):
         for (x0, y0), (x1, y1) in zip(corners[:2], corners[1:3]):

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Error, Page, Request, expect
 
-from tests.browser.hands import ALONE, NOT_COVERED, enter
+from tests.browser.hands import ALONE, NOT_COVERED, Hand, enter
 from tests.browser.server import Server
+from widgets.kit.widget import all_widgets
 
 ICON = "/favicon.svg"
 AHEAD = "prefetch"  # what was asked for in case it is needed, and is let go of with the page
@@ -248,6 +249,20 @@ def windows(browser):
     yield window
     for each in opened.values():
         each.own.close()
+
+
+@pytest.fixture(scope="session", params=sorted(all_widgets()))
+def own_page(request, windows, static):
+    """A widget on its own page, which is opened once; as a session's parameter, so that all that is asked of one
+    widget, by whichever file of tests, comes in turn."""
+    visit = windows({"permissions": ["clipboard-read", "clipboard-write"]})
+    visit.begin()
+    visit.go(f"{static}{request.param}/")
+    yield Hand(visit.page, request.param)
+    left = visit.left()
+    visit.page.evaluate("localStorage.clear()")
+    visit.page.goto("about:blank")
+    assert left == []
 
 
 @pytest.fixture

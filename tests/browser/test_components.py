@@ -143,16 +143,25 @@ def amiss(page, width: int) -> list[str]:
 
 
 @pytest.mark.of_the_kit
-@pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("slug", WIDGETS)
-def test_it_keeps_to_its_frame(opened, apps, slug, width):
-    page = opened(width, 900)
+def test_it_keeps_to_its_frame(opened, apps, slug):
+    """By turns opened on a desk and made narrow, or opened on a phone and made wide."""
+    first, second = (1280, 390) if WIDGETS.index(slug) % 2 else (390, 1280)
+    page = opened(first, 900)
     page.goto(apps + slug)
     expect(page.locator("canvas").first).to_be_attached()
     expect(page.locator(".bk-btn, select, .noUi-handle").first).to_be_visible()
     page.wait_for_function(f"() => ({BOXES})().some(box => box[0] == 'picture')")
+    keeps_to_its_frame(page, first)
+    page.set_viewport_size({"width": second, "height": 900})
+    keeps_to_its_frame(page, second)
+
+
+def keeps_to_its_frame(page, width: int) -> None:
+    side = "narrow" if width == 390 else "wide"
+    page.wait_for_function(f"side => ({ARRANGED})().only.every(only => only === side)", arg=side)
     assert amiss(page, width) == []
-    seen, side = arranged(page), "narrow" if width == 390 else "wide"
+    seen = page.evaluate(ARRANGED)
     assert seen["only"] == [size for size in seen["made"] if size == side]
     assert all((height == narrow) == (side == "narrow") for height, narrow in seen["heights"])
     assert all(3 <= count <= 12 for count in seen["ticks"])
@@ -165,9 +174,8 @@ def test_it_keeps_to_its_frame(opened, apps, slug, width):
         for key in ("End", "Home"):
             at, said = handle.first.get_attribute("aria-valuenow"), page.evaluate(WORDS)
             handle.first.press(key)
-            if (
-                handle.first.get_attribute("aria-valuenow") != at
-            ):  # Python has answered once its words are there
+            # Python has answered once its words are there
+            if handle.first.get_attribute("aria-valuenow") != at:
                 page.wait_for_function(f"said => ({WORDS})() != said", arg=said, timeout=20_000)
             assert amiss(page, width) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

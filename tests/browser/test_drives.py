@@ -18,6 +18,7 @@ LESSON = "07-pipeline-parallel/"
 GPIPE, ONE_F_ONE_B = 0, 1  # the lesson begins with the first
 STATE = {"schedule": GPIPE, "stages": 5}
 OPEN = f"{LESSON}?pipeline_timeline.stages=5"
+ONE = ["pipeline_timeline"]  # the only figure of the lesson that most tests need
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 TOURS = [slug for slug, cls in all_widgets().items() if cls.tour]
 HINTED = [slug for slug, cls in all_widgets().items() if cls.methods("hint_of")]
@@ -43,7 +44,7 @@ def timeline(page: Page) -> Hand:
 # -- a link ----------------------------------------------------------------------------------------------------
 @pytest.mark.of_the_kit
 def test_a_link_sets_the_figure_and_the_way_back_restores_it(visit, origin):
-    page = visit().go(origin + OPEN)
+    page = visit(figures=ONE).go(origin + OPEN)
     hand, words = timeline(page), link(page, "as many micro-batches as stages")
     hand.says(**STATE)
     expect(words).to_have_role("button")
@@ -66,7 +67,9 @@ def test_a_link_sets_the_figure_and_the_way_back_restores_it(visit, origin):
 
 
 def test_a_link_says_all_that_it_sets_and_one_that_may_leaves_the_reader_s_values(visit, static):
-    page = visit().go(f"{static}{LESSON}?pipeline_timeline.stages=16&pipeline_timeline.micro_batches=32")
+    page = visit(figures=ONE).go(
+        f"{static}{LESSON}?pipeline_timeline.stages=16&pipeline_timeline.micro_batches=32"
+    )
     hand, said = timeline(page), page.locator("#w-pipeline_timeline .widget-visit [role=status]")
     mine = {"schedule": GPIPE, "stages": 16, "micro_batches": 32}
     one, many = link(page, "one forward, one backward"), link(page, "as many micro-batches as stages")
@@ -88,7 +91,7 @@ def test_a_link_says_all_that_it_sets_and_one_that_may_leaves_the_reader_s_value
 
 
 def test_the_same_link_and_the_keyboard_toggle_and_a_second_link_keeps_the_way_back(visit, static):
-    page = visit().go(static + OPEN)
+    page = visit(figures=ONE).go(static + OPEN)
     hand, many, more = (
         timeline(page),
         link(page, "as many micro-batches as stages"),
@@ -109,7 +112,7 @@ def test_the_same_link_and_the_keyboard_toggle_and_a_second_link_keeps_the_way_b
 
 
 def test_a_hand_on_the_figure_ends_what_the_text_has_set(visit, static):
-    page = visit().go(static + OPEN)
+    page = visit(figures=ONE).go(static + OPEN)
     hand, words = timeline(page), link(page, "as many micro-batches as stages")
     words.click()
     hand.says(schedule=GPIPE, stages=16, micro_batches=16)
@@ -120,7 +123,7 @@ def test_a_hand_on_the_figure_ends_what_the_text_has_set(visit, static):
 
 
 def test_what_the_text_breaks_is_not_the_reader_s_find(visit, static):
-    page = visit().go(static + OPEN)
+    page = visit(figures=ONE).go(static + OPEN)
     hand = timeline(page)
     hand.choose("schedule", ONE_F_ONE_B)
     link(page, "as many micro-batches as stages").click()
@@ -129,7 +132,9 @@ def test_what_the_text_breaks_is_not_the_reader_s_find(visit, static):
 
 
 def test_the_way_back_to_what_is_broken_is_not_the_reader_s_find_either(visit, static):
-    page = visit().go(f"{static}{LESSON}?pipeline_timeline.stages=16&pipeline_timeline.micro_batches=16")
+    page = visit(figures=ONE).go(
+        f"{static}{LESSON}?pipeline_timeline.stages=16&pipeline_timeline.micro_batches=16"
+    )
     hand = timeline(page)
     link(page, "four times as many").click()
     expect(hand.figure.locator("[data-regime=starved]")).to_have_count(0)
@@ -139,13 +144,13 @@ def test_the_way_back_to_what_is_broken_is_not_the_reader_s_find_either(visit, s
 
 
 def test_a_link_reaches_a_figure_of_another_section_before_it_was_ever_seen(visit, static):
-    page = visit().go(static + OPEN + "#from-both-ends")
+    page = visit(figures=ONE).go(static + OPEN + "#from-both-ends")
     link(page, "In the figure").click()
     timeline(page).says(schedule=5, stages=8, micro_batches=20)
 
 
 def test_a_click_with_a_key_opens_the_widget_s_own_page(visit, static):
-    window = visit()
+    window = visit(figures=ONE)
     page = window.go(static + OPEN)
     with window.context.expect_page() as opened:
         link(page, "as many micro-batches as stages").click(modifiers=["Control"])
@@ -169,7 +174,7 @@ def test_without_scripts_a_link_leads_to_the_state_and_a_light_is_text(visit, st
 
 
 def test_a_covered_figure_is_not_spoilt(visit, static):
-    page = visit(predictions=True).go(static + LESSON)
+    page = visit(predictions=True, figures=ONE).go(static + LESSON)
     figure = page.locator("#w-pipeline_timeline")
     link(page, "as many micro-batches as stages").click()
     asked = figure.locator(".widget-asked")
@@ -185,7 +190,7 @@ def test_a_covered_figure_is_not_spoilt(visit, static):
 @pytest.mark.of_the_kit
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phrase_lights_a_part_while_it_is_meant(visit, origin, scheme):
-    page = visit(color_scheme=scheme).go(origin + OPEN)
+    page = visit(figures=ONE, color_scheme=scheme).go(origin + OPEN)
     hand, words = timeline(page), phrase(page, "idle stretches")
     expect(words).to_have_accessible_description(
         "Lights in the figure: the stretches in which a stage waits."
@@ -207,7 +212,7 @@ def test_a_phrase_lights_a_part_while_it_is_meant(visit, origin, scheme):
 
 
 def test_a_phrase_says_where_it_lights_what_is_out_of_sight(visit, static):
-    page = visit().go(static + OPEN)
+    page = visit(figures=ONE).go(static + OPEN)
     hand, near, far = timeline(page), phrase(page, "idle stretches"), phrase(page, "weight gradients")
     where = page.locator(".lit-where")
     far.hover()
@@ -225,7 +230,7 @@ def test_a_phrase_says_where_it_lights_what_is_out_of_sight(visit, static):
 
 
 def test_all_but_the_lit_marks_fade_and_get_back_what_they_had(visit, static):
-    page = visit().go(static + OPEN)
+    page = visit(figures=ONE).go(static + OPEN)
     timeline(page)
     read = lambda: page.evaluate(ALPHAS, "pipeline_timeline")
     before = read()
@@ -242,7 +247,7 @@ def test_all_but_the_lit_marks_fade_and_get_back_what_they_had(visit, static):
 
 
 def test_a_light_stays_with_a_figure_that_moves_and_changes_its_colours(visit, static):
-    page = visit().go(static + OPEN)
+    page = visit(figures=ONE).go(static + OPEN)
     hand, words = timeline(page), phrase(page, "idle stretches")
     plain = hand.rested()
     words.focus()
@@ -259,7 +264,7 @@ def test_a_light_stays_with_a_figure_that_moves_and_changes_its_colours(visit, s
 
 
 def test_a_tap_lights_brings_the_figure_and_a_tap_elsewhere_ends_it(visit, static):
-    page = visit(**PHONE).go(static + OPEN)
+    page = visit(figures=ONE, **PHONE).go(static + OPEN)
     hand, words = timeline(page), phrase(page, "idle stretches")
     words.tap()
     expect(hand.figure).to_have_attribute("data-lit", "idle")
@@ -332,7 +337,7 @@ def test_a_tour_fits_a_phone(visit, static):
 
 
 def test_on_paper_there_is_nothing_to_press(visit, static):
-    page = visit().go(static + OPEN)
+    page = visit(figures=ONE).go(static + OPEN)
     timeline(page)
     page.emulate_media(media="print")
     expect(page.locator("#w-pipeline_timeline .widget-tour")).to_be_hidden()

@@ -50,39 +50,25 @@ def test_a_lesson_served_brings_every_widget_to_life(glance, served, address):
     drawn(glance().go(served + address), lessons()[address])
 
 
-@pytest.fixture(scope="module", params=WIDGETS)
-def window(request, windows, static):
-    """A window with one widget's own page; as a module's parameter, so that all that a hand does to one
-    widget comes in turn."""
-    visit = windows({"permissions": ["clipboard-read", "clipboard-write"]})
-    visit.begin()
-    visit.go(f"{static}{request.param}/")
-    yield Hand(visit.page, request.param)
-    left = visit.left()
-    visit.page.evaluate("localStorage.clear()")
-    visit.page.goto("about:blank")
-    assert left == []
+@pytest.fixture
+def slug(own_page) -> str:
+    return own_page.slug
 
 
 @pytest.fixture
-def slug(window) -> str:
-    return window.slug
-
-
-@pytest.fixture
-def hand(window) -> Hand:
+def hand(own_page) -> Hand:
     """The widget on its own page, in its default state."""
-    window.button("reset").click()
-    return window
+    own_page.button("reset").click()
+    return own_page
 
 
 @pytest.fixture
-def fresh(window, static) -> Hand:
+def fresh(own_page, static) -> Hand:
     """The widget as a browser meets it that remembers nothing."""
-    window.page.evaluate("localStorage.clear()")
-    window.page.goto(f"{static}{window.slug}/")
-    window.wait_for("live")
-    return window
+    own_page.page.evaluate("localStorage.clear()")
+    own_page.page.goto(f"{static}{own_page.slug}/")
+    own_page.wait_for("live")
+    return own_page
 
 
 def test_a_drag_changes_picture_readout_and_summary(hand, slug):

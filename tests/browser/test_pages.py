@@ -138,16 +138,17 @@ def answer(hand: Hand) -> None:
 
 # -- accessibility -------------------------------------------------------------------------------------------
 # Opens every fold. A figure fills the table of its data when that is opened, with thousands of cells: the first rows
-# stay, and speak for the rest.
+# stay, and speak for the rest, which go before the browser lays them out.
 OPEN_ALL = """async () => {
+  let calm = 0;
+  const trim = () => document.querySelectorAll("figure.widget table tr:nth-child(n+4)").forEach(row => { row.remove(); calm = 0; });
+  const watch = new MutationObserver(trim);
+  document.querySelectorAll("figure.widget").forEach(figure => watch.observe(figure, { childList: true, subtree: true }));
+  trim();
   document.querySelectorAll("details").forEach(details => { details.open = true; });
   document.querySelectorAll("math > *").forEach(part => part.remove());  // axe is asked nothing of formulas
-  for (let calm = 0; calm < 5; calm += 1) {
-    await new Promise(done => setTimeout(done, 40));
-    const rows = document.querySelectorAll("figure.widget table tr:nth-child(n+4)");
-    if (rows.length) calm = 0;
-    rows.forEach(row => row.remove());
-  }
+  for (; calm < 5; calm += 1) await new Promise(done => setTimeout(done, 40));
+  watch.disconnect();
 }"""
 
 

@@ -15,9 +15,9 @@ PATHS = {path.key: path for path in map(paths.read, FENCES)}
 TAKE, LINE, BOX = ".path__take button", ".path-line", ".path-next"
 
 
-def hurried(visit):
-    """A window whose reader leaves pages before all of their tables have come."""
-    window = visit()
+def hurried(visit, *figures):
+    """A window whose reader leaves pages before all of their tables have come; of all figures only these are there."""
+    window = visit(figures=figures)
     window.forgive("ERR_ABORTED")
     return window.page
 
@@ -133,7 +133,7 @@ def test_the_slim_line_cuts_no_link_and_covers_no_place(visit, static, width):
 
 def test_a_pair_that_ends_at_a_figure_in_its_state(visit, static):
     """Two steps of this path are on one page: the second is reached without loading it anew."""
-    page = hurried(visit)
+    page = hurried(visit, "prefill_decode")
     take(page, static, "prefill-against-decode")
     gone = follow(page, "Prefill against decode", 3)
     assert stands_on(page, PATHS["prefill-against-decode"], gone)

@@ -38,7 +38,7 @@ def strangers(hand: Hand, theme: str) -> set[str]:
 def test_the_toggle_restyles_in_place_and_keeps_the_state(visit, static):
     """One click on Material's own toggle: the same figure in the other theme's colours, the state
     untouched."""
-    hand = Hand(visit().go(static + LESSON), SLUGS[0])
+    hand = Hand(visit(figures=SLUGS[:1]).go(static + LESSON), SLUGS[0])
     control = hand.slider()
     value = hand.drag(control, 5)
     light = hand.rested()
@@ -60,7 +60,7 @@ def test_the_toggle_restyles_in_place_and_keeps_the_state(visit, static):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_system_s_theme_is_followed_from_the_start(visit, static, theme):
     for address in (LESSON, f"{SLUGS[0]}/"):
-        hand = Hand(visit(color_scheme=theme).go(static + address), SLUGS[0])
+        hand = Hand(visit(figures=SLUGS[:1], color_scheme=theme).go(static + address), SLUGS[0])
         assert hand.page.locator("body").get_attribute("data-md-color-scheme") == tokens.SCHEMES[theme]
         assert not strangers(hand, theme)
 
@@ -126,7 +126,7 @@ ACROSS = """figure => Bokeh.documents.map(doc => [...doc.views_manager][0])
 def test_the_figures_still_follow_a_zoom_when_the_shell_has_come(visit, static):
     """A zoomed page is drawn with as many pixels as it then has: Bokeh listens for that, until the page is
     left."""
-    window = visit()
+    window = visit(figures=SLUGS[:1])
     hand = Hand(window.go(static + LESSON), SLUGS[0])
     before = hand.figure.evaluate(ACROSS)
     tools = window.context.new_cdp_session(window.page)

@@ -1,7 +1,7 @@
 """No text of a figure lies on another or is cut, no line or mark goes through one (where a figure says so), and
 none moves unnoticed.
 
-Each widget's own page is opened once and shown at three widths: that of a desk, that at which a lesson shows
+Each widget's own page is shown at three widths: that of a desk, that at which a lesson shows
 it, and a phone's. Its picture says of each text that it paints where its ink lies, and what passes through it
 (texts.js). ``make test`` looks at the picture at rest and where *break it* leads at all three, and at every other of
 the rest in a lesson's width (where no line may pass, on a phone too); ``make baselines`` looks at everything at all three, and
@@ -21,12 +21,10 @@ import pytest
 from course import fonts
 from tests import states
 from tests.browser import boxes
-from tests.browser.conftest import Visit
 from tests.browser.hands import Hand
 from widgets.kit.drawing import lettering, tokens
 from widgets.kit.widget import all_widgets
 
-WIDGETS = sorted(all_widgets())
 WIDTHS = {
     "1280": 1280,
     "lesson": 780,
@@ -53,16 +51,20 @@ HIGHER = (
 )
 FAINT = {colour.lower() for colour in tokens.of_both_themes()["grid"].values()}  # lines that do not disturb
 KEPT = Path(__file__).with_name("baselines")
+TEXTS = Path(__file__).with_name("texts.js").read_text(encoding="utf-8")
 EVERYTHING, ACCEPT = (bool(os.environ.get(name)) for name in ("BASELINES", "ACCEPT"))
 
 
-@pytest.fixture(scope="module")
-def window(browser):
-    """One window for all, in which nothing glides."""
-    window = Visit(browser, reduced_motion="reduce")
-    window.context.add_init_script(path=Path(__file__).with_name("texts.js"))
-    yield window
-    window.context.close()
+@pytest.fixture
+def still(own_page) -> Hand:
+    """The widget as who opens it sees it, and nothing glides."""
+    page = own_page.page
+    own_page.button("reset").click()
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate(TEXTS)
+    yield own_page
+    page.emulate_media(reduced_motion="no-preference")
+    page.set_viewport_size({"width": WIDTHS["1280"], "height": 900})
 
 
 def pictures(cls) -> dict[str, dict]:
@@ -83,12 +85,10 @@ def pictures(cls) -> dict[str, dict]:
     )
 
 
-def seen(window: Visit, slug: str, address: str) -> dict[str, list[boxes.Text]]:
+def seen(hand: Hand) -> dict[str, list[boxes.Text]]:
     """The texts of each picture by its name: "lesson, at rest"."""
-    window.begin()
-    page = window.go(f"{address}{slug}/")
-    hand, found = Hand(page, slug), {}
-    pairs = [*pictures(all_widgets()[slug]).items()]
+    page, slug, found = hand.page, hand.slug, {}
+    pairs = [*pictures(hand.cls).items()]
     named = dict(pairs if EVERYTHING else [*pairs[:2], *states.daily(pairs[2:])])
     for width, pixels in WIDTHS.items():
         all_of_it = EVERYTHING or width == "lesson" or (width == "390" and slug in CLEAR_OF_LINES)
@@ -98,15 +98,15 @@ def seen(window: Visit, slug: str, address: str) -> dict[str, list[boxes.Text]]:
         if width == "1280":
             height = hand.figure.locator(".widget-card").bounding_box()["height"]
             assert height <= 900 or slug in HIGHER, "on a desk the figure is not seen whole"
-        noted = page.evaluate("states => textsIn(states)", list(some.values()))
+        noted = page.evaluate(
+            "([states, struck]) => textsIn(states, struck)", [list(some.values()), slug in CLEAR_OF_LINES]
+        )
         found |= {f"{width}, {name}": boxes.read(texts) for name, texts in zip(some, noted)}
-    assert window.left() == []
     return found
 
 
-@pytest.mark.parametrize("slug", WIDGETS)
-def test_no_text_lies_on_another_or_is_cut(window, static, slug):
-    found = seen(window, slug, static)
+def test_no_text_lies_on_another_or_is_cut(still):
+    found, slug = seen(still), still.slug
     assert all(found.values()), "nothing is written on this picture"
     strange = {letter for texts in found.values() for text in texts for letter in text.words}
     assert {ord(letter) for letter in strange} <= fonts.SANS, "a letter is missing in the figures' font"
@@ -117,10 +117,10 @@ def test_no_text_lies_on_another_or_is_cut(window, static, slug):
     assert not wrong, "\n".join(wrong)
 
 
-def test_words_are_as_wide_as_they_are_reckoned(window, static):
+def test_words_are_as_wide_as_they_are_reckoned(glance, static):
     """The figures' font is there, and the widths by which keys are packed are its own."""
     words = ["keys and values", "AllReduce, network", "1,234.5 GB/s", "t ≤ 8 → −79 %", "Wavelength"]
-    page = window.go(f"{static}memory_stack/")
+    page = glance().go(f"{static}memory_stack/")
     Hand(page, "memory_stack")
     measured = page.evaluate(
         """words => {

@@ -1,8 +1,8 @@
 // Notes each text that a figure paints: its words, where its ink lies, how much of it the frame or the canvas leaves, and how far
-// lines and small marks go through it. It has to be there before a figure is drawn.
-(() => {
+// lines and small marks go through it. A page may be asked for that again and again.
+window.textsIn ?? (() => {
   const proto = CanvasRenderingContext2D.prototype;
-  const kept = new WeakMap();  // a context -> what may be painted on, what it was before each save(), the path that is being made
+  let kept = null;  // a context -> what may be painted on, what it was before each save(), the path that is being made
   let noted = null, drawn = null, order = 0;  // texts; lines, marks and grounds; when each was painted
 
   const everywhere = () => ({ left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity });
@@ -15,7 +15,7 @@
   const before = (name, note) => {
     const plain = proto[name];
     proto[name] = function (...args) {
-      note(this, ...args);
+      if (noted) note(this, ...args);
       return plain.apply(this, args);
     };
   };
@@ -37,7 +37,7 @@
   const visible = style => typeof style === "string" && !/, ?0\)$|transparent|00$/.test(style.length === 9 || style.startsWith("rgba") ? style : "");
   const note = (ctx, what, style) => {
     const { lines, clip } = state(ctx);
-    if (!noted || !lines.length || !ctx.globalAlpha) return;
+    if (!lines.length || !ctx.globalAlpha) return;
     drawn.push({ what, style: String(style), lines, clip, when: order++ });
   };
   before("stroke", ctx => { if (ctx.lineWidth && visible(ctx.strokeStyle)) note(ctx, "line", ctx.strokeStyle); });
@@ -52,7 +52,7 @@
     };
   });
   before("fillText", (ctx, text, x, y) => {
-    if (!noted || !text.trim() || !ctx.globalAlpha) return;
+    if (!text.trim() || !ctx.globalAlpha) return;
     const { actualBoundingBoxLeft: l, actualBoundingBoxRight: r, actualBoundingBoxAscent: t, actualBoundingBoxDescent: b } = ctx.measureText(text);
     const corners = [[x - l, y - t], [x + r, y - t], [x + r, y + b], [x - l, y + b]].map(([px, py]) => moved(ctx, px, py));
     const { clip } = state(ctx), { width, height } = ctx.canvas;
@@ -106,8 +106,8 @@
     View.prototype.set = set;
   }
 
-  // What the picture says in each of these states.
-  window.textsIn = async states => {
+  // What the picture says in each of these states, and, where that is asked, what passes through its texts.
+  window.textsIn = async (states, struck) => {
     if (!view) await find();
     await document.fonts.ready;
     const found = [];
@@ -119,11 +119,11 @@
       await turn();
       view.plot.repaint();
       await turn();
-      [noted, drawn, order] = [[], [], 0];
+      [kept, noted, drawn, order] = [new WeakMap(), [], [], 0];
       view.plot.request_repaint();  // all of it, and at once
       view.plot.repaint();
-      found.push(noted.map(each => ({ ...each, through: through(each) })));
-      [noted, drawn] = [null, null];
+      found.push(noted.map(each => ({ ...each, through: struck ? through(each) : [] })));
+      [kept, noted, drawn] = [null, null, null];
     }
     return found;
   };

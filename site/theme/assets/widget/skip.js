@@ -8,7 +8,7 @@ const HATCH = ["core/visuals/hatch", "HatchVector"];
 // Each patch by its name: the classes that it changes, with the members that must be there, and what it does with their prototypes.
 export const PATCHES = {
   copies: { patch: skipCopies, needs: { renderer: [...RENDERER, "build_glyph_view", "children_views"], glyph: GLYPH } },
-  positions: { patch: skipPositions, needs: { renderer: [...RENDERER, "bbox", "update_position"] } },
+  elements: { patch: skipElements, needs: { renderer: [...RENDERER, "_update_stylesheets", "update_position"] } },
   sheets: { patch: skipSheets, needs: { sheet: ["core/dom", "InlineStyleSheet", "_update", "css"] } },
   styles: { patch: skipStyles, needs: { visual: ["core/visuals/visual", "VisualProperties", "_get_css_value"] } },
   hidden: { patch: skipHidden, needs: { renderer: [...RENDERER, "update_data", "connect_signals"] } },
@@ -105,7 +105,7 @@ function skipPoints({ marker }) {
 }
 
 // After each change of data a glyph makes an index of where its marks are. It is made here when somebody asks for it, and with the
-// patches `positions`, `ranges` and `points` hardly anybody does.
+// patches `elements`, `ranges` and `points` hardly anybody does.
 function skipIndex({ glyph }) {
   const { index_data } = glyph, { get } = Object.getOwnPropertyDescriptor(glyph, "index");
   glyph.index_data = function () { this.isIndexed = false; };
@@ -151,14 +151,15 @@ function skipLabels({ texts }) {
 
 // -- a paint ------------------------------------------------------------------------------------------------------------
 
-// Each glyph has an HTML element, too, which Bokeh moves to where the marks are. Nothing is in it, so it is not shown: it has no
-// place.
-function skipPositions({ renderer }) {
-  Object.defineProperty(renderer, "bbox", { configurable: true, get: () => undefined });
+// Each glyph has an HTML element, too, with six style sheets, which Bokeh moves to where the marks are. Nothing is in it, so here it
+// is not shown, and nothing about it is written.
+function skipElements({ renderer }) {
+  renderer._update_stylesheets = function () { this.el.style.display = "none"; };
+  renderer.update_position = () => {};
 }
 
-// These elements, and those of the axes, are moved by style sheets that are written at each paint; after that the browser works
-// out the styles of the page anew. A sheet that says what it said before is not written again.
+// The elements of axes and titles are moved by style sheets that are written at each paint; after that the browser works out the
+// styles of the page anew. A sheet that says what it said before is not written again.
 function skipSheets({ sheet }) {
   const update = sheet._update;
   sheet._update = function (css) { if (this.css !== css) update.call(this, css); };
