@@ -497,15 +497,26 @@ def layout_dict(layout: Layout) -> dict:
 def axes(job: Job, layout: Layout, gpu_key: str = "") -> Axes:
     """Job and layout as floats; the GPU is asked for its host alone."""
     code, modules = recompute_of(layout.recompute)
-    a = layout
-    ranks = a.tp, a.pp, a.cp, a.dp, a.ep, a.expert_tp
     return Axes(
-        *map(float, (job.seq, job.global_batch, *ranks, a.zero, a.shard, a.micro_batch, code)),
-        SCHEDULES[a.schedule],
-        float(a.interleave),
+        float(job.seq),
+        float(job.global_batch),
+        float(layout.tp),
+        float(layout.pp),
+        float(layout.cp),
+        float(layout.dp),
+        float(layout.ep),
+        float(layout.expert_tp),
+        float(layout.zero),
+        float(layout.shard),
+        float(layout.micro_batch),
+        float(code),
+        SCHEDULES[layout.schedule],
+        float(layout.interleave),
         modules,
-        *map(float, (a.recompute_layers, a.first_layers, a.last_layers)),
-        None if a.offload == "none" else offload.offload(a.offload, gpu_key),
+        float(layout.recompute_layers),
+        float(layout.first_layers),
+        float(layout.last_layers),
+        None if layout.offload == "none" else offload.offload(layout.offload, gpu_key),
     )
 
 

@@ -595,7 +595,7 @@ def stages(
                 logits_bytes,
             )
         )
-    return Stages(*found, working, 2.0 * recipe.weight_bytes * layer_params)
+    return Stages(found[0], found[1], found[2], working, 2.0 * recipe.weight_bytes * layer_params)
 
 
 def overhead_bytes(job: Job, zero: Real) -> Real:
@@ -658,7 +658,8 @@ def step(
     sized = sizes(shape, a)
     own = own or micro_batch(shape, job, at, net, a, sized[0])
     return Terms(
-        *seconds(shape, job, recipe, at, net, a, *sized, own), total_bytes(shape, job, recipe, a, *sized)
+        *seconds(shape, job, recipe, at, net, a, *sized, own),
+        total_bytes=total_bytes(shape, job, recipe, a, *sized),
     )
 
 
