@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine import catalog
 from engine.base import check
+from engine.base.record import record
 from engine.base.types import Real
 from engine.calibration import DEFAULT, bands
 from engine.catalog import models
@@ -313,7 +314,7 @@ WHY_EXPOSED = {
 MEASURED_SCHEDULES = ("1f1b", "interleaved")  # all measured runs used one of these
 
 
-@dataclass(frozen=True)
+@record
 class Estimate:
     """The cost of a step; the seconds in ``terms`` add up to ``step_s``."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from engine.base import check, ops
+from engine.base.record import record
 from engine.mechanism import memory
 from engine.mechanism.pipeline import StageLayers, least_micro_batches
 
@@ -106,7 +107,7 @@ def cuts_experts_unevenly(experts: Number, ep: Number) -> Truth:
 
 
 # -- all of them, for one layout -----------------------------------------------------------------------------
-@dataclass(slots=True)
+@record
 class Facts:
     """The facts about a model, a job and a layout that the rules need."""
 

@@ -6,10 +6,11 @@ of its own, so that terms which do not depend on an axis are computed once for a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
+from engine.base.record import record
 from engine.base.types import Real
 from engine.mechanism import compute, experts, memory, pipeline, sequence, sharding
 from engine.mechanism.interconnect import (
@@ -48,9 +49,7 @@ JOINED_BYTES = 4.0  # moved for each 16-bit value that is copied to another plac
 COPYING_SLOWS = 0.45
 
 
-# What an estimate reads often has slots: a NamedTuple takes twice as long to make and to read. Nothing writes
-# to any of them.
-@dataclass(slots=True)
+@record
 class Axes:
     """A job's sizes and a layout, as floats; ``plan`` is a pipeline schedule's coefficients."""
 
@@ -90,7 +89,7 @@ class Terms(NamedTuple):
     total_bytes: Real
 
 
-@dataclass(slots=True)
+@record
 class MicroBatch:
     """Seconds of one micro-batch on one GPU, before recomputation and whatever the schedule hides: in an
     average layer its arithmetic and, each way, its traffic; and behind the last layer the head."""
@@ -107,7 +106,7 @@ class MicroBatch:
     head_backward_s: Real
 
 
-@dataclass(slots=True)
+@record
 class Layer:
     """Seconds of an average layer for one micro-batch, forward and backward (which includes
     recomputation)."""
@@ -130,7 +129,7 @@ class StageBytes(NamedTuple):
     activations: Real
 
 
-@dataclass(slots=True)
+@record
 class Work:
     """Seconds that a step takes before what ZeRO decides and messages between stages: no layout with the same
     recomputation and schedule is faster."""
@@ -462,7 +461,7 @@ class Stage(NamedTuple):
     logits_bytes: Real
 
 
-@dataclass(slots=True)
+@record
 class Stages:
     """The first, second and last stage, one of which is the fullest, and the one layer at work."""
 
