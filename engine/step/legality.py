@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.base import check, ops
-from engine.base.record import record
 from engine.mechanism import memory
 from engine.mechanism.pipeline import StageLayers, least_micro_batches
 
@@ -107,7 +106,7 @@ def cuts_experts_unevenly(experts: Number, ep: Number) -> Truth:
 
 
 # -- all of them, for one layout -----------------------------------------------------------------------------
-@record
+@dataclass(frozen=TYPE_CHECKING, slots=True)  # as ``step.Axes``
 class Facts:
     """The facts about a model, a job and a layout that the rules need."""
 
