@@ -116,7 +116,7 @@ def trained_product_s(rows: Real, k: Real, n: Real, sum_bytes: Real, rates: Gemm
 
 
 def _working_s(padded: Real, k: Real, moved_bytes: Real, at: Gemm) -> Real:
-    """A product between its start and its end: ``padded`` elements of the result, and the bytes."""
+    """The arithmetic on the result's elements, ``padded`` as they are, overlapped with these bytes."""
     worked = padded + at.wave * TILE * at.multiprocessors
     work_s = 2.0 * worked * (k + at.ramp) / at.flops_per_s
     work_s = work_s * (1.0 + at.slowing * work_s / (work_s + BURST_S))
@@ -124,7 +124,7 @@ def _working_s(padded: Real, k: Real, moved_bytes: Real, at: Gemm) -> Real:
 
 
 def _casting_s(elements: Real, at: Gemm, cold: Real = 1.0) -> Real:
-    """Casting A inside the timing."""
+    """The casting of so many elements of A, where it is part of a product's timing."""
     return elements * at.quantised_bytes * ops.maximum(cold, WARM) / at.memory_bytes_per_s
 
 

@@ -259,7 +259,7 @@ def in_flight(
     every stage.
 
     Equal to what the executed schedules hold (test_pipeline_schedules.py). Leaves out that chunks may differ
-    by a layer.
+    by a layer. ``group`` is ``first_group``, where several stages are asked for.
     """
     if not check.is_trusted():
         check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
@@ -279,8 +279,8 @@ def in_flight(
 
 
 def first_group(stages: Real, micro_batches: Real) -> Real:
-    """Micro-batches that each chunk works on in a row, where a step has no multiple of the stages of them: as
-    many as in the other groups, or more."""
+    """The g of ``in_flight``: micro-batches that a stage works on before it turns to the next chunk, p of them
+    or a few more where p does not divide m."""
     if not check.is_trusted():
         check.whole(stages=stages, micro_batches=micro_batches)
     return ops.ceil(micro_batches / ops.maximum(1.0, ops.floor(micro_batches / stages)))
