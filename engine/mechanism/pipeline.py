@@ -279,8 +279,8 @@ def in_flight(
 
 
 def first_group(stages: Real, micro_batches: Real) -> Real:
-    """The g of ``in_flight``: micro-batches that a stage works on before it turns to the next chunk. They are p,
-    or a few more where p does not divide m."""
+    """The g of ``in_flight``: micro-batches that a stage works on before it turns to the next chunk. They are
+    p, or a few more where p does not divide m."""
     if not check.is_trusted():
         check.whole(stages=stages, micro_batches=micro_batches)
     return ops.ceil(micro_batches / ops.maximum(1.0, ops.floor(micro_batches / stages)))
