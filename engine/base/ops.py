@@ -68,13 +68,13 @@ def choose(condition: Truth, yes: Callable[[], Real], no: Callable[[], Real]) ->
     return np.where(condition, yes(), no())
 
 
-def for_each(values: Real, of: Callable[[Real], Real], others: Sequence[Real]) -> Real:
-    """``of`` these values, one by one where they lie along a dimension in which none of the ``others`` varies
-    that the result depends on: then what only one of them needs is not computed for all."""
+def for_each(values: Real, of: Callable[[Real], Real], *others: Sequence[Real]) -> Real:
+    """``of`` these values, one by one where they lie along a dimension in which nothing varies of the
+    ``others`` that the result depends on: then what only one of them needs is not computed for all."""
     if not isinstance(values, np.ndarray) or not 1 < max(values.shape, default=0) == values.size:
         return of(values)
     axis = int(np.argmax(values.shape)) - values.ndim
-    if any(np.ndim(other) >= -axis and np.shape(other)[axis] > 1 for other in others):
+    if any(np.ndim(other) >= -axis and np.shape(other)[axis] > 1 for some in others for other in some):
         return of(values)
     found = np.broadcast_arrays(np.zeros([1] * values.ndim), *(of(float(value)) for value in values.flat))
     return np.concatenate(found[1:], axis)

@@ -16,6 +16,7 @@ from engine.base.types import Real
 TILE = 128.0 * 128.0  # elements of the result that a multiprocessor works on at a time
 BURST_S = 1e-3  # from about this duration on, clocks start to fall
 WARM = 0.25  # time to read from the L2 cache, over the time from memory
+RESULT_BYTES = 2.0  # per element of a result that stays in 16 bits
 SHOWS = 0.3  # of the shorter of arithmetic and memory where both take as long; less, the shorter it is
 
 
@@ -68,7 +69,7 @@ def gemm_s(
     at: Gemm,
     batch: Real = 1.0,
     weight_bytes: Real | None = None,
-    result_bytes: Real = 2.0,
+    result_bytes: Real = RESULT_BYTES,
     cold_a: Real = 1.0,
     cold_b: Real = 1.0,
 ) -> Real:
@@ -84,16 +85,47 @@ def gemm_s(
         check.positive(m=m, n=n, k=k, batch=batch)
         check.non_negative(result_bytes=result_bytes)
         check.between(0, 1, cold_a=cold_a, cold_b=cold_b)
-    worked = batch * (m + at.rows) * n + at.wave * TILE * at.multiprocessors
-    work_s = 2.0 * worked * (k + at.ramp) / at.flops_per_s
-    work_s = work_s * (1.0 + at.slowing * work_s / (work_s + BURST_S))
+    start_s = at.launch_s
+    if not ops.is_zero(at.quantised_bytes):
+        start_s = start_s + _casting_s(m * k, at, cold_a)
     a = m * k * at.operand_bytes + m * n * result_bytes
     b = k * n * (at.operand_bytes if weight_bytes is None else weight_bytes)
-    memory_s = batch * (a * cold_a + b * cold_b) / at.memory_bytes_per_s
-    if at.quantised_bytes.__class__ is float and at.quantised_bytes == 0.0:
-        return at.launch_s + either_s(work_s, memory_s)
-    cast_s = m * k * at.quantised_bytes * ops.maximum(cold_a, WARM) / at.memory_bytes_per_s
-    return at.launch_s + cast_s + either_s(work_s, memory_s)
+    return start_s + _working_s(batch * (m + at.rows) * n, k, batch * (a * cold_a + b * cold_b), at)
+
+
+def trained_product_s(rows: Real, k: Real, n: Real, sum_bytes: Real, rates: Gemm) -> tuple[Real, Real, Real]:
+    """The three products of a weight k×n that ``rows`` tokens meet: forward, gradient of the input, gradient
+    of the weight (added to a sum of ``sum_bytes`` an element).
+
+    What ``gemm_s`` says of each, with what they share computed once.
+    """
+    if not check.is_trusted():
+        check.positive(rows=rows, k=k, n=n)
+        check.non_negative(sum_bytes=sum_bytes)
+    inputs, outputs, weights = rows * k, rows * n, k * n
+    forward_s = backward_s = rates.launch_s
+    if not ops.is_zero(rates.quantised_bytes):
+        forward_s, backward_s = forward_s + _casting_s(inputs, rates), backward_s + _casting_s(outputs, rates)
+    value_bytes, padded = rates.operand_bytes, rows + rates.rows
+    a, b, c = inputs * value_bytes, weights * value_bytes, outputs * value_bytes
+    return (
+        forward_s + _working_s(padded * n, k, a + outputs * RESULT_BYTES + b, rates),
+        backward_s + _working_s(padded * k, n, c + inputs * RESULT_BYTES + b, rates),
+        forward_s + _working_s((k + rates.rows) * n, rows, a + weights * sum_bytes + c, rates),
+    )
+
+
+def _working_s(padded: Real, k: Real, moved_bytes: Real, at: Gemm) -> Real:
+    """The arithmetic on the result's elements, ``padded`` as they are, overlapped with these bytes."""
+    worked = padded + at.wave * TILE * at.multiprocessors
+    work_s = 2.0 * worked * (k + at.ramp) / at.flops_per_s
+    work_s = work_s * (1.0 + at.slowing * work_s / (work_s + BURST_S))
+    return either_s(work_s, moved_bytes / at.memory_bytes_per_s)
+
+
+def _casting_s(elements: Real, at: Gemm, cold: Real = 1.0) -> Real:
+    """The casting of so many elements of A, where it is part of a product's timing."""
+    return elements * at.quantised_bytes * ops.maximum(cold, WARM) / at.memory_bytes_per_s
 
 
 def quantise_s(m: Real, k: Real, at: Quantise, cold: Real = 1.0, second_bytes: Real = 0.0) -> Real:

@@ -10,9 +10,9 @@ from engine.base.types import Real
 from engine.calibration import launch_costs
 from engine.calibration.attention import fused_s
 from engine.calibration.grouped import experts_s, trained_experts_s
-from engine.calibration.products import gemm_s, quantise_s
+from engine.calibration.products import gemm_s, quantise_s, trained_product_s
 from engine.mechanism import flops
-from engine.mechanism.matmul import Chip, stream_s, trained_product_s
+from engine.mechanism.matmul import Chip, stream_s
 
 if TYPE_CHECKING:
     from engine.mechanism.shape import Product, Shape
@@ -62,13 +62,13 @@ def products_s(
     if not check.is_trusted():
         check.positive(rows=rows)
     forward = backward = weight = 0.0
+    others, casts = tp - 1.0, not ops.is_zero(at.casts)
     for p in products:
-        k = p.k / (1.0 + (tp - 1.0) * p.splits_k)
-        n = p.n / (1.0 + (tp - 1.0) * p.splits_n)
+        k, n = p.k / (1.0 + others * p.splits_k), p.n / (1.0 + others * p.splits_n)
         forward_s, input_s, weight_s = trained_product_s(rows, k, n, GRADIENT_SUM_BYTES, at.product)
         if not fused:
             weight_s = weight_s + stream_s(GRADIENT_SUM_BYTES * k * n, at)
-        if not ops.is_zero(at.casts):
+        if casts:
             if p.casts_input:
                 forward_s = forward_s + cast_s(rows, k, at)
             if p.casts_gradient:

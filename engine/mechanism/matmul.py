@@ -292,19 +292,6 @@ def _in_format(rates: Kernel, gpu: Gpu, wide: str) -> Kernel:
     )
 
 
-def trained_product_s(rows: Real, k: Real, n: Real, sum_bytes: Real, rates: Gemm) -> tuple[Real, Real, Real]:
-    """The three products of a weight k×n that ``rows`` tokens meet: forward, gradient of the input, gradient
-    of the weight (added to a sum of ``sum_bytes`` an element)."""
-    if not check.is_trusted():
-        check.positive(rows=rows, k=k, n=n)
-        check.non_negative(sum_bytes=sum_bytes)
-    return (
-        gemm_s(rows, n, k, rates),
-        gemm_s(rows, k, n, rates),
-        gemm_s(k, n, rows, rates, result_bytes=sum_bytes),
-    )
-
-
 def stream_s(moved_bytes: Real, at: Chip) -> Real:
     """A kernel that only moves bytes: norms, activations, the optimizer."""
     if not check.is_trusted():

@@ -241,7 +241,14 @@ def micro_batches_for(
     return ops.maximum(ops.ceil(needed - 1e-9), least_micro_batches(stages, plan))
 
 
-def in_flight(stages: Real, micro_batches: Real, chunks: Real, plan: Schedule, stage: Real = 0.0) -> Real:
+def in_flight(
+    stages: Real,
+    micro_batches: Real,
+    chunks: Real,
+    plan: Schedule,
+    stage: Real = 0.0,
+    group: Real | None = None,
+) -> Real:
     """Micro-batches whose activations stage i (0 is the first) holds at its peak, for all of its layers.
 
     Never more than the m of the step. GPipe: all of them. 1F1B: p − i. Interleaved with v chunks: (2·(p−i−1)
@@ -252,14 +259,14 @@ def in_flight(stages: Real, micro_batches: Real, chunks: Real, plan: Schedule, s
     every stage.
 
     Equal to what the executed schedules hold (test_pipeline_schedules.py). Leaves out that chunks may differ
-    by a layer.
+    by a layer. ``group`` is ``first_group``, where several stages are asked for.
     """
     if not check.is_trusted():
         check.whole(stages=stages, micro_batches=micro_batches, chunks=chunks)
         check.whole(0, stage=stage)
         check.ordered(stage=stage, last_stage=stages - 1)
     behind = stages - stage - 1.0
-    group = ops.ceil(micro_batches / ops.maximum(1.0, ops.floor(micro_batches / stages)))
+    group = first_group(stages, micro_batches) if group is None else group
     whole = ops.minimum(
         micro_batches,
         (plan.flight_ahead * behind + plan.flight_group * (chunks - 1.0) * group + 1.0) / chunks
@@ -269,6 +276,14 @@ def in_flight(stages: Real, micro_batches: Real, chunks: Real, plan: Schedule, s
         return whole
     put_off = ops.minimum(plan.weights_late * stage, micro_batches - whole)
     return whole + KEPT_FOR_WEIGHTS * put_off
+
+
+def first_group(stages: Real, micro_batches: Real) -> Real:
+    """The g of ``in_flight``: micro-batches that a stage works on before it turns to the next chunk. They are
+    p, or a few more where p does not divide m."""
+    if not check.is_trusted():
+        check.whole(stages=stages, micro_batches=micro_batches)
+    return ops.ceil(micro_batches / ops.maximum(1.0, ops.floor(micro_batches / stages)))
 
 
 def held_layers(

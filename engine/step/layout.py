@@ -313,7 +313,7 @@ WHY_EXPOSED = {
 MEASURED_SCHEDULES = ("1f1b", "interleaved")  # all measured runs used one of these
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=TYPE_CHECKING, slots=True, unsafe_hash=True)  # as ``step.Axes``
 class Estimate:
     """The cost of a step; the seconds in ``terms`` add up to ``step_s``."""
 
@@ -533,8 +533,9 @@ def recipe_of(job: Job) -> Recipe:
 
 def estimate(model: Model, at: Machine, job: Job, layout: Layout) -> Estimate:
     """Time and memory of one training step of ``model`` on ``layout.gpus`` GPUs like ``at``."""
-    legality.require_trainable(at.precision, recipe_of(job))
+    recipe = recipe_of(job)
+    legality.require_trainable(at.precision, recipe)
     with check.trusted():  # require_legal has checked everything
         require_legal(model, job, layout)
-        terms = step(shape(model), job, recipe_of(job), at.chip, at.wires, axes(job, layout, at.gpu.key))
+        terms = step(shape(model), job, recipe, at.chip, at.wires, axes(job, layout, at.gpu.key))
     return Estimate(model, at, job, layout, terms)

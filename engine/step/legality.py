@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.base import check, ops
 from engine.mechanism import memory
@@ -106,7 +106,8 @@ def cuts_experts_unevenly(experts: Number, ep: Number) -> Truth:
 
 
 # -- all of them, for one layout -----------------------------------------------------------------------------
-class Facts(NamedTuple):
+@dataclass(frozen=TYPE_CHECKING, slots=True)  # as ``step.Axes``
+class Facts:
     """The facts about a model, a job and a layout that the rules need."""
 
     heads: Number
@@ -271,8 +272,10 @@ def require_recompute(model: Any, recompute: str, layers: int, pp: int) -> None:
     code, modules = memory.recompute_of(recompute)
     if modules:
         _require_modules(model, modules)
+    if not layers:
+        return
     most = math.ceil(model.layers / pp)
-    if layers and code != memory.FULL:
+    if code != memory.FULL:
         raise ValueError(f"recompute_layers must be 0 unless recompute is full, got {layers}")
     if layers > most:
         raise ValueError(must("recompute_layers", layers, f"be at most the {most} of a stage", [most]))

@@ -16,7 +16,7 @@ import heapq
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -416,7 +416,8 @@ class Kinds:
     def of(self, block: Block) -> MicroBatch:
         """The same for each row of a block."""
         place = np.searchsorted(self.codes, self._codes(block.rows))
-        return MicroBatch(*(np.take(s, place, axis=-1) if np.ndim(s) else s for s in self.found))
+        found = [getattr(self.found, each.name) for each in fields(MicroBatch)]
+        return MicroBatch(*(np.take(s, place, axis=-1) if np.ndim(s) else s for s in found))
 
 
 def evaluate(block: Block, at: Machine, own: MicroBatch | None = None) -> tuple[Real, np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ of its own, so that terms which do not depend on an axis are computed once for a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.base import ops
@@ -37,7 +37,8 @@ FLAT_BUFFERS_BYTES = 12e9
 
 # the same for all layouts that cut a layer alike, whatever their pipeline and their data ranks are
 _layer, _head = ops.remembered(compute.layer), ops.remembered(compute.head)
-_gather_s = ops.remembered(all_gather_s)
+_stage_layers = ops.remembered(pipeline.stage_layers)
+_gather_s, _pair_s = ops.remembered(all_gather_s), ops.remembered(pair_all_reduce_s)
 
 JOINED_BYTES = 4.0  # moved for each 16-bit value that is copied to another place: read and written
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
@@ -47,7 +48,10 @@ JOINED_BYTES = 4.0  # moved for each 16-bit value that is copied to another plac
 COPYING_SLOWS = 0.45
 
 
-class Axes(NamedTuple):
+# What an estimate makes and reads often is frozen to the type checker alone: Python takes three times as long
+# to make what is frozen at run time too, and twice as long to make a NamedTuple and to read from it.
+@dataclass(frozen=TYPE_CHECKING, slots=True)
+class Axes:
     """A job's sizes and a layout, as floats; ``plan`` is a pipeline schedule's coefficients."""
 
     seq: Real
@@ -86,7 +90,8 @@ class Terms(NamedTuple):
     total_bytes: Real
 
 
-class MicroBatch(NamedTuple):
+@dataclass(frozen=TYPE_CHECKING, slots=True)
+class MicroBatch:
     """Seconds of one micro-batch on one GPU, before recomputation and whatever the schedule hides: in an
     average layer its arithmetic and, each way, its traffic; and behind the last layer the head."""
 
@@ -102,7 +107,8 @@ class MicroBatch(NamedTuple):
     head_backward_s: Real
 
 
-class Layer(NamedTuple):
+@dataclass(frozen=TYPE_CHECKING, slots=True)
+class Layer:
     """Seconds of an average layer for one micro-batch, forward and backward (which includes
     recomputation)."""
 
@@ -123,12 +129,9 @@ class StageBytes(NamedTuple):
     optimizer: Real
     activations: Real
 
-    @property
-    def total(self) -> Real:
-        return self.weights + self.gradients + self.optimizer + self.activations
 
-
-class Work(NamedTuple):
+@dataclass(frozen=TYPE_CHECKING, slots=True)
+class Work:
     """Seconds that a step takes before what ZeRO decides and messages between stages: no layout with the same
     recomputation and schedule is faster."""
 
@@ -147,7 +150,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
     within a stage (tp, cp, ep, expert_tp) alone, so many layouts share it."""
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     at = attending(at, job)
-    own = _layer(
+    forward_s, backward_s, weight_gradient_s, attention_s, _ = _layer(
         shape,
         tokens,
         a.seq,
@@ -164,7 +167,7 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         not job.send_once,
         job.one_by_one,
     )
-    attention = own.attention_forward_s, own.attention_forward_s
+    attention = attention_s, attention_s
     if job.flash and not (ops.is_zero(shape.windowed_share) or ops.is_zero(a.cp - 1.0)):
         attention = compute.attention_by_kind(shape, tokens, a.seq, shape.heads / a.tp, at, job.kernels)
     head_f, head_b = _head(shape, tokens, a.tp, whole_ranks, at, job.loss, job.loss_chunks)
@@ -172,11 +175,11 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
         joined_f, joined_b = compute.joined(shape, tokens, a.tp, at)
         head_f, head_b = head_f + job.mtp * (head_f + joined_f), head_b + job.mtp * (head_b + joined_b)
     return MicroBatch(
-        own.forward_s,
-        own.backward_s,
-        own.weight_gradient_s,
-        own.attention_forward_s,
-        tensor_exposed_s(shape, job, net, a, tokens, own.forward_s - own.attention_forward_s)
+        forward_s,
+        backward_s,
+        weight_gradient_s,
+        attention_s,
+        tensor_exposed_s(shape, job, net, a, tokens, forward_s - attention_s)
         + joined_s(shape, job, at, a, tokens),
         *context_exposed_s(shape, job, net, a, tokens, attention),
         expert_traffic_s(shape, job, at, net, a, tokens),
@@ -405,59 +408,48 @@ def data_exposed_s(
     gather_s = sharding.scatter_s if alike else sharding.gather_s
 
     def sent(cost_s, by_layer=False):
-        if (cost_s, by_layer) not in known:
+        found = known.get((cost_s, by_layer))
+        if found is None:
             pieces, over = layers if by_layer else 1.0, net if cost_s is sharding.reduce_s else parts
-            known[cost_s, by_layer] = sum(
-                there * cost_s(params, ranks, stride, recipe, pieces, over)
-                for params, ranks, stride, there in groups
-            )
-        return known[cost_s, by_layer]
-
-    def replicas(zero):
-        total, copies = 0.0, a.dp * a.cp / shard
-        for params, ranks, stride, _ in groups if a.shard else ():
-            left = params / ops.where(zero >= 1.0, ranks, 1.0)
-            total = total + sharding.across_replicas_s(left, copies, stride * ranks, recipe, net)
-        return total
-
-    def once(zero):
-        scatters = (zero >= 1.0) & (not job.sums_whole)
-        scatter = ops.choose(scatters, lambda: sent(sharding.scatter_s), lambda: sent(sharding.reduce_s))
-        gather = ops.choose(zero >= 1.0, lambda: sent(gather_s), lambda: 0.0)
-        return sharding.exposed_once_s(
-            zero, scatter, gather, replicas(zero), free * forward_s, free * backward_s, layers, job.overlap
-        )
-
-    def scattering(zero):
-        scatter = sent(sharding.scatter_s, by_layer=True)
-        return sharding.exposed_scattering_s(
-            micro_batches,
-            scatter,
-            sent(gather_s),
-            replicas(zero),
-            free * forward_s,
-            backward_s,
-            layers,
-            job.overlap,
-        )
-
-    def each_time(zero):
-        scatter = sent(sharding.scatter_s, by_layer=True)
-        gather = sent(gather_s, by_layer=True)
-        again = ops.where(a.recompute == memory.FULL, 1.0, 0.0) if job.gathers_again else 0.0
-        return sharding.exposed_each_time_s(
-            micro_batches, scatter, gather, replicas(zero), forward_s, backward_s, layers, job.overlap, again
-        )
+            found = 0.0
+            for params, ranks, stride, there in groups:
+                found = found + there * cost_s(params, ranks, stride, recipe, pieces, over)
+            known[cost_s, by_layer] = found
+        return found
 
     def exposed(zero):
-        return ops.choose(
-            zero >= 3.0,
-            lambda: each_time(zero),
-            lambda: ops.choose(zero >= 2.0, lambda: scattering(zero), lambda: once(zero)),
-        )
+        sharded, replicas = zero >= 1.0, 0.0
+        for params, ranks, stride, _ in groups if a.shard else ():
+            left, copies = params / ops.where(sharded, ranks, 1.0), a.dp * a.cp / shard
+            replicas = replicas + sharding.across_replicas_s(left, copies, stride * ranks, recipe, net)
 
-    others = (layers, micro_batches, free, forward_s, backward_s, *groups[0], *groups[-1])
-    return ops.for_each(a.zero, exposed, others)
+        def once():
+            scatter = ops.choose(
+                sharded & (not job.sums_whole),
+                lambda: sent(sharding.scatter_s),
+                lambda: sent(sharding.reduce_s),
+            )
+            gather = 0.0 if sharded is False else sent(gather_s)
+            return sharding.exposed_once_s(
+                zero, scatter, gather, replicas, free * forward_s, free * backward_s, layers, job.overlap
+            )
+
+        def scattering():
+            scatter, gather = sent(sharding.scatter_s, by_layer=True), sent(gather_s)
+            return sharding.exposed_scattering_s(
+                micro_batches, scatter, gather, replicas, free * forward_s, backward_s, layers, job.overlap
+            )
+
+        def each_time():
+            scatter, gather = sent(sharding.scatter_s, by_layer=True), sent(gather_s, by_layer=True)
+            again = ops.where(a.recompute == memory.FULL, 1.0, 0.0) if job.gathers_again else 0.0
+            return sharding.exposed_each_time_s(
+                micro_batches, scatter, gather, replicas, forward_s, backward_s, layers, job.overlap, again
+            )
+
+        return ops.choose(zero >= 3.0, each_time, lambda: ops.choose(zero >= 2.0, scattering, once))
+
+    return ops.for_each(a.zero, exposed, (layers, micro_batches, free, forward_s, backward_s), *groups)
 
 
 class Stage(NamedTuple):
@@ -470,7 +462,8 @@ class Stage(NamedTuple):
     logits_bytes: Real
 
 
-class Stages(NamedTuple):
+@dataclass(frozen=TYPE_CHECKING, slots=True)
+class Stages:
     """The first, second and last stage, one of which is the fullest, and the one layer at work."""
 
     first: Stage
@@ -481,29 +474,29 @@ class Stages(NamedTuple):
 
     def held(
         self, recipe: Recipe, plan: Any, zero: Real, offload: Offload | None = None
-    ) -> tuple[StageBytes, StageBytes, StageBytes]:
-        """Their bytes under a ZeRO stage; an optimizer on the host leaves weights and gradients here."""
+    ) -> list[tuple[Real, Real, Real, Real]]:
+        """Their bytes under a ZeRO stage, in the order of StageBytes; an optimizer on the host leaves weights
+        and gradients here."""
         weight_bytes = recipe.weight_bytes * plan.weight_copies
         gradient_bytes = recipe.gradient_bytes * plan.weight_copies
         optimizer_bytes = 0.0 if offload and offload.optimizer else recipe.optimizer_bytes
         weights, gradients, optimizer = zero >= 3.0, zero >= 2.0, zero >= 1.0  # what is sharded
         working_bytes = self.working_bytes + ops.where(weights, self.gathered_bytes, 0.0)
-
-        def of(stage):
-            whole, sharded, kept_bytes, sent_bytes, logits_bytes = stage
-            return StageBytes(
+        found = []
+        for whole, sharded, kept_bytes, sent_bytes, logits_bytes in (self.first, self.second, self.last):
+            held = (
                 ops.where(weights, sharded, whole) * weight_bytes,
                 ops.where(gradients, sharded, whole) * gradient_bytes,
                 ops.where(optimizer, sharded, whole) * optimizer_bytes,
                 kept_bytes + (working_bytes + sent_bytes + logits_bytes),
             )
-
-        return of(self.first), of(self.second), of(self.last)
+            found.append(held)
+        return found
 
 
 def sizes(shape: Shape, a: Axes) -> tuple[Real, Real, pipeline.StageLayers]:
     """Tokens of a micro-batch on a GPU, micro-batches per step, and the layers of the stages."""
-    stage = pipeline.stage_layers(shape.layers, a.pp, a.chunks, a.first_layers, a.last_layers)
+    stage = _stage_layers(shape.layers, a.pp, a.chunks, a.first_layers, a.last_layers)
     if not ops.is_zero(a.plan.folded):
         in_a_v = pipeline.folded_layers(stage)
         stage = pipeline.StageLayers(
@@ -520,10 +513,10 @@ def stages_bytes(
     tokens: Real,
     micro_batches: Real,
     stage: pipeline.StageLayers,
-) -> tuple[StageBytes, StageBytes, StageBytes]:
+) -> list[StageBytes]:
     """Bytes of the first, second and last stage, one of which is the fullest."""
     found = stages(shape, job, recipe, a, tokens, micro_batches, stage)
-    return found.held(recipe, a.plan, a.zero, a.offload)
+    return [StageBytes(*held) for held in found.held(recipe, a.plan, a.zero, a.offload)]
 
 
 def stages(
@@ -544,7 +537,9 @@ def stages(
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     kept = kept_bytes(shape, job, a, tokens, whole_ranks, a.recompute)
     full = a.recompute == memory.FULL
-    everything = ops.choose(full, lambda: kept_bytes(shape, job, a, tokens, whole_ranks, 0.0), lambda: 0.0)
+    everything = 0.0
+    if full is not False:
+        everything = ops.where(full, kept_bytes(shape, job, a, tokens, whole_ranks, 0.0), 0.0)
     working = everything  # the one layer being rebuilt
     if a.modules:
         by_module = a.recompute == memory.BY_MODULE
@@ -553,62 +548,54 @@ def stages(
     layer_params = shape.dense_params_per_layer / a.tp + shape.routed_params_per_layer / expert_ranks
     own = job.kernels != "library"
     logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, job.loss, job.loss_chunks, own)
-    last_params, joining = shape.last_stage_params, 0.0
-    alone, both_ways = a.pp == 1.0, a.plan.weight_copies > 1.0
+    first_params, last_params, joining = shape.embedding_params, shape.last_stage_params, 0.0
+    alone = a.pp == 1.0
     if job.mtp:  # on the last stage, where they share the output layer and the embedding
         logits = (1.0 + job.mtp) * logits
         stage = stage._replace(first=stage.first + ops.where(alone, job.mtp, 0.0), last=stage.last + job.mtp)
         joining = 2.0 * job.mtp * shape.hidden * shape.hidden
         last_params = shape.head_params + shape.embedding_params + joining
     sent = 0.0 if job.fused else ops.where(alone, 0.0, 2.0 * tokens * shape.hidden)
-    ends = (stage.first + stage.last) / 2.0
-    first_params = shape.embedding_params
     if not ops.is_zero(a.plan.folded):
         both = shape.embedding_params + shape.head_params + joining
         first_params = ops.where(a.plan.folded > 0.0, 0.0, first_params)
         last_params = ops.where(a.plan.folded > 0.0, both, last_params)
-    end_params = ops.where(both_ways, (shape.embedding_params + last_params) / 2.0, first_params)
+    first, last, first_logits = stage.first, stage.last, ops.where(alone, logits, 0.0)
+    if not ops.is_zero(a.plan.weight_copies - 1.0):
+        both_ways = a.plan.weight_copies > 1.0
+        layers, params = (first + last) / 2.0, (shape.embedding_params + last_params) / 2.0
+        first, last = ops.where(both_ways, layers, first), ops.where(both_ways, layers, last)
+        first_params = ops.where(both_ways, params, first_params)
+        last_params = ops.where(both_ways, params, last_params)
+        first_logits = ops.where(both_ways, logits, first_logits)
+    first_params = ops.where(alone, shape.embedding_params + shape.head_params + joining, first_params)
+    group = pipeline.first_group(a.pp, micro_batches)
     shard, expert_shard = shards(a)
-
-    def at(place, layers, extra_params, sent_bytes, logits_bytes, missing=0.0):
-        flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan, place)
+    found = []
+    for place, layers, params, sent_bytes, logits_bytes, missing in (
+        (0.0, first, first_params, sent, first_logits, stage.full - stage.first),
+        (ops.minimum(1.0, a.pp - 1.0), ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, sent, 0.0, 0.0),
+        (a.pp - 1.0, ops.where(alone, 0.0, last), last_params, 0.0, logits, stage.full - stage.last),
+    ):
+        flight = pipeline.in_flight(a.pp, micro_batches, a.chunks, a.plan, place, group)
         held = layers * flight
         if not ops.is_zero(missing):
             held = pipeline.held_layers(layers, missing, flight, a.pp, micro_batches, a.chunks, a.plan, place)
         of_layer = kept
         if a.recompute_layers:
             of_layer = ops.where(full, everything - recomputed_share(a, layers) * (everything - kept), kept)
-        dense = (layers * shape.dense_params_per_layer + extra_params) / a.tp
+        dense = (layers * shape.dense_params_per_layer + params) / a.tp
         routed = layers * shape.routed_params_per_layer / expert_ranks
-        return Stage(
-            dense + routed,
-            dense / shard + routed / expert_shard,
-            a.offload.on_gpu(of_layer, layers, flight) if a.offload else of_layer * held,
-            0.0 if ops.is_zero(sent_bytes) else flight * sent_bytes,
-            logits_bytes,
+        found.append(
+            Stage(
+                dense + routed,
+                dense / shard + routed / expert_shard,
+                a.offload.on_gpu(of_layer, layers, flight) if a.offload else of_layer * held,
+                flight * sent_bytes,
+                logits_bytes,
+            )
         )
-
-    return Stages(
-        at(
-            0.0,
-            ops.where(both_ways, ends, stage.first),
-            ops.where(alone, shape.embedding_params + shape.head_params + joining, end_params),
-            sent,
-            ops.where(alone | both_ways, logits, 0.0),
-            stage.full - stage.first,
-        ),
-        at(ops.minimum(1.0, a.pp - 1.0), ops.where(a.pp > 2.0, stage.full, 0.0), 0.0, sent, 0.0),
-        at(
-            a.pp - 1.0,
-            ops.where(alone, 0.0, ops.where(both_ways, ends, stage.last)),
-            ops.where(both_ways, end_params, last_params),
-            0.0,
-            logits,
-            stage.full - stage.last,
-        ),
-        working,
-        2.0 * recipe.weight_bytes * layer_params,
-    )
+    return Stages(found[0], found[1], found[2], working, 2.0 * recipe.weight_bytes * layer_params)
 
 
 def overhead_bytes(job: Job, zero: Real) -> Real:
@@ -689,10 +676,12 @@ def total_bytes(
     found = stages(shape, job, recipe, a, tokens, micro_batches, stage)
 
     def fullest(zero):
-        first, second, last = found.held(recipe, a.plan, zero, a.offload)
-        return ops.maximum(first.total, ops.maximum(second.total, last.total)) + overhead_bytes(job, zero)
+        most = 0.0
+        for weights, gradients, optimizer, activations in found.held(recipe, a.plan, zero, a.offload):
+            most = ops.maximum(most, weights + gradients + optimizer + activations)
+        return most + overhead_bytes(job, zero)
 
-    return ops.for_each(a.zero, fullest, (*found.first, *found.second, *found.last))
+    return ops.for_each(a.zero, fullest, found.first, found.second, found.last)
 
 
 def worked(
@@ -802,9 +791,9 @@ def tied_s(shape: Shape, recipe: Recipe, net: Wires, a: Axes) -> Real:
     tied = shape.last_stage_params - shape.head_params
     if ops.is_zero(tied):
         return 0.0
-
-    def summed_s():
-        sent_bytes = tied / a.tp * sharding.gradient_bytes(recipe)
-        return pair_all_reduce_s(sent_bytes, a.tp * a.cp * a.dp * a.pp <= net.gpus_per_node, net)
-
-    return ops.choose((tied > 0.0) & (a.pp > 1.0) & (a.plan.folded < 1.0), summed_s, lambda: 0.0)
+    on_two_stages = (tied > 0.0) & (a.pp > 1.0) & (a.plan.folded < 1.0)
+    if on_two_stages is False:
+        return 0.0
+    sent_bytes = tied / a.tp * sharding.gradient_bytes(recipe)
+    summed_s = _pair_s(sent_bytes, a.tp * a.cp * a.dp * a.pp <= net.gpus_per_node, net)
+    return ops.where(on_two_stages, summed_s, 0.0)

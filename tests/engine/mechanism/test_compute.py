@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from engine import catalog
-from engine.calibration import known
+from engine.calibration import known, products
 from engine.catalog.models import Model
 from engine.mechanism import compute, matmul
 from engine.mechanism.shape import shape
@@ -136,7 +136,7 @@ def test_experts_one_by_one_are_dense_layers():
         how = (grok, 4096.0, 8192.0, 4.0, 4.0, 8.0, 4.0, 1.0, True, True, at)
         found_s = compute.layer(*how, one_by_one=True).experts_s
         products_s = [
-            matmul.trained_product_s(8192.0, k, n, 8.0, at.product)[0]
+            products.trained_product_s(8192.0, k, n, 8.0, at.product)[0]
             for k, n in ((6144.0, 16384.0), (8192.0, 6144.0))
         ]
         casts_s = compute.cast_s(8192.0, 6144.0, at) + compute.cast_s(8192.0, 8192.0, at)

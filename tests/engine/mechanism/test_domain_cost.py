@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import catalog
+from engine.calibration import products
 from engine.mechanism import (
     collectives,
     compute,
@@ -61,7 +62,7 @@ FUNCTIONS = [
     and f.__module__ == module.__name__
     and not name.startswith("_")
     and name not in NOT_NUMBERS
-]
+] + [products.trained_product_s]
 
 NET = interconnect.wires(catalog.gpu("h100-sxm"))
 SHAPES = [
@@ -158,6 +159,7 @@ DOMAIN = dict(
     last=st.just(0.0),
     loss=st.sampled_from(["plain", "chunked", "fused"]),
     stage=st.just(0.0),  # the only one that each pipeline has
+    group=st.none(),  # follows from the others
     chunks=few,
     layers=whole,
     backward_over_forward=st.floats(0.1, 10),

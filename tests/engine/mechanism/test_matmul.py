@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 from engine import catalog
 from engine.calibration import known
 from engine.calibration.attention import fused_s
-from engine.calibration.products import TILE, either_s, gemm_s
+from engine.calibration.products import TILE, either_s, gemm_s, trained_product_s
 from engine.mechanism import matmul
-from engine.mechanism.matmul import (
-    achievable_share,
-    chip,
-    served_share,
-    stream_s,
-    sustained_share,
-    trained_product_s,
-)
+from engine.mechanism.matmul import achievable_share, chip, served_share, stream_s, sustained_share
 
 H100, A100, V100, B200 = (catalog.gpu(key) for key in ("h100-sxm", "a100-80", "v100", "b200"))
 AT = chip(H100)
@@ -67,9 +60,9 @@ def test_never_faster_than_peak_or_memory(m, n, k):
     assert gemm_s(m, n, 2 * k, AT.product) >= time
 
 
-@given(sides, sides, sides)
-def test_training_is_three_products(rows, k, n):
-    p = AT.product
+@given(sides, sides, sides, st.sampled_from([AT.product, known.gemm("b200", "nvfp4").rates]))
+def test_training_is_three_products(rows, k, n, p):
+    """To the last bit, also where casting is a part of them."""
     forward, of_input, of_weight = trained_product_s(rows, k, n, 8.0, p)
     assert forward == gemm_s(rows, n, k, p)
     assert of_input == gemm_s(rows, k, n, p)

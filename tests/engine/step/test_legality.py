@@ -1,6 +1,7 @@
 """One set of rules: whoever asks whether a layout can be built is told the same."""
 
 import random
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -95,8 +96,8 @@ def is_searched(model, job: Job, a: Layout) -> bool:
     if split not in search.splits(model, job, a.gpus):
         return False
     one = axes(job, a)
-    in_arrays = one._replace(
-        **{name: np.array([getattr(one, name)]) for name in one._fields if name != "plan"}
+    in_arrays = replace(
+        one, **{each.name: np.array([getattr(one, each.name)]) for each in fields(one) if each.name != "plan"}
     )
     return all(map(np.all, search.legal(in_arrays, model.layers, float(a.schedule == "1f1b"))))
 
