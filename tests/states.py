@@ -57,8 +57,13 @@ def ends_of_the_main_slider(cls) -> list[dict]:
 ALL_OF_THEM = bool(os.environ.get("EVERY"))
 
 # The controls that the search below moves in figures that simulate or search in each state: it would take
-# seconds in each process that asks (tests/test_states.py).
-FOUND = {"prefill_decode": {"mode": 2, "wire": 940e6}, "layout_planner": {"gpus": 1.0}}
+# up to seconds in each process that asks (tests/test_states.py).
+FOUND = {
+    "prefill_decode": {"mode": 2, "wire": 940e6},
+    "layout_planner": {"gpus": 1.0},
+    "deployment_planner": {"tpot": 0.005},
+    "launch_timeline": {"model": 2, "batch": 1024.0, "tp": 3},
+}
 
 
 @cache

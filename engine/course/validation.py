@@ -460,6 +460,7 @@ class Validation:
         )
 
 
+@lru_cache(8)  # each page that counts its rows asks for all of them
 def validate(directory: str | Path | None = None, calibration: Calibration = DEFAULT) -> Validation:
     """Every published case, worst first."""
     rows = [row for case in load(directory) for row in rows_of(case, calibration)]

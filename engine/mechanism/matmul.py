@@ -184,6 +184,7 @@ def supported_precision(gpu: Gpu, precision: str) -> str:
     return precision
 
 
+@lru_cache(256)  # every formula about a GPU at work asks for it; a reader's own GPUs come and go
 def chip(gpu: Gpu, precision: str = "bf16", calibration: Calibration = DEFAULT) -> Chip:
     """The GPU at work in one precision (in the next wider one where it has no such unit)."""
     precision = supported_precision(gpu, precision)

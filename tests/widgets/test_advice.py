@@ -10,7 +10,7 @@ import pytest
 from engine.base import check
 from tests import states
 from tests.widgets.advice import ELSEWHERE, GIVEN, Advice, to
-from widgets.kit.widget import all_widgets
+from widgets.kit.widget import Widget, all_widgets
 
 FOLLOWED = [(slug, regime, advice) for (slug, regime), all_of in GIVEN.items() for advice in all_of]
 SELDOM = {  # states that those below would miss
@@ -40,27 +40,28 @@ def tried(slug: str) -> list[dict]:
 
 
 @cache
-def met(slug: str) -> dict[str, list[tuple[dict, str]]]:
-    """The states in which each regime is met, with its words."""
+def met(slug: str) -> dict[str, list[tuple[dict, Widget, str]]]:
+    """The states in which each regime is met, each with the figure in it, which keeps what it has computed,
+    and the regime's words."""
     cls = all_widgets()[slug]
-    widget, found = cls(), {name: [] for name in cls.methods("regime_target")}
+    found = {name: [] for name in cls.methods("regime_target")}
     with check.trusted(), warnings.catch_warnings(action="ignore"):
         for state in tried(slug):
+            widget = cls()
             widget.set_raw(state)
             for name in found:
                 is_met, words = getattr(widget, name)()
                 if is_met:
-                    found[name].append((state, str(words)))
+                    found[name].append((state, widget, str(words)))
     return found
 
 
 def taken_up(slug: str, regime: str, advice: Advice) -> list[tuple[dict, float, float, bool]]:
     """(state, before, after, whether the regime is still met), wherever it is given and can be followed."""
     cls = all_widgets()[slug]
-    here, there, found = cls(), cls(), []
+    there, found = cls(), []
     with check.trusted(), warnings.catch_warnings(action="ignore"):
-        for state, words in met(slug)[regime]:
-            here.set_raw(state)
+        for state, here, words in met(slug)[regime]:
             moved = advice.follow(cls, state, here) if advice.words in words else None
             if moved is None:
                 continue
@@ -92,7 +93,7 @@ def test_following_it_makes_it_better(slug, regime, advice):
 def test_every_first_response_is_tried_here_or_says_why_not(slug):
     """A regime that advises something has an entry, and none has two."""
     shown = met(slug).items()
-    advising = {(slug, name) for name, each in shown if any("First response" in words for _, words in each)}
+    advising = {(slug, name) for name, each in shown if any("First response" in words for *_, words in each)}
     known = {key for key in (*GIVEN, *ELSEWHERE) if key[0] == slug}
     assert advising <= known, f"no entry: {advising - known}"
     assert not GIVEN.keys() & ELSEWHERE.keys()

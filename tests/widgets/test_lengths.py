@@ -194,9 +194,8 @@ def draws(rows: list[list[Box]]) -> tuple[str, int] | None:
 
 def shorter(row: list[Box], key: tuple[str, int]) -> Iterator[str]:
     """Boxes that say more than another and are not longer."""
-    said = [box for box in row if box.says.get(key)]
-    for one, other in combinations(said, 2):
-        less, more = sorted((one, other), key=lambda box: box.says[key])
+    said = sorted((box for box in row if box.says.get(key)), key=lambda box: box.says[key])
+    for less, more in combinations(said, 2):
         enough = more.says[key] > MORE * less.says[key] and less.length > 2 * SEEN
         if enough and not more.broken and more.length <= less.length + SEEN * 0.1:
             yield f"“{more.text}” is {more.length:.3f} long, “{less.text}” {less.length:.3f}"

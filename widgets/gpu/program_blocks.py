@@ -170,6 +170,7 @@ class ProgramBlocks(Widget):
         well."""
         return np.min(self.reads_of_orders())
 
+    @once
     def reads_of_orders(self):
         return np.stack([self.run(float(group), self.count())["read"] for group in GROUPS])
 

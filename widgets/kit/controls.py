@@ -98,8 +98,16 @@ class Number(Control, param.Number):
         self._stops = stops
         self.limits = low, high
         super().__init__(
-            default=default, bounds=self.limits, label=label, step=1 if whole else None, allow_refs=True
+            default=float(default),  # as what the page sets
+            bounds=self.limits,
+            label=label,
+            step=1 if whole else None,
+            allow_refs=True,
         )
+
+    def __get__(self, obj: Any, objtype: Any = None) -> Any:
+        """The number itself: param's own would look each time whether it is a function of the time."""
+        return param.Parameter.__get__(self, obj, objtype)
 
     def _validate(self, val: Any) -> None:
         """The same words for a value that is set in Python as for one of a link."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import param
 from panel.viewable import Viewable, Viewer
+from param.parameterized import batch_call_watchers
 
 from engine.base import check
 from widgets.kit import panel
@@ -268,7 +269,11 @@ class Widget(Viewer):
         for name, value in values.items():
             control = controls[name]
             checked[name] = control.at(value) if isinstance(control, Choice) else control.read(value)
-        self.param.update(**checked)
+        # as param.update, without what it collects first to be undone, which takes longer than most figures
+        with batch_call_watchers(self):
+            for name, value in checked.items():
+                if getattr(self, name) != value:
+                    setattr(self, name, value)
 
     def raw_state(self) -> dict:
         return {name: control.raw(getattr(self, name)) for name, control in self.controls().items()}

@@ -161,9 +161,9 @@ def cases():
 
 
 @cache
-def tried(slug: str) -> list:
-    """States of all kinds: presets, random ones, and those in which points were measured and their
-    neighbours."""
+def tried(slug: str) -> list[tuple]:
+    """A figure in states of all kinds, and what it shows there: presets, random ones, and those in which
+    points were measured and their neighbours."""
     cls, found = FIGURES[slug], []
     for raw in [states.default(cls), *states.presets(cls), *states.scattered(cls, 8)]:
         widget = cls()
@@ -177,7 +177,7 @@ def tried(slug: str) -> list:
                 widget = cls()
                 widget.set_raw(at | {name: value})
                 found.append(widget)
-    return found
+    return [(widget, widget.shown()) for widget in found]
 
 
 def test_the_eleven_figures_that_promise_it_have_measured_points():
@@ -207,8 +207,8 @@ def test_most_points_have_a_state(slug):
 @pytest.mark.parametrize("slug", FIGURES)
 def test_no_point_is_seen_in_a_state_that_contradicts_it(slug):
     cls, seen = FIGURES[slug], 0
-    for widget in tried(slug):
-        part, now = widget.shown()["parts"][part_name(cls)], PRESENT[slug](widget)
+    for widget, all_of_it in tried(slug):
+        part, now = all_of_it["parts"][part_name(cls)], PRESENT[slug](widget)
         for point, shown in zip(points_of(cls), part["seen"]):
             if not shown:
                 continue
@@ -265,10 +265,9 @@ def test_a_dot_stands_as_far_from_ours_as_its_error_says(slug):
 @pytest.mark.parametrize("slug", FIGURES)
 def test_count_and_median_are_said(slug):
     cls, with_points = FIGURES[slug], 0
-    for widget in tried(slug):
+    for widget, shown in tried(slug):
         if not widget.dots:
             continue
-        shown = widget.shown()
         part = shown["parts"][part_name(cls)]
         off = [abs(point.error) for point, seen in zip(points_of(cls), part["seen"]) if seen]
         if not off:
