@@ -25,8 +25,8 @@ from engine.serving.server import (
     decode,
     finish,
     idle,
+    least,
     most_steps,
-    next_event,
     preempt,
     prefill_s,
     prompt_complete,
@@ -34,6 +34,7 @@ from engine.serving.server import (
     resume,
     step_s,
     steps_before,
+    wake,
 )
 
 MOST_REQUESTS, MOST_INSTANCES = 240, 32  # of one run on a page
@@ -160,21 +161,29 @@ def serve(of: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
     in a step (1), and ``draft_s`` spent on drafting them (0).
     """
     request, instance = requests(of), idle(service)
-    came_s, aged, front = request["came_s"], request["aged"], instance["front"]
+    came_s, aged = request["came_s"], request["aged"]
+    wakes, front = instance["wakes"], instance["front"]
     count, arrived, left = len(came_s), 0, request["counted"]
     while arrived < count and aged[arrived] > 0:
         left -= resume(arrived, request, instance, service)
         arrived += 1
+    for i in range(len(wakes)):
+        wake(i, request, instance)
     while left > 0:
         coming = came_s[arrived] if arrived < count else FAR
-        now, who, prefill_next = next_event(coming, request, instance, service)
-        if who < 0:
+        who = least(wakes, 0, len(wakes))
+        now = wakes[who]
+        if now >= coming:
             left -= arrive(arrived, request, instance, service)
             arrived += 1
             continue
         # whatever reaches an instance that only decodes comes from a prefill that started earlier
-        undisturbed = coming if who < front else min(coming, prefill_next)
-        left -= step(who, now, undisturbed, request, instance, service)
+        if who >= front:
+            prompts = wakes[least(wakes, 0, front)]
+            coming = prompts if prompts < coming else coming
+        left -= step(who, now, coming, request, instance, service)
+        for i in instance["beside"][who]:
+            wake(i, request, instance)
     return {
         "started": request["started"],
         "first": request["first"],
@@ -218,7 +227,8 @@ def step(
     end = now + took
     instance["clock"][who] = end
     instance["busy"][who] += took
-    instance["prefilling"][who] += took if fresh > 0 else 0
+    if fresh > 0:
+        instance["prefilling"][who] += took
 
     finished = 0
     if decoding > 0:

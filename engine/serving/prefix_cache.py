@@ -22,6 +22,8 @@ class Node:
 
     def shared(self, tokens: tuple[int, ...]) -> int:
         """How many of its tokens these begin with."""
+        if tokens[: len(self.tokens)] == self.tokens:
+            return len(self.tokens)
         for count, (ours, theirs) in enumerate(zip(self.tokens, tokens)):
             if ours != theirs:
                 return count
@@ -43,6 +45,7 @@ class PrefixCache:
     def __init__(self, capacity: float) -> None:
         check.non_negative(capacity=capacity)
         self.capacity, self.held, self.now, self.root = capacity, 0, 0, Node((), None)
+        self.leaves: set[Node] = set()
 
     def serve(self, tokens: tuple[int, ...]) -> int:
         """How many of a request's first tokens are held; from now on all of them are, if they fit."""
@@ -59,6 +62,8 @@ class PrefixCache:
         if rest:
             leaf = Node(rest, node)
             leaf.used, node.children[rest[0]] = self.now, leaf
+            self.leaves.add(leaf)
+            self.leaves.discard(node)
             self.held += len(rest)
         self._evict()
         return known
@@ -66,7 +71,7 @@ class PrefixCache:
     def _evict(self) -> None:
         """Drop the leaf that was used longest ago, until what is held fits."""
         while self.held > self.capacity:
-            leaf = min((node for node in self.nodes() if not node.children), key=lambda node: node.used)
+            leaf = min(self.leaves, key=lambda node: node.used)
             over = self.held - self.capacity
             if leaf.used == self.now and over < len(leaf.tokens):  # the request itself is too long: its end
                 leaf.tokens = leaf.tokens[: int(len(leaf.tokens) - over)]
@@ -75,6 +80,9 @@ class PrefixCache:
             assert leaf.parent is not None
             del leaf.parent.children[leaf.tokens[0]]
             self.held -= len(leaf.tokens)
+            self.leaves.remove(leaf)
+            if not leaf.parent.children and leaf.parent is not self.root:
+                self.leaves.add(leaf.parent)
 
     def nodes(self) -> list[Node]:
         """All nodes but the root."""

@@ -4,7 +4,8 @@ Two records hold all that is known, a column for each thing: ``request`` has a p
 (``requests``), ``instance`` one for every instance (``idle``). ``service`` says how requests are served, and
 what a step costs; ``events.serve`` says what is in it.
 
-Written in the subset of ``engine.base.program``, so that pages run the same loops.
+Written in the subset of ``engine.base.program``, so that pages run the same loops. What runs at each event
+compares two numbers instead of calling ``min`` or ``max``, which take Python several times as long.
 """
 
 from __future__ import annotations
@@ -66,11 +67,21 @@ def idle(service: dict[str, Any]) -> dict[str, Any]:
     and goes before the queue."""
     instances, apart = service["instances"], service["mode"] == DISAGGREGATED
     front = service["prefill_instances"] if apart else instances
+    queue, beside = [[] for i in range(instances)], [[i] for i in range(instances)]
+    capacity = full(instances, service["capacity"])
+    for i in range(front):
+        if apart:
+            capacity[i] = service["front_capacity"]
+        if service["shared"] > 0 and i > 0:
+            beside[0].append(i)
+            queue[i], beside[i] = queue[0], beside[0]
     return {
         "front": front,  # at how many requests arrive: the first ones
         "apart": apart,  # whether those only prefill
-        "queue": [[] for i in range(instances)],
+        "queue": queue,
+        "beside": beside,  # the instances that take requests from the same queue
         "back": [[] for i in range(instances)],
+        "capacity": capacity,  # tokens that its cache can hold
         "running": [[] for i in range(instances)],
         "newly": [[] for i in range(instances)],  # those that have not decoded since they joined
         "due": [[] for i in range(instances)],  # the decode steps at which requests will be done, in order …
@@ -79,6 +90,7 @@ def idle(service: dict[str, Any]) -> dict[str, Any]:
         "gap_s": [[] for i in range(instances)],
         "gap_end": [[] for i in range(instances)],
         "clock": zeros(instances),  # when its last step ends
+        "wakes": full(instances, FAR),  # when its next step begins, see ``wake``
         "wire": zeros(instances),  # when the last cache that it sends has left
         "owed": zeros(instances),  # tokens that it has yet to process
         "held": zeros(instances),  # tokens of cache that are kept for its requests
@@ -89,11 +101,6 @@ def idle(service: dict[str, Any]) -> dict[str, Any]:
         "busy": zeros(instances),
         "prefilling": zeros(instances),
     }
-
-
-def line_of(who: int, service: dict[str, Any]) -> int:
-    """The queue from which an instance takes requests."""
-    return 0 if service["shared"] > 0 else who
 
 
 def counts(r: int, request: dict[str, Any]) -> int:
@@ -111,33 +118,24 @@ def least(values: list[float], first: int, end: int) -> int:
 
 
 # -- the next event ------------------------------------------------------------------------------------------
-def soonest(i: int, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]) -> float:
-    """When an instance on which nothing runs has something to do."""
-    found, ready, waiting = FAR, request["ready"], instance["queue"][line_of(i, service)]
-    if i < instance["front"] and len(waiting) > 0:
+def wake(i: int, request: dict[str, Any], instance: dict[str, Any]) -> None:
+    """Note when an instance can begin its next step: where nothing runs on it, not before there is something
+    to do. To be called after whatever may change that."""
+    begins = instance["clock"][i]
+    if len(instance["running"][i]) == 0:
+        found = soonest(i, request, instance)
+        begins = found if found > begins else begins
+    instance["wakes"][i] = begins
+
+
+def soonest(i: int, request: dict[str, Any], instance: dict[str, Any]) -> float:
+    """When there is something to do for an instance on which nothing runs."""
+    found, ready, waiting = FAR, request["ready"], instance["queue"][i]
+    if len(waiting) > 0:
         found = request["came_s"][waiting[0]]
     for r in instance["back"][i]:
-        found = min(found, ready[r])
+        found = ready[r] if ready[r] < found else found
     return found
-
-
-def next_event(
-    coming: float, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]
-) -> tuple[float, int, float]:
-    """When the next event is; whether it is a step of an instance, and of which, or a request that arrives
-    (-1), the next one being ``coming`` then; and when the first step of an instance that only prefills is."""
-    now, who, prefill_next = coming, -1, FAR
-    clock, running = instance["clock"], instance["running"]
-    apart, front = instance["apart"], instance["front"]
-    for i in range(service["instances"]):
-        start = clock[i]
-        if len(running[i]) == 0:
-            start = max(start, soonest(i, request, instance, service))
-        if apart and i < front:
-            prefill_next = min(prefill_next, start)
-        if start < now:
-            now, who = start, i
-    return now, who, prefill_next
 
 
 # -- a request arrives ---------------------------------------------------------------------------------------
@@ -168,6 +166,8 @@ def arrive(r: int, request: dict[str, Any], instance: dict[str, Any], service: d
     where = 0 if service["shared"] > 0 else least(instance["owed"], 0, instance["front"])
     instance["queue"][where].append(r)
     instance["owed"][where] += prompt + (0 if apart else output)
+    for i in instance["beside"][where]:
+        wake(i, request, instance)
     return 0
 
 
@@ -175,7 +175,8 @@ def arrive(r: int, request: dict[str, Any], instance: dict[str, Any], service: d
 def piece(left: float, room: float) -> float:
     """How many of a prompt's tokens a step reads: all that are left, or as many as its budget still has room
     for."""
-    return min(left, max(0, room))
+    most = room if room > 0 else 0
+    return most if most < left else left
 
 
 def has_no_room(asks: float, held: float, inside: int, seats: float, capacity: float) -> bool:
@@ -226,28 +227,28 @@ def admit(
     there is room in the cache, in the batch and in the step's budget. Returns how many tokens of prompts the
     step reads, how many pairs of a new token and one it sees, the time until which nothing else can happen,
     which may be earlier than ``coming``, and which prompts will be complete."""
-    budget, chunked, apart = service["budget"], service["mode"] == CHUNKED, instance["apart"]
-    front = who < instance["front"]
-    capacity = service["front_capacity"] if apart and front else service["capacity"]
-    prompts, made, done, ready = request["prompts"], request["made"], request["done"], request["ready"]
-    back, running, held = instance["back"][who], instance["running"][who], instance["held"]
-    waiting = instance["queue"][line_of(who, service)]
-    room = budget - (service["width"] * len(running) if chunked else 0)
+    waiting, back = instance["queue"][who], instance["back"][who]
     fresh, pairs, full_up, joined, place = 0, 0.0, False, [], 0
+    if len(back) == 0 and len(waiting) == 0:
+        return fresh, pairs, coming, joined
+    budget, chunked, apart = service["budget"], service["mode"] == CHUNKED, instance["apart"]
+    prompts, made, done, ready = request["prompts"], request["made"], request["done"], request["ready"]
+    running, held, capacity = instance["running"][who], instance["held"], instance["capacity"][who]
+    seats, room = service["most_running"], budget - (service["width"] * len(running) if chunked else 0)
     while not full_up:
         returns = place < len(back)
-        if not returns and (not front or len(waiting) == 0):
+        if not returns and len(waiting) == 0:
             break
         r = back[place] if returns else waiting[0]
         if returns and ready[r] > now:
-            coming = min(coming, ready[r])
+            coming = ready[r] if ready[r] < coming else coming
             place += 1
             continue
         new = prompts[r] + made[r] - done[r]  # a preempted request prefills its own output again
         takes = piece(new, room - fresh) if chunked else new
         asks = 0 if request["holding"][r] > 0 else prompts[r] + made[r] + (0 if apart or new == 0 else 1)
         full_up = (
-            has_no_room(asks, held[who], len(running) + len(joined), service["most_running"], capacity)
+            has_no_room(asks, held[who], len(running) + len(joined), seats, capacity)
             or (takes == 0 and new > 0)
             or (not chunked and fresh > 0 and fresh + takes > budget)
         )
@@ -294,14 +295,18 @@ def steps_before(gap_s: float, first_s: float, more_s: float, most: float) -> fl
     first takes at least as long as that); at least one."""
     slow = first_s - more_s / 2
     reached = 2.0 * gap_s / (slow + math.sqrt(slow * slow + 2 * more_s * gap_s))
-    return max(1, math.ceil(min(most, reached - 1e-9)))
+    reached -= 1e-9
+    steps = math.ceil(reached if reached < most else most)
+    return steps if steps > 1 else 1
 
 
 def most_steps(who: int, instance: dict[str, Any], capacity: float) -> float:
     """Decode steps until the first of an instance's answers is done or its cache is full."""
-    grows = max(instance["grows"][who], 1e-9)
-    until_full = max(1, math.floor((capacity - instance["held"][who]) / grows))
-    return min(instance["due"][who][0] - instance["ran"][who], until_full)
+    grows = instance["grows"][who]
+    until_full = math.floor((capacity - instance["held"][who]) / (grows if grows > 1e-9 else 1e-9))
+    until_full = until_full if until_full > 1 else 1
+    until_done = instance["due"][who][0] - instance["ran"][who]
+    return until_full if until_full < until_done else until_done
 
 
 # -- what follows from a step --------------------------------------------------------------------------------
@@ -344,28 +349,32 @@ def decode(
     """All running answers of an instance grow by so many decode steps, of which the first takes ``first_s``
     and each other ``more_s`` more than the one before."""
     ran, spoke, newly = instance["ran"], instance["spoke"], instance["newly"]
-    spoken = now + first_s
+    spoken, last_s = now + first_s, first_s + more_s * (steps - 1)
     for r in newly[who]:
         note_pause(r, spoken - request["last"][r], spoken, request)
-    if len(newly[who]) < len(instance["running"][who]):
-        note_gap(who, ran[who] + 1, spoken - spoke[who], spoken, instance)
+    gap_s, others = spoken - spoke[who], len(instance["running"][who]) - len(newly[who])
     newly[who] = []
+    if others > 0 and (steps == 1 or gap_s >= last_s):  # else the longer one of the last step would do
+        note_gap(who, ran[who] + 1, gap_s, spoken, instance)
     if steps > 1:
-        note_gap(who, ran[who] + steps, first_s + more_s * (steps - 1), end, instance)
+        note_gap(who, ran[who] + steps, last_s, end, instance)
     ran[who] += steps
     spoke[who] = end
-    instance["held"][who] += steps * instance["grows"][who]
-    instance["cached"][who] += steps * instance["grows"][who]
+    tokens = steps * instance["grows"][who]
+    instance["held"][who] += tokens
+    instance["cached"][who] += tokens
 
 
 def finish(
     who: int, end: float, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]
 ) -> int:
     """Let go of the answers of an instance that are done. Returns for how many of them the run has waited."""
-    due, due_of, running = instance["due"][who], instance["due_of"][who], instance["running"][who]
-    held, cached, grows, ran = instance["held"], instance["cached"], instance["grows"], instance["ran"]
-    apart, finished = instance["apart"], 0
-    while len(due) > 0 and due[0] <= ran[who]:
+    due, ran, finished = instance["due"][who], instance["ran"][who], 0
+    if due[0] > ran:
+        return finished
+    due_of, running, apart = instance["due_of"][who], instance["running"][who], instance["apart"]
+    held, cached, grows = instance["held"], instance["cached"], instance["grows"]
+    while len(due) > 0 and due[0] <= ran:
         due.pop(0)
         r = due_of.pop(0)
         running.remove(r)
@@ -395,6 +404,7 @@ def send(
     where = least(instance["owed"], instance["front"], service["instances"])
     instance["owed"][where] += request["outputs"][r]
     instance["back"][where].append(r)
+    wake(where, request, instance)
 
 
 def prompt_complete(
@@ -443,8 +453,10 @@ def preempt(
 ) -> None:
     """Where an instance's cache has no room for the next tokens, the last answer to arrive is preempted: its
     cache is dropped, or sent to host memory and back, or sent again by the pool that prefills."""
-    running, ran, held, grows = instance["running"][who], instance["ran"], instance["held"], instance["grows"]
-    swap_s = service["swap_s"]
+    held, grows = instance["held"], instance["grows"]
+    if held[who] + grows[who] <= service["capacity"]:
+        return
+    running, ran, swap_s = instance["running"][who], instance["ran"], service["swap_s"]
     while len(running) > 1 and held[who] + grows[who] > service["capacity"]:
         r = running.pop()
         joined_at = request["joined_at"][r]

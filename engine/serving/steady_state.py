@@ -202,10 +202,12 @@ def settle(
     if load >= 1.0:
         return Settled(can, load, 0, None, None, None, None, None, None)
     count = int(traffic.requests)
+    while load >= NEAR and 2 * count <= longest:
+        count *= 2
     while True:
         first_s, token_s, pause_s = felt_in(requests_of(at, traffic._replace(requests=count), service))
         met = tuple(known(np.where((first_s <= ttft_s) & ~(token_s > each_s), 1.0, 0.0)) for each_s in tpot_s)
-        sure = load < NEAR and all(share.error <= within for share in met)
+        sure = all(share.error <= within for share in met)
         if sure or 2 * count > longest:
             return Settled(
                 can,

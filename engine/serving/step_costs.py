@@ -154,8 +154,10 @@ def interpolated(
     last = len(places) - 1
     if at >= places[last]:
         return values[last] * at / places[last]
-    i = max(1, bisect_left(places, at))
-    share = max(0.0, (at - places[i - 1]) / (places[i] - places[i - 1]))
+    if at <= places[0]:
+        return values[0]
+    i = bisect_left(places, at)
+    share = (at - places[i - 1]) / (places[i] - places[i - 1])
     return values[i - 1] + (values[i] - values[i - 1]) * share
 
 
