@@ -313,7 +313,7 @@ WHY_EXPOSED = {
 MEASURED_SCHEDULES = ("1f1b", "interleaved")  # all measured runs used one of these
 
 
-@dataclass(frozen=TYPE_CHECKING, slots=True, unsafe_hash=True)  # as ``step.Axes``
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """The cost of a step; the seconds in ``terms`` add up to ``step_s``."""
 
