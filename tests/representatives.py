@@ -68,4 +68,4 @@ def stands(item) -> bool:
         return asked["origin"] == "static"
     if "address" in asked:
         return asked["address"] in addresses()
-    return asked.get("slug", asked.get("window")) in figures()
+    return asked.get("slug", asked.get("own_page")) in figures()

@@ -119,9 +119,8 @@ def requests_of(
     front = at if front is None else front
     count, seed = int(traffic.requests), int(traffic.seed)
     drawn = int((1 + LATER) * count)
-    came, prompts, outputs, aged = events.underway(
-        under_traffic.underway(at, traffic, service), *lengths_of(traffic), 32452843 * (seed + 1)
-    )
+    begun = int(under_traffic.underway(at, traffic, service))
+    came, prompts, outputs, aged = events.underway(begun, *lengths_of(traffic), 32452843 * (seed + 1))
     begin = len(came)
     late = events.drawn(drawn, traffic.per_s, *lengths_of(traffic), seed)
     came, prompts, outputs = came + late[0], prompts + late[1], outputs + late[2]

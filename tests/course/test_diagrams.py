@@ -435,7 +435,10 @@ def test_a_figure_has_both_arrangements_a_title_and_its_words():
     for names in re.findall(r'aria-(?:labelledby|describedby)="([^"]+)"', found):
         assert names in ids
     assert "<li>stage 1" in found and "Look <em>here</em>." in found
-    assert "<script" not in found and " style=" not in found
+    assert "<script" not in found
+    wide, narrow = re.findall(r'viewBox="0 0 (\d+) (\d+)"', found)  # the place that is kept for each
+    [style] = re.findall(r' style="([^"]+)"', found)
+    assert style == f"--wide: {' / '.join(wide)}; --narrow: {' / '.join(narrow)}"
 
 
 # -- the pictures with which lessons open -------------------------------------------------------------------
