@@ -71,9 +71,11 @@ def fresh(own_page, static) -> Hand:
     return own_page
 
 
+@pytest.mark.of_the_kit
 def test_a_drag_changes_picture_readout_and_summary(hand, slug):
     """The picture follows while the button is still down; at the end all words are Python's for the value
-    dragged to. The slider that bench drags is in view."""
+    dragged to. The slider that bench drags is in view. That each figure paints its states without a fault is
+    seen where its texts are read (test_texts.py), that its page computes them, in test_equality.py."""
     led = main_slider(slug)
     assert led is None or hand.figure.locator(f"[data-control={led}] input[type=range]").is_visible()
     hand.says()
