@@ -197,6 +197,13 @@ class Visit:
         wrong = [fault for fault in self.faults if not any(words in fault for words in self.forgiven)]
         return wrong + ([f"asked several hosts: {sorted(self.hosts)}"] if len(self.hosts) > 1 else [])
 
+    def forget(self) -> list[str]:
+        """Leaves the page, and what it kept, so that the next test finds nothing of it; gives what is ``left``."""
+        left = self.left()
+        self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")  # what it breaks off is no fault of the next page
+        return left
+
 
 @pytest.fixture(scope="session")
 def left_behind():
@@ -259,10 +266,7 @@ def own_page(request, windows, static):
     visit.begin()
     visit.go(f"{static}{request.param}/")
     yield Hand(visit.page, request.param)
-    left = visit.left()
-    visit.page.evaluate("localStorage.clear()")
-    visit.page.goto("about:blank")
-    assert left == []
+    assert visit.forget() == []
 
 
 @pytest.fixture

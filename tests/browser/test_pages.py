@@ -55,10 +55,7 @@ def opened(request, windows, static):
     window.go(f"{static}{one.address}?{'&'.join(state)}")
     yield one
     one.turn(phone=False)
-    left = window.left()
-    window.page.evaluate("localStorage.clear()")
-    window.page.goto("about:blank")
-    assert left == []
+    assert window.forget() == []
 
 
 @pytest.fixture
