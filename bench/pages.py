@@ -22,6 +22,7 @@ OF_IDIOMATIC_SERVED = 0.5
 FIRST_LESSON, DRAWN_STATIC_S, DRAWN_SERVED_S = "01-why-distributed/", 1.2, 1.5
 FIRST_KB, LATER_KB = 900.0, 120.0
 LESSON_MB, LEFT_MB = 2.0, 10.0
+DEPLOYED_MS = 200.0
 LIVE = "figure.widget[data-state=live]"
 ALL_LIVE = "() => [...document.querySelectorAll('figure.widget')].every(f => f.dataset.state === 'live')"
 ALL_DRAWN = """() => { const all = [...document.querySelectorAll('figure.widget')];
@@ -283,6 +284,47 @@ def report_memory(browser, visits: int, at_once: int = 4) -> None:
     table("Memory of the server, MB", ["lesson", "each page open"], rows)
 
 
+# -- deployments ---------------------------------------------------------------------------------------------
+# Presses a preset whose users wait a little longer each time, so that nothing is found ready.
+PRESS = """([number, round]) => {
+  const button = document.querySelectorAll("[data-preset]")[number];
+  const asked = JSON.parse(button.dataset.preset);
+  const ttft_s = asked.ttft_s.replace(/[\\d.]+/, number => number * 1.001 ** round);
+  button.dataset.preset = JSON.stringify({ ...asked, ttft_s });
+  button.click();
+  return button.textContent;
+}"""
+ANSWERED = "() => document.querySelector('[data-deploy]').dataset.state === 'simulated'"
+
+
+def report_deployments(browser, address: str, rounds: int = 5) -> None:
+    """From a preset of the page that plans deployments to its answer in closed form; the simulations follow."""
+    page = browser.new_page()
+    page.goto(f"{address}deploy/")
+    page.wait_for_function(ANSWERED, timeout=60000)  # what it asks by itself, as it starts
+    found: dict[str, list[float]] = {}
+    for round in range(1, rounds + 1):
+        for number in range(page.locator("[data-preset]").count()):
+            title = page.evaluate(PRESS, [number, round])
+            page.wait_for_function(ANSWERED, timeout=60000)
+            took = float(page.locator("[data-deploy]").get_attribute("data-took") or "nan")
+            found.setdefault(title, []).append(took)
+    page.close()
+    rows = [
+        [
+            title,
+            f"{first:.0f}",
+            against(f"{title}, answered in the page", statistics.median(later), DEPLOYED_MS, "ms", 0),
+        ]
+        for title, (first, *later) in found.items()
+    ]
+    table(
+        "Which deployment, from a preset to the answer in closed form, ms",
+        ["preset", "at first", "later"],
+        rows,
+    )
+
+
 def report(visits: int = 200) -> None:
     order = [slugs[0] for _, slugs in sorted(lessons().items())]
     with sync_playwright() as playwright:
@@ -299,5 +341,6 @@ def report(visits: int = 200) -> None:
             report_drags(idiomatic, still, served)
             context.close()
             report_lessons(browser, static_address, served_address)
+            report_deployments(browser, static_address)
         report_memory(browser, visits)
         browser.close()

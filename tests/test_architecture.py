@@ -430,3 +430,24 @@ def test_a_page_is_waited_for_by_a_function():
     for path in sorted((ROOT / "tests" / "browser").glob("*.py")):
         for waited in re.findall(r'wait_for_function\(\s*f?"([^"]+)"', path.read_text(encoding="utf-8")):
             assert "=>" in waited, f"{path.name}: {waited}"
+
+
+CLOCK = re.compile("perf" + r"_counter|performance\.now|time\.time\(|Date\.now|data-took")
+LOOKS_AT_THE_CLOCK = {
+    "browser/test_player.py": "what plays is held against the clock that it follows",
+    "browser/test_warm.py": "the test's own work lasts so long",
+    "course/test_symptoms.py": "a minute, for what would take hours",
+    "engine/one_gpu/test_measure.py": "the clock is the test's own",
+    "fuzz/test_page.py": "the least of four, twenty times what it takes",
+}
+
+
+def test_no_test_holds_a_busy_machine_against_the_page():
+    """How long something takes is measured by the processor's time, or by make bench: beside another program
+    the clock on the wall says twice as much."""
+    looking = {
+        str(path.relative_to(ROOT / "tests"))
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != Path(__file__).resolve() and CLOCK.search(path.read_text(encoding="utf-8"))
+    }
+    assert looking == set(LOOKS_AT_THE_CLOCK)

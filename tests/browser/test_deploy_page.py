@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from engine.serving.deployment.page import expected, simulated
 from tests.browser import axe
 from tests.browser.phones import PHONE
-from tests.course.test_deploy_page import QUICK_MS, presets
+from tests.course.test_deploy_page import presets
 from tests.representatives import ALL_OF_THEM
 
 PAGE = "deploy/"
@@ -22,19 +22,15 @@ def rested(page, state: str = "simulated") -> None:
 
 @pytest.mark.of_the_kit
 def test_presets_get_pythons_answer_a_picture_and_commands(visit, origin):
-    """Of two presets, unless all are asked: tests/course asks each of the page's own program."""
+    """Of two presets, unless all are asked: tests/course asks each of the page's own program, and how long it
+    takes the processor, which a clock on a busy wall does not tell."""
     page = visit().go(f"{origin}{PAGE}")
-    took = []
     for title in sorted(presets(), key=PUBLISHED.__eq__)[0 if ALL_OF_THEM else -2 :]:
         page.get_by_role("button", name=title).click()
         rested(page)
         theirs = simulated(presets()[title])
         expect(page.locator("[data-said]")).to_have_text(theirs["headline"])
         assert page.locator(".deploy-rows tbody tr").count() == len(theirs["found"])
-        took.append(int(page.locator("[data-deploy]").get_attribute("data-took")))
-    assert min(took) < QUICK_MS, (
-        took
-    )  # of the one that a busy machine left alone; each is timed in tests/course
     expect(page.locator("[data-how]")).to_contain_text(f"Simulated: {theirs['simulated']} deployments")
     assert page.locator("path.deploy-published").count() > 1
     page.get_by_role("tab", name="vLLM").focus()

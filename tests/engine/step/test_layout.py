@@ -392,7 +392,7 @@ def test_bad_input_is_named(call, words):
 
 
 def test_an_estimate_is_quick():
-    """The budget is 50 µs on a quiet machine (make bench measures it); here, that it is not ten times
+    """The budget is 60 µs on a quiet machine (make bench measures it); here, that it is not ten times
     slower."""
     estimate(LLAMA70, H100, JOB, CLASSIC)
     best = min(_seconds(lambda: estimate(LLAMA70, H100, JOB, CLASSIC)) for _ in range(200))
@@ -400,9 +400,9 @@ def test_an_estimate_is_quick():
 
 
 def _seconds(call) -> float:
-    start = time.perf_counter()
+    start = time.process_time()  # of the processor: another program may hold it up
     call()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def test_binding_is_memory_where_it_does_not_fit():
