@@ -1,15 +1,19 @@
-"""python forked.py RANKS SCRIPT [ARGUMENT ...]: runs a lesson's program as torchrun would, on so many ranks
-of this machine, which are forks of one process that has imported PyTorch: that costs more than most programs.
+"""python forked.py '[[FOLDER, RANKS, SCRIPT, ARGUMENT ...], ...]': runs lessons' programs as torchrun would,
+one after the other, each on so many ranks of this machine, which are forks of one process that has imported
+PyTorch: that costs more than most programs.
 
-Each lesson's program also runs under torchrun itself, once."""
+Each lesson's program also runs under torchrun itself, that of lesson 04 each time."""
 
 import importlib
+import json
 import os
 import re
 import runpy
 import socket
 import sys
 from pathlib import Path
+
+END = "\f"  # a line that follows what each prints
 
 
 def as_rank(rank: int, ranks: int, script: str, port: int) -> None:
@@ -34,8 +38,10 @@ def forked(rank: int, ranks: int, script: str, port: int) -> int:
 
 
 def import_of_pytorch(script: str) -> None:
-    """The modules of PyTorch that the script imports at its top."""
-    for name in re.findall(r"^(?:import|from) (torch[\w.]*)", Path(script).read_text(encoding="utf-8"), re.M):
+    """The modules of PyTorch that the script imports at its top, and what DDP and FSDP import on every rank
+    for themselves, which takes each a second."""
+    found = re.findall(r"^(?:import|from) (torch[\w.]*)", Path(script).read_text(encoding="utf-8"), re.M)
+    for name in [*found, "torch._dynamo"] if found else []:
         importlib.import_module(name)
 
 
@@ -45,12 +51,20 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-if __name__ == "__main__":
-    count, program = int(sys.argv[1]), sys.argv[2]
-    sys.argv[:] = sys.argv[2:]
-    sys.path.insert(0, os.getcwd())
-    import_of_pytorch(program)
+def run(folder: str, ranks: int, *arguments: str) -> bool:
+    """Whether the program ends well on every rank."""
+    sys.argv[:] = arguments
+    os.chdir(folder)
+    sys.path[0] = folder
     port = free_port()
-    children = [forked(rank, count, program, port) for rank in range(count)]
+    children = [forked(rank, ranks, arguments[0], port) for rank in range(ranks)]
     ends = [os.waitpid(child, 0)[1] for child in children]
-    sys.exit(any(ends))
+    return not any(ends)
+
+
+if __name__ == "__main__":
+    for folder, ranks, *arguments in json.loads(sys.argv[1]):
+        import_of_pytorch(f"{folder}/{arguments[0]}")
+        if not run(folder, ranks, *arguments):
+            sys.exit(1)
+        print(END, flush=True)

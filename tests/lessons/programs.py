@@ -1,5 +1,6 @@
 """The programs that lessons print, run as a reader would: their blocks in one file, under torchrun."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lessons.forked import END
 from tests.lessons.reading import Lesson
 
 
@@ -51,11 +53,19 @@ def ran(place, command: str) -> list[str]:
 
 def ran_forked(place, command: str) -> list[str]:
     """The same, where torchrun itself is not what is asked: in a fifth of the time (see forked.py)."""
-    launcher, option, ranks, *arguments = command.removeprefix("$ ").split()
-    assert (launcher, option) == ("torchrun", "--nproc-per-node")
-    done = _run(place, str(Path(__file__).with_name("forked.py")), ranks, *arguments)
+    return all_forked([(place, command)])[0]
+
+
+def all_forked(runs: list[tuple[Path, str]]) -> list[list[str]]:
+    """What each of some commands prints, run in its folder after those before it."""
+    asked = []
+    for place, command in runs:
+        launcher, option, ranks, *arguments = command.removeprefix("$ ").split()
+        assert (launcher, option) == ("torchrun", "--nproc-per-node")
+        asked.append([str(place), int(ranks), *arguments])
+    done = _run(runs[0][0], str(Path(__file__).with_name("forked.py")), json.dumps(asked))
     assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout.splitlines()
+    return [each.splitlines() for each in done.stdout.split(f"{END}\n")[:-1]]
 
 
 def _run(place, *arguments: str) -> subprocess.CompletedProcess[str]:

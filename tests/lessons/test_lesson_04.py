@@ -267,8 +267,10 @@ def watched(tmp_path_factory):
     shutil.copy(Path(__file__).with_name("watched_ddp.py"), place)
     [profiled] = LESSON.code("py")
     (place / "profiled.py").write_text(profiled, encoding="utf-8")
-    for name, ranks in (("alone", 1), ("together", RANKS)):
-        programs.ran_forked(place, f"torchrun --nproc-per-node {ranks} watched_ddp.py {name}")
+    named = {"alone": 1, "together": RANKS}
+    programs.all_forked(
+        [(place, f"torchrun --nproc-per-node {ranks} watched_ddp.py {name}") for name, ranks in named.items()]
+    )
     return [torch.load(place / name) for name in ("alone_0.pt", *(f"together_{r}.pt" for r in range(RANKS)))]
 
 

@@ -27,10 +27,9 @@ widget.format("name: memory_stack\\n", "", "", {}, None)
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of the code that may be changed."""
-    unwanted = shutil.ignore_patterns("__pycache__")
+    """A copy of the code that may be changed, with what Python has compiled of it."""
     for name in dependencies.PACKAGES:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=unwanted)
+        shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "lessons", tmp_path / "lessons")
     return tmp_path
 
