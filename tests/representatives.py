@@ -5,6 +5,7 @@ figures stand for the rest, chosen so that among them there is every kind of con
 one figure differs from another. A test that asks only this is marked ``of_the_kit``. Whatever a figure says
 or computes is asked of each of them, always. Where such a test takes both ways of serving the course, the
 static site stands for both: the page is the same, and that Python tells it the same is asked elsewhere.
+``of_the_kit(every=2)`` asks the half of the lessons that others stand for, too.
 
 ``make test EVERY=1`` asks every figure everything; the workflow does so each week.
 """
@@ -44,6 +45,11 @@ def figures() -> list[str]:
     return sorted(chosen)
 
 
+def some() -> list[str]:
+    """Every other of them, for what is asked of Panel's controls and of a notebook's page around them."""
+    return sorted(all_widgets()) if ALL_OF_THEM else figures()[::2]
+
+
 @cache
 def addresses() -> list[str]:
     """The home page and the lessons on which those figures are."""
@@ -53,10 +59,11 @@ def addresses() -> list[str]:
     return sorted(chosen)
 
 
-def is_asked(address: str) -> bool:
-    """Whether a page is asked what the numbered lessons have from the same styles: some of them are, and
-    every page that is none of them."""
-    return ALL_OF_THEM or not address[:1].isdigit() or address in addresses()
+def is_asked(address: str, every: int | None = None) -> bool:
+    """Whether a page is asked what the numbered lessons have from the same styles: those that stand for all,
+    every page that is none of them, and of the rest ``every`` so many."""
+    rest = [each for each in lessons() if each[:1].isdigit() and each not in addresses()]
+    return ALL_OF_THEM or address not in rest or (every is not None and address in rest[::every])
 
 
 def stands(item) -> bool:
@@ -64,6 +71,8 @@ def stands(item) -> bool:
     asked = item.callspec.params
     if ALL_OF_THEM:
         return True
+    if "opened" in asked:
+        return is_asked(asked["opened"], **item.get_closest_marker("of_the_kit").kwargs)
     if "origin" in asked:
         return asked["origin"] == "static"
     if "address" in asked:

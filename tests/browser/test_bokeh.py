@@ -10,6 +10,7 @@ from pathlib import Path
 import bokeh
 import pytest
 
+from tests import states
 from tests.browser.hands import Hand
 from tests.conftest import ROOT
 from tests.representatives import ALL_OF_THEM
@@ -161,7 +162,7 @@ def apart(names: list[str]) -> list[list[str]]:
 RENAMED = [*apart(MEMBERS), *([name] for name in IN_USE), MODULES, CLASSES]
 
 
-@pytest.mark.parametrize("names", RENAMED, ids=" ".join)
+@pytest.mark.parametrize("names", states.daily(RENAMED), ids=" ".join)
 def test_no_renamed_member_stops_a_figure(own, plain, names):
     """The patches that need one are left out with one note each, and Bokeh alone draws the same picture."""
     drawn, taken, said = own(reduce(lambda script, name: renamed(name, script), names, BOKEH))

@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 from playwright.sync_api import expect
 
+from tests import representatives
 from tests.conftest import ROOT
 from widgets.kit.drawing import panels, tokens
 from widgets.kit.widget import all_widgets
@@ -142,8 +143,7 @@ def amiss(page, width: int) -> list[str]:
     return wrong + [f"{box} lies on the picture" for box in controls if box[3] > left and box[4] > top]
 
 
-@pytest.mark.of_the_kit
-@pytest.mark.parametrize("slug", WIDGETS)
+@pytest.mark.parametrize("slug", representatives.some())
 def test_it_keeps_to_its_frame(opened, apps, slug):
     """By turns opened on a desk and made narrow, or opened on a phone and made wide."""
     first, second = (1280, 390) if WIDGETS.index(slug) % 2 else (390, 1280)
@@ -256,8 +256,7 @@ CONTRASTS = """() => {
 }"""
 
 
-@pytest.mark.of_the_kit
-@pytest.mark.parametrize("slug", WIDGETS)
+@pytest.mark.parametrize("slug", representatives.some())
 def test_it_follows_a_notebook_s_theme_and_python_hears_nothing_of_it(opened, apps, slug):
     page = opened(1000, 900)
     page.goto(apps + slug)

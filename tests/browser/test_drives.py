@@ -8,6 +8,7 @@ import pytest
 from bokeh.models import GlyphRenderer
 from playwright.sync_api import Page, expect
 
+from tests import states
 from tests.browser.hands import Hand
 from widgets.kit import guide
 from widgets.kit.drawing import figure as fig
@@ -276,7 +277,7 @@ def test_a_tap_lights_brings_the_figure_and_a_tap_elsewhere_ends_it(visit, stati
 
 
 # -- a tour ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("slug", TOURS)
+@pytest.mark.parametrize("slug", states.daily(TOURS))
 def test_a_tour_shows_each_state_and_lights_what_it_speaks_of(glance, static, slug):
     page = glance().go(f"{static}{slug}/")
     hand, told = Hand(page, slug), guide.tour(all_widgets()[slug])

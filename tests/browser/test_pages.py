@@ -5,7 +5,7 @@ axe finds no serious fault. The tests stand in the order in which they leave the
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests import representatives
 from tests.browser import axe
@@ -70,13 +70,13 @@ def test_a_phone_never_scrolls_sideways_and_cuts_no_table_or_formula(opened):
 
 
 def test_its_figures_live_and_take_the_address(desk):
-    """And are put back."""
+    """And are put back, which is asked of the lessons that stand for all."""
     for hand in desk.hands():
         number = desk.moved[hand.slug]
         assert hand.at(number.name) == number.bounds[1]
     assert desk.page.locator("[data-note]:visible").count() == 0
     drawn(desk.page, list(desk.moved))
-    for hand in desk.hands():
+    for hand in desk.hands() if representatives.is_asked(desk.address) else ():
         if hand.button("reset").is_visible():  # not on the home page
             hand.button("reset").click()
             hand.says(**hand.initial())
@@ -97,17 +97,28 @@ def test_every_link_and_light_finds_its_figure(desk):
         assert each.get_attribute("data-light") in guide.lights(all_widgets()[slug])
 
 
+def questions(desk) -> list[tuple[Hand, Locator]]:
+    """The figures that ask first, each with its question."""
+    asking = [hand for hand in desk.hands() if hand.slug in desk.asking]
+    return [(hand, hand.figure.locator("[data-predict]")) for hand in asking]
+
+
+def test_every_figure_of_a_lesson_asks_first(desk):
+    for hand, block in questions(desk):
+        assert block.count() == 1, f"{hand.slug} has no prediction"
+        assert (
+            block.get_attribute("data-kind") != "choice" or block.locator("[data-answer=right]").count() == 1
+        )
+
+
+@pytest.mark.of_the_kit
 def test_predictions_say_why(desk):
-    """Every figure of a lesson asks first; an answer reveals why, the right one says so, and the page remembers
-    it, which is asked of the lessons that stand for all."""
-    blocks = []
-    for hand in desk.hands():
-        if hand.slug in desk.asking:
-            blocks.append(hand.figure.locator("[data-predict]"))
-            assert blocks[-1].count() == 1, f"{hand.slug} has no prediction"
-            answer(hand)
-    if not blocks or not representatives.is_asked(desk.address):
+    """An answer reveals why, the right one says so, and the page remembers it."""
+    if not desk.asking:
         return
+    blocks = [block for _, block in questions(desk)]
+    for hand, _ in questions(desk):
+        answer(hand)
     desk.page.reload()
     for block in blocks:
         right = block.get_attribute("data-kind") == "choice"
@@ -149,6 +160,7 @@ OPEN_ALL = """async () => {
 }"""
 
 
+@pytest.mark.of_the_kit(every=2)  # of the lessons that others stand for
 def test_axe_finds_no_serious_fault(desk):
     """Folds are opened, too. Of axe all rules in light colours, those about colours in dark ones too. Colours,
     half of the work, come from the styles that lessons share: they are asked of the lessons that stand for all,

@@ -53,8 +53,9 @@ def hand(visit, static):
     return Hand(visit(figures=DRIVEN).go(static + LESSON))
 
 
-def test_a_reader_runs_sees_a_slip_and_solves_it(visit, origin):
-    hand = Hand(visit(figures=DRIVEN).go(origin + LESSON))
+def test_a_reader_runs_sees_a_slip_and_solves_it(visit, served):
+    """Where Python serves the page, too; the other tests ask the static one."""
+    hand = Hand(visit(figures=DRIVEN).go(served + LESSON))
     hand.press("Run")  # the first press brings the editor, and counts
     hand.waits_for("stage 0 holds the activations of 8 micro-batches")
     drawn = hand.page.locator(FIGURE)
@@ -85,12 +86,12 @@ def of_lessons():
 @pytest.mark.parametrize("half", [0, 1])
 def test_each_solution_passes_is_shown_and_counted(visit, static, half):
     """Every other lesson on a phone, one window for each half: by keyboard, in the page's own Python. What comes of the
-    code is drawn, in the lesson's figure or in a picture, and the line at the lesson's end counts. A third of the lessons,
+    code is drawn, in the lesson's figure or in a picture, and the line at the lesson's end counts. A sixth of the lessons,
     unless all are asked: what the page's Python says of every solution is asked of it without a browser
     (tests/course/test_puzzle_page.py)."""
     window = visit(figures=DRIVEN, **(PHONE if half else {}))
     window.forgive("ERR_ABORTED")  # it leaves a page while figures still come
-    for lesson, names in list(of_lessons().items())[half :: 2 if ALL_OF_THEM else 6]:
+    for lesson, names in list(of_lessons().items())[half :: 2 if ALL_OF_THEM else 12]:
         page = window.go(f"{static}{lesson}/")
         expect(page.locator("[data-lesson-end]")).to_contain_text(f"puzzles 0 of {len(names)}")
         for name in names:

@@ -6,6 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests import states
 from tests.browser.hands import Hand, expected, lessons
 from tests.browser.phones import PHONE, fits_a_phone
 from widgets.kit.drawing import tokens
@@ -229,7 +230,7 @@ SEEN = """figure => {
 }"""
 
 
-@pytest.mark.parametrize("address", lessons())
+@pytest.mark.parametrize("address", states.daily(list(lessons())))
 def test_a_lesson_is_complete_without_javascript(glance, static, address):
     """Its figures say what Python says at rest, and offer nothing that would not work."""
     window = glance(java_script_enabled=False)

@@ -15,9 +15,9 @@ def test_no_text_breaks_the_check():
         answered(given, gpus)
 
 
-def test_the_page_s_own_program_says_of_spoilt_texts_what_python_says(tmp_path):
+def test_the_page_s_own_program_says_of_spoilt_texts_what_python_says(tmp_path, site):
     jobs = {
         f"case {number}": {"files": [["pasted", text]], "gpu": "h100-sxm", "gpus": 0, "own": {}, "also": ()}
         for number, text in enumerate(cases(spoilt, 250))
     }
-    held(jobs, tmp_path)
+    held(jobs, tmp_path, site)
