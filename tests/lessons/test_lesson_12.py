@@ -102,7 +102,7 @@ def test_the_rows_are_those_of_the_lesson():
 
 
 @in_one_test("per_s", [8, 17, 20])
-@in_one_test("plan", PLANS)
+@in_one_test("plan", states.daily([*PLANS]))
 def test_a_row_holds_at_another_seed_and_ten_times_the_length(plan, per_s):
     """Each figure within the two runs' intervals, with half of them to spare: a hundred are compared."""
     row = printed(plan, per_s)
@@ -117,12 +117,15 @@ def test_a_row_holds_at_another_seed_and_ten_times_the_length(plan, per_s):
 
 
 def test_five_things_to_read_off():
+    """In the table as printed; with EVERY=1, as they are over ten times as many requests."""
+    far = again if states.ALL_OF_THEM else printed
+
     def share(plan, per_s, target):
-        return again(plan, per_s).met[target].value
+        return far(plan, per_s).met[target].value
 
     for per_s in (8, 17, 20):  # both cures end the pauses
         for plan in set(PLANS) - {"first"} - ({"3:3"} if per_s == 20 else set()):
-            assert again(plan, per_s).pause_s.value < again("first", per_s).pause_s.value / 5
+            assert far(plan, per_s).pause_s.value < far("first", per_s).pause_s.value / 5
     # the loose target: sharing does as well as the best split, until the limit is nearer
     assert min(share(plan, 17, 0) for plan in ("first", "chunks", "4:2", "5:1")) > 0.95
     assert (

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -61,10 +60,8 @@ def quantities(text: str) -> dict[tuple[str, int], float]:
 SIDES = {"across": ("left", "right", "x_range", "x_scale"), "up": ("bottom", "top", "y_range", "y_scale")}
 
 
-@lru_cache(maxsize=1)
 def renderers(plot) -> list[GlyphRenderer]:
-    """Bokeh goes through all models of a picture to find them, as long as it takes to build it."""
-    return list(plot.select({"type": GlyphRenderer}))
+    return [each for each in plot.renderers if isinstance(each, GlyphRenderer)]
 
 
 def drawn(plot) -> Iterator[tuple]:
@@ -204,7 +201,7 @@ def shorter(row: list[Box], key: tuple[str, int]) -> Iterator[str]:
 def looked_at(cls) -> list[dict]:
     return [
         states.default(cls),
-        *states.presets(cls),
+        *states.daily(states.presets(cls)),
         states.at_the_target(cls),
         *states.ends_of_the_main_slider(cls),
     ]

@@ -169,7 +169,7 @@ def tried(slug: str) -> list[tuple]:
         widget = cls()
         widget.set_raw(raw)
         found.append(widget)
-    for row in rows(slug)[::5]:
+    for row in states.daily(rows(slug)[::5]):
         at = in_its_state(slug, row).raw_state()
         found.append(in_its_state(slug, row))
         for name, control in list(cls.controls().items())[:12]:
