@@ -46,7 +46,7 @@ def figures() -> list[str]:
 
 
 def some() -> list[str]:
-    """Every other of them, for what is asked of Panel's controls and of a notebook's page around them."""
+    """Every other of them, for what a few kinds of controls show: a phone's, Panel's, a notebook's."""
     return sorted(all_widgets()) if ALL_OF_THEM else figures()[::2]
 
 

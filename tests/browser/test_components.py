@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from playwright.sync_api import expect
 
-from tests import representatives
+from tests import representatives, states
 from tests.conftest import ROOT
 from widgets.kit.drawing import panels, tokens
 from widgets.kit.widget import all_widgets
@@ -63,7 +63,7 @@ def opened(browser):
     one.close()
 
 
-@pytest.mark.parametrize("app", TITLES)
+@pytest.mark.parametrize("app", states.daily([*TITLES]))
 def test_it_is_served_and_says_nothing_wrong(opened, apps, app):
     page, faults = opened(), []
     note = lambda error: faults.append(str(error))

@@ -124,7 +124,7 @@ def test_the_page_computes_what_python_computes(script, slug):
     if np.mean([numbers_shown(cls, state) for state in tried[-5:]]) > 4000:
         tried = tried[::4]  # a picture of thousands of blocks is compared in fewer states
     first = 1 + len(cls.presets)
-    tried = [*tried[:first], *states.daily(tried[first:], 4 if slug in SLOW else 2)]
+    tried = [*tried[:first], *states.daily(tried[first:], 4 if slug in SLOW else 3)]
     asked = [(state, place < first or place % SPEAKS == 0) for place, state in enumerate(tried)]
     for begin in range(0, len(tried), AT_ONCE):
         some = asked[begin : begin + AT_ONCE]

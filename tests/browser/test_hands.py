@@ -93,9 +93,11 @@ def test_a_drag_changes_picture_readout_and_summary(hand, slug):
 @pytest.mark.of_the_kit
 def test_every_control_has_an_effect(hand, slug):
     """Each control that matters in the default state, moved: words or picture change, and the words are
-    Python's. What is told to a paper shows when it is handed in."""
+    Python's; of every other control, unless all are asked (that none is without an effect in Python,
+    tests/widgets/test_contract.py asks of each). What is told to a paper shows when it is handed in."""
     words, paper = hand.words(), hand.cls.paper
-    for name in [name for name, control in hand.cls.controls().items() if control.kind != "player"]:
+    names = [name for name, control in hand.cls.controls().items() if control.kind != "player"]
+    for name in states.daily(names):
         value = states.telling_value(hand.cls, name, states.default(hand.cls))
         if value is not None:
             hand.move(name, value)

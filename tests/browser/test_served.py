@@ -60,7 +60,7 @@ def test_the_served_answer_comes_from_python(visit, served):
     hand.says(**{name: hand.drag(name, 2)})
 
 
-@pytest.mark.parametrize("slug", [slug for slug, cls in all_widgets().items() if cls.in_page])
+@pytest.mark.parametrize("slug", states.daily([slug for slug, cls in all_widgets().items() if cls.in_page]))
 def test_a_long_algorithm_runs_in_the_page(visit, served, slug):
     """It shows what Python says, without having asked it: no socket was opened."""
     window = visit()

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests import states
+from tests import representatives, states
 from tests.browser.hands import Hand, expected, lessons
 from tests.browser.phones import PHONE, fits_a_phone
 from widgets.kit.drawing import tokens
@@ -182,8 +182,7 @@ def test_leaving_a_page_lets_go_of_its_widgets(visit, origin, request):
 
 
 # -- phones --------------------------------------------------------------------------------------------------
-@pytest.mark.of_the_kit
-@pytest.mark.parametrize("slug", WIDGETS)
+@pytest.mark.parametrize("slug", representatives.some())
 def test_a_widget_on_a_phone(glance, static, slug):
     """It fits; a tap on a slider moves it; every control is at least 44 pixels high, and wide where it stands
     alone."""

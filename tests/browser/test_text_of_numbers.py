@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.base import units
+from tests import states
 
 CALL = """async ([name, calls]) => {
   const numbers = await import("/assets/widget/numbers.js");
@@ -69,12 +70,8 @@ def sample(count: int = 1500) -> list[float]:
 
 def wrong(script, name: str, python, calls: list) -> list:
     """The calls whose text differs between page and Python."""
-    texts = in_page(script, name, calls)
-    return [
-        (given, text, python(*given))
-        for given, text in zip(calls, texts, strict=True)
-        if text != python(*given)
-    ]
+    both = zip(calls, in_page(script, name, calls), (python(*given) for given in calls), strict=True)
+    return [each for each in both if each[1] != each[2]]
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4, 6])
@@ -85,13 +82,15 @@ def test_plain_numbers(script, digits):
 @pytest.mark.parametrize("family", units.FAMILIES)
 def test_numbers_with_the_scale_that_suits_them(script, family):
     around = [value for scale, _ in units.FAMILIES[family] for value in edges(scale)]
-    calls = [[value, family, digits] for value in (*around, *sample(200)) for digits in (2, 3)]
+    calls = [[value, family, digits] for value in (*around, *states.daily(sample(200))) for digits in (2, 3)]
     assert wrong(script, "human", units.human, calls) == []
 
 
 def test_numbers_in_a_unit_asked_for(script):
     calls = [
-        [value, unit, 3] for unit in units.UNITS for value in (*edges(units.UNITS[unit][0]), *sample(30))
+        [value, unit, 3]
+        for unit in units.UNITS
+        for value in (*edges(units.UNITS[unit][0]), *states.daily(sample(30), 3))
     ]
     assert wrong(script, "in_unit", units.in_unit, calls) == []
 

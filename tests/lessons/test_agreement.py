@@ -23,6 +23,7 @@ from engine import catalog
 from engine.base import units
 from engine.executed import data_parallel, fully_sharded, zero
 from engine.mechanism import collectives, context_parallel, hiding, matmul, memory, start_ups, walls, wires
+from tests import states
 from tests.lessons.reading import LESSONS, Lesson
 from widgets.training.ddp_overlap import DdpOverlap
 from widgets.training.fsdp_timeline import FsdpTimeline
@@ -358,7 +359,7 @@ def unsaid(page: Lesson, given: set[tuple[str, str, float]]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", states.daily(PAGES))
 def test_a_figure_of_a_machine_is_the_catalogues_or_is_said(page, monkeypatch, compiled):
     """What a formula is told of a GPU, a wire, an MFU or a price has one value for all pages, unless the page
     prints its own. Lesson 02 counts buckets with a round rate, of which their number does not depend."""
