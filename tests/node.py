@@ -1,11 +1,14 @@
-"""What the compiler wrote, run by node: many functions in one process, numbers to the last bit."""
+"""The page's own scripts and what the compiler wrote, run by node: numbers to the last bit."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import struct
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,25 +19,34 @@ from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
 
 # each job is a function of controls, and the states to try; a number is handed over as its bits
-RUN = """
-import * as numbers from "./widget/numbers.js";
-import fs from "fs";
-const bits = new DataView(new ArrayBuffer(8));
-const number = text => { bits.setBigUint64(0, BigInt("0x" + text)); return bits.getFloat64(0); };
-const text = value => { bits.setFloat64(0, +value); return bits.getBigUint64(0).toString(16); };
-const plain = value => typeof value === "string" ? value : typeof value !== "object" ? text(value)
-  : ArrayBuffer.isView(value) || Array.isArray(value) ? Array.from(value, plain)
-  : Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
-const jobs = JSON.parse(fs.readFileSync(0, "utf8"));
-process.stdout.write(JSON.stringify(jobs.map(([source, states]) => {
-  const made = new Function(...Object.keys(numbers), `return ${source}`);
-  const compute = made(...Object.values(numbers))(null);
-  return states.map(state => {
-    const controls = Object.fromEntries(Object.entries(state).map(([name, value]) => [name, number(value)]));
-    try { return plain(compute(controls)); }
-    catch (error) { return { error: String(error.message ?? error) }; }
+RUN = """async jobs => {
+  const numbers = await import("/assets/widget/numbers.js");
+  const bits = new DataView(new ArrayBuffer(8));
+  const number = text => { bits.setBigUint64(0, BigInt("0x" + text)); return bits.getFloat64(0); };
+  const text = value => { bits.setFloat64(0, +value); return bits.getBigUint64(0).toString(16); };
+  const plain = value => typeof value === "string" ? value : typeof value !== "object" ? text(value)
+    : ArrayBuffer.isView(value) || Array.isArray(value) ? Array.from(value, plain)
+    : Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
+  return jobs.map(([source, states]) => {
+    const made = new Function(...Object.keys(numbers), `return ${source}`);
+    const compute = made(...Object.values(numbers))(null);
+    return states.map(state => {
+      const named = Object.entries(state).map(([name, value]) => [name, number(value)]);
+      try { return plain(compute(Object.fromEntries(named))); }
+      catch (error) { return { error: String(error.message ?? error) }; }
+    });
   });
-})));
+}"""
+# reads functions and what they are given, line by line, and writes what each gives
+ANSWERS = """
+import readline from "readline";
+for await (const line of readline.createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  const [code, given] = JSON.parse(line);
+  let said;
+  try { said = { found: (await eval(code)(new Function(`return ${given}`)())) ?? null }; }
+  catch (error) { said = { failed: String(error?.stack ?? error) }; }
+  process.stdout.write(`${JSON.stringify(said)}\\n`);
+}
 """
 
 
@@ -66,35 +78,39 @@ def assets(folder: Path) -> Path:
     return folder
 
 
-def executed(folder: Path, script: str, given):
-    """What a script prints as JSON, given something as JSON."""
-    node = shutil.which("node")
-    if not node:
-        pytest.fail("The compiler's tests need node (apt-get install nodejs).", pytrace=False)
-    (assets(folder) / "run.mjs").write_text(script, encoding="utf-8")
-    done = subprocess.run([node, folder / "run.mjs"], input=json.dumps(given), capture_output=True, text=True)
-    assert not done.returncode, done.stderr[-2000:]
-    return json.loads(done.stdout)
-
-
-def run(jobs: list[tuple[str, list[dict]]], folder: Path) -> list[list[dict]]:
-    """The answers of each function (its source, as writer.function gives it) in each of its states."""
-    sent = [(source, [{k: bits(v) for k, v in state.items()} for state in states]) for source, states in jobs]
-    return [[read(answer) for answer in answers] for answers in executed(folder, RUN, sent)]
-
-
 class Script:
-    """Runs an asynchronous function of the page's, as a browser's page does."""
+    """Runs asynchronous functions of the page's, one after the other, as a browser's page does."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
+        node = shutil.which("node")
+        if not node:
+            pytest.fail("The compiler's tests need node (apt-get install nodejs).", pytrace=False)
+        (assets(folder) / "answers.mjs").write_text(ANSWERS, encoding="utf-8")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([node, folder / "answers.mjs"], text=True, encoding="utf-8", **pipes)
 
     def evaluate(self, function: str, given):
         """What the function gives; it finds the site's scripts at their addresses."""
         here = function.replace('"/assets/', '"./').replace("`/assets/", "`./")
-        script = (
-            'import fs from "fs";\n'
-            f"const found = await ({here})(new Function('return ' + fs.readFileSync(0, 'utf8'))());\n"
-            "process.stdout.write(JSON.stringify(found));\n"
-        )
-        return executed(self.folder, script, given)
+        # a number that JSON does not know is written as JavaScript has it
+        self.process.stdin.write(json.dumps([f"({here})", json.dumps(given)]) + "\n")
+        self.process.stdin.flush()
+        said = json.loads(self.process.stdout.readline())
+        assert "failed" not in said, said["failed"][:2000]
+        return said["found"]
+
+
+@cache
+def page() -> Script:
+    """One for all tests of this process: to start another takes longer than most answers."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    script = Script(Path(folder.name))
+    atexit.register(script.process.kill)
+    return script
+
+
+def run(jobs: list[tuple[str, list[dict]]]) -> list[list[dict]]:
+    """The answers of each function (its source, as writer.function gives it) in each of its states."""
+    sent = [(source, [{k: bits(v) for k, v in state.items()} for state in states]) for source, states in jobs]
+    return [[read(answer) for answer in answers] for answers in page().evaluate(RUN, sent)]

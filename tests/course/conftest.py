@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.node import Script
+from tests import node
 
 
 @pytest.fixture(scope="module")
-def script(tmp_path_factory):
-    return Script(tmp_path_factory.mktemp("node"))
+def script():
+    return node.page()

@@ -53,7 +53,7 @@ def on_symbols(source: str) -> str:
     return writer.function(graph, {"out": evaluated(source, *(control(graph, name) for name in "xyz"))})
 
 
-def test_random_expressions(tmp_path):
+def test_random_expressions():
     random, jobs, sources, refused = Random(f"{SEED} expressions"), [], [], 0
     while len(sources) < times(EXPRESSIONS):
         source = expressions.number(random, random.choice(expressions.SHAPES), random.choice((2, 3, 4, 5)))
@@ -67,7 +67,7 @@ def test_random_expressions(tmp_path):
         sources.append(source)
         jobs.append((code, [expressions.state(random) for _ in range(STATES)]))
     wrong = []
-    for source, (_, states), answers in zip(sources, jobs, node.run(jobs, tmp_path)):
+    for source, (_, states), answers in zip(sources, jobs, node.run(jobs)):
         for state, answer in zip(states, answers):
             with np.errstate(all="ignore"):
                 try:
@@ -123,7 +123,7 @@ def test_random_programs(tmp_path):
         known.append((run, text))
         jobs.append((code, [expressions.state(random) for _ in range(STATES)]))
     wrong, gave = [], 0
-    for (run, text), (_, states), answers in zip(known, jobs, node.run(jobs, tmp_path)):
+    for (run, text), (_, states), answers in zip(known, jobs, node.run(jobs)):
         for state, answer in zip(states, answers):
             expected = in_python(run, state)
             gave += expected is not None
@@ -162,12 +162,12 @@ def points(random: Random, count: int):
 
 
 @pytest.mark.parametrize("operation", CLOSE, ids=lambda operation: operation.name)
-def test_a_function_of_a_library_is_as_near_as_promised(operation, tmp_path):
+def test_a_function_of_a_library_is_as_near_as_promised(operation):
     random = Random(f"{SEED} {operation.name}")
     states = [dict(zip("xyz", islice(points(random, 3), 3))) for _ in range(times(POINTS))]
     graph = Graph()
     given = [control(graph, name) for name in "xyz"[: operation.arity]]
-    answers = node.run([(writer.function(graph, {"out": operation.function(*given)}), states)], tmp_path)[0]
+    answers = node.run([(writer.function(graph, {"out": operation.function(*given)}), states)])[0]
     for state, answer in zip(states, answers):
         with np.errstate(all="ignore"):
             expected = operation.function(*(np.float64(state[name]) for name in "xyz"[: operation.arity]))
@@ -179,14 +179,12 @@ def test_a_function_of_a_library_is_as_near_as_promised(operation, tmp_path):
         )
 
 
-def test_a_sum_is_as_near_as_promised(tmp_path):
+def test_a_sum_is_as_near_as_promised():
     random, graph = Random(f"{SEED} sums"), Graph()
     x, y, z = (control(graph, name) for name in "xyz")
     column = np.linspace(x, y, 300) * z + x
     states = [expressions.state(random) for _ in range(times(POINTS))]
-    answers = node.run([(writer.function(graph, {"sum": np.sum(column), "all": column}), states)], tmp_path)[
-        0
-    ]
+    answers = node.run([(writer.function(graph, {"sum": np.sum(column), "all": column}), states)])[0]
     for state, answer in zip(states, answers):
         with np.errstate(all="ignore"):
             expected, size = np.sum(answer["all"]), np.sum(np.abs(answer["all"]))

@@ -142,12 +142,12 @@ EXACT = {
 
 
 @pytest.mark.parametrize("what", EXACT)
-def test_an_expression_is_exact(what, tmp_path):
+def test_an_expression_is_exact(what):
     function, values = EXACT[what]
     graph = Graph()
     with np.errstate(all="ignore"):
         code = writer.function(graph, {"out": function(control(graph, "x"))})
-        answers = node.run([(code, [{"x": x} for x in values])], tmp_path)[0]
+        answers = node.run([(code, [{"x": x} for x in values])])[0]
         for x, answer in zip(values, answers):
             expected = np.ravel(function(np.float64(x)))
             ours = np.ravel(answer["out"])
@@ -155,11 +155,11 @@ def test_an_expression_is_exact(what, tmp_path):
             assert np.array_equal(np.signbit(ours), np.signbit(expected)) or np.isnan(expected).any()
 
 
-def test_an_index_out_of_range_stops_the_page(tmp_path):
+def test_an_index_out_of_range_stops_the_page():
     graph = Graph()
     x = control(graph, "x")
     code = writer.function(graph, {"entry": lookup(column(x), x), "word": select(x, ["a", "b", "c"])})
-    for answer in node.run([(code, [{"x": 3.0}, {"x": -4.0}])], tmp_path)[0]:
+    for answer in node.run([(code, [{"x": 3.0}, {"x": -4.0}])])[0]:
         assert "out of range for 3 entries" in answer["error"]
 
 
@@ -550,10 +550,10 @@ def answered(run, x) -> float | None:
 
 
 @pytest.mark.parametrize("function, values", agreeing(), ids=lambda value: getattr(value, "__name__", ""))
-def test_both_give_the_same_or_both_stop(function, values, tmp_path):
+def test_both_give_the_same_or_both_stop(function, values):
     run, graph = program(y=())(function), Graph()
     code = writer.function(graph, run(control(graph, "x")))
-    for x, answer in zip(values, node.run([(code, [{"x": x} for x in values])], tmp_path)[0]):
+    for x, answer in zip(values, node.run([(code, [{"x": x} for x in values])])[0]):
         expected = answered(run, x)
         assert ("error" in answer) == (expected is None), (x, answer, expected)
         assert expected is None or np.array_equal(answer["y"], expected, equal_nan=True), (
@@ -563,7 +563,7 @@ def test_both_give_the_same_or_both_stop(function, values, tmp_path):
         )
 
 
-def test_a_product_of_whole_numbers_past_the_doubles_stops_the_page(tmp_path):
+def test_a_product_of_whole_numbers_past_the_doubles_stops_the_page():
     """A linear congruential generator of modulus 2**31 leaves them; Python's whole numbers grow on."""
 
     def drawn(x):
@@ -574,7 +574,7 @@ def test_a_product_of_whole_numbers_past_the_doubles_stops_the_page(tmp_path):
 
     graph = Graph()
     code = writer.function(graph, {"y": program(y=())(drawn)(control(graph, "x"))["y"]})
-    answers = node.run([(code, [{"x": 3.0}, {"x": 2147483647.0}])], tmp_path)[0]
+    answers = node.run([(code, [{"x": 3.0}, {"x": 2147483647.0}])])[0]
     assert all("past 2^53" in answer["error"] for answer in answers)
 
 
@@ -587,10 +587,10 @@ def test_the_grammar_has_the_tables_of_the_code():
         assert f"`{call.name}`" in document and call.written.count("{}") == len(call.takes)
 
 
-def test_each_helper_is_there(tmp_path):
+def test_each_helper_is_there():
     """Whatever generated code may call is exported by numbers.js."""
     source = f"(table=>c=>({{missing:[{','.join(operations.HELPERS)}].length-{len(operations.HELPERS)}}}))"
-    assert node.run([(source, [{}])], tmp_path)[0] == [{"missing": 0.0}]
+    assert node.run([(source, [{}])])[0] == [{"missing": 0.0}]
     written = [o.written for o in operations.ELEMENTWISE.values()] + [
         c.written for c in operations.CALLS.values()
     ]
