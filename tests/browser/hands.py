@@ -105,6 +105,7 @@ class Hand:
     def __init__(self, page: Page, slug: str, live: bool = True):
         self.page, self.slug, self.cls = page, slug, all_widgets()[slug]
         self.figure = page.locator(f'figure.widget[data-widget="{slug}"]')
+        self.moved = False  # whether a test may have opened folds, which *reset* does not close
         if live:
             self.open()
 

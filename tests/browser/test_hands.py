@@ -58,6 +58,7 @@ def slug(own_page) -> str:
 @pytest.fixture
 def hand(own_page) -> Hand:
     """The widget on its own page, in its default state."""
+    own_page.moved = True
     own_page.button("reset").click()
     return own_page
 
@@ -65,6 +66,7 @@ def hand(own_page) -> Hand:
 @pytest.fixture
 def fresh(own_page, static) -> Hand:
     """The widget as a browser meets it that remembers nothing."""
+    own_page.moved = True
     own_page.page.evaluate("localStorage.clear()")
     own_page.page.goto(f"{static}{own_page.slug}/")
     own_page.wait_for("live")

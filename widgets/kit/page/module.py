@@ -74,13 +74,15 @@ def _says_something(model: dict) -> bool:
     return any(value not in ([], {}, {"type": "map"}) for value in model.get("attributes", {}).values())
 
 
+# of a model of Bokeh's: numbers, or UUIDs once a notebook has asked Panel for its scripts
+ID = re.compile(r'"(p\d{4,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"')
+
+
 def _with_ids_of_its_own(slug: str, picture: str) -> str:
     """Bokeh numbers models over a whole process; here each picture's numbers start at one, so that a module
     is the same whichever others were made before it."""
     known: dict[str, str] = {}
-    return re.sub(
-        r'"p(\d{4,})"', lambda id: f'"{known.setdefault(id[1], f"{slug}-{len(known) + 1}")}"', picture
-    )
+    return ID.sub(lambda id: f'"{known.setdefault(id[1], f"{slug}-{len(known) + 1}")}"', picture)
 
 
 def depends_on(cls: type[Widget]) -> tuple[str, ...]:
