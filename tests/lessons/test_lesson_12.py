@@ -101,7 +101,7 @@ def test_the_rows_are_those_of_the_lesson():
     assert LESSON.value("opening") == printed("first", 8)
 
 
-@in_one_test("per_s", [8, 17, 20])
+@in_one_test("per_s", states.daily([8, 17, 20]))
 @in_one_test("plan", states.daily([*PLANS]))
 def test_a_row_holds_at_another_seed_and_ten_times_the_length(plan, per_s):
     """Each figure within the two runs' intervals, with half of them to spare: a hundred are compared."""
