@@ -436,9 +436,9 @@ CLOCK = re.compile("perf" + r"_counter|performance\.now|time\.time\(|Date\.now|d
 LOOKS_AT_THE_CLOCK = {
     "browser/test_player.py": "what plays is held against the clock that it follows",
     "browser/test_warm.py": "the test's own work lasts so long",
-    "course/test_symptoms.py": "a minute, for what would take hours",
+    "course/test_symptoms.py": "forty times what it takes, for what would take hours",
     "engine/one_gpu/test_measure.py": "the clock is the test's own",
-    "fuzz/test_page.py": "the least of four, twenty times what it takes",
+    "fuzz/test_page.py": "the least of four, five times what it takes",
 }
 
 

@@ -116,6 +116,13 @@ class Hand:
             self.figure.locator("[data-show-me]").click()
         self.wait_for("live")
 
+    def anew(self, address: str) -> None:
+        """Opened again, in a browser that remembers nothing."""
+        self.page.evaluate("localStorage.clear()")
+        self.page.goto(address)
+        self.wait_for("live")
+        self.moved = False
+
     def wait_for(self, state: str) -> None:
         expect(self.figure).to_have_attribute("data-state", state)
 

@@ -23,7 +23,7 @@ def rested(page, state: str = "simulated") -> None:
 @pytest.mark.of_the_kit
 def test_presets_get_pythons_answer_a_picture_and_commands(visit, origin):
     """Of two presets, unless all are asked: tests/course asks each of the page's own program, and how long it
-    takes the processor, which a clock on a busy wall does not tell."""
+    takes the processor."""
     page = visit().go(f"{origin}{PAGE}")
     for title in sorted(presets(), key=PUBLISHED.__eq__)[0 if ALL_OF_THEM else -2 :]:
         page.get_by_role("button", name=title).click()

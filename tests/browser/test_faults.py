@@ -326,7 +326,8 @@ ROUND = states.daily([address for address in lessons() if representatives.is_ask
 def test_a_round_of_lessons_leaves_nothing_behind(visit, served):
     """Half of those that stand for all, three times; EVERY=1 goes round all of them. Documents, figures, memory
     and sockets after a round are those after the round before it. Material holds some single elements of each
-    page it has left, about forty, and two or three listeners; a lesson has thousands. How many the very first round leaves differs from run to run, so it is not counted."""
+    page it has left, about forty, and two or three listeners; a lesson has thousands. How many the very first
+    round leaves differs from run to run, so it is not counted."""
     window = visit()
     page = window.go(served)
     page.evaluate("window.held = []")

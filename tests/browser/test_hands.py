@@ -66,10 +66,8 @@ def hand(own_page) -> Hand:
 @pytest.fixture
 def fresh(own_page, static) -> Hand:
     """The widget as a browser meets it that remembers nothing."""
+    own_page.anew(f"{static}{own_page.slug}/")
     own_page.moved = True
-    own_page.page.evaluate("localStorage.clear()")
-    own_page.page.goto(f"{static}{own_page.slug}/")
-    own_page.wait_for("live")
     return own_page
 
 

@@ -116,11 +116,11 @@ def test_predictions_say_why(desk):
     """An answer reveals why, the right one says so, and the page remembers it."""
     if not desk.asking:
         return
-    blocks = [block for _, block in questions(desk)]
-    for hand, _ in questions(desk):
+    asked = questions(desk)
+    for hand, _ in asked:
         answer(hand)
     desk.page.reload()
-    for block in blocks:
+    for _, block in asked:
         right = block.get_attribute("data-kind") == "choice"
         expect(block.locator("[data-why]")).to_contain_text("Right." if right else "You said")
 

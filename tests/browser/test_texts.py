@@ -56,14 +56,11 @@ EVERYTHING, ACCEPT = (bool(os.environ.get(name)) for name in ("BASELINES", "ACCE
 
 
 @pytest.fixture
-def still(own_page) -> Hand:
+def still(own_page, static) -> Hand:
     """The widget as who opens it sees it, and nothing glides."""
     page = own_page.page
     if own_page.moved:
-        page.evaluate("localStorage.clear()")
-        page.reload()
-        own_page.wait_for("live")
-        own_page.moved = False
+        own_page.anew(f"{static}{own_page.slug}/")
     own_page.button("reset").click()
     page.emulate_media(reduced_motion="reduce")
     page.evaluate(TEXTS)

@@ -159,9 +159,7 @@ def test_a_long_paste_is_ranked_at_once(find):
     found = find(
         [("a" * n), ("1" * n), ("/a" * (n // 2)), ("Ab" * (n // 2)), (TRACEBACK * 99)[-n:], "a_" * (n // 2)]
     )
-    assert (
-        time.perf_counter() - began < 60
-    )  # a hundred times what it takes; a pattern that tries all takes hours
+    assert time.perf_counter() - began < 20
     assert found[4][0] == "oom-fragmented"
 
 

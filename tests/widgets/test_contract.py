@@ -82,7 +82,7 @@ def test_it_says_what_it_is(slug, cls):
 
 
 def test_the_summary_is_one_sentence_with_a_number_and_its_unit(slug, cls):
-    for state in [states.default(cls), *states.presets(cls), *states.scattered(cls, 10)]:
+    for state in [states.default(cls), *states.presets(cls), *states.daily(states.scattered(cls, 20))]:
         summary = in_state(cls, state)["summary"]
         assert WITH_UNIT.search(summary), summary
         assert summary.endswith(".") and not re.search(r"[.!?] [A-Z]", summary), (

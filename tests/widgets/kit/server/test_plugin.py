@@ -26,7 +26,8 @@ for number, before in enumerate(json.loads(sys.argv[1])):
         from widgets.kit.server import plugin
         print(json.dumps([[path, handler.__name__] for path, handler in tornado.per_app_patterns]))
         sys.exit()
-    os.wait()
+    ended = os.waitstatus_to_exitcode(os.wait()[1])
+    open(f"{sys.argv[2]}/{number}.end", "w").write(str(ended))
 """
 # how another Bokeh may hold its routes -> whether they are still understood
 WAYS = {
@@ -39,12 +40,12 @@ WAYS = {
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory) -> dict[str, tuple[str, str]]:
-    """What is printed, and what is complained of, where Bokeh's routes were changed so."""
+def said(tmp_path_factory) -> dict[str, tuple[str, ...]]:
+    """What is printed, what is complained of, and how it ends, where Bokeh's routes were changed so."""
     folder = tmp_path_factory.mktemp("routes")
     command = [sys.executable, "-c", IN_A_FRESH_PYTHON, json.dumps(list(WAYS)), str(folder)]
     subprocess.run(command, cwd=ROOT, check=True)
-    kinds = ("out", "err")
+    kinds = ("out", "err", "end")
     return {
         way: tuple((folder / f"{number}.{kind}").read_text(encoding="utf-8") for kind in kinds)
         for number, way in enumerate(WAYS)
@@ -54,15 +55,16 @@ def said(tmp_path_factory) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize("way", [way for way, understood in WAYS.items() if understood])
 def test_of_the_application_only_the_socket_is_reached(said, way):
     """Also where routes have settings, as Bokeh's type of the list allows; none has any today."""
-    printed, complained = said[way]
+    printed, complained, _ = said[way]
     assert json.loads(printed) == [["/ws", "Socket"]], complained
 
 
 @pytest.mark.parametrize("way", [way for way, understood in WAYS.items() if not understood])
 def test_routes_that_are_not_understood_stop_the_server(said, way):
-    printed, complained = said[way]
+    printed, complained, ended = said[way]
+    assert ended == "1" and printed == ""
     last = complained.strip().splitlines()[-1]
-    assert printed == "" and "per_app_patterns" in last and "docs/bokeh.md" in last
+    assert "per_app_patterns" in last and "docs/bokeh.md" in last
 
 
 def test_a_page_gets_no_models_of_panels():
