@@ -103,7 +103,7 @@ class Visit:
             lambda message: message.type in ("error", "warning") and self.fault("console", message.text),
         )
         page.on("pageerror", lambda error: self.fault("error", str(error)))
-        page.on("request", lambda request: self.waiting.add(request))
+        page.on("request", self.asks)
         page.on("requestfailed", self.failed)
         page.on(
             "response",
@@ -159,6 +159,13 @@ class Visit:
     def fault(self, kind: str, text: str) -> None:
         if SLOW not in text:
             self.faults.append(f"{kind}: {text}")
+
+    def asks(self, request: Request) -> None:
+        """Notes what the page waits for. Where it leaves for another of its own accord, or by a link, it waits for
+        nothing any more."""
+        if request.is_navigation_request() and request.frame == self.page.main_frame:
+            self.waiting.clear()
+        self.waiting.add(request)
 
     def failed(self, request: Request) -> None:
         """A failed request is a fault, unless the page no longer needs it, or the browser itself asked: it

@@ -14,10 +14,10 @@ from bokeh.core.validation import check_integrity
 from bokeh.models import Axis, ColorMapper, ColumnDataSource, GlyphRenderer, Grid, Text, Title
 from bokeh.models.annotations import Annotation
 
-from bench import computing, processor
+from bench import computing
 from course import widget_html
 from engine.base import check, units
-from tests import states
+from tests import states, timing
 from tests.representatives import ALL_OF_THEM
 from widgets.kit.controls import Number, Player
 from widgets.kit.drawing import figure as fig
@@ -35,8 +35,6 @@ UNIT_WORDS = sorted(
 WITH_UNIT = re.compile(
     r"(?:\$\d|\d[\d,.]*[  ]?(?:" + "|".join(map(re.escape, UNIT_WORDS)) + r")(?![A-Za-z]))"
 )
-BUSY = 2  # times the budget: what the same steps may take where others share the processor's cores
-LEFT_MS = {("allocator_replay", "blocks"): 10.0}  # over its budget, and left so: bench/RESULTS.md says why
 # of a module's scope, so that all tests of one widget come in turn and share its picture
 pytestmark = pytest.mark.parametrize("slug, cls", WIDGETS, ids=[slug for slug, _ in WIDGETS], scope="module")
 
@@ -253,20 +251,13 @@ def test_the_columns_of_a_part_are_of_one_length(slug, cls):
 
 
 def test_a_part_is_computed_in_time(slug, cls):
-    """The median of new states, which nothing remembers, as a drag meets them; of the processor's time. What
-    is over is measured up to twice more, since another program may have had the core's other half, and
-    beside a loop of known length, since the processor itself may be slow at that hour."""
-    over = {}
-    for _ in range(3):
-        medians = {name: statistics.median(took_ms) for name, took_ms in computing.parts_ms(cls).items()}
-        allowed = {name: LEFT_MS.get((slug, name), computing.allowed_ms(slug, name)) for name in medians}
-        over = {name: median for name, median in medians.items() if median > BUSY * allowed[name]}
-        if over:
-            slowness = processor.slowness()
-            over = {name: median for name, median in over.items() if median > BUSY * slowness * allowed[name]}
-        if not over:
-            break
-    assert over == {}
+    """The median of new states, which nothing remembers, as a drag on a server meets them."""
+    budgets = {name: computing.allowed_ms(cls, name) for name in cls.methods("part_of")}
+
+    def medians_ms() -> dict[str, float]:
+        return {name: statistics.median(took) for name, took in computing.parts_ms(cls).items()}
+
+    assert timing.too_slow(medians_ms, budgets) == {}
 
 
 def test_the_site_gives_out_at_most_400_kb(slug, cls, site):

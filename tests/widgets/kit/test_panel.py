@@ -7,8 +7,8 @@ import numpy as np
 import panel as pn
 import pytest
 
-from bench import components, processor
-from tests import states
+from bench import components
+from tests import states, timing
 from widgets.foundations.roofline import Roofline
 from widgets.gpu.float_explorer import FloatExplorer
 from widgets.kit import panel
@@ -171,11 +171,14 @@ def test_a_component_brings_the_fonts_that_its_texts_are_measured_in():
 @pytest.mark.of_the_kit
 @pytest.mark.parametrize("slug", WIDGETS)
 def test_an_update_takes_few_milliseconds_of_python(slug):
-    """The budget is that of ``python -m bench components``, on a quiet machine; here twice of it is allowed,
-    of the processor's time and not the clock's, times as slow as the processor is just now."""
-    allowed = components.SEARCHES_MS if slug in components.SEARCHES else components.UPDATE_MS
-    took = statistics.median(components.updates_ms(all_widgets()[slug], stops=3))
-    assert took < 2 * allowed * processor.slowness()
+    """The budget is that of ``python -m bench components``."""
+    cls = all_widgets()[slug]
+    budget = components.SEARCHES_MS if slug in components.SEARCHES else components.UPDATE_MS
+
+    def median_ms() -> dict[str, float]:
+        return {slug: statistics.median(components.updates_ms(cls, stops=3))}
+
+    assert timing.too_slow(median_ms, {slug: budget}) == {}
 
 
 @pytest.mark.parametrize(
