@@ -435,7 +435,7 @@ class LayoutExam(Widget):
         p = fig.plot((0, 1), (0, 1), height=WIDE)
         fig.bare(p)
         fig.taller_on_phone(p, NARROW)
-        color, sides = fig.COLOR, {side: side for side in ("left", "right", "bottom", "top")}
+        color, sides = fig.COLOR, fig.BOX
         boxes, labels = (panel.scales(p, y=(38, 340)) for panel in (MESH, LABELS))
         at = BARS.scales(p, y=(0, 340))
         planned.draw_boxes(p, sources["boxes"], sources["zoom"], **boxes)

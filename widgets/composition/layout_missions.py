@@ -298,7 +298,6 @@ class LayoutMissions(Widget):
         p = fig.plot((-0.005, 1.12), (-5.4, -0.4), height=400)
         fig.bare(p)
         color = fig.COLOR
-        sides = {side: side for side in ("left", "right", "bottom", "top")}
         limits = sources["limit"]
         p.quad(
             left="from",
@@ -309,11 +308,11 @@ class LayoutMissions(Widget):
             fill_color=color["grid"],
             line_color=None,
         )
-        p.quad(source=sources["memory"], fill_color=color["hbm"], line_color=color["panel"], **sides)
-        p.quad(source=sources["goals"], fill_color=color["ink-soft"], line_color=None, **sides)
-        p.quad(source=sources["over"], **sides, fill_color=color["panel"], line_color=None)
-        p.quad(source=sources["over"], **sides, **fig.OVER | {"line_alpha": "red"})
-        p.quad(source=sources["step"], line_width=1, **sides, **planned.by_resource())
+        p.quad(source=sources["memory"], fill_color=color["hbm"], line_color=color["panel"], **fig.BOX)
+        p.quad(source=sources["goals"], fill_color=color["ink-soft"], line_color=None, **fig.BOX)
+        p.quad(source=sources["over"], **fig.BOX, fill_color=color["panel"], line_color=None)
+        p.quad(source=sources["over"], **fig.BOX, **fig.OVER | {"line_alpha": "red"})
+        p.quad(source=sources["step"], line_width=1, **fig.BOX, **planned.by_resource())
         p.segment("x", "bottom", "x", "top", source=limits, line_color=color["ink"], line_width=2.5)
         p.text("x", "bottom", text="label", text_align="side", source=limits, y_offset=9, **fig.LABEL)
         for name in ("named", "length"):

@@ -198,12 +198,15 @@ class RankMesh(Widget):
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(
-            **box, source=sources["boxes"], fill_color=color["ink"], fill_alpha=0.03, line_color=color["line"]
+            **fig.BOX,
+            source=sources["boxes"],
+            fill_color=color["ink"],
+            fill_alpha=0.03,
+            line_color=color["line"],
         )
         p.quad(
-            **box,
+            **fig.BOX,
             source=sources["cells"],
             fill_color=color["ink"],
             fill_alpha="tone",
@@ -214,15 +217,17 @@ class RankMesh(Widget):
         lit = sources["lit"]
         for name in ("link", "network"):
             p.quad(
-                **box,
+                **fig.BOX,
                 source=lit,
                 fill_color=color[name],
                 fill_alpha=name,
                 line_color=color[name],
                 line_alpha=name,
             )
-        p.quad(**box, source=sources["torn_apart"], fill_color=None, line_color=color["over"], line_width=2.5)
-        p.quad(**box, source=lit, fill_color=color["ink"], fill_alpha="itself", line_color=None)
+        p.quad(
+            **fig.BOX, source=sources["torn_apart"], fill_color=None, line_color=color["over"], line_width=2.5
+        )
+        p.quad(**fig.BOX, source=lit, fill_color=color["ink"], fill_alpha="itself", line_color=None)
         p.text("x", "y", text="letter", text_align="center", source=lit, **fig.BOLD)
         axes = sources["axes"]
         hue = fig.hues("wire", HUES)

@@ -231,10 +231,9 @@ class CollectivePrimitives(Widget):
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         for name in ("before", "after"):
             p.quad(
-                **box,
+                **fig.BOX,
                 source=sources[name],
                 fill_color=color["hbm"],
                 fill_alpha="tint",

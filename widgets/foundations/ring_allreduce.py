@@ -526,10 +526,9 @@ class RingAllreduce(Widget):
             fill_color=color["link"],
             fill_alpha="ring_seen",
         )
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**box, source=links, fill_color=color["idle"], fill_alpha="grid_track", line_color=None)
+        p.quad(**fig.BOX, source=links, fill_color=color["idle"], fill_alpha="grid_track", line_color=None)
         p.quad(
-            **box | {"right": "reached"},
+            **fig.BOX | {"right": "reached"},
             source=links,
             fill_color=color["link"],
             fill_alpha="grid_seen",
@@ -541,7 +540,7 @@ class RingAllreduce(Widget):
             "start_angle": "start",
             "end_angle": "end",
         }
-        for draw, place, kind in ((p.annular_wedge, wedge, "ring"), (p.quad, box, "grid")):
+        for draw, place, kind in ((p.annular_wedge, wedge, "ring"), (p.quad, fig.BOX, "grid")):
             draw(
                 **place,
                 source=cells,

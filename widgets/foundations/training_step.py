@@ -242,12 +242,11 @@ class TrainingStep(Widget):
         fig.moving_ticks(p.xaxis[0], "seconds")
         fig.hide(p.yaxis[0])
         p.grid.visible = False
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**box, source=sources["lanes"], fill_color=color["panel"], line_color=color["axis"])
+        p.quad(**fig.BOX, source=sources["lanes"], fill_color=color["panel"], line_color=color["axis"])
         hue = fig.hues("on", {name: name for name in HUES})
         seam = fig.hues("edge", {name: name for name in (*HUES, "panel")})  # between layers without a gap
-        p.quad(**box, source=sources["tasks"], fill_color=hue, line_color=seam, line_width=0.5)
-        p.quad(**box, source=sources["optimizer"], fill_color=color["hbm"], line_color=None)
+        p.quad(**fig.BOX, source=sources["tasks"], fill_color=hue, line_color=seam, line_width=0.5)
+        p.quad(**fig.BOX, source=sources["optimizer"], fill_color=color["hbm"], line_color=None)
         held = {"left": "left", "right": "right", "source": sources["memory"]}
         p.quad(bottom="bottom", top="inside", fill_color=color["hbm"], line_color=color["hbm"], **held)
         p.quad(bottom=HBM[1], top="top", **held, **fig.OVER | {"line_color": None})

@@ -219,7 +219,6 @@ class AllocatorReplay(Widget):
         color = fig.COLOR
         p = fig.plot((0, 1), (0, 1), height=560)
         fig.bare(p)
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         bottom, top = ring.row(np.arange(ROWS), ROWS, *UP, share=0.8)
         p.quad(
             left=np.full(ROWS, ACROSS[0]),
@@ -229,10 +228,16 @@ class AllocatorReplay(Widget):
             fill_color=None,
             line_color=color["grid"],
         )
-        p.quad(**box, source=sources["cached"], **fig.IDLE)
-        p.quad(**box, source=sources["blocks"], fill_color=color["hbm"], fill_alpha="tint", line_color=None)
+        p.quad(**fig.BOX, source=sources["cached"], **fig.IDLE)
         p.quad(
-            **box, source=sources["segments"], fill_color=None, line_color=color["ink-faint"], line_width=1
+            **fig.BOX, source=sources["blocks"], fill_color=color["hbm"], fill_alpha="tint", line_color=None
+        )
+        p.quad(
+            **fig.BOX,
+            source=sources["segments"],
+            fill_color=None,
+            line_color=color["ink-faint"],
+            line_width=1,
         )
         now = sources["present"]
         for width, text in (("wide", "head"), ("narrow", "short")):

@@ -257,19 +257,18 @@ class CapturedAddresses(Widget):
         color = fig.COLOR
         p = fig.plot((-2.35, 11.2), (AT_Y[OTHER] - 22, CODE_Y + 14), height=HEIGHT)
         fig.bare(p)
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(**{side: list(at) for side, at in self.boxes(ADDRESSES).items()}, fill_color=None, **EMPTY)
         self.draw_graph(p, sources["kernels"])
         cells = {"source": sources["cells"]}
         p.quad(
-            **box,
+            **fig.BOX,
             **cells,
             fill_color=fig.hues("kind", FILLS),
             line_color=fig.hues("kind", RIMS),
             line_width=1.5,
         )
         wrong = {"line_color": color["ink"], "line_width": 2.5, "line_dash": [5, 4], "fill_color": None}
-        p.quad(**box, source=sources["wrong"], **wrong)
+        p.quad(**fig.BOX, source=sources["wrong"], **wrong)
         centred = {"text": "text", "text_align": "center"}
         p.text("x", "y", **cells, **centred, **fig.TEXT | {"text_color": fig.hues("kind", INKS)})
         p.text("x", WANTED_Y, source=sources["wanted"], **centred, **fig.BOLD)
@@ -277,7 +276,7 @@ class CapturedAddresses(Widget):
         for width, column in (("wide", "text"), ("narrow", "short")):
             fig.only(width, p.text(0.04, "y", text=column, source=sources["titles"], **fig.LABEL))
         moving = {"source": sources["copies"]}
-        p.quad(**box, **moving, fill_color=color["hbm"], line_color=color["panel"])
+        p.quad(**fig.BOX, **moving, fill_color=color["hbm"], line_color=color["panel"])
         p.text("x", "y", **moving, **centred, **fig.TEXT | {"text_color": color["panel"]})
         names, ink = {"source": sources["names"]}, {"line_color": color["ink"], "line_width": 2}
         p.text("x", "y", text="name", text_align="right", x_offset=-4, **names, **fig.BOLD)

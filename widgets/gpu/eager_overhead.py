@@ -325,7 +325,7 @@ class EagerOverhead(Widget):
         color = fig.COLOR
         p.extra_x_ranges = {**p.extra_x_ranges, "lanes": Range1d(-0.17, 1.01)}
         place = {"x_range_name": "lanes", **fig.still_height(p)}
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"} | place
+        box = fig.BOX | place
         p.quad(**box, source=sources["idle"], **fig.IDLE)
         p.quad(**box, source=sources["issued"], fill_color=color["ink-faint"], line_color=color["panel"])
         p.quad(**box, source=sources["kernels"], fill_color=color["compute"], line_color=color["panel"])

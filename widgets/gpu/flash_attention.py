@@ -400,7 +400,6 @@ class FlashAttention(Widget):
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(
             left=TABLE_FROM,
             right=1,
@@ -412,7 +411,7 @@ class FlashAttention(Widget):
             line_color=None,
         )
         p.quad(
-            **box,
+            **fig.BOX,
             source=sources["scores"],
             fill_color=color["compute"],
             fill_alpha="tint",
@@ -430,7 +429,7 @@ class FlashAttention(Widget):
             fill_alpha=0.1,
             line_color=color["hbm"],
         )
-        p.quad(**box, source=sources["held"], fill_color=color["hbm"], fill_alpha="tint", line_color=None)
+        p.quad(**fig.BOX, source=sources["held"], fill_color=color["hbm"], fill_alpha="tint", line_color=None)
         self.write(p, sources)
         self.draw_traffic(p, sources)
         return p
@@ -459,7 +458,7 @@ class FlashAttention(Widget):
     def draw_traffic(p, sources):
         """Bytes as bars: over HBM solid, into the SRAM in outline."""
         color, bars = fig.COLOR, sources["traffic"]
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "source": bars}
+        box = fig.BOX | {"source": bars}
         edge = {"line_color": color["hbm"], "line_width": 1.5}
         p.quad(**box, view=fig.of_rows(OVER_HBM), fill_color=color["hbm"], **edge)
         p.quad(**box, view=fig.of_rows(INTO_SRAM), fill_color=color["panel"], **edge)

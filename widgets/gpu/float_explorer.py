@@ -48,7 +48,7 @@ def placed(p, name, ends, shares):
 
 def draw_bits(p, sources, place):
     color, ink = fig.COLOR, fig.COLOR["ink"]
-    box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top", "source": sources["bits"]}
+    box = fig.BOX | {"source": sources["bits"]}
     border = {"line_color": color["accent"], "line_width": 2}
     return [
         p.quad(**box, fill_color=color["panel"], line_color=color["axis"], line_width=0.6, **place),
@@ -59,14 +59,13 @@ def draw_bits(p, sources, place):
 
 def draw_ruler(p, sources, place):
     color = fig.COLOR
-    box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
     thin = {"line_color": color["ink-faint"], "line_width": 1}
     asked = {"line_color": color["accent"], "line_width": 2}
     return [
-        p.quad(**box, source=sources["lines"], fill_color=color["ink-faint"], line_color=None, **place),
+        p.quad(**fig.BOX, source=sources["lines"], fill_color=color["ink-faint"], line_color=None, **place),
         p.segment("x", "low", "x", "high", source=sources["numbers"], **thin, **place),
         p.segment("asked", LOW + 0.62, "asked", HIGH - 0.45, source=sources["marker"], **asked, **place),
-        p.quad(**box, source=sources["nearest"], fill_color=color["ink"], line_color=None, **place),
+        p.quad(**fig.BOX, source=sources["nearest"], fill_color=color["ink"], line_color=None, **place),
     ]
 
 

@@ -254,7 +254,6 @@ class GraphBreaks(Widget):
         color = fig.COLOR
         p = fig.plot((-0.5, 100.5), (-listing.LEAST, 0.2), height=580)
         fig.bare(p)
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         for width, code, calls, indent in (
             ("wide", "code", "calls", 26),
             ("narrow", "code_narrow", "calls_narrow", 15),
@@ -262,19 +261,23 @@ class GraphBreaks(Widget):
             lines, strip = sources[code], sources[calls]
             fig.only(
                 width,
-                p.quad(**box, source=lines, fill_color=color["compute"], fill_alpha="graph", line_color=None),
-                p.quad(**box, source=lines, fill_color=color["idle"], fill_alpha="eager", line_color=None),
+                p.quad(
+                    **fig.BOX, source=lines, fill_color=color["compute"], fill_alpha="graph", line_color=None
+                ),
+                p.quad(
+                    **fig.BOX, source=lines, fill_color=color["idle"], fill_alpha="eager", line_color=None
+                ),
                 p.text("left", "y", text="gutter", source=lines, x_offset=4, **fig.LABEL),
                 p.text("left", "y", text="text", source=lines, x_offset=indent, **CODE),
                 p.quad(
-                    **box,
+                    **fig.BOX,
                     source=strip,
                     fill_color=color["compute"],
                     fill_alpha="compiles",
                     line_color=color["compute"],
                     line_alpha="graph",
                 ),
-                p.quad(**box | {"right": "eager"}, source=strip, **fig.IDLE | {"line_alpha": "bordered"}),
+                p.quad(**fig.BOX | {"right": "eager"}, source=strip, **fig.IDLE | {"line_alpha": "bordered"}),
                 p.text("x", "y", text="text", source=strip, text_align="center", **fig.TEXT),
             )
         notes, headings = sources["notes"], sources["headings"]
@@ -296,7 +299,9 @@ class GraphBreaks(Widget):
         for width, now in (("wide", "now"), ("narrow", "now_narrow")):
             fig.only(
                 width,
-                p.quad(**box, source=sources[now], fill_color=None, line_color=color["ink"], line_width=2),
+                p.quad(
+                    **fig.BOX, source=sources[now], fill_color=None, line_color=color["ink"], line_width=2
+                ),
             )
         for width, told in (("wide", "told"), ("narrow", "told_short")):
             fig.only(width, p.text("x", "told_at", text=told, source=headings, **fig.LABEL))

@@ -243,11 +243,10 @@ class GraphBuckets(Widget):
         p = fig.plot((0, VIEWS_SEQUENCES[-1]), (FLOOR * 2e4, 2e4), height=400, x_title="sequences that run")
         fig.moving_ticks(p.xaxis[0], "count")
         fig.moving_ticks(p.yaxis[0], "count")
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         wanted = {"fill_color": color["compute"], "line_color": None}
         padded = {"fill_color": color["compute"], "fill_alpha": 0.22, "line_color": color["compute"]}
-        p.quad(**box, source=sources["steps"], **wanted)
-        p.quad(**box, source=sources["padding"], **padded)
+        p.quad(**fig.BOX, source=sources["steps"], **wanted)
+        p.quad(**fig.BOX, source=sources["padding"], **padded)
         p.segment(0, 0, LARGEST + 1, 0, line_color=color["axis"])
         p.segment("x", "low", "x", "high", source=sources["graphs"], line_color=color["ink"], line_width=2.5)
         looks = [wanted | {"line_color": color["compute"]}, padded]

@@ -248,13 +248,12 @@ class LaunchTimeline(Widget):
         p = fig.plot((-0.2, 1.32), (-0.13, 1.35), height=450)
         fig.bare(p)
         fig.room_left(p, -0.012, 100)
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**box, source=sources["ground"], **fig.IDLE)
-        p.quad(**box, source=sources["cpu_blocks"], fill_color=color["ink-faint"], line_color=None)
-        p.quad(**box, source=sources["gpu_blocks"], fill_color=fig.hues("what", HUES), line_color=None)
+        p.quad(**fig.BOX, source=sources["ground"], **fig.IDLE)
+        p.quad(**fig.BOX, source=sources["cpu_blocks"], fill_color=color["ink-faint"], line_color=None)
+        p.quad(**fig.BOX, source=sources["gpu_blocks"], fill_color=fig.hues("what", HUES), line_color=None)
         rows = sources["tokens"]
-        bars = box | {"left": lanes.BARS}
-        p.quad(**box | {"left": "works"}, source=rows, **fig.IDLE | {"line_alpha": "waits"})
+        bars = fig.BOX | {"left": lanes.BARS}
+        p.quad(**fig.BOX | {"left": "works"}, source=rows, **fig.IDLE | {"line_alpha": "waits"})
         p.quad(**bars | {"right": "works"}, source=rows, fill_color=color["hbm"], line_color=None)
         fig.only(
             "wide",

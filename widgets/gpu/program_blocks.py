@@ -409,7 +409,7 @@ class ProgramBlocks(Widget):
 
     def draw_matrices(self, p, sources):
         color, at = fig.COLOR, MATRICES.scales(p, (-0.01, 2.12), (-0.02, 2.2))
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"} | at
+        box = fig.BOX | at
         for name in ("of_a", "of_b"):
             p.quad(
                 **box,
@@ -446,7 +446,7 @@ class ProgramBlocks(Widget):
         color, source = fig.COLOR, sources["key"]
         for row, (name, state) in enumerate(KEY):
             of = {"source": source, "view": fig.of_rows([row])} | at
-            box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"} | of
+            box = fig.BOX | of
             if state is None:
                 p.quad(**box, **fig.IDLE)
             else:

@@ -539,7 +539,7 @@ class TileTuner(Widget):
         takes = bar | {"view": fig.of_rows([0, 1])}
         for right, strength in (("all", "light"), ("one", "strong")):
             p.hbar(left=GAUGE_AT, right=right, **takes, fill_color=hue, fill_alpha=strength, line_color=hue)
-        sides = {side: side for side in ("left", "right", "bottom", "top")} | {"source": waves}
+        sides = fig.BOX | {"source": waves}
         place = {"x_range_name": "share"} | fixed
         p.quad(**sides, **place, fill_color=color["compute"], line_color=color["panel"])
         p.hbar(

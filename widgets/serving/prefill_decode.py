@@ -437,7 +437,6 @@ class PrefillDecode(Widget):
         fig.hide(p.yaxis[0])
         p.ygrid.visible = False
         color, rows = fig.COLOR, sources["requests"]
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         names = sources["replicas_named"]
         for width, words in (("wide", "name"), ("narrow", "number")):
             fig.only(
@@ -470,7 +469,9 @@ class PrefillDecode(Widget):
         p.quad(
             left="pause", right="pause_end", bottom="bottom", top="top", source=rows, name="pauses", **PAUSE
         )
-        p.quad(**box, source=sources["followed"], fill_color=None, line_color=color["accent"], line_width=1.5)
+        p.quad(
+            **fig.BOX, source=sources["followed"], fill_color=None, line_color=color["accent"], line_width=1.5
+        )
         finding = sources["finding"]
         fig.only("wide", p.text("x", 4.9, text="text", source=finding, **fig.BOLD))
         fig.key(

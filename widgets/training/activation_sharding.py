@@ -247,9 +247,8 @@ class ActivationSharding(Widget):
         p.scatter(
             "x", "y", size=13, source=sources["layer"], fill_color=color["hbm"], line_color=color["panel"]
         )
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         gap = {"line_color": color["panel"], "line_width": 1.2}
-        p.quad(**box, source=sources["parts"], fill_color=color["hbm"], **gap, **shares)
+        p.quad(**fig.BOX, source=sources["parts"], fill_color=color["hbm"], **gap, **shares)
         self.letter(p, sources, shares)
         return p
 

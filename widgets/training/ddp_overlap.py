@@ -308,22 +308,21 @@ class DdpOverlap(Widget):
             line_color=color["network"],
             line_alpha=0.55,
         )
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(
-            **box,
+            **fig.BOX,
             source=sources["layers"],
             fill_color=fig.hues("pass", PASSES),
             line_color=color["panel"],
             line_width=0.6,
         )
         p.quad(
-            **box,
+            **fig.BOX,
             source=sources["buckets"],
             fill_color=color["network"],
             line_color=color["panel"],
             line_width=0.6,
         )
-        p.quad(**box, source=sources["idle"], **fig.IDLE)
+        p.quad(**fig.BOX, source=sources["idle"], **fig.IDLE)
         p.segment(
             "left", "floor", "left", "top", source=sources["idle"], line_color=color["ink"], line_dash=[4, 4]
         )

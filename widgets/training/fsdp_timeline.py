@@ -330,7 +330,6 @@ class FsdpTimeline(Widget):
         fig.moving_ticks(p.xaxis[0], "seconds")
         fig.hide(p.yaxis[0])
         p.ygrid.grid_line_color = None
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         p.quad(
             left="left",
             right="right",
@@ -341,7 +340,7 @@ class FsdpTimeline(Widget):
             fill_alpha=0.14,
             line_color=None,
         )
-        p.quad(**box, source=sources["waits"], **fig.IDLE)
+        p.quad(**fig.BOX, source=sources["waits"], **fig.IDLE)
         hue, ink = (
             fig.hues("what", dict(zip(fully_sharded.KINDS, tokens)))
             for tokens in (
@@ -349,7 +348,7 @@ class FsdpTimeline(Widget):
                 ("on-work", "on-work", "on-deep", "on-work"),
             )
         )
-        p.quad(**box, source=sources["tasks"], fill_color=hue, line_color=color["panel"], line_width=0.6)
+        p.quad(**fig.BOX, source=sources["tasks"], fill_color=hue, line_color=color["panel"], line_width=0.6)
         for width, column in (("wide", "number"), ("narrow", "narrow")):
             fig.only(
                 width,

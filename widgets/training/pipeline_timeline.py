@@ -533,9 +533,8 @@ class PipelineTimeline(Widget):
         p = fig.plot((-0.095, 1.29), (-0.13, 1.12), height=450)
         fig.room_left(p, -0.012, 60)
         fig.bare(p)
-        block = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**block, source=sources["others"], **OTHER)
-        p.quad(**block, source=sources["gaps"], **GAP)
+        p.quad(**fig.BOX, source=sources["others"], **OTHER)
+        p.quad(**fig.BOX, source=sources["gaps"], **GAP)
         for look, (hue, strength) in LOOKS.items():
             p.patch(
                 "x",
@@ -547,9 +546,13 @@ class PipelineTimeline(Widget):
             )
         hues = {look: hue for look, (hue, _) in LOOKS.items()}
         p.quad(
-            **block, source=sources["edges"], fill_color=None, line_color=fig.hues("look", hues), line_width=1
+            **fig.BOX,
+            source=sources["edges"],
+            fill_color=None,
+            line_color=fig.hues("look", hues),
+            line_width=1,
         )
-        p.quad(**block, source=sources["stuck"], **WAITING)
+        p.quad(**fig.BOX, source=sources["stuck"], **WAITING)
         p.text("x", "y", text="text", source=sources["stuck"], text_align="center", **fig.TEXT)
         number = fig.TEXT | {"text_color": fig.hues("look", ON)}
         fig.only(
@@ -559,7 +562,7 @@ class PipelineTimeline(Widget):
         fig.only("wide", p.text(-0.012, "y", text="name", source=rows, text_align="right", **fig.LABEL))
         fig.only("narrow", p.text(-0.02, "y", text="number", source=rows, text_align="right", **fig.LABEL))
         p.quad(
-            **block | {"left": lanes.BARS},
+            **fig.BOX | {"left": lanes.BARS},
             source=rows,
             fill_color=color["hbm"],
             fill_alpha=0.3,

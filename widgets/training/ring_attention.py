@@ -442,18 +442,19 @@ class RingAttention(Widget):
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
-        p.quad(**box, source=sources["grid"], fill_color=None, line_color=color["idle"], line_alpha="line")
-        p.quad(**box | {"left": "seen_to"}, source=sources["pairs"], **fig.IDLE | {"line_color": None})
         p.quad(
-            **box | {"right": "seen_to"},
+            **fig.BOX, source=sources["grid"], fill_color=None, line_color=color["idle"], line_alpha="line"
+        )
+        p.quad(**fig.BOX | {"left": "seen_to"}, source=sources["pairs"], **fig.IDLE | {"line_color": None})
+        p.quad(
+            **fig.BOX | {"right": "seen_to"},
             source=sources["pairs"],
             fill_color=color["compute"],
             fill_alpha="tint",
             line_color=None,
         )
         p.quad(
-            **box,
+            **fig.BOX,
             source=sources["held"],
             fill_color=None,
             line_color=color["hbm"],
@@ -461,7 +462,7 @@ class RingAttention(Widget):
             line_alpha="seen",
         )
         p.quad(
-            **box,
+            **fig.BOX,
             source=sources["moving"],
             fill_color=color["hbm"],
             fill_alpha="tint",

@@ -431,7 +431,6 @@ class TensorSplit(Widget):
         fig.hide(p.xaxis[0])
         fig.hide(p.yaxis[0])
         p.grid.grid_line_color = None
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         center = fig.TEXT | {"text_align": "center"}
         looks = {
             "weights_a": ("hbm", "shade"),
@@ -448,9 +447,11 @@ class TensorSplit(Widget):
         for name, (hue, alpha) in looks.items():
             source = sources[name]
             if alpha == "tint":  # what moves hides what it passes
-                p.quad(**box, source=source, fill_color=color["panel"], fill_alpha="seen", line_color=None)
+                p.quad(
+                    **fig.BOX, source=source, fill_color=color["panel"], fill_alpha="seen", line_color=None
+                )
             p.quad(
-                **box,
+                **fig.BOX,
                 source=source,
                 fill_color=color[hue],
                 fill_alpha=alpha,

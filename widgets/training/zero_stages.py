@@ -364,18 +364,17 @@ class ZeroStages(Widget):
         for place in ("held", "sent"):
             band = {"fill_color": color["ink"], "fill_alpha": 0.05, "line_color": None}
             p.hbar(y=place, left=0, right=1, height=0.98, source=sources["chosen"], **band, **whole)
-        box = {"left": "left", "right": "right", "bottom": "bottom", "top": "top"}
         gap = {"line_color": color["panel"], "line_width": 1.2}
         slabs, stacks, columns, ceiling = (
             sources[name] for name in ("slabs", "stacks", "columns", "ceiling")
         )
-        p.quad(**box, source=slabs, fill_color=color["hbm"], **gap)
-        p.quad(**box, source=stacks, fill_color=color["panel"], line_color=None)
-        p.quad(**box, source=stacks, **fig.OVER)
+        p.quad(**fig.BOX, source=slabs, fill_color=color["hbm"], **gap)
+        p.quad(**fig.BOX, source=stacks, fill_color=color["panel"], line_color=None)
+        p.quad(**fig.BOX, source=stacks, **fig.OVER)
         hue = fig.hues("wire", {"link": "link", "network": "network"})
-        p.quad(**box, source=sources["roots"], fill_color=hue, **gap, **time)
-        p.quad(**box, source=columns, fill_color=color["panel"], line_color=None, **time)
-        p.quad(**box, source=columns, **fig.OVER, **time)
+        p.quad(**fig.BOX, source=sources["roots"], fill_color=hue, **gap, **time)
+        p.quad(**fig.BOX, source=columns, fill_color=color["panel"], line_color=None, **time)
+        p.quad(**fig.BOX, source=columns, **fig.OVER, **time)
         limit = {"y0": "low", "y1": "high", "source": columns, **time}
         p.segment(x0="limit", x1="limit", **limit, line_color=color["panel"], line_width=6)
         p.segment(x0="limit", x1="limit", **limit, line_color=color["compute"], line_width=3)

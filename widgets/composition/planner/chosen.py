@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.step import cases
-from widgets.composition.planner.shared import CHOSEN, FRONT, JOB, MESH, MOMENT, RANKS, SIDES, TOP
+from widgets.composition.planner.shared import CHOSEN, FRONT, JOB, MESH, MOMENT, RANKS, TOP
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import planned
@@ -190,7 +190,7 @@ class Chosen:
         row = {"bottom": MEMORY_Y - HALF, "top": MEMORY_Y + HALF}
         p.text(0, "y", text="text", source=sources["title"], **fig.by_style("style"), **at)
         planned.draw_boxes(p, sources["boxes"], sources["zoom"], **boxes)
-        p.quad(source=sources["mesh"], fill_alpha=0, line_alpha=0, **SIDES, **boxes)
+        p.quad(source=sources["mesh"], fill_alpha=0, line_alpha=0, **fig.BOX, **boxes)
         p.text(0, "y", text="axis", source=sources["mesh"], y_offset=-7, **fig.BOLD, **at)
         p.text(0, "y", text="wire", source=sources["mesh"], y_offset=8, **fig.LABEL, **at)
         planned.draw_pieces(p, sources["memory"], MEMORY_Y, HALF, "hbm", **at)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from engine.step import cases, cloud, page_search
-from widgets.composition.planner.shared import CHOICES, CLOUD, DRAWN, EDGE, FRONT, JOB, RANKS, SIDES, TOP
+from widgets.composition.planner.shared import CHOICES, CLOUD, DRAWN, EDGE, FRONT, JOB, RANKS, TOP
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import panels, planned
 from widgets.kit.drawing.panels import AWAY
@@ -210,7 +210,7 @@ class Cloud:
     def draw_cloud(p, sources):
         color, at, edge = fig.COLOR, CLOUD.scales(p, (0.05, 64.0), (BELOW, 4.0), True, True), EDGE.scales(p)
         below, beside = at | {"y_range_name": "edge_y"}, at | {"x_range_name": "edge_x"}
-        place = SIDES | {"line_color": None} | at
+        place = fig.BOX | {"line_color": None} | at
         dot = {"line_color": color["panel"], "fill_color": color["ink"], "size": 10} | at
         best, front = (fig.of_rows(list(rows)) for rows in (range(TOP), range(TOP, len(CHOICES))))
         p.quad(

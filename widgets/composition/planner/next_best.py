@@ -4,7 +4,7 @@ import numpy as np
 
 from engine.calibration import bands
 from engine.step import cases
-from widgets.composition.planner.shared import JOB, LOSSES, NEXT, RANKS, SIDES, TERMS, TOP
+from widgets.composition.planner.shared import JOB, LOSSES, NEXT, RANKS, TERMS, TOP
 from widgets.kit.drawing import figure as fig
 from widgets.kit.drawing import panels, planned
 from widgets.kit.text import choose, phrase, select, show
@@ -119,7 +119,7 @@ class NextBest:
     def draw_next(p, sources):
         at, rows = LOSSES.scales(p, y=(0, 6)), NEXT.scales(p, y=(0, 6))
         p.segment("x", "low", "x", "high", source=sources["zero"], line_color=fig.COLOR["axis"], **at)
-        p.quad(source=sources["losses"], line_width=1, **SIDES, **planned.by_resource(), **at)
+        p.quad(source=sources["losses"], line_width=1, **fig.BOX, **planned.by_resource(), **at)
         for width, label, long, above in (("wide", "label", "text", 0), ("narrow", "short", "short", -19)):
             fig.only(
                 width,

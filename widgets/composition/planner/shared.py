@@ -45,5 +45,4 @@ CLOUD, CHOSEN, MESH, NEXT, LOSSES, EDGE = (
         ("edge", 0, (0.075, 0.585), (0.155, 0.97)),
     )
 )
-SIDES = {side: side for side in ("left", "right", "bottom", "top")}
 MOMENT = 1e-12  # seconds: less than any step

@@ -97,6 +97,7 @@ OVER: dict[str, Any] = {
     "hatch_scale": 16,
 }
 OVER_LINES = ON_PANEL  # for texts that cross lines
+BOX = {side: side for side in ("left", "right", "bottom", "top")}  # the columns of a quad's sides
 IDLE: dict[str, Any] = {
     "fill_color": COLOR["panel"],
     "line_color": COLOR["idle"],
