@@ -25,7 +25,8 @@ SEARCHES = {
 
 
 def allowed_ms(cls, part: str) -> float:
-    """The budget of a part in Python. What the page itself computes has none: no reader waits for Python."""
+    """The budget of a part in Python. What the page itself computes has none of its own: only a component
+    waits for Python there, and its whole update has one (bench/components.py)."""
     if (cls.slug(), part) in SEARCHES:
         return SEARCH_MS
     return math.inf if cls.in_page else PART_MS

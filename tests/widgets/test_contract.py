@@ -14,7 +14,7 @@ from bokeh.core.validation import check_integrity
 from bokeh.models import Axis, ColorMapper, ColumnDataSource, GlyphRenderer, Grid, Text, Title
 from bokeh.models.annotations import Annotation
 
-from bench import computing
+from bench import components, computing
 from course import widget_html
 from engine.base import check, units
 from tests import states, timing
@@ -251,8 +251,10 @@ def test_the_columns_of_a_part_are_of_one_length(slug, cls):
 
 
 def test_a_part_is_computed_in_time(slug, cls):
-    """The median of new states, which nothing remembers, as a drag on a server meets them."""
-    budgets = {name: computing.allowed_ms(cls, name) for name in cls.methods("part_of")}
+    """The median of new states, which nothing remembers, as a drag on a server meets them. No part may take
+    longer than a component's whole update."""
+    whole = components.allowed_ms(slug)
+    budgets = {name: min(whole, computing.allowed_ms(cls, name)) for name in cls.methods("part_of")}
 
     def medians_ms() -> dict[str, float]:
         return {name: statistics.median(took) for name, took in computing.parts_ms(cls).items()}

@@ -173,12 +173,11 @@ def test_a_component_brings_the_fonts_that_its_texts_are_measured_in():
 def test_an_update_takes_few_milliseconds_of_python(slug):
     """The budget is that of ``python -m bench components``."""
     cls = all_widgets()[slug]
-    budget = components.SEARCHES_MS if slug in components.SEARCHES else components.UPDATE_MS
 
     def median_ms() -> dict[str, float]:
         return {slug: statistics.median(components.updates_ms(cls, stops=3))}
 
-    assert timing.too_slow(median_ms, {slug: budget}) == {}
+    assert timing.too_slow(median_ms, {slug: components.allowed_ms(slug)}) == {}
 
 
 @pytest.mark.parametrize(
