@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from course import browsers, freshness
-from tests import pytorch
+from tests import machine, settled
 from widgets.kit.server import built
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,9 +25,14 @@ settings.register_profile("course", deadline=None, suppress_health_check=[Health
 settings.load_profile("course")
 
 
-def pytest_sessionstart():
+SETTLED = pytest.StashKey[set]()  # the questions that were settled when this run began
+
+
+def pytest_sessionstart(session):
     """Nothing that is collected is garbage: to look for some again and again takes a third of the time."""
     gc.disable()
+    if is_whole(session.config):
+        session.config.stash[SETTLED] = set(settled.questions()) - settled.open_questions()
 
 
 def pytest_collection_finish():
@@ -43,26 +48,67 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config, items):
-    """What the kit does for every figure alike is asked of those that stand for all."""
-    asked = [item for item in items if item.get_closest_marker("of_the_kit")]
-    if not asked:
+    """Leaves out what this run need not ask: what other figures stand for, what is settled; with LACKED, all
+    that the last run could ask."""
+    apart = set()
+    if any(item.get_closest_marker("of_the_kit") for item in items):
+        from tests import representatives  # knows all figures, which takes a second to load
+
+        of_the_kit = (item for item in items if item.get_closest_marker("of_the_kit"))
+        apart |= {item for item in of_the_kit if not representatives.stands(item)}
+    if is_whole(config):
+        apart |= set(settled.left_out(items))
+    if "LACKED" in os.environ:
+        lacked = set(config.cache.get(LACKED, []))
+        apart |= {item for item in items if not {item.nodeid, item.nodeid.partition("::")[0]} & lacked}
+    if apart:
+        items[:] = [item for item in items if item not in apart]
+        config.hook.pytest_deselected(items=list(apart))
+
+
+LACKED = "course/lacked"  # in pytest's cache: the tests, or files of tests, that a run left out
+
+
+def is_whole(config) -> bool:
+    """Whether all tests were asked for, and not some by name. A worker cannot tell, and is told."""
+    if hasattr(config, "workerinput"):
+        return config.workerinput["whole"]
+    named = config.args_source is not config.ArgsSource.TESTPATHS
+    return not (named or config.option.keyword or config.option.markexpr or "LACKED" in os.environ)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["whole"] = is_whole(node.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session, exitstatus):
+    """Keeps what was settled and what was lacking; fails where a program lacks that may not."""
+    config = session.config
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(config, "workerinput") or not terminal or config.option.collectonly:
         return
-    from tests import representatives  # knows all figures, which takes a second to load
-
-    left_out = {item for item in asked if not representatives.stands(item)}
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=list(left_out))
-
-
-def pytest_terminal_summary(terminalreporter):
-    """What was not tested for want of PyTorch: said once."""
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if _wants_pytorch(report)]
-    if skipped:
-        terminalreporter.write_line(f"{len(skipped)} tests need PyTorch: make recorder")
+    reports = {kind: terminal.stats.get(kind, []) for kind in ("passed", "failed", "error", "skipped")}
+    lacking = {report.nodeid: name for report in reports["skipped"] if (name := machine.lacked(report))}
+    config.cache.set(LACKED, sorted(lacking))
+    if is_whole(config):
+        bad = [report.nodeid for kind in ("failed", "error") for report in reports[kind]]
+        passed = [report.nodeid for report in reports["passed"]]
+        settled.note(settled.newly_answered(passed, [*bad, *lacking]))
+    if missing := machine.not_allowed(lacking.values()):
+        terminal.write_line(f"this run may not lack {', '.join(missing)}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _wants_pytorch(report) -> bool:
-    return isinstance(report.longrepr, tuple) and pytorch.MISSING in report.longrepr[2]
+def pytest_terminal_summary(terminalreporter, config):
+    """What was left out, and how to have it."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for line in machine.summary(name for report in skipped if (name := machine.lacked(report))):
+        terminalreporter.write_line(line)
+    if names := config.stash.get(SETTLED, set()):
+        said = "not asked, since nothing that they rest on has changed (make test EVERY=1 asks)"
+        terminalreporter.write_line(f"{said}: {', '.join(sorted(names))}")
 
 
 # -- the site ------------------------------------------------------------------------------------------------
@@ -111,23 +157,14 @@ def static(site):
 
 
 # -- the browser ---------------------------------------------------------------------------------------------
-def find_browser(playwrights_own: str) -> str:
-    """The path of a Chromium, or a failure that says how to get one."""
-    try:
-        return browsers.find(playwrights_own)
-    except LookupError as error:
-        pytest.fail(f"The browser tests need Chromium. {error}", pytrace=False)
-
-
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         chromium = playwright.chromium
-        opened = chromium.launch(
-            executable_path=find_browser(chromium.executable_path), args=browsers.ARGUMENTS
-        )
+        path = machine.chromium(chromium.executable_path)
+        opened = chromium.launch(executable_path=path, args=browsers.ARGUMENTS)
         yield opened
         opened.close()
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 
+from tests import machine
 from tests.conftest import ROOT
 from widgets.kit.drawing.scripts import SCRIPTS
 from widgets.kit.page import module
@@ -82,9 +82,7 @@ class Script:
     """Runs asynchronous functions of the page's, one after the other, as a browser's page does."""
 
     def __init__(self, folder: Path):
-        node = shutil.which("node")
-        if not node:
-            pytest.fail("The compiler's tests need node (apt-get install nodejs).", pytrace=False)
+        node = machine.node()
         (assets(folder) / "answers.mjs").write_text(ANSWERS, encoding="utf-8")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen([node, folder / "answers.mjs"], text=True, encoding="utf-8", **pipes)

@@ -19,17 +19,11 @@ import time
 from pathlib import Path
 from threading import Thread
 
-import pytest
 from tornado.websocket import websocket_connect
 
+from tests import machine
 from tests.browser.hands import NOT_COVERED
 
-NAMES = ("firefox-esr", "firefox")
-NO_FIREFOX = (
-    "The Firefox tests need Firefox and found none. Get it with `apt-get install firefox-esr`, or name "
-    "yours: "
-    "FIREFOX=/path/to/firefox."
-)
 LISTENING = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 PREFERENCES = {  # asks nobody on its own, says nothing on its own
     "app.update.enabled": False,
@@ -46,17 +40,6 @@ PREFERENCES = {  # asks nobody on its own, says nothing on its own
 }
 
 
-def find_firefox() -> str:
-    """The path of a Firefox, or a failure that says how to get one."""
-    named = os.environ.get("FIREFOX")
-    found = (
-        shutil.which(named) if named else next((path for name in NAMES if (path := shutil.which(name))), None)
-    )
-    if not found:
-        pytest.fail(f"FIREFOX={named} is not a program. {NO_FIREFOX}" if named else NO_FIREFOX, pytrace=False)
-    return found
-
-
 class Refused(Exception):
     """What Firefox says about a command that failed."""
 
@@ -71,7 +54,7 @@ class Firefox:
         ]
         Path(self.profile, "user.js").write_text("\n".join(lines), encoding="utf-8")
         command = [
-            find_firefox(),
+            machine.firefox(),
             "--headless",
             "--no-remote",
             "--profile",

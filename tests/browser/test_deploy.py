@@ -22,7 +22,7 @@ from tornado.httpclient import HTTPClientError
 
 from bench import servers
 from bench.reader import Lost, Reader
-from tests import states
+from tests import machine, states
 from tests.browser.hands import Hand, lessons
 from tests.browser.server import Server, run
 from tests.conftest import ROOT
@@ -38,11 +38,9 @@ COMMAND = "panel serve site/live.py --plugins widgets.kit.server.plugin"
 @pytest.fixture(scope="module")
 def cluster(site):
     """nginx with the shipped configuration before two processes: (address, processes)."""
-    try:
-        with servers.behind_nginx(2) as found:
-            yield found
-    except FileNotFoundError as missing:
-        pytest.fail(str(missing), pytrace=False)
+    machine.nginx()
+    with servers.behind_nginx(2) as found:
+        yield found
 
 
 @pytest.fixture(params=["served", "nginx"])

@@ -54,6 +54,7 @@ from engine.catalog import models
 from engine.executed import flash_attention, pipeline_schedules, ranks, ranks_operations
 from engine.mechanism import memory, mesh, pipeline, placement
 from engine.one_gpu.memory_timeline import GROUPS, of_steps, on_gpu
+from tests import machine
 from widgets.kit.drawing import tokens
 
 SCHEDULES = tuple(pipeline.SCHEDULES)
@@ -491,7 +492,7 @@ def test_the_two_numberings_take_what_the_lesson_says():
 
 
 def test_the_numbers_around_1_are_those_of_torch():
-    torch = pytest.importorskip("torch")
+    torch = machine.torch()
     for kind, dtype in zip(between_neighbours.SHOWN[1:3], (torch.float16, torch.bfloat16)):
         found = between_neighbours.numbers(kind)
         assert torch.tensor(found, dtype=torch.float64).to(dtype).double().tolist() == found.tolist()

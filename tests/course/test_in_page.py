@@ -12,7 +12,7 @@ from course.in_page.translate import Module
 from course.strict_yaml import Refused
 from engine.course import launch_cases
 from engine.launch import fit_page
-from tests import states
+from tests import machine, states
 
 IN_NODE = """
 import fs from "fs";
@@ -66,8 +66,7 @@ FILES = ("fit/python.js", "fit/library.js", "fit/numpy.js", "widget/numbers.js",
 
 def in_node(jobs: list[dict], folder: Path, site: Path, page: str = "fit") -> list[dict]:
     """What the page's text answers, by what the site gives out."""
-    node = shutil.which("node")
-    assert node, "this needs nodejs"
+    node = machine.node()
     for name in (*FILES, f"{page}/engine.js"):
         (folder / "assets" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(site / "assets" / name, folder / "assets" / name)

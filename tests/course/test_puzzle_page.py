@@ -3,7 +3,6 @@ says."""
 
 import json
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -13,7 +12,7 @@ from course.fences import puzzle as fence
 from course.strict_yaml import Refused
 from engine.course import puzzles
 from engine.course.puzzles import judging
-from tests import states
+from tests import machine, states
 from tests.conftest import ROOT
 
 PUZZLE = ROOT / "site" / "theme" / "assets" / "puzzle"
@@ -43,8 +42,7 @@ fs.writeSync(1, JSON.stringify(found));
 
 def in_brython(jobs: list, folder) -> list:
     """What the page's Python says: for each puzzle, the judgements of (task, code)."""
-    node = shutil.which("node")
-    assert node, "this needs nodejs"
+    node = machine.node()
     (folder / "run.cjs").write_text(IN_NODE, encoding="utf-8")
     (folder / "math.js").write_text(puzzle_page.math(), encoding="utf-8")
     (folder / "jobs.json").write_text(

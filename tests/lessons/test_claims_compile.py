@@ -9,16 +9,16 @@ import re
 
 import pytest
 
-from tests import pytorch
+from tests import machine
 from tests.lessons.claims import says
 
-torch = pytorch.needed()
+torch = machine.torch()
 
 
 @pytest.fixture
 def inductor():
     """Its settings: to import them takes longer than all of PyTorch, and not every process is asked."""
-    return pytorch.needed("torch._inductor.config")
+    return machine.torch("torch._inductor.config")
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from engine.one_gpu import allocator
-from tests import pytorch
+from tests import machine
 from tests.lessons.claims import says
 
-torch = pytorch.needed()
+torch = machine.torch()
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests import pytorch
+from tests import machine
 from tests.lessons.claims import says
 
-triton = pytorch.needed("triton")
+triton = machine.torch("triton")
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def found():
-    pytorch.needed()
-    return pytorch.interpreted("tests.lessons.interpreted")
+    machine.torch()
+    return machine.interpreted("tests.lessons.interpreted")
 
 
 def test_whole_numbers_wrap_round_past_2_31_and_one_wide_one_is_enough(found):
@@ -133,7 +133,7 @@ def test_what_else_is_named_is_there():
     assert says(17, "`kernel.n_spills`", "`tl.range(..., warp_specialize=True)`", "`torch.library.triton_op`")
     assert "n_spills" in inspect.getsource(CompiledKernel)
     assert "warp_specialize" in inspect.signature(triton.language.range.__init__).parameters
-    assert callable(pytorch.needed().library.triton_op)
+    assert callable(machine.torch().library.triton_op)
     assert says(17, "Triton brings NVIDIA's assembler along")
     assert (Path(triton.__file__).parent / "backends/nvidia/bin/ptxas").exists()
 

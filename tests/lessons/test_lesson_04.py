@@ -14,7 +14,7 @@ from engine.base import units
 from engine.catalog import models
 from engine.executed import data_parallel
 from engine.mechanism import collectives, flops, hiding, matmul, memory, start_ups
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.reading import Lesson
@@ -250,7 +250,7 @@ RANKS, EPOCHS, SAMPLES, BATCH = 4, 3, 64, 16
 def test_the_program_prints_what_the_lesson_shows(tmp_path):
     """A loss may differ in its last digit, since processors round bf16 products in their own order. Twice the
     ranks print the same losses. Torchrun starts the two, and is no other for the four."""
-    pytorch.needed()
+    machine.torch()
     programs.written(LESSON, tmp_path)
     (two, shown_by_two), (four, shown_by_four) = programs.commands(LESSON)
     assert "--nproc-per-node 2" in two and "--nproc-per-node 4" in four
@@ -262,7 +262,7 @@ def test_the_program_prints_what_the_lesson_shows(tmp_path):
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
     """What one process alone finds, and each of four together."""
-    torch, place = pytorch.needed(), tmp_path_factory.mktemp("watched")
+    torch, place = machine.torch(), tmp_path_factory.mktemp("watched")
     programs.written(LESSON, place)
     shutil.copy(Path(__file__).with_name("watched_ddp.py"), place)
     [profiled] = LESSON.code("py")
@@ -336,7 +336,7 @@ def test_ddp_measures_its_first_ten_steps(watched):
 
 
 def test_torchrun_takes_the_lines_for_one_node_and_for_eight():
-    pytorch.needed()
+    machine.torch()
     from torch.distributed.run import config_from_args, parse_args
 
     [lines] = LESSON.code("bash")

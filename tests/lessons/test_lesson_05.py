@@ -11,7 +11,7 @@ from engine.executed import fully_sharded, zero
 from engine.mechanism import memory, start_ups
 from engine.one_gpu import recordings
 from engine.step import layout
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.programs import alike, all_forked, ran
@@ -167,7 +167,7 @@ def test_the_program_prints_what_the_lesson_shows_and_resumes_on_half_the_ranks(
     """A loss may differ in its last digit, since processors round bf16 products in their own order. The last
     three are those of a run that nobody interrupted. With EVERY=1 torchrun starts the two that resume; lesson
     04's it starts each time."""
-    pytorch.needed()
+    machine.torch()
     commands = programs.commands(LESSON)
     (four, printed_by_four), (two, printed_by_two) = commands
     resumed, other = tmp_path / "resumed", tmp_path / "other"

@@ -12,7 +12,7 @@ from engine.executed import executed_experts, routing
 from engine.mechanism import compute, experts
 from engine.mechanism.shape import shape
 from engine.step.layout import Job, Layout, require_legal
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
@@ -189,7 +189,7 @@ def test_the_design_has_about_eighty_billion_parameters_and_ten_for_a_token():
 def test_the_router_runs_as_printed_and_its_bias_evens_the_load():
     """A router whose first expert everybody prefers: the bias brings the fullest near the mean, and the
     weights of a token add up to one."""
-    torch = pytorch.needed()
+    torch = machine.torch()
     [code] = [block for block in LESSON.code("python") if "def rebalance" in block]
     names: dict = {}
     exec(code, names)

@@ -7,7 +7,7 @@ import pytest
 from engine import catalog
 from engine.catalog import models
 from engine.mechanism import cost, reliability
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons import programs
 from tests.lessons.reading import Lesson
@@ -135,7 +135,7 @@ def launched(program: str, folder, ranks: int) -> list[str]:
 
 
 def test_weights_from_an_owner_agree_though_they_are_wrong_and_gradients_do_not(tmp_path):
-    pytorch.needed()
+    machine.torch()
     [check] = [block for block in LESSON.code("python") if "def replicas_agree" in block]
     assert launched(check + CORRUPTED, tmp_path, ranks=2) == ["True False True False False"]
 
@@ -148,7 +148,7 @@ dist.destroy_process_group()
 
 
 def test_the_straggler_is_named_on_every_rank(tmp_path):
-    pytorch.needed()
+    machine.torch()
     [code] = [block for block in LESSON.code("python") if "def slow_ranks" in block]
     assert "".join(launched(code + TIMED, tmp_path, ranks=3)) == 3 * "[2]"
 

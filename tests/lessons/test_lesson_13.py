@@ -7,7 +7,7 @@ from engine import catalog
 from engine.calibration import launch_costs
 from engine.catalog import models
 from engine.one_gpu import dispatch, recordings, traces
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
@@ -107,13 +107,13 @@ def test_no_gpu_helps_the_designs_recommender():
 
 @pytest.mark.parametrize("code", LESSON.code("python"))
 def test_its_code_runs(code):
-    pytorch.needed()
+    machine.torch()
     exec(compile(code, "lesson 13", "exec"), {})
 
 
 def test_its_keys_are_what_pytorch_prints(capsys):
     """The comments under the first block's prints are their output."""
-    pytorch.needed()
+    machine.torch()
     code = LESSON.code("python")[0]
     exec(compile(code, "lesson 13", "exec"), {})
     assert capsys.readouterr().out.splitlines() == [

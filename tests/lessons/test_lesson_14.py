@@ -9,7 +9,7 @@ import pytest
 
 from engine.executed import rounded_training
 from engine.mechanism import precision
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
@@ -63,7 +63,7 @@ def test_predictions_are_right_where_the_engine_says_so():
 
 
 def test_its_code_runs_and_says_what_it_says():
-    pytorch.needed()
+    machine.torch()
     for code in LESSON.code("python"):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
@@ -75,7 +75,7 @@ def test_its_code_runs_and_says_what_it_says():
 # -- what the words claim ------------------------------------------------------------------------------------
 def test_autocast_on_cuda_is_not_claimed_of_the_cpu():
     """The lesson's lists are of CUDA; the code beside them runs on the CPU, where a softmax stays narrow."""
-    torch = pytorch.needed()
+    torch = machine.torch()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.softmax(torch.nn.Linear(4, 4)(torch.randn(2, 4)), -1).dtype == torch.bfloat16
     assert "On CUDA, matrix products" in LESSON.text
@@ -84,7 +84,7 @@ def test_autocast_on_cuda_is_not_claimed_of_the_cpu():
 def movement(optimizer, unscale_first):
     """How far 200 steps move a layer's weights when its gradients come times 65,536 and are clipped to a norm
     of 1."""
-    torch = pytorch.needed()
+    torch = machine.torch()
     torch.manual_seed(0)
     layer = torch.nn.Linear(64, 64)
     begun, steps = layer.weight.detach().clone(), optimizer(layer.parameters())
@@ -102,7 +102,7 @@ def movement(optimizer, unscale_first):
 
 
 def test_clipping_before_unscaling_stops_sgd_and_not_adam():
-    torch = pytorch.needed()
+    torch = machine.torch()
     sgd, adam = (
         [movement(made, first) for first in (True, False)]
         for made in (lambda p: torch.optim.SGD(p, lr=0.1), lambda p: torch.optim.AdamW(p, lr=1e-3))
@@ -142,7 +142,7 @@ def test_adam_does_notice_a_scale_that_was_never_taken_off(weights, share):
     """By hand: 1/(65,536·√N) against 1e-8, 2.38e-7 and 1.53e-8. Then PyTorch itself, its scaler and Adam on
     gradients of one size."""
     assert rounded_training.unscaled_step_share(weights) == pytest.approx(share, abs=0.002)
-    torch = pytorch.needed()
+    torch = machine.torch()
     w = torch.zeros(weights, requires_grad=True)
     optimizer, scaler = torch.optim.Adam([w], lr=1e-3), torch.amp.GradScaler("cpu")
     scaler.scale(w.sum()).backward()

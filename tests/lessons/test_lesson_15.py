@@ -6,7 +6,7 @@ import pytest
 
 from course import lessons, numbers
 from engine.one_gpu import allocator_replay
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 from widgets.gpu.allocator_replay import AllocatorReplay
@@ -97,7 +97,7 @@ def test_no_preset_meets_the_target_and_the_switch_cures_what_does():
 def test_the_code_runs(code):
     """As far as a machine without a GPU can: it compiles, its names are there, and the statistics may be
     empty."""
-    torch = pytorch.needed()
+    torch = machine.torch()
     names = {}
     exec(compile(code, "lesson 15", "exec"), names)
     if "gaps" in names and not torch.cuda.is_available():
@@ -110,7 +110,7 @@ def test_the_code_runs(code):
 
 
 def test_the_names_that_statistics_are_read_by_are_pytorchs():
-    torch = pytorch.needed()
+    torch = machine.torch()
     import inspect
 
     source = inspect.getsource(torch.cuda.memory)

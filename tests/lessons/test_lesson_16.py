@@ -11,7 +11,7 @@ import kernels
 from engine import catalog
 from engine.executed import flash_attention
 from engine.mechanism import fusion, matmul
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 from widgets.gpu.flash_attention import FlashAttention
@@ -69,7 +69,7 @@ def run(code: str) -> tuple[dict, str]:
 
 
 def test_pytorch_launches_eight_kernels_and_18_passes_for_a_gelu_by_hand():
-    torch = pytorch.needed()
+    torch = machine.torch()
     names, printed = run(LESSON.code("python")[0])
     assert printed == "8 36.0\n1 4.0\n"  # what the comments say
     assert names["by_hand"].bytes == 1e6 * (fusion.chain_bytes(1, 6) + fusion.chain_bytes(1, 2, 2))
@@ -81,7 +81,7 @@ def test_pytorch_launches_eight_kernels_and_18_passes_for_a_gelu_by_hand():
 def test_pytorch_moves_what_the_envelope_counts_between_products():
     """Each row's bytes a value, as PyTorch's operators read and write them; rows' statistics and tables of
     one row hardly count."""
-    torch = pytorch.needed()
+    torch = machine.torch()
     from record import decode_kernels as llama
     from record.eager_bytes import Moved
 
@@ -100,7 +100,7 @@ def test_pytorch_moves_what_the_envelope_counts_between_products():
 
 @pytest.mark.parametrize("tokens, rows", [(256, 64), (100, 32), (7, 64)])
 def test_the_tiled_attention_is_pytorch_s(tokens, rows):
-    torch = pytorch.needed()
+    torch = machine.torch()
     names, _ = run(LESSON.code("python")[1])
     q, k, v = torch.randn(3, tokens, 16, generator=torch.Generator().manual_seed(0))
     expected = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
@@ -108,7 +108,7 @@ def test_the_tiled_attention_is_pytorch_s(tokens, rows):
 
 
 def test_what_is_measured_here_is_the_lesson_s_gelu():
-    torch = pytorch.needed()
+    torch = machine.torch()
     from measure.fusion import gelu_by_hand, standard_attention
 
     names, _ = run(LESSON.code("python")[0])

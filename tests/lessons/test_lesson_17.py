@@ -10,7 +10,7 @@ import pytest
 
 from engine.one_gpu import recordings, tile_order, tiling
 from engine.one_gpu.tiling import Tile
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
@@ -74,7 +74,7 @@ def test_each_kernel_is_shown_out_of_the_file_that_runs():
 
 def test_the_autotuner_is_made_as_printed():
     """Under the interpreter, in a process of its own: it is made, not run."""
-    pytorch.needed("triton")
+    machine.torch("triton")
     [code] = [code for code in LESSON.code("python") if "--8<--" not in code]
     done = subprocess.run(
         [sys.executable, "-c", code + "\nassert len(tuned.configs) == 3"],

@@ -5,7 +5,7 @@ import pytest
 from engine import catalog
 from engine.calibration import launch_costs
 from engine.one_gpu import capture, compilation, graph_trace, recordings
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 
@@ -56,7 +56,7 @@ def test_predictions_are_right_where_the_engine_says_so():
 
 @pytest.mark.parametrize("code", LESSON.code("python"), ids=lambda code: code.split("\n")[-2][:40])
 def test_a_snippet_runs_and_holds(code):
-    torch = pytorch.needed()
+    torch = machine.torch()
     torch._dynamo.reset()
     assert "assert" in code
     exec(compile(code, "<lesson 18>", "exec"), {"__name__": "lesson_18"})
@@ -82,7 +82,7 @@ def test_a_loop_with_a_break_leaves_what_it_calls_compiled():
 
 @pytest.mark.parametrize("dynamic, made", [(None, [0, 1, 1, 2]), (True, [0, 0, 0, 1])])
 def test_a_size_of_one_has_a_graph_of_its_own(dynamic, made):
-    torch = pytorch.needed()
+    torch = machine.torch()
     torch._dynamo.reset()
     graphs, ran = [], []
 

@@ -13,7 +13,7 @@ from engine.calibration import launch_costs
 from engine.catalog import models
 from engine.one_gpu import capture
 from engine.serving import shape_buckets
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 from widgets.gpu.launch_timeline import LaunchTimeline
@@ -65,7 +65,7 @@ def test_the_trap_s_snippet_runs_and_says_what_its_comments_say():
 
 
 def test_the_counting_snippet_runs():
-    pytorch.needed()
+    machine.torch()
     code = next(code for code in LESSON.code("python") if "class Kernels" in code)
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -120,7 +120,7 @@ def test_the_slower_worker_sets_the_pace_as_the_rule_says():
 
 def test_the_error_of_an_overwritten_output_is_pytorchs_own():
     """The words that a reader searches for, as this release raises them."""
-    torch = pytorch.needed()
+    torch = machine.torch()
     source = (Path(torch.__file__).parent / "_inductor" / "cudagraph_trees.py").read_text(encoding="utf-8")
     for words in (
         "accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run.",

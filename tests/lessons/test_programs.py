@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import pytorch
+from tests import machine
 from tests.lessons import programs
 
 ABORTED = "terminate called without an active exception"
@@ -28,14 +28,14 @@ def test_only_an_abort_after_the_last_line_is_forgiven(returncode, errors, well)
 
 
 def test_a_program_that_fails_is_not_forgiven(tmp_path):
-    pytorch.needed()
+    machine.torch()
     (tmp_path / "train.py").write_text("import os\nprint('begun')\nos.abort()\n", encoding="utf-8")
     with pytest.raises(AssertionError):
         programs.ran(tmp_path, "$ torchrun --nproc-per-node 1 train.py")
 
 
 def test_a_program_that_fails_on_one_rank_fails_where_ranks_are_forked(tmp_path):
-    pytorch.needed()
+    machine.torch()
     written = (
         "import os, sys\nprint(os.environ['RANK'], *sys.argv[1:])\nassert os.environ['RANK'] != '1', 'no'\n"
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import pytorch
+from tests import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 # fp32 sums of 45 products of normal numbers, each rounded to 2^-24 of at most about 30; the others sum less
@@ -13,8 +13,8 @@ CLOSE = 1e-5
 
 @pytest.fixture(scope="module")
 def differences():
-    pytorch.needed("triton")
-    return pytorch.interpreted("kernels")
+    machine.torch("triton")
+    return machine.interpreted("kernels")
 
 
 @pytest.mark.parametrize(

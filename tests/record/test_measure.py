@@ -7,7 +7,7 @@ import pytest
 
 from engine.one_gpu import measurements
 from measure import __main__ as measure
-from tests import pytorch
+from tests import machine
 
 
 def figures(found) -> list[float]:
@@ -20,14 +20,14 @@ def figures(found) -> list[float]:
 
 @pytest.mark.parametrize("subject", measure.subjects())
 def test_a_subject_gives_figures(subject, capsys):
-    pytorch.needed()
+    machine.torch()
     assert measure.main([subject, "--device", "cpu", "--quick"]) == 0
     found = figures(json.loads(capsys.readouterr().out))
     assert found and all(math.isfinite(each) and each >= 0 for each in found)
 
 
 def test_a_machine_without_a_gpu_is_told_so(capsys):
-    torch = pytorch.needed()
+    torch = machine.torch()
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     assert measure.main([]) == 1

@@ -15,7 +15,7 @@ from course import lessons
 from engine.one_gpu import measurements, recordings
 from measure import __main__ as measure
 from record import __main__ as recorder
-from tests import pytorch
+from tests import machine
 from tests.conftest import ROOT
 from tests.representatives import ALL_OF_THEM
 
@@ -58,18 +58,15 @@ def to_hold() -> list[str]:
     return [name for name in recordings.names() if name == EACH_TIME or held.get(name) != made_from(name)]
 
 
-def missing(name: str) -> str | None:
-    """Why this recording cannot be made again here: a library that is not there, or a release that nobody has
-    held against the recording's."""
+def skip_unless_recordable(name: str) -> None:
+    """Skips the test where this recording cannot be made again: a library is missing, or is of a release that
+    nobody has held against the recording's."""
     if recorder.python() != (wanted := recordings.load(name)["python"]):
-        return f"this is Python {recorder.python()}, the recording was made on {wanted}"
+        pytest.skip(f"this is Python {recorder.python()}, the recording was made on {wanted}")
     for library, wanted in recordings.load(name)["versions"].items():
-        try:
-            if (there := release(library)) != wanted and there not in OLDER.get(library, {}):
-                return f"{library} {there} is here, the recording was made on {wanted}"
-        except metadata.PackageNotFoundError:
-            return pytorch.MISSING
-    return None
+        machine.torch(library)
+        if (there := release(library)) != wanted and there not in OLDER.get(library, {}):
+            pytest.skip(f"{library} {there} is here, the recording was made on {wanted}")
 
 
 def release(library: str) -> str:
@@ -108,8 +105,7 @@ def test_what_is_recorded_and_measured_lies_where_it_is_read():
 def test_a_fresh_recording_is_the_shipped_one(name):
     """A profile's times are its machine's and its moment's, and a CPU's kernels are its own: what is compared
     is a recording's shape."""
-    if reason := missing(name):
-        pytest.skip(reason)
+    skip_unless_recordable(name)
     fresh, shipped = recorded_apart(name), recordings.load(name)
     assert list(recorder.changes(recorder.shape(name, shipped), recorder.shape(name, fresh))) == expected(
         name
@@ -152,6 +148,7 @@ def test_a_repeated_recording_says_what_changed():
 
 
 def test_a_shape_keeps_all_but_what_differs_between_machines():
+    machine.torch()
     shipped = recordings.load("dispatch")
     counted = {
         call["op"] for trace in shipped["traces"].values() for call in trace["calls"] if call["inside"]

@@ -379,9 +379,9 @@ def test_a_simulated_step_refuses_nonsense():
 @pytest.mark.parametrize("cap_mib", [None, 1, 25, 96, 400])
 def test_the_first_bucket_is_as_large_as_pytorch_makes_it(cap_mib):
     """Small only if bucket_cap_mb is left alone. (A 25 said aloud is no default to PyTorch; here it is.)"""
-    from tests import pytorch
+    from tests import machine
 
-    pytorch.needed()
+    machine.torch()
     from torch.nn.parallel import distributed
 
     theirs = distributed._BucketCapacityConfig.create(cap_mib, None, use_python_reducer=False)

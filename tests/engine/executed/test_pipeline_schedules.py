@@ -20,7 +20,7 @@ from engine.mechanism.pipeline_orders import (
     order,
     place_of,
 )
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 
 KEYS = list(pipeline.SCHEDULES)
@@ -102,7 +102,7 @@ def test_dualpipe_as_in_its_published_figure():
 def torchs_order(name, stage, p, m):
     """The order of one rank, as PyTorch's own class lists it: (letter, place, micro-batch); a pair of passes
     that overlap as both, forward first, with a mark."""
-    schedules = pytorch.needed("torch.distributed.pipelining.schedules")
+    schedules = machine.torch("torch.distributed.pipelining.schedules")
     made = object.__new__(getattr(schedules, name))
     made.pp_group_size, made.num_stages, made._n_microbatches = p, 2 * p, m
     letter = {"FORWARD": "F", "BACKWARD_INPUT": "I", "BACKWARD_WEIGHT": "W", "FULL_BACKWARD": "B"}

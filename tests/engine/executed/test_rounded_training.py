@@ -8,7 +8,7 @@ import pytest
 
 from engine.executed import rounded_training as run
 from engine.mechanism.precision import BF16, E4M3, E5M2, FORMATS, FP16, FP32, nearest
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 
 
@@ -260,7 +260,7 @@ def test_over_arrays_is_what_step_by_step_is(of):
 
 
 def test_torchs_scaler_does_the_same():
-    torch = pytorch.needed()
+    torch = machine.torch()
     weight = torch.nn.Parameter(torch.ones(1))
     optimizer, scaler = (
         torch.optim.SGD([weight], lr=0.0),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.mechanism import precision
 from engine.mechanism.precision import BF16, E4M3, E5M2, FORMATS, FP16, FP32, TF32
-from tests import pytorch
+from tests import machine
 from tests.cases import in_one_test
 
 
@@ -101,7 +101,7 @@ def same(ours, theirs) -> bool:
 
 
 def torch_type(number_format):
-    torch = pytorch.needed()
+    torch = machine.torch()
     return torch, {
         "bf16": torch.bfloat16,
         "fp16": torch.float16,

@@ -5,7 +5,7 @@ import pytest
 
 from engine.one_gpu import allocator, allocator_replay, recordings
 from engine.one_gpu.allocator_replay import CACHED, OPTIMIZER, ROWS, WEIGHTS, of_steps
-from tests import pytorch
+from tests import machine
 
 # 6 layers of 12·4096² weights and two norms, one more norm, 50257·4096 for the embedding and for the head
 WEIGHTS_COUNT = 6 * (12 * 4096**2 + 4 * 4096) + 2 * 4096 + 2 * 50257 * 4096
@@ -230,7 +230,7 @@ def test_lengths_are_drawn_from_the_range_and_the_same_for_a_seed():
 
 def test_bytes_are_a_straight_line_in_the_length():
     """Recorded once more at a third length."""
-    pytorch.needed()
+    machine.torch()
     from record import training_steps
 
     third, _ = training_steps.steps(1536)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from engine.step import export
+from tests import machine
 from tests.engine.step.test_export import RUNS, run
-from tests.pytorch import needed
 
 MISSING = "pip install .[frameworks]"
 ALONE = [name for name in RUNS if all(degree == 1 for degree in RUNS[name][1:4]) and RUNS[name][5] == 1]
@@ -35,7 +35,7 @@ def test_torchtitan_s_own_class_reads_what_was_meant(name, tmp_path):
 
 @pytest.mark.parametrize("key", list(export.TORCH_SCHEDULES))
 def test_pytorch_has_a_class_for_each_schedule_that_is_named(key):
-    schedules = needed("torch.distributed.pipelining.schedules")
+    schedules = machine.torch("torch.distributed.pipelining.schedules")
     found = schedules.get_schedule_class(export.TORCH_SCHEDULES[key])
     several = issubclass(found, schedules.PipelineScheduleMulti)
     assert several == (key in ("interleaved", "zb-v", "dualpipe-v"))
