@@ -38,11 +38,11 @@ manifest: $(READY)
 
 # The whole course as a PDF and as an EPUB: build/system-ml.pdf, build/system-ml.epub. SITE_URL=https://example.org/course/ makes its links lead there.
 book: site
-	@$(BIN)/python -m course.paper
+	@$(BIN)/python -m course.output.paper
 
 # The course for a learning system, which is told of predictions and exercises: build/system-ml-scorm2004.zip and build/system-ml-cmi5.zip.
 lms: site
-	@$(BIN)/python -m course.lms
+	@$(BIN)/python -m course.output.lms
 
 # All of it on all cores, a core without work taking some from the others; make test PYTEST="tests/engine -k roofline" for some, in one process.
 # make test EVERY=1 asks of each figure what is otherwise asked of a few that stand for all.
@@ -95,8 +95,8 @@ measure: $(RECORDER)
 calibrate: $(READY)
 	@test -n "$(MEASUREMENTS)" || { echo "make calibrate MEASUREMENTS=folder, with the tables that engine/calibration/README.md describes"; exit 2; }
 	@$(BIN)/python -m engine.calibration.fit "$(MEASUREMENTS)"
-	@$(BIN)/python -m engine.course.fitted_steps
-	@$(BIN)/python -m engine.course.runs "$(MEASUREMENTS)"
+	@$(BIN)/python -m engine.validation.fitted_steps
+	@$(BIN)/python -m engine.validation.runs "$(MEASUREMENTS)"
 
 # The nonsense that make test tries, thirty times as much of it: some minutes. FUZZ_SEED= gives other cases, FUZZ_TIMES= more.
 FUZZ_SEED ?= $(shell date +%j)

@@ -2,8 +2,8 @@
 step, if installed.
 
 The same step for all: GPT-3 175B, 1,024 sequences of 2,048 tokens, TP 4 × PP 8 × DP 16 on 512 H100, which
-took 8.42 s in NVIDIA's recipe of February 2025 (engine/course/published, dgxc_gpt3_175b_2502_bf16_512; with
-12 chunks a stage).
+took 8.42 s in NVIDIA's recipe of February 2025 (engine/validation/published, dgxc_gpt3_175b_2502_bf16_512;
+with 12 chunks a stage).
 """
 
 from __future__ import annotations

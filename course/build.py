@@ -22,14 +22,15 @@ from tempfile import TemporaryFile
 
 import bokeh
 
-from course import book, faults, lessons, puzzle_page, search_index
+from course import faults, lessons, puzzle_page, search_index
 from course import own_page as own_pages
 from course.drawing import looks
 from course.fences import gallery
 from course.freshness import DONE
 from course.in_page import bundle
-from course.notebooks import write as notebooks
-from course.slides import page as slides
+from course.output import book
+from course.output.notebooks import write as notebooks
+from course.output.slides import page as slides
 from engine.base.bar import Bar
 from engine.base.progress import tell
 from widgets.kit.drawing import tokens

@@ -16,9 +16,8 @@ from argcomplete.shell_integration import shellcode
 
 from course import edition, serve
 from engine import __main__ as numbers
-from engine import catalog
+from engine import catalog, puzzles
 from engine.arguments import Parser, parser, refused
-from engine.course import puzzles
 from engine.mechanism.collectives import OPERATIONS
 from engine.mechanism.compute import KERNELS
 from engine.mechanism.memory import LOSSES, RECOMPUTE

@@ -64,9 +64,10 @@ FORM = re.compile(
 
 ASKED = "data-asked"  # on a number that a reader is asked for: its source
 ROW = "it"  # the object of a table's row
-# readers of launch files are called after frameworks, as things in lessons are; a fit is for no formula
-NOT_IN_FORMULAS = ("engine.launch.", "engine.calibration.fit.")
-ROOMS = ("engine.serving.deployment",)  # a formula knows what such a room gives, not its modules
+# readers of launch files are called after frameworks, as things in lessons are; a fit is for no formula; of
+# the deployments a formula knows what their room gives, not its modules
+NOT_IN_FORMULAS = ("engine.launch.", "engine.calibration.fit.", "engine.serving.deployment.")
+ROOMS = ("engine.serving.deployment", "engine.validation")  # that give something themselves
 
 
 @cache
@@ -92,7 +93,7 @@ def short_names(modules: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for module in modules:
         short = module.rpartition(".")[2]
-        if short == "__main__" or module.startswith((*NOT_IN_FORMULAS, *(f"{room}." for room in ROOMS))):
+        if short == "__main__" or module.startswith(NOT_IN_FORMULAS):
             continue
         if short in found:
             raise ValueError(f"{found[short]} and {module}: a formula could not tell them apart")

@@ -28,7 +28,7 @@ from playwright.sync_api import Browser, Page, Route, ViewportSize, sync_playwri
 from course import browsers, lessons
 from course.fences import gallery
 from course.matches import there
-from course.paper import SITE, served
+from course.output.paper import SITE, served
 from widgets.kit.drawing import tokens
 from widgets.kit.widget import all_widgets
 

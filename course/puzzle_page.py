@@ -18,8 +18,8 @@ from pathlib import Path
 import brython
 
 from course.strict_yaml import Refused
-from engine.course import puzzles
-from engine.course.puzzles import judging
+from engine import puzzles
+from engine.puzzles import judging
 from widgets.kit.page import headers
 from widgets.kit.page.cache import kept
 from widgets.kit.page.dependencies import ROOT

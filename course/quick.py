@@ -17,8 +17,9 @@ from mkdocs.commands.build import _build_page, _populate_page
 from mkdocs.structure.files import get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 
-from course import book, build, faults, own_page, puzzle_page, rendered
+from course import build, faults, own_page, puzzle_page, rendered
 from course.in_page import bundle
+from course.output import book
 from widgets.kit.controls import BadValue
 from widgets.kit.page import module
 from widgets.kit.widget import PARTS, all_widgets

@@ -24,9 +24,10 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, get_toc
 
-from course import book, faults, lessons, numbers
+from course import faults, lessons, numbers
 from course.fences import diagram, widget
 from course.links import glossary
+from course.output import book
 from widgets.kit.page import dependencies
 from widgets.kit.page.cache import digest, kept
 from widgets.kit.widget import all_widgets

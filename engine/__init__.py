@@ -1,7 +1,7 @@
 """The numbers behind System ML: pure functions over floats or numpy arrays, SI units inside.
 
-Knows no widget and no colour; what only the lessons ask is in ``engine.course``. The most common
-questions have plain names::
+Knows no widget and no colour; what only the lessons ask is in ``engine.rules``, ``engine.puzzles`` and
+``engine.exam``. The most common questions have plain names::
 
     import engine
 

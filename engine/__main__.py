@@ -20,20 +20,21 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
-from engine import api, catalog
+from engine import api, catalog, puzzles
 from engine.arguments import layout_flags, one_line, parser, refused
-from engine.base import units
+from engine.base import printing, units
 from engine.base.bar import Bar
 from engine.catalog import models
 from engine.catalog.models import Model
-from engine.course import accuracy, puzzle_files, puzzles, report
 from engine.launch import over_a_step, shown
 from engine.launch.verdict import ILLEGAL, TOO_LARGE
+from engine.puzzles import puzzle_files
 from engine.serving.deployment import Limits, Load, commands
 from engine.serving.drafts import Drafts
 from engine.step import own, search
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import SOFTWARE, Estimate, Job, Layout, Machine
+from engine.validation import accuracy
 
 NOT_YET = 1  # exit status of ``puzzle --check`` where the answer is not right
 OVER_BUDGET = 3  # exit status of ``cost`` when the budget guard refuses, and of ``check`` for what cannot run
@@ -51,7 +52,7 @@ def listed(rows: list[dict], columns: list[str] | None = None) -> Result:
     """Rows of one kind: all of their columns as JSON and CSV; in the table those that are named, or all but
     the source, which is long."""
     shown_of = columns or [key for key in rows[0] if key != "source"]
-    return Result(rows, report.table(rows, shown_of), rows)
+    return Result(rows, printing.table(rows, shown_of), rows)
 
 
 def _model(args: Namespace) -> Model:
@@ -121,7 +122,7 @@ def _layout(args: Namespace, gpus: int) -> Layout:
 def run_estimate(args: Namespace) -> Result:
     layout = _layout(args, args.gpus)
     result = api.estimate(_model(args), _machine(args), _job(args), layout).as_dict()
-    return Result(result, report.lines(result))
+    return Result(result, printing.lines(result))
 
 
 def _constraints(args: Namespace) -> Constraints:
@@ -158,20 +159,20 @@ def run_plan(args: Namespace) -> Result:
     told = {key: result["best"][key] for key in ("band_s", "memory_band_bytes", "extrapolates")}
     above, above_simplest = search.headings(result["best"]["fits"], result["tied_splits"])
     text = [
-        *report.lines(counts),
+        *printing.lines(counts),
         "",
         above,
-        *report.table(rows, columns),
-        *report.lines(told),
+        *printing.table(rows, columns),
+        *printing.lines(told),
         "",
         above_simplest,
-        *report.table([simplest], columns),
+        *printing.table([simplest], columns),
     ]
     if within != FREE:
         text = [f"Only {within}.", *text]
     if args.beside:
         result["beside"] = _beside(args, found.best)
-        text += ["", "Yours beside the fastest:", *report.lines(result["beside"])]
+        text += ["", "Yours beside the fastest:", *printing.lines(result["beside"])]
     plainly = [{key: value for key, value in row.items() if key != "layout"} for row in rows]
     return Result(result, text, plainly)
 
@@ -203,7 +204,7 @@ def run_infer(args: Namespace) -> Result:
         dp=args.dp,
         software=args.software,
     ).as_dict()
-    return Result(result, report.lines(result))
+    return Result(result, printing.lines(result))
 
 
 def run_deploy(args: Namespace) -> Result:
@@ -247,11 +248,11 @@ def _deployments(result: dict) -> list[str]:
     counts = {key: result[key] for key in ("considered", "simulated", "search_s")}
     told = ("ttft_band_s", "tpot_band_s", "gpus_band", "dollars_per_million_band", "extrapolates")
     return [
-        *report.lines(counts),
+        *printing.lines(counts),
         "",
         "The cheapest, and the cheapest of other kinds:",
-        *report.table([best, *result["runners_up"]], list(map(str, DEPLOYMENT_COLUMNS_TEXT.split()))),
-        *report.lines({key: best[key] for key in told} | {"leaves_out": result["leaves_out"]}),
+        *printing.table([best, *result["runners_up"]], list(map(str, DEPLOYMENT_COLUMNS_TEXT.split()))),
+        *printing.lines({key: best[key] for key in told} | {"leaves_out": result["leaves_out"]}),
     ]
 
 
@@ -286,7 +287,7 @@ def run_collective(args: Namespace) -> Result:
     result = api.collective(
         args.op, _machine(args), ranks=args.ranks, buffer_bytes=args.bytes, per_node=args.per_node
     ).as_dict()
-    return Result(result, report.lines(result))
+    return Result(result, printing.lines(result))
 
 
 def run_goodput(args: Namespace) -> Result:
@@ -297,7 +298,7 @@ def run_goodput(args: Namespace) -> Result:
         failures_per_gpu_year=args.failures_per_gpu_year,
         interval_s=args.interval_s,
     ).as_dict()
-    return Result(result, report.lines(result))
+    return Result(result, printing.lines(result))
 
 
 def run_cost(args: Namespace) -> Result:
@@ -316,7 +317,7 @@ def run_cost(args: Namespace) -> Result:
     )
     result = bill.as_dict()
     figures = {key: value for key, value in result.items() if key != "sentence"}
-    return Result(result, [bill.sentence, *report.lines(figures)])
+    return Result(result, [bill.sentence, *printing.lines(figures)])
 
 
 def _refused(bill: dict) -> str:
@@ -503,7 +504,7 @@ def printed(text: str) -> None:
 def _form(args: Namespace, found: Result) -> str:
     if args.json:
         return json.dumps(found.data, indent=1, ensure_ascii=False, allow_nan=False)
-    return report.as_csv(found.rows) if getattr(args, "csv", False) else "\n".join(found.lines)
+    return printing.as_csv(found.rows) if getattr(args, "csv", False) else "\n".join(found.lines)
 
 
 def speak_utf8() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine import catalog
+from engine import catalog, validation
 from engine.catalog import gpu as gpu
 from engine.catalog import link as link
 from engine.catalog import model as model
@@ -22,8 +22,6 @@ from engine.catalog.hardware import Link as Link
 from engine.catalog.hardware import Node as Node
 from engine.catalog.models import Model
 from engine.catalog.recipes import Recipe as Recipe
-from engine.course import validation
-from engine.course.validation import Validation
 from engine.launch import verdict
 from engine.launch.texts import Texts
 from engine.launch.verdict import Report as Report
@@ -43,6 +41,7 @@ from engine.step import search
 from engine.step.constraints import FREE, Constraints
 from engine.step.layout import Estimate, Job, Layout, Machine
 from engine.step.search import Plan
+from engine.validation import Validation
 
 
 def estimate(model: Model | str, machine: Machine | Gpu | str, job: Job, layout: Layout) -> Estimate:

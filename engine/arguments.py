@@ -356,7 +356,9 @@ def parser(description: str, prog: str = "python -m engine") -> Parser:
     command("fabrics", "the catalogue's links, in nodes and between them", rows="them")
     sub = command("validate", "the engine against published runs, worst first", rows="every row")
     sub.add_argument(
-        "--cases", metavar="DIR", help="folder of published cases (engine/course/published of the repository)"
+        "--cases",
+        metavar="DIR",
+        help="folder of published cases (engine/validation/published of the repository)",
     )
     sub.add_argument("--all", action="store_true", help="every row, not only each group's worst")
     sub.add_argument(

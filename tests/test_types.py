@@ -8,7 +8,7 @@ from tests.cases import in_one_test
 
 ROOT = Path(__file__).resolve().parents[1]
 CHECKED = ("engine", "course", "widgets/kit")
-BESIDE_READERS = ROOT / "engine/course/puzzles"  # run in the page beside the reader's code, as plain as it
+BESIDE_READERS = ROOT / "engine/puzzles"  # run in the page beside the reader's code, as plain as it
 FILES = [
     path
     for folder in CHECKED

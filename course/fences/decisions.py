@@ -14,7 +14,7 @@ from jinja2 import Environment
 from course import lessons
 from course.fences import base
 from course.fences.missions import asks
-from engine.course import missions
+from engine.exam import missions
 from widgets.kit.widget import all_widgets
 
 CHANGES = 6  # lines for them on a sheet

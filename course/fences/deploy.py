@@ -22,8 +22,8 @@ from course.fences import base
 from course.strict_yaml import Refused
 from engine import catalog
 from engine.base import typed, units
-from engine.course import points
 from engine.serving.deployment import page, search
+from engine.validation import points
 
 
 class Field(NamedTuple):

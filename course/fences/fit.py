@@ -4,7 +4,7 @@
     titan-8b-8: A torchtitan run that fits
     ```
 
-Each line is an example to try, by its name in engine/course/published/launches.toml, and what a reader sees of it. The
+Each line is an example to try, by its name in engine/validation/published/launches.toml, and what a reader sees of it. The
 page's own scripts are in site/theme/assets/fit; what they run of the engine is made by course/in_page.
 """
 
@@ -18,9 +18,9 @@ from markupsafe import Markup
 from course.fences import base
 from course.strict_yaml import Refused
 from engine import catalog
-from engine.course import launch_cases
 from engine.launch import frameworks, texts
 from engine.launch.verdict import USUAL
+from engine.validation import launch_cases
 
 PAGE = Environment(autoescape=True, trim_blocks=True).from_string("""
 <div class="fit" data-fit data-longest="{{ longest }}" data-most="{{ most }}">

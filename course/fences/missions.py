@@ -15,8 +15,8 @@ from jinja2 import Environment
 
 from course.fences import base
 from engine.base import check, units
-from engine.course import missions
-from engine.course.missions import Mission
+from engine.exam import missions
+from engine.exam.missions import Mission
 from engine.step import cases
 from engine.step.cases import Layouts
 

@@ -16,7 +16,7 @@ from jinja2 import Environment
 from course import lessons, numbers
 from course.fences import base, prediction
 from course.lessons import Lesson, inline
-from engine.course import missions
+from engine.exam import missions
 from widgets.kit.widget import all_widgets
 
 COLUMNS = {

@@ -1,7 +1,7 @@
 """The Markdown fence for a puzzle, a function that the reader writes in the page:
 
     ``` puzzle
-    name: one_f_one_b              a module of engine/course/puzzles
+    name: one_f_one_b              a module of engine/puzzles
     figure: pipeline_timeline      the figure of this page that it drives, if it drives one
     ```
 
@@ -19,7 +19,7 @@ from jinja2 import Environment
 from course import strict_yaml, widget_html
 from course.fences import base
 from course.strict_yaml import Refused
-from engine.course import puzzles
+from engine import puzzles
 from widgets.kit.widget import all_widgets
 
 LEAST_ROWS = 10

@@ -14,8 +14,8 @@ from markdown.treeprocessors import Treeprocessor
 
 from course import lessons
 from course.lessons import box_address
+from engine import rules
 from engine.base import units
-from engine.course import rules
 
 if TYPE_CHECKING:
     from markdown.core import Markdown

@@ -12,8 +12,8 @@ a chip (its best matrix product) is data, with its source in ``catalog/achievabl
 
 The rows that a constant was fitted on are marked ``fitted`` in the published cases, and ``python -m engine
 validate`` reports them separately. The first three are fitted together, by least squares of the logarithms,
-each group of steps with the same weight: ``engine/course/fitted_steps.py`` (part of ``make calibrate``) finds
-their optimum and writes it here. ``network_share`` is set by hand, on one row.
+each group of steps with the same weight: ``engine/validation/fitted_steps.py`` (part of ``make calibrate``)
+finds their optimum and writes it here. ``network_share`` is set by hand, on one row.
 """
 
 from __future__ import annotations

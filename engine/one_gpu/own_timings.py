@@ -1,5 +1,5 @@
 """What lessons 13 to 19 say of a GPU, beside what `make measure` found on one: a row for each comparison.
-(Products, attention and streaming in general, and the allocator, are in engine/course/own_gpus.py.)
+(Products, attention and streaming in general, and the allocator, are in engine/validation/own_gpus.py.)
 
 A device that the catalogue does not know is left out. The engine's side of a row is what the lesson would
 say, with no constant fitted to these files. A time on the CPU's clock depends on the host, which no file

@@ -2,9 +2,9 @@
 torchtitan TOML, a DeepSpeed JSON.
 
 Keys are those of Megatron Core 0.15, Megatron-Bridge 0.6, torchtitan 0.2.0 and DeepSpeed 0.19;
-engine/course/published/exports.json lists the documented ones. Settings that a program does not support are
-mentioned in a comment, or left out where comments are not allowed (JSON). Numbers may be symbols: all text is
-produced by ``words``, for which widgets pass their own implementation (widgets/kit/text.py).
+engine/validation/published/exports.json lists the documented ones. Settings that a program does not support
+are mentioned in a comment, or left out where comments are not allowed (JSON). Numbers may be symbols: all
+text is produced by ``words``, for which widgets pass their own implementation (widgets/kit/text.py).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Memory that ZeRO in the DeepSpeed of 2022 used beyond the framework's own: flat communication buckets with
 # their fp32 copies, and an allocator without expandable segments. Fitted on two rows of the BLOOM sweep (see
-# engine/course/published); the same for all its rows.
+# engine/validation/published); the same for all its rows.
 FLAT_BUFFERS_BYTES = 12e9
 
 
@@ -43,8 +43,8 @@ _gather_s, _pair_s = ops.remembered(all_gather_s), ops.remembered(pair_all_reduc
 JOINED_BYTES = 4.0  # moved for each 16-bit value that is copied to another place: read and written
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
 # bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
-# and without overlap, in bf16 and in fp8, see engine/course/published; alone they give 0.29) and on the five
-# others with such traffic that fitted the rates.
+# and without overlap, in bf16 and in fp8, see engine/validation/published; alone they give 0.29) and on the
+# five others with such traffic that fitted the rates.
 COPYING_SLOWS = 0.45
 
 

@@ -5,7 +5,7 @@ import json
 
 from playwright.sync_api import expect
 
-from engine.course import missions
+from engine.exam import missions
 from tests.browser.hands import Hand
 
 LESSON = "01-why-distributed"

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 from pypdf import PdfReader
 
-from course import epub, paper
+from course.output import epub, paper
 from tests.browser import axe
 
 CHAPTER = "12-disaggregated-serving"

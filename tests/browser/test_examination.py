@@ -5,7 +5,7 @@ import json
 
 from playwright.sync_api import expect
 
-from engine.course import examination
+from engine.exam import examination
 from tests.browser import axe
 from tests.browser.hands import Hand
 from tests.browser.phones import PHONE

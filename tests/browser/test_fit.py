@@ -6,8 +6,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from engine.course import launch_cases
 from engine.launch import fit_page
+from engine.validation import launch_cases
 from tests.browser import axe
 from tests.browser.phones import PHONE
 from tests.representatives import ALL_OF_THEM

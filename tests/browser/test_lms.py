@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from course.lms import package
+from course.output.lms import package
 from tests.browser.conftest import SLOW
 
 LESSON, CHOICE, NUMBER = "01-why-distributed", "memory_wall", "memory_stack"

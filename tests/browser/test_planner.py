@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from course.fences.missions import state
 from engine.catalog import config_json
-from engine.course import missions
+from engine.exam import missions
 from tests.browser.hands import Hand
 from tests.engine.catalog.test_config_json import FILES, NOT_JSON, WRONG
 from tests.representatives import ALL_OF_THEM
@@ -49,7 +49,7 @@ TAKEN = list(MISSIONS) if ALL_OF_THEM else [list(MISSIONS)[at] for at in (0, len
 
 def test_missions_are_lost_shown_and_won_and_kept(visit, static):
     """The first, the last and one between them, unless all are asked: what wins each of them is the engine's
-    (tests/engine/course/test_missions.py), and the figure's words are Python's (test_equality.py). The button takes a mission on, and a plain layout loses it; the planner's answer is shown and does not
+    (tests/engine/exam/test_missions.py), and the figure's words are Python's (test_equality.py). The button takes a mission on, and a plain layout loses it; the planner's answer is shown and does not
     count; reached by hand it wins, and the browser remembers."""
     window = visit()
     page = window.go(f"{static}planner/")

@@ -9,7 +9,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from engine.course import puzzles
+from engine import puzzles
 from tests.browser import axe
 from tests.browser.axe import REST_GOES
 from tests.browser.firefox import Firefox

@@ -12,7 +12,7 @@ from course import exercises as answer
 from course import lessons as locate
 from course import numbers
 from engine.base import units
-from engine.course import missions
+from engine.exam import missions
 from tests.lessons.reading import Lesson
 
 CONFIG = {"pymdownx.inlinehilite": {"custom_inline": [{"name": "n", "class": "n", "format": numbers.number}]}}

@@ -4,7 +4,7 @@ import re
 
 from course import lessons
 from course.fences import decisions
-from engine.course import missions
+from engine.exam import missions
 from widgets.kit.widget import all_widgets
 
 

@@ -10,9 +10,9 @@ from bench import processor
 from course.fences import deploy
 from course.strict_yaml import Refused
 from engine import api
-from engine.course import accuracy, points
 from engine.serving.deployment import Limits, Load, forms, loops, page, search
 from engine.serving.drafts import Drafts
+from engine.validation import accuracy, points
 from tests import states
 from tests.conftest import ROOT
 from tests.course.test_in_page import differences, in_node

@@ -13,7 +13,7 @@ from urllib.parse import urldefrag
 
 import pytest
 
-from course import book, epub
+from course.output import book, epub
 from tests.course.test_book import CHAPTERS
 
 PUBLIC = "https://example.org/course/"

@@ -10,8 +10,8 @@ import pytest
 from course.in_page import bundle
 from course.in_page.translate import Module
 from course.strict_yaml import Refused
-from engine.course import launch_cases
 from engine.launch import fit_page
+from engine.validation import launch_cases
 from tests import machine, states
 
 IN_NODE = """

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import pytest
 
 from course import lessons
-from course.lms import manifests, package
+from course.output.lms import manifests, package
 from tests.conftest import ROOT
 
 CP, ADLCP, SS = (f"{{{manifests.SPACES[name]}}}" for name in ("xmlns", "xmlns:adlcp", "xmlns:imsss"))
@@ -104,4 +104,4 @@ def test_a_package_of_the_same_course_is_the_same(packages, tmp_path):
 
 def test_make_lms_is_there():
     made = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert "\nlms: site\n\t@$(BIN)/python -m course.lms\n" in made
+    assert "\nlms: site\n\t@$(BIN)/python -m course.output.lms\n" in made

@@ -16,9 +16,9 @@ from nbclient import NotebookClient
 from panel.viewable import Viewer
 
 from course import lessons, own_page
-from course.notebooks import reader, snippets, verdict, write
-from course.notebooks.packed import unpack
-from engine.course import puzzles
+from course.output.notebooks import reader, snippets, verdict, write
+from course.output.notebooks.packed import unpack
+from engine import puzzles
 from tests.fuzz.cases import anything_typed
 from tests.lessons.reading import Lesson
 

@@ -10,8 +10,8 @@ import pytest
 from course import lessons, puzzle_page
 from course.fences import puzzle as fence
 from course.strict_yaml import Refused
-from engine.course import puzzles
-from engine.course.puzzles import judging
+from engine import puzzles
+from engine.puzzles import judging
 from tests import machine, states
 from tests.conftest import ROOT
 
@@ -101,7 +101,10 @@ def test_a_script_is_plain_python_on_its_own(name):
 
 def test_what_a_page_cannot_have_stops_the_build(tmp_path, monkeypatch):
     for text, words in (
-        ("from course.book import pages\n\ndef run(f):\n    return pages(f)\n", "comes from course.book"),
+        (
+            "from course.output.book import pages\n\ndef run(f):\n    return pages(f)\n",
+            "comes from course.output.book",
+        ),
         ("def check(f):\n    return f\n", "has no run"),
     ):
         room = tmp_path / words.split()[0]

@@ -9,8 +9,9 @@ from mkdocs.structure.files import File, get_files
 from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
 
-from course import book, lessons, rendered
+from course import lessons, rendered
 from course.links import glossary
+from course.output import book
 from widgets.kit.page import dependencies
 
 SETTINGS = {"lang": ["en"], "separator": " ", "pipeline": [], "fields": {}}

@@ -9,10 +9,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from course import book, html_tree, lessons
-from course.slides import chosen, page
-from course.slides.chosen import Slide
-from course.slides.sentences import parted, words
+from course import html_tree, lessons
+from course.output import book
+from course.output.slides import chosen, page
+from course.output.slides.chosen import Slide
+from course.output.slides.sentences import parted, words
 from widgets.kit.widget import all_widgets
 
 LESSONS = {lesson.name: lesson for lesson in lessons.numbered()}

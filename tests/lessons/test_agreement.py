@@ -404,7 +404,7 @@ TYPED_PRICE = re.compile(
     r"""|Number\(\s*"[^"]*(?:[Pp]rice|GPU-hour)[^"]*",\s*[0-9]"""
     r"""|`\#!n\s[0-9.]+\s\|\s\$`[^.`]{0,20}hour"""
 )
-LISTED = ("engine/catalog/prices.toml", "engine/course/published")
+LISTED = ("engine/catalog/prices.toml", "engine/validation/published")
 
 
 def typed_prices() -> list[str]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course import lessons, numbers
-from engine.course import examination
+from engine.exam import examination
 from engine.step.constraints import FRAMEWORKS
 from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS, Lesson

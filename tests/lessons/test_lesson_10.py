@@ -7,12 +7,12 @@ import pytest
 
 from course.fences import path
 from engine import catalog
-from engine.course import accuracy
 from engine.executed import pipeline_schedules
 from engine.executed.pipeline_schedules import NOT_OWN
 from engine.mechanism import mesh, placement
 from engine.mechanism.pipeline_orders import INTERLEAVED, ONE_F_ONE_B
 from engine.step import advice, constraints, layout, search
+from engine.validation import accuracy
 from tests.cases import in_one_test
 from tests.engine.step import test_advice
 from tests.lessons.reading import Lesson

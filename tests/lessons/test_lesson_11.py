@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from engine import catalog
+from engine import catalog, validation
 from engine.calibration import launch_costs
-from engine.course import agreement, explanations, points, validation
 from engine.one_gpu import capture
 from engine.serving import decoding, drafts, inference, prefix_cache, software
 from engine.step import layout
+from engine.validation import agreement, explanations, points
 from tests.cases import in_one_test
 from tests.lessons.reading import Lesson
 

@@ -8,8 +8,8 @@ import pytest
 
 from course import lessons, numbers
 from course.fences import table as tables
-from engine import calibration
-from engine.course import accuracy, agreement, explanations, points, validation
+from engine import calibration, validation
+from engine.validation import accuracy, agreement, explanations, points
 from tests.cases import in_one_test
 from tests.lessons.reading import LESSONS, Lesson
 

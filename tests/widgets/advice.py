@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine import catalog
-from engine.course import home
 from engine.executed import zero
 from engine.mechanism import fusion, hierarchy, memory, roofline
 from engine.one_gpu import allocator_replay, tiling
 from engine.serving.deployment import choice
-from engine.step import planner, search
+from engine.step import home, planner, search
 from engine.step.layout import Job
 from tests import states
 from widgets.composition.strategy_triangle import FSDP

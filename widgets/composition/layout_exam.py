@@ -3,8 +3,8 @@ beside them."""
 
 import numpy as np
 
-from engine.course import examination as exam
-from engine.course import missions
+from engine.exam import examination as exam
+from engine.exam import missions
 from engine.step import cases, search
 from engine.step.constraints import FRAMEWORKS
 from widgets.kit.controls import Choice, Number, Switch, degrees

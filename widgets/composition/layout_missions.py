@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.course import missions
+from engine.exam import missions
 from engine.step import cases, search
 from widgets.kit.controls import Choice, Number, Switch, degrees
 from widgets.kit.drawing import figure as fig

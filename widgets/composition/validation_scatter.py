@@ -5,8 +5,8 @@ import numpy as np
 from bokeh.models import ColumnDataSource
 from bokeh.transform import factor_mark
 
-from engine.course import agreement
-from engine.course.agreement import LABELS, REACH, SORTS
+from engine.validation import agreement
+from engine.validation.agreement import LABELS, REACH, SORTS
 from widgets.kit.compiler.symbols import lookup
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig

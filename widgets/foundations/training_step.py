@@ -4,11 +4,10 @@ home page opens."""
 import numpy as np
 
 from engine import catalog
-from engine.course import home
 from engine.executed import fully_sharded
 from engine.executed.fully_sharded import BACKWARD, FORWARD
 from engine.mechanism import memory
-from engine.step import layout
+from engine.step import home, layout
 from widgets.kit.controls import Choice, Number
 from widgets.kit.drawing import figure as fig
 from widgets.kit.text import choose, phrase, select, show, show_in, usable

@@ -3,7 +3,7 @@ the figure's current state.
 
 A widget says which of its points belong to the current state and where they are drawn. The text under the
 pointer, the number of points, the engine's error on them, and the switch that hides them are the same in
-every figure and are made here. The numbers come from ``engine.course.points``.
+every figure and are made here. The numbers come from ``engine.validation.points``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.base import units
 from engine.base.types import Real, Truth
-from engine.course import points
+from engine.validation import points
 from widgets.kit.compiler.symbols import Symbol, over
 from widgets.kit.controls import Switch
 from widgets.kit.drawing.cluster import OUT_OF_SIGHT
@@ -177,7 +177,7 @@ class Measured:
 
 
 def measured(files: str | tuple[str, ...], *controls: str) -> Callable[[Callable[[Any, Points], Seen]], Any]:
-    """A part whose rows are published points: those of ``engine/course/published/figures/FILE.toml``.
+    """A part whose rows are published points: those of ``engine/validation/published/figures/FILE.toml``.
 
     The method gets the points as columns and returns which of them fit the current state, and where they are
     (``Seen``). It names the controls that it reads; the widget needs a switch ``dots = Dots()``.

@@ -7,7 +7,7 @@ from pathlib import Path
 import engine
 
 ROOT = Path(engine.__file__).parent
-WHERE_THEY_BELONG = ("calibration", "catalog", "course")  # the last holds what others published
+WHERE_THEY_BELONG = ("calibration", "catalog", "validation")  # the last holds what others published
 UNITS = ("_s", "_per_s")
 
 ALLOWED = {
@@ -18,6 +18,8 @@ ALLOWED = {
     "serving/pools.py NEVER_S": "stands for no end",
     "one_gpu/measure.py LONGEST_S": "for how long `make measure` may run",
     "base/bar.py EVERY_S": "how often a bar is drawn",
+    "puzzles/puzzle_files.py LIMIT_S": "how long a reader's code may run",
+    "puzzles/save_often.py YEAR_S": "a unit of time, in a file that the pages take out on its own",
     "api.py checkpoint_s": "what goodput assumes of a job unless it is told",
     "api.py restart_s": "the same",
     # the reader's own machine: figures, tests and the engine's callers name theirs

@@ -2,15 +2,12 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import engine.course
 from engine.calibration import attention, exchange, known
-
-PUBLISHED = Path(engine.course.__file__).parent / "published"
+from engine.validation import CASES as PUBLISHED
 
 
 def cases(file: str, **wanted) -> list[dict]:

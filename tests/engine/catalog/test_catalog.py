@@ -6,10 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from engine import catalog
+from engine import catalog, validation
 from engine.catalog import hardware, models
 from engine.catalog.recipes import Recipe
-from engine.course import validation
 from engine.mechanism import memory
 from tests.cases import in_one_test
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine import catalog
 from engine.catalog import files
-from engine.course import missions
+from engine.exam import missions
 from engine.mechanism import hierarchy, matmul
 from engine.one_gpu import dispatch, tiling
 

@@ -1,5 +1,5 @@
 """The catalogue's small tables against what their sources print:
-engine/course/published/catalog/tables.json."""
+engine/validation/published/catalog/tables.json."""
 
 import json
 import re
@@ -8,9 +8,9 @@ import pytest
 
 from engine import catalog
 from engine.calibration import known, products
-from engine.course.validation import CASES
 from engine.mechanism import hierarchy, matmul
 from engine.one_gpu import dispatch, tiling
+from engine.validation import CASES
 from tests.cases import in_one_test
 
 PRINTED = json.loads((CASES / "catalog" / "tables.json").read_text(encoding="utf-8"))

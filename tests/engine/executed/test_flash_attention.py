@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine import catalog
-from engine.course import validation
+from engine import catalog, validation
 from engine.executed import flash_attention, ring_attention
 from engine.executed.flash_attention import KEYS_OUTSIDE, ORDERS, QUERIES_OUTSIDE
 from engine.mechanism import context_parallel, matmul, online_softmax

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.course import launch_cases
 from engine.launch import changes, fit_page, frameworks
+from engine.validation import launch_cases
 
 FILES = {
     name: [list(pair) for pair in launch_cases.cases()[name]["texts"].items()]

@@ -4,10 +4,10 @@ that lesson 13 executes."""
 import pytest
 
 import engine
-from engine.course import launch_cases
 from engine.launch import over_a_step
 from engine.launch.verdict import GIB, check_launch
 from engine.mechanism.memory import FRAMEWORK_BYTES
+from engine.validation import launch_cases
 from tests.cases import in_one_test
 from tests.engine.launch.test_verdict import MEGATRON
 

@@ -1,5 +1,5 @@
-"""Against reality: public launch files with a published outcome, out of ``engine.course.launch_cases``. The
-test prints every case, and holds how many verdicts are right and how far off memory and caches are."""
+"""Against reality: public launch files with a published outcome, out of ``engine.validation.launch_cases``.
+The test prints every case, and holds how many verdicts are right and how far off memory and caches are."""
 
 from functools import cache
 from statistics import mean, median
@@ -7,8 +7,8 @@ from statistics import mean, median
 import pytest
 
 import engine
-from engine.course import launch_cases
 from engine.launch.verdict import FITS, GIB, TOO_LARGE, UNREAD, Report
+from engine.validation import launch_cases
 
 CASES = launch_cases.cases()
 # what is judged wrongly: a fault that is mended leaves this list, and no other may join it unseen

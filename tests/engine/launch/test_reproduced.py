@@ -4,8 +4,9 @@ the bands that the engine gives, which are those of Validation. Those that do no
 import pytest
 
 import engine
-from engine.course import launch_cases, validation
+from engine import validation
 from engine.launch.verdict import GIB
+from engine.validation import launch_cases
 
 CASES = {
     name: case

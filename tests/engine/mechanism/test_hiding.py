@@ -4,8 +4,8 @@ import pytest
 
 from engine import catalog
 from engine.catalog import models
-from engine.course.rules import replicas_held
 from engine.mechanism import flops, hiding, matmul, walls
+from engine.rules import replicas_held
 from engine.step import layout
 from tests.cases import in_one_test
 

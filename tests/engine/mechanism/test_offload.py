@@ -7,8 +7,8 @@ import pytest
 import engine
 from engine import catalog
 from engine.catalog.models import parameters
-from engine.course import own_gpus
 from engine.mechanism.offload import OFFLOADS, PINNED_SHARE, Offload, offload
+from engine.validation import own_gpus
 
 A100 = Offload(True, True, 31.5e9, 51.2e9)  # PCIe 4 x16, and an eighth of sixteen channels of DDR4-3200
 ADAM = catalog.recipe("bf16-adam")  # 2 bytes of weight and of gradient, 12 of state

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine import catalog
+from engine import catalog, validation
 from engine.calibration import launch_costs
-from engine.course import validation
 from engine.one_gpu import capture
 from engine.serving import inference, software
 from engine.serving.inference import Serving

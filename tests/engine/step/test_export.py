@@ -10,10 +10,10 @@ import pytest
 
 import engine
 from engine import catalog
-from engine.course.validation import CASES
 from engine.mechanism import memory
 from engine.step import cases, export, planner
 from engine.step.cases import SCHEDULE_KEYS
+from engine.validation import CASES
 
 DOCUMENTED = json.loads((CASES / "exports.json").read_text(encoding="utf-8"))
 LLAMA, DEEPSEEK, QWEN, SCOUT = (

@@ -9,7 +9,7 @@ import pytest
 
 from engine import catalog
 from engine.base import check
-from engine.course import examination, missions
+from engine.exam import examination, missions
 from engine.mechanism.pipeline import SCHEDULES
 from engine.step import advice, cases, legality, page_search, search
 from engine.step.cases import Layouts

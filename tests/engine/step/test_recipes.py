@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine import catalog
-from engine.course import validation
+from engine import catalog, validation
 from engine.mechanism import flops, memory
 from engine.mechanism.pipeline import stage_layers
 from engine.step import search
@@ -72,7 +71,7 @@ H800 = machine(catalog.gpu("h800"))
     ],
 )
 def test_what_a_layer_of_deepseek_v3_need_not_keep(modules, dropped):
-    """Of 561,152 bytes a token and layer (tests/engine/course/test_missions.py)."""
+    """Of 561,152 bytes a token and layer (tests/engine/exam/test_missions.py)."""
     _, names = memory.recompute_of(modules)
     assert memory.dropped_per_token(DEEPSEEK, 4096, 1, 1, 1, True, names) == dropped
     none, some = (

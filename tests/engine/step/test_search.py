@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from bench.cost_model import PRESETS
-from engine import catalog
+from engine import catalog, validation
 from engine.base import check
-from engine.course import validation
 from engine.mechanism import memory
 from engine.mechanism.pipeline import SCHEDULES, TURNS
 from engine.mechanism.shape import shape

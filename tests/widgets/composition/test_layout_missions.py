@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.course import missions
+from engine.exam import missions
 from tests.cases import in_one_test
 from widgets.kit.widget import all_widgets
 

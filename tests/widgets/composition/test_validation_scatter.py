@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.base import units
-from engine.course import agreement
+from engine.validation import agreement
 from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.composition.validation_scatter import KINDS, OFFERED, ValidationScatter

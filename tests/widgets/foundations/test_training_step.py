@@ -4,8 +4,8 @@ GPUs are powers of two."""
 import numpy as np
 import pytest
 
-from engine.course import home
 from engine.executed import fully_sharded
+from engine.step import home
 from tests.cases import in_one_test
 from tests.widgets.reading import Reader
 from widgets.foundations.training_step import COMPUTE, HBM, LAYERS, STOPS, WIRES, TrainingStep

@@ -64,7 +64,7 @@ function counts({ lesson, predictions, targets, puzzles, exercises }) {
   };
 }
 
-// A learning system that has launched the page says so by this mark (course/lms/report).
+// A learning system that has launched the page says so by this mark (course/output/lms/report).
 const toldTo = () => document.documentElement.dataset.toldTo ? `${document.documentElement.dataset.toldTo} is told` : "nobody else is told";
 
 const of = ([done, all]) => `${done} of ${all}`;

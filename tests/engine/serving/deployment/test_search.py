@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import catalog
+from engine import catalog, validation
 from engine.catalog.models import Model
-from engine.course import validation
 from engine.mechanism import memory
 from engine.serving import step_costs, under_traffic, wide
 from engine.serving.deployment import Limits, Load, forms, runs, search

@@ -1,0 +1,148 @@
+"""What a learning system reads of a package first: imsmanifest.xml (SCORM 2004, 4th edition) and cmi5.xml,
+made of the lessons' own titles and descriptions."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as etree
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from course import lessons
+from course.lessons import Lesson
+from course.output import book
+
+PASSED = 0.6  # the share of the exercises' numbers that must be right; a system may be told another
+COURSE = "System ML"
+
+SPACES = {
+    "xmlns": "http://www.imsglobal.org/xsd/imscp_v1p1",
+    "xmlns:adlcp": "http://www.adlnet.org/xsd/adlcp_v1p3",
+    "xmlns:imsss": "http://www.imsglobal.org/xsd/imsss",
+}
+CMI5 = "https://w3id.org/xapi/profiles/cmi5/v1/CourseStructure.xsd"
+
+
+class Part(NamedTuple):
+    """A part of the course, and its lessons."""
+
+    title: str
+    lessons: list[Lesson]
+
+
+def parts() -> list[Part]:
+    """The parts that have lessons, as in the navigation."""
+    numbered = {lesson.name: lesson for lesson in lessons.numbered()}
+    found = [
+        Part(title, [numbered[name] for name in names if name in numbered]) for title, names in book.parts()
+    ]
+    return [part for part in found if part.lessons]
+
+
+def home() -> str:
+    """What the course's identifiers begin with: its public address, if the build was given one."""
+    return book.public_home() or "urn:system-ml:"
+
+
+def written(root: etree.Element) -> str:
+    """The document as text."""
+    etree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{etree.tostring(root, encoding="unicode")}\n'
+
+
+def _below(parent: etree.Element, name: str, text: str = "", **attributes: str) -> etree.Element:
+    child = etree.SubElement(parent, name, attributes)
+    child.text = text or None
+    return child
+
+
+# -- SCORM -------------------------------------------------------------------------------------
+def scorm(files: Iterable[str]) -> str:
+    """imsmanifest.xml; ``files`` are all others of the package."""
+    files = sorted(files)
+    root = etree.Element("manifest", {"identifier": "system-ml", "version": "1", **SPACES})
+    metadata = _below(root, "metadata")
+    _below(metadata, "schema", "ADL SCORM")
+    _below(metadata, "schemaversion", "2004 4th Edition")
+    organizations = _below(root, "organizations", default="course")
+    course = _below(organizations, "organization", identifier="course")
+    _below(course, "title", COURSE)
+    resources = _below(root, "resources")
+    for number, part in enumerate(parts(), 1):
+        group = _below(course, "item", identifier=f"part-{number}")
+        _below(group, "title", part.title)
+        for lesson in part.lessons:
+            _item(group, lesson)
+            _resource(resources, lesson)
+        _sequencing(group)
+    _sequencing(course)
+    pages = {page(lesson) for part in parts() for lesson in part.lessons}
+    common = _below(resources, "resource", identifier="common", type="webcontent")
+    common.set("adlcp:scormType", "asset")
+    for name in files:
+        if name not in pages:
+            _below(common, "file", href=name)
+    return written(root)
+
+
+def page(lesson: Lesson) -> str:
+    """A lesson's page in the package."""
+    return f"{lesson.name}/index.html"
+
+
+def _item(parent: etree.Element, lesson: Lesson) -> None:
+    item = _below(parent, "item", identifier=f"item-{lesson.number}", identifierref=f"lesson-{lesson.number}")
+    _below(item, "title", lesson.heading)
+    sequencing = _below(item, "imsss:sequencing")
+    objectives = _below(sequencing, "imsss:objectives")
+    primary = _below(
+        objectives,
+        "imsss:primaryObjective",
+        objectiveID=f"exercises-{lesson.number}",
+        satisfiedByMeasure="true",
+    )
+    _below(primary, "imsss:minNormalizedMeasure", str(PASSED))
+    _below(sequencing, "imsss:deliveryControls", completionSetByContent="true", objectiveSetByContent="true")
+
+
+def _resource(parent: etree.Element, lesson: Lesson) -> None:
+    resource = _below(
+        parent, "resource", identifier=f"lesson-{lesson.number}", type="webcontent", href=page(lesson)
+    )
+    resource.set("adlcp:scormType", "sco")
+    _below(resource, "file", href=page(lesson))
+    _below(resource, "dependency", identifierref="common")
+
+
+def _sequencing(parent: etree.Element) -> None:
+    """Lessons may be taken in any order."""
+    sequencing = _below(parent, "imsss:sequencing")
+    _below(sequencing, "imsss:controlMode", choice="true", flow="true")
+
+
+# -- cmi5 --------------------------------------------------------------------------------------
+def cmi5() -> str:
+    """cmi5.xml: a block for each part, an assignable unit for each lesson."""
+    about = book.settings()["site_description"]
+    root = etree.Element("courseStructure", xmlns=CMI5)
+    _said(_below(root, "course", id=f"{home()}course"), COURSE, about)
+    for number, part in enumerate(parts(), 1):
+        block = _below(root, "block", id=f"{home()}part-{number}")
+        titles = "; ".join(lesson.title for lesson in part.lessons)
+        _said(block, part.title, f"Lessons {part.lessons[0].number} to {part.lessons[-1].number}: {titles}.")
+        for lesson in part.lessons:
+            unit = _below(
+                block,
+                "au",
+                id=f"{home()}{lesson.name}",
+                moveOn="Completed",
+                masteryScore=str(PASSED),
+                launchMethod="AnyWindow",
+            )
+            _said(unit, lesson.heading, str(lesson.front["description"]).strip())
+            _below(unit, "url", page(lesson))
+    return written(root)
+
+
+def _said(parent: etree.Element, title: str, description: str) -> None:
+    for name, text in (("title", title), ("description", description)):
+        _below(_below(parent, name), "langstring", text, lang="en")

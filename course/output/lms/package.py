@@ -1,0 +1,87 @@
+"""The two packages, made of the built site: each lesson's page gets one script, and its policy is widened
+where it must be, for cmi5, whose address is only known when the learning system launches the page. The
+course's own pages have neither."""
+
+from __future__ import annotations
+
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+from course import lessons
+from course.output.lms import manifests
+from widgets.kit.page import headers
+
+ROOT = Path(__file__).resolve().parents[3]
+SITE, BUILD = ROOT / "build" / "static", ROOT / "build"
+REPORT = Path(__file__).parent / "report"
+FOR_HOSTS = ("_headers", "robots.txt", "sitemap-more.xml", "404.html")
+MADE = (1980, 1, 1, 0, 0, 0)  # of every file in a package, so that two of the same course are the same
+SCRIPT = '<script type="module" src="../assets/lms/{}.js"></script>'
+# what the foot of every page promises, and what is true in a package
+ALONE = "no request to anyone else; your progress stays in this browser."
+WATCHED = "no request to anyone but your learning system, which is told what you answer in a lesson."
+HERE, ANYWHERE = "connect-src 'self'", "connect-src *"  # of the pages' policy
+SCORM, CMI5 = "system-ml-scorm2004.zip", "system-ml-cmi5.zip"
+
+
+def of_site(site: Path) -> dict[str, bytes]:
+    """Name -> contents of all that a package takes of the site."""
+    return {
+        path.relative_to(site).as_posix(): path.read_bytes()
+        for path in sorted(site.rglob("*"))
+        if path.is_file() and path.name not in FOR_HOSTS
+    }
+
+
+def with_report(files: dict[str, bytes], system: str) -> dict[str, bytes]:
+    """The same with the scripts that report to this kind of system, on the lessons' pages."""
+    found = {name: told(contents) if name.endswith(".html") else contents for name, contents in files.items()}
+    for lesson in lessons.numbered():
+        name = manifests.page(lesson)
+        found[name] = reporting(found[name].decode(), system).encode()
+    for path in sorted(REPORT.glob("*.js")):
+        found[f"assets/lms/{path.name}"] = path.read_bytes()
+    return found
+
+
+def told(page: bytes) -> bytes:
+    """A page whose foot says who is told."""
+    return page.replace(ALONE.encode(), WATCHED.encode())
+
+
+def reporting(page: str, system: str) -> str:
+    """A lesson's page that reports: its script comes before all others."""
+    if headers.META not in page:
+        raise ValueError("a lesson's page must have the content policy of widgets/kit/page/headers.py")
+    policy = headers.META.replace(HERE, ANYWHERE) if system == "cmi5" else headers.META
+    return page.replace(headers.META, policy + SCRIPT.format(system), 1)
+
+
+def packages(site: Path) -> dict[str, dict[str, bytes]]:
+    """Name of a package -> its files."""
+    files = of_site(site)
+    scorm, cmi5 = with_report(files, "scorm"), with_report(files, "cmi5")
+    return {
+        SCORM: {"imsmanifest.xml": manifests.scorm(scorm).encode(), **scorm},
+        CMI5: {"cmi5.xml": manifests.cmi5().encode(), **cmi5},
+    }
+
+
+def write(path: Path, files: dict[str, bytes]) -> None:
+    """A package; what lies beside the manifest is named from the root, as both standards want it."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, contents in files.items():
+            package.writestr(zipfile.ZipInfo(name, MADE), contents, zipfile.ZIP_DEFLATED)
+
+
+def main() -> None:
+    if not (SITE / "index.html").exists():
+        sys.exit("There is no built site; run python -m course.build first.")
+    began = time.perf_counter()
+    for name, files in packages(SITE).items():
+        write(BUILD / name, files)
+        size = (BUILD / name).stat().st_size / 1e6
+        print(f"Wrote build/{name}, {len(manifests.lessons.numbered())} lessons, {size:.1f} MB")
+    print(f"in {time.perf_counter() - began:.0f} s")

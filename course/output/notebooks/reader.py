@@ -1,0 +1,137 @@
+"""What the cells of a lesson's notebook call: exercises and puzzles that check themselves, predictions, and
+``%%needs``, which runs a cell where what it needs is there and says what is missing where it is not.
+
+What is right stands in the notebook too, packed so that nobody reads it by accident.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from IPython.core.getipython import get_ipython
+
+from course.output.notebooks import verdict
+from course.output.notebooks.packed import unpack
+from course.output.notebooks.verdict import Asked
+from engine import puzzles
+from engine.puzzles.judging import Slip, said
+
+LETTERS = "abcd"
+MISSING = {
+    "torch": "PyTorch, which is not installed here (pip install torch)",
+    "triton": "Triton, which is not installed here (it comes with PyTorch on Linux)",
+    "kernels": "the folder kernels/ of the course's repository, from which this notebook was not started",
+    "torchrun": "several processes: save the cell as a file and start that with torchrun",
+    "gpu": "an NVIDIA GPU",
+}
+
+
+class Said(str):
+    """Words for the reader, as Markdown."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+    __repr__ = str.__str__
+
+
+class Page(NamedTuple):
+    """What a notebook's cells call."""
+
+    exercise: Callable[[int, dict[str, str]], Said]
+    predict: Callable[[str, str], Said]
+    puzzle: Callable[[str, Callable], Said]
+
+
+def read(packed: str) -> Page:
+    """The three functions of a notebook whose answers these are; ``%%needs`` works from now on."""
+    answers = unpack(packed)
+    shell: Any = get_ipython()
+    if shell:
+        shell.register_magic_function(needs, "cell", "needs")
+
+    def exercise(number: int, given: dict[str, str]) -> Said:
+        """What is said about the answers to an exercise, one line for each."""
+        asked = _known(answers["exercises"], str(number), "exercise")
+        return Said("\n\n".join(_judged(_known(asked, label, "question"), given[label]) for label in given))
+
+    def predict(figure: str, guess: str) -> Said:
+        """What is said about a prediction, and why it is so."""
+        return _predicted(_known(answers["predictions"], figure, "prediction"), guess)
+
+    return Page(exercise, predict, puzzle)
+
+
+def _known(among: dict, name: str, kind: str) -> dict:
+    if name not in among:
+        raise ValueError(f"there is no {kind} {name!r} in this notebook; there are {', '.join(among)}")
+    return among[name]
+
+
+def _judged(asked: dict, answer: str) -> str:
+    found = verdict.judge(str(answer), Asked(**asked))
+    return f"**{asked['label']}:** {found.said}"
+
+
+def _predicted(about: dict, guess: str) -> Said:
+    guess = str(guess).strip()
+    if "right" in about:
+        choices = LETTERS[: about["choices"]]
+        if guess.lower() not in tuple(choices):
+            return Said(f"Type one of the letters {', '.join(choices)} first.")
+        verb = "Right." if guess.lower() == LETTERS[about["right"]] else "Not quite."
+        return Said(f"**{verb}** {about['why']}")
+    found = verdict.guessed(guess, **about["number"])
+    return Said(f"**{found.said}** {about['why']}" if found.counts else found.said)
+
+
+def puzzle(name: str, function: Callable) -> Said:
+    """What the judge says about a function that was written for this puzzle."""
+    try:
+        words, _ = puzzles.puzzle(name).check(function)
+    except Slip as slip:
+        return Said(f"Not yet. {slip.words}")
+    except Exception as error:  # of the reader's function
+        return Said(f"Not yet. {_place(error, function)}{said(error)}")
+    return Said(f"**Right.** {words}")
+
+
+def _place(error: BaseException, function: Callable) -> str:
+    """The last line of the reader's cell that the error went through."""
+    file = function.__code__.co_filename
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"Line {lines[-1]} of the cell: " if lines else ""
+
+
+# -- cells that not every machine can run --------------------------------------------------------------------
+def lacking(things: list[str]) -> list[str]:
+    """What of these is not there, in words."""
+    return [
+        MISSING.get(thing, f"{thing}, which is not installed here") for thing in things if not _has(thing)
+    ]
+
+
+def _has(thing: str) -> bool:
+    if thing == "torchrun":
+        return "RANK" in os.environ
+    if thing == "gpu":
+        return importlib.util.find_spec("torch") is not None and _has_gpu()
+    return importlib.util.find_spec(thing) is not None
+
+
+def _has_gpu() -> bool:
+    torch: Any = importlib.import_module("torch")
+    return torch.cuda.is_available()
+
+
+def needs(line: str, cell: str) -> None:
+    """``%%needs torch gpu``: run the cell if all of this is there."""
+    if missing := lacking(line.split()):
+        print(f"Not run. This cell needs {', and '.join(missing)}.")
+        return
+    shell: Any = get_ipython()
+    shell.run_cell(cell).raise_error()

@@ -1,0 +1,1 @@
+"""What a reader lays out and is judged on: the missions, and the closing examination."""

@@ -1,0 +1,38 @@
+"""Puzzles: a function that a reader writes, and what judges it.
+
+A module here, but for those in ``BESIDE``, is a puzzle; its name is the file's. It has ``TITLE``, ``LESSON``, ``STATEMENT`` (Markdown), ``FUNCTION``
+(the name of the function to write), ``START``, three ``HINTS``, ``SOLUTION``, ``OPEN`` (what to try next), and ``WRONG``:
+answers that people give, each with some of the words that they get. ``run`` and ``check`` judge a function
+(``judging.py``). These two and all that they call are plain Python, without numpy, because the pages run them too:
+``course/puzzle_page.py`` takes them out of this room and of the engine's, and the lines of both are the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+from engine.base import check
+
+BESIDE = ("judging", "pipelines", "puzzle_files")  # modules of this room that are no puzzles
+
+
+def modules() -> list[str]:
+    """The modules of this room, the puzzles' and those beside them, by their full names."""
+    return [f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)]
+
+
+def names() -> list[str]:
+    """The names of all puzzles, in the order of their lessons."""
+    return sorted(_names(), key=lambda name: (puzzle(name).LESSON, name))
+
+
+def puzzle(name: str) -> ModuleType:
+    """The puzzle of this name; ValueError otherwise."""
+    check.one_of(_names(), puzzle=name)
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def _names() -> set[str]:
+    return {name.rpartition(".")[2] for name in modules()} - set(BESIDE)

@@ -1,0 +1,204 @@
+"""Continuous batching: how many of the waiting requests join the batch now."""
+
+from engine.puzzles.judging import Slip, box, picture, shown, something, whole
+from engine.serving.server import WATERMARK, has_no_room
+
+TITLE = "admit requests to the batch"
+LESSON = "11-inference"
+STATEMENT = """
+Between two steps a server lets waiting requests join its batch. `waiting` has the tokens of cache that each of them asks for, in order of arrival; `running` requests are in the
+batch and hold `held` tokens of a cache of `capacity`. Return how many join now. At most `seats` requests may be in the batch, and nobody overtakes: the first one that
+must wait ends it. One hundredth of the cache stays free for answers that grow, so that joining must leave `held` at no more than 0.99 of the capacity. In an empty
+batch, though, the first request may fill the cache to the last token.
+"""
+FUNCTION = "joining"
+START = '''def joining(waiting, running, held, capacity, seats):
+    """How many of the waiting requests join the batch."""
+    count = 0
+    for asks in waiting:
+        if held + asks <= capacity:
+            held += asks
+            count += 1
+    return count
+'''
+HINTS = (
+    "Three things can keep a request out: the seats, the cache, and somebody before it who has to wait. Which of these does the start forget?",
+    "With count requests joined so far there are running + count in the batch. Stop, with break, at the first request that does not fit.",
+    "The limit is capacity if running + count is 0, and 0.99 * capacity otherwise.",
+)
+SOLUTION = '''def joining(waiting, running, held, capacity, seats):
+    """How many of the waiting requests join the batch."""
+    count = 0
+    for asks in waiting:
+        inside = running + count
+        limit = capacity if inside == 0 else 0.99 * capacity
+        if inside >= seats or held + asks > limit:
+            break
+        held += asks
+        count += 1
+    return count
+'''
+OPEN = (
+    "Answers grow, and a batch that was full at the start has to put somebody out later. Count what each request may need at most instead of what it asks for now: how many "
+    "fewer join, and who gains?"
+)
+WRONG = {
+    "it overtakes": (START, "nobody overtakes"),
+    "the whole cache": (SOLUTION.replace("0.99 * capacity", "capacity"), "must leave"),
+    "never the last token": (
+        SOLUTION.replace("capacity if inside == 0 else 0.99 * capacity", "0.99 * capacity"),
+        "empty batch",
+    ),
+    "no seats": (SOLUTION.replace("inside >= seats or ", ""), "seats"),
+    "one seat too many": (SOLUTION.replace("inside >= seats", "inside > seats"), "seats"),
+    "seats for the new ones alone": (SOLUTION.replace("inside >= seats", "count >= seats"), "seats"),
+    "what is held is forgotten": (
+        SOLUTION.replace("    count = 0\n", "    count = held = 0\n"),
+        "must leave",
+    ),
+    "what has joined is forgotten": (SOLUTION.replace("        held += asks\n", ""), "must leave"),
+    "one at a time": (
+        SOLUTION.replace("        count += 1\n", "        return 1\n"),
+        "There is room for more",
+    ),
+    "the shortest first": (SOLUTION.replace("in waiting:", "in sorted(waiting):"), "nobody overtakes"),
+    "the limit for everybody": (SOLUTION.replace("inside == 0", "count == 0"), "must leave"),
+    "the requests themselves": (SOLUTION.replace("return count", "return waiting[:count]"), "a whole number"),
+    "as many as there are": (SOLUTION.replace("return count", "return len(waiting)"), "must join"),
+    "nothing": (SOLUTION.replace("return count", "count"), "Does it end with a return?"),
+    "nobody": (SOLUTION.replace("    return count", "    return 0"), "There is room for more"),
+    "half the cache": (SOLUTION.replace("0.99 * capacity", "0.5 * capacity"), "There is room for more"),
+    "the seats of those that wait": (
+        SOLUTION.replace("inside >= seats", "count >= len(waiting) - 1"),
+        "There is room for more",
+    ),
+    "as many as free seats": (
+        SOLUTION.replace("    return count", "    return max(0, min(len(waiting), seats - running))"),
+        "nobody overtakes",
+    ),
+    "one more than fits": (
+        SOLUTION.replace("    return count", "    return min(len(waiting), count + 1)"),
+        "nobody overtakes",
+    ),
+    "the tokens": (
+        SOLUTION.replace("    return count", "    return held"),
+        " whole number from 0 to 3, and gave 900",
+    ),
+    "a truth": (
+        SOLUTION.replace("    return count", "    return count > 0"),
+        "whole number from 0 to 3, and gave True",
+    ),
+}
+
+MOMENTS = (  # what is waiting; running, held, capacity and seats
+    ((200, 300, 100), 2, 300, 1000, 8),
+    ((200, 700, 50), 2, 300, 1000, 8),
+    ((150, 545), 3, 300, 1000, 8),
+    ((1000, 10), 0, 0, 1000, 8),
+    ((995,), 1, 0, 1000, 8),
+    ((10, 10, 10), 6, 100, 1000, 8),
+    ((10, 10), 8, 100, 1000, 8),
+    ((600, 300, 95), 0, 0, 1000, 8),
+    ((), 3, 500, 1000, 8),
+    ((1200, 10), 0, 0, 1000, 8),
+)
+
+
+def run(function):
+    """The first moment."""
+    moment = MOMENTS[0]
+    count = asked(function, moment)
+    return f"{told(moment)}: {count} of {len(moment[0])} join.", drawn(count, moment)
+
+
+def check(function):
+    """All moments."""
+    for moment in MOMENTS:
+        count, (wanted, why) = asked(function, moment), admitted(moment)
+        if count != wanted:
+            if count < wanted:
+                why = (
+                    "In an empty batch the first may fill the cache to the last token."
+                    if moment[1] + count == 0
+                    and sum(moment[0][count : count + 1]) > (1 - WATERMARK) * moment[3]
+                    else "There is room for more."
+                )
+            raise Slip(
+                f"{told(moment)}: {wanted} must join, and you have {count}. {why}",
+                drawn(count, moment, wanted),
+            )
+    words, seen = run(function)
+    return f"Right, for {len(MOMENTS)} moments. {words}", seen
+
+
+def told(moment):
+    """A moment in words."""
+    waiting, running, held, capacity, seats = moment
+    return f"{running} requests hold {held} of {capacity} tokens, there are {seats} seats, and {shown(list(waiting))} wait"
+
+
+def asked(function, moment):
+    """The reader's number."""
+    waiting, running, held, capacity, seats = moment
+    call = f"{FUNCTION}({shown(list(waiting))}, {running}, {held}, {capacity}, {seats})"
+    found = function(list(waiting), running, held, capacity, seats)
+    something(found, call)
+    if not whole(found) or not 0 <= found <= len(waiting):
+        raise Slip(
+            f"{call} must give how many join, a whole number from 0 to {len(waiting)}, and gave {shown(found)}."
+        )
+    return found
+
+
+def admitted(moment):
+    """How many join by the engine's rule, and why the next one does not."""
+    waiting, running, held, capacity, seats = moment
+    count = 0
+    while count < len(waiting):
+        asks, inside = waiting[count], running + count
+        if has_no_room(asks, held, inside, seats, capacity):
+            after = "" if count + 1 == len(waiting) else " Those behind it wait with it: nobody overtakes."
+            if inside >= seats:
+                return count, f"All {seats} seats are taken."
+            return (
+                count,
+                f"The next one asks for {asks} tokens, and joining must leave {(1 - WATERMARK) * capacity:g} held at most, not {held + asks}.{after}",
+            )
+        held += asks
+        count += 1
+    return count, ""
+
+
+def drawn(count, moment, wanted=-1):
+    """The cache: what is held, what joins, and the limit."""
+    waiting, _, held, capacity, _ = moment
+    boxes, at = [box(0, held, held, "hbm")] if held else [], held
+    for i in range(count):
+        wrong = wanted >= 0 and i >= wanted
+        boxes.append(box(at, at + waiting[i], waiting[i], "wrong" if wrong else "compute"))
+        at += waiting[i]
+    lines = [
+        ("the batch", boxes),
+        (
+            "the cache",
+            [
+                box(0, (1 - WATERMARK) * capacity, "", "plain"),
+                box((1 - WATERMARK) * capacity, capacity, "", "idle"),
+            ],
+        ),
+    ]
+    rest, first = [], 0
+    for i in range(count, len(waiting)):
+        rest.append(box(first, first + waiting[i], waiting[i], "wrong" if i < wanted else "link"))
+        first += waiting[i]
+    if rest:
+        lines.append(("still waiting", rest))
+    key = {"hbm": "held", "compute": "joins", "link": "waits", "idle": "stays free"}
+    if wanted >= 0:
+        key["wrong"] = "must not join" if count > wanted else "must join"
+    return picture(
+        lines,
+        key,
+        "The tokens that are held, those of the requests that join, and those that wait.",
+        "tokens",
+    )

@@ -1,0 +1,207 @@
+"""A schedule of your own: with the backward in two halves, shorter than 1F1B in no more memory."""
+
+from engine.mechanism.pipeline_orders import one_path
+from engine.puzzles.judging import Slip
+from engine.puzzles.pipelines import counted, drawn, percent, played, require_moving, stage_order
+
+TITLE = "beat 1F1B"
+LESSON = "07-pipeline-parallel"
+STATEMENT = """
+A backward is two products: `("I", i)` makes the gradient that the stage before waits for, and `("W", i)` the gradient of the weights, for which nobody
+waits. `("F", i)` is the forward; each of the three takes as long as the others. Write a schedule of your own. It is scored by its **bubble** and by its **memory**:
+an activation is held from the start of a forward to its `I`, and nearly all of it (32 parts of 34) until its `W`. It counts as solved when the step is as
+short as that of ZB-H1, the published schedule, and no stage holds more than stage 0 of 1F1B. The start is 1F1B, with each `W` right after its `I`.
+"""
+FUNCTION = "own_schedule"
+START = '''def own_schedule(stage, stages, micro_batches):
+    """What a stage does, in order."""
+    ahead = min(stages - stage, micro_batches)
+    work = [("F", i) for i in range(ahead)]
+    for i in range(micro_batches):
+        work.append(("I", i))
+        work.append(("W", i))
+        if i + ahead < micro_batches:
+            work.append(("F", i + ahead))
+    return work
+'''
+HINTS = (
+    "Run the start and look at the figure: where does a stage wait, and which W could it do there? The stages before wait for an I, never for a W.",
+    "If a stage puts its W off, its I's come sooner one after the other. A W that is put off holds its activation, and stage s has room for s of them: it "
+    "keeps stages - s micro-batches in 1F1B, and stage 0 keeps stages.",
+    'Let each W come stage places later: after ("I", i) append ("W", i - stage), if there is such a micro-batch. What is left comes at the end.',
+)
+SOLUTION = '''def own_schedule(stage, stages, micro_batches):
+    """What a stage does, in order."""
+    ahead = min(stages - stage, micro_batches)
+    work = [("F", i) for i in range(ahead)]
+    for i in range(micro_batches):
+        work.append(("I", i))
+        if i >= stage:
+            work.append(("W", i - stage))
+        if i + ahead < micro_batches:
+            work.append(("F", i + ahead))
+    return work + [("W", i) for i in range(max(0, micro_batches - stage), micro_batches)]
+'''
+OPEN = (
+    "Give up the limit on memory: how long a warm-up and how late a W make the bubble vanish but for the start and the end? And with less memory than 1F1B, "
+    "what is the smallest bubble that you can find? The score says both."
+)
+LAST = ' + [("W", i) for i in range(max(0, micro_batches - stage), micro_batches)]'
+WRONG = {
+    "1F1B as it was": (START, "the step takes 30 times"),
+    "all weights at the end": (
+        START.replace('        work.append(("W", i))\n', "").replace(
+            "return work", 'return work + [("W", i) for i in range(micro_batches)]'
+        ),
+        "stage 0 of 1F1B holds 4",
+    ),
+    "one W late everywhere": (
+        SOLUTION.replace("i >= stage", "i >= 1")
+        .replace("i - stage", "i - 1")
+        .replace("micro_batches - stage", "micro_batches - 1"),
+        "stage 0 holds",
+    ),
+    "a longer warm-up": (
+        SOLUTION.replace("min(stages - stage,", "min(2 * (stages - stage) - 1,"),
+        "stage 0 of 1F1B holds 4",
+    ),
+    "a W before its I": (
+        SOLUTION.replace(
+            '        work.append(("I", i))\n        if i >= stage:\n            work.append(("W", i - stage))\n',
+            '        if i >= stage:\n            work.append(("W", i - stage))\n        work.append(("I", i))\n',
+        ),
+        'before its own ("I", 0)',
+    ),
+    "the last weights are forgotten": (SOLUTION.replace(LAST, ""), 'never makes ("W", '),
+    "the weights are made twice": (
+        SOLUTION.replace("range(max(0, micro_batches - stage), micro_batches)", "range(micro_batches)"),
+        "twice",
+    ),
+    "GPipe": (
+        'def own_schedule(stage, stages, micro_batches):\n    every = range(micro_batches)\n    work = [("F", i) for i in every]\n'
+        '    for i in every:\n        work += [("I", i), ("W", i)]\n    return work\n',
+        "stage 0 of 1F1B holds 4",
+    ),
+    "whole backwards": (
+        START.replace(
+            '        work.append(("I", i))\n        work.append(("W", i))\n',
+            '        work.append(("B", i))\n',
+        ),
+        'must be ("F", i) or ("I", i) or ("W", i)',
+    ),
+    "one forward too few": (
+        SOLUTION.replace("min(stages - stage,", "min(max(1, stages - stage - 1),"),
+        "the step takes",
+    ),
+    "mirrored": (SOLUTION.replace("min(stages - stage,", "min(stage + 1,"), "neither can go on"),
+    "counted from one": (
+        SOLUTION.replace("return work" + LAST, "return [(what, i + 1) for what, i in work" + LAST + "]"),
+        "numbered 0 to 7",
+    ),
+    "nothing": (SOLUTION.replace("return work", "work"), "Does it end with a return?"),
+    "W at once on all stages": (
+        SOLUTION.replace(
+            'return work + [("W", i) for i in range(max(0, micro_batches - stage), micro_batches)]',
+            "return work",
+        ).replace(
+            'if i >= stage:\n            work.append(("W", i - stage))',
+            'if True:\n            work.append(("W", i))',
+        ),
+        "where does one hold up an I?",
+    ),
+    "a forward first": (
+        SOLUTION.replace("ahead = min(stages - stage, micro_batches)", "ahead = min(1, micro_batches)"),
+        "where does one hold up an I?",
+    ),
+    "one more everywhere": (
+        SOLUTION.replace(
+            "ahead = min(stages - stage, micro_batches)", "ahead = min(stages - stage + 1, micro_batches)"
+        ),
+        "A W that is put off holds its activation",
+    ),
+    "as many as stages": (
+        SOLUTION.replace("ahead = min(stages - stage, micro_batches)", "ahead = min(stages, micro_batches)"),
+        "A W that is put off holds its activation",
+    ),
+    "the last forward is forgotten": (
+        SOLUTION.replace("if i + ahead < micro_batches:", "if i + ahead < micro_batches - 1:"),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "backwards from the last": (
+        SOLUTION.replace('work.append(("I", i))', 'work.append(("I", micro_batches - 1 - i))'),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "an unknown letter": (
+        SOLUTION.replace('work.append(("I", i))', 'work.append(("D", i))'),
+        "own_schedule(stage=0, stages=4, micro_batches=8) has ('D', 0)",
+    ),
+    "without numbers": (
+        SOLUTION.replace('work.append(("I", i))', 'work.append("I")'),
+        "own_schedule(stage=0, stages=4, micro_batches=8) has 'I'",
+    ),
+}
+
+LINES = ((4, 8), (2, 6), (8, 16), (3, 5), (1, 3))  # stages and micro-batches
+
+
+def run(function):
+    """The score for the first of the sizes."""
+    found = played(orders_of(function, *LINES[0]), *LINES[0])
+    require_moving(found)
+    plain, published = [played(engines(*LINES[0], split), *LINES[0]) for split in (False, True)]
+    return (
+        f"{LINES[0][0]} stages and {LINES[0][1]} micro-batches: bubble {percent(found)}, and the fullest stage holds {counted(max(found['held']))}. 1F1B has "
+        f"{percent(plain)} and {counted(max(plain['held']))}, ZB-H1 {percent(published)} and {counted(max(published['held']))}.",
+        drawn(found),
+    )
+
+
+def check(function):
+    """All sizes."""
+    for size in LINES:
+        found = played(orders_of(function, *size), *size)
+        require_moving(found)
+        require_better(found, played(engines(*size, False), *size), played(engines(*size, True), *size))
+    words, seen = run(function)
+    return f"Right, for {len(LINES)} sizes of pipeline. {words}", seen
+
+
+def orders_of(function, stages, batches):
+    """The blocks of each stage, in the reader's order."""
+    found = []
+    for stage in range(stages):
+        call = f"{FUNCTION}(stage={stage}, stages={stages}, micro_batches={batches})"
+        found.append(
+            stage_order(function(stage, stages, batches), call, ("F", "I", "W"), stage, stages, batches)
+        )
+    return found
+
+
+def engines(stages, batches, split):
+    """The engine's 1F1B, or its ZB-H1 with the backward split."""
+    found = []
+    for stage in range(stages):
+        work = []
+        one_path(work, stage, batches, stages - stage, stage, split)
+        found.append(work)
+    return found
+
+
+def require_better(found, plain, published):
+    """A Slip if the step is longer than ZB-H1's, or a stage holds more than one of 1F1B."""
+    sizes = f"With {found['stages']} stages and {found['batches']} micro-batches"
+    most = max(plain["held"])
+    for stage in range(found["stages"]):
+        if found["held"][stage] > most + 1e-9:
+            raise Slip(
+                f"{sizes}, stage {stage} holds the activations of {counted(found['held'][stage])} at once, while stage 0 of 1F1B holds {most:g}. A W that is put off "
+                "holds its activation.",
+                drawn(found),
+            )
+    takes, best = max(found["end"]), max(published["end"])
+    if takes > best + 1e-9:
+        raise Slip(
+            f"{sizes}, the step takes {takes:g} times a forward, and {best:g} would do in the same memory; 1F1B takes {max(plain['end']):g}. Nobody waits for a W: "
+            "where does one hold up an I?",
+            drawn(found),
+        )

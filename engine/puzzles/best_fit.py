@@ -1,0 +1,394 @@
+"""A best-fit allocator that splits blocks and merges them again."""
+
+from engine.one_gpu.allocator import (
+    FREE,
+    NUMBERS,
+    SIZE,
+    STATE,
+    USED,
+    add_segment,
+    best_fit,
+    cut,
+    join,
+    put_in,
+    take_out,
+)
+from engine.one_gpu.allocator import START as ADDRESS
+from engine.puzzles.judging import Slip, box, one_for_each, picture, shown, whole
+
+TITLE = "a best-fit allocator"
+LESSON = "15-caching-allocator"
+STATEMENT = """
+Serve `requests` out of one segment of `capacity` bytes that begins at address 0. A request is `("take", name, size)` or
+`("free", name)`. Return one entry for each request: the address for a `take`, `None` where no free block is large enough, and `None`
+for a `free`. Choose the **smallest** free block that is large enough, of equal ones the lowest, and split it: what is asked for comes
+first, the rest stays free. A block that is freed merges with its free neighbours at once. A name that got no room is never freed.
+"""
+FUNCTION = "addresses"
+START = '''def addresses(requests, capacity):
+    """The address of each request, or None."""
+    free = [(0, capacity)]  # (address, size) of each free block
+    taken = {}              # name -> (address, size)
+    given = []
+    for request in requests:
+        if request[0] == "free":
+            free.append(taken.pop(request[1]))
+            given.append(None)
+            continue
+        _, name, size = request
+        for block in free:
+            if block[1] >= size:
+                free.remove(block)
+                free.append((block[0] + size, block[1] - size))
+                taken[name] = (block[0], size)
+                given.append(block[0])
+                break
+        else:
+            given.append(None)
+    return given
+'''
+HINTS = (
+    "The code takes the first block that is large enough. Look at all that are, and choose by (size, address).",
+    "Two free blocks that touch are one. Sort the free blocks by address after each free, and go through neighbours.",
+    "After freeing: for each block in sorted(free), add its size to the one before if that ends where it begins, else append it. Leave out "
+    "blocks of size 0.",
+)
+SOLUTION = '''def addresses(requests, capacity):
+    """The address of each request, or None."""
+    free, taken, given = [(0, capacity)], {}, []
+    for request in requests:
+        if request[0] == "free":
+            free = merged(free + [taken.pop(request[1])])
+            given.append(None)
+            continue
+        _, name, size = request
+        fitting = [(length, start) for start, length in free if length >= size]
+        if not fitting:
+            given.append(None)
+            continue
+        length, start = min(fitting)
+        free.remove((start, length))
+        if length > size:
+            free.append((start + size, length - size))
+        taken[name] = (start, size)
+        given.append(start)
+    return given
+
+
+def merged(blocks):
+    """The same free bytes in as few blocks as can be."""
+    found = []
+    for start, length in sorted(blocks):
+        if found and found[-1][0] + found[-1][1] == start:
+            found[-1] = (found[-1][0], found[-1][1] + length)
+        else:
+            found.append((start, length))
+    return found
+'''
+OPEN = (
+    "PyTorch splits a large block only if more than 1 MiB remains. Write a list of requests for which best fit runs out of room and "
+    "first fit does not. It is shorter than you think."
+)
+WRONG = {
+    "first fit": (START, "of equal ones the lowest"),
+    "worst fit": (
+        SOLUTION.replace("min(fitting)", "max(fitting)"),
+        "the smallest of these that is large enough",
+    ),
+    "never split": (
+        SOLUTION.replace(
+            "        if length > size:\n            free.append((start + size, length - size))\n", ""
+        ),
+        "Split the block",
+    ),
+    "never merged": (
+        SOLUTION.replace("merged(free + [taken.pop(request[1])])", "free + [taken.pop(request[1])]"),
+        "merge",
+    ),
+    "the rest first": (
+        SOLUTION.replace(
+            "free.append((start + size, length - size))", "free.append((start, length - size))"
+        ).replace(
+            "taken[name] = (start, size)\n        given.append(start)",
+            "taken[name] = (start + length - size, size)\n        given.append(start + length - size)",
+        ),
+        "what is asked for comes first",
+    ),
+    "an exact fit is too small": (SOLUTION.replace("length >= size", "length > size"), "just that size"),
+    "the highest of equal ones": (
+        SOLUTION.replace("(length, start) for", "(length, -start) for").replace(
+            "length, start = min(fitting)", "length, start = min(fitting)\n        start = -start"
+        ),
+        "of equal ones the lowest",
+    ),
+    "freed blocks are lost": (
+        SOLUTION.replace("free = merged(free + [taken.pop(request[1])])", "taken.pop(request[1])"),
+        "Free are 40 at 0",
+    ),
+    "no entry for a free": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        _,",
+            "            continue\n        _,",
+        ),
+        "entries for",
+    ),
+    "nothing": (SOLUTION.replace("    return given\n", ""), "Does it end with a return?"),
+    "the lowest address": (
+        SOLUTION.replace("min(fitting)", "min(fitting, key=lambda block: block[1])"),
+        "do, but choose the smallest of these that is large enough, 20 at 50",
+    ),
+    "the last freed": (
+        SOLUTION.replace("min(fitting)", "fitting[-1]"),
+        "20 at 80 would do, but of equal ones the lowest is taken",
+    ),
+    "only neighbours below": (
+        SOLUTION.replace("for start, length in sorted(blocks):", "for start, length in blocks:"),
+        "Freed neighbours merge, on both sides and at once",
+    ),
+    "merged when it is too late": (
+        SOLUTION.replace(
+            "free = merged(free + [taken.pop(request[1])])", "free = merged(free) + [taken.pop(request[1])]"
+        ),
+        "Freed neighbours merge, on both sides and at once",
+    ),
+    "only exact fits": (
+        SOLUTION.replace("length >= size", "length == size"),
+        "what is not asked for stays free",
+    ),
+    "too small is large enough": (
+        SOLUTION.replace("length >= size", "length >= size - 10"),
+        "the 20 at 80 are too few",
+    ),
+    "all free bytes count": (
+        SOLUTION.replace(
+            "        if not fitting:\n",
+            "        if not fitting and sum(length for start, length in free) >= size:\n            fitting = free and [(length, start) for start, length in free]\n        if not fitting:\n",
+        ),
+        "be, but they do not touch. None says so",
+    ),
+    "a gap after each": (
+        SOLUTION.replace(
+            "free.append((start + size, length - size))", "free.append((start + size + 1, length - size - 1))"
+        ),
+        "what is asked for comes first in its block, the rest stays free",
+    ),
+    "the rest is one too long": (
+        SOLUTION.replace("free.append((start + size, length - size))", "free.append((start + size, length))"),
+        " no block is large enough. None says so",
+    ),
+    "nothing is taken out": (
+        SOLUTION.replace("        free.remove((start, length))\n", ""),
+        "block begins at 70, so that what lies there would be written over",
+    ),
+    "sizes for addresses": (
+        SOLUTION.replace("        given.append(start)\n", "        given.append(length)\n"),
+        "block begins at 100, so that what lies there would be written over",
+    ),
+    "the end of it": (
+        SOLUTION.replace("        given.append(start)\n", "        given.append(start + size)\n"),
+        "what is asked for comes first in its block, the rest stays free",
+    ),
+    "0 for no room": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        length",
+            "            given.append(0)\n            continue\n        length",
+        ),
+        " no block is large enough. None says so",
+    ),
+    "-1 for no room": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        length",
+            "            given.append(-1)\n            continue\n        length",
+        ),
+        " no block is large enough. None says so",
+    ),
+    "an address for a free": (
+        SOLUTION.replace(
+            "            free = merged(free + [taken.pop(request[1])])\n            given.append(None)",
+            "            given.append(taken[request[1]][0])\n            free = merged(free + [taken.pop(request[1])])",
+        ),
+        "A free takes nothing, so it has no address",
+    ),
+    "always from 0": (
+        SOLUTION.replace(
+            "taken[name] = (start, size)\n        given.append(start)",
+            "taken[name] = (0, size)\n        given.append(0)",
+        ),
+        "free block begins at 0, so that what lies there would be written over",
+    ),
+    "one after the other": (
+        "def addresses(requests, capacity):\n    top, given = 0, []\n    for request in requests:\n        if request[0] == 'free':\n            given.append(None)\n        elif top + request[2] <= capacity:\n            given.append(top)\n            top += request[2]\n        else:\n            given.append(None)\n    return given\n",
+        "20 at 80 would do, but of equal ones the lowest is taken",
+    ),
+    "names and addresses": (
+        SOLUTION.replace("    return given\n\n", "    return taken\n\n"),
+        "(10, 20), 'c': (30, 30), 'd': (60, 40)}",
+    ),
+    "stops when it is full": (
+        SOLUTION.replace(
+            "            given.append(None)\n            continue\n        length",
+            "            return given\n        length",
+        ),
+        "a free has one too, None",
+    ),
+}
+
+CASES = (  # capacity, and requests: a letter and a size take, a letter alone frees
+    (100, "a10 b20 c30 d40"),
+    (100, "a40 b10 c20 d10 a c e15 f30"),
+    (100, "a50 b10 c20 d20 a c e20 f40"),
+    (100, "a20 b20 c20 d40 b c e40 f10"),
+    (100, "a20 b20 c20 d40 a c b e60 d f40"),
+    (100, "a20 b10 c20 d10 a c e20 f20 g40 h1"),
+    (100, "a60 b60 a b100"),
+    (64, "a8 b8 c8 d8 e8 f8 g8 h8 a c e g i16 b j24 d f k40 h l56 m16"),
+)
+
+
+def run(function):
+    """The second case, request by request."""
+    capacity, text = CASES[1]
+    asked = parsed(text)
+    given = addresses_of(function, asked, capacity)
+    said = [f"{worded(asked[at])} → {given[at]}" for at in range(len(asked)) if asked[at][0] == "take"]
+    return f"Of {capacity} bytes, {', '.join(said)}.", drawn(given, asked, capacity)
+
+
+def check(function):
+    """All cases, request by request."""
+    for capacity, text in CASES:
+        asked = parsed(text)
+        compare(addresses_of(function, asked, capacity), asked, capacity)
+    words, picture = run(function)
+    return f"Right, for {len(CASES)} lists of requests. {words}", picture
+
+
+def parsed(text):
+    """("take", name, size) or ("free", name) of each word."""
+    return [("take", word[0], int(word[1:])) if len(word) > 1 else ("free", word) for word in text.split()]
+
+
+def worded(request):
+    """A request in words."""
+    return f"take {request[1]} of {request[2]}" if request[0] == "take" else f"free {request[1]}"
+
+
+def addresses_of(function, asked, capacity):
+    """What the reader's function answers, one entry for each request."""
+    given = one_for_each(
+        function(list(asked), capacity),
+        f"{FUNCTION}(requests, {capacity})",
+        "a list with an entry for each request",
+        len(asked),
+        "requests; a free has one too, None",
+    )
+    for each in given:
+        if each is not None and not whole(each):
+            raise Slip(f"Each entry must be an address, a whole number, or None; {shown(each)} is neither.")
+    return given
+
+
+class Segment:
+    """One segment of the engine's allocator, without PyTorch's sizes: blocks are as large as what is asked for."""
+
+    def __init__(self, capacity):
+        self.segments, self.blocks, self.cached, self.taken = [[], [], []], [], [[], []], {}
+        put_in(self.blocks, self.cached, add_segment(self.segments, self.blocks, 1, capacity, FREE))
+
+    def take(self, name, size):
+        """Room by best fit: the address, or None."""
+        place = best_fit(self.blocks, self.cached, size, 0.0)
+        if place < 0:
+            return None
+        block = self.cached[NUMBERS][place]
+        take_out(self.blocks, self.cached, block)
+        if self.blocks[block][SIZE] > size:
+            put_in(self.blocks, self.cached, cut(self.blocks, block, size, FREE))
+        self.blocks[block][STATE], self.taken[name] = USED, block
+        return self.blocks[block][ADDRESS]
+
+    def free(self, name):
+        """Give a name's block back, and merge it with its neighbours."""
+        block = self.taken.pop(name)
+        self.blocks[block][STATE] = FREE
+        join(self.blocks, self.segments, self.cached, block)
+        put_in(self.blocks, self.cached, block)
+
+    def room(self):
+        """The free blocks by address: (start, size)."""
+        return sorted(
+            [(self.blocks[block][ADDRESS], self.blocks[block][SIZE]) for block in self.cached[NUMBERS]]
+        )
+
+
+def compare(given, asked, capacity):
+    """A Slip at the first request that is answered otherwise than by the engine's allocator."""
+    segment = Segment(capacity)
+    for at in range(len(asked)):
+        request, before, wanted = asked[at], segment.room(), None
+        if request[0] == "free":
+            segment.free(request[1])
+        else:
+            wanted = segment.take(request[1], request[2])
+        if given[at] != wanted:
+            raise Slip(explained(given[at], wanted, asked, at, before), drawn(given, asked, capacity, at))
+
+
+def explained(given, wanted, asked, at, free):
+    """Why this answer is not best fit's."""
+    so_far = ", ".join([worded(each) for each in asked[:at]]) or "nothing"
+    blocks = ", ".join([f"{length} at {start}" for start, length in free]) or "nothing"
+    where = f"After {so_far}: {worded(asked[at])} must give {wanted}, and gave {given}."
+    if asked[at][0] == "free":
+        return f"{where} A free takes nothing, so it has no address."
+    where, size = f"{where} Free are {blocks}", asked[at][2]
+    if wanted is None:
+        apart = (
+            " Together they would be, but they do not touch."
+            if sum([each[1] for each in free]) >= size
+            else ""
+        )
+        return f"{where}: no block is large enough.{apart} None says so."
+    if given is None:
+        freed = [each for each in asked[:at] if each[0] == "free"]
+        exact = size in [length for _, length in free]
+        why = (
+            "Freed neighbours merge, on both sides and at once"
+            if freed
+            else "A block of just that size is large enough"
+            if exact
+            else "Split the block: what is not asked for stays free"
+        )
+        return f"{where}. {why}."
+    if [start for start, length in free if start < given < start + length]:
+        return f"{where}: what is asked for comes first in its block, the rest stays free."
+    there = [length for start, length in free if start == given]
+    if not there:
+        return f"{where}: no free block begins at {given}, so that what lies there would be written over."
+    if there[0] < size:
+        return f"{where}: the {there[0]} at {given} are too few."
+    smallest = [length for start, length in free if start == wanted][0]
+    if there[0] > smallest:
+        return f"{where}: {there[0]} at {given} would do, but choose the smallest of these that is large enough, {smallest} at {wanted}."
+    return f"{where}: {there[0]} at {given} would do, but of equal ones the lowest is taken."
+
+
+def drawn(given, asked, capacity, wrong=-1):
+    """The segment after each request: what is taken, where the reader's answers put it."""
+    taken, lines, last = {}, [], len(asked) - 1 if wrong < 0 else wrong
+    for at in range(last + 1):
+        name = asked[at][1]
+        if asked[at][0] == "free":
+            taken.pop(name, None)
+        elif given[at] is not None:
+            taken[name] = (given[at], asked[at][2])
+        boxes = []
+        for each in taken:
+            start = max(0, min(capacity, taken[each][0]))
+            end = max(start, min(capacity, taken[each][0] + taken[each][1]))
+            boxes.append(box(start, end, each, "wrong" if at == wrong and each == name else "hbm"))
+        lines.append((worded(asked[at]), [box(0, capacity, "", "idle")] + boxes))
+    key = {"hbm": "taken", "idle": "free"}
+    if wrong >= 0:
+        key["wrong"] = "not where best fit puts it"
+    return picture(lines, key, f"The {capacity} bytes after each request.", "bytes")

@@ -1,0 +1,251 @@
+"""A dynamic loss scale: what follows an overflow, and what follows a long run without one."""
+
+import math
+
+from engine.executed.rounded_training import good_after, octave_after
+from engine.puzzles.judging import Slip, box, number, picture, rows, shown, whole
+
+TITLE = "a dynamic loss scale"
+LESSON = "14-mixed-precision"
+STATEMENT = """
+After each step of fp16 training you know whether a gradient has overflowed. Return the next `(scale, clean)`, where `clean` counts the
+steps since the scale was last changed. After an overflow the step is skipped and the scale is halved. After `interval` steps in a
+row without one, the scale is doubled. Either way the count begins anew. The scale is at least 1.
+"""
+FUNCTION = "next_scale"
+START = '''def next_scale(scale, clean, overflow, interval):
+    """The scale and the count of clean steps, after a step."""
+    if overflow:
+        return scale / 2, clean
+    return scale, clean + 1
+'''
+HINTS = (
+    "Two events change the scale, and both of them reset the count. Which one is missing?",
+    "Count this step first. If the count has then reached interval, double the scale and return a count of 0.",
+    "max(1, scale / 2) keeps a run of overflows from ending at a scale of zero.",
+)
+SOLUTION = '''def next_scale(scale, clean, overflow, interval):
+    """The scale and the count of clean steps, after a step."""
+    if overflow:
+        return max(1, scale / 2), 0
+    if clean + 1 == interval:
+        return scale * 2, 0
+    return scale, clean + 1
+'''
+OPEN = (
+    "With an interval of 2,000, at most one step in 2,001 is skipped in the long run. Let the scale grow by a smaller factor and more "
+    "often: does it skip fewer steps, and is it closer to the largest scale that fits?"
+)
+WRONG = {
+    "it never grows": (
+        START.replace("clean\n    return scale", "0\n    return scale"),
+        "the scale must be 2048",
+    ),
+    "the count goes on": (
+        SOLUTION.replace("scale / 2), 0", "scale / 2), clean"),
+        "the count of clean steps must be 0",
+    ),
+    "the count goes on after growing": (
+        SOLUTION.replace("scale * 2, 0", "scale * 2, clean + 1"),
+        "the count of clean steps must be 0",
+    ),
+    "doubled at an overflow": (SOLUTION.replace("scale / 2", "scale * 2"), "the scale must be 512"),
+    "one step late": (
+        SOLUTION.replace("clean + 1 == interval", "clean == interval"),
+        "the scale must be 2048",
+    ),
+    "one step early": (
+        SOLUTION.replace("clean + 1 == interval", "clean + 2 == interval"),
+        "the scale must be 1024",
+    ),
+    "down to nothing": (SOLUTION.replace("max(1, scale / 2)", "scale / 2"), "at least 1"),
+    "set back at once": (SOLUTION.replace("max(1, scale / 2)", "1"), "the scale must be 512"),
+    "only the scale": (
+        SOLUTION.replace("return scale, clean + 1", "return scale"),
+        "must give (scale, clean)",
+    ),
+    "it only shrinks": (
+        SOLUTION.replace("    if clean + 1 == interval:\n        return scale * 2, 0\n", ""),
+        "This step is the last of 3 clean ones, so it is doubled",
+    ),
+    "doubled at every clean step": (
+        SOLUTION.replace(
+            "    if clean + 1 == interval:\n        return scale * 2, 0\n    return scale, clean + 1",
+            "    return scale * 2, clean + 1",
+        ),
+        "It stays as it is until 3 steps in a row are clean",
+    ),
+    "nothing on an overflow": (
+        SOLUTION.replace("max(1, scale / 2), 0", "scale, 0"),
+        "An overflow skips the step and halves the scale",
+    ),
+    "overflows count as clean": (
+        SOLUTION.replace("max(1, scale / 2), 0", "max(1, scale / 2), 1"),
+        "it begins anew whenever the scale changes",
+    ),
+    "a quarter": (SOLUTION.replace("scale / 2", "scale / 4"), "It is halved, no more and no less"),
+    "one less": (SOLUTION.replace("scale / 2", "scale - 1"), "It is halved, no more and no less"),
+    "the square": (
+        SOLUTION.replace("scale * 2", "scale ** 2"),
+        "is the last of 3 clean ones, so it is doubled, no more and no less",
+    ),
+    "doubled once and for all": (
+        SOLUTION.replace("clean + 1 == interval", "clean + 1 == interval and scale < 2048"),
+        "This step is the last of 1 clean ones, so it is doubled",
+    ),
+    "the interval grows": (
+        SOLUTION.replace("clean + 1 == interval", "(clean + 1) % interval == 0").replace(
+            "scale * 2, 0", "scale * 2, clean + 1"
+        ),
+        "it begins anew whenever the scale changes",
+    ),
+    "a count from 1": (
+        SOLUTION.replace("scale * 2, 0", "scale * 2, 1"),
+        "it begins anew whenever the scale changes",
+    ),
+    "clean steps are not counted": (
+        SOLUTION.replace("return scale, clean + 1", "return scale, clean"),
+        "every other step counts",
+    ),
+    "counted down": (
+        SOLUTION.replace("return scale, clean + 1", "return scale, clean - 1"),
+        "every other step counts",
+    ),
+    "the other way round": (
+        SOLUTION.replace("if overflow", "if not overflow"),
+        "An overflow skips the step and halves the scale",
+    ),
+    "swapped": (
+        SOLUTION.replace("return scale, clean + 1", "return clean + 1, scale"),
+        "the scale comes first",
+    ),
+    "a least of 2": (SOLUTION.replace("max(1, ", "max(2, "), "It is at least 1"),
+    "down to 0": (SOLUTION.replace("max(1, scale / 2)", "scale // 2"), "It is at least 1"),
+    "no state": (SOLUTION.replace("    return scale, clean + 1\n", ""), "Does it end with a return?"),
+    "a text": (
+        SOLUTION.replace("return scale, clean + 1", "return str(scale), clean + 1"),
+        "gave ['1024.0', 1]",
+    ),
+}
+
+RUNS = (  # scale, interval, and for each step whether it overflows
+    (1024.0, 3, "x"),
+    (1024.0, 3, "..."),
+    (1024.0, 3, "..x...x......"),
+    (4.0, 5, "xxxxx....."),
+    (65536.0, 1, "...x.."),
+    (65536.0, 4, "xx...x....xx........x"),
+)
+
+
+def run(function):
+    """The third of the runs."""
+    scale, interval, steps = RUNS[2]
+    path = [f"{each[0]:g}" for each in states(function, scale, interval, steps)]
+    return (
+        f"Overflows at the steps marked x in “{steps}”, interval {interval}: the scale goes {scale:g}, {', '.join(path)}.",
+        drawn(states(function, scale, interval, steps), scale, steps),
+    )
+
+
+def check(function):
+    """All runs, step by step."""
+    for scale, interval, steps in RUNS:
+        found, wanted = states(function, scale, interval, steps), expected(scale, interval, steps)
+        for at in range(len(steps)):
+            compare(found, wanted, at, scale, interval, steps)
+    words, picture = run(function)
+    return f"Right, for {len(RUNS)} runs. {words}", picture
+
+
+def states(function, scale, interval, steps):
+    """What the reader's function makes of a run."""
+    clean, found = 0, []
+    for step in steps:
+        call = f"{FUNCTION}({scale!r}, {clean}, {step == 'x'}, {interval})"
+        given = rows(function(scale, clean, step == "x", interval), call, "(scale, clean)", 10)
+        if len(given) == 2 and whole(given[0]) and given[1] == scale and scale != given[0]:
+            raise Slip(f"{call} must give (scale, clean), and gave {shown(given)}: the scale comes first.")
+        if len(given) != 2 or not number(given[0]) or not whole(given[1]):
+            raise Slip(
+                f"{call} must give (scale, clean), a number and a whole number, and gave {shown(given)}."
+            )
+        scale, clean = given
+        found.append((scale, clean))
+    return found
+
+
+def expected(scale, interval, steps):
+    """The scale and the count after each step, by the engine's; it has no least scale, which is the puzzle's own."""
+    octave, clean, found = math.log2(scale), 0, []
+    for step in steps:
+        overflow = step == "x"
+        octave = max(0.0, octave_after(octave, clean, overflow, interval))
+        clean = good_after(clean, overflow, interval)
+        found.append((2.0**octave, clean))
+    return found
+
+
+def compare(found, wanted, at, scale, interval, steps):
+    """A Slip where the two differ at a step."""
+    before, clean = wanted[at - 1] if at else (scale, 0)
+    why = "an overflow" if steps[at] == "x" else f"clean step {clean + 1} of {interval}"
+    where = f"At step {at} of “{steps}” (x overflows), with a scale of {before:g} and after {why},"
+    if found[at][0] != wanted[at][0]:
+        least = (
+            " It is at least 1."
+            if wanted[at][0] == 1
+            else instead(before, clean, found[at][0], steps[at] == "x", interval)
+        )
+        raise Slip(
+            f"{where} the scale must be {wanted[at][0]:g} and is {found[at][0]:g}.{least}",
+            drawn(found, scale, steps, at),
+        )
+    if found[at][1] != wanted[at][1]:
+        raise Slip(
+            f"{where} the count of clean steps must be {wanted[at][1]} and is {found[at][1]}: it begins anew whenever the scale changes{', and every other step counts' if wanted[at][1] else ''}."
+        )
+
+
+def instead(before, clean, found, overflow, interval):
+    """What was done with the scale instead."""
+    if overflow:
+        return (
+            " An overflow skips the step and halves the scale."
+            if found >= before
+            else " It is halved, no more and no less."
+        )
+    if clean + 1 < interval:
+        return f" It stays as it is until {interval} steps in a row are clean."
+    return f" This step is the last of {interval} clean ones, so it is doubled{'' if found <= before else ', no more and no less'}."
+
+
+def drawn(found, scale, steps, wrong=-1):
+    """The steps from left to right: whether each overflows, the scale after it, and the count."""
+    lines = [
+        (
+            "step",
+            [
+                box(
+                    at,
+                    at + 1,
+                    steps[at] if steps[at] == "x" else "",
+                    "network" if steps[at] == "x" else "plain",
+                )
+                for at in range(len(steps))
+            ],
+        )
+    ]
+    boxes, before = [], scale
+    for at in range(len(found)):
+        now = found[at][0]
+        arrow = "" if now == before else "×2" if now == 2 * before else "½" if now == before / 2 else "?"
+        look = "wrong" if at == wrong else "compute" if now > before else "hbm" if now < before else "plain"
+        boxes.append(box(at, at + 1, arrow, look))
+        before = now
+    lines.append(("scale", boxes))
+    lines.append(("clean", [box(at, at + 1, found[at][1]) for at in range(len(found))]))
+    key = {"network": "x an overflow", "compute": "×2 doubled", "hbm": "½ halved"}
+    if wrong >= 0:
+        key["wrong"] = "the scale is wrong after this step"
+    return picture(lines, key, "What happens to the scale and to the count of clean steps, step by step.")

@@ -1,0 +1,194 @@
+"""Write 1F1B: the order in which each stage of a pipeline makes its passes."""
+
+from engine.mechanism.pipeline_orders import BACKWARD, kind_of, one_path
+from engine.puzzles.judging import Slip
+from engine.puzzles.pipelines import counted, drawn, percent, played, require_moving, stage_order
+
+TITLE = "1F1B, one forward, one backward"
+LESSON = "07-pipeline-parallel"
+STATEMENT = """
+Write the order in which a stage makes its passes: a list of `("F", i)` and `("B", i)`, the forward and the backward of
+micro-batch `i`. Stages and micro-batches are counted from 0. A pass starts as soon as its stage is free and its input has
+arrived; a backward takes twice as long as a forward. The function below is GPipe: correct, but stage 0 ends up holding the
+activations of every micro-batch. Turn it into 1F1B.
+"""
+FUNCTION = "one_forward_one_backward"
+START = '''def one_forward_one_backward(stage, stages, micro_batches):
+    """What a stage does, in order."""
+    work = []
+    for i in range(micro_batches):
+        work.append(("F", i))
+    for i in range(micro_batches):
+        work.append(("B", i))
+    return work
+'''
+HINTS = (
+    "How many forwards can stage s make before the first backward reaches it? Count the stages behind it that a "
+    "micro-batch still has to pass, and the stage itself.",
+    "Warm up with min(stages - stage, micro_batches) forwards. After that, each backward frees the room for one more "
+    "forward.",
+    'For each i in turn append ("B", i), and then ("F", i + ahead) if there is such a micro-batch; ahead is the number of '
+    "forwards in the warm-up.",
+)
+SOLUTION = '''def one_forward_one_backward(stage, stages, micro_batches):
+    """What a stage does, in order."""
+    ahead = min(stages - stage, micro_batches)
+    work = [("F", i) for i in range(ahead)]
+    for i in range(micro_batches):
+        work.append(("B", i))
+        if i + ahead < micro_batches:
+            work.append(("F", i + ahead))
+    return work
+'''
+OPEN = (
+    "Can a stage hold fewer activations than under 1F1B without a longer step? Try fewer forwards in the warm-up of stage 0, "
+    "*run* it, and read off the figure what the saved memory costs."
+)
+WRONG = {  # answers that people give, each with some of the words that it gets
+    "GPipe": (START, "stage 0 holds the activations of 8 micro-batches"),
+    "nothing comes back": (SOLUTION.replace("    return work\n", ""), "Does it end with a return?"),
+    "a backward first": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "0"),
+        'puts ("B", 0) before its own ("F", 0)',
+    ),
+    "one forward too few": (
+        SOLUTION.replace(
+            "min(stages - stage, micro_batches)", "max(1, min(stages - stage - 1, micro_batches))"
+        ),
+        "forwards in the warm-up of stage 0",
+    ),
+    "one forward too many": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "min(stages - stage + 1, micro_batches)"),
+        "stage 0 holds the activations of 5 micro-batches",
+    ),
+    "the same on all stages": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "min(stages, micro_batches)"),
+        "stage 1 holds the activations of 4 micro-batches",
+    ),
+    "mirrored": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "min(stage + 1, micro_batches)"),
+        "neither can go on",
+    ),
+    "the last ones are forgotten": (
+        SOLUTION.replace("range(micro_batches):", "range(micro_batches - ahead):"),
+        'never makes ("B", 4)',
+    ),
+    "more forwards than there are": (
+        SOLUTION.replace("        if i + ahead < micro_batches:\n            work", "        work"),
+        "numbered 0 to 7",
+    ),
+    "counted from one": (
+        SOLUTION.replace("return work", "return [(kind, i + 1) for kind, i in work]"),
+        "numbered 0 to 7",
+    ),
+    "few micro-batches": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "stages - stage"),
+        "numbered 0 to 1",
+    ),
+    "words for passes": (SOLUTION.replace('"F"', '"forward"'), 'must be ("F", i) or ("B", i)'),
+    "one warm-up for all": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "min(2, micro_batches)"),
+        "each backward frees what a forward took",
+    ),
+    "twice the warm-up": (
+        SOLUTION.replace("min(stages - stage, micro_batches)", "min(2 * (stages - stage), micro_batches)"),
+        "each backward frees what a forward took",
+    ),
+    "two forwards, one backward": (
+        SOLUTION.replace(
+            '            work.append(("F", i + ahead))',
+            '            work.append(("F", i + ahead))\n            work.append(("F", i + ahead))',
+        ),
+        'stages=4, micro_batches=8) makes ("F", 4) twice',
+    ),
+    "the last backward first": (
+        SOLUTION.replace('work.append(("B", i))', 'work.append(("B", micro_batches - 1 - i))'),
+        "a backward needs the activations that the forward left behind",
+    ),
+    "the same forward again": (
+        SOLUTION.replace('work.append(("F", i + ahead))', 'work.append(("F", i))'),
+        'stages=4, micro_batches=8) makes ("F", 0) twice',
+    ),
+    "a text for a pair": (
+        SOLUTION.replace('work.append(("B", i))', 'work.append(f"B{i}")'),
+        "one_forward_one_backward(stage=0, stages=4, micro_batches=8) has 'B0'",
+    ),
+    "only numbers": (
+        SOLUTION.replace('work.append(("B", i))', "work.append(i)"),
+        "one_forward_one_backward(stage=0, stages=4, micro_batches=8) has 0",
+    ),
+    "only the warm-up": (
+        SOLUTION.replace("    return work", "    return work[:ahead]"),
+        'stages=4, micro_batches=8) never makes ("F", 4)',
+    ),
+    "nothing": (SOLUTION.replace("    return work", "    print(work)"), "Does it end with a return?"),
+}
+
+SIZES = ((4, 8), (2, 3), (8, 2), (1, 5), (8, 20))  # stages and micro-batches
+PASSES = ("F", "B")
+
+
+def run(function):
+    """What the reader's order comes to for the first of the sizes."""
+    stages, batches = SIZES[0]
+    found = played(orders_of(function, stages, batches), stages, batches)
+    require_moving(found)
+    return (
+        f"{stages} stages and {batches} micro-batches: a stage idles {percent(found)} of the step, and stage 0 holds the "
+        f"activations of {counted(found['held'][0])}.",
+        drawn(found),
+    )
+
+
+def check(function):
+    """Whether it is 1F1B, in all sizes."""
+    for stages, batches in SIZES:
+        found = played(orders_of(function, stages, batches), stages, batches)
+        require_moving(found)
+        require_equal(found, played(orders_1f1b(stages, batches), stages, batches))
+    words, picture = run(function)
+    return (
+        f"Right, for {len(SIZES)} sizes of pipeline. {words} GPipe would hold {counted(SIZES[0][1])}.",
+        picture,
+    )
+
+
+def orders_of(function, stages, batches):
+    """The blocks of each stage, in the reader's order."""
+    found = []
+    for stage in range(stages):
+        call = f"{FUNCTION}(stage={stage}, stages={stages}, micro_batches={batches})"
+        found.append(stage_order(function(stage, stages, batches), call, PASSES, stage, stages, batches))
+    return found
+
+
+def orders_1f1b(stages, batches):
+    """The engine's own."""
+    found = []
+    for stage in range(stages):
+        work = []
+        one_path(work, stage, batches, stages - stage, 0, False)
+        found.append(work)
+    return found
+
+
+def require_equal(found, wanted):
+    """A Slip unless the step is as short as 1F1B's, and no stage holds more."""
+    sizes = f"With {found['stages']} stages and {found['batches']} micro-batches"
+    for stage in range(found["stages"]):
+        held, most = found["held"][stage], wanted["held"][stage]
+        if held > most:
+            raise Slip(
+                f"{sizes}, stage {stage} holds the activations of {counted(held)} at once; under 1F1B it holds {most:g}. Let the "
+                "first backward come earlier: each backward frees what a forward took.",
+                drawn(found),
+            )
+    longer = max(found["end"]) - max(wanted["end"])
+    if longer > 1e-9:
+        first = [kind_of(number) for number in found["work"][: found["begins"][1]]].index(BACKWARD)
+        ahead = min(found["stages"], found["batches"])
+        raise Slip(
+            f"{sizes}, the step is longer than under 1F1B, by the time of {longer:g} forwards. There are {first} forwards in the warm-up of "
+            f"stage 0, and the first backward cannot reach it before the time of {ahead}: it idles where it could work ahead.",
+            drawn(found),
+        )

@@ -1,0 +1,216 @@
+"""The order in which the tiles of a product start, for the most reuse in L2."""
+
+from engine.one_gpu.tile_order import read_wave
+from engine.puzzles.judging import Slip, rows, shown, whole
+
+TITLE = "an order of tiles for the L2"
+LESSON = "17-triton"
+STATEMENT = """
+A product $C = AB$ has `tall` rows and `wide` columns of tiles. Return them as a list of `(row, column)`, in the order in which their programs
+start. `wave` of them run at a time, and all have `wave` tiles before the next ones start. The tile in row `r` and column `c` reads strip
+`r` of $A$ and strip `c` of $B$; what a wave shares is read once, and the L2 keeps the blocks that were read last. Choose an order that
+needs no more blocks from HBM than groups of rows in which each wave is a square.
+"""
+FUNCTION = "order"
+START = '''def order(tall, wide, wave):
+    """The tiles (row, column), in the order of their starts."""
+    return [(row, column) for row in range(tall) for column in range(wide)]
+'''
+HINTS = (
+    "A wave reads as many strips of A as it has rows, and as many of B as it has columns. Of nine tiles, three by three need six strips; nine in "
+    "a row need ten.",
+    "Cut C into groups of neighbouring rows, about the square root of wave, and go through each group column by column.",
+    "For first in range(0, tall, height): for each column: for each row from first up to min(first + height, tall). The last group may be lower.",
+)
+SOLUTION = '''def order(tall, wide, wave):
+    """The tiles (row, column), in the order of their starts."""
+    height = round(wave ** 0.5)
+    tiles = []
+    for first in range(0, tall, height):
+        for column in range(wide):
+            for row in range(first, min(first + height, tall)):
+                tiles.append((row, column))
+    return tiles
+'''
+OPEN = (
+    "Turn round at the end of each group, so that the next one begins with the strips of B that were read last. How many blocks does that save, "
+    "and how many would an L2 of twice the size?"
+)
+WRONG = {
+    "row by row": (START, "1 × 9 tiles, and reads"),
+    "column by column": (
+        START.replace(
+            "for row in range(tall) for column in range(wide)",
+            "for column in range(wide) for row in range(tall)",
+        ),
+        "9 × 1 tiles, and reads",
+    ),
+    "groups, but row by row inside": (
+        SOLUTION.replace(
+            "        for column in range(wide):\n            for row in range(first, min(first + height, tall)):\n",
+            "        for row in range(first, min(first + height, tall)):\n            for column in range(wide):\n",
+        ),
+        "1 × 9 tiles, and reads",
+    ),
+    "groups as high as a wave": (SOLUTION.replace("round(wave ** 0.5)", "wave"), "9 × 1 tiles, and reads"),
+    "always two rows": (SOLUTION.replace("round(wave ** 0.5)", "2"), "would do"),
+    "along the diagonals": (
+        START.replace("return [", "return sorted([").replace(
+            "(wide)]", "(wide)], key=lambda tile: (tile[0] - tile[1]) % wide)"
+        ),
+        "9 × 9 tiles, and reads",
+    ),
+    "dealt out": (
+        "def order(tall, wide, wave):\n    tiles = [(row, column) for row in range(tall) for column in range(wide)]\n"
+        "    return [tile for k in range(wave) for tile in tiles[k::wave]]\n",
+        "would do",
+    ),
+    "the last rows are left over": (
+        SOLUTION.replace("range(0, tall, height)", "range(0, tall - height + 1, height)"),
+        "is missing",
+    ),
+    "rows that are not there": (SOLUTION.replace("min(first + height, tall)", "first + height"), "there are"),
+    "a tile twice": (SOLUTION.replace("return tiles", "return tiles + tiles[:1]"), "twice"),
+    "columns for rows": (SOLUTION.replace("(row, column))", "(column, row))"), "there are"),
+    "numbers of tiles": (
+        START.replace("(row, column) for", "row * wide + column for"),
+        "must be (row, column)",
+    ),
+    "nothing": (START.replace("return", "tiles ="), "Does it end with a return?"),
+    "groups of one": (SOLUTION.replace("round(wave ** 0.5)", "1"), "make it nearer to a square"),
+    "half as high": (
+        SOLUTION.replace("round(wave ** 0.5)", "max(1, round(wave ** 0.5) // 2)"),
+        "make it nearer to a square",
+    ),
+    "twice as high": (
+        SOLUTION.replace("round(wave ** 0.5)", "2 * round(wave ** 0.5)"),
+        "make it nearer to a square",
+    ),
+    "in snakes of rows": (
+        SOLUTION.replace(
+            "tiles.append((row, column))", "tiles.append((row, wide - 1 - column if row % 2 else column))"
+        ),
+        "make it nearer to a square",
+    ),
+    "the last first": (
+        SOLUTION.replace(
+            "    return tiles", "    return sorted(tiles, key=lambda tile: (tile[1], tile[0]))[::-1]"
+        ),
+        "make it nearer to a square",
+    ),
+    "one column short": (SOLUTION.replace("range(wide)", "range(wide - 1)"), "(0, 8) is missing"),
+    "one column too many": (
+        SOLUTION.replace("range(wide)", "range(wide + 1)"),
+        "there are rows 0 to 8 and columns 0 to 8",
+    ),
+    "counted from one": (
+        SOLUTION.replace("(row, column))", "(row + 1, column + 1))"),
+        "there are rows 0 to 8 and columns 0 to 8",
+    ),
+    "triples": (SOLUTION.replace("(row, column))", "(row, column, 0))"), "(0, 0, 0) is not"),
+    "texts": (
+        SOLUTION.replace("tiles.append((row, column))", "tiles.append(f'{row},{column}')"),
+        "must be (row, column), and '0,0' is not",
+    ),
+}
+
+CASES = (  # rows and columns of tiles, blocks along k, tiles of a wave, and blocks for which the L2 has room
+    (9, 9, 3, 9, 20),
+    (8, 6, 2, 4, 8),
+    (7, 8, 2, 9, 14),
+    (4, 12, 2, 16, 18),
+    (5, 5, 1, 1, 4),
+)
+
+
+def run(function):
+    """The first product."""
+    tiles = order_of(function, CASES[0])
+    read, asked = read_by(tiles, CASES[0])
+    tall, wide, steps, wave, room = CASES[0]
+    return (
+        f"{tall} × {wide} tiles, {steps} blocks along k, {wave} tiles at a time, an L2 of {room} blocks: {read} of {asked} blocks come from HBM.",
+        drawn(tiles, CASES[0]),
+    )
+
+
+def check(function):
+    """All products."""
+    for case in CASES:
+        require_few(order_of(function, case), case)
+    words, picture = run(function)
+    return f"Right, for {len(CASES)} products. {words}", picture
+
+
+def order_of(function, case):
+    """The reader's order; a Slip unless it has each tile once."""
+    tall, wide, _, wave, _ = case
+    call = f"{FUNCTION}({tall}, {wide}, {wave})"
+    tiles = []
+    for tile in rows(function(tall, wide, wave), call, "a list of (row, column)", 1000):
+        if not isinstance(tile, (list, tuple)) or len(tile) != 2 or not whole(tile[0]) or not whole(tile[1]):
+            raise Slip(f"{call}: each tile must be (row, column), and {shown(tile)} is not.")
+        if not 0 <= tile[0] < tall or not 0 <= tile[1] < wide:
+            raise Slip(
+                f"{call} has the tile {shown(tile)}; there are rows 0 to {tall - 1} and columns 0 to {wide - 1}."
+            )
+        if tuple(tile) in tiles:
+            raise Slip(f"{call} has the tile {shown(tile)} twice.")
+        tiles.append(tuple(tile))
+    for number in range(tall * wide):
+        if divmod(number, wide) not in tiles:
+            raise Slip(f"{call} has {len(tiles)} tiles: {divmod(number, wide)} is missing.")
+    return tiles
+
+
+def read_by(tiles, case):
+    """Blocks from HBM, and blocks asked for, by the engine's L2."""
+    tall, wide, steps, wave, room = case
+    row, column = [tile[0] for tile in tiles], [tile[1] for tile in tiles]
+    blocks = 1 + (tall + wide) * steps
+    newer, older, state, counts = [0] * blocks, [0] * blocks, [0] * blocks, [0, 0, 0]
+    for start in range(0, len(tiles), wave):
+        end = min(start + wave, len(tiles))
+        read_wave(start, end, row, column, tall, wide, steps, room, newer, older, state, counts)
+    return counts[2], counts[1]
+
+
+def grouped(case, height):
+    """Groups of so many rows, each column by column."""
+    tall, wide, _, _, _ = case
+    return [
+        (row, column)
+        for first in range(0, tall, height)
+        for column in range(wide)
+        for row in range(first, min(first + height, tall))
+    ]
+
+
+def require_few(tiles, case):
+    """A Slip unless as few blocks come from HBM as with groups in which a wave is a square."""
+    tall, wide, _, wave, room = case
+    read, _ = read_by(tiles, case)
+    fewest, _ = read_by(grouped(case, round(wave**0.5)), case)
+    if read > fewest:
+        first = tiles[:wave]
+        down, across = len({row for row, _ in first}), len({column for _, column in first})
+        raise Slip(
+            f"{tall} × {wide} tiles, {wave} at a time, an L2 of {room} blocks: {read} blocks come from HBM, and {fewest} would do. Your first wave covers {down} "
+            f"× {across} tiles, and reads a strip for each row and each column; make it nearer to a square.",
+            drawn(tiles, case),
+        )
+
+
+BLOCK = 128  # rows and columns of a tile in the figure
+
+
+def drawn(tiles, case):
+    """The state of the figure ``program_blocks``, whose C is a square: the first wave of the reader's order."""
+    tall, wide, steps, wave, room = case
+    if tall != wide or tall < 2:
+        return None
+    side = {"side": str(tall * BLOCK), "inner": str(steps * BLOCK), "block": str(BLOCK)}
+    return {
+        "set": side | {"at_a_time": str(wave), "room": str(room), "play": str(wave)},
+        "give": {"own": [1] + [row * wide + column for row, column in tiles]},
+    }

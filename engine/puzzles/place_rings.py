@@ -1,0 +1,233 @@
+"""Which rings of ranks get the places inside a node, so that the least crosses between nodes."""
+
+from engine.mechanism.interconnect import ranks_per_node
+from engine.mechanism.placement import leaving
+from engine.puzzles.judging import Slip, box, picture, rows, shown
+
+TITLE = "place the rings on the nodes"
+LESSON = "03-interconnect"
+STATEMENT = """
+Every GPU of a job belongs to several rings, one of each kind. `kinds` has, for each kind, the members of a ring and the gigabytes that each
+of them sends to the next one in a step: `{"tensor": (8, 40), "data": (4, 3)}`. (The names are ways to divide a model's work, which other lessons
+explain; here only sizes and gigabytes count.) GPUs are numbered along the nodes, `per_node` in each. Return
+the names of the kinds, innermost first: a ring of the first kind joins neighbours; one of the second, GPUs as far apart as the first kind's ring
+is long; and so on outwards. Choose the order in which the **fewest gigabytes cross between nodes**. All sizes are powers of two.
+"""
+FUNCTION = "innermost_first"
+START = '''def innermost_first(kinds, per_node):
+    """The names of the kinds of rings, innermost first."""
+    return sorted(kinds, key=lambda name: kinds[name][0], reverse=True)
+'''
+HINTS = (
+    "A ring inside a node crosses nowhere. Of a ring with m of its members in each node, one hop in m crosses: each of its GPUs sends its "
+    "gigabytes divided by m across, on average.",
+    "Go through an order from the inside. With a kind's ring you know how far apart its members are (the product of the sizes before it), so "
+    "m is per_node divided by that: at least 1, and at most the size of the ring.",
+    "There are few kinds. Write the cost of an order as a function, make all orders (each name first, followed by all orders of the others), "
+    "and take the cheapest.",
+)
+SOLUTION = '''def innermost_first(kinds, per_node):
+    """The names of the kinds of rings, innermost first."""
+    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))
+
+
+def crossing(order, kinds, per_node):
+    """Gigabytes that a GPU sends to other nodes, on average."""
+    apart, sum_of_all = 1, 0
+    for name in order:
+        size, sent = kinds[name]
+        together = min(size, max(1, per_node // apart))
+        if together < size:
+            sum_of_all += sent / together
+        apart *= size
+    return sum_of_all
+
+
+def orders(names):
+    """All orders of these names."""
+    if not names:
+        return [[]]
+    return [[name] + rest for name in names for rest in orders([each for each in names if each != name])]
+'''
+OPEN = (
+    "With leaf switches above the nodes, some crossings are dearer than others. Which order would you choose if a gigabyte up to the spine "
+    "cost four times as much as one between neighbours?"
+)
+CHEAPEST = "min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))"
+WRONG = {
+    "the longest ring first": (START, "The fewest are"),
+    "the shortest ring first": (START.replace(", reverse=True", ""), "The fewest are"),
+    "the heaviest traffic first": (START.replace("[name][0]", "[name][1]"), "The fewest are"),
+    "the most of a whole ring first": (
+        START.replace("kinds[name][0]", "kinds[name][0] * kinds[name][1]"),
+        "The fewest are",
+    ),
+    "as they come": (SOLUTION.replace(CHEAPEST, "list(kinds)"), "with “data”, “tensor” the rings “tensor”"),
+    "outermost first": (SOLUTION.replace(CHEAPEST, CHEAPEST + "[::-1]"), "rings “tensor” leave their nodes"),
+    "as if all rings lay inside": (SOLUTION.replace("        apart *= size\n", ""), "The fewest are"),
+    "a ring crosses whole": (SOLUTION.replace("sent / together", "sent"), "The fewest are"),
+    "only the first": (SOLUTION.replace(CHEAPEST, CHEAPEST + "[:1]"), "each of the names once"),
+    "sizes for names": (
+        SOLUTION.replace(CHEAPEST, "[size for size, sent in kinds.values()]"),
+        "each of the names once",
+    ),
+    "a name twice": (SOLUTION.replace(CHEAPEST, CHEAPEST + " + ['data']"), "each of the names once"),
+    "nothing": (SOLUTION.replace("return min", "found = min"), "Does it end with a return?"),
+    "the worst order": (
+        SOLUTION.replace("return min(orders", "return max(orders"),
+        "The fewest are 96, with “tensor”, “data”",
+    ),
+    "by the alphabet": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return sorted(kinds)",
+        ),
+        "The fewest are 96, with “tensor”, “data”",
+    ),
+    "as if a ring on one node crossed": (
+        SOLUTION.replace("if together < size:", "if True:"),
+        "The fewest are 320, with “short”, “long”",
+    ),
+    "sizes without traffic": (
+        SOLUTION.replace("sum_of_all += sent / together", "sum_of_all += 1 / together"),
+        "The fewest are 96, with “tensor”, “data”",
+    ),
+    "traffic of each hop": (
+        SOLUTION.replace("sum_of_all += sent / together", "sum_of_all += sent * together"),
+        "The fewest are 36, with “pair”, “eight”",
+    ),
+    "only the first two": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))[:2]",
+        ),
+        "gave ['sequence', 'tensor']",
+    ),
+    "the gigabytes": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return min(crossing(order, kinds, per_node) for order in orders(list(kinds)))",
+        ),
+        "of names, innermost first, and gave 3.0",
+    ),
+    "a text of names": (
+        SOLUTION.replace(
+            "    return min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node))",
+            "    return ' '.join(min(orders(list(kinds)), key=lambda order: crossing(order, kinds, per_node)))",
+        ),
+        "gave 'tensor data'",
+    ),
+}
+
+CASES = (  # members and gigabytes of each kind of ring, and GPUs of a node
+    ({"data": (4, 3), "tensor": (8, 40)}, 8),
+    ({"long": (8, 10), "short": (4, 9)}, 4),
+    ({"pair": (2, 10), "eight": (8, 9)}, 8),
+    ({"data": (4, 2), "sequence": (2, 6), "tensor": (4, 12)}, 4),
+    ({"data": (8, 5), "pair": (2, 4)}, 4),
+    ({"a": (2, 5), "b": (2, 12), "c": (4, 6)}, 8),
+)
+
+
+def run(function):
+    """The first job."""
+    kinds, per_node = CASES[0]
+    order = order_of(function, kinds, per_node)
+    return (
+        f"{told(kinds)}, {per_node} GPUs in a node: with {named(order)}, {crossed(order, kinds, per_node):g} GB cross between nodes.",
+        drawn(order, kinds, per_node),
+    )
+
+
+def check(function):
+    """All jobs."""
+    for kinds, per_node in CASES:
+        order = order_of(function, kinds, per_node)
+        found, best = crossed(order, kinds, per_node), best_order(kinds, per_node)
+        fewest = crossed(best, kinds, per_node)
+        if found > fewest:
+            leaves = [name for name in order if crossed_by(name, order, kinds, per_node)]
+            raise Slip(
+                f"{told(kinds)}, {per_node} GPUs in a node: with {named(order)} the rings {named(leaves)} leave their nodes, and {found:g} GB cross. "
+                f"The fewest are {fewest:g}, with {named(best)}.",
+                drawn(order, kinds, per_node),
+            )
+    words, picture = run(function)
+    return f"Right, for {len(CASES)} jobs. {words}", picture
+
+
+def order_of(function, kinds, per_node):
+    """The reader's order; a Slip unless it has each kind once."""
+    call = f"{FUNCTION}({shown(kinds)}, {per_node})"
+    order = rows(function(dict(kinds), per_node), call, "a list of names, innermost first", 100)
+    if not all(isinstance(name, str) for name in order) or sorted(order) != sorted(kinds):
+        raise Slip(f"{call} must give each of the names once, and gave {shown(order)}.")
+    return order
+
+
+def crossed(order, kinds, per_node):
+    """Gigabytes that all GPUs together send to other nodes."""
+    return sum([crossed_by(name, order, kinds, per_node) for name in order])
+
+
+def crossed_by(name, order, kinds, per_node):
+    """The same for the rings of one kind, by the engine's account of rings across nodes."""
+    size, sent = kinds[name]
+    gpus = 1
+    for each in order:
+        gpus *= kinds[each][0]
+    return gpus * leaving(sent, size, ranks_per_node(size, stride(name, order, kinds), per_node))
+
+
+def stride(name, order, kinds):
+    """How far apart the members of a ring of this kind are."""
+    apart = 1
+    for each in order[: order.index(name)]:
+        apart *= kinds[each][0]
+    return apart
+
+
+def drawn(order, kinds, per_node):
+    """The ring that GPU 0 is in, of each kind: its members on the row of all GPUs, those that leave a node marked."""
+    gpus, lines = 1, []
+    for name in order:
+        gpus *= kinds[name][0]
+    for name in order:
+        size, apart, boxes = kinds[name][0], stride(name, order, kinds), []
+        for place in range(size):
+            gpu = place * apart
+            following = gpu + ((place + 1) % size - place) * apart
+            leaves = gpu // per_node != following // per_node
+            boxes.append(box(gpu, gpu + 1, "→" if leaves else "", "network" if leaves else "link"))
+        lines.append((name, boxes))
+    nodes = [
+        box(first, min(first + per_node, gpus), f"node {first // per_node}", "plain")
+        for first in range(0, gpus, per_node)
+    ]
+    return picture(
+        [("nodes", nodes)] + lines,
+        {"link": "a member whose next one is in its node", "network": "→ a member whose next one is not"},
+        "The ring of each kind that GPU 0 is in, innermost first, on the row of all GPUs.",
+    )
+
+
+def best_order(kinds, per_node):
+    """The order in which the fewest gigabytes cross."""
+    return min(all_orders(list(kinds)), key=lambda order: crossed(order, kinds, per_node))
+
+
+def all_orders(names):
+    """Every order of these names."""
+    if not names:
+        return [[]]
+    return [[name, *rest] for name in names for rest in all_orders([each for each in names if each != name])]
+
+
+def told(kinds):
+    """The kinds of rings in words."""
+    return ", ".join([f"“{name}” of {kinds[name][0]} with {kinds[name][1]} GB" for name in kinds])
+
+
+def named(names):
+    """Some names in words."""
+    return ", ".join([f"“{name}”" for name in names])

@@ -1,0 +1,239 @@
+"""A rank's coordinates on the axes of a mesh."""
+
+from engine.mechanism.placement import coordinate
+from engine.puzzles.judging import Slip, box, picture, rows, shown, whole
+
+TITLE = "from a rank to its coordinates"
+LESSON = "10-nd-parallelism"
+STATEMENT = """
+`sizes` are the sizes of the axes, the innermost first: tensor, context, data, pipeline, say. Neighbours on the innermost axis are one
+rank apart; neighbours on the next one as many ranks apart as the innermost is long, and so on outwards. Return the coordinates of
+`rank`, one for each axis, in the order of `sizes`.
+"""
+FUNCTION = "coordinates"
+START = '''def coordinates(rank, sizes):
+    """One coordinate for each axis, the innermost first."""
+    return [rank % size for size in sizes]
+'''
+HINTS = (
+    "Think of an odometer: the innermost axis turns with every rank, the next one only once the innermost has gone round.",
+    "An axis has a stride, the product of the sizes of all axes further in. A rank's coordinate on it is (rank // stride) % size.",
+    "Go through the sizes with stride = 1; after each axis multiply it by the axis's size.",
+)
+SOLUTION = '''def coordinates(rank, sizes):
+    """One coordinate for each axis, the innermost first."""
+    found, stride = [], 1
+    for size in sizes:
+        found.append(rank // stride % size)
+        stride *= size
+    return found
+'''
+OPEN = (
+    "Turn it round: which ranks share all coordinates with this one but that on the data axis? These are the ranks of its gradient's "
+    "AllReduce. And which of them are on the same node of eight?"
+)
+WRONG = {
+    "the same remainder for all": (START, "ranks 0 and 4 get the same coordinates"),
+    "the outermost first": (SOLUTION.replace("    return found", "    return found[::-1]"), "on axis 0"),
+    "no remainder": (SOLUTION.replace("rank // stride % size", "rank // stride"), "from 0 to 1"),
+    "a stride too many": (
+        SOLUTION.replace(
+            "        found.append(rank // stride % size)\n        stride *= size\n",
+            "        stride *= size\n        found.append(rank // stride % size)\n",
+        ),
+        "get the same coordinates",
+    ),
+    "strides are added": (SOLUTION.replace("stride *= size", "stride += size"), "get the same coordinates"),
+    "a fraction": (SOLUTION.replace("rank // stride", "rank / stride"), "whole number"),
+    "one coordinate short": (
+        SOLUTION.replace("for size in sizes", "for size in sizes[1:]"),
+        "has 2 coordinates",
+    ),
+    "a number": (
+        SOLUTION.replace("    return found", "    return stride"),
+        "must give a list of 3 coordinates",
+    ),
+    "the outermost axis is the nearest": (
+        SOLUTION.replace("for size in sizes", "for size in reversed(sizes)").replace(
+            "    return found", "    return found[::-1]"
+        ),
+        "The innermost axis comes first",
+    ),
+    "divided by the size": (
+        SOLUTION.replace("rank // stride % size", "rank // size % size"),
+        "on axis 0, where neighbours are one rank apart, they are at 0 and 1",
+    ),
+    "only divided": (
+        SOLUTION.replace("rank // stride % size", "rank // size"),
+        "what is beyond an axis belongs to the next one",
+    ),
+    "modulo first": (
+        SOLUTION.replace("rank // stride % size", "rank % size // stride"),
+        "on axis 1, where neighbours are 2 ranks apart, they are at 0 and 1",
+    ),
+    "the stride is the last size": (
+        SOLUTION.replace("stride *= size", "stride = size"),
+        "on axis 2, where neighbours are 4 ranks apart, they are at 0 and 2",
+    ),
+    "counted from 1": (
+        SOLUTION.replace("rank // stride % size", "rank // stride % size + 1"),
+        "what is beyond an axis belongs to the next one",
+    ),
+    "from rank 1": (
+        SOLUTION.replace("rank // stride % size", "(rank + 1) // stride % size"),
+        "Ranks and places are counted from 0",
+    ),
+    "backwards on an axis": (
+        SOLUTION.replace("rank // stride % size", "size - 1 - rank // stride % size"),
+        "Ranks and places are counted from 0",
+    ),
+    "the stride from the number of axes": (
+        SOLUTION.replace("stride *= size", "stride *= len(sizes)"),
+        "on axis 1, where neighbours are 2 ranks apart, they are at 0 and 1",
+    ),
+    "the remainder goes on": (
+        SOLUTION.replace(
+            "        found.append(rank // stride % size)\n        stride *= size\n",
+            "        found.append(rank % size)\n        rank = rank % size\n",
+        ),
+        "on axis 1, where neighbours are 2 ranks apart, they are at 0 and 1",
+    ),
+    "the stride is never used": (
+        SOLUTION.replace("rank // stride % size", "rank % size"),
+        "on axis 2, where neighbours are 4 ranks apart, they are at 0 and 1",
+    ),
+    "one axis for all": (
+        SOLUTION.replace("rank // stride % size", "rank % sizes[0]"),
+        "on axis 1, where neighbours are 2 ranks apart, they are at 0 and 1",
+    ),
+    "the product of all for a stride": (
+        SOLUTION.replace(
+            "found, stride = [], 1", "found, stride = [], 1\n    for size in sizes:\n        stride *= size"
+        ).replace("        stride *= size\n    return", "        stride //= size\n    return"),
+        "on axis 0, where neighbours are one rank apart, they are at 0 and 1",
+    ),
+    "powers of two": (
+        SOLUTION.replace("stride *= size", "stride *= 2"),
+        "on axis 2, where neighbours are 8 ranks apart, they are at 0 and 8",
+    ),
+    "a name for each axis": (
+        SOLUTION.replace("    return found", "    return dict(enumerate(found))"),
+        "oordinates, and gave {0: 0, 1: 0, 2: 0}",
+    ),
+    "one coordinate too many": (
+        SOLUTION.replace("    return found", "    return found + [0]"),
+        "the mesh has 3 axes",
+    ),
+    "nothing": (SOLUTION.replace("    return found", "    found"), "Does it end with a return?"),
+    "a text": (
+        SOLUTION.replace("rank // stride % size", "str(rank // stride % size)"),
+        "it must be a whole number from 0 to 1",
+    ),
+    "a range for a number": (
+        SOLUTION.replace("rank // stride % size", "range(rank)"),
+        "it must be a whole number from 0 to 1",
+    ),
+}
+
+MESHES = ((2, 2, 4), (8, 1, 16, 4), (4,), (3, 5), (8, 2, 2, 2, 3))
+
+
+def run(function):
+    """The first mesh."""
+    sizes = MESHES[0]
+    found = of_all(function, sizes)
+    listed = ", ".join([f"{rank}: {tuple(found[rank])}" for rank in (0, 1, 2, 5, 15)])
+    return f"Axes of {', '.join([str(size) for size in sizes])} ranks, the innermost first. {listed}.", drawn(
+        found, sizes
+    )
+
+
+def check(function):
+    """All meshes."""
+    for sizes in MESHES:
+        require_mesh(of_all(function, sizes), sizes)
+    words, picture = run(function)
+    return f"Right, for {len(MESHES)} meshes. {words}", picture
+
+
+def of_all(function, sizes):
+    """The coordinates of every rank."""
+    ranks = 1
+    for size in sizes:
+        ranks *= size
+    return [of_rank(function, rank, sizes) for rank in range(ranks)]
+
+
+def of_rank(function, rank, sizes):
+    """The coordinates that the reader's function gives a rank."""
+    call = f"{FUNCTION}({rank}, {list(sizes)})"
+    found = rows(function(rank, list(sizes)), call, f"a list of {len(sizes)} coordinates", 100)
+    if len(found) != len(sizes):
+        raise Slip(f"{call} has {len(found)} coordinates; the mesh has {len(sizes)} axes.")
+    for axis in range(len(sizes)):
+        if not whole(found[axis]) or not 0 <= found[axis] < sizes[axis]:
+            beyond = whole(found[axis]) and found[axis] >= sizes[axis]
+            more = (
+                " It is counted from 0, and what is beyond an axis belongs to the next one." if beyond else ""
+            )
+            raise Slip(
+                f"{call} has {shown(found[axis])} on axis {axis}; it must be a whole number from 0 to {sizes[axis] - 1}.{more}"
+            )
+    return found
+
+
+def require_mesh(found, sizes):
+    """A Slip unless each rank has its own place, and the one that the engine's mesh gives it."""
+    seen = {}
+    for rank in range(len(found)):
+        other = seen.setdefault(tuple(found[rank]), rank)
+        if other != rank:
+            apart = [at for at in range(len(sizes)) if wanted(other, sizes)[at] != wanted(rank, sizes)[at]][0]
+            raise Slip(
+                f"With sizes {list(sizes)}, ranks {other} and {rank} get the same coordinates, {tuple(found[rank])}. Each rank has a place of its own: "
+                f"on axis {apart}, where neighbours are {stride_of(sizes, apart)} apart, they are at {wanted(other, sizes)[apart]} and {wanted(rank, sizes)[apart]}.",
+                drawn(found, sizes, (other, rank)),
+            )
+    for rank in range(len(found)):
+        right = wanted(rank, sizes)
+        for axis in range(len(sizes)):
+            if found[rank][axis] != right[axis]:
+                turned = list(found[rank]) == right[::-1]
+                raise Slip(
+                    f"With sizes {list(sizes)}, rank {rank} is at {right[axis]} on axis {axis}, where neighbours are {stride_of(sizes, axis)} apart; "
+                    f"here it is at {found[rank][axis]}. {'The innermost axis comes first.' if turned else 'Ranks and places are counted from 0.'}",
+                    drawn(found, sizes, (rank,)),
+                )
+
+
+def wanted(rank, sizes):
+    """A rank's coordinates by the engine's mesh."""
+    found, stride = [], 1
+    for size in sizes:
+        found.append(int(coordinate(rank, size, stride)))
+        stride *= size
+    return found
+
+
+def stride_of(sizes, axis):
+    """How far apart neighbours on an axis are, in words."""
+    stride = 1
+    for size in sizes[:axis]:
+        stride *= size
+    return "one rank" if stride == 1 else f"{stride} ranks"
+
+
+MOST_DRAWN = 16  # ranks
+
+
+def drawn(found, sizes, wrong=()):
+    """The first ranks from left to right, with a line for each axis: where the coordinate is."""
+    ranks = min(MOST_DRAWN, len(found))
+    lines = [("rank", [box(r, r + 1, r, "wrong" if r in wrong else "plain") for r in range(ranks)])]
+    for axis in range(len(sizes)):
+        looks = ["link", "compute", "hbm", "network"]
+        lines.append(
+            (f"axis {axis}", [box(r, r + 1, found[r][axis], looks[found[r][axis] % 4]) for r in range(ranks)])
+        )
+    key = {"wrong": "ranks that are not where they belong"} if wrong else {}
+    return picture(lines, key, f"The coordinates of ranks 0 to {ranks - 1}, a line for each axis.")

@@ -1,0 +1,208 @@
+"""One step of a ring: which chunk a rank passes on, so that every sum is complete after n − 1 steps."""
+
+from engine.puzzles.judging import Slip, box, picture, shown, something, whole
+
+TITLE = "one step of a ring"
+LESSON = "02-collectives"
+STATEMENT = """
+`ranks` ranks stand in a ring, each with a buffer of as many chunks as there are ranks. In each step every rank sends one chunk, as
+it is by now, to the next rank, which adds it to its own. Return the number of the chunk that `rank` sends in `step`; steps are
+counted from 0, and there are `ranks - 1` of them. Afterwards each rank must hold one chunk that is complete: the sum of everybody's.
+"""
+FUNCTION = "chunk_to_send"
+START = '''def chunk_to_send(rank, ranks, step):
+    """The chunk that a rank passes to the next one in this step."""
+    return rank
+'''
+HINTS = (
+    "A chunk that you have just received has grown by your own part. That is the one that is worth passing on.",
+    "In each step a rank receives the chunk that the rank before it sends. So what it sends in the next step is one less.",
+    "Start anywhere, with your own number say, and go down by one in each step, around the ring: the remainder by ranks.",
+)
+SOLUTION = '''def chunk_to_send(rank, ranks, step):
+    """The chunk that a rank passes to the next one in this step."""
+    return (rank - step) % ranks
+'''
+OPEN = (
+    "This was the first half of an AllReduce. In the second half, AllGather, complete chunks go round. Which chunk does a rank send "
+    "first then, and which ones after it?"
+)
+WRONG = {
+    "the same chunk always": (START, "sends chunk 0 to rank 1 in step 0 and again in step 1"),
+    "always the first": ("def chunk_to_send(rank, ranks, step):\n    return step\n", "ends up with"),
+    "up instead of down": (SOLUTION.replace("rank - step", "rank + step"), "no complete chunk"),
+    "not around the ring": (
+        SOLUTION.replace("(rank - step) % ranks", "rank - step"),
+        "chunks are numbered 0 to",
+    ),
+    "a rank for a chunk": (
+        SOLUTION.replace("return (rank - step) % ranks", "return [rank, step]"),
+        "must give the number of a chunk",
+    ),
+    "a fraction": (
+        SOLUTION.replace("return (rank - step) % ranks", "return (rank - step) % ranks / 1"),
+        "a whole number",
+    ),
+    "one step behind": (SOLUTION.replace("rank - step", "rank - max(0, step - 1)"), "again in step 1"),
+    "numbered from 1": (
+        SOLUTION.replace("% ranks", "% ranks + 1"),
+        "there are as many as ranks, counted from 0",
+    ),
+    "a ring of one less": (
+        SOLUTION.replace("% ranks", "% (ranks - 1)"),
+        "Pass on what you have just received",
+    ),
+    "the neighbour's, always": (
+        SOLUTION.replace("(rank - step)", "(rank + 1)"),
+        " chunk 0, which has grown: pass that on",
+    ),
+    "two down in each step": (
+        SOLUTION.replace("rank - step", "rank - 2 * step"),
+        " chunk 1, which has grown: pass that on",
+    ),
+    "down in every other step": (
+        SOLUTION.replace("rank - step", "rank - step // 2"),
+        " chunk 3, which has grown: pass that on",
+    ),
+    "multiplied": (SOLUTION.replace("rank - step", "rank * step"), " chunk 0, which has grown: pass that on"),
+    "down once": (
+        SOLUTION.replace("rank - step", "rank - min(step, 1)"),
+        " chunk 2, which has grown: pass that on",
+    ),
+    "the distance": (
+        SOLUTION.replace("(rank - step) % ranks", "abs(rank - step)"),
+        " chunk 1, which has grown: pass that on",
+    ),
+    "stops at 0": (
+        SOLUTION.replace("(rank - step) % ranks", "max(0, rank - step)"),
+        " chunk 3, which has grown: pass that on",
+    ),
+    "four ranks for all": (SOLUTION.replace("% ranks", "% 4"), "there are as many as ranks, counted from 0"),
+    "the last step goes back": (
+        SOLUTION.replace("rank - step", "rank - step % max(1, ranks - 2)"),
+        " chunk 2, which has grown: pass that on",
+    ),
+    "printed": (
+        SOLUTION.replace("return (rank - step) % ranks", "print((rank - step) % ranks)"),
+        "Does it end with a return?",
+    ),
+    "all of them": (SOLUTION.replace("(rank - step) % ranks", "list(range(ranks))"), "gave [0, 1, 2, 3]"),
+    "a comparison": (
+        SOLUTION.replace("(rank - step) % ranks", "rank == step"),
+        " a chunk, a whole number, and gave True",
+    ),
+    "bits flipped": (
+        SOLUTION.replace("(rank - step)", "(rank ^ step)"),
+        "Pass on what you have just received",
+    ),
+    "only odd ranks move": (
+        SOLUTION.replace("rank - step", "rank - step * (rank % 2)"),
+        " chunk 3, which has grown: pass that on",
+    ),
+}
+
+SIZES = (4, 2, 3, 5, 8)
+
+
+def run(function):
+    """The run of four ranks."""
+    ranks = SIZES[0]
+    parts = reduced(function, ranks)
+    owners = complete(parts, ranks)
+    held = ", ".join([f"rank {rank} chunk {owners[rank]}" for rank in range(ranks)])
+    return f"{ranks} ranks, {ranks - 1} steps: complete are {held}.", drawn(parts)
+
+
+def check(function):
+    """All sizes."""
+    for ranks in SIZES:
+        reduced(function, ranks)
+    words, picture = run(function)
+    return f"Right, for rings of {', '.join([str(each) for each in SIZES])} ranks. {words}", picture
+
+
+def reduced(function, ranks):
+    """What each rank holds of each chunk in the end: the list of the ranks whose parts are in it."""
+    parts = [[[rank] for _ in range(ranks)] for rank in range(ranks)]
+    sent, came = {}, []
+    for step in range(ranks - 1):
+        chunks = [chunk_of(function, rank, ranks, step) for rank in range(ranks)]
+        passed = [list(parts[rank][chunks[rank]]) for rank in range(ranks)]
+        for rank in range(ranks):
+            following, chunk = (rank + 1) % ranks, chunks[rank]
+            before = sent.setdefault((rank, chunk), step)
+            twice = [part for part in passed[rank] if part in parts[following][chunk]]
+            if before != step and twice:
+                raise Slip(
+                    f"With {ranks} ranks, rank {rank} sends chunk {chunk} to rank {following} in step {before} and again in step {step}: "
+                    f"the part of rank {twice[0]} would be counted twice.{better(came, rank, step)}",
+                    drawn(parts, following, chunk),
+                )
+            if twice:
+                raise Slip(
+                    f"With {ranks} ranks, in step {step} rank {rank} sends chunk {chunk} to rank {following}, which has the part of rank "
+                    f"{twice[0]} in it already: it would be counted twice.{better(came, rank, step)}",
+                    drawn(parts, following, chunk),
+                )
+        for rank in range(ranks):
+            parts[(rank + 1) % ranks][chunks[rank]] += passed[rank]
+        came = [chunks[rank - 1] for rank in range(ranks)]
+    complete(parts, ranks)
+    return parts
+
+
+def better(came, rank, step):
+    """What a rank had to pass on instead: what it received in the step before."""
+    return (
+        f" In step {step - 1} it received chunk {came[rank]}, which has grown: pass that on." if came else ""
+    )
+
+
+def drawn(parts, rank=-1, chunk=-1):
+    """Each rank's chunks, with how many ranks' parts are in them; the one at which a sum goes wrong is marked."""
+    lines, count, chunks = [], len(parts), len(parts[0])
+    for r in range(count):
+        boxes = []
+        for c in range(chunks):
+            held, wrong = len(parts[r][c]), r == rank and c == chunk
+            look = "wrong" if wrong else "compute" if held == count else "link" if held > 1 else "plain"
+            boxes.append(box(c, c + 1, f"✗ {held}" if wrong else held, look))
+        lines.append((f"rank {r}", boxes))
+    key = {"compute": "complete", "link": "a part of the sum", "plain": "only its own"}
+    if rank >= 0:
+        key["wrong"] = "✗ where a part would be counted twice"
+    return picture(lines, key, f"The {chunks} chunks of each rank, and how many ranks' parts are in each.")
+
+
+def chunk_of(function, rank, ranks, step):
+    """The chunk that the reader's function has a rank send."""
+    call = f"{FUNCTION}(rank={rank}, ranks={ranks}, step={step})"
+    chunk = function(rank, ranks, step)
+    something(chunk, call)
+    if not whole(chunk):
+        raise Slip(f"{call} must give the number of a chunk, a whole number, and gave {shown(chunk)}.")
+    if chunk >= ranks:
+        raise Slip(
+            f"{call} gave {chunk}, but the chunks are numbered 0 to {ranks - 1}: there are as many as ranks, counted from 0."
+        )
+    if chunk < 0:
+        raise Slip(
+            f"{call} gave {chunk}, but the chunks are numbered 0 to {ranks - 1}. A ring goes round: what comes before 0?"
+        )
+    return chunk
+
+
+def complete(parts, ranks):
+    """For each rank the chunk that has everybody's part; a Slip where one has none."""
+    owners = []
+    for rank in range(ranks):
+        full = [chunk for chunk in range(ranks) if len(parts[rank][chunk]) == ranks]
+        if not full:
+            most = max([len(parts[rank][chunk]) for chunk in range(ranks)])
+            raise Slip(
+                f"With {ranks} ranks, rank {rank} ends up with no complete chunk: the fullest has the parts of {most} of {ranks} ranks. "
+                "Pass on what you have just received.",
+                drawn(parts),
+            )
+        owners.append(full[0])
+    return owners

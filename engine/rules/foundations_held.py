@@ -1,0 +1,93 @@
+"""The rules of lesson 01: the memory, the arithmetic and the reading of a model."""
+
+from __future__ import annotations
+
+from engine import catalog
+from engine.catalog import models
+from engine.catalog.models import Model
+from engine.mechanism import flops, memory
+from engine.rules.held import Held
+from engine.serving import inference
+from engine.step import layout
+from engine.step.layout import Job, Layout
+
+H100 = catalog.gpu("h100-sxm")
+DENSE = tuple(one for one in catalog.all_models().values() if not one.experts)
+LARGE = tuple(one for one in DENSE if models.parameters(one) >= 6e9)
+LLAMAS = tuple(catalog.model(key) for key in ("llama3-8b", "llama3-70b", "llama3.1-405b"))
+
+
+def state_bytes(model: Model) -> float:
+    """Weights, gradients and optimizer on a GPU that shares them with none, in the engine's step."""
+    found = layout.estimate(model, layout.machine(H100), Job(8, 2048), Layout(8, zero=0)).memory_bytes
+    return found["weights"] + found["gradients"] + found["optimizer"]
+
+
+def kept_bytes(model: Model, seq: int, recompute: int) -> float:
+    """What the engine counts that a layer keeps for its backward pass."""
+    return memory.layer_activation_bytes(model, seq, 1, recompute=recompute)
+
+
+def read_s(model: Model, gpus: int, key: str) -> float:
+    """Reading bf16 weights once, at the data sheet's rate."""
+    return 2 * models.parameters(model) / (gpus * catalog.gpu(key).hbm_bytes_per_s)
+
+
+def token_s(model: Model, gpus: int, key: str) -> float:
+    """One token of one user, as the engine's decode step has it."""
+    return inference.decode_step(model, layout.machine(catalog.gpu(key)), gpus, 1, 1000).total_s
+
+
+RULES = (
+    Held(
+        "01-why-distributed",
+        "rule-sixteen-bytes-a-parameter",
+        lambda model: 16 * models.parameters(model),
+        state_bytes,
+        {"model": DENSE},
+        f"the {len(DENSE)} dense models of the catalogue",
+        "the state in the engine's step",
+    ),
+    Held(
+        "01-why-distributed",
+        "rule-activations",
+        lambda model, seq: 34 * seq * model.hidden,
+        lambda model, seq: kept_bytes(model, seq, memory.NO_RECOMPUTE),
+        {"model": LARGE, "seq": (2048, 8192)},
+        f"the {len(LARGE)} dense models of the catalogue from 6B on",
+        "the engine's count, tensor by tensor",
+        1.0,
+        because="Gemma's MLPs, eight times as wide as the model, keep the most.",
+    ),
+    Held(
+        "01-why-distributed",
+        "rule-activations",
+        lambda model, seq: 2 * seq * model.hidden,
+        lambda model, seq: kept_bytes(model, seq, memory.FULL),
+        {"model": LARGE, "seq": (2048, 8192)},
+        "full recomputation",
+        "the same count",
+    ),
+    Held(
+        "01-why-distributed",
+        "rule-six-p-d",
+        lambda model, seq: 6 * models.parameters(model),
+        lambda model, seq: flops.training_flops_per_token(model, seq),
+        {"model": LARGE, "seq": (2048, 4096, 8192)},
+        f"the {len(LARGE)} dense models of the catalogue from 6B on, with 2,048 to 8,192 tokens",
+        "a count of every matrix product",
+        0.17,
+        because="Attention over the sequence is what 6PD leaves out.",
+    ),
+    Held(
+        "01-why-distributed",
+        "rule-a-token-costs-a-read",
+        read_s,
+        token_s,
+        {"model": LLAMAS[:2], "gpus": (1, 2, 4, 8), "key": ("a100-80", "h100-sxm", "h200", "b200")},
+        "Llama 3 8B and 70B on 1 to 8 GPUs, A100 to B200, with one user",
+        "the engine's decode step",
+        7.0,
+        because="The rest is AllReduces, launches and the rate that memory reaches.",
+    ),
+)

@@ -1,0 +1,103 @@
+"""The rules of lessons 09 and 12 about experts' messages and about pools of replicas."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from engine import catalog
+from engine.catalog.models import Model
+from engine.mechanism import experts
+from engine.rules.held import Held
+from engine.serving import pools, queues
+
+EXPERTS = tuple(
+    catalog.model(key)
+    for key in ("mixtral-8x7b", "llama4-maverick", "gpt-oss-120b", "deepseek-v3", "qwen3-235b-a22b")
+)
+TARGET_S, ARRIVALS = 1.0, 400_000
+
+
+# -- lesson 09 -----------------------------------------------------------------------------------------------
+def sending_share(model: Model, ranks: int, tokens: int) -> float:
+    """f*/f: both AllToAlls over the experts' arithmetic, at an H100's peak and its wires' data sheets."""
+    gpu = catalog.gpu("h100-sxm")
+    wire = gpu.link_bytes_per_s if ranks <= 8 else gpu.nic_bytes_per_s
+    crossing = 7 / 8  # in a node of eight, or over eight nodes
+    return experts.hiding_width(crossing, gpu.bf16_flops_per_s, wire) / model.expert_ffn
+
+
+def fitted_sending_share(model: Model, ranks: int, tokens: int) -> float:
+    """The same of the engine's layer, each choice a message."""
+    machine = experts.Machine.of(catalog.node("dgx-h100"))
+    routed = experts.block(model, model.experts, model.top_k)
+    found = experts.layer(routed, tokens, ranks, machine, ranks, False, False)
+    return float(experts.wires_s(found) / found.experts_s)
+
+
+# -- lesson 12 -----------------------------------------------------------------------------------------------
+@cache
+def gaps() -> np.ndarray:
+    """Times between arrivals without memory, one in the mean."""
+    return np.random.default_rng(0).exponential(size=ARRIVALS)
+
+
+def mean_first_token_s(load: float, prompt_s: float) -> float:
+    """The mean of wait and service at one server, request by request: a request waits for what the one
+    before it waited and took, less the gap between them."""
+    ahead_s = np.cumsum(prompt_s - gaps() * prompt_s / load)
+    waits_s = ahead_s - np.minimum(np.minimum.accumulate(ahead_s), 0.0)
+    return float(waits_s.mean()) + prompt_s
+
+
+def busiest(prompt_s: float) -> float:
+    """How busy the executed server may be for its mean to meet the target."""
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        load = (low + high) / 2
+        low, high = (load, high) if mean_first_token_s(load, prompt_s) <= TARGET_S else (low, load)
+    return low
+
+
+def best_share(reading_s: float, replicas: int) -> float:
+    """The share of the replicas that read in the best of all splits; an answer takes a second of one."""
+    alike = pools.Rates(1 / reading_s, 1e9, 1.0, 1.0, reading_s, 1.0)
+    return float(pools.best_split(alike, replicas).prefillers) / replicas
+
+
+RULES = (
+    Held(
+        "09-expert-parallel",
+        "rule-the-expert-s-width-against-the-wire",
+        sending_share,
+        fitted_sending_share,
+        {"model": EXPERTS, "ranks": (8, 64), "tokens": (8192, 32768)},
+        "sending over computing in a layer of five models on 8 and 64 H100s, 8,192 or 32,768 tokens on each",
+        "the engine's AllToAlls and grouped products",
+        0.6,
+        because="Grouped products reach half to two thirds of the peak, so a narrower expert hides as much.",
+        claims=lambda model, ranks, tokens: model.experts >= ranks,
+    ),
+    Held(
+        "12-disaggregated-serving",
+        "rule-how-busy-a-prefill-pool-may-be-on-average",
+        lambda prompt_s: queues.prefill_rate(prompt_s, TARGET_S) * prompt_s,
+        busiest,
+        {"prompt_s": (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)},
+        f"prompts that take 5 to 70 % of the target, {ARRIVALS:,} at random",
+        "a queue, run request by request",
+        0.005,
+    ),
+    Held(
+        "12-disaggregated-serving",
+        "rule-split-by-work",
+        lambda reading_s, replicas: pools.prefill_share(reading_s, 1.0),
+        best_share,
+        {"reading_s": (0.1, 0.25, 0.5, 1.0, 2.0), "replicas": (16, 32, 64, 128)},
+        "16 to 128 replicas, reading a tenth to twice of an answer's work",
+        "the best of all splits",
+        0.4,
+        because="Replicas come whole.",
+    ),
+)

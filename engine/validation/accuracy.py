@@ -1,0 +1,332 @@
+"""The engine's accuracy on rows that were not used for fitting: our goals and the results, and the errors of
+a training step along each axis of its layout.
+
+The results are read from the two files that ``make calibrate`` writes; nothing is recomputed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine import catalog
+from engine.base import printing
+from engine.calibration import bands, known
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the table: what is judged, the error allowed, and the error found."""
+
+    what: str
+    measure: str  # how the error is measured
+    rows: int
+    allowed: float
+    found: float
+
+    @property
+    def met(self) -> bool:
+        return self.found <= self.allowed
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "what": self.what,
+            "measure": self.measure,
+            "rows": self.rows,
+            "allowed_error": self.allowed,
+            "found_error": self.found,
+            "met": self.met,
+        }
+
+
+@dataclass(frozen=True)
+class Covered:
+    """How often an 80 % band held on rows that were not used to set it."""
+
+    what: str
+    rows: int
+    share: float
+
+    @property
+    def met(self) -> bool:
+        return COVERS[0] <= self.share <= COVERS[1]
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {"what": self.what, "rows": self.rows, "covered_share": self.share, "met": self.met}
+
+
+# group of bands.toml -> allowed mean error
+RUNS = (
+    ("training steps, Hopper and A100, dense", "hopper and ampere dense", 0.07),
+    ("training steps, Hopper and A100, experts", "hopper and ampere moe", 0.12),
+    ("training steps, Blackwell", "blackwell", 0.12),
+    ("training steps, TPU", "tpu", 0.15),
+    ("peak memory of training", "memory", 0.08),
+    ("collectives in the estimate, from 1 MB", "collective from 1 MB", 0.10),
+    ("collectives in the estimate, below 1 MB", "collective below 1 MB", 0.25),
+    ("serving: latency of prefill and decode", "latency", 0.12),
+    ("serving: throughput", "throughput", 0.15),
+)
+# kind of residuals.toml, one operation at a time -> its name
+OPERATIONS = (
+    ("gemm", "matrix products"),
+    ("prefill", "attention of a prefill"),
+    ("decode", "attention of a decode step"),
+    ("latent", "latent attention"),
+    ("experts", "experts"),
+)
+OPERATION_ALLOWED = 0.12
+COVERS = (0.75, 0.90)
+
+
+def goals() -> tuple[Goal, ...]:
+    """Every goal, in the order of the table."""
+    groups = bands.runs()["goal"]
+    single = known.residuals()["total"]["held_out"]
+    return tuple(
+        Goal(what, "mean", groups[key]["runs"], allowed, groups[key]["mean_error"])
+        for what, key, allowed in RUNS
+    ) + tuple(
+        Goal(
+            f"{what}, above the launch",
+            "median",
+            single[key]["rows"],
+            OPERATION_ALLOWED,
+            single[key]["above_floor"],
+        )
+        for key, what in OPERATIONS
+    )
+
+
+def coverage() -> tuple[Covered, ...]:
+    """Every band, and how often it held."""
+    said = [
+        Covered(f"{what}: {kind}", entry["runs"], entry["covers"])
+        for what, kinds in bands.runs()["band"].items()
+        for kind, entry in kinds.items()
+        if kind != "all" or len(kinds) == 1
+    ]
+    single = known.residuals()["total"]["held_out"]
+    return tuple(said) + tuple(
+        Covered(f"operation: {what}", single[key]["rows"], single[key]["coverage"])
+        for key, what in OPERATIONS
+    )
+
+
+@dataclass(frozen=True)
+class AxisError:
+    """The error of the runs with one value on one axis."""
+
+    kind: str
+    axis: str
+    runs: int
+    mean: float
+    signed: float
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "runs_of": self.kind,
+            "axis": self.axis,
+            "runs": self.runs,
+            "mean_error": self.mean,
+            "signed_error": self.signed,
+        }
+
+
+def by_axis(fewest: int = 1) -> tuple[AxisError, ...]:
+    """Training steps by class and by axis, so that errors that cancel in a mean become visible."""
+    return tuple(
+        AxisError(kind, axis, entry["runs"], entry["mean_error"], entry["mean_signed"])
+        for kind, axes in bands.runs()["axis"].items()
+        for axis, entry in axes.items()
+        if entry["runs"] >= fewest and not axis.startswith("gpus ")
+    )
+
+
+@dataclass(frozen=True)
+class Regret:
+    """What the engine's choice of a layout would have cost, over the jobs of one source that were timed in
+    several layouts."""
+
+    family: str
+    jobs: int
+    layouts: int
+    mean: float  # measured time of the layout predicted fastest, over that of the fastest measured, minus 1
+    worst: float
+    spread: float  # the same of the worst choice, on average over the jobs
+    chance: float  # the same of a layout drawn by lot
+    tied: int  # jobs whose fastest layout the engine calls a tie with its own choice
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "family": self.family,
+            "jobs": self.jobs,
+            "layouts": self.layouts,
+            "mean_regret_share": self.mean,
+            "worst_regret_share": self.worst,
+            "mean_spread_share": self.spread,
+            "by_chance_share": self.chance,
+            "best_in_tie": self.tied,
+        }
+
+
+def regret() -> tuple[Regret, ...]:
+    """Source by source, and first all of them together."""
+    return tuple(Regret(family, **entry) for family, entry in bands.runs()["regret"].items())
+
+
+@dataclass(frozen=True)
+class Ran:
+    """Of how many runs that ran, and so fitted, the engine says that they fit."""
+
+    family: str
+    runs: int
+    fit: int
+    worst: float  # of all of them: the memory predicted, over the GPU's
+
+    def as_dict(self) -> dict:
+        """The line for --json."""
+        return {
+            "family": self.family,
+            "runs": self.runs,
+            "judged_to_fit": self.fit,
+            "most_memory_share": self.worst,
+        }
+
+
+def ran() -> tuple[Ran, ...]:
+    """Source by source, and first all of them together."""
+    return tuple(Ran(family, **entry) for family, entry in bands.runs()["ran"].items())
+
+
+@dataclass(frozen=True)
+class OfServers:
+    """How far the engine is from servers under load, of one kind."""
+
+    name: str  # family, GPU and scenario
+    runs: int
+    mean_error: float
+    mean_signed: float
+    rested_signed: float  # if no power limit slowed a product
+
+    @property
+    def family(self) -> str:
+        """Who measured, and what."""
+        return self.name.split(", ")[0]
+
+    @property
+    def gpu(self) -> str:
+        """The GPU by its usual name."""
+        return catalog.gpu(self.key).name
+
+    @property
+    def key(self) -> str:
+        """The GPU's key in the catalogue."""
+        return self.name.split(", ")[1]
+
+    @property
+    def scenario(self) -> str:
+        """How requests come."""
+        return self.name.split(", ")[2]
+
+
+def servers() -> tuple[OfServers, ...]:
+    """Kind by kind, as in ``served_runs``."""
+    names = ("runs", "mean_error", "mean_signed", "rested_signed")
+    return tuple(
+        OfServers(name, *(entry[each] for each in names)) for name, entry in bands.runs()["served"].items()
+    )
+
+
+@dataclass(frozen=True)
+class Traced:
+    """One quantity of a run whose requests were logged one by one: measured and simulated, in seconds."""
+
+    name: str  # of the run, and its GPU's key
+    what: str
+    measured_s: tuple[float, ...]  # the median, the 90th and the 99th percentile
+    ours_s: tuple[float, ...]
+    alike: float  # the correlation of the two over the requests
+
+    @property
+    def error(self) -> float:
+        """Of the median."""
+        return self.ours_s[0] / self.measured_s[0] - 1.0
+
+
+TRACED = {"ttft": "first token", "tpot": "a token", "latency": "last token"}
+
+
+def traced() -> tuple[Traced, ...]:
+    """Run by run and quantity by quantity, as in ``traced_runs``."""
+    return tuple(
+        Traced(
+            name,
+            what,
+            tuple(entry[f"{key}_measured_s"]),
+            tuple(entry[f"{key}_ours_s"]),
+            entry[f"{key}_alike"],
+        )
+        for name, entry in bands.runs().get("traced", {}).items()
+        for key, what in TRACED.items()
+    )
+
+
+def shares(*gpus: str) -> list[float]:
+    """What we say over what MLPerf's servers brought on these GPUs, in the mean of each scenario's runs, from
+    the lowest."""
+    rows = [row for row in servers() if row.family.startswith("MLPerf") and row.key in gpus]
+    return sorted(1.0 + row.mean_signed for row in rows)
+
+
+def families() -> tuple[AxisError, ...]:
+    """Training steps by source."""
+    return tuple(
+        AxisError("step", name, entry["runs"], entry["mean_error"], entry["mean_signed"])
+        for name, entry in bands.runs()["family"]["step"].items()
+    )
+
+
+def left_out() -> dict[str, int]:
+    """Why the engine could not predict a run -> how many such runs."""
+    return bands.runs()["refused"]["runs"]
+
+
+def as_dict() -> dict:
+    """Everything for --json."""
+    return {
+        "goals": [goal.as_dict() for goal in goals()],
+        "coverage": [each.as_dict() for each in coverage()],
+        "axes": [each.as_dict() for each in by_axis()],
+        "families": [each.as_dict() for each in families()],
+        "regret": [each.as_dict() for each in regret()],
+        "ran": [each.as_dict() for each in ran()],
+        "left_out": left_out(),
+    }
+
+
+def lines() -> list[str]:
+    """Everything as tables."""
+    said = as_dict()
+    unseen = [{"why": why, "runs": count} for why, count in said["left_out"].items()]
+    return [
+        *printing.table(said["goals"], ["what", "measure", "rows", "allowed_error", "found_error", "met"]),
+        "",
+        *printing.table(said["coverage"], ["what", "rows", "covered_share", "met"]),
+        "",
+        *printing.table(said["axes"], ["runs_of", "axis", "runs", "mean_error", "signed_error"]),
+        "",
+        *printing.table(said["families"], ["axis", "runs", "mean_error", "signed_error"]),
+        "",
+        "Regret: by how much the layout that the engine would have chosen was slower than the best measured:",
+        *printing.table(said["regret"], list(said["regret"][0])),
+        "",
+        "Runs that ran, and so fitted:",
+        *printing.table(said["ran"], list(said["ran"][0])),
+        "",
+        "Runs of which the engine had nothing to say:",
+        *printing.table(unseen, ["why", "runs"]),
+    ]

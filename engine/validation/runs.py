@@ -1,0 +1,664 @@
+"""Runs that others measured, compared with the engine's predictions; the source of its accuracy figures.
+
+``python -m engine.validation.runs FOLDER`` (part of ``make calibrate``) reads training_runs.csv and
+collectives.csv, computes the engine's prediction for each row whose settings are known, adds the published
+cases of this repository, and writes ``calibration/bands.toml``: the bands, the errors by axis, and the ranges
+covered. No row is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from engine import catalog, validation
+from engine.calibration import bands, known
+from engine.calibration.fit import judge, tables
+from engine.calibration.fit.kinds import KINDS
+from engine.calibration.fit.report import HEAD, toml
+from engine.calibration.fit.solver import rounded
+from engine.catalog.models import Model
+from engine.catalog.recipes import Recipe
+from engine.mechanism import interconnect, memory
+from engine.step import layout
+from engine.step.layout import Estimate, Job, Layout
+from engine.validation import served_runs, traced_runs
+from engine.validation.served_runs import Served
+
+TABLE = "training_runs.csv"
+FEWEST = 12  # minimum number of runs for a separate band
+TAIL = 0.1  # of the runs that an 80 % band leaves out, on either side
+TAILS = tuple(part / 100.0 for part in range(1, 11))  # up to that; the one is taken that holds best
+HOLDS = 0.8
+FOLDS = 5  # each run is checked against the band that the other four fifths make
+COMMON = 5.0  # as many runs as the common band counts for in that of a class
+# The table's name for a number format, and the format of the matrix products in the engine
+PRECISIONS = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+ROWWISE = "fp8-rowwise"  # a scale for each row, which has kernels of its own
+# Runs of the table that are published cases of this repository as well, on a board of their own
+PUBLISHED = ("torchtitan async TP",)
+# The one run of the table that fitted a constant, launch_costs.EXPERT_KERNELS: model, GPU, release
+FITTED = (("qwen3-30b-a3b", "h100-sxm", "26.06"),)
+# Whose software keeps products' inputs in the format of the product, and weights tokens inside the experts
+OF_NVIDIA = ("NVIDIA-NeMo/Megatron-Bridge",)
+# Recipes of Megatron-Bridge that name HybridEP (on a B200 with 32 expert ranks DeepEP), by release and GPU,
+# though the table has AllToAll or nothing for them: the software asks the GPU before it takes either
+# (flex_dispatcher_backend.py), and the recipes were read on a machine without one. DeepSeek-V3:
+# deepseek_workload_base_configs.py, pull requests 2288 and 4330, issue 2861; Qwen3: pull request 2499, by
+# which a B200 had AllToAll in this release.
+ONCE = {
+    "deepseek-v3": tuple(
+        (release, gpu)
+        for release in ("26.02", "26.02.01", "26.04", "26.04.01", "26.06", "26.06.01")
+        for gpu in ("b200", "b300", "gb200", "gb300")
+    ),
+    "qwen3-30b-a3b": tuple(("26.02", gpu) for gpu in ("b300", "gb200", "gb300")),
+}
+COLLECTIVE = next(kind for kind in KINDS if kind.name == "collective")
+AXES = ("precision", "tp", "pp", "cp", "ep", "zero", "micro_batch", "gpus")
+
+
+class NotModelled(ValueError):
+    """A run uses something that the engine does not model, or its source leaves something open."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row: what was run, and the ratio of measured to predicted."""
+
+    what: str  # step, memory, latency, throughput, collective
+    kind: str  # the class whose band it belongs to
+    family: str
+    axes: dict[str, str]
+    ratio: float  # measured over predicted
+    fitted: bool = False
+    mfu: float = 0.0  # of a step, as measured
+    said: Estimate | None = None  # of a step
+    release: str = ""  # of the software, where the table has it
+    told: bool = (
+        True  # whether its source says what it recomputed, without which its memory is anybody's guess
+    )
+
+    @property
+    def layout(self) -> str:
+        """Whose it is and how it was laid out. Runs that share it are treated alike, so that a repetition
+        leaks nothing."""
+        return f"{self.family} {sorted(self.axes.items())}"
+
+
+@dataclass
+class Found:
+    """All runs that the engine has a prediction for, and the reasons why it has none for the others."""
+
+    runs: list[Run] = field(default_factory=list)
+    served: list[Served] = field(default_factory=list)
+    traced: dict[str, dict] = field(default_factory=dict)
+    refused: Counter = field(default_factory=Counter)
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+def read(folder: Path) -> list[dict[str, str]]:
+    """The table's rows; a ValueError with file, line and fault if the file is not such a table."""
+    path = Path(folder) / TABLE
+    if not path.is_file():
+        raise ValueError(f"{path}: the folder of measurements must hold {TABLE}")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    asked = {"model", "gpu", "tp", "pp", "vp", "cp", "ep", "zero", "global_batch", "seq_tokens", "step_s"}
+    asked |= {"recompute", "dispatcher", "tp_overlap", "a2a_overlap", "fused", "cuda_graph"}
+    asked |= {"attention_precision"}
+    asked |= {"mtp_layers", "pipeline_layout", "offload", "release", "source", "optimizer"}
+    missing = sorted(asked - set(rows[0] if rows else ()))
+    if missing:
+        raise ValueError(f"{path}:1: the header must name {', '.join(missing)}")
+    for line, row in enumerate(rows, start=2):
+        for name in ("step_s", "gpus", "global_batch", "seq_tokens"):
+            if row[name] and not _is_positive(row[name]):
+                raise ValueError(
+                    f"{path}:{line}: {name} must be a number above 0 or empty; got {row[name]!r}"
+                )
+    return rows
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return float(text) > 0.0
+    except ValueError:
+        return False
+
+
+def model_of(text: str) -> Model:
+    """A model of the catalogue, or ``name (layers=32;hidden=4096;…)``."""
+    name, _, shape = text.partition(" (")
+    if shape:
+        fields = dict(pair.split("=") for pair in shape.rstrip(")").split(";"))
+        numbers: dict[str, Any] = {key: int(value) for key, value in fields.items()}
+        return Model(key=name, name=name, gated=True, tied=False, **numbers)
+    if name not in catalog.all_models():
+        raise NotModelled(f"model {name}")
+    return catalog.model(name)
+
+
+def estimate_of(row: dict[str, str]) -> Estimate:
+    """The engine's prediction for a run; NotModelled with the reason where there is none."""
+    if row["task"] != "pretrain":
+        raise NotModelled(f"task {row['task']}")
+    if not (row["global_batch"] and row["seq_tokens"] and row["step_s"] and row["micro_batch"]):
+        raise NotModelled("batch, sequence or step not stated")
+    if row["precision"] == ROWWISE:
+        raise NotModelled("fp8 with a scale for each row")
+    if row["gpu"] not in catalog.all_gpus():
+        raise NotModelled(f"gpu {row['gpu']}")
+    if row["precision"] not in PRECISIONS:
+        raise NotModelled("precision not stated")
+    if "host" in row["offload"]:
+        raise NotModelled("offload of activations to the host")
+    stages, chunks = int(row["pp"]), int(row["vp"] or 1)
+    at = layout.machine(catalog.gpu(row["gpu"]), PRECISIONS[row["precision"]], int(row["nvlink_domain"]))
+    job = Job(
+        global_batch=int(row["global_batch"]),
+        seq=int(row["seq_tokens"]),
+        overlap=row["grad_overlap"] != "0",
+        imbalance=1.0 if "balanced" in row["note"] else Job.imbalance,
+        send_once=sends_once(row),
+        overlap_tensor=row["tp_overlap"] == "1",
+        overlap_experts=row["a2a_overlap"] == "1",
+        ungraphed=row["cuda_graph"] != "whole step",
+        loss="fused" if "cross-entropy" in row["fused"] else "plain",
+        mtp=int(row["mtp_layers"] or 0),
+        recipe=narrow_moments() if "moments bfloat16" in row["optimizer"] else None,
+        saves_fp8=row["source"] in OF_NVIDIA and PRECISIONS[row["precision"]] == "fp8",
+        weighs_early=row["source"] in OF_NVIDIA,
+        narrow_attention=row["attention_precision"] == "fp8",
+        by_operators=row["source"] in OF_NVIDIA and "grouped-MLP" not in row["fused"],
+    )
+    interleaved = stages > 1 and chunks > 1
+    model = model_of(row["model"])
+    first, last = ends(row["pipeline_layout"], model.layers, stages)
+    split = Layout(
+        gpus=int(row["gpus"]),
+        tp=int(row["tp"]),
+        pp=stages,
+        cp=int(row["cp"]),
+        ep=int(row["ep"]),
+        zero=int(row["zero"] or 1),
+        micro_batch=int(row["micro_batch"]),
+        recompute=recomputed(row["recompute"]),
+        schedule="interleaved" if interleaved else "1f1b",
+        interleave=chunks if interleaved else 1,
+        expert_tp=int(row["etp"] or 1),
+        first_layers=first,
+        last_layers=last,
+    )
+    try:
+        return layout.estimate(model, at, job, split)
+    except ValueError as error:
+        raise NotModelled(f"layout: {error}") from None
+
+
+def recomputed(words: str) -> str:
+    """The name in a layout: TPU recipes name what a full recomputation keeps, Megatron's name the modules."""
+    if words.startswith("full"):
+        return "full"
+    unknown = [word for word in words.split("+") if word and word not in ("none", *memory.MODULES)]
+    if unknown:
+        raise NotModelled(f"recompute {words}")
+    return words or "none"
+
+
+def sends_once(row: dict[str, str]) -> bool:
+    """Whether a token crosses once to each node. Megatron-Core sends one row for each choice by AllToAll
+    unless told otherwise; but Python has to read how many, so a graph of the whole step holds another
+    dispatcher. So do the recipes of ONCE."""
+    if row["dispatcher"] not in ("alltoall", "") or row["cuda_graph"] == "whole step":
+        return True
+    return (row["release"], row["gpu"]) in ONCE.get(row["model"], ())
+
+
+def narrow_moments() -> Recipe:
+    """Mixed-precision Adam whose two moments take 2 bytes each."""
+    wide = catalog.recipe("bf16-adam")
+    name = f"{wide.name}, 16-bit moments"
+    return replace(wide, key="bf16-adam-narrow", name=name, momentum_bytes=2.0, variance_bytes=2.0)
+
+
+def ends(words: str, layers: int, stages: int) -> tuple[int, int]:
+    """Layers of the first and the last stage, if they differ from the others; zeros for an even split.
+    Chunks are dealt out in turn: a stage has every p-th of them."""
+    if "take one layer slot each" in words:
+        return (layers + 2) // stages - 1, (layers + 2) // stages - 1
+    if "/" in words:
+        cut = [int(part) for part in words.split("/")]
+        return sum(cut[::stages]), sum(cut[stages - 1 :: stages])
+    return 0, 0
+
+
+# -- the engine's predictions --------------------------------------------------------------------------------
+def of_table(rows: list[dict[str, str]], found: Found) -> None:
+    """Add the training runs of a table, of which one was used for fitting."""
+    for row in rows:
+        if row["family"] in PUBLISHED and row["precision"] != ROWWISE:
+            continue
+        try:
+            said = estimate_of(row)
+        except NotModelled as error:
+            found.refused[str(error)] += 1
+            continue
+        axes = {"precision": row["precision"]} | _axes(said)
+        ratio = float(row["step_s"]) / said.step_s
+        mfu = said.mfu() / ratio
+        told = bool(row["recompute"])
+        fitted = (row["model"], row["gpu"], row["release"]) in FITTED
+        run = Run("step", _kind(said), row["family"], axes, ratio, fitted, mfu, said, row["release"], told)
+        found.runs.append(run)
+
+
+def of_collectives(folder: Path, found: Found) -> None:
+    """Add the collectives inside a box that a table marks for use, on GPUs of the catalogue; only sizes that
+    were not used for fitting."""
+    rows = tables.read(folder, "collectives.csv")
+    rows = rows.where(judge.tenths(rows, COLLECTIVE.shape) >= judge.FIT)
+    for system, op, ranks, nodes, size, time_s, main in zip(
+        *(rows[name] for name in ("system", "op", "ranks", "nodes", "bytes", "time_s", "main"))
+    ):
+        gpu = known.SYSTEMS[system]["gpu"]
+        if main != "1" or nodes > 1 or gpu not in catalog.all_gpus():
+            continue  # the network between nodes is not stated, so there is no prediction
+        at = layout.machine(catalog.gpu(gpu))
+        per_node = int(ranks // nodes)
+        said = interconnect.collective(op, gpu, at.wires, int(ranks), float(size), per_node)
+        found.runs.append(
+            _collective(gpu, op, int(ranks), per_node, size, time_s / said.time_s, "table", False)
+        )
+
+
+def of_cases(found: Found) -> None:
+    """Add the published cases of this repository that timed a step, a collective or a served model, or that
+    read a GPU's memory."""
+    for case in validation.load():
+        for row in (
+            validation.rows_of(case) if case["kind"] in ("step", "serving", "wide", "collective") else ()
+        ):
+            if isinstance(row.measured, bool) or not row.predicted:
+                continue
+            ratio = row.measured / row.predicted
+            if case["kind"] == "collective":
+                size, per_node = case["bytes"], int(case["per_node"])
+                found.runs.append(
+                    _collective(
+                        case["gpu"],
+                        case["op"],
+                        int(case["ranks"]),
+                        per_node,
+                        size,
+                        ratio,
+                        row.group,
+                        row.fitted,
+                    )
+                )
+            elif case["kind"] == "wide":
+                found.runs.append(_spread(case, row.group, ratio, row.fitted))
+            elif case["kind"] == "serving":
+                what = "throughput" if "tokens_per_s" in row.quantity else "latency"
+                axes = {name: str(case["serving"][name]) for name in ("tp", "batch")}
+                axes |= {
+                    "generation": bands.generation(case["gpu"]),
+                    "experts": "yes" if validation.model_of(case).experts else "no",
+                }
+                found.runs.append(Run(what, "all", row.group, axes, ratio, row.fitted))
+            elif row.quantity in ("step_s", "total_bytes"):
+                said = validation.estimate_of(case)
+                axes = {"precision": said.at.precision} | _axes(said)
+                what, kind = ("step", _kind(said)) if row.quantity == "step_s" else ("memory", "all")
+                mfu = said.mfu() / ratio if what == "step" else 0.0
+                timed = said if what == "step" else None
+                found.runs.append(Run(what, kind, row.group, axes, ratio, row.fitted, mfu, timed))
+
+
+def _spread(case: dict, family: str, ratio: float, fitted: bool) -> Run:
+    """A server whose experts are spread over many GPUs: each has a batch of its own."""
+    batch = 0 if case["wide"]["prompts"] else case["wide"]["tokens"]
+    axes = {"tp": "1", "batch": str(batch), "experts": "yes"}
+    axes["generation"] = bands.generation(case["gpu"])
+    return Run("throughput", "all", family, axes, ratio, fitted)
+
+
+def _collective(
+    gpu: str, op: str, ranks: int, per_node: int, size: float, ratio: float, family: str, fitted: bool
+) -> Run:
+    axes = {"gpu": gpu, "op": op, "ranks": str(ranks), "size": f"{size:.0f}"}
+    return Run("collective", bands.collective_kind(ranks > per_node, size), family, axes, ratio, fitted)
+
+
+def _kind(said: Estimate) -> str:
+    return bands.kind(bands.generation(said.at.gpu.key), bool(said.model.experts))
+
+
+def _axes(said: Estimate) -> dict[str, str]:
+    return {name: str(getattr(said.layout, name)) for name in AXES[1:]}
+
+
+# -- judging -------------------------------------------------------------------------------------------------
+def summary(ratios: list[float]) -> dict[str, float]:
+    """A summary of measured over predicted: rows, mean error without and with sign, 10th and 90th
+    percentile."""
+    ratio = np.array(ratios)
+    error = 1.0 / ratio - 1.0
+    low, high = _quantiles(ratio, TAIL)
+    return dict(
+        runs=len(ratio),
+        mean_error=round(float(np.mean(np.abs(error))), 4),
+        mean_signed=round(float(np.mean(error)), 4),
+        p10=low,
+        p90=high,
+    )
+
+
+def _quantiles(ratio: np.ndarray, tail: float) -> list[float]:
+    """The k-th of n from either end, k = ⌊tail · (n + 1)⌋ and at least 1: wide enough for a new run even if
+    there are few."""
+    ordered = np.sort(ratio)
+    k = max(1, int(tail * (len(ordered) + 1)))
+    return [rounded(float(ordered[k - 1])), rounded(float(ordered[-k]))]
+
+
+def judged(found: Found) -> dict:
+    """The contents of bands.toml."""
+    fair = [run for run in found.runs if not run.fitted]
+    steps = [run for run in fair if run.what == "step"]
+    kinds = _grouped(steps, lambda run: run.kind)
+    return {
+        "band": {what: _bands(runs) for what, runs in _grouped(fair, lambda run: run.what).items()},
+        "goal": _goals(fair),
+        "axis": {kind: _by_axis(runs) for kind, runs in kinds.items()},
+        "apart": {"layouts": _apart(steps)},
+        "regret": _regret(steps),
+        "ran": _ran([run for run in found.runs if run.said and run.told]),
+        "family": {
+            what: {
+                name: _summary(members) for name, members in _grouped(runs, lambda run: run.family).items()
+            }
+            for what, runs in _grouped(fair, lambda run: run.what).items()
+        },
+        "seen": {kind: _seen(runs) for kind, runs in kinds.items()}
+        | {"serving": _seen_serving([run for run in fair if run.what in ("latency", "throughput")])},
+        "served": served_runs.summaries(found.served, summary),
+        "traced": found.traced,
+        "refused": {"runs": dict(sorted(found.refused.items()))},
+    }
+
+
+def _summary(runs: list[Run]) -> dict[str, float]:
+    return summary([run.ratio for run in runs])
+
+
+def _grouped(runs: list[Run], name: Callable[[Run], Any]) -> dict:
+    groups: dict = {}
+    for run in runs:
+        groups.setdefault(name(run), []).append(run)
+    return dict(sorted(groups.items()))
+
+
+def _bands(runs: list[Run]) -> dict[str, dict[str, float]]:
+    """A band for each class with enough runs, and one for all. ``covers`` is how often it holds where it was
+    not made: each fifth of the runs is checked against the band of the others, whose tail is chosen from
+    these others alone."""
+    said = {}
+    for name, members in ({"all": runs} | _grouped(runs, lambda run: run.kind)).items():
+        if len(members) < FEWEST and name != "all":
+            continue
+        parts = _parts(members, runs)
+        held = sum(_held(left, own, common, _tail(own, common)) for left, own, common in parts)
+        low, high = _band(members, runs, _tail(members, runs))
+        said[name] = _summary(members) | dict(low=low, high=high, covers=round(held / len(members), 3))
+    return said
+
+
+def _parts(members: list[Run], everybody: list[Run]) -> list[tuple[list[Run], list[Run], list[Run]]]:
+    """Each fifth of a class, and the rest of the class and of everybody, from which its band is made."""
+    fold = _dealt(members)
+    split = [
+        (
+            [run for run in members if fold[run.layout] == left],
+            [run for run in members if fold[run.layout] != left],
+            [run for run in everybody if fold.get(run.layout) != left],
+        )
+        for left in range(FOLDS)
+    ]
+    return [part for part in split if part[0] and part[2]]
+
+
+def _dealt(runs: list[Run]) -> dict[str, int]:
+    """Layout → which fifth of the runs it belongs to: the layouts with the most runs first, each to the fifth
+    that has the fewest so far; among equals, in the order of a hash, never of a result."""
+    counts = Counter(run.layout for run in runs)
+    order = sorted(counts, key=lambda each: (-counts[each], crc32(each.encode())))
+    fold, held = {}, [0] * FOLDS
+    for each in order:
+        fold[each] = min(range(FOLDS), key=lambda place: held[place])
+        held[fold[each]] += counts[each]
+    return fold
+
+
+def _held(left: list[Run], members: list[Run], everybody: list[Run], tail: float) -> int:
+    """How many of the runs that were left out lie in the band of the others."""
+    low, high = _band(members, everybody, tail)
+    return sum(low <= run.ratio <= high for run in left)
+
+
+def _tail(members: list[Run], everybody: list[Run]) -> float:
+    """The share left out on either side with which a class's band holds for four new runs in five.
+
+    For runs that have nothing in common it would be a tenth. But a class is made of a few sources, whose runs
+    err alike, so that the others know too little of each. The tail is the one, up to a tenth, whose band held
+    for nearest to 80 % of each fifth when it was made from the others. More than a tenth is never left out:
+    with few runs that would be luck, of which a new run has none.
+    """
+    parts = _parts(members, everybody)
+
+    def off(tail: float) -> tuple[float, float]:
+        held = sum(_held(*part, tail) for part in parts)
+        return abs(held / max(1, len(members)) - HOLDS), abs(tail - TAIL)
+
+    return min(TAILS, key=off) if parts else TAIL
+
+
+def _band(members: list[Run], everybody: list[Run], tail: float) -> list[float]:
+    """The ends of a class without its tails, in logarithms drawn towards those of all runs of the kind where
+    it has few."""
+    own, common = ([run.ratio for run in some] for some in (members, everybody))
+    weight = 1.0 if len(members) == len(everybody) else len(own) / (len(own) + COMMON)
+    ends = np.log(_quantiles(np.array(own or common), tail)), np.log(_quantiles(np.array(common), tail))
+    return [rounded(float(end)) for end in np.exp(weight * ends[0] + (1.0 - weight) * ends[1])]
+
+
+# what the goals of ``accuracy`` are stated for -> the classes of runs that count
+GOALS = {
+    "hopper and ampere dense": ("step", ("hopper dense", "ampere dense")),
+    "hopper and ampere moe": ("step", ("hopper moe", "ampere moe")),
+    "blackwell": ("step", ("blackwell dense", "blackwell moe")),
+    "tpu": ("step", ("tpu dense", "tpu moe")),
+    "memory": ("memory", ("all",)),
+    "collective from 1 MB": ("collective", ("inside a node, from 1 MB", "across nodes, from 1 MB")),
+    "collective below 1 MB": ("collective", ("inside a node, below 1 MB", "across nodes, below 1 MB")),
+    "latency": ("latency", ("all",)),
+    "throughput": ("throughput", ("all",)),
+}
+
+
+def _goals(runs: list[Run]) -> dict:
+    asked = {
+        name: [run for run in runs if run.what == what and run.kind in kinds]
+        for name, (what, kinds) in GOALS.items()
+    }
+    return {name: _summary(members) for name, members in asked.items() if members}
+
+
+def _by_axis(runs: list[Run]) -> dict:
+    """Axis and value → error, so that errors that cancel in a mean become visible."""
+    said = {}
+    for axis in AXES:
+        groups = _grouped(runs, lambda run, axis=axis: run.axes[axis])
+        for value in sorted(groups, key=lambda text: (len(text), text)):
+            said[f"{axis} {value}"] = _summary(groups[value])
+    return said
+
+
+def _apart(runs: list[Run]) -> dict:
+    """How much the errors of two layouts of one job differ: ratios relative to the median of their family and
+    precision, where the layouts differ."""
+    ratios = []
+    for members in _grouped(runs, lambda run: (run.family, run.axes["precision"])).values():
+        if len({tuple(run.axes[name] for name in ("tp", "pp", "cp", "ep", "zero")) for run in members}) > 1:
+            middle = float(np.median([run.ratio for run in members]))
+            ratios += [run.ratio / middle for run in members]
+    return summary(ratios) if ratios else {}
+
+
+class _Choice(NamedTuple):
+    """What a choice of one job's layout costs, as a share of its fastest: the engine's, the worst, by lot."""
+
+    regret: float
+    spread: float
+    chance: float
+    tied: bool
+    layouts: int
+
+
+def _regret(runs: list[Run]) -> dict[str, dict]:
+    """Family → what the engine's choice would have cost, over the jobs that were timed in two or more
+    layouts: the measured time of the layout predicted fastest over that of the fastest measured, minus one.
+
+    Runs are one job if model, machine, GPUs, work and software, family and release are the same, so that the
+    layout alone differs. ``spread`` is the slowest measured over the fastest, minus one: the regret of the
+    worst choice. ``chance`` is the mean regret of a layout drawn by lot. ``tied`` counts the jobs whose
+    fastest layout the engine calls a tie with its own.
+    """
+    jobs: dict[tuple, dict[Layout, list[tuple[float, float]]]] = {}
+    for run in runs:
+        if said := run.said:
+            software = (run.family, run.release, run.axes["precision"], said.job)
+            job = (*software, said.model, said.at, said.layout.gpus)
+            times = jobs.setdefault(job, {}).setdefault(said.layout, [])
+            times.append((said.step_s, said.step_s * run.ratio))
+    judged: dict[str, list[_Choice]] = {}
+    for job, layouts in jobs.items():
+        if len(layouts) > 1:
+            means = [tuple(np.mean(times, axis=0)) for times in layouts.values()]
+            chosen, best = min(means), min(means, key=lambda each: each[1])
+            lost = [measured / best[1] - 1.0 for _, measured in means]
+            tied = bool(best[0] <= chosen[0] * _tie(runs))
+            choice = _Choice(chosen[1] / best[1] - 1.0, max(lost), float(np.mean(lost)), tied, len(means))
+            judged.setdefault(job[0], []).append(choice)
+    everything = [each for members in judged.values() for each in members]
+    groups = {"all": everything} if everything else {}
+    return {
+        name: dict(
+            jobs=len(members),
+            layouts=sum(each.layouts for each in members),
+            mean=round(float(np.mean([each.regret for each in members])), 4),
+            worst=round(float(max(each.regret for each in members)), 4),
+            spread=round(float(np.mean([each.spread for each in members])), 4),
+            chance=round(float(np.mean([each.chance for each in members])), 4),
+            tied=sum(each.tied for each in members),
+        )
+        for name, members in (groups | dict(sorted(judged.items()))).items()
+    }
+
+
+def _tie(runs: list[Run]) -> float:
+    """``bands.tie`` from the runs at hand."""
+    apart = _apart(runs)
+    return apart["p90"] / apart["p10"]
+
+
+def _ran(runs: list[Run]) -> dict[str, dict]:
+    """Family → of how many runs that ran the engine says that they fit, and by how much the worst of the
+    others is over the memory that it counts on."""
+    full = {
+        name: [run.said.memory_bytes for run in members if run.said]
+        for name, members in ({"all": runs} | _grouped(runs, lambda run: run.family)).items()
+    }
+    return {
+        name: dict(
+            runs=len(members),
+            fit=sum(each["total"] <= each["capacity"] for each in members),
+            worst=round(max(each["total"] / each["capacity"] for each in members), 3),
+        )
+        for name, members in full.items()
+        if members
+    }
+
+
+def _seen(runs: list[Run]) -> dict[str, Any]:
+    """What the runs of a class cover: the smallest and largest value of each axis, the formats, and the
+    highest MFU measured in each."""
+    counted = _grouped(runs, lambda run: PRECISIONS.get(run.axes["precision"], run.axes["precision"]))
+    spans = {
+        name: [min(int(run.axes[name]) for run in runs), max(int(run.axes[name]) for run in runs)]
+        for name in AXES[1:]
+    }
+    most = {name: rounded(max(run.mfu for run in members)) for name, members in counted.items()}
+    return {"precision": list(counted), **spans, "most_mfu": most}
+
+
+def _seen_serving(runs: list[Run]) -> dict[str, list]:
+    """What the served models cover: generations, dense or with experts, tensor-parallel ranks; a batch of 0
+    means a full server."""
+    if not runs:
+        return {}
+    said: dict[str, list] = {
+        name: sorted({run.axes[name] for run in runs}) for name in ("generation", "experts")
+    }
+    return said | {
+        name: [min(int(run.axes[name]) for run in runs), max(int(run.axes[name]) for run in runs)]
+        for name in ("tp", "batch")
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Read, predict, judge, write; print the classes."""
+    parser = argparse.ArgumentParser(
+        prog="python -m engine.validation.runs", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("folder", type=Path, help=f"with {TABLE} and collectives.csv")
+    parser.add_argument("--into", type=Path, default=bands.PLACE, help="the TOML file that is written")
+    options = parser.parse_args(arguments)
+    found = Found()
+    try:
+        of_table(read(options.folder), found)
+        of_collectives(options.folder, found)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if (options.folder / served_runs.TABLE).is_file():
+        found.served, refused = served_runs.read(options.folder)
+        print(f"{sum(refused.values())} servers have no prediction: {'; '.join(refused)}.")
+        if (options.folder / traced_runs.TABLE).is_file():
+            found.traced = traced_runs.read(options.folder)
+    of_cases(found)
+    said = judged(found)
+    options.into.write_text(toml(said, HEAD), encoding="utf-8")
+    print(f"{'':36} {'rows':>6} {'mean error':>11} {'signed':>8} {'band covers':>12}")
+    for what, kinds in said["band"].items():
+        for name, s in kinds.items():
+            errors = f"{s['mean_error']:11.1%} {s['mean_signed']:+8.1%} {s['covers']:12.1%}"
+            print(f"{what + ', ' + name:36} {s['runs']:6} {errors}")
+    print(f"{sum(found.refused.values())} training runs have something that the engine does not model.")
+    for run in found.runs:
+        if run.fitted and run.release:
+            print(f"The run that fitted EXPERT_KERNELS takes {run.ratio:.3f} of the estimate.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""The errors of validation, sorted and counted: held against the published files themselves, read without the
+engine."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from engine import validation
+from engine.validation import agreement
+from tests.cases import in_one_test
+
+PUBLISHED = validation.CASES
+# what a file's case of a kind measures, read by hand off engine/validation/published/README.md
+MEASURED_KINDS = {"step", "collective", "serving", "wide", "attention", "stream", "token"}
+
+
+def cases() -> list[dict]:
+    """Every list of cases among the files (exports.json is a table of flags)."""
+    contents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(PUBLISHED.glob("*.json"))]
+    return [case for content in contents if isinstance(content, list) for case in content]
+
+
+def test_every_published_number_is_counted_once():
+    """1,051 numbers: 890 measured, 158 counted, 3 that say whether a layout fits."""
+    numbers = [(case["kind"], value) for case in cases() for value in case["measured"].values()]
+    verdicts = sum(isinstance(value, bool) for _, value in numbers)
+    measured = sum(kind in MEASURED_KINDS for kind, _ in numbers) - verdicts
+    assert (len(numbers), verdicts, measured) == (1059, 3, 898)
+    assert len(agreement.rows()) == len(numbers) - verdicts
+    assert len(agreement.among("measured")) + len(agreement.among("measured", fitted=True)) == measured
+    assert len(agreement.among("counted")) == len(numbers) - verdicts - measured
+    sorts = Counter(agreement.sort_of(row) for row in agreement.rows())
+    assert sum(sorts.values()) == len(agreement.rows()) and set(sorts) == set(agreement.SORTS) - {"measured"}
+
+
+def test_fitted_rows_are_those_that_the_files_mark():
+    marked = sum(
+        len(case["fitted"]) if isinstance(case["fitted"], list) else bool(case["fitted"]) for case in cases()
+    )
+    assert marked == 84 == len(agreement.among("measured", fitted=True))
+    assert not agreement.among("counted", fitted=True)
+
+
+def test_neighbours_and_strangers_part_the_rows_that_fitted_nothing():
+    neighbours, strangers = agreement.among("measured", "fitting"), agreement.among("measured", "foreign")
+    assert set(neighbours) | set(strangers) == set(agreement.among("measured")) and not set(neighbours) & set(
+        strangers
+    )
+    fitting = {case["group"] for case in cases() if case["fitted"]}
+    assert {row.group for row in neighbours} <= fitting and not {row.group for row in strangers} & fitting
+
+
+def test_latencies_by_hand():
+    """207 serving latencies, each error worked out from the row's two numbers."""
+    errors = [
+        row.predicted / row.measured - 1
+        for row in validation.validate().rows
+        if row.group.startswith("latency of ") and not row.fitted
+    ]
+    assert len(errors) == 207
+    assert agreement.mean_error("latency") == pytest.approx(sum(map(abs, errors)) / 207)
+    assert agreement.lean("latency") == pytest.approx(sum(errors) / 207)
+    assert agreement.share_within(0.1, "latency") == sum(abs(error) <= 0.1 for error in errors) / 207
+    assert agreement.half_within("latency") == pytest.approx(sorted(map(abs, errors))[103])
+
+
+def test_a_groups_mean_drops_out_between_its_rows():
+    """By hand: of three serving groups each ratio over its group's mean."""
+    rests = []
+    for group in ("saturated throughput", "throughput at a given batch", "experts over many GPUs"):
+        ratios = np.array([row.predicted / row.measured for row in agreement.rows() if row.group == group])
+        rests += list(np.abs(ratios / ratios.mean() - 1))
+    assert agreement.half_apart("throughput") == pytest.approx(np.median(rests))
+
+
+def test_the_engine_is_worse_on_strangers():
+    """What the page warns of; should it ever turn, the page is to be written anew."""
+    assert agreement.mean_error("measured", "foreign") > 1.25 * agreement.mean_error("measured", "fitting")
+
+
+def test_the_picture_shows_each_row_at_its_place():
+    rows = agreement.columns()
+    steps = float(agreement.KEYS.index("steps"))
+    seen = agreement.seen(
+        steps,
+        0.0,
+        0.1,
+        rows.published,
+        rows.ratio,
+        rows.error,
+        rows.sort,
+        rows.foreign,
+        rows.fitted,
+        rows.low,
+        rows.high,
+    )
+    count = int(np.sum(~np.isnan(seen["x"])))
+    assert count == sum("step_s" in case["measured"] for case in cases())
+    assert (seen["x"][:count] > 0).all() and (seen["x"][:count] < 1).all()
+    assert (agreement.REACH[0] < seen["y"][:count]).all() and (seen["y"][:count] < agreement.REACH[1]).all()
+    assert seen["ours"][:count] == pytest.approx(
+        [agreement.rows()[int(i)].predicted for i in seen["row"][:count]]
+    )
+    assert seen["within"] == sum(abs(row.error) <= 0.1 for row in agreement.among("steps"))
+
+
+def test_the_picture_of_all_that_is_measured_and_of_all_that_is_counted_leave_no_row_out():
+    rows = agreement.columns()
+    shown = [
+        agreement.seen(
+            float(agreement.KEYS.index(sort)),
+            0.0,
+            0.1,
+            rows.published,
+            rows.ratio,
+            rows.error,
+            rows.sort,
+            rows.foreign,
+            rows.fitted,
+            rows.low,
+            rows.high,
+        )["row"]
+        for sort in ("measured", "counted")
+    ]
+    assert sorted(row for some in shown for row in some[~np.isnan(some)]) == list(
+        range(len(agreement.rows()))
+    )
+
+
+@in_one_test("sort", agreement.SORTS)
+def test_names_stand_at_the_worst_row_of_each_group_that_fitted_nothing(sort):
+    """Only groups whose worst row lies too near another's go without."""
+    worst = {}
+    for row in agreement.among(sort):
+        worst.setdefault(row.group, row)
+    named = [agreement.rows()[i] for i in agreement._named(sort, "all") if i >= 0]
+    assert named[0] == agreement.among(sort)[0]
+    assert len({row.group for row in named}) == len(named) <= agreement.LABELS
+    assert all(row == worst[row.group] for row in named)
+
+
+def test_ticks_are_round_and_few():
+    for sort in agreement.SORTS:
+        low, high = agreement._scale(sort)
+        values = agreement._tick_values(low, high)
+        assert 1 <= len(values) <= agreement.TICKS and all(low <= np.log10(value) <= high for value in values)
+        assert all(f"{value:e}"[0] in "125" for value in values)
+
+
+def test_words_have_the_unit_of_their_row():
+    said = {row.quantity: agreement.written(row, row.measured) for row in agreement.rows()}
+    for quantity, ending in {
+        "step_s": ("s",),
+        "total_bytes": ("GB",),
+        "tokens_per_s": ("tokens/s",),
+        "flops_per_s": ("FLOP/s",),
+        "parameters": ("B", "T"),
+        "days": ("days",),
+        "wasted": ("%",),
+        "ttft_s": ("s",),
+    }.items():
+        assert said[quantity].endswith(ending), said[quantity]
+    assert (
+        agreement.off(0.0) == "the same"
+        and agreement.off(-0.25) == "25 % less"
+        and agreement.signed(0.804) == "+80 %"
+    )
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: agreement.among("nonsense"), "sort must be one of"),
+        (lambda: agreement.among("steps", "some"), "groups must be one of"),
+        (lambda: agreement.share_within(0.1, "streams", "fitting"), "rows must be"),
+        (lambda: agreement.span("nobody", "step_s"), "rows must be"),
+    ],
+)
+def test_what_is_not_there_is_said(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+# -- what the page says of one row or group ------------------------------------------------------------------
+def test_a_row_s_miss_has_its_sign():
+    row = agreement.among("measured")[0]
+    assert agreement.miss(row.case) == agreement.signed(row.error)
+
+
+def test_a_group_s_error_is_over_its_cases():
+    """Of the small AllReduces those on eight H100s are some, and their mean is their own."""
+    rows = [row for row in agreement.among("collectives") if row.group == "allreduce below 64 MB"]
+    some = [abs(row.error) for row in rows if "8xh100" in row.case]
+    assert 0 < len(some) < len(rows)
+    assert agreement.group_error("allreduce below 64 MB", case="8xh100") == pytest.approx(
+        sum(some) / len(some)
+    )
+    assert agreement.group_error("allreduce below 64 MB") == pytest.approx(
+        sum(abs(row.error) for row in rows) / len(rows)
+    )
+
+
+def test_a_group_that_is_not_there_is_refused():
+    with pytest.raises(ValueError):
+        agreement.group_error("no such group")
+
+
+def test_the_answers_of_yes_or_no_have_no_ratio():
+    assert len(agreement.answers()) == 3
+    assert not {row.case for row in agreement.answers()} & {row.case for row in agreement.rows()}

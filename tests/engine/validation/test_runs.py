@@ -1,0 +1,368 @@
+"""Whole runs of others: what is read, what is refused and why, and what a band is made of."""
+
+import csv
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import engine
+from engine import validation
+from engine.calibration import bands
+from engine.validation import runs
+from engine.validation.runs import Found, NotModelled, Run
+from tests.cases import in_one_test
+
+ROW = dict(
+    id="a", family="A family", model="llama3-8b", task="pretrain", gpu="h100-sxm", gpus="64",
+    nvlink_domain="8", precision="bf16", tp="2", pp="2", vp="4", cp="1", ep="1", etp="", zero="1",
+    micro_batch="1", global_batch="128", seq_tokens="8192", recompute="none", grad_overlap="1",
+    step_s="2.0", note="", dispatcher="", tp_overlap="", a2a_overlap="", fused="", mtp_layers="",
+    pipeline_layout="", offload="none", release="1.0", source="somebody/something", optimizer="adam",
+    cuda_graph="none", attention_precision="bf16",
+)  # fmt: skip
+
+
+def written(folder, *rows):
+    with (folder / runs.TABLE).open("w", newline="") as file:
+        lines = csv.DictWriter(file, list(ROW))
+        lines.writeheader()
+        lines.writerows(rows)
+    return folder
+
+
+def test_a_run_is_asked_of_the_engine_as_its_row_says():
+    said = runs.estimate_of(ROW)
+    layout = engine.Layout(gpus=64, tp=2, pp=2, schedule="interleaved", interleave=4)
+    job = engine.Job(global_batch=128, seq=8192, ungraphed=True)
+    assert said.step_s == engine.estimate("llama3-8b", "h100-sxm", job, layout).step_s
+
+
+def test_balanced_routing_and_an_nvlink_domain_are_taken_from_the_row():
+    row = ROW | dict(model="qwen3-30b-a3b", gpu="gb200", nvlink_domain="72", ep="8", pp="1", vp="1")
+    forced = runs.estimate_of(row | dict(note="routing forced to be balanced, no token dropped"))
+    assert (forced.job.imbalance, runs.estimate_of(row).job.imbalance) == (1.0, engine.Job.imbalance)
+    assert forced.at.wires.gpus_per_node == 72
+
+
+def test_a_model_may_be_given_by_its_shape():
+    shape = "mine (layers=32;hidden=4096;ffn=28672;heads=64;kv_heads=64;head_dim=128;vocab=32000)"
+    said = runs.estimate_of(ROW | dict(model=shape, pp="1", vp="1"))
+    assert (said.model.layers, said.model.ffn, said.model.gated) == (32, 28672, True)
+
+
+def test_what_a_recipe_sets_reaches_the_job_and_the_layout():
+    row = ROW | dict(
+        model="deepseek-v3", tp="1", pp="16", vp="1", ep="64", gpus="1024", global_batch="8192",
+        seq_tokens="4096", recompute="mla_up_proj+mlp",
+        dispatcher="alltoall", tp_overlap="1", a2a_overlap="1", fused="rope+cross-entropy",
+        mtp_layers="1", pipeline_layout="4/4/4/4/4/4/4/4/4/4/4/4/4/4/4/1",
+    )  # fmt: skip
+    said = runs.estimate_of(row)
+    assert (said.layout.recompute, said.layout.first_layers, said.layout.last_layers) == (
+        "mla_up_proj+mlp",
+        4,
+        1,
+    )
+    assert said.job.overlap_tensor
+    assert (said.job.send_once, said.job.overlap_experts, said.job.loss, said.job.mtp) == (
+        False,
+        True,
+        "fused",
+        1,
+    )
+
+
+def test_only_a_graph_of_the_whole_step_spares_the_launches():
+    said = {words: runs.estimate_of(ROW | dict(cuda_graph=words)) for words in ("whole step", "attn", "")}
+    assert [each.job.ungraphed for each in said.values()] == [False, True, True]
+
+
+def test_a_graph_of_the_whole_step_holds_no_dispatcher_that_python_must_size():
+    said = {
+        (words, graph): runs.estimate_of(ROW | dict(dispatcher=words, cuda_graph=graph)).job.send_once
+        for words in ("", "alltoall", "hybridep")
+        for graph in ("none", "whole step")
+    }
+    assert [key for key, once in said.items() if not once] == [("", "none"), ("alltoall", "none")]
+
+
+def test_a_recipe_that_names_hybridep_sends_once_whatever_was_read_without_a_gpu():
+    """Megatron-Bridge asks the GPU before it takes HybridEP; Qwen3's B200 of 26.02 had AllToAll (PR 2499)."""
+    asked = [
+        ("deepseek-v3", "26.04.01", "b200", True),
+        ("deepseek-v3", "25.11", "b200", False),
+        ("deepseek-v3", "26.04.01", "h100-sxm", False),
+        ("qwen3-30b-a3b", "26.02", "gb200", True),
+        ("qwen3-30b-a3b", "26.02", "b200", False),
+        ("gpt-oss-120b", "26.04", "b200", False),
+    ]
+    for model, release, gpu, once in asked:
+        row = ROW | dict(model=model, release=release, gpu=gpu, dispatcher="alltoall", cuda_graph="none")
+        assert runs.sends_once(row) is once, row
+
+
+def test_what_megatron_leaves_to_operators_is_what_no_fused_expert_layer_holds():
+    def job(**change):
+        return runs.estimate_of(ROW | change).job
+
+    bridge = dict(source=runs.OF_NVIDIA[0], fused="router+permute")
+    assert job(**bridge).by_operators and not job(fused="router+permute").by_operators
+    assert not job(**bridge | dict(fused="permute+grouped-MLP")).by_operators
+    assert job(attention_precision="fp8").narrow_attention and not job().narrow_attention
+
+
+def test_the_run_that_fitted_the_launches_of_experts_judges_nothing():
+    qwen = ROW | dict(model="qwen3-30b-a3b", pp="1", vp="1", tp="1", ep="8")
+    found = Found()
+    runs.of_table(
+        [qwen | dict(release="26.06"), qwen | dict(release="26.04"), ROW | dict(release="26.06")], found
+    )
+    assert [run.fitted for run in found.runs] == [True, False, False]
+    assert runs.judged(found)["band"]["step"]["all"]["runs"] == 2
+
+
+def test_runs_that_are_published_cases_are_counted_once():
+    """torchtitan's with and without async TP, of which those in fp8 by row stay refused by name."""
+    [family] = runs.PUBLISHED
+    cases = [case for case in validation.load() if case["group"] == "torchtitan, tensor ranks"]
+    assert len(cases) == 8 and all(not case["fitted"] for case in cases)
+    found, titan = Found(), ROW | dict(family=family)
+    runs.of_table([titan, titan | dict(precision="fp8"), titan | dict(precision="fp8-rowwise"), ROW], found)
+    assert len(found.runs) == 1 and dict(found.refused) == {"fp8 with a scale for each row": 1}
+
+
+def test_where_embedding_and_loss_take_a_slot_the_ends_are_a_layer_short():
+    words = "embedding and loss take one layer slot each"
+    assert runs.ends(words, 126, 16) == (7, 7)  # 128 slots, eight a stage
+    assert runs.ends("", 126, 16) == (0, 0) and runs.ends("8/8/8/8/8/8/8/5", 61, 8) == (8, 5)
+
+
+def test_a_stage_holds_every_pth_of_the_chunks_that_a_layout_lists():
+    words = "4/4/4/4/4/4/4/4/4/4/4/4/4/4/4/1"
+    assert runs.ends(words, 61, 16) == (4, 1)
+    assert runs.ends(words, 61, 8) == (8, 5) and runs.ends(words, 61, 4) == (16, 13)
+
+
+@in_one_test(
+    "change, why",
+    [
+        (dict(task="lora"), "task lora"),
+        (dict(model="nobodys-model"), "model nobodys-model"),
+        (dict(gpu="nobodys-gpu"), "gpu nobodys-gpu"),
+        (dict(precision=""), "precision not stated"),
+        (dict(precision="fp8-rowwise"), "fp8 with a scale for each row"),
+        (dict(step_s=""), "not stated"),
+        (dict(tp="7"), "layout: tp"),
+        (dict(offload="host: decoder_layer_input"), "offload of activations to the host"),
+        (dict(offload="activations to host: fused_group_mlp"), "offload of activations to the host"),
+        (dict(recompute="selective per op"), "recompute selective per op"),
+    ],
+)
+def test_what_the_engine_cannot_say_is_counted_with_its_reason(change, why):
+    with pytest.raises(NotModelled, match=why):
+        runs.estimate_of(ROW | change)
+    found = Found()
+    runs.of_table([ROW | change, ROW], found)
+    assert len(found.runs) == 1 and sum(found.refused.values()) == 1
+
+
+def test_a_table_that_is_none_is_refused_with_file_and_line(tmp_path):
+    with pytest.raises(ValueError, match=f"must hold {runs.TABLE}"):
+        runs.read(tmp_path)
+    with pytest.raises(
+        ValueError, match=rf"{runs.TABLE}:3: step_s must be a number above 0 or empty; got 'x'"
+    ):
+        runs.read(written(tmp_path, ROW, ROW | dict(step_s="x")))
+    (tmp_path / runs.TABLE).write_text("model,gpu\nllama3-8b,h100-sxm\n")
+    with pytest.raises(ValueError, match=":1: the header must name a2a_overlap, attention_precision"):
+        runs.read(tmp_path)
+
+
+def made(ratios, **axes):
+    same = {"precision": "bf16", **dict.fromkeys(runs.AXES[1:], "1")}
+    return [
+        Run("step", "hopper dense", f"family {i}", same | axes, ratio, mfu=0.4 / ratio)
+        for i, ratio in enumerate(ratios)
+    ]
+
+
+def test_a_band_leaves_a_tenth_out_at_either_end():
+    low, high = runs._quantiles(np.arange(1.0, 20.0), runs.TAIL)  # 19 rows: the second and the last but one
+    assert (low, high) == (2.0, 18.0)
+    assert runs._quantiles(np.array([3.0, 1.0]), runs.TAIL) == [1.0, 3.0]  # too few for a tenth: all of them
+
+
+def test_a_class_of_few_runs_is_drawn_to_the_band_of_all():
+    many, few = made(np.linspace(0.8, 1.3, 400)), made(np.linspace(2.0, 2.2, 15), gpus="8")
+    few = [replace(run, kind="hopper moe") for run in few]
+    bands = runs.judged(Found(runs=many + few))["band"]["step"]
+    assert bands["all"]["low"] < bands["hopper moe"]["low"] < 2.0
+    assert bands["hopper dense"]["low"] == pytest.approx(bands["all"]["low"], rel=0.02)
+
+
+def test_a_source_that_errs_alike_leaves_the_others_a_wider_band():
+    """A fifth of the runs are one layout, timed again and again and far off. A band made without it holds for
+    four fifths of the others alone, unless its tails are cut to nothing."""
+    apart = made(np.linspace(0.9, 1.1, 160))
+    alike = [replace(run, family="one source") for run in made(np.full(40, 0.7))]
+    assert runs._tail(apart, apart) == runs.TAIL == max(runs.TAILS)
+    assert runs._tail(apart + alike, apart + alike) < 0.05
+
+
+def test_few_runs_never_leave_out_more_than_a_tenth():
+    """Of thirty-three runs spread evenly, bands without an eighth at either end hold nearest to 80 %, as it
+    happens; a tenth is what new runs need."""
+    few = made(np.linspace(0.9, 1.3, 33))
+    assert runs._tail(few, few) == runs.TAIL
+    assert runs._band(few, few, runs.TAIL) == runs._quantiles(np.linspace(0.9, 1.3, 33), runs.TAIL)
+
+
+def test_fifths_are_as_large_as_they_can_be_and_cut_no_layout():
+    """Forty runs of one layout and ten of each of ten others: the forty alone, the others by two or three."""
+    sizes = {"a source": 40} | {f"source {each}": 10 for each in range(10)}
+    all_runs = [replace(run, family=name) for name, size in sizes.items() for run in made(np.ones(size))]
+    fifths = [left for left, _, _ in runs._parts(all_runs, all_runs)]
+    assert sorted(map(len, fifths)) == [20, 20, 30, 30, 40]
+    assert sorted(len({run.layout for run in left}) for left in fifths) == [1, 2, 2, 3, 3]
+
+
+def test_a_run_is_judged_by_a_band_that_it_does_not_make():
+    found = Found(runs=made(np.linspace(0.8, 1.3, 400)))
+    said = runs.judged(found)["band"]["step"]["hopper dense"]
+    assert said["runs"] == 400 and 0.7 < said["covers"] < 0.9
+    assert (said["low"], said["high"]) == pytest.approx((0.85, 1.25), rel=0.01)  # a tenth at either end
+    one = Found(runs=[*made(np.full(399, 1.0)), *made([1.5], gpus="8")])
+    assert runs.judged(one)["band"]["step"]["hopper dense"]["covers"] == round(399 / 400, 3)
+
+
+def test_what_was_fitted_judges_nothing():
+    fair = made(np.linspace(0.9, 1.1, 100))
+    fitted = [Run("step", "hopper dense", "fitted", fair[0].axes, 50.0, fitted=True)]
+    assert runs.judged(Found(runs=fair + fitted)) == runs.judged(Found(runs=fair))
+
+
+def test_errors_that_cancel_in_the_mean_are_seen_by_axis():
+    said = runs.judged(Found(runs=made([0.8] * 50, tp="8") + made([1.0 / 0.75] * 50, tp="1")))
+    assert abs(said["band"]["step"]["hopper dense"]["mean_signed"]) < 0.01
+    axis = said["axis"]["hopper dense"]
+    assert axis["tp 8"]["mean_signed"] == pytest.approx(0.25) == -axis["tp 1"]["mean_signed"]
+
+
+def test_the_file_in_the_repository_holds_summaries_of_these_kinds():
+    with bands.PLACE.open("rb") as file:
+        kept = tomllib.load(file)
+    assert set(kept) == {
+        "band", "goal", "axis", "apart", "regret", "ran", "family", "seen", "refused", "served", "traced"
+    }  # fmt: skip
+    assert set(kept["goal"]) == set(runs.GOALS)
+    assert kept["band"]["step"]["all"]["runs"] > 400
+
+
+def test_pages_of_memory_on_the_gpu_are_no_offload():
+    assert runs.estimate_of(ROW | dict(offload="paged stash")) == runs.estimate_of(ROW)
+
+
+def test_what_nvidias_software_keeps_is_taken_from_the_source_and_the_format():
+    row = ROW | dict(source="NVIDIA-NeMo/Megatron-Bridge")
+    wide, narrow = runs.estimate_of(row).job, runs.estimate_of(row | dict(precision="mxfp8")).job
+    assert (wide.saves_fp8, wide.weighs_early, narrow.saves_fp8) == (False, True, True)
+    assert not runs.estimate_of(ROW | dict(precision="fp8")).job.saves_fp8
+    small = runs.estimate_of(row | dict(optimizer="adam (moments bfloat16)")).job.recipe
+    assert small is not None and small.optimizer_bytes == 8.0
+
+
+# -- regret --------------------------------------------------------------------------------------------------
+def timed(measured, **change):
+    """A run of one layout that took so many seconds."""
+    row = ROW | change
+    said = runs.estimate_of(row)
+    axes = {"precision": row["precision"]} | runs._axes(said)
+    kind = runs._kind(said)
+    return Run("step", kind, row["family"], axes, measured / said.step_s, said=said, release=row["release"])
+
+
+def test_regret_is_what_the_engines_choice_took_more_than_the_best():
+    layouts = [dict(tp="2", pp="1", vp="1"), dict(tp="4", pp="1", vp="1"), dict(tp="8", pp="1", vp="1")]
+    predicted = [runs.estimate_of(ROW | each).step_s for each in layouts]
+    assert predicted == sorted(predicted)
+    jobs = [timed(seconds, **each) for seconds, each in zip((2.2, 2.0, 3.0), layouts)]
+    said = runs._regret(jobs)
+    assert said["all"] == said["A family"]
+    assert (said["all"]["jobs"], said["all"]["layouts"]) == (1, 3)
+    assert said["all"]["mean"] == said["all"]["worst"] == pytest.approx(0.1)
+    assert said["all"]["spread"] == pytest.approx(0.5)
+    assert said["all"]["chance"] == pytest.approx((0.1 + 0.0 + 0.5) / 3)
+
+
+@pytest.mark.parametrize("tie, tied", [(1.01, 0), (10.0, 1)])
+def test_the_best_is_in_the_tie_only_where_the_engine_puts_it_close(monkeypatch, tie, tied):
+    monkeypatch.setattr(runs, "_tie", lambda of: tie)
+    jobs = [timed(2.0, tp="2", pp="1", vp="1"), timed(1.9, tp="8", pp="1", vp="1")]
+    assert jobs[1].said.step_s > 1.05 * jobs[0].said.step_s
+    assert runs._regret(jobs)["all"]["tied"] == tied
+
+
+@in_one_test(
+    "change",
+    [dict(model="llama3-70b"), dict(gpus="128"), dict(global_batch="256"), dict(seq_tokens="4096"),
+     dict(precision="fp8"), dict(release="2.0"), dict(family="another"), dict(tp_overlap="1"),
+     dict(gpu="a100-80")],
+)  # fmt: skip
+def test_what_differs_in_more_than_the_layout_is_another_job(change):
+    assert runs._regret([timed(2.0, tp="2"), timed(2.5, **({"tp": "4"} | change))]) == {}
+
+
+def test_a_layout_that_was_timed_twice_counts_once_with_its_mean():
+    assert runs._regret([timed(2.0), timed(2.4)]) == {}
+    said = runs._regret([timed(2.0, tp="4"), timed(2.4, tp="4"), timed(2.0, tp="2"), timed(2.0, tp="2")])
+    assert said["all"]["layouts"] == 2 and said["all"]["spread"] == pytest.approx(0.1)
+
+
+# -- runs that ran -------------------------------------------------------------------------------------------
+def test_runs_that_ran_are_counted_by_what_the_engine_says_of_their_memory():
+    found = Found()
+    full = ROW | dict(model="llama3-70b", tp="1", pp="1", vp="1", gpus="8", family="too large")
+    unsaid = ROW | dict(recompute="", family="unsaid")
+    runs.of_table([ROW, ROW, full, unsaid], found)
+    said = runs.judged(found)["ran"]
+    assert (said["A family"]["runs"], said["A family"]["fit"]) == (2, 2) and said["A family"]["worst"] < 1.0
+    assert (said["too large"]["runs"], said["too large"]["fit"]) == (1, 0) and said["too large"][
+        "worst"
+    ] > 1.0
+    assert "unsaid" not in said and said["all"]["runs"] == 3
+
+
+# -- the file in the repository is of today's engine ---------------------------------------------------------
+@pytest.fixture(scope="module")
+def again():
+    """What the published cases alone say today; the tables of measurements stay outside of the repository."""
+    found = Found()
+    runs.of_cases(found)
+    return runs.judged(found)
+
+
+@pytest.fixture(scope="module")
+def kept():
+    with bands.PLACE.open("rb") as file:
+        return tomllib.load(file)
+
+
+@pytest.mark.parametrize("what", ["memory", "latency", "throughput"])
+def test_what_the_published_cases_decide_alone_is_what_the_engine_says_today(what, again, kept):
+    """Where it is not, run ``make calibrate``, and look for the old figures in texts."""
+    assert kept["band"][what] == again["band"][what]
+    assert kept["goal"][what] == again["goal"][what]
+    assert kept["family"][what] == again["family"][what]
+
+
+def test_what_is_seen_of_serving_is_what_the_published_cases_hold(again, kept):
+    assert kept["seen"]["serving"] == again["seen"]["serving"]
+
+
+@pytest.mark.parametrize("what", ["step", "collective"])
+def test_families_that_are_published_cases_are_what_the_engine_says_today(what, again, kept):
+    """The other families are those of the tables, of which no row is kept."""
+    here = {name: kept["family"][what].get(name) for name in again["family"][what]}
+    assert here == again["family"][what]
