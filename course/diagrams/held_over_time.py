@@ -36,9 +36,8 @@ def draw(width: float) -> Picture:
             for name, shown in zip(names, runs, strict=True)
         )
         + ".",
-        f"Two charts over time for {schedule.STAGES} stages and {schedule.MICRO_BATCHES} micro-batches. "
-        f"Each forward "
-        "adds the activations of a micro-batch, each backward releases them.",
+        f"Two charts over time for {schedule.STAGES} stages and {schedule.MICRO_BATCHES} micro-batches. Each "
+        "forward adds the activations of a micro-batch, each backward releases them.",
         width,
     )
     left, y = 30.0, 0.0

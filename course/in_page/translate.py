@@ -361,8 +361,8 @@ class Module:
         )
         made = (
             f"{kind}(class {self.local(node.name)} extends {base} {{\n{''.join(parts)}}}, "
-            f"{json.dumps(node.name)}, "
-            f"{json.dumps(written)}, {json.dumps(annotations)}, [{called}], {json.dumps(signatures)})"
+            f"{json.dumps(node.name)}, {json.dumps(written)}, {json.dumps(annotations)}, [{called}], "
+            f"{json.dumps(signatures)})"
         )
         return f"{before}{self.local(node.name)} = {made};\n{after}"
 

@@ -235,8 +235,7 @@ def batches(d: Draft, dp: int) -> tuple[int, int]:
     if batch and micro and accumulated and batch != micro * accumulated * dp:
         d.refuse(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-            "micro_batch_per_gpu * "
-            f"gradient_acc_step * world_size {batch} != {micro} * {accumulated} * {dp}",
+            f"micro_batch_per_gpu * gradient_acc_step * world_size {batch} != {micro} * {accumulated} * {dp}",
             "global_batch",
         )
         batch = None
@@ -245,8 +244,8 @@ def batches(d: Draft, dp: int) -> tuple[int, int]:
         if each < 1 or batch != each * (accumulated or 1) * dp:
             d.refuse(
                 "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-                "micro_batch_per_gpu * "
-                f"gradient_acc_step * world_size {batch} != {each} * {accumulated or 1} * {dp}",
+                f"micro_batch_per_gpu * gradient_acc_step * world_size {batch} != {each} * "
+                f"{accumulated or 1} * {dp}",
                 "global_batch",
             )
         micro = max(1, each)
@@ -254,8 +253,8 @@ def batches(d: Draft, dp: int) -> tuple[int, int]:
     if batch and micro and not accumulated and batch % (micro * dp):
         d.refuse(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-            "micro_batch_per_gpu * "
-            f"gradient_acc_step * world_size {batch} != {micro} * {batch // (micro * dp)} * {dp}",
+            f"micro_batch_per_gpu * gradient_acc_step * world_size {batch} != {micro} * "
+            f"{batch // (micro * dp)} * {dp}",
             "global_batch",
         )
         batch = None

@@ -138,9 +138,8 @@ def rate(report: Report) -> list[str]:
         low, high = s.band_tokens_per_s
         found = [
             "",
-            f"Rate: {s.tokens_per_s:,.0f} output tokens/s ({low:,.0f} to {high:,.0f}) with "
-            f"{s.serving.batch} requests of "
-            f"{s.serving.prompt} + {s.serving.output} tokens; a token every "
+            f"Rate: {s.tokens_per_s:,.0f} output tokens/s ({low:,.0f} to {high:,.0f}) with {s.serving.batch} "
+            f"requests of {s.serving.prompt} + {s.serving.output} tokens; a token every "
             f"{human(s.time_per_output_token_s, 'seconds')}",
         ]
     if report.extrapolates:
