@@ -75,7 +75,7 @@ class Module:
                 "typing",
                 "collections.abc",
             ):
-                yield from (each.asname or each.name for each in node.names if each.name not in ("Mapping",))
+                yield from (each.asname or each.name for each in node.names if each.name != "Mapping")
 
     def refuse(self, node: ast.AST, words: str) -> Refused:
         return Refused(f"{self.path}:{getattr(node, 'lineno', 0)}: {words}")

@@ -453,11 +453,11 @@ class Validation:
             "target_error",
             "met",
         ]
-        return (
-            report.table([summary.as_dict() for summary in self.summaries], columns)
-            + [""]
-            + report.table(shown, ["case", "group", "quantity", "measured", "predicted", "error", "fitted"])
-        )
+        return [
+            *report.table([summary.as_dict() for summary in self.summaries], columns),
+            "",
+            *report.table(shown, ["case", "group", "quantity", "measured", "predicted", "error", "fitted"]),
+        ]
 
 
 @lru_cache(8)  # each page that counts its rows asks for all of them

@@ -194,7 +194,7 @@ def sharding(d: Draft, ranks: int) -> tuple[int, int]:
         if replicas > 1 and shards:
             return zero, shards if ranks % shards == 0 else 0
         return zero, NODE if strategy in HYBRID and ranks % NODE == 0 and ranks > NODE else 0
-    if kind in ("deepspeed",):
+    if kind == "deepspeed":
         return d.get("zero", 2, "Accelerate's default stage"), 0
     named_file = (d.given("deepspeed_file") or "").lower()
     if named_file:

@@ -248,7 +248,8 @@ def require(f: Facts) -> None:
     """ValueError for the first rule that is violated."""
     if not check.is_trusted():
         with check.trusted():
-            return require(f)
+            require(f)
+        return
     for broken in _ASKED:
         if broken(f):
             raise ValueError(RULES[_ASKED.index(broken)].refusal(f))

@@ -221,9 +221,11 @@ class BudgetGuard(Widget):
         left = show(cost.left_dollars(self.bill(), self.ceiling), "dollars")
         over = show(self.over(), "dollars")
         return [
-            f"Your run: {show(self.gpus, 'count')} {choose(self.gpus > 1, 'GPUs', 'GPU')} over "
-            f"{show(self.duration_s, 'seconds')}, {show(self.gpu_hours(), 'count')} GPU-hours, "
-            f"{choose(self.refused(), f'{over} past the ceiling', f'with {left} left under the ceiling')}"
+            (
+                f"Your run: {show(self.gpus, 'count')} {choose(self.gpus > 1, 'GPUs', 'GPU')} over "
+                f"{show(self.duration_s, 'seconds')}, {show(self.gpu_hours(), 'count')} GPU-hours, "
+                f"{choose(self.refused(), f'{over} past the ceiling', f'with {left} left under the ceiling')}"
+            )
         ]
 
     def figure(self, sources):

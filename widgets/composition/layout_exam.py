@@ -197,11 +197,15 @@ class LayoutExam(Widget):
             [
                 f"{count(self.tp)} tensor ranks for {count(job.model.heads)} heads",
                 f"{stages} for {count(job.model.layers)} layers",
-                f"axes of {count(missions.model_ranks(self.tp, self.pp, self.cp))} ranks for "
-                f"{count(job.gpus)} GPUs",
+                (
+                    f"axes of {count(missions.model_ranks(self.tp, self.pp, self.cp))} ranks for "
+                    f"{count(job.gpus)} GPUs"
+                ),
                 f"{count(self.data())} data ranks for {sequences}",
-                f"micro-batches of {count(self.micro_batch)} for {sequences} on {count(self.data())} data "
-                "ranks",
+                (
+                    f"micro-batches of {count(self.micro_batch)} for {sequences} on {count(self.data())} "
+                    "data ranks"
+                ),
                 f"{count(self.cp)} context ranks for {count(job.seq)} tokens",
                 f"chunks for {stages}",
                 f"{sequences} for {stages}",
@@ -226,12 +230,18 @@ class LayoutExam(Widget):
             exam.refused(self.job(), self.choice()),
             [
                 f"{name} has {select(self.job().software, HAS)}",
-                f"tensor ranks must divide the {show(self.job().model.kv_heads, 'count')} heads of keys and "
-                f"values in {name}",
-                f"{name} cannot share {show(self.job().model.layers, 'count')} layers out among "
-                f"{show(self.pp, 'count')} stages",
-                f"{name} borrows whole groups of tensor and context ranks for its experts, so expert ranks "
-                "must be a multiple of both together",
+                (
+                    f"tensor ranks must divide the {show(self.job().model.kv_heads, 'count')} heads of keys "
+                    f"and values in {name}"
+                ),
+                (
+                    f"{name} cannot share {show(self.job().model.layers, 'count')} layers out among "
+                    f"{show(self.pp, 'count')} stages"
+                ),
+                (
+                    f"{name} borrows whole groups of tensor and context ranks for its experts, so expert "
+                    "ranks must be a multiple of both together"
+                ),
             ],
         )
 

@@ -281,8 +281,10 @@ class StrategyTriangle(Widget):
                 share = show(loads[i, axis], "percent")
                 words = (
                     f"{TITLED[i]} holds {show(bytes_[i], 'bytes')} on the fullest GPU, {share} of its HBM",
-                    f"{TITLED[i]}: {share} of the ideal step in extra arithmetic and idle stages; a step "
-                    f"takes {show(step[i], 'seconds')}",
+                    (
+                        f"{TITLED[i]}: {share} of the ideal step in extra arithmetic and idle stages; a step "
+                        f"takes {show(step[i], 'seconds')}"
+                    ),
                     f"{TITLED[i]} keeps the wires busy for {share} of the ideal step, hidden or not",
                 )[axis]
                 found.append(choose(costs.possible[i], words, ""))

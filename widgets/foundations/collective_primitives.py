@@ -210,7 +210,7 @@ class CollectivePrimitives(Widget):
 
     @part("primitive", "ranks", "size", shown=False)
     def wires(self):
-        bottom, top = buffers.row(RANKS, self.ranks)
+        bottom, _ = buffers.row(RANKS, self.ranks)
         there, sent, received = self.ranks > RANKS, self.sent_bytes(), self.received_bytes()
         return {
             "rank": RANKS,

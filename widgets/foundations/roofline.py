@@ -184,8 +184,10 @@ class Roofline(Widget):
         ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
         return [
             "",
-            f"Ridge: below {show(ridge, 'flops_per_byte')} the HBM of {self.gpu.name} limits what it "
-            "computes, from there on its peak",
+            (
+                f"Ridge: below {show(ridge, 'flops_per_byte')} the HBM of {self.gpu.name} limits what it "
+                "computes, from there on its peak"
+            ),
         ]
 
     @part("gpu", "precision")

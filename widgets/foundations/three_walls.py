@@ -259,12 +259,16 @@ class ThreeWalls(Widget):
     def responses(self):
         """What to do first at each wall."""
         return [
-            f"shard the state over at least {self.gpus_past(0)} GPUs, no copy twice (FSDP and ZeRO, lesson "
-            "05)",
+            (
+                f"shard the state over at least {self.gpus_past(0)} GPUs, no copy twice (FSDP and ZeRO, "
+                "lesson 05)"
+            ),
             f"split the batch over {self.gpus_past(1)} GPUs in {self.split()}, or make it smaller",
             f"{self.gpus_past(2)} GPUs in {self.split()}, or a better MFU",
-            "fewer tokens or a smaller model, then MFU and the price; no number of GPUs repairs it, since "
-            "more of them work shorter and cost the same",
+            (
+                "fewer tokens or a smaller model, then MFU and the price; no number of GPUs repairs it, "
+                "since more of them work shorter and cost the same"
+            ),
         ]
 
     def first_response(self, wall):

@@ -223,8 +223,10 @@ class CompileBreakEven(Widget):
         whole = compilation.total_s(self.steps, self.shapes, self.dynamic, self.compile_s, *self.costs())
         compiler = compilation.compiling_s(self.steps, self.shapes, self.dynamic, self.compile_s, self.limit)
         return [
-            f"The whole run takes {show(whole, 'seconds')}, of them {show(compiler, 'seconds')} in the "
-            f"compiler, and eager {show(self.here(), 'times')} as long"
+            (
+                f"The whole run takes {show(whole, 'seconds')}, of them {show(compiler, 'seconds')} in the "
+                f"compiler, and eager {show(self.here(), 'times')} as long"
+            )
         ]
 
     @part("dynamic", *COST, shown=False)

@@ -229,8 +229,10 @@ class Fusion(Widget):
             "x": [ACROSS[0]] * 2,
             "y": [APART_NAME_AT, FUSED_NAME_AT],
             "text": [
-                f"apart: {front}{show(self.operations, 'count')} {kernels}, "
-                f"{show(found.apart_bytes, 'bytes')} in {show(found.apart_s, 'seconds')}",
+                (
+                    f"apart: {front}{show(self.operations, 'count')} {kernels}, "
+                    f"{show(found.apart_bytes, 'bytes')} in {show(found.apart_s, 'seconds')}"
+                ),
                 f"fused: one kernel, {show(found.fused_bytes, 'bytes')} in {show(found.fused_s, 'seconds')}",
             ],
         }

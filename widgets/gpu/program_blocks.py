@@ -343,8 +343,10 @@ class ProgramBlocks(Widget):
         programs = counted(self.count(), "program", "programs")
         names = [
             f"this wave asks for {counted(asked[0], 'block', 'blocks')}",
-            f"{choose(self.count() > 1, f'all {programs} ask', 'the one program asks')} for "
-            f"{show(asked[1], 'count')}",
+            (
+                f"{choose(self.count() > 1, f'all {programs} ask', 'the one program asks')} for "
+                f"{show(asked[1], 'count')}"
+            ),
         ]
         return {
             "y": READS_Y,

@@ -259,9 +259,11 @@ class TileTuner(Widget):
     @hint("here")
     def of_this_product(self):
         return [
-            f"{show(self.m, 'count')} rows: {show(self.speed(), 'flops_per_s')} with this tile"
-            f"{self.unless_it_launches()}, {show(self.best_speed(), 'flops_per_s')} with the best, "
-            f"{self.named(self.best())}"
+            (
+                f"{show(self.m, 'count')} rows: {show(self.speed(), 'flops_per_s')} with this tile"
+                f"{self.unless_it_launches()}, {show(self.best_speed(), 'flops_per_s')} with the best, "
+                f"{self.named(self.best())}"
+            )
         ]
 
     @part("m", "gpu", shown=False)
@@ -400,8 +402,10 @@ class TileTuner(Widget):
         return [
             f"Shared memory: {taken[0]}",
             f"Registers: {taken[1]}",
-            f"Last wave: {self.left_over()} of {show(self.gpu.multiprocessors, 'count')} multiprocessors "
-            f"have a tile, {show(gauges['one_share'][2], 'percent')}",
+            (
+                f"Last wave: {self.left_over()} of {show(self.gpu.multiprocessors, 'count')} multiprocessors "
+                f"have a tile, {show(gauges['one_share'][2], 'percent')}"
+            ),
         ]
 
     def gauge_words(self):
@@ -414,8 +418,10 @@ class TileTuner(Widget):
                 f"{show(needed, 'count')} a thread, of 255: they spill",
                 f"{show(needed, 'count')} of 255 for each thread",
             ),
-            f"{show(self.count(), 'count')} tiles: wave {show(self.most(), 'count')} has {self.left_over()} "
-            f"of {show(at.multiprocessors, 'count')}",
+            (
+                f"{show(self.count(), 'count')} tiles: wave {show(self.most(), 'count')} has "
+                f"{self.left_over()} of {show(at.multiprocessors, 'count')}"
+            ),
         ]
 
     def short_words(self):

@@ -236,9 +236,12 @@ class DdpScaling(Widget):
         found = self.shares(self.ranks)
         many = choose(self.ranks > 1, "GPUs", "GPU")
         return [
-            f"Your {show(self.ranks, 'count')} {many}: {show(found.useful, 'percent')} of the time useful, "
-            f"{show(found.surplus, 'percent')} past the critical batch, {show(found.exposed, 'percent')} in "
-            f"exposed AllReduces, {show(found.waiting, 'percent')} waiting for the slowest"
+            (
+                f"Your {show(self.ranks, 'count')} {many}: {show(found.useful, 'percent')} of the time "
+                f"useful, {show(found.surplus, 'percent')} past the critical batch, "
+                f"{show(found.exposed, 'percent')} in exposed AllReduces, {show(found.waiting, 'percent')} "
+                "waiting for the slowest"
+            )
         ]
 
     @part("step_tokens", "critical_batch")
