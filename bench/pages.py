@@ -128,12 +128,12 @@ def p95(values: list[float]) -> float:
 def report_drags(idiomatic: list[float], still: dict, served: dict) -> None:
     base = statistics.median(idiomatic)
     rows = [["idiomatic Panel app (the yardstick)", f"{base:.0f}", f"{p95(idiomatic):.0f}", "1.00", "", ""]]
-    for slug in still:
-        middle = statistics.median(still[slug])
+    for slug, took_ms in still.items():
+        middle = statistics.median(took_ms)
         row = [
             slug,
             f"{middle:.0f}",
-            against(f"{slug}, drag to paint, static, 95 %", p95(still[slug]), TWO_FRAMES_MS, "ms", 0),
+            against(f"{slug}, drag to paint, static, 95 %", p95(took_ms), TWO_FRAMES_MS, "ms", 0),
             f"{middle / base:.2f}",
         ]
         if slug in served:
@@ -303,9 +303,9 @@ def report_deployments(browser, address: str, rounds: int = 5) -> None:
     page.goto(f"{address}deploy/")
     page.wait_for_function(ANSWERED, timeout=60000)  # what it asks by itself, as it starts
     found: dict[str, list[float]] = {}
-    for round in range(1, rounds + 1):
+    for turn in range(1, rounds + 1):
         for number in range(page.locator("[data-preset]").count()):
-            title = page.evaluate(PRESS, [number, round])
+            title = page.evaluate(PRESS, [number, turn])
             page.wait_for_function(ANSWERED, timeout=60000)
             took = float(page.locator("[data-deploy]").get_attribute("data-took") or "nan")
             found.setdefault(title, []).append(took)

@@ -120,7 +120,8 @@ class Taken:
         if isinstance(statement, ast.Import):
             raise Refused(f"{module} imports {name}, which a page does not have")
         if isinstance(statement, ast.ImportFrom):
-            return self._take_imported(statement, name)
+            self._take_imported(statement, name)
+            return
         if self.known.setdefault(name, (module, name)) != (module, name):
             raise Refused(
                 f"{name} is in {module} and in {self.known[name][0]}: a page has one place for both"

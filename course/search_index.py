@@ -76,8 +76,7 @@ def widget_entries(places: Callable[[str], list[tuple[str, str]]]) -> list[dict]
         readouts = [method.readout_label for method in cls.methods("readout_label").values()]
         words = (
             f"Figure {slug}, {slug.replace('_', ' ')}. Controls: "
-            f"{', '.join(control.label for control in controls)}. "
-            f"Shows: {', '.join(readouts)}."
+            f"{', '.join(control.label for control in controls)}. Shows: {', '.join(readouts)}."
         )
         entry = {
             "title": escape(cls.question, quote=False),

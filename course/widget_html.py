@@ -46,8 +46,8 @@ def rich_line(text: str) -> Markup:
     return Markup(rich(text).removeprefix("<p>").removesuffix("</p>"))
 
 
-def _control(id: str, control, raw, main: bool) -> Markup:
-    fields = {"id": id, "control": control, "value": raw, "main": main}
+def _control(name: str, control, raw, main: bool) -> Markup:
+    fields = {"id": name, "control": control, "value": raw, "main": main}
     if control.kind in ("number", "player"):
         fields["at"] = int(np.argmin(abs(control.grid - raw)))
         fields["text"] = units.human(raw, control.family)
@@ -76,7 +76,7 @@ def _folded_on_a_phone(cls: type[Widget]) -> int:
     return sum(each.kind != "player" and not each.under_plot for each in cls.controls().values()) - 1
 
 
-def figure(widget: Any, id: str, predict: dict | None = None, level: int = 3) -> Markup:
+def figure(widget: Any, name: str, predict: dict | None = None, level: int = 3) -> Markup:
     """The widget's ``<figure>`` in its current state; its title is a heading of this level."""
     cls, shown, raw = type(widget), widget.shown(), widget.raw_state()
     home = {name: control.describe()["default"] for name, control in cls.controls().items()}
@@ -90,7 +90,7 @@ def figure(widget: Any, id: str, predict: dict | None = None, level: int = 3) ->
         _templates()
         .get_template("widget.html")
         .render(
-            id=id,
+            id=name,
             level=level,
             slug=cls.slug(),
             widget=widget,
@@ -100,7 +100,7 @@ def figure(widget: Any, id: str, predict: dict | None = None, level: int = 3) ->
             presets=list(cls.presets),
             controls=list(cls.controls().values()),
             folds=_folds(cls),
-            element=lambda control: _control(id, control, raw[control.name], control.name == main),
+            element=lambda control: _control(name, control, raw[control.name], control.name == main),
             others=_folded_on_a_phone(cls),
             height=module.height(cls),
             tour=guide.tour(cls),

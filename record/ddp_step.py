@@ -70,7 +70,7 @@ def rank_works(rank: int, folder: str) -> None:
 
 def record() -> dict:
     with tempfile.TemporaryDirectory() as folder:
-        mp.start_processes(rank_works, args=(folder,), nprocs=RANKS, start_method="spawn")  # pyright: ignore
+        mp.start_processes(rank_works, args=(folder,), nprocs=RANKS, start_method="spawn")
         lanes = json.loads(Path(folder, "lanes.json").read_text())
     return {
         "of": f"one of {RANKS} processes on a CPU, {LAYERS} linear layers of {WIDTH} × {WIDTH}, buckets of "

@@ -124,7 +124,7 @@ def compiled(layers) -> list[str]:
     """The calls in Inductor's code. The C++ of its kernels is not compiled, because nothing has to run."""
     model, inputs = step(layers)
     settings = {"force_disable_caches": True, "cpp.simdlen": 1}
-    uncompiled = mock.patch.object(AsyncCompile, "cpp_pybinding", lambda *_, **__: lambda *_: None)
+    uncompiled = mock.patch.object(AsyncCompile, "cpp_pybinding", return_value=lambda *_: None)
     with torch.no_grad(), inductor.config.patch(settings), uncompiled, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch._dynamo.reset()

@@ -103,6 +103,6 @@ def one_rank(_: int, place: str) -> None:
 def record() -> dict:
     with tempfile.TemporaryDirectory() as folder:
         place = str(Path(folder, "counted.json"))
-        mp.start_processes(one_rank, args=(place,), nprocs=1, start_method="spawn")  # pyright: ignore
+        mp.start_processes(one_rank, args=(place,), nprocs=1, start_method="spawn")
         found = json.loads(Path(place).read_text())
     return {"of": f"one of {RANKS} ranks, a sequence of {SEQ:,} tokens on each", "ranks": RANKS} | found

@@ -28,7 +28,7 @@ def gated(gate, up):
 
 def generated() -> str:
     settings = {"force_disable_caches": True, "cpp.simdlen": 1, "cpp.threads": 1}
-    uncompiled = mock.patch.object(AsyncCompile, "cpp_pybinding", lambda *_, **__: lambda *_: None)
+    uncompiled = mock.patch.object(AsyncCompile, "cpp_pybinding", return_value=lambda *_: None)
     with torch.no_grad(), inductor.config.patch(settings), uncompiled:
         torch._dynamo.reset()
         _, [code] = run_and_get_code(torch.compile(gated), torch.ones(WIDTH), torch.ones(WIDTH))

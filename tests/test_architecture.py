@@ -163,7 +163,7 @@ def written(node) -> bool:
         return all(written(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
     if isinstance(node, (ast.Subscript, ast.Attribute)):
         return written(node.value)
-    return isinstance(node, ast.Constant) or isinstance(node, ast.Name) and node.id.isupper()
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.isupper())
 
 
 def has_unit(value) -> bool:
@@ -389,7 +389,7 @@ def test_every_public_name_of_the_engine_is_explained(name):
     module = importlib.import_module(name)
     assert inspect.getdoc(module), f"{name} has no docstring"
     for label, thing in vars(module).items():
-        if label.startswith("_") or not inspect.isroutine(thing) and not inspect.isclass(thing):
+        if label.startswith("_") or (not inspect.isroutine(thing) and not inspect.isclass(thing)):
             continue
         if getattr(thing, "__module__", name) == name:
             own = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__

@@ -25,7 +25,7 @@ def run_without_programs(tmp_path, **settings: str) -> subprocess.CompletedProce
 def test_without_node_a_run_is_green_and_says_what_it_left_out(tmp_path):
     ran = run_without_programs(tmp_path)
     assert ran.returncode == 0, ran.stdout[-2000:]
-    [left_out] = re.findall(r"^(\d+) left out: node is missing \(apt-get install nodejs\)$", ran.stdout, re.M)
+    [left_out] = re.findall(r"^(\d+) left out: node is missing \(apt-get install nodejs\)$", ran.stdout, re.MULTILINE)
     assert int(left_out) == int(re.search(r"(\d+) skipped", ran.stdout)[1]) > 0
 
 
@@ -39,7 +39,7 @@ def test_what_was_left_out_is_what_the_next_run_asks(tmp_path):
     first = run_without_programs(tmp_path)
     again = run_without_programs(tmp_path, LACKED="1")
     assert first.returncode == again.returncode == 0
-    left_out = re.compile(r"^\d+ left out.*$", re.M)
+    left_out = re.compile(r"^\d+ left out.*$", re.MULTILINE)
     assert left_out.findall(first.stdout) == left_out.findall(again.stdout) != []
 
 

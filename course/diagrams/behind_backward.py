@@ -56,9 +56,8 @@ def draw(width: float) -> Picture:
     picture = Picture(
         f"With {ENOUGH:,} tokens all but the last piece of the AllReduce hides; with {TOO_FEW:,} much "
         f"of it does not.",
-        "Two pairs of lanes on one time axis. The upper lane of a pair is the backward pass in eight "
-        "pieces, the "
-        "lower one the AllReduce of each piece's gradient.",
+        "Two pairs of lanes on one time axis. The upper lane of a pair is the backward pass in eight pieces, "
+        "the lower one the AllReduce of each piece's gradient.",
         width,
     )
     scale, y = (width - 2) / longest_s, 0.0

@@ -32,9 +32,8 @@ def draw(width: float) -> Picture:
     gpu = f"on the GPU: {units.human(run_s, 'seconds')}"
     picture = Picture(
         f"{call} on its way to the GPU: {len(STATIONS)} stations on the CPU, a queue, a kernel.",
-        "Boxes one below the other, joined by arrows, each with what happens there. Beside them two bars "
-        "to one scale: "
-        "the time of the CPU and that of the GPU.",
+        "Boxes one below the other, joined by arrows, each with what happens there. Beside them two bars to "
+        "one scale: the time of the CPU and that of the GPU.",
         width,
     )
     box, y = 92.0, 0.0

@@ -28,8 +28,7 @@ def draw(width: float) -> Picture:
         f"{RANKS * TOKENS} tokens go to their experts and come back: two AllToAlls, and one expert with "
         f"{max(loads())} of them.",
         "Three columns: the tokens on their ranks, the expert of each rank beside them, and the answers on "
-        "the tokens' ranks again. "
-        "Lines lead from each token to its expert and back.",
+        "the tokens' ranks again. Lines lead from each token to its expert and back.",
         width,
     )
     token, expert = (70.0, 120.0) if picture.wide else (64.0, 76.0)

@@ -3,6 +3,7 @@ Equal steps are equal factors, so the way between two rungs is how much is lost 
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ def rungs() -> list[Rung]:
     """The rates of an H100 in its node, from the fastest to the slowest."""
     gpu, nvlink, card = catalog.gpu("h100-sxm"), catalog.link("nvlink4"), catalog.link("ib-ndr")
     rates = [gpu.bf16_flops_per_s, gpu.hbm_bytes_per_s, nvlink.bytes_per_s, card.bytes_per_s]
-    factors = [units.number(above / below) for above, below in zip(rates, rates[1:])]
+    factors = [units.number(above / below) for above, below in itertools.pairwise(rates)]
     return [
         Rung(
             "compute",

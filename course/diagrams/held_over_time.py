@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from course.diagrams import schedule
 from course.drawing import strips
 from course.drawing.picture import Picture
@@ -36,9 +38,8 @@ def draw(width: float) -> Picture:
             for name, shown in zip(names, runs, strict=True)
         )
         + ".",
-        f"Two charts over time for {schedule.STAGES} stages and {schedule.MICRO_BATCHES} micro-batches. "
-        f"Each forward "
-        "adds the activations of a micro-batch, each backward releases them.",
+        f"Two charts over time for {schedule.STAGES} stages and {schedule.MICRO_BATCHES} micro-batches. Each "
+        "forward adds the activations of a micro-batch, each backward releases them.",
         width,
     )
     left, y = 30.0, 0.0
@@ -49,15 +50,10 @@ def draw(width: float) -> Picture:
         picture.text(0, y + 10, words, bold=True)
         floor = y + 26 + UNIT * tallest
         for level in (0, schedule.STAGES, tallest):
-            picture.line(
-                (left, floor - level * UNIT),
-                (width, floor - level * UNIT),
-                ink="axis" if not level else "axis",
-                thick=0.6,
-            )
+            picture.line((left, floor - level * UNIT), (width, floor - level * UNIT), ink="axis", thick=0.6)
             picture.text(left - 8, floor - level * UNIT, str(level), anchor="end", ink="ink-soft")
         changes = steps(shown)
-        for (at_s, held), (until_s, _) in zip(changes, changes[1:]):
+        for (at_s, held), (until_s, _) in itertools.pairwise(changes):
             if held and until_s > at_s:
                 picture.box(
                     left + at_s * scale,

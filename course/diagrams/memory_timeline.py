@@ -3,6 +3,8 @@ same loop with a list that keeps each step's scores, as the meta device makes it
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from course.drawing.picture import Picture
@@ -72,7 +74,7 @@ def chart(picture: Picture, y: float, name: str, run: Timeline) -> float:
     roof = run.allocated_bytes if run.reserved_bytes is None else run.reserved_bytes
     if run.reserved_bytes is not None:
         steps = outline(place(list(enumerate(roof))))
-        for start, end in zip(steps, steps[1:], strict=False):
+        for start, end in itertools.pairwise(steps):
             picture.line(start, end, ink="ink-soft", thick=1.2)
         picture.text(right, steps[-1][1] + 10, reserved(roof), anchor="end", ink="ink-soft")
     for step in range(1, len(run.ends)):

@@ -27,9 +27,8 @@ def replicas() -> int:
 def draw(width: float) -> Picture:
     picture = Picture(
         f"{GPUS} GPUs as {TENSOR} tensor ranks × {STAGES} stages × {replicas()} replicas.",
-        "A column for each replica, a row for each pipeline stage; each box is a node with its eight "
-        "tensor ranks. "
-        "Activations go down a column, gradients are summed along a row.",
+        "A column for each replica, a row for each pipeline stage; each box is a node with its eight tensor "
+        "ranks. Activations go down a column, gradients are summed along a row.",
         width,
     )
     left = 60.0

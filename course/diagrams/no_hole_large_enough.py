@@ -31,10 +31,9 @@ def draw(width: float) -> Picture:
     rest = f"not reserved: {units.in_unit(CAPACITY - reserved, 'GiB')}"
     picture = Picture(
         "The memory of a GPU that is out of memory: much of it is free, nowhere enough of it in one piece.",
-        "Rows of memory, wrapped like lines of text. What holds a tensor is filled, what is white is "
-        "free, what is "
-        "dashed was never reserved. Below, to one scale, the block that was asked for and the largest "
-        "free piece.",
+        "Rows of memory, wrapped like lines of text. What holds a tensor is filled, what is white is free, "
+        "what is dashed was never reserved. Below, to one scale, the block that was asked for and the "
+        "largest free piece.",
         width,
     )
     y = picture.key(1, [("hbm", "tensors"), ("idle", free), ("elsewhere", rest)]) + 2

@@ -23,9 +23,8 @@ def draw(width: float) -> Picture:
     rows, columns = (f"{side:,}" for side in SHAPE)
     picture = Picture(
         f"{count} operations on a tensor of {rows} × {columns}: {count} trips to HBM and back, or one.",
-        "Twice a bar of HBM, and under it kernels with an arrow down for what they read and one up for "
-        "what they write. "
-        "First a kernel for each operation, then one for all.",
+        "Twice a bar of HBM, and under it kernels with an arrow down for what they read and one up for what "
+        "they write. First a kernel for each operation, then one for all.",
         width,
     )
     y = 0.0

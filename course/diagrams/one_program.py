@@ -24,9 +24,8 @@ def draw(width: float) -> Picture:
     each = f"{down} × {across} programs, one for each tile"
     picture = Picture(
         f"C = A · B in tiles of {BLOCK_M} × {BLOCK_N}: {each}.",
-        "B stands above C and A beside it. One tile of C is filled, with the band of rows of A and the "
-        "band of columns "
-        "of B that its program reads.",
+        "B stands above C and A beside it. One tile of C is filled, with the band of rows of A and the band "
+        "of columns of B that its program reads.",
         width,
     )
     left, top = deep + 40, deep + 40

@@ -25,8 +25,7 @@ def draw(width: float) -> Picture:
     picture = Picture(
         f"{cut}: one node works and {NODES - 1} wait.",
         "A row for each node, time from left to right. The forward pass goes down the rows one after the "
-        "other, the "
-        "backward pass comes up again. At any moment one row alone has a block.",
+        "other, the backward pass comes up again. At any moment one row alone has a block.",
         width,
     )
     left = 58.0

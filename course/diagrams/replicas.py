@@ -23,8 +23,7 @@ def draw(width: float) -> Picture:
     picture = Picture(
         f"{RANKS} replicas share a batch of {samples} samples and one mean gradient.",
         "A column for each rank, from top to bottom: its part of the batch, its copy of the weights, its "
-        "gradient, "
-        "the AllReduce across all columns, and the same update.",
+        "gradient, the AllReduce across all columns, and the same update.",
         width,
     )
     column = (width - (RANKS - 1) * GAP) / RANKS

@@ -28,12 +28,10 @@ def draw(width: float) -> Picture:
     least = units.human(moved_bytes(AT_LEAST), "bytes")
     headings = (f"written out, three kernels: {together}", f"{AT_LEAST[0][0]}: {least}")
     picture = Picture(
-        f"One head of attention over {TOKENS:,} tokens moves {together} in three kernels, and would have "
-        f"to move "
-        f"{least}.",
+        f"One head of attention over {TOKENS:,} tokens moves {together} in three kernels, and would have to "
+        f"move {least}.",
         "Bars to one scale, one for each time that a kernel reads from HBM or writes to it. Scores and "
-        "shares are "
-        "the long ones.",
+        "shares are the long ones.",
         width,
     )
     left = 112.0

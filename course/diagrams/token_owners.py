@@ -39,9 +39,8 @@ def draw(width: float) -> Picture:
     picture = Picture(
         "Blocks dealt out in order leave the first rank idle; dealt out in zig-zag they give each the same "
         "work.",
-        f"Two triangles: the {BLOCKS} blocks of a sequence as queries from top to bottom, as keys from "
-        f"left to right. "
-        f"A row belongs to one of {RANKS} ranks. Filled is what the causal mask lets through.",
+        f"Two triangles: the {BLOCKS} blocks of a sequence as queries from top to bottom, as keys from left "
+        f"to right. A row belongs to one of {RANKS} ranks. Filled is what the causal mask lets through.",
         width,
     )
     x, y = 0.0, 0.0

@@ -25,8 +25,7 @@ def draw(width: float) -> Picture:
     picture = Picture(
         "An AllReduce is a ReduceScatter and an AllGather.",
         "Three tables, a row for each rank, a column for each chunk of its buffer: before, after the "
-        "ReduceScatter "
-        "and after the AllGather.",
+        "ReduceScatter and after the AllGather.",
         width,
     )
     left = 48.0 if picture.wide else 58.0

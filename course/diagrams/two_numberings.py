@@ -23,9 +23,8 @@ def group_s(per_node: int) -> float:
 def draw(width: float) -> Picture:
     picture = Picture(
         "A group of eight GPUs inside one node, and the same group with a GPU in each of eight nodes.",
-        "Twice eight rows of eight cells: a row is a node, a cell a GPU. One group of eight is filled: "
-        "first a row, "
-        "then a column.",
+        "Twice eight rows of eight cells: a row is a node, a cell a GPU. One group of eight is filled: first "
+        "a row, then a column.",
         width,
     )
     left, top, half = 54.0 if picture.wide else 0.0, 24.0, width / 2

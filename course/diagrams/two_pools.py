@@ -27,11 +27,9 @@ def draw(width: float) -> Picture:
     pause = f"nobody gets a token for {units.human(read_s, 'seconds')}"
     picture = Picture(
         f"In one pool a prompt of {PROMPT:,} tokens stops {USERS} answers for "
-        f"{units.human(read_s, 'seconds')}; in two "
-        "pools it stops none.",
-        "Three lanes on one axis of time: a pool that does both, then a pool that reads prompts and one "
-        "that writes "
-        "answers.",
+        f"{units.human(read_s, 'seconds')}; in two pools it stops none.",
+        "Three lanes on one axis of time: a pool that does both, then a pool that reads prompts and one that "
+        "writes answers.",
         width,
     )
     scale = width / ((BEFORE + AFTER) * token_s + read_s)

@@ -30,8 +30,7 @@ def draw(width: float) -> Picture:
     picture = Picture(
         f"The first {units.human(SPAN_S, 'seconds')} of a token of {name}, eager and from a captured graph.",
         "Two pairs of lanes on one axis of time: what the CPU launches, and what the GPU runs. White in a "
-        "lane is "
-        "waiting.",
+        "lane is waiting.",
         width,
     )
     left = 40.0

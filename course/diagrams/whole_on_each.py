@@ -24,9 +24,8 @@ def draw(width: float) -> Picture:
     times = units.number(cluster.hbm_bytes / state, 2)
     picture = Picture(
         f"The training state of a 70B model fits {times} times into {gpus} GPUs, and not into one.",
-        "Two rows to one scale, in which a cell is the HBM of one GPU: the state in the whole cluster, "
-        "and the state "
-        "on a single GPU.",
+        "Two rows to one scale, in which a cell is the HBM of one GPU: the state in the whole cluster, and "
+        "the state on a single GPU.",
         width,
     )
     cell = width / gpus

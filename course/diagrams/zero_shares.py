@@ -37,12 +37,10 @@ def cut(stage: int) -> tuple[bool, bool, bool]:
 def draw(width: float) -> Picture:
     name = named(MODEL).name
     picture = Picture(
-        f"What each of {RANKS} ranks holds of {name}'s training state: "
-        f"{units.human(held_bytes(0), 'bytes')} of "
-        f"copies, {units.human(held_bytes(3), 'bytes')} of shares.",
+        f"What each of {RANKS} ranks holds of {name}'s training state: {units.human(held_bytes(0), 'bytes')} "
+        f"of copies, {units.human(held_bytes(3), 'bytes')} of shares.",
         "Four groups of four bars, a bar a rank, its length the bytes of weights, gradients and optimizer "
-        "state. "
-        "What a rank holds is filled, what another one holds for it is outlined.",
+        "state. What a rank holds is filled, what another one holds for it is outlined.",
         width,
     )
     left = 160.0 if picture.wide else 0.0

@@ -80,9 +80,8 @@ def draw(shown: Profile, window: tuple[float, float], title: str, width: float) 
     numbers = numbered(shown, window)
     picture = Picture(
         title,
-        "Lanes of events on one axis of time, as a profiler shows them. Nested events stand below those "
-        "that call "
-        f"them. Source: {shown.source}.",
+        "Lanes of events on one axis of time, as a profiler shows them. Nested events stand below those that "
+        f"call them. Source: {shown.source}.",
         width,
     )
     y = 0.0

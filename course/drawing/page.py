@@ -15,14 +15,14 @@ def words(picture: Picture) -> str:
 
 
 def figure(
-    id: str, draw: Callable[[float], Picture], caption: str, kind: str = "diagram", below: str = ""
+    name: str, draw: Callable[[float], Picture], caption: str, kind: str = "diagram", below: str = ""
 ) -> str:
     """The HTML of a figure; ``below`` is placed between the picture and its caption. A browser lays a picture
     out when its reader comes near, so its shape is said beforehand."""
     wide, narrow = draw(WIDE), draw(NARROW)
     shapes = f"--wide: {' / '.join(wide.size)}; --narrow: {' / '.join(narrow.size)}"
     return (
-        f'<figure class="{kind}" id="{id}"><div class="diagram-forms" style="{shapes}" data-search-exclude>'
-        f"{wide.svg(f'{id}-wide')}{narrow.svg(f'{id}-narrow')}{words(wide)}</div>{below}"
+        f'<figure class="{kind}" id="{name}"><div class="diagram-forms" style="{shapes}" data-search-exclude>'
+        f"{wide.svg(f'{name}-wide')}{narrow.svg(f'{name}-narrow')}{words(wide)}</div>{below}"
         f"<figcaption>{caption}</figcaption></figure>"
     )

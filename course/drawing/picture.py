@@ -200,12 +200,12 @@ class Picture:
         """Its width and height, as they are written."""
         return f"{self.width:g}", f"{self.height + 3:.0f}"
 
-    def svg(self, id: str) -> str:
+    def svg(self, name: str) -> str:
         """The picture as an element of a page."""
         kind, (width, height) = "wide-form" if self.wide else "narrow-form", self.size
-        words = f'<title id="{id}-title">{escape(self.title)}</title>'
-        words += f'<desc id="{id}-about">{escape(self.about)}</desc>'
+        words = f'<title id="{name}-title">{escape(self.title)}</title>'
+        words += f'<desc id="{name}-about">{escape(self.about)}</desc>'
         return (
-            f'<svg class="{kind}" viewBox="0 0 {width} {height}" role="img" '
-            f'aria-labelledby="{id}-title" aria-describedby="{id}-about">{words}{"".join(self._drawn)}</svg>'
+            f'<svg class="{kind}" viewBox="0 0 {width} {height}" role="img" aria-labelledby="{name}-title" '
+            f'aria-describedby="{name}-about">{words}{"".join(self._drawn)}</svg>'
         )

@@ -21,8 +21,8 @@ ROOT = LESSONS.parent
 
 def bibtex() -> str:
     """The BibTeX entry; with an address if the build was given a public one."""
-    license = (ROOT / "LICENSE").read_text(encoding="utf-8")
-    year, author = there(re.search(r"Copyright \(c\) (\d{4}), (.+)", license), "the copyright").groups()
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    year, author = there(re.search(r"Copyright \(c\) (\d{4}), (.+)", licence), "the copyright").groups()
     fields = {
         "title": "{System ML}: Parallel Training and Inference,\n             from First Principles",
         "author": f"{{{author[0].upper()}{author[1:]}}}",

@@ -70,9 +70,9 @@ def render(source: str) -> str:
     options = base.options(source, needed=FIELDS)
     draw = drawing(options["name"])
     given = arguments(options["name"], draw, options, source)
-    id = "-".join(["d", options["name"], *(re.sub(r"\W+", "-", str(value)) for value in given.values())])
+    address = "-".join(["d", options["name"], *(re.sub(r"\W+", "-", str(value)) for value in given.values())])
     try:
-        return page.figure(id, partial(draw, **given), widget_html.rich_line(options["caption"]))
+        return page.figure(address, partial(draw, **given), widget_html.rich_line(options["caption"]))
     except ValueError as error:
         if isinstance(error, BadValue):
             raise

@@ -54,8 +54,10 @@ def asks(mission: Mission) -> str:
     """What a mission asks for, in one line."""
     asked = [
         f"{units.human(mission.gpus, 'count')} × {mission.gpu.name}",
-        f"{units.human(mission.batch, 'count')} sequences of {units.human(mission.seq, 'count')} tokens a "
-        "step",
+        (
+            f"{units.human(mission.batch, 'count')} sequences of {units.human(mission.seq, 'count')} tokens a "
+            "step"
+        ),
     ]
     if mission.least_mfu:
         asked.append(f"at least {units.human(mission.least_mfu, 'percent')} MFU")

@@ -75,7 +75,7 @@ class Module:
                 "typing",
                 "collections.abc",
             ):
-                yield from (each.asname or each.name for each in node.names if each.name not in ("Mapping",))
+                yield from (each.asname or each.name for each in node.names if each.name != "Mapping")
 
     def refuse(self, node: ast.AST, words: str) -> Refused:
         return Refused(f"{self.path}:{getattr(node, 'lineno', 0)}: {words}")
@@ -361,8 +361,8 @@ class Module:
         )
         made = (
             f"{kind}(class {self.local(node.name)} extends {base} {{\n{''.join(parts)}}}, "
-            f"{json.dumps(node.name)}, "
-            f"{json.dumps(written)}, {json.dumps(annotations)}, [{called}], {json.dumps(signatures)})"
+            f"{json.dumps(node.name)}, {json.dumps(written)}, {json.dumps(annotations)}, [{called}], "
+            f"{json.dumps(signatures)})"
         )
         return f"{before}{self.local(node.name)} = {made};\n{after}"
 

@@ -41,10 +41,10 @@ class Addresses(Treeprocessor):
             classes = box.get("class", "").split()
             kind = next((kind for kind in KINDS if kind in classes), None)
             if kind and "admonition" in classes and len(box):
-                id = box_address(kind, "".join(box[0].itertext()))
-                seen[id] = seen.get(id, 0) + 1
-                box.set("id", id if seen[id] == 1 else f"{id}-{seen[id]}")
-                if kind == "rule" and (said := small_print(lessons.current(), id)):
+                address = box_address(kind, "".join(box[0].itertext()))
+                seen[address] = seen.get(address, 0) + 1
+                box.set("id", address if seen[address] == 1 else f"{address}-{seen[address]}")
+                if kind == "rule" and (said := small_print(lessons.current(), address)):
                     etree.SubElement(box, "p", {"class": HELD, "data-search-exclude": ""}).text = said
 
 

@@ -58,8 +58,14 @@ def _stamp(now: datetime | None) -> str:
 
 
 def _about() -> dict[str, str]:
-    id = uuid5(NAMESPACE_URL, f"system-ml {edition.version()}")
-    return {"title": TITLE, "subtitle": SUBTITLE, "authors": AUTHORS, "licence": book.LICENCE, "id": f"{id}"}
+    uuid = uuid5(NAMESPACE_URL, f"system-ml {edition.version()}")
+    return {
+        "title": TITLE,
+        "subtitle": SUBTITLE,
+        "authors": AUTHORS,
+        "licence": book.LICENCE,
+        "id": f"{uuid}",
+    }
 
 
 def contents(
@@ -188,10 +194,10 @@ class _Chapter:
         elif where.startswith("../"):
             link.tag, link.attrib = "span", {}
 
-    def inside(self, id: str) -> str:
+    def inside(self, address: str) -> str:
         """Where an id of the book stands: each chapter's begin with its name."""
-        name, _, rest = id.partition("--")
-        return f"{name}.xhtml#{id}" if rest else f"{name}.xhtml"
+        name, _, rest = address.partition("--")
+        return f"{name}.xhtml#{address}" if rest else f"{name}.xhtml"
 
     def static(self, svg: Element, above: dict[Element, Element]) -> Element:
         """A static picture as a file of its own."""
@@ -257,14 +263,14 @@ def _require_ids(elements: Iterable[Element]) -> None:
             if key in element.attrib:
                 element.set(key, " ".join(valid(each) for each in element.attrib[key].split()))
         if "href" in element.attrib and "#" in element.attrib["href"]:
-            file, _, id = element.attrib["href"].partition("#")
+            file, _, place = element.attrib["href"].partition("#")
             if file.endswith(".xhtml") and "/" not in file:
-                element.set("href", f"{file}#{valid(id)}")
+                element.set("href", f"{file}#{valid(place)}")
 
 
-def valid(id: str) -> str:
+def valid(name: str) -> str:
     """An id as XML wants it."""
-    return f"c{id}" if id[:1].isdigit() else id
+    return f"c{name}" if name[:1].isdigit() else name
 
 
 def _xhtml_line(words: Markup) -> Markup:

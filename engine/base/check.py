@@ -8,6 +8,7 @@ compared.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from contextvars import ContextVar
 from typing import Any
@@ -93,7 +94,7 @@ def ordered(**values: Real) -> None:
     """Each named value is at most the next one."""
     if not _TRUSTED.get():
         arrays = [(name, value, _numbers(name, value)) for name, value in values.items()]
-        for (name, value, low), (next_name, next_value, high) in zip(arrays, arrays[1:]):
+        for (name, value, low), (next_name, next_value, high) in itertools.pairwise(arrays):
             _require(low <= high, name, value, f"at most {next_name} ({next_value!r})")
 
 

@@ -60,7 +60,8 @@ def lines(result: dict, indent: str = "") -> list[str]:
     out = []
     for key, value in result.items():
         if isinstance(value, dict):
-            out += [f"{indent}{key}"] + lines(
+            out.append(f"{indent}{key}")
+            out += lines(
                 {k: shown(key if not isinstance(v, str) else k, v) for k, v in value.items()}, indent + "  "
             )
         else:

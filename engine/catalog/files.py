@@ -146,6 +146,6 @@ def _fault(value: Any, kind: Any) -> str:
     if kind is int:
         return "" if whole and value >= 0 else "a whole number of at least 0"
     if kind is float:
-        number = whole or isinstance(value, float) and math.isfinite(value)
+        number = whole or (isinstance(value, float) and math.isfinite(value))
         return "" if number and value >= 0 else "a number of at least 0"
     raise TypeError(f"no rule says what the catalogue may hold for {kind!r}")

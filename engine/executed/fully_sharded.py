@@ -273,7 +273,7 @@ def needed(kind: list[int], layer: list[int]) -> list[list[int]]:
         for j in range(i):
             if layer[j] == layer[i] and kind[j] == GATHER:
                 gathers += 1
-                if kind[i] == FORWARD and gathers == 1 or kind[i] == BACKWARD and gathers == 2:
+                if (kind[i] == FORWARD and gathers == 1) or (kind[i] == BACKWARD and gathers == 2):
                     need = j
             elif layer[j] == layer[i] and kind[j] == BACKWARD and kind[i] == SCATTER:
                 need = j

@@ -8,6 +8,7 @@ order.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ def all_gather(rank_pieces: Sequence[np.ndarray], cell_bytes: float = 4.0) -> Ru
     """Every rank gets the pieces of all ranks, in order, by a ring. Pieces may differ in length."""
     lengths = [len(piece) for piece in rank_pieces]
     ends = np.concatenate([[0], np.cumsum(lengths)]).tolist()
-    pieces = list(zip(ends, ends[1:]))
+    pieces = list(itertools.pairwise(ends))
     ranks = len(pieces)
     own = np.arange(ends[-1]) >= np.array(ends[:-1])[:, None]
     own &= np.arange(ends[-1]) < np.array(ends[1:])[:, None]

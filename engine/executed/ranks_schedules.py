@@ -6,6 +6,7 @@ schedules.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from engine.executed.ranks import ADD, PUT, Move, Step
@@ -20,7 +21,7 @@ def cut(cells: int, count: int, start: int = 0) -> list[tuple[int, int]]:
     longer; some may be empty."""
     size, longer = divmod(cells, count)
     ends = [start + size * i + min(i, longer) for i in range(count + 1)]
-    return list(zip(ends, ends[1:]))
+    return list(itertools.pairwise(ends))
 
 
 def at_once(*schedules: list[Step]) -> list[Step]:
@@ -97,7 +98,7 @@ def chain_reduce(ranks: int, root: int, pieces: list[tuple[int, int]]) -> list[S
 
 def _staggered(phase, order, pieces, how) -> list[Step]:
     """Chunk c crosses hop h in step c + h."""
-    hops = list(zip(order, order[1:]))
+    hops = list(itertools.pairwise(order))
     steps = len(hops) + len(pieces) - 1 if hops else 0
     return [
         Step(

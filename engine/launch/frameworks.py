@@ -214,14 +214,10 @@ def notation_of(text: str) -> str:
         return JSON
     if any(line.startswith("cfg.") and "=" in line for line in bare):
         return PYTHON
-    if (
-        bare[0].startswith("[")
-        and bare[0].split("#")[0].rstrip().endswith("]")
-        or (
-            any(line[0] == "[" and line.split("#")[0].rstrip()[-1:] == "]" for line in bare)
-            and any(" = " in line for line in bare)
-            and not lines[0].startswith("#!")
-        )
+    if (bare[0].startswith("[") and bare[0].split("#")[0].rstrip().endswith("]")) or (
+        any(line[0] == "[" and line.split("#")[0].rstrip()[-1:] == "]" for line in bare)
+        and any(" = " in line for line in bare)
+        and not lines[0].startswith("#!")
     ):
         return TOML
     keys = sum(line.split(" #")[0].rstrip().endswith(":") or ": " in line.split(" #")[0] for line in bare)
@@ -292,7 +288,7 @@ def launched(words: list[shell.Word]) -> tuple[str, int]:
             return "vllm", at + 2
         if text.startswith("vllm.entrypoints"):
             return "vllm", at + 1
-        if text.startswith("sglang.launch_server") or last == "sglang" and after == "serve":
+        if text.startswith("sglang.launch_server") or (last == "sglang" and after == "serve"):
             return "sglang", at + (2 if after == "serve" else 1)
         if last == "trtllm-serve":
             return "trtllm", at + (2 if after == "serve" else 1)
@@ -345,7 +341,7 @@ def flags(
             while at < len(words) and (not words[at].text.startswith("-") or _number(words[at].text)):
                 if kind == FLAG and words[at].text.lower() not in (*TRUE, *FALSE):
                     break
-                if kind and kind != "text" and values or not kind and values:
+                if (kind and kind != "text" and values) or (not kind and values):
                     break
                 values.append(words[at])
                 at += 1

@@ -194,7 +194,7 @@ def sharding(d: Draft, ranks: int) -> tuple[int, int]:
         if replicas > 1 and shards:
             return zero, shards if ranks % shards == 0 else 0
         return zero, NODE if strategy in HYBRID and ranks % NODE == 0 and ranks > NODE else 0
-    if kind in ("deepspeed",):
+    if kind == "deepspeed":
         return d.get("zero", 2, "Accelerate's default stage"), 0
     named_file = (d.given("deepspeed_file") or "").lower()
     if named_file:
@@ -235,8 +235,7 @@ def batches(d: Draft, dp: int) -> tuple[int, int]:
     if batch and micro and accumulated and batch != micro * accumulated * dp:
         d.refuse(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-            "micro_batch_per_gpu * "
-            f"gradient_acc_step * world_size {batch} != {micro} * {accumulated} * {dp}",
+            f"micro_batch_per_gpu * gradient_acc_step * world_size {batch} != {micro} * {accumulated} * {dp}",
             "global_batch",
         )
         batch = None
@@ -245,8 +244,8 @@ def batches(d: Draft, dp: int) -> tuple[int, int]:
         if each < 1 or batch != each * (accumulated or 1) * dp:
             d.refuse(
                 "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-                "micro_batch_per_gpu * "
-                f"gradient_acc_step * world_size {batch} != {each} * {accumulated or 1} * {dp}",
+                f"micro_batch_per_gpu * gradient_acc_step * world_size {batch} != {each} * "
+                f"{accumulated or 1} * {dp}",
                 "global_batch",
             )
         micro = max(1, each)
@@ -254,8 +253,8 @@ def batches(d: Draft, dp: int) -> tuple[int, int]:
     if batch and micro and not accumulated and batch % (micro * dp):
         d.refuse(
             "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-            "micro_batch_per_gpu * "
-            f"gradient_acc_step * world_size {batch} != {micro} * {batch // (micro * dp)} * {dp}",
+            f"micro_batch_per_gpu * gradient_acc_step * world_size {batch} != {micro} * "
+            f"{batch // (micro * dp)} * {dp}",
             "global_batch",
         )
         batch = None

@@ -364,9 +364,8 @@ def chunked(d: Draft, layers: int, pp: int) -> int:
             return 1
         if (layers // pp) % each:
             d.refuse(
-                "AssertionError: number of layers per pipeline stage must be divisible number of layers "
-                "per virtual "
-                "pipeline stage",
+                "AssertionError: number of layers per pipeline stage must be divisible number of layers per "
+                "virtual pipeline stage",
                 "chunk_layers",
             )
             return 1
@@ -558,8 +557,7 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
     if positions and positions < job.seq:
         d.refuse(
             f"AssertionError: max_position_embeddings ({positions}) must be greater than or equal to "
-            "seq_length "
-            f"({job.seq}).",
+            f"seq_length ({job.seq}).",
             "positions",
         )
     if d.given("overlap_gather") and not (d.given("distributed") or d.given("fsdp")):
@@ -571,8 +569,7 @@ def errors(d: Draft, m: Model, job: Job, a: Layout, parallel: bool) -> None:
     if d.given("overlap_tensor") and not parallel:
         d.refuse(
             "AssertionError: Tensor parallel communication/GEMM overlap can happen only when sequence "
-            "parallelism is "
-            "enabled",
+            "parallelism is enabled",
             "overlap_tensor",
         )
 

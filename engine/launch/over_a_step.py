@@ -323,8 +323,7 @@ def words(found: Over, capacity_bytes: float) -> str:
         return f"{said} It hardly fragments{lengths}."
     return (
         f"{said} It fragments{lengths}: {_gib(found.wasted_bytes)} are cached in pieces that did not fit. "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would reserve "
-        f"{_gib(found.expandable_bytes)}."
+        f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True would reserve {_gib(found.expandable_bytes)}."
     )
 
 

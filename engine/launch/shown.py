@@ -130,18 +130,21 @@ def rate(report: Report) -> list[str]:
         per_gpu = e.tokens_per_s / e.layout.gpus
         found = [
             "",
-            f"Step: {human(e.step_s, 'seconds')}, in 80 % of comparable runs {low} to {high}; "
-            f"{per_gpu:,.0f} tokens/s on each GPU, {100 * e.mfu():.0f} % MFU",
+            (
+                f"Step: {human(e.step_s, 'seconds')}, in 80 % of comparable runs {low} to {high}; "
+                f"{per_gpu:,.0f} tokens/s on each GPU, {100 * e.mfu():.0f} % MFU"
+            ),
         ]
     elif report.served:
         s = report.served
         low, high = s.band_tokens_per_s
         found = [
             "",
-            f"Rate: {s.tokens_per_s:,.0f} output tokens/s ({low:,.0f} to {high:,.0f}) with "
-            f"{s.serving.batch} requests of "
-            f"{s.serving.prompt} + {s.serving.output} tokens; a token every "
-            f"{human(s.time_per_output_token_s, 'seconds')}",
+            (
+                f"Rate: {s.tokens_per_s:,.0f} output tokens/s ({low:,.0f} to {high:,.0f}) with "
+                f"{s.serving.batch} requests of {s.serving.prompt} + {s.serving.output} tokens; a token "
+                f"every {human(s.time_per_output_token_s, 'seconds')}"
+            ),
         ]
     if report.extrapolates:
         found.append(f"Outside of all measured runs: {', '.join(report.extrapolates)}")

@@ -118,8 +118,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     if replicate * shard * ranks != gpus:
         d.refuse(
             f"AssertionError: Invalid parallel dims: dp_replicate({replicate}) * dp_shard({shard}) * "
-            f"cp({cp}) * tp({tp}) "
-            f"* pp({pp}) != WORLD_SIZE({gpus})",
+            f"cp({cp}) * tp({tp}) * pp({pp}) != WORLD_SIZE({gpus})",
             "shard",
         )
     dp = max(1, gpus // ranks)
@@ -129,8 +128,7 @@ def layout(d: Draft, shape: Model, gpus: int) -> tuple[Job, Layout, str]:
     if batch % (local * dp):
         d.refuse(
             "AssertionError: global batch size must be multiple of local batch size times data-parallel "
-            f"degree ({batch} % "
-            f"({local} * {dp}) != 0)",
+            f"degree ({batch} % ({local} * {dp}) != 0)",
             "global_batch",
         )
     micro = max(1, d.get("micro_batch", 1)) if pp > 1 else local
@@ -229,8 +227,7 @@ def pipelined(d: Draft, shape: Model, pp: int) -> tuple[str, int]:
         if stages % pp:
             d.refuse(
                 f"ValueError: Number of virtual stages ({stages}) must be divisible by pipeline parallel "
-                f"size ({pp}). "
-                f"Each stage has {each} layers.",
+                f"size ({pp}). Each stage has {each} layers.",
                 "layers_per_stage",
             )
             return "1f1b", 1

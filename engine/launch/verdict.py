@@ -392,13 +392,10 @@ def shortage(launch: Launch, room: Room) -> list[Refused]:
         return [
             Refused(
                 f"ValueError: To serve at least one request with the models's max seq len ({s.longest}), "
-                f"({room.needed_bytes / GIB:.2f} GiB KV cache is needed, which is larger than the "
-                "available KV cache memory "
-                f"({room.cache_bytes / GIB:.2f} GiB). Based on the available memory, the estimated "
-                "maximum model length "
-                f"is {room.longest}. Try increasing `gpu_memory_utilization` or decreasing "
-                "`max_model_len` when "
-                "initializing the engine.",
+                f"({room.needed_bytes / GIB:.2f} GiB KV cache is needed, which is larger than the available "
+                f"KV cache memory ({room.cache_bytes / GIB:.2f} GiB). Based on the available memory, the "
+                f"estimated maximum model length is {room.longest}. Try increasing `gpu_memory_utilization` "
+                "or decreasing `max_model_len` when initializing the engine.",
                 *place,
             )
         ]

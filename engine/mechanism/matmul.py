@@ -82,10 +82,10 @@ def _achievable() -> dict:
     products are the compiler's."""
     shares = files.table("achievable.toml", Achievable)
     medians: dict[str, dict[str, float]] = {"gpu": {}, "tpu": {}}
-    for kin in medians:
+    for kin, middles in medians.items():
         for kind in ("bf16", "fp8"):
             known = sorted(each[kind] for key, each in shares.items() if kind in each and _kin(key) == kin)
-            medians[kin][kind] = known[len(known) // 2] if known else medians["gpu"][kind]
+            middles[kind] = known[len(known) // 2] if known else medians["gpu"][kind]
     return shares | medians
 
 

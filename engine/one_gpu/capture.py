@@ -301,11 +301,11 @@ def four_steps(
         elif way == 3:
             first_s = fused_launch_s
         if way == 0 or way == 2:
-            begins, issued, starts, ends, numbers, whats, total, cpu, busy, count, waited = played(
+            begins, issued, starts, ends, numbers, whats, total, _cpu, busy, count, _waited = played(
                 before_s, layer_s, after_s, what, int(layers), first_s, each_s, gap_s, shown
             )
         else:
-            begins, issued, starts, ends, numbers, whats, total, cpu, busy, count, waited = played(
+            begins, issued, starts, ends, numbers, whats, total, _cpu, busy, count, _waited = played(
                 fused_before_s,
                 fused_layer_s,
                 fused_after_s,

@@ -18,8 +18,7 @@ from engine.calibration import DEFAULT, launch_costs
 from engine.catalog import files
 from engine.one_gpu import measurements
 
-# launches that CUDA queues before the next one blocks: observed as "about 1000"
-# (stackoverflow.com/q/53970187)
+# launches that CUDA queues before the next one blocks: "about 1000", says stackoverflow.com/q/53970187
 QUEUE = 1024.0
 MATMUL_SHARE = (
     0.8  # of the dense peak, for a large bf16 product on an H100 (engine/catalog/achievable.toml: 0.803)

@@ -71,10 +71,8 @@ def said(error):
         return "OverflowError: a number became too large, as exp of anything above 709 is."
     if isinstance(error, RecursionError) or "call stack" in words or "too much recursion" in words:
         return f"{ENDS_NOT}, or this nests too deeply."
-    if (
-        isinstance(error, MemoryError)
-        or kind == "JavascriptError"
-        and ("length" in words or "alloc" in words)
+    if isinstance(error, MemoryError) or (
+        kind == "JavascriptError" and ("length" in words or "alloc" in words)
     ):
         return "This asks for more memory than there is."
     return f"{kind}: {short(words)}" if words else kind

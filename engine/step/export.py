@@ -570,8 +570,10 @@ def torchtitan(run: Run, words: Any = Words) -> str:
         ),
         (
             split,
-            "PyTorch does not split a compiled backward (pytorch/pytorch#161904): this is not compiled, and "
-            "slower than planned",
+            (
+                "PyTorch does not split a compiled backward (pytorch/pytorch#161904): this is not compiled, "
+                "and slower than planned"
+            ),
         ),
         (run.recompute_layers > 0, "torchtitan recomputes every layer, or every second one"),
         (run.loss == "chunked", "torchtitan's loss is not computed in chunks"),

@@ -248,7 +248,8 @@ def require(f: Facts) -> None:
     """ValueError for the first rule that is violated."""
     if not check.is_trusted():
         with check.trusted():
-            return require(f)
+            require(f)
+        return
     for broken in _ASKED:
         if broken(f):
             raise ValueError(RULES[_ASKED.index(broken)].refusal(f))
@@ -356,8 +357,8 @@ def _schedule(f: Facts) -> str:
     least = int(least_micro_batches(float(f.pp), f.plan))
     return (
         f"schedule {key} must have at least {least} micro-batches a step for {f.pp} stages, got "
-        f"{f.global_batch // (f.dp * f.micro_batch)}; "
-        f"nearest legal: global_batch {least * f.dp * f.micro_batch}"
+        f"{f.global_batch // (f.dp * f.micro_batch)}; nearest legal: global_batch "
+        f"{least * f.dp * f.micro_batch}"
     )
 
 

@@ -75,7 +75,9 @@ def legal_splits(
                         continue
                     for whole in range(2):
                         expert_tp = tp if whole else 1
-                        if whole and (tp == 1 or experts < 1) or leaves_gpus_over(gpus / pp, ep * expert_tp):
+                        if (whole and (tp == 1 or experts < 1)) or leaves_gpus_over(
+                            gpus / pp, ep * expert_tp
+                        ):
                             continue
                         if len(tps) < MOST_SPLITS:
                             tps.append(tp)

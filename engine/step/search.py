@@ -13,6 +13,7 @@ others are worked out, block by block.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -372,7 +373,7 @@ def blocks(
         alone = int(np.count_nonzero(alike[:, PP] == 1)) if len(alike) > most else 0
         bounds = sorted({0, alone, *range(alone, len(alike), most), len(alike)})
         found += [
-            Block(model, job, gpus, alike[start:stop], within) for start, stop in zip(bounds, bounds[1:])
+            Block(model, job, gpus, alike[start:stop], within) for start, stop in itertools.pairwise(bounds)
         ]
     return found
 

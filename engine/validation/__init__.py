@@ -452,11 +452,11 @@ class Validation:
             "target_error",
             "met",
         ]
-        return (
-            printing.table([summary.as_dict() for summary in self.summaries], columns)
-            + [""]
-            + printing.table(shown, ["case", "group", "quantity", "measured", "predicted", "error", "fitted"])
-        )
+        return [
+            *printing.table([summary.as_dict() for summary in self.summaries], columns),
+            "",
+            *printing.table(shown, ["case", "group", "quantity", "measured", "predicted", "error", "fitted"]),
+        ]
 
 
 @lru_cache(8)  # each page that counts its rows asks for all of them

@@ -217,8 +217,7 @@ def told(row: Row) -> str:
     fitted = "It fitted a constant." if row.fitted else "It fitted nothing."
     return (
         f"{row.group}: {row.case}\nPublished {written(row, row.measured)}, ours "
-        f"{written(row, row.predicted)}: "
-        f"{off(row.error)}. {fitted}\nSource: {row.source.replace('; ', ', ')}"
+        f"{written(row, row.predicted)}: {off(row.error)}. {fitted}\nSource: {row.source.replace('; ', ', ')}"
     )
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 TOUCHING = 1.5  # pixels that two texts may share, and that a text's ink may reach past an edge
@@ -88,7 +88,7 @@ def shared(one: Text, other: Text) -> float:
         return 0.0
     least = float("inf")
     for corners in (one.corners, other.corners):
-        for (x0, y0), (x1, y1) in zip(corners[:2], corners[1:3]):
+        for (x0, y0), (x1, y1) in pairwise(corners[:3]):
             length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5
             if not length:
                 return 0.0

@@ -128,7 +128,8 @@ class Visit:
         """Closes the window, whose context may be taken again, with its tab where nothing has marked that."""
         self.leaving = True
         if self.changed:
-            return self.own.close()
+            self.own.close()
+            return
         kept = None if self.marked or not self.emptied() else self.page
         for page in self.own.pages:
             if page is not kept:

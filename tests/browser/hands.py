@@ -3,6 +3,7 @@ pixels as seen."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from functools import cache
@@ -45,7 +46,7 @@ def lessons() -> dict[str, list[str]]:
         lines = path.read_text(encoding="utf-8").splitlines()
         slugs = [
             after.split(":", 1)[1].strip()
-            for line, after in zip(lines, lines[1:])
+            for line, after in itertools.pairwise(lines)
             if line.strip().replace(" ", "") == "```widget" and after.startswith("name:")
         ]
         if slugs:
@@ -172,7 +173,8 @@ class Hand:
         """Answers the figure's question, in whichever way it is asked: a choice rightly."""
         block = self.figure.locator("[data-predict]")
         if block.get_attribute("data-kind") == "choice":
-            return block.locator("[data-answer=right]").click()
+            block.locator("[data-answer=right]").click()
+            return
         field = block.locator("[data-guess] input")
         if block.get_attribute("data-kind") == "number":
             field.fill(block.get_attribute("data-shown"))
@@ -273,11 +275,13 @@ class Hand:
     def choose(self, name: str, value: int) -> None:
         """Sets a select or a switch the way a reader does."""
         handle = self.handle(name)
-        if self.cls.controls()[name].kind == "bits":
-            return self.turn(handle, value)
-        handle.select_option(index=value) if self.cls.controls()[
-            name
-        ].kind == "choice" else handle.set_checked(bool(value))
+        match self.cls.controls()[name].kind:
+            case "bits":
+                self.turn(handle, value)
+            case "choice":
+                handle.select_option(index=value)
+            case _:
+                handle.set_checked(bool(value))
 
     def turn(self, row: Locator, value: int) -> None:
         """Touches each bit of a row that is not yet as the value has it."""

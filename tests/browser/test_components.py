@@ -190,7 +190,7 @@ def test_it_keeps_to_a_narrow_cell_of_a_notebook(opened, apps):
 
 
 @pytest.mark.parametrize(
-    "address, dark", [("roofline", False), ("roofline?theme=dark", True), ("dark_template", True)]
+    ("address", "dark"), [("roofline", False), ("roofline?theme=dark", True), ("dark_template", True)]
 )
 def test_a_picture_has_the_colours_of_the_ground_that_it_lies_on(opened, apps, address, dark):
     page = opened()

@@ -481,7 +481,7 @@ def test_the_unit_starts_the_plain_command():
 
 # -- python -m course.serve ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "flags, how", [([], signal.SIGINT), ([], signal.SIGTERM), (["--static"], signal.SIGINT)], ids=str
+    ("flags", "how"), [([], signal.SIGINT), ([], signal.SIGTERM), (["--static"], signal.SIGINT)], ids=str
 )
 def test_serve_hands_out_the_course_and_ends_without_a_word(site, flags, how):
     port = Server.free_port()

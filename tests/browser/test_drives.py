@@ -395,7 +395,7 @@ def spoken(said: list[str]) -> set[str]:
 
 @pytest.mark.of_the_kit
 @pytest.mark.parametrize(
-    "slug, way", [*((slug, "static") for slug in HINTED), *((slug, "served") for slug in HINTED[::6])]
+    ("slug", "way"), [*((slug, "static") for slug in HINTED), *((slug, "served") for slug in HINTED[::6])]
 )
 def test_the_arrow_keys_walk_every_figure_that_has_hints(glance, request, slug, way):
     """Whatever part has something to say says it, in the default state or in one of the presets."""

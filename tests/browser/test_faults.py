@@ -223,7 +223,7 @@ def test_without_fonts_and_sheets_the_figures_still_work(visit, static):
 
 
 @pytest.mark.parametrize(
-    "later, said", [(False, "could not start: no such state"), (True, "This state cannot be shown")]
+    ("later", "said"), [(False, "could not start: no such state"), (True, "This state cannot be shown")]
 )
 def test_a_figure_that_throws_harms_no_other(visit, static, later, said):
     """At its first computation, or when a key is pressed; the next state that can be had is shown again."""

@@ -65,7 +65,9 @@ STUCK = """figure => {
 }"""
 
 
-@pytest.mark.parametrize("address, slug", [("01-why-distributed/", "memory_stack"), ("fusion/", "fusion")])
+@pytest.mark.parametrize(
+    ("address", "slug"), [("01-why-distributed/", "memory_stack"), ("fusion/", "fusion")]
+)
 def test_a_held_control_and_its_picture_are_seen_together(visit, static, address, slug):
     """Also where the page stands so that the picture is out of sight, and where the window is too low for
     both: then the picture's lower end is seen."""

@@ -47,5 +47,5 @@ def test_every_help_of_a_readout_is_in_its_figure(site):
         page = (site / slug / "index.html").read_text(encoding="utf-8")
         helps = [method.readout_help for method in cls.methods("readout_help").values()]
         assert [
-            help for help in helps if help and f'data-help="{escape(units.unbroken(help))}"' not in page
+            said for said in helps if said and f'data-help="{escape(units.unbroken(said))}"' not in page
         ] == []

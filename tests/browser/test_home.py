@@ -53,7 +53,7 @@ def test_it_offers_no_motion_to_those_who_want_none(visit, static):
     expect(hand.figure.locator(".opening-play")).to_have_count(0)
 
 
-@pytest.mark.parametrize("scheme, hidden", [("light", "dark"), ("dark", "light")])
+@pytest.mark.parametrize(("scheme", "hidden"), [("light", "dark"), ("dark", "light")])
 def test_each_lesson_has_a_tile_with_its_picture_in_the_page_s_colours(visit, static, scheme, hidden):
     page = visit(color_scheme=scheme).go(static)
     tiles = page.locator(".map a[data-lesson]")

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 
 @pytest.mark.parametrize(
-    "old, new",
+    ("old", "new"),
     [
         ("10-nd-parallelism/#the-price-first", "10b-the-long-run/#the-price-first"),
         ("10-nd-parallelism/?goodput.gpus=512#w-goodput", "10b-the-long-run/?goodput.gpus=512#w-goodput"),

@@ -13,7 +13,7 @@ PLAYERS = [
     for name, control in cls.controls().items()
     if control.kind == "player"
 ]
-pytestmark = pytest.mark.parametrize("slug, name", PLAYERS)
+pytestmark = pytest.mark.parametrize(("slug", "name"), PLAYERS)
 
 
 class Player:

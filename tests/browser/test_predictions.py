@@ -158,7 +158,7 @@ def test_a_slider_over_decades_says_how_far_off_one_was(reader):
 
 @pytest.mark.of_the_kit
 @pytest.mark.parametrize(
-    "typed, said",
+    ("typed", "said"),
     [
         ("31.9", "Spot on. You said 31.9 %; it is 31.9 %."),
         ("30 %", "1.9 percentage points too low. You said 30 %"),

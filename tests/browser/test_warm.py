@@ -43,7 +43,7 @@ def test_what_stays_heavy_is_not_computed_forever(script):
 
 
 @pytest.mark.parametrize(
-    "given, times",
+    ("given", "times"),
     [
         ({"movedAt": 2}, 2),
         ({"throws": True}, 1),

@@ -35,7 +35,7 @@ def exercise(solution: str, kind: str = "exercise") -> str:
 
 
 @pytest.mark.parametrize(
-    "source, label, expected, family, scale, hint, within, shown",
+    ("source", "label", "expected", "family", "scale", "hint", "within", "shown"),
     [
         (
             "memory.state_bytes(13e9) | GB ? State of 13B",
@@ -125,7 +125,7 @@ def test_an_open_exercise_has_a_button_and_may_ask_for_numbers_too():
 
 
 @pytest.mark.parametrize(
-    "text, words",
+    ("text", "words"),
     [
         (exercise("Only `#!n 3`."), "asks for a number of its solution, or is marked open"),
         ('!!! exercise open "Title"\n\n    Question?\n', "or is marked open"),

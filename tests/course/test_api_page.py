@@ -44,5 +44,5 @@ def test_a_signature_says_what_goes_by_name():
 
 
 def test_an_unknown_name_stops_the_build_with_the_names_there_are():
-    with pytest.raises(LessonFault, match="'estimates' is not one of .*estimate"):
+    with pytest.raises(LessonFault, match=r"'estimates' is not one of .*estimate"):
         api.format("estimates", "api", "api", {}, None)

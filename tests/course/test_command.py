@@ -57,7 +57,7 @@ def test_the_engine_answers_under_its_name(capsys):
 
 # -- bad input -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "line, words",
+    ("line", "words"),
     [
         ("serve --port 0", "--port must be from 1 to 65535, got 0"),
         ("serve --port 70000", "--port must be from 1 to 65535, got 70000"),
@@ -134,7 +134,7 @@ def test_an_old_python_is_a_line(module):
 
 def test_an_old_python_cannot_import_the_engine(monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 10, 4))
-    with pytest.raises(ImportError, match="needs Python 3.11 or newer; this is 3.10"):
+    with pytest.raises(ImportError, match=r"needs Python 3\.11 or newer; this is 3\.10"):
         runpy.run_path(engine.__file__)
 
 

@@ -70,7 +70,7 @@ def test_the_fence_makes_html(tmp_path):
         made.render("gpus: h200\n")
 
 
-@pytest.mark.parametrize("section", ("A widget", "A fence"))
+@pytest.mark.parametrize("section", ["A widget", "A fence"])
 def test_the_linter_has_nothing_to_say(section, tmp_path):
     pytest.importorskip("ruff", reason="make floors tries the libraries, not the linter")
     file = tmp_path / "skeleton.py"

@@ -13,7 +13,7 @@ def links(text: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "text, found",
+    ("text", "found"),
     [
         ("as in lesson 05.", [("05-fsdp-and-zero.md", "lesson 05")]),
         (

@@ -72,7 +72,7 @@ def numbers_in(words: str) -> list[str]:
     return re.findall(r"\d[\d,.]*", words)
 
 
-@pytest.mark.parametrize("name, given, width", FORMS)
+@pytest.mark.parametrize(("name", "given", "width"), FORMS)
 def test_no_text_meets_another_or_the_edge(name, given, width):
     picture = drawn(name, given, width)
     assert picture.labels and picture.marks
@@ -83,7 +83,7 @@ def test_no_text_meets_another_or_the_edge(name, given, width):
         assert not one.meets(other), f"{one.words!r} lies on {other.words!r}"
 
 
-@pytest.mark.parametrize("name, given, width", FORMS)
+@pytest.mark.parametrize(("name", "given", "width"), FORMS)
 def test_a_text_on_a_mark_lies_within_it(name, given, width):
     picture = drawn(name, given, width)
     for label in picture.labels:
@@ -97,13 +97,13 @@ def test_a_text_on_a_mark_lies_within_it(name, given, width):
             ), label.words
 
 
-@pytest.mark.parametrize("name, given, width", FORMS)
+@pytest.mark.parametrize(("name", "given", "width"), FORMS)
 def test_every_mark_lies_within_its_picture(name, given, width):
     for mark in drawn(name, given, width).marks:
         assert -0.01 <= mark.left < mark.right <= width + 0.01 and mark.top >= 0
 
 
-@pytest.mark.parametrize("name, given, width", FORMS)
+@pytest.mark.parametrize(("name", "given", "width"), FORMS)
 def test_the_words_for_who_cannot_see_it_hold_every_label(name, given, width):
     """Those of the wide arrangement are on the page; a phone's labels are in them, too."""
     told = drawn(name, given, WIDE)
@@ -205,7 +205,8 @@ def test_what_is_held_over_time_is_what_the_schedule_holds(key):
     changes = held_over_time.steps(run)
     assert max(held for _, held in changes) == run.held[0]
     assert (
-        changes[-1][1] == 0 and sum(later > held for (_, held), (_, later) in zip(changes, changes[1:])) == 8
+        changes[-1][1] == 0
+        and sum(later > held for (_, held), (_, later) in itertools.pairwise(changes)) == 8
     )
     tops = [mark for mark in held_over_time.draw(WIDE).marks if "held" in mark.about]
     assert {round((mark.bottom - mark.top) / mark.about["held"], 6) for mark in tops} == {held_over_time.UNIT}
@@ -233,7 +234,7 @@ def test_one_node_works_at_a_time():
         (m.about["start_s"], m.about["end_s"]) for m in one_works.draw(WIDE).marks if "batch" in m.about
     )
     assert len(blocks) == 2 * one_works.NODES
-    assert all(end <= start for (_, end), (start, _) in zip(blocks, blocks[1:]))
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(blocks))
     words = one_works.draw(WIDE).labels[0].words
     assert numbers_in(words) == [str(catalog.model("llama3.1-405b").layers), "16"]
 
@@ -376,7 +377,7 @@ def test_a_prompt_lasts_as_long_as_the_engine_says():
 
 def test_replicas_share_out_the_whole_batch():
     parts = replicas.parts()
-    assert parts[0][0] == 1 and all(last + 1 == first for (_, last), (first, _) in zip(parts, parts[1:]))
+    assert parts[0][0] == 1 and all(last + 1 == first for (_, last), (first, _) in itertools.pairwise(parts))
     shown = [numbers_in(one.words) for one in replicas.draw(WIDE).labels if " to " in one.words]
     assert shown == [[str(first), str(last)] for first, last in parts]
 

@@ -79,7 +79,7 @@ def test_every_link_and_picture_leads_somewhere_and_every_id_is_one(files, trees
     for name, tree in trees.items():
         found = [element.get("id") for element in tree.iter() if element.get("id")]
         assert len(found) == len(set(found)), name
-        assert all(re.fullmatch(r"[A-Za-z_][\w.-]*", id) for id in found), name
+        assert all(re.fullmatch(r"[A-Za-z_][\w.-]*", each) for each in found), name
         ids[name] = set(found)
     inside = outside = 0
     for name, tree in trees.items():
@@ -90,9 +90,9 @@ def test_every_link_and_picture_leads_somewhere_and_every_id_is_one(files, trees
             if where is None or re.match("https?://", where):
                 outside += bool(where) and where.startswith(PUBLIC)
                 continue
-            file, id = urldefrag(where)
+            file, place = urldefrag(where)
             at = str(PurePosixPath("EPUB") / file) if file else name
-            assert at in files and (not id or id in ids[at]), (name, where)
+            assert at in files and (not place or place in ids[at]), (name, where)
             inside += 1
     assert inside > 1500 and outside > 50
 

@@ -19,7 +19,7 @@ from tests import states
 from widgets.kit.widget import all_widgets
 
 ROOT = Path(__file__).resolve().parents[2]
-SLUG, CLS = sorted(all_widgets().items())[0]
+SLUG, CLS = min(all_widgets().items())
 NUMBER = next(c for c in CLS.controls().values() if c.kind == "number")
 CHOICES = [
     (slug, c)
@@ -178,7 +178,7 @@ def alone(copy) -> dict[str, tuple[int, str]]:
     return dict(zip(texts, ends, strict=True))
 
 
-@pytest.mark.parametrize("what, line", BUILT.items())
+@pytest.mark.parametrize(("what", "line"), BUILT.items())
 def test_a_faulty_fence_fails_a_quick_build(alone, what, line):
     lines, words = WRONG[what]
     code, said = alone[page(lines)]

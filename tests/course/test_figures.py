@@ -105,7 +105,7 @@ LINK = '[many](figure "stages: 16")'
 
 
 @pytest.mark.parametrize(
-    "text, meant",
+    ("text", "meant"),
     [
         (f"## A\n\n{LINK}\n\n{TIMELINE}\n{MAP}", "pipeline_timeline"),
         (f"## A\n\n{TIMELINE}\n{LINK}\n\n{MAP}", "bubble_map"),  # the next in its section

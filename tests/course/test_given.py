@@ -100,8 +100,8 @@ def test_a_page_without_names_stays_as_it_was(put):
 
 def test_names_end_with_their_page_even_if_it_fails(put):
     page = put(PAGE.format(more=""))
+    broken = put(page.text.replace("weights_bytes / 2", "nonsense"))
     with pytest.raises(LessonFault, match="nonsense"):
-        broken = put(page.text.replace("weights_bytes / 2", "nonsense"))
         converter().convert(broken.body)
     assert lessons.current() is None
     with pytest.raises(LessonFault, match="weights_bytes"):
@@ -140,7 +140,7 @@ def test_the_kept_file_changes_with_the_definition(put, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "more, line, words",
+    ("more", "line", "words"),
     [
         ("  layout: 1 + 1\n", 6, "given layout: this name has a meaning"),
         ("  gpu: 1 + 1\n", 6, "given gpu: this name has a meaning"),
@@ -205,7 +205,7 @@ def test_whatever_a_formatter_raises_stops_the_build_with_its_place_and_cause(pu
 
 
 @pytest.mark.parametrize(
-    "fence, kind, line, words",
+    ("fence", "kind", "line", "words"),
     [
         ("rows: (1,)\ncolumns:\n  A: it\n  A: it\n", "table", 5, "'A' stands twice"),
         (

@@ -11,10 +11,10 @@ def test_a_match_is_given_back():
 
 
 def test_a_missing_match_is_named():
-    with pytest.raises(ValueError, match="^the heading is missing$"):
+    with pytest.raises(ValueError, match=r"^the heading is missing$"):
         there(re.search("^#", "no heading"), "the heading")
 
 
 def test_a_number_without_an_expression_says_so():
-    with pytest.raises(ValueError, match="^an expression in '' is missing$"):
+    with pytest.raises(ValueError, match=r"^an expression in '' is missing$"):
         numbers.form("")

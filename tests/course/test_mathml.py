@@ -55,7 +55,7 @@ def test_what_is_not_a_formula_is_left_alone(text):
 
 
 @pytest.mark.parametrize(
-    "text, found",
+    ("text", "found"),
     [
         ("A $10M run needs ($x$) and $y$.", ["x", "y"]),
         ("$a$ and $b$", ["a", "b"]),

@@ -227,7 +227,7 @@ def test_a_cell_says_what_it_needs_and_an_error_in_it_is_an_error(capsys, shell)
 
 # -- programs ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "code, needs",
+    ("code", "needs"),
     [
         ("import numpy as np\nx = np.ones(3)", ()),
         ("import torch\ndef f():\n    return other(torch.cuda.Stream())", ("torch",)),

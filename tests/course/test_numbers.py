@@ -151,7 +151,7 @@ def test_every_number_with_a_unit_is_computed_cited_or_marked(path):
 
 
 @pytest.mark.parametrize(
-    "text, numbers",
+    ("text", "numbers"),
     [
         ("An H100 holds 80 GB.", ["80 GB"]),
         ("It takes 3.35 TB/s and 989 TFLOP/s.", ["3.35 TB/s", "989 TFLOP/s"]),

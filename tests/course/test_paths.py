@@ -67,7 +67,7 @@ def test_a_step_is_named_after_the_place_it_leads_to():
 
 
 @pytest.mark.parametrize(
-    "step, words",
+    ("step", "words"),
     [
         ("99-nothing.md", "no page '99-nothing.md'"),
         ("04-data-parallel.md#when-it-flies", "no place 'when-it-flies'"),
@@ -122,7 +122,7 @@ def chain(number: int | str, needs: dict) -> set[int | str]:
 
 
 @pytest.mark.parametrize(
-    "number, stands_on",
+    ("number", "stands_on"),
     [(15, {1, 13}), (16, {1, 13}), (17, {1, 13, 16}), (18, {1, 13, 16}), (19, {1, 13, 16, 18})],
 )
 def test_the_lessons_on_one_gpu_stand_on_no_cluster(number, stands_on):

@@ -66,7 +66,7 @@ def test_a_part_of_the_widget_is_asked_too():
 
 
 @pytest.mark.parametrize(
-    "text, value",
+    ("text", "value"),
     [
         ("1.12 TB", 1.12e12),
         ("48.4 %", 0.484),
@@ -226,10 +226,14 @@ TELLS = [
     "It takes **1.12** TB.",
     "It takes 1120 GB.",
     "| Model | State |\n|---|--:|\n| 70B | 1.12 TB |",
-    "<table><thead><tr><th>70B</th> <th>State <small>TB</small></th></tr></thead> "
-    "<tbody><tr><th>it</th> <td>1.12</td></tr></tbody></table>",
-    "<table><thead><tr><th>model</th> <th>70B</th></tr></thead> "
-    "<tbody><tr><th>State <small>TB</small></th> <td>1.12</td></tr></tbody></table>",
+    (
+        "<table><thead><tr><th>70B</th> <th>State <small>TB</small></th></tr></thead> "
+        "<tbody><tr><th>it</th> <td>1.12</td></tr></tbody></table>"
+    ),
+    (
+        "<table><thead><tr><th>model</th> <th>70B</th></tr></thead> "
+        "<tbody><tr><th>State <small>TB</small></th> <td>1.12</td></tr></tbody></table>"
+    ),
 ]
 TELLS_NOT = [
     "",
@@ -292,7 +296,7 @@ def test_a_choice_is_told_by_its_own_words_too():
         "told_by: [it is the second]\n", ""
     )
     html(page("One takes twice as long.", asks))
-    with pytest.raises(locate.LessonFault, match="answers this.*takes half as long again"):
+    with pytest.raises(locate.LessonFault, match=r"answers this.*takes half as long again"):
         html(page("The other takes\nhalf as *long* again.", asks))
     html(page("It takes half as long again.", asks + "\nnot_by: [it takes half as long again]"))
 
@@ -302,7 +306,7 @@ def test_the_same_number_may_mean_something_else():
     html(page("Take a disk of 1.12 TB.", kept))
     with pytest.raises(locate.LessonFault, match="answers this"):
         html(page("Take a disk of 1.12 TB. The state takes 1.12 TB.", kept))
-    with pytest.raises(locate.LessonFault, match="does not say 'a disk of 1.12 TB'"):
+    with pytest.raises(locate.LessonFault, match=r"does not say 'a disk of 1\.12 TB'"):
         html(page("Take a tape.", kept))
 
 
@@ -422,7 +426,7 @@ def test_no_answer_is_one_product_or_quotient_of_the_numbers_in_its_question():
 
 
 @pytest.mark.parametrize(
-    "question, family, value",
+    ("question", "family", "value"),
     [
         ("They need 589 micro-batches. How many with four chunks?", "count", 148.0),
         ("Each holds 12 GB. How much do eight hold?", "bytes", 96e9),

@@ -31,7 +31,7 @@ def shown(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "source, value",
+    ("source", "value"),
     [
         ('memory.state_bytes(70e9, recipe("bf16-adam")) | TB', "1.12 TB"),
         ("memory.state_bytes(70e9) | GB", "1,120 GB"),
@@ -66,7 +66,7 @@ def test_ordinary_code_stays_code():
 
 
 @pytest.mark.parametrize(
-    "source, words",
+    ("source", "words"),
     [
         ("memory.no_such(1) | TB", "no_such"),
         ("nonsense | TB", "nonsense"),

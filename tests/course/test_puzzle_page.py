@@ -119,7 +119,7 @@ def test_what_a_page_cannot_have_stops_the_build(tmp_path, monkeypatch):
 
 # -- the fence -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "source, words",
+    ("source", "words"),
     [
         ("name: nothing", "there is no puzzle 'nothing'; there are"),
         ("figure: pipeline_timeline", "needs a line 'name: …'"),

@@ -93,7 +93,7 @@ def test_a_page_is_made_of_what_its_text_names():
 
 
 @pytest.mark.parametrize(
-    "page, of_others", [("17-triton.md", False), ("formulas.md", True), ("figures.md", True)]
+    ("page", "of_others"), [("17-triton.md", False), ("formulas.md", True), ("figures.md", True)]
 )
 def test_a_page_that_collects_is_made_of_all_pages_and_all_code(page, of_others):
     page, given = read(page)

@@ -3,6 +3,7 @@ parted."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from urllib.parse import parse_qsl, urlsplit
@@ -54,7 +55,7 @@ def test_a_deck_tells_its_lesson_from_the_question_to_the_takeaway(name, decks):
     assert kinds.count("rule") == len(lesson.boxes("rule"))
     asked = [options for options in lesson.options("widget") if "predict" in options]
     assert kinds.count("figure") == len(lesson.widgets) and kinds.count("poll") == len(asked)
-    for poll, figure in zip(deck, deck[1:]):
+    for poll, figure in itertools.pairwise(deck):
         assert (poll.kind == "poll") <= (figure.kind == "figure" and bool(poll.reveal))
 
 

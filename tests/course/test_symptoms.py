@@ -129,7 +129,7 @@ def test_a_word_or_two_find_what_they_mean(find):
 
 
 @pytest.mark.parametrize(
-    "text, about", {"dataloader": "data-loader", "OOM after 2000 steps": "oom-", "nan": "loss-"}.items()
+    ("text", "about"), {"dataloader": "data-loader", "OOM after 2000 steps": "oom-", "nan": "loss-"}.items()
 )
 def test_no_row_is_shown_that_is_about_something_else(find, text, about):
     assert [row for row in find([text])[0] if not row.startswith(about)] == []
@@ -236,7 +236,7 @@ def test_a_good_file_is_read():
 
 
 @pytest.mark.parametrize(
-    "old, new, line, words",
+    ("old", "new", "line", "words"),
     [
         ("group: error", "group: curve", 7, "there is no group 'curve'; there are error"),
         (

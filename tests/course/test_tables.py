@@ -58,7 +58,7 @@ def test_numbers_stand_to_the_right_and_headings_say_how_they_were_computed():
 
 
 @pytest.mark.parametrize(
-    "fence, words",
+    ("fence", "words"),
     [
         ("\nrows: [1]\n", "needs 'rows' and 'columns'"),
         ("\nrows: [1]\ncolumns: [2]\n", "one must be an expression"),

@@ -30,7 +30,7 @@ def test_contrast_is_measured_as_wcag_measures_it():
 
 
 @pytest.mark.parametrize(
-    "theme, ground, name", list(itertools.product(THEMES, ("paper", "panel"), TEXT + MARKS))
+    ("theme", "ground", "name"), list(itertools.product(THEMES, ("paper", "panel"), TEXT + MARKS))
 )
 def test_every_colour_stands_out_from_its_ground(theme, ground, name):
     colours = tokens.palette(theme)
@@ -45,7 +45,7 @@ def test_text_on_an_accent_fill_is_legible(theme):
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("text, mark", [("on-work", "compute"), ("on-deep", "compute-deep")])
+@pytest.mark.parametrize(("text", "mark"), [("on-work", "compute"), ("on-deep", "compute-deep")])
 def test_numbers_on_passes_are_legible_and_passes_differ_in_tone(theme, text, mark):
     colours = tokens.palette(theme)
     assert contrast(colours[text], colours[mark]) >= 4.5

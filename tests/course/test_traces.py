@@ -33,7 +33,7 @@ def asked(lines: str):
     return fence.excerpt(fence.read(options, source), options, source)
 
 
-@pytest.mark.parametrize("lines, width", FORMS)
+@pytest.mark.parametrize(("lines", "width"), FORMS)
 def test_a_trace_can_be_read(lines, width):
     shown, window = asked(lines)
     picture = lanes.draw(shown, window, "A title", width)
@@ -47,7 +47,7 @@ def test_a_trace_can_be_read(lines, width):
         assert beginning in told or re.fullmatch(r"[\d.,]+( \S?s)?|0", label.words), label.words
 
 
-@pytest.mark.parametrize("lines, width", FORMS)
+@pytest.mark.parametrize(("lines", "width"), FORMS)
 def test_each_event_is_drawn_at_its_time(lines, width):
     shown, (first_s, last_s) = asked(lines)
     picture = lanes.draw(shown, (first_s, last_s), "A title", width)

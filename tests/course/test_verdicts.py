@@ -53,7 +53,7 @@ STEP = about(7.49e-3, "seconds", 1e-3, 0.15, trap=4.83e-3, hint="The launches ar
 
 
 @pytest.mark.parametrize(
-    "asked, texts",
+    ("asked", "texts"),
     [
         (
             STATE_BYTES,
@@ -98,7 +98,7 @@ def test_right_however_it_is_written(script, asked, texts):
 
 
 @pytest.mark.parametrize(
-    "asked, text, words",
+    ("asked", "text", "words"),
     [
         (STATE_BYTES, "1.22 TB", "Close, a little too high: the answer must be within 5 %"),
         (STATE_BYTES, "1.03", "Close, a little too low"),

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    "path, kind",
+    ("path", "kind"),
     [
         ("lessons/05-fsdp-and-zero.md", "lessons"),
         ("lessons/glossary.md", "lessons"),

@@ -47,8 +47,8 @@ ALL = [
 def call(line: str, capsys) -> tuple[int, str, str]:
     try:
         status = main(shlex.split(line))
-    except SystemExit as exit:
-        status = exit.code
+    except SystemExit as left:
+        status = left.code
     out, err = capsys.readouterr()
     return status, out, err
 
@@ -271,7 +271,7 @@ EXPERTS = (
 
 
 @pytest.mark.parametrize(
-    "flag, field",
+    ("flag", "field"),
     [
         ("--ungraphed", dict(ungraphed=True)),
         ("--by-operators", dict(by_operators=True)),
@@ -312,7 +312,7 @@ def test_software_of_a_time(capsys):
 
 
 @pytest.mark.parametrize(
-    "line, words",
+    ("line", "words"),
     [
         (
             ESTIMATE.replace("--tp 8", "--tp 7"),
@@ -404,8 +404,8 @@ def test_no_argument_breaks_it(line, data):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             status = main([*words, "--json"])
-        except SystemExit as exit:
-            status = exit.code
+        except SystemExit as left:
+            status = left.code
     if status == 2:
         assert out.getvalue() == "" and err.getvalue().count("\n") == 1
     else:

@@ -40,7 +40,9 @@ def forked(rank: int, ranks: int, script: str, port: int) -> int:
 def import_of_pytorch(script: str) -> None:
     """The modules of PyTorch that the script imports at its top, and what DDP and FSDP import on every rank
     for themselves, which takes each a second."""
-    found = re.findall(r"^(?:import|from) (torch[\w.]*)", Path(script).read_text(encoding="utf-8"), re.M)
+    found = re.findall(
+        r"^(?:import|from) (torch[\w.]*)", Path(script).read_text(encoding="utf-8"), re.MULTILINE
+    )
     for name in [*found, "torch._dynamo"] if found else []:
         importlib.import_module(name)
 

@@ -28,7 +28,7 @@ class Page(HTMLParser):
         if given.get("style"):
             self.styles.append(given["style"])
         for key, value in attrs:
-            if value is not None and (key in LOADED and tag != "object" or key in ("href", "xlink:href")):
+            if value is not None and ((key in LOADED and tag != "object") or key in ("href", "xlink:href")):
                 self.links.append((key, value.strip(), tag, given.get("rel", "")))
 
     def handle_data(self, data):
@@ -81,7 +81,7 @@ def faults_of_form(link: str) -> list[str]:
                 "not arXiv's page of the paper",
             ),
             (
-                re.search(r"\s|[.,;]$", link) or link.endswith(")") and "(" not in link,
+                re.search(r"\s|[.,;]$", link) or (link.endswith(")") and "(" not in link),
                 "holds a character of the sentence around it",
             ),
         )

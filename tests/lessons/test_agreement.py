@@ -371,7 +371,7 @@ def test_a_figure_of_a_machine_is_the_catalogues_or_is_said(page, monkeypatch, c
 
 
 @pytest.mark.parametrize(
-    "own, fault",
+    ("own", "fault"),
     [
         (
             "collectives.ring_all_reduce_s(1e9, 8, 450e9, alpha_s=9.6e-6)",
@@ -482,7 +482,7 @@ def test_the_logits_of_an_ordinary_loss_are_ten_bytes_on_every_page(page):
     assert "output_layer_bytes" not in Lesson(page).text
 
 
-@pytest.mark.parametrize("tp, recompute", [(1, "full"), (4, "none")])
+@pytest.mark.parametrize(("tp", "recompute"), [(1, "full"), (4, "none")])
 def test_the_days_of_the_plan_follow_from_its_mfu(tp, recompute):
     """The plan affords its tokens at 40 % by 6PD; at another MFU of this kind its days are in proportion."""
     page = Lesson("numbers.md")

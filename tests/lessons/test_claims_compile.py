@@ -44,7 +44,7 @@ def of_lengths(*lengths):
 
 # -- guards --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "function, calls, counts",
+    ("function", "calls", "counts"),
     [
         (lambda x: x.sum(0) * 2, of_lengths(5, 6, 7, 5), [1, 2, 2, 2]),
         (lambda x, n: x * n, [(torch.ones(3), n) for n in (2, 3, 4, 5)], [1, 2, 2, 2]),
@@ -58,7 +58,7 @@ def test_a_size_or_a_number_that_changes_compiles_twice(function, calls, counts)
 
 
 @pytest.mark.parametrize(
-    "function, calls",
+    ("function", "calls"),
     [
         (lambda x, word: x * len(word), [(torch.ones(3), word) for word in "abc"]),
         (sum, [([torch.ones(3)] * length,) for length in (1, 2, 3)]),
@@ -83,7 +83,7 @@ def test_whether_gradients_are_on_is_a_guard():
     assert len(graphs) == 3
 
 
-@pytest.mark.parametrize("dynamic, counts", [(True, [1, 1, 2, 3, 3]), (None, [1, 2, 3, 4, 4])])
+@pytest.mark.parametrize(("dynamic", "counts"), [(True, [1, 1, 2, 3, 3]), (None, [1, 2, 3, 4, 4])])
 def test_sizes_0_and_1_always_get_a_graph_of_their_own(dynamic, counts):
     assert says(18, "if no size is 0 or 1: those two always get a graph of their own")
     assert compiled(lambda x: x.sum(0) * 2, of_lengths(5, 6, 1, 0, 7), dynamic=dynamic) == counts
@@ -310,7 +310,7 @@ def test_the_switches_for_other_numbers_are_pytorch_s(inductor):
 
 # -- 16: what a compiler finds -------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "scores, found", [(lambda s: s, True), (torch.tanh, False)], ids=["textbook", "tanh"]
+    ("scores", "found"), [(lambda s: s, True), (torch.tanh, False)], ids=["textbook", "tanh"]
 )
 def test_inductor_finds_attention_in_the_textbook_s_spelling_alone(scores, found):
     assert says(

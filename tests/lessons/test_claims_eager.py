@@ -342,7 +342,7 @@ def settings():
 
 
 @pytest.mark.parametrize(
-    "good, bad, words",
+    ("good", "bad", "words"),
     [
         ("expandable_segments:True", "expandable_segments:yes", "Expected 'True' or 'False'"),
         ("max_split_size_mb:20", "max_split_size_mb:19", "must be >= 20"),

@@ -83,7 +83,7 @@ def test_the_fourth_chunk_goes_round_as_the_table_says():
     assert (values[6] == 18).all()
 
 
-@pytest.mark.parametrize("chunks, bandwidth, latency", [(1, 8, 1), (8, 1, 1), (16, 1, 2)])
+@pytest.mark.parametrize(("chunks", "bandwidth", "latency"), [(1, 8, 1), (8, 1, 1), (16, 1, 2)])
 def test_as_many_chunks_as_ranks_is_best(chunks, bandwidth, latency):
     """One chunk: N times the bandwidth term; 2N chunks: twice the latency term."""
 
@@ -119,7 +119,7 @@ def test_halving_and_doubling_is_never_worse_on_paper_at_powers_of_two():
 
 
 @pytest.mark.parametrize(
-    "algorithm, nearest_first, out, across, receivers",
+    ("algorithm", "nearest_first", "out", "across", "receivers"),
     [
         ("ring", True, 2 * 63 / 64, 2 * 63 / 64, 1),
         (

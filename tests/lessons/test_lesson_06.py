@@ -76,7 +76,7 @@ def test_the_limit_fell_by_half_from_a100_to_h100_and_stays_under_four_on_pcie()
     assert h100 > 8 and 3 < pcie < 4 and 2 < alone < 3
 
 
-@pytest.mark.parametrize("gpu, wire, below", [("h100-pcie", "pcie5", 5), ("h100-sxm", "ib-ndr", 4)])
+@pytest.mark.parametrize(("gpu", "wire", "below"), [("h100-pcie", "pcie5", 5), ("h100-sxm", "ib-ndr", 4)])
 def test_gated_as_llama_is_the_limit_lies_below_five_ranks_on_pcie_and_four_across_nodes(gpu, wire, below):
     most = tensor.largest_useful_ranks(
         LLAMA.ffn, catalog.link(wire).bytes_per_s, catalog.gpu(gpu).bf16_flops_per_s, matrices_of_mlp=3

@@ -61,7 +61,7 @@ def test_every_snippet_is_python():
         compile(code, "lesson 07", "exec")
 
 
-@pytest.mark.parametrize("p, m", [(4, 8), (4, 3), (16, 16), (1, 5)])
+@pytest.mark.parametrize(("p", "m"), [(4, 8), (4, 3), (16, 16), (1, 5)])
 def test_the_printed_schedule_is_the_engines(p, m):
     printed: dict = {}
     exec(LESSON.code("python")[0], printed)

@@ -69,7 +69,7 @@ def test_predictions_are_right_where_the_engine_says_so():
 def test_no_axis_alone_is_any_good():
     """Data alone does not fit; the others take three times the best, or recompute everything."""
     best = advice.tuned("llama3-70b", 512, 512, 8192).step_s
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="gpus must be enough"):
         advice.tuned("llama3-70b", 512, 512, 8192, "3d", advice.Split(1, 1, 1))
     for alone in (LESSON.value("on_paper(tp=64)"), LESSON.value("on_paper(pp=64)")):
         assert alone.step_s > 3 * best and not constraints.RUN_BY_SOME.allows(LLAMA, alone.layout)

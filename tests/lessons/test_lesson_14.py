@@ -137,7 +137,7 @@ def test_a_count_in_bf16_stops_at_256():
     assert count == 256
 
 
-@pytest.mark.parametrize("weights, share", [(4096, 0.96), (10**6, 0.604)])
+@pytest.mark.parametrize(("weights", "share"), [(4096, 0.96), (10**6, 0.604)])
 def test_adam_does_notice_a_scale_that_was_never_taken_off(weights, share):
     """By hand: 1/(65,536·√N) against 1e-8, 2.38e-7 and 1.53e-8. Then PyTorch itself, its scaler and Adam on
     gradients of one size."""

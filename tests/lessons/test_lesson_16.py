@@ -98,7 +98,7 @@ def test_pytorch_moves_what_the_envelope_counts_between_products():
         assert counted.total / x.numel() == pytest.approx(row.apart_bytes_a_value, rel=0.02), row.name
 
 
-@pytest.mark.parametrize("tokens, rows", [(256, 64), (100, 32), (7, 64)])
+@pytest.mark.parametrize(("tokens", "rows"), [(256, 64), (100, 32), (7, 64)])
 def test_the_tiled_attention_is_pytorch_s(tokens, rows):
     torch = machine.torch()
     names, _ = run(LESSON.code("python")[1])

@@ -80,7 +80,7 @@ def test_a_loop_with_a_break_leaves_what_it_calls_compiled():
     assert 0 < compilation.recorded("layers", "in_graphs") < compilation.recorded("layers", "ops")
 
 
-@pytest.mark.parametrize("dynamic, made", [(None, [0, 1, 1, 2]), (True, [0, 0, 0, 1])])
+@pytest.mark.parametrize(("dynamic", "made"), [(None, [0, 1, 1, 2]), (True, [0, 0, 0, 1])])
 def test_a_size_of_one_has_a_graph_of_its_own(dynamic, made):
     torch = machine.torch()
     torch._dynamo.reset()

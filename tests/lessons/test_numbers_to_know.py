@@ -114,7 +114,7 @@ PLAN = {
 }
 
 
-@pytest.mark.parametrize("part, seen", PLAN.items())
+@pytest.mark.parametrize(("part", "seen"), PLAN.items())
 def test_the_plan_for_512_gpus_is_the_one_worked_by_hand(part, seen):
     assert PAGE.shows(part) == seen
 

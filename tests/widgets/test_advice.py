@@ -49,10 +49,10 @@ def met(slug: str) -> dict[str, list[tuple[dict, Widget, str]]]:
         for state in tried(slug):
             widget = cls()
             widget.set_raw(state)
-            for name in found:
+            for name, met in found.items():
                 is_met, words = getattr(widget, name)()
                 if is_met:
-                    found[name].append((state, widget, str(words)))
+                    met.append((state, widget, str(words)))
     return found
 
 
@@ -71,7 +71,7 @@ def taken_up(slug: str, regime: str, advice: Advice) -> list[tuple[dict, float, 
     return found
 
 
-@pytest.mark.parametrize("slug, regime, advice", FOLLOWED, ids=lambda it: getattr(it, "words", it))
+@pytest.mark.parametrize(("slug", "regime", "advice"), FOLLOWED, ids=lambda it: getattr(it, "words", it))
 def test_following_it_makes_it_better(slug, regime, advice):
     found = taken_up(slug, regime, advice)
     assert found, "no state gives this advice: are these still its words?"

@@ -36,7 +36,9 @@ WITH_UNIT = re.compile(
     r"(?:\$\d|\d[\d,.]*[  ]?(?:" + "|".join(map(re.escape, UNIT_WORDS)) + r")(?![A-Za-z]))"
 )
 # of a module's scope, so that all tests of one widget come in turn and share its picture
-pytestmark = pytest.mark.parametrize("slug, cls", WIDGETS, ids=[slug for slug, _ in WIDGETS], scope="module")
+pytestmark = pytest.mark.parametrize(
+    ("slug", "cls"), WIDGETS, ids=[slug for slug, _ in WIDGETS], scope="module"
+)
 
 
 @lru_cache(maxsize=2)  # nobody changes it

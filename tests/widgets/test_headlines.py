@@ -23,7 +23,7 @@ MISFIT = re.compile(
 )  # "1 ranks", and what is no number
 LESSONS = Path(__file__).resolve().parents[2] / "lessons"
 WIDGETS = sorted(all_widgets().items())
-over_widgets = pytest.mark.parametrize("slug, cls", WIDGETS, ids=[slug for slug, _ in WIDGETS])
+over_widgets = pytest.mark.parametrize(("slug", "cls"), WIDGETS, ids=[slug for slug, _ in WIDGETS])
 
 
 def headline(cls, state: dict) -> str:
@@ -77,9 +77,11 @@ def asked_about() -> list[tuple[str, str, str]]:
     """(lesson, widget, readout) of every prediction that a readout answers."""
     found = []
     for lesson in sorted(LESSONS.glob("*.md")):
-        for fence in re.findall(r"^``` widget\n(.*?)^```", lesson.read_text(encoding="utf-8"), re.M | re.S):
-            slug = re.search(r"^name: (\w+)", fence, re.M)
-            for key in re.findall(r'^(?:asks|seen):.*?readout\("(\w+)"', fence, re.M):
+        for fence in re.findall(
+            r"^``` widget\n(.*?)^```", lesson.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            slug = re.search(r"^name: (\w+)", fence, re.MULTILINE)
+            for key in re.findall(r'^(?:asks|seen):.*?readout\("(\w+)"', fence, re.MULTILINE):
                 found.append((lesson.name, slug[1] if slug else "", key))
     return found
 

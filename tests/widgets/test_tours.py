@@ -1,5 +1,6 @@
 """Tours: each sentence is true in its state, and no number in it was typed by hand."""
 
+import itertools
 import re
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_each_sentence_says_what_the_widget_says_in_its_state(slug):
 @pytest.mark.parametrize("slug", TOURS)
 def test_no_two_neighbouring_steps_are_the_same(slug):
     told = guide.tour(TOURS[slug])
-    assert all((a.state, a.light) != (b.state, b.light) for a, b in zip(told, told[1:]))
+    assert all((a.state, a.light) != (b.state, b.light) for a, b in itertools.pairwise(told))
     assert all(states.shown(TOURS[slug], **raw(TOURS[slug], step.state)) for step in told)
 
 

@@ -84,21 +84,17 @@ class BudgetGuard(Widget):
     break_it = "Let the run take a week longer. Does it still start?"
     assumptions = (
         "Every GPU is paid for all the time, working or not, at one price. Overhead comes on top, as a "
-        "share. Not in "
-        "it: people, data, the experiments before the run, and the runs that fail. Slanted lines are equal "
-        "bills; dots "
-        "are published runs by their GPUs and GPU-hours (Llama 3.1 model card; arXiv:2412.19437, Table 1; "
-        "arXiv:2211.02001, Table 1; nanochat's README), not by what was paid."
+        "share. Not in it: people, data, the experiments before the run, and the runs that fail. Slanted "
+        "lines are equal bills; dots are published runs by their GPUs and GPU-hours (Llama 3.1 model card; "
+        "arXiv:2412.19437, Table 1; arXiv:2211.02001, Table 1; nanochat's README), not by what was paid."
     )
     formula = (
         r"$$\text{dollars} = N \cdot \tau_\text{run} \cdot \text{price} \cdot (1 + \text{overhead}) \le "
         r"\text{ceiling}$$"
         "\n\n"
         "Dollars are GPUs times hours times the price of a GPU-hour, and the overhead on top. The guard "
-        "compares "
-        "before the first GPU starts. On axes that are both logarithmic, equal bills are straight lines: "
-        "twice the "
-        "GPUs for half the time cost the same."
+        "compares before the first GPU starts. On axes that are both logarithmic, equal bills are straight "
+        "lines: twice the GPUs for half the time cost the same."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -225,9 +221,11 @@ class BudgetGuard(Widget):
         left = show(cost.left_dollars(self.bill(), self.ceiling), "dollars")
         over = show(self.over(), "dollars")
         return [
-            f"Your run: {show(self.gpus, 'count')} {choose(self.gpus > 1, 'GPUs', 'GPU')} over "
-            f"{show(self.duration_s, 'seconds')}, {show(self.gpu_hours(), 'count')} GPU-hours, "
-            f"{choose(self.refused(), f'{over} past the ceiling', f'with {left} left under the ceiling')}"
+            (
+                f"Your run: {show(self.gpus, 'count')} {choose(self.gpus > 1, 'GPUs', 'GPU')} over "
+                f"{show(self.duration_s, 'seconds')}, {show(self.gpu_hours(), 'count')} GPU-hours, "
+                f"{choose(self.refused(), f'{over} past the ceiling', f'with {left} left under the ceiling')}"
+            )
         ]
 
     def figure(self, sources):
@@ -298,9 +296,8 @@ class BudgetGuard(Widget):
         fewer = cost.affordable_gpus(self.ceiling, self.duration_s, self.price, self.overhead)
         return self.refused(), (
             f"Refused: {show(self.over(), 'dollars')} over the ceiling of {show(self.ceiling, 'dollars')}, "
-            f"{show(self.over() / self.ceiling, 'percent')} too much. First response: stop "
-            f"after {show(self.pays_for_s(), 'seconds')}, or take {show(fewer, 'count')} GPUs for the whole "
-            "time; "
+            f"{show(self.over() / self.ceiling, 'percent')} too much. First response: stop after "
+            f"{show(self.pays_for_s(), 'seconds')}, or take {show(fewer, 'count')} GPUs for the whole time; "
             "before you ask for more money, look for lost MFU (lesson 01) and lost goodput (above)."
         )
 

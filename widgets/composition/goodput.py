@@ -91,13 +91,11 @@ class Goodput(Widget):
     break_it = "Add GPUs until the next failure comes before the last one is dealt with."
     assumptions = (
         "Failures are independent and come at the same rate at any time, also during a checkpoint or a "
-        "restart; each "
-        "stops the whole job, which goes on from its last checkpoint. The rate is Llama 3's, 419 unexpected "
-        "interruptions in 54 days on 16,384 GPUs (arXiv:2407.21783, section 3.3.4). Dots are published runs "
-        "on so "
-        "many GPUs as stand beside them: OPT-175B's logbook and Meta's RSC-1 (arXiv:2410.21680) count "
-        "failures of all "
-        "causes. Left out: planned stops, stragglers, and what a step itself wastes."
+        "restart; each stops the whole job, which goes on from its last checkpoint. The rate is Llama 3's, "
+        "419 unexpected interruptions in 54 days on 16,384 GPUs (arXiv:2407.21783, section 3.3.4). Dots are "
+        "published runs on so many GPUs as stand beside them: OPT-175B's logbook and Meta's RSC-1 "
+        "(arXiv:2410.21680) count failures of all causes. Left out: planned stops, stragglers, and what a "
+        "step itself wastes."
     )
     formula = (
         r"$$G = e^{-R/M}\cdot\frac{x}{e^x-1}\cdot\frac{\tau}{\tau+\delta}$$"
@@ -393,12 +391,9 @@ class Goodput(Widget):
         back = self.shares(self.interval_s)[3]
         return reliability.restarts_pile_up(self.restart_s, self.mtbf_s()), (
             f"Failures overtake the recovery: one comes every {show(self.mtbf_s(), 'seconds')}, coming back "
-            "takes "
-            f"{show(self.restart_s, 'seconds')}, and {show(back, 'percent')} of the time goes into it at "
-            "any interval. "
-            "First response: restart what failed and not the job (spare nodes, state from a neighbour's "
-            "memory); "
-            "checkpoints cannot help here."
+            f"takes {show(self.restart_s, 'seconds')}, and {show(back, 'percent')} of the time goes into it "
+            "at any interval. First response: restart what failed and not the job (spare nodes, state from a "
+            "neighbour's memory); checkpoints cannot help here."
         )
 
     def recovery_is_worst(self):
@@ -412,10 +407,8 @@ class Goodput(Widget):
         return self.recovery_is_worst(), (
             f"Coming back is the largest loss: {show(self.restart_s, 'seconds')} of every "
             f"{show(self.mtbf_s(), 'seconds')} between failures, {show(back, 'percent')} of the time. First "
-            "response: "
-            "spare nodes, and state from a neighbour's memory. The best interval alone "
-            f"leaves {show(self.best_useful(), 'percent')} useful, now it is "
-            f"{show(self.useful(), 'percent')}."
+            "response: spare nodes, and state from a neighbour's memory. The best interval alone leaves "
+            f"{show(self.best_useful(), 'percent')} useful, now it is {show(self.useful(), 'percent')}."
         )
 
     def far(self):
@@ -428,19 +421,16 @@ class Goodput(Widget):
         return self.far() > 0, (
             f"You write too seldom: each failure throws away {show(self.lost_s(), 'seconds')} on average. "
             f"First response: every {show(self.best_s(), 'seconds', 2)}, "
-            f"{show(self.best_useful(), 'percent')} useful "
-            f"instead of {show(self.useful(), 'percent')}."
+            f"{show(self.best_useful(), 'percent')} useful instead of {show(self.useful(), 'percent')}."
         )
 
     @regime()
     def often(self):
         return self.far() < 0, (
             f"You write too often: {show(self.checkpoint_s, 'seconds')} for every "
-            f"{show(self.interval_s, 'seconds')} "
-            f"of work. First response: every {show(self.best_s(), 'seconds', 2)}, "
-            f"{show(self.best_useful(), 'percent')} useful instead of {show(self.useful(), 'percent')}; or "
-            "write "
-            "in the background."
+            f"{show(self.interval_s, 'seconds')} of work. First response: every "
+            f"{show(self.best_s(), 'seconds', 2)}, {show(self.best_useful(), 'percent')} useful instead of "
+            f"{show(self.useful(), 'percent')}; or write in the background."
         )
 
     def summary(self):

@@ -153,20 +153,17 @@ class LayoutExam(Widget):
     break_it = "Hand in a layout that never starts: what must the axes divide, and what must one GPU hold?"
     assumptions = (
         "Specs are drawn by a seeded generator, the same in every browser. Both layouts are costed by the "
-        "planner's model of a step, "
-        "with bf16 Adam and fused attention, among what the spec's software can run; the schedule, and "
-        "whether experts are cut by tensor ranks, are the fastest that fit yours. Where the planner's MFU is "
-        "above the most that was published for such chips, pace and days are graded at that. Failures and "
-        "data loading are left out."
+        "planner's model of a step, with bf16 Adam and fused attention, among what the spec's software can "
+        "run; the schedule, and whether experts are cut by tensor ranks, are the fastest that fit yours. "
+        "Where the planner's MFU is above the most that was published for such chips, pace and days are "
+        "graded at that. Failures and data loading are left out."
     )
     formula = (
         "$$\\text{pace} = 10 - \\left\\lfloor \\frac{\\ln (T_{yours} / T_{best})}{\\ln 1.07} "
-        "\\right\\rfloor, \\qquad "
-        "\\text{estimate} = 5 - \\left\\lfloor \\frac{\\max(e/x,\\; x/e) - 1}{0.1} "
-        "\\right\\rfloor$$\n\nwith your estimate $e$ of "
-        "$x$, and nothing below 0. Two points for a layout that can be built, three more if it fits. Five "
-        "for what binds, three "
-        "for a resource that costs at least half as much, where arithmetic counts as 5 % of the step."
+        "\\right\\rfloor, \\qquad \\text{estimate} = 5 - \\left\\lfloor \\frac{\\max(e/x,\\; x/e) - 1}{0.1} "
+        "\\right\\rfloor$$\n\nwith your estimate $e$ of $x$, and nothing below 0. Two points for a layout "
+        "that can be built, three more if it fits. Five for what binds, three for a resource that costs at "
+        "least half as much, where arithmetic counts as 5 % of the step."
     )
 
     # -- the engine ------------------------------------------------------------------------------------------
@@ -200,11 +197,15 @@ class LayoutExam(Widget):
             [
                 f"{count(self.tp)} tensor ranks for {count(job.model.heads)} heads",
                 f"{stages} for {count(job.model.layers)} layers",
-                f"axes of {count(missions.model_ranks(self.tp, self.pp, self.cp))} ranks for "
-                f"{count(job.gpus)} GPUs",
+                (
+                    f"axes of {count(missions.model_ranks(self.tp, self.pp, self.cp))} ranks for "
+                    f"{count(job.gpus)} GPUs"
+                ),
                 f"{count(self.data())} data ranks for {sequences}",
-                f"micro-batches of {count(self.micro_batch)} for {sequences} on {count(self.data())} data "
-                "ranks",
+                (
+                    f"micro-batches of {count(self.micro_batch)} for {sequences} on {count(self.data())} "
+                    "data ranks"
+                ),
                 f"{count(self.cp)} context ranks for {count(job.seq)} tokens",
                 f"chunks for {stages}",
                 f"{sequences} for {stages}",
@@ -229,12 +230,18 @@ class LayoutExam(Widget):
             exam.refused(self.job(), self.choice()),
             [
                 f"{name} has {select(self.job().software, HAS)}",
-                f"tensor ranks must divide the {show(self.job().model.kv_heads, 'count')} heads of keys and "
-                f"values in {name}",
-                f"{name} cannot share {show(self.job().model.layers, 'count')} layers out among "
-                f"{show(self.pp, 'count')} stages",
-                f"{name} borrows whole groups of tensor and context ranks for its experts, so expert ranks "
-                "must be a multiple of both together",
+                (
+                    f"tensor ranks must divide the {show(self.job().model.kv_heads, 'count')} heads of keys "
+                    f"and values in {name}"
+                ),
+                (
+                    f"{name} cannot share {show(self.job().model.layers, 'count')} layers out among "
+                    f"{show(self.pp, 'count')} stages"
+                ),
+                (
+                    f"{name} borrows whole groups of tensor and context ranks for its experts, so expert "
+                    "ranks must be a multiple of both together"
+                ),
             ],
         )
 
@@ -611,8 +618,7 @@ class LayoutExam(Widget):
         a = self.found().layouts
         return (
             f"{self.axes_of(place)}, ZeRO {show(a.zero[place], 'count')}, micro-batch "
-            f"{show(a.micro_batch[place], 'count')}, "
-            f"{select(a.schedule[place], cases.SCHEDULE_NAMES)}, "
+            f"{show(a.micro_batch[place], 'count')}, {select(a.schedule[place], cases.SCHEDULE_NAMES)}, "
             f"{select(a.recompute[place], planned.RECOMPUTED)}"
         )
 
@@ -621,8 +627,7 @@ class LayoutExam(Widget):
         most = show(exam.FULL_MARKS, "count")
         return self.handed_in & (np.sum(self.marks()) >= exam.FULL_MARKS), (
             f"Full marks, {most} of {most}: {self.named(0)} takes {show(self.found().step_s[0], 'seconds')} "
-            "a step, "
-            f"{show(self.found().ratio, 'times')} the best that is asked for."
+            f"a step, {show(self.found().ratio, 'times')} the best that is asked for."
         )
 
     @regime(target=True)
@@ -635,10 +640,9 @@ class LayoutExam(Widget):
         unbuilt = f"It never starts, {self.scored(0, 2)}: {why} (lesson 10)."
         too_large = (
             f"It never starts, {self.scored(0, 2)}: your fullest GPU needs "
-            f"{show(exam.used_bytes(found), 'bytes')} of "
-            f"{usable(job.hbm_bytes)}. State is cut by "
-            f"{choose(self.zero > 0, 'tensor ranks and stages', 'a higher ZeRO stage')}, "
-            "activations by context and tensor ranks or by recomputing them (lessons 05 and 08)."
+            f"{show(exam.used_bytes(found), 'bytes')} of {usable(job.hbm_bytes)}. State is cut by "
+            f"{choose(self.zero > 0, 'tensor ranks and stages', 'a higher ZeRO stage')}, activations by "
+            "context and tensor ranks or by recomputing them (lessons 05 and 08)."
         )
         return self.handed_in & ~found.fits, choose(found.legal, too_large, unbuilt)
 
@@ -682,8 +686,7 @@ class LayoutExam(Widget):
         per_node = self.job().at.gpu.gpus_per_node
         return self.shows_mine() & (self.tp > per_node) & self.lost(2, 3), (
             f"Your {show(self.tp, 'count')} tensor ranks leave the node of {show(per_node, 'count')}: four "
-            "collectives a layer then go "
-            "through the network cards (lessons 03 and 06)."
+            "collectives a layer then go through the network cards (lessons 03 and 06)."
         )
 
     @regime()
@@ -713,11 +716,10 @@ class LayoutExam(Widget):
         job = self.job()
         return self.lost(5, 6), (
             f"Days, {self.scored(5, 6)}: you said {show(self.days, 'count')}, the best layout takes "
-            f"{show(self.found().days, 'count')}. "
-            f"That is 6 × ({show(exam.multiplied_params(job), 'params')} parameters without the input "
-            "embedding + "
-            f"{show(exam.attention_params(job), 'params')} for attention) × {show(job.tokens, 'tokens')} at "
-            f"{show(self.found().mfu[2], 'percent')} of {show(job.gpus, 'count')} peaks"
+            f"{show(self.found().days, 'count')}. That is 6 × ({show(exam.multiplied_params(job), 'params')} "
+            f"parameters without the input embedding + {show(exam.attention_params(job), 'params')} for "
+            f"attention) × {show(job.tokens, 'tokens')} at {show(self.found().mfu[2], 'percent')} of "
+            f"{show(job.gpus, 'count')} peaks"
             f"{self.by_what_was_published()} (lesson 01)."
         )
 

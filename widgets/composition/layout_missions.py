@@ -59,14 +59,13 @@ class LayoutMissions(Widget):
     break_it = "Find one choice that cannot be built on any mission: what must the ranks divide?"
     assumptions = (
         "The same model of a step as the planner's, for one layout: the data ranks are what the other axes "
-        "leave of the GPUs. "
-        "Missions ask for a part of what the planner reaches. Failures and data loading are left out."
+        "leave of the GPUs. Missions ask for a part of what the planner reaches. Failures and data loading "
+        "are left out."
     )
     formula = (
         "$$DP = \\frac{GPUs}{TP \\cdot PP \\cdot CP}, \\qquad MFU = \\frac{\\text{model FLOPs of a "
-        "step}}{GPUs \\cdot peak "
-        "\\cdot T_{step}}$$\n\nA layout wins when it can be built, its fullest GPU holds it and every "
-        "ceiling is kept."
+        "step}}{GPUs \\cdot peak \\cdot T_{step}}$$\n\nA layout wins when it can be built, its fullest GPU "
+        "holds it and every ceiling is kept."
     )
 
     def layout(self):
@@ -376,20 +375,17 @@ class LayoutMissions(Widget):
         return self.broken(), (
             f"This cannot be built: {select(fault, missions.FAULTS)}. Tensor × pipeline × context take "
             f"{show(ranks, 'count')} of {show(m.gpus, 'count')} GPUs and leave {show(data, 'count')} data "
-            "ranks for "
-            f"{show(m.batch, 'count')} sequences; the model has {show(m.model.layers, 'count')} layers and "
-            f"{show(m.model.heads, 'count')} heads."
+            f"ranks for {show(m.batch, 'count')} sequences; the model has {show(m.model.layers, 'count')} "
+            f"layers and {show(m.model.heads, 'count')} heads."
         )
 
     @regime()
     def does_not_fit(self):
         return (self.ratios()[0] > 1), (
             "It does not fit: the fullest GPU needs "
-            f"{self.said(np.sum(self.verdict().parts_bytes), 'bytes')} of "
-            f"{usable(self.mission.hbm_bytes)}. First response: "
-            f"{choose(self.zero > 2, 'model ranks', 'a higher ZeRO stage')} for the state, a finer cut of "
-            "the "
-            "sequence for the activations (lessons 05 and 08)."
+            f"{self.said(np.sum(self.verdict().parts_bytes), 'bytes')} of {usable(self.mission.hbm_bytes)}. "
+            f"First response: {choose(self.zero > 2, 'model ranks', 'a higher ZeRO stage')} for the state, a "
+            "finer cut of the sequence for the activations (lessons 05 and 08)."
         )
 
     @regime()
@@ -397,9 +393,9 @@ class LayoutMissions(Widget):
         late = np.max(self.ratios()[1:]) > 1
         return self.verdict().fits & late, (
             f"It fits and is too slow: {self.said(self.verdict().mfu, 'percent')} MFU, "
-            f"{self.said(self.verdict().days, 'count')} "
-            f"days, {self.said(self.verdict().dollars, 'dollars')}. Look for the longest piece of the step "
-            "that is not arithmetic."
+            f"{self.said(self.verdict().days, 'count')} days, "
+            f"{self.said(self.verdict().dollars, 'dollars')}. Look for the longest piece of the step that is "
+            "not arithmetic."
         )
 
     def summary(self):

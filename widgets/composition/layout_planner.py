@@ -184,22 +184,18 @@ class LayoutPlanner(Words, NextBest, Chosen, Cloud, OwnJob):
         ),
     )
     assumptions = (
-        "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of "
-        "1 to 64, full "
-        "recomputation or none and eight schedules, each costed by the engine's one model of a step; of them "
-        "those that one of the frameworks can run, unless you choose otherwise. Tensor "
-        "ranks stand "
-        "innermost, then context, data and pipeline. Failures, data loading and stragglers are left out. A "
-        "GPU of your own is taken to reach the same shares of its peak and bandwidth as the H100 SXM."
+        "Every legal tensor × pipeline × context × expert × data split, with ZeRO 0 to 3, micro-batches of 1 "
+        "to 64, full recomputation or none and eight schedules, each costed by the engine's one model of a "
+        "step; of them those that one of the frameworks can run, unless you choose otherwise. Tensor ranks "
+        "stand innermost, then context, data and pipeline. Failures, data loading and stragglers are left "
+        "out. A GPU of your own is taken to reach the same shares of its peak and bandwidth as the H100 SXM."
     )
     formula = (
         "$$\\tau = \\tau_\\text{compute} + \\tau_\\text{tensor} + \\tau_\\text{bubble} + "
-        "\\tau_\\text{context} + \\tau_\\text{expert} + \\tau_\\text{optimizer} + "
-        "\\tau_\\text{messages} + "
+        "\\tau_\\text{context} + \\tau_\\text{expert} + \\tau_\\text{optimizer} + \\tau_\\text{messages} + "
         "\\tau_\\text{exposed data}$$\n\nThe search takes the smallest $\\tau$ among the layouts whose "
-        "fullest stage "
-        "fits the HBM. "
-        "MFU counts model FLOPs with causal attention; HFU adds what is computed again."
+        "fullest stage fits the HBM. MFU counts model FLOPs with causal attention; HFU adds what is computed "
+        "again."
     )
 
     @once

@@ -57,22 +57,17 @@ class RankMesh(Widget):
     break_it = "Put a tensor-parallel group on more than one node: a degree can do it, and so can an order."
     assumptions = (
         "Ranks are numbered node by node, as launchers do. Data parallelism takes the GPUs that the other "
-        "axes leave; "
-        "wishes that do not fit are cut. Expert ranks are neighbours among the data ranks. Letters mark the "
-        "chosen "
-        "rank's peers: T tensor, C context, E expert, D data, P pipeline; their colour is the wire between "
-        "them and "
-        "it, NVLink in the node, the network across, red where tensor parallelism leaves its node. Equal "
-        "shading: "
-        "equal place on an axis."
+        "axes leave; wishes that do not fit are cut. Expert ranks are neighbours among the data ranks. "
+        "Letters mark the chosen rank's peers: T tensor, C context, E expert, D data, P pipeline; their "
+        "colour is the wire between them and it, NVLink in the node, the network across, red where tensor "
+        "parallelism leaves its node. Equal shading: equal place on an axis."
     )
     formula = (
         r"$$c_a = \left\lfloor \frac{r}{s_a} \right\rfloor \bmod n_a, \qquad s_a = "
         r"\prod_{b\ \text{inside}\ a} n_b$$"
-        "\n\nThe coordinate of rank $r$ on axis $a$, whose size is $n_a$: its stride $s_a$ is the product "
-        "of the sizes "
-        "further in. Two ranks are peers on an axis if they differ in that coordinate alone. A group stays "
-        "in a node "
+        "\n\nThe coordinate of rank $r$ on axis $a$, whose size is $n_a$: its stride $s_a$ is the product of "
+        "the sizes further in. Two ranks are peers on an axis if they differ in that coordinate alone. A "
+        "group stays in a node "
         r"of $g$ GPUs if $n_a s_a \le g$."
     )
 
@@ -282,30 +277,26 @@ class RankMesh(Widget):
         return self.is_across(), (
             f"Tensor parallelism left its node: each group of {show(self.sizes().tp, 'count')} is on "
             f"{show(nodes, 'count')} nodes, because "
-            f"{choose(stride > 1, 'another axis is further in', WIDE)}, and four "
-            "collectives a layer wait for the network. First response: tensor innermost and no larger than "
-            "a node "
-            "(lessons 03 and 06)."
+            f"{choose(stride > 1, 'another axis is further in', WIDE)}, and four collectives a layer wait "
+            "for the network. First response: tensor innermost and no larger than a node (lessons 03 and 06)."
         )
 
     @regime()
     def context_across(self):
         sizes, nodes = self.sizes(), self.nodes()
         return (sizes.cp > 1) & (nodes.cp > 1), (
-            f"Context parallelism crosses nodes: its ring passes keys and values over the network between "
-            f"{show(nodes.cp, 'count')} of them. That is fine while attention over a block lasts longer "
-            "than its "
-            "transfer (lesson 08)."
+            "Context parallelism crosses nodes: its ring passes keys and values over the network between "
+            f"{show(nodes.cp, 'count')} of them. That is fine while attention over a block lasts longer than "
+            "its transfer (lesson 08)."
         )
 
     @regime()
     def experts_across(self):
         sizes, nodes = self.sizes(), self.nodes()
         return (sizes.ep > 1) & (nodes.ep > 1), (
-            f"Expert parallelism crosses nodes: every layer's AllToAll goes over the network between "
+            "Expert parallelism crosses nodes: every layer's AllToAll goes over the network between "
             f"{show(nodes.ep, 'count')} of them. First response: fewer expert ranks, or tokens limited to a "
-            "few "
-            "nodes (lesson 09)."
+            "few nodes (lesson 09)."
         )
 
     def summary(self):

@@ -83,25 +83,22 @@ IDEAL_S = f'strategy.costs({LLAMA}, {AT}.chip, {AT}.wires, recipe("bf16-adam"), 
 PIECE_BYTES = f"4096 * {LLAMA}.hidden * 2"
 GATHER_S = f"interconnect.all_gather_s({PIECE_BYTES}, 8.0, 8.0, {AT}.wires)"
 RATES = (
-    f"Rates: an H100's matrix products sustain `#!n {AT}.chip.matmul_flops_per_s / {H100}.bf16_flops_per_s "
-    "| %` of its "
-    "peak, kernels between them `#!n calibration.DEFAULT.memory_share | %` of the HBM's rate, rings "
-    f"`#!n {AT}.wires.link_bytes_per_s / {H100}.link_bytes_per_s | %` of NVLink's and "
-    "`#!n calibration.DEFAULT.network_share | %` of a NIC's. So at rest:"
+    f"Rates: an H100's matrix products sustain `#!n {AT}.chip.matmul_flops_per_s / {H100}.bf16_flops_per_s | "
+    "%` of its peak, kernels between them `#!n calibration.DEFAULT.memory_share | %` of the HBM's rate, "
+    f"rings `#!n {AT}.wires.link_bytes_per_s / {H100}.link_bytes_per_s | %` of NVLink's and `#!n "
+    "calibration.DEFAULT.network_share | %` of a NIC's. So at rest:"
     "\n\n"
     f"- $T_0$: `#!n {TOKENS}` tokens a GPU × `#!n {MODEL_FLOPS} | GFLOP` each at `#!n "
-    f"{AT}.chip.matmul_flops_per_s | TFLOP/s` are "
-    f"`#!n {PRODUCTS_S} | s`; norms, activations, the loss, sums of gradients and what attention's backward "
-    "pass repeats "
-    f"add `#!n {IDEAL_S} - {PRODUCTS_S} | s`: `#!n {IDEAL_S} | s`."
+    f"{AT}.chip.matmul_flops_per_s | TFLOP/s` are `#!n {PRODUCTS_S} | s`; norms, activations, the loss, sums "
+    f"of gradients and what attention's backward pass repeats add `#!n {IDEAL_S} - {PRODUCTS_S} | s`: `#!n "
+    f"{IDEAL_S} | s`."
     "\n"
     f"- Tensor parallelism's wires: 32 sequences × `#!n {LLAMA}.layers` layers × 8 gathers and scatters of "
-    f"`#!n {PIECE_BYTES} | MB`. Each moves 7/8 of that at `#!n {AT}.wires.link_bytes_per_s | GB/s`, in "
-    f"`#!n 7 / 8 * {PIECE_BYTES} / {AT}.wires.link_bytes_per_s | µs`; "
-    f"with 7 hops of `#!n {AT}.wires.box.hop_s + {AT}.wires.box.late_s | µs` and "
-    f"`#!n {AT}.wires.start_s | µs` to start, as measured, `#!n {GATHER_S} | µs`. Together "
-    f"`#!n 32 * {LLAMA}.layers * 8 * {GATHER_S} | s`, or "
-    f"`#!n 32 * {LLAMA}.layers * 8 * {GATHER_S} / {IDEAL_S} | percent` of $T_0$."
+    f"`#!n {PIECE_BYTES} | MB`. Each moves 7/8 of that at `#!n {AT}.wires.link_bytes_per_s | GB/s`, in `#!n "
+    f"7 / 8 * {PIECE_BYTES} / {AT}.wires.link_bytes_per_s | µs`; with 7 hops of `#!n {AT}.wires.box.hop_s + "
+    f"{AT}.wires.box.late_s | µs` and `#!n {AT}.wires.start_s | µs` to start, as measured, `#!n {GATHER_S} | "
+    f"µs`. Together `#!n 32 * {LLAMA}.layers * 8 * {GATHER_S} | s`, or `#!n 32 * {LLAMA}.layers * 8 * "
+    f"{GATHER_S} / {IDEAL_S} | percent` of $T_0$."
 )
 
 DIFFERENCE_AT = -1.35  # of the chosen strategy from plain data parallelism, under the columns
@@ -161,8 +158,7 @@ class StrategyTriangle(Widget):
     }
     break_it = (
         "Drive a strategy to the point at which its wires are busy for longer than the step's arithmetic: "
-        "take tensor "
-        "parallelism out of the node, or give FSDP short sequences."
+        "take tensor parallelism out of the node, or give FSDP short sequences."
     )
     assumptions = (
         "Each row is one strategy alone on all GPUs, with one sequence a micro-batch and bf16 Adam; the "
@@ -175,15 +171,12 @@ class StrategyTriangle(Widget):
     formula = (
         r"$$\text{HBM} = \frac{\text{bytes of the fullest GPU}}{\text{bytes of its HBM}}, \qquad "
         r"\text{compute} = \frac{\tau_\text{arithmetic} + \tau_\text{optimizer} + \tau_\text{bubble} - "
-        r"\tau_0}{\tau_0}, \qquad "
-        r"\text{interconnect} = \frac{\tau_\text{wires}}{\tau_0}$$"
+        r"\tau_0}{\tau_0}, \qquad \text{interconnect} = \frac{\tau_\text{wires}}{\tau_0}$$"
         "\n\n"
         "$\\tau_0$ is the arithmetic of the step, evenly divided and with nothing computed twice: that of "
-        "plain "
-        "data parallelism. $\\tau_\\text{wires}$ is how long transfers keep the wires busy, hidden or not: "
-        "where it "
-        "passes $\\tau_0$, the excess cannot be hidden. Bytes and seconds are those of `python -m engine "
-        "estimate` for the same layout."
+        "plain data parallelism. $\\tau_\\text{wires}$ is how long transfers keep the wires busy, hidden or "
+        "not: where it passes $\\tau_0$, the excess cannot be hidden. Bytes and seconds are those of `python "
+        "-m engine estimate` for the same layout."
         "\n\n" + RATES
     )
 
@@ -288,9 +281,10 @@ class StrategyTriangle(Widget):
                 share = show(loads[i, axis], "percent")
                 words = (
                     f"{TITLED[i]} holds {show(bytes_[i], 'bytes')} on the fullest GPU, {share} of its HBM",
-                    f"{TITLED[i]}: {share} of the ideal step in extra arithmetic and idle stages; a step "
-                    "takes "
-                    f"{show(step[i], 'seconds')}",
+                    (
+                        f"{TITLED[i]}: {share} of the ideal step in extra arithmetic and idle stages; a step "
+                        f"takes {show(step[i], 'seconds')}"
+                    ),
                     f"{TITLED[i]} keeps the wires busy for {share} of the ideal step, hidden or not",
                 )[axis]
                 found.append(choose(costs.possible[i], words, ""))
@@ -499,9 +493,8 @@ class StrategyTriangle(Widget):
     def wires_bind(self):
         return self.load(2) > 1, (
             f"You found where the wire binds: {select(self.strategy, NAMES)} keeps it busy for "
-            f"{show(self.load(2), 'times')} the "
-            "ideal step, and arithmetic can hide no more than its own length. First response: "
-            f"{self.response()}."
+            f"{show(self.load(2), 'times')} the ideal step, and arithmetic can hide no more than its own "
+            f"length. First response: {self.response()}."
         )
 
     @regime()
@@ -513,8 +506,7 @@ class StrategyTriangle(Widget):
         )
         return self.load(0) > 1, (
             f"{select(self.strategy, TITLED)} does not fit: it wants {show(self.load(0), 'times')} the HBM "
-            f"of a {self.gpu.gpu.name}. "
-            f"First response: {response}."
+            f"of a {self.gpu.gpu.name}. First response: {response}."
         )
 
     @regime()

@@ -113,29 +113,21 @@ class TopologyPlacement(Widget):
     break_it = "Move tensor parallelism across the node's edge."
     assumptions = (
         "One step of 512 sequences of 8,192 tokens, one sequence a micro-batch, without ZeRO, recomputation "
-        "or "
-        "sequence parallelism. A wire fills with the share of the step's arithmetic, at the MFU, for which "
-        "its bytes "
-        "keep it busy at its full one-way rate, averaged over the GPUs; red is what tensor parallelism "
-        "sends out of "
-        "the node. The bars are slower: collectives with start-up and measured efficiencies, each by its "
-        "fastest "
-        "algorithm, none hidden. Wired by "
-        "node: each leaf "
-        "switch serves all NICs of four nodes, not one rail of many. Expert ranks are taken out of the data "
-        "ranks, and tensor ranks cut experts too. Ranks that do not fit are cut; memory is not asked."
+        "or sequence parallelism. A wire fills with the share of the step's arithmetic, at the MFU, for "
+        "which its bytes keep it busy at its full one-way rate, averaged over the GPUs; red is what tensor "
+        "parallelism sends out of the node. The bars are slower: collectives with start-up and measured "
+        "efficiencies, each by its fastest algorithm, none hidden. Wired by node: each leaf switch serves "
+        "all NICs of four nodes, not one rail of many. Expert ranks are taken out of the data ranks, and "
+        "tensor ranks cut experts too. Ranks that do not fit are cut; memory is not asked."
     )
     formula = (
         r"$$V_{TP} = 4\,L\,m\,\frac{2(t-1)}{t}\,s\,h\,b, \qquad V_{DP} = "
         r"\frac{2(d-1)}{d}\,\frac{P\,b}{t\,p}$$"
         "\n\n"
         "bytes that a GPU of a dense model sends in a step: four AllReduces in each of its $L$ layers and "
-        "for each of "
-        "its $m$ micro-batches of $s$ tokens of width $h$ (Shoeybi et al., arXiv:1909.08053), against one "
-        "AllReduce of "
-        "its share of the $P$ gradients; $t$, $d$ and $p$ ranks, $b = 2$ bytes. A ring with $g$ ranks in "
-        "each node "
-        "sends $1/g$ of its bytes through the NICs."
+        "for each of its $m$ micro-batches of $s$ tokens of width $h$ (Shoeybi et al., arXiv:1909.08053), "
+        "against one AllReduce of its share of the $P$ gradients; $t$, $d$ and $p$ ranks, $b = 2$ bytes. A "
+        "ring with $g$ ranks in each node sends $1/g$ of its bytes through the NICs."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -492,11 +484,9 @@ class TopologyPlacement(Widget):
     def tensor_across(self):
         return self.is_across(), (
             "Tensor parallelism crosses the node's edge: its AllReduces take "
-            f"{show_in(self.times_s()[0], 's')} of a "
-            f"step that computes for {show_in(self.compute_s(), 's')}, and every layer waits for them. "
-            "First response: "
-            f"make it innermost, and no larger than a node's {show(self.gpus_per_node, 'count')} GPUs "
-            "(lesson 06)."
+            f"{show_in(self.times_s()[0], 's')} of a step that computes for "
+            f"{show_in(self.compute_s(), 's')}, and every layer waits for them. First response: make it "
+            f"innermost, and no larger than a node's {show(self.gpus_per_node, 'count')} GPUs (lesson 06)."
         )
 
     @regime()
@@ -505,8 +495,7 @@ class TopologyPlacement(Widget):
         return busy.spine > busy.nic, (
             f"The spine is the narrow place: its wires are busy for {show_in(busy.spine, 's')}, the NICs for "
             f"{show_in(busy.nic, 's')}. First response: keep under one leaf what talks most, and let the "
-            "pipeline "
-            "cross."
+            "pipeline cross."
         )
 
     @regime()
@@ -514,9 +503,8 @@ class TopologyPlacement(Widget):
         total = np.sum(self.ratios())
         return total > 1, (
             f"Communication outweighs arithmetic: {show_in(np.sum(self.times_s()), 's')} against "
-            f"{show_in(self.compute_s(), 's')}, {show(total, 'times')}, if nothing hides it. First "
-            "response: fewer "
-            "tensor ranks, or the order of the axes that keeps the longest bar in the node."
+            f"{show_in(self.compute_s(), 's')}, {show(total, 'times')}, if nothing hides it. First response: "
+            "fewer tensor ranks, or the order of the axes that keeps the longest bar in the node."
         )
 
     def summary(self):

@@ -70,20 +70,17 @@ class ValidationScatter(Widget):
     }
     break_it = "Allow so little error that fewer than half of the rows are within it."
     assumptions = (
-        "Each point is one published number; its height is the engine's divided by it. Hollow diamonds set "
-        "a constant of "
-        "the engine, so they stay out of every share and mean. Times below the line are too short, rates "
-        "below it too "
-        "low. What a source leaves open (a micro-batch, the virtual stages) was filled in here. Numbers "
-        "that are arithmetic "
-        "in the source as well are counted, not measured, and stand apart."
+        "Each point is one published number; its height is the engine's divided by it. Hollow diamonds set a "
+        "constant of the engine, so they stay out of every share and mean. Times below the line are too "
+        "short, rates below it too low. What a source leaves open (a micro-batch, the virtual stages) was "
+        "filled in here. Numbers that are arithmetic in the source as well are counted, not measured, and "
+        "stand apart."
     )
     formula = (
         "$$e = \\frac{\\text{ours}}{\\text{published}} - 1, \\qquad \\bar e = \\frac{1}{n} \\sum_{i=1}^{n} "
         "|e_i|$$\n\n"
         "A row is within an error of $m$ when $|e| \\le m$: between $1 - m$ and $1 + m$ on the picture. The "
-        "sum runs "
-        "over the rows that fitted nothing."
+        "sum runs over the rows that fitted nothing."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -305,9 +302,8 @@ class ValidationScatter(Widget):
         return self.some() & (self.share() < 0.5), (
             f"You found where the engine stops telling two runs apart: within {self.allowed()} are only "
             f"{show(self.within(), 'count')} of {show(self.figure_of('count'), 'count')} rows of "
-            f"{self.what()}. "
-            f"It takes {show(self.figure_of('half'), 'percent', 2)} to hold half. "
-            "First response: when two layouts differ by less than that here, measure both."
+            f"{self.what()}. It takes {show(self.figure_of('half'), 'percent', 2)} to hold half. First "
+            "response: when two layouts differ by less than that here, measure both."
         )
 
     @regime()

@@ -34,21 +34,15 @@ class BandwidthPyramid(Widget):
     break_it = "Shrink the payload until the network spends longer starting than sending."
     assumptions = (
         "One payload, read once on the chip or sent one way by one GPU; nobody else uses the wire. The "
-        "product "
-        "multiplies two square bf16 matrices that together with the result are as large as the payload, at "
-        "the "
-        "vendor's dense peak: real ones are slower, small ones much slower. Registers and SMEM: what their "
-        "banks hand "
-        "over at best, derived as SMs × bytes a clock × clock. L2 and the start-up times of the chip (the "
-        "ticks in the "
-        "bars) were measured; those between GPUs are a hop of NCCL's "
-        "protocol for small messages, PCIe's is that of a small copy from host memory that "
-        "cannot be paged out (pinned), measured by us on an H100. The network is this GPU's share of the "
-        "NICs, InfiniBand or RoCE; storage is one NVMe drive for each GPU. What is larger than a level "
-        "streams through it. "
-        "From one grid line to the next, time grows a thousandfold; there is no zero, so the bars are cut "
-        "open at the "
-        "left and their ends alone can be compared."
+        "product multiplies two square bf16 matrices that together with the result are as large as the "
+        "payload, at the vendor's dense peak: real ones are slower, small ones much slower. Registers and "
+        "SMEM: what their banks hand over at best, derived as SMs × bytes a clock × clock. L2 and the "
+        "start-up times of the chip (the ticks in the bars) were measured; those between GPUs are a hop of "
+        "NCCL's protocol for small messages, PCIe's is that of a small copy from host memory that cannot be "
+        "paged out (pinned), measured by us on an H100. The network is this GPU's share of the NICs, "
+        "InfiniBand or RoCE; storage is one NVMe drive for each GPU. What is larger than a level streams "
+        "through it. From one grid line to the next, time grows a thousandfold; there is no zero, so the "
+        "bars are cut open at the left and their ends alone can be compared."
     )
     formula = (
         r"$$\tau = \alpha + \frac{S}{W} \qquad \tau_\text{product} = \frac{2n^3}{C}, \quad "
@@ -220,10 +214,9 @@ class BandwidthPyramid(Widget):
         reached = hierarchy.rate_reached(self.payload, self.chip)[NETWORK]
         return self.payload < half, (
             "Latency is the wall: the network starts for "
-            f"{show(hierarchy.alpha_s(self.chip)[NETWORK], 'seconds')} and "
-            f"reaches {show(reached, 'bytes_per_s')} of {show(full, 'bytes_per_s')}. "
-            f"First response: send fewer, larger messages, well above {show(half, 'bytes')} each (buckets, "
-            "lesson 04)."
+            f"{show(hierarchy.alpha_s(self.chip)[NETWORK], 'seconds')} and reaches "
+            f"{show(reached, 'bytes_per_s')} of {show(full, 'bytes_per_s')}. First response: send fewer, "
+            f"larger messages, well above {show(half, 'bytes')} each (buckets, lesson 04)."
         )
 
     @regime()
@@ -237,10 +230,8 @@ class BandwidthPyramid(Widget):
         near = self.against()[HBM] <= 1
         return (self.against()[NETWORK] > 1) & near, (
             f"The network is too far: it takes {show(self.against()[NETWORK], 'times')} the product of the "
-            "same bytes. "
-            f"{inside}. First response: keep in the node what is sent after each product, and send over the "
-            "network "
-            "what many products share (lessons 06 and 04)."
+            f"same bytes. {inside}. First response: keep in the node what is sent after each product, and "
+            "send over the network what many products share (lessons 06 and 04)."
         )
 
     @regime()
@@ -248,10 +239,8 @@ class BandwidthPyramid(Widget):
         hidden = hierarchy.hidden_from_bytes(self.chip, self.peak())[HBM]
         return self.against()[HBM] > 1, (
             f"Even HBM is too far: reading these bytes takes {show(self.against()[HBM], 'times')} the "
-            "product, which "
-            f"is memory-bound below {show(hidden, 'bytes')}. First response: larger products, or several "
-            "fused so that "
-            "the bytes stay on the chip (lesson 16)."
+            f"product, which is memory-bound below {show(hidden, 'bytes')}. First response: larger products, "
+            "or several fused so that the bytes stay on the chip (lesson 16)."
         )
 
     def summary(self):

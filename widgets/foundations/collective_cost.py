@@ -95,11 +95,10 @@ class CollectiveCost(Widget):
         r"\text{card})$$"
         "\n\nA buffer of $S$ bytes, $N$ ranks, $g$ of them in a node, $W$ and $\\alpha$ of the wire. Halving "
         "is for $N = 2^k$. For any other $N$ the ranks beyond the power of two below, $2^k$, hand their "
-        "buffer over first and get the sum back at last: $2 + "
-        "2(2^k-1)/2^k$ buffers instead of $2(N-1)/N$. The ring overtakes the tree at $S = N W "
-        "\\alpha\\,(N-1-\\lceil\\log_2 N\\rceil)$. nccl-tests divides $S$ by the time for the algorithm "
-        "bandwidth and "
-        "multiplies it by $2(N-1)/N$ for the bus bandwidth, which can be held against the wire for any $N$."
+        "buffer over first and get the sum back at last: $2 + 2(2^k-1)/2^k$ buffers instead of $2(N-1)/N$. "
+        "The ring overtakes the tree at $S = N W \\alpha\\,(N-1-\\lceil\\log_2 N\\rceil)$. nccl-tests "
+        "divides $S$ by the time for the algorithm bandwidth and multiplies it by $2(N-1)/N$ for the bus "
+        "bandwidth, which can be held against the wire for any $N$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -480,11 +479,9 @@ class CollectiveCost(Widget):
     def latency(self):
         return self.start_share() > 0.9, (
             f"Latency is everything: {show(self.start_share(), 'percent')} of the "
-            f"{show(self.best_s(), 'seconds')} "
-            f"by {self.leader()} are start-ups, and a ring would take "
+            f"{show(self.best_s(), 'seconds')} by {self.leader()} are start-ups, and a ring would take "
             f"{show(self.at_size_s()[0], 'seconds')}. First response: fuse small buffers into one bucket "
-            "(lesson "
-            f"04); below {show(self.half_bytes(), 'bytes')} start-ups are the larger half."
+            f"(lesson 04); below {show(self.half_bytes(), 'bytes')} start-ups are the larger half."
         )
 
     @regime()

@@ -77,14 +77,10 @@ class CollectivePrimitives(Widget):
     break_it = "Find the primitive that has a rank send more than its whole buffer."
     assumptions = (
         "Executed on real arrays, one number for each piece: by a ring, AllToAll in pairs, Broadcast and "
-        "Reduce as "
-        "a chain: a buffer goes from rank to rank in as many pieces as there are ranks. The first piece "
-        "needs a step "
-        "for each link, and each piece behind it one more. Under each number is the rank whose "
-        "data it is, r0, or the ranks over which it is the sum, r0–3. "
-        "The buffer is the whole one, as nccl-tests counts it: the output of "
-        "AllGather, the "
-        "input of ReduceScatter."
+        "Reduce as a chain: a buffer goes from rank to rank in as many pieces as there are ranks. The first "
+        "piece needs a step for each link, and each piece behind it one more. Under each number is the rank "
+        "whose data it is, r0, or the ranks over which it is the sum, r0–3. The buffer is the whole one, as "
+        "nccl-tests counts it: the output of AllGather, the input of ReduceScatter."
     )
     formula = (
         "$$\\text{AllReduce: } 2\\,\\frac{N-1}{N}\\,S \\qquad \\text{AllGather, ReduceScatter, AllToAll: } "
@@ -214,7 +210,7 @@ class CollectivePrimitives(Widget):
 
     @part("primitive", "ranks", "size", shown=False)
     def wires(self):
-        bottom, top = buffers.row(RANKS, self.ranks)
+        bottom, _ = buffers.row(RANKS, self.ranks)
         there, sent, received = self.ranks > RANKS, self.sent_bytes(), self.received_bytes()
         return {
             "rank": RANKS,
@@ -290,8 +286,8 @@ class CollectivePrimitives(Widget):
         return self.more_than_buffer(), (
             f"Each rank sends {show(np.max(self.sent_bytes()), 'bytes')}, more than its buffer of "
             f"{show(self.size, 'bytes')}: once to sum, once to spread the sum. First response: where a rank "
-            "needs "
-            "only its piece, stop at ReduceScatter, which is half of the bytes (lesson 05 trains with that)."
+            "needs only its piece, stop at ReduceScatter, which is half of the bytes (lesson 05 trains with "
+            "that)."
         )
 
     def summary(self):

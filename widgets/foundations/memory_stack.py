@@ -45,13 +45,11 @@ class MemoryStack(Widget):
     }
     break_it = (
         "Would a bigger card help? Take one with as much HBM as any on the list, and find a model that it "
-        "does "
-        "not hold either."
+        "does not hold either."
     )
     assumptions = (
-        "Training state only: no activations, no buffers, no fragmentation. HBM as the vendor sells it, "
-        "in decimal gigabytes; a real run keeps a few gigabytes for the framework. Hatched is what one GPU "
-        "has "
+        "Training state only: no activations, no buffers, no fragmentation. HBM as the vendor sells it, in "
+        "decimal gigabytes; a real run keeps a few gigabytes for the framework. Hatched is what one GPU has "
         "no room for; the cards below hold it if the state is cut into equal pieces."
     )
     formula = (
@@ -217,9 +215,8 @@ class MemoryStack(Widget):
     def memory_wall(self):
         return (self.ratio() > 1) & (self.gpu.hbm_bytes >= LARGEST_BYTES), (
             f"You found the memory wall: no GPU on the list has more HBM than the {self.gpu.name}, and the "
-            "state "
-            f"alone is {show(self.ratio(), 'times')} that. "
-            "First response: shard it over several GPUs (FSDP and ZeRO)."
+            f"state alone is {show(self.ratio(), 'times')} that. First response: shard it over several GPUs "
+            "(FSDP and ZeRO)."
         )
 
     @regime()
@@ -238,8 +235,7 @@ class MemoryStack(Widget):
         many = f"{show(needed, 'count')} × {self.gpu.name} of {room}"
         return (
             f"A model of {show(self.size, 'params')} parameters keeps {self.state()} of training state: it "
-            "takes "
-            f"{choose(needed > 1, many, f'one {self.gpu.name} of {room}')}."
+            f"takes {choose(needed > 1, many, f'one {self.gpu.name} of {room}')}."
         )
 
     def figure(self, sources):

@@ -102,27 +102,21 @@ class MemoryWall(Widget):
     assumptions = (
         "A GPT-like shape, all parts at their peak together, no fragmentation, "
         f"{units.human(memory.FRAMEWORK_BYTES, 'bytes')} for the framework. Each change below the total is "
-        "made alone, "
-        "the cheapest first."
+        "made alone, the cheapest first."
     )
     formula = (
         "$$M = M_\\text{framework} + M_\\text{state} + s\\,b\\,h\\,L\\,\\left(34 + \\frac{5as}{h}\\right) + "
         "10\\,s\\,b \\cdot \\text{vocabulary}$$"
         "\n\nfor bf16, with $s$ tokens in each of $b$ sequences, $L$ layers of width $h$ with $a$ heads "
-        "(Korthikanti et al., arXiv:2205.05198). FlashAttention and selective "
-        "checkpointing drop the "
-        "second term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. *Transient* is the "
-        "larger of the "
-        "logits, over a vocabulary of 128,256, and what checkpointing rebuilds in one layer.\n\n"
+        "(Korthikanti et al., arXiv:2205.05198). FlashAttention and selective checkpointing drop the second "
+        "term in the bracket; full checkpointing leaves $2\\,s\\,b\\,h\\,L$. *Transient* is the larger of "
+        "the logits, over a vocabulary of 128,256, and what checkpointing rebuilds in one layer.\n\n"
         "The shape: width 128 times the layers, heads of 128, MLP four times the width, dropout (GPT-3 175B "
-        "and Llama "
-        "405B lie on that line). Activations are bf16 even under fp8.\n\n"
+        "and Llama 405B lie on that line). Activations are bf16 even under fp8.\n\n"
         "*Too large* is the model where the state alone passes the HBM, the micro-batch where one sequence "
-        "would fit, "
-        "else the sequence. *Fewest GPUs, state sharded* is the smallest $N$ with $M_\\text{state}/N$ plus "
-        "all the rest within one HBM: each GPU has a micro-batch of its own, so its activations, logits and "
-        "framework "
-        "stay whole."
+        "would fit, else the sequence. *Fewest GPUs, state sharded* is the smallest $N$ with "
+        "$M_\\text{state}/N$ plus all the rest within one HBM: each GPU has a micro-batch of its own, so its "
+        "activations, logits and framework stay whole."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -336,9 +330,8 @@ class MemoryWall(Widget):
     def over_the_wall(self):
         cure = self.cure()
         return self.is_over(), (
-            f"This is the memory wall: {self.total()} on a GPU of {sold(self.gpu.hbm_bytes)}, "
-            "passed first by "
-            f"{self.name_of_first()}; what is too large is the {self.slider()}. First response: "
+            f"This is the memory wall: {self.total()} on a GPU of {sold(self.gpu.hbm_bytes)}, passed first "
+            f"by {self.name_of_first()}; what is too large is the {self.slider()}. First response: "
             f"{choose(cure < 0, self.beyond_one_change(), select(np.maximum(cure, 0), CURES))}."
         )
 
@@ -347,8 +340,7 @@ class MemoryWall(Widget):
         without = self.without_checkpointing_bytes()
         return ~self.is_over() & (without > self.gpu.hbm_bytes), (
             f"You found it: without checkpointing this takes {show(without, 'bytes')} and hits the wall; "
-            "with it, "
-            f"{self.total()} fits in {sold(self.gpu.hbm_bytes)}."
+            f"with it, {self.total()} fits in {sold(self.gpu.hbm_bytes)}."
         )
 
     def summary(self):

@@ -114,9 +114,8 @@ class RegimeCube(Widget):
     }
     tour = (
         Step(
-            "Each axis is the share of one resource that a model asks for; on the dashed box it asks for "
-            "all there is. Training on {gpus} GPUs, {focus} comes nearest to the wall of compute: "
-            "{compute}.",
+            "Each axis is the share of one resource that a model asks for; on the dashed box it asks for all "
+            "there is. Training on {gpus} GPUs, {focus} comes nearest to the wall of compute: {compute}.",
             {},
             "chosen",
         ),
@@ -152,11 +151,9 @@ class RegimeCube(Widget):
         ),
     )
     assumptions = (
-        "A load of 100 % uses all there is: what is outside the dashed box, or past the line, cannot be "
-        "met. In "
-        "each row the filled mark is the largest load, which binds; a load beyond the axis is drawn at "
-        "its end. "
-        "Training is plain data parallel with its state cut evenly over all HBM and nothing hidden; "
+        "A load of 100 % uses all there is: what is outside the dashed box, or past the line, cannot be met. "
+        "In each row the filled mark is the largest load, which binds; a load beyond the axis is drawn at "
+        "its end. Training is plain data parallel with its state cut evenly over all HBM and nothing hidden; "
         "serving sends nothing between GPUs."
     )
     formula = (
@@ -166,10 +163,8 @@ class RegimeCube(Widget):
         "\n\n"
         r"$P$ parameters of bf16 mixed Adam, of which $P_\text{active}$ work on a token; $N$ GPUs of "
         r"$M_\text{HBM}$ bytes and $C$ FLOP/s in bf16; $B$ tokens in a step of $\tau_\text{step}$ seconds. "
-        "$W$ is what the rings of the gradients' "
-        "AllReduce have, one way: the link within a node; across nodes all NICs of a node together, or the "
-        "link "
-        "where it is slower. The largest load binds.\n\n"
+        "$W$ is what the rings of the gradients' AllReduce have, one way: the link within a node; across "
+        "nodes all NICs of a node together, or the link where it is slower. The largest load binds.\n\n"
         r"Serving, with bf16 weights and $M_\text{cache}$ bytes of caches for $b$ sequences, and a token in "
         r"$\tau_\text{token}$: memory is $(2P + M_\text{cache})/N M_\text{HBM}$, compute $b$ times a token's "
         r"forward FLOPs over $N C\,\tau_\text{token}$, and the reading $(2P_\text{touched} + M_\text{cache})"
@@ -418,9 +413,8 @@ class RegimeCube(Widget):
         now = walls.binding_load(chosen)
         return (now != first) | ((self.task == 1) & (now == 2)), (
             f"You moved the wall of {select(self.focus, NAMES)}: now {self.resource(now)} binds, at "
-            f"{self.of_all(np.max(chosen))}, where it was {select(first, TRAINING)} "
-            "when "
-            f"training on {show(RegimeCube.gpus, 'count')} H100s. First response: {self.response(now)}."
+            f"{self.of_all(np.max(chosen))}, where it was {select(first, TRAINING)} when training on "
+            f"{show(RegimeCube.gpus, 'count')} H100s. First response: {self.response(now)}."
         )
 
     @regime()

@@ -117,24 +117,18 @@ class RingAllreduce(Widget):
     )
     assumptions = (
         "Executed on real arrays: the numbers are those that the ranks hold and send, one for each chunk; "
-        "the "
-        "bytes are those of the buffer that you choose. A darker cell sums more ranks; a green rim came "
-        "with the "
-        "last step and goes on with the next, the strongest rim marks the chunk that you follow. For more "
-        "than six "
-        "ranks the ring is cut open: the last row sends to the first. Every link carries one chunk at a "
-        "time, one way, and a step waits "
-        "for all: $\\alpha + S/(cW)$."
+        "the bytes are those of the buffer that you choose. A darker cell sums more ranks; a green rim came "
+        "with the last step and goes on with the next, the strongest rim marks the chunk that you follow. "
+        "For more than six ranks the ring is cut open: the last row sends to the first. Every link carries "
+        "one chunk at a time, one way, and a step waits for all: $\\alpha + S/(cW)$."
     )
     formula = (
         "$$\\tau = 2(N-1)\\left(\\alpha + \\frac{S}{cW}\\right) \\;\\overset{c=N}{=}\\; "
-        "\\frac{2(N-1)}{N}\\cdot\\frac{S}{W} + "
-        "2(N-1)\\,\\alpha$$\n\n$N$ ranks, $c \\le N$ chunks, a buffer of $S$ bytes, links of $W$ bytes per "
-        "second one way, $\\alpha$ to start a message. With $c = N$ each link carries $2(N-1)/N \\cdot S$, "
-        "less than $2S$ for any $N$, and in no AllReduce do all ranks send less (Patarasuk and Yuan 2009). "
-        "With fewer chunks the busiest link carries up to $2S$, while others wait. The second term grows "
-        "with "
-        "$N$."
+        "\\frac{2(N-1)}{N}\\cdot\\frac{S}{W} + 2(N-1)\\,\\alpha$$\n\n$N$ ranks, $c \\le N$ chunks, a buffer "
+        "of $S$ bytes, links of $W$ bytes per second one way, $\\alpha$ to start a message. With $c = N$ "
+        "each link carries $2(N-1)/N \\cdot S$, less than $2S$ for any $N$, and in no AllReduce do all ranks "
+        "send less (Patarasuk and Yuan 2009). With fewer chunks the busiest link carries up to $2S$, while "
+        "others wait. The second term grows with $N$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -647,28 +641,23 @@ class RingAllreduce(Widget):
     @regime(target=True)
     def idle_links(self):
         return self.chunks() < self.ranks, (
-            f"Links idle: with {show(self.chunks(), 'count')} "
-            f"{choose(self.chunks() > 1, 'chunks', 'chunk')} on "
-            f"{show(self.ranks, 'count')} ranks, "
-            f"{show(collectives.idle_links(self.ranks, self.chunks()), 'count')} "
-            f"of {show(self.ranks, 'count')} links wait in every step. The busiest link carries "
+            f"Links idle: with {show(self.chunks(), 'count')} {choose(self.chunks() > 1, 'chunks', 'chunk')} "
+            f"on {show(self.ranks, 'count')} ranks, "
+            f"{show(collectives.idle_links(self.ranks, self.chunks()), 'count')} of "
+            f"{show(self.ranks, 'count')} links wait in every step. The busiest link carries "
             f"{show(self.busiest_bytes(self.steps()), 'bytes')} in all, the idlest "
             f"{show(self.idlest_bytes(self.steps()), 'bytes')}, and the AllReduce takes "
             f"{show(self.time_s(), 'seconds')} instead of {show(self.full_ring_s(), 'seconds')}. First "
-            "response: "
-            "cut the buffer in at least one chunk for each rank, as NCCL does."
+            "response: cut the buffer in at least one chunk for each rank, as NCCL does."
         )
 
     @regime()
     def latency(self):
         return self.start_share() > 0.5, (
-            f"The latency wall: {show(self.steps(), 'count')} start-ups of "
-            f"{show(self.hop_s(), 'seconds')} "
+            f"The latency wall: {show(self.steps(), 'count')} start-ups of {show(self.hop_s(), 'seconds')} "
             f"are {show(self.start_share(), 'percent')} of {show(self.time_s(), 'seconds')}; the bytes "
-            "hardly "
-            "matter. First response: fuse small buffers into one bucket, or use a tree, whose start-ups "
-            "grow with "
-            "log N."
+            "hardly matter. First response: fuse small buffers into one bucket, or use a tree, whose "
+            "start-ups grow with log N."
         )
 
     def summary(self):

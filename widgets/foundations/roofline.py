@@ -99,8 +99,7 @@ class Roofline(Widget):
         "each of $N$ GPUs. The ridge is at $I = C / W$ (Williams, Waterman, Patterson, CACM 52(4), 2009).\n\n"
         "Decode counts the weights, read once for the batch; its attention reads each user's own KV cache. "
         "Users that fit: the HBM of the GPUs that serve together, less framework and weights, over one "
-        "user's cache. Prefill "
-        "and training are one matrix product as wide as the model.\n\n"
+        "user's cache. Prefill and training are one matrix product as wide as the model.\n\n"
         "The AllReduce sums gradients of two bytes each, hidden behind the whole step. Within a node "
         "they have the link; across nodes, which count as full, all NICs of a node together, or the link "
         "where it is slower. An Ethernet or InfiniBand named alone is one card for each node."
@@ -185,8 +184,10 @@ class Roofline(Widget):
         ridge = roofline.ridge_flops_per_byte(self.peak(), self.gpu.hbm_bytes_per_s)
         return [
             "",
-            f"Ridge: below {show(ridge, 'flops_per_byte')} the HBM of {self.gpu.name} limits what it "
-            "computes, from there on its peak",
+            (
+                f"Ridge: below {show(ridge, 'flops_per_byte')} the HBM of {self.gpu.name} limits what it "
+                "computes, from there on its peak"
+            ),
         ]
 
     @part("gpu", "precision")
@@ -412,14 +413,11 @@ class Roofline(Widget):
         )
         return roofline.binding_ceiling(ceilings)[1] == 0, (
             f"Decode is compute-bound: from {show(self.critical_batch(), 'count')} sequences on, this chip "
-            "computes "
-            f"longer than it reads its weights. {held} Attention in decode has not moved: "
+            f"computes longer than it reads its weights. {held} Attention in decode has not moved: "
             f"{self.bounds(ceilings)[0]}-"
             f"bound at {show(attention, 'percent')} of the peak, since no batch shares a KV cache; the "
-            "longer the "
-            "context, the more of the step is its. First response: stop growing the batch, and shrink the "
-            "cache "
-            "(grouped heads, fewer bits)."
+            "longer the context, the more of the step is its. First response: stop growing the batch, and "
+            "shrink the cache (grouped heads, fewer bits)."
         )
 
     @regime()
@@ -428,10 +426,9 @@ class Roofline(Widget):
         return fitting < self.batch, (
             f"The memory wall comes before that batch: beside the weights of {self.model.name} the HBM of "
             f"{self.servers()} has room for {self.users(fitting)} with {show(self.context, 'count')} tokens "
-            "each, of the "
-            f"{show(self.batch, 'count')} asked for and the {show(self.critical_batch(), 'count')} that "
-            "would fill the chip. First response: more "
-            "GPUs, a shorter context, or a smaller cache (grouped heads, fewer bits)."
+            f"each, of the {show(self.batch, 'count')} asked for and the "
+            f"{show(self.critical_batch(), 'count')} that would fill the chip. First response: more GPUs, a "
+            "shorter context, or a smaller cache (grouped heads, fewer bits)."
         )
 
     @regime()
@@ -440,10 +437,9 @@ class Roofline(Widget):
         allowed = roofline.attained_share(ceilings, self.peak())[3]
         return roofline.binding_ceiling(ceilings)[3] == 2, (
             f"The network is the wall of the training step: the AllReduce allows {show(allowed, 'percent')} "
-            "of the "
-            f"peak. First response: more than {show(self.tokens, 'count')} tokens on each GPU and step, by a "
-            f"larger batch, or by accumulating gradients, which sends less often but hides no more (lesson "
-            f"04); {show(self.tokens / allowed, 'count')} reach the ridge."
+            f"of the peak. First response: more than {show(self.tokens, 'count')} tokens on each GPU and "
+            "step, by a larger batch, or by accumulating gradients, which sends less often but hides no more "
+            f"(lesson 04); {show(self.tokens / allowed, 'count')} reach the ridge."
         )
 
     def ranges(self):

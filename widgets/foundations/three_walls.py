@@ -87,23 +87,19 @@ class ThreeWalls(Widget):
     break_it = "Pass all four walls at once. Then add GPUs: three of the walls give way. Which one does not?"
     assumptions = (
         "State of bf16 mixed Adam, 16 bytes per parameter, cut evenly over all GPUs, without activations; "
-        "arithmetic "
-        "of $6PD$ at an MFU that does not fall as GPUs are added, which is kind. Bars beyond 2.2× are "
-        "broken off."
+        "arithmetic of $6PD$ at an MFU that does not fall as GPUs are added, which is kind. Bars beyond 2.2× "
+        "are broken off."
     )
     formula = (
         "With $P$ parameters, $D$ tokens, $B$ tokens per step, and $N$ GPUs of peak $C$ and memory "
         "$M_\\text{HBM}$, and seconds $\\tau$ for a step and for the run:\n\n"
         "$$\\frac{16P}{N M_\\text{HBM}} \\qquad \\frac{6PB}{N C \\cdot \\text{MFU} \\cdot "
-        "\\tau_\\text{step}} "
-        "\\qquad \\frac{6PD}{N C \\cdot \\text{MFU} \\cdot \\tau_\\text{deadline}} \\qquad "
-        "\\frac{6PD}{C \\cdot \\text{MFU}} \\cdot \\frac{\\text{price}}{\\text{budget}}$$\n\n"
-        "Each is what is needed over what there is. All grow "
-        "with $P$, so the largest is the wall that a growing model hits first. $N$ cancels in the last one. "
-        "$C$ is the dense bf16 peak. The price starts at "
-        f"{PRICE.dollars_per_hour:g} dollars for an H100 ({PRICE.provider}, {PRICE.date}); choosing another "
-        "GPU "
-        "leaves it where it is."
+        "\\tau_\\text{step}} \\qquad \\frac{6PD}{N C \\cdot \\text{MFU} \\cdot \\tau_\\text{deadline}} "
+        "\\qquad \\frac{6PD}{C \\cdot \\text{MFU}} \\cdot \\frac{\\text{price}}{\\text{budget}}$$\n\n"
+        "Each is what is needed over what there is. All grow with $P$, so the largest is the wall that a "
+        "growing model hits first. $N$ cancels in the last one. $C$ is the dense bf16 peak. The price starts "
+        f"at {PRICE.dollars_per_hour:g} dollars for an H100 ({PRICE.provider}, {PRICE.date}); choosing "
+        "another GPU leaves it where it is."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -263,13 +259,16 @@ class ThreeWalls(Widget):
     def responses(self):
         """What to do first at each wall."""
         return [
-            f"shard the state over at least {self.gpus_past(0)} GPUs, no copy twice (FSDP and ZeRO, lesson "
-            "05)",
+            (
+                f"shard the state over at least {self.gpus_past(0)} GPUs, no copy twice (FSDP and ZeRO, "
+                "lesson 05)"
+            ),
             f"split the batch over {self.gpus_past(1)} GPUs in {self.split()}, or make it smaller",
             f"{self.gpus_past(2)} GPUs in {self.split()}, or a better MFU",
-            "fewer tokens or a smaller model, then MFU and the price; no number of GPUs repairs it, since "
-            "more of "
-            "them work shorter and cost the same",
+            (
+                "fewer tokens or a smaller model, then MFU and the price; no number of GPUs repairs it, "
+                "since more of them work shorter and cost the same"
+            ),
         ]
 
     def first_response(self, wall):
@@ -322,8 +321,7 @@ class ThreeWalls(Widget):
         enough = show(walls.gpus_past(np.max(ratios[:3]), self.gpus), "count")
         return np.all(ratios > 1), (
             f"You passed all four walls. {enough} GPUs would clear memory, step and deadline; at any number "
-            "of them "
-            f"the bill stays {self.times(3)} the budget."
+            f"of them the bill stays {self.times(3)} the budget."
         )
 
     def summary(self):

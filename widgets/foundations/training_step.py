@@ -138,8 +138,10 @@ class TrainingStep(Widget):
     @hint("optimizer")
     def of_the_optimizer(self):
         return [
-            f"Optimizer: {show(self.step().optimizer_s, 'seconds')} to read and write this GPU's share of "
-            "the state, at the speed of its HBM"
+            (
+                f"Optimizer: {show(self.step().optimizer_s, 'seconds')} to read and write this GPU's share "
+                "of the state, at the speed of its HBM"
+            )
         ]
 
     def held_bytes(self):

@@ -70,24 +70,17 @@ class AllocatorReplay(Widget):
     )
     assumptions = (
         f"{recordings.load('training_steps')['model']}, four sequences a step, {STEPS} steps. What is "
-        "allocated and freed, "
-        f"and when, was recorded from {recordings.made_with('training_steps')}; sizes follow the length. "
-        "The allocator "
-        "is PyTorch's policy, executed, for one stream; the GPU has all its memory to give. Leaves out the "
-        "CUDA context, "
-        "workspaces of cuBLAS, and NCCL."
+        f"allocated and freed, and when, was recorded from {recordings.made_with('training_steps')}; sizes "
+        "follow the length. The allocator is PyTorch's policy, executed, for one stream; the GPU has all its "
+        "memory to give. Leaves out the CUDA context, workspaces of cuBLAS, and NCCL."
     )
     formula = (
         "$$\\text{block} = 512\\left\\lceil \\frac{n}{512} \\right\\rceil \\qquad \\text{segment} = "
-        "\\begin{cases} "
-        "2\\ \\text{MiB} & \\text{block} \\le 1\\ \\text{MiB} \\\\ 20\\ \\text{MiB} & \\text{block} < 10\\ "
-        "\\text{MiB} "
-        "\\\\ 2\\ \\text{MiB} \\left\\lceil \\text{block} / 2\\ \\text{MiB} \\right\\rceil & \\text{else} "
-        "\\end{cases}$$\n\nThe smallest cached block that fits is taken. What is left of it is cut off when "
-        "it is at least "
-        "512 bytes (small pool, or expandable) or more than 1 MiB (large pool). A freed block joins free "
-        "neighbours of its "
-        "segment, never of another."
+        "\\begin{cases} 2\\ \\text{MiB} & \\text{block} \\le 1\\ \\text{MiB} \\\\ 20\\ \\text{MiB} & "
+        "\\text{block} < 10\\ \\text{MiB} \\\\ 2\\ \\text{MiB} \\left\\lceil \\text{block} / 2\\ \\text{MiB} "
+        "\\right\\rceil & \\text{else} \\end{cases}$$\n\nThe smallest cached block that fits is taken. What "
+        "is left of it is cut off when it is at least 512 bytes (small pool, or expandable) or more than 1 "
+        "MiB (large pool). A freed block joins free neighbours of its segment, never of another."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -353,11 +346,9 @@ class AllocatorReplay(Widget):
         free, allocated = (self.memory - run["last_reserved_bytes"], run["last_allocated_bytes"])
         kept = run["last_reserved_bytes"] - allocated
         return (
-            f"CUDA out of memory. Tried to allocate {show(run['wanted_bytes'], 'bytes_binary')}. GPU 0 has "
-            "a total "
-            f"capacity of {show(self.memory, 'bytes_binary')} of which {show(free, 'bytes_binary')} is "
-            "free. Of the "
-            f"allocated memory {show(allocated, 'bytes_binary')} is allocated by PyTorch, and "
+            f"CUDA out of memory. Tried to allocate {show(run['wanted_bytes'], 'bytes_binary')}. GPU 0 has a "
+            f"total capacity of {show(self.memory, 'bytes_binary')} of which {show(free, 'bytes_binary')} is "
+            f"free. Of the allocated memory {show(allocated, 'bytes_binary')} is allocated by PyTorch, and "
             f"{show(kept, 'bytes_binary')} is reserved by PyTorch but unallocated."
         )
 
@@ -376,10 +367,9 @@ class AllocatorReplay(Widget):
         run = self.run()
         return allocator_replay.too_much_later(run, self.memory), (
             f"“{self.message()}” Allocated and asked for together are less than the GPU has: this request "
-            "failed because "
-            f"memory is in pieces. But a later step needs {show(run['needed_bytes'], 'bytes_binary')} "
-            "however it is laid: no "
-            "setting saves this run. First response: shorter batches, recomputation, or sharding (lesson 05)."
+            "failed because memory is in pieces. But a later step needs "
+            f"{show(run['needed_bytes'], 'bytes_binary')} however it is laid: no setting saves this run. "
+            "First response: shorter batches, recomputation, or sharding (lesson 05)."
         )
 
     @regime()
@@ -387,8 +377,7 @@ class AllocatorReplay(Widget):
         run = self.run()
         return allocator_replay.too_much(run, self.memory), (
             f"The memory is full: “{self.message()}” Allocated and asked for together are more than the GPU "
-            "has. First "
-            "response: shorter batches, recomputation, or sharding (lesson 05)."
+            "has. First response: shorter batches, recomputation, or sharding (lesson 05)."
         )
 
     @regime()
@@ -396,12 +385,9 @@ class AllocatorReplay(Widget):
         run = self.run()
         return (run["all_retries"] > 0) & (run["failed"] == 0), (
             f"It fits, by giving back. Retries: {show(run['all_retries'], 'count')}. In each a request to "
-            "the driver fails, "
-            f"the GPU is drained, and free memory goes back, {show(run['all_frees'], 'count')} pieces in "
-            "all. A step that "
-            "meets this is a slow one. First response: "
-            f"{choose(self.expandable, '', 'expandable segments, or ')}fewer "
-            "different lengths."
+            "the driver fails, the GPU is drained, and free memory goes back, "
+            f"{show(run['all_frees'], 'count')} pieces in all. A step that meets this is a slow one. First "
+            f"response: {choose(self.expandable, '', 'expandable segments, or ')}fewer different lengths."
         )
 
     @regime()

@@ -76,17 +76,14 @@ class CapturedAddresses(Widget):
     break_it = "Get every answer right and still do damage."
     assumptions = (
         "Two kernels, y = 2·x + 1, one cell of four bytes a row; capture kept three addresses and a number "
-        "of "
-        "rows, as CUDA Graphs do. Run in this memory of forty cells: real graphs differ in scale, not in "
-        "kind. "
-        "torch.cuda.graph gives each graph a private pool; a copy that is too long raises an error in "
-        "PyTorch. "
-        "A dashed cell holds another number than the batch asks for."
+        "of rows, as CUDA Graphs do. Run in this memory of forty cells: real graphs differ in scale, not in "
+        "kind. torch.cuda.graph gives each graph a private pool; a copy that is too long raises an error in "
+        "PyTorch. A dashed cell holds another number than the batch asks for."
     )
     formula = (
         "$$\\text{out}[i] = 2\\,\\text{in}[i] + 1 \\quad \\text{for } i < \\text{rows at capture}$$\n\nThe "
-        "graph stores the "
-        "addresses of $\\text{in}$, of its scratch memory and of $\\text{out}$, not the tensors."
+        "graph stores the addresses of $\\text{in}$, of its scratch memory and of $\\text{out}$, not the "
+        "tensors."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -241,8 +238,7 @@ class CapturedAddresses(Widget):
         rows = f"{show(self.captured, 'count')}{choose(self.captured > 1, ' rows', ' row')}"
         return [
             f"{KERNELS[i]}: reads {rows} at {STARTS[i]} and writes {STARTS[i + 1]}, as captured, whatever "
-            "Python's "
-            "names point to now"
+            "Python's names point to now"
             for i in range(2)
         ]
 
@@ -335,11 +331,9 @@ class CapturedAddresses(Widget):
         found = self.run()
         return self.ran() & (found["wrong"] == 0) & (found["spoilt"] > 0), (
             "You found the bug that no test of the model finds: every answer is right, and "
-            f"{show(found['spoilt'], 'count')} cells of a "
-            "tensor that has nothing to do with it were overwritten by the replay. First response: keep the "
-            "graph's "
-            "private pool, and "
-            "share it only between graphs that never run at the same time."
+            f"{show(found['spoilt'], 'count')} cells of a tensor that has nothing to do with it were "
+            "overwritten by the replay. First response: keep the graph's private pool, and share it only "
+            "between graphs that never run at the same time."
         )
 
     @regime()
@@ -350,11 +344,8 @@ class CapturedAddresses(Widget):
         )
         return self.ran() & (found["wrong"] > 0), (
             f"{show(found['wrong'], 'count')} of {show(self.rows, 'count')} answers are wrong, and no error "
-            "was "
-            "raised: the replay read the "
-            "captured input, which still holds the old batch, and wrote as many rows as at capture. First "
-            "response: "
-            f"{response}."
+            "was raised: the replay read the captured input, which still holds the old batch, and wrote as "
+            f"many rows as at capture. First response: {response}."
         )
 
     def summary(self):

@@ -118,29 +118,22 @@ class CompileBreakEven(Widget):
     )
     assumptions = (
         "The shapes take turns, one a step. Every compilation takes as long as the first, and nothing comes "
-        "out of a "
-        "cache on disk. Past the limit a shape without a graph runs eagerly and one with a graph keeps it, "
-        "as recorded "
-        f"with {compilation.recorded_on()}. Step times are published ones: ml-engineering's of 1B and 8B on "
-        "a B200 with "
-        "Transformers recompute the whole forward in the backward (gradient checkpointing), torchtitan's "
-        "with FSDP part of "
-        "it. The time of one compilation is ml-engineering's first step with an empty cache; torchtitan "
-        "gives none, so its "
-        "preset borrows that of the other 8B."
+        "out of a cache on disk. Past the limit a shape without a graph runs eagerly and one with a graph "
+        f"keeps it, as recorded with {compilation.recorded_on()}. Step times are published ones: "
+        "ml-engineering's of 1B and 8B on a B200 with Transformers recompute the whole forward in the "
+        "backward (gradient checkpointing), torchtitan's with FSDP part of it. The time of one compilation "
+        "is ml-engineering's first step with an empty cache; torchtitan gives none, so its preset borrows "
+        "that of the other 8B."
     )
     formula = (
         "$$n_\\text{even} = \\frac{g\\,\\tau_\\text{compile}}{\\tau_\\text{eager} - "
         "\\bar{\\tau}}$$\n\n$$\\bar{\\tau} = \\frac{g\\,\\tau_\\text{compiled} + "
         "(v-g)\\,\\tau_\\text{eager}}{v}$$\n\n"
-        "It pays from step $n_\\text{even}$ on. "
-        "$g$ graphs at $\\tau_\\text{compile}$ each; $\\tau_\\text{eager}$ and $\\tau_\\text{compiled}$ are "
-        "an eager and a compiled step. Off: $g = \\min(v, 8)$ "
-        "for $v$ "
-        "shapes, and what has no graph runs eagerly. Automatic: $g = 2$, the second for any size, which "
-        "then serves all; "
-        "on: $g = 1$. Then $\\bar{\\tau}$ is the compiled step. If $\\bar{\\tau} \\ge \\tau_\\text{eager}$ "
-        "there is no such step."
+        "It pays from step $n_\\text{even}$ on. $g$ graphs at $\\tau_\\text{compile}$ each; "
+        "$\\tau_\\text{eager}$ and $\\tau_\\text{compiled}$ are an eager and a compiled step. Off: $g = "
+        "\\min(v, 8)$ for $v$ shapes, and what has no graph runs eagerly. Automatic: $g = 2$, the second for "
+        "any size, which then serves all; on: $g = 1$. Then $\\bar{\\tau}$ is the compiled step. If "
+        "$\\bar{\\tau} \\ge \\tau_\\text{eager}$ there is no such step."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -230,8 +223,10 @@ class CompileBreakEven(Widget):
         whole = compilation.total_s(self.steps, self.shapes, self.dynamic, self.compile_s, *self.costs())
         compiler = compilation.compiling_s(self.steps, self.shapes, self.dynamic, self.compile_s, self.limit)
         return [
-            f"The whole run takes {show(whole, 'seconds')}, of them {show(compiler, 'seconds')} in the "
-            f"compiler, and eager {show(self.here(), 'times')} as long"
+            (
+                f"The whole run takes {show(whole, 'seconds')}, of them {show(compiler, 'seconds')} in the "
+                f"compiler, and eager {show(self.here(), 'times')} as long"
+            )
         ]
 
     @part("dynamic", *COST, shown=False)
@@ -393,28 +388,24 @@ class CompileBreakEven(Widget):
         beyond = (self.left_alone() > 0) & self.pays(ON)
         return (self.here() < 1) & beyond, (
             f"You found shapes that do not pay back: {show(self.shapes, 'count')} of them, "
-            f"{show(self.graphs(self.dynamic), 'count')} graphs, and {show(self.left_alone(), 'percent')} "
-            "of the steps "
-            f"still eager. After {show(self.steps, 'count')} steps the run is at "
-            f"{show(self.here(), 'times')} of "
-            "eager. First response: dynamic shapes, or padding to a few sizes (lesson 19 does that with "
-            "buckets)."
+            f"{show(self.graphs(self.dynamic), 'count')} graphs, and {show(self.left_alone(), 'percent')} of "
+            f"the steps still eager. After {show(self.steps, 'count')} steps the run is at "
+            f"{show(self.here(), 'times')} of eager. First response: dynamic shapes, or padding to a few "
+            "sizes (lesson 19 does that with buckets)."
         )
 
     @regime()
     def slower(self):
         return self.compiled_s >= self.eager_s, (
             "The compiled step is no faster: there is nothing to pay back with. Its time is in kernels that "
-            "no fusion "
-            "shortens. First response: profile; leave it eager."
+            "no fusion shortens. First response: profile; leave it eager."
         )
 
     @regime()
     def too_short(self):
         return (self.here() < 1) & self.pays(self.dynamic) & (self.left_alone() <= 0), (
             f"The run ends too early: it would be {self.even_in_words(self.dynamic)}. First response: "
-            "compile one "
-            "block instead of the whole model, or bring a warm cache."
+            "compile one block instead of the whole model, or bring a warm cache."
         )
 
     def summary(self):

@@ -97,23 +97,19 @@ class DispatcherTrace(Widget):
     )
     assumptions = (
         f"Recorded with {recordings.made_with('dispatch')} on a CPU: every kernel is replaced by a function "
-        "that notes the visit and calls "
-        "it. So each mark was seen; keys without a kernel for that operator are passed by, which is read "
-        "off the dispatcher's tables. "
-        "Autocast does what it does on a GPU: softmax and layer norm in fp32, which the CPU's leaves alone. "
-        "Other things differ there and "
-        "are the CPU's here: the keys' names, the inner operator of fused attention, and what is called "
-        "inside a backend's kernel, which is "
-        "counted, not listed. Kept bytes follow from the recorded shapes; weights are left out, their cast "
-        "copies are not. "
-        "On a narrow screen the nodes of the backward graph stand in the data alone."
+        "that notes the visit and calls it. So each mark was seen; keys without a kernel for that operator "
+        "are passed by, which is read off the dispatcher's tables. Autocast does what it does on a GPU: "
+        "softmax and layer norm in fp32, which the CPU's leaves alone. Other things differ there and are the "
+        "CPU's here: the keys' names, the inner operator of fused attention, and what is called inside a "
+        "backend's kernel, which is counted, not listed. Kept bytes follow from the recorded shapes; weights "
+        "are left out, their cast copies are not. On a narrow screen the nodes of the backward graph stand "
+        "in the data alone."
     )
     formula = (
         "$$\\text{kept} = \\sum_{\\text{saved}} \\text{bytes of an item} \\times \\prod "
-        "\\text{sizes}$$\n\nover the tensors that nodes "
-        "keep, each stretch of memory once. The dispatcher takes the highest key that is in the tensors' "
-        "key sets or switched on for the "
-        "thread, and not switched off (PyTorch: c10/core/DispatchKeySet.h)."
+        "\\text{sizes}$$\n\nover the tensors that nodes keep, each stretch of memory once. The dispatcher "
+        "takes the highest key that is in the tensors' key sets or switched on for the thread, and not "
+        "switched off (PyTorch: c10/core/DispatchKeySet.h)."
     )
 
     # -- the recording, asked --------------------------------------------------------------------------------
@@ -444,20 +440,17 @@ class DispatcherTrace(Widget):
     def outgrown(self):
         return self.kept_at_end() > CARD_BYTES, (
             f"You found the call that outgrows the GPU: {show(self.tokens, 'count')} tokens make it keep "
-            f"{show(self.kept_at_end(), 'bytes')}, "
-            f"an H100 has {show(CARD_BYTES, 'bytes')} usable. The scores of "
-            f"{show(self.model.heads, 'count')} "
-            "heads grow with the square of the "
-            "tokens. First response: fused attention, which keeps a sum for each row instead (lesson 16)."
+            f"{show(self.kept_at_end(), 'bytes')}, an H100 has {show(CARD_BYTES, 'bytes')} usable. The "
+            f"scores of {show(self.model.heads, 'count')} heads grow with the square of the tokens. First "
+            "response: fused attention, which keeps a sum for each row instead (lesson 16)."
         )
 
     @regime()
     def answered(self):
         return (self.call == FUSED) & (self.mode <= 0) & (self.written_out() > CARD_BYTES), (
             f"This is the call that would not: {show(self.kept_at_end(), 'bytes')} for "
-            f"{show(self.tokens, 'count')} tokens, where the "
-            f"written-out attention keeps {show(self.written_out(), 'bytes')}. No score is kept, one number "
-            "a row is."
+            f"{show(self.tokens, 'count')} tokens, where the written-out attention keeps "
+            f"{show(self.written_out(), 'bytes')}. No score is kept, one number a row is."
         )
 
     @regime()

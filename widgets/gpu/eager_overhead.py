@@ -73,18 +73,15 @@ class EagerOverhead(Widget):
     }
     break_it = (
         "Make a GPU of twice the speed worth nothing. Do it with the size, then come back to 2,048² and do "
-        "it with "
-        "the GPU menu alone."
+        "it with the GPU menu alone."
     )
     assumptions = (
-        "All operators alike, bf16, one stream, from an idle start. A product runs at 80 % of the dense "
-        "peak or 75 % of "
-        "HBM's rate, whichever is slower, an addition at the latter, and no kernel is shorter than the "
-        "shortest. CUDA's queue "
-        "holds 1,024 launches. The first 12 operators are drawn; the words count them all. Diamonds: "
-        "products timed in a loop, by NVIDIA (DGXC sample log, which names neither GPU nor CPU nor format, "
-        "so that they stay for each GPU) and by measure/launches.py on an H100, whose kernels alone are the "
-        "small circles."
+        "All operators alike, bf16, one stream, from an idle start. A product runs at 80 % of the dense peak "
+        "or 75 % of HBM's rate, whichever is slower, an addition at the latter, and no kernel is shorter "
+        "than the shortest. CUDA's queue holds 1,024 launches. The first 12 operators are drawn; the words "
+        "count them all. Diamonds: products timed in a loop, by NVIDIA (DGXC sample log, which names neither "
+        "GPU nor CPU nor format, so that they stay for each GPU) and by measure/launches.py on an H100, "
+        "whose kernels alone are the small circles."
     )
     formula = (
         "$$\\tau_\\text{step} = n\\,\\max(\\tau_\\text{issue}, \\tau_\\text{kernel}) + "
@@ -377,12 +374,10 @@ class EagerOverhead(Widget):
     def issue_bound(self):
         return self.gain() < WORTH, (
             "You found the step that no GPU shortens: a kernel takes "
-            f"{show(self.op_s(self.side), 'seconds')}, its issue "
-            f"{show(self.issue_s, 'seconds')}, so the GPU idles {show(self.idle_share(), 'percent', 2)} of "
-            "the time and one of twice the speed "
-            f"gives {show(self.gain(), 'times')}. First response: fewer, larger operators: a larger batch, "
-            "fused ones (16, 18), or one "
-            "launch for all of them (19)."
+            f"{show(self.op_s(self.side), 'seconds')}, its issue {show(self.issue_s, 'seconds')}, so the GPU "
+            f"idles {show(self.idle_share(), 'percent', 2)} of the time and one of twice the speed gives "
+            f"{show(self.gain(), 'times')}. First response: fewer, larger operators: a larger batch, fused "
+            "ones (16, 18), or one launch for all of them (19)."
         )
 
     @regime()
@@ -397,9 +392,9 @@ class EagerOverhead(Widget):
     @regime()
     def queue_full(self):
         return self.found()["most_queued"] >= dispatch.QUEUE, (
-            "The queue is full: 1,024 launches wait, and the next call returns only when a kernel has "
-            "ended. The GPU loses nothing by it; a "
-            "profile shows the time in cudaLaunchKernel. It is no sign of slow launches."
+            "The queue is full: 1,024 launches wait, and the next call returns only when a kernel has ended. "
+            "The GPU loses nothing by it; a profile shows the time in cudaLaunchKernel. It is no sign of "
+            "slow launches."
         )
 
     def summary(self):

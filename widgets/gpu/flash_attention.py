@@ -144,31 +144,22 @@ class FlashAttention(Widget):
     )
     assumptions = (
         "Below, executed on real arrays: twelve tokens, one head, scores in halves, values from 1 to 9; a "
-        "token stands for "
-        f"{CELL} real ones, and a tile has the real tile's sides in that measure. The bars are of "
-        "one layer's forward pass in bf16, "
-        "without a mask, K and V read for every head. The SRAM holds one tile each of Q, K, V and O, in "
-        "whole sixteens of rows; "
-        "the scores of a tile stand in registers, of which a multiprocessor has 256 KiB. Of what the tiles "
-        "read into the SRAM, "
-        "HBM sends K and V once for each wave of blocks, one block on each multiprocessor; L2 serves "
-        "the rest. "
-        "Bytes of HBM at the share of the bandwidth that kernels reach, arithmetic at the rate of fused "
-        "attention."
+        f"token stands for {CELL} real ones, and a tile has the real tile's sides in that measure. The bars "
+        "are of one layer's forward pass in bf16, without a mask, K and V read for every head. The SRAM "
+        "holds one tile each of Q, K, V and O, in whole sixteens of rows; the scores of a tile stand in "
+        "registers, of which a multiprocessor has 256 KiB. Of what the tiles read into the SRAM, HBM sends K "
+        "and V once for each wave of blocks, one block on each multiprocessor; L2 serves the rest. Bytes of "
+        "HBM at the share of the bandwidth that kernels reach, arithmetic at the rate of fused attention."
     )
     formula = (
         "$$\\text{standard} = 4Nd + 4N^2 \\qquad \\text{tiled} = \\left(2 + "
-        "2\\left\\lceil\\frac{N}{B}\\right\\rceil\\right)Nd "
-        "\\qquad B = \\left\\lfloor\\frac{M}{4d}\\right\\rfloor$$\n\nvalues over HBM, and into the SRAM, "
-        "for $N$ tokens, $d$ "
-        "values a head and an SRAM "
-        "of $M$ values; 3 for the second 2 with the keys outside. The inner loop takes $\\min(B, d)$ rows, "
-        "so a tile has no "
-        "more than $Bd$ scores. So the tiles read about $8N^2d^2/M$ "
-        "(FlashAttention, arXiv:2205.14135, Algorithms 0 and 1, Theorem 2). Each tile of "
-        "keys with largest "
-        "score $m_j$, weights' sum $\\ell_j$ and weighted values $u_j$ updates $m' = \\max(m, m_j)$, "
-        "$\\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j$, and $u$ likewise; in the end $u/\\ell$."
+        "2\\left\\lceil\\frac{N}{B}\\right\\rceil\\right)Nd \\qquad B = "
+        "\\left\\lfloor\\frac{M}{4d}\\right\\rfloor$$\n\nvalues over HBM, and into the SRAM, for $N$ tokens, "
+        "$d$ values a head and an SRAM of $M$ values; 3 for the second 2 with the keys outside. The inner "
+        "loop takes $\\min(B, d)$ rows, so a tile has no more than $Bd$ scores. So the tiles read about "
+        "$8N^2d^2/M$ (FlashAttention, arXiv:2205.14135, Algorithms 0 and 1, Theorem 2). Each tile of keys "
+        "with largest score $m_j$, weights' sum $\\ell_j$ and weighted values $u_j$ updates $m' = \\max(m, "
+        "m_j)$, $\\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j$, and $u$ likewise; in the end $u/\\ell$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -510,22 +501,19 @@ class FlashAttention(Widget):
     def too_wide(self):
         return self.moves_more(), (
             f"You found a head too wide for its SRAM: {show(self.head_dim, 'count')} values a row leave "
-            "tiles of "
-            f"{show(self.tile(), 'count')} rows, and K and V pass so often that the tiles read "
+            f"tiles of {show(self.tile(), 'count')} rows, and K and V pass so often that the tiles read "
             f"{show(self.tiled(self.seq), 'bytes')}; the scores written out would be "
             f"{show(self.standard(self.seq), 'bytes')} over HBM. It still runs while L2 serves all but "
-            f"{show(self.from_hbm(self.seq), 'bytes')} of them. First "
-            "response: keep O in registers too, which leaves the SRAM to the others, or narrower heads."
+            f"{show(self.from_hbm(self.seq), 'bytes')} of them. First response: keep O in registers too, "
+            "which leaves the SRAM to the others, or narrower heads."
         )
 
     @regime()
     def too_many_scores(self):
         return self.scores_overflow(), (
-            f"Scores that do not fit: a tile has {show(self.score_bytes(), 'bytes_binary')} of them in "
-            "fp32, a multiprocessor "
-            f"{show(flash_attention.REGISTER_FILE_BYTES, 'bytes_binary')} of registers. First response: "
-            "fewer keys at a time; the "
-            "traffic stays the same."
+            f"Scores that do not fit: a tile has {show(self.score_bytes(), 'bytes_binary')} of them in fp32, "
+            f"a multiprocessor {show(flash_attention.REGISTER_FILE_BYTES, 'bytes_binary')} of registers. "
+            "First response: fewer keys at a time; the traffic stays the same."
         )
 
     @regime()

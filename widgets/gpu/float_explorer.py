@@ -136,19 +136,17 @@ class FloatExplorer(Widget):
     )
     assumptions = (
         "Rounding goes to the nearest number, from the middle to the even one, as IEEE 754 has it. TF32 is "
-        "drawn with the 19 bits "
-        "that a tensor core reads; it is stored in 32. E4M3 has no infinity and stops at 448, as PyTorch "
-        "casts since 2.12. The rows "
-        "show the value that was asked for; the chosen one has the bits that were flipped."
+        "drawn with the 19 bits that a tensor core reads; it is stored in 32. E4M3 has no infinity and stops "
+        "at 448, as PyTorch casts since 2.12. The rows show the value that was asked for; the chosen one has "
+        "the bits that were flipped."
     )
     formula = (
         r"$$x = \pm \left(1 + \frac{f}{2^m}\right) 2^{\,e - b} \qquad e = 0:\; x = "
         r"\pm\,\frac{f}{2^m}\,2^{\,1-b}$$"
         "\n\n"
-        "$x$ is the number, with a bit for its sign, $e$ the exponent field, "
-        "$f$ the mantissa field of $m$ bits, and $b$ the bias, "
-        "$2^{k-1} - 1$ for $k$ "
-        "exponent bits. The gap to the next number is $2^{e-b-m}$ (IEEE 754-2019, section 3.4; OFP8 1.0)."
+        "$x$ is the number, with a bit for its sign, $e$ the exponent field, $f$ the mantissa field of $m$ "
+        "bits, and $b$ the bias, $2^{k-1} - 1$ for $k$ exponent bits. The gap to the next number is "
+        "$2^{e-b-m}$ (IEEE 754-2019, section 3.4; OFP8 1.0)."
     )
 
     @once
@@ -323,24 +321,24 @@ class FloatExplorer(Widget):
         found = self.found()
         return (found["kind"] > 2) & (found["turns"] == 1) & (found["fits"] == 1), (
             f"One flip was enough: all exponent bits are 1, and the pattern means {self.meaning()}. A bit "
-            "that flips in memory "
-            "does just that. First response: check for NaN after each step, and memory with error correction."
+            "that flips in memory does just that. First response: check for NaN after each step, and memory "
+            "with error correction."
         )
 
     @regime()
     def overflow(self):
         return self.found()["fits"] == 0, (
             f"Beyond the range: {self.number(self.value)} is more than {self.number(self.format.largest)}, "
-            "the largest number of "
-            f"{self.format.name}. First response: a scale, or a format with more exponent bits."
+            f"the largest number of {self.format.name}. First response: a scale, or a format with more "
+            "exponent bits."
         )
 
     @regime()
     def underflow(self):
         return self.found()["kind"] <= SUBNORMAL, (
             f"Below the normal numbers of {self.format.name}: gaps no longer shrink with the number, the "
-            "last of them is "
-            f"{show(self.format.smallest, 'real')}, and half of that is lost. First response: a scale."
+            f"last of them is {show(self.format.smallest, 'real')}, and half of that is lost. First "
+            "response: a scale."
         )
 
     def summary(self):

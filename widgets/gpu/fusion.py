@@ -117,26 +117,18 @@ class Fusion(Widget):
         "the last. A kernel takes the longest of its bytes at three quarters of HBM's bandwidth, what "
         "kernels reach, its arithmetic at the peak of the fp32 units, and what the CPU takes to issue it. "
         "That peak is of multiply-adds: additions alone reach half, exponentials far less. Tensors count as "
-        "too large for the "
-        "L2 cache. An epilogue begins when its product is done, so their arithmetic adds up. Eight elements "
-        "a thread; what does "
-        "not fit 255 registers is written and read once more. The slower of the two fills the width, "
-        "whatever it takes."
+        "too large for the L2 cache. An epilogue begins when its product is done, so their arithmetic adds "
+        "up. Eight elements a thread; what does not fit 255 registers is written and read once more. The "
+        "slower of the two fills the width, whatever it takes."
     )
     formula = (
         "$$\\tau_\\text{apart} = k\\,\\max\\left(\\frac{4n}{W},\\; \\frac{f n}{C},\\; "
-        "\\tau_\\text{issue}\\right) "
-        "\\qquad "
-        "\\tau_\\text{fused} = "
-        "\\max\\left(\\frac{4n}{W},\\; \\frac{k f n}{C},\\; \\tau_\\text{issue}\\right)$$\n\nfor $k$ "
-        "operations on $n$ elements of 2 bytes, "
-        "$f$ FLOPs each, $W$ reached of the bandwidth, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU "
-        "(roofline: Williams, Waterman, "
-        "Patterson, CACM "
-        "52(4), 2009). Behind a product of inner width $w$ the fused kernel adds $2nw$ FLOPs at the tensor "
-        "cores' peak and "
-        "$4w\\sqrt n$ bytes of operands. $31 + 8v$ registers for $v$ values kept; above 255 each value is "
-        "$8$ bytes more."
+        "\\tau_\\text{issue}\\right) \\qquad \\tau_\\text{fused} = \\max\\left(\\frac{4n}{W},\\; \\frac{k f "
+        "n}{C},\\; \\tau_\\text{issue}\\right)$$\n\nfor $k$ operations on $n$ elements of 2 bytes, $f$ FLOPs "
+        "each, $W$ reached of the bandwidth, fp32 peak $C$ and $\\tau_\\text{issue}$ on the CPU (roofline: "
+        "Williams, Waterman, Patterson, CACM 52(4), 2009). Behind a product of inner width $w$ the fused "
+        "kernel adds $2nw$ FLOPs at the tensor cores' peak and $4w\\sqrt n$ bytes of operands. $31 + 8v$ "
+        "registers for $v$ values kept; above 255 each value is $8$ bytes more."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -237,9 +229,10 @@ class Fusion(Widget):
             "x": [ACROSS[0]] * 2,
             "y": [APART_NAME_AT, FUSED_NAME_AT],
             "text": [
-                f"apart: {front}{show(self.operations, 'count')} {kernels}, "
-                f"{show(found.apart_bytes, 'bytes')} in "
-                f"{show(found.apart_s, 'seconds')}",
+                (
+                    f"apart: {front}{show(self.operations, 'count')} {kernels}, "
+                    f"{show(found.apart_bytes, 'bytes')} in {show(found.apart_s, 'seconds')}"
+                ),
                 f"fused: one kernel, {show(found.fused_bytes, 'bytes')} in {show(found.fused_s, 'seconds')}",
             ],
         }
@@ -465,8 +458,7 @@ class Fusion(Widget):
             f"Nothing to gain: fused, the chain moves {show(found.fused_bytes, 'bytes')} instead of "
             f"{show(found.apart_bytes, 'bytes')} and takes {show(found.fused_s, 'seconds')} instead of "
             f"{show(found.apart_s, 'seconds')}, bound by {self.bound_words(found.fused)}. First response: "
-            "leave it alone, and look "
-            "for a kernel that waits for bytes."
+            "leave it alone, and look for a kernel that waits for bytes."
         )
 
     @regime()
@@ -475,8 +467,7 @@ class Fusion(Widget):
             f"Register pressure: {show(self.kept, 'count')} values for each of 8 elements want "
             f"{show(fusion.registers_a_thread(self.kept), 'count')} registers, a thread has 255, and "
             f"{show(fusion.spilled_bytes(self.elements, self.kept), 'bytes')} spill. First response: fewer "
-            "elements a thread, or two "
-            "kernels."
+            "elements a thread, or two kernels."
         )
 
     @regime()
@@ -485,8 +476,7 @@ class Fusion(Widget):
         return self.binding(found.one) == 2, (
             f"Launch-bound: the bytes of an operation take {show(found.one.memory_s, 'seconds')}, its launch "
             f"{show(self.launch, 'seconds')}. Fusing saves launches here, not bytes. First response: "
-            "torch.compile (lesson 18) or "
-            "a CUDA graph (lesson 19)."
+            "torch.compile (lesson 18) or a CUDA graph (lesson 19)."
         )
 
     def summary(self):

@@ -64,24 +64,18 @@ class GraphBreaks(Widget):
     break_it = "Find a function that has no graph break at all and still ends up eager."
     assumptions = (
         f"Recorded with {compilation.recorded_on()} on the CPU by a script of this course: a backend writes "
-        "down each "
-        "graph that Dynamo hands over, and runs it as it is. Operations are counted as calls of torch "
-        "functions. The "
-        "guards shown are those on the function's own values; most of what is checked concerns PyTorch's "
-        "state, modules "
-        "and globals. Reasons are Dynamo's own words. Another release may break elsewhere."
+        "down each graph that Dynamo hands over, and runs it as it is. Operations are counted as calls of "
+        "torch functions. The guards shown are those on the function's own values; most of what is checked "
+        "concerns PyTorch's state, modules and globals. Reasons are Dynamo's own words. Another release may "
+        "break elsewhere."
     )
     formula = (
         "$$\\text{in graphs} = \\frac{\\text{operations in a graph}}{\\text{all operations}}$$\n\n$$"
         "\\text{graphs of one call} \\approx 1 + \\text{breaks that it meets}$$\n\nA break in a helper "
-        "counts "
-        "several times: the caller's graph ends before the call, the helper has its own graphs, and the "
-        "caller goes on in "
-        "another. A break inside a for loop leaves no graph of the function that holds the loop; what it "
-        "calls is "
-        "captured by itself. A call compiles when no cached graph's guards hold, until the limit of 8 "
-        "graphs for a "
-        "function."
+        "counts several times: the caller's graph ends before the call, the helper has its own graphs, and "
+        "the caller goes on in another. A break inside a for loop leaves no graph of the function that holds "
+        "the loop; what it calls is captured by itself. A call compiles when no cached graph's guards hold, "
+        "until the limit of 8 graphs for a function."
     )
 
     # -- the recording ---------------------------------------------------------------------------------------
@@ -356,37 +350,33 @@ class GraphBreaks(Widget):
     def limit_hit(self):
         return self.gave_up(), (
             f"You found a function that compiled itself to death: {show(self.of('compiled'), 'count')} "
-            "graphs for one "
-            "function, each good for one value, and since then it runs eagerly, with no error. First "
-            "response: "
-            "TORCH_LOGS=recompiles names the guard; make the value a tensor, or let the size be dynamic."
+            "graphs for one function, each good for one value, and since then it runs eagerly, with no "
+            "error. First response: TORCH_LOGS=recompiles names the guard; make the value a tensor, or let "
+            "the size be dynamic."
         )
 
     @regime()
     def skipped(self):
         return (self.of("ran") < 1) & (self.of("compiled") < 1), (
-            "No graph at all: the break lies inside a loop, and Dynamo cannot go on from there, so it "
-            "leaves the function "
-            "that holds the loop to Python. What that function calls is still compiled, if it is Python, "
-            "too: see “A loop "
-            "over layers”. First response: take the loop or the branch out, as on the right."
+            "No graph at all: the break lies inside a loop, and Dynamo cannot go on from there, so it leaves "
+            "the function that holds the loop to Python. What that function calls is still compiled, if it "
+            "is Python, too: see “A loop over layers”. First response: take the loop or the branch out, as "
+            "on the right."
         )
 
     @regime()
     def in_pieces(self):
         return self.of("ran") > 1, (
             f"In pieces: {show(self.of('ran'), 'count')} graphs run where one would do. Nothing is fused "
-            "across a border, "
-            "and Python runs between them. First response: fullgraph=True turns each break into an error "
-            "with its line."
+            "across a border, and Python runs between them. First response: fullgraph=True turns each break "
+            "into an error with its line."
         )
 
     @regime()
     def again(self):
         return (self.of("anew") > 0) & (self.of("ran") > 0), (
-            f"Compiled anew in call {show(self.call, 'count')}, because a guard failed. Once is the price "
-            "of learning "
-            "that a value changes; every time is a storm."
+            f"Compiled anew in call {show(self.call, 'count')}, because a guard failed. Once is the price of "
+            "learning that a value changes; every time is a storm."
         )
 
     def summary(self):

@@ -104,19 +104,15 @@ class GraphBuckets(Widget):
     )
     assumptions = (
         f"A server that runs {LARGEST} sequences at most, {shape_buckets.STEPS:,} decode steps after a "
-        "warm-up, arrivals at random times (Poisson). "
-        "Each step runs the smallest captured batch that holds it. Memory and time of a graph are per "
-        "graph whatever its "
-        "batch, from vLLM's logs (pull requests 11349 and 23184). Time lost: the cost model's decode step "
-        "without caches."
+        "warm-up, arrivals at random times (Poisson). Each step runs the smallest captured batch that holds "
+        "it. Memory and time of a graph are per graph whatever its batch, from vLLM's logs (pull requests "
+        "11349 and 23184). Time lost: the cost model's decode step without caches."
     )
     formula = (
         "$$\\text{waste} = \\frac{\\sum_b c_b\\,(\\lceil b \\rceil - b)}{\\sum_b c_b\\, b}, \\quad "
         "\\text{graphs} = |\\text{sizes}| \\times |\\text{lengths}|$$\n\nfor $c_b$ steps with $b$ sequences "
-        "and $\\lceil b \\rceil$ "
-        "the smallest captured size that holds them. The best list of $n$ sizes: $F_n(j) = \\min_i\\, "
-        "F_{n-1}(i) + "
-        "\\sum_{b=i+1}^{j} c_b\\,(j - b)$."
+        "and $\\lceil b \\rceil$ the smallest captured size that holds them. The best list of $n$ sizes: "
+        "$F_n(j) = \\min_i\\, F_{n-1}(i) + \\sum_{b=i+1}^{j} c_b\\,(j - b)$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -282,21 +278,17 @@ class GraphBuckets(Widget):
         cost = self.cost()
         return (self.crowding() > CROWDED) | (cost.capture_s > SLOW_S), (
             f"You found too many shapes: {show(cost.graphs, 'count', 4)} graphs take "
-            f"{show(cost.memory_bytes, 'bytes')} and "
-            f"{show(cost.capture_s, 'seconds')} of every start. First response: one dimension of buckets, "
-            "the other "
-            "read from "
-            "memory by the kernel, or left out of the graph (piecewise)."
+            f"{show(cost.memory_bytes, 'bytes')} and {show(cost.capture_s, 'seconds')} of every start. First "
+            "response: one dimension of buckets, the other read from memory by the kernel, or left out of "
+            "the graph (piecewise)."
         )
 
     @regime()
     def wasteful(self):
         return self.wasted() > 0.25, (
             f"Padding adds {show(self.wasted(), 'percent')} to the rows that are computed (the best list of "
-            "as "
-            f"many sizes: {show(self.least(), 'percent')}), and "
-            f"{show(self.time_lost(), 'percent', 2)} to the time. "
-            "First response: look at that time before you add graphs."
+            f"as many sizes: {show(self.least(), 'percent')}), and {show(self.time_lost(), 'percent', 2)} to "
+            "the time. First response: look at that time before you add graphs."
         )
 
     def summary(self):

@@ -82,17 +82,12 @@ class LaunchTimeline(Widget):
     )
     assumptions = (
         f"The step's kernels as {recordings.made_with('decode_kernels')} runs them, counted: "
-        f"{capture.kernels_per_layer('eager')} a "
-        f"layer eagerly, {capture.kernels_per_layer('compiled')} after Inductor's fusion (its CPU backend; "
-        "a GPU's "
-        "may differ by a "
-        "kernel or two). Fused or not, a launch costs the CPU the same. Every step starts with an idle GPU, "
-        "as it "
-        "does when "
-        "the CPU reads the token. 0.9 µs between kernels in a stream, 0.5 µs in a graph (NVIDIA, V100): the "
-        "GPU's own "
-        "time, not waiting. Products and attention take what published timings of single operations on "
-        "the chip come to."
+        f"{capture.kernels_per_layer('eager')} a layer eagerly, {capture.kernels_per_layer('compiled')} "
+        "after Inductor's fusion (its CPU backend; a GPU's may differ by a kernel or two). Fused or not, a "
+        "launch costs the CPU the same. Every step starts with an idle GPU, as it does when the CPU reads "
+        "the token. 0.9 µs between kernels in a stream, 0.5 µs in a graph (NVIDIA, V100): the GPU's own "
+        "time, not waiting. Products and attention take what published timings of single operations on the "
+        "chip come to."
     )
     formula = (
         "$$\\tau \\approx \\max\\left[n \\, \\tau_\\text{issue},\\; "
@@ -331,21 +326,18 @@ class LaunchTimeline(Widget):
     def nothing_gained(self):
         return self.fits() & (self.gained() < 1.03) & (self.issue >= 11.9e-6), (
             f"You found where the CPU stops mattering: a batch of {show(self.batch, 'count')} keeps the GPU "
-            "at work, gaps included, for "
-            f"{show(self.gpu_alone()[0], 'seconds')} a step, longer than the CPU needs to issue its "
-            f"{show(self.runs()['kernels'][0], 'count', 4)} kernels. A graph gains "
-            f"{show(self.gained(), 'times')}. "
-            "First response: "
-            "spend the effort on the kernels (lesson 16), not on their launches."
+            f"at work, gaps included, for {show(self.gpu_alone()[0], 'seconds')} a step, longer than the CPU "
+            f"needs to issue its {show(self.runs()['kernels'][0], 'count', 4)} kernels. A graph gains "
+            f"{show(self.gained(), 'times')}. First response: spend the effort on the kernels (lesson 16), "
+            "not on their launches."
         )
 
     @regime()
     def cpu_bound(self):
         return self.waiting_share() > 0.3, (
             "The CPU sets the pace: eagerly the GPU waits for launches for "
-            f"{show(self.waiting_share(), 'percent')} of "
-            "the step, and a faster "
-            f"one would only wait longer. First response: {self.first_response()}."
+            f"{show(self.waiting_share(), 'percent')} of the step, and a faster one would only wait longer. "
+            f"First response: {self.first_response()}."
         )
 
     def first_response(self):
@@ -361,9 +353,8 @@ class LaunchTimeline(Widget):
     def too_big(self):
         return self.fits() == 0, (
             f"{self.model.name} and {show(self.batch, 'count')} caches do not fit into "
-            f"{show(self.tp, 'count')} × "
-            f"{self.gpu.name}: these times are out of reach. First response: more GPUs (lesson 06), or "
-            "fewer sequences."
+            f"{show(self.tp, 'count')} × {self.gpu.name}: these times are out of reach. First response: more "
+            "GPUs (lesson 06), or fewer sequences."
         )
 
     def summary(self):

@@ -75,23 +75,18 @@ class LossScaling(Widget):
         f"{show(run.MULTIBOX_VANISHING, 'percent')} become zero in fp16, "
         f"{show(run.MULTIBOX_STAYING, 'percent')} do not, and the rest is zero in any format. Here that rest "
         f"is left out, and so the first are {show(run.MULTIBOX_LOST, 'percent')}, which the draw comes near "
-        "to. Times 32,768 all but 0.1 % "
-        "survive. 2,048 gradients are drawn and rounded one by one; the largest is that of a hundred "
-        "million. Below runs "
-        "torch.amp.GradScaler's loop for 20,000 steps, each with a largest gradient drawn anew: in "
-        "training, gradients change."
+        "to. Times 32,768 all but 0.1 % survive. 2,048 gradients are drawn and rounded one by one; the "
+        "largest is that of a hundred million. Below runs torch.amp.GradScaler's loop for 20,000 steps, each "
+        "with a largest gradient drawn anew: in training, gradients change."
     )
     formula = (
         r"$$\text{lost:}\; s\,|g| \le 2^{\,\ell-m-1} \qquad \text{too large:}\; s\,|g| > \text{largest} "
-        r"\qquad "
-        r"s = 2^{\lfloor \log_2(\text{largest} / \max|g|) \rfloor}$$"
+        r"\qquad s = 2^{\lfloor \log_2(\text{largest} / \max|g|) \rfloor}$$"
         "\n\n"
-        "$g$ is a gradient, $s$ the loss scale, $\\ell$ the smallest exponent of normal numbers, "
-        "$m$ the bits of the "
-        "mantissa. The chain rule is "
-        "linear: a loss times $s$ has gradients times $s$. They are divided by $s$ in fp32 before the "
-        "optimizer sees them "
-        "(Micikevicius et al., arXiv:1710.03740, section 3.2)."
+        "$g$ is a gradient, $s$ the loss scale, $\\ell$ the smallest exponent of normal numbers, $m$ the "
+        "bits of the mantissa. The chain rule is linear: a loss times $s$ has gradients times $s$. They are "
+        "divided by $s$ in fp32 before the optimizer sees them (Micikevicius et al., arXiv:1710.03740, "
+        "section 3.2)."
     )
 
     @once
@@ -355,9 +350,8 @@ class LossScaling(Widget):
     def no_scale_serves(self):
         return self.found()["lost_at_best"] > 0.01, (
             "No scale serves: the largest that keeps the largest gradient in the range of "
-            f"{self.format.name} still loses "
-            f"{show(self.found()['lost_at_best'], 'percent')} of them. First response: bf16, whose window is "
-            f"{show(BF16.range_octaves, 'count')} octaves wide, not "
+            f"{self.format.name} still loses {show(self.found()['lost_at_best'], 'percent')} of them. First "
+            f"response: bf16, whose window is {show(BF16.range_octaves, 'count')} octaves wide, not "
             f"{show(self.format.range_octaves, 'count')}; or scales by block."
         )
 
@@ -365,18 +359,16 @@ class LossScaling(Widget):
     def overflow(self):
         return self.too_large(), (
             "The step is lost: at this scale the largest gradient is too large for the format. A scaler "
-            "skips the step and "
-            f"halves the scale; {show(self.found()['best_scale'], 'real')} would do."
+            f"skips the step and halves the scale; {show(self.found()['best_scale'], 'real')} would do."
         )
 
     @regime()
     def underflow(self):
         return self.share(run.LOST) > 0.05, (
             f"Gradients vanish: {show(self.share(run.LOST), 'percent')} of those that are not zero become so "
-            f"in {self.format.name}, and no error says so. "
-            "It costs what those would have taught: the network of the first preset diverged at a scale of "
-            "1, and matched fp32 at 8, "
-            "with over half of these still lost. First response: "
+            f"in {self.format.name}, and no error says so. It costs what those would have taught: the "
+            "network of the first preset diverged at a scale of 1, and matched fp32 at 8, with over half of "
+            "these still lost. First response: "
             f"{choose(self.found()['lost_at_best'] < self.share(run.LOST), 'a loss scale, or bf16', 'bf16')}."
         )
 

@@ -39,27 +39,20 @@ class LostUpdates(Widget):
     break_it = "Lower the rate until not one update arrives: the first of them is as large as the rate."
     assumptions = (
         "One weight, gradient descent on half the squared distance to 2, from 1: the update is the rate "
-        "times the distance. "
-        "*To nearest* rounds the update and the sum to the format. *By chance* rounds the sum up or down "
-        "with the odds of its "
-        "distance. *Kahan* keeps in a second number of the format what each sum has lost. *fp32 master* "
-        "adds in fp32 and shows the "
-        "copy in the format, at which the gradient is taken. The last move may end up to a gap past the "
-        "dashed line; in E4M3 at a rate of "
-        "0.1 it starts at 1.375, where the sum lies just in the middle, and goes to 1.5, the even "
-        "neighbour. No momentum, no noise: a real gradient's noise hides the stall, and "
-        "does not cure it."
+        "times the distance. *To nearest* rounds the update and the sum to the format. *By chance* rounds "
+        "the sum up or down with the odds of its distance. *Kahan* keeps in a second number of the format "
+        "what each sum has lost. *fp32 master* adds in fp32 and shows the copy in the format, at which the "
+        "gradient is taken. The last move may end up to a gap past the dashed line; in E4M3 at a rate of 0.1 "
+        "it starts at 1.375, where the sum lies just in the middle, and goes to 1.5, the even neighbour. No "
+        "momentum, no noise: a real gradient's noise hides the stall, and does not cure it."
     )
     formula = (
         r"$$w + u \;\to\; w \quad\text{if}\quad |u| < \tfrac12\,2^{\,e-b-m}$$"
         "\n\n"
-        "$u$ is an update, $e$ the exponent field of $w$, $b$ its bias, "
-        "$m$ the bits of the mantissa: rounding to the nearest "
-        "number gives back $w$ "
-        "where the update is under half a gap (from the middle, where $w$'s last bit is 0; from a power of "
-        "two towards 0 the gap is half "
-        "as wide). With $u = \\eta\\,(2-w)$ descent stalls "
-        "at a distance of $2^{e-b-m}/(2\\eta)$."
+        "$u$ is an update, $e$ the exponent field of $w$, $b$ its bias, $m$ the bits of the mantissa: "
+        "rounding to the nearest number gives back $w$ where the update is under half a gap (from the "
+        "middle, where $w$'s last bit is 0; from a power of two towards 0 the gap is half as wide). With $u "
+        "= \\eta\\,(2-w)$ descent stalls at a distance of $2^{e-b-m}/(2\\eta)$."
     )
 
     @once
@@ -206,10 +199,8 @@ class LostUpdates(Widget):
     def nothing_arrives(self):
         return self.found()["landed"] == 0, (
             f"Not one update arrived: rounded to {self.format.name}, {show(self.rate, 'real')} is not more "
-            "than "
-            f"{show(self.format.half_gap_at_one, 'real')}, half of the gap at 1, and each sum rounds back "
-            "to 1. First "
-            "response: an fp32 master copy of the weights."
+            f"than {show(self.format.half_gap_at_one, 'real')}, half of the gap at 1, and each sum rounds "
+            "back to 1. First response: an fp32 master copy of the weights."
         )
 
     @regime()
@@ -218,9 +209,8 @@ class LostUpdates(Widget):
             self.last("exact") > self.stall()
         ), (
             "Training stalls: the closer to the target, the smaller the update, and past about "
-            f"{show(self.stall(), 'real')} it is "
-            "under half a gap. First response: an fp32 master copy; where memory forbids it, rounding by "
-            "chance."
+            f"{show(self.stall(), 'real')} it is under half a gap. First response: an fp32 master copy; "
+            "where memory forbids it, rounding by chance."
         )
 
     def summary(self):

@@ -97,28 +97,22 @@ class ProgramBlocks(Widget):
     }
     break_it = (
         "Keep the tiles and change their order alone, until HBM must deliver half as much again as in the "
-        "best "
-        "order."
+        "best order."
     )
     assumptions = (
         "Every block is square, all programs of a wave walk along K together, and a wave starts when the "
-        "last one is "
-        "done. L2 holds whole blocks and gives up the one that was read longest ago; real ones hold "
-        "thousands, of "
-        "smaller pieces. Counted by running the order, not by a formula. Writing C is left out."
+        "last one is done. L2 holds whole blocks and gives up the one that was read longest ago; real ones "
+        "hold thousands, of smaller pieces. Counted by running the order, not by a formula. Writing C is "
+        "left out."
     )
     formula = (
         r"$$\text{group} = \left\lfloor\frac{p}{G\,t_n}\right\rfloor \qquad G' = \min(t_m - "
-        r"G\cdot\text{group},\; G) "
-        r"\qquad \text{row} = G\cdot\text{group} + (p \bmod G\,t_n) \bmod G' \qquad "
+        r"G\cdot\text{group},\; G) \qquad \text{row} = G\cdot\text{group} + (p \bmod G\,t_n) \bmod G' \qquad "
         r"\text{column} = \left\lfloor\frac{p \bmod G\,t_n}{G'}\right\rfloor$$"
         "\n\n"
-        "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows, the last of $G'$ "
-        "(Triton's tutorial 03). A wave of "
-        "$W$ programs "
-        "reads $(g + W/g)\\,t_k$ blocks if it covers $g$ rows of tiles and $W/g$ columns: the least where "
-        "it is a "
-        "square."
+        "Program $p$ of $t_m \\times t_n$ tiles, in groups of $G$ rows, the last of $G'$ (Triton's tutorial "
+        "03). A wave of $W$ programs reads $(g + W/g)\\,t_k$ blocks if it covers $g$ rows of tiles and $W/g$ "
+        "columns: the least where it is a square."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -349,8 +343,10 @@ class ProgramBlocks(Widget):
         programs = counted(self.count(), "program", "programs")
         names = [
             f"this wave asks for {counted(asked[0], 'block', 'blocks')}",
-            f"{choose(self.count() > 1, f'all {programs} ask', 'the one program asks')} for "
-            f"{show(asked[1], 'count')}",
+            (
+                f"{choose(self.count() > 1, f'all {programs} ask', 'the one program asks')} for "
+                f"{show(asked[1], 'count')}"
+            ),
         ]
         return {
             "y": READS_Y,
@@ -504,10 +500,8 @@ class ProgramBlocks(Widget):
     def ragged(self):
         return self.masked() > RAGGED, (
             f"Ragged edges: {show(self.masked(), 'percent')} of the lanes compute what a mask throws away, "
-            "because "
-            f"{show(self.side, 'count')} is not much more than a multiple of {show(self.block, 'count')}. "
-            "First "
-            "response: a smaller block, or a size that divides."
+            f"because {show(self.side, 'count')} is not much more than a multiple of "
+            f"{show(self.block, 'count')}. First response: a smaller block, or a size that divides."
         )
 
     def summary(self):

@@ -110,19 +110,15 @@ class TileTuner(Widget):
     }
     break_it = (
         "Send nearly half of the chip home: just more tiles than multiprocessors, such as 133 on 132. Then "
-        "see "
-        "how far another tile mends it."
+        "see how far another tile mends it."
     )
     assumptions = (
         "bf16 operands, fp32 sums, one program for each tile, no split along k. The ceiling is the best "
-        "product of a "
-        "published sweep of sizes on the chip. Shared memory is what Triton 3.9 compiles, registers are "
-        "fitted to that within "
-        "20 %. A step is as slow as the arithmetic, the reads through L2, or the latency that the stages "
-        "leave bare; HBM "
-        "brings each operand once a wave where the two do not fit in L2. Left out: the launch, bank "
-        "conflicts, "
-        "clusters, and clocks that sink under load. Squares and circles were timed by measure/tile_sweep.py."
+        "product of a published sweep of sizes on the chip. Shared memory is what Triton 3.9 compiles, "
+        "registers are fitted to that within 20 %. A step is as slow as the arithmetic, the reads through "
+        "L2, or the latency that the stages leave bare; HBM brings each operand once a wave where the two do "
+        "not fit in L2. Left out: the launch, bank conflicts, clusters, and clocks that sink under load. "
+        "Squares and circles were timed by measure/tile_sweep.py."
     )
     formula = (
         r"$$\text{SMEM} = 2\,s\,b_k\,(b_m + b_n)$$"
@@ -130,17 +126,13 @@ class TileTuner(Widget):
         r"$$\frac{\text{FLOP}}{\text{byte}} = \frac{b_m b_n}{b_m + b_n}$$"
         "\n\n"
         r"$$\tau \approx \left\lceil\frac{\text{tiles}}{\text{SMs}}\right\rceil"
-        r"\left(\frac{2\,b_m b_n k}{r} + "
-        r"\ell"
+        r"\left(\frac{2\,b_m b_n k}{r} + \ell"
         r" + \frac{2\,b_m b_n}{q}\right)$$"
         "\n\n$r$ and $q$ are an SM's share of the chip's FLOP/s and of L2's bytes a second, $\\ell$ the "
-        "latency of a load. "
-        "$s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes, of $k$ in all; "
-        "on an A100 one stage "
-        "less, since "
-        "the one in use is in registers. The multiprocessor with the most tiles ends last (NVIDIA, Matrix "
-        "Multiplication Background User's Guide, section 3.2). A step of a program takes "
-        "at least $\\ell/(s - 1)$."
+        "latency of a load. $s$ stages of blocks $b_m \\times b_k$ and $b_k \\times b_n$ of two bytes, of "
+        "$k$ in all; on an A100 one stage less, since the one in use is in registers. The multiprocessor "
+        "with the most tiles ends last (NVIDIA, Matrix Multiplication Background User's Guide, section 3.2). "
+        "A step of a program takes at least $\\ell/(s - 1)$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -267,9 +259,11 @@ class TileTuner(Widget):
     @hint("here")
     def of_this_product(self):
         return [
-            f"{show(self.m, 'count')} rows: {show(self.speed(), 'flops_per_s')} with this tile"
-            f"{self.unless_it_launches()}, "
-            f"{show(self.best_speed(), 'flops_per_s')} with the best, {self.named(self.best())}"
+            (
+                f"{show(self.m, 'count')} rows: {show(self.speed(), 'flops_per_s')} with this tile"
+                f"{self.unless_it_launches()}, {show(self.best_speed(), 'flops_per_s')} with the best, "
+                f"{self.named(self.best())}"
+            )
         ]
 
     @part("m", "gpu", shown=False)
@@ -408,8 +402,10 @@ class TileTuner(Widget):
         return [
             f"Shared memory: {taken[0]}",
             f"Registers: {taken[1]}",
-            f"Last wave: {self.left_over()} of {show(self.gpu.multiprocessors, 'count')} multiprocessors "
-            f"have a tile, {show(gauges['one_share'][2], 'percent')}",
+            (
+                f"Last wave: {self.left_over()} of {show(self.gpu.multiprocessors, 'count')} multiprocessors "
+                f"have a tile, {show(gauges['one_share'][2], 'percent')}"
+            ),
         ]
 
     def gauge_words(self):
@@ -422,9 +418,10 @@ class TileTuner(Widget):
                 f"{show(needed, 'count')} a thread, of 255: they spill",
                 f"{show(needed, 'count')} of 255 for each thread",
             ),
-            f"{show(self.count(), 'count')} tiles: wave {show(self.most(), 'count')} has {self.left_over()} "
-            "of "
-            f"{show(at.multiprocessors, 'count')}",
+            (
+                f"{show(self.count(), 'count')} tiles: wave {show(self.most(), 'count')} has "
+                f"{self.left_over()} of {show(at.multiprocessors, 'count')}"
+            ),
         ]
 
     def short_words(self):
@@ -600,11 +597,9 @@ class TileTuner(Widget):
     def tail(self):
         return self.fits() & (self.most() > 1) & (self.idle() > TAIL), (
             f"{show(self.count(), 'count')} tiles on {show(self.gpu.multiprocessors, 'count')} "
-            "multiprocessors: the "
-            f"last wave keeps {self.left_over()} busy, and {show(self.idle(), 'percent')} of the chip's "
-            "time is "
-            f"idle. First response: another tile (the best is {self.named(self.best())}), or split the work "
-            "along k."
+            f"multiprocessors: the last wave keeps {self.left_over()} busy, and "
+            f"{show(self.idle(), 'percent')} of the chip's time is idle. First response: another tile (the "
+            f"best is {self.named(self.best())}), or split the work along k."
         )
 
     @regime()
@@ -628,18 +623,15 @@ class TileTuner(Widget):
     def spills(self):
         return self.fits() & (tiling.spilled(self.tile(), self.gpu) > 0), (
             f"The sums do not fit in registers: {show(tiling.sums(self.tile()), 'count')} of them for each "
-            "thread, "
-            "which has 255 registers in all. First response: a smaller tile, or more warps."
+            "thread, which has 255 registers in all. First response: a smaller tile, or more warps."
         )
 
     @regime()
     def too_large(self):
         return self.refused(), (
             f"Triton refuses: a program needs {show_in(tiling.smem_bytes(self.tile(), self.gpu), 'KiB')} of "
-            "shared "
-            f"memory, and a multiprocessor has {show_in(self.gpu.smem_bytes, 'KiB')}, of which one is kept "
-            "back. First "
-            "response: fewer stages, or a smaller BLOCK_K."
+            f"shared memory, and a multiprocessor has {show_in(self.gpu.smem_bytes, 'KiB')}, of which one is "
+            "kept back. First response: fewer stages, or a smaller BLOCK_K."
         )
 
     def summary(self):

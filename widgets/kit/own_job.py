@@ -17,8 +17,7 @@ MODEL, CLUSTER = "own model", "own cluster"  # the folds that hold them
 CONFIG_JSON = Intake(
     "config.json",
     "Paste the config.json of a model, or drop the file here: Llama, Mistral, Mixtral, Qwen, DeepSeek and "
-    "what is "
-    "named like them. It is parsed in this browser and sent nowhere.",
+    "what is named like them. It is parsed in this browser and sent nowhere.",
     config_json.KEYS,
     config_json.TYPES,
     config_json.INNER,

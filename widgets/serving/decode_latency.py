@@ -296,11 +296,10 @@ class DecodeLatency(Widget):
         sent_s = lookup(self.split().communication_s, worst)
         too_many = show(lookup(DEGREES, worst), "count")
         return np.max(ratios) > 1, (
-            f"You found where sharing stops paying: {too_many} GPUs of a node "
-            f"take {show(np.max(ratios), 'times')} the time of "
-            f"half as many, {show(sent_s, 'seconds')} of it in AllReduces that "
-            "wait for latency. First "
-            f"response: an AllReduce of one hop, or fewer than {too_many} GPUs a replica and more replicas."
+            f"You found where sharing stops paying: {too_many} GPUs of a node take "
+            f"{show(np.max(ratios), 'times')} the time of half as many, {show(sent_s, 'seconds')} of it in "
+            "AllReduces that wait for latency. First response: an AllReduce of one hop, or fewer than "
+            f"{too_many} GPUs a replica and more replicas."
         )
 
     @regime()
@@ -317,10 +316,9 @@ class DecodeLatency(Widget):
         users = self.chosen(self.users())
         cache = (
             f"Beside the weights the HBM holds the cache of {show(users, 'count')} "
-            f"sequence{choose(users > 1, 's', '')} of "
-            f"{show(self.context, 'tokens')}, not of {show(self.batch, 'count')}. First response: a "
-            "narrower cache, more GPUs, or "
-            "a shorter queue (kv_cache below)."
+            f"sequence{choose(users > 1, 's', '')} of {show(self.context, 'tokens')}, not of "
+            f"{show(self.batch, 'count')}. First response: a narrower cache, more GPUs, or a shorter queue "
+            "(kv_cache below)."
         )
         return ~self.chosen(self.fits()), choose(
             users > 0,
@@ -334,8 +332,7 @@ class DecodeLatency(Widget):
         split = self.split()
         return self.chosen(split.compute_s) > self.chosen(split.weights_s), (
             "The batch is past the critical one: arithmetic takes longer than reading the weights, so more "
-            "sequences now make "
-            "everyone wait, as in training."
+            "sequences now make everyone wait, as in training."
         )
 
     def summary(self):

@@ -371,15 +371,23 @@ class DeploymentPlanner(Widget):
             np.max(self.found().why),
             [
                 "–",
-                f"You found a model without room: no eight {self.gpu.name} hold it and one of these "
-                "requests. First response: weights in fewer bits, a GPU with more memory, or a pipeline over "
-                "several nodes.",
-                f"{nobody} reads these prompts later than {show(self.ttft, 'seconds')}. First response: a "
-                "looser limit for the first token, shorter prompts, or more of them in a prefix cache.",
-                f"{nobody} writes slower than {show(self.tpot, 'seconds')} a token. First response: a looser "
-                "limit for each token, weights in fewer bits, or a GPU with more bandwidth.",
-                f"You found two limits that no number of {self.gpu.name} keeps at once: what meets one of "
-                "them misses the other, so one of the two has to be looser.",
+                (
+                    f"You found a model without room: no eight {self.gpu.name} hold it and one of these "
+                    "requests. First response: weights in fewer bits, a GPU with more memory, or a pipeline "
+                    "over several nodes."
+                ),
+                (
+                    f"{nobody} reads these prompts later than {show(self.ttft, 'seconds')}. First response: "
+                    "a looser limit for the first token, shorter prompts, or more of them in a prefix cache."
+                ),
+                (
+                    f"{nobody} writes slower than {show(self.tpot, 'seconds')} a token. First response: a "
+                    "looser limit for each token, weights in fewer bits, or a GPU with more bandwidth."
+                ),
+                (
+                    f"You found two limits that no number of {self.gpu.name} keeps at once: what meets one "
+                    "of them misses the other, so one of the two has to be looser."
+                ),
             ],
         )
 

@@ -92,11 +92,9 @@ class KvCache(Widget):
     assumptions = (
         "One card of those that share a copy, with the HBM that the driver reports. Weights and caches share "
         "the data sheet's figure less 2 GB for the framework; the rest, about a tenth, is left to what the "
-        "kernels need meanwhile. Every user holds a whole context, in "
-        "pages without waste. "
-        "Past the key and value heads, tensor ranks hold copies; a latent cache (MLA) is whole on every "
-        "rank. "
-        "Leaves out activations, shared prefixes and the scales of quantised formats."
+        "kernels need meanwhile. Every user holds a whole context, in pages without waste. Past the key and "
+        "value heads, tensor ranks hold copies; a latent cache (MLA) is whole on every rank. Leaves out "
+        "activations, shared prefixes and the scales of quantised formats."
     )
     formula = (
         "$$\\text{cache} = 2 \\, L \\, a_{kv} \\, d \\, b_{kv} \\, s \\, u / \\min(t, a_{kv})$$\n\nfor $u$ "
@@ -319,8 +317,7 @@ class KvCache(Widget):
         )
         return (fit[0] < self.users) & (fit[0] > 0), (
             f"You found the end of the cache: {show(fit[0], 'count')} of {show(self.users, 'count')} users "
-            "fit, the others wait in the "
-            f"queue or are put out. First response: {response}."
+            f"fit, the others wait in the queue or are put out. First response: {response}."
         )
 
     @regime()

@@ -50,16 +50,14 @@ class PoolRatio(Widget):
     break_it = "Find requests for which pools apart bring less than sharing, however they are split."
     assumptions = (
         "All requests alike, at a steady rate; the wait for a first token is the mean of M/D/1. A replica "
-        "that shares pays in each "
-        "step for the prefills that refill it and is held to the same mean time per token, but not to any "
-        "pause. Leaves out "
-        "bursts beyond Poisson, spread of lengths, and rebalancing as the mix changes."
+        "that shares pays in each step for the prefills that refill it and is held to the same mean time per "
+        "token, but not to any pause. Leaves out bursts beyond Poisson, spread of lengths, and rebalancing "
+        "as the mix changes."
     )
     formula = (
-        "$$X = \\min\\left(R_p \\, \\frac{\\rho}{\\tau_\\text{prefill}}, \\; "
-        "R_p \\, \\frac{W}{\\kappa n}, \\; "
-        "(R-R_p) \\max_{u:\\,\\tau(u) \\le \\tau_\\text{token}} "
-        "\\frac{u}{\\tau(u)\\, n_{out}}\\right), \\qquad \\rho = "
+        "$$X = \\min\\left(R_p \\, \\frac{\\rho}{\\tau_\\text{prefill}}, \\; R_p \\, \\frac{W}{\\kappa n}, "
+        "\\; (R-R_p) \\max_{u:\\,\\tau(u) \\le \\tau_\\text{token}} \\frac{u}{\\tau(u)\\, n_{out}}\\right), "
+        "\\qquad \\rho = "
         "\\frac{2(\\tau_\\text{target}-\\tau_\\text{prefill})}{2(\\tau_\\text{target}-\\tau_\\text{prefill})+"
         "\\tau_\\text{prefill}}$$\n\n$R_p$ of $R$ replicas prefill a prompt of $n$ tokens in "
         "$\\tau_\\text{prefill}$ and answer within $\\tau_\\text{target}$ on average; a cache of $\\kappa n$ "
@@ -231,9 +229,8 @@ class PoolRatio(Widget):
     def sharing_wins(self):
         return self.together() > self.best_goodput(), (
             f"You found work that does not want two pools: sharing serves {show(self.together(), 'count')} "
-            "requests/s, the best split "
-            f"{show(self.best_goodput(), 'count')}. First response: keep prompts and answers together, in "
-            "chunks where pauses matter."
+            f"requests/s, the best split {show(self.best_goodput(), 'count')}. First response: keep prompts "
+            "and answers together, in chunks where pauses matter."
         )
 
     @regime()
@@ -242,11 +239,10 @@ class PoolRatio(Widget):
         return self.none(), choose(
             late,
             f"One prompt alone takes {show(self.rates().prefill_s, 'seconds')} to read, the target is "
-            f"{show(self.ttft, 'seconds')}: no "
-            "split meets it. First response: more GPUs in a replica that prefills, or a looser target.",
+            f"{show(self.ttft, 'seconds')}: no split meets it. First response: more GPUs in a replica that "
+            "prefills, or a looser target.",
             f"Not one user is served within {show(self.tpot, 'seconds')} a token: no split meets it. First "
-            "response: more GPUs in a "
-            "replica, narrower weights, or a looser target.",
+            "response: more GPUs in a replica, narrower weights, or a looser target.",
         )
 
     @regime()
@@ -271,8 +267,7 @@ class PoolRatio(Widget):
         wire = self.chosen(split.wire_per_s)
         return (wire < self.chosen(split.prefill_per_s)) & (wire < self.chosen(split.decode_per_s)), (
             f"The wire binds: each cache of {self.cache()} takes longer to send than to make. First "
-            "response: all the replica's cards, a "
-            "narrower cache, or sharing."
+            "response: all the replica's cards, a narrower cache, or sharing."
         )
 
     def summary(self):

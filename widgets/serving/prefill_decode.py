@@ -154,19 +154,16 @@ class PrefillDecode(Widget):
     assumptions = (
         f"{REQUESTS} requests: Poisson arrivals, log-normal lengths, drawn from the seed. The first "
         f"{WARM_UP} find a server that fills up and are dropped; the other {COUNTED_REQUESTS} are counted, "
-        "the share that meets both targets with its 95 % interval, and the first "
-        f"{SHOWN} of them are drawn. What the replicas can serve is a closed form. A request goes to the "
-        "replica that owes the fewest tokens. Caches move once a "
-        "prompt is through, one "
-        "after another. Leaves out shared prefixes, priorities, and moving a cache layer by layer behind "
-        "the prefill."
+        f"the share that meets both targets with its 95 % interval, and the first {SHOWN} of them are drawn. "
+        "What the replicas can serve is a closed form. A request goes to the replica that owes the fewest "
+        "tokens. Caches move once a prompt is through, one after another. Leaves out shared prefixes, "
+        "priorities, and moving a cache layer by layer behind the prefill."
     )
     formula = (
         "A step of a replica over $n$ tokens takes $\\tau(n) + \\tau_\\text{attention} + "
         "\\tau_\\text{cache}$: the products, norms and AllReduces of the cost model at $n$, attention for "
-        "each pair of a new token and one that it sees, and the reading of each cached token. "
-        "What is drawn is no formula of queues but a run of the server, step by step (DistServe, "
-        "arXiv:2401.09670; chunks: "
+        "each pair of a new token and one that it sees, and the reading of each cached token. What is drawn "
+        "is no formula of queues but a run of the server, step by step (DistServe, arXiv:2401.09670; chunks: "
         "Sarathi-Serve, arXiv:2403.02310)."
     )
 
@@ -285,10 +282,9 @@ class PrefillDecode(Widget):
         run, at = phases.since(self.run(), 0, SHOWN), self.phases()
         felt = latencies.felt(run)
         return phrase(
-            "Request {n}: {prompt} of prompt, {answer} of answer.\nWaits {wait}, prefill {prefill}, cache "
-            "on the wire {moving}, "
-            "then {each} a token.\nLongest pause between two tokens: {pause}. Preempted {out} "
-            "times.",
+            "Request {n}: {prompt} of prompt, {answer} of answer.\nWaits {wait}, prefill {prefill}, cache on "
+            "the wire {moving}, then {each} a token.\nLongest pause between two tokens: {pause}. Preempted "
+            "{out} times.",
             n=show(NUMBERS, "count"),
             prompt=show(run["prompt"], "tokens"),
             answer=show(run["output"], "tokens"),

@@ -105,12 +105,9 @@ class ServingFrontier(Widget):
     )
     formula = (
         "$$\\tau = \\tau_\\text{step}(t, u) + \\frac{u \\, \\tau_\\text{prefill}}{n_{out}}, \\qquad X = "
-        "\\frac{u}{\\tau \\, "
-        "t}$$\n\n$u$ users share a "
-        "replica of $t$ GPUs; $\\tau$ is the time from one of a user's tokens to the next, $X$ the tokens "
-        "that each GPU brings in "
-        "a second. The frontier is the most that any $(t, u)$ brings within each $\\tau$; the best split has "
-        "whole users."
+        "\\frac{u}{\\tau \\, t}$$\n\n$u$ users share a replica of $t$ GPUs; $\\tau$ is the time from one of "
+        "a user's tokens to the next, $X$ the tokens that each GPU brings in a second. The frontier is the "
+        "most that any $(t, u)$ brings within each $\\tau$; the best split has whole users."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -352,8 +349,8 @@ class ServingFrontier(Widget):
     def too_little(self):
         return (self.fleet_brings() < self.traffic) & ~self.none_meets(), (
             f"The fleet brings {show(self.fleet_brings(), 'count')} of {show(self.traffic, 'count')} "
-            "tokens/s within the target. First "
-            "response: more replicas of the same split, or a looser target that lets more users share a step."
+            "tokens/s within the target. First response: more replicas of the same split, or a looser target "
+            "that lets more users share a step."
         )
 
     def summary(self):

@@ -71,29 +71,21 @@ class ActivationSharding(Widget):
     }
     break_it = "Take the 405B model to 128k tokens without context parallelism."
     assumptions = (
-        "Bytes of one dense layer in bf16 for one micro-batch, by Korthikanti et al.; TP is "
-        "tensor "
+        "Bytes of one dense layer in bf16 for one micro-batch, by Korthikanti et al.; TP is tensor "
         "parallelism alone, + SP adds sequence parallelism over the same ranks. The dashed line is all of a "
-        "GPU's HBM "
-        "over the model's layers: with at least as many micro-batches as pipeline stages, the first holds "
-        "that many "
-        "layers' activations under 1F1B. Left out: weights and optimizer, logits, what is rebuilt under "
-        "full "
-        "recompute, "
-        "and FlashAttention's row statistics. Selective recompute repeats both products of attention; "
-        "FlashAttention "
-        "repeats one: half of the share shown for all but the scores."
+        "GPU's HBM over the model's layers: with at least as many micro-batches as pipeline stages, the "
+        "first holds that many layers' activations under 1F1B. Left out: weights and optimizer, logits, what "
+        "is rebuilt under full recompute, and FlashAttention's row statistics. Selective recompute repeats "
+        "both products of attention; FlashAttention repeats one: half of the share shown for all but the "
+        "scores."
     )
     formula = (
         "$$M = s\\,b\\,h\\left(10 + \\frac{24}{t} + \\frac{5\\,a\\,s}{h\\,t}\\right) \\;\\xrightarrow{SP}\\; "
         "\\frac{s\\,b\\,h}{t}\\left(34 + \\frac{5\\,a\\,s}{h}\\right) \\;\\xrightarrow{CP}\\; "
         "\\frac{1}{c}(\\dots)$$\n\nfor a GPT with dropout: $s$ tokens, $b$ sequences, width $h$, $a$ heads, "
-        "$t$ "
-        "tensor and $c$ context ranks (Korthikanti et al., arXiv:2205.05198, Table 2). Selective recompute "
-        "and "
-        "FlashAttention drop the term with $a$; full recompute keeps $2\\,sbh$. Llama has no dropout, fewer "
-        "keys and "
-        "a third MLP matrix, and its own coefficients."
+        "$t$ tensor and $c$ context ranks (Korthikanti et al., arXiv:2205.05198, Table 2). Selective "
+        "recompute and FlashAttention drop the term with $a$; full recompute keeps $2\\,sbh$. Llama has no "
+        "dropout, fewer keys and a third MLP matrix, and its own coefficients."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -295,20 +287,18 @@ class ActivationSharding(Widget):
         return self.against() > 1, (
             f"You found the activation wall: {show(self.all_layers(), 'bytes')} of activations, "
             f"{show(self.against(), 'times')} the HBM of one {self.gpu.name}, before a single weight. First "
-            "response: "
-            f"{show(self.ranks_needed(), 'count')} context ranks or more for activations alone, and "
-            "more for the weights and optimizer beside them; or "
-            f"recompute more and pay for it in time (lesson 05)."
+            f"response: {show(self.ranks_needed(), 'count')} context ranks or more for activations alone, "
+            "and more for the weights and optimizer beside them; or recompute more and pay for it in time "
+            "(lesson 05)."
         )
 
     @regime()
     def whole_part(self):
         return (self.chosen(0) > self.ceiling()) & (self.against() <= 1), (
             "Sequence parallelism makes the difference: under tensor parallelism alone every rank keeps the "
-            "whole of "
-            f"the block inputs and norms, and {show(self.chosen(0), 'bytes')} a layer do not fit; shared "
-            "out over the "
-            f"same ranks, {show(self.chosen(1), 'bytes')} do, for hardly more on the wire."
+            f"whole of the block inputs and norms, and {show(self.chosen(0), 'bytes')} a layer do not fit; "
+            f"shared out over the same ranks, {show(self.chosen(1), 'bytes')} do, for hardly more on the "
+            "wire."
         )
 
     def summary(self):

@@ -90,26 +90,19 @@ class AlltoallCost(Widget):
     break_it = "Let the ranks leave the node, until the AllToAlls take three times as long as the experts."
     assumptions = (
         "One MoE layer, forward, with 16-bit rows unless FP8 is on (then dispatch has 8 bits and combine "
-        "16). All "
-        "choices are as likely as any; a limit on nodes is taken as used up. NVLink and NICs work at once, "
-        "at measured "
-        "shares of their rates; nothing is overlapped with arithmetic, no packet waits for another. The "
-        "experts of a "
-        "GPU are one grouped product, with padded tiles and every expert's weights read; the shared expert "
-        "and the "
-        "activation are in it, attention is not. Weights are those of all layers: pipeline stages would "
-        "divide them."
+        "16). All choices are as likely as any; a limit on nodes is taken as used up. NVLink and NICs work "
+        "at once, at measured shares of their rates; nothing is overlapped with arithmetic, no packet waits "
+        "for another. The experts of a GPU are one grouped product, with padded tiles and every expert's "
+        "weights read; the shared expert and the activation are in it, attention is not. Weights are those "
+        "of all layers: pipeline stages would divide them."
     )
     formula = (
         r"$$\tau_\text{AllToAll} = \frac{(b_d + b_c)\,c\,T\,h}{W} \qquad \tau_\text{experts} = "
-        r"\frac{6\,T\,k\,h\,f}{C} \qquad "
-        r"f^* = \frac{b_d + b_c}{6}\cdot\frac{c}{k}\cdot\frac{C}{W}$$"
+        r"\frac{6\,T\,k\,h\,f}{C} \qquad f^* = \frac{b_d + b_c}{6}\cdot\frac{c}{k}\cdot\frac{C}{W}$$"
         "\n\n"
         "$T$ tokens of width $h$, $c$ copies of each over a wire of $W$ bytes a second, $b_d$ and $b_c$ "
-        "bytes a value "
-        "there and back; $k$ experts of width $f$ with a gate, at $C$ FLOP/s. At the width $f^*$ both take "
-        "equally "
-        "long. With $g$ of $n$ ranks in a node, $c = k\\,(1 - g/n)$ copies leave it."
+        "bytes a value there and back; $k$ experts of width $f$ with a gate, at $C$ FLOP/s. At the width "
+        "$f^*$ both take equally long. With $g$ of $n$ ranks in a node, $c = k\\,(1 - g/n)$ copies leave it."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -391,8 +384,7 @@ class AlltoallCost(Widget):
     def too_large(self):
         return self.held() > self.machine.gpu.hbm_bytes, (
             f"The experts do not fit: {show(self.held(), 'bytes')} of bf16 weights for a GPU of "
-            f"{sold(self.machine.gpu.hbm_bytes)}. First response: more expert ranks, or pipeline "
-            "stages, "
+            f"{sold(self.machine.gpu.hbm_bytes)}. First response: more expert ranks, or pipeline stages, "
             "which divide the layers (lesson 07)."
         )
 
@@ -405,8 +397,8 @@ class AlltoallCost(Widget):
         )
         return self.efficiency() < 0.2, (
             f"The experts starve: their products reach {show(self.efficiency(), 'percent')} of the peak, "
-            "since so few "
-            f"rows reach each that reading its weights takes longer. First response: more tokens{more}."
+            "since so few rows reach each that reading its weights takes longer. First response: more "
+            f"tokens{more}."
         )
 
     def summary(self):

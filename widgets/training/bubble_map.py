@@ -384,18 +384,16 @@ class BubbleMap(Widget):
         )
         return self.over(), (
             f"You found a schedule that pays for its bubble in memory: {self.schedule.name} holds "
-            f"{show(held, 'bytes')} of activations on "
-            f"the first stage, and one {self.gpu.name} has {sold(self.gpu.hbm_bytes)}. First "
-            f"response: {response}."
+            f"{show(held, 'bytes')} of activations on the first stage, and one {self.gpu.name} has "
+            f"{sold(self.gpu.hbm_bytes)}. First response: {response}."
         )
 
     @regime()
     def starving(self):
         share = self.bubble(self.stages, self.micro_batches)
         return share > STARVED, (
-            f"The bubble is {show(share, 'percent')} of the step. First response: more micro-batches, "
-            "until there "
-            "are four for each stage; then interleaving."
+            f"The bubble is {show(share, 'percent')} of the step. First response: more micro-batches, until "
+            "there are four for each stage; then interleaving."
         )
 
     def summary(self):

@@ -106,14 +106,11 @@ class DdpOverlap(Widget):
     break_it = "Put a small batch on slow Ethernet: 1,024 tokens on 12.5 GB/s. Which bucket saves it?"
     assumptions = (
         "Forward $2PT$ and backward $4PT$ FLOPs at the rate that the GPU reaches on large products, spread "
-        "over the layers by their weights; an embedding takes no time. Tensors become ready one by "
-        "one and fill buckets by PyTorch's rule: at its default of 25 MiB the first one has 1 MiB, else it "
-        "is "
-        "like the others. Each bucket is one ring AllReduce, and they go one after the other. Left out: what "
-        "NCCL takes from the "
-        "arithmetic, "
-        "the optimizer, trees (fewer start-ups for many GPUs). Thin lines lead from a full bucket to its "
-        "AllReduce."
+        "over the layers by their weights; an embedding takes no time. Tensors become ready one by one and "
+        "fill buckets by PyTorch's rule: at its default of 25 MiB the first one has 1 MiB, else it is like "
+        "the others. Each bucket is one ring AllReduce, and they go one after the other. Left out: what NCCL "
+        "takes from the arithmetic, the optimizer, trees (fewer start-ups for many GPUs). Thin lines lead "
+        "from a full bucket to its AllReduce."
     )
     formula = (
         r"$$\tau_\text{AllReduce} = 2(N-1)\,\alpha + \frac{2(N-1)}{N}\frac{S}{W} \qquad "
@@ -123,9 +120,8 @@ class DdpOverlap(Widget):
         r"the wire, $C_k$ the rate of the kernels, $S$ the bytes of the gradient of $P$ parameters, $2P$ in "
         r"bf16. The best bucket is near $\sqrt{S (N-1)\,\alpha W}$ if these "
         "bytes take as long as the backward pass, and smaller where the pass is longer. The picture is "
-        "neither formula but a simulation of two CUDA streams: a task starts when the "
-        "one before "
-        "it on its stream and all that it needs have ended."
+        "neither formula but a simulation of two CUDA streams: a task starts when the one before it on its "
+        "stream and all that it needs have ended."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -406,9 +402,8 @@ class DdpOverlap(Widget):
         yours = choose(self.is_own(), "As you cut it, ", "")
         return (
             f"{yours}{counted(found['buckets'], 'bucket takes', 'buckets take')} "
-            f"{show(found['wire_s'], 'seconds')} on the wire, and "
-            f"{show(found['exposed_s'], 'seconds')} of it is exposed after "
-            f"{show(found['compute_s'], 'seconds')} of compute."
+            f"{show(found['wire_s'], 'seconds')} on the wire, and {show(found['exposed_s'], 'seconds')} of "
+            f"it is exposed after {show(found['compute_s'], 'seconds')} of compute."
         )
 
 

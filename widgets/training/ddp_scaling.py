@@ -98,25 +98,20 @@ class DdpScaling(Widget):
         "Each GPU keeps its tokens per step as others are added (weak scaling), all in one micro-batch; bf16 "
         "gradients in buckets of 25 MiB behind the backward pass. A sample of a batch $B$ is worth $1/(1 + "
         "B/B_\\text{crit})$ of one in a tiny batch; the critical batch grows as the loss falls, and four "
-        "million "
-        "tokens is about Kaplan's fit at a loss of 2.3 nats. Step times spread normally, anew in each step. "
-        "State of "
-        "bf16 mixed Adam, without activations."
+        "million tokens is about Kaplan's fit at a loss of 2.3 nats. Step times spread normally, anew in "
+        "each step. State of bf16 mixed Adam, without activations."
     )
     formula = (
         r"$$\text{share} = \frac{\tau_\text{compute}}{\tau_\text{slowest} + \tau_\text{exposed}} \cdot "
         r"\frac{1}{1 + B/B_\text{crit}}, \qquad B = N\,T$$"
         "\n\n"
         r"$T$ is the tokens on each GPU, $B_\text{crit}$ the critical batch; $\tau_\text{compute}$ is the "
-        r"same "
-        r"for any $N$; $\tau_\text{slowest} = \tau_\text{compute} (1 + \sigma z_N)$ with "
-        r"$z_N \approx \Phi^{-1}((N - 3/8)/(N + 1/4))$, the slowest of $N$ "
-        r"normal values in standard deviations $\sigma$ (Blom 1958); $\tau_\text{exposed}$ is what of the "
-        r"AllReduce ends after the "
-        r"backward pass. The steps to a loss, over the least number of steps, are $1 + B_\text{crit}/B$ "
-        r"(McCandlish et "
-        r"al., arXiv:1812.06162, eq. 2.11); $B_\text{crit}$ by Kaplan et al., arXiv:2001.08361, eq. 1.4. "
-        r"State: $16P$ "
+        r"same for any $N$; $\tau_\text{slowest} = \tau_\text{compute} (1 + \sigma z_N)$ with $z_N \approx "
+        r"\Phi^{-1}((N - 3/8)/(N + 1/4))$, the slowest of $N$ normal values in standard deviations $\sigma$ "
+        r"(Blom 1958); $\tau_\text{exposed}$ is what of the AllReduce ends after the backward pass. The "
+        r"steps to a loss, over the least number of steps, are $1 + B_\text{crit}/B$ (McCandlish et al., "
+        r"arXiv:1812.06162, eq. 2.11); $B_\text{crit}$ by Kaplan et al., arXiv:2001.08361, eq. 1.4. State: "
+        r"$16P$ "
         "bytes, whatever $N$."
     )
 
@@ -241,10 +236,12 @@ class DdpScaling(Widget):
         found = self.shares(self.ranks)
         many = choose(self.ranks > 1, "GPUs", "GPU")
         return [
-            f"Your {show(self.ranks, 'count')} {many}: {show(found.useful, 'percent')} of the time useful, "
-            f"{show(found.surplus, 'percent')} past the critical batch, "
-            f"{show(found.exposed, 'percent')} in exposed AllReduces, {show(found.waiting, 'percent')} "
-            "waiting for the slowest"
+            (
+                f"Your {show(self.ranks, 'count')} {many}: {show(found.useful, 'percent')} of the time "
+                f"useful, {show(found.surplus, 'percent')} past the critical batch, "
+                f"{show(found.exposed, 'percent')} in exposed AllReduces, {show(found.waiting, 'percent')} "
+                "waiting for the slowest"
+            )
         ]
 
     @part("step_tokens", "critical_batch")
@@ -416,8 +413,7 @@ class DdpScaling(Widget):
         return (self.held() > 1) & (self.ranks >= MANY), (
             f"You found the wall that no N removes: on {show(self.ranks, 'count')} GPUs, too, each keeps a "
             f"whole copy of {show(self.state_bytes(), 'bytes')}, and one {self.gpu.name} has "
-            f"{sold(self.gpu.hbm_bytes)}. "
-            "First response: stop keeping copies (FSDP and ZeRO, lesson 05)."
+            f"{sold(self.gpu.hbm_bytes)}. First response: stop keeping copies (FSDP and ZeRO, lesson 05)."
         )
 
     @regime()
@@ -440,8 +436,7 @@ class DdpScaling(Widget):
         return batch > self.critical_batch, (
             f"Past the critical batch: {show(found.computing, 'percent', 2)} of the time is arithmetic, "
             f"{show(worth, 'percent', 2)} of that is useful, so {show(found.useful, 'percent', 2)} of the "
-            f"time is. No number of GPUs passes {show(most, 'times')}. "
-            f"First response: {response}."
+            f"time is. No number of GPUs passes {show(most, 'times')}. First response: {response}."
         )
 
     @regime()
@@ -449,8 +444,7 @@ class DdpScaling(Widget):
         exposed = self.shares(self.ranks).exposed
         return exposed > 0.2, (
             f"The wire sets the pace: {show(exposed, 'percent', 2)} of the step is AllReduce that nothing "
-            "hides. "
-            "First response: a larger micro-batch on each GPU."
+            "hides. First response: a larger micro-batch on each GPU."
         )
 
     def summary(self):

@@ -101,29 +101,21 @@ class FsdpTimeline(Widget):
     break_it = "Slow the wire, or take tokens away, until the wire sets the pace whatever is gathered ahead."
     assumptions = (
         "One micro-batch through equal layers, without embedding and output layer. Forward 2 and backward 4 "
-        "FLOPs a "
-        "parameter and token at the rate that the GPU reaches on large products, recomputation 2 "
-        "more; bf16 weights and gradients; FlashAttention. "
-        "Gathers "
-        "and reduce-scatters are rings on one stream, in the order of issue. Each layer is gathered twice; "
-        "weights "
-        "are freed after each use. Left out: what NCCL takes from the arithmetic, the optimizer, "
-        "fragmentation."
+        "FLOPs a parameter and token at the rate that the GPU reaches on large products, recomputation 2 "
+        "more; bf16 weights and gradients; FlashAttention. Gathers and reduce-scatters are rings on one "
+        "stream, in the order of issue. Each layer is gathered twice; weights are freed after each use. Left "
+        "out: what NCCL takes from the arithmetic, the optimizer, fragmentation."
     )
     formula = (
         r"$$\tau_\text{gather} = (N-1)\,\alpha + \frac{N-1}{N}\frac{2P/L}{W} \qquad \tau_\text{forward} = "
-        r"\frac{2\,(P/L)\,T}{C_k} \qquad "
-        r"T > \frac{C_k}{W}\cdot\frac{N-1}{N}$$"
+        r"\frac{2\,(P/L)\,T}{C_k} \qquad T > \frac{C_k}{W}\cdot\frac{N-1}{N}$$"
         "\n\n"
         r"for each of $L$ layers with $P$ parameters together, $T$ tokens on each of $N$ GPUs, a wire $W$ "
-        r"and "
-        r"kernels at a rate $C_k$. The "
-        r"third says when a gather is shorter than the forward pass that hides it; a gather and a "
-        r"reduce-scatter "
-        r"against the backward pass give the same. With $k$ layers ahead at most $k+1$ are gathered. "
-        r"The picture is a simulation of two streams (FSDP, arXiv:2304.11277, section 3.3): a task starts "
-        r"when the one "
-        r"before it on its stream and all that it needs have ended."
+        r"and kernels at a rate $C_k$. The third says when a gather is shorter than the forward pass that "
+        r"hides it; a gather and a reduce-scatter against the backward pass give the same. With $k$ layers "
+        r"ahead at most $k+1$ are gathered. The picture is a simulation of two streams (FSDP, "
+        r"arXiv:2304.11277, section 3.3): a task starts when the one before it on its stream and all that it "
+        r"needs have ended."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -445,20 +437,17 @@ class FsdpTimeline(Widget):
         step = self.run()
         return self.wire_bound(), (
             f"You found it: the wire sets the pace. It works for {show(step['network_s'], 'seconds')} and "
-            "the "
-            f"arithmetic for {show(step['compute_s'], 'seconds')}; {show(step['exposed_s'], 'seconds')} are "
-            "exposed, "
-            f"and a deeper prefetch costs memory and wins nothing. First response: {self.needed()[0]} or "
-            "more in a "
-            "micro-batch, or a shard group on a faster wire (HSDP)."
+            f"the arithmetic for {show(step['compute_s'], 'seconds')}; {show(step['exposed_s'], 'seconds')} "
+            "are exposed, and a deeper prefetch costs memory and wins nothing. First response: "
+            f"{self.needed()[0]} or more in a micro-batch, or a shard group on a faster wire (HSDP)."
         )
 
     @regime()
     def nothing_ahead(self):
         return (self.prefetch < 1) & ~self.wire_bound(), (
-            "Each gather starts when the layer before it is done, so that the arithmetic waits for every "
-            "one of them: "
-            f"{show(self.run()['exposed_s'], 'seconds')} in all. First response: gather one layer ahead."
+            "Each gather starts when the layer before it is done, so that the arithmetic waits for every one "
+            f"of them: {show(self.run()['exposed_s'], 'seconds')} in all. First response: gather one layer "
+            "ahead."
         )
 
     @regime()
@@ -466,8 +455,7 @@ class FsdpTimeline(Widget):
         return self.peak_bytes() > self.gpu.hbm_bytes, (
             f"The peak of {show(self.peak_bytes(), 'bytes')} passes what one {self.gpu.name} has, "
             f"{sold(self.gpu.hbm_bytes)}, though the state is only {show(self.state_bytes(), 'bytes')}: "
-            "sharding does not touch "
-            "activations. First response: recompute them, or a smaller micro-batch."
+            "sharding does not touch activations. First response: recompute them, or a smaller micro-batch."
         )
 
     def summary(self):

@@ -135,29 +135,20 @@ class MoeRouting(Widget):
     )
     assumptions = (
         "512 tokens are routed by a router whose taste is a bias for each expert and random noise; lines "
-        "show every "
-        "eighth of them. They queue in order, and a full expert takes no more: that choice is dropped, and "
-        "the token "
-        "goes on without it. Balancing first trains the biases on other tokens, 64 in a step, by the "
-        "auxiliary loss or "
-        "by DeepSeek's rule, with nothing that pulls back; what unevenness is left is chance. The times are "
-        "of one "
-        "layer's forward pass with one expert on each GPU and the loads in these proportions, bf16, every "
-        "choice a "
-        "message, nothing overlapped. No shared expert."
+        "show every eighth of them. They queue in order, and a full expert takes no more: that choice is "
+        "dropped, and the token goes on without it. Balancing first trains the biases on other tokens, 64 in "
+        "a step, by the auxiliary loss or by DeepSeek's rule, with nothing that pulls back; what unevenness "
+        "is left is chance. The times are of one layer's forward pass with one expert on each GPU and the "
+        "loads in these proportions, bf16, every choice a message, nothing overlapped. No shared expert."
     )
     formula = (
         r"$$R_\text{capacity} = \left\lceil c\,\frac{k\,T}{E}\right\rceil \qquad L_{aux} = E \sum_{e} "
         r"f_e\,P_e$$"
         "\n\n"
         "$R_\\text{capacity}$ rows is an expert's capacity, $c$ the capacity factor, $T$ tokens with $k$ "
-        "choices among $E$ "
-        "experts "
-        "(Fedus et al., arXiv:2101.03961, section 2.2). $f_e$ is the expert's part of the choices, $P_e$ "
-        "its mean "
-        "probability. The loss is 1 where all are even. $f_e$ is a count and has no slope; the router "
-        "descends along "
-        "$P_e$ and pays most for the experts with the largest $f_e$."
+        "choices among $E$ experts (Fedus et al., arXiv:2101.03961, section 2.2). $f_e$ is the expert's part "
+        "of the choices, $P_e$ its mean probability. The loss is 1 where all are even. $f_e$ is a count and "
+        "has no slope; the router descends along $P_e$ and pays most for the experts with the largest $f_e$."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------

@@ -217,25 +217,19 @@ class PipelineTimeline(Widget):
         ),
     )
     assumptions = (
-        "Each stage makes its passes in the order of the schedule; a pass starts when its input has "
-        "arrived. Messages "
-        "take a fixed time and do not get in each other's way. The embedding and the output layer lengthen "
-        "all passes "
-        "of their stage. Bars: the most micro-batches whose activations a stage holds at a time, each "
-        "counted as a "
-        "whole stage's; after an input gradient 32/34 of it stays for the weight gradient "
-        "(arXiv:2401.10241, Table 1)."
+        "Each stage makes its passes in the order of the schedule; a pass starts when its input has arrived. "
+        "Messages take a fixed time and do not get in each other's way. The embedding and the output layer "
+        "lengthen all passes of their stage. Bars: the most micro-batches whose activations a stage holds at "
+        "a time, each counted as a whole stage's; after an input gradient 32/34 of it stays for the weight "
+        "gradient (arXiv:2401.10241, Table 1)."
     )
     formula = (
         "$$\\text{bubble} = \\frac{(p-1)(F+B)}{(m+p-1)(F+B)} = \\frac{p-1}{m+p-1}$$\n\n"
-        "for GPipe and 1F1B: $p$ stages, $m$ micro-batches, a forward of $F$ and a backward of $B$, of "
-        "which $W$ are "
-        "weight gradients. Instead of $(p-1)(F+B)$ a step waits $(p-1)(F+B)/v$ when interleaved, "
-        "$(p-1)(F+B-2W)$ under "
-        "ZB-H1, $(p-1)(F+B-3W)$ under ZB-H2, $(p/2-1)(F\\&B+B-3W)$ under DualPipe, half of "
-        "$(p-1)(F\\&B+B-3W)$ under DualPipeV, and $(p-1)(B-2W)$ under ZB-V as long as a forward takes no "
-        "longer than an input "
-        "gradient. The picture does not use them: it runs the schedule."
+        "for GPipe and 1F1B: $p$ stages, $m$ micro-batches, a forward of $F$ and a backward of $B$, of which "
+        "$W$ are weight gradients. Instead of $(p-1)(F+B)$ a step waits $(p-1)(F+B)/v$ when interleaved, "
+        "$(p-1)(F+B-2W)$ under ZB-H1, $(p-1)(F+B-3W)$ under ZB-H2, $(p/2-1)(F\\&B+B-3W)$ under DualPipe, "
+        "half of $(p-1)(F\\&B+B-3W)$ under DualPipeV, and $(p-1)(B-2W)$ under ZB-V as long as a forward "
+        "takes no longer than an input gradient. The picture does not use them: it runs the schedule."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -624,10 +618,8 @@ class PipelineTimeline(Widget):
         return found["bubble"] > STARVED, (
             f"You starved the pipeline: with {show(found['micro_batches'], 'count')} micro-batches for "
             f"{show(found['stages'], 'count')} stages, a stage idles {show(found['bubble'], 'percent')} of "
-            "the step. "
-            "First response: more micro-batches (a larger batch, or smaller ones), then interleaving; or "
-            "fewer stages "
-            "(lesson 10)."
+            "the step. First response: more micro-batches (a larger batch, or smaller ones), then "
+            "interleaving; or fewer stages (lesson 10)."
         )
 
     @regime()
@@ -635,19 +627,16 @@ class PipelineTimeline(Widget):
         more = self.times_1f1b()
         return more > HEAVY, (
             "Memory is the price: the fullest stage holds the activations of "
-            f"{show(self.most_held(), 'count')} "
-            f"micro-batches, {show(more, 'times')} what 1F1B holds. First response: 1F1B or ZB-H1; or "
-            "recompute "
-            "activations (lesson 05)."
+            f"{show(self.most_held(), 'count')} micro-batches, {show(more, 'times')} what 1F1B holds. First "
+            "response: 1F1B or ZB-H1; or recompute activations (lesson 05)."
         )
 
     @regime()
     def uneven(self):
         return self.slowest() > UNEVEN, (
             f"Uneven stages: the busiest works {show(self.slowest(), 'times')} as long as the average, and "
-            "all others "
-            "wait for it in every turn. First response: take layers off it, as Llama 3 did with one at each "
-            "end."
+            "all others wait for it in every turn. First response: take layers off it, as Llama 3 did with "
+            "one at each end."
         )
 
     @regime()

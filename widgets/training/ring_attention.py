@@ -139,17 +139,13 @@ class RingAttention(Widget):
         "the busiest rank is done and the next block is there. Tensor parallelism divides both alike."
     )
     formula = (
-        "$$m' = \\max(m, m_j) \\qquad \\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j \\qquad "
-        "u' = e^{m-m'}u + e^{m_j-m'}u_j$$\n\nfor each block $j$ of keys and values: its largest score "
-        "$m_j$, its sum "
-        "of weights $\\ell_j$, its weighted sum of values $u_j$; in the end $u/\\ell$ (FlashAttention, "
-        "arXiv:2205.14135, section 3.1). The next block hides behind $c$ tokens' attention when "
-        "$c \\ge \\kappa\\,\\frac{a_{kv}}{a}\\cdot\\frac{C}{W}$, with $a_{kv}$ key heads for $a$ query "
-        "heads, $C$ "
-        "FLOP/s, $W$ "
-        "bytes per second, and $\\kappa = 1$ for whole blocks (Ring Attention, arXiv:2310.01889, section "
-        "3), 2 for "
-        "zig-zag ones."
+        "$$m' = \\max(m, m_j) \\qquad \\ell' = e^{m-m'}\\ell + e^{m_j-m'}\\ell_j \\qquad u' = e^{m-m'}u + "
+        "e^{m_j-m'}u_j$$\n\nfor each block $j$ of keys and values: its largest score $m_j$, its sum of "
+        "weights $\\ell_j$, its weighted sum of values $u_j$; in the end $u/\\ell$ (FlashAttention, "
+        "arXiv:2205.14135, section 3.1). The next block hides behind $c$ tokens' attention when $c \\ge "
+        "\\kappa\\,\\frac{a_{kv}}{a}\\cdot\\frac{C}{W}$, with $a_{kv}$ key heads for $a$ query heads, $C$ "
+        "FLOP/s, $W$ bytes per second, and $\\kappa = 1$ for whole blocks (Ring Attention, arXiv:2310.01889, "
+        "section 3), 2 for zig-zag ones."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -601,10 +597,8 @@ class RingAttention(Widget):
         return self.exposed(), (
             f"Messages lie bare: passing a block on takes {show(self.message_s(), 'seconds')}, using one "
             f"{show(self.busiest_s(1), 'seconds')}. The {show(self.block(), 'count')} tokens of each rank "
-            "are too "
-            f"few; {show(self.hidden_from(), 'count')} would hide it. First response: fewer ranks for this "
-            "length, a "
-            "faster wire, or fewer key heads."
+            f"are too few; {show(self.hidden_from(), 'count')} would hide it. First response: fewer ranks "
+            "for this length, a faster wire, or fewer key heads."
         )
 
     def summary(self):

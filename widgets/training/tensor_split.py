@@ -83,10 +83,9 @@ class TensorSplit(Widget):
     break_it = "Cut the two matrices so that the ranks have to talk twice."
     assumptions = (
         "Executed on real arrays, two tokens and h = F = 4, so that you can check every number by hand; a "
-        "model's F is "
-        "three to four times its h. The bars take the widths of the model chosen under *more*: bf16, one "
-        "MLP, forward, "
-        "what a rank sends by a ring. A gated MLP such as Llama's has two matrices before f, both cut like A."
+        "model's F is three to four times its h. The bars take the widths of the model chosen under *more*: "
+        "bf16, one MLP, forward, what a rank sends by a ring. A gated MLP such as Llama's has two matrices "
+        "before f, both cut like A."
     )
     formula = (
         r"$$f(XA)\,B = \sum_r f(X A_r)\,B_r$$"
@@ -499,21 +498,17 @@ class TensorSplit(Widget):
         sent = self.sent_bytes()
         return self.rows_first(), (
             "You cut it the wrong way: each rank has a part of every sum of X·A, and f of a sum is not the "
-            "sum of f. "
-            "So an AllReduce must come before f, and an AllGather after the second product: "
-            f"{show(sent[1], 'bytes')} from each rank instead of {show(sent[0], 'bytes')}. First response: "
-            "A by "
-            "columns, B by rows."
+            "sum of f. So an AllReduce must come before f, and an AllGather after the second product: "
+            f"{show(sent[1], 'bytes')} from each rank instead of {show(sent[0], 'bytes')}. First response: A "
+            "by columns, B by rows."
         )
 
     @regime()
     def rounded_otherwise(self):
         return self.difference() > 0, (
             "Equal, but not in every bit: the ranks add the same products in another order, and each "
-            "addition rounds. "
-            f"The largest difference is {self.difference_in_words()}. First response: none; expect it, and "
-            "compare "
-            "with a tolerance."
+            f"addition rounds. The largest difference is {self.difference_in_words()}. First response: none; "
+            "expect it, and compare with a tolerance."
         )
 
     def summary(self):

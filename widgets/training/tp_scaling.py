@@ -77,21 +77,18 @@ class TpScaling(Widget):
         "Add ranks, thin the layer or its wires, until the layer takes longer than on half as many GPUs."
     )
     assumptions = (
-        "One layer, forward and backward, causal attention, bf16. Four AllReduces, each by "
-        "the fastest of NCCL's algorithms at measured efficiencies, and none hidden. Ranks fill whole "
-        "nodes, and a "
-        "ring that leaves the node uses all its cards. Thinner pieces reach less of the peak; that is left "
-        "out, as are "
-        "norms and everything else that is no product, so small layers look better here than they are."
+        "One layer, forward and backward, causal attention, bf16. Four AllReduces, each by the fastest of "
+        "NCCL's algorithms at measured efficiencies, and none hidden. Ranks fill whole nodes, and a ring "
+        "that leaves the node uses all its cards. Thinner pieces reach less of the peak; that is left out, "
+        "as are norms and everything else that is no product, so small layers look better here than they are."
     )
     formula = (
         r"$$\tau(t) = \frac{6\,T\,((2 + 2k)\,h^2 + m\,hF) + 6\,T\,s\,h}{t\,C} "
         r"+ 4\,\tau_\text{AllReduce}(2\,T\,h \text{ bytes}, t)$$"
         "\n\n$T$ tokens, $m$ matrices in the MLP, $k$ key-value heads for each query head, $C$ what a GPU "
-        "reaches. Worth it up to: the largest $t$ on the axis at which the second term is no longer than "
-        "the first, "
-        "over the wires that so many ranks meet. Four AllReduces: Shoeybi et al., arXiv:1909.08053, section "
-        "3."
+        "reaches. Worth it up to: the largest $t$ on the axis at which the second term is no longer than the "
+        "first, over the wires that so many ranks meet. Four AllReduces: Shoeybi et al., arXiv:1909.08053, "
+        "section 3."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -424,10 +421,8 @@ class TpScaling(Widget):
         sent_s, compute_s = self.sent_s(self.ranks), self.compute_s(self.ranks)
         return (sent_s > compute_s) & ~self.is_slower(), (
             f"Communication exceeds arithmetic: each GPU sends for {show(sent_s, 'seconds')} and computes "
-            "for "
-            f"{show(compute_s, 'seconds')} in every layer, and nothing hides it. First response: fewer "
-            "tensor ranks, "
-            "and pipeline stages or FSDP over the rest (lessons 05, 07)."
+            f"for {show(compute_s, 'seconds')} in every layer, and nothing hides it. First response: fewer "
+            "tensor ranks, and pipeline stages or FSDP over the rest (lessons 05, 07)."
         )
 
     @regime()
@@ -444,10 +439,9 @@ class TpScaling(Widget):
     def cut_heads(self):
         heads = self.layer().heads
         return self.whole_heads() == 0, (
-            f"{show(self.ranks, 'count')} ranks do not divide the {show(heads, 'count')} heads of 128 that "
-            f"h = {show(self.hidden, 'count')} has, so attention cannot be cut into whole heads. First "
-            "response: a "
-            "number of ranks that divides them."
+            f"{show(self.ranks, 'count')} ranks do not divide the {show(heads, 'count')} heads of 128 that h "
+            f"= {show(self.hidden, 'count')} has, so attention cannot be cut into whole heads. First "
+            "response: a number of ranks that divides them."
         )
 
     def summary(self):

@@ -151,17 +151,12 @@ class ZeroStages(Widget):
     break_it = "Leave stage 3 with too little work behind each gather."
     assumptions = (
         "Training state alone: no activations, no gathered layers, no fragmentation. The step's arithmetic "
-        "runs "
-        "at the rate that the GPU reaches on large products. An orange mark is where the tightest "
-        "pass is full: gradients hide behind backward "
-        "passes, two thirds of the "
-        "arithmetic, weights "
-        "of stages 1 and 2 behind one forward pass, sums across groups behind the last backward pass. Wires "
-        "run at "
-        "their one-way rates without start-up, a ring through whole nodes with all their NICs. Stages 2 and "
-        "3 scatter "
-        "gradients for every micro-batch, stage 3 gathers weights twice for each. A bar within "
-        "its line can hide, if it is issued early enough; one beyond it cannot."
+        "runs at the rate that the GPU reaches on large products. An orange mark is where the tightest pass "
+        "is full: gradients hide behind backward passes, two thirds of the arithmetic, weights of stages 1 "
+        "and 2 behind one forward pass, sums across groups behind the last backward pass. Wires run at their "
+        "one-way rates without start-up, a ring through whole nodes with all their NICs. Stages 2 and 3 "
+        "scatter gradients for every micro-batch, stage 3 gathers weights twice for each. A bar within its "
+        "line can hide, if it is issued early enough; one beyond it cannot."
     )
     formula = (
         r"$$M_0 = 16P \qquad M_1 = 4P + \frac{12P}{N} \qquad M_2 = 2P + \frac{14P}{N} \qquad "
@@ -170,8 +165,8 @@ class ZeroStages(Widget):
         r"bytes under each stage for $P$ parameters with 16-byte Adam on $N$ GPUs (ZeRO, arXiv:1910.02054, "
         r"section 5). Elements sent by each GPU for one micro-batch: $2P$, $2P$, $2P$ and $3P$, each times "
         r"$(N-1)/N$ (section 7); the arithmetic is $6\,P\,T$ FLOPs for $T$ tokens. With groups of $g$ GPUs "
-        r"(HSDP) $g$ takes the place of $N$, "
-        r"and $2(N-g)/N\cdot P/g$ elements more cross between the $N/g$ groups."
+        r"(HSDP) $g$ takes the place of $N$, and $2(N-g)/N\cdot P/g$ elements more cross between the $N/g$ "
+        r"groups."
     )
 
     # -- the engine, asked -----------------------------------------------------------------------------------
@@ -475,10 +470,9 @@ class ZeroStages(Widget):
         return (self.stage >= 3) & (self.of_stage(self.behind().pressure) > 1), (
             "You found it: there is too little work behind the wires. Stage 3 keeps the wires busy for "
             f"{show(self.wire_s(), 'seconds')} and the GPU computes for "
-            f"{show(self.arithmetic_s(), 'seconds')}; in at "
-            f"least one pass the wires outlast the arithmetic. First response: more tokens in a micro-batch, "
-            f"{self.hides_from()} at least; "
-            f"more micro-batches {more}{others}."
+            f"{show(self.arithmetic_s(), 'seconds')}; in at least one pass the wires outlast the arithmetic. "
+            f"First response: more tokens in a micro-batch, {self.hides_from()} at least; more micro-batches "
+            f"{more}{others}."
         )
 
     @regime()

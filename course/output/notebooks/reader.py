@@ -33,6 +33,8 @@ MISSING = {
 class Said(str):
     """Words for the reader, as Markdown."""
 
+    __slots__ = ()
+
     def _repr_markdown_(self) -> str:
         return str(self)
 

@@ -17,12 +17,9 @@ def words(element: Element) -> int:
 
 
 def _spoken(element: Element) -> str:
-    inside = (
-        " x "
-        if element.tag == "math"
-        else (element.text or "") + "".join(_spoken(child) + (child.tail or "") for child in element)
-    )
-    return inside
+    if element.tag == "math":
+        return " x "
+    return (element.text or "") + "".join(_spoken(child) + (child.tail or "") for child in element)
 
 
 def ends(element: Element) -> list[tuple[int, int, int]]:

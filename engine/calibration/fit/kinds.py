@@ -227,7 +227,7 @@ DECODE = Kind(
     predict=_decode,
     # FA4 on H100, heads of 512: 512 sequences take four times as long as 2,048, so these are several kernels
     keep=lambda rows: rows["kernel"] != "flash_attn_fa4",
-    size=lambda rows: _cache_bytes(rows),
+    size=_cache_bytes,
     ranges=("batch", "kv_tokens", "heads", "kv_heads", "head_dim"),
     renamed={"kv_tokens": "cached"},
     shape=("batch", "kv_tokens", "heads", "kv_heads", "head_dim", "window_tokens"),

@@ -226,7 +226,7 @@ def test_a_reading_says_how_near_it_is_and_whether_it_had_a_unit():
 
 
 def test_an_unknown_unit_is_the_callers_fault():
-    with pytest.raises(ValueError, match="unit must be one of bytes, .*; got 'furlongs'"):
+    with pytest.raises(ValueError, match=r"unit must be one of bytes, .*; got 'furlongs'"):
         typed.parse("3", "furlongs")
 
 

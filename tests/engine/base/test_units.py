@@ -48,7 +48,7 @@ def test_a_value_takes_the_scale_that_leaves_at_least_one_in_front(value, family
 
 
 @pytest.mark.parametrize(
-    "value, unit, text",
+    ("value", "unit", "text"),
     [
         (1.12e12, "GB", "1,120 GB"),
         (1.12e12, "TB", "1.12 TB"),
@@ -97,9 +97,9 @@ def test_no_line_ends_between_a_number_and_its_unit(text, shown):
 
 
 def test_unknown_families_units_and_values_are_refused():
-    with pytest.raises(ValueError, match="family must be one of bytes, .*got 'parsec'"):
+    with pytest.raises(ValueError, match=r"family must be one of bytes, .*got 'parsec'"):
         units.human(1, "parsec")
-    with pytest.raises(ValueError, match="unit must be one of .*got 'parsec'"):
+    with pytest.raises(ValueError, match=r"unit must be one of .*got 'parsec'"):
         units.in_unit(1, "parsec")
     with pytest.raises(ValueError, match="finite"):
         units.number(float("nan"))

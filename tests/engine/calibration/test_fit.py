@@ -1,6 +1,7 @@
 """The fit finds the constants that tables were made from, and says where a table is not one."""
 
 import csv
+import re
 from itertools import product
 
 import numpy as np
@@ -224,15 +225,14 @@ def test_far_rows_do_not_bend_a_fit():
 def test_a_malformed_table_is_refused_with_its_line(folder, tmp_path, capsys, change, said):
     text = (folder / "gemm.csv").read_text(encoding="utf-8")
     (tmp_path / "gemm.csv").write_text(change(text), encoding="utf-8")
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=re.escape(said)):
         tables.read(tmp_path, "gemm.csv")
-    assert said in str(refused.value)
     assert main([str(tmp_path)]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_missing_table_is_named(tmp_path):
-    with pytest.raises(ValueError, match="gemm.csv: the folder of measurements must hold"):
+    with pytest.raises(ValueError, match=r"gemm\.csv: the folder of measurements must hold"):
         tables.read(tmp_path, "gemm.csv")
 
 

@@ -1,5 +1,7 @@
 """The functions themselves: what more work, more bytes and more ranks do to a time."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -216,7 +218,6 @@ def test_a_message_between_nodes_is_slower():
     ],
 )
 def test_nonsense_is_refused(call, said):
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=re.escape(said)):
         call()
-    assert said in str(refused.value)
     assert not check.is_trusted()

@@ -31,7 +31,7 @@ def test_a_sweep_of_all_reduces_on_eight_h100():
 
 
 @pytest.mark.parametrize(
-    ("id", "most"),
+    ("case_id", "most"),
     [
         ("allreduce_nvls_b200_4gpu_auto", 0.10),
         ("allreduce_nvls_b200_5gpu_auto", 0.10),
@@ -45,9 +45,9 @@ def test_a_sweep_of_all_reduces_on_eight_h100():
         ("sb_h100_allgather_large", 0.15),
     ],
 )
-def test_large_messages_that_others_published(id, most):
+def test_large_messages_that_others_published(case_id, most):
     """Also on 5, 6 and 7 ranks, which lie between those that were fitted, and on an H200, which was not."""
-    (case,) = cases("collectives", id=id)
+    (case,) = cases("collectives", id=case_id)
     assert predicted_s(case) == pytest.approx(case["measured"]["time_s"], rel=most)
 
 

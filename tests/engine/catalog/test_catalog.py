@@ -79,7 +79,7 @@ def test_tables_are_read_once():
 
 
 @pytest.mark.parametrize(
-    "find, word",
+    ("find", "word"),
     [
         (catalog.gpu, "h100"),
         (catalog.model, "llama"),
@@ -113,7 +113,7 @@ def test_gpu_agrees_with_its_usual_node(gpu):
 
 # 2 FLOPs × FMAs per tensor core and clock × cores × clock (arithmetic of the whitepapers)
 @pytest.mark.parametrize(
-    "key, fma, cores, mhz",
+    ("key", "fma", "cores", "mhz"),
     [
         ("h100-sxm", 512, 528, 1830),
         ("a100-80", 256, 432, 1410),
@@ -145,7 +145,7 @@ def test_each_narrower_format_is_twice_as_fast(gpu):
 
 # KiB of an SM, by compute capability: CUDA C++ programming guide, technical specifications
 @pytest.mark.parametrize(
-    "kib, keys",
+    ("kib", "keys"),
     [
         (96, "v100-16 v100"),
         (64, "t4"),
@@ -164,7 +164,7 @@ def test_a_peak_the_chip_lacks_is_refused_and_named():
     a100 = catalog.gpu("a100-80")
     assert a100.peak_flops_per_s("bf16") == 312e12
     with pytest.raises(
-        ValueError, match="precision must be one of fp32, tf32, bf16, fp16, int8 on A100.*got 'fp8'"
+        ValueError, match=r"precision must be one of fp32, tf32, bf16, fp16, int8 on A100.*got 'fp8'"
     ):
         a100.peak_flops_per_s("fp8")
     with pytest.raises(ValueError, match="got 'hbm_bytes'"):
@@ -257,7 +257,7 @@ def test_price_is_the_latest_known_and_names_those_it_has():
         p.date for p in catalog.all_prices().values() if p.gpu == "h100-sxm"
     )
     assert catalog.price("h100-sxm", "AWS p5.48xlarge on demand").dollars_per_hour == 12.29
-    with pytest.raises(ValueError, match="known price .*a100-80.*got 'gaudi2'"):
+    with pytest.raises(ValueError, match=r"known price .*a100-80.*got 'gaudi2'"):
         catalog.price("gaudi2")
     for price in catalog.all_prices().values():
         assert price.gpu in catalog.all_gpus() and re.match(r"\d{4}-\d{2}", price.date)
@@ -364,7 +364,7 @@ def test_own_model_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text, complaint",
+    ("text", "complaint"),
     [
         ("layers = 2", "mine.toml:1: 'mine' is missing hidden, heads"),
         ("layers = [", r"mine.toml:1: this is not TOML: Invalid value, in 'layers = \['"),
@@ -383,7 +383,7 @@ def test_a_bad_model_file_is_refused_with_the_reason(tmp_path, text, complaint):
 
 
 def test_a_missing_model_file_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="nowhere.toml"):
+    with pytest.raises(ValueError, match=r"nowhere\.toml"):
         catalog.model_from_file(tmp_path / "nowhere.toml")
 
 

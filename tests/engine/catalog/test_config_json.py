@@ -2,6 +2,7 @@
 parameter."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -213,9 +214,8 @@ def test_windowed_layers_are_counted_from_their_list():
 )
 def test_a_missing_key_is_named(missing, words):
     config = {key: value for key, value in FILES["mixtral-8x7b"].items() if key != missing}
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=re.escape(words)):
         config_json.read(json.dumps(config))
-    assert words in str(refused.value)
 
 
 @in_one_test(
@@ -279,18 +279,24 @@ WRONG = [  # what stands in an otherwise good file, and what is said of it
     ),
     (
         {"layer_types": ["linear_attention"] * 3},
-        "layer_types must be a list of sliding_attention, full_attention, chunked_attention, got "
-        '["linear_attention","linear_attention",".',
+        (
+            "layer_types must be a list of sliding_attention, full_attention, chunked_attention, got "
+            '["linear_attention","linear_attention",".'
+        ),
     ),
     (
         {"full_attention_interval": 4},
-        "full_attention_interval must be left out: layers of linear attention and state spaces are not "
-        "modelled, got 4.",
+        (
+            "full_attention_interval must be left out: layers of linear attention and state spaces are not "
+            "modelled, got 4."
+        ),
     ),
     (
         {"linear_num_value_heads": 32},
-        "linear_num_value_heads must be left out: layers of linear attention and state spaces are not "
-        "modelled, got 32.",
+        (
+            "linear_num_value_heads must be left out: layers of linear attention and state spaces are not "
+            "modelled, got 32."
+        ),
     ),
     ({"sliding_window": 10**6}, "It gives window as 1000000, where 0 to 131072 is allowed."),
 ]
@@ -298,12 +304,11 @@ WRONG = [  # what stands in an otherwise good file, and what is said of it
 
 @in_one_test("changes, words", WRONG)
 def test_a_wrong_value_is_named_with_what_is_allowed(changes, words):
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
         config_json.read(json.dumps(FILES["mixtral-8x7b"] | changes))
-    assert str(refused.value) == words
 
 
-@pytest.mark.parametrize("digits, said", [("1e999", "Infinity"), ("-1e999", "-Infinity")])
+@pytest.mark.parametrize(("digits", "said"), [("1e999", "Infinity"), ("-1e999", "-Infinity")])
 def test_a_number_beyond_all_doubles_is_named_with_its_sign(digits, said):
     text = json.dumps(FILES["mixtral-8x7b"] | {"hidden_size": "here"}).replace('"here"', digits)
     with pytest.raises(ValueError, match=f", got {said}\\.$"):
@@ -334,9 +339,8 @@ NOT_JSON = {
 
 @in_one_test("text, place", NOT_JSON.items())
 def test_where_it_is_not_json(text, place):
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=f"^This is not JSON: {re.escape(place)}\\.$"):
         config_json.read(text)
-    assert str(refused.value) == f"This is not JSON: {place}."
 
 
 @pytest.mark.parametrize(
@@ -361,7 +365,9 @@ def test_any_file_is_a_model_that_can_be_counted_or_refused_in_words(base, chang
     try:
         fields = config_json.read(json.dumps(FILES[base] | changes))
     except ValueError as refused:
-        assert str(refused).endswith(".") and len(str(refused)) < 200
+        fields, said = None, str(refused)
+    if fields is None:
+        assert said.endswith(".") and len(said) < 200
         return
     with check.trusted():
         params = models.parameters(own.model(own.model_options()[0], fields))

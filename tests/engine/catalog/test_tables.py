@@ -40,7 +40,7 @@ def test_the_best_matrix_product_is_the_measured_one(precision, key, tflops):
 
 
 @pytest.mark.parametrize(
-    "key, sibling, precisions",
+    ("key", "sibling", "precisions"),
     [
         ("a100-40", "a100-80", ["bf16"]),
         ("a800", "a100-80", ["bf16"]),
@@ -56,7 +56,7 @@ def test_what_was_not_measured_is_its_siblings(key, sibling, precisions):
 
 
 @pytest.mark.parametrize(
-    "precision, middle", [("bf16", 0.803), ("fp16", 0.803), ("fp8", 0.734), ("fp4", 0.734)]
+    ("precision", "middle"), [("bf16", 0.803), ("fp16", 0.803), ("fp8", 0.734), ("fp4", 0.734)]
 )
 def test_a_chip_that_nobody_measured_has_the_median(precision, middle):
     """By hand: of 14 shares in bf16 the eighth smallest, of 7 in fp8 the fourth."""
@@ -64,7 +64,7 @@ def test_a_chip_that_nobody_measured_has_the_median(precision, middle):
 
 
 @pytest.mark.parametrize(
-    "key, side_m, side_n, side_k, seconds, pieces",
+    ("key", "side_m", "side_n", "side_k", "seconds", "pieces"),
     [
         ("tpu-v5e", 8192, 8192, 8192, 6.047147869830951e-3, 1),
         ("tpu-v6e", 8192, 8192, 8192, 1510.94375e-6, 1),
@@ -159,7 +159,7 @@ def test_a_port_carries_what_its_name_says():
     assert ports == 20
 
 
-@pytest.mark.parametrize("key, generation", [("pcie3", 3), ("pcie4", 4), ("pcie5", 5)])
+@pytest.mark.parametrize(("key", "generation"), [("pcie3", 3), ("pcie4", 4), ("pcie5", 5)])
 def test_sixteen_lanes_of_pcie(key, generation):
     """8 GT/s a lane in the third generation, twice as much in each after it, 128 of 130 bits."""
     assert catalog.link(key).bytes_per_s == pytest.approx(

@@ -84,7 +84,7 @@ def test_a_spec_is_a_model_that_could_be_and_a_cluster_that_is_sold():
 
 def test_specs_differ_and_a_class_gets_the_same_one_next_year():
     assert (
-        len({examination.spec(seed)[3:] + (examination.spec(seed).params,) for seed in range(100, 400)}) > 290
+        len({(*examination.spec(seed)[3:], examination.spec(seed).params) for seed in range(100, 400)}) > 290
     )
     job = examination.spec(2026)
     assert (
@@ -170,7 +170,7 @@ def test_it_is_the_planner_s_own_and_handed_in_has_all_points_for_the_layout(see
 
 
 @pytest.mark.parametrize(
-    "seed, axes, zero",
+    ("seed", "axes", "zero"),
     [(1917, (4, 2, 1, 8), 1), (1917, (2, 2, 1, 8), 1), (2026, (8, 4, 1, 1), 1), (1, (1, 1, 1, 1), 3)],
 )
 def test_a_reader_s_layout_gets_the_fastest_schedule_that_fits(seed, axes, zero):

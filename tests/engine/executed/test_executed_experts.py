@@ -81,7 +81,7 @@ def test_even_choices_send_the_bytes_of_the_closed_form():
     assert sent.tolist() == [4 * TOKENS / RANKS * at.link * row_bytes] * RANKS
 
 
-@pytest.mark.parametrize("node_limit, once", [(8, False), (8, True), (4, True), (2, True), (4, False)])
+@pytest.mark.parametrize(("node_limit", "once"), [(8, False), (8, True), (4, True), (2, True), (4, False)])
 def test_copies_on_the_wires_are_those_expected(node_limit, once):
     """4,096 tokens with even random scores: the standard error of a mean is below 0.03. A limit is taken by
     the form as used up, which is 1 % too many."""
@@ -102,7 +102,7 @@ def test_node_limited_routing_meets_no_more_nodes():
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (lambda: run(ranks=0), "ranks must be a whole number"),
         (lambda: run(ranks=3), "ranks must divide the 64 tokens, got 3"),

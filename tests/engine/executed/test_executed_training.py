@@ -97,7 +97,7 @@ def test_adams_first_step_by_hand():
 
 
 @pytest.mark.parametrize(
-    "bad, said",
+    ("bad", "said"),
     [
         (dict(ranks=3), "divide"),
         (dict(ranks=0), "ranks"),

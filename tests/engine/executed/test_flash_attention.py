@@ -20,7 +20,7 @@ def random_head(tokens, dim, seed=0):
 
 
 @pytest.mark.parametrize(
-    "sram_bytes, head_dim, rows",
+    ("sram_bytes", "head_dim", "rows"),
     [
         (233472, 128, 224),  # 116,736 values / 512 = 228, whole sixteens
         (233472, 64, 448),  # / 256 = 456
@@ -34,7 +34,7 @@ def test_a_tile_is_a_quarter_of_the_sram(sram_bytes, head_dim, rows):
 
 
 @pytest.mark.parametrize(
-    "rows, head_dim, inner, scores",
+    ("rows", "head_dim", "inner", "scores"),
     [
         (
             224,
@@ -197,7 +197,7 @@ def swept():
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("outer, inner", [(1, 1), (3, 2), (4, 4), (12, 1), (12, 12)])
+@pytest.mark.parametrize(("outer", "inner"), [(1, 1), (3, 2), (4, 4), (12, 1), (12, 12)])
 def test_the_columns_are_those_of_the_run(order, outer, inner):
     query_rows, key_rows = (outer, inner) if order == QUERIES_OUTSIDE else (inner, outer)
     found, run = (
@@ -212,7 +212,7 @@ def test_the_columns_are_those_of_the_run(order, outer, inner):
         assert found.differences[int(found.difference_starts[int(number)]) + state] == run.differences[state]
 
 
-@pytest.mark.parametrize("tokens, side", [(0.3, 1), (1, 1), (3.5, 3), (5.9, 4), (7, 6), (40, 12)])
+@pytest.mark.parametrize(("tokens", "side"), [(0.3, 1), (1, 1), (3.5, 3), (5.9, 4), (7, 6), (40, 12)])
 def test_the_side_that_fits(tokens, side):
     assert SIDES[int(swept().side_of(tokens))] == side
 

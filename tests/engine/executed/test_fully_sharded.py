@@ -1,6 +1,8 @@
 """ZeRO and FSDP: traffic against the executed runs, the step by hand and in its limits, memory on the same
 axis."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -79,7 +81,7 @@ def by_names(at, layers, prefetch):
         [(line.starts(use), at.activation_bytes) for use in uses[:layers]],
         [(line.ends(use), -at.activation_bytes - at.rebuilt_bytes) for use in back],
     )
-    return line, levels(sum(changes, []))
+    return line, levels([*itertools.chain(*changes)])
 
 
 def known(column):

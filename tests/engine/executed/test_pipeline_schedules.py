@@ -1,6 +1,8 @@
 """The schedules, run: the papers' figures, bubbles and memory; every dependency kept, every pass made
 once."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -125,16 +127,16 @@ def own_order_of(key, stage, p, m):
     return [(["F", "B", "I", "W", "F&"][kind_of(w)], place_of(w), batch_of(w)) for w in work]
 
 
-@pytest.mark.parametrize("p, m", [(1, 2), (2, 4), (3, 7), (4, 8), (4, 20), (8, 16), (8, 33), (16, 64)])
+@pytest.mark.parametrize(("p", "m"), [(1, 2), (2, 4), (3, 7), (4, 8), (4, 20), (8, 16), (8, 33), (16, 64)])
 @pytest.mark.parametrize(
-    "key, name", [("zb-v", "ScheduleZBVZeroBubble"), ("dualpipe-v", "ScheduleDualPipeV")]
+    ("key", "name"), [("zb-v", "ScheduleZBVZeroBubble"), ("dualpipe-v", "ScheduleDualPipeV")]
 )
 def test_a_v_is_pytorchs_own_block_by_block(key, name, p, m):
     for stage in range(p):
         assert own_order_of(key, stage, p, m) == torchs_order(name, stage, p, m), stage
 
 
-@pytest.mark.parametrize("p, m", [(4, 1), (4, 3), (8, 14)])
+@pytest.mark.parametrize(("p", "m"), [(4, 1), (4, 3), (8, 14)])
 def test_zb_v_leaves_out_what_a_short_step_does_not_have(p, m):
     for stage in range(p):
         assert own_order_of("zb-v", stage, p, m) == torchs_order("ScheduleZBVZeroBubble", stage, p, m)
@@ -179,7 +181,9 @@ def held_in_layers(found, stage, p, layers):
     return most
 
 
-@pytest.mark.parametrize("p, v, each", [(2, 2, 1), (2, 4, 3), (4, 2, 2), (4, 4, 1), (8, 3, 2), (16, 4, 1)])
+@pytest.mark.parametrize(
+    ("p", "v", "each"), [(2, 2, 1), (2, 4, 3), (4, 2, 2), (4, 4, 1), (8, 3, 2), (16, 4, 1)]
+)
 def test_ends_with_a_shorter_chunk_hold_what_the_executed_schedule_holds(p, v, each):
     """The first chunk of all, or the last, has up to all of its layers fewer, for the embedding or the
     loss."""
@@ -214,7 +218,7 @@ def test_the_published_bubble_and_memory(key, times):
     hold."""
     forward_s, input_s, weight_s = times
     plan = pipeline.SCHEDULES[key]
-    if key == "zb-v" and forward_s > input_s or key == "dualpipe-v" and forward_s != input_s:
+    if (key == "zb-v" and forward_s > input_s) or (key == "dualpipe-v" and forward_s != input_s):
         pytest.skip("no formula is known")
     for p, v in [(1, 1), (2, 2), (3, 1), (4, 4), (8, 2), (16, 3)]:
         v = chunks_of(plan, v)
@@ -239,7 +243,7 @@ def test_what_each_stage_holds_is_what_the_executed_schedule_holds():
             for v in (2, 3, 4) if plan.interleaved else (chunks_of(plan, 1),):
                 least = p if plan.interleaved else int(pipeline.least_micro_batches(p, plan))
                 for m in sorted({least, least + 1, p + 5, 2 * p + 3, 37, 64}):
-                    if m < least or key == "dualpipe" and m % 2:
+                    if m < least or (key == "dualpipe" and m % 2):
                         continue
                     held = by_key(key, p, m, v)["held"][:p]
                     closed = pipeline.in_flight(p, m, v, plan, np.arange(p))
@@ -266,7 +270,7 @@ def test_what_the_second_stage_holds(key, p, m, v, second):
     assert by_key(key, p, m, v)["held"][1] == pytest.approx(closed)
 
 
-@pytest.mark.parametrize("p, m", [(2, 4), (4, 8), (8, 20), (16, 32), (16, 64)])
+@pytest.mark.parametrize(("p", "m"), [(2, 4), (4, 8), (8, 20), (16, 32), (16, 64)])
 def test_dualpipe_published_bubble_and_memory(p, m):
     """(p/2 − 1)(F&B + B − 3W) and p + 1 of its README, exact where a forward takes as long as an input
     gradient."""
@@ -434,7 +438,7 @@ def assert_no_stage_does_two_things(found, p):
             if at == stage
         }
         spans = sorted(spans)
-        assert all(first[1] == pytest.approx(second[0]) for first, second in zip(spans, spans[1:]))
+        assert all(first[1] == pytest.approx(second[0]) for first, second in itertools.pairwise(spans))
         works = [
             (begin, finish) for at, begin, finish in rows(found, "stage", "start_s", "end_s") if at == stage
         ]

@@ -136,7 +136,7 @@ def test_double_tree_shares_the_work(ranks):
     assert single.sent_bytes[0] == np.ceil(np.log2(ranks)) * cells * single.cell_bytes
 
 
-@pytest.mark.parametrize("nodes, gpus", [(1, 8), (2, 4), (4, 8), (3, 2), (8, 1)])
+@pytest.mark.parametrize(("nodes", "gpus"), [(1, 8), (2, 4), (4, 8), (3, 2), (8, 1)])
 def test_two_levels_by_wire(nodes, gpus):
     cells = 2 * nodes * gpus
     run = operations.all_reduce(buffers_of(nodes * gpus, cells), "two_level", gpus_per_node=gpus)
@@ -179,7 +179,9 @@ def test_halving_doubling_steps(ranks, steps):
     assert operations.all_reduce(buffers_of(ranks, 32), "halving_doubling").busy_steps == steps
 
 
-@pytest.mark.parametrize("nearest_first, node_buffers, middle_buffers", [(True, 1.75, 1.0), (False, 14, 32)])
+@pytest.mark.parametrize(
+    ("nearest_first", "node_buffers", "middle_buffers"), [(True, 1.75, 1.0), (False, 14, 32)]
+)
 def test_halving_doubling_by_its_order(nearest_first, node_buffers, middle_buffers):
     """64 ranks, 8 in a node: what leaves each node and what crosses the middle, in buffers, by hand.
 

@@ -66,7 +66,9 @@ def test_halfway_through_a_step_half_of_its_message_is_over():
     assert np.allclose(film.carried_bytes(frames, SIZE, 1.5, 4, 1e9)[:4], 1.5 * 250e6)
 
 
-@pytest.mark.parametrize("ranks, chunks, size, steps", [(5, 4, 4, 30), (4, 5, 4, 30), (16, 16, 16, 29)])
+@pytest.mark.parametrize(
+    ("ranks", "chunks", "size", "steps"), [(5, 4, 4, 30), (4, 5, 4, 30), (16, 16, 16, 29)]
+)
 def test_a_run_that_does_not_fit_is_refused(ranks, chunks, size, steps):
     with pytest.raises(ValueError, match="run must fit"):
         film.frames(ring(ranks, chunks), size, steps)

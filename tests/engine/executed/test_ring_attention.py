@@ -206,7 +206,7 @@ def test_a_step_waits_for_the_longer_and_the_last_for_no_message():
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (lambda: ring_attention.ring(*arrays(), 8, 3), "order must be one of 0, 1, 2; got 3"),
         (

@@ -41,7 +41,7 @@ def test_rivals_arrive():
 
 
 @pytest.mark.parametrize(
-    "rate, bits, m", [(1e-5, 8, 7), (3e-4, 8, 7), (0.03, 8, 7), (0.3, 5, 10), (0.01, 4, 3)]
+    ("rate", "bits", "m"), [(1e-5, 8, 7), (3e-4, 8, 7), (0.03, 8, 7), (0.3, 5, 10), (0.01, 4, 3)]
 )
 def test_what_stands_still_stays_where_every_step_would_leave_it(rate, bits, m):
     """The rounded weights, step by step to the last, without a thought of whether they still move."""
@@ -213,7 +213,7 @@ def test_the_path_has_room_for_the_shortest_interval():
 
 
 @pytest.mark.parametrize(
-    "median, spread, of, interval, seed",
+    ("median", "spread", "of", "interval", "seed"),
     [
         (-28.8, 3.6, FP16, 2000, 1),
         (-28.8, 9.0, FP16, 50, 2),

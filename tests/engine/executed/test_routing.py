@@ -36,7 +36,7 @@ def test_the_mean_probability_is_that_of_the_first_choices_too():
     assert run(skew=0.0)["probability"][:8] == pytest.approx(np.full(8, 1 / 8), abs=4 * 0.15 / np.sqrt(512))
 
 
-@pytest.mark.parametrize("experts, top_k", [(4, 1), (8, 2), (64, 6), (64, 8)])
+@pytest.mark.parametrize(("experts", "top_k"), [(4, 1), (8, 2), (64, 6), (64, 8)])
 def test_every_token_makes_its_choices_at_different_experts(experts, top_k):
     found = run(experts, top_k)
     assert np.nansum(found["load"]) == routing.TOKENS * top_k and np.nanmax(found["load"]) <= routing.TOKENS
@@ -96,7 +96,7 @@ def test_an_independent_router_counts_the_same():
     assert run()["place"][:128].tolist() == np.reshape(places, (-1, 2))[::8].ravel().tolist()
 
 
-@pytest.mark.parametrize("experts, top_k", [(1, 1), (4, 4), (8, 1), (8, 2), (64, 8)])
+@pytest.mark.parametrize(("experts", "top_k"), [(1, 1), (4, 4), (8, 1), (8, 2), (64, 8)])
 def test_choosing_is_sorting_and_the_first_of_equals_wins(experts, top_k):
     random = np.random.default_rng(experts + top_k)
     for _ in range(200):

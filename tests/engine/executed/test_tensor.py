@@ -170,7 +170,7 @@ def test_which_ranks_get_whole_heads():
 
 # -- bad input -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "change, said",
+    ("change", "said"),
     [
         (dict(ranks=3), "divide"),
         (dict(ranks=0), "ranks"),

@@ -138,7 +138,7 @@ def test_all_stages_hide_from_lesson_fours_tokens(micro_batches):
 
 
 @pytest.mark.parametrize(
-    "stage, group, seconds", [(1, 64, 1.8966), (3, 8, 1.8477), (3, 64, 24.6226), (0, 64, 2.0519)]
+    ("stage", "group", "seconds"), [(1, 64, 1.8966), (3, 8, 1.8477), (3, 64, 24.6226), (0, 64, 2.0519)]
 )
 def test_exposed_by_hand(stage, group, seconds):
     """Forward 0.1553, backward 0.3106; a pass over one card 1.18125. Stage 1: 1.18125 - 0.1553 and - 0.3106.

@@ -119,7 +119,7 @@ def test_a_value_is_shown_where_it_is_written():
 
 
 @pytest.mark.parametrize(
-    "line, framework, tp, share, longest",
+    ("line", "framework", "tp", "share", "longest"),
     [
         ("vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32k", "vllm", 1, 0.9, 32000),
         (
@@ -224,7 +224,7 @@ def test_what_cannot_start_says_so_in_the_framework_s_words(words):
 
 
 @pytest.mark.parametrize(
-    "texts, gpu, gpus",
+    ("texts", "gpu", "gpus"),
     [
         (MEGATRON, "h100-sxm", None),
         (MEGATRON.replace("size 2", "size 1"), "b200", None),
@@ -279,7 +279,7 @@ def test_the_planner_s_best_is_no_slower_and_comes_back(name):
     report = engine.check_launch(texts, "h100-sxm", gpus)
     best = report.best
     assert best.fits and report.best_text
-    times = [c.step_s for c in report.changes if c.fits and c.what.split()[0] not in ("loss",)]
+    times = [c.step_s for c in report.changes if c.fits and c.what.split()[0] != "loss"]
     own = [report.estimate.step_s] if report.verdict == verdict.FITS and name != "bridge" else []
     cut = name in ("hugging_face", "accelerate") or all(t * 1.0001 >= best.step_s for t in (*times, *own))
     assert cut
@@ -303,7 +303,7 @@ def test_copies_of_the_state_are_read_and_tried():
 
 
 @pytest.mark.parametrize(
-    "texts, why",
+    ("texts", "why"),
     [
         (
             {"a": DS.replace('"stage": 2', '"stage": 3, "offload_optimizer": {"device": "cpu"}'), "b": RUN},

@@ -163,7 +163,7 @@ def test_precision_of_one_recipe_and_moments_of_another():
 
 
 @pytest.mark.parametrize(
-    "name, value", [("seq", 0), ("micro_batch", 1.5), ("recompute", 3), ("flash", float("nan"))]
+    ("name", "value"), [("seq", 0), ("micro_batch", 1.5), ("recompute", 3), ("flash", float("nan"))]
 )
 def test_bad_input_is_named(name, value):
     with pytest.raises(ValueError, match=name):

@@ -42,7 +42,7 @@ def test_bytes_of_eager_pytorch_by_hand():
     assert backward == 214 * 4096 + heads + 18 * 14336
 
 
-@pytest.mark.parametrize("norm, gated", [("rms_norm", True), ("layer_norm", False)])
+@pytest.mark.parametrize(("norm", "gated"), [("rms_norm", True), ("layer_norm", False)])
 def test_pytorch_itself_moves_those_bytes(norm, gated):
     """Its dispatcher counted a Llama layer with either norm; a LayerNorm belongs to a model without a gate
     here, so what the gate moves is added by hand."""

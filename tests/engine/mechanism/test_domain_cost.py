@@ -240,9 +240,9 @@ def test_finite_and_never_negative(function, data):
 CHECKED = [(f, name) for f in FUNCTIONS for name in inspect.signature(f).parameters if name in NUMBERS]
 
 
-@pytest.mark.parametrize("function, name", CHECKED, ids=lambda x: x if isinstance(x, str) else x.__name__)
+@pytest.mark.parametrize(("function", "name"), CHECKED, ids=lambda x: x if isinstance(x, str) else x.__name__)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), bad=st.sampled_from([-1.0, float("nan"), float("inf"), "many", None]))
 def test_bad_numbers_are_refused(function, name, data, bad):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=" must be "):
         function(**{**drawn(data, function), name: bad})

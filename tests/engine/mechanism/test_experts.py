@@ -173,7 +173,7 @@ def test_the_fullest_gpu_takes_proportionally_longer():
 
 
 @pytest.mark.parametrize(
-    "ep, dispatch_bytes_per_s, combine_bytes_per_s, tolerance",
+    ("ep", "dispatch_bytes_per_s", "combine_bytes_per_s", "tolerance"),
     [
         (8, 153e9, 158e9, 0.2),
         (16, 43e9, 43e9, 0.2),  # NVLink is the limit: our share of its rate is that of rings
@@ -218,7 +218,7 @@ def test_a_sweep_is_one_call():
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (lambda: experts.capacity_rows(512, 2, 8, 0), "capacity_factor must be greater than 0"),
         (lambda: experts.mean_rows(512, 2.5, 8), "top_k must be a whole number"),
@@ -233,7 +233,7 @@ def test_bad_input_is_named(call, words):
 
 
 @pytest.mark.parametrize(
-    "gpu, ranks, least, most",
+    ("gpu", "ranks", "least", "most"),
     [("h100-sxm", 8, 1.35, 1.5), ("b200", 8, 1.65, 2.0), ("gb200", 4, 1.1, 1.3), ("gb300", 4, 1.05, 1.25)],
 )
 def test_the_one_price_of_tokens_against_deepep_in_one_box(gpu, ranks, least, most):

@@ -157,7 +157,8 @@ KORTHIKANTI_TABLE_5 = [
 
 
 @pytest.mark.parametrize(
-    "batch, layers, hidden, model_flops, hardware_flops, step_s, gpus, mfu, hfu", KORTHIKANTI_TABLE_5
+    ("batch", "layers", "hidden", "model_flops", "hardware_flops", "step_s", "gpus", "mfu", "hfu"),
+    KORTHIKANTI_TABLE_5,
 )
 def test_korthikanti_table_5(batch, layers, hidden, model_flops, hardware_flops, step_s, gpus, mfu, hfu):
     shape = dict(batch=batch, seq=2048, layers=layers, hidden=hidden, vocab=51200)

@@ -27,7 +27,7 @@ def test_every_entry_is_sourced_and_agrees_with_its_gpu(chip):
 
 # dense bf16 FLOPs a clock and SM: 2,048 on Ampere, 4,096 on Hopper, 8,192 on Blackwell
 @pytest.mark.parametrize(
-    "key, flops_per_clock", [("a100-80", 2048), ("h100-sxm", 4096), ("h200", 4096), ("b200", 8192)]
+    ("key", "flops_per_clock"), [("a100-80", 2048), ("h100-sxm", 4096), ("h200", 4096), ("b200", 8192)]
 )
 def test_the_clock_is_the_one_behind_the_peak(key, flops_per_clock):
     chip = hierarchy.hierarchies()[key]

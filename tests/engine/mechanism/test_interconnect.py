@@ -162,7 +162,7 @@ def test_two_nodes_send_each_eighth_across_once():
 
 
 @pytest.mark.parametrize(
-    "size, measured_us, within",
+    ("size", "measured_us", "within"),
     [
         (8, 123.0, 0.10),
         (2**26, 1261.6, 0.10),

@@ -147,7 +147,7 @@ def test_narrow_precisions_are_faster_and_cast():
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (lambda: gemm_s(0.0, 1.0, 1.0, AT.product), "m must be greater than 0, got 0"),
         (lambda: trained_product_s(1.0, -1.0, 1.0, 2.0, AT.product), "k must be greater than 0"),

@@ -105,16 +105,16 @@ def test_state_is_the_sum_of_its_slabs_and_linear(params, recipe):
 
 
 # -- activations ---------------------------------------------------------------------------------------------
-def korthikanti(s, b, h, a, L, t):
+def korthikanti(s, b, h, a, layers, t):
     """arXiv:2205.05198 Table 2, bytes of all layers, as printed."""
     scores = 5 * a * s / h
     return {
-        "none": s * b * h * L * (34 + scores),
-        "tp": s * b * h * L * (10 + 24 / t + scores / t),
-        "tp_sp": s * b * h * L / t * (34 + scores),
-        "tp_selective": s * b * h * L * (10 + 24 / t),
-        "tp_sp_selective": 34 * s * b * h * L / t,
-        "full": 2 * s * b * h * L,
+        "none": s * b * h * layers * (34 + scores),
+        "tp": s * b * h * layers * (10 + 24 / t + scores / t),
+        "tp_sp": s * b * h * layers / t * (34 + scores),
+        "tp_selective": s * b * h * layers * (10 + 24 / t),
+        "tp_sp_selective": 34 * s * b * h * layers / t,
+        "full": 2 * s * b * h * layers,
     }
 
 
@@ -139,7 +139,7 @@ def test_korthikanti_table_2(size, option):
 # Figure 1 of the same paper as digitised for calculon: GiB a GPU; micro-batch, pipeline stages, chunks a
 # stage
 @pytest.mark.parametrize(
-    "size, micro_batch, stages, chunks, tp_gib, sp_selective_gib",
+    ("size", "micro_batch", "stages", "chunks", "tp_gib", "sp_selective_gib"),
     [
         ("22B", 4, 1, 1, 59.25, 9.56),
         ("175B", 1, 8, 3, 66.84, 12.35),
@@ -284,7 +284,7 @@ def test_logits_of_llama3_at_8k():
 
 # -- against the machine ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "key, mib, gigabytes",
+    ("key", "mib", "gigabytes"),
     [
         ("a100-80", 81920, 85.9),
         ("h100-sxm", 81559, 85.5),

@@ -91,7 +91,7 @@ def test_wishes_that_do_not_fit_are_cut_in_turn():
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (lambda: mesh.sizes(0), "gpus must be a whole number of at least 1, got 0"),
         (lambda: mesh.sizes(8, tp=1.5), "tp must be a whole number"),

@@ -127,7 +127,7 @@ def test_stages_hold_all_layers(layers, p, v):
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (
             lambda: schedule("pipedream"),

@@ -1,5 +1,6 @@
 """Traffic by axis and wire, held against groups enumerated GPU by GPU and collectives executed on them."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -135,7 +136,7 @@ def test_chain_counts_the_boundaries_that_leave_the_node(innermost):
     reach = placement.reaches(axis_sizes, innermost, FABRIC).pp
     counted = np.zeros(3)
     for members in groups(axis_sizes, innermost, "pp"):
-        for one, other in zip(members, members[1:]):
+        for one, other in itertools.pairwise(members):
             leaves, climbs = one // 8 != other // 8, one // 16 != other // 16
             counted += 10.0 * np.array([not leaves, leaves, climbs])
     np.testing.assert_allclose(placement.chain_wires(10.0, reach), counted / 64, rtol=1e-12)
@@ -317,7 +318,7 @@ def test_busy_shares_by_hand():
 
 
 @pytest.mark.parametrize(
-    "nodes, oversubscription, seconds",
+    ("nodes", "oversubscription", "seconds"),
     [
         (8, 1, 7 / 8 * 1e9 / 50e9),  # the NICs: 7 of 8 nodes are elsewhere
         (

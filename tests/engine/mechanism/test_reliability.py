@@ -33,7 +33,7 @@ def test_llama_3_failed_every_three_hours():
 
 
 @pytest.mark.parametrize(
-    "checkpoint_s, interval_s, waste",
+    ("checkpoint_s", "interval_s", "waste"),
     [(10, 472, 0.0963), (30, 817, 0.1273), (60, 1156, 0.1577), (120, 1635, 0.2007)],
 )
 def test_llama_3s_interval_and_waste_by_hand(checkpoint_s, interval_s, waste):
@@ -126,7 +126,7 @@ def simulated_share(interval_s, checkpoint_s, mtbf_s, restart_s, intervals, seed
 
 
 @pytest.mark.parametrize(
-    "interval_s, checkpoint_s, mtbf_s, restart_s",
+    ("interval_s", "checkpoint_s", "mtbf_s", "restart_s"),
     [(600, 60, 11135, 600), (3600, 300, 11135, 600), (1000, 60, 2000, 1500), (100, 100, 300, 200)],
 )
 def test_the_formula_is_what_a_played_run_has(interval_s, checkpoint_s, mtbf_s, restart_s):

@@ -85,7 +85,7 @@ def test_allreduce_intensity_grows_with_tokens_and_falls_with_ranks(tokens, rank
 
 
 @pytest.mark.parametrize(
-    "call, complaint",
+    ("call", "complaint"),
     [
         (
             lambda: roofline.allreduce_flops_per_byte_sent(1000, 1),

@@ -82,7 +82,7 @@ def test_nccl_is_never_slower_than_its_ring_and_a_tree_is_quicker_for_small_buff
     assert (ratio[0] < 0.7) == (ranks >= 64)
 
 
-@pytest.mark.parametrize("size, measured_s", LOG_H100.items())
+@pytest.mark.parametrize(("size", "measured_s"), LOG_H100.items())
 def test_the_measured_log_is_as_near_as_the_fitted_ring(size, measured_s):
     """AllReduce on eight H100s (NVIDIA/dgxc-benchmarking), where the switch sums large buffers."""
     ours = start_ups.ring_through_s(float(size), 8.0, DGX) + start_ups.start_s(DGX.gpu)
@@ -114,7 +114,7 @@ def test_the_pyramid_has_the_same_two():
 
 
 @pytest.mark.parametrize(
-    "call, said",
+    ("call", "said"),
     [
         (lambda: start_ups.ring_hops(2.5, 8), "ranks must be a whole number"),
         (lambda: start_ups.ring_hop_s(8, 8, -1e-6, 1e-6), "link_hop_s must be at least 0"),

@@ -1,5 +1,6 @@
 """The caching allocator by hand, from the constants of c10/core/AllocatorConfig.h (PyTorch 2.13)."""
 
+import itertools
 import random
 
 import numpy as np
@@ -259,7 +260,7 @@ def test_books_balance_whatever_is_asked(expandable, seed):
         assert sum(size for row in layouts for state, size in row if state == USED) == heap[ALLOCATED]
         assert sum(size for row in layouts for state, size in row if state != UNMAPPED) == heap[RESERVED]
         assert heap[RESERVED] <= heap[CAPACITY]
-        assert all(a[0] != b[0] or a[0] == USED for row in layouts for a, b in zip(row, row[1:]))
+        assert all(a[0] != b[0] or a[0] == USED for row in layouts for a, b in itertools.pairwise(row))
         free = sorted(heap.blocks[block][SIZE] for cached in heap.caches for block in cached[NUMBERS])
         assert free == sorted(size for row in layouts for state, size in row if state == FREE)
         for cached in heap.caches:

@@ -125,7 +125,7 @@ def test_what_is_needed_does_not_depend_on_the_memory_nor_on_the_setting():
 
 
 @pytest.mark.parametrize(
-    "steps, length, spread, seed",
+    ("steps", "length", "spread", "seed"),
     [(12, 8192, 0.1, 2), (12, 600, 0.6, 31), (2, 5000, 0.5, 4), (1, 5000, 0.5, 4)],
 )
 def test_what_is_needed_is_the_most_alive_at_any_event_of_any_step(steps, length, spread, seed):

@@ -70,7 +70,7 @@ def executed(steps, shapes, dynamic, compile_s, eager_s, compiled_s, any_size, l
     for step in range(steps):
         shape = step % shapes
         if shape not in made and "any" not in made and len(made) < limit:
-            made.append("any" if dynamic == ON or dynamic == AUTOMATIC and made else shape)
+            made.append("any" if dynamic == ON or (dynamic == AUTOMATIC and made) else shape)
             total_s += compile_s
         if "any" in made:  # the newest graph is tried first
             total_s += compiled_s * any_size

@@ -56,7 +56,7 @@ def test_the_rule_is_what_the_lanes_do(every, issue_s, gpu_s):
     )
 
 
-@pytest.mark.parametrize("every, pace_s", [(0, 10e-6), (1, 14e-6), (4, 11e-6)])
+@pytest.mark.parametrize(("every", "pace_s"), [(0, 10e-6), (1, 14e-6), (4, 11e-6)])
 def test_the_pace_of_one_operator(every, pace_s):
     """10 µs and 4 µs: the slower alone, the sum when each is read, a quarter of the shorter when each fourth
     is."""

@@ -25,7 +25,7 @@ def test_a_product_counts_two_flops_for_each_of_its_cubes(monkeypatch):
     assert measure.matmul_flops_per_s(100) == pytest.approx(2e9)
 
 
-@pytest.mark.parametrize("cores, threads", [(4, 4), (64, 8)])
+@pytest.mark.parametrize(("cores", "threads"), [(4, 4), (64, 8)])
 def test_no_more_than_eight_threads_copy(monkeypatch, cores, threads):
     """A few of them fill the bus, and more get into each other's way."""
     monkeypatch.setattr(measure.os, "sched_getaffinity", lambda _: range(cores), raising=False)
@@ -44,7 +44,7 @@ def test_this_machine_has_a_roofline():
 
 
 def test_a_machine_too_slow_is_said_and_let_go():
-    with pytest.raises(RuntimeError, match="within 0.05 s"):
+    with pytest.raises(RuntimeError, match=r"within 0\.05 s"):
         measure.machine_apart(0.05)
 
 

@@ -31,7 +31,7 @@ def test_each_tile_is_computed_once(group):
     assert len(set(tiles(7.0, 5.0, group))) == 35
 
 
-@pytest.mark.parametrize("group, blocks", [(1, 90), (3, 54)])
+@pytest.mark.parametrize(("group", "blocks"), [(1, 90), (3, 54)])
 def test_the_first_nine_programs_of_tritons_example(group, blocks):
     """9 × 9 tiles, 9 blocks along k: 90 blocks for the first nine results in row-major order, 54 in groups of
     three (Triton's tutorial 03, "L2 Cache Optimizations")."""
@@ -76,7 +76,7 @@ def test_what_a_wave_reads_is_read_or_put_out_again():
     assert found["wave_read"] == 90 and (states == READ).sum() == 60 and (states == PUT_OUT).sum() == 30
 
 
-@pytest.mark.parametrize("position, programs", [(0.0, 1), (1.9, 1), (11.1, 11), (81.0, 81), (300.0, 81)])
+@pytest.mark.parametrize(("position", "programs"), [(0.0, 1), (1.9, 1), (11.1, 11), (81.0, 81), (300.0, 81)])
 def test_only_whole_programs_start(position, programs):
     assert tile_order.started(position, 81.0) == programs
 

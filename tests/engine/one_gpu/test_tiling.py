@@ -40,7 +40,7 @@ def test_shared_memory_is_what_triton_compiled(at, tile, row):
     assert tiling.smem_bytes(tile, at) == row["smem_bytes"]
 
 
-@pytest.mark.parametrize("at, tile, row", COMPILED)
+@pytest.mark.parametrize(("at", "tile", "row"), COMPILED)
 def test_registers_are_near_what_was_compiled(at, tile, row):
     """20 %: a compiler's own choices, such as how far it unrolls, move them that much. One tile of the 22
     took 170 registers with Triton 3.7, and takes 188 with 3.9: as many programs fit with either."""
@@ -94,7 +94,7 @@ def test_nvidias_wave_of_108():
 
 
 @pytest.mark.parametrize(
-    "m, n, block, share",
+    ("m", "n", "block", "share"),
     [
         (1000.0, 1000.0, 128.0, 1 - 1e6 / 1024**2),
         (128.0, 256.0, 128.0, 0.0),
@@ -153,7 +153,7 @@ def test_too_few_stages_lay_latency_bare():
 
 
 @pytest.mark.parametrize(
-    "stages, step_ns", [(1.0, 655 / 1.83 + 21.79), (2.0, 655 / 1.83), (3.0, 655 / 1.83 / 2)]
+    ("stages", "step_ns"), [(1.0, 655 / 1.83 + 21.79), (2.0, 655 / 1.83), (3.0, 655 / 1.83 / 2)]
 )
 def test_what_is_asked_for_now_is_used_stages_less_one_steps_later(stages, step_ns):
     """64 × 32 × 32 on one multiprocessor of H100: 655 clocks of 1.83 GHz to HBM, 2·64·32·32 FLOPs at

@@ -114,7 +114,7 @@ def test_an_update_in_a_loop_starts_eight_kernels_a_weight():
     assert traces.layer_operators("update") == 9 * 8
 
 
-@pytest.mark.parametrize("s, b, h, a", [(2048, 1, 12288, 96), (512, 4, 1024, 16)])
+@pytest.mark.parametrize(("s", "b", "h", "a"), [(2048, 1, 12288, 96), (512, 4, 1024, 16)])
 def test_a_real_layer_keeps_what_korthikanti_counts(s, b, h, a):
     """arXiv:2205.05198, equation 1: s·b·h·(34 + 5·a·s/h); and each of two norms a mean and a deviation in
     bf16."""

@@ -50,7 +50,7 @@ def test_only_the_points_that_are_claimed_count():
 
 
 @pytest.mark.parametrize(
-    "ratios, says",
+    ("ratios", "says"),
     [
         ((1.0, 1.0), "exact"),
         ((1.0, 1.04), "at most 4 % above the rule, 1 % in the median"),

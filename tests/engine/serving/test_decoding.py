@@ -92,7 +92,7 @@ def test_the_frontier_is_the_best_of_what_meets_each_target():
 
 
 @pytest.mark.parametrize(
-    "model, gpu, width",
+    ("model", "gpu", "width"),
     [("llama3-70b", "h100-sxm", 2.0), ("llama3-8b", "a100-80", 2.0), ("deepseek-v3", "h200", 1.0)],
 )
 def test_the_most_users_within_a_target_are_those_that_counting_finds(model, gpu, width):

@@ -53,7 +53,7 @@ def test_more_requests_than_groups_are_dealt_out_to_the_fullest():
 
 
 @pytest.mark.parametrize(
-    "how, says",
+    ("how", "says"),
     [
         (dict(pp=2, dp=2), "pp must be 1 where dp groups share the experts, got 2 and dp 2"),
         (dict(pp=0), "pp must be a whole number"),

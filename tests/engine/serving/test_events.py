@@ -282,7 +282,7 @@ def test_a_run_can_begin_with_answers_under_way():
     assert found["last"][0] == pytest.approx(40 * 0.01 + sum(range(124, 164)) * 1e-5)
     refused = run([0.0, 0.0], [64, 6400], [100, 100], aged=[60, 10], capacity=1000)
     assert refused["last"][0] > 0 > refused["last"][1]  # what no cache could hold was never under way
-    came, prompts, outputs, aged = events.underway(20_000, 500, 0.6, 200, 0.6, 7)
+    came, _, outputs, aged = events.underway(20_000, 500, 0.6, 200, 0.6, 7)
     assert all(1 <= part < whole for part, whole in zip(aged, outputs)) and not any(came)
     assert np.mean(outputs) == pytest.approx(200 * np.exp(1.5 * 0.36), rel=0.03)  # E[o²]/E[o]
     assert np.mean(np.divide(aged, outputs)) == pytest.approx(0.5, abs=0.02)
@@ -358,7 +358,7 @@ def test_the_page_runs_the_same_server():
         np.testing.assert_allclose(values[output][:count], again[name][:count], rtol=1e-12)
 
 
-@pytest.mark.parametrize("earlier, later", [(1.0, 2.0), (2.0, 4.0), (4.0, 8.0), (8.0, 16.0)])
+@pytest.mark.parametrize(("earlier", "later"), [(1.0, 2.0), (2.0, 4.0), (4.0, 8.0), (8.0, 16.0)])
 def test_more_traffic_means_longer_waits(earlier, later):
     def wait(rate):
         came, prompts, outputs = drawn(rate=rate)

@@ -68,7 +68,7 @@ def test_the_closed_form_is_near_what_the_events_say():
     assert met[0.8] > 0.9 > met[1.5] + 0.2
 
 
-@pytest.mark.parametrize("prompt, output, prefillers", [(1500, 13, 35), (1020, 129, 25)])
+@pytest.mark.parametrize(("prompt", "output", "prefillers"), [(1500, 13, 35), (1020, 129, 25)])
 def test_pools_are_sized_as_splitwise_sized_them(prompt, output, prefillers):
     """BLOOM-176B on 40 DGX-H100: 35 machines for prompts and 5 for tokens on the coding trace, 25 and 15 on
     conversations (section 6.2). By medians, with the 64 users at which its memory is full (section 3.4):

@@ -102,7 +102,7 @@ def test_the_hand_s_own_m_d_1_is_m_d_c_with_one():
     assert m_d_c_wait_s(16.0, SERVICE_S, 1) == pytest.approx(0.8 * SERVICE_S / 0.4, rel=1e-6)
 
 
-@pytest.mark.parametrize("servers, load", [(2, 0.8), (3, 0.9), (6, 0.8)])
+@pytest.mark.parametrize(("servers", "load"), [(2, 0.8), (3, 0.9), (6, 0.8)])
 def test_one_queue_for_several_waits_as_m_d_c_says(servers, load):
     traffic = ALIKE._replace(per_s=servers * load / SERVICE_S)
     found = steady_state.known(waits(traffic, Service(0, servers, budget=100, one_queue=True)))

@@ -14,7 +14,7 @@ H100, LLAMA = machine(catalog.gpu("h100-sxm")), catalog.model("llama3-70b")
 STEPS = step_costs.costs(LLAMA, H100, 4, prompt=2048)
 
 
-@pytest.mark.parametrize("batch, context", [(1, 500), (8, 2000), (64, 4096), (256, 1000)])
+@pytest.mark.parametrize(("batch", "context"), [(1, 500), (8, 2000), (64, 4096), (256, 1000)])
 def test_a_decode_step_is_that_of_inference(batch, context):
     ours = np.interp(batch, STEPS.rows, STEPS.rows_s) + batch * context * STEPS.cached_s
     exact_s = decode_step(LLAMA, H100, 4, batch, context).total_s
@@ -36,7 +36,7 @@ def test_the_cache_that_fits_is_that_of_inference():
 
 
 @pytest.mark.parametrize(
-    "gpu, prompt, seconds",
+    ("gpu", "prompt", "seconds"),
     [
         ("h100-sxm", 1500, 0.095),
         ("h100-sxm", 1020, 0.084),

@@ -41,7 +41,7 @@ def test_disaggregation_trades_first_tokens_for_steady_ones():
 
 
 @pytest.mark.parametrize(
-    "change, words",
+    ("change", "words"),
     [
         ({"requests": 241}, "requests must be"),
         ({"per_s": 0}, "per_s must be"),

@@ -33,7 +33,7 @@ def test_a_gpu_of_32_holds_eight_experts_and_all_the_rest():
 V3_PARAMETERS = float(SIZE.total_params)
 
 
-@pytest.mark.parametrize("gpus, held", [(32, 8), (72, 4), (144, 2), (96, 3), (256, 1)])
+@pytest.mark.parametrize(("gpus", "held"), [(32, 8), (72, 4), (144, 2), (96, 3), (256, 1)])
 def test_where_experts_do_not_divide_there_is_room_for_copies(gpus, held):
     """DeepSeek decodes on 144 GPUs with 288 places for 256 experts, two a GPU."""
     assert wide.held_experts(SIZE, gpus) == held
@@ -67,7 +67,7 @@ def test_a_dense_model_has_nothing_to_spread():
 
 # -- the price of tokens between expert ranks ----------------------------------------------------------------
 @pytest.mark.parametrize(
-    "gpus, there_s, back_s",
+    ("gpus", "there_s", "back_s"),
     [
         (8, 77e-6, 114e-6),
         (16, 118e-6, 195e-6),
@@ -85,7 +85,7 @@ def test_deepep_s_kernels_of_low_latency(gpus, there_s, back_s):
 
 
 @pytest.mark.parametrize(
-    "tokens, allowed", [(16, 0.2), (32, 0.2), (64, 0.15), (128, 0.2), (256, 0.25), (512, 0.25)]
+    ("tokens", "allowed"), [(16, 0.2), (32, 0.2), (64, 0.15), (128, 0.2), (256, 0.25), (512, 0.25)]
 )
 def test_inside_a_node_it_is_what_was_fitted_to_measured_kernels(tokens, allowed):
     """``calibration.exchange.rows_s`` is the fit to some thousand measurements inside one box, and has no
@@ -102,7 +102,7 @@ def test_inside_a_node_it_is_what_was_fitted_to_measured_kernels(tokens, allowed
 # -- served --------------------------------------------------------------------------------------------------
 # SGLang on 96 H100s ("Deploying DeepSeek with PD disaggregation and large-scale expert parallelism", LMSYS,
 # May 2025): tokens a second and node. Its balancer leaves some imbalance.
-@pytest.mark.parametrize("prompt, per_node", [(1024, 57_674), (2048, 54_543), (4096, 50_302)])
+@pytest.mark.parametrize(("prompt", "per_node"), [(1024, 57_674), (2048, 54_543), (4096, 50_302)])
 def test_sglang_s_prefill_on_32_h100(prompt, per_node):
     found = 8 * 16384 / wide.prefill_s(V3, H100, 1, 32, 16384, prompt)
     assert found == pytest.approx(per_node, rel=0.09)  # too fast by most where most time is multiplied

@@ -38,15 +38,19 @@ DIFFERENCES = {
     ("70B small", "3d"): (
         "compute",
         0.03,
-        "eight tensor ranks leave four stages for sixteen, which share the output layer's work "
-        "better, for more AllReduces",
+        (
+            "eight tensor ranks leave four stages for sixteen, which share the output layer's work "
+            "better, for more AllReduces"
+        ),
     ),
     ("70B short", "zero1"): ("compute", 0.03, "as above: four tensor ranks and two stages"),
     ("70B", "context"): (
         "compute",
         0.01,
-        "two tensor and two context ranks without a pipeline, where the rules have four context ranks and "
-        "two stages: the one with the output layer works longer",
+        (
+            "two tensor and two context ranks without a pipeline, where the rules have four context ranks "
+            "and two stages: the one with the output layer works longer"
+        ),
     ),
     ("70B short", "context"): (
         "compute",
@@ -56,8 +60,10 @@ DIFFERENCES = {
     ("70B large", "context"): (
         "compute",
         0.09,
-        "as above: of ten layers the stage with the output layer works 12 % longer than the others, "
-        "of forty a quarter as much longer",
+        (
+            "as above: of ten layers the stage with the output layer works 12 % longer than the others, "
+            "of forty a quarter as much longer"
+        ),
     ),
     ("175B", "context"): (
         "compute",
@@ -83,8 +89,10 @@ DIFFERENCES = {
     ("405B", "3d"): (
         "pipeline_bubble",
         0.2,
-        "whole replicas on sixteen stages must recompute; the rules recompute last and take 64 stages, whose "
-        "bubble is as long as the work",
+        (
+            "whole replicas on sixteen stages must recompute; the rules recompute last and take 64 stages, "
+            "whose bubble is as long as the work"
+        ),
     ),
     ("405B", "context"): (
         "compute",
@@ -145,7 +153,7 @@ def test_on_runs_they_have_not_seen_the_rules_cost_one_percent():
 
 
 @pytest.mark.parametrize(
-    "run, tools, layout",
+    ("run", "tools", "layout"),
     [
         ("70B", "3d", "TP 8 × PP 4 × DP 16"),  # the classic
         ("70B", "zero1", "TP 4 × PP 4 × DP 32"),
@@ -177,7 +185,7 @@ def test_with_all_tools_the_search_of_the_rules_is_the_planner_s(run):
     assert verdict(run, "context").search.step_s == pytest.approx(best.step_s, rel=1e-9)
 
 
-@pytest.mark.parametrize("run, at_most", [("405B", 0.08), ("8x22B", 0.04), ("8B", 0.001)])
+@pytest.mark.parametrize(("run", "at_most"), [("405B", 0.08), ("8x22B", 0.04), ("8B", 0.001)])
 def test_what_the_other_schedules_would_add(run, at_most):
     key, gpus, batch, seq = RUNS[run]
     best = search.plan(catalog.model(key), H100, Job(batch, seq), gpus).best
@@ -213,5 +221,7 @@ def test_written_as_people_say_it():
 
 @pytest.mark.parametrize("call", [advice.advise, advice.fastest])
 def test_a_model_that_fits_in_no_way_is_refused(call):
-    with pytest.raises(ValueError, match="gpus must be enough for llama3.1-405b with whole replicas, got 8"):
+    with pytest.raises(
+        ValueError, match=r"gpus must be enough for llama3\.1-405b with whole replicas, got 8"
+    ):
         call(catalog.model("llama3.1-405b"), H100, Job(64, 8192), 8, TOOLS["3d"])

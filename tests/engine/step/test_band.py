@@ -63,7 +63,7 @@ def test_what_was_seen_is_not_extrapolated():
 
 
 @pytest.mark.parametrize(
-    "change, name",
+    ("change", "name"),
     [
         (dict(tp=16), "tp"),
         (dict(gpus=64 * 1024, tp=8, pp=4), "gpus"),

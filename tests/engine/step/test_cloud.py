@@ -13,7 +13,7 @@ from tests.engine.step.test_planner import H100, JOBS, case
 
 def every_layout(name):
     """(seconds, bytes) of each legal layout of a job."""
-    key, gpus, batch, seq = JOBS[name]
+    _, gpus, batch, seq = JOBS[name]
     found = []
 
     def seen(block, seconds, total_bytes, legal):

@@ -83,7 +83,7 @@ def by_hand(e, c: Constraints) -> bool:
             kept
             and (a.pp == 1 or math.ceil(parts / math.ceil(parts / stages)) == stages)
             and a.schedule in ("gpipe", "1f1b", "interleaved")
-            and (alone or a.zero == 3 or a.zero == 2 and a.pp == 1)
+            and (alone or a.zero == 3 or (a.zero == 2 and a.pp == 1))
             and not (e.model.kv_heads % a.tp)
         )
     if c.framework:
@@ -150,7 +150,7 @@ def test_copies_of_the_state_are_tried_where_the_framework_keeps_them(every, fra
         for shard in (0, near, 2 * near, 4 * near):
             hybrid = 1 < shard < ranks and ranks % shard == 0 and a.zero in COPIES[framework]
             whole = framework != "torchtitan" or shard % a.cp == 0
-            if by_hand(e, within) and (shard == 0 or hybrid and whole):
+            if by_hand(e, within) and (shard == 0 or (hybrid and whole)):
                 left.append(estimate(MODEL, NODES_OF_TWO, JOB, replace(a, shard=shard)))
     plan = search.plan(MODEL, NODES_OF_TWO, JOB, GPUS, within=within, hsdp=True)
     assert plan.layouts == len(left) and plan.fitting == sum(e.fits for e in left)
@@ -258,7 +258,7 @@ def test_nonsense_is_refused(wrong, said):
 
 def test_every_framework_says_where_its_abilities_are_written():
     for each in FRAMEWORKS.values():
-        assert each.source and any(mark.isdigit() for mark in each.name) or each.key == "fsdp2"
+        assert (each.source and any(mark.isdigit() for mark in each.name)) or each.key == "fsdp2"
         assert set(each.schedules) <= {key for key, _ in search.EVERY_SCHEDULE}
     assert set(planned.FRAMEWORKS.values()) <= set(constraints.FRAMEWORKS)
 

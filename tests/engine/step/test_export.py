@@ -93,7 +93,7 @@ def test_megatron_arguments_are_documented_and_say_the_layout(name):
 
 
 @pytest.mark.parametrize(
-    "key, flags",
+    ("key", "flags"),
     [
         (
             "llama3-70b",
@@ -253,7 +253,7 @@ def unrolled(layout: str) -> list[str]:
     return layout.split("|")
 
 
-@pytest.mark.parametrize("layers, pp, chunks", [(80, 4, 7), (61, 8, 2), (90, 4, 4), (32, 3, 2)])
+@pytest.mark.parametrize(("layers", "pp", "chunks"), [(80, 4, 7), (61, 8, 2), (90, 4, 4), (32, 3, 2)])
 def test_an_uneven_cut_is_written_out_as_the_engine_has_it(layers, pp, chunks):
     here = run("interleaved")._replace(model=replace(LLAMA, layers=layers), pp=pp, chunks=chunks)
     text = export.megatron(here)
@@ -276,7 +276,7 @@ def test_a_cut_that_no_first_and_last_chunk_make_even_is_said():
 
 
 @pytest.mark.parametrize(
-    "key, window, every",
+    ("key", "window", "every"),
     [("gpt-oss-120b", "128,0", "2"), ("gemma3-27b", "1024,0", "6"), ("mistral-7b", "4096,0", None)],
 )
 def test_windows_are_written_as_megatron_has_them(key, window, every):
@@ -306,7 +306,7 @@ def test_megatron_s_multi_token_prediction():
 
 
 @pytest.mark.parametrize(
-    "key, base, epsilon",
+    ("key", "base", "epsilon"),
     [
         ("llama2-7b", "10000", None),
         ("llama3-70b", "500000", None),
@@ -332,7 +332,8 @@ def test_every_model_with_rotations_has_a_base_and_an_own_one_says_that_it_needs
 
 
 @pytest.mark.parametrize(
-    "key, normed", [("qwen3-32b", True), ("deepseek-v3", True), ("llama3-70b", False), ("olmo2-7b", False)]
+    ("key", "normed"),
+    [("qwen3-32b", True), ("deepseek-v3", True), ("llama3-70b", False), ("olmo2-7b", False)],
 )
 def test_norms_of_heads_and_of_latents_are_written_and_others_are_said(key, normed):
     text = export.megatron(run("classic")._replace(model=catalog.model(key)))

@@ -118,8 +118,7 @@ def test_more_work_takes_longer_and_more_room(case):
     if layout.recompute == "none":
         again = estimate(model, at, job, replace(layout, recompute="full"))
         # recomputing also lengthens the backward pass that traffic hides behind: no gain, up to rounding, but
-        # where a last stage with little but its head sets the pace, which takes no longer by it
-        # (engine.step.step)
+        # where a last stage with little but its head sets the pace (engine.step.step): it takes no longer
         apart = again.terms.data_exposed_s - base.terms.data_exposed_s if layout.pp > 1 else 0.0
         assert (
             again.step_s - apart >= base.step_s * (1 - 1e-9)
@@ -238,7 +237,7 @@ def test_there_are_as_many_copies_of_experts_as_of_the_rest_under_hsdp():
     routed = size.layers * size.routed_params_per_layer
     share = dense / 32 + routed / 8 / 4
     assert copies.memory_bytes["optimizer"] == pytest.approx(12 * share)  # master, momentum, variance
-    with pytest.raises(ValueError, match="shard must leave all experts in each copy .* nearest legal: 8"):
+    with pytest.raises(ValueError, match=r"shard must leave all experts in each copy .* nearest legal: 8"):
         estimate(MIXTRAL, H100, Job(256, 4096), Layout(64, ep=8, zero=1, shard=4))
 
 
@@ -272,7 +271,7 @@ def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
 
 
 @pytest.mark.parametrize(
-    "layout, job, words",
+    ("layout", "job", "words"),
     [
         (replace(CLASSIC, tp=7), JOB, "tp must divide the 64 attention heads, got 7; nearest legal: 4 and 8"),
         (
@@ -298,8 +297,10 @@ def test_a_v_has_both_ends_on_one_stage_and_holds_the_weights_once():
         (
             replace(CLASSIC, pp=128, gpus=1024),
             JOB,
-            "pp must leave each of its 1 chunks a stage at least one of 80 layers, got 128; nearest legal: "
-            "80",
+            (
+                "pp must leave each of its 1 chunks a stage at least one of 80 layers, got 128; nearest "
+                "legal: 80"
+            ),
         ),
         (replace(CLASSIC, cp=16, tp=1, pp=1), Job(1024, 8200), "cp must cut the sequence of 8200"),
         (replace(CLASSIC, interleave=2), JOB, "interleave must be 1 under schedule 1f1b, got 2"),
@@ -343,7 +344,7 @@ def test_an_illegal_layout_is_refused_with_the_nearest_legal_values(layout, job,
 
 
 @pytest.mark.parametrize(
-    "numbers, words",
+    ("numbers", "words"),
     [
         ({"zero": 4}, "zero must be one of 0, 1, 2, 3; got 4"),
         ({"zero": -1}, "zero must be a whole number of at least 0, got -1"),
@@ -359,7 +360,7 @@ def test_a_layout_of_no_whole_numbers_cannot_be_made(numbers, words):
 
 
 @pytest.mark.parametrize(
-    "layout, words",
+    ("layout", "words"),
     [
         (Layout(64, ep=3), "ep must divide the 8 experts, got 3; nearest legal: 2 and 4"),
         (
@@ -375,7 +376,7 @@ def test_illegal_experts(layout, words):
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (lambda: Job(0, 1), "global_batch must be a whole number of at least 1, got 0"),
         (lambda: Job(1, 2.5), "seq must be a whole number"),

@@ -25,7 +25,7 @@ def at_ends(*moved) -> dict:
     return FIELDS | {name: BOUNDS[name][end] for name, end in moved}
 
 
-@pytest.mark.parametrize("name, most", AT_MOST.items())
+@pytest.mark.parametrize(("name", "most"), AT_MOST.items())
 def test_a_contradiction_is_refused_even_where_checks_are_off(name, most):
     with check.trusted(), pytest.raises(ValueError, match=f"{name} must be at most {most} .3., got 4"):
         own.model(
@@ -57,12 +57,14 @@ def test_fields_at_any_of_their_ends_are_estimated_and_served():
 def test_any_two_fields_at_their_ends_are_estimated_or_refused_in_words():
     refused = 0
     for moved in itertools.combinations(ENDS, 2):
-        fields = at_ends(*moved)
+        fields, why = at_ends(*moved), ""
         try:
             model = own.model(OPTION, fields)
-        except ValueError as why:
+        except ValueError as fault:
+            why = str(fault)
+        if why:
             refused += 1
-            name = str(why).split()[0]
+            name = why.split()[0]
             assert name in dict(moved) or AT_MOST.get(name) in dict(moved), (moved, why)
             model = own.model(OPTION, own.fitted(fields))
         found = estimate(model, H100, Job(8, 4096), Layout(8))
@@ -77,6 +79,8 @@ def test_what_can_be_is_left_as_it_is():
         assert own.fitted(fields) == fields, model.key
 
 
-@pytest.mark.parametrize("heads, asked, got", [(32, 8, 8), (32, 9, 8), (30, 8, 6), (7, 256, 7), (7, 6, 1)])
+@pytest.mark.parametrize(
+    ("heads", "asked", "got"), [(32, 8, 8), (32, 9, 8), (30, 8, 6), (7, 256, 7), (7, 6, 1)]
+)
 def test_key_heads_divide_the_heads(heads, asked, got):
     assert own.fitted(FIELDS | {"heads": heads, "kv_heads": asked})["kv_heads"] == got

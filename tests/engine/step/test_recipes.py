@@ -16,7 +16,7 @@ LLAMA8 = catalog.model("llama3.1-8b")
 
 # -- the loss ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "loss, expected",
+    ("loss", "expected"),
     [
         ("plain", 336.2e9),  # 10 · 262,144 · 128,256: 313 GiB
         ("chunked", 336.2e9 / 8 + 2.15e9),  # and the input's gradient, 2 · 262,144 · 4,096
@@ -44,7 +44,7 @@ def test_a_fused_loss_saves_time_and_a_chunked_one_costs_a_little():
 
 
 @pytest.mark.parametrize(
-    "wrong, words",
+    ("wrong", "words"),
     [({"loss": "liger"}, "loss must be one of plain, chunked, fused"), ({"loss_chunks": 0}, "loss_chunks")],
 )
 def test_another_loss_is_refused(wrong, words):
@@ -58,7 +58,7 @@ H800 = machine(catalog.gpu("h800"))
 
 
 @pytest.mark.parametrize(
-    "modules, dropped",
+    ("modules", "dropped"),
     [
         ("layernorm", 4 * 7168),
         ("moe_act", 2 * 8 * 2048),
@@ -190,7 +190,7 @@ def test_experts_computed_again_send_their_tokens_again():
 
 
 @pytest.mark.parametrize(
-    "model, layout, words",
+    ("model", "layout", "words"),
     [
         (
             LLAMA8,
@@ -221,7 +221,7 @@ def test_llama_405b_in_128_slots_of_which_embedding_and_loss_take_one_each():
     assert stage_layers(126.0, 16.0, 8.0) == (8, 7, 7)
     assert found.time_s["pipeline_bubble"] / found.time_s["compute"] < 15 / (8 * 384) * 1.2
     with pytest.raises(
-        ValueError, match="pp must leave each of its 9 chunks a stage .* got 16; nearest .* 14"
+        ValueError, match=r"pp must leave each of its 9 chunks a stage .* got 16; nearest .* 14"
     ):
         estimate(LLAMA405, GB200, Job(1536, 8192), Layout(256, 4, 16, schedule="interleaved", interleave=9))
     with pytest.raises(ValueError, match="each of its 1 chunks"):  # without chunks each stage has a layer
@@ -240,7 +240,7 @@ def test_uneven_ends_are_what_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    "layout, words",
+    ("layout", "words"),
     [
         ({"pp": 4, "last_layers": 4}, "must leave 3 equal stages of the 32 layers, got 0 and 4"),
         ({"pp": 2, "first_layers": 10, "last_layers": 10}, "must leave 0 equal stages"),
@@ -253,7 +253,7 @@ def test_ends_that_leave_no_equal_stages_are_refused(layout, words):
 
 
 # -- nonsense ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("gpu, precision", [("a100-80", "int8"), ("h100-sxm", "int8"), ("b200", "fp4")])
+@pytest.mark.parametrize(("gpu", "precision"), [("a100-80", "int8"), ("h100-sxm", "int8"), ("b200", "fp4")])
 def test_nobody_trains_in_int8_or_in_fp4_without_a_recipe(gpu, precision):
     at = machine(catalog.gpu(gpu), precision)
     words = f"precision must be one of bf16, .* to train, or that of the recipe .bf16., got {precision}"
@@ -271,7 +271,7 @@ def test_a_recipe_that_says_so_may():
 
 def test_a_nic_of_400_bytes_a_second_is_a_slip_of_the_unit():
     with pytest.raises(
-        ValueError, match="nic_bytes_per_s must be at least 10,000,000 bytes a second .* got 400"
+        ValueError, match=r"nic_bytes_per_s must be at least 10,000,000 bytes a second .* got 400"
     ):
         Machine.of("h100-sxm", nic_bytes_per_s=400)
     assert Machine.of("h100-sxm", nic_bytes_per_s=125e6).wires.nic_bytes_per_s > 0  # Gigabit Ethernet

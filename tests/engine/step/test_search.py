@@ -99,7 +99,7 @@ def test_nothing_legal_is_faster_than_the_winner():
 
 
 @pytest.mark.parametrize("hsdp", [False, True], ids=["one copy", "copies"])
-@pytest.mark.parametrize("key, gpu, gpus, batch, seq", PRESETS)
+@pytest.mark.parametrize(("key", "gpu", "gpus", "batch", "seq"), PRESETS)
 def test_leaving_out_what_cannot_matter_changes_nothing(key, gpu, gpus, batch, seq, hsdp):
     """The seconds of some layouts are not worked out; all that a plan says is the same, to the last digit."""
     model, at, job = catalog.model(key), machine(catalog.gpu(gpu)), Job(batch, seq)
@@ -179,7 +179,7 @@ def test_one_gpu_has_a_plan_too():
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (
             lambda: search.plan(catalog.model("gpt2"), H100, Job(7, 1024), 0),

@@ -30,7 +30,7 @@ def of(key, column):
     return column[KEYS.index(key)]
 
 
-@pytest.mark.parametrize("name, gpu, gpus, sequences, seq", JOBS)
+@pytest.mark.parametrize(("name", "gpu", "gpus", "sequences", "seq"), JOBS)
 def test_they_are_the_estimates_of_their_layouts(name, gpu, gpus, sequences, seq):
     """Bytes, seconds and legality of every strategy are those that ``python -m engine estimate`` prints for
     its layout."""

@@ -170,7 +170,7 @@ def test_words_have_the_unit_of_their_row():
 
 
 @pytest.mark.parametrize(
-    "call, words",
+    ("call", "words"),
     [
         (lambda: agreement.among("nonsense"), "sort must be one of"),
         (lambda: agreement.among("steps", "some"), "groups must be one of"),
@@ -203,7 +203,7 @@ def test_a_group_s_error_is_over_its_cases():
 
 
 def test_a_group_that_is_not_there_is_refused():
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="rows must be greater than 0"):
         agreement.group_error("no such group")
 
 

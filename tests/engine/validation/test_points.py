@@ -115,7 +115,7 @@ def test_conditions_are_those_of_the_case():
 
 # -- bad input -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "before, after, line, complaint",
+    ("before", "after", "line", "complaint"),
     [
         ('source = "dgxc"', 'source = "hearsay"', 23, "source must be"),
         (
@@ -134,11 +134,11 @@ def test_a_slip_in_a_file_is_one_line_with_its_place(tmp_path, before, after, li
     text = (points.FIGURES / "collective_cost.toml").read_text(encoding="utf-8")
     assert before in text
     (tmp_path / "spoilt.toml").write_text(text.replace(before, after, 1), encoding="utf-8")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=re.escape(complaint)) as error:
         points.read(tmp_path / "spoilt.toml")
     said = str(error.value)
     place = re.match(r".*spoilt\.toml:(\d+): ", said)
-    assert place and abs(int(place[1]) - line) < 8 and complaint in said and "\n" not in said
+    assert place and abs(int(place[1]) - line) < 8 and "\n" not in said
 
 
 def test_an_unknown_kind_and_an_unknown_file_say_what_there_is(tmp_path):

@@ -296,7 +296,7 @@ def test_regret_is_what_the_engines_choice_took_more_than_the_best():
     assert said["all"]["chance"] == pytest.approx((0.1 + 0.0 + 0.5) / 3)
 
 
-@pytest.mark.parametrize("tie, tied", [(1.01, 0), (10.0, 1)])
+@pytest.mark.parametrize(("tie", "tied"), [(1.01, 0), (10.0, 1)])
 def test_the_best_is_in_the_tie_only_where_the_engine_puts_it_close(monkeypatch, tie, tied):
     monkeypatch.setattr(runs, "_tie", lambda of: tie)
     jobs = [timed(2.0, tp="2", pp="1", vp="1"), timed(1.9, tp="8", pp="1", vp="1")]

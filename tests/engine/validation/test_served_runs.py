@@ -94,7 +94,7 @@ def test_rows_are_judged_summed_up_and_refused_with_a_reason(tmp_path):
 
 
 def test_without_the_table_it_says_which_is_missing(tmp_path):
-    with pytest.raises(ValueError, match="must hold serving_runs.csv"):
+    with pytest.raises(ValueError, match=r"must hold serving_runs\.csv"):
         served_runs.read(tmp_path)
 
 

@@ -41,7 +41,7 @@ def test_every_place_on_the_line_costs_the_ceiling():
 
 
 @pytest.mark.parametrize(
-    "preset, bill, allowed",
+    ("preset", "bill", "allowed"),
     [
         ("nanochat, $100", "$96", True),
         ("DeepSeek-V3 at its own price", "$5.58M", True),
@@ -65,7 +65,7 @@ def test_the_ceiling_and_each_bill_are_lines_inside_the_frame(ceiling):
                 assert (at >= FRAME[axis][0] * 0.999).all() and (at <= FRAME[axis][1] * 1.001).all()
 
 
-@pytest.mark.parametrize("gpus, days", [(512, 21), (512, 28), (8, 1)])
+@pytest.mark.parametrize(("gpus", "days"), [(512, 21), (512, 28), (8, 1)])
 def test_what_is_left_is_what_the_ceiling_pays_for_beyond_the_run(gpus, days):
     """1,000,000 dollars over 3.3 an hour are 303,030 hours."""
     run = shown(gpus=gpus, duration_s=days * 86400)["parts"]["run"]

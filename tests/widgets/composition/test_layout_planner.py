@@ -38,7 +38,7 @@ def regimes(widget) -> dict:
 
 
 @pytest.mark.parametrize(
-    "axes, per_node, wires",
+    ("axes", "per_node", "wires"),
     [
         (
             (1, 4, 8, 16),

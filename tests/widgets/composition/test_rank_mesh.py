@@ -52,7 +52,7 @@ def test_expert_peers_are_marked_among_the_data_peers():
 
 
 @pytest.mark.parametrize(
-    "texts, nodes, reason",
+    ("texts", "nodes", "reason"),
     [
         ({"tp": "16"}, 2, "because it is larger than a node"),
         ({"order": "dp-tp-cp-pp"}, 8, "because another axis is further in"),
@@ -89,7 +89,7 @@ def test_the_table_of_axes_by_hand():
 
 
 @pytest.mark.parametrize(
-    "gpus, per_node", [("512", "8"), ("64", "4"), ("256", "16"), ("512", "64"), ("64", "64")]
+    ("gpus", "per_node"), [("512", "8"), ("64", "4"), ("256", "16"), ("512", "64"), ("64", "64")]
 )
 def test_each_gpu_has_a_cell_in_its_node_and_none_overlap(gpus, per_node):
     parts = shown(gpus=gpus, per_node=per_node)["parts"]

@@ -93,7 +93,7 @@ def test_oversubscription_narrows_the_uplinks_and_fills_them():
     assert share(four, "left", "right") == pytest.approx(4 * share(one, "left", "right"))
 
 
-@pytest.mark.parametrize("nodes, gpus, nics", [("2", "4", "1"), ("8", "8", "8"), ("16", "16", "4")])
+@pytest.mark.parametrize(("nodes", "gpus", "nics"), [("2", "4", "1"), ("8", "8", "8"), ("16", "16", "4")])
 def test_as_many_boxes_as_there_are_things(nodes, gpus, nics):
     parts = shown(nodes=nodes, gpus_per_node=gpus, nics=nics)["parts"]
     count = {

@@ -52,7 +52,7 @@ def test_levels_past_the_product_are_marked_and_no_others():
 
 
 @pytest.mark.parametrize(
-    "payload, expected",
+    ("payload", "expected"),
     [
         (1e5, {"start_up", "memory_waits"}),
         (1e6, {"memory_waits"}),

@@ -129,7 +129,7 @@ def test_large_buffers_are_bandwidth_whatever_the_ranks():
     assert large[0] == pytest.approx(small[0] * 1022 / 126, rel=1e-3)
 
 
-@pytest.mark.parametrize("gpu, smallest", [("A100", 0.2), ("H100", 0.5)])
+@pytest.mark.parametrize(("gpu", "smallest"), [("A100", 0.2), ("H100", 0.5)])
 def test_the_ring_is_never_slower_than_what_was_measured_and_near_it_for_large_buffers(gpu, smallest):
     """Alpha-beta is what the wires allow: a call's own start and the protocols in between come on top. The
     switch sums a large buffer of eight H100s faster than any ring."""
@@ -159,7 +159,7 @@ def test_presets_are_what_they_say():
 
 
 @pytest.mark.parametrize(
-    "half, said", [("reduce_scatter", "A ReduceScatter"), ("all_gather", "An AllGather")]
+    ("half", "said"), [("reduce_scatter", "A ReduceScatter"), ("all_gather", "An AllGather")]
 )
 def test_a_half_takes_half_the_time_and_keeps_the_wire_as_busy(half, said):
     """Two halves, one after the other, are the AllReduce: by each form, at every size."""

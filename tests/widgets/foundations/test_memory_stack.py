@@ -38,7 +38,7 @@ def test_solid_and_hatched_pieces_meet_at_the_hbm_and_are_the_slabs():
 
 
 @pytest.mark.parametrize(
-    "state, count",
+    ("state", "count"),
     [({}, 14), ({"size": "405e9"}, 81), ({"size": "1e9"}, 1), ({"size": "405e9", "gpu": "b200"}, 36)],
 )
 def test_there_is_a_card_for_each_gpu_and_together_they_hold_the_state(state, count):

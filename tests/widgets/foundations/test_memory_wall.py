@@ -69,7 +69,7 @@ def test_full_checkpointing_keeps_the_layers_inputs():
 
 
 def test_without_flash_attention_the_scores_are_kept_unless_selectively_recomputed():
-    layers, hidden = typical(3e9)
+    layers, _ = typical(3e9)
     scores = 5 * layers * 8192**2 * 2 * layers  # heads = layers for heads of 128
     assert parts(flash="off")["activations"] - parts()["activations"] == pytest.approx(scores)
     assert parts(flash="off", recompute="selective")["activations"] == pytest.approx(parts()["activations"])
@@ -142,7 +142,7 @@ def test_the_slider_to_blame_and_the_way_back(texts, slider, way_back):
 
 
 @pytest.mark.parametrize(
-    "change, texts",
+    ("change", "texts"),
     [
         ("FlashAttention", {"flash": "on"}),
         ("micro-batch 1", {"batch": 1}),

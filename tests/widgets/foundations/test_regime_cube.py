@@ -121,7 +121,7 @@ def test_no_model_has_broken_its_wall_at_first(key):
 
 
 @pytest.mark.parametrize(
-    "change, resource",
+    ("change", "resource"),
     [
         ({"gpus": 8192}, "network"),
         ({"gpus": 8, "tokens": 65536}, "memory"),
@@ -170,7 +170,7 @@ def test_presets_say_what_binds():
     }
 
 
-@pytest.mark.parametrize("key, name", [("llama3.1-70b", "Llama 3.1 70B"), ("kimi-k2", "Kimi K2")])
+@pytest.mark.parametrize(("key", "name"), [("llama3.1-70b", "Llama 3.1 70B"), ("kimi-k2", "Kimi K2")])
 def test_the_cube_names_the_chosen_one_alone(key, name):
     """The rows beside it name all: other names would lie on the markers."""
     assert [short for short in shown(focus=key)["parts"]["models"]["short"] if short] == [name]

@@ -87,7 +87,7 @@ def test_the_largest_model_stands_at_the_first_wall():
 
 
 @pytest.mark.parametrize(
-    "texts, first",
+    ("texts", "first"),
     [
         ({"size": 7e9, "tokens": 1e9, "gpus": 1, "step_tokens": 65e3}, "memory_wall"),
         ({"tokens": 1e11, "gpus": 256}, "step_wall"),

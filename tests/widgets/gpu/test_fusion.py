@@ -85,7 +85,7 @@ def test_points_stand_on_the_roof():
 
 
 @pytest.mark.parametrize(
-    "state, met",
+    ("state", "met"),
     [
         ({"flops": 100}, "no_gain"),
         ({"inner": 16384, "operations": 2}, "no_gain"),

@@ -11,7 +11,7 @@ READER = Reader(ProgramBlocks)
 widget, shown, met = READER.widget, READER.shown, READER.met
 
 
-@pytest.mark.parametrize("group, words", [(3, "54 of 162 blocks"), (1, "90 of 162 blocks")])
+@pytest.mark.parametrize(("group", "words"), [(3, "54 of 162 blocks"), (1, "90 of 162 blocks")])
 def test_tritons_example(group, words):
     assert shown(group=group)["readouts"]["wave"]["text"] == words
 

@@ -43,7 +43,7 @@ def test_gauges_by_hand():
 
 
 @pytest.mark.parametrize(
-    "case, regime",
+    ("case", "regime"),
     [
         ({"m": 128}, "sparse"),
         ({"block_m": "64", "block_n": "64"}, "starved"),

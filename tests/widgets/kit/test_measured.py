@@ -225,7 +225,7 @@ def test_no_point_is_seen_in_a_state_that_contradicts_it(slug):
 
 
 @pytest.mark.parametrize(
-    "slug, at, said",
+    ("slug", "at", "said"),
     [
         ("alltoall_cost", {"ep": "8", "fp8": "on", "tokens": 1000}, "Each GPU sent 1,024 tokens."),
         ("ddp_scaling", {"size": 8e9, "step_tokens": 120000}, "Each GPU took 131,072 tokens."),

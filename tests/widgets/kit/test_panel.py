@@ -132,7 +132,7 @@ def test_a_part_is_a_table():
     figure = Roofline(model="llama3-8b")
     table = figure.live.frame("work")
     assert len(table) == 4 and {"x", "y"} <= set(table.columns)
-    with pytest.raises(KeyError, match="roofline has no part 'wrok'; it has .*work"):
+    with pytest.raises(KeyError, match=r"roofline has no part 'wrok'; it has .*work"):
         figure.live.frame("wrok")
 
 
@@ -145,7 +145,7 @@ def test_flipped_bits_are_chosen_by_number():
 
 
 @pytest.mark.parametrize(
-    "wrong, words",
+    ("wrong", "words"),
     [
         ({"model": "gpt-7"}, "model must be one of llama3-8b, .*; got 'gpt-7'"),
         ({"batch": "many"}, "batch must be a whole number from 1 to 4096, got 'many'"),
@@ -181,7 +181,7 @@ def test_an_update_takes_few_milliseconds_of_python(slug):
 
 
 @pytest.mark.parametrize(
-    "name, wrong, words",
+    ("name", "wrong", "words"),
     [
         ("model", "gpt-7", "model must be one of llama3-8b, .*; got 'gpt-7'"),
         ("batch", "many", "batch must be a whole number from 1 to 4096, got 'many'"),

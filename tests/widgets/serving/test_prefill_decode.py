@@ -1,6 +1,8 @@
 """prefill_decode: what is drawn is the run, the three ways differ as they should, and the break-it state says
 so."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def test_the_bars_are_the_first_requests_after_the_warm_up_in_order():
     np.testing.assert_allclose(bars["left"], came - came[0])
     assert (np.diff(bars["left"]) > 0).all() and came[0] > 5  # the 80 before it take ten seconds
     order = ("left", "prefill", "spoke", "moved", "right")
-    assert all((bars[a] <= bars[b]).all() for a, b in zip(order, order[1:]))
+    assert all((bars[a] <= bars[b]).all() for a, b in itertools.pairwise(order))
     assert len(run["last_s"]) == COUNTED_REQUESTS and (run["last_s"] > 0).all()
 
 
@@ -69,7 +71,7 @@ def test_too_much_traffic_says_so_and_shows_no_number_of_it():
     )
 
 
-@pytest.mark.parametrize("rate, share", [(8, 1.0), (20, 0.82), (24, 0.0)])
+@pytest.mark.parametrize(("rate", "share"), [(8, 1.0), (20, 0.82), (24, 0.0)])
 def test_the_figure_shows_the_steady_state(rate, share):
     """Over its seeds, what long runs have (lesson 12's table); from an idle start it was nearly all of the
     requests at every rate."""

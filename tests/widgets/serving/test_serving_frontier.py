@@ -24,7 +24,7 @@ def best(target: float, fleet: int, model="llama3-70b", gpu="h100-sxm", prompt=2
     return float(brings[row, column]), DEGREES[row], float(found.batch[row, column])
 
 
-@pytest.mark.parametrize("target, fleet", [(0.03, 64), (0.02, 64), (0.042, 64), (0.05, 64), (0.04, 4)])
+@pytest.mark.parametrize(("target", "fleet"), [(0.03, 64), (0.02, 64), (0.042, 64), (0.05, 64), (0.04, 4)])
 def test_the_split_is_the_best_of_all(target, fleet):
     brings, degree, users = best(target, fleet)
     texts = {name: readout["text"] for name, readout in shown(target=target, fleet=fleet)["readouts"].items()}

@@ -78,7 +78,7 @@ def test_no_number_of_gpus_moves_the_memory(ranks):
     assert state["top"] > state["wall"] == state["inside"] and few["parts"]["state"]["left"] < 1
 
 
-@pytest.mark.parametrize("size, cards", [("3e9", 0.6), ("8e9", 1.6), ("70e9", 14.0), ("1e12", 200.0)])
+@pytest.mark.parametrize(("size", "cards"), [("3e9", 0.6), ("8e9", 1.6), ("70e9", 14.0), ("1e12", 200.0)])
 def test_memory_is_as_deep_as_there_are_cards(size, cards):
     """One scale from the floor: no part of it is shorter than its number says."""
     state = shown(size=size)["parts"]["state"]

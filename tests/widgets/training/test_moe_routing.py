@@ -25,7 +25,7 @@ def test_bars_are_the_queues_over_their_mean_and_red_beyond_the_capacity():
     assert bars["amount"] == [f"{count:.0f}" for count in LOAD] and bars["name"][7] == "8"
 
 
-@pytest.mark.parametrize("experts_, count", [("8", 8), ("64", 64)])
+@pytest.mark.parametrize(("experts_", "count"), [("8", 8), ("64", 64)])
 def test_as_many_bars_and_lines_as_there_are_experts_and_choices(experts_, count):
     parts = shown(experts=experts_, top_k=3)["parts"]
     assert len(parts["bars"]["top"]) == count and len(parts["lines"]["from"]) == 64 * 3

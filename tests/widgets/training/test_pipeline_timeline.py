@@ -91,7 +91,7 @@ def enclosed(outline):
 
 
 @pytest.mark.parametrize("key", list(SCHEDULES))
-@pytest.mark.parametrize("stages, micro_batches, chunks", [(4, 8, 2), (16, 64, 4), (8, 20, 3)])
+@pytest.mark.parametrize(("stages", "micro_batches", "chunks"), [(4, 8, 2), (16, 64, 4), (8, 20, 3)])
 def test_the_outlines_are_the_passes(key, stages, micro_batches, chunks):
     """Each encloses just what the passes of its kind and chunk cover, and no rectangle is filled twice."""
     now = PipelineTimeline()

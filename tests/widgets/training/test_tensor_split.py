@@ -97,7 +97,7 @@ def test_products_stand_under_the_columns_that_made_them():
 
 
 @pytest.mark.parametrize(
-    "order, rows, columns",
+    ("order", "rows", "columns"),
     [("column-row", "weights_b", "weights_a"), ("row-column", "weights_a", "weights_b")],
 )
 def test_each_ranks_pieces_have_one_shade(order, rows, columns):
@@ -129,7 +129,7 @@ def test_a_gated_mlp_pays_more_for_the_wrong_order():
     assert shown(model="llama3-70b", **ROWS_FIRST)["readouts"]["against"]["text"] == "7.5×"
 
 
-@pytest.mark.parametrize("texts, met", [({}, set()), (ROWS_FIRST, {"exchanges_twice"})])
+@pytest.mark.parametrize(("texts", "met"), [({}, set()), (ROWS_FIRST, {"exchanges_twice"})])
 def test_the_wrong_order_is_named(texts, met):
     found = shown(**texts)
     assert {name for name, regime in found["regimes"].items() if regime["met"]} == met

@@ -61,7 +61,7 @@ def test_wires_change_their_colour_and_mark_at_the_edge():
 
 
 @pytest.mark.parametrize(
-    "texts, useful", [({}, 16), ({"nic_bytes_per_s": 6.25e9}, 8), ({"gpu": "h100-pcie"}, 2)]
+    ("texts", "useful"), [({}, 16), ({"nic_bytes_per_s": 6.25e9}, 8), ({"gpu": "h100-pcie"}, 2)]
 )
 def test_worth_it_up_to_the_last_efficiency_of_a_half_over_the_wires_really_met(texts, useful):
     """With one card a node the figure shows a quarter at 16 ranks, so no more than a node's eight are worth
@@ -71,7 +71,7 @@ def test_worth_it_up_to_the_last_efficiency_of_a_half_over_the_wires_really_met(
 
 
 @pytest.mark.parametrize(
-    "texts, found",
+    ("texts", "found"),
     [
         ({}, set()),
         ({"ranks": 16}, {"beyond_the_node"}),

@@ -139,7 +139,7 @@ def test_hybrid_sharding_turns_most_of_the_traffic_to_the_node():
 
 
 @pytest.mark.parametrize(
-    "texts, words",
+    ("texts", "words"),
     [
         (dict(size=13e9, gpu="a100-40", stage="1"), "would not fit on any number of GPUs"),
         (dict(size=13e9, gpu="a100-40", ranks=8, stage="2"), "at least 13 GPUs"),

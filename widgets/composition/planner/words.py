@@ -96,22 +96,19 @@ class Words:
     def nothing_fits(self):
         return self.none_fits() & ~self.none_legal(), (
             f"You found the memory wall: of {show(self.outcome().found.legal, 'count')} layouts none fits; "
-            "the leanest takes "
-            f"{self.said(self.outcome().total_bytes[0], 'bytes')} of "
-            f"{usable(self.cluster().hbm_bytes)}. First "
-            "response: more GPUs to shard over, or a recipe with fewer bytes a parameter (lesson 05). "
-            "Recomputing a part of each layer is not tried."
+            f"the leanest takes {self.said(self.outcome().total_bytes[0], 'bytes')} of "
+            f"{usable(self.cluster().hbm_bytes)}. First response: more GPUs to shard over, or a recipe with "
+            "fewer bytes a parameter (lesson 05). Recomputing a part of each layer is not tried."
         )
 
     @regime()
     def nothing_legal(self):
         return self.none_legal(), (
             f"No layout is legal: {show(self.gpus, 'count')} GPUs cannot be divided so that heads, layers "
-            "and the "
-            f"{show(cases.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come out "
-            f"whole{choose(self.is_limited(), ' within your limits', '')}. First "
-            f"response: {choose(self.is_limited(), 'fewer limits, or ', '')}a number of GPUs and of "
-            "sequences with the same small factors."
+            f"and the {show(cases.sequences(self.batch_tokens, self.seq), 'count')} sequences of a step come "
+            f"out whole{choose(self.is_limited(), ' within your limits', '')}. First response: "
+            f"{choose(self.is_limited(), 'fewer limits, or ', '')}a number of GPUs and of sequences with the "
+            "same small factors."
         )
 
     @regime()
@@ -148,9 +145,9 @@ class Words:
     def tight(self):
         left, hbm = self.case().hbm_bytes - self.outcome().total_bytes[0], self.cluster().hbm_bytes
         return (self.outcome().total_bytes[0] / hbm > 0.97) & ~self.none_fits() & ~self.none_legal(), (
-            f"Tight: of {usable(hbm)} the fullest GPU has "
-            f"{show(np.where(left > 0, left, 0.0), 'bytes')} left, less than "
-            "the estimate can be wrong by. First response: measure it, or take a layout with more room."
+            f"Tight: of {usable(hbm)} the fullest GPU has {show(np.where(left > 0, left, 0.0), 'bytes')} "
+            "left, less than the estimate can be wrong by. First response: measure it, or take a layout with "
+            "more room."
         )
 
     @regime()
@@ -163,9 +160,9 @@ class Words:
             f"More lies behind the arithmetic than shows: it takes {share} of the step, yet with this very "
             "layout, micro-batch and schedule a step a tenth shorter "
             f"{choose(found.needed[0] < planner.NEVER, 'takes', 'would take more than')} "
-            f"{show(factor, 'times')} its speed. At "
-            f"that pace {show(waits, 'seconds')} of {select(found.uncovered, TERMS)} no longer hide. Another "
-            "layout may hide them: plan again for a faster chip."
+            f"{show(factor, 'times')} its speed. At that pace {show(waits, 'seconds')} of "
+            f"{select(found.uncovered, TERMS)} no longer hide. Another layout may hide them: plan again for "
+            "a faster chip."
         )
 
     @regime()
@@ -173,8 +170,7 @@ class Words:
         share = planner.waiting_share(self.outcome())
         return share > 0.35, (
             f"Spread too thin: {show(np.where(share > 0, share, 0.0), 'percent')} of even the best step is "
-            "waiting for "
-            "wires and bubbles. First response: more tokens in a step, or fewer GPUs."
+            "waiting for wires and bubbles. First response: more tokens in a step, or fewer GPUs."
         )
 
     # -- for other programs ----------------------------------------------------------------------------------

@@ -107,7 +107,8 @@ class Assigned:
             for one in node.generators:
                 self.read(one.iter, known)
                 known = known | self.written(one.target, known)
-            return self.read(node.elt, known)
+            self.read(node.elt, known)
+            return
         if isinstance(node, ast.Name) and node.id in self.names and node.id not in known:
             self.function.refuse(
                 node, f"{node.id}, which may have no value yet,", "give it one before the loop or the if"

@@ -92,7 +92,7 @@ def fused(
         if block.rows:
             columns = [step.id for step in block.steps if step.id in kept]
             text = loop(block, columns, element)
-            named += [f"v{id}=new Float64Array({block.rows})" for id in columns]
+            named += [f"v{column}=new Float64Array({block.rows})" for column in columns]
             if block.controls:
                 call = f"loop{block.steps[0].id}"
                 named += ["\n".join([f"{call}=c=>{{", *text, "}"])]
@@ -111,7 +111,7 @@ def loop(block: Block, columns: list[int], element: Element) -> list[str]:
     steps = ((f"e{step.id}", element(step.id, inside)) for step in block.steps)
     return [
         f"for(let i=0;i<{block.rows};i++){{",
-        *(f"const {name}={code};" for name, code in inlined(steps, {f"e{id}" for id in columns})),
-        *(f"v{id}[i]=e{id};" for id in columns),
+        *(f"const {name}={code};" for name, code in inlined(steps, {f"e{column}" for column in columns})),
+        *(f"v{column}[i]=e{column};" for column in columns),
         "}",
     ]

@@ -105,7 +105,8 @@ class Learnt:
         ):
             self.as_list(one)
             self.as_list(other)
-            return self.unify(one, other)
+            self.unify(one, other)
+            return
         elif one.tag != other.tag or one.fields != other.fields:
             raise Clash(f"{one.says()} and {other.says()}")
         self.news = True
@@ -139,7 +140,8 @@ class Learnt:
                 self.unify(source, target)
             return
         if source.tag != "number":
-            return self.unify(source, target)
+            self.unify(source, target)
+            return
         self.number(target, source.sorts)
 
     def number(self, kind: Kind, sorts: Iterable[str]) -> None:

@@ -109,7 +109,7 @@ def text(graph: Graph, value: object) -> Text:
     pieces = MARK.split(str.__str__(value) if isinstance(value, Marked) else str(value))
     words, ids, checks = pieces[::3], pieces[1::3], pieces[2::3]
     if any(sign in word for word in words for sign in SIGNS) or any(
-        int(id) * CHECK != int(check) for id, check in zip(ids, checks)
+        int(each) * CHECK != int(check) for each, check in zip(ids, checks)
     ):
         refuse("a string operation on a text that is made on the page (cut, replaced, upper case)", INSTEAD)
     if len(words) == 1:

@@ -151,7 +151,9 @@ def stage(writer: Writer, outputs: dict) -> Stage:
 def _settling(name: str, lines: list[Line], asked: set[int], writer: Writer) -> list[str]:
     """A function of that name, which computes these steps for the values of the controls: those of a block
     when one of its controls has moved."""
-    names, blocks = fused(lines, lambda id, at_hand: writer.element(writer.graph.nodes[id], at_hand), asked)
+    names, blocks = fused(
+        lines, lambda step, at_hand: writer.element(writer.graph.nodes[step], at_hand), asked
+    )
     moved = sorted(set().union(*(controls for controls, _ in blocks)))
     fixed = [line for controls, lines in blocks if not controls for line in lines]
     sets = dict.fromkeys(controls for controls, _ in blocks if controls)

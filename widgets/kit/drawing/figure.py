@@ -308,7 +308,7 @@ def bare(p: figure) -> None:
 def empty_sources(widget: Any) -> dict[str, ColumnDataSource]:
     """A data source for each part of a widget and for each action, without rows."""
     actions: dict[str, Any] = {
-        name: dict.fromkeys(method.action_columns, [])
+        name: {column: [] for column in method.action_columns}
         for name, method in widget.methods("action_label").items()
     }
     names = [*widget.methods("part_of"), *actions]

@@ -84,8 +84,10 @@ def nginx() -> str:
         "# Written by course/build.py from widgets/kit/page/headers.py.",
         f'map $uri $course_policy {{ default "{POLICY}"; ~/{re.escape(FRAME)}$ "{OF_THE_FRAME}"; }}',
         f'map $uri $course_framing {{ default "; {FRAMED_BY_NOBODY}"; ~/{_own_pages()} ""; }}',
-        f'map "$uri?$args" $course_caching {{ default "{ASKED_AGAIN}"; ~^/live/ ""; "~\\?v=" "{KEPT}"; '
-        f'"~{HASHED[:-1]}\\?" "{KEPT}"; }}',
+        (
+            f'map "$uri?$args" $course_caching {{ default "{ASKED_AGAIN}"; ~^/live/ ""; "~\\?v=" "{KEPT}"; '
+            f'"~{HASHED[:-1]}\\?" "{KEPT}"; }}'
+        ),
     ]
     for name, value in ALWAYS.items():
         sent = "$course_policy$course_framing" if value == POLICY else value

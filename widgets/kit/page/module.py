@@ -82,7 +82,7 @@ def _with_ids_of_its_own(slug: str, picture: str) -> str:
     """Bokeh numbers models over a whole process; here each picture's numbers start at one, so that a module
     is the same whichever others were made before it."""
     known: dict[str, str] = {}
-    return ID.sub(lambda id: f'"{known.setdefault(id[1], f"{slug}-{len(known) + 1}")}"', picture)
+    return ID.sub(lambda found: f'"{known.setdefault(found[1], f"{slug}-{len(known) + 1}")}"', picture)
 
 
 def depends_on(cls: type[Widget]) -> tuple[str, ...]:

@@ -84,8 +84,9 @@ class Course(RequestHandler):
             file.name == "index.html" and path and not path.endswith(("/", "index.html"))
         ):  # a folder without its slash
             query = f"?{self.request.query}" if self.request.query else ""
-            return self.redirect(f"{quote(path.rsplit('/', 1)[-1])}/{query}", permanent=True)
-        self.send(present(file, self.live), path)
+            self.redirect(f"{quote(path.rsplit('/', 1)[-1])}/{query}", permanent=True)
+        else:
+            self.send(present(file, self.live), path)
 
     head = get  # tornado omits the body
 
@@ -106,8 +107,9 @@ class Course(RequestHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         missing = SITE / "404.html"
         if status_code == 404 and missing.is_file():
-            return self.send(present(missing, self.live), "404.html")
-        super().write_error(status_code, **kwargs)
+            self.send(present(missing, self.live), "404.html")
+        else:
+            super().write_error(status_code, **kwargs)
 
 
 class Sitemap(RequestHandler):

@@ -20,7 +20,7 @@ from widgets.kit.server.built import SITE
 from widgets.kit.server.pages import Course, Sitemap
 
 MOST_PAGES = int(
-    os.environ.get("COURSE_PAGES", 500)
+    os.environ.get("COURSE_PAGES", "500")
 )  # open at once in this process; deploy/README.md says why
 
 
@@ -57,7 +57,8 @@ class Socket(WSHandler):
 
     def open(self) -> None:
         if full():
-            return self.close(1013, "too many readers")
+            self.close(1013, "too many readers")
+            return
         if not self.pages:
             # everything created before the first reader stays, so the garbage collector need not inspect it
             # after each page that closes

@@ -17,6 +17,7 @@ from widgets.kit.widget import Widget
 LONGEST_ACTION_S = 20.0
 LONGEST_REFUSAL = 200  # characters, because the input may be arbitrarily long
 ANSWERS = Answers()
+LOG = logging.getLogger(__name__)
 ACTING = Lock()  # one action at a time on this machine, because two measurements would disturb each other
 
 
@@ -46,7 +47,8 @@ class Session:
         number = _number(question)
         try:
             if "action" in question:
-                return self.act(ANSWERS.widget(question["widget"]), question["action"], number)
+                self.act(ANSWERS.widget(question["widget"]), question["action"], number)
+                return
             self.model.answer = {
                 "number": number,
                 **ANSWERS.shown(question["widget"], question["values"])._asdict(),
@@ -54,7 +56,7 @@ class Session:
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             self.refuse(number, f"not a question of these pages: {error}")
         except Exception:  # our own fault: it is logged, and the page must not wait forever
-            logging.exception("no answer to %.300r", question)
+            LOG.exception("no answer to %.300r", question)
             self.refuse(number, "it cannot be computed")
 
     def refuse(self, number: int, why: str) -> None:
@@ -65,7 +67,8 @@ class Session:
         served meanwhile."""
         method = widget.methods("action_label")[name]
         if not ACTING.acquire(blocking=False):
-            return self.refuse(number, "Another reader's run is not over yet. Try again in a few seconds.")
+            self.refuse(number, "Another reader's run is not over yet. Try again in a few seconds.")
+            return
 
         def work():
             try:

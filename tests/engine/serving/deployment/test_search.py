@@ -113,7 +113,7 @@ def capacity(load: Load, costs, budget: float, p: int = 0, d: int = 1) -> float:
 
 
 @pytest.mark.parametrize(
-    "budget, p, d", [(512, 0, 1), (2048, 0, 1), (8192, 0, 1), (8192, 1, 1), (8192, 3, 2)]
+    ("budget", "p", "d"), [(512, 0, 1), (2048, 0, 1), (8192, 0, 1), (8192, 1, 1), (8192, 3, 2)]
 )
 @pytest.mark.parametrize("load", [CHAT, Load(1, 300, 300, 0.4, 0.4), Load(1, 6000, 100)])
 def test_a_unit_keeps_up_with_what_the_equilibrium_says(budget, p, d, load):
@@ -126,7 +126,7 @@ def test_a_unit_keeps_up_with_what_the_equilibrium_says(budget, p, d, load):
 
 
 @pytest.mark.parametrize(
-    "tp, budget, p, d, front",
+    ("tp", "budget", "p", "d", "front"),
     [(4, 1024, 0, 1, 4), (2, 8192, 0, 1, 2), (4, 8192, 3, 1, 4), (2, 8192, 2, 3, 2), (4, 8192, 2, 1, 8)],
 )
 def test_what_the_closed_forms_promise_a_simulation_keeps(tp, budget, p, d, front):
@@ -273,7 +273,7 @@ def test_closed_forms_are_quick_enough_to_drag():
 
 # -- bad input -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "load, limits, how, says",
+    ("load", "limits", "how", "says"),
     [
         (CHAT, Limits(0.02, 0.05), {}, "ttft_s must be at least 0.1.* prefix_share.* would help"),
         (CHAT, Limits(1.0, 0.001), {}, "tpot_s must be at least 0.00.* drafts.* would help"),
@@ -295,16 +295,16 @@ def test_a_load_that_cannot_be_served_says_why_and_what_would_help(load, limits,
 
 
 def test_a_value_that_a_refusal_names_is_possible():
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match="at least ") as refused:
         found(limits=Limits(1.0, 0.001))
     least = float(str(refused.value).split("at least ")[1].split()[0])
     assert found(limits=Limits(1.0, 1.1 * least)).best.felt.tpot_s <= 1.1 * least
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="at least "):
         found(limits=Limits(1.0, 0.9 * least))
 
 
 @pytest.mark.parametrize(
-    "make, says",
+    ("make", "says"),
     [
         (lambda: Load(0), "per_s must be greater than 0"),
         (lambda: Load(1, prompt=0), "prompt must be a whole number"),

@@ -568,7 +568,7 @@ def wandering(start, count, given):
     for i in range(count):
         if i % 3 == 2 and not i > 20:
             continue
-        elif i == 25 or total > 1e6:
+        if i == 25 or total > 1e6:
             break
         else:
             value, low = halved(start + i // 2 - given[i % len(given)])

@@ -413,7 +413,7 @@ def named(x):
     return {"z": x}
 
 
-@pytest.mark.parametrize("function, words", refused())
+@pytest.mark.parametrize(("function", "words"), refused())
 def test_a_program_is_refused_with_its_line(function, words):
     with pytest.raises(NotTraceable, match=rf"test_refusals\.py:\d+: .*{words}.*GRAMMAR"):
         Program(program(y=())(function), ((),))
@@ -549,7 +549,7 @@ def answered(run, x) -> float | None:
         return None
 
 
-@pytest.mark.parametrize("function, values", agreeing(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(("function", "values"), agreeing(), ids=lambda value: getattr(value, "__name__", ""))
 def test_both_give_the_same_or_both_stop(function, values):
     run, graph = program(y=())(function), Graph()
     code = writer.function(graph, run(control(graph, "x")))

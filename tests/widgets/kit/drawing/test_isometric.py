@@ -23,7 +23,7 @@ def axes(turn, tilt):
 
 
 @pytest.mark.parametrize(
-    "turn, tilt, first, second, third",
+    ("turn", "tilt", "first", "second", "third"),
     [
         (0, 0, (0, 0, -1), (1, 0, 0), (0, 1, 0)),
         (90, 0, (1, 0, 0), (0, 0, 1), (0, 1, 0)),

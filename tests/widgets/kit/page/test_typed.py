@@ -61,7 +61,7 @@ def field(slug: str, name: str, texts: list[str] | None, shown: float | None = N
 
 
 @pytest.mark.parametrize(
-    "slug, name, text, value",
+    ("slug", "name", "text", "value"),
     [
         ("allocator_replay", "memory", "80", 80e9),  # the field's own unit is understood
         ("allocator_replay", "memory", "96 GiB", 96 * 2**30),
@@ -104,7 +104,7 @@ def test_a_field_takes_what_engineers_type(script, slug, name, text, value):
 
 
 @pytest.mark.parametrize(
-    "slug, name, text, words",
+    ("slug", "name", "text", "words"),
     [
         ("training_step", "gpus", "100", "it takes a power of two from 1 to 16,384."),
         ("ddp_scaling", "ranks", "13.4 GB/s", "That is a bandwidth; this needs a number."),
