@@ -200,8 +200,8 @@ def python(path: str, source: str) -> list[Mutant]:
 
 
 def _around(raw: bytes, begin: int, end: int, text: str) -> str:
-    """The lines around a change, joined, with ``text`` in its place and without a comment at their end, so that
-    a comment can be reworded."""
+    """The lines around a change, joined, with ``text`` in its place. A comment at their end is left out, since
+    it may be reworded."""
     head = raw[raw.rfind(b"\n", 0, begin) + 1 : begin].decode()
     newline = raw.find(b"\n", end)
     tail = raw[end : newline if newline >= 0 else len(raw)].decode().split("  # ")[0]
