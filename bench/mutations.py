@@ -200,7 +200,7 @@ def python(path: str, source: str) -> list[Mutant]:
 
 
 def _around(raw: bytes, begin: int, end: int, text: str) -> str:
-    """The lines around a change, joined, with ``text`` in its place. A comment at their end is left out, since
+    """The lines around a change, joined, with ``text`` in its place. A comment at their end is left out:
     it may be reworded."""
     head = raw[raw.rfind(b"\n", 0, begin) + 1 : begin].decode()
     newline = raw.find(b"\n", end)
