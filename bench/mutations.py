@@ -200,10 +200,12 @@ def python(path: str, source: str) -> list[Mutant]:
 
 
 def _around(raw: bytes, begin: int, end: int, text: str) -> str:
-    """The lines around a change, joined, with ``text`` in its place."""
+    """The lines around a change, joined, with ``text`` in its place. A comment at their end is left out:
+    it may be reworded."""
     head = raw[raw.rfind(b"\n", 0, begin) + 1 : begin].decode()
     newline = raw.find(b"\n", end)
-    return re.sub(r"\s+", " ", head + text + raw[end : newline if newline >= 0 else len(raw)].decode())
+    tail = raw[end : newline if newline >= 0 else len(raw)].decode().split("  # ")[0]
+    return re.sub(r"\s+", " ", head + text + tail)
 
 
 # -- catalogue -----------------------------------------------------------------------------------------------

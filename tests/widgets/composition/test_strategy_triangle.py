@@ -11,6 +11,7 @@ from course.widget_html import rich
 from engine.__main__ import main
 from engine.step import strategy
 from tests.cases import in_one_test
+from tests.said import lacks
 from tests.widgets.reading import Reader
 from widgets.composition.strategy_triangle import (
     COLUMNS,
@@ -44,10 +45,8 @@ def test_the_first_state_shows_every_trade():
     spent = {key: [row(key)[resource] for resource in RESOURCES] for key in ("dp", "pp", "tp")}
     assert [int(np.argmax(spent[key])) for key in spent] == [0, 1, 2]
     assert row("dp")["HBM"] > 1 > row("fsdp")["HBM"]
-    assert read.text("against") == "saves 133 GB, pays 914 ms of wire"
-    assert read.shown()["summary"].startswith(
-        "Tensor parallelism saves 133 GB on each GPU and keeps the wires"
-    )
+    assert not lacks(read.text("against"), "133 GB", "914 ms")
+    assert not lacks(read.shown()["summary"], "Tensor parallelism", "133 GB")
     assert not read.met()
 
 

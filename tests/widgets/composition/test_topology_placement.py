@@ -5,6 +5,7 @@ import pytest
 
 from tests import states
 from tests.cases import in_one_test
+from tests.said import lacks
 from tests.widgets.reading import Reader
 from widgets.composition.topology_placement import WALL, TopologyPlacement
 
@@ -67,7 +68,7 @@ def test_links_fill_with_tensor_traffic_alone_when_it_is_innermost():
 
 def test_half_of_the_ring_leaves_the_node_with_two_ranks_in_each():
     parts = shown(innermost="dp")["parts"]
-    assert parts["bars"]["wires"][0] == "2.41 TB over NVLink, 2.41 TB through NICs"
+    assert not lacks(parts["bars"]["wires"][0], "2.41 TB over NVLink", "2.41 TB through NICs")
     links, nics = (share(parts[name], "left", "middle") for name in ("links", "wires"))
     assert nics == pytest.approx(9 * links, rel=1e-6), "the same bytes, a ninth of the rate"
 
@@ -116,7 +117,7 @@ def test_as_many_boxes_as_there_are_things(nodes, gpus, nics):
 # -- the mistake ---------------------------------------------------------------------------------------------
 def test_the_default_keeps_tensor_parallelism_in_the_node():
     assert met() == set() and part("bars")["label"][0] == "11.9 s"
-    assert part("wall")["label"] == "arithmetic of the step, 70.1 s; on wires 12.3 s"
+    assert not lacks(part("wall")["label"], "arithmetic", "70.1 s", "12.3 s")
     assert part("bars")["red"].tolist() == [0, 0, 0, 0] and part("bars")["kind"][0] == "link"
 
 
@@ -124,10 +125,7 @@ def test_another_axis_innermost_makes_it_a_mistake():
     bars = part("bars", innermost="dp")
     assert bars["red"].tolist() == [1, 0, 0, 0] and bars["within"][0] == 0 and 0 < bars["end"][0] < WALL
     assert met(innermost="dp") == {"tensor_across"}
-    assert (
-        "54.4 s of a step that computes for 70.1 s"
-        in shown(innermost="dp")["regimes"]["tensor_across"]["text"]
-    )
+    assert not lacks(shown(innermost="dp")["regimes"]["tensor_across"]["text"], "54.4 s", "70.1 s")
 
 
 def test_the_edge_is_crossed_by_ranks_too():

@@ -1,0 +1,16 @@
+"""Whether a text says what it must, however its sentences are worded."""
+
+import re
+
+
+def lacks(text: str, *parts: object) -> list[str]:
+    """Those of ``parts`` that ``text`` does not say: numbers with their units, names, values.
+
+    A part counts where it stands as a whole: "60 %" is not in "160 %", "48 GB" not in "48 GB/s",
+    "stage 1" not in "stage 16".
+    """
+    return [str(part) for part in parts if not re.search(_whole(str(part)), text)]
+
+
+def _whole(part: str) -> str:
+    return rf"(?<![\w−])(?<!\d[.,]){re.escape(part)}(?!\w|/\w|[.,]\d)"
