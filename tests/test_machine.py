@@ -25,7 +25,7 @@ def run_without_programs(tmp_path, **settings: str) -> subprocess.CompletedProce
 def test_without_node_a_run_is_green_and_says_what_it_left_out(tmp_path):
     ran = run_without_programs(tmp_path)
     assert ran.returncode == 0, ran.stdout[-2000:]
-    [left_out] = re.findall(r"^(\d+) left out: node is missing \(apt-get install nodejs\)$", ran.stdout, re.MULTILINE)
+    [left_out] = re.findall(r"\n(\d+) left out: node is missing \(apt-get install nodejs\)\n", ran.stdout)
     assert int(left_out) == int(re.search(r"(\d+) skipped", ran.stdout)[1]) > 0
 
 

@@ -63,7 +63,7 @@ def test_the_spec_is_a_table():
         "the_run": ("12T", "bf16", "Adam"),
     }
     assert set(card) == set(says)
-    assert {name: lacks(card[name], *parts) for name, parts in says.items()} == dict.fromkeys(says, [])
+    assert {name: lacks(card[name], *parts) for name, parts in says.items()} == {key: [] for key in says}
 
 
 def test_what_is_good_enough_for_all_points():
