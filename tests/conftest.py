@@ -25,14 +25,11 @@ settings.register_profile("course", deadline=None, suppress_health_check=[Health
 settings.load_profile("course")
 
 
-SETTLED = pytest.StashKey[set]()  # the questions that were settled when this run began
-
-
 def pytest_sessionstart(session):
     """Nothing that is collected is garbage: to look for some again and again takes a third of the time."""
     gc.disable()
     if is_whole(session.config):
-        session.config.stash[SETTLED] = set(settled.questions()) - settled.open_questions()
+        settled.settled()
 
 
 def pytest_collection_finish():
@@ -50,14 +47,13 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(config, items):
     """Leaves out what this run need not ask: what other figures stand for, what is settled; with LACKED, all
     that the last run could ask."""
-    apart = set()
-    if any(item.get_closest_marker("of_the_kit") for item in items):
+    of_the_kit = [item for item in items if item.get_closest_marker("of_the_kit")]
+    whole, apart = is_whole(config), set()
+    if of_the_kit or whole:
         from tests import representatives  # knows all figures, which takes a second to load
-
-        of_the_kit = (item for item in items if item.get_closest_marker("of_the_kit"))
-        apart |= {item for item in of_the_kit if not representatives.stands(item)}
-    if is_whole(config):
-        apart |= set(settled.left_out(items))
+    apart |= {item for item in of_the_kit if not representatives.stands(item)}
+    if whole:
+        apart |= set(settled.left_out(items, standing=representatives.figures()))
     if "LACKED" in os.environ:
         lacked = set(config.cache.get(LACKED, []))
         apart |= {item for item in items if not {item.nodeid, item.nodeid.partition("::")[0]} & lacked}
@@ -106,9 +102,12 @@ def pytest_terminal_summary(terminalreporter, config):
     skipped = terminalreporter.stats.get("skipped", [])
     for line in machine.summary(name for report in skipped if (name := machine.lacked(report))):
         terminalreporter.write_line(line)
-    if names := config.stash.get(SETTLED, set()):
-        said = "not asked, since nothing that they rest on has changed (make test EVERY=1 asks)"
-        terminalreporter.write_line(f"{said}: {', '.join(sorted(names))}")
+    if is_whole(config) and (names := settled.summary()):
+        terminalreporter.write_line(
+            "not asked again, since nothing has changed that it rests on (EVERY=1 asks):"
+        )
+        for name in names:
+            terminalreporter.write_line(f"  {name}")
 
 
 # -- the site ------------------------------------------------------------------------------------------------

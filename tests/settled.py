@@ -1,11 +1,13 @@
 """Tests that are left out while nothing has changed that could change their outcome.
 
 Some questions take minutes and are about few files: whether Firefox shows a page as Chromium does, whether
-nginx hands the site out. ``tests/settled.toml`` lists, for each such question, the files of its tests and the
-files that the answer rests on. When the tests pass, ``make test`` writes a digest of all these into
-``tests/settled.json``, which is committed. While the digest stays the same the tests are left out, and the
-end of the run says so.
+nginx hands the site out. ``tests/settled.toml`` lists, for each such question, its tests and the files that
+the answer rests on. A question may be asked of each figure: then the answer also rests on the figure's own
+module, with all that this module imports, and the figures that stand for the rest (representatives.py) are
+asked each time.
 
+When its tests pass, ``make test`` writes a digest of the question's files into ``tests/settled.json``,
+which is committed. While the digest stays the same the tests are left out, and the end of the run says so.
 They run when a file changes, when they are named (``make test PYTEST=...``), and with ``EVERY=1``, weekly.
 In .ci/run, where ``CI`` is set, nothing is written.
 """
@@ -17,13 +19,14 @@ import json
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
-from fnmatch import fnmatch
+from collections.abc import Container, Iterable
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.states import ALL_OF_THEM
+from widgets.kit.page import dependencies
 
 ROOT = Path(__file__).resolve().parents[1]
 QUESTIONS = ROOT / "tests" / "settled.toml"
@@ -31,12 +34,19 @@ ANSWERED = ROOT / "tests" / "settled.json"
 
 
 class Question(NamedTuple):
-    tests: list[str]  # files of tests, relative to the root; * stands for any name
+    tests: list[str]  # files of tests, relative to the root, or nodes in them; * stands for anything
     rests_on: list[str]  # the files that decide the answer: patterns as of Path.glob
+    each_figure: bool = False  # whether every figure is asked apart
+
+    def has(self, nodeid: str) -> bool:
+        """Whether this is one of the question's tests."""
+        file = nodeid.partition("::")[0]
+        return any(fnmatchcase(nodeid if "::" in one else file, one) for one in self.tests)
 
     def digest(self) -> str:
         """A name for the present contents of these files and of the tests."""
-        files = {path for pattern in (*self.rests_on, *self.tests) for path in ROOT.glob(pattern)}
+        own = (one.partition("::")[0] for one in self.tests)
+        files = {path for pattern in (*self.rests_on, *own) for path in ROOT.glob(pattern)}
         told = hashlib.sha256()
         for path in sorted(files):
             if path.is_file() and "__pycache__" not in path.parts:
@@ -49,9 +59,39 @@ def _sum(path: Path) -> bytes:
     return hashlib.sha256(path.read_bytes()).digest()
 
 
+@cache
 def questions() -> dict[str, Question]:
     """All of them, by the words that name them at the end of a run."""
     return {name: Question(**each) for name, each in tomllib.loads(QUESTIONS.read_text("utf-8")).items()}
+
+
+def digests() -> dict[str, str]:
+    """The digest of each question, ``"name: figure"`` where each figure is asked apart."""
+    found = {}
+    for name, each in questions().items():
+        digest = each.digest()
+        if each.each_figure:
+            found |= {f"{name}: {slug}": f"{digest[:8]}{state[:8]}" for slug, state in _states().items()}
+        else:
+            found[name] = digest
+    return found
+
+
+@cache
+def _states() -> dict[str, str]:
+    """Figure -> a name for the contents of its module and of all that the module imports."""
+    os.environ.setdefault("KEEP_COMPILED", str(ROOT / "build" / "compiled"))  # where imports are remembered
+    return {path.stem: dependencies.state(module) for path, module in figures().items()}
+
+
+def figures() -> dict[Path, str]:
+    """The file of each figure, and its module's name."""
+    files = sorted(path for path in ROOT.glob("widgets/*/*.py") if path.parent.name != "kit")
+    return {
+        path: ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in files
+        if path.stem != "__init__"
+    }
 
 
 def answered() -> dict[str, str]:
@@ -59,34 +99,58 @@ def answered() -> dict[str, str]:
     return json.loads(ANSWERED.read_text(encoding="utf-8"))
 
 
-def of(nodeid: str, asked: dict[str, Question]) -> str | None:
-    """The question that a test belongs to."""
-    file = nodeid.partition("::")[0]
-    return next((name for name, each in asked.items() if any(fnmatch(file, one) for one in each.tests)), None)
+def of(nodeid: str) -> str | None:
+    """The question that a test belongs to, with its figure where each is asked apart."""
+    for name, each in questions().items():
+        if each.has(nodeid):
+            if not each.each_figure:
+                return name
+            told = nodeid.partition("[")[2].removesuffix("]").split("-")
+            return next((f"{name}: {part}" for part in told if part in _slugs()), None)
+    return None
 
 
-def open_questions() -> set[str]:
-    """Those whose tests have to run."""
-    known = {} if ALL_OF_THEM else answered()
-    return {name for name, each in questions().items() if known.get(name) != each.digest()}
+@cache
+def _slugs() -> frozenset[str]:
+    return frozenset(path.stem for path in figures())
 
 
-def left_out(items: Iterable[Any]) -> list[Any]:
-    """The tests among these whose question is settled."""
-    asked, still_open = questions(), open_questions()
-    return [item for item in items if (name := of(item.nodeid, asked)) and name not in still_open]
+@cache
+def settled() -> frozenset[str]:
+    """The questions whose tests need not run; read once, before this run answers any."""
+    if ALL_OF_THEM:
+        return frozenset()
+    known = answered()
+    return frozenset(name for name, digest in digests().items() if known.get(name) == digest)
+
+
+def left_out(items: Iterable[Any], standing: Container[str]) -> list[Any]:
+    """The tests among these whose question is settled; ``standing`` are the figures that are asked all the
+    same."""
+    return [
+        item
+        for item in items
+        if (name := of(item.nodeid)) in settled() and name and name.partition(": ")[2] not in standing
+    ]
 
 
 def newly_answered(passed: Iterable[str], others: Iterable[str]) -> dict[str, str]:
     """Question -> digest, of those whose tests all passed in a whole run: some passed, and none failed or
     lacked a program."""
-    asked = questions()
-    good, bad = Counter(of(test, asked) for test in passed), Counter(of(test, asked) for test in others)
-    return {name: each.digest() for name, each in asked.items() if good[name] and not bad[name]}
+    good, bad = {of(test) for test in passed}, {of(test) for test in others}
+    return {name: digest for name, digest in digests().items() if name in good - bad}
 
 
 def note(found: dict[str, str]) -> None:
     """Keeps the answers for the next run, and forgets questions that are not asked any more."""
-    known = {name: digest for name, digest in (answered() | found).items() if name in questions()}
-    if known != answered() and "CI" not in os.environ:
+    asked, before = digests(), answered()
+    known = {name: digest for name, digest in (before | found).items() if name in asked}
+    if known != before and "CI" not in os.environ:
         ANSWERED.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def summary() -> list[str]:
+    """What was not asked, for the end of a run: a line for each question."""
+    figures = Counter(name.partition(": ")[0] for name in settled() if ": " in name)
+    whole = sorted(name for name in settled() if ": " not in name)
+    return [*whole, *(f"{name} ({many} figures)" for name, many in sorted(figures.items()))]

@@ -1,19 +1,29 @@
 """A settled question is asked again after any change of a file that it rests on, and only then."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests import settled
+from tests import representatives, settled
 
 NAMES = list(settled.questions())
+FIGURES = sorted(path.stem for path in settled.figures())
+OF_FIGURES = [name for name, each in settled.questions().items() if each.each_figure]
 
 
 def nodes(name: str) -> list[str]:
-    found = [path for pattern in settled.questions()[name].tests for path in settled.ROOT.glob(pattern)]
-    return [f"{path.relative_to(settled.ROOT).as_posix()}::test_it" for path in found]
+    """A test of each of the question's files, and of each figure where each is asked apart."""
+    asked, found = settled.questions()[name], []
+    for pattern in asked.tests:
+        file, _, test = pattern.partition("::")
+        for path in settled.ROOT.glob(file):
+            node = f"{path.relative_to(settled.ROOT).as_posix()}::{test.replace('*', 'it') or 'test_it'}"
+            found += [f"{node}[390-{slug}]" for slug in FIGURES] if asked.each_figure else [node]
+    return found
+
+
+EVERY_NODE = [node for name in NAMES for node in nodes(name)]
 
 
 @pytest.fixture
@@ -23,43 +33,68 @@ def all_settled(tmp_path, monkeypatch):
     monkeypatch.setattr(settled, "ALL_OF_THEM", False)
     monkeypatch.delenv("CI", raising=False)
     settled.ANSWERED.write_text("{}", encoding="utf-8")
-    settled.note(settled.newly_answered([test for name in NAMES for test in nodes(name)], []))
+    settled.note(settled.newly_answered(EVERY_NODE, []))
+    settled.settled.cache_clear()
+    yield
+    settled.settled.cache_clear()
+
+
+def still_open() -> set[str]:
+    settled.settled.cache_clear()
+    return set(settled.digests()) - settled.settled()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_pattern_finds_files(name):
+def test_each_pattern_finds_files_and_each_question_tests(name):
     question = settled.questions()[name]
-    for pattern in (*question.tests, *question.rests_on):
+    for pattern in (*(one.partition("::")[0] for one in question.tests), *question.rests_on):
         assert any(path.is_file() for path in settled.ROOT.glob(pattern)), pattern
+    assert all(settled.of(node).partition(": ")[0] == name for node in nodes(name))
 
 
 def test_after_a_run_that_passed_nothing_is_open(all_settled):
-    items = [SimpleNamespace(nodeid=test) for name in NAMES for test in nodes(name)]
-    other = SimpleNamespace(nodeid="tests/test_settled.py::test_it")
-    assert settled.open_questions() == set()
-    assert settled.left_out([*items, other]) == items
+    items = [SimpleNamespace(nodeid=node) for node in EVERY_NODE]
+    others = [
+        SimpleNamespace(nodeid=f"tests/{name}")
+        for name in ("test_settled.py::test_it", "browser/test_texts.py::test_it")
+    ]
+    assert still_open() == set()
+    assert settled.left_out([*items, *others], standing=()) == items
+
+
+def test_the_figures_that_stand_for_the_rest_are_always_asked(all_settled):
+    items = [SimpleNamespace(nodeid=node) for name in OF_FIGURES for node in nodes(name)]
+    asked = [
+        item for item in items if item not in settled.left_out(items, standing=representatives.figures())
+    ]
+    assert {settled.of(item.nodeid).partition(": ")[2] for item in asked} == set(representatives.figures())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_change_of_any_pattern_s_file_opens_the_question(name, all_settled, monkeypatch):
     question, real = settled.questions()[name], settled._sum
-    for pattern in (*question.rests_on, *question.tests):
-        changed = next(
-            path for path in settled.ROOT.glob(pattern) if path.is_file() and path.suffix != ".pyc"
-        )
+    for pattern in (*question.rests_on, *(one.partition("::")[0] for one in question.tests)):
+        files = (path for path in settled.ROOT.glob(pattern) if path.is_file())
+        changed = next(path for path in files if "__pycache__" not in path.parts)
         monkeypatch.setattr(settled, "_sum", lambda path, at=changed: b"" if path == at else real(path))
-        assert name in settled.open_questions(), changed
+        assert name in {each.partition(": ")[0] for each in still_open()}, changed
+
+
+def test_a_change_of_one_figure_s_module_opens_its_questions_alone(all_settled, monkeypatch):
+    changed = settled._states() | {"kv_cache": "another"}
+    monkeypatch.setattr(settled, "_states", lambda: changed)
+    assert still_open() == {f"{name}: kv_cache" for name in OF_FIGURES}
 
 
 def test_every_is_asked_all(all_settled, monkeypatch):
     monkeypatch.setattr(settled, "ALL_OF_THEM", True)
-    assert settled.open_questions() == set(NAMES)
+    assert still_open() == set(settled.digests())
 
 
 def test_a_failure_a_lack_or_a_run_of_nothing_settles_nothing():
-    [test, *_] = nodes(NAMES[0])
-    assert set(settled.newly_answered([test], [])) == {NAMES[0]}
-    assert settled.newly_answered([test], [test]) == {}
+    [node, *_] = nodes(NAMES[0])
+    assert set(settled.newly_answered([node], [])) == {NAMES[0]}
+    assert settled.newly_answered([node], [node]) == {}
     assert settled.newly_answered([], []) == {}
 
 
@@ -74,5 +109,4 @@ def test_ci_writes_nothing(all_settled, monkeypatch):
 
 
 def test_what_is_kept_names_questions_that_are_asked():
-    assert set(settled.answered()) <= set(NAMES)
-    assert Path(settled.ANSWERED).name == "settled.json"
+    assert set(settled.answered()) <= set(settled.digests())
