@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config, items):
         from tests import representatives  # knows all figures, which takes a second to load
     apart |= {item for item in of_the_kit if not representatives.stands(item)}
     if whole:
-        apart |= set(settled.left_out(items, standing=representatives.figures()))
+        apart |= set(settled.left_out(items, representatives.standing()))
     if "LACKED" in os.environ:
         lacked = set(config.cache.get(LACKED, []))
         apart |= {item for item in items if not {item.nodeid, item.nodeid.partition("::")[0]} & lacked}

@@ -59,6 +59,12 @@ def addresses() -> list[str]:
     return sorted(chosen)
 
 
+@cache
+def standing() -> set[str]:
+    """The figures and pages that stand for the rest, as tests/settled.py names them."""
+    return {*figures(), *(address.removesuffix("/") or "index" for address in addresses())}
+
+
 def is_asked(address: str, every: int | None = None) -> bool:
     """Whether a page is asked what the numbered lessons have from the same styles: those that stand for all,
     every page that is none of them, and of the rest ``every`` so many."""

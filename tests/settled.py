@@ -2,9 +2,9 @@
 
 Some questions take minutes and are about few files: whether Firefox shows a page as Chromium does, whether
 nginx hands the site out. ``tests/settled.toml`` lists, for each such question, its tests and the files that
-the answer rests on. A question may be asked of each figure: then the answer also rests on the figure's own
-module, with all that this module imports, and the figures that stand for the rest (representatives.py) are
-asked each time.
+the answer rests on. A question may be asked of each figure, or of each page: then the answer also rests on
+the figure's own module with all that it imports, or on the page's text, and the few that stand for the rest
+(representatives.py) are asked each time.
 
 When its tests pass, ``make test`` writes a digest of the question's files into ``tests/settled.json``,
 which is committed. While the digest stays the same the tests are left out, and the end of the run says so.
@@ -35,8 +35,9 @@ ANSWERED = ROOT / "tests" / "settled.json"
 
 class Question(NamedTuple):
     tests: list[str]  # files of tests, relative to the root, or nodes in them; * stands for anything
-    rests_on: list[str]  # the files that decide the answer: patterns as of Path.glob
-    each_figure: bool = False  # whether every figure is asked apart
+    rests_on: list[str] = []  # the files that decide the answer: patterns as of Path.glob
+    modules: list[str] = []  # further such files: these modules and all that they import
+    each: str = ""  # "figure" or "page", where every one is asked apart
 
     def has(self, nodeid: str) -> bool:
         """Whether this is one of the question's tests."""
@@ -51,6 +52,9 @@ class Question(NamedTuple):
         for path in sorted(files):
             if path.is_file() and "__pycache__" not in path.parts:
                 told.update(path.relative_to(ROOT).as_posix().encode() + _sum(path))
+        if self.modules:
+            _remember_imports()
+            told.update(dependencies.state(*self.modules).encode())
         return told.hexdigest()[:16]
 
 
@@ -68,30 +72,33 @@ def questions() -> dict[str, Question]:
 def digests() -> dict[str, str]:
     """The digest of each question, ``"name: figure"`` where each figure is asked apart."""
     found = {}
-    for name, each in questions().items():
-        digest = each.digest()
-        if each.each_figure:
-            found |= {f"{name}: {slug}": f"{digest[:8]}{state[:8]}" for slug, state in _states().items()}
+    for name, question in questions().items():
+        digest = question.digest()
+        if question.each:
+            of_each = figures() if question.each == "figure" else pages()
+            found |= {f"{name}: {one}": f"{digest[:8]}{state[:8]}" for one, state in of_each.items()}
         else:
             found[name] = digest
     return found
 
 
+def _remember_imports() -> None:
+    os.environ.setdefault("KEEP_COMPILED", str(ROOT / "build" / "compiled"))
+
+
 @cache
-def _states() -> dict[str, str]:
+def figures() -> dict[str, str]:
     """Figure -> a name for the contents of its module and of all that the module imports."""
-    os.environ.setdefault("KEEP_COMPILED", str(ROOT / "build" / "compiled"))  # where imports are remembered
-    return {path.stem: dependencies.state(module) for path, module in figures().items()}
+    _remember_imports()
+    files = sorted(ROOT.glob("widgets/[!k]*/[!_]*.py"))
+    modules = {path.stem: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files}
+    return {slug: dependencies.state(module) for slug, module in modules.items()}
 
 
-def figures() -> dict[Path, str]:
-    """The file of each figure, and its module's name."""
-    files = sorted(path for path in ROOT.glob("widgets/*/*.py") if path.parent.name != "kit")
-    return {
-        path: ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in files
-        if path.stem != "__init__"
-    }
+@cache
+def pages() -> dict[str, str]:
+    """A page's address, without slash -> a name for its text. The home page is "index"."""
+    return {path.stem: _sum(path).hex() for path in sorted(ROOT.glob("lessons/*.md"))}
 
 
 def answered() -> dict[str, str]:
@@ -100,19 +107,15 @@ def answered() -> dict[str, str]:
 
 
 def of(nodeid: str) -> str | None:
-    """The question that a test belongs to, with its figure where each is asked apart."""
-    for name, each in questions().items():
-        if each.has(nodeid):
-            if not each.each_figure:
-                return name
-            told = nodeid.partition("[")[2].removesuffix("]").split("-")
-            return next((f"{name}: {part}" for part in told if part in _slugs()), None)
-    return None
-
-
-@cache
-def _slugs() -> frozenset[str]:
-    return frozenset(path.stem for path in figures())
+    """The question that a test belongs to, with its figure or page where each is asked apart."""
+    name = next((name for name, question in questions().items() if question.has(nodeid)), None)
+    if name is None or not (each := questions()[name].each):
+        return name
+    case = nodeid.partition("[")[2].removesuffix("]")
+    if each == "page":
+        one = case.removesuffix("/") or "index"
+        return f"{name}: {one}" if one in pages() else None
+    return next((f"{name}: {one}" for one in case.split("-") if one in figures()), None)
 
 
 @cache
@@ -125,8 +128,8 @@ def settled() -> frozenset[str]:
 
 
 def left_out(items: Iterable[Any], standing: Container[str]) -> list[Any]:
-    """The tests among these whose question is settled; ``standing`` are the figures that are asked all the
-    same."""
+    """The tests among these whose question is settled; ``standing`` are the figures and pages that are asked
+    all the same."""
     return [
         item
         for item in items
@@ -151,6 +154,9 @@ def note(found: dict[str, str]) -> None:
 
 def summary() -> list[str]:
     """What was not asked, for the end of a run: a line for each question."""
-    figures = Counter(name.partition(": ")[0] for name in settled() if ": " in name)
-    whole = sorted(name for name in settled() if ": " not in name)
-    return [*whole, *(f"{name} ({many} figures)" for name, many in sorted(figures.items()))]
+    many = Counter(name.partition(": ")[0] for name in settled())
+    return [
+        f"{name} ({many[name]} {each.each}s)" if each.each else name
+        for name, each in questions().items()
+        if many[name]
+    ]

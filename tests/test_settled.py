@@ -8,18 +8,25 @@ import pytest
 from tests import representatives, settled
 
 NAMES = list(settled.questions())
-FIGURES = sorted(path.stem for path in settled.figures())
-OF_FIGURES = [name for name, each in settled.questions().items() if each.each_figure]
+OF_FIGURES, OF_PAGES = (
+    [name for name, question in settled.questions().items() if question.each == each]
+    for each in ("figure", "page")
+)
+CASES = {
+    "": [""],
+    "figure": [f"[390-{slug}]" for slug in settled.figures()],
+    "page": [f"[{page}/]" for page in settled.pages()],
+}
 
 
 def nodes(name: str) -> list[str]:
-    """A test of each of the question's files, and of each figure where each is asked apart."""
+    """A test of each of the question's files, and of each figure or page where each is asked apart."""
     asked, found = settled.questions()[name], []
     for pattern in asked.tests:
         file, _, test = pattern.partition("::")
         for path in settled.ROOT.glob(file):
             node = f"{path.relative_to(settled.ROOT).as_posix()}::{test.replace('*', 'it') or 'test_it'}"
-            found += [f"{node}[390-{slug}]" for slug in FIGURES] if asked.each_figure else [node]
+            found += [f"{node}{case}" for case in CASES[asked.each]]
     return found
 
 
@@ -62,12 +69,12 @@ def test_after_a_run_that_passed_nothing_is_open(all_settled):
     assert settled.left_out([*items, *others], standing=()) == items
 
 
-def test_the_figures_that_stand_for_the_rest_are_always_asked(all_settled):
-    items = [SimpleNamespace(nodeid=node) for name in OF_FIGURES for node in nodes(name)]
+def test_what_stands_for_the_rest_is_always_asked(all_settled):
+    items = [SimpleNamespace(nodeid=node) for name in (*OF_FIGURES, *OF_PAGES) for node in nodes(name)]
     asked = [
-        item for item in items if item not in settled.left_out(items, standing=representatives.figures())
+        item for item in items if item not in settled.left_out(items, standing=representatives.standing())
     ]
-    assert {settled.of(item.nodeid).partition(": ")[2] for item in asked} == set(representatives.figures())
+    assert {settled.of(item.nodeid).partition(": ")[2] for item in asked} == representatives.standing()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -81,9 +88,25 @@ def test_a_change_of_any_pattern_s_file_opens_the_question(name, all_settled, mo
 
 
 def test_a_change_of_one_figure_s_module_opens_its_questions_alone(all_settled, monkeypatch):
-    changed = settled._states() | {"kv_cache": "another"}
-    monkeypatch.setattr(settled, "_states", lambda: changed)
+    changed = settled.figures() | {"kv_cache": "another"}
+    monkeypatch.setattr(settled, "figures", lambda: changed)
     assert still_open() == {f"{name}: kv_cache" for name in OF_FIGURES}
+
+
+def test_a_change_of_a_page_s_text_opens_its_questions_alone(all_settled, monkeypatch):
+    changed = settled.pages() | {"04-data-parallel": "another"}
+    monkeypatch.setattr(settled, "pages", lambda: changed)
+    assert still_open() == {f"{name}: 04-data-parallel" for name in OF_PAGES}
+
+
+@pytest.mark.parametrize("name", [name for name, each in settled.questions().items() if each.modules])
+def test_a_change_of_a_module_or_of_what_it_imports_opens_the_question(name, all_settled, monkeypatch):
+    real = settled.dependencies.state
+    modules = settled.questions()[name].modules
+    monkeypatch.setattr(
+        settled.dependencies, "state", lambda *of: "another" if [*of] == modules else real(*of)
+    )
+    assert name in still_open()
 
 
 def test_every_is_asked_all(all_settled, monkeypatch):
