@@ -21,7 +21,7 @@ from engine.mechanism import collectives, flops
 from engine.mechanism.timeline import schedule
 
 BUCKET_BYTES = 25 * MIB  # PyTorch's bucket_cap_mb, if it is left alone
-FIRST_BUCKET_BYTES = 1 * MIB  # … and the first bucket then
+FIRST_BUCKET_BYTES = 1 * MIB  # … and the size of the first bucket in that case
 
 
 # -- buckets -------------------------------------------------------------------------------------------------
@@ -32,8 +32,8 @@ def gradient_bytes(params: Real, bytes_per_gradient: Real = 2.0) -> Real:
 
 
 def first_or_default(first_bucket_bytes: Real | None, bucket_bytes: Real) -> Real:
-    """The first bucket's size, which without one is as PyTorch chooses it: small if buckets have the default
-    size, and like the others in any other case (torch/nn/parallel/distributed.py,
+    """The first bucket's size if one is given, else the size that PyTorch chooses: small if the other buckets
+    have the default size, otherwise as large as the others (torch/nn/parallel/distributed.py,
     ``_BucketCapacityConfig``)."""
     if first_bucket_bytes is not None:
         return first_bucket_bytes
@@ -57,7 +57,7 @@ def filled_bytes(
     bucket_bytes: Real = BUCKET_BYTES,
     first_bucket_bytes: Real | None = None,
 ) -> Real:
-    """Bytes of gradient in the buckets up to and including this one; −1 is before the first."""
+    """Bytes of gradient in the buckets up to and including this one; index −1 means before the first."""
     first_bucket_bytes = first_or_default(first_bucket_bytes, bucket_bytes)
     check.positive(
         gradient_bytes=gradient_bytes, bucket_bytes=bucket_bytes, first_bucket_bytes=first_bucket_bytes
@@ -87,8 +87,8 @@ def sent_s(
     bucket_bytes: Real = BUCKET_BYTES,
     first_bucket_bytes: Real | None = None,
 ) -> Real:
-    """How long the wire works for the buckets up to and including this one, without waiting; −1 is before the
-    first."""
+    """Seconds that the wire works, without waiting, for the buckets up to and including this one; index −1
+    means before the first."""
     filled = filled_bytes(index, gradient_bytes, bucket_bytes, first_bucket_bytes)
     start_ups = (index + 1) * collectives.ring_all_reduce_s(0.0, ranks, wire_bytes_per_s, alpha_s)
     return start_ups + collectives.ring_all_reduce_s(filled, ranks, wire_bytes_per_s, 0.0)
@@ -215,8 +215,8 @@ def tree_alpha_s(ranks: Real, alpha_s: Real) -> Real:
 
 # -- a step, event by event ----------------------------------------------------------------------------------
 MOST_LAYERS, MOST_BUCKETS = 84, 642  # capacity of ``overlap``: the stretches and tensors of 80 layers
-NOT_OWN = [0.0]  # instead of somebody's own step (own_step)
-FORWARD_PASS, EMBEDDING = -1, 0  # instead of a layer's number; the output layer is one more than the last
+NOT_OWN = [0.0]  # stands for: no step of somebody's own (own_step)
+FORWARD_PASS, EMBEDDING = -1, 0  # instead of a layer; the output layer is one past the last
 
 
 def bucket_ends(tensor_bytes: list[float], bucket_bytes: float, first_bucket_bytes: float) -> list[int]:
@@ -271,10 +271,10 @@ def overlap(
 
     ``layer_bytes`` are the gradients of a layer's tensors (models.layer_tensors). The backward pass takes
     time in proportion to them (``output_work`` for the output layer). An embedding is a lookup and takes no
-    time, but its gradient comes last, and with it that of an output layer which shares its matrix. An
-    AllReduce of S bytes takes start_up_s + S·s_per_byte. The last one, ``last_s``, starts when no work is
-    left, so ``exposed_s`` is never less. ``own`` is somebody's step instead (own_step); then the returned
-    ``own`` is 1.
+    time, but its gradient comes last; if the output layer shares its matrix, the gradient of the shared
+    matrix comes last. An AllReduce of S bytes takes start_up_s + S·s_per_byte. The last one, ``last_s``,
+    starts when no work is left, so ``exposed_s`` is never less. If ``own`` describes somebody's own step
+    (own_step), that one is run instead, and the returned ``own`` is 1.
     """
     if own[0] > 0:
         sizes, work, tensor_layer, ends, start_up_s, s_per_byte = own_step(own)
@@ -329,9 +329,9 @@ def overlap(
 def behind(
     duration_s: list[float], sizes: list[float], ends: list[int], start_up_s: float, s_per_byte: float
 ) -> tuple[list[float], list[float], list[float], list[float]]:
-    """(bytes of each bucket, its seconds, and when each task starts and ends) of a forward pass, gradients
-    one by one, and behind them the AllReduces of the buckets that end at these gradients, which share a
-    wire."""
+    """(bytes of each bucket, seconds of its AllReduce, start and end of each task). The tasks are the forward
+    pass, then the gradients one by one, then the AllReduces on one wire, each of which starts after the
+    gradient that completes its bucket."""
     stream, lasts_s, after = [], [], []
     for i in range(len(duration_s)):
         stream.append(0)
@@ -353,11 +353,11 @@ def behind(
 
 
 def own_step(own: list[float]) -> tuple[list[float], list[float], list[int], list[int], float, float]:
-    """Somebody's backward pass and buckets, out of a column of 1, how many gradients there are, an
-    AllReduce's start-up in ms and its ms for a MB, when each gradient is ready in ms, the MB of each, and
-    then how many of them each bucket holds: (bytes, seconds of work, layer of each gradient; last gradient
-    of each bucket; start-up in s, s for a byte). The gradients are those of one layer each, the last layer
-    first."""
+    """Somebody's own backward pass and buckets, read from one column. The column holds a 1, the number of
+    gradients, an AllReduce's start-up in ms, its ms for a MB, when each gradient is ready in ms, the MB of
+    each gradient, and how many gradients each bucket holds. Returns (bytes, seconds of work, layer) of each
+    gradient, the last gradient of each bucket, the start-up in s, and the s for a byte. There is one gradient
+    for each layer, the last layer's first."""
     count = int(own[1])
     sizes, work, layer, ends, before, last = [], [], [], [], 0.0, -1
     for i in range(count):
@@ -427,8 +427,8 @@ def simulate_step(
     bytes_per_gradient: Real = 2.0,
     own: Any = None,
 ) -> dict[str, Real]:
-    """``overlap``, or somebody's ``own`` step (own_step), for a dense model of the catalogue, with textbook
-    rings: forward 2·P·T, backward 4·P·T."""
+    """``overlap`` for a dense model of the catalogue, or for somebody's ``own`` step (own_step), with
+    textbook rings: forward 2·P·T, backward 4·P·T."""
     check.between(0, 0, experts=model.experts, kv_lora=model.kv_lora)
     first_bucket_bytes = first_or_default(first_bucket_bytes, bucket_bytes)
     check.positive(

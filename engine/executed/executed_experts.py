@@ -67,8 +67,8 @@ def top_choices(scores: np.ndarray, top_k: int) -> np.ndarray:
 
 
 def limited_choices(scores: np.ndarray, top_k: int, nodes: int, node_limit: int) -> np.ndarray:
-    """The same, but only from ``node_limit`` nodes: those whose top_k/node_limit best experts have the
-    highest sum (arXiv:2412.19437, section 2.1.2). Experts are placed on the nodes in order."""
+    """``top_choices`` from at most ``node_limit`` nodes: the nodes whose top_k/node_limit best experts have
+    the highest sum of scores (arXiv:2412.19437, section 2.1.2). Experts are placed on the nodes in order."""
     scores = np.asarray(scores, dtype=float)
     check.whole(top_k=top_k, nodes=nodes)
     check.between(1, nodes, node_limit=node_limit)
@@ -81,8 +81,8 @@ def limited_choices(scores: np.ndarray, top_k: int, nodes: int, node_limit: int)
 
 
 def within_capacity(choices: np.ndarray, experts: int, capacity_rows: int) -> np.ndarray:
-    """The choices, with NOWHERE for tokens that arrive when their expert's queue is full, in order of the
-    tokens."""
+    """The choices, where NOWHERE replaces each choice that finds its expert's queue full. Tokens queue in
+    their order."""
     check.whole(capacity_rows=capacity_rows)
     taken, kept = np.zeros(experts, dtype=int), np.array(choices)
     for place in np.ndindex(kept.shape):
@@ -132,8 +132,8 @@ def execute(
 
 
 def exchange(outboxes: list[list[np.ndarray]]) -> tuple[list[list[np.ndarray]], np.ndarray]:
-    """An AllToAll of unequal parts: what rank s holds for rank d, [s][d], arrives as [d][s]; with the number
-    of rows, [s, d]."""
+    """An AllToAll of unequal parts: what rank s holds for rank d, [s][d], arrives as [d][s]. Returns what
+    arrived, and the number of rows sent, [s, d]."""
     return (
         [[outbox[rank] for outbox in outboxes] for rank in range(len(outboxes))],
         np.array([[len(part) for part in outbox] for outbox in outboxes]),
@@ -193,7 +193,7 @@ class _Keeper:
         return answers
 
     def learn(self, slopes: list[np.ndarray]) -> list[np.ndarray]:
-        """The gradients of the rows, to be sent back; those of the weights stay here."""
+        """The gradients of the rows, to be sent back. The gradients of the weights stay on this rank."""
         back = [np.zeros_like(rows, dtype=float) for rows in slopes]
         for e, source, at, rows, inner in self.kept:
             back[source][at], up, down = self.experts.backward(e, rows, inner, slopes[source][at])
@@ -224,8 +224,9 @@ def counted_copies(
 ) -> tuple[float, float]:
     """(over NVLink, through NICs) per token, on average: a count of what ``experts.copies`` predicts.
 
-    Without ``once`` every choice is a message. With it, one message goes to each node, to the GPU with the
-    sender's index there, which forwards one to each GPU that holds an expert of the token.
+    Without ``once`` every choice is a message. With ``once``, a single message goes to each node with an
+    expert of the token: it reaches the GPU with the sender's index there, which forwards it to each GPU that
+    holds such an expert.
     """
     inside = same_node(ranks, gpus_per_node)
     link = nic = 0

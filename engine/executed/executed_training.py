@@ -130,8 +130,8 @@ class Training:
 
 
 def train(task: Problem, ranks: int = 4, stage: int = 0, steps: int = 5) -> Training:
-    """This many steps on ``ranks`` numpy ranks. The samples must divide evenly, or the mean of the ranks
-    would not be the mean of the batch."""
+    """Train for ``steps`` steps on ``ranks`` numpy ranks. The samples must divide evenly, or the mean of the
+    ranks would not be the mean of the batch."""
     check.whole(ranks=ranks, steps=steps)
     check.one_of(STAGES, stage=stage)
     if len(task.inputs) % ranks:
@@ -150,7 +150,8 @@ class _Cluster:
     def __init__(self, task: Problem, ranks: int, stage: int) -> None:
         self.ranks, self.stage, self.shapes = ranks, stage, [layer.shape for layer in task.layers]
         self.inputs, self.targets = np.split(task.inputs, ranks), np.split(task.targets, ranks)
-        # what is scattered and gathered at once: everything in stage 1, one layer in stages 2 and 3
+        # the groups of layers that are scattered and gathered at once: all layers in stage 1, one layer in
+        # stages 2 and 3
         self.groups = [task.parameters] if stage < 2 else task.sizes
         self.parts = [cut(size, ranks) for size in self.groups]
         starts = _flat(task.layers)
@@ -198,8 +199,8 @@ class _Cluster:
         self.gradients_held[:] = [len(total) for total in sums]
 
     def sharded_update_step(self) -> None:
-        """Stage 1: each rank holds the whole gradient; the sum is scattered, and the updated parts are
-        gathered."""
+        """Stage 1: each rank holds the whole gradient; the summed gradient is scattered, and the updated
+        parts of the weights are gathered."""
         rows = [_flat(gradients) for gradients in self._local_gradients()]
         self._update_parts(0, slice(0, self.groups[0]), self._scatter(rows))
         self.gradients_held[:] = [len(row) for row in rows]

@@ -1,10 +1,10 @@
 """Attention in tiles: what it moves, and the algorithm itself, executed on numpy with every access counted.
 
-As in the paper there is an SRAM of M values for each thread block, and all else is behind it. Standard
+As in the paper, each thread block has an SRAM of M values, and everything else lies in HBM. Standard
 attention writes the N×N scores out and reads them again. Tiled attention keeps one tile of them in SRAM and
 carries a running softmax (``online_softmax``) from tile to tile (Dao et al., FlashAttention,
-arXiv:2205.14135). Of what enters the SRAM, ``from_hbm_bytes`` is what HBM sends where an L2 cache stands
-between, which the paper's two levels leave out.
+arXiv:2205.14135). On a real GPU an L2 cache, which the paper leaves out, stands between the two:
+``from_hbm_bytes`` is the part of what enters the SRAM that HBM still has to send.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def inner_rows(rows: Real, head_dim: Real) -> Real:
 
 
 def score_bytes(rows: Real, head_dim: Real, value_bytes: Real = 4.0) -> Real:
-    """The scores of one tile, B × min(B, d), in fp32: their share of a multiprocessor's registers."""
+    """Bytes of the scores of one tile, B × min(B, d), in fp32; they are held in a multiprocessor's
+    registers."""
     check.positive(value_bytes=value_bytes)
     return rows * inner_rows(rows, head_dim) * value_bytes
 
@@ -195,7 +196,7 @@ class TiledRun:
 
     tiles: np.ndarray  # [step, 2]: query tile and key tile
     states: tuple[Partial, ...]  # [state]: the running softmax of all queries
-    values_moved: int  # over HBM, matrices only
+    values_moved: int  # between HBM and SRAM, of matrices only
     result: np.ndarray  # the matrix in HBM at the end
     dense: np.ndarray  # attention computed all at once
 
@@ -219,7 +220,8 @@ class _Running:
     tiles: list = field(default_factory=list)
 
     def take_in(self, i: int, j: int, rows: slice, weighted: np.ndarray, part: Partial) -> np.ndarray:
-        """The weighted sum of these queries after one more tile, combined with the previous one."""
+        """The weighted sum of these queries after one more tile: the tile's part combined with the sum so
+        far."""
         joined = online_softmax.joined(Partial(self.now.maximum[rows], self.now.total[rows], weighted), part)
         self.now = Partial(*(column.copy() for column in self.now))
         for column, block in zip(self.now, joined):

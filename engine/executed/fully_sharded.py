@@ -2,7 +2,7 @@
 
 FSDP uses one wire: gathers and scatters run one after the other on one NCCL stream, in the order of issue,
 and a layer's gather is issued a given number of layers ahead (Zhao et al., arXiv:2304.11277 section 3.3).
-Memory per GPU is in ``memory.sharded_state_bytes``, ZeRO's stages as a whole are in ``zero``.
+``memory.sharded_state_bytes`` has the memory per GPU, and ``zero`` compares ZeRO's stages as a whole.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ KINDS = ("gather", "forward pass", "backward pass", "reduce-scatter")
 GATHER, FORWARD, BACKWARD, SCATTER = range(4)
 COMPUTE, NETWORK = range(2)  # the two streams
 MOST_LAYERS = 32
-NOT_OWN = [0.0]  # instead of somebody's own order (own_order)
+NOT_OWN = [0.0]  # stands for: no order of somebody's own (own_order)
 TASKS, LEVELS = 5 * MOST_LAYERS, 7 * MOST_LAYERS + 1  # the most in a step with this many layers
 
 
 # -- traffic -------------------------------------------------------------------------------------------------
 def traffic_elements(params: float, ranks: int, stage: int) -> float:
     """Elements that each GPU sends in one step: 2P for plain data parallelism and stages 1 and 2, 3P for
-    stage 3, each times (N−1)/N (arXiv:1910.02054 section 7). For one micro-batch; stage 3 sends them again
-    for each."""
+    stage 3, each times (N−1)/N (arXiv:1910.02054 section 7). These are for one micro-batch; stage 3 sends
+    them again for each further one."""
     check.positive(params=params)
     check.whole(ranks=ranks)
     check.between(0, 3, stage=stage)
@@ -41,8 +41,8 @@ def traffic_elements(params: float, ranks: int, stage: int) -> float:
 
 
 def traffic_bytes(params: int, ranks: int, stage: int, recipe: Recipe) -> float:
-    """The same in bytes. Gradients: twice in stage 0, once in stages 1 to 3. Weights: once, in stage 3
-    twice."""
+    """``traffic_elements`` in bytes. Gradients cross the wire twice in stage 0 and once in stages 1 to 3;
+    weights cross it not at all in stage 0, once in stages 1 and 2, and twice in stage 3."""
     check.positive(params=params)
     check.whole(ranks=ranks)
     check.between(0, 3, stage=stage)
@@ -52,9 +52,9 @@ def traffic_bytes(params: int, ranks: int, stage: int, recipe: Recipe) -> float:
 
 
 def replica_elements(params: Real, shard_ranks: Real, replicas: Real) -> Real:
-    """HSDP: elements that each GPU sends beyond its shard group, an AllReduce of its part: 2·(R−1)/R·P/S.
-    Traffic inside the group is ``traffic_elements`` of S ranks, and the memory that of S ranks
-    (arXiv:2304.11277 section 3.2.2)."""
+    """HSDP: elements that each GPU sends beyond its shard group, in an AllReduce of its part: 2·(R−1)/R·P/S.
+    Inside the group, traffic and memory are the same as with S ranks and no replicas (arXiv:2304.11277
+    section 3.2.2)."""
     check.positive(params=params)
     check.whole(shard_ranks=shard_ranks, replicas=replicas)
     return 2.0 * (replicas - 1) / replicas * params / shard_ranks
@@ -182,9 +182,9 @@ def simulate_step(
 
     Returns the tasks in the order of issue, each with the task it waits for (−1: none); the stretches in
     which the wire works while the arithmetic waits, with the task waited for; and from each ``level_s`` on
-    the memory in use beside the sharded state. ``own`` is somebody's order (own_order) instead of that of
-    ``prefetch``. Every layer is gathered twice, 3P in all; PyTorch may keep the
-    last layer from forward to backward.
+    the memory in use beside the sharded state. ``own`` is somebody's own order (own_order), which replaces
+    the one that ``prefetch`` gives. Every layer is gathered twice, 3P in all; PyTorch may keep the last layer
+    from forward to backward.
     """
     kind, layer, after = issued(int(layers), int(prefetch))
     if own[0] > 0:
@@ -253,8 +253,8 @@ def issued(layers: int, prefetch: int) -> tuple[list[int], list[int], list[list[
 
 
 def own_order(own: list[float]) -> tuple[list[int], list[int]]:
-    """(kind, layer) of the tasks of somebody's own step: a column of 1, then for each task 4 times its layer
-    plus its kind."""
+    """(kind, layer) of the tasks of somebody's own step, read from one column: a 1, then for each task 4
+    times its layer plus its kind."""
     kind, layer = [], []
     for i in range(1, len(own)):
         kind.append(int(own[i]) % 4)
@@ -263,9 +263,9 @@ def own_order(own: list[float]) -> tuple[list[int], list[int]]:
 
 
 def needed(kind: list[int], layer: list[int]) -> list[list[int]]:
-    """The tasks that each depends on, in an order that makes every pass once: a gather on the pass before it
-    in the list, a pass on the gather of its layer that is its own, a scatter on its backward pass. What is
-    not there is not waited for."""
+    """The tasks that each task depends on, in an order that makes every pass once: a gather waits for the
+    pass before it in the list, a pass for the gather of its layer that was issued for it, a scatter for its
+    backward pass. A task that is missing is not waited for."""
     after, before = [], -1
     for i in range(len(kind)):
         need = before if kind[i] == GATHER else -1
@@ -370,7 +370,7 @@ def note(
 
 
 def run(at: Layer, layers: Real, prefetch: Real = 1, own: Any = None) -> dict:
-    """``simulate_step`` for layers like this, in somebody's ``own`` order if there is one."""
+    """``simulate_step`` for layers that are all like ``at``, in somebody's ``own`` order if one is given."""
     check.whole(layers=layers)
     check.whole(at_least=0, prefetch=prefetch)
     return simulate_step(

@@ -102,13 +102,14 @@ def run(
 
     Returns one row per block: its stage, kind, micro-batch and place, whether another overlaps it (1: the
     forward, 2: the backward of the pair), its start and end. One row per idle stretch of a stage: kind,
-    micro-batch and stage of the block it waits for, and how much of the wait is for the message; only the
-    kind STEP_END where the stage is done. ``other_…``: where the step before or the next one (1) reaches into
-    this one's time. Per stage: its working time, and the most micro-batches whose activations it holds at
-    once. ``total_s`` is the time from the first start to the last end, ``step_s`` the time per step in a
-    sequence of them, ``bubble`` the idle share of that. ``stuck_…``: of an own schedule that cannot go on,
-    the pass that each stage waits for without end, the stage that it should come from, and since when;
-    ``own`` is 2 then, 1 for one that can, else 0. Leaves out messages that delay each other.
+    micro-batch and stage of the block that the stage waits for, and how much of the wait is for the message;
+    if the stage has finished, only the kind STEP_END. ``other_…``: the stretches in which the step before
+    still uses a stage (0), or the step after already does (1). Per stage: its working time, and the most
+    micro-batches whose activations it holds at once. ``total_s`` is the time from the first start to the last
+    end, ``step_s`` the time per step in a sequence of them, ``bubble`` the idle share of that. ``stuck_…``:
+    if an own schedule cannot go on, the pass that each stage waits for without end, the stage from which it
+    should come, and since when. ``own`` is 2 for an own schedule that cannot go on, 1 for one that can, and 0
+    without an own schedule. Leaves out messages that delay each other.
     """
     schedule, stages, batches = int(schedule), int(stages), int(micro_batches)
     chunks = int(chunks) if schedule == INTERLEAVED else 1
@@ -143,7 +144,7 @@ def run(
     total_s, step_s, busy_s, held = max(end_s), 0.0, zeros(stages), zeros(stages)
     for stage in range(stages):
         first, last = begins[stage], begins[stage + 1] - 1
-        if last < first:  # of an own schedule: the stage is stuck at its first pass
+        if last < first:  # the stage of an own schedule is stuck at its first pass
             continue
         step_s = total_s if in_step else max(step_s, end_s[last] - start_s[first])
         for number in range(first, last + 1):
@@ -239,9 +240,9 @@ def find_needs(
     stage_of: list[Any],
     needs: list[list[int]],
 ) -> None:
-    """Record the stage of each block and the block that it depends on. A forward needs that of the place
-    before; a backward that of the place after, or at the last place the forward itself; a weight gradient its
-    input gradient."""
+    """Record the stage of each block and the block that it depends on. A forward needs the forward at the
+    place before; a backward needs the backward at the place after or, at the last place, the forward there; a
+    weight gradient needs its input gradient."""
     forward_of, backward_of = full(places * batches, NOTHING), full(places * batches, NOTHING)
     for stage in range(len(begins) - 1):
         for number in range(begins[stage], begins[stage + 1]):
@@ -265,7 +266,7 @@ def find_needs(
 
 
 def pass_s(kind: int, forward_s: float, input_s: float, weight_s: float) -> float:
-    """The time of a pass of this kind; an unsplit backward takes both halves."""
+    """The time of a pass of this kind; a backward that is not split takes the time of both halves."""
     if kind == BACKWARD:
         return input_s + weight_s
     return forward_s if kind == FORWARD or kind == BESIDE else input_s if kind == INPUT else weight_s  # noqa: SIM109
@@ -313,9 +314,9 @@ def find_gaps(
     gaps: list[list[float]],
     others: list[list[float]],
 ) -> None:
-    """Record the stretches in which a stage is idle, the last one of a stage that is stuck among them. Where
-    stages do not wait for each other between steps, the previous step reaches into this one's beginning, and
-    the next one begins before this one's end."""
+    """Record the stretches in which a stage is idle, including the endless one of a stage that is stuck. If
+    stages do not wait for each other between steps, the step before still uses some stages when this one
+    begins, and the step after uses some before this one ends: both are recorded in ``others``."""
     first, last, least_s = begins[stage], begins[stage + 1] - 1, 1e-9 * total_s
     for i in range(len(stuck[0])):
         if stuck[0][i] == stage and total_s - stuck[4][i] > least_s:

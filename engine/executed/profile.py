@@ -16,7 +16,7 @@ from engine.mechanism.pipeline_orders import FORWARD
 MILLISECOND, MICROSECOND = 1e-3, 1e-6
 SEND_RECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 PASSES = ("forward-compute", "backward-compute")  # timers of Megatron-LM, megatron/training/training.py
-SCHEDULES = ("gpipe", "1f1b")  # with unsplit backwards and one stage per rank
+SCHEDULES = ("gpipe", "1f1b")  # those that do not split backwards and give each rank one stage
 
 
 class Event(NamedTuple):
@@ -60,7 +60,8 @@ class Profile(NamedTuple):
 def pipeline(
     key: str, stages: int, micro_batches: int, forward_s: float, backward_s: float, message_s: float
 ) -> Profile:
-    """A step of a pipeline: two lanes per stage, one for its passes and one for its messages.
+    """A profile of one step of a pipeline, with two lanes per stage: one for its passes and one for its
+    messages.
 
     A stage requests the input of its next pass as soon as the last one is done, and sends its result at the
     same time; both are one kernel, as in Megatron-LM's fused send and receive

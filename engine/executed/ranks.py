@@ -22,7 +22,7 @@ from engine.base import check
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-ADD, PUT = "add", "put"  # whether the receiver sums a message to its own cells, or overwrites them
+ADD, PUT = "add", "put"  # whether the receiver adds a message to its own cells, or overwrites them
 
 
 class Move(NamedTuple):
@@ -76,7 +76,7 @@ class Run:
     name: str
     before: Memory
     steps: tuple[Step, ...]
-    pieces: tuple[tuple[int, int], ...]  # the chunks: [start, stop) of each
+    pieces: tuple[tuple[int, int], ...]  # [start, stop) of each chunk
     outputs: tuple[tuple[int, int] | None, ...]  # the cells that are each rank's result; None for no result
     cell_bytes: float
 
@@ -110,7 +110,7 @@ class Run:
 
     @cached_property
     def values(self) -> np.ndarray:
-        """[state, rank, cell]"""
+        """[state, rank, cell]: the number in each cell."""
         return np.stack([state.values for state in self.states])
 
     @cached_property
@@ -157,7 +157,7 @@ class Run:
 
     @cached_property
     def link_bytes_so_far(self) -> np.ndarray:
-        """[state, source, destination]: the same, cumulative, from zero in state 0."""
+        """[state, source, destination]: bytes over each link up to that state; zero in state 0."""
         counted = np.cumsum(self.cells_sent, axis=0) * self.cell_bytes
         return np.concatenate([np.zeros((1, self.ranks, self.ranks)), counted])
 
@@ -185,8 +185,8 @@ def execute(
     outputs: Sequence[tuple[int, int] | None],
     cell_bytes: float = 4.0,
 ) -> Run:
-    """Run the schedule; ValueError where it would count a contribution twice or send data that is not
-    there."""
+    """Run the schedule. ValueError if it would count a contribution twice, or send data that the sender does
+    not have."""
     check.positive(cell_bytes=cell_bytes)
     kept = tuple(
         Step(phase, tuple(move for move in moves if move.stop > move.start)) for phase, moves in steps

@@ -16,7 +16,7 @@ from engine.base import check
 from engine.base.types import Real
 from engine.executed.ranks import ADD, Run
 
-NEVER = 1e6  # a state that no run reaches: for events that do not happen
+NEVER = 1e6  # a state that no run reaches, for changes that do not happen
 
 
 class Frames(NamedTuple):
@@ -27,7 +27,7 @@ class Frames(NamedTuple):
     values: np.ndarray  # [change + 1, place]: the value before the first change, and after each
     shares: np.ndarray  # [change + 1, place]: the share of the ranks that the value sums up; 0: empty
     chunks: np.ndarray  # [step, rank]: the chunk that each rank is receiving
-    arriving: np.ndarray  # [step, rank]: its value on the wire
+    arriving: np.ndarray  # [step, rank]: the value of that chunk
     travels: np.ndarray  # [step, rank]: 1 where a value is on the wire
     adds: np.ndarray  # [step, rank]: 1 where it will be added, 0 where it overwrites
     carried: np.ndarray  # [step, rank]: chunks that the links into each rank have carried before the step
@@ -78,7 +78,7 @@ class Messages(NamedTuple):
 
     chunks: np.ndarray
     values: np.ndarray
-    travels: np.ndarray  # True where there is one
+    travels: np.ndarray  # True where a message is on its way
     adds: np.ndarray  # True where it will be added to the value there
 
 
@@ -88,8 +88,8 @@ def way_made(moment: Real) -> Real:
 
 
 def half_at(moment: Real, steps: Real) -> Real:
-    """The position in a run of two equal phases: 0 before the first, 1 in it or just after, 2 in the second,
-    3 at the end."""
+    """The position in a run of two equal phases: 0 before the first phase, 1 during it and right after it, 2
+    during the second phase, 3 at the end."""
     return np.where(moment >= steps, 3.0, np.ceil(2 * moment / steps))
 
 
@@ -117,8 +117,8 @@ def messages_of(run: Frames, size: int, step: Real) -> Messages:
 
 
 def carried_bytes(run: Frames, size: int, moment: Real, chunks: Real, buffer_bytes: Real) -> Real:
-    """What the links into each rank have carried so far, including the part of a message that is already
-    across."""
+    """Bytes that the links into each rank have carried so far, including the part of a message that is
+    already across."""
     carried = _row(run.carried, size, moment) + _row(run.travels, size, moment) * way_made(moment)
     return carried * buffer_bytes / chunks
 
@@ -133,9 +133,9 @@ class Exchange(NamedTuple):
 
     before: np.ndarray  # [rank, piece]
     holds_before: np.ndarray  # [rank, piece, rank]: 1 where that rank's data is in the piece
-    after: np.ndarray  # results only: a rank that gets nothing is empty
+    after: np.ndarray  # [rank, piece]: the results; a rank that gets nothing is empty
     holds_after: np.ndarray
-    sent: np.ndarray  # [rank]: in multiples of a buffer
+    sent: np.ndarray  # [rank]: what it sent, in multiples of a buffer
     received: np.ndarray
     steps: np.ndarray  # steps in which something is sent
 

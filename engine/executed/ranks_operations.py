@@ -110,9 +110,9 @@ def all_reduce(
     """Every rank gets the sum of all buffers.
 
     ``chunks`` cuts the ring's buffer (by default into one per rank) or each tree's half (by default into
-    one); ``gpus_per_node`` is for two levels; ``nearest_first`` is for halving and doubling: whether it
-    begins with the neighbour or with the rank half of them away. ``tree`` is one binomial tree,
-    ``double_tree`` NCCL's two binary ones.
+    one); ``gpus_per_node`` is for two levels; ``nearest_first`` is for halving and doubling: whether a rank
+    first exchanges with its neighbour, or with the rank that is half of all ranks away. ``tree`` is one
+    binomial tree, ``double_tree`` NCCL's two binary ones.
     """
     check.one_of(ALGORITHMS, algorithm=algorithm)
     memory = full_memory(buffers)

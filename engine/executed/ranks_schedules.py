@@ -79,7 +79,8 @@ def ring_all_gather(members: Sequence[int], pieces: list[tuple[int, int]], phase
 
 
 def ring_all_reduce(members: range, pieces: list[tuple[int, int]]) -> list[Step]:
-    """Both, one after the other: 2(n−1) steps, in which each link carries 2(n−1)/n of the buffer."""
+    """Ring ReduceScatter, then ring AllGather: 2(n−1) steps, in which each link carries 2(n−1)/n of the
+    buffer."""
     return ring_reduce_scatter(members, pieces) + ring_all_gather(members, pieces)
 
 
@@ -90,14 +91,14 @@ def chain_broadcast(ranks: int, root: int, pieces: list[tuple[int, int]]) -> lis
 
 
 def chain_reduce(ranks: int, root: int, pieces: list[tuple[int, int]]) -> list[Step]:
-    """Along the ring to the root, each rank adding its own: the same chain in reverse (NCCL's ring
-    Reduce)."""
+    """Along the ring to the root, where each rank adds its own buffer: the chain of ``chain_broadcast`` in
+    reverse (NCCL's ring Reduce)."""
     order = [(root + 1 + i) % ranks for i in range(ranks)]
     return _staggered(REDUCE, order, pieces, ADD)
 
 
 def _staggered(phase, order, pieces, how) -> list[Step]:
-    """Chunk c crosses hop h in step c + h."""
+    """Steps in which chunk c crosses hop h of the order in step c + h."""
     hops = list(itertools.pairwise(order))
     steps = len(hops) + len(pieces) - 1 if hops else 0
     return [
@@ -146,9 +147,10 @@ def halving_doubling_all_reduce(ranks: int, cells: int, nearest_first: bool = Tr
     Neighbours exchange half of the buffer, then ranks two apart a quarter, then four apart …: log2 n steps,
     and the same way back. That is the order of MPICH, which keeps the large messages local.
     ``nearest_first=False`` begins n/2 apart, the order of a ReduceScatter alone (section 4.2), which leaves
-    chunk i at rank i; each rank sends the same number of bytes. Other counts are first folded: with r ranks
-    above the power of two below, each odd one of the first 2r gives its whole buffer to the even one before
-    it and gets the sum at the end, which costs 2 steps with the whole buffer.
+    chunk i at rank i; each rank sends the same number of bytes. Other numbers of ranks are first folded: if
+    there are r more ranks than the largest power of two, each odd rank of the first 2r sends its whole buffer
+    to the even rank before it, and gets the sum back at the end. That costs 2 more steps, with the whole
+    buffer.
     """
     power = 1 << (ranks.bit_length() - 1)
     excess = ranks - power
@@ -164,8 +166,8 @@ def halving_doubling_all_reduce(ranks: int, cells: int, nearest_first: bool = Tr
 
 
 def _bit_reversed(members) -> list[int]:
-    """Reordered so that members half of the list apart become neighbours, those a quarter apart become two
-    apart, and so on."""
+    """The members in another order: members half of the list apart become neighbours, members a quarter of
+    the list apart become two apart, and so on."""
     if len(members) < 2:
         return list(members)
     return _bit_reversed(members[::2]) + _bit_reversed(members[1::2])
@@ -190,7 +192,7 @@ def _halving(members, cells: int) -> list[Step]:
 
 
 def _doubling(members, cells: int) -> list[Step]:
-    """The way back: the complete part doubles in every step."""
+    """The way back from ``_halving``: the complete part of the buffer doubles in every step."""
     pieces, steps, reach = cut(cells, len(members)), [], 1
     while reach < len(members):
         steps.append(
@@ -245,7 +247,7 @@ def binary_tree_parents(ranks: int) -> list[int | None]:
     """The parent of each rank in NCCL's binary tree: rank 0 at the top, odd ranks as leaves (graph/trees.cc).
 
     The parent of a rank whose lowest set bit is b is the rank with that bit cleared and the next one set, or,
-    if that is beyond the last rank, the one with the bit just cleared.
+    if that is beyond the last rank, the rank with the bit just cleared.
     """
     parents: list[int | None] = [None]
     for rank in range(1, ranks):

@@ -33,7 +33,7 @@ class RingRun:
     """An executed ring. State 0 is before the first block, state k after k of them."""
 
     positions: np.ndarray  # [rank, token]: positions of each rank's tokens in the sequence
-    blocks: np.ndarray  # [step, rank]: whose keys and values a rank uses
+    blocks: np.ndarray  # [step, rank]: the rank from which the keys and values in use come
     pairs: np.ndarray  # [step, rank]: query-key pairs that the mask allows
     states: tuple[tuple[Partial, ...], ...]  # [state][rank]
     sent_bytes: np.ndarray  # [rank]
@@ -69,8 +69,8 @@ class UlyssesRun:
 def example(
     heads: int, tokens: int, dim: int = 4, kv_heads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries, keys and values with small numbers for display: scores are halves, values digits from 1 to
-    9."""
+    """Queries, keys and values with small numbers for display: scores are multiples of one half, values are
+    digits from 1 to 9."""
     check.whole(heads=heads, tokens=tokens, dim=dim)
     kv_heads = heads if kv_heads is None else kv_heads
 
@@ -105,7 +105,7 @@ def ring(
     block = tokens // ring_ranks
     here = np.arange(ring_ranks)
     positions = context_parallel.position(here[:, None], np.arange(block), ring_ranks, block, order)
-    held = list(here)  # whose block each rank currently holds
+    held = list(here)  # the rank whose block each rank currently holds
     parts = [online_softmax.nothing(q.shape[0], block, v.shape[-1]) for _ in here]
     states, blocks, pairs, sent = [tuple(parts)], [], [], np.zeros(ring_ranks)
     for step in range(ring_ranks):
@@ -143,8 +143,8 @@ def ulysses(
     causal: bool = True,
     value_bytes: float = VALUE_BYTES,
 ) -> UlyssesRun:
-    """Two AllToAlls around attention: tokens for heads, and back. The number of ranks must divide all
-    heads."""
+    """Attention between two AllToAlls, which swap tokens for heads and back. The number of ranks must divide
+    all heads."""
     check.whole(ranks=ring_ranks)
     _require_divides(ring_ranks, "tokens", q.shape[1])
     _require_divides(ring_ranks, "heads", q.shape[0])
@@ -165,7 +165,7 @@ class Frames(NamedTuple):
     arrays."""
 
     maximum: np.ndarray  # [state, rank, token]; 0 where no key has been seen
-    total: np.ndarray  # [state, rank, token]; likewise
+    total: np.ndarray  # [state, rank, token]; 0 where no key has been seen
     output: np.ndarray  # [state, rank, token]
     dense: np.ndarray  # [rank, token]: attention computed all at once
     differences: np.ndarray  # [state]

@@ -1,8 +1,8 @@
 """Arithmetic in a number format, executed step by step: a weight trained in it, and a sum accumulated in it.
 
 Every result is rounded as the format rounds it (``engine.mechanism.precision``). The functions stay within
-the subset of Python that ``engine.base.program`` translates for the page, except those with an underscore,
-which are the same for Python over arrays.
+the subset of Python that ``engine.base.program`` translates for the page. Those whose names begin with an
+underscore do not: they compute the same over arrays, for Python.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 SHOWN, MOST_STEPS = 161, 4000  # points of a curve, and the most steps it may represent
 START, TARGET, NEARLY = 1.0, 2.0, 1.98
-ALIKE = 5e-4  # of a weight: what differs by less reads the same in the figure's digits
-MASTER_BYTES = 4.0  # of an fp32 copy of a weight
+ALIKE = 5e-4  # share of a weight: values that differ by less look the same in the figure's digits
+MASTER_BYTES = 4.0  # bytes of an fp32 copy of a weight
 MOST = 2147483647  # largest state of the generator
 
 
@@ -93,16 +93,18 @@ def trained(exponent_bits: float, m: float, rate: float, steps: float, seed: flo
 
 
 def stall_level(half_gap: Real, rate: Real) -> Real:
-    """The weight at which that happens here, on its way from 1 up to 2; 1 where it never moves."""
+    """The weight at which the training of ``trained`` stalls, on its way from 1 up to 2; 1 if the weight
+    never moves."""
     return np.maximum(TARGET - stall_distance(2 * half_gap, rate), START)
 
 
 def share_lost(rate: float, deviation: float, number_format: precision.Format) -> float:
-    """Of weights distributed normally around 0, the share that an update of size ``rate`` does not change,
-    because their half gap is larger.
+    """The share of normally distributed weights that an update of size ``rate`` does not change, because half
+    the gap to their neighbour is larger.
 
-    |w| is past 2^e, the first octave whose half gap 2^(e - m - 1) exceeds the rate. Adam's updates are about
-    as large as the rate, whatever the gradient. Leaves out that updates add up where they are accumulated.
+    These are the weights with |w| above 2^e, the first octave whose half gap 2^(e - m - 1) exceeds the rate.
+    Adam's updates are about as large as the rate, whatever the gradient. Leaves out that updates add up where
+    they are accumulated.
     """
     check.positive(rate=rate, deviation=deviation)
     octave = math.floor(math.log2(rate)) + number_format.mantissa_bits + 2
@@ -110,8 +112,8 @@ def share_lost(rate: float, deviation: float, number_format: precision.Format) -
 
 
 def stall_distance(gap: Real, rate: Real) -> Real:
-    """How far from its target a weight stops: there, rate · distance is half a gap and rounds to no
-    change."""
+    """How far from its target a weight stops: at this distance the update, rate · distance, is half a gap and
+    rounds to no change."""
     check.positive(gap=gap, rate=rate)
     return gap / 2 / rate
 
@@ -145,10 +147,10 @@ OCTAVE_STARTS, OCTAVE_ENDS = (
     np.arange(FIRST_OCTAVE, LAST_OCTAVE) + 1.0,
 )
 MULTIBOX_MEDIAN, MULTIBOX_SPREAD = -28.8, 3.6  # fitted: see tests/engine/executed/test_rounded_training.py
-# NVIDIA's mixed-precision guide: of all activation gradients these become zero in fp16, and these do not; the
-# others are zero in any format
+# NVIDIA's mixed-precision guide: the shares of all activation gradients that become zero in fp16, and that do
+# not; the others are zero in any format
 MULTIBOX_VANISHING, MULTIBOX_STAYING = 0.31, 0.053
-MULTIBOX_LOST = MULTIBOX_VANISHING / (MULTIBOX_VANISHING + MULTIBOX_STAYING)  # of those that are not zero
+MULTIBOX_LOST = MULTIBOX_VANISHING / (MULTIBOX_VANISHING + MULTIBOX_STAYING)  # share of nonzero gradients
 FIRST_SCALE = 65536.0  # torch.amp.GradScaler's init_scale
 SCALER_STEPS, MOST_CORNERS = 20_000, 1700
 HIGHEST_SCALE = 127  # a scale is an fp32 number: 2^127 is the largest power of two, and torch stops there
@@ -284,8 +286,8 @@ def scaled(
 
 
 def octave_after(octave: float, good: float, overflows: bool, interval: float) -> float:
-    """The scale's power of two after a step, where ``good`` steps without an overflow came before: one less
-    after an overflow, one more after the last of an interval."""
+    """The scale's power of two after a step that followed ``good`` steps without an overflow: one less if the
+    step overflowed, one more if it completed an interval of good steps."""
     if overflows:
         return octave - 1
     if good + 1 >= interval:
@@ -303,8 +305,8 @@ def good_after(good: float, overflows: bool, interval: float) -> float:
 def _dynamic_scale(
     median_octave: float, spread: float, largest: float, first: float, interval: float, seed: float
 ) -> dict[str, Any]:
-    """``dynamic_scale`` from one change of the scale to the next, instead of step by step. At each scale the
-    steps that overflow are those whose state is at least a certain one."""
+    """``dynamic_scale``, computed from one change of the scale to the next instead of step by step. At each
+    scale, a step overflows if its state is at or above a certain value."""
     states, limit = next_states(first_state(seed), SCALER_STEPS), math.log2(largest)
     least: dict[float, int] = {}  # the smallest state that overflows, by the octave of the scale
 
@@ -313,7 +315,7 @@ def _dynamic_scale(
         return top + octave >= limit
 
     def first_overflow(some, octave):
-        """The place of the first one among some states; past the last where there is none."""
+        """The place of the first overflow among some states; one past the last state if none overflows."""
         if octave not in least:
             if not overflows(int(some.max()), octave):
                 return len(some)
@@ -353,8 +355,8 @@ def dynamic_scale(
 
     Only the largest gradient of a step matters, so it is drawn from its own distribution: the largest of
     VALUES draws exceeds z with probability 1 - (1 - p(z))^VALUES. It grows with the generator's state, so at
-    a given scale most states need no draw: all up to ``fits`` are known to fit, all from ``over`` on to
-    overflow. ``step`` and ``octave`` are the corners of the scale's path.
+    a given scale most states need no draw: all states up to ``fits`` are known to fit, and all from ``over``
+    on to overflow. ``step`` and ``octave`` are the corners of the scale's path.
     """
     steps, octaves = [0], [math.log2(first)]
     octave, good, skipped, state = math.log2(first), 0, 0, first_state(seed)
@@ -391,8 +393,8 @@ def with_scales(
     """Values rounded to a narrow format, where each block has a scale that maps its largest value to the
     format's largest number.
 
-    ``power_of_two``: the scale is rounded up to one, so that nothing exceeds the range (OCP MX stores such
-    scales, E8M0). Returns the values as they are read back. All-zero blocks stay zero.
+    ``power_of_two``: the scale is rounded up to a power of two, so that nothing exceeds the range (OCP MX
+    stores such scales, E8M0). Returns the values as they are read back. All-zero blocks stay zero.
     """
     values = np.asarray(values, dtype=float)
     check.whole(block=block)
@@ -408,7 +410,7 @@ def unscaled_step_share(weights: Real, clipped_to: Real = 1.0, epsilon: Real = 1
     scale, and divided by it afterwards: g/(g + ε) with g = clip/(scale·√N), for N gradients of one size.
 
     Adam divides each gradient by its own size, which cancels any scale until ε is as large. Leaves out that
-    gradients differ, which makes it less.
+    gradients differ in size, which makes the share smaller.
     """
     check.positive(weights=weights, clipped_to=clipped_to, epsilon=epsilon)
     size = clipped_to / (FIRST_SCALE * np.sqrt(weights))

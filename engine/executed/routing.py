@@ -29,7 +29,7 @@ MOST_EXPERTS, MOST_CHOICES = 64, 8
 PRIME, STEP = 2**31 - 1, 48271  # of the generator
 OFF, AUXILIARY, BIAS = 0, 1, 2  # methods of balancing
 AUXILIARY_RATE = 0.1  # of gradient descent, times the experts, since the loss's slope falls as 1/experts
-BIAS_RATE = 0.04  # change of a bias in one step, up or down
+BIAS_RATE = 0.04  # change of a bias in one step
 
 
 def next_state(state: int) -> int:
@@ -54,13 +54,13 @@ def draw_scores(score: list[float], weight: list[float], experts: int, state: in
 
 
 def choose(chosen: list[int], score: list[float], experts: int, top_k: int) -> None:
-    """Write the experts with the highest scores, the best first, into ``chosen``: each moves up past the
-    worse ones."""
+    """Write the experts with the highest scores into ``chosen``, the best first: each expert moves up past
+    those with lower scores."""
     for e in range(experts):
         place, mine = e, score[e]
         if e >= top_k:
             place = top_k - 1
-            if mine <= score[chosen[place]]:  # most are no better than the worst one chosen so far
+            if mine <= score[chosen[place]]:  # most scores are below the worst one chosen so far
                 continue
         while place > 0 and mine > score[chosen[place - 1]]:
             chosen[place] = chosen[place - 1]
@@ -99,8 +99,8 @@ def descend(bias: list[float], share: list[float], load: list[float], experts: i
 
 
 def push(bias: list[float], load: list[float], experts: int, top_k: int) -> None:
-    """One step without a loss: lower the bias of an expert with more than its share, raise that of one with
-    less."""
+    """One step of balancing without a loss: lower the bias of each expert with more than its share of the
+    tokens, and raise the bias of each expert with less."""
     for e in range(experts):
         if load[e] * experts > BATCH * top_k:
             bias[e] = bias[e] - BIAS_RATE
@@ -137,8 +137,8 @@ def balance(bias: list[float], experts: int, top_k: int, seed: float, way: float
 
 # -- the same for all tokens at once -------------------------------------------------------------------------
 def advance(states: np.ndarray, jump: int) -> np.ndarray:
-    """Multiply the states by a jump modulo PRIME, in place, and return them. Without a division: 2³¹ is 1
-    there, so the upper bits are added to the lower ones, twice."""
+    """Multiply the states by a jump modulo PRIME, in place, and return them. Works without a division: modulo
+    PRIME, 2³¹ is 1, so the upper bits are added to the lower ones, twice."""
     states *= jump
     for _ in range(2):
         upper = states >> 31
@@ -163,7 +163,8 @@ def logarithms(states: np.ndarray) -> np.ndarray:
 
 
 def balanced(bias: np.ndarray, top_k: int, seed: float, way: float, steps: int) -> np.ndarray:
-    """``balance`` with all tokens of a step at once, and drawn for AHEAD steps; returns the biases.
+    """``balance`` over arrays: with all tokens of a step at once, and with the random draws of AHEAD steps at
+    once. Returns the biases.
 
     Sums over rows are products with a vector of ones, which take half the time.
     """
@@ -272,7 +273,7 @@ def route(experts: float, top_k: float, skew: float, seed: float, way: float, st
 
 # -- reading a run -------------------------------------------------------------------------------------------
 def counted(load: Real) -> Real:
-    """The loads, without the places of experts that do not exist."""
+    """The loads of the experts that exist; the column has places for more."""
     return np.where(np.isfinite(load), load, 0.0)
 
 
@@ -283,7 +284,7 @@ def mean_load(load: Real, experts: Real) -> Real:
 
 
 def imbalance(load: Real, experts: Real) -> Real:
-    """The fullest expert over the mean: 1 at best, experts/top_k at worst."""
+    """The load of the fullest expert over the mean load: 1 at best, experts/top_k at worst."""
     return np.max(counted(load)) / mean_load(load, experts)
 
 

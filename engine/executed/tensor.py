@@ -39,8 +39,8 @@ EXAMPLE = (
 # -- executed ------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A product that was cut: what each rank had, what it made, how they were joined, and how far it is from
-    dense."""
+    """A product that was cut: what each rank had, what it computed, how the parts were joined, and the dense
+    product to compare with."""
 
     order: str
     a_pieces: tuple[np.ndarray, ...]  # [rank]
@@ -59,7 +59,7 @@ class Split:
 
     @property
     def last_places(self) -> float:
-        """The same in units in the last place (ulp) of the dense product's largest number."""
+        """``max_difference`` in units in the last place (ulp) of the dense product's largest number."""
         return self.max_difference / float(np.spacing(np.abs(self.dense).max()))
 
     @property
@@ -218,8 +218,8 @@ def _require_divides(ranks, what, count) -> None:
 
 
 class Held(NamedTuple):
-    """What each rank held in a split product, each piece at its place in the whole matrix, padded to a fixed
-    number of ranks."""
+    """What each rank held in a split product, each piece at its place in the whole matrix, and padded to a
+    fixed number of ranks."""
 
     products: np.ndarray  # [rank, row, column]: X·A, before f
     products_held: np.ndarray  # 1 where the rank holds that number
@@ -243,8 +243,8 @@ def held(split: Split, most: int) -> Held:
 
 
 def _placed(pieces, width, most):
-    """([rank, row, column] of pieces, where they are); the pieces are as wide as the whole or lie side by
-    side in it."""
+    """([rank, row, column] of the pieces' numbers, 1 where a rank holds a number). The pieces are as wide as
+    the whole matrix, or lie side by side in it."""
     values, where = np.zeros((2, most, len(pieces[0]), width))
     for rank, piece in enumerate(pieces):
         start = 0 if piece.shape[1] == width else rank * piece.shape[1]
@@ -379,7 +379,7 @@ def largest_useful_ranks(
     F·W/C.
 
     Forward 2·m·T·h·F/(t·C) against 2·(t−1)/t·g·T·h/W: t − 1 ≤ m/g·F·W/C, which is F·W/C with two matrices and
-    two bytes per value; tokens and hidden width cancel. Beyond that, more than half of the time is
+    two bytes per value; tokens and hidden width cancel. With more ranks, more than half of the time is
     communication. W is the slowest wire of the ring. Leaves out latency, and attention, which has less
     arithmetic for the same AllReduce.
     """
@@ -394,7 +394,7 @@ def largest_useful_ranks(
 
 
 def worthwhile_ranks(ranks: Real, compute_s: Real, all_reduces_s: Real) -> Real:
-    """The largest of these numbers of ranks for which the AllReduces take no longer than the arithmetic; at
+    """The largest of these numbers of ranks with which the AllReduces take no longer than the arithmetic; at
     least 1.
 
     Each time is for its own number of ranks, over the wires that this many ranks really use."""

@@ -10,8 +10,8 @@ from engine.executed.flash_attention import Hbm, tiles
 
 def product(a: np.ndarray, b: np.ndarray, block_m: int, block_n: int, block_k: int) -> tuple[np.ndarray, int]:
     """a·b, where each tile of the result adds up its row of blocks of ``a`` times its column of blocks of
-    ``b``, as one program of kernels/matmul.py does: the result, and the values read. What a mask switches off
-    is not read."""
+    ``b``, as one program of kernels/matmul.py does. Returns the result and the number of values read; values
+    that a mask switches off are not read."""
     check.whole(block_m=block_m, block_n=block_n, block_k=block_k)
     memory, result = Hbm(a=a, b=b), np.zeros((len(a), b.shape[1]))
     for rows in tiles(len(a), block_m):

@@ -1,7 +1,7 @@
 """ZeRO's stages side by side: what fits on a GPU, what a step sends, and how long wires and arithmetic take.
 
-Bytes of state are in ``memory.sharded_state_bytes``, a step layer by layer is in ``fully_sharded``,
-calibrated times of a layout are in ``sharding``. Here wires have their vendor's rates and no latency, as in
+``memory.sharded_state_bytes`` has the bytes of state, ``fully_sharded`` a step layer by layer, and
+``sharding`` the calibrated times of a layout. Here wires have their vendor's rates and no latency, as in
 lessons 01 to 04.
 """
 
@@ -37,8 +37,8 @@ def largest_params(hbm_bytes: Real, recipe: Recipe, ranks: Real, stage: Real) ->
 
 
 def whole_bytes(params: Real, recipe: Recipe, stage: Real) -> Real:
-    """The bytes that a stage leaves unsharded on every GPU: everything in stage 0, then without optimizer,
-    gradients and weights in turn."""
+    """The bytes that a stage leaves unsharded on every GPU: everything in stage 0; stage 1 shards the
+    optimizer's part, stage 2 the gradients too, and stage 3 the weights too."""
     check.positive(params=params)
     check.between(0, 3, stage=stage)
     kept = [
@@ -106,8 +106,9 @@ def passes(stage: Real, micro_batches: Real = 1) -> tuple[Real, Real]:
 
 
 def ring_wire_bytes_per_s(ranks: Real, stride: Real, gpu: Gpu, nic_bytes_per_s: Real) -> Real:
-    """The bandwidth of rings through a group whose members are ``stride`` GPUs apart: the link inside a node;
-    beyond it no more than the NICs of its members on one node together. The last node counts as full."""
+    """The bandwidth of rings through a group whose members are ``stride`` GPUs apart: inside a node that of
+    the link; across nodes no more than the NICs of the members on one node have together. The last node
+    counts as full."""
     check.positive(nic_bytes_per_s=nic_bytes_per_s)
     per_node = interconnect.ranks_per_node(ranks, stride, gpu.gpus_per_node)
     link = ops.where(gpu.link_bytes_per_s > 0, gpu.link_bytes_per_s, nic_bytes_per_s)
@@ -126,9 +127,9 @@ def step_traffic(
 ) -> StepTraffic:
     """What each GPU sends in a step with this many micro-batches, and how long that takes.
 
-    In its shard group of S neighbours: ``passes`` · (S−1)/S · P. Between groups, once per step: an AllReduce
-    of its part of the gradients over the R groups, 2·(R−1)/R · P/S (arXiv:2304.11277 section 3.2.2; the last
-    group counts as full).
+    In its shard group of S neighbours a GPU sends ``passes`` · (S−1)/S · P elements. Between groups, once per
+    step, it takes part in an AllReduce of its part of the gradients over the R groups, 2·(R−1)/R · P/S
+    (arXiv:2304.11277 section 3.2.2; the last group counts as full).
     """
     check.positive(params=params)
     shared = shard_group(ranks, group, stage)
@@ -158,22 +159,23 @@ class BehindPasses(NamedTuple):
     """The wires' time during one pass over a micro-batch, and the pass's compute time."""
 
     forward_wire_s: Real
-    backward_wire_s: Real  # during any micro-batch but the last, if it sends at all
+    backward_wire_s: Real  # during each micro-batch but the last, if gradients are sent then
     last_backward_wire_s: Real
     forward_s: Real
     backward_s: Real
 
     @property
     def pressure(self) -> Real:
-        """The longest wire time of a pass over the pass's arithmetic; above 1 no schedule can hide it all."""
+        """The largest ratio of wire time to arithmetic of any pass; above 1 no schedule can hide all
+        traffic."""
         return ops.maximum(self.forward_wire_s / self.forward_s, self.last_backward_wire_s / self.backward_s)
 
 
 def behind_passes(
     traffic: StepTraffic, stage: Real, arithmetic_time_s: Real, micro_batches: Real = 1
 ) -> BehindPasses:
-    """Each part of a step's traffic with the pass that can hide it: a third of the arithmetic is forward, two
-    thirds backward.
+    """Each part of a step's traffic beside the pass that can hide it. A third of the arithmetic is forward,
+    two thirds are backward.
 
     Stage 0 sums gradients during the last backward pass. Stages 1 and 2 gather weights during the next step's
     first forward pass, stage 3 once in every pass. Traffic between groups follows the scatters of the last

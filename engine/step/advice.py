@@ -35,8 +35,8 @@ BUBBLES = (
     0.15,
     0.3,
     float("inf"),
-)  # of the arithmetic: allowed at first, and where nothing fits otherwise
-EXPOSED = 0.03  # of the step: the allowed cost of network traffic beyond what is hidden
+)  # share of the arithmetic: allowed at first, and once nothing fits with so little
+EXPOSED = 0.03  # share of the step that exposed network traffic may take
 SCHEDULES = ("1f1b", "interleaved")
 NAMES = {value: name for name, value in RECOMPUTE.items()}
 
@@ -77,7 +77,7 @@ class Split(NamedTuple):
 
 
 def split_of(layout: Layout) -> Split:
-    """The part of a layout that the rules are about."""
+    """The split of a layout, which is what the rules choose."""
     return Split(layout.tp, layout.pp, layout.cp, layout.ep)
 
 
@@ -111,7 +111,7 @@ def chunks(model: Model, pp: int) -> list[int]:
 
 def advise(model: Model, at: Machine, job: Job, gpus: int, tools: Tools = TOOLS["context"]) -> Estimate:
     """The layout that the rules lead to, with one sequence per micro-batch; ValueError if not even the last
-    one fits."""
+    attempt fits."""
     check.whole(gpus=gpus)
     candidates = splits(model, at, job, gpus, tools)
     for recompute in (NO_RECOMPUTE, FULL):
@@ -124,7 +124,8 @@ def advise(model: Model, at: Machine, job: Job, gpus: int, tools: Tools = TOOLS[
 
 
 def _fitting(model, at, job, gpus, tools, split, recompute, bubble) -> Estimate | None:
-    """Rule 2 for one split: the lowest ZeRO stage, and the most chunks, with which it fits."""
+    """Rule 2 for one split: the layout with the lowest ZeRO stage, and of those with the most chunks, that
+    fits and hides its traffic; None if there is none."""
     dp = gpus // (split.tp * split.pp * split.cp)
     for stage in tools.stages:
         for v in chunks(model, split.pp):
@@ -151,7 +152,7 @@ def _fitting(model, at, job, gpus, tools, split, recompute, bubble) -> Estimate 
 
 
 def _built(model: Model, job: Job, tools: Tools, layout: Layout) -> bool:
-    """Whether it is legal, and one of the frameworks can run it with these tools."""
+    """Whether the layout is legal, and one of the frameworks can run it with these tools."""
     try:
         require_legal(model, job, layout)
     except ValueError:
@@ -160,7 +161,7 @@ def _built(model: Model, job: Job, tools: Tools, layout: Layout) -> bool:
 
 
 def _hidden(found: Estimate) -> bool:
-    """Whether sharding, replicas and passing keys and values around cost little beyond what is hidden."""
+    """Whether the exposed traffic of data and context ranks is at most EXPOSED of the step."""
     return max(found.time_s["data_exposed"], found.time_s["context"]) <= EXPOSED * found.step_s
 
 
@@ -177,7 +178,7 @@ def fastest(
 
 
 def _within(tools: Tools, only: Split | None) -> Constraints:
-    """What the tools support, or only one split of it."""
+    """The constraints that leave what the tools support, of all splits or of one."""
     free = replace(RUN_BY_SOME, zero=tools.stages, schedules=SCHEDULES, cp=None if tools.context else (1, 1))
     if only is None:
         return free

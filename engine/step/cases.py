@@ -1,4 +1,5 @@
-"""A job on a cluster and its layouts, in numbers or symbols, and what a step with each of them costs."""
+"""A job on a cluster and some layouts for it, in numbers or symbols, and what a step with each layout
+costs."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class Case(NamedTuple):
 
 
 class Layouts(NamedTuple):
-    """Several layouts, best first, as columns; NaN where there are no more."""
+    """Several layouts, best first, as columns. A column is longer than there may be layouts: the rest of it
+    is NaN."""
 
     tp: Real
     pp: Real
@@ -134,7 +136,7 @@ def framework_bytes() -> float:
 
 def columns(cost: Terms, layouts: Layouts) -> list[Real]:
     """Seconds of each layout's step: a column for each of TERMS."""
-    nothing = 0.0 * layouts.tp  # a term that no axis changes is a single number; here it becomes a column
+    nothing = 0.0 * layouts.tp  # added to a term that no axis changes, it makes a column of a single number
     return [getattr(cost, name) + nothing for name in TERMS]
 
 
@@ -163,7 +165,7 @@ def costs(case: Case, layouts: Layouts) -> Costs:
 
 
 TERMS = tuple(name for name in Terms._fields if name not in ("step_s", "total_bytes"))
-SENT = ("tensor_s", "context_s", "expert_s", "data_exposed_s", "other_s")  # those of TERMS that are traffic
+SENT = ("tensor_s", "context_s", "expert_s", "data_exposed_s", "other_s")  # terms that are traffic
 PARTS = ("framework", *StageBytes._fields)
 
 
@@ -173,8 +175,8 @@ def sequences(batch_tokens: Real, seq: Real) -> Real:
 
 
 def ideal_s(case: Case) -> Real:
-    """The step that the model's arithmetic alone would take, at the pace of the best matrix products; for no
-    GPU at all, that of one."""
+    """The step that the model's arithmetic alone would take, at the pace of the best matrix products. With no
+    GPU at all it is the step of one GPU."""
     tokens, gpus = case.global_batch * case.seq, ops.maximum(case.gpus * 1.0, 1.0)
     return model_flops_per_token(case) * tokens / (gpus * case.chip.matmul_flops_per_s)
 
@@ -185,7 +187,8 @@ def model_flops_per_token(case: Case) -> Real:
 
 
 def run(case: Case, layouts: Layouts, tokens: Real, fp8: Real) -> Run:
-    """The first layout as settings for other programs; whole numbers throughout, ones where there is none."""
+    """The first layout as settings for other programs, in whole numbers. Where there is no layout, every
+    degree is 1."""
     a = Layouts(*(np.where(column[0] >= 0, column[0], 1.0) for column in layouts))
     return Run(
         case.model,
@@ -216,7 +219,8 @@ def crosses(case: Case, layouts: Layouts) -> list:
 
 
 def beyond_the_node(case: Case, layouts: Layouts) -> Truth:
-    """Whether what each of TERMS sends leaves the node, by layout; False for those that send nothing."""
+    """Whether the traffic behind each of TERMS leaves the node, by layout; False for a term without
+    traffic."""
     a, none = layouts, 0.0 * layouts.tp
     replica = a.tp * a.cp * a.dp
     reach: dict[str, Real] = dict(zip(SENT, (a.tp, a.tp * a.cp, a.ep * a.expert_tp, replica, replica * a.pp)))

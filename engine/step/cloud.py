@@ -1,9 +1,10 @@
-"""All layouts of a search as a cloud: how many of them need so much memory and so much time, the fastest at
-each place, and the front of those that no leaner layout outruns.
+"""All layouts of a search as a cloud over memory and time: how many layouts lie at each place, the fastest of
+them, and the front, the layouts that no leaner one outruns.
 
-Memory is counted in shares of the HBM and time in multiples of the step that the arithmetic alone would take,
-both in fixed fractions of a doubling. So the places are known before the search, and a layout is counted
-where it is measured. Everything except the plain search's bookkeeping works on numbers and on symbols.
+Memory is measured in shares of the HBM and time in multiples of the step that the arithmetic alone would
+take, both in fixed fractions of a doubling. So the places are known before the search, and each layout is
+counted as soon as it has been measured. Everything except the plain search's bookkeeping works on numbers and
+on symbols.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ COLUMNS, ROWS = 17 * ACROSS, 9 * UP  # places in all: memory up to 2,048 HBMs, t
 PLACES = COLUMNS * ROWS
 HEIGHT = 2.0  # doublings of time above the fastest layout that a picture shows
 SHOWN_ROWS = int(HEIGHT * UP)
-MOST_SHOWN = 2048  # places that it has room for
+MOST_SHOWN = 2048  # places that a picture has room for
 FRONT = 12  # layouts of the front
-WORTH = 1.04  # a layout of the front is so many times as fast as the next leaner one
+WORTH = 1.04  # a layout of the front must be this many times as fast as the next leaner one
 
 
 def place(total_bytes: Real, hbm_bytes: Real, step_s: Real, ideal_s: Real) -> Real:
-    """The index of the place of a layout; what lies outside is counted at the border."""
+    """The index of the place of a layout; a layout outside the cloud counts at its border."""
     column = np.floor(ACROSS * (np.log2(total_bytes / hbm_bytes) - LEAST_DOUBLINGS))
     row = np.floor(UP * np.log2(step_s / ideal_s))
     column = np.minimum(np.maximum(column, 0.0), COLUMNS - 1.0)
@@ -92,9 +93,9 @@ def _shown(count: list[Real]) -> dict[str, Any]:
     above=(),
 )
 def shown(count: list[Real]) -> dict[str, Any]:
-    """The places with layouts, up to HEIGHT above the lowest: where they are, and how many layouts each has;
-    the first and last column, the lowest row and the end of the highest, and how many layouts are not among
-    them."""
+    """What a picture of the cloud shows: the places with layouts, up to HEIGHT above the lowest, and how many
+    layouts each has; the first and the last column, the lowest row and the end of the highest; and how many
+    layouts lie above the picture."""
     columns, rows, counts, places = [], [], [], []
     first, last, low, high, above = COLUMNS, 0, ROWS, 1, 0.0
     for column in range(COLUMNS):
@@ -143,8 +144,8 @@ def _front(cost: list[Real]) -> dict[str, Any]:
 
 @program(_front, place=FRONT)
 def front(cost: list[Real]) -> dict[str, Any]:
-    """The places of the front, from the leanest: in each column the fastest layout, if it is WORTH its
-    memory. There is room for the last of them."""
+    """The places of the front, the leanest first: in each column the fastest layout, if it is WORTH its
+    memory. Of more than FRONT places the leanest are left out."""
     found = []
     fastest = math.inf
     for column in range(COLUMNS):

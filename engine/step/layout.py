@@ -1,7 +1,8 @@
 """How a training step is laid out over GPUs, whether that layout is legal, and its cost: ``estimate``.
 
-The axes, innermost first: tensor (tp), context (cp), data (dp), pipeline (pp). DP takes the remaining GPUs.
-Experts are spread over ep groups of expert_tp GPUs, taken from the tensor, context and data ranks of a stage.
+The axes, innermost first: tensor (tp), context (cp), data (dp), pipeline (pp). The GPUs that the other three
+leave are data-parallel ranks. Experts are spread over ep groups of expert_tp GPUs, taken from the tensor,
+context and data ranks of a stage.
 """
 
 from __future__ import annotations
@@ -247,7 +248,7 @@ def require_legal(model: Model, job: Job, layout: Layout) -> None:
 
 
 def _require_copies(model: Model, a: Layout) -> None:
-    """HSDP's copies are whole, of the dense parameters and of the experts."""
+    """ValueError unless HSDP's copies of the dense parameters and of the experts are whole."""
     ranks, held = a.dp * a.cp, a.ep * a.expert_tp
     legal = divisors(ranks)
     if a.shard not in legal:
@@ -280,7 +281,8 @@ def facts(model: Model, job: Job, a: Layout) -> Facts:
 
 
 def _require_one_name(a: Layout) -> None:
-    """Chunks require the schedule named "interleaved", and that schedule requires chunks; a V has two."""
+    """ValueError if schedule and chunks contradict each other: several chunks need the schedule
+    "interleaved", that schedule needs several chunks, and a V-shaped schedule has two."""
     interleaved = SCHEDULES[a.schedule].interleaved
     if SCHEDULES[a.schedule].folded:
         if a.interleave != TURNS:
@@ -384,11 +386,13 @@ class Estimate:
         return per_token * self.tokens_per_s / self.layout.gpus
 
     def mfu(self, causal: bool = True) -> float:
-        """Model FLOPs utilisation: relative to the dense peak in the precision of the matrix products."""
+        """Model FLOPs utilisation: model FLOPs per second as a share of the dense peak in the precision of
+        the matrix products."""
         return self.model_flops_per_gpu_per_s(causal) / self.at.peak_flops_per_s
 
     def mfu_of_6pd(self) -> float:
-        """Like ``mfu``, by 6·P·D alone, six FLOPs for each active parameter: attention is left out."""
+        """Like ``mfu``, but with 6·P·D for the model FLOPs: six for each active parameter and token, and none
+        for attention."""
         active = models.active_parameters(self.model)
         done = flops.training_flops(active, tokens=self.tokens_per_s)
         return done / (self.layout.gpus * self.at.peak_flops_per_s)
@@ -439,12 +443,12 @@ class Estimate:
 
     @property
     def binding(self) -> str:
-        """The memory if the layout does not fit, else the longest term."""
+        """What binds the layout: "memory" if it does not fit, else the name of its longest term."""
         times = self.time_s
         return max(times, key=lambda name: times[name]) if self.fits else "memory"
 
     def as_dict(self) -> dict:
-        """All figures, under the keys of the command line."""
+        """All figures of the estimate, under the keys that the command line prints."""
         times = self.time_s
         return {
             "model": self.model.key,
@@ -495,7 +499,7 @@ def layout_dict(layout: Layout) -> dict:
 
 
 def axes(job: Job, layout: Layout, gpu_key: str = "") -> Axes:
-    """Job and layout as floats; the GPU is asked for its host alone."""
+    """Job and layout as floats. The GPU matters only for what is offloaded to its host."""
     code, modules = recompute_of(layout.recompute)
     return Axes(
         float(job.seq),

@@ -1,9 +1,10 @@
 """Which layouts can be built: each rule once, for floats, arrays or symbols.
 
-Each small function says what one rule forbids. The search and the advice list only splits that break none,
-and the planner's page does so in a program that is translated; ``RULES`` puts them in the order in which a
-layout is checked, with the words for a reader and, for single numbers, an error message that names the
-nearest legal values. ``require_legal``, the missions and the examination use that list.
+Each small function says what one rule forbids. The search and the advice list only splits that break none of
+them. The planner's page does the same, in a program that is translated to JavaScript. ``RULES`` lists the
+rules in the order in which a layout is checked, with words for a reader and, for single numbers, an error
+message that names the nearest legal values. ``require_legal``, the missions and the examination use that
+list.
 """
 
 from __future__ import annotations
@@ -241,7 +242,7 @@ RULES = (
 )
 
 
-_ASKED = tuple(rule.broken for rule in RULES)  # every estimate checks them all, in three microseconds
+_ASKED = tuple(rule.broken for rule in RULES)  # each estimate checks all rules, in three microseconds
 
 
 def require(f: Facts) -> None:
@@ -300,8 +301,8 @@ def _require_modules(model, modules) -> None:
 
 
 def require_ends(layers: int, pp: int, first: int, last: int) -> None:
-    """ValueError if the layers given for the first or the last stage leave none to share equally between
-    them."""
+    """ValueError if the layers given for the first or the last stage leave no layer, or no equal number of
+    layers, for each stage between them."""
     if not (first or last):
         return
     between, others = layers - first - last, pp - (first > 0) - (last > 0)
@@ -330,7 +331,7 @@ def must(name: str, value: int, why: str, legal: Iterable[int]) -> str:
 
 
 def interleaving(key: str, pp: int, chunks: int) -> str:
-    """The reason why there is nothing to interleave."""
+    """The error message for chunks on a single pipeline stage, where there is nothing to interleave."""
     return (
         f"schedule {key} must have pp and interleave of at least 2, got "
         f"pp {pp} and interleave {chunks}; nearest legal: schedule 1f1b"
@@ -338,7 +339,7 @@ def interleaving(key: str, pp: int, chunks: int) -> str:
 
 
 def _around(f: Facts) -> list[int]:
-    """The nearest batches on both sides that the data ranks divide."""
+    """The nearest global batches, below and above, that the data ranks divide."""
     sequences = f.global_batch // f.dp
     return [f.dp * sequences, f.dp * (sequences + 1)][sequences < 1 :]
 

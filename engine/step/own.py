@@ -1,5 +1,5 @@
-"""A model and a cluster of one's own beside those of the catalogue: an option that may be either, and its
-numbers.
+"""A model and a cluster of one's own beside those of the catalogue: options that are one or the other, and
+their numbers.
 
 Everything here works on numbers and on symbols. One's own model has the catalogue's fields; one's own GPU
 reaches the same shares of its peak figures as the H100 SXM, since it has not been measured.
@@ -111,8 +111,8 @@ HEADS = np.arange(1.0, BOUNDS["heads"][1] + 1.0)
 
 
 def fitted(fields: dict) -> dict:
-    """The fields of the nearest model that can be: none of AT_MOST is passed, and key heads divide the
-    query heads."""
+    """The fields of the nearest possible model: no field exceeds the one that AT_MOST names for it, and the
+    key heads divide the query heads."""
     found = fields | {
         name: ops.minimum(1.0 * fields[name], 1.0 * fields[most]) for name, most in AT_MOST.items()
     }
@@ -121,9 +121,10 @@ def fitted(fields: dict) -> dict:
 
 
 def model(option: ModelOption, fields: dict) -> Model:
-    """The option's model; with these fields if it is one's own. ValueError for fields that contradict each
-    other, also where checks are off: with more layers under a window than layers, those without one are
-    fewer than none, and so are the bytes and seconds of a search. ``fitted`` gives fields that do not."""
+    """The option's model; if it is one's own, the model with these fields. ValueError for fields that
+    contradict each other, even where checks are off: if more layers had a window than there are layers, the
+    number of layers without one would be negative, and so would the bytes and seconds of a search. ``fitted``
+    gives fields without such contradictions."""
     known = {name: getattr(option.model, name) for name in KINDS}
     given = {name: value > 0 if KINDS[name] == "bool" else value for name, value in fields.items()}
     own = known | {name: ops.where(option.own > 0, value, known[name]) for name, value in given.items()}
@@ -136,7 +137,7 @@ def model(option: ModelOption, fields: dict) -> Model:
 
 
 def as_model(thing: Model) -> Model:
-    """A model as it is; from a symbolic choice, a model whose numbers are symbols."""
+    """The model itself; for a symbolic choice among models, a model whose numbers are symbols."""
     if isinstance(thing, Model):
         return thing
     return Model(key="own", name="own", **{name: getattr(thing, name) for name in KINDS})
@@ -152,7 +153,7 @@ def cluster(
     nic_bytes_per_s: Real,
     gpus_per_node: Real,
 ) -> Cluster:
-    """The option's GPU, node and NIC; with these figures if it is one's own."""
+    """The option's GPU, node and NIC; if the GPU is one's own, with these figures."""
     like, own = catalog.gpu(LIKE), option.own > 0
     faster = ops.where(own, flops_per_s / like.bf16_flops_per_s, 1.0)
     wider = ops.where(own, hbm_bytes_per_s / like.hbm_bytes_per_s, 1.0)
@@ -172,7 +173,8 @@ def cluster(
 
 
 class OwnGpu(TypedDict, total=False):
-    """What a file may say of one's own GPU: the catalogue's GPU that it is like, and what differs."""
+    """What a file may say about one's own GPU: which GPU of the catalogue it resembles, and the figures that
+    differ."""
 
     like: str
     name: str
@@ -205,8 +207,9 @@ def gpu_from_file(path: str | Path) -> Gpu:
 
 
 def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Machine:
-    """A GPU of the catalogue or one's own in one precision; one's own reaches the shares of the one that it
-    is like, and less under a lower limit of power. ``net`` are the wires around it, if they are known."""
+    """A GPU of the catalogue, or one's own, in one precision. One's own reaches the same shares of its peaks
+    as the GPU that it is ``like``, and less under a lower power limit. ``net`` are the wires around it, if
+    they are known."""
     like = catalog.gpu(gpu.key)
     if gpu == like:
         found = layouts.machine(gpu, precision)
@@ -222,7 +225,7 @@ def machine(gpu: Gpu, precision: str = "bf16", net: Wires | None = None) -> Mach
     return Machine(gpu, precision, scaled_chip(held, faster, wider), net)
 
 
-# which of a dataclass of rates grow with the arithmetic, and which with the memory's bandwidth
+# which fields of a dataclass of rates grow with the arithmetic, and which with the memory's bandwidth
 FASTER, WIDER = (
     {"flops_per_s"},
     {
@@ -236,7 +239,7 @@ FASTER, WIDER = (
 
 
 def _scaled(kind, rates, faster: Real, wider: Real):
-    """Rates of a kind, of a chip that may not be known yet, so many times as high."""
+    """The rates of one kind of kernel, multiplied by ``faster`` or ``wider``. The chip may be a symbol."""
     scaled = {field.name: getattr(rates, field.name) for field in fields(kind)}
     for names, times in ((FASTER, faster), (WIDER, wider)):
         scaled |= {name: _times(value, times) for name, value in scaled.items() if name in names}
@@ -248,7 +251,7 @@ def _times(rate, times: Real):
 
 
 def faster(at: Machine, times: Real) -> Machine:
-    """The machine with so many times the arithmetic, and nothing else faster."""
+    """The machine with ``times`` times the arithmetic, and nothing else faster."""
     return replace(at, chip=scaled_chip(at.chip, faster=times))
 
 

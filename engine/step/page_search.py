@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 TOP = 5  # layouts shown: the winner and the best of the other splits
 MOST_SPLITS = (
-    12_288  # of one job that a page has room for: 24,576 GPUs, 384 experts, sequences of 131,072 have 11,908
+    12_288  # splits that a page has room for: 24,576 GPUs, 384 experts and sequences of 131,072 have 11,908
 )
 RUNS = {
     f"{key}_runs": tuple(float(schedule in able.schedules) for schedule in SCHEDULE_KEYS)
@@ -43,10 +43,10 @@ EVERY_SCHEDULE = {**COEFFICIENTS, "chunks": CHUNKS, "is_1f1b": IS_1F1B, **RUNS} 
 
 
 class Cloud(NamedTuple):
-    """All layouts of a search, by their places in the cloud, and the splits that they have."""
+    """All layouts of a search by their places in the cloud, and the splits that these layouts have."""
 
     places: Grouped  # the fastest layout of each place, and how many there are
-    splits: dict[str, Real]  # columns, in the order of their numbers
+    splits: dict[str, Real]  # a column for each field of a split; a layout's ``row`` is a place in them
     ideal_s: Real  # the step that the arithmetic alone would take
 
 
@@ -100,8 +100,8 @@ def ranked(
     legal: list[Real],
     free_s: list[Real],
 ) -> dict[str, Any]:
-    """The best splits, and the best layout of each by its cell: the fastest that fit, or the smallest in
-    memory where none does."""
+    """The best splits, and the cell of the best layout of each: the fastest that fits, or the one with the
+    smallest memory where none fits."""
     splits, cells = [], []
     fitting_count, legal_count, fastest = 0, 0, math.nan
     splits_of_job = 0
@@ -150,8 +150,8 @@ def laid_out(
     expert_tp: list[Real],
     dp: list[Real],
 ) -> dict[str, Any]:
-    """The layouts at some places of two columns, the number of a split and a cell of its layouts; up to the
-    first place at which there is none."""
+    """The layouts at some places of two columns, which hold the number of a split and the cell of one of its
+    layouts. The list ends at the first place that holds no layout."""
     tps, pps, cps, eps, expert_tps, dps = [], [], [], [], [], []
     zeros_, micro_batches, recomputes, schedules, chunks = [], [], [], [], []
     for i in range(len(places)):
@@ -189,7 +189,7 @@ def laid_out(
 
 
 def layouts_of(splits: dict[str, Real], row: Real, cell: Real, places: Real) -> Layouts:
-    """The layouts at some places of such columns."""
+    """``laid_out`` with the columns of all splits: the layouts at some places of ``row`` and ``cell``."""
     a = laid_out(places, row, cell, *splits.values())
     return Layouts(*(a[name][: len(places)] for name in Layouts._fields))
 
@@ -214,8 +214,9 @@ EVERY = [*({name: values} for name, values in FIXABLE.items()), EVERY_SCHEDULE] 
 
 
 def contests(case: Case, rows: dict, in_cloud: bool = False) -> dict[str, Any]:
-    """The same for rows of splits, each with every micro-batch and so on, or with only the one that its
-    column ``only_micro_batch`` names (below zero for all). A page runs both by the same loops."""
+    """``every_layout`` for given rows of splits. Each split is tried with every value of FIXABLE, or with the
+    one value that its column ``only_micro_batch``, ``only_recompute`` or ``only_zero`` names (a value below
+    zero means all). A page runs the same loops for both."""
     arithmetic_s = ideal_s(case) if in_cloud else 0.0
 
     def measure(point):

@@ -1,6 +1,6 @@
 """The planner, in Python and on a page: the fastest layouts of a job, and what would make them faster.
 
-With numbers, ``found`` calls ``search.plan``; with symbols, what page_search finds.
+With numbers, ``found`` calls ``search.plan``; with symbols, it takes what ``page_search`` finds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Found(NamedTuple):
     legal: Real  # how many layouts were compared
     fitting: Real  # how many of them fit
     free_s: Real  # the fastest step if memory were no limit
-    unlimited: Layouts  # of a search with its cloud: the best layout that one of the frameworks can run
+    unlimited: Layouts  # the best layout that one of the frameworks can run; only of a search with its cloud
 
 
 def found(case: Case) -> Found:
@@ -57,7 +57,7 @@ def found(case: Case) -> Found:
 
 
 def found_in_cloud(case: Case) -> tuple[Found, Cloud]:
-    """The same, with the cloud of all layouts."""
+    """``found``, and the cloud of all layouts."""
     on_page = hasattr(type(case.gpus), "__run_sweep__")
     best, seen = _found_on_page(case, in_cloud=True) if on_page else _found_here(case, in_cloud=True)
     if seen is None:
@@ -172,13 +172,14 @@ def _found_on_page(case: Case, in_cloud: bool = True) -> tuple[Found, Cloud | No
 
 MEMORY = len(TERMS)  # index of the loss of a layout that does not fit
 RESOURCES = ("arithmetic", "memory_bandwidth", "link", "network")
-FACTORS = np.round(np.geomspace(1.05, 8.0, 64), 3)  # times a resource that are tried
-FASTER = 1.1  # the speed-up that they should reach
+FACTORS = np.round(np.geomspace(1.05, 8.0, 64), 3)  # how many times as fast a resource is tried
+FASTER = 1.1  # the speed-up of the step that a faster resource should bring
 A_TIE = 0.0005  # a smaller share of a step does not count as a difference
-NEVER = 1e9  # no amount of it is enough
-# how fast each of RESOURCES is in each row measured: the layouts as they are, then each factor of each
+NEVER = 1e9  # stands for: no factor is enough
+# SCALES: how fast each of RESOURCES is in each measured row. First come the layouts as they are, then the
+# first layout with each factor of each resource.
 SHOWN = TOP + cloud.FRONT + 1  # layouts of an outcome
-ANYHOW = SHOWN - 1  # the last of them: the fastest that fits without the case's limits
+ANYHOW = SHOWN - 1  # place of the last: the fastest layout that fits without the case's limits
 SCALES = np.ones((len(RESOURCES), SHOWN + len(RESOURCES) * len(FACTORS)))
 SCALES[:, SHOWN:] = np.where(
     np.repeat(np.eye(len(RESOURCES)), len(FACTORS), axis=1), np.tile(FACTORS, len(RESOURCES)), 1.0
@@ -191,18 +192,18 @@ class Outcome(NamedTuple):
 
     found: Found
     cloud: Cloud
-    layouts: Layouts  # SHOWN: the best of the best splits, those of the front, the best without limits
+    layouts: Layouts  # SHOWN: the best of the best splits, the front, the best without limits
     step_s: Real  # of each layout
     times_s: Real  # by layout and TERMS
     total_bytes: Real
     parts_bytes: Real  # of each layout's fullest stage, by memory PARTS
     slower_by: Real  # than the winner
-    lost_by: Real  # index of the term, or MEMORY, or one more for a tie
+    lost_by: Real  # index of the term, or MEMORY, or MEMORY + 1 for a tie
     mfu: Real
     hfu: Real
     tokens_per_s: Real
-    needed: Real  # how many times each of RESOURCES makes the winner FASTER, or NEVER
-    uncovered: Real  # index of the term that so much arithmetic would expose most of …
+    needed: Real  # by what factor each of RESOURCES must grow to make the winner FASTER, or NEVER
+    uncovered: Real  # index of the term whose traffic that much arithmetic would expose most …
     uncovered_s: Real  # … and how many seconds of it
 
 
@@ -271,8 +272,8 @@ def with_faster(case: Case, layouts: Layouts) -> tuple[Case, Layouts]:
 
 
 def needed(step_s: Real) -> Real:
-    """How many times each of RESOURCES the first layout needs to be FASTER, with everything else unchanged;
-    NEVER where none of FACTORS is enough. ``step_s`` are the steps of ``with_faster``."""
+    """By which factor each of RESOURCES must grow to make the first layout FASTER, with everything else
+    unchanged; NEVER where none of FACTORS is enough. ``step_s`` are the steps of ``with_faster``."""
     enough = np.reshape(step_s[SHOWN:], (len(RESOURCES), len(FACTORS))) * FASTER <= step_s[0]
     return np.min(np.where(enough, FACTORS, NEVER), axis=-1)
 
@@ -299,7 +300,7 @@ def lost_to_limits(found: Outcome) -> tuple[Real, Real]:
 
 
 def binding(found: Outcome) -> Real:
-    """Index of the winner's longest term; MEMORY if nothing fits, one more if nothing is legal."""
+    """Index of the winner's longest term; MEMORY if nothing fits, MEMORY + 1 if nothing is legal."""
     return np.where(
         found.found.legal < 1,
         MEMORY + 1.0,

@@ -6,8 +6,8 @@ evaluates many of them by broadcasting, so that what does not depend on a dimens
 The estimates equal ``estimate``'s to the last digit.
 
 Of all layouts only memory and the first terms of the step's sum are worked out. Those terms are a lower
-bound, by which most layouts can neither win, nor be among the best of the splits, nor tie: the seconds of the
-others are worked out, block by block.
+bound, and it shows that most layouts can neither win, nor be the best of one of the best splits, nor tie with
+the winner. Only for the remaining layouts are the seconds worked out, block by block.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ EVERY_SCHEDULE = [
     *(("interleaved", chunks) for chunks in INTERLEAVES),
     *((key, TURNS) for key, plan in SCHEDULES.items() if plan.folded),
 ]
-LEAST_TOKENS = 1024  # of a sequence, that context parallelism must leave on each GPU
-MOST_GPUS = 10_000_000  # for a plan
+LEAST_TOKENS = 1024  # tokens of a sequence that context parallelism must leave on each GPU
+MOST_GPUS = 10_000_000  # that a plan may be asked for
 AT_ONCE = 100_000  # layouts in one call: more would not fit the processor's caches
 FIRST = 64  # rows whose seconds are worked out first
 
@@ -103,8 +103,8 @@ class Schedules(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The winner, the best layout of every other split in order, and the size of the search. Where nothing
-    fits, the layouts that come closest to it, by their memory: then nothing is tied."""
+    """The winner, the best layouts of other splits in order, and the size of the search. Where nothing fits,
+    these are the layouts with the smallest memory, and none counts as tied."""
 
     best: Estimate
     runners_up: tuple[Estimate, ...]
@@ -112,7 +112,7 @@ class Plan:
     fitting: int
     seconds: float
     free_s: float = math.nan  # the fastest step of all, whether it fits or not
-    simplest: Estimate | None = None  # of the layouts that the estimate cannot tell from the fastest
+    simplest: Estimate | None = None  # of those that the estimate cannot tell from the fastest
     tied: int = 1  # splits whose bands overlap that of the fastest; 0 where nothing fits
 
     def as_dict(self) -> dict:
@@ -130,7 +130,7 @@ class Plan:
 
 
 def cuts(split: Split | Layout) -> tuple[int, int]:
-    """In how many ways the model is cut, and into how many parts: a measure of how much there is to set
+    """Along how many axes the model is cut, and into how many parts: a measure of how much there is to set
     up."""
     degrees = split.tp, split.pp, split.cp, split.ep, split.expert_tp
     return sum(degree > 1 for degree in degrees), math.prod(degrees)
@@ -145,8 +145,8 @@ def effort(e: Estimate) -> tuple:
 
 
 def plainer(e: Estimate) -> list[Estimate]:
-    """The layout, and if it has another schedule or several copies of the state also the same split under
-    1F1B with one."""
+    """The layout; and, if it has another schedule than 1F1B or several copies of the state, also the same
+    split under 1F1B with one copy."""
     if e.layout.schedule == "1f1b" and not e.layout.shard:
         return [e]
     plain = replace(e.layout, schedule="1f1b", interleave=1, shard=0)
@@ -155,7 +155,7 @@ def plainer(e: Estimate) -> list[Estimate]:
 
 def lost_by(best: Estimate, other: Estimate) -> dict:
     """The term on which the other layout loses most, and by how much; memory if it does not fit. Where not
-    even the best fits, their times say nothing: ``slower_by`` is None."""
+    even the best layout fits, a comparison of times says nothing, and ``slower_by`` is None."""
     more = by_cause(best, other)
     term = max(more, key=lambda name: more[name])
     if not other.fits:
@@ -226,8 +226,9 @@ def _along(values, axis: int):
 
 
 def legal(a: Axes, layers: Real, is_1f1b: Real) -> tuple[Truth, Truth, Truth]:
-    """What the rules require beyond a legal split, with duplicates removed: (the micro-batch divides, the
-    schedule is possible and there is a pipeline for it, there are replicas for ZeRO)."""
+    """What the rules require beyond a legal split: (the micro-batch divides, the schedule is possible, there
+    are replicas for ZeRO). A schedule or a ZeRO stage that would change nothing, because there is no pipeline
+    or no replica, counts as illegal, so that no layout is listed twice."""
     schedule = np.where(a.pp > 1.0, ~leaves_a_chunk_empty(layers, a.pp, a.chunks), is_1f1b > 0.0)
     whole = ~cuts_a_micro_batch(a.global_batch / a.dp, a.micro_batch)
     return whole, schedule & ~idle_stages(a), (a.zero == 0.0) | (a.dp * a.cp > 1.0)
@@ -237,8 +238,9 @@ def rows(
     model: Model, job: Job, gpus: int, within: Constraints = FREE, hsdp_gpus_per_node: Real = 0
 ) -> np.ndarray:
     """Every split with every micro-batch that it can have, a row each: the columns of ``Split``, the GPUs
-    that share one copy of the state, and the micro-batch. Similar ones stand together, and those of one split
-    in a sequence. With nodes of some size, those with several copies of the state follow (``hybrid``)."""
+    that share one copy of the state, and the micro-batch. Similar rows are neighbours, and the rows of one
+    split follow each other. If a size of nodes is given, the rows with several copies of the state come last
+    (``hybrid``)."""
     each = np.array(splits(model, job, gpus))
     if not len(each):
         raise ValueError(
@@ -259,11 +261,11 @@ def rows(
 
 
 def hybrid(model: Model, every: np.ndarray, gpus_per_node: Real) -> np.ndarray:
-    """Rows with several copies of the state (HSDP): each is shared by those of its data-parallel ranks that
-    are on one node, or on two nodes, four, and so on."""
+    """Rows with several copies of the state (HSDP): the data-parallel ranks that share a copy are those on
+    one node, or on two nodes, four, and so on."""
     ranks = every[:, DP] * every[:, CP]
     near = ranks_per_node(ranks.astype(float), every[:, TP].astype(float), gpus_per_node).astype(int)
-    one_set = every[:, EP] * every[:, EXPERT_TP]  # GPUs that hold all experts once
+    one_set = every[:, EP] * every[:, EXPERT_TP]  # how many GPUs hold all experts once
     found, shard = [every[:0]], near
     while np.any(shard < ranks):
         kept = (shard > 1) & (shard < ranks) & (ranks % shard == 0)
@@ -277,8 +279,9 @@ def hybrid(model: Model, every: np.ndarray, gpus_per_node: Real) -> np.ndarray:
 
 
 class Block:
-    """Some of the rows, with every recomputation, ZeRO stage and schedule that any of them can have: cells.
-    As many GPUs share one copy of the state in each of the rows.
+    """Some rows of a search, and for each of them a grid of cells: every recomputation, ZeRO stage and
+    schedule that any of the rows can have. In all rows of a block the same number of GPUs shares one copy of
+    the state.
 
     Rows are the last dimension of the grid, so that numpy goes through many of them at a stretch.
     """
@@ -327,7 +330,8 @@ class Block:
         return schedule & replicas & self.within.cells(self.model, a, self.schedules)
 
     def numbers(self) -> np.ndarray:
-        """By cell and row, the index of each layout in the largest grid that any split can have."""
+        """For each cell and row, the index of the layout's cell in the largest grid that any split can
+        have."""
         among = [
             np.array([self.every_recompute.index(each) for each in self.recompute]),
             np.array([ZERO_STAGES.index(stage) for stage in self.zero]),
@@ -401,7 +405,8 @@ class Found(NamedTuple):
 
 
 class Kinds:
-    """What one micro-batch takes in some rows, worked out once for those with the same axes in a stage."""
+    """The seconds of one micro-batch in each of some rows, worked out only once for rows that cut a stage
+    alike."""
 
     def __init__(self, model: Model, at: Machine, job: Job, gpus: int, some: np.ndarray) -> None:
         most = some[:, WITHIN_A_STAGE].max(axis=0) + 1
@@ -415,15 +420,15 @@ class Kinds:
         return some[:, WITHIN_A_STAGE] @ self.scale
 
     def of(self, block: Block) -> MicroBatch:
-        """The same for each row of a block."""
+        """The seconds of one micro-batch in each row of a block."""
         place = np.searchsorted(self.codes, self._codes(block.rows))
         found = [getattr(self.found, each.name) for each in fields(MicroBatch)]
         return MicroBatch(*(np.take(s, place, axis=-1) if np.ndim(s) else s for s in found))
 
 
 def evaluate(block: Block, at: Machine, own: MicroBatch | None = None) -> tuple[Real, np.ndarray, np.ndarray]:
-    """Seconds and bytes of every layout of a block, and which are legal; ``own`` is what one micro-batch
-    takes, if that is known."""
+    """Seconds and bytes of every layout of a block, and which layouts are legal; ``own`` are the seconds of
+    one micro-batch in each row, if they are known."""
     a = block.axes()
     with check.trusted():
         terms = step(shape(block.model), block.job, recipe_of(block.job), at.chip, at.wires, a, own)
@@ -447,14 +452,14 @@ def least_of_each_split(block: Block, costs: np.ndarray, allowed: np.ndarray) ->
 
 
 class Contest:
-    """The fastest layouts that fit, split by split, as far as the search has come."""
+    """The fastest layout that fits of each split that the search has met so far."""
 
     def __init__(self, at: Machine, kinds: Kinds, top: int) -> None:
         self.at, self.kinds, self.top, self.free_s = at, kinds, top, math.inf
         self.best: dict[Split, Found] = {}
 
     def enter(self, block: Block) -> tuple[Real, np.ndarray, np.ndarray]:
-        """Let all layouts of a block take part; they are returned as ``evaluate`` gives them."""
+        """Let all layouts of a block take part; returns what ``evaluate`` says of them."""
         seconds, total_bytes, legal = found = evaluate(block, self.at, self.kinds.of(block))
         seconds = np.where(legal, seconds, np.inf)
         self.free_s = min(self.free_s, float(seconds.min()))
@@ -463,7 +468,8 @@ class Contest:
         return found
 
     def limit_s(self) -> float:
-        """No slower layout is among the best of the best splits, nor a tie with the fastest."""
+        """A layout that takes longer than this can no longer be the best of one of the ``top`` splits, nor
+        tie with the fastest."""
         if len(self.best) < self.top:
             return math.inf
         fastest = heapq.nsmallest(self.top, (f.cost for f in self.best.values()))
@@ -471,8 +477,8 @@ class Contest:
 
 
 def add(best: dict[Split, Found], some: list[Found]) -> None:
-    """Keep the best of each split; among equals the one with one copy of the state, and the smaller
-    micro-batch."""
+    """Keep the best layout of each split; of equally good ones the one with a single copy of the state, then
+    the one with the smaller micro-batch."""
     for found in some:
         before = best.get(found.split)
         if before is None or found.rank < before.rank:
@@ -480,7 +486,8 @@ def add(best: dict[Split, Found], some: list[Found]) -> None:
 
 
 class Tally:
-    """How many layouts there are and fit, by their memory; and where none fits, the leanest of each split."""
+    """How many layouts are legal, and how many of them fit; as long as none fits, also the leanest of each
+    split."""
 
     def __init__(self, at: Machine) -> None:
         self.capacity_bytes = memory.capacity_bytes(at.gpu)
@@ -488,7 +495,7 @@ class Tally:
         self.leanest: dict[Split, Found] = {}
 
     def count(self, block: Block, held_bytes: np.ndarray, legal: np.ndarray) -> np.ndarray:
-        """Count a block's layouts; which of them are legal and fit."""
+        """Count a block's layouts; returns which of them are legal and fit."""
         fits = (held_bytes <= self.capacity_bytes) & legal
         self.layouts += int(np.count_nonzero(legal[:1])) * len(block.recompute)
         self.fitting += int(np.count_nonzero(fits))
@@ -498,8 +505,9 @@ class Tally:
 
 
 def bounds(every: list[Block], at: Machine, kinds: Kinds, tally: Tally) -> tuple[np.ndarray, np.ndarray]:
-    """For each row the seconds that none of its layouts that fit stays below (infinite where none does), and
-    none at all: those that do not depend on what ZeRO sends. The layouts are counted by the way."""
+    """Two lower bounds for each row, from the terms that do not depend on what ZeRO sends: seconds that no
+    layout of the row that fits is faster than (infinite where none fits), and seconds that no legal layout is
+    faster than. Counts the layouts in passing."""
     fits_s, free_s = [], []
     for block in every:
         a, size = block.axes(), shape(block.model)
@@ -541,7 +549,7 @@ def plan(
             seconds, held_bytes, legal = contest.enter(block)
             tally.count(block, held_bytes, legal)
             seen(block, seconds, held_bytes, legal)
-    else:  # first the rows with the lowest bounds, then all whose bounds are not above what these reached
+    else:  # first rows with the lowest bounds, then all rows whose bound is not above what these reached
         fits_s, free_s = bounds(all_blocks, at, kinds, tally)
         order = np.lexsort((free_s, fits_s))
         for some in (order[:FIRST], order[FIRST:]):

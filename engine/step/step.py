@@ -35,21 +35,23 @@ if TYPE_CHECKING:
 FLAT_BUFFERS_BYTES = 12e9
 
 
-# the same for all layouts that cut a layer alike, whatever their pipeline and their data ranks are
+# remembered, because all layouts that cut a layer alike get the same values, whatever their pipeline and their
+# data ranks are
 _layer, _head = ops.remembered(compute.layer), ops.remembered(compute.head)
 _stage_layers = ops.remembered(pipeline.stage_layers)
 _gather_s, _pair_s = ops.remembered(all_gather_s), ops.remembered(pair_all_reduce_s)
 
-JOINED_BYTES = 4.0  # moved for each 16-bit value that is copied to another place: read and written
+JOINED_BYTES = 4.0  # moved to copy one 16-bit value to another place: two to read it, two to write it
 # The share of a hidden transfer's time that is lost all the same: its copies take multiprocessors and memory
 # bandwidth from the product, and the product is cut into smaller ones. Fitted on four rows (one model with
-# and without overlap, in bf16 and in fp8, see engine/validation/published; alone they give 0.29) and on the
-# five others with such traffic that fitted the rates.
+# and without overlap, in bf16 and in fp8, see engine/validation/published; these alone give 0.29) and on the five
+# other rows with such traffic that the rates were fitted on.
 COPYING_SLOWS = 0.45
 
 
-# What an estimate makes and reads often is frozen to the type checker alone: Python takes three times as long
-# to make what is frozen at run time too, and twice as long to make a NamedTuple and to read from it.
+# An estimate makes and reads these classes often, so they are frozen for the type checker alone: at run time
+# a frozen dataclass takes Python three times as long to make, and a NamedTuple twice as long to make and to
+# read.
 @dataclass(frozen=TYPE_CHECKING, slots=True)
 class Axes:
     """A job's sizes and a layout, as floats; ``plan`` is a pipeline schedule's coefficients."""
@@ -70,7 +72,7 @@ class Axes:
     chunks: Real
     modules: tuple[str, ...] = ()  # of memory.MODULES, where recompute is BY_MODULE
     recompute_layers: Real = 0.0  # of each stage, where recompute is FULL; 0.0 for all
-    first_layers: float = 0.0  # layers of the first stage and of the last one; 0.0 for those of stage_layers
+    first_layers: float = 0.0  # layers of the first and last stage; 0.0 for what stage_layers says
     last_layers: float = 0.0
     offload: Offload | None = None  # what the host's memory holds
 
@@ -86,14 +88,15 @@ class Terms(NamedTuple):
     expert_s: Real
     data_exposed_s: Real
     optimizer_s: Real
-    other_s: Real  # messages between pipeline stages, a tied embedding's gradients among them
+    other_s: Real  # messages between pipeline stages, and the gradients of a tied embedding
     total_bytes: Real
 
 
 @dataclass(frozen=TYPE_CHECKING, slots=True)
 class MicroBatch:
-    """Seconds of one micro-batch on one GPU, before recomputation and whatever the schedule hides: in an
-    average layer its arithmetic and, each way, its traffic; and behind the last layer the head."""
+    """Seconds of one micro-batch on one GPU: the arithmetic of an average layer, its traffic in each
+    direction, and the head behind the last layer. Recomputation is not counted yet, and nothing is subtracted
+    that the schedule hides."""
 
     forward_s: Real
     backward_s: Real
@@ -116,7 +119,7 @@ class Layer:
     backward_s: Real
     weight_gradient_s: Real
     compute_s: Real  # forward and backward: arithmetic, memory, and waiting for the host
-    tensor_s: Real  # … and what each axis adds
+    tensor_s: Real  # … and what the traffic of each axis adds
     context_s: Real
     expert_s: Real
 
@@ -132,8 +135,8 @@ class StageBytes(NamedTuple):
 
 @dataclass(frozen=TYPE_CHECKING, slots=True)
 class Work:
-    """Seconds that a step takes before what ZeRO decides and messages between stages: no layout with the same
-    recomputation and schedule is faster."""
+    """Seconds that a step takes without the traffic of ZeRO, the optimizer and the messages between stages: a
+    lower bound for all layouts that differ in their ZeRO stage alone."""
 
     total_s: Real
     compute_s: Real
@@ -146,8 +149,8 @@ class Work:
 
 
 def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: Real) -> MicroBatch:
-    """One micro-batch in an average layer and behind the last one. It depends on the sizes and on the axes
-    within a stage (tp, cp, ep, expert_tp) alone, so many layouts share it."""
+    """The seconds of one micro-batch in an average layer and in the head. They depend only on the sizes and
+    on the axes within a stage (tp, cp, ep, expert_tp), so many layouts share them."""
     whole_ranks = a.tp if job.sequence_parallel else 1.0
     at = attending(at, job)
     forward_s, backward_s, weight_gradient_s, attention_s, _ = _layer(
@@ -189,13 +192,13 @@ def micro_batch(shape: Shape, job: Job, at: Chip, net: Wires, a: Axes, tokens: R
 
 
 def attending(at: Chip, job: Job) -> Chip:
-    """The chip with the attention kernels that the job uses."""
+    """The chip, with the rates of the attention kernels that the job uses."""
     return replace(at, attention=at.narrow_attention) if job.narrow_attention else at
 
 
 def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: MicroBatch) -> Layer:
-    """One layer, with the traffic that its own arithmetic waits for, and the GPU with it for the CPU that
-    launches them, or for copies to the host, where those take longer.
+    """One layer: its arithmetic, the traffic that this arithmetic waits for, and what the GPU waits for the
+    CPU that launches the kernels, or for copies to the host, where these take longer than the arithmetic.
 
     The AllToAlls of experts overlap the arithmetic of another micro-batch under DualPipe (arXiv:2412.19437
     section 3.2.1), or under any schedule with several micro-batches if the software does so
@@ -259,14 +262,14 @@ def layer_time(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real, own: Mic
 def launched_s(
     shape: Shape, job: Job, at: Chip, forward_s: Real, backward_s: Real, again: Real, again_expert: Real
 ) -> tuple[Real, Real]:
-    """What the GPU waits for the CPU that launches a layer's kernels, forward and backward.
+    """Seconds that the GPU waits for the CPU to launch a layer's kernels, forward and backward.
 
-    The CPU launches ahead while the GPU works, so that the longer of the two counts. Not so for experts: once
-    in each forward pass Python reads how many rows each of them gets, for which it waits until the GPU has
-    counted them. By then the GPU has nothing left to do, and what the CPU takes to launch the experts comes
-    on top. Experts with a capacity (``one_by_one``) have as many rows as were agreed. ``again`` and
-    ``again_expert`` say which shares of the layer and of its experts are recomputed. Where launches block,
-    all of them come on top.
+    The CPU launches ahead while the GPU works, so only the longer of the two counts. Experts are different:
+    once in each forward pass Python reads how many rows each expert gets, and for that it waits until the GPU
+    has counted them. By then the GPU has nothing left to do, so the time in which the CPU launches the
+    experts comes on top. Experts with a capacity (``one_by_one``) always have the same number of rows, and
+    nothing is read. ``again`` and ``again_expert`` say which shares of the layer and of its experts are
+    recomputed. Where each launch blocks, all launches come on top.
     """
     dense_s, experts_s = compute.issued_s(shape, at)
     if job.blocking:
@@ -310,9 +313,10 @@ def tensor_exposed_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, 
 
 
 def joined_s(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real) -> Real:
-    """PyTorch's own tensor parallelism gathers and scatters along a sequence, which is not the first
-    dimension: so it cuts and joins the whole tensor anew each time, before a scatter and after a gather, in
-    one layer and direction. With overlapped products, too, which leaves out that they join less at a time.
+    """Seconds for copies in PyTorch's own tensor parallelism, in one layer and direction. It gathers and
+    scatters along the sequence, which is not the first dimension, so before each scatter and after each
+    gather it copies the whole tensor into another order. Counts the same where the products overlap with it,
+    although these join smaller pieces at a time.
 
     ``torch.cat(torch.chunk(…))`` in torch/distributed/_functional_collectives.py.
     """
@@ -326,11 +330,12 @@ def joined_s(shape: Shape, job: Job, at: Chip, a: Axes, tokens: Real) -> Real:
 def context_exposed_s(
     shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, attention: tuple[Real, Real]
 ) -> tuple[Real, Real]:
-    """Context parallelism in an average layer: forward, and backward, which passes the gradients around too.
-    ``attention`` is what hides it: the forward time in a layer without a window and in one with a window.
+    """Exposed seconds of context parallelism in an average layer, forward and backward; backward passes the
+    gradients around too. ``attention`` is the arithmetic that hides the traffic: the forward time in a layer
+    without a window, and in one with a window.
 
-    Layers without a window pass all keys and values around, hidden by their own attention; layers with one
-    send a window of them to their neighbours. With AllGather every layer gets all of them.
+    Layers without a window pass all keys and values around; layers with a window send only as many of them to
+    their neighbours as the window holds. With AllGather every layer gets all keys and values.
     """
     if ops.is_zero(a.cp - 1.0):
         return 0.0, 0.0
@@ -392,8 +397,8 @@ def data_exposed_s(
 
     Gradients are sent during the last backward pass. A stage with v chunks has all but one of them ready
     while the others still work through p micro-batches, which leaves 1 + (p−1)(v−1)/v backward passes to hide
-    behind (all m where there are fewer). Leaves out that such a stage also waits for a slower last one, so a
-    little more is hidden in reality.
+    behind (all m where there are fewer). Leaves out that a stage before a slower last one also waits for it,
+    so in reality a little more is hidden.
     """
     shard, expert_shard = shards(a)
     groups = [(dense, shard, a.tp, 1.0)]
@@ -453,30 +458,31 @@ def data_exposed_s(
 
 
 class Stage(NamedTuple):
-    """One pipeline stage on one of its GPUs, before ZeRO says who holds what."""
+    """One pipeline stage on one of its GPUs, whatever the ZeRO stage."""
 
     whole: Real  # parameters that the GPU has without ZeRO
-    sharded: Real  # and those that it has if all are shared
+    sharded: Real  # parameters that it has if ZeRO shares out all of them
     kept_bytes: Real  # activations of its layers
-    sent_bytes: Real  # outputs that are kept although they are sent
+    sent_bytes: Real  # outputs that are kept although they have been sent
     logits_bytes: Real
 
 
 @dataclass(frozen=TYPE_CHECKING, slots=True)
 class Stages:
-    """The first, second and last stage, one of which is the fullest, and the one layer at work."""
+    """The first, second and last stage, one of which is the fullest, and the layer that is being
+    recomputed."""
 
     first: Stage
     second: Stage
     last: Stage
-    working_bytes: Real  # while it is rebuilt …
-    gathered_bytes: Real  # … and, if its weights are sharded, gathered
+    working_bytes: Real  # activations of that layer …
+    gathered_bytes: Real  # … and its weights, if they are sharded and have to be gathered
 
     def held(
         self, recipe: Recipe, plan: Any, zero: Real, offload: Offload | None = None
     ) -> list[tuple[Real, Real, Real, Real]]:
-        """Their bytes under a ZeRO stage, in the order of StageBytes; an optimizer on the host leaves weights
-        and gradients here."""
+        """Bytes of the three stages under a ZeRO stage, in the order of StageBytes. If the optimizer is on
+        the host, weights and gradients still stay here."""
         weight_bytes = recipe.weight_bytes * plan.weight_copies
         gradient_bytes = recipe.gradient_bytes * plan.weight_copies
         optimizer_bytes = 0.0 if offload and offload.optimizer else recipe.optimizer_bytes
@@ -550,7 +556,7 @@ def stages(
     logits = memory.loss_bytes(shape, a.seq, a.micro_batch, a.tp, a.cp, job.loss, job.loss_chunks, own)
     first_params, last_params, joining = shape.embedding_params, shape.last_stage_params, 0.0
     alone = a.pp == 1.0
-    if job.mtp:  # on the last stage, where they share the output layer and the embedding
+    if job.mtp:  # these modules are on the last stage, whose output layer and embedding they share
         logits = (1.0 + job.mtp) * logits
         stage = stage._replace(first=stage.first + ops.where(alone, job.mtp, 0.0), last=stage.last + job.mtp)
         joining = 2.0 * job.mtp * shape.hidden * shape.hidden
@@ -606,8 +612,8 @@ def overhead_bytes(job: Job, zero: Real) -> Real:
 
 
 def shards(a: Axes) -> tuple[Real, Real]:
-    """GPUs that share one copy of the state under ZeRO: of the dense parameters, and of an expert's, of which
-    there are as many copies."""
+    """How many GPUs share one copy of the state under ZeRO: of the dense parameters, and of an expert's
+    parameters. There are as many copies of an expert as of the dense parameters."""
     ranks = a.dp * a.cp
     shard = ops.minimum(a.shard, ranks) if a.shard else ranks
     return shard, a.tp * shard / (a.ep * a.expert_tp)
@@ -639,12 +645,12 @@ def kept_bytes(shape: Shape, job: Job, a: Axes, tokens: Real, whole_ranks: Real,
 
 
 def gathered_per_token(shape: Shape, job: Job, a: Axes, recompute: Real) -> Real:
-    """What PyTorch's tensor parallelism keeps beside each rank's own tokens: the inputs of both blocks as
-    they were gathered, for the gradients of the weights.
+    """Bytes per token that PyTorch's tensor parallelism keeps beyond each rank's own tokens: it keeps the
+    gathered inputs of both blocks for the gradients of the weights.
 
-    Megatron-LM gathers them again, and a gather that is cut into pieces with its product (async tensor
-    parallelism) leaves nothing. torchtitan's 70B on 256 H100s holds 4.3 GiB less with it
-    (benchmarks/llama3_h100_202412_torchtitan.md, table 4), by this formula 3.5."""
+    Megatron-LM gathers these inputs again instead, and async tensor parallelism, which gathers piece by piece
+    within the product, keeps none of them. With the latter torchtitan's 70B on 256 H100s needs 4.3 GiB less
+    (benchmarks/llama3_h100_202412_torchtitan.md, table 4); this formula says 3.5."""
     if job.kernels == "library" or job.overlap_tensor or not job.sequence_parallel:
         return 0.0
     kept = ops.where((recompute == memory.FULL) | (recompute == memory.BY_MODULE), 0.0, 1.0)
@@ -694,8 +700,8 @@ def worked(
     stage: pipeline.StageLayers,
     own: MicroBatch,
 ) -> Work:
-    """The layers' arithmetic and the traffic that they wait for. Throughput is set by the slowest stage; the
-    bubble is that of an average stage."""
+    """The layers' arithmetic and the traffic that this arithmetic waits for. Throughput is set by the slowest
+    stage; the bubble is that of an average stage."""
     layer = layer_time(shape, job, at, a, tokens, own)
     last, layers_of_all = stage.last, shape.layers
     if job.mtp:
@@ -770,7 +776,8 @@ def seconds(
 
 def messages_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, micro_batches: Real) -> Real:
     """Activations and their gradients between stages: one message for each micro-batch, chunk and direction,
-    exposed unless there are other chunks to work on; filling and draining always wait for theirs.
+    exposed unless there are other chunks to work on. While the pipeline fills and drains, its messages are
+    always exposed.
 
     Every tensor rank sends its own part; without sequence parallelism the parts are gathered again inside the
     node (the scatter/gather optimisation, arXiv:2104.04473 section 4.1).
@@ -784,9 +791,11 @@ def messages_s(shape: Shape, job: Job, net: Wires, a: Axes, tokens: Real, micro_
 
 
 def tied_s(shape: Shape, recipe: Recipe, net: Wires, a: Axes) -> Real:
-    """An embedding that is the output layer too lies on the first and on the last stage of a pipeline: after
-    the last backward pass the gradients of both are summed, by an AllReduce between two GPUs (Megatron-LM's
-    ``_allreduce_word_embedding_grads``, DeepSpeed's ``_exec_reduce_tied_grads``). A V has both on one stage.
+    """Seconds to keep a tied embedding the same in both places. An embedding that is also the output layer
+    lies on the first and on the last stage of a pipeline: after the last backward pass the gradients of both
+    are summed, by an AllReduce between two GPUs (Megatron-LM's ``_allreduce_word_embedding_grads``,
+    DeepSpeed's ``_exec_reduce_tied_grads``). In a V-shaped schedule one stage holds both, and nothing is
+    sent.
     """
     tied = shape.last_stage_params - shape.head_params
     if ops.is_zero(tied):

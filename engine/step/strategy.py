@@ -145,7 +145,7 @@ def costs(
     a = axes(numbers, gpus, 1.0 * sequences, 1.0 * seq)
     size = shape(numbers)
     sized = sizes(size, a)
-    own = micro_batch(size, HIDING, chip, wires, a, sized[0])  # the same whether the rest hides or not
+    own = micro_batch(size, HIDING, chip, wires, a, sized[0])  # the same, whether or not traffic is hidden
     now = step(size, HIDING, recipe, chip, wires, a, own)
     bare = Terms(*seconds(size, HIDING_NOTHING, recipe, chip, wires, a, *sized, own), total_bytes=0.0)
     wire_s = _moving_s(bare._replace(context_s=_context_s(size, wires, a)))
@@ -206,9 +206,9 @@ class Trade(NamedTuple):
     """What each strategy saves and costs, compared with plain data parallelism."""
 
     saved_bytes: Real
-    paid_s: Real  # the larger cost of compute and wires; 0 where neither is higher
-    in_wires: Truth  # whether that is the wires
-    is_little: Truth  # less than a thousandth of the ideal step
+    paid_s: Real  # what it costs: the larger increase of compute and wires; 0 where neither increases
+    in_wires: Truth  # whether the larger increase is that of the wires
+    is_little: Truth  # whether ``paid_s`` is less than a thousandth of the ideal step
 
 
 def trades(found: Costs) -> Trade:
