@@ -1,8 +1,8 @@
 """A decode step split by what takes the time, for many tensor-parallel degrees at once, and the number of
 users whose cache fits.
 
-The same sums as ``inference.decode_step``; what is chosen by name there is chosen by number here, so that a
-page can choose too.
+The sums are those of ``inference.decode_step``. What is chosen by name there is chosen by number here, so
+that a page can choose, too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Split(NamedTuple):
 
     weights_s: float  # reading the weights from memory
     cache_s: float  # reading keys and values
-    compute_s: float  # time of the products and of attention beyond the reading
-    launch_s: float  # starting kernels, and those that do little else: norms, rotary, adds
+    compute_s: float  # how much longer products and attention take than that reading
+    launch_s: float  # launches of all kernels, and the short kernels: norms, rotary, adds
     communication_s: float  # AllReduces
 
     @property
@@ -107,8 +107,9 @@ def room(
     embedding_bytes: Real = 2.0,
     head_copies: Real = 1.0,
 ) -> Room:
-    """``head_copies`` > 1 gives the cache for that many times the key and value heads (``heads / kv_heads``:
-    each query head has its own); a latent cache is the same on every rank."""
+    """The room for weights and caches on each GPU of ``tp``. ``head_copies`` > 1 counts a cache with that
+    many times the key and value heads (with ``heads / kv_heads`` each query head has its own). A latent cache
+    is the same on every rank."""
     if not check.is_trusted():
         check.whole(tp=tp)
         check.positive(context=context, kv_value_bytes=kv_value_bytes, weight_bytes=weight_bytes)
@@ -123,8 +124,7 @@ def room(
 
 
 def own_heads(model: Model) -> Real:
-    """How many times larger a model's cache would be without sharing, if every query head had its own key and
-    value."""
+    """How many times larger a model's cache would be if every query head had a key and value of its own."""
     size = shape(model)
     return size.heads * (size.qk_dim + size.value_dim) / size.kv_values
 
@@ -137,8 +137,8 @@ def tokens_per_s_per_gpu(batch: Real, step_s: Real, tp: Real) -> Real:
 
 
 def against_half(step_s: Real) -> Real:
-    """Each degree's step time over that with half the GPUs, for a list of doubling degrees; 1 for the first.
-    Above 1, more GPUs are slower."""
+    """For a list of doubling degrees, each degree's step time over the step time of half the GPUs; 1 for the
+    first. Above 1, the larger degree is slower."""
     return step_s / np.concatenate([step_s[:1], step_s[:-1]])
 
 
@@ -159,12 +159,12 @@ def filled_bytes(held: Room, users: Real) -> Real:
 
 
 def token_bytes(model: Model, kv_value_bytes: Real = 2.0) -> Real:
-    """Cache of one token, over all GPUs."""
+    """Bytes of one token's cache, over all GPUs."""
     return memory.kv_bytes_per_token(shape(model), kv_value_bytes)
 
 
 def user_bytes(model: Model, context: Real, kv_value_bytes: Real = 2.0) -> Real:
-    """Cache of one user, over all GPUs; layers with a window keep only the window."""
+    """Bytes of one user's cache, over all GPUs; layers with a window keep only the window."""
     return memory.kv_bytes(shape(model), context, 1.0, kv_value_bytes)
 
 
@@ -173,7 +173,8 @@ TOGETHER = 8192.0  # tokens of the prompts that are read in one step, at most
 
 # -- many layouts of a fleet at once -------------------------------------------------------------------------
 class Steady(NamedTuple):
-    """A replica that is kept full: the time of every user's next token, and each GPU's throughput."""
+    """A replica that is kept full: how long every user waits for the next token, and the throughput of each
+    GPU."""
 
     batch: Real  # users at once: the requested number, or as many as the cache holds
     token_s: Real  # from one of a user's tokens to the next
@@ -193,9 +194,8 @@ def steady(
 ) -> Steady:
     """Continuous batching in its steady state, as ``inference.infer`` counts it: contexts average prompt +
     output/2, and every token's step also pays its share of the prefills that refill the batch, batch ·
-    prefill / output. The prompts that
-    come in a step are read together, up to ``TOGETHER`` tokens of them: a short one alone would read all
-    weights for few tokens.
+    prefill / output. The prompts that arrive during a step are read together, up to ``TOGETHER`` tokens of
+    them, because a short prompt alone would read all weights for few tokens.
 
     If not even one user fits, nothing is served.
     """
@@ -213,15 +213,15 @@ def steady(
         return Steady(batch + 0.0 * brings, token_s + 0.0 * brings, brings, first.total_s + 0.0 * tp)
 
 
-# users of a replica: every number while one more matters, then in steps of a twelfth
+# users of a replica that are tried: every number as long as one more user matters, then in steps of a twelfth
 USERS = np.unique(np.round(np.concatenate([np.arange(1.0, 97.0), np.geomspace(96, 4096, 48)])))
 
 AROUND = np.arange(-3.0, 5.0)
 
 
 def users_within(target_s: Real, token_s: Real, batch: Real) -> Real:
-    """For each target and each row of a grid, the number of users whose tokens come within the target:
-    interpolated linearly between the grid's users, 0 where even the first is too late. Rows of ``token_s``
+    """For each target and each row of a grid, the most users with whom tokens still come within the target:
+    interpolated linearly between the grid's users, 0 where even the fewest are too slow. Rows of ``token_s``
     never decrease."""
     target_s = np.reshape(target_s, (-1, 1, 1))
     steps_s = token_s[:, 1:] - token_s[:, :-1]
@@ -243,7 +243,7 @@ def best_within(target_s: Real, token_s: Real, batch: Real, tp: Real) -> Real:
     as_many_as_may = np.max(users / (np.minimum(target_s, token_s[None, :, -1]) * tp[None, :]), axis=1)
     brings = np.ravel(
         batch / (token_s * tp[:, None])
-    )  # fewer users may have a higher throughput, where prompts take most of the time
+    )  # where prompts take most of the time, fewer users may have a higher throughput
     return np.maximum(
         as_many_as_may, np.max(np.where(np.ravel(token_s)[None, :] <= target_s, brings[None, :], 0.0), axis=1)
     )
@@ -264,8 +264,8 @@ def steady_within(
     allows.
 
     ``grid`` is ``steady`` for these degrees (rows) and ``USERS``. The number of users is interpolated
-    linearly between its points; since that may be a few off, a few more and a few less are tried as well.
-    Rows that cannot serve have a throughput of 0.
+    linearly between the grid's points. Since the result may be off by a few, a few more and a few fewer users
+    are tried as well. Rows that cannot serve have a throughput of 0.
     """
     serving = grid.tokens_per_s_per_gpu > 0
     users = users_within(target_s, grid.token_s, np.where(serving, grid.batch, 0.0))[0]

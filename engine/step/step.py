@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 FLAT_BUFFERS_BYTES = 12e9
 
 
-# remembered, because all layouts that cut a layer alike get the same values, whatever their pipeline and their
-# data ranks are
+# remembered, because all layouts that cut a layer alike get the same values, whatever their pipeline and data
+# ranks are
 _layer, _head = ops.remembered(compute.layer), ops.remembered(compute.head)
 _stage_layers = ops.remembered(pipeline.stage_layers)
 _gather_s, _pair_s = ops.remembered(all_gather_s), ops.remembered(pair_all_reduce_s)

@@ -1,9 +1,9 @@
 """Deployments: which replicas serve a load within its limits, for the least money.
 
-``load`` says what is asked and ``found`` what is found. ``search`` lists every way that it tries; ``forms``
-judges all of them in closed form (on a page by the ``loops``), and ``runs`` simulates the cheapest.
-``commands`` writes what starts one, ``frontier`` sets speed against cost, ``page`` is what the page asks, and
-``choice`` is a smaller search in loops alone, for a figure.
+``load`` defines the question and ``found`` the answer. ``search`` lists all deployments that it tries;
+``forms`` judges them in closed form (with ``arrays``, on a page with ``loops``), and ``runs`` simulates the
+cheapest. ``commands`` writes the commands that start a deployment, ``frontier`` compares speed with cost,
+``page`` answers the planner's page, and ``choice`` is a smaller search in plain loops, for a figure.
 """
 
 from engine.serving.deployment.found import Deployment, Deployments

@@ -1,7 +1,8 @@
-"""The closed forms of deployments over arrays: whether each keeps up with its load, and what share of the
-requests it gives both limits. ``forms.py`` asks; a page runs the same as ``loops.py``, name by name.
+"""The closed forms of deployments over arrays: whether each deployment keeps up with its load, and for what
+share of the requests it meets each limit. ``forms.py`` calls this module. A page runs ``loops.py`` instead,
+which has a loop under each name of this module.
 
-``load`` is what is asked, ``unit`` are the units of all deployments that are judged, a row each.
+``load`` is the load with its limits; ``unit`` has one row for each deployment, which describes its unit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Tables(NamedTuple):
 
     @classmethod
     def of(cls, costs: list[Costs], wires: list[float]) -> Tables:
-        """``wires``: bytes a second between replicas."""
+        """``wires`` are the bytes per second between replicas, for each of the costs."""
         return cls(
             np.array([one.rows_s for one in costs]),
             np.array([float(one.pair_s) for one in costs]),
@@ -39,7 +40,7 @@ class Tables(NamedTuple):
         )
 
     def step_s(self, table: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Seconds of a step over so many tokens, without attention (``step_costs.interpolated``)."""
+        """Seconds of a step over ``rows`` tokens, without attention (``step_costs.interpolated``)."""
         known = step_costs.ROWS
         table = np.reshape(table, table.shape + (1,) * (rows.ndim - table.ndim))
         i = 1 + np.searchsorted(known[1:-1], rows)
@@ -55,7 +56,7 @@ class Asked(NamedTuple):
     ttft_s: float
     tpot_s: float
     fresh: np.ndarray  # tokens of each prompt that no prefix cache holds
-    pairs: np.ndarray  # pairs of a fresh token and one that it sees
+    pairs: np.ndarray  # pairs of a fresh token and a token that it attends to
     answers: np.ndarray
 
 
@@ -63,11 +64,11 @@ class Units(NamedTuple):
     """One unit of each deployment, and its costs."""
 
     tables: Tables
-    table: np.ndarray  # whose costs: an index
-    front: np.ndarray  # … and those of the replicas that only prefill
+    table: np.ndarray  # index of the replica's costs
+    front: np.ndarray  # … and of the costs of replicas that only prefill
     apart: np.ndarray  # whether there are such replicas
     budget: np.ndarray
-    lines: np.ndarray  # replicas that read prompts, of all units
+    lines: np.ndarray  # replicas that read prompts, in all units together
     to_decode: np.ndarray  # requests a second for each replica that writes …
     to_prefill: np.ndarray  # … and for each that reads
     fresh: float  # tokens of a prompt that are read, on average
@@ -82,12 +83,13 @@ class Units(NamedTuple):
 
 # -- the time of a step --------------------------------------------------------------------------------------
 def writing_s(running: np.ndarray, unit: Units) -> np.ndarray:
-    """A step that only writes, without attention and drafts."""
+    """Seconds of a step that reads no prompt, without attention and drafts."""
     return unit.tables.step_s(unit.table, running * unit.width)
 
 
 def prompt_s(running: np.ndarray, without_s: np.ndarray, unit: Units) -> np.ndarray:
-    """What a prompt adds to the steps that it is part of; ``without_s``: such a step without it."""
+    """Seconds that a prompt adds to the steps that it is part of; ``without_s`` is such a step without the
+    prompt."""
     come, rows = np.maximum(running / unit.steps, 1e-9), running * unit.width
     chunk = np.minimum(np.maximum(1.0, unit.budget - rows), unit.fresh * come / -np.expm1(-come))
     with_chunk = unit.tables.step_s(unit.table, rows + chunk)
@@ -95,12 +97,12 @@ def prompt_s(running: np.ndarray, without_s: np.ndarray, unit: Units) -> np.ndar
 
 
 def alone_s(running: np.ndarray, unit: Units) -> np.ndarray:
-    """From one token of an answer to the next, where no prompt is read."""
+    """Seconds from one token of an answer to the next while no prompt is read."""
     return writing_s(running, unit) + running * unit.cached_s + unit.draft_s
 
 
 def token_s(running: np.ndarray, unit: Units) -> np.ndarray:
-    """From one token of an answer to the next, with the prompts that are part of its steps."""
+    """Seconds from one token of an answer to the next, including the prompts that are part of its steps."""
     without_s = writing_s(running, unit)
     adds_s = np.where(unit.apart, 0.0, running / unit.steps * prompt_s(running, without_s, unit))
     return without_s + running * unit.cached_s + unit.draft_s + adds_s
@@ -108,9 +110,10 @@ def token_s(running: np.ndarray, unit: Units) -> np.ndarray:
 
 # -- what a deployment does ----------------------------------------------------------------------------------
 def settled(batch: np.ndarray, unit: Units) -> tuple[np.ndarray, np.ndarray]:
-    """How many answers a replica writes at once: as many as come while a token is written, by the Illinois
-    form of false position; a full batch, and false, if more come than it can hold."""
-    come = unit.to_decode * unit.steps  # answers that run for each second that a token takes
+    """(answers that a replica writes at once, whether it keeps up with its load). In the balance as many
+    answers arrive as are finished; it is found by the Illinois form of false position. A replica that does
+    not keep up writes a full batch."""
+    come = unit.to_decode * unit.steps  # how many answers run for each second that a token takes
     less = token_s(batch, unit) * come - batch
     keeps_up = less < 0
     low, high, running, moved = np.zeros_like(batch), batch, batch, np.zeros_like(batch)
@@ -127,8 +130,9 @@ def settled(batch: np.ndarray, unit: Units) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first_tokens(running: np.ndarray, unit: Units, load: Asked) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The share of prompts whose first token comes too late, for the prompts before it and its own steps; the
-    seconds that a prompt keeps a replica busy, on average; and the share of time that prefill is busy.
+    """(share of prompts whose first token comes too late, because of the prompts before them and of their own
+    steps; seconds that a prompt keeps a replica busy, on average; share of the time in which prefill is
+    busy).
 
     The wait is that of several servers with one line (M/G/k, as in ``queues.wait_within_s``)."""
     apart, step_s = unit.apart, unit.tables.step_s
@@ -157,7 +161,7 @@ def first_tokens(running: np.ndarray, unit: Units, load: Asked) -> tuple[np.ndar
 def no_room(
     batch: np.ndarray, running: np.ndarray, each_s: np.ndarray, patience_s: np.ndarray, steps: np.ndarray
 ) -> np.ndarray:
-    """The share of answers that wait longer than that for room in the batch."""
+    """The share of answers that wait longer than ``patience_s`` for room in the batch."""
     filled = np.minimum(1.0 - 1e-9, running / np.maximum(1.0, batch))
     crowded = filled ** (np.sqrt(2.0 * (batch + 1.0)) - 1.0)
     leaves_s = each_s * steps / (np.maximum(1.0, batch) * (1.0 - filled))
@@ -165,8 +169,8 @@ def no_room(
 
 
 def above(values: np.ndarray) -> np.ndarray:
-    """The share of a normal distribution above so many standard deviations, to within 5·10⁻⁴ (Abramowitz and
-    Stegun 26.2.18)."""
+    """The share of a normal distribution above ``values`` standard deviations, to within 5·10⁻⁴ (Abramowitz
+    and Stegun 26.2.18)."""
     x = np.abs(values)
     tail = 0.5 / (1 + x * (0.196854 + x * (0.115194 + x * (0.000344 + x * 0.019527)))) ** 4
     return np.where(values >= 0, tail, 1 - tail)
@@ -175,8 +179,8 @@ def above(values: np.ndarray) -> np.ndarray:
 def too_slow(
     running: np.ndarray, each_s: np.ndarray, sent_s: np.ndarray, unit: Units, load: Asked
 ) -> np.ndarray:
-    """The share of answers whose tokens come too slowly: for the prompts that come meanwhile, and for how
-    many answers happen to run. ``sent_s``: what a cache takes on its wire."""
+    """The share of answers whose tokens come too slowly, because prompts are read meanwhile, or because more
+    answers than usual happen to run. ``sent_s`` are the seconds that a cache spends on its wire."""
     adds_s = np.where(unit.apart, 0.0, prompt_s(running, writing_s(running, unit), unit))
     extra_s = adds_s * np.sqrt(np.mean(load.fresh**2)) / unit.fresh
     slope_s = alone_s(running + 1.0, unit) - alone_s(running, unit)
@@ -217,7 +221,7 @@ def judge(
     drafts: np.ndarray,
     units: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """Every deployment: the columns of ``forms.Judged``."""
+    """Judge every deployment; returns the columns of ``forms.Judged``."""
     tables, load = (
         Tables(rows_s, pair_s_of, cached_s_of, capacity_of, sent_s_of),
         Asked(ttft_s, tpot_s, fresh_of, pairs_of, answers_of),

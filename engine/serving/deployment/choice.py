@@ -1,10 +1,10 @@
-"""The choice among deployments, for a figure: one model on one kind of GPU in one format, with every tensor
-degree of a node, in one pool with every chunk and in two with every ratio.
+"""The choice among deployments, for a figure: one model on one kind of GPU in one format. Every tensor degree
+of a node is tried, in one pool with every chunk size, and in two pools with every ratio of replicas.
 
-What ``search`` and ``frontier`` do over arrays, with pipelines, spread experts, drafts and
-several formats besides, stands here in plain loops around ``loops.judge``, so that a page judges
-all of them anew at each move of a slider. Python runs the arrays, and a test holds one against the other.
-Nothing is simulated here.
+``search`` and ``frontier`` do this over arrays, and also for pipelines, spread experts, drafts and several
+formats. Here it is done in plain loops around ``loops.judge``, so that a page can judge all deployments anew
+whenever a slider moves. Python runs the arrays instead, and a test compares the two. Nothing is simulated
+here.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from engine.serving.step_costs import Costs
 from engine.step import layout
 
 DEGREES = (1, 2, 4, 8)
-KINDS = 2 * len(DEGREES)  # by the degree that writes: in one pool, then in two
-SPARE = (1.0, 1.25, 1.6, 2.5, 4.0)  # units over the fewest that keep up
-PER_USER = [float(each) for each in np.geomspace(1.0, 1000.0, 145)]  # tokens a second, of the frontier
+KINDS = 2 * len(DEGREES)  # a kind for each degree that writes: first those in one pool, then those in two
+SPARE = (1.0, 1.25, 1.6, 2.5, 4.0)  # factors on the fewest units that keep up
+PER_USER = [float(each) for each in np.geomspace(1.0, 1000.0, 145)]  # tokens per second, for the frontier
 ACCEPTED = 256  # a server is told a length in whole multiples of it
 LONGEST_Z = NormalDist().inv_cdf(LONG)
-FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has no deployment; APART: each limit, not both
+FOUND, NO_ROOM, LATE, SLOW, APART = 0, 1, 2, 3, 4  # why a kind has none; APART: each limit, but not both
 NONE = -1.0  # no such kind
 
 _NOTHING = Costs(np.zeros(0), np.zeros(0), 0.0, 0.0, 0.0, 0.0)
@@ -54,23 +54,24 @@ EACH = tuple(
 
 
 class Choice(NamedTuple):
-    """What ``choice`` finds. A deployment for each kind, and a dot for each that keeps up."""
+    """What ``choice`` finds: the cheapest deployment of each kind, and a dot for every deployment that keeps
+    up."""
 
-    gpus: Real  # of the cheapest of each kind; 0 where there is none
-    prefill: Real  # replicas of it that only prefill
-    decode: Real  # … and of those that write
-    front: Real  # GPUs of one that prefills
-    chunk: Real  # tokens of its steps
-    bound: Real  # what a smaller one misses (``bound_of``)
-    why: Real  # … or why there is none
-    kind_user: Real  # its tokens a second for each user …
+    gpus: Real  # GPUs of the cheapest deployment of each kind; 0 where there is none
+    prefill: Real  # its replicas that only prefill
+    decode: Real  # … and its replicas that write
+    front: Real  # GPUs of each replica that prefills
+    chunk: Real  # most tokens of its steps
+    bound: Real  # what a smaller deployment misses (``bound_of``)
+    why: Real  # why there is no deployment of the kind
+    kind_user: Real  # tokens per second of the cheapest, for each user …
     kind_gpu: Real  # … and for each GPU
     best: Real  # the cheapest kind …
     second: Real  # … and the next; NONE where there is none
     user: Real  # of each dot: tokens a second for each user …
     per_gpu: Real  # … and for each GPU
     within: Real  # whether it keeps both limits
-    frontier: Real  # the most for each GPU that a user of PER_USER's speeds leaves, within the limits
+    frontier: Real  # for each speed of PER_USER, the most tokens per second and GPU within the limits
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,8 @@ class Format:
 
 
 def served_on(gpu: Gpu, weights: Format) -> layout.Machine:
-    """A GPU that serves weights in this format: its products are in fp8 where the weights are and it has
-    units for that (W8A8); otherwise they are widened for products in bf16."""
+    """A GPU that serves weights in this format. Products are in fp8 if the weights are and the GPU has units
+    for it (W8A8); otherwise weights are widened for products in bf16."""
     return layout.machine(
         gpu, weights.precision if getattr(gpu, f"{weights.precision}_flops_per_s") else "bf16"
     )
@@ -97,8 +98,8 @@ FORMATS = [
 
 
 def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real, ...]:
-    """What a step costs for each of DEGREES: the last columns of ``choice``. ``lengths``: median and spread
-    of prompts, then of answers."""
+    """What a step costs with each of DEGREES: the last columns that ``choice`` takes. ``lengths`` are median
+    and spread of prompts, then of answers."""
     context = equilibrium.context(*lengths)["tokens"]
     tp = np.array(DEGREES, dtype=float)[:, None]
     found = step_costs.costs(model, at, tp, lengths[0], "bf16", weight_bytes, context=context)
@@ -111,7 +112,7 @@ def costs(model: Any, at: Any, weight_bytes: Real, *lengths: Real) -> tuple[Real
 
 # -- in loops ------------------------------------------------------------------------------------------------
 def lengths_of(median: float, spread: float) -> list[float]:
-    """A length at equally likely quantiles (``forms.lengths``)."""
+    """The quantiles of a length, all equally likely (``forms.lengths``)."""
     return [
         min(equilibrium.LONGEST * median, median * math.exp(spread * QUANTILES[i]))
         for i in range(len(QUANTILES))
@@ -155,12 +156,12 @@ def accepted(prompt: float, prompt_spread: float, output: float, output_spread: 
 
 
 def longest_of(median: float, spread: float) -> float:
-    """All but a thousandth are shorter (``search.longest_of``)."""
+    """The length below which all but a thousandth of the lengths are (``search.longest_of``)."""
     return min(equilibrium.LONGEST * median, median * math.exp(spread * LONGEST_Z))
 
 
 def judged(ask: dict[str, Any], at: dict[str, Any], p: int, units: float) -> dict[str, Any]:
-    """One deployment with so many units."""
+    """One deployment with ``units`` units, judged."""
     return judged_as(ask, at, p, units * PREFILLERS[p], units * DECODERS[p], FRONT[p], TABLE[p])
 
 
@@ -173,7 +174,8 @@ def judged_as(
     front: float,
     back: float,
 ) -> dict[str, Any]:
-    """One deployment with so many replicas in each pool, and of these degrees, whatever its unit."""
+    """One deployment with this many replicas in each pool, and with replicas of these degrees, judged
+    whatever its unit is."""
     return judge(
         ask["per_s"],
         ask["ttft_s"],
@@ -210,7 +212,7 @@ def keeps(found: dict[str, Any], share: float) -> bool:
 
 
 def idle_units(ask: dict[str, Any], alone: dict[str, Any]) -> float:
-    """So many units that each is as good as idle; ``alone``: one that is."""
+    """How many units it takes for each to be as good as idle; ``alone`` is the judgement of an idle unit."""
     token_s = alone["token_s"][0] if alone["steady"][0] > 0 else 1.0
     return max(1.0, float(math.ceil(ask["per_s"] * (ask["ttft_s"] + token_s * ask["answer"]) / IDLE)))
 
@@ -218,8 +220,8 @@ def idle_units(ask: dict[str, Any], alone: dict[str, Any]) -> float:
 def fewest_of(
     ask: dict[str, Any], at: dict[str, Any], p: int, share: float, below: float, most: float
 ) -> float:
-    """The fewest units, more than ``below`` and at ``most`` so many; 0 where no number does
-    (``Forms.fewest``)."""
+    """The fewest units that serve the load within its limits, if they are more than ``below`` and at most
+    ``most``; 0 if no such number does (``Forms.fewest``)."""
     high = most
     if not keeps(judged(ask, at, p, high), share):
         return 0.0
@@ -234,7 +236,8 @@ def fewest_of(
 
 
 def filled_of(ask: dict[str, Any], at: dict[str, Any], p: int) -> float:
-    """Units with full batches that write as fast as the load asks, rounded down (``Forms._filled``)."""
+    """The number of units that, with full batches, write as fast as the load asks, rounded down
+    (``Forms._filled``)."""
     found = judged(ask, at, p, LEAST)
     steps = max(LEAST, ask["answer"] - 1.0)
     return float(math.floor(ask["per_s"] * found["token_s"][0] * steps / (DECODERS[p] * found["batch"][0])))
@@ -250,7 +253,8 @@ def missed(
     front: float,
     back: float,
 ) -> int:
-    """What so many replicas of these degrees miss; SMALLEST if nothing, or if that is no deployment."""
+    """What a deployment with this many replicas of these degrees misses; SMALLEST if it misses nothing, or if
+    there is no such deployment."""
     if decoders < 1 or (PREFILLERS[p] > 0 and prefillers < 1) or min(front, back) < 0:
         return SMALLEST
     if not has_room(at, int(front), int(back)):
@@ -270,7 +274,7 @@ def has_room(at: dict[str, Any], front: int, back: int) -> bool:
 
 
 def bound_of(ask: dict[str, Any], at: dict[str, Any], p: int, share: float, units: float) -> int:
-    """What is missed with one replica less (``Forms.bounds``)."""
+    """What a deployment with one replica less misses (``Forms.bounds``)."""
     reads, writes, front, back = units * PREFILLERS[p], units * DECODERS[p], FRONT[p], TABLE[p]
     if reads < 1:
         return missed(ask, at, p, share, 0.0, writes - 1, front, back)
@@ -308,8 +312,8 @@ def arranged(
     per_gpu: list[float],
     within: list[float],
 ) -> dict[str, Any]:
-    """The outputs of ``choice``, from what is known of each plan that has room, of the cheapest of each kind
-    (``at``, and what it is bound by), and of each dot."""
+    """The outputs of ``choice``, made from what is known about each plan that has room, about the cheapest of
+    each kind (``at``, and what it is bound by), and about each dot."""
     why = [NO_ROOM for i in range(KINDS)]
     prompts, tokens = full(KINDS, 0.0), full(KINDS, 0.0)
     for i in range(len(plans)):
@@ -366,8 +370,8 @@ def kind_of(p: int) -> int:
 
 
 def is_better(plans: list[int], units: list[float], sure: list[float], i: int, j: int) -> bool:
-    """Whether one deployment comes before another: it is cheaper, else in one pool, else of one degree, else
-    surer (``search.Search.entry``)."""
+    """Whether plan i comes before plan j: because it is cheaper; among equally cheap ones because it has one
+    pool, then because it has one degree, then because it is surer (``search.Search.entry``)."""
     p, q = plans[i], plans[j]
     if units[i] * EACH[p] != units[j] * EACH[q]:
         return units[i] * EACH[p] < units[j] * EACH[q]
@@ -379,11 +383,12 @@ def is_better(plans: list[int], units: list[float], sure: list[float], i: int, j
 
 
 def frontier_of(user: list[float], per_gpu: list[float], within: list[float]) -> list[float]:
-    """For each speed the most for a GPU of all dots within the limits that are faster."""
+    """For each speed of PER_USER, the highest throughput per GPU of the dots within the limits that are at
+    least as fast."""
     most = full(len(PER_USER), 0.0)
     for i in range(len(user)):
         if within[i] > 0:
-            reached = bisect_left(PER_USER, user[i])  # speeds below it
+            reached = bisect_left(PER_USER, user[i])  # how many speeds are below the dot's
             if reached > 0:
                 most[reached - 1] = max(most[reached - 1], per_gpu[i])
     for k in range(len(PER_USER) - 1):
@@ -447,7 +452,7 @@ def _choice(
     )
     best = cheapest_of(*known)
     these = np.array(best)
-    chosen = Plans(*(column[these] for column in plans))  # of a kind without any, whatever stands last
+    chosen = Plans(*(column[these] for column in plans))  # unused where a kind has no plan
     return arranged(
         *known,
         best,
@@ -499,8 +504,8 @@ def choice(
     starts: list[float],
     sent_s: list[float],
 ) -> dict[str, Any]:
-    """The cheapest deployment of each kind that gives ``share`` of the requests both limits, and all that
-    keep up, as dots."""
+    """The cheapest deployment of each kind that meets both limits for ``share`` of the requests; and as dots
+    all deployments that keep up."""
     ask = asked_of(per_s, prompt, prompt_spread, output, output_spread, prefix_share, ttft_s, tpot_s)
     longest = longest_of(prompt, prompt_spread) + longest_of(output, output_spread)
     at = {

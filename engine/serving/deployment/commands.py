@@ -19,14 +19,14 @@ from engine import catalog
 from engine.serving.deployment.found import Deployment
 from engine.serving.replica import Replica
 
-BOTH, READS, WRITES = "", "prefill", "decode"  # what a server of the deployment does
+BOTH, READS, WRITES = "", "prefill", "decode"  # the part that a server has in the deployment
 KV_CONNECTOR = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 PER_LINE = 100  # characters
 USUAL_NODE = 8  # GPUs
 
 
 class Pool(NamedTuple):
-    """Equal replicas that do the same."""
+    """A pool of equal replicas that do the same work."""
 
     role: str
     replicas: int
@@ -34,9 +34,9 @@ class Pool(NamedTuple):
 
 
 def commands(of: Deployment, program: str = "vllm", name: str = "") -> str:
-    """The lines that start a deployment with one of ``PROGRAMS``, each pool by one command; ``name`` is the
-    checkpoint's, unless given the model's public repository on Hugging Face, or the catalogue's key where
-    there is none."""
+    """The lines that start a deployment with one of ``PROGRAMS``, each pool by one command. ``name`` is the
+    checkpoint; if it is not given, it is the model's public repository on Hugging Face, or the catalogue's
+    key where there is none."""
     if program not in PROGRAMS:
         raise ValueError(f"program must be one of {', '.join(PROGRAMS)}; got {program!r}")
     _, write = PROGRAMS[program]
@@ -66,14 +66,14 @@ def _heading(of: Deployment, program: str) -> str:
 
 
 def checkpoint(of: Deployment) -> str:
-    """The model's public repository on Hugging Face; empty for one that has none, or is none of the
-    catalogue's."""
+    """The model's public repository on Hugging Face; empty if it has none, or if the model is not in the
+    catalogue."""
     known = catalog.all_models()
     return known[of.model].checkpoint if of.model in known else ""
 
 
 def _named(of: Deployment) -> list[str]:
-    """What the commands take as the model, where nobody has named one."""
+    """The name of the model in the commands, if the reader has not given one."""
     name = checkpoint(of)
     if not name:
         return [f"name your checkpoint: {of.model} is this catalogue's key, and we know of no public one"]
@@ -83,7 +83,7 @@ def _named(of: Deployment) -> list[str]:
 
 
 def _stored_in_4_bits(of: Deployment) -> bool:
-    """Whether the public checkpoint has its weights in 4 bits already, so that no flag says so."""
+    """Whether the public checkpoint already has its weights in 4 bits, so that no flag is needed."""
     known = catalog.all_models()
     return of.weights == "int4" and of.model in known and known[of.model].stored == "mxfp4"
 
@@ -96,7 +96,7 @@ def _quantization(of: Deployment) -> list[tuple[str, ...]]:
 
 
 def _comments(of: Deployment, program: str) -> list[str]:
-    """What the flags cannot say."""
+    """Comments on what the program's flags cannot express."""
     told = []
     if _stored_in_4_bits(of):
         told.append("this checkpoint is in 4 bits (MXFP4) as it comes")
@@ -165,7 +165,7 @@ def _command(words: list[tuple[str, ...]], start: str) -> list[str]:
 
 
 def _engine(of: Deployment, pool: Pool) -> list[tuple[str, ...]]:
-    """vLLM's flags of one replica."""
+    """vLLM's flags for one replica."""
     flags: list[tuple[str, ...]] = [("--tensor-parallel-size", f"{pool.of.tp}")]
     if pool.of.pp > 1:
         flags.append(("--pipeline-parallel-size", f"{pool.of.pp}"))
@@ -194,7 +194,8 @@ def _engine(of: Deployment, pool: Pool) -> list[tuple[str, ...]]:
 
 
 def _vllm(of: Deployment, name: str, pool: Pool) -> list[str]:
-    """The replicas of a pool by one command, unless their GPUs share experts: then each by its own."""
+    """The commands for a pool: one for all replicas, unless their GPUs share experts; then one for each
+    replica."""
     degree, *rest = _engine(of, pool)
     if pool.of.dp > 1:
         return [_each(pool), *_command([degree, *rest], f"vllm serve {name}")]
@@ -202,14 +203,14 @@ def _vllm(of: Deployment, name: str, pool: Pool) -> list[str]:
 
 
 def _dynamo_front(of: Deployment) -> list[str]:
-    """The front end, which sends a request where its prefix is held, or to the worker that has least to do;
-    prompts go to the workers that prefill, if there are any."""
+    """The command for Dynamo's front end. It sends a request to the worker that holds its prefix, or to the
+    one with the least to do; if some workers only prefill, they get the prompts."""
     mode = "kv" if of.load.prefix_share else "least-loaded"
     return _command([("--router-mode", mode)], "python -m dynamo.frontend")
 
 
 def _dynamo(of: Deployment, name: str, pool: Pool) -> list[str]:
-    """A worker is one replica."""
+    """The commands for a pool: in Dynamo each replica is a worker."""
     flags: list[tuple[str, ...]] = [("--model", name)]
     if pool.role:
         flags.append(("--disaggregation-mode", pool.role))
@@ -217,15 +218,16 @@ def _dynamo(of: Deployment, name: str, pool: Pool) -> list[str]:
 
 
 def _each(pool: Pool) -> str:
-    """Above the command of one replica: how many of them."""
+    """The line above the command of one replica, which says how many replicas there are."""
     what = f"that {pool.role}" if pool.role else "alike"
     count = "once" if pool.replicas == 1 else f"{pool.replicas} times"
     return f"# {count}, on {pool.of.gpus} GPUs{'' if pool.replicas == 1 else ' each'}, {what}:"
 
 
 def _sglang(of: Deployment, name: str, pool: Pool) -> list[str]:
-    """Limits are those of all that one command starts. Where GPUs share experts it is one replica, and its
-    tensor ranks are all of them; attention divides them anew."""
+    """The commands for a pool. SGLang's limits count for everything that one command starts. Where GPUs share
+    experts, one command starts one replica: all of its GPUs are tensor ranks, and attention divides them
+    anew."""
     spread = pool.of.dp > 1
     batches = pool.of.batches if spread else pool.of.batches * pool.replicas
     flags: list[tuple[str, ...]] = [

@@ -1,12 +1,12 @@
-"""Thousands of deployments at once, in closed form: what share of the requests each serves within the limits,
-and how many replicas that takes.
+"""Thousands of deployments at once, in closed form: what share of the requests each of them serves within the
+limits, and how many replicas it needs for that.
 
 A deployment is some number of equal units. A unit is one replica that mixes prompts with answers in steps of
-at most ``budget`` tokens, or a few replicas that prefill and a few that decode. What is called a replica here
-is one batch of a replica that has several (``Replica.batches``). The sums are those of
-``equilibrium.balance``, with what chance adds to them: the wait for a free step (M/G/1, as in
-``queues.wait_within_s``), the prompts that happen to come while an answer is written, and the wait for room
-in the batch. They choose what is worth simulating; ``runs`` has the last word.
+at most ``budget`` tokens, or a few replicas that prefill and a few that decode. If a replica has several
+batches (``Replica.batches``), each of them counts as a replica here. The sums are those of
+``equilibrium.balance``, to which chance adds the wait for a free step (M/G/1, as in
+``queues.wait_within_s``), the prompts that happen to arrive while an answer is written, and the wait for room
+in the batch. These forms only choose what is worth simulating; ``runs`` decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.serving.deployment.loops import LEAST
 from engine.serving.drafts import Drafts, tokens_per_verification
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24))
-IDLE = 1 / 20  # answers at once on a replica that is as good as idle
+IDLE = 1 / 20  # mean answers at once on a replica that is as good as idle
 TTFT, TPOT, CAPACITY, SMALLEST = 0, 1, 2, 3  # what a smaller deployment misses
 BOUNDS = ("ttft_s", "tpot_s", "capacity", "smallest")  # their names
 
@@ -34,15 +34,15 @@ class Lengths(NamedTuple):
 
     prompts: np.ndarray
     fresh: np.ndarray  # tokens of each prompt that no prefix cache holds
-    pairs: np.ndarray  # pairs of a fresh token and one that it sees
+    pairs: np.ndarray  # pairs of a fresh token and a token that it attends to
     answers: np.ndarray
     prompt: float
-    context: float  # of an answer that is found on its way
+    context: float  # cached tokens of an answer that is being written, on average
     answer: float
 
 
 def lengths(of: Load) -> Lengths:
-    """Log-normal, no length past 16 medians (``events.lengths``)."""
+    """The lengths of a load: log-normal, none beyond 16 medians (``events.lengths``)."""
 
     def at(median: float, spread: float) -> np.ndarray:
         z = np.array(QUANTILES)
@@ -64,14 +64,14 @@ def lengths(of: Load) -> Lengths:
 
 
 class Plans(NamedTuple):
-    """Deployments to judge, one an entry; each array has as many."""
+    """Deployments to judge, as columns of equal length with one entry for each deployment."""
 
-    table: np.ndarray  # whose costs: an index
-    front: np.ndarray  # … and those of the replicas that only prefill; the same where none does
-    budget: np.ndarray  # tokens of a step
-    prefillers: np.ndarray  # of a unit; 0 where prompts and answers share the replicas
+    table: np.ndarray  # index of the replica's costs
+    front: np.ndarray  # … and of those that only prefill; equal to ``table`` where none does
+    budget: np.ndarray  # most tokens of a step
+    prefillers: np.ndarray  # replicas of a unit that only prefill; 0 where prompts and answers share replicas
     decoders: np.ndarray  # of a unit
-    drafts: np.ndarray  # an index into the drafts that are tried, 0 for none
+    drafts: np.ndarray  # index into the drafts that are tried; 0 for no drafts
 
 
 class Judged(NamedTuple):
@@ -81,11 +81,11 @@ class Judged(NamedTuple):
     prompts_met: np.ndarray  # share of requests whose first token comes within its limit …
     tokens_met: np.ndarray  # … and of those whose other tokens do
     running: np.ndarray  # answers that a replica writes at once
-    token_s: np.ndarray  # from one token to the next, on average
+    token_s: np.ndarray  # seconds from one token to the next, on average
     batch: np.ndarray  # answers that a replica's cache and steps have room for
 
     def within(self, share: float | np.ndarray) -> np.ndarray:
-        """Which of them keep up and give this share of the requests both limits."""
+        """Which deployments keep up and meet each limit for this share of the requests."""
         return self.steady & (self.prompts_met >= share) & (self.tokens_met >= share)
 
 
@@ -107,7 +107,7 @@ class Forms:
         self.gain = np.array([1.0 if one is None else tokens_a_step(one) for one in drafts])
 
     def judge(self, plans: Plans, units: np.ndarray) -> Judged:
-        """The deployments with so many units each."""
+        """The deployments, judged with this many units each."""
         load, limits, of, tables = self.load, self.limits, self.lengths, self.tables
         found = judge(
             load.per_s,
@@ -146,8 +146,9 @@ class Forms:
         return cut
 
     def fewest(self, plans: Plans, share: float | np.ndarray | None = None) -> np.ndarray:
-        """The fewest units of each that serve the load within its limits; 0 where no number does. ``share``
-        is that of the requests, one or one for each plan, as the limits have it unless given.
+        """The fewest units of each plan that serve the load within its limits; 0 where no number does.
+        ``share`` is the share of the requests that must be within them, for all plans or for each; by default
+        it is the limits' own.
 
         Searched upwards from what full batches could serve, in steps that double, then by bisection: few
         plans need many more.
@@ -185,11 +186,13 @@ class Forms:
         batches: np.ndarray,
         share: float | None = None,
     ) -> np.ndarray:
-        """What each misses with a replica less: TTFT, TPOT, CAPACITY, or SMALLEST if there is none.
+        """What each deployment would miss with a replica less: TTFT, TPOT, CAPACITY, or SMALLEST if it would
+        miss nothing or cannot be smaller.
 
-        Of two pools each gives up one of its own, or half the GPUs of a single one; a limit that either
-        misses comes before the load. A unit less, where neither misses any. ``halves`` is for each table
-        that of half the GPUs, or -1; ``batches`` is ``Replica.batches`` of each.
+        With two pools, each pool in turn gives up one of its replicas, or half the GPUs of its only one; a
+        limit that either pool then misses is named rather than the capacity. If neither misses anything, a
+        whole unit is taken away. ``halves`` is for each table the one with half the GPUs, or -1; ``batches``
+        is each table's ``Replica.batches``.
         """
         share = self.limits.share if share is None else share
         reads, writes = units * plans.prefillers, units * plans.decoders
@@ -215,8 +218,9 @@ class Forms:
         return np.where((either < SMALLEST) | ~apart, either, unit_less)
 
     def _missed(self, plans: Plans, tried: list[tuple[np.ndarray, ...]], share: float) -> list[np.ndarray]:
-        """What so many replicas of these tables miss; SMALLEST if nothing, or if that is no deployment.
-        ``tried``: tables that write and that read, then how many read and write."""
+        """What deployments with these replicas miss; SMALLEST for one that misses nothing, or that cannot
+        exist. ``tried`` has the tables that write, the tables that read, and how many replicas read and
+        write."""
         apart, one = plans.prefillers > 0, np.full(len(plans.table), 1.0)
         asked = [
             Plans(
@@ -239,7 +243,8 @@ class Forms:
         return missed
 
     def _filled(self, plans: Plans, full: Judged) -> np.ndarray:
-        """Units with full batches that write as fast as the load asks: with no more of them none keeps up."""
+        """How many units, with full batches, write as fast as the load asks. A deployment keeps up only with
+        more than that."""
         steps = np.maximum(LEAST, (self.lengths.answer - 1.0) / self.gain[plans.drafts])
         a_step_s = full.token_s * self.gain[plans.drafts]
         return self.load.per_s * a_step_s * steps / (plans.decoders * full.batch)

@@ -1,4 +1,4 @@
-"""What a deployment is, what its requests feel, and what a search for one returns."""
+"""What a deployment is, which latencies its requests have, and what a search for deployments returns."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from engine.serving.replica import Replica
 
 @dataclass(frozen=True)
 class Measured:
-    """What requests feel in a long simulated run, at the limits' percentile; the errors are half of a 95 %
-    interval."""
+    """The latencies of a long simulated run, at the limits' percentile; each error is half the width of a 95
+    % interval."""
 
     ttft_s: float
     ttft_error_s: float
@@ -25,7 +25,7 @@ class Measured:
 
 
 def unfelt(token_s: float) -> Measured:
-    """What is known before a simulation: the mean time of a token, in closed form."""
+    """What is known before a simulation: only the mean time of a token, in closed form."""
     return Measured(math.nan, math.nan, math.nan, math.nan, token_s, 0)
 
 
@@ -35,13 +35,13 @@ class Deployment:
 
     model: str
     gpu: str
-    replica: Replica  # one that writes answers
+    replica: Replica  # a replica that writes answers
     replicas: int
-    prefill_replicas: int  # of them only for prompts; 0 where each replica mixes prompts with answers
+    prefill_replicas: int  # replicas only for prompts; 0 where each replica mixes prompts with answers
     weights: str  # "bf16", "fp8" (weights and products) or "int4" (weights alone)
     kv_precision: str
-    chunk: int  # tokens of a step at most
-    largest_batch: int  # answers at once at most, in each of a replica's batches
+    chunk: int  # most tokens of a step
+    largest_batch: int  # most answers at once in each of a replica's batches
     drafts: Drafts | None
     longest: int  # tokens of prompt and answer that a server is told to accept
     load: Load
@@ -50,10 +50,10 @@ class Deployment:
     running: float  # answers that are written at once in each such batch, on average
     answer: float  # mean tokens of an answer
     dollars_per_gpu_hour: float
-    binding: str  # what a replica less misses: "ttft_s", "tpot_s", "capacity"; "smallest" where there is none
+    binding: str  # missed with a replica less: "ttft_s", "tpot_s", "capacity"; "smallest" if nothing is
     extrapolates: tuple[str, ...]
-    dearer_by: float = 0.0  # than the cheapest, in dollars
-    front: Replica | None = None  # one that only prefills, if it is another kind
+    dearer_by: float = 0.0  # share by which it costs more than the cheapest
+    front: Replica | None = None  # a replica that only prefills, if it is of another kind
 
     @property
     def reads(self) -> Replica:
@@ -82,7 +82,7 @@ class Deployment:
 
     @property
     def tokens_per_s_per_gpu(self) -> float:
-        """The same for each GPU."""
+        """Tokens written each second, for each GPU."""
         return self.tokens_per_s / self.gpus
 
     @property
@@ -97,26 +97,26 @@ class Deployment:
 
     @property
     def band_s(self) -> dict[str, tuple[float, float]]:
-        """80 % bands of the two percentiles, from published latencies that fitted nothing."""
+        """80 % bands of the two percentiles, from published latencies that were not used for fitting."""
         low, high = bands.band("latency")
         asked = {"ttft_s": self.felt.ttft_s, "tpot_s": self.felt.tpot_s}
         return {name: (low * value, high * value) for name, value in asked.items()}
 
     @property
     def band_gpus(self) -> tuple[float, float]:
-        """80 % band of the GPUs that the load really takes, from published throughputs: what is faster than
-        computed by a factor takes so many fewer."""
+        """80 % band of the GPUs that the load will really take, from published throughputs: a server that is
+        faster than computed by some factor needs fewer GPUs by that factor."""
         low, high = bands.band("throughput")
         return self.gpus / high, self.gpus / low
 
     @property
     def band_dollars_per_million(self) -> tuple[float, float]:
-        """The same in dollars for 10⁶ tokens."""
+        """80 % band of the dollars for 10⁶ tokens (``band_gpus``)."""
         return tuple(self.dollars_per_million * gpus / self.gpus for gpus in self.band_gpus)  # type: ignore[return-value]
 
     @property
     def sure(self) -> bool:
-        """Whether the limits hold at the slow end of the band too."""
+        """Whether the limits hold even at the slow end of the band."""
         return (
             self.band_s["ttft_s"][1] <= self.limits.ttft_s and self.band_s["tpot_s"][1] <= self.limits.tpot_s
         )
@@ -170,7 +170,7 @@ class Deployment:
 
 
 def split(front: Replica, back: Replica, prefill: int, decode: int) -> str:
-    """So many replicas of both kinds in words."""
+    """The replicas of both kinds, and how many of each, in words."""
     if prefill and front != back:
         return f"{prefill} × {front.name} + {decode} × {back.name}"
     return f"{f'{prefill} + ' if prefill else ''}{decode} × {back.name}"
@@ -182,7 +182,7 @@ class Deployments:
 
     best: Deployment
     runners_up: tuple[Deployment, ...]
-    considered: int  # kinds of replicas and pools that were judged in closed form
+    considered: int  # combinations of replicas and pools that were judged in closed form
     simulated: int  # deployments that were then run event by event
     search_s: float
     leaves_out: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""All deployments of a load at once: how fast each user's answer comes against how much each GPU brings."""
+"""All deployments of a load at once: the speed of each user's answer against the throughput of each GPU."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import numpy as np
 from engine.serving.deployment.forms import Plans
 from engine.serving.deployment.search import Search
 
-SPARE = (1.0, 1.06, 1.12, 1.25, 1.4, 1.6, 2.0, 2.5, 3.2, 4.0, 6.0)  # units over the fewest that keep up
-ANY = -1.0  # a share of the requests that every deployment gives its limits
+SPARE = (1.0, 1.06, 1.12, 1.25, 1.4, 1.6, 2.0, 2.5, 3.2, 4.0, 6.0)  # factors on the fewest units that keep up
+ANY = -1.0  # a share of the requests that is so low that every deployment reaches it
 
 
 class Frontier(NamedTuple):
-    """Deployments as columns, each kind with the fewest units that keep up with the load and with more."""
+    """Deployments as columns: each plan with the fewest units that keep up with the load, and with more
+    units."""
 
     plan: np.ndarray  # an index into the search's plans
     units: np.ndarray
     gpus: np.ndarray
     per_user: np.ndarray  # tokens a second of one answer, on average
-    per_gpu: np.ndarray  # tokens a second that are written for each GPU
+    per_gpu: np.ndarray  # tokens written each second, for each GPU
     prompts_met: np.ndarray  # share of requests whose first token comes in time …
     tokens_met: np.ndarray  # … and of those whose other tokens do
     within: np.ndarray  # whether both limits are met
-    best: np.ndarray  # whether none within the limits is better at both
+    best: np.ndarray  # whether no deployment within the limits is better in both respects
 
 
 def frontier(search: Search) -> Frontier:
@@ -56,7 +57,7 @@ def frontier(search: Search) -> Frontier:
 
 
 def _unbeaten(x: np.ndarray, y: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Which of these no other is right of and above."""
+    """Which points no other point is both right of and above."""
     order, found, highest = np.lexsort((-y, -x)), [False] * len(x), 0.0
     for i in order.tolist():
         if bool(of[i]) and float(y[i]) > highest:

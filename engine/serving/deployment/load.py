@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.base import check
 
 MOST_PREFIX = 0.99
-MOST_PER_S = 1e9  # requests; more than anybody is sent, and far from where counting GPUs loses digits
+MOST_PER_S = 1e9  # requests a second: more than anybody gets, and few enough to count GPUs exactly
 
 
 @dataclass(frozen=True)

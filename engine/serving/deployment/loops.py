@@ -1,8 +1,8 @@
-"""The closed forms of deployments as plain loops, one deployment after the other, for the page: what
-``arrays.py`` computes for all at once, in which the reasons are told. A test holds one against the other.
+"""The closed forms of deployments as plain loops, one deployment after the other, for the page. ``arrays.py``
+computes the same for all deployments at once, and explains it. A test compares the two.
 
-``load`` is what is asked, ``costs`` has the tables of all replicas, and ``unit`` is a unit of the deployment
-that is judged, with its own row of those tables.
+``load`` is the load with its limits, ``costs`` has the tables of all replicas, and ``unit`` is a unit of the
+deployment that is judged, with its own row of those tables.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from bisect import bisect_left
 from typing import Any
 
 LEAST = 1e-12
-GUESSES = 10  # of the answers that a replica writes at once: each is nearer by some digits, the eighth by all
-NEAR = 1e-15  # of them: a guess so near is found
-GRID = 2.0**-26  # of a full batch: rounded up to it, so that a last digit does not decide between equals
+GUESSES = 10  # guesses of the answers at once: each has more right digits, the eighth usually all
+NEAR = 1e-15  # share of a guess: one that moves by less is taken as found
+GRID = 2.0**-26  # share of a full batch to which answers are rounded up, so that no last digit decides a tie
 
 
 # -- the time of a step --------------------------------------------------------------------------------------
 def step_s(at: float, table: int, costs: dict[str, Any]) -> float:
-    """Seconds of a step over so many tokens, without attention; ``rows_s`` has all tables, one after the
+    """Seconds of a step over ``at`` tokens, without attention; ``rows_s`` has all tables, one after the
     other."""
     rows, rows_s = costs["rows"], costs["rows_s"]
     count = len(rows)
@@ -33,19 +33,20 @@ def step_s(at: float, table: int, costs: dict[str, Any]) -> float:
 
 
 def come_together(come: float) -> float:
-    """1 − e^−come, also where that is small."""
+    """1 − e^−come, with full precision where the result is small."""
     if come < 0.01:
         return come * (1 - come / 2 * (1 - come / 3 * (1 - come / 4 * (1 - come / 5))))
     return 1 - math.exp(-come)
 
 
 def writing_s(running: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
-    """A step that only writes, without attention and drafts."""
+    """Seconds of a step that reads no prompt, without attention and drafts."""
     return step_s(running * unit["width"], unit["table"], costs)
 
 
 def prompt_s(running: float, without_s: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
-    """What a prompt adds to the steps that it is part of; ``without_s``: such a step without it."""
+    """Seconds that a prompt adds to the steps that it is part of; ``without_s`` is such a step without the
+    prompt."""
     fresh, rows = unit["fresh"], running * unit["width"]
     come = max(running / unit["steps"], 1e-9)
     chunk = min(max(1.0, unit["budget"] - rows), fresh * come / come_together(come))
@@ -53,12 +54,12 @@ def prompt_s(running: float, without_s: float, unit: dict[str, Any], costs: dict
 
 
 def alone_s(running: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
-    """From one token of an answer to the next, where no prompt is read."""
+    """Seconds from one token of an answer to the next while no prompt is read."""
     return writing_s(running, unit, costs) + running * unit["cached_s"] + unit["draft_s"]
 
 
 def token_s(running: float, unit: dict[str, Any], costs: dict[str, Any]) -> float:
-    """From one token of an answer to the next, with the prompts that are part of its steps."""
+    """Seconds from one token of an answer to the next, including the prompts that are part of its steps."""
     without_s = writing_s(running, unit, costs)
     found = without_s + running * unit["cached_s"] + unit["draft_s"]
     if unit["apart"]:
@@ -68,9 +69,10 @@ def token_s(running: float, unit: dict[str, Any], costs: dict[str, Any]) -> floa
 
 # -- one deployment ------------------------------------------------------------------------------------------
 def settled(batch: float, unit: dict[str, Any], costs: dict[str, Any]) -> tuple[float, bool]:
-    """How many answers a replica writes at once: as many as come while a token is written, by the Illinois
-    form of false position; a full batch, and false, if more come than it can hold."""
-    come = unit["to_decode"] * unit["steps"]  # answers that run for each second that a token takes
+    """(answers that a replica writes at once, whether it keeps up with its load). In the balance as many
+    answers arrive as are finished; it is found by the Illinois form of false position. A replica that does
+    not keep up writes a full batch."""
+    come = unit["to_decode"] * unit["steps"]  # how many answers run for each second that a token takes
     less = token_s(batch, unit, costs) * come - batch
     if less >= 0:
         return batch, False
@@ -94,8 +96,9 @@ def settled(batch: float, unit: dict[str, Any], costs: dict[str, Any]) -> tuple[
 def first_tokens(
     running: float, unit: dict[str, Any], load: dict[str, Any], costs: dict[str, Any]
 ) -> tuple[float, float, float]:
-    """The share of prompts whose first token comes too late, for the prompts before it and its own steps; the
-    seconds that a prompt keeps a replica busy, on average; and the share of time that prefill is busy."""
+    """(share of prompts whose first token comes too late, because of the prompts before them and of their own
+    steps; seconds that a prompt keeps a replica busy, on average; share of the time in which prefill is
+    busy)."""
     apart, budget, steps, table = unit["apart"], unit["budget"], unit["steps"], unit["table"]
     room = budget if apart else max(1.0, budget - running * unit["width"])
     beside = 0.0 if apart else running * unit["width"]
@@ -125,7 +128,7 @@ def first_tokens(
 
 
 def no_room(batch: float, running: float, each_s: float, patience_s: float, steps: float) -> float:
-    """The share of answers that wait longer than that for room in the batch."""
+    """The share of answers that wait longer than ``patience_s`` for room in the batch."""
     filled = min(1.0 - 1e-9, running / max(1.0, batch))
     crowded = filled ** (math.sqrt(2.0 * (batch + 1.0)) - 1.0)
     leaves_s = each_s * steps / (max(1.0, batch) * (1.0 - filled))
@@ -133,7 +136,7 @@ def no_room(batch: float, running: float, each_s: float, patience_s: float, step
 
 
 def above(value: float) -> float:
-    """The share of a normal distribution above so many standard deviations."""
+    """The share of a normal distribution above ``value`` standard deviations."""
     x = abs(value)
     root = 1 + x * (0.196854 + x * (0.115194 + x * (0.000344 + x * 0.019527)))
     tail = 0.5 / (root * root * root * root)
@@ -148,8 +151,8 @@ def too_slow(
     load: dict[str, Any],
     costs: dict[str, Any],
 ) -> float:
-    """The share of answers whose tokens come too slowly: for the prompts that come meanwhile, and for how
-    many answers happen to run. ``sent_s``: what a cache takes on its wire."""
+    """The share of answers whose tokens come too slowly, because prompts are read meanwhile, or because more
+    answers than usual happen to run. ``sent_s`` are the seconds that a cache spends on its wire."""
     gain, apart, quantiles = unit["gain"], unit["apart"], len(load["answers"])
     adds_s = 0.0 if apart else prompt_s(running, writing_s(running, unit, costs), unit, costs)
     extra_s = adds_s * math.sqrt(load["squared"]) / unit["fresh"]
@@ -165,7 +168,7 @@ def too_slow(
 
 # -- all deployments -----------------------------------------------------------------------------------------
 def mean(values: list[float]) -> float:
-    """Their mean, added in order."""
+    """The mean of the values, which are added in their order."""
     found = 0.0
     for value in values:
         found = found + value / len(values)
@@ -173,7 +176,7 @@ def mean(values: list[float]) -> float:
 
 
 def mean_square(values: list[float]) -> float:
-    """The mean of their squares, added in order."""
+    """The mean of the squares of the values, which are added in their order."""
     found = 0.0
     for value in values:
         found = found + value * value / len(values)
@@ -208,7 +211,7 @@ def judge(
     drafts_of: list[float],
     units_of: list[float],
 ) -> dict[str, list[float]]:
-    """Every deployment: the columns of ``forms.Judged``."""
+    """Judge every deployment; returns the columns of ``forms.Judged``."""
     costs = {"rows": rows, "rows_s": rows_s, "pair_s": pair_s_of}
     load = {
         "ttft_s": ttft_s,

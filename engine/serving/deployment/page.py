@@ -1,4 +1,4 @@
-"""The deployment planner as a page shows it: plain values in, plain values out.
+"""The deployment planner for its page: plain values go in, and plain values come out.
 
 The page without a server runs this very module, translated (``course/in_page``).
 """
@@ -22,7 +22,7 @@ from engine.serving.drafts import Drafts
 from engine.serving.replica import Replica
 from engine.step import layout
 
-# what is asked, beside model and gpu; every message about bad input begins with one of these names
+# the fields of a question beside model and gpu; every message about bad input begins with one of these names
 LOAD = ("per_s", "prompt", "output", "prompt_spread", "output_spread", "prefix_share")
 LIMITS = ("ttft_s", "tpot_s", "share")
 DRAFTS = ("drafted", "accepted", "step_s")
@@ -48,7 +48,8 @@ OUTSIDE = {
 
 
 def expected(asked: dict) -> dict:
-    """At once, in closed form: the deployment that is probably the cheapest."""
+    """The first answer, which is in closed form and comes at once: the deployment that is probably the
+    cheapest."""
     try:
         search = prepared(*_asked(asked))
     except ValueError as error:
@@ -96,8 +97,8 @@ def others(asked: dict) -> dict:
 
 
 def simulated(asked: dict) -> dict:
-    """What ``engine.deploy`` finds: the cheapest that holds when run event by event, and the cheapest of
-    other kinds."""
+    """What ``engine.deploy`` finds: the cheapest deployment that holds its limits when simulated event by
+    event, and the cheapest of other kinds."""
     try:
         model, at, load, limits, formats, caches, pools, drafts, dollars = _asked(asked)
         found = deploy(model, at, load, limits, None, formats, caches, pools, drafts, dollars, KINDS)
@@ -115,7 +116,7 @@ def simulated(asked: dict) -> dict:
 
 
 def refusal(words: str) -> dict:
-    """What cannot be answered, and at which field to say so."""
+    """A refusal as a page shows it: the message, and the field beside which it stands."""
     first = words.split(" ")[0]
     return {"refused": words, "field": first if first in FIELDS else "ttft_s" if first == "limits" else ""}
 
@@ -131,7 +132,8 @@ def headline(one: Deployment) -> str:
 
 
 def shown(one: Deployment) -> dict[str, Any]:
-    """A deployment in words and numbers; what is only known from a simulation is left out before one."""
+    """A deployment in words and numbers. What only a simulation can tell is left out until there has been
+    one."""
     felt = one.felt.requests > 0
     known = {
         "split": one.split,
@@ -165,7 +167,7 @@ def shown(one: Deployment) -> dict[str, Any]:
 
 
 def _seats(of: Replica) -> str:
-    """Where the largest batch is counted."""
+    """The words that say for what the largest batch counts."""
     if of.dp > 1:
         return "on each GPU"
     return f"in each of a replica's {of.pp} batches" if of.pp > 1 else "on a replica"
@@ -179,7 +181,7 @@ def _price(asked: dict, dollars: float) -> str:
 
 
 def _whole(value: float) -> Any:
-    """A number as a whole one, if it is; else as it is, and the load refuses it."""
+    """The number as an int if it is whole, else unchanged: then the load refuses it."""
     return int(value) if math.isfinite(value) and value == math.floor(value) else value
 
 

@@ -1,4 +1,4 @@
-"""One deployment under its load, event by event: what the closed forms promise has to hold here."""
+"""One deployment under its load, simulated event by event: what the closed forms promise has to hold here."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from engine.serving.drafts import Drafts
 from engine.serving.step_costs import Costs
 from engine.serving.under_traffic import MODES, Service, Traffic
 
-INSTANCES = 8  # replicas that are simulated; of a larger fleet, as many with their share of the load
-FIRST, COUNTED = 600, 2400  # requests of a run that only says no, and of one that counts
-SURE = 9600  # … and of one that decides where that is not certain
-HOPELESS = 1.25  # a short run this far past a limit needs no longer one
+INSTANCES = 8  # most replicas that are simulated; a larger fleet is cut down, and its load with it
+FIRST, COUNTED = 600, 2400  # requests of a run that can only refuse, and of a run that counts
+SURE = 9600  # … and of a run that decides where the other is not certain
+HOPELESS = 1.25  # a short run that is past a limit by this factor needs no longer run
 SEED = 1
 
 
@@ -25,20 +25,21 @@ class Fleet(NamedTuple):
 
     costs: Costs
     units: int
-    prefillers: int  # of a unit; 0 where prompts and answers share
+    prefillers: int  # replicas of a unit; 0 where prompts and answers share replicas
     decoders: int
     budget: float
     most_running: float
     wire_bytes_per_s: float
     drafts: Drafts | None = None
-    front: Costs | None = None  # of the replicas that only prefill, if they are other ones
+    front: Costs | None = None  # costs of the replicas that only prefill, if these are of another kind
 
 
 def run(fleet: Fleet, load: Load, limits: Limits, requests: int, seed: int = SEED) -> Measured:
-    """What requests feel at the limits' percentile, in the steady state. A refused request waits for ever.
+    """The latencies at the limits' percentile, in the steady state. A refused request counts as one that
+    waits for ever.
 
-    Of a fleet of more than eight replicas eight are run, or the fewest whole units, with their share of the
-    load: a larger one would only share its queues better.
+    Of a fleet of more than eight replicas, only eight are simulated, or the fewest whole units, with their
+    share of the load. A larger fleet would only share its queues better.
     """
     of_unit = fleet.prefillers + fleet.decoders
     units = min(fleet.units, max(1, INSTANCES // of_unit))
@@ -87,16 +88,17 @@ def hits(load: Load, requests: int, seed: int) -> list[int] | None:
 
 
 def missed(felt: Measured, limits: Limits, slack: float = 1.0) -> str:
-    """The limit that is missed by more than this factor, by name; empty where both are met."""
+    """The name of the limit that is missed by more than the factor ``slack``; empty if both are met."""
     if felt.ttft_s > slack * limits.ttft_s:
         return "ttft_s"
     return "tpot_s" if felt.tpot_s > slack * limits.tpot_s else ""
 
 
 def judged(fleet: Fleet, load: Load, limits: Limits) -> tuple[Measured, str]:
-    """What requests feel, and the limit that is missed. A deployment far past a limit shows it in a short
-    run. One that is within a limit by less than its own error is asked again, for longer and with other
-    requests: near what a server can carry, a short run knows nothing of the rare floods."""
+    """The fleet's latencies, and the limit that it misses. A deployment that is far past a limit shows this
+    in a short run. One that is within a limit by less than the run's own error is simulated again, for longer
+    and with other requests: near the most that a server can carry, a short run does not see the rare
+    floods."""
     felt = run(fleet, load, limits, FIRST)
     hopeless = missed(felt, limits, HOPELESS)
     if hopeless:
