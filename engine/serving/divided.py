@@ -1,5 +1,5 @@
-"""A served replica of several stages, or of groups that share experts, as ``inference.infer`` tells one of
-tensor ranks alone."""
+"""A served replica with pipeline stages, or with groups that share experts: what ``inference.infer`` says of
+a replica with tensor ranks alone."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def infer(model: Model, at: Machine, serving: Serving) -> Served:
 
 
 def _staged(model: Model, at: Machine, s: Serving) -> Served:
-    """As many batches as stages. The prompts of all of them take one more pass than one stage's share of it
-    for each stage that the last batch still has before it."""
+    """A pipeline with as many batches as stages, p. Reading the prompts of all batches takes 2p − 1 stage
+    times, (2p − 1)/p of a batch's pass: after the first batch has gone through all p stages, one more batch
+    leaves the last stage in each stage time."""
     alone = inference.infer(model, at, replace(s, batch=_part(s.batch, s.pp), pp=1))
     size, tp, pp = shape(model), s.tp * 1.0, s.pp * 1.0
     batch = alone.serving.batch
@@ -52,7 +53,8 @@ def _staged(model: Model, at: Machine, s: Serving) -> Served:
 
 
 def _spread(model: Model, at: Machine, s: Serving) -> Served:
-    """Groups that share experts: each has its part of the requests, and reads their prompts together."""
+    """Groups that share experts. Each group has its part of the requests, and reads the prompts of its part
+    together."""
     inference.require_servable(model, s)
     wide.require_experts(model, s.tp, s.dp)
     weights = float(wide.weight_bytes_per_gpu(model, at, s.tp, s.dp, s.weight_precision))
@@ -80,7 +82,7 @@ def _spread(model: Model, at: Machine, s: Serving) -> Served:
 
 
 def _part(batch: float, parts: float) -> int:
-    """Requests of the fullest part."""
+    """How many requests the fullest of ``parts`` equal parts has."""
     return int(ops.ceil(batch / parts))
 
 
@@ -90,7 +92,7 @@ def _times(step: StepTime, factor: float) -> StepTime:
 
 
 def _cache_bytes(model: Model, s: Serving) -> float:
-    """On one GPU, of one request at its longest."""
+    """Bytes of cache on one GPU for one request at its longest."""
     size = shape(model)
     with check.trusted():
         whole = memory.kv_bytes(size, float(s.prompt + s.output), 1.0, BYTES_PER_VALUE[s.kv_precision])

@@ -1,8 +1,8 @@
 """Speculative decoding in a server: how many steps an answer takes, if each step checks some drafted tokens.
 
 The acceptance model is that of Leviathan et al. (arXiv:2211.17192): each drafted token is kept with the same
-probability, whatever became of the others; the first that is not ends the step, which adds a token of the
-large model in its place. ``tokens_per_verification`` is the mean that this draws from.
+probability, independently of the others. The first token that is not kept ends the step, and a token of the
+large model takes its place. ``tokens_per_verification`` is the mean of these random draws.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def tokens_per_verification(accepted: Real, drafted: Real) -> Real:
 
 
 def speculative_speed_up(accepted: Real, drafted: Real, draft_cost: Real) -> Real:
-    """… over one token per step, if a draft token costs ``draft_cost`` of a step of the large model (Theorem
-    3.8).
+    """The speed-up of speculative decoding over one token per step, if a draft token costs ``draft_cost`` of
+    a step of the large model (Leviathan et al., Theorem 3.8).
 
     Valid while verifying k + 1 tokens takes no longer than one, as in a decode step far below the critical
     batch.
@@ -82,11 +82,12 @@ def speculative_gain(
     accepted: Real,
     drafted: Real,
 ) -> Real:
-    """The same for ``batch`` sequences at once, with a draft model on the same GPUs, from the steps' own
-    times.
+    """The speed-up of speculative decoding for ``batch`` sequences at once, with a draft model on the same
+    GPUs, computed from the times of the steps.
 
     A verification computes batch·(k + 1) tokens, and reads each cache once for the k + 1 tokens of its
-    sequence. Above 1 it pays off. Leaves out sampling, and that the sequences of a batch advance unevenly.
+    sequence. Drafting pays off where the result is above 1. Leaves out sampling, and that the sequences of a
+    batch advance unevenly.
     """
     tokens = tokens_per_verification(accepted, drafted)
     checked = drafted + 1.0

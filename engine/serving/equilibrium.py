@@ -1,9 +1,10 @@
 """The fluid equilibrium of a server, in closed form: what it can serve at most, and how many answers it
 writes at once under a given load.
 
-Each replica that decodes ``running`` answers finishes so many requests a second; the more run, the more it
-finishes, because the weights are read for all of them. Where requests arrive faster than with a full batch,
-there is no equilibrium. Leaves out all chance: queues, preemption, and that replicas are not equally busy.
+The more answers a replica decodes at once, the more requests it finishes per second, because it reads the
+weights once for all of them. So there is a number of answers with which requests leave as fast as they
+arrive. If they arrive faster than even a full batch finishes them, there is no equilibrium. Leaves out
+everything that chance does: queues, preemption, and replicas that are not equally busy.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from engine.serving.modes import CHUNKED, DISAGGREGATED
 from engine.serving.step_costs import interpolated
 
 QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 200) for i in range(200))
-LONGEST = 16.0  # medians: no request is longer, as in ``events.lengths``
+LONGEST = 16.0  # no request is longer than so many medians, as in ``events.lengths``
 
 
 def moment(median: float, spread: float, power: float) -> float:
@@ -29,8 +30,9 @@ def moment(median: float, spread: float, power: float) -> float:
 
 
 def context_tokens(prompt: float, prompt_spread: float, output: float, output_spread: float) -> float:
-    """Cached tokens of an answer that is found on its way, on average: what a decode step reads for it. The
-    mean prompt and, since long answers run longer, half of E[o²]/E[o] of the answer."""
+    """Cached tokens that a decode step reads for each answer, on average over the answers that are being
+    written: the mean prompt and, since long answers are written for longer, half of E[o²]/E[o] of the
+    answer."""
     answer = moment(output, output_spread, 1.0)
     return moment(prompt, prompt_spread, 1.0) + moment(output, output_spread, 2.0) / (2 * answer)
 
@@ -53,8 +55,8 @@ def decoding_per_s(
     mode: int,
     budget: float,
 ) -> float:
-    """Requests per second of one replica that decodes so many at once, each of ``steps`` steps: with prompts
-    of ``tokens`` in between, in the same steps, or elsewhere."""
+    """Requests per second of one replica that decodes ``running`` answers at once, each in ``steps`` steps.
+    Prompts of ``tokens`` are read between these steps, in the same steps, or elsewhere (``mode``)."""
     read_s = running * context * cached_s
     if mode == CHUNKED:
         joining = running / steps
@@ -62,7 +64,7 @@ def decoding_per_s(
     answer_s = steps / running * (interpolated(running, rows, rows_s) + read_s)
     if mode == DISAGGREGATED:
         return 1 / answer_s
-    together = max(1.0, min(running / steps, budget / tokens))  # prompts of one prefill
+    together = max(1.0, min(running / steps, budget / tokens))  # prompts that are read in one prefill
     return 1 / (answer_s + interpolated(together * tokens, rows, rows_s) / together + pairs_s)
 
 
@@ -99,8 +101,8 @@ def balance(
     """Requests per second that leave a server whose queue never runs empty, and the answers that one replica
     writes at once at this rate (a full batch, if it is no less).
 
-    A full batch is as many as may run, as the cache holds, or as leave room in a step for the prompts that
-    replace them.
+    A full batch is limited by the answers that may run at once, by the cache, and by the room that a step
+    must leave for the prompts of the requests that take the place of finished ones.
     """
     way = int(mode)
     tokens, squared = moment(prompt, prompt_spread, 1.0), moment(prompt, prompt_spread, 2.0)

@@ -38,7 +38,7 @@ from engine.serving.server import (
 )
 
 MOST_REQUESTS, MOST_INSTANCES = 240, 32  # of one run on a page
-LATER = 600  # requests after those of a run on a page, as long as they are needed
+LATER = 600  # further requests behind those of a run on a page, to keep the server busy
 
 
 # -- requests ------------------------------------------------------------------------------------------------
@@ -80,7 +80,8 @@ def drawn(
     output_spread: float,
     seed: int,
 ) -> tuple[list[float], list[int], list[int]]:
-    """(arrivals, prompts, outputs) of so many requests, each from a stream of its own."""
+    """(arrivals, prompts, outputs) of ``count`` requests; each of the three has a random stream of its
+    own."""
     return (
         arrivals(count, rate, 7919 * (seed + 1)),
         lengths(count, prompt, prompt_spread, 104729 * (seed + 1)),
@@ -91,9 +92,9 @@ def drawn(
 def underway(
     count: int, prompt: float, prompt_spread: float, output: float, output_spread: float, seed: int
 ) -> tuple[list[float], list[int], list[int], list[int]]:
-    """(arrivals, prompts, outputs, tokens written) of requests that are found on their way: an answer twice
-    as long is found twice as often, so the median grows by the square of the spread, and each has come any
-    part of its way."""
+    """(arrivals, prompts, outputs, tokens written) of requests that are found under way when a run begins. An
+    answer that is twice as long is found twice as often, so the median grows with the square of the spread;
+    and each answer may have been written up to any of its tokens."""
     grown = output * math.exp(output_spread * output_spread)
     prompts, outputs = (
         lengths(count, prompt, prompt_spread, seed),
@@ -127,12 +128,12 @@ def ascending(values: list[float]) -> list[float]:
 
 
 def part(begin: int, count: float, values: Sequence[float]) -> list[float]:
-    """So many of the values, from one on."""
+    """``count`` of the values, from place ``begin`` on."""
     return [values[begin + i] for i in range(int(count))]
 
 
 def rounds(outputs: list[int]) -> list[int]:
-    """The decode steps of each answer without drafts: one a token, after the first."""
+    """The decode steps of each answer without drafts: one for each token after the first."""
     return [max(0, outputs[i] - 1) for i in range(len(outputs))]
 
 
@@ -144,11 +145,11 @@ def serve(of: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
     exist. A request that no cache could ever hold is refused.
 
     ``of`` the requests are columns: ``came_s``; tokens of ``prompts`` and ``outputs``; ``hits``, the tokens
-    of each prompt that a prefix cache already holds; ``aged``, those that the first requests have already
-    written when the run begins (0 for those that have yet to come), which are dealt out to the instances
-    that decode; ``rounds``, the decode steps of each answer (``rounds``), fewer where a step checks drafts.
-    The run ends when the first ``counted`` requests are done; those that come later only keep the server
-    busy until then, so that it does not empty around the last of them.
+    of each prompt that a prefix cache already holds; ``aged``, the tokens that the first requests have
+    already written when the run begins (0 for requests that have yet to come); the instances that decode
+    share these requests out among them; ``rounds``, the decode steps of each answer (``rounds``), fewer where
+    a step checks drafts. The run ends when the first ``counted`` requests are done; those that come later
+    only keep the server busy until then, so that it does not empty around the last of them.
 
     ``service``: its ``mode``; how many ``instances``, of which so many ``prefill_instances`` in separate
     pools; whether one queue is ``shared`` by all that prefill; in a step at most ``budget`` tokens and
@@ -177,7 +178,7 @@ def serve(of: dict[str, Any], service: dict[str, Any]) -> dict[str, Any]:
             left -= arrive(arrived, request, instance, service)
             arrived += 1
             continue
-        # whatever reaches an instance that only decodes comes from a prefill that started earlier
+        # a request that reaches an instance that only decodes comes from a prefill that started earlier
         if who >= front:
             prompts = wakes[least(wakes, 0, front)]
             coming = prompts if prompts < coming else coming
@@ -208,7 +209,7 @@ def step(
     service: dict[str, Any],
 ) -> int:
     """One step of an instance, or as many decode steps in a row as start before anything else can happen to
-    it, at ``coming``. Returns how many of the requests for which the run waits are done with it."""
+    it, at ``coming``. Returns how many requests are done after it, of those for which the run waits."""
     fresh, pairs, coming, joined = admit(who, now, coming, request, instance, service)
     decoding = len(instance["running"][who]) if fresh == 0 or service["mode"] == CHUNKED else 0
     if fresh + decoding == 0:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from engine.mechanism.matmul import Chip
     from engine.mechanism.shape import Shape
 
-# besides products, attention (which writes the cache) and experts: two norms, each with the addition before
-# it, the rotation and the activation
+# kernels of a layer besides products, attention (which writes the cache) and experts: two norms, each with
+# the addition before it, the rotation and the activation
 KERNELS_PER_LAYER = 4.0
 HEAD_ROWS = 256.0  # the most rows of the output layer, since a prompt needs it only for its last token
 ALL_REDUCES = {"ring": ring_s, "tree": tree_s, "nvls": nvls_s, "one_shot": one_shot_s, "nccl": all_reduce_s}
@@ -49,12 +49,12 @@ class Serving:
     kv_precision: str = "bf16"
     all_reduce: str = "auto"
     weight_precision: str | Real | None = (
-        None  # format or bytes of a stored weight, widened before the product; None for the machine's
+        None  # format of a stored weight, or its bytes; widened for the product; None for the machine's
     )
     pp: Real = 1  # pipeline stages …
     dp: Real = 1  # … or groups of ``tp`` GPUs that share the experts and have requests of their own
     shares_reads: bool = (
-        True  # the query heads of a group read keys and values once; before 2024 some did not
+        True  # the query heads of a group read keys and values once; some software before 2024 did not
     )
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class Serving:
 
     @property
     def gpus(self) -> Real:
-        """Those of the replica."""
+        """GPUs of the replica."""
         return self.tp * self.pp * self.dp
 
 
@@ -91,7 +91,7 @@ class StepTime:
         return self.weights_s + self.attention_s + self.other_s + self.communication_s
 
     def __add__(self, after: StepTime) -> StepTime:
-        """This step and the one after it."""
+        """The times of two steps in a row, added up."""
         return StepTime(
             self.weights_s + after.weights_s,
             self.attention_s + after.attention_s,
@@ -124,8 +124,8 @@ def stored_bytes(at: Machine, weight_precision: str | Real | None) -> Real:
 
 
 def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
-    """Matrix products of all layers for this many rows (tokens), with weights stored in ``weight_bytes``
-    each, and experts with what is around their products."""
+    """Seconds of the matrix products of all layers for ``rows`` tokens, with weights of ``weight_bytes``
+    each; for routed experts also of the kernels around their products."""
     found = dense_s(size, rows, tp, weight_bytes, at)
     if size.expert:
         found = found + size.layers * size.moe_share * routed_s(size, rows, tp, weight_bytes, at)
@@ -133,7 +133,7 @@ def products_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) 
 
 
 def dense_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
-    """The same without routed experts."""
+    """``products_s`` without routed experts."""
 
     def chain(products):
         return sum(
@@ -158,7 +158,8 @@ def dense_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> 
 
 def routed_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
     """One layer of routed experts, each cut over the tensor ranks."""
-    # all at least one: a symbol may turn out to be a model without experts, whose share is zero
+    # all numbers are at least one, because a symbol may stand for a model without experts, whose share is
+    # zero
     experts, top_k = ops.maximum(1.0, size.experts), ops.maximum(1.0, size.top_k)
     width = ops.maximum(1.0, size.expert_ffn) / tp
     touched = experts_touched(experts, top_k, rows)
@@ -173,7 +174,8 @@ def head_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
 
 
 def reading_s(size: Shape, rows: Real, tp: Real, weight_bytes: Real, at: Chip) -> Real:
-    """Seconds in which a step for this many tokens reads the weights of one GPU: of experts, those in use."""
+    """Seconds that a step for ``rows`` tokens takes to read the weights of one GPU; of the experts only those
+    in use."""
 
     def of(products):
         return sum(p.there * p.k * p.n / (1.0 + (tp - 1.0) * (p.splits_k + p.splits_n)) for p in products)
@@ -246,13 +248,14 @@ def moved_bytes(size: Shape, rows: Real, tp: Real) -> Real:
 
 
 def other_s(size: Shape, rows: Real, tp: Real, at: Chip) -> Real:
-    """Norms, activations and rotary embedding: a launch for each kernel, and what it moves."""
+    """Seconds of norms, activations and rotary embedding: for each kernel a launch, and the bytes that it
+    moves."""
     launch_s = launch_costs.served_s(at.launch_s, rows)
     return size.layers * (stream_s(moved_bytes(size, rows, tp), at) + KERNELS_PER_LAYER * launch_s)
 
 
 def starts_s(size: Shape, at: Chip) -> Real:
-    """What a step's products, attention and experts take before they do anything."""
+    """Seconds that a step's products, attention and experts take to start, before they compute anything."""
     dense = sum(p.there for p in (*size.attention, *size.mlp, *size.shared))
     attention = ops.where(size.kv_lora > 0.0, at.latent.launch_s, at.decode.launch_s)
     experts = size.moe_share * at.served.experts.launch_s if size.expert else 0.0
@@ -266,7 +269,8 @@ def communication_s(size: Shape, rows: Real, tp: Real, algorithm: str, net: Wire
 
 def kv_shards(size: Shape, tp: Real) -> Real:
     """The number of parts that the cache is split into: tensor ranks divide the key and value heads, and
-    beyond one head per rank they hold copies. A latent cache is never split."""
+    where there are more ranks than heads, several ranks hold copies of a head. A latent cache is never
+    split."""
     return ops.where(size.kv_lora > 0.0, 1.0, ops.minimum(tp, size.kv_heads))
 
 
@@ -368,7 +372,7 @@ class Served:
     prefill: StepTime  # the prompts of the whole batch
     prefill_one: StepTime  # the prompt of one request
     decode: StepTime  # one token for every request
-    largest_batch: int  # the largest whose cache fits beside the weights
+    largest_batch: int  # the largest batch whose cache fits beside the weights
     weight_bytes_per_gpu: float  # as stored
 
     @property
@@ -393,7 +397,7 @@ class Served:
 
     @property
     def tokens_per_s_per_gpu(self) -> float:
-        """The same per GPU: the figure that scales with replicas."""
+        """Output tokens per second for each GPU: the figure that scales with replicas."""
         return self.tokens_per_s / self.serving.gpus
 
     @property
@@ -417,7 +421,7 @@ class Served:
 
     @property
     def band_tokens_per_s(self) -> tuple[float, float]:
-        """The same for the throughput."""
+        """80 % band of the throughput, from the same runs."""
         low, high = bands.band("throughput")
         return low * self.tokens_per_s, high * self.tokens_per_s
 

@@ -33,7 +33,7 @@ def felt(columns: dict) -> Felt:
 
 
 def percentile(values: Real, share: Real) -> Real:
-    """The value below which this share of them lies; see ``events.percentile``."""
+    """The value below which the given share of the values lies; see ``events.percentile``."""
     return events.percentile(values, share)["value"]
 
 

@@ -1,4 +1,5 @@
-"""What a figure draws of a run: when each request passed from one phase to the next, and its lane."""
+"""What a figure draws of a run: when each request passed from one phase to the next, and the lane in which it
+is drawn."""
 
 from __future__ import annotations
 
@@ -45,18 +46,19 @@ def phases(columns: dict) -> Phases:
 
 
 def lanes(at: Real) -> Real:
-    """How many requests are drawn before each one, if those of one replica are grouped, in order of arrival;
-    ``at`` is each request's replica."""
+    """The lane of each request if the requests of one replica are drawn together, in order of arrival: how
+    many requests are drawn before it. ``at`` is each request's replica."""
     number = np.arange(len(at))
     earlier = (at[None, :] == at[:, None]) & (number[None, :] < number[:, None])
     return np.sum(np.where((at[None, :] < at[:, None]) | earlier, 1.0, 0.0), axis=1)
 
 
 def moving_s(columns: dict) -> Real:
-    """Seconds from a request's first token until its cache has been sent; -1 where it was not."""
+    """Seconds from a request's first token until its cache has been sent; -1 if no cache was sent."""
     return np.where(columns["moved_s"] >= 0, columns["moved_s"] - columns["first_s"], -1.0)
 
 
 def since(columns: dict, begin: int, end: int) -> dict:
-    """The columns of a run's requests from one to before another, without those of its instances."""
+    """The columns of the requests from ``begin`` up to ``end``, without the columns that describe
+    instances."""
     return {name: column[begin:end] for name, column in columns.items() if name not in OF_INSTANCES}

@@ -1,4 +1,5 @@
-"""Two pools in closed form: what replicas serve that only prefill or only decode, and the best split of them.
+"""Two pools in closed form: what replicas that only prefill or only decode can serve, and the best split into
+the two.
 
 Requests are all alike and come at a steady rate; the waits are those of ``queues.py``.
 """
@@ -67,7 +68,7 @@ class Pools(NamedTuple):
     prefill_per_s: np.ndarray
     wire_per_s: np.ndarray
     decode_per_s: np.ndarray
-    goodput_per_s: np.ndarray  # the smallest of the three
+    goodput_per_s: np.ndarray  # the smallest of the three rates
 
 
 def pools(
@@ -106,11 +107,11 @@ def rates(
     tpot_s: Real,
     wire_bytes_per_s: Real,
 ) -> Rates:
-    """The rates of one replica alone in each role, for identical requests; ``users`` are the batches to
+    """The rates of a single replica in each role, for identical requests; ``users`` are the batch sizes to
     try."""
     with check.trusted():
         held = decoding.room(model, at.gpu, tp, prompt + output).users
-        together = ops.maximum(1.0, ops.minimum(users, held))  # limited by the caches that fit
+        together = ops.maximum(1.0, ops.minimum(users, held))  # at most as many as have room for their caches
         step_s = decoding.split(model, at, tp, together, prompt + output / 2.0).total_s
         fitting = np.where(held >= 1.0, step_s, NEVER_S)
         shared = decoding.steady(model, at, tp, users, prompt, output)
@@ -151,7 +152,7 @@ def best_split(of_one: Rates, replicas: Real) -> Split:
 
 
 class Bargain(NamedTuple):
-    """The same replicas shared and split, under the same targets."""
+    """What the same replicas serve under the same targets, shared and split into two pools."""
 
     users_sharing: float  # answers at once on one replica …
     users_apart: float
@@ -170,8 +171,8 @@ def bargain(
     replicas: Real,
     wire_bytes_per_s: Real = 50e9,
 ) -> Bargain:
-    """The gain of a split: with t(u) ≤ T a decoding replica can take more users than a shared one with t(u) +
-    u·S/n ≤ T."""
+    """The gain of a split. A replica that only decodes may have as many users u as keep t(u) ≤ T; a shared
+    one must keep t(u) + u·S/n ≤ T, which allows fewer."""
     found = rates(model, at, tp, USERS, prompt, output, ttft_s, tpot_s, wire_bytes_per_s)
     shared = decoding.steady(model, at, tp, USERS, prompt, output)
     users = np.minimum(USERS, decoding.room(model, at.gpu, tp, prompt + output).users)

@@ -1,8 +1,8 @@
 """A prefix cache, executed: a radix tree over the tokens of prompts and answers, whose least recently used
 leaves give way (SGLang's RadixAttention, arXiv:2312.07104 section 3).
 
-Keys and values of a token depend on all tokens before it and on none after. So a prompt that begins like one
-that was served can take over that part of its cache, and only the rest is prefilled.
+Keys and values of a token depend on all tokens before it and on none after. So a prompt that begins like an
+earlier one can use that part of its cache, and only the rest is prefilled.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from engine.serving.events import draw
 
 
 class Node:
-    """Some tokens that follow those of the parent; the caches of all of them are held, or none."""
+    """Some tokens that follow those of the parent. Their caches are held together, or not at all."""
 
     def __init__(self, tokens: tuple[int, ...], parent: Node | None) -> None:
         self.tokens, self.parent, self.children = tokens, parent, {}
         self.used = 0  # when it was last part of a request
 
     def shared(self, tokens: tuple[int, ...]) -> int:
-        """How many of its tokens these begin with."""
+        """With how many of the node's tokens the given tokens begin."""
         if tokens[: len(self.tokens)] == self.tokens:
             return len(self.tokens)
         for count, (ours, theirs) in enumerate(zip(self.tokens, tokens)):
@@ -30,7 +30,8 @@ class Node:
         return min(len(self.tokens), len(tokens))
 
     def split(self, count: int) -> Node:
-        """Cut it in two after so many tokens; gives the first part, which is its parent now."""
+        """Cut the node in two after ``count`` tokens. Returns the first part, which becomes the parent of the
+        rest."""
         upper = Node(self.tokens[:count], self.parent)
         upper.used, upper.children = self.used, {self.tokens[count]: self}
         if self.parent is not None:
@@ -48,7 +49,8 @@ class PrefixCache:
         self.leaves: set[Node] = set()
 
     def serve(self, tokens: tuple[int, ...]) -> int:
-        """How many of a request's first tokens are held; from now on all of them are, if they fit."""
+        """How many of a request's first tokens are held. From now on all of its tokens are held, if they
+        fit."""
         self.now += 1
         node, known = self.root, 0
         while known < len(tokens) and tokens[known] in node.children:
@@ -69,11 +71,11 @@ class PrefixCache:
         return known
 
     def _evict(self) -> None:
-        """Drop the leaf that was used longest ago, until what is held fits."""
+        """Drop the leaf that was used longest ago, again and again until what is held fits."""
         while self.held > self.capacity:
             leaf = min(self.leaves, key=lambda node: node.used)
             over = self.held - self.capacity
-            if leaf.used == self.now and over < len(leaf.tokens):  # the request itself is too long: its end
+            if leaf.used == self.now and over < len(leaf.tokens):  # the request is too long: drop its end
                 leaf.tokens = leaf.tokens[: int(len(leaf.tokens) - over)]
                 self.held = sum(len(node.tokens) for node in self.nodes())
                 return
@@ -115,8 +117,8 @@ class Turn(NamedTuple):
 
 
 def turns(of: Chats, count: int) -> list[Turn]:
-    """So many requests, each of a conversation that is drawn at random. A token is a number that only its own
-    place in its own conversation has, or that of the system prompt."""
+    """``count`` requests, each from a conversation that is drawn at random. A token is a number that belongs
+    to one place in one conversation, or to one place in the system prompt."""
     check.whole(chats=of.chats, turns=of.turns, count=count)
     system, state = tuple(range(of.system)), 9973 * (of.seed + 1)
     chats: list[tuple[tuple[int, ...], int]] = [((), 0)] * of.chats
@@ -136,7 +138,7 @@ def turns(of: Chats, count: int) -> list[Turn]:
 
 def hits(trace: list[Turn], capacity: float) -> list[int]:
     """The tokens of each prompt that a cache of this capacity holds; the last token of a prompt is computed
-    in any case, since its output is the first token's."""
+    in any case, because the answer's first token comes from it."""
     cache = PrefixCache(capacity)
     return [min(cache.serve(turn.tokens), turn.prompt - 1) for turn in trace]
 

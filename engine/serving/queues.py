@@ -1,4 +1,5 @@
-"""Queues in closed form: how long requests wait for a server, and how many it may be sent within a target."""
+"""Queues in closed form: how long requests wait for a server, and how many requests per second it may get if
+the wait is to meet a target."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ def m_d_1_wait_s(per_s: Real, service_s: Real) -> Real:
 
 
 def wait_within_s(per_s: Real, service_s: Real, late: Real = 0.1, spread: Real = 0.0) -> Real:
-    """The wait that all but this share of requests stay within, at one server: (w/ρ)·ln(ρ/late), as if those
-    that wait at all, a share ρ, did so for an exponential time (exact for M/M/1; Kingman 1961 near ρ = 1).
+    """The wait that only the share ``late`` of the requests exceeds, at one server: (w/ρ)·ln(ρ/late). It
+    treats the waits of those that wait at all, a share ρ, as exponential (exact for M/M/1; Kingman 1961 near
+    ρ = 1).
 
     w is the mean wait of M/G/1; ``spread`` is the standard deviation of the service time's logarithm. Within
     a tenth of an executed queue for ρ from 0.5 on.
@@ -39,9 +41,9 @@ def prefill_rate(prefill_s: Real, ttft_s: Real) -> Real:
 
 
 def prefill_rate_within(prefill_s: float, ttft_s: float, late: float = 0.1, spread: float = 0.0) -> float:
-    """Requests per second that one replica can prefill so that all but this share wait and are read within
-    the target, by bisection on ``wait_within_s``; 0 where a prompt alone takes longer. Leaves out that the
-    prompt itself may be a long one."""
+    """Requests per second that one replica can prefill so that, for all but the share ``late``, waiting and
+    prefill stay within the target; by bisection on ``wait_within_s``. 0 if a prompt alone takes longer.
+    Leaves out that the waiting prompt may itself be longer than the average."""
     check.positive(prefill_s=prefill_s, ttft_s=ttft_s)
     if prefill_s >= ttft_s:
         return 0.0

@@ -1,4 +1,4 @@
-"""How one copy of a model lies on its GPUs, and which ways there are on a kind of node."""
+"""How one copy of a model is divided among GPUs, and which ways to divide it a kind of node allows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from engine.step.layout import Machine
 from engine.step.legality import divisors
 
 STAGES = (2, 4)
-NODES = (1, 2, 4, 8, 16)  # over which experts are spread
+NODES = (1, 2, 4, 8, 16)  # numbers of nodes over which experts may be spread
 
 
 class Replica(NamedTuple):
-    """``tp`` GPUs divide each layer; ``pp`` such groups have a stage of the layers each, or ``dp`` of them
-    share the experts."""
+    """One copy of a model. Groups of ``tp`` GPUs divide each layer; ``pp`` such groups each hold one stage of
+    the layers, or ``dp`` such groups share the experts."""
 
     tp: int
     pp: int = 1
@@ -22,13 +22,13 @@ class Replica(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """All of its GPUs."""
+        """GPUs of the replica."""
         return self.tp * self.pp * self.dp
 
     @property
     def batches(self) -> int:
-        """The batches that it has under way, each with requests of its own: one that takes its turn on all
-        stages, or one for each group that shares the experts."""
+        """How many batches it has under way, each with requests of its own: one for each stage, as all
+        batches take turns on all stages, or one for each group that shares the experts."""
         return self.pp * self.dp
 
     @property
@@ -40,13 +40,14 @@ class Replica(NamedTuple):
 
 
 def in_a_node(model: Model, at: Machine) -> list[Replica]:
-    """Every tensor degree that divides the heads and the node."""
+    """Replicas inside a node, with every tensor degree that divides the heads and the node's GPUs."""
     per_node = int(at.wires.gpus_per_node)
     return [Replica(tp) for tp in divisors(model.heads) if per_node % tp == 0]
 
 
 def staged(model: Model, at: Machine) -> list[Replica]:
-    """Pipelines: of all GPUs of a node, or of the tensor groups of several, a node a stage."""
+    """Replicas that are pipelines: over the GPUs of one node, or over several nodes, each of which is one
+    stage with a tensor group."""
     per_node = int(at.wires.gpus_per_node)
     whole = [one.tp for one in in_a_node(model, at)]
     inside = [Replica(tp, pp) for tp in whole for pp in STAGES if tp * pp == per_node]
@@ -55,7 +56,8 @@ def staged(model: Model, at: Machine) -> list[Replica]:
 
 
 def spread(model: Model, at: Machine) -> list[Replica]:
-    """Experts over one node or several, and attention on each GPU by itself."""
+    """Replicas whose experts are spread over one node or several, while each GPU computes attention by
+    itself."""
     per_node = int(at.wires.gpus_per_node)
     return [
         Replica(1, 1, nodes * per_node)

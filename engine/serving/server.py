@@ -19,15 +19,13 @@ from engine.serving.modes import CHUNKED, DISAGGREGATED
 from engine.serving.step_costs import interpolated
 
 FAR = 1e300  # later than any event
-WATERMARK = (
-    0.01  # of the cache stays free for answers that grow, where a request joins (vLLM's BlockSpaceManager)
-)
+WATERMARK = 0.01  # share of the cache that stays free for growing answers when a request joins (vLLM's BlockSpaceManager)
 
 
 # -- what is known -------------------------------------------------------------------------------------------
 def requests(of: dict[str, Any]) -> dict[str, Any]:
-    """The record of requests that ``events.serve`` is given, with a column more for each thing that happens
-    to them: -1 for a time or a place that does not exist yet."""
+    """The record of the requests of ``events.serve``, with further columns for what will happen to them; -1
+    stands for a time or a place that does not exist yet."""
     count = len(of["came_s"])
     done, to_go, gain = zeros(count), zeros(count), zeros(count)
     for r in range(count):
@@ -55,9 +53,9 @@ def requests(of: dict[str, Any]) -> dict[str, Any]:
         "done": done,  # tokens of its prompt and answer that are in the cache
         "to_go": to_go,  # decode steps
         "gain": gain,  # tokens of a decode step
-        "ready": zeros(count),  # when its cache is there
+        "ready": zeros(count),  # when its cache has arrived
         "holding": zeros(count),  # whether room in a cache is kept for it
-        "joined_at": zeros(count),  # the instance's decode steps before it took part
+        "joined_at": zeros(count),  # how many decode steps the instance had made before it took part
     }
 
 
@@ -76,16 +74,16 @@ def idle(service: dict[str, Any]) -> dict[str, Any]:
             beside[0].append(i)
             queue[i], beside[i] = queue[0], beside[0]
     return {
-        "front": front,  # at how many requests arrive: the first ones
-        "apart": apart,  # whether those only prefill
+        "front": front,  # at how many instances requests arrive; these are the first ones
+        "apart": apart,  # whether these only prefill
         "queue": queue,
         "beside": beside,  # the instances that take requests from the same queue
         "back": [[] for i in range(instances)],
         "capacity": capacity,  # tokens that its cache can hold
         "running": [[] for i in range(instances)],
-        "newly": [[] for i in range(instances)],  # those that have not decoded since they joined
+        "newly": [[] for i in range(instances)],  # requests that have not decoded since they joined
         "due": [[] for i in range(instances)],  # the decode steps at which requests will be done, in order …
-        "due_of": [[] for i in range(instances)],  # … and which those are
+        "due_of": [[] for i in range(instances)],  # … and these requests
         "gap_at": [[] for i in range(instances)],  # see ``note_gap``
         "gap_s": [[] for i in range(instances)],
         "gap_end": [[] for i in range(instances)],
@@ -104,7 +102,7 @@ def idle(service: dict[str, Any]) -> dict[str, Any]:
 
 
 def counts(r: int, request: dict[str, Any]) -> int:
-    """1 for a request for whose end the run waits, 0 for one that only keeps the server busy."""
+    """1 for a request that has to be done before the run ends, 0 for one that only keeps the server busy."""
     return 1 if r < request["counted"] else 0
 
 
@@ -119,8 +117,8 @@ def least(values: list[float], first: int, end: int) -> int:
 
 # -- the next event ------------------------------------------------------------------------------------------
 def wake(i: int, request: dict[str, Any], instance: dict[str, Any]) -> None:
-    """Note when an instance can begin its next step: where nothing runs on it, not before there is something
-    to do. To be called after whatever may change that."""
+    """Note when an instance can begin its next step: at once if something runs on it, else when there is
+    something to do. Must be called after everything that may change this."""
     begins = instance["clock"][i]
     if len(instance["running"][i]) == 0:
         found = soonest(i, request, instance)
@@ -129,7 +127,7 @@ def wake(i: int, request: dict[str, Any], instance: dict[str, Any]) -> None:
 
 
 def soonest(i: int, request: dict[str, Any], instance: dict[str, Any]) -> float:
-    """When there is something to do for an instance on which nothing runs."""
+    """When an instance on which nothing runs will have something to do."""
     found, ready, waiting = FAR, request["ready"], instance["queue"][i]
     if len(waiting) > 0:
         found = request["came_s"][waiting[0]]
@@ -140,8 +138,8 @@ def soonest(i: int, request: dict[str, Any], instance: dict[str, Any]) -> float:
 
 # -- a request arrives ---------------------------------------------------------------------------------------
 def resume(r: int, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]) -> int:
-    """Deal out a request that is on its way when the run begins to an instance that decodes. Returns 1 if no
-    cache could ever hold it."""
+    """Give a request that is under way when the run begins to an instance that decodes. Returns 1 if no cache
+    could ever hold the request."""
     prompt, output, made = request["prompts"][r], request["outputs"][r], request["aged"][r]
     if prompt + output > service["capacity"]:
         return counts(r, request)
@@ -159,7 +157,7 @@ def resume(r: int, request: dict[str, Any], instance: dict[str, Any], service: d
 
 def arrive(r: int, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]) -> int:
     """Put a request into the queue of the instance with the fewest tokens left to do. Returns 1 if no cache
-    could ever hold it, so that the run need not wait for it."""
+    could ever hold the request, so that the run need not wait for it."""
     prompt, output, apart = request["prompts"][r], request["outputs"][r], instance["apart"]
     if prompt + output > service["capacity"] or (apart and prompt > service["front_capacity"]):
         return counts(r, request)
@@ -195,7 +193,7 @@ def enter(r: int, step: int, due: list[int], due_of: list[int]) -> None:
 
 
 def leave(r: int, step: int, due: list[int], due_of: list[int]) -> None:
-    """Strike out what ``enter`` noted."""
+    """Delete what ``enter`` noted."""
     place = bisect_left(due, step)
     while due_of[place] != r:
         place += 1
@@ -204,7 +202,7 @@ def leave(r: int, step: int, due: list[int], due_of: list[int]) -> None:
 
 
 def begin_decoding(r: int, who: int, request: dict[str, Any], instance: dict[str, Any]) -> None:
-    """A request whose cache is complete takes part in the decode steps of an instance from now on."""
+    """From now on a request, whose cache is complete, takes part in the decode steps of an instance."""
     ran = instance["ran"][who]
     request["at"][r] = who
     request["joined_at"][r] = ran
@@ -223,10 +221,10 @@ def admit(
     instance: dict[str, Any],
     service: dict[str, Any],
 ) -> tuple[float, float, float, list[int]]:
-    """Let requests into an instance's next step: those that come back first, then its queue, in order, while
-    there is room in the cache, in the batch and in the step's budget. Returns how many tokens of prompts the
-    step reads, how many pairs of a new token and one it sees, the time until which nothing else can happen,
-    which may be earlier than ``coming``, and which prompts will be complete."""
+    """Let requests into an instance's next step: first those in ``back``, then those in its queue, in order,
+    while there is room in the cache, in the batch and in the step's budget. Returns how many tokens of
+    prompts the step reads, how many pairs of a new token and one it sees, the time until which nothing else
+    can happen, which may be earlier than ``coming``, and which prompts will be complete."""
     waiting, back = instance["queue"][who], instance["back"][who]
     fresh, pairs, full_up, joined, place = 0, 0.0, False, [], 0
     if len(back) == 0 and len(waiting) == 0:
@@ -244,7 +242,7 @@ def admit(
             coming = ready[r] if ready[r] < coming else coming
             place += 1
             continue
-        new = prompts[r] + made[r] - done[r]  # a preempted request prefills its own output again
+        new = prompts[r] + made[r] - done[r]  # a preempted request also prefills its own output
         takes = piece(new, room - fresh) if chunked else new
         asks = 0 if request["holding"][r] > 0 else prompts[r] + made[r] + (0 if apart or new == 0 else 1)
         full_up = (
@@ -282,8 +280,9 @@ def prefill_s(fresh: float, pairs: float, service: dict[str, Any]) -> float:
 
 
 def step_s(fresh: float, pairs: float, decoding: int, cached: float, service: dict[str, Any]) -> float:
-    """Seconds of a step that reads so many tokens of prompts, in so many pairs of a new token and one it
-    sees, and brings so many answers forward, which have ``cached`` tokens."""
+    """Seconds of a step that reads ``fresh`` tokens of prompts, with ``pairs`` pairs of a new token and a
+    token that it attends to, and writes a token of each of ``decoding`` answers, whose caches hold ``cached``
+    tokens."""
     products_s = interpolated(fresh + service["width"] * decoding, service["rows"], service["rows_s"])
     if decoding == 0:
         return products_s + pairs * service["pair_s"]
@@ -311,8 +310,9 @@ def most_steps(who: int, instance: dict[str, Any], capacity: float) -> float:
 
 # -- what follows from a step --------------------------------------------------------------------------------
 def note_gap(who: int, step: float, gap_s: float, end_s: float, instance: dict[str, Any]) -> None:
-    """Remember the gap before an instance's step, and forget all earlier ones that are shorter: what is left
-    falls from the longest to the latest, so that the longest since any step is found at once."""
+    """Remember the gap before an instance's step, and forget all earlier gaps that are shorter. The gaps that
+    remain are in order of time and fall in length, so that the longest gap since any step is found at
+    once."""
     at, gaps, ends = instance["gap_at"][who], instance["gap_s"][who], instance["gap_end"][who]
     while len(gaps) > 0 and gaps[len(gaps) - 1] < gap_s:
         at.pop()
@@ -354,7 +354,7 @@ def decode(
         note_pause(r, spoken - request["last"][r], spoken, request)
     gap_s, others = spoken - spoke[who], len(instance["running"][who]) - len(newly[who])
     newly[who] = []
-    if others > 0 and (steps == 1 or gap_s >= last_s):  # else the longer one of the last step would do
+    if others > 0 and (steps == 1 or gap_s >= last_s):  # else the longer gap of the last step is enough
         note_gap(who, ran[who] + 1, gap_s, spoken, instance)
     if steps > 1:
         note_gap(who, ran[who] + steps, last_s, end, instance)
@@ -368,7 +368,7 @@ def decode(
 def finish(
     who: int, end: float, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]
 ) -> int:
-    """Let go of the answers of an instance that are done. Returns for how many of them the run has waited."""
+    """Release the answers of an instance that are done. Returns how many of them the run had to wait for."""
     due, ran, finished = instance["due"][who], instance["ran"][who], 0
     if due[0] > ran:
         return finished
@@ -387,7 +387,7 @@ def finish(
         grows[who] -= request["gain"][r]
         instance["owed"][who] -= output + (0 if apart else prompt)
     if len(running) == 0:
-        held[who] -= cached[who]  # what rounding left, where a step brings parts of a token
+        held[who] -= cached[who]  # without the rounding errors of steps that yield parts of a token
         cached[who], grows[who] = 0.0, 0.0
         instance["gap_at"][who], instance["gap_s"][who], instance["gap_end"][who] = [], [], []
     return finished
@@ -411,7 +411,7 @@ def prompt_complete(
     r: int, who: int, end: float, request: dict[str, Any], instance: dict[str, Any], service: dict[str, Any]
 ) -> int:
     """A prompt is complete, which gives the next token of its answer: the first, or one more of an answer
-    that was preempted. Returns 1 if the answer is done with it, and the run has waited for it."""
+    that was preempted. Returns 1 if this completes the answer, and the run had to wait for it."""
     made, prompt = request["made"], request["prompts"][r]
     held, owed = instance["held"], instance["owed"]
     if request["first"][r] < 0:
@@ -442,8 +442,8 @@ def prompt_complete(
 
 
 def partly_read(who: int, request: dict[str, Any], instance: dict[str, Any]) -> int:
-    """How many prompts an instance has read in part: 0 or 1, the first that comes back. It holds room in the
-    cache, so nobody may wait for that room before it."""
+    """How many prompts an instance has read in part: 0 or 1, the first in ``back``. That prompt already holds
+    room in the cache, so no request may go before it and wait for this room."""
     back = instance["back"][who]
     return 1 if len(back) > 0 and request["holding"][back[0]] > 0 else 0
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.catalog.models import Model
     from engine.step.layout import Machine
 
-LARGEST = 128  # the most sequences that run at once; others wait
+LARGEST = 128  # most sequences that run at once; further ones wait
 STEPS, WARM = 4000, 1000  # steps that are counted, and warm-up steps before them
 ANSWER = 200  # mean tokens per answer
 FAR = 1e300
@@ -82,8 +82,8 @@ def best(counts: list[Any], kept: Real) -> list[int]:
     from running sums.
 
     Knuth (Acta Informatica 1, 1971) and Yao (STOC 1980): the cost satisfies the quadrangle inequality, so the
-    best i decreases neither when j grows nor when n does. Its search lies between those of (n − 1, j) and (n,
-    j + 1).
+    best i decreases neither when j grows nor when n does. It only has to be looked for between the best i of
+    (n − 1, j) and the best i of (n, j + 1).
     """
     steps, rows = zeros(LARGEST + 1), zeros(LARGEST + 1)
     for j in range(1, LARGEST + 1):
@@ -110,7 +110,7 @@ def best(counts: list[Any], kept: Real) -> list[int]:
 
 
 def buckets_of(sizes: list[int]) -> list[Any]:
-    """For each batch, 0 to LARGEST, the smallest size that fits it; 0 for none."""
+    """For each batch, 0 to LARGEST, the smallest captured size that holds it; 0 if no size does."""
     found, place = zeros(LARGEST + 1), 0
     for batch in range(1, LARGEST + 1):
         while place < len(sizes) - 1 and sizes[place] < batch:
@@ -129,7 +129,8 @@ def padding(counts: list[float], bucket: list[float]) -> Real:
 
 @program(counts=LARGEST + 1, bucket=LARGEST + 1, sizes=LARGEST, graphs=(), rows=(), padded=(), least=())
 def fit(load: Real, spread: Real, seed: Real, plan: float, kept: Real) -> dict[str, Any]:
-    """A plan under traffic: ``least`` are the rows padded by the best list with the same number of graphs."""
+    """A plan under traffic. ``least`` are the rows that the best list with the same number of graphs would
+    pad."""
     counts = batches(load, spread, seed)
     sizes = best(counts, kept) if plan == BEST else captured_sizes(plan)
     bucket = buckets_of(sizes)
@@ -152,8 +153,8 @@ def fit(load: Real, spread: Real, seed: Real, plan: float, kept: Real) -> dict[s
 
 
 def rows_computed(counts: Real, bucket: Real) -> tuple[Real, Real]:
-    """The rows wanted in all steps with b sequences, for b from 0 on, and the rows computed, where each step
-    has its captured size: c·b and c·⌈b⌉ for c steps."""
+    """(rows wanted, rows computed) in all steps with b sequences, for each b from 0 on: with c such steps c·b
+    rows are wanted, and c times the captured size for b is computed."""
     return counts * np.arange(LARGEST + 1.0), counts * bucket
 
 
@@ -167,8 +168,8 @@ class Cost(NamedTuple):
 
 
 def cost(sizes: Real, lengths: Real, graph_bytes: Real, graph_s: Real) -> Cost:
-    """One graph for each batch size and each of ``lengths`` lengths, so a second dimension multiplies the
-    number."""
+    """The cost of one graph for each batch size and each of ``lengths`` lengths: the second dimension
+    multiplies the number of graphs."""
     if not check.is_trusted():
         check.positive(sizes=sizes, lengths=lengths)
         check.non_negative(graph_bytes=graph_bytes, graph_s=graph_s)

@@ -1,8 +1,9 @@
 """What a server's software adds to the arithmetic, the memory traffic and the collectives of its steps.
 
 ``inference`` prices what has to happen, by the best kernels that were measured. Programs do more: they
-sample, schedule and cast with kernels of their own, or launch each kernel from Python. What is here is known
-of a program from its source or its documents; a time among it was fitted on runs that judge nothing.
+sample, schedule and cast with kernels of their own, or launch each kernel from Python. What this module says
+of a program is known from its source or its documents; its times were fitted on runs that are not used to
+judge the model.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ EAGER_LAYER = 40.0
 
 @dataclass(frozen=True)
 class Software:
-    """A program, and what it does beside the model."""
+    """A program, and the work that it does in addition to the model's."""
 
     name: str
-    casts: bool = False  # finds the scale of 8-bit activations as it runs, by kernels of their own
+    casts: bool = False  # computes the scales of 8-bit activations at run time, in separate kernels
     last_alone: bool = False  # a prompt's last token takes a decode step of its own
     one_launcher: bool = False  # one thread launches a collective on all GPUs
-    captured_tokens: float = float("inf")  # of a sequence; beyond, Python launches a step kernel by kernel
+    captured_tokens: float = float("inf")  # beyond this length Python launches each kernel
     between_s: float = 0.0  # from a step's logits to the next step: sampling, copies to the host, scheduling
-    request_s: float = 0.0  # of a request, beside its steps
+    request_s: float = 0.0  # for each request, in addition to its steps
 
 
 FASTER_TRANSFORMER = Software("FasterTransformer", one_launcher=True, between_s=0.9e-3)
@@ -59,7 +60,8 @@ KNOWN = {
 
 
 def casts_s(said: Served, rows: float) -> float:
-    """Casting the input of each dense product of all layers; nothing in 16 bits. Experts contain theirs."""
+    """Seconds to cast the input of each dense product of all layers; zero in 16 bits. The times of experts
+    contain their casts."""
     if not said.at.chip.casts:
         return 0.0
     size, tp = shape(said.model), float(said.serving.tp)
@@ -70,7 +72,7 @@ def casts_s(said: Served, rows: float) -> float:
 
 
 def waits_s(by: Software, said: Served) -> float:
-    """What a step's AllReduces wait for their launches on all GPUs."""
+    """Seconds that a step's AllReduces wait until they have been launched on all GPUs."""
     size, tp = shape(said.model), said.serving.tp
     if not by.one_launcher or tp == 1:
         return 0.0
@@ -78,7 +80,7 @@ def waits_s(by: Software, said: Served) -> float:
 
 
 def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool = True) -> StepTime:
-    """One step over so many tokens by this software."""
+    """The times of one step over ``rows`` tokens, run by this software."""
     cast_s = casts_s(said, rows) if by.casts else 0.0
     sent_s = time.communication_s + waits_s(by, said)
     run = replace(time, other_s=time.other_s + cast_s, communication_s=sent_s)
@@ -88,7 +90,7 @@ def step(by: Software, said: Served, time: StepTime, rows: float, captured: bool
 
 
 def first(by: Software, said: Served, time: StepTime, requests: int) -> StepTime:
-    """The prompts of so many requests, up to the first token of each."""
+    """The times of reading the prompts of ``requests`` requests, up to the first token of each."""
     s = said.serving
     run = step(by, said, time, 1.0 * requests * s.prompt)
     run = replace(run, other_s=run.other_s + by.request_s)
@@ -100,7 +102,8 @@ def first(by: Software, said: Served, time: StepTime, requests: int) -> StepTime
 
 
 def run_by(software: Software | str, said: Served) -> Served:
-    """The same run by this software. Leaves out what a program does when requests wait."""
+    """The latencies and throughput of ``said`` if it is run by this software. Leaves out what a program does
+    when requests wait."""
     if isinstance(software, str):
         check.one_of(KNOWN, software=software)
         software = KNOWN[software]

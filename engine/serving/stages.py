@@ -1,10 +1,10 @@
-"""A served model whose layers lie on several stages: what a batch takes beside its layers, and what a stage
-holds.
+"""A served model whose layers are divided among pipeline stages: the time that a batch takes in addition to
+its layers, and the bytes that a stage holds.
 
-As many batches go round as there are stages, so every stage is busy, and each batch takes its turn on all of
-them: its step takes what the layers take, and is handed on once for each stage. So a pipeline of p stages is
-like p replicas, without AllReduces among their GPUs and with one copy of the weights. Leaves out that a batch
-waits for those before it that take longer.
+There are as many batches as stages, so every stage is busy. Each batch passes through all stages in turn: its
+step takes the time of all layers, and of one transfer for each stage. So a pipeline of p stages is like p
+replicas, without AllReduces among their GPUs and with one copy of the weights. Leaves out that a batch has to
+wait for a batch before it that takes longer.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def largest_share(size: Shape, pp: Real) -> Real:
 
 
 def handed_s(size: Shape, rows: Real, tp: Real, pp: Real, net: Wires) -> Real:
-    """Seconds of a step in which the batch is handed on: each of a stage's GPUs sends its part of the hidden
-    states, and the last stage sends the tokens back."""
+    """Seconds that a step spends on transfers between stages: each of a stage's GPUs sends its part of the
+    hidden states to the next stage, and the last stage sends the tokens back."""
     beyond = tp * pp > net.gpus_per_node
     return ops.where(pp > 1.0, pp * send_s(rows * size.hidden * 2.0 / tp, beyond, net), 0.0)
 

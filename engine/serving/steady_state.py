@@ -1,10 +1,10 @@
-"""A server in its steady state: the load that it can carry, and what its requests feel, each figure with its
+"""A server in its steady state: the load that it can carry, and the latencies of its requests, each with its
 own error.
 
 A run that starts idle shows a server filling up. Here the first part of a run is dropped, the rest is cut
-into batches whose means say how uncertain the whole is, and the run is doubled until that is little enough.
-Where requests arrive faster than they can be served there is nothing to measure: the queue grows for as long
-as anyone looks.
+into batches whose means say how uncertain the whole is, and the run is doubled until this uncertainty is
+small enough. Where requests arrive faster than they can be served there is nothing to measure: the queue
+grows for as long as anyone looks.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from engine.serving.step_costs import Costs
     from engine.serving.under_traffic import Service, Traffic
 
-WARM_UP, LATER = 0.2, 0.25  # shares of a run: dropped at its beginning; that come after it, to keep it busy
-NEAR = 0.9  # of what can be served: from there on a short run's error says too little
+WARM_UP, LATER = (
+    0.2,
+    0.25,
+)  # shares of a run's requests: dropped at its start, added at its end to keep it busy
+NEAR = 0.9  # share of the most that can be served, above which a short run's error says too little
 BATCHES, STUDENT = 20, 2.093  # Student's t for 95 % with 19 degrees of freedom
 
 
@@ -50,8 +53,9 @@ class Known(NamedTuple):
 
 
 def known(values: np.ndarray, statistic: Callable[[np.ndarray], Any] = np.mean) -> Known:
-    """A statistic of a series, with the error that consecutive batches of it show (batch means: Law and
-    Carson, Operations Research 27, 1979). NaN, a value that some requests do not have, is left out."""
+    """A statistic of a series, with an error that is estimated from consecutive batches of the series (batch
+    means: Law and Carson, Operations Research 27, 1979). NaN is left out: it stands for a value that a
+    request does not have."""
     values = values[~np.isnan(values)]
     if len(values) < 2 * BATCHES:
         raise ValueError(f"values must have at least {2 * BATCHES} entries, got {len(values)}")
@@ -71,21 +75,21 @@ def half_width(values: Real) -> Real:
 
 
 def median(values: np.ndarray) -> float:
-    """Half of the values are no larger."""
+    """The median: half of the values are no larger."""
     return float(np.percentile(values, 50))
 
 
 def most(values: np.ndarray) -> float:
-    """Nine of ten values are no larger."""
+    """The 90th percentile: nine of ten values are no larger."""
     return float(np.percentile(values, 90))
 
 
 class Settled(NamedTuple):
-    """What requests feel in the steady state; ``None`` for all of it where there is none."""
+    """The latencies of requests in the steady state; all are ``None`` if there is no steady state."""
 
     can_serve_per_s: float
-    load: float  # arrivals over that
-    requests: int  # that were counted
+    load: float  # arrivals over the requests that can be served
+    requests: int  # requests that were counted
     ttft_s: Known | None  # median time to first token
     ttft_most_s: Known | None  # 90th percentile
     tpot_most_s: Known | None
@@ -112,10 +116,10 @@ def requests_of(
     hits: list[int] | None = None,
     front: Costs | None = None,
 ) -> dict[str, np.ndarray]:
-    """A run's requests, of any number, as columns: arrival, output, and what ``events.serve`` gives
-    for each. The run begins with as many answers under way as the load makes, if ``service.warm``. ``hits``
-    are the tokens of each prompt that a prefix cache holds, for a quarter more requests than are counted;
-    ``front`` the costs of the replicas that only prefill, if they are other ones."""
+    """The requests of a run of any length, as columns: arrival, output, and what ``events.serve`` gives for
+    each. If ``service.warm``, the run begins with as many answers under way as this load has on average.
+    ``hits`` are the tokens of each prompt that a prefix cache holds, for a quarter more requests than are
+    counted; ``front`` the costs of the replicas that only prefill, if they are other ones."""
     front = at if front is None else front
     count, seed = int(traffic.requests), int(traffic.seed)
     drawn = int((1 + LATER) * count)
@@ -190,7 +194,7 @@ def settle(
 ) -> Settled:
     """The steady state under this traffic, from a run that is doubled until each share within the targets is
     known to ``within``, or until it would have more than ``longest`` requests. Near the limit rare floods
-    count, which a short run knows nothing of, so there it always has that many.
+    matter, which a short run may not contain; there the run always has that many requests.
 
     ``traffic.requests`` is the length of the first run. A refused request meets no target; a single token has
     no time between tokens to miss.

@@ -1,5 +1,5 @@
-"""What the steps of a served model cost: an instance's seconds by what it computes and reads, and the cached
-tokens that it has room for.
+"""What the steps of a served model cost: an instance's seconds, by what it computes and reads, and how many
+cached tokens it has room for.
 
 The times come from ``inference.py``. An instance is ``tp`` GPUs that hold one copy of the model.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.step.layout import Machine
 
 ROWS = np.array([1.0, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096, 8192, 16384])
-USUAL_BATCH = 64.0  # sequences for which the reading of a cached token is computed
+USUAL_BATCH = 64.0  # batch size at which the time to read a cached token is computed
 
 
 class Costs(NamedTuple):
@@ -53,11 +53,11 @@ def costs(
     pp: Real = 1,
 ) -> Costs:
     """The costs of an instance's steps. ``prompt`` is the length for which attention's efficiency is
-    computed, ``context`` that of a cache which a decode step reads: ``under_traffic.context_of`` the traffic
-    (the prompt's length, where no answers are written).
+    computed, ``context`` is the length of the caches that a decode step reads: ``under_traffic.context_of``
+    the traffic, or the prompt's length where no answers are written.
 
-    With ``pp`` stages as many batches go round, each with requests of its own, and these are the costs of
-    one: its step takes its turn on all stages.
+    With ``pp`` stages there are as many batches, each with requests of its own. These are the costs of one of
+    them, whose step passes through all stages.
 
     Leaves out windows shorter than the context, that the attention of a chunk fills the chip less than that
     of a whole prompt, and that a batch in a pipeline waits for those that take longer.
@@ -92,11 +92,11 @@ def spread_costs(
     weight_precision: str | Real | None = None,
     context: Real | None = None,
 ) -> Costs:
-    """The same for one of the ``dp`` groups of ``tp`` GPUs that share experts (``wide``), if the others have
-    as much to do; for a replica that reads ``prompts``, or for one that writes answers.
+    """The costs of one of the ``dp`` groups of ``tp`` GPUs that share experts (``wide``), if the other groups
+    have as much to do: for a replica that reads ``prompts``, or for one that writes answers.
 
-    What hides the wires is all of a step's work, so attention is counted for prompts and caches of the given
-    lengths when a step is cut in halves.
+    If a step is cut in halves, all of a step's work can hide the wires, so the attention that helps to hide
+    them is counted for prompts and caches of the given lengths.
     """
     check.whole(tp=tp, dp=dp)
     size, chip, tp, dp = shape(model), at.chip, tp * 1.0, dp * 1.0
@@ -113,7 +113,7 @@ def spread_costs(
 
 
 def _cached_s(size: Shape, held: Real, tp: Real, value_bytes: Real, chip: Chip) -> tuple[Real, Real]:
-    """What a step's attention takes to start, and for each cached token that it reads."""
+    """(seconds that a step's attention takes to start, seconds for each cached token that it reads)."""
     start_s, reading_s = (
         inference.attention_s(size, batch, cached, tp, value_bytes, chip)
         for batch, cached in ((1.0, 1.0), (USUAL_BATCH, held * 1.0))
@@ -137,8 +137,8 @@ def _costs(
     tp: Real,
     pp: Real,
 ) -> Costs:
-    """With the tokens for which ``weights`` on each GPU leave room, of which each of ``pp`` batches has its
-    part; copies of the key and value heads are not sent twice."""
+    """The costs, completed by the cached tokens that have room beside ``weights`` bytes on each GPU; each of
+    ``pp`` batches has its part of this room. Copies of key and value heads are not sent twice."""
     size = shape(model)
     kv = memory.kv_bytes_per_token(size, BYTES_PER_VALUE[kv_precision])
     shared = kv / inference.kv_shards(size, tp) * stages.largest_share(size, pp) * pp

@@ -1,6 +1,6 @@
-"""Servers under traffic: a run of requests, event by event, and what the service can carry.
+"""Servers under traffic: a run of requests, event by event, and the load that a service can carry.
 
-The run itself is in ``events.py``, what it can carry in closed form in ``equilibrium.py``.
+``events.py`` contains the run itself, ``equilibrium.py`` the closed form of the load.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Service(NamedTuple):
     budget: float = 2048  # the most tokens in a step
     most_running: float = 256  # the most sequences that decode together
     wire_bytes_per_s: float = 50e9  # between instances, all GPUs of one together
-    one_queue: bool = False  # for all instances that prefill; else each request is sent to one on arrival
-    warm: bool = True  # a short run begins with as many answers on their way as the load makes; else idle
+    one_queue: bool = False  # for all instances that prefill; else each has a queue of its own
+    warm: bool = True  # a short run begins with as many answers under way as the load has; else idle
     swap_bytes_per_s: float = 0.0  # to host memory, for preempted requests; 0 drops their caches
 
 
@@ -86,7 +86,8 @@ def run(at: Costs, traffic: Traffic, service: Service) -> dict:
 
 
 def _how(at: Costs, service: Service) -> tuple:
-    """What the programs of a server take of its costs and its service."""
+    """The arguments that the programs of ``events.py`` and ``equilibrium.py`` take for these costs and this
+    service."""
     return (
         at.rows,
         at.rows_s,
@@ -116,8 +117,8 @@ def balance(at: Costs, traffic: Traffic, service: Service) -> dict[str, Any]:
 
 
 def underway(at: Costs, traffic: Traffic, service: Service) -> int:
-    """The answers on their way at any time under this traffic, over all instances; none if a run is to begin
-    idle."""
+    """How many answers are under way at any time under this traffic, over all instances; 0 if a run is to
+    begin idle."""
     apart = service.mode == modes.DISAGGREGATED
     decoders = service.instances - (service.prefill_instances if apart else 0)
     return decoders * round(balance(at, traffic, service)["running"]) if service.warm else 0

@@ -3,9 +3,9 @@ data-parallel attention, as DeepSeek serves (arXiv:2412.19437, section 3.4).
 
 ``dp`` groups of ``tp`` GPUs have requests of their own. Each holds a copy of attention, dense layers, shared
 experts and output layer, cut over its ``tp`` GPUs; the routed experts are spread over all of them, and every
-token is sent to those it chooses and back. Steps go in lockstep, so a step is that of a group which has as
-many tokens as the others. Leaves out waiting for a group that has more, and what the kernels that send keep
-in memory.
+token is sent to the experts that it chooses, and back. All groups step together, and all are taken to have
+the same number of tokens. Leaves out waiting for a group that has more tokens, and the memory of the kernels
+that send.
 """
 
 from __future__ import annotations
@@ -32,26 +32,28 @@ if TYPE_CHECKING:
 class Wide(NamedTuple):
     """Seconds of one step, by what takes them."""
 
-    work_s: Real  # everything that a GPU computes and reads, the AllReduces of its attention with it
+    work_s: Real  # everything that a GPU computes and reads, and the AllReduces of its attention
     wires_s: Real  # tokens to their experts and back
 
     @property
     def total_s(self) -> Real:
-        """One after the other."""
+        """The work and the wires, one after the other."""
         return self.work_s + self.wires_s
 
 
 def held_experts(size: Shape, gpus: Real) -> Real:
-    """Experts on each GPU; where their number does not divide, there is room for copies of some."""
+    """Experts on each GPU, rounded up: if the number of experts is no multiple of the GPUs, some experts have
+    copies."""
     return ops.ceil(size.experts / gpus)
 
 
 def exchange_s(size: Shape, tokens: Real, gpus: Real, prompts: bool, narrow: Real, net: Wires) -> Real:
-    """One layer's tokens of one GPU to their experts and back.
+    """Seconds to send one layer's tokens of one GPU to their experts and back.
 
     Prompts are sent once to each node that needs them, and their nodes are limited as the router limits them;
-    a decode step sends a copy to each expert. ``narrow``: 8 bits there, 16 back. The price is that of
-    training and of lesson 09; it was held against DeepEP's own figures for both kinds of kernels.
+    a decode step sends a copy to each expert. With ``narrow``, values have 8 bits on the way there and 16 on
+    the way back. The cost model is that of training and of lesson 09; it was compared with DeepEP's own
+    figures for both kinds of kernels.
     """
     per_node = ops.minimum(gpus, net.gpus_per_node)
     nodes = ops.ceil(gpus / per_node)
@@ -65,7 +67,7 @@ def exchange_s(size: Shape, tokens: Real, gpus: Real, prompts: bool, narrow: Rea
 
 
 def routed_s(size: Shape, rows: Real, gpus: Real, weight_bytes: Real, at: Chip) -> Real:
-    """One layer's experts, for ``rows`` tokens of each GPU."""
+    """Seconds of one layer's experts, for ``rows`` tokens of each GPU."""
     held = held_experts(size, gpus)
     touched = inference.experts_touched(held * gpus, size.top_k, rows * gpus) / gpus
     came = rows * size.top_k
@@ -79,18 +81,18 @@ class Batch(NamedTuple):
 
     size: Shape
     rows: Real  # tokens of each group
-    attention_s: Real  # of their attention over the cache
+    attention_s: Real  # seconds of their attention over the cache
     tp: Real
     dp: Real
     prompts: bool
     weight_bytes: Real
     at: Chip
     net: Wires
-    imbalance: Real = IMBALANCE  # tokens for the experts of the busiest GPU, over the mean
+    imbalance: Real = IMBALANCE  # tokens for the busiest GPU's experts over the mean
 
 
 def step(of: Batch) -> Wide:
-    """A step over a batch that is not divided."""
+    """The seconds of a step over a batch that is not divided."""
     size, rows, tp, at = of.size, of.rows, of.tp, of.at
     gpus, routed = tp * of.dp, of.imbalance * rows / tp
     narrow = ops.where(at.operand_bytes < 2.0, 1.0, 0.0)
@@ -108,9 +110,10 @@ def step(of: Batch) -> Wide:
 
 
 def chosen(of: Batch) -> Wide:
-    """As one batch, or as two halves by turns, so that the wires of one are hidden behind the work of the
-    other, whichever is faster; the wires are what is not hidden. Halves are smaller batches, which read the
-    weights twice; and part of what is hidden is lost all the same, as in training (``COPYING_SLOWS``)."""
+    """The seconds of a step over a batch: undivided, or in two halves that take turns, so that the work of
+    one half hides the wires of the other, whichever is faster. ``wires_s`` is the part that stays exposed.
+    Halves are smaller batches, and together they read the weights twice. A part of the hidden time is lost
+    all the same, as in training (``COPYING_SLOWS``)."""
     whole = step(of)
     half = step(of._replace(rows=0.5 * of.rows, attention_s=0.5 * of.attention_s))
     hidden_s = ops.minimum(half.work_s, half.wires_s) * (1.0 - COPYING_SLOWS)
@@ -129,7 +132,8 @@ def prefill_s(
     weight_precision: str | Real | None = None,
     imbalance: Real = IMBALANCE,
 ) -> Real:
-    """A step in which each group reads ``tokens`` of prompts that have ``prompt`` tokens each."""
+    """The seconds of a step in which each group reads ``tokens`` tokens of prompts, each of which has
+    ``prompt`` tokens."""
     require_experts(model, tp, dp)
     size, tp, dp, tokens, prompt = shape(model), tp * 1.0, dp * 1.0, tokens * 1.0, prompt * 1.0
     with check.trusted():
@@ -150,7 +154,8 @@ def decode_s(
     weight_precision: str | Real | None = None,
     imbalance: Real = IMBALANCE,
 ) -> Real:
-    """A token for each of a group's ``batch`` sequences of ``context`` tokens."""
+    """The seconds of a step that writes a token for each of a group's ``batch`` sequences of ``context``
+    tokens."""
     require_experts(model, tp, dp)
     size, tp, dp, batch, context = shape(model), tp * 1.0, dp * 1.0, batch * 1.0, context * 1.0
     with check.trusted():

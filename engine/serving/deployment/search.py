@@ -1,10 +1,11 @@
-"""The search over deployments: the cheapest that serves a load within its limits, and what the others lose.
+"""The search over deployments: the cheapest that serves a load within its limits, and how much more the
+others cost.
 
-Every tensor-parallel degree that a node holds and every pipeline is tried in every number format, in one pool
-with every chunk and in two with every small ratio and each its own degree, with and without drafts; experts
-spread over nodes, with data-parallel attention, in two pools. The closed forms say how many replicas of each
-it takes; then the cheapest are simulated, in order, until one holds. One that does not is tried again,
-larger.
+Every tensor-parallel degree that a node holds, and every pipeline, is tried in every number format and with
+and without drafts: in one pool with every chunk size, and in two pools with every small ratio of replicas,
+where each pool may have its own degree. Experts that are spread over nodes, with data-parallel attention, are
+tried in two pools. The closed forms say how many replicas each of these needs. Then the cheapest are
+simulated, in order, until one holds its limits; one that does not is tried again with more replicas.
 """
 
 from __future__ import annotations
@@ -41,18 +42,19 @@ from engine.serving.step_costs import Costs
 from engine.step import layout as layouts
 from engine.step.layout import Machine
 
-# how weights are stored, and in which format the products run; the least changed first
+# how weights are stored, and in which format the products run; the format that changes the model least comes
+# first
 FORMATS = {"bf16": ("bf16", None), "fp8": ("fp8", None), "int4": ("bf16", "int4")}
 CACHES = ("bf16", "fp8")
 CHUNKS = (256, 512, 1024, 2048, 4096, 8192)
-PROMPTS_TOGETHER = int(decoding.TOGETHER)  # tokens of the prompts that a replica of its own reads at once
+PROMPTS_TOGETHER = int(decoding.TOGETHER)  # tokens of prompts that a replica for prefill reads at once
 POOL = 8  # the most replicas in the unit of two pools
-MIXED_POOL = 5  # … whose degrees differ
+MIXED_POOL = 5  # … if the degrees of the two pools differ
 BATCHES = tuple(2**k for k in range(3, 12))  # largest batches that a server is told
 MOST_RUNNING = float(BATCHES[-1])
 MOST_SIMULATED = 60
-NEAR = 0.05  # of the requests: a deployment whose closed forms miss so few may hold when simulated
-LONG = 0.999  # of all requests are no longer than what a server has to accept
+NEAR = 0.05  # share of requests: a deployment that misses so few in closed form may hold when simulated
+LONG = 0.999  # share of the requests that a server's longest request has to cover
 LEAVES_OUT = (
     "spread experts in one pool",
     "caches divided by position",
@@ -64,8 +66,9 @@ LEAVES_OUT = (
 
 @dataclass(frozen=True)
 class Table:
-    """One kind of replica. Costs are those of one of its batches (``Replica.batches``), which for the search
-    is an instance. Where GPUs share experts it reads prompts or writes answers; any other does both."""
+    """One kind of replica. Its costs are those of one of its batches (``Replica.batches``), which the search
+    treats as an instance. A replica whose GPUs share experts either reads prompts or writes answers; any
+    other may do both."""
 
     replica: Replica
     weights: str
@@ -76,7 +79,7 @@ class Table:
 
     @property
     def gpus(self) -> int:
-        """For each of its batches."""
+        """GPUs for each of its batches."""
         return self.replica.tp
 
 
@@ -96,8 +99,8 @@ def deploy(
     dollars_per_gpu_hour: float | None = None,
     top: int = 5,
 ) -> Deployments:
-    """The cheapest deployments of a model for a load within its limits; see ``engine.deploy``. What was asked
-    before is not searched again."""
+    """The cheapest deployments of a model for a load within its limits; see ``engine.deploy``. A question
+    that was asked before is answered without a new search."""
     check.whole(top=top)
     if gpus is not None:
         check.whole(gpus=gpus)
@@ -152,7 +155,8 @@ def prepared(
     drafts: tuple[Drafts, ...],
     dollars_per_gpu_hour: float | None,
 ) -> Search:
-    """All that there is to try, judged in closed form, before anything is simulated."""
+    """The search with all deployments that there are to try, judged in closed form, before anything is
+    simulated."""
     for one in drafts:
         check.whole(drafted=one.drafted)
         check.between(0, 1, accepted=one.accepted)
@@ -178,7 +182,7 @@ def prepared(
 
 
 def _listed(gpu_key: str) -> float:
-    """The latest price that is known."""
+    """The latest known price of a GPU-hour."""
     priced = sorted({price.gpu for price in catalog.all_prices().values()})
     if gpu_key not in priced:
         raise ValueError(
@@ -221,7 +225,7 @@ def kinds(
 
 
 def _ways(model: Model, at: Machine) -> list[tuple[Replica, str]]:
-    """Kinds of replicas, and what they only do."""
+    """Every way to divide a replica, with the one role that it is limited to, if any."""
     both = [*replicas.in_a_node(model, at), *replicas.staged(model, at)]
     return [(one, "") for one in both] + [
         (one, only) for only in (READS, WRITES) for one in replicas.spread(model, at)
@@ -248,7 +252,8 @@ def _costs(
 def starts(
     model: Model, at: Machine, of: Replica, kv_precision: str, weight_precision: str | None, tokens: int
 ) -> bool:
-    """Whether a server that is started without a flag for its memory has room for a request so long."""
+    """Whether a server that is started without a flag for its memory has room for a request of ``tokens``
+    tokens."""
     return bool(spare_to_start(model, at, of, kv_precision, weight_precision, tokens) >= 0)
 
 
@@ -260,8 +265,8 @@ def spare_to_start(
     weight_precision: str | Real | None,
     tokens: Real,
 ) -> Real:
-    """The bytes of a GPU that such a server has left beside its weights and such a request; below 0 where it
-    does not start."""
+    """The bytes that a server, started without a flag for its memory, has left on a GPU beside its weights
+    and a request of ``tokens`` tokens; below 0 if it does not start."""
     size, value_bytes = shape(model), memory.BYTES_PER_VALUE[kv_precision]
     cache = memory.kv_bytes(size, tokens * 1.0, 1.0, value_bytes) / inference.kv_shards(size, of.tp * 1.0)
     held = (
@@ -281,7 +286,8 @@ def _has_units(at: Machine, precision: str) -> bool:
 
 
 def longest_of(load: Load) -> int:
-    """Tokens of prompt and answer that a server has to accept: all but a thousandth of each are shorter."""
+    """Tokens of prompt and answer that a server has to accept: all but a thousandth of the prompts and of the
+    answers are shorter."""
     z = NormalDist().inv_cdf(LONG)
 
     def one(median: int, spread: float) -> float:
@@ -304,7 +310,7 @@ def _require_context(model: Model, load: Load) -> None:
 
 
 def ratios(most: int = POOL) -> list[tuple[int, int]]:
-    """Replicas that prefill and that decode in a unit of two pools, without common factor."""
+    """(replicas that prefill, replicas that decode) of a unit of two pools, without a common factor."""
     return [(p, d) for p in range(1, most) for d in range(1, most + 1 - p) if math.gcd(p, d) == 1]
 
 
@@ -331,8 +337,8 @@ def plans_of(tables: list[Table], pools: bool, drafts: int) -> Plans:
 
 
 def _of_two_kinds(tables: list[Table]) -> list[tuple[int, int]]:
-    """Pairs of replicas that decode and that prefill, in the same formats: of two tensor degrees, or both
-    with experts that are spread."""
+    """Pairs of (a replica that decodes, a replica that prefills) in the same formats: with different tensor
+    degrees, or both with spread experts."""
     return [
         (i, j)
         for i, one in enumerate(tables)
@@ -342,7 +348,8 @@ def _of_two_kinds(tables: list[Table]) -> list[tuple[int, int]]:
 
 
 def _halves(tables: list[Table]) -> list[int]:
-    """For each kind of replica the one of half its GPUs that is alike otherwise; -1 where there is none."""
+    """For each kind of replica, the kind with half its GPUs that is otherwise the same; -1 where there is
+    none."""
     found = {(one.replica, one.weights, one.kv_precision, one.only): i for i, one in enumerate(tables)}
     return [found.get((_half(one.replica), one.weights, one.kv_precision, one.only), -1) for one in tables]
 
@@ -360,17 +367,17 @@ def _fit(back: Table, front: Table) -> bool:
 
 # -- the search ----------------------------------------------------------------------------------------------
 class _Entry(NamedTuple):
-    """A deployment that waits to be simulated; the first of all is the cheapest."""
+    """A deployment that waits to be simulated. The cheapest sorts first."""
 
     gpus: int
-    order: tuple  # of those that cost the same: the least changed, the simplest, the surest
+    order: tuple  # among those that cost the same: the least changed first, then the simplest, the surest
     plan: int
     units: int
 
 
 def step(units: int) -> int:
-    """By how many units one tries more or fewer: by one, in a large fleet by a 32nd of it, which is less than
-    the estimate can tell apart."""
+    """By how many units the search makes a deployment larger or smaller: by one, or in a large fleet by a
+    32nd of it, a difference that the estimate could not tell."""
     return max(1, units // 32)
 
 
@@ -430,20 +437,20 @@ class Search:
         return sorted(found, key=lambda one: one.gpus), self.simulated
 
     def simulate(self, entry: _Entry) -> tuple[Fleet, Measured, str]:
-        """One deployment, what its requests feel, and the limit that they miss."""
+        """Simulate a deployment: (the fleet, its latencies, the limit that they miss)."""
         self.simulated += 1
         progress.tell(self.held, self.top, f"kinds, {self.simulated} simulated")
         fleet = self.fleet(entry)
         return fleet, *runs.judged(fleet, self.load, self.limits)
 
     def smallest(self, entry: _Entry, fleet: Fleet, felt: Measured) -> Deployment:
-        """A deployment that holds, with replicas taken away while it does (``step``), of two pools from
-        either."""
+        """The smallest deployment that still holds when replicas are taken away step by step (``step``), with
+        two pools from either of them."""
         missed: list[str] = []
         waiting = self.smaller(entry)
         while waiting:
             fewer = waiting.pop()
-            late = "capacity"  # certain without a simulation
+            late = "capacity"  # a fleet that does not keep up misses this; no simulation is needed
             if self.judged(fewer.plan, fewer.units).steady[0]:
                 smaller, smaller_felt, late = self.simulate(fewer)
                 if not late:
@@ -454,7 +461,8 @@ class Search:
         return self.deployment(entry, fleet, felt, missed)
 
     def smaller(self, entry: _Entry) -> list[_Entry]:
-        """What to try instead of a deployment that holds: with fewer replicas, of two pools in either."""
+        """The deployments to try after one that holds: with fewer replicas, with two pools in either of
+        them."""
         plans, i = self.plans, entry.plan
         reads, writes = int(plans.prefillers[i]) * entry.units, int(plans.decoders[i]) * entry.units
         front, back = int(self.batches[plans.front[i]]), int(self.batches[plans.table[i]])
@@ -467,7 +475,8 @@ class Search:
         return [one for one in found if one is not None]
 
     def with_replicas(self, plan: int, reads: int, writes: int) -> _Entry | None:
-        """The same with so many batches that read and that write; None where no plan has their ratio."""
+        """The plan with the same replicas, for ``reads`` batches that read and ``writes`` that write; None if
+        no plan has that ratio."""
         plans = self.plans
         same = (plans.table == plans.table[plan]) & (plans.front == plans.front[plan])
         same = same & (plans.budget == plans.budget[plan]) & (plans.drafts == plans.drafts[plan])
@@ -477,7 +486,7 @@ class Search:
         return None
 
     def entry(self, plan: int, count: int) -> _Entry:
-        """A plan with so many units, as it waits for its turn."""
+        """A plan with ``count`` units, as an entry of the queue."""
         plans = self.plans
         table, front = self.tables[plans.table[plan]], self.tables[plans.front[plan]]
         apart = bool(plans.prefillers[plan])
@@ -495,8 +504,8 @@ class Search:
         return _Entry(count * each, order, plan, count)
 
     def alike(self, entry: _Entry, found: Deployment) -> bool:
-        """Whether it is of a kind that has been found: the same pools, formats and degree of the replicas
-        that decode."""
+        """Whether a deployment is of the same kind as one that has been found: the same pools, formats and
+        drafts, and the same replicas that decode."""
         table, apart = self.tables[self.plans.table[entry.plan]], bool(self.plans.prefillers[entry.plan])
         drafts = self.drafts[self.plans.drafts[entry.plan]]
         return (table.replica, table.weights, table.kv_precision, apart, drafts) == (
@@ -508,27 +517,27 @@ class Search:
         )
 
     def binding(self, entry: _Entry, missed: list[str]) -> str:
-        """What is missed with a replica less (``Forms.bounds``); ``missed``: what such smaller deployments
-        missed in a simulation."""
+        """What would be missed with a replica less, by ``Forms.bounds`` and by ``missed``, the limits that
+        smaller deployments missed in a simulation."""
         units = np.array([float(entry.units)])
         found = int(self.forms.bounds(self.one(entry.plan), units, self.halves, self.batches)[0])
         return BOUNDS[min([found, *[BOUNDS.index(each) for each in missed]])]
 
     def judged(self, plan: int, count: int) -> Judged:
-        """A plan with so many units, in closed form."""
+        """A plan with ``count`` units, judged in closed form."""
         return self.forms.judge(self.one(plan), np.array([float(count)]))
 
     def one(self, plan: int) -> Plans:
-        """A plan by itself."""
+        """The columns of a single plan."""
         return Plans(*(column[plan : plan + 1] for column in self.plans))
 
     def fleet(self, entry: _Entry) -> Fleet:
-        """What is simulated, with the smallest batch that hardly ever keeps a request waiting."""
+        """The fleet to simulate, with the smallest batch size that hardly ever keeps a request waiting."""
         plan, running = self.one(entry.plan), float(self.judged(entry.plan, entry.units).running[0])
         wanted = running + 4.0 * math.sqrt(running) + 4.0
         table, front = self.tables[int(plan.table[0])], self.tables[int(plan.front[0])]
         prefillers, decoders = int(plan.prefillers[0]), int(plan.decoders[0])
-        alike = math.gcd(prefillers, decoders)  # so many equal parts have a unit's ratio
+        alike = math.gcd(prefillers, decoders)  # a unit consists of this many equal parts with its ratio
         return Fleet(
             table.costs,
             entry.units * alike,
@@ -542,7 +551,7 @@ class Search:
         )
 
     def deployment(self, entry: _Entry, fleet: Fleet, felt: Measured, missed: list[str]) -> Deployment:
-        """What is told of a deployment; ``missed``: what smaller ones missed."""
+        """The deployment as the search returns it; ``missed`` are the limits that smaller ones missed."""
         table, of = self.tables[self.plans.table[entry.plan]], self.forms.lengths
         front = self.tables[self.plans.front[entry.plan]]
         running = float(self.judged(entry.plan, entry.units).running[0])
@@ -581,7 +590,8 @@ class Search:
 
 # -- loads that nothing can serve ----------------------------------------------------------------------------
 def _refuse(model: Model, at: Machine, forms: Forms, plans: Plans) -> None:
-    """ValueError: which limit no number of GPUs can meet, the nearest that one can, and what would help."""
+    """Raise a ValueError that says which limit no number of GPUs can meet, the nearest value that can be met,
+    and what would help."""
     load, limits = forms.load, forms.limits
     alone = np.full(len(plans.table), load.per_s / 1e-9)
     least = {name: _least(forms, plans, alone, name) for name in HELPS}
@@ -607,7 +617,7 @@ HELPS = {
 
 
 def _least(forms: Forms, plans: Plans, alone: np.ndarray, name: str) -> float:
-    """The tightest limit of that name that an idle replica meets, by bisection."""
+    """The tightest value of the limit ``name`` that an idle replica meets, by bisection."""
 
     def met(value: float) -> bool:
         loose = replace(forms.limits, **{"ttft_s": 1e9, "tpot_s": 1e9, name: value})
